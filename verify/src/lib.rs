@@ -1,0 +1,2 @@
+//! Decides what of a Sealift bundle may be trusted.
+#![deny(missing_docs)]
