@@ -1,10 +1,42 @@
 //! The bytes of a Sealift bundle and the structures that they mean.
+//!
+//! Everything here is pure: no I/O, no clock, no threads. [`Opener`] says which bytes of the file it needs next, checks them and gives a
+//! [`Bundle`]; the structures parse strictly and encode to the one form that the parser takes. The format is specified in
+//! `spec/sealift.md`, whose sections the items name.
 #![no_std]
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
+mod area;
+mod bytes;
+mod error;
+mod frame;
+mod head;
+mod index;
 mod kind;
+mod layout;
+mod limits;
+pub mod name;
+mod opener;
+pub mod pieces;
+mod preamble;
+mod root;
+pub mod verity;
 
+pub use area::{Envelope, area_len_for, encode_area, parse_area};
+pub use error::{Error, Part};
+pub use frame::{FrameDecoder, check_frame};
+pub use head::Head;
+pub use index::{
+    Attributes, Device, Directory, Entry, FileType, Index, IndexBuilder, Inode, InodeKind, Node, Object, Ref, Xattr,
+};
 pub use kind::Kind;
+pub use layout::{
+    BLOCK_LEN, Chunk, Codec, Extent, HOLE_BLOCKS, Holds, Holes, Large, Layout, Piece, data_len, data_ranges, maxima,
+};
+pub use limits::Limits;
+pub use opener::{Bundle, Opener, Step};
+pub use preamble::Preamble;
+pub use root::{Contents, Identity, Maxima, Root};

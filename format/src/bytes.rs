@@ -1,0 +1,240 @@
+//! Reading and writing integers, byte planes and section lists (spec 1, 3.1).
+
+use alloc::vec::Vec;
+
+use crate::{Error, Part};
+
+/// A cursor over the bytes of one structure.
+#[derive(Clone, Debug)]
+pub(crate) struct Reader<'a> {
+    part: Part,
+    all: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(part: Part, bytes: &'a [u8]) -> Self {
+        Self { part, all: bytes, at: 0 }
+    }
+
+    /// Where the cursor stands, in bytes from the structure's start.
+    pub(crate) fn position(&self) -> usize {
+        self.at
+    }
+
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        self.all.get(self.at..).unwrap_or_default()
+    }
+
+    pub(crate) fn malformed(&self, what: &'static str) -> Error {
+        Error::Malformed { part: self.part, what, at: widen(self.at) }
+    }
+
+    pub(crate) fn take(&mut self, len: usize) -> Result<&'a [u8], Error> {
+        let end = self.at.checked_add(len).filter(|&end| end <= self.all.len());
+        let Some(end) = end else {
+            return Err(self.malformed("it ends within a field"));
+        };
+        let bytes = self.all.get(self.at..end).unwrap_or_default();
+        self.at = end;
+        Ok(bytes)
+    }
+
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], Error> {
+        let mut array = [0; N];
+        array.copy_from_slice(self.take(N)?);
+        Ok(array)
+    }
+
+    pub(crate) fn u8(&mut self) -> Result<u8, Error> {
+        self.array().map(u8::from_le_bytes)
+    }
+
+    pub(crate) fn u16(&mut self) -> Result<u16, Error> {
+        self.array().map(u16::from_le_bytes)
+    }
+
+    pub(crate) fn u32(&mut self) -> Result<u32, Error> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    pub(crate) fn u64(&mut self) -> Result<u64, Error> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    pub(crate) fn i64(&mut self) -> Result<i64, Error> {
+        self.array().map(i64::from_le_bytes)
+    }
+
+    /// Reads a u64 count of rows. A row has at least one byte in what follows, so a
+    /// count over the bytes left is refused here, before anything is allocated for it.
+    pub(crate) fn count(&mut self) -> Result<usize, Error> {
+        let count = self.u64()?;
+        self.rows(count)
+    }
+
+    /// Reads a u32 count of rows, as [`Self::count`].
+    pub(crate) fn count32(&mut self) -> Result<usize, Error> {
+        let count = self.u32()?;
+        self.rows(count.into())
+    }
+
+    fn rows(&self, count: u64) -> Result<usize, Error> {
+        match usize::try_from(count) {
+            Ok(count) if count <= self.rest().len() && u32::try_from(count).is_ok() => Ok(count),
+            _ => Err(self.malformed("a count is larger than what follows it")),
+        }
+    }
+
+    pub(crate) fn planes<const W: usize>(&mut self, count: usize) -> Result<Planes<'a, W>, Error> {
+        let Some(len) = count.checked_mul(W) else {
+            return Err(self.malformed("a column is longer than memory"));
+        };
+        let bytes = self.take(len)?;
+        Ok(Planes { planes: core::array::from_fn(|i| &bytes[i * count..(i + 1) * count]) })
+    }
+
+    /// Ends the structure.
+    ///
+    /// # Errors
+    /// Bytes are left.
+    pub(crate) fn finish(self) -> Result<(), Error> {
+        if self.rest().is_empty() {
+            return Ok(());
+        }
+        Err(self.malformed("bytes are left after the last field"))
+    }
+}
+
+/// A column of W-byte integers, stored as byte planes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Planes<'a, const W: usize> {
+    planes: [&'a [u8]; W],
+}
+
+impl<'a, const W: usize> Planes<'a, W> {
+    fn rows(self) -> impl ExactSizeIterator<Item = [u8; W]> + 'a {
+        let count = self.planes.first().map_or(0, |plane| plane.len());
+        (0..count).map(move |row| core::array::from_fn(|i| self.planes[i][row]))
+    }
+}
+
+impl<'a> Planes<'a, 2> {
+    pub(crate) fn u16s(self) -> impl ExactSizeIterator<Item = u16> + 'a {
+        self.rows().map(u16::from_le_bytes)
+    }
+}
+
+impl<'a> Planes<'a, 4> {
+    pub(crate) fn u32s(self) -> impl ExactSizeIterator<Item = u32> + 'a {
+        self.rows().map(u32::from_le_bytes)
+    }
+}
+
+impl<'a> Planes<'a, 8> {
+    pub(crate) fn u64s(self) -> impl ExactSizeIterator<Item = u64> + 'a {
+        self.rows().map(u64::from_le_bytes)
+    }
+
+    pub(crate) fn i64s(self) -> impl ExactSizeIterator<Item = i64> + 'a {
+        self.rows().map(i64::from_le_bytes)
+    }
+}
+
+/// Appends `values` to `out` as byte planes of W bytes.
+pub(crate) fn put_planes<const W: usize>(out: &mut Vec<u8>, values: impl Iterator<Item = [u8; W]> + Clone) {
+    for plane in 0..W {
+        out.extend(values.clone().map(|value| value[plane]));
+    }
+}
+
+/// Appends a section of a section list.
+pub(crate) fn put_section(out: &mut Vec<u8>, id: u16, must_understand: bool, payload: &[u8]) {
+    out.extend(id.to_le_bytes());
+    out.extend(u16::from(must_understand).to_le_bytes());
+    out.extend(widen(payload.len()).to_le_bytes());
+    out.extend(payload);
+}
+
+/// What a structure's table says of a section.
+pub(crate) struct SectionRule {
+    pub(crate) id: u16,
+    pub(crate) must_understand: bool,
+    pub(crate) required: bool,
+}
+
+impl SectionRule {
+    pub(crate) const fn required(id: u16) -> Self {
+        Self { id, must_understand: true, required: true }
+    }
+
+    pub(crate) const fn ignorable(id: u16) -> Self {
+        Self { id, must_understand: false, required: false }
+    }
+}
+
+/// Parses a section list and returns a reader for each of `rules`, in their order.
+///
+/// # Errors
+/// Ids do not ascend, flags are not as the rules say, a required section is missing, or an
+/// unknown section must be understood.
+pub(crate) fn read_sections<'a, const N: usize>(
+    part: Part,
+    bytes: &'a [u8],
+    rules: &[SectionRule; N],
+) -> Result<[Option<Reader<'a>>; N], Error> {
+    let mut found: [Option<Reader<'a>>; N] = [const { None }; N];
+    let mut reader = Reader::new(part, bytes);
+    let mut last = None;
+    while !reader.rest().is_empty() {
+        let (id, flags, len) = (reader.u16()?, reader.u16()?, reader.u64()?);
+        if last.is_some_and(|last| id <= last) {
+            return Err(reader.malformed("section ids do not ascend"));
+        }
+        last = Some(id);
+        if flags > 1 {
+            return Err(reader.malformed("a section has an unknown flag"));
+        }
+        let len = usize::try_from(len).unwrap_or(usize::MAX);
+        let payload = reader.take(len)?;
+        match rules.iter().position(|rule| rule.id == id) {
+            Some(at) if rules[at].must_understand == (flags == 1) => {
+                found[at] = Some(Reader { part, all: &bytes[..reader.at], at: reader.at - payload.len() });
+            }
+            Some(_) => return Err(reader.malformed("a section's must-understand flag is wrong")),
+            None if flags == 1 => {
+                return Err(Error::Unsupported { part, what: "section", found: id.into() });
+            }
+            None => {}
+        }
+    }
+    let missing = rules.iter().zip(&found).any(|(rule, found)| rule.required && found.is_none());
+    if missing {
+        return Err(reader.malformed("a required section is missing"));
+    }
+    Ok(found)
+}
+
+/// A length in memory as a number of the format: no platform has more than 64 bits.
+pub(crate) fn widen(len: usize) -> u64 {
+    u64::try_from(len).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    #[test]
+    fn planes_carry_the_values_in_order() {
+        let values = [0x0102_0304_u32, 0xa0b0_c0d0];
+        let mut bytes = Vec::new();
+        put_planes(&mut bytes, values.iter().map(|v| v.to_le_bytes()));
+        assert_eq!(bytes, [0x04, 0xd0, 0x03, 0xc0, 0x02, 0xb0, 0x01, 0xa0]);
+        let mut reader = Reader::new(Part::Index, &bytes);
+        let back: Vec<u32> = reader.planes::<4>(2).expect("eight bytes are there").u32s().collect();
+        assert_eq!(back, values);
+        reader.finish().expect("nothing is left");
+    }
+}

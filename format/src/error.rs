@@ -1,0 +1,162 @@
+//! What can be wrong with the bytes of a bundle.
+
+use core::fmt;
+
+use crate::Kind;
+
+/// A part of the file, for messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Bytes 0 to 32 (spec 3).
+    Preamble,
+    /// The signed statement (spec 4).
+    Root,
+    /// Envelopes and their checksum (spec 5).
+    SignatureArea,
+    /// Where each object lies (spec 7).
+    Layout,
+    /// What is installed (spec 6).
+    Index,
+    /// The chunk of this number (spec 7.2).
+    Chunk(u32),
+}
+
+impl Part {
+    /// The word under which a failure of this part is reported (spec 11).
+    #[must_use]
+    pub fn kind(self) -> Kind {
+        match self {
+            Self::Preamble | Self::Root | Self::SignatureArea => Kind::Header,
+            Self::Layout => Kind::Layout,
+            Self::Index => Kind::Index,
+            Self::Chunk(_) => Kind::Chunk,
+        }
+    }
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Preamble => f.write_str("preamble"),
+            Self::Root => f.write_str("root"),
+            Self::SignatureArea => f.write_str("signature area"),
+            Self::Layout => f.write_str("layout"),
+            Self::Index => f.write_str("index"),
+            Self::Chunk(number) => write!(f, "chunk {number}"),
+        }
+    }
+}
+
+/// A fact about the bytes that makes the bundle unusable. Never about I/O.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The first eight bytes are not Sealift's.
+    #[error("this is not a Sealift bundle: it does not begin with its magic bytes")]
+    Magic,
+    /// A version, section, codec or kind that only a later reader knows.
+    #[error("{part}: {what} {found} is not known to this version of Sealift; a newer one may read it")]
+    Unsupported {
+        /// Where it stands.
+        part: Part,
+        /// What it is a value of.
+        what: &'static str,
+        /// The value.
+        found: u64,
+    },
+    /// A structure breaks a rule of the spec.
+    #[error("{part}: {what} (near byte {at} of it)")]
+    Malformed {
+        /// The structure.
+        part: Part,
+        /// The rule.
+        what: &'static str,
+        /// About how far into the structure, in bytes.
+        at: u64,
+    },
+    /// A rule about a row of a table is broken.
+    #[error("{part}: {what} (row {row})")]
+    Row {
+        /// The structure.
+        part: Part,
+        /// The rule.
+        what: &'static str,
+        /// The row's number in its table.
+        row: u64,
+    },
+    /// A name cannot be a path component.
+    #[error("index: the name of entry {entry} {what}")]
+    Path {
+        /// The entry's number.
+        entry: u32,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// Stored bytes do not match the digest that the root or layout gives.
+    #[error("{part}: the bytes do not match their digest; the file is damaged or was changed")]
+    Digest {
+        /// What was hashed.
+        part: Part,
+    },
+    /// A zstd frame is not as spec 8.1 says.
+    #[error("{part}: {what}")]
+    Frame {
+        /// Whose frame it is.
+        part: Part,
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// A declared size is more than this reader takes.
+    #[error("the bundle declares {what} = {declared}, over this reader's limit of {limit}")]
+    Limit {
+        /// Which size.
+        what: &'static str,
+        /// As the bundle declares it.
+        declared: u64,
+        /// What this reader takes.
+        limit: u64,
+    },
+    /// A number in the root is not the one that layout and index give.
+    #[error("root: it declares {what} = {declared}, but layout and index give {found}")]
+    Maximum {
+        /// The field of spec 4.3.
+        what: &'static str,
+        /// As the root declares it.
+        declared: u64,
+        /// As it is.
+        found: u64,
+    },
+    /// The input ends too early.
+    #[error("the file ends after {len} bytes, in the midst of the bundle ({expected} bytes are needed)")]
+    Truncated {
+        /// Bytes there are.
+        len: u64,
+        /// Bytes that there have to be, as far as is known.
+        expected: u64,
+    },
+    /// The input goes on.
+    #[error("the file goes on after the bundle's end at byte {expected}")]
+    Trailing {
+        /// The bundle's length.
+        expected: u64,
+    },
+}
+
+impl Error {
+    /// The word for it (spec 11).
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Magic | Self::Maximum { .. } => Kind::Header,
+            Self::Unsupported { .. } => Kind::Unsupported,
+            Self::Malformed { part, .. }
+            | Self::Row { part, .. }
+            | Self::Digest { part }
+            | Self::Frame { part, .. } => part.kind(),
+            Self::Path { .. } => Kind::Path,
+            Self::Limit { .. } => Kind::Limit,
+            Self::Truncated { .. } => Kind::Truncated,
+            Self::Trailing { .. } => Kind::Trailing,
+        }
+    }
+}

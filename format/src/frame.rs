@@ -1,0 +1,140 @@
+//! zstd frames: their headers are read before a decoder sees them (spec 8.1).
+
+use alloc::vec::Vec;
+
+use crate::bytes::{Reader, widen};
+use crate::{Error, Part};
+
+const MAGIC: u32 = 0xfd2f_b528;
+
+/// Checks from the headers alone that `stored` is one frame that decodes to `len` bytes with a window of at most
+/// 2^`window_log`.
+///
+/// # Errors
+/// It is not as spec 8.1 says; the error is about `part`.
+pub fn check_frame(part: Part, stored: &[u8], len: u64, window_log: u8) -> Result<(), Error> {
+    let fault = |what| Error::Frame { part, what };
+    let cut = |_| fault("the zstd frame is cut");
+    let mut reader = Reader::new(part, stored);
+    if reader.u32().map_err(cut)? != MAGIC {
+        return Err(fault("it does not begin with a zstd frame"));
+    }
+    let descriptor = reader.u8().map_err(cut)?;
+    let single_segment = descriptor & 0x20 != 0;
+    if descriptor & 0x18 != 0 {
+        return Err(fault("the zstd frame has reserved bits set"));
+    }
+    if descriptor & 0x04 != 0 {
+        return Err(fault("the zstd frame has a checksum"));
+    }
+    if descriptor & 0x03 != 0 {
+        return Err(fault("the zstd frame needs a dictionary"));
+    }
+    let window = if single_segment { None } else { Some(window_len(reader.u8().map_err(cut)?)) };
+    let content = match (descriptor >> 6, single_segment) {
+        (0, false) => return Err(fault("the zstd frame does not state its content size")),
+        (0, true) => u64::from(reader.u8().map_err(cut)?),
+        (1, _) => u64::from(reader.u16().map_err(cut)?) + 256,
+        (2, _) => u64::from(reader.u32().map_err(cut)?),
+        _ => reader.u64().map_err(cut)?,
+    };
+    if content != len {
+        return Err(fault("the zstd frame states another content size than was declared"));
+    }
+    if window.unwrap_or(content) > 1 << window_log {
+        return Err(fault("the zstd frame needs a larger window than was declared"));
+    }
+    loop {
+        let [low, mid, high] = reader.array().map_err(cut)?;
+        let header = u32::from_le_bytes([low, mid, high, 0]);
+        let block = match (header >> 1) & 3 {
+            1 => 1,
+            3 => return Err(fault("the zstd frame has a block of a reserved type")),
+            _ => usize::try_from(header >> 3).unwrap_or(usize::MAX),
+        };
+        reader.take(block).map_err(cut)?;
+        if header & 1 == 1 {
+            break;
+        }
+    }
+    if reader.rest().is_empty() {
+        return Ok(());
+    }
+    Err(fault("bytes follow the zstd frame"))
+}
+
+fn window_len(descriptor: u8) -> u64 {
+    let base = 1_u64 << (10 + (descriptor >> 3));
+    base + base / 8 * u64::from(descriptor & 7)
+}
+
+/// Decodes frames; keeps its tables from one to the next.
+pub struct FrameDecoder {
+    #[cfg(not(target_arch = "wasm32"))]
+    context: zstd_safe::DCtx<'static>,
+    #[cfg(target_arch = "wasm32")]
+    context: structured_zstd::decoding::FrameDecoder,
+}
+
+impl Default for FrameDecoder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl core::fmt::Debug for FrameDecoder {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("FrameDecoder").finish_non_exhaustive()
+    }
+}
+
+impl FrameDecoder {
+    /// A decoder that has decoded nothing yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            #[cfg(not(target_arch = "wasm32"))]
+            context: zstd_safe::DCtx::create(),
+            #[cfg(target_arch = "wasm32")]
+            context: structured_zstd::decoding::FrameDecoder::new(),
+        }
+    }
+
+    /// Checks the frame as [`check_frame`] and decodes it into `out`, whose first `len` bytes it becomes; `out` is made
+    /// longer where it is shorter than that. `stored` is to have matched its digest.
+    ///
+    /// # Errors
+    /// The frame is not as spec 8.1 says, or does not decode to `len` bytes.
+    pub fn decode(
+        &mut self,
+        part: Part,
+        stored: &[u8],
+        len: u64,
+        window_log: u8,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        check_frame(part, stored, len, window_log)?;
+        let room = usize::try_from(len).map_err(|_| Error::Limit {
+            what: "a decoded length",
+            declared: len,
+            limit: widen(usize::MAX),
+        })?;
+        if out.len() < room {
+            out.resize(room, 0);
+        }
+        if self.run(stored, &mut out[..room]) != Some(room) {
+            return Err(Error::Frame { part, what: "the zstd frame is corrupt" });
+        }
+        Ok(())
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    fn run(&mut self, stored: &[u8], out: &mut [u8]) -> Option<usize> {
+        self.context.decompress(out, stored).ok()
+    }
+
+    #[cfg(target_arch = "wasm32")]
+    fn run(&mut self, stored: &[u8], out: &mut [u8]) -> Option<usize> {
+        self.context.decode_all(stored, out).ok()
+    }
+}

@@ -1,0 +1,111 @@
+//! Preamble, root and signature area as one (spec 3 to 5).
+
+use alloc::vec::Vec;
+
+use crate::area::{Envelope, encode_area, parse_area};
+use crate::{Error, Preamble, Root};
+
+/// The head of a bundle: sound in itself, trusted by nobody yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Head {
+    signed: Vec<u8>,
+    preamble: Preamble,
+    root: Root,
+    envelopes: Vec<Envelope>,
+}
+
+impl Head {
+    /// Parses the bytes from the file's start to the head's end.
+    ///
+    /// # Errors
+    /// They are not as spec 3 to 5 say.
+    pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
+        let preamble = Preamble::parse(bytes.get(..32).unwrap_or(bytes))?;
+        let at = |len: u32| usize::try_from(len).unwrap_or(usize::MAX);
+        let (Some(signed), Some(area)) =
+            (bytes.get(..at(preamble.signed_len())), bytes.get(at(preamble.signed_len())..at(preamble.head_len())))
+        else {
+            let (len, expected) = (crate::bytes::widen(bytes.len()), preamble.head_len().into());
+            return Err(Error::Truncated { len, expected });
+        };
+        if bytes.len() > at(preamble.head_len()) {
+            return Err(Error::Trailing { expected: preamble.head_len().into() });
+        }
+        let root = Root::parse(&signed[32..])?;
+        let envelopes = parse_area(signed, area)?;
+        Ok(Self { signed: signed.to_vec(), preamble, root, envelopes })
+    }
+
+    /// Makes the head of a new bundle.
+    ///
+    /// # Errors
+    /// The root or the envelopes are longer than the format allows.
+    pub fn new(root: Root, envelopes: Vec<Envelope>, area_len: u32) -> Result<Self, Error> {
+        let encoded = root.encode();
+        let root_len = u32::try_from(encoded.len()).unwrap_or(u32::MAX);
+        let preamble = Preamble { root_len, area_len };
+        let mut signed = preamble.encode().to_vec();
+        // What the parser refuses is not written.
+        Preamble::parse(&signed)?;
+        signed.extend(encoded);
+        Self { signed, preamble, root, envelopes: Vec::new() }.with_envelopes(envelopes)
+    }
+
+    /// The same head with other envelopes, put in their order.
+    ///
+    /// # Errors
+    /// The area has no room for them.
+    pub fn with_envelopes(mut self, mut envelopes: Vec<Envelope>) -> Result<Self, Error> {
+        encode_area(&self.signed, &envelopes, self.preamble.area_len)?;
+        envelopes.sort();
+        envelopes.dedup();
+        self.envelopes = envelopes;
+        Ok(self)
+    }
+
+    /// Returns the bytes from the file's start to the head's end.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = self.signed.clone();
+        // The room was checked when the envelopes were set.
+        bytes.extend(encode_area(&self.signed, &self.envelopes, self.preamble.area_len).unwrap_or_default());
+        bytes
+    }
+
+    /// The bytes that signatures are over: preamble and root.
+    #[must_use]
+    pub fn signed(&self) -> &[u8] {
+        &self.signed
+    }
+
+    /// The preamble.
+    #[must_use]
+    pub fn preamble(&self) -> &Preamble {
+        &self.preamble
+    }
+
+    /// The root.
+    #[must_use]
+    pub fn root(&self) -> &Root {
+        &self.root
+    }
+
+    /// The envelopes of the signature area, in their order.
+    #[must_use]
+    pub fn envelopes(&self) -> &[Envelope] {
+        &self.envelopes
+    }
+
+    /// Where the first chunk begins, in bytes from the file's start.
+    #[must_use]
+    pub fn chunks_at(&self) -> u64 {
+        let contents = &self.root.contents;
+        u64::from(self.preamble.head_len()).saturating_add(contents.layout_stored).saturating_add(contents.index_stored)
+    }
+
+    /// The whole file's length.
+    #[must_use]
+    pub fn file_len(&self) -> u64 {
+        self.chunks_at().saturating_add(self.root.maxima.chunks_stored)
+    }
+}

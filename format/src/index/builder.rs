@@ -1,0 +1,172 @@
+//! Writing an index (spec 6).
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use crate::bytes::{put_planes, put_section, widen};
+
+use super::{Attributes, Device, Object};
+
+/// What a new inode is, for [`IndexBuilder::inode`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::exhaustive_enums, reason = "spec 6.4 lists the types")]
+pub enum Node<'a> {
+    /// A directory whose block has so many entries.
+    Directory {
+        /// Entries of its block.
+        children: u32,
+    },
+    /// A regular file with the content of this number, as the caller numbers contents.
+    Regular {
+        /// The caller's number.
+        content: u32,
+    },
+    /// A symbolic link with this target.
+    Symlink(&'a [u8]),
+    /// A block or character device.
+    Device(Device),
+    /// A fifo or a socket.
+    Plain,
+}
+
+/// Takes refs, inodes and entries in tree order (spec 6.1) and gives the index's bytes.
+#[derive(Debug, Default)]
+pub struct IndexBuilder {
+    refs: Vec<u8>,
+    ref_count: u16,
+    name_lens: Vec<u8>,
+    links: Vec<u32>,
+    names: Vec<u8>,
+    inode_attributes: Vec<u32>,
+    mtimes: Vec<i64>,
+    mtime_ns: Vec<u32>,
+    children: Vec<u32>,
+    regulars: Vec<u32>,
+    target_lens: Vec<u16>,
+    targets: Vec<u8>,
+    devices: Vec<Device>,
+    attributes: BTreeMap<Attributes, u32>,
+    attribute_rows: Vec<u8>,
+    object_of: Vec<u32>,
+    contents: Vec<u32>,
+}
+
+/// A content that no inode has yet.
+const UNSEEN: u32 = u32::MAX;
+
+impl IndexBuilder {
+    /// Begins a ref. Its root directory is the next [`Self::inode`].
+    pub fn begin_ref(&mut self, name: &str) {
+        self.refs.push(0);
+        self.refs.push(u8::try_from(name.len()).unwrap_or(u8::MAX));
+        self.refs.extend(name.as_bytes());
+        self.ref_count += 1;
+    }
+
+    /// Adds an entry of the block that comes next. With `link`, it is another name of that inode; without, the next
+    /// [`Self::inode`] is its own.
+    pub fn entry(&mut self, name: &[u8], link: Option<u32>) {
+        self.name_lens.push(u8::try_from(name.len()).unwrap_or(u8::MAX));
+        self.names.extend(name);
+        self.links.push(link.map_or(0, |inode| inode + 1));
+    }
+
+    /// Adds an inode and returns its number.
+    pub fn inode(&mut self, attributes: &Attributes, mtime: (i64, u32), node: Node<'_>) -> u32 {
+        let number = u32::try_from(self.mtimes.len()).unwrap_or(u32::MAX);
+        let row = self.attribute_row(attributes);
+        self.inode_attributes.push(row);
+        self.mtimes.push(mtime.0);
+        self.mtime_ns.push(mtime.1);
+        match node {
+            Node::Directory { children } => self.children.push(children),
+            Node::Regular { content } => self.regular(content),
+            Node::Symlink(target) => {
+                self.target_lens.push(u16::try_from(target.len()).unwrap_or(u16::MAX));
+                self.targets.extend(target);
+            }
+            Node::Device(device) => self.devices.push(device),
+            Node::Plain => {}
+        }
+        number
+    }
+
+    fn attribute_row(&mut self, attributes: &Attributes) -> u32 {
+        if let Some(row) = self.attributes.get(attributes) {
+            return *row;
+        }
+        let row = u32::try_from(self.attributes.len()).unwrap_or(u32::MAX);
+        attributes.encode(&mut self.attribute_rows);
+        self.attributes.insert(attributes.clone(), row);
+        row
+    }
+
+    fn regular(&mut self, content: u32) {
+        let at = usize::try_from(content).unwrap_or(usize::MAX);
+        if at >= self.object_of.len() {
+            self.object_of.resize(at + 1, UNSEEN);
+        }
+        if self.object_of[at] == UNSEEN {
+            self.object_of[at] = u32::try_from(self.contents.len()).unwrap_or(UNSEEN);
+            self.contents.push(content);
+            self.regulars.push(0);
+        } else {
+            self.regulars.push(self.object_of[at] + 1);
+        }
+    }
+
+    /// The caller's content numbers in the order of the object table.
+    #[must_use]
+    pub fn contents(&self) -> &[u32] {
+        &self.contents
+    }
+
+    /// Returns the index's bytes. `objects` has a row for each of [`Self::contents`], and `verity` is the digest of section 10.
+    #[must_use]
+    pub fn finish(self, objects: impl ExactSizeIterator<Item = Object> + Clone, verity: &[u8; 32]) -> Vec<u8> {
+        let le = u32::to_le_bytes;
+        let mut out = Vec::new();
+        let mut section = |id: u16, write: &dyn Fn(&mut Vec<u8>)| {
+            let mut payload = Vec::new();
+            write(&mut payload);
+            put_section(&mut out, id, true, &payload);
+        };
+        section(1, &|p| {
+            p.extend(self.ref_count.to_le_bytes());
+            p.extend(&self.refs);
+        });
+        section(2, &|p| {
+            p.extend(widen(self.links.len()).to_le_bytes());
+            p.extend(&self.name_lens);
+            put_planes(p, self.links.iter().copied().map(le));
+            p.extend(&self.names);
+        });
+        section(3, &|p| {
+            p.extend(widen(self.mtimes.len()).to_le_bytes());
+            put_planes(p, self.inode_attributes.iter().copied().map(le));
+            put_planes(p, self.mtimes.iter().map(|t| t.to_le_bytes()));
+            put_planes(p, self.mtime_ns.iter().copied().map(le));
+        });
+        section(4, &|p| put_planes(p, self.children.iter().copied().map(le)));
+        section(5, &|p| put_planes(p, self.regulars.iter().copied().map(le)));
+        section(6, &|p| {
+            put_planes(p, self.target_lens.iter().map(|len| len.to_le_bytes()));
+            p.extend(&self.targets);
+        });
+        section(7, &|p| {
+            put_planes(p, self.devices.iter().map(|device| le(device.major)));
+            put_planes(p, self.devices.iter().map(|device| le(device.minor)));
+        });
+        section(8, &|p| {
+            p.extend(u32::try_from(self.attributes.len()).unwrap_or(u32::MAX).to_le_bytes());
+            p.extend(&self.attribute_rows);
+        });
+        section(9, &|p| {
+            p.extend(widen(objects.len()).to_le_bytes());
+            put_planes(p, objects.clone().map(|object| object.size.to_le_bytes()));
+            p.extend(objects.clone().flat_map(|object| object.id));
+        });
+        section(10, &|p| p.extend(verity));
+        out
+    }
+}

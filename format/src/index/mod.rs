@@ -1,0 +1,286 @@
+//! What is installed (spec 6).
+
+mod attributes;
+mod builder;
+mod parse;
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+pub use attributes::{Attributes, FileType, Xattr};
+pub use builder::{IndexBuilder, Node};
+
+/// Refs, entries, inodes and objects, in tree order (spec 6.1). Made by [`Index::parse`] alone, so that every number in it
+/// is a valid row number of the table that it points to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Index {
+    bytes: Vec<u8>,
+    refs: Vec<Ref>,
+    entries: Vec<Entry>,
+    inodes: Vec<Inode>,
+    directories: Vec<Directory>,
+    symlinks: Vec<(u32, u32)>,
+    devices: Vec<Device>,
+    attributes: Vec<Attributes>,
+    objects: Vec<Object>,
+    verity: [u8; 32],
+}
+
+/// A named tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ref {
+    /// Its name (spec 6.1).
+    pub name: String,
+    /// The root directory's number among the directories.
+    pub directory: u32,
+    /// One past the last of the ref's directories.
+    pub directories_end: u32,
+}
+
+/// A name in a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    name_at: u32,
+    name_len: u8,
+    first: bool,
+    /// The inode that it names.
+    pub inode: u32,
+}
+
+impl Entry {
+    /// Whether this is the first of the inode's names; the others are hard links to it.
+    #[must_use]
+    pub fn is_first_name(&self) -> bool {
+        self.first
+    }
+}
+
+/// A file of any type, apart from its names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Inode {
+    /// Row of its attributes.
+    pub attributes: u32,
+    /// Seconds since 1970-01-01 UTC.
+    pub mtime: i64,
+    /// Nanoseconds of the time, below 10^9.
+    pub mtime_ns: u32,
+    /// What it is.
+    pub kind: InodeKind,
+}
+
+/// What an inode is, with the row of the table for its type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::exhaustive_enums, reason = "spec 6.4 lists the types")]
+pub enum InodeKind {
+    /// Its number in [`Index::directories`].
+    Directory(u32),
+    /// Number of its object.
+    Regular(u32),
+    /// Row of the symbolic links.
+    Symlink(u32),
+    /// A character device: row of the devices.
+    CharDevice(u32),
+    /// A block device: row of the devices.
+    BlockDevice(u32),
+    /// A named pipe.
+    Fifo,
+    /// A socket's name.
+    Socket,
+}
+
+/// A directory and where it stands in the tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Directory {
+    /// Its inode.
+    pub inode: u32,
+    /// The directory that contains it; `None` for a ref's root.
+    pub parent: Option<u32>,
+    /// The entry that names it; of no meaning for a ref's root.
+    pub entry: u32,
+    /// Components of its path.
+    pub depth: u32,
+    /// First entry of its block.
+    pub first_entry: u32,
+    /// Entries of its block.
+    pub children: u32,
+}
+
+impl Directory {
+    /// The entries of its block.
+    #[must_use]
+    pub fn entries(&self) -> core::ops::Range<u32> {
+        self.first_entry..self.first_entry + self.children
+    }
+}
+
+/// Major and minor number of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Device {
+    /// Major number.
+    pub major: u32,
+    /// Minor number.
+    pub minor: u32,
+}
+
+/// An immutable byte string (spec 6.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Object {
+    /// BLAKE3 of its bytes.
+    pub id: [u8; 32],
+    /// How many bytes.
+    pub size: u64,
+}
+
+fn row<T>(rows: &[T], number: u32) -> &T {
+    &rows[usize::try_from(number).unwrap_or(usize::MAX)]
+}
+
+impl Index {
+    /// The decoded bytes, whose fs-verity digest is the content's identity.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The refs, by name.
+    #[must_use]
+    pub fn refs(&self) -> &[Ref] {
+        &self.refs
+    }
+
+    /// All directories' blocks, one after the other.
+    #[must_use]
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The inodes in tree order.
+    #[must_use]
+    pub fn inodes(&self) -> &[Inode] {
+        &self.inodes
+    }
+
+    /// The directories in the order of their blocks.
+    #[must_use]
+    pub fn directories(&self) -> &[Directory] {
+        &self.directories
+    }
+
+    /// The objects in the order in which the tree comes to them.
+    #[must_use]
+    pub fn objects(&self) -> &[Object] {
+        &self.objects
+    }
+
+    /// The distinct attribute rows.
+    #[must_use]
+    pub fn attribute_rows(&self) -> &[Attributes] {
+        &self.attributes
+    }
+
+    /// fs-verity digest over the fs-verity digests of all objects (spec 6, section 10).
+    #[must_use]
+    pub fn verity(&self) -> &[u8; 32] {
+        &self.verity
+    }
+
+    /// The name of an entry.
+    #[must_use]
+    pub fn name(&self, entry: &Entry) -> &[u8] {
+        self.slice(entry.name_at, entry.name_len.into())
+    }
+
+    /// The target of a symbolic link, by its row in [`InodeKind::Symlink`].
+    #[must_use]
+    pub fn symlink_target(&self, symlink: u32) -> &[u8] {
+        let (at, len) = *row(&self.symlinks, symlink);
+        self.slice(at, len)
+    }
+
+    /// The numbers of a device, by its row.
+    #[must_use]
+    pub fn device(&self, device: u32) -> Device {
+        *row(&self.devices, device)
+    }
+
+    /// An inode by its number.
+    #[must_use]
+    pub fn inode(&self, inode: u32) -> &Inode {
+        row(&self.inodes, inode)
+    }
+
+    /// A directory by its number.
+    #[must_use]
+    pub fn directory(&self, directory: u32) -> &Directory {
+        row(&self.directories, directory)
+    }
+
+    /// An entry by its number.
+    #[must_use]
+    pub fn entry(&self, entry: u32) -> &Entry {
+        row(&self.entries, entry)
+    }
+
+    /// The attributes of an inode.
+    #[must_use]
+    pub fn attributes(&self, inode: &Inode) -> &Attributes {
+        row(&self.attributes, inode.attributes)
+    }
+
+    /// An object by its number.
+    #[must_use]
+    pub fn object(&self, object: u32) -> &Object {
+        row(&self.objects, object)
+    }
+
+    /// A ref by its name.
+    #[must_use]
+    pub fn find_ref(&self, name: &str) -> Option<&Ref> {
+        self.refs.iter().find(|r| r.name == name)
+    }
+
+    /// The entry called `name` in a directory, and its number.
+    #[must_use]
+    pub fn find_entry(&self, directory: &Directory, name: &[u8]) -> Option<(u32, &Entry)> {
+        let (mut low, mut high) = (directory.first_entry, directory.entries().end);
+        while low < high {
+            let mid = low + (high - low) / 2;
+            let entry = self.entry(mid);
+            match self.name(entry).cmp(name) {
+                core::cmp::Ordering::Less => low = mid + 1,
+                core::cmp::Ordering::Greater => high = mid,
+                core::cmp::Ordering::Equal => return Some((mid, entry)),
+            }
+        }
+        None
+    }
+
+    /// The path of an entry of `directory` below its ref's root, without a leading slash.
+    #[must_use]
+    pub fn path(&self, directory: u32, entry: &Entry) -> Vec<u8> {
+        let mut path = self.directory_path(directory);
+        if !path.is_empty() {
+            path.push(b'/');
+        }
+        path.extend(self.name(entry));
+        path
+    }
+
+    /// The path of a directory below its ref's root, empty for the root itself.
+    #[must_use]
+    pub fn directory_path(&self, directory: u32) -> Vec<u8> {
+        let mut names = Vec::new();
+        let mut at = self.directory(directory);
+        while let Some(parent) = at.parent {
+            names.push(self.name(self.entry(at.entry)));
+            at = self.directory(parent);
+        }
+        names.reverse();
+        names.join(&b'/')
+    }
+
+    fn slice(&self, at: u32, len: u32) -> &[u8] {
+        let at = usize::try_from(at).unwrap_or(usize::MAX);
+        &self.bytes[at..at + usize::try_from(len).unwrap_or(0)]
+    }
+}

@@ -1,0 +1,396 @@
+//! Reading an index strictly: every row is checked before it is used (spec 6).
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::bytes::{Reader, SectionRule, read_sections, widen};
+use crate::name::{component_fault, is_ref_name};
+use crate::{Error, Part};
+
+use super::{Attributes, Device, Directory, Entry, FileType, Index, Inode, InodeKind, Object, Ref};
+
+const RULES: [SectionRule; 10] = [
+    SectionRule::required(1),
+    SectionRule::required(2),
+    SectionRule::required(3),
+    SectionRule::required(4),
+    SectionRule::required(5),
+    SectionRule::required(6),
+    SectionRule::required(7),
+    SectionRule::required(8),
+    SectionRule::required(9),
+    SectionRule::required(10),
+];
+
+fn row_fault(what: &'static str, row: usize) -> Error {
+    Error::Row { part: Part::Index, what, row: widen(row) }
+}
+
+fn number(at: usize) -> u32 {
+    // Counts above u32::MAX are refused where they are read.
+    u32::try_from(at).unwrap_or(u32::MAX)
+}
+
+impl Index {
+    /// Parses the decoded index, which is to have matched its digest.
+    ///
+    /// # Errors
+    /// It is not as spec 6 says.
+    pub fn parse(bytes: Vec<u8>) -> Result<Self, Error> {
+        if u32::try_from(bytes.len()).is_err() {
+            return Err(Error::Limit { what: "index_len", declared: widen(bytes.len()), limit: u32::MAX.into() });
+        }
+        let sections = read_sections(Part::Index, &bytes, &RULES)?;
+        let empty = || Reader::new(Part::Index, &[]);
+        let [refs, entries, inodes, directories, regulars, symlinks, devices, attributes, objects, verity] =
+            sections.map(|section| section.unwrap_or_else(empty));
+
+        let names = parse_refs(refs)?;
+        let attributes = parse_attributes(attributes)?;
+        let objects = parse_objects(objects)?;
+        let inode_rows = parse_inodes(inodes, &attributes)?;
+        let (links, name_spans) = parse_entries(entries)?;
+
+        let counts = Counts::of(&inode_rows, &attributes);
+        let children = column(directories, counts.directories)?;
+        let regulars = column(regulars, counts.regulars)?;
+        let symlinks = parse_symlinks(symlinks, counts.symlinks)?;
+        let devices = parse_devices(devices, counts.devices)?;
+        let mut verity = verity;
+        let verity_digest = verity.array()?;
+        verity.finish()?;
+
+        let mut inodes = assign_kinds(&inode_rows, &attributes, &regulars, objects.len())?;
+        let tree = lay_down(&names, &inodes, &links, &children)?;
+        for (at, directory) in tree.directories.iter().enumerate() {
+            inodes[usize::try_from(directory.inode).unwrap_or(usize::MAX)].kind = InodeKind::Directory(number(at));
+        }
+        let entries = name_entries(&bytes, &name_spans, &tree)?;
+        let refs = names
+            .into_iter()
+            .zip(tree.roots)
+            .map(|(name, (directory, directories_end))| Ref { name, directory, directories_end })
+            .collect();
+        Ok(Self {
+            refs,
+            entries,
+            inodes,
+            directories: tree.directories,
+            symlinks,
+            devices,
+            attributes,
+            objects,
+            verity: verity_digest,
+            bytes,
+        })
+    }
+}
+
+fn parse_refs(mut reader: Reader<'_>) -> Result<Vec<String>, Error> {
+    let count = reader.u16()?;
+    let mut names: Vec<String> = Vec::new();
+    for _ in 0..count {
+        let kind = reader.u8()?;
+        if kind != 0 {
+            return Err(Error::Unsupported { part: Part::Index, what: "kind of ref", found: kind.into() });
+        }
+        let len = reader.u8()?;
+        let name = match core::str::from_utf8(reader.take(len.into())?) {
+            Ok(name) if is_ref_name(name) => String::from(name),
+            _ => return Err(reader.malformed("a ref's name has another form than allowed")),
+        };
+        if names.last().is_some_and(|last| *last >= name) {
+            return Err(reader.malformed("refs do not ascend"));
+        }
+        names.push(name);
+    }
+    if names.is_empty() {
+        return Err(reader.malformed("there is no ref"));
+    }
+    reader.finish()?;
+    Ok(names)
+}
+
+fn parse_attributes(mut reader: Reader<'_>) -> Result<Vec<Attributes>, Error> {
+    let count = reader.count32()?;
+    let mut rows = Vec::new();
+    for _ in 0..count {
+        rows.push(Attributes::parse(&mut reader)?);
+    }
+    reader.finish()?;
+    let mut order: Vec<&Attributes> = rows.iter().collect();
+    order.sort_unstable();
+    match order.windows(2).position(|pair| pair[0] == pair[1]) {
+        Some(_) => Err(row_fault("an attribute row is there twice", 0)),
+        None => Ok(rows),
+    }
+}
+
+fn parse_objects(mut reader: Reader<'_>) -> Result<Vec<Object>, Error> {
+    let count = reader.count()?;
+    let sizes = reader.planes::<8>(count)?.u64s();
+    let Some(ids_len) = count.checked_mul(32) else {
+        return Err(reader.malformed("a column is longer than memory"));
+    };
+    let ids = reader.take(ids_len)?;
+    reader.finish()?;
+    let mut objects = Vec::with_capacity(count);
+    for (size, id) in sizes.zip(ids.as_chunks::<32>().0) {
+        if i64::try_from(size).is_err() {
+            return Err(Error::Limit { what: "an object's size", declared: size, limit: i64::MAX.unsigned_abs() });
+        }
+        objects.push(Object { id: *id, size });
+    }
+    let mut order: Vec<&[u8; 32]> = ids.as_chunks::<32>().0.iter().collect();
+    order.sort_unstable();
+    if order.windows(2).any(|pair| pair[0] == pair[1]) {
+        return Err(row_fault("an object's id is there twice", 0));
+    }
+    Ok(objects)
+}
+
+/// Attribute row and time of an inode.
+type InodeRow = (u32, i64, u32);
+
+fn parse_inodes(mut reader: Reader<'_>, attributes: &[Attributes]) -> Result<Vec<InodeRow>, Error> {
+    let count = reader.count()?;
+    let rows = reader.planes::<4>(count)?.u32s();
+    let times = reader.planes::<8>(count)?.i64s();
+    let nanoseconds = reader.planes::<4>(count)?.u32s();
+    reader.finish()?;
+    let mut inodes = Vec::with_capacity(count);
+    let mut used = 0;
+    for (at, ((row, time), ns)) in rows.zip(times).zip(nanoseconds).enumerate() {
+        if row > used || usize::try_from(row).is_ok_and(|row| row >= attributes.len()) {
+            return Err(row_fault("an inode's attributes are not used in ascending order", at));
+        }
+        used = used.max(row + 1);
+        if ns >= 1_000_000_000 {
+            return Err(row_fault("an inode's nanoseconds reach a second", at));
+        }
+        inodes.push((row, time, ns));
+    }
+    if used != number(attributes.len()) {
+        return Err(row_fault("attributes are left that no inode has", attributes.len()));
+    }
+    Ok(inodes)
+}
+
+/// Where a name lies in the index's bytes.
+type NameSpan = (u32, u8);
+
+/// Returns links and names.
+fn parse_entries(mut reader: Reader<'_>) -> Result<(Vec<u32>, Vec<NameSpan>), Error> {
+    let count = reader.count()?;
+    let lens = reader.take(count)?;
+    let links = reader.planes::<4>(count)?.u32s().collect();
+    let mut spans = Vec::with_capacity(count);
+    for len in lens {
+        spans.push((number(reader.position()), *len));
+        reader.take(usize::from(*len))?;
+    }
+    reader.finish()?;
+    Ok((links, spans))
+}
+
+/// How many inodes there are of each type that has a table.
+#[derive(Default)]
+struct Counts {
+    directories: usize,
+    regulars: usize,
+    symlinks: usize,
+    devices: usize,
+}
+
+impl Counts {
+    fn of(inodes: &[InodeRow], attributes: &[Attributes]) -> Self {
+        let mut counts = Self::default();
+        for (row, _, _) in inodes {
+            match super::row(attributes, *row).file_type() {
+                FileType::Directory => counts.directories += 1,
+                FileType::Regular => counts.regulars += 1,
+                FileType::Symlink => counts.symlinks += 1,
+                FileType::CharDevice | FileType::BlockDevice => counts.devices += 1,
+                FileType::Fifo | FileType::Socket => {}
+            }
+        }
+        counts
+    }
+}
+
+fn column(mut reader: Reader<'_>, count: usize) -> Result<Vec<u32>, Error> {
+    let values = reader.planes::<4>(count)?.u32s().collect();
+    reader.finish()?;
+    Ok(values)
+}
+
+fn parse_symlinks(mut reader: Reader<'_>, count: usize) -> Result<Vec<(u32, u32)>, Error> {
+    let lens = reader.planes::<2>(count)?.u16s();
+    let mut targets = Vec::with_capacity(count);
+    for (at, len) in lens.enumerate() {
+        let start = number(reader.position());
+        let target = reader.take(len.into())?;
+        if !(1..=4095).contains(&len) || target.contains(&0) {
+            return Err(row_fault("a symbolic link's target is empty, too long or has a NUL byte", at));
+        }
+        targets.push((start, len.into()));
+    }
+    reader.finish()?;
+    Ok(targets)
+}
+
+fn parse_devices(mut reader: Reader<'_>, count: usize) -> Result<Vec<Device>, Error> {
+    let majors = reader.planes::<4>(count)?.u32s();
+    let minors = reader.planes::<4>(count)?.u32s();
+    reader.finish()?;
+    Ok(majors.zip(minors).map(|(major, minor)| Device { major, minor }).collect())
+}
+
+/// Gives each inode its row in the table of its type, and each regular file its object. A directory's number in tree order is
+/// known later, when the trees are laid down.
+fn assign_kinds(
+    rows: &[InodeRow],
+    attributes: &[Attributes],
+    regulars: &[u32],
+    objects: usize,
+) -> Result<Vec<Inode>, Error> {
+    let mut inodes = Vec::with_capacity(rows.len());
+    let (mut directories, mut symlinks, mut devices) = (0_u32, 0_u32, 0_u32);
+    let mut regulars = regulars.iter();
+    let mut taken = 0_u32;
+    let next = |counter: &mut u32| {
+        *counter += 1;
+        *counter - 1
+    };
+    for (at, &(row, mtime, mtime_ns)) in rows.iter().enumerate() {
+        let kind = match super::row(attributes, row).file_type() {
+            FileType::Directory => InodeKind::Directory(next(&mut directories)),
+            FileType::Symlink => InodeKind::Symlink(next(&mut symlinks)),
+            FileType::CharDevice => InodeKind::CharDevice(next(&mut devices)),
+            FileType::BlockDevice => InodeKind::BlockDevice(next(&mut devices)),
+            FileType::Fifo => InodeKind::Fifo,
+            FileType::Socket => InodeKind::Socket,
+            FileType::Regular => match regulars.next().copied().unwrap_or(0) {
+                0 if usize::try_from(taken).is_ok_and(|taken| taken < objects) => InodeKind::Regular(next(&mut taken)),
+                0 => return Err(row_fault("a file takes an object that the table does not have", at)),
+                known if known <= taken => InodeKind::Regular(known - 1),
+                _ => return Err(row_fault("a file names an object that has not come before", at)),
+            },
+        };
+        inodes.push(Inode { attributes: row, mtime, mtime_ns, kind });
+    }
+    if taken != number(objects) {
+        return Err(row_fault("objects are left that no file has", objects));
+    }
+    Ok(inodes)
+}
+
+/// The tree as [`lay_down`] finds it.
+struct Tree {
+    directories: Vec<Directory>,
+    /// For each entry its inode and whether it is the inode's first name.
+    inodes: Vec<(u32, bool)>,
+    /// For each ref its root directory and the end of its directories.
+    roots: Vec<(u32, u32)>,
+}
+
+/// Walks the trees in tree order (spec 6.1): gives each entry its inode and each directory its block.
+fn lay_down(refs: &[String], inodes: &[Inode], links: &[u32], children: &[u32]) -> Result<Tree, Error> {
+    let mut tree = Tree {
+        directories: Vec::with_capacity(children.len()),
+        inodes: Vec::with_capacity(links.len()),
+        roots: Vec::new(),
+    };
+    let mut next_inode = 0;
+    for _ in refs {
+        let ref_start = next_inode;
+        let Some(Inode { kind: InodeKind::Directory(row), .. }) = inodes.get(next_inode) else {
+            return Err(row_fault("a ref's root is missing or not a directory", next_inode));
+        };
+        let root = Directory {
+            inode: number(next_inode),
+            parent: None,
+            entry: 0,
+            depth: 0,
+            first_entry: 0,
+            children: *super::row(children, *row),
+        };
+        next_inode += 1;
+        let root_number = number(tree.directories.len());
+        let mut pending = alloc::vec![root];
+        while let Some(mut directory) = pending.pop() {
+            let first = tree.inodes.len();
+            let own_number = number(tree.directories.len());
+            directory.first_entry = number(first);
+            tree.directories.push(directory);
+            let count = usize::try_from(directory.children).unwrap_or(usize::MAX);
+            let Some(block) = first.checked_add(count).and_then(|end| links.get(first..end)) else {
+                return Err(row_fault("a directory's block passes the end of the entries", first));
+            };
+            let below = pending.len();
+            for (at, link) in (first..).zip(block) {
+                if let Some(linked) = link.checked_sub(1) {
+                    let target = usize::try_from(linked).unwrap_or(usize::MAX);
+                    let fits = (ref_start..next_inode).contains(&target)
+                        && !matches!(inodes.get(target), Some(Inode { kind: InodeKind::Directory(_), .. }));
+                    if !fits {
+                        return Err(row_fault("a hard link is not to a file before it in its ref", at));
+                    }
+                    tree.inodes.push((linked, false));
+                    continue;
+                }
+                let Some(inode) = inodes.get(next_inode) else {
+                    return Err(row_fault("an entry's inode is missing", at));
+                };
+                if let InodeKind::Directory(row) = inode.kind {
+                    pending.push(Directory {
+                        inode: number(next_inode),
+                        parent: Some(own_number),
+                        entry: number(at),
+                        depth: directory.depth + 1,
+                        first_entry: 0,
+                        children: *super::row(children, row),
+                    });
+                }
+                tree.inodes.push((number(next_inode), true));
+                next_inode += 1;
+            }
+            pending[below..].reverse();
+        }
+        tree.roots.push((root_number, number(tree.directories.len())));
+    }
+    if tree.inodes.len() != links.len() {
+        return Err(row_fault("entries are left when the last tree is laid down", tree.inodes.len()));
+    }
+    if next_inode != inodes.len() {
+        return Err(row_fault("inodes are left when the last tree is laid down", next_inode));
+    }
+    Ok(tree)
+}
+
+/// Checks the names of each block and joins them with the entries' inodes.
+fn name_entries(bytes: &[u8], spans: &[NameSpan], tree: &Tree) -> Result<Vec<Entry>, Error> {
+    let mut entries = Vec::with_capacity(spans.len());
+    let mut blocks = tree.directories.iter();
+    let mut block_ends_at = 0;
+    let mut last: &[u8] = b"";
+    for (at, (&(name_at, name_len), &(inode, first))) in spans.iter().zip(&tree.inodes).enumerate() {
+        while at == block_ends_at {
+            // An empty name is refused below, so that this one stands before every other.
+            last = b"";
+            let Some(directory) = blocks.next() else { break };
+            block_ends_at = usize::try_from(directory.entries().end).unwrap_or(usize::MAX);
+        }
+        let start = usize::try_from(name_at).unwrap_or(usize::MAX);
+        let name = &bytes[start..start + usize::from(name_len)];
+        if let Some(what) = component_fault(name) {
+            return Err(Error::Path { entry: number(at), what });
+        }
+        if name <= last {
+            return Err(row_fault("the names of a directory do not ascend", at));
+        }
+        last = name;
+        entries.push(Entry { name_at, name_len, first, inode });
+    }
+    Ok(entries)
+}

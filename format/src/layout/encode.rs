@@ -1,0 +1,111 @@
+//! Writing a layout, and the numbers that it gives the root (spec 4.3, 7).
+
+use alloc::vec::Vec;
+
+use crate::bytes::{put_planes, put_section, widen};
+use crate::index::{Index, InodeKind};
+use crate::{Error, Maxima};
+
+use super::{BLOCK_LEN, Codec, Holds, Layout, data_len};
+
+fn number(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+impl Layout {
+    /// Returns the layout's bytes. Offsets of chunks are not written: they follow from the lengths.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let le = u32::to_le_bytes;
+        let mut out = Vec::new();
+
+        let mut chunks = number(self.chunks.len()).to_le_bytes().to_vec();
+        chunks.extend(self.chunks.iter().map(|chunk| chunk.codec.id()));
+        put_planes(&mut chunks, self.chunks.iter().map(|chunk| le(chunk.stored_len)));
+        put_planes(&mut chunks, self.chunks.iter().map(|chunk| le(chunk.len)));
+        put_planes(&mut chunks, self.chunks.iter().map(|chunk| le(chunk.holds.objects())));
+        chunks.extend(self.chunks.iter().flat_map(|chunk| chunk.digest));
+        put_section(&mut out, 1, true, &chunks);
+
+        let mut before = u32::MAX;
+        let steps: Vec<u32> = self
+            .grouped
+            .iter()
+            .map(|object| object.wrapping_sub(core::mem::replace(&mut before, *object)).wrapping_sub(1))
+            .collect();
+        let mut groups = Vec::new();
+        put_planes(&mut groups, steps.iter().copied().map(le));
+        put_section(&mut out, 2, true, &groups);
+
+        let mut pieces = Vec::new();
+        put_planes(&mut pieces, self.pieces.iter().map(|piece| le(piece.chunk.map_or(0, |chunk| chunk + 1))));
+        pieces.extend(self.pieces.iter().flat_map(|piece| piece.chaining_value));
+        put_section(&mut out, 3, true, &pieces);
+
+        let mut holes = number(self.holes.len()).to_le_bytes().to_vec();
+        put_planes(&mut holes, self.holes.iter().map(|holes| le(holes.object)));
+        put_planes(&mut holes, self.holes.iter().map(|holes| le(holes.extents.end - holes.extents.start)));
+        put_planes(&mut holes, self.extents.iter().map(|extent| extent.start.to_le_bytes()));
+        put_planes(&mut holes, self.extents.iter().map(|extent| extent.len.to_le_bytes()));
+        put_section(&mut out, 4, true, &holes);
+
+        if let Some(landmark) = self.landmark {
+            put_section(&mut out, 5, false, &landmark.to_le_bytes());
+        }
+        out
+    }
+}
+
+impl Codec {
+    fn id(self) -> u8 {
+        match self {
+            Self::Raw => 0,
+            Self::Zstd => 1,
+        }
+    }
+}
+
+impl Holds {
+    fn objects(&self) -> u32 {
+        match self {
+            Self::Group(range) => range.end - range.start,
+            Self::Piece => 0,
+        }
+    }
+}
+
+pub(super) fn maxima(index: &Index, layout: &Layout, piece_log2: u8, window_log: u8) -> Result<Maxima, Error> {
+    let mut maxima = Maxima {
+        piece_log2,
+        window_log,
+        refs: u16::try_from(index.refs().len()).unwrap_or(u16::MAX),
+        entries: widen(index.entries().len()),
+        inodes: widen(index.inodes().len()),
+        objects: widen(index.objects().len()),
+        chunks: widen(layout.chunks.len()),
+        ..Maxima::default()
+    };
+    let occupied = index.directories().iter().filter(|directory| directory.children > 0);
+    maxima.depth = occupied.map(|directory| directory.depth + 1).max().unwrap_or(0);
+    maxima.object_len = index.objects().iter().map(|object| object.size).max().unwrap_or(0);
+    for inode in index.inodes() {
+        if let InodeKind::Regular(object) = inode.kind {
+            let size = index.object(object).size;
+            let disk = data_len(layout.holes_of(object), 0..size);
+            add("logical", &mut maxima.logical, size)?;
+            add("disk", &mut maxima.disk, disk.checked_next_multiple_of(BLOCK_LEN).unwrap_or(u64::MAX))?;
+        }
+    }
+    for chunk in &layout.chunks {
+        add("data", &mut maxima.data, chunk.len.into())?;
+        add("chunks_stored", &mut maxima.chunks_stored, chunk.stored_len.into())?;
+        maxima.chunk_len = maxima.chunk_len.max(chunk.len);
+        maxima.chunk_stored = maxima.chunk_stored.max(chunk.stored_len);
+    }
+    Ok(maxima)
+}
+
+fn add(what: &'static str, sum: &mut u64, value: u64) -> Result<(), Error> {
+    *sum = sum.checked_add(value).ok_or(Error::Limit { what, declared: u64::MAX, limit: u64::MAX })?;
+    Ok(())
+}

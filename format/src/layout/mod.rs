@@ -1,0 +1,201 @@
+//! How this file stores the objects (spec 7).
+
+mod encode;
+mod parse;
+
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use crate::index::Index;
+
+/// Bytes of a block, the unit of holes (spec 7.1).
+pub const BLOCK_LEN: u64 = 4096;
+
+/// Blocks of the shortest hole (spec 7.1).
+pub const HOLE_BLOCKS: u64 = 16;
+
+/// Chunks, and which objects lie in them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Layout {
+    /// The chunks in the file's order.
+    pub chunks: Vec<Chunk>,
+    /// The numbers of the objects in groups, group after group.
+    pub grouped: Vec<u32>,
+    /// The pieces of the large objects, in the object table's order.
+    pub pieces: Vec<Piece>,
+    /// The large objects in ascending order, each with its first row of `pieces`.
+    pub large: Vec<Large>,
+    /// The objects that have holes, in ascending order.
+    pub holes: Vec<Holes>,
+    /// The extents of all holes, object after object.
+    pub extents: Vec<Extent>,
+    /// How many of the first chunks hold the hot set (spec 7.4).
+    pub landmark: Option<u32>,
+}
+
+/// A stored byte string (spec 7.2).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    /// How it is encoded.
+    pub codec: Codec,
+    /// Where it begins, in bytes from the first chunk.
+    pub offset: u64,
+    /// Stored bytes.
+    pub stored_len: u32,
+    /// Decoded bytes.
+    pub len: u32,
+    /// BLAKE3 of the stored bytes.
+    pub digest: [u8; 32],
+    /// What it holds.
+    pub holds: Holds,
+}
+
+/// What a chunk holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(clippy::exhaustive_enums, reason = "spec 7.2 lists them")]
+pub enum Holds {
+    /// Whole objects: this range of [`Layout::grouped`].
+    Group(Range<u32>),
+    /// The data of one piece or several equal ones.
+    Piece,
+}
+
+/// How a chunk's stored bytes are encoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::exhaustive_enums, reason = "spec 7.2 lists them")]
+pub enum Codec {
+    /// As they are.
+    Raw,
+    /// One zstd frame.
+    Zstd,
+}
+
+/// A piece of a large object (spec 7.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Its chunk, unless the piece has no data.
+    pub chunk: Option<u32>,
+    /// Its chaining value in the object's BLAKE3 tree.
+    pub chaining_value: [u8; 32],
+}
+
+/// An object of more than the piece size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Large {
+    /// Its number.
+    pub object: u32,
+    /// Its first row of the pieces.
+    pub first_piece: u32,
+}
+
+/// An object that has holes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holes {
+    /// Its number.
+    pub object: u32,
+    /// Its range of [`Layout::extents`].
+    pub extents: Range<u32>,
+}
+
+/// A run of zero blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// Its first block.
+    pub start: u64,
+    /// Its blocks.
+    pub len: u64,
+}
+
+impl Extent {
+    /// The bytes of the object that it covers.
+    #[must_use]
+    pub fn bytes(&self) -> Range<u64> {
+        let start = self.start.saturating_mul(BLOCK_LEN);
+        start..start.saturating_add(self.len.saturating_mul(BLOCK_LEN))
+    }
+}
+
+fn slice<'a, T>(rows: &'a [T], range: &Range<u32>) -> &'a [T] {
+    let at = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
+    &rows[at(range.start)..at(range.end)]
+}
+
+impl Layout {
+    /// The extents of an object's holes.
+    #[must_use]
+    pub fn holes_of(&self, object: u32) -> &[Extent] {
+        match self.holes.binary_search_by_key(&object, |holes| holes.object) {
+            Ok(at) => slice(&self.extents, &self.holes[at].extents),
+            Err(_) => &[],
+        }
+    }
+
+    /// The numbers of the objects in a group.
+    #[must_use]
+    pub fn group(&self, range: &Range<u32>) -> &[u32] {
+        slice(&self.grouped, range)
+    }
+
+    /// The pieces of an object, none for one that is in a group.
+    #[must_use]
+    pub fn pieces_of(&self, object: u32) -> &[Piece] {
+        let Ok(at) = self.large.binary_search_by_key(&object, |large| large.object) else {
+            return &[];
+        };
+        let first = self.large[at].first_piece;
+        let end =
+            self.large.get(at + 1).map_or(self.pieces.len(), |next| usize::try_from(next.first_piece).unwrap_or(0));
+        &self.pieces[usize::try_from(first).unwrap_or(usize::MAX)..end]
+    }
+}
+
+/// The parts of `within` that are data: what the holes leave. Ranges are bytes of the object.
+pub fn data_ranges(holes: &[Extent], within: Range<u64>) -> impl Iterator<Item = Range<u64>> + '_ {
+    // Holes are few and sorted: start at the first that ends behind the range's start.
+    let first = holes.partition_point(|extent| extent.bytes().end <= within.start);
+    let mut rest = holes[first..].iter();
+    let mut at = within.start;
+    core::iter::from_fn(move || {
+        while at < within.end {
+            let hole = rest.next().map_or(u64::MAX..u64::MAX, Extent::bytes);
+            let data = at..hole.start.clamp(at, within.end);
+            at = hole.end.min(within.end);
+            if !data.is_empty() {
+                return Some(data);
+            }
+        }
+        None
+    })
+}
+
+/// Bytes of `within` that are data.
+#[must_use]
+pub fn data_len(holes: &[Extent], within: Range<u64>) -> u64 {
+    data_ranges(holes, within).map(|range| range.end - range.start).sum()
+}
+
+/// The numbers of spec 4.3, from layout and index.
+///
+/// # Errors
+/// A sum passes 2^64-1.
+pub fn maxima(index: &Index, layout: &Layout, piece_log2: u8, window_log: u8) -> Result<crate::Maxima, crate::Error> {
+    encode::maxima(index, layout, piece_log2, window_log)
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use super::*;
+
+    #[test]
+    fn data_is_what_the_holes_leave() {
+        let holes = [Extent { start: 1, len: 16 }, Extent { start: 20, len: 16 }];
+        let ranges = |within: Range<u64>| data_ranges(&holes, within).collect::<Vec<_>>();
+        assert_eq!(ranges(0..200_000), [0..4096, 69_632..81_920, 147_456..200_000]);
+        assert_eq!(ranges(4096..8192), []);
+        assert_eq!(ranges(65_536..90_000), vec![69_632..81_920]);
+        assert_eq!(ranges(150_000..160_000), vec![150_000..160_000]);
+        assert_eq!(data_len(&holes, 0..200_000), 200_000 - 32 * 4096);
+    }
+}

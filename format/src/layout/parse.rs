@@ -1,0 +1,244 @@
+//! Reading a layout strictly, against the index whose objects it places (spec 7).
+
+use alloc::vec::Vec;
+
+use crate::bytes::{Reader, SectionRule, read_sections, widen};
+use crate::index::{Index, Object};
+use crate::{Error, Part, pieces};
+
+use super::{BLOCK_LEN, Chunk, Codec, Extent, HOLE_BLOCKS, Holds, Holes, Large, Layout, Piece, data_len};
+
+const RULES: [SectionRule; 5] = [
+    SectionRule::required(1),
+    SectionRule::required(2),
+    SectionRule::required(3),
+    SectionRule::required(4),
+    SectionRule::ignorable(5),
+];
+
+fn row_fault(what: &'static str, row: usize) -> Error {
+    Error::Row { part: Part::Layout, what, row: widen(row) }
+}
+
+fn number(at: usize) -> u32 {
+    u32::try_from(at).unwrap_or(u32::MAX)
+}
+
+fn at(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+impl Layout {
+    /// Parses the decoded layout, which is to have matched its digest, of a bundle with pieces of 2^`piece_log2` bytes.
+    ///
+    /// # Errors
+    /// It is not as spec 7 says, or does not place each object of `index` exactly once.
+    pub fn parse(bytes: &[u8], index: &Index, piece_log2: u8) -> Result<Self, Error> {
+        let piece_len = 1_u64 << piece_log2.min(63);
+        let sections = read_sections(Part::Layout, bytes, &RULES)?;
+        let empty = || Reader::new(Part::Layout, &[]);
+        let [chunks, groups, pieces, holes, landmark] = sections;
+        let (chunks, grouped_len) = parse_chunks(chunks.unwrap_or_else(empty))?;
+        let grouped = parse_groups(groups.unwrap_or_else(empty), grouped_len)?;
+        let (holes, extents) = parse_holes(holes.unwrap_or_else(empty), index.objects())?;
+        let (pieces, large) = parse_pieces(pieces.unwrap_or_else(empty), index.objects(), piece_len)?;
+        let landmark = landmark.map(|section| parse_landmark(section, chunks.len())).transpose()?;
+        let layout = Self { chunks, grouped, pieces, large, holes, extents, landmark };
+        layout.check_groups(index.objects(), piece_len)?;
+        layout.check_pieces(index.objects(), piece_len)?;
+        Ok(layout)
+    }
+
+    fn check_groups(&self, objects: &[Object], piece_len: u64) -> Result<(), Error> {
+        let mut placed = alloc::vec![false; objects.len()];
+        for (row, chunk) in self.chunks.iter().enumerate() {
+            let Holds::Group(range) = &chunk.holds else { continue };
+            let mut len = 0_u64;
+            for &object in self.group(range) {
+                let Some(&Object { size, .. }) = objects.get(at(object)) else {
+                    return Err(row_fault("a group has an object that the index does not have", row));
+                };
+                if size > piece_len {
+                    return Err(row_fault("a group has an object that is to be in pieces", row));
+                }
+                let data = data_len(self.holes_of(object), 0..size);
+                if data == 0 {
+                    return Err(row_fault("a group has an object without data", row));
+                }
+                if core::mem::replace(&mut placed[at(object)], true) {
+                    return Err(row_fault("an object is in groups twice", row));
+                }
+                len += data;
+            }
+            if len != u64::from(chunk.len) {
+                return Err(row_fault("a group's length is not that of its objects", row));
+            }
+        }
+        for (row, object) in objects.iter().enumerate() {
+            let grouped = object.size <= piece_len && data_len(self.holes_of(number(row)), 0..object.size) > 0;
+            if grouped != placed[row] {
+                return Err(row_fault("an object is in no group", row));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_pieces(&self, objects: &[Object], piece_len: u64) -> Result<(), Error> {
+        let mut used = alloc::vec![false; self.chunks.len()];
+        let mut values = Vec::new();
+        for large in &self.large {
+            let object = &objects[at(large.object)];
+            let holes = self.holes_of(large.object);
+            let mut start = 0;
+            values.clear();
+            for (row, piece) in (at(large.first_piece)..).zip(self.pieces_of(large.object)) {
+                let end = object.size.min(start + piece_len);
+                let data = data_len(holes, start..end);
+                match piece.chunk {
+                    None if data == 0 => {}
+                    None => return Err(row_fault("a piece with data has no chunk", row)),
+                    Some(_) if data == 0 => return Err(row_fault("a piece without data has a chunk", row)),
+                    Some(chunk) => match self.chunks.get(at(chunk)) {
+                        Some(Chunk { holds: Holds::Piece, len, .. }) if u64::from(*len) == data => {
+                            used[at(chunk)] = true;
+                        }
+                        Some(Chunk { holds: Holds::Piece, .. }) => {
+                            return Err(row_fault("a piece's chunk has another length than its data", row));
+                        }
+                        _ => return Err(row_fault("a piece's chunk is a group or does not exist", row)),
+                    },
+                }
+                values.push(piece.chaining_value);
+                start = end;
+            }
+            if pieces::object_id(&values) != Some(object.id) {
+                return Err(row_fault("an object's chaining values do not merge to its id", at(large.object)));
+            }
+        }
+        let unused = self.chunks.iter().zip(&used).position(|(chunk, used)| chunk.holds == Holds::Piece && !used);
+        match unused {
+            Some(row) => Err(row_fault("no piece names the chunk", row)),
+            None => Ok(()),
+        }
+    }
+}
+
+fn parse_chunks(mut reader: Reader<'_>) -> Result<(Vec<Chunk>, usize), Error> {
+    let count = reader.count32()?;
+    let codecs = reader.take(count)?;
+    let stored_lens = reader.planes::<4>(count)?.u32s();
+    let lens = reader.planes::<4>(count)?.u32s();
+    let groups = reader.planes::<4>(count)?.u32s();
+    let mut chunks = Vec::with_capacity(count);
+    let (mut offset, mut grouped) = (0_u64, 0_u32);
+    for (row, (((codec, stored_len), len), objects)) in codecs.iter().zip(stored_lens).zip(lens).zip(groups).enumerate()
+    {
+        let codec = match codec {
+            0 => Codec::Raw,
+            1 => Codec::Zstd,
+            other => {
+                return Err(Error::Unsupported { part: Part::Layout, what: "codec", found: u64::from(*other) });
+            }
+        };
+        if len == 0 || stored_len == 0 {
+            return Err(row_fault("a chunk is empty", row));
+        }
+        if codec == Codec::Raw && stored_len != len {
+            return Err(row_fault("a raw chunk's two lengths differ", row));
+        }
+        let holds = match objects {
+            0 => Holds::Piece,
+            _ => {
+                let Some(end) = grouped.checked_add(objects) else {
+                    return Err(row_fault("the groups have more objects than can be numbered", row));
+                };
+                Holds::Group(core::mem::replace(&mut grouped, end)..end)
+            }
+        };
+        chunks.push(Chunk { codec, offset, stored_len, len, digest: reader.array()?, holds });
+        offset += u64::from(stored_len);
+    }
+    reader.finish()?;
+    Ok((chunks, at(grouped)))
+}
+
+fn parse_groups(mut reader: Reader<'_>, count: usize) -> Result<Vec<u32>, Error> {
+    let steps = reader.planes::<4>(count)?.u32s();
+    reader.finish()?;
+    let mut before = u32::MAX;
+    Ok(steps
+        .map(|step| {
+            before = before.wrapping_add(1).wrapping_add(step);
+            before
+        })
+        .collect())
+}
+
+fn parse_holes(mut reader: Reader<'_>, objects: &[Object]) -> Result<(Vec<Holes>, Vec<Extent>), Error> {
+    let count = reader.count32()?;
+    let numbers = reader.planes::<4>(count)?.u32s();
+    let counts = reader.planes::<4>(count)?.u32s();
+    let mut holes: Vec<Holes> = Vec::with_capacity(count);
+    let mut total = 0_u32;
+    for (row, (object, extents)) in numbers.zip(counts).enumerate() {
+        if at(object) >= objects.len() || holes.last().is_some_and(|last| last.object >= object) {
+            return Err(row_fault("objects with holes do not ascend, or one does not exist", row));
+        }
+        let Some(end) = total.checked_add(extents).filter(|_| extents > 0) else {
+            return Err(row_fault("an object with holes has none, or there are too many", row));
+        };
+        holes.push(Holes { object, extents: core::mem::replace(&mut total, end)..end });
+    }
+    let starts = reader.planes::<8>(at(total))?.u64s();
+    let lens = reader.planes::<8>(at(total))?.u64s();
+    let extents: Vec<Extent> = starts.zip(lens).map(|(start, len)| Extent { start, len }).collect();
+    reader.finish()?;
+    for (row, object) in holes.iter().enumerate() {
+        let blocks = objects[at(object.object)].size / BLOCK_LEN;
+        let mut free_from = 0;
+        for extent in &extents[at(object.extents.start)..at(object.extents.end)] {
+            if extent.start < free_from {
+                return Err(row_fault("holes touch or do not ascend", row));
+            }
+            if extent.len < HOLE_BLOCKS {
+                return Err(row_fault("a hole is shorter than 16 blocks", row));
+            }
+            match extent.start.checked_add(extent.len) {
+                Some(end) if end <= blocks => free_from = end + 1,
+                _ => return Err(row_fault("a hole passes the end of its object", row)),
+            }
+        }
+    }
+    Ok((holes, extents))
+}
+
+fn parse_pieces(mut reader: Reader<'_>, objects: &[Object], piece_len: u64) -> Result<(Vec<Piece>, Vec<Large>), Error> {
+    let mut large = Vec::new();
+    let mut count = 0_u64;
+    for (row, object) in objects.iter().enumerate().filter(|(_, object)| object.size > piece_len) {
+        let Ok(first_piece) = u32::try_from(count) else { break };
+        large.push(Large { object: number(row), first_piece });
+        count = count.saturating_add(object.size.div_ceil(piece_len));
+    }
+    let count = match usize::try_from(count) {
+        // Each row has 36 bytes: what is not there is refused before it is allocated.
+        Ok(count) if u32::try_from(count).is_ok() && count <= reader.rest().len() / 36 => count,
+        _ => return Err(reader.malformed("there are fewer pieces than the large objects need")),
+    };
+    let chunks = reader.planes::<4>(count)?.u32s();
+    let mut pieces = Vec::with_capacity(count);
+    for chunk in chunks {
+        pieces.push(Piece { chunk: chunk.checked_sub(1), chaining_value: reader.array()? });
+    }
+    reader.finish()?;
+    Ok((pieces, large))
+}
+
+fn parse_landmark(mut reader: Reader<'_>, chunks: usize) -> Result<u32, Error> {
+    let landmark = reader.u32()?;
+    if at(landmark) > chunks {
+        return Err(reader.malformed("the landmark is behind the last chunk"));
+    }
+    reader.finish()?;
+    Ok(landmark)
+}

@@ -1,0 +1,51 @@
+//! How much a reader is willing to take on.
+
+use crate::Error;
+use crate::root::Root;
+
+/// A reader's own limits, compared with what the root declares before anything is allocated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Decoded bytes of the index.
+    pub index_len: u64,
+    /// Decoded bytes of the layout.
+    pub layout_len: u64,
+    /// Decoded bytes of one chunk.
+    pub chunk_len: u32,
+    /// log2 of the largest zstd window.
+    pub window_log: u8,
+    /// Components of a path.
+    pub depth: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { index_len: 2 << 30, layout_len: 2 << 30, chunk_len: 128 << 20, window_log: 27, depth: 100_000 }
+    }
+}
+
+impl Limits {
+    /// Compares the root's declared sizes with these limits.
+    ///
+    /// # Errors
+    /// One of them is over its limit; the error names it.
+    pub fn check(&self, root: &Root) -> Result<(), Error> {
+        let checks = [
+            ("index_len", root.contents.index_len, self.index_len),
+            // An incompressible index is stored with a few bytes a block more than it has.
+            ("index_stored", root.contents.index_stored, self.index_len.saturating_add(1 << 20)),
+            ("layout_len", root.contents.layout_len, self.layout_len),
+            ("layout_stored", root.contents.layout_stored, self.layout_len.saturating_add(1 << 20)),
+            ("chunk_len", root.maxima.chunk_len.into(), self.chunk_len.into()),
+            ("chunk_stored", root.maxima.chunk_stored.into(), u64::from(self.chunk_len) + (1 << 20)),
+            ("window_log", root.maxima.window_log.into(), self.window_log.into()),
+            ("depth", root.maxima.depth.into(), self.depth.into()),
+        ];
+        for (what, declared, limit) in checks {
+            if declared > limit {
+                return Err(Error::Limit { what, declared, limit });
+            }
+        }
+        Ok(())
+    }
+}

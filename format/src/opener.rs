@@ -1,0 +1,212 @@
+//! The sans-io opener: says which bytes it needs next, and checks them before it reads them (spec 2).
+
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use crate::bytes::widen;
+use crate::frame::FrameDecoder;
+use crate::layout::maxima;
+use crate::{Error, Head, Index, Layout, Limits, Part, Preamble};
+
+/// A bundle whose head, layout and index have been read. That its root is trusted is for somebody else to say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bundle {
+    /// Preamble, root and envelopes.
+    pub head: Head,
+    /// Where each object lies.
+    pub layout: Layout,
+    /// What is installed.
+    pub index: Index,
+}
+
+/// What the opener wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(clippy::exhaustive_enums, reason = "a caller's loop handles both")]
+pub enum Step {
+    /// These bytes of the file; any first part of them will do.
+    Need(Range<u64>),
+    /// Nothing more: [`Opener::finish`] has the bundle.
+    Done,
+}
+
+#[derive(Debug)]
+enum State {
+    Preamble,
+    Head,
+    Layout,
+    Index { layout: Vec<u8> },
+    Done(alloc::boxed::Box<(Layout, Index)>),
+}
+
+/// Reads the parts before the chunks, in the file's order and each byte once.
+///
+/// ```
+/// # fn open(file: &[u8]) -> Result<sealift_format::Bundle, sealift_format::Error> {
+/// use sealift_format::{Limits, Opener, Step};
+///
+/// let mut opener = Opener::new(Some(file.len() as u64), Limits::default());
+/// while let Step::Need(range) = opener.step() {
+///     let bytes = &file[range.start as usize..range.end as usize];
+///     opener.supply(range.start, bytes)?;
+/// }
+/// opener.finish()
+/// # }
+/// # assert!(open(b"").is_err());
+/// ```
+#[derive(Debug)]
+pub struct Opener {
+    file_len: Option<u64>,
+    limits: Limits,
+    head: Option<Head>,
+    state: State,
+    /// The part that is being read, and where it begins.
+    part: Vec<u8>,
+    part_at: u64,
+    part_len: u64,
+}
+
+impl Opener {
+    /// An opener for a file of `file_len` bytes, or for a pipe.
+    #[must_use]
+    pub fn new(file_len: Option<u64>, limits: Limits) -> Self {
+        Self {
+            file_len,
+            limits,
+            head: None,
+            state: State::Preamble,
+            part: Vec::new(),
+            part_at: 0,
+            part_len: Preamble::LEN.into(),
+        }
+    }
+
+    /// What to do next. Ranges ascend and follow each other, so that a pipe serves as well as a file; a range may
+    /// pass the end of a file that is cut, which is then to be said with [`Self::finish`].
+    #[must_use]
+    pub fn step(&self) -> Step {
+        if matches!(self.state, State::Done(_)) {
+            return Step::Done;
+        }
+        let end = self.part_at.saturating_add(self.part_len);
+        let at = self.part_at.saturating_add(widen(self.part.len()));
+        match self.file_len {
+            // Nothing is left to supply: `finish` says that the file is cut.
+            Some(len) if at >= len => Step::Done,
+            Some(len) => Step::Need(at..end.min(len)),
+            None => Step::Need(at..end),
+        }
+    }
+
+    /// Takes bytes of the file that begin at `at`, the start of the range of [`Self::step`]. Bytes that it did not ask for are
+    /// not looked at.
+    ///
+    /// # Errors
+    /// The bytes are not a bundle's.
+    pub fn supply(&mut self, at: u64, bytes: &[u8]) -> Result<(), Error> {
+        let Step::Need(range) = self.step() else { return Ok(()) };
+        if at != range.start {
+            return Ok(());
+        }
+        let wanted = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
+        self.part.extend(&bytes[..bytes.len().min(wanted)]);
+        while !matches!(self.state, State::Done(_)) && widen(self.part.len()) == self.part_len {
+            self.advance()?;
+        }
+        Ok(())
+    }
+
+    /// The head, as soon as it has been read: for judging signatures before the rest is.
+    #[must_use]
+    pub fn head(&self) -> Option<&Head> {
+        self.head.as_ref()
+    }
+
+    /// Returns the bundle.
+    ///
+    /// # Errors
+    /// The input ended before the index did.
+    pub fn finish(self) -> Result<Bundle, Error> {
+        match (self.state, self.head) {
+            (State::Done(parts), Some(head)) => {
+                let (layout, index) = *parts;
+                Ok(Bundle { head, layout, index })
+            }
+            (_, head) => Err(Error::Truncated {
+                len: self.part_at.saturating_add(widen(self.part.len())),
+                expected: head.map_or(self.part_at.saturating_add(self.part_len), |head| head.file_len()),
+            }),
+        }
+    }
+
+    fn next_part(&mut self, state: State, len: u64) -> Vec<u8> {
+        self.state = state;
+        self.part_at = self.part_at.saturating_add(self.part_len);
+        self.part_len = len;
+        core::mem::take(&mut self.part)
+    }
+
+    fn advance(&mut self) -> Result<(), Error> {
+        match core::mem::replace(&mut self.state, State::Preamble) {
+            State::Preamble => {
+                let preamble = Preamble::parse(&self.part)?;
+                // The head is parsed as one piece of memory, preamble included.
+                self.state = State::Head;
+                self.part_len = preamble.head_len().into();
+                Ok(())
+            }
+            State::Head => self.read_head(),
+            State::Layout => self.read_layout(),
+            State::Index { layout } => self.read_index(&layout),
+            done @ State::Done(_) => {
+                self.state = done;
+                Ok(())
+            }
+        }
+    }
+
+    fn read_head(&mut self) -> Result<(), Error> {
+        let head = Head::parse(&self.part)?;
+        self.limits.check(head.root())?;
+        let expected = head.root().file_len(head.preamble().head_len())?;
+        match self.file_len {
+            Some(len) if len < expected => return Err(Error::Truncated { len, expected }),
+            Some(len) if len > expected => return Err(Error::Trailing { expected }),
+            _ => {}
+        }
+        self.next_part(State::Layout, head.root().contents.layout_stored);
+        self.head = Some(head);
+        Ok(())
+    }
+
+    fn read_layout(&mut self) -> Result<(), Error> {
+        let Some(head) = &self.head else { return Ok(()) };
+        let contents = head.root().contents.clone();
+        let decoded = self.decode(Part::Layout, &contents.layout_blake3, contents.layout_len)?;
+        self.next_part(State::Index { layout: decoded }, contents.index_stored);
+        Ok(())
+    }
+
+    fn read_index(&mut self, layout: &[u8]) -> Result<(), Error> {
+        let Some(head) = &self.head else { return Ok(()) };
+        let (contents, declared) = (head.root().contents.clone(), head.root().maxima.clone());
+        let decoded = self.decode(Part::Index, &contents.index_blake3, contents.index_len)?;
+        if crate::verity::digest(&decoded) != contents.index_digest {
+            return Err(Error::Digest { part: Part::Index });
+        }
+        let index = Index::parse(decoded)?;
+        let layout = Layout::parse(layout, &index, declared.piece_log2)?;
+        declared.check(&maxima(&index, &layout, declared.piece_log2, declared.window_log)?)?;
+        self.next_part(State::Done(alloc::boxed::Box::new((layout, index))), 0);
+        Ok(())
+    }
+
+    fn decode(&self, part: Part, blake3: &[u8; 32], len: u64) -> Result<Vec<u8>, Error> {
+        if blake3::hash(&self.part).as_bytes() != blake3 {
+            return Err(Error::Digest { part });
+        }
+        let window_log = self.head.as_ref().map_or(0, |head| head.root().maxima.window_log);
+        let mut decoded = Vec::new();
+        FrameDecoder::new().decode(part, &self.part, len, window_log, &mut decoded)?;
+        Ok(decoded)
+    }
+}

@@ -1,0 +1,79 @@
+//! The first 32 bytes (spec 3).
+
+use crate::bytes::Reader;
+use crate::{Error, Part};
+
+/// The preamble: where the root and the signature area end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Preamble {
+    /// Bytes of the root, 1 to 65,536.
+    pub root_len: u32,
+    /// Bytes of the signature area, 64 to 1,048,576.
+    pub area_len: u32,
+}
+
+impl Preamble {
+    /// Bytes of a preamble.
+    pub const LEN: u32 = 32;
+    /// The first eight bytes of every bundle.
+    pub const MAGIC: [u8; 8] = [0x89, 0x53, 0x4c, 0x46, 0x54, 0x0d, 0x0a, 0x1a];
+    /// The format version that this crate reads and writes.
+    pub const VERSION: u32 = 0;
+    /// The longest root.
+    pub const ROOT_LEN_MAX: u32 = 65_536;
+    /// The longest signature area.
+    pub const AREA_LEN_MAX: u32 = 1_048_576;
+    /// The shortest signature area.
+    pub const AREA_LEN_MIN: u32 = 64;
+
+    /// Parses exactly 32 bytes.
+    ///
+    /// # Errors
+    /// Magic, version, lengths or reserved bytes are not as spec 3 says.
+    pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
+        let mut reader = Reader::new(Part::Preamble, bytes);
+        if reader.array::<8>()? != Self::MAGIC {
+            return Err(Error::Magic);
+        }
+        let version = reader.u32()?;
+        if version != Self::VERSION {
+            return Err(Error::Unsupported { part: Part::Preamble, what: "format version", found: version.into() });
+        }
+        let root_len = reader.u32()?;
+        if !(1..=Self::ROOT_LEN_MAX).contains(&root_len) {
+            return Err(reader.malformed("the root's length is out of its range"));
+        }
+        let area_len = reader.u32()?;
+        if !(Self::AREA_LEN_MIN..=Self::AREA_LEN_MAX).contains(&area_len) {
+            return Err(reader.malformed("the signature area's length is out of its range"));
+        }
+        if reader.array::<12>()? != [0; 12] {
+            return Err(reader.malformed("reserved bytes are not zero"));
+        }
+        reader.finish()?;
+        Ok(Self { root_len, area_len })
+    }
+
+    /// Returns the 32 bytes.
+    #[must_use]
+    pub fn encode(&self) -> [u8; 32] {
+        let mut bytes = [0; 32];
+        bytes[..8].copy_from_slice(&Self::MAGIC);
+        bytes[8..12].copy_from_slice(&Self::VERSION.to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.root_len.to_le_bytes());
+        bytes[16..20].copy_from_slice(&self.area_len.to_le_bytes());
+        bytes
+    }
+
+    /// Length of the signed bytes: preamble and root.
+    #[must_use]
+    pub fn signed_len(&self) -> u32 {
+        Self::LEN + self.root_len
+    }
+
+    /// Length of the head: signed bytes and signature area.
+    #[must_use]
+    pub fn head_len(&self) -> u32 {
+        self.signed_len() + self.area_len
+    }
+}

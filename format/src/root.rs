@@ -1,0 +1,326 @@
+//! The signed statement (spec 4).
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::bytes::{Reader, SectionRule, put_section, read_sections, widen};
+use crate::name::is_bundle_name;
+use crate::{Error, Part};
+
+/// Who the bundle is, which layout and index belong to it, and how large everything can become.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Root {
+    /// Spec 4.1.
+    pub identity: Identity,
+    /// Spec 4.2.
+    pub contents: Contents,
+    /// Spec 4.3.
+    pub maxima: Maxima,
+    /// Spec 4.5: keys and values, by ascending key.
+    pub annotations: Vec<(String, String)>,
+}
+
+/// Name, version and times (spec 4.1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// What the bundle updates.
+    pub name: String,
+    /// Rises from bundle to bundle of one name.
+    pub version: u64,
+    /// Seconds since 1970-01-01 UTC.
+    pub created: i64,
+    /// The first second at which the bundle is no longer to be taken.
+    pub expires: Option<i64>,
+    /// Devices that it fits, by ascending bytes; empty: all.
+    pub compatible: Vec<String>,
+}
+
+/// Digests and lengths of layout and index (spec 4.2).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Contents {
+    /// fs-verity digest of the decoded index: the content's identity.
+    pub index_digest: [u8; 32],
+    /// Decoded bytes of the index.
+    pub index_len: u64,
+    /// Stored bytes of the index.
+    pub index_stored: u64,
+    /// BLAKE3 of the index's stored bytes.
+    pub index_blake3: [u8; 32],
+    /// Decoded bytes of the layout.
+    pub layout_len: u64,
+    /// Stored bytes of the layout.
+    pub layout_stored: u64,
+    /// BLAKE3 of the layout's stored bytes.
+    pub layout_blake3: [u8; 32],
+}
+
+/// The numbers that bound what reading the bundle can cost (spec 4.3).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Maxima {
+    /// log2 of the piece size, 12 to 26.
+    pub piece_log2: u8,
+    /// log2 of the largest window, 10 to 27.
+    pub window_log: u8,
+    /// Number of refs.
+    pub refs: u16,
+    /// Largest number of components in a path.
+    pub depth: u32,
+    /// Tree entries of all refs.
+    pub entries: u64,
+    /// Inode records.
+    pub inodes: u64,
+    /// Rows of the object table.
+    pub objects: u64,
+    /// Bytes of all regular inodes.
+    pub logical: u64,
+    /// Bytes of all regular inodes without holes, each rounded up to 4096.
+    pub disk: u64,
+    /// Decoded bytes of all chunks.
+    pub data: u64,
+    /// Number of chunks.
+    pub chunks: u64,
+    /// Stored bytes of all chunks.
+    pub chunks_stored: u64,
+    /// Largest decoded chunk.
+    pub chunk_len: u32,
+    /// Largest stored chunk.
+    pub chunk_stored: u32,
+    /// Largest object.
+    pub object_len: u64,
+}
+
+const RULES: [SectionRule; 4] =
+    [SectionRule::required(1), SectionRule::required(2), SectionRule::required(3), SectionRule::ignorable(4)];
+
+impl Root {
+    /// Parses the root's bytes.
+    ///
+    /// # Errors
+    /// They are not as spec 4 says.
+    pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
+        let [identity, contents, maxima, annotations] = read_sections(Part::Root, bytes, &RULES)?;
+        let missing = || Reader::new(Part::Root, bytes).malformed("a required section is missing");
+        Ok(Self {
+            identity: Identity::parse(identity.ok_or_else(missing)?)?,
+            contents: Contents::parse(contents.ok_or_else(missing)?)?,
+            maxima: Maxima::parse(maxima.ok_or_else(missing)?)?,
+            annotations: annotations.map_or(Ok(Vec::new()), parse_annotations)?,
+        })
+    }
+
+    /// Returns the root's bytes. Names, tags and annotations are to be of their forms.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        put_section(&mut out, 1, true, &self.identity.encode());
+        put_section(&mut out, 2, true, &self.contents.encode());
+        put_section(&mut out, 3, true, &self.maxima.encode());
+        if !self.annotations.is_empty() {
+            put_section(&mut out, 4, false, &encode_annotations(&self.annotations));
+        }
+        out
+    }
+
+    /// The whole file's length, with a head of `head_len` bytes.
+    ///
+    /// # Errors
+    /// It passes 2^64-1.
+    pub fn file_len(&self, head_len: u32) -> Result<u64, Error> {
+        let lens = [self.contents.layout_stored, self.contents.index_stored, self.maxima.chunks_stored];
+        lens.iter().try_fold(u64::from(head_len), |sum, len| sum.checked_add(*len)).ok_or(Error::Limit {
+            what: "the file's length",
+            declared: u64::MAX,
+            limit: u64::MAX,
+        })
+    }
+}
+
+impl Identity {
+    fn parse(mut reader: Reader<'_>) -> Result<Self, Error> {
+        let (version, created, expires) = (reader.u64()?, reader.i64()?, reader.i64()?);
+        let name = read_name(&mut reader)?;
+        let count = reader.u16()?;
+        let mut compatible: Vec<String> = Vec::new();
+        for _ in 0..count {
+            let tag = read_name(&mut reader)?;
+            if compatible.last().is_some_and(|last| *last >= tag) {
+                return Err(reader.malformed("compatible tags do not ascend"));
+            }
+            compatible.push(tag);
+        }
+        reader.finish()?;
+        Ok(Self { name, version, created, expires: (expires != 0).then_some(expires), compatible })
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        out.extend(self.version.to_le_bytes());
+        out.extend(self.created.to_le_bytes());
+        out.extend(self.expires.unwrap_or(0).to_le_bytes());
+        put_name(&mut out, &self.name);
+        out.extend(u16::try_from(self.compatible.len()).unwrap_or(u16::MAX).to_le_bytes());
+        for tag in &self.compatible {
+            put_name(&mut out, tag);
+        }
+        out
+    }
+}
+
+impl Contents {
+    fn parse(mut reader: Reader<'_>) -> Result<Self, Error> {
+        let contents = Self {
+            index_digest: reader.array()?,
+            index_len: reader.u64()?,
+            index_stored: reader.u64()?,
+            index_blake3: reader.array()?,
+            layout_len: reader.u64()?,
+            layout_stored: reader.u64()?,
+            layout_blake3: reader.array()?,
+        };
+        reader.finish()?;
+        Ok(contents)
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        out.extend(self.index_digest);
+        out.extend(self.index_len.to_le_bytes());
+        out.extend(self.index_stored.to_le_bytes());
+        out.extend(self.index_blake3);
+        out.extend(self.layout_len.to_le_bytes());
+        out.extend(self.layout_stored.to_le_bytes());
+        out.extend(self.layout_blake3);
+        out
+    }
+}
+
+impl Maxima {
+    fn parse(mut reader: Reader<'_>) -> Result<Self, Error> {
+        let maxima = Self {
+            piece_log2: reader.u8()?,
+            window_log: reader.u8()?,
+            refs: reader.u16()?,
+            depth: reader.u32()?,
+            entries: reader.u64()?,
+            inodes: reader.u64()?,
+            objects: reader.u64()?,
+            logical: reader.u64()?,
+            disk: reader.u64()?,
+            data: reader.u64()?,
+            chunks: reader.u64()?,
+            chunks_stored: reader.u64()?,
+            chunk_len: reader.u32()?,
+            chunk_stored: reader.u32()?,
+            object_len: reader.u64()?,
+        };
+        if !(12..=26).contains(&maxima.piece_log2) {
+            return Err(reader.malformed("the piece size is out of its range"));
+        }
+        if !(10..=27).contains(&maxima.window_log) {
+            return Err(reader.malformed("the window is out of its range"));
+        }
+        reader.finish()?;
+        Ok(maxima)
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let mut out = alloc::vec![self.piece_log2, self.window_log];
+        out.extend(self.refs.to_le_bytes());
+        out.extend(self.depth.to_le_bytes());
+        let wide = [
+            self.entries,
+            self.inodes,
+            self.objects,
+            self.logical,
+            self.disk,
+            self.data,
+            self.chunks,
+            self.chunks_stored,
+        ];
+        out.extend(wide.iter().flat_map(|n| n.to_le_bytes()));
+        out.extend(self.chunk_len.to_le_bytes());
+        out.extend(self.chunk_stored.to_le_bytes());
+        out.extend(self.object_len.to_le_bytes());
+        out
+    }
+
+    /// The piece size in bytes (spec 4.4).
+    #[must_use]
+    pub fn piece_len(&self) -> u64 {
+        1 << self.piece_log2.min(63)
+    }
+
+    /// Compares the declared numbers with those that layout and index give.
+    ///
+    /// # Errors
+    /// The first field that differs.
+    pub fn check(&self, found: &Self) -> Result<(), Error> {
+        let pairs = [
+            ("refs", self.refs.into(), found.refs.into()),
+            ("depth", self.depth.into(), found.depth.into()),
+            ("entries", self.entries, found.entries),
+            ("inodes", self.inodes, found.inodes),
+            ("objects", self.objects, found.objects),
+            ("logical", self.logical, found.logical),
+            ("disk", self.disk, found.disk),
+            ("data", self.data, found.data),
+            ("chunks", self.chunks, found.chunks),
+            ("chunks_stored", self.chunks_stored, found.chunks_stored),
+            ("chunk_len", self.chunk_len.into(), found.chunk_len.into()),
+            ("chunk_stored", self.chunk_stored.into(), found.chunk_stored.into()),
+            ("object_len", self.object_len, found.object_len),
+        ];
+        match pairs.into_iter().find(|(_, declared, found)| declared != found) {
+            Some((what, declared, found)) => Err(Error::Maximum { what, declared, found }),
+            None => Ok(()),
+        }
+    }
+}
+
+fn parse_annotations(mut reader: Reader<'_>) -> Result<Vec<(String, String)>, Error> {
+    let count = reader.u16()?;
+    if count == 0 {
+        return Err(reader.malformed("the annotations are empty"));
+    }
+    let mut annotations: Vec<(String, String)> = Vec::new();
+    for _ in 0..count {
+        let key = read_name(&mut reader)?;
+        if annotations.last().is_some_and(|(last, _)| *last >= key) {
+            return Err(reader.malformed("annotation keys do not ascend"));
+        }
+        let len = reader.u16()?;
+        let value = reader.take(len.into())?;
+        match core::str::from_utf8(value) {
+            Ok(value) => annotations.push((key, value.into())),
+            Err(_) => return Err(reader.malformed("an annotation is not UTF-8")),
+        }
+    }
+    reader.finish()?;
+    Ok(annotations)
+}
+
+fn encode_annotations(annotations: &[(String, String)]) -> Vec<u8> {
+    let mut out = Vec::new();
+    out.extend(u16::try_from(annotations.len()).unwrap_or(u16::MAX).to_le_bytes());
+    for (key, value) in annotations {
+        put_name(&mut out, key);
+        out.extend(u16::try_from(value.len()).unwrap_or(u16::MAX).to_le_bytes());
+        out.extend(value.as_bytes());
+    }
+    out
+}
+
+fn read_name(reader: &mut Reader<'_>) -> Result<String, Error> {
+    let len = reader.u8()?;
+    let bytes = reader.take(len.into())?;
+    match core::str::from_utf8(bytes) {
+        Ok(name) if is_bundle_name(name) => Ok(name.into()),
+        _ => Err(reader.malformed("a name, tag or annotation key has another form than allowed")),
+    }
+}
+
+fn put_name(out: &mut Vec<u8>, name: &str) {
+    debug_assert!(is_bundle_name(name) && widen(name.len()) <= 128, "the writer checked it");
+    out.push(u8::try_from(name.len()).unwrap_or(u8::MAX));
+    out.extend(name.as_bytes());
+}

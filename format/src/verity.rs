@@ -1,0 +1,169 @@
+//! The fs-verity digest of bytes: SHA-256, 4096-byte blocks, no salt (kernel documentation, "fs-verity file digest").
+
+use alloc::vec::Vec;
+
+use sha2::{Digest as _, Sha256};
+
+/// Bytes of a data block and of a block of the Merkle tree.
+const BLOCK: usize = 4096;
+
+/// Computes fs-verity digests piece by piece.
+///
+/// Updates may be of any lengths: what does not fill a block is kept until it does.
+#[derive(Clone, Debug, Default)]
+pub struct VerityHasher {
+    len: u64,
+    /// Bytes that do not fill a data block yet.
+    partial: Vec<u8>,
+    /// For each level of the tree, the hashes that do not fill a block yet.
+    levels: Vec<Vec<u8>>,
+}
+
+impl VerityHasher {
+    /// A hasher that has seen nothing.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the next bytes.
+    pub fn update(&mut self, mut bytes: &[u8]) {
+        self.len = self.len.saturating_add(crate::bytes::widen(bytes.len()));
+        if !self.partial.is_empty() {
+            let (head, rest) = bytes.split_at(bytes.len().min(BLOCK - self.partial.len()));
+            self.partial.extend(head);
+            bytes = rest;
+            if self.partial.len() < BLOCK {
+                return;
+            }
+            let hash = block_hash(&self.partial);
+            self.partial.clear();
+            self.push(0, &hash);
+        }
+        let (blocks, rest) = bytes.as_chunks::<BLOCK>();
+        for block in blocks {
+            self.push(0, &Sha256::digest(block).into());
+        }
+        self.partial.extend(rest);
+    }
+
+    /// Takes the next `len` bytes by the hashes of their blocks, as [`block_hashes`] gives them: for callers that hash parts of a file in
+    /// parallel. What came before is to have filled its last block.
+    pub fn update_hashed(&mut self, len: u64, hashes: &[[u8; 32]]) {
+        self.len = self.len.saturating_add(len);
+        for hash in hashes {
+            self.push(0, hash);
+        }
+    }
+
+    /// Appends a hash to a level, and its block's hash to the one above when the block is full.
+    fn push(&mut self, level: usize, hash: &[u8; 32]) {
+        if level == self.levels.len() {
+            self.levels.push(Vec::new());
+        }
+        self.levels[level].extend(hash);
+        if self.levels[level].len() == BLOCK {
+            let hash = block_hash(&self.levels[level]);
+            self.levels[level].clear();
+            self.push(level + 1, &hash);
+        }
+    }
+
+    /// Returns the digest.
+    #[must_use]
+    pub fn finish(mut self) -> [u8; 32] {
+        if !self.partial.is_empty() {
+            let hash = block_hash(&core::mem::take(&mut self.partial));
+            self.push(0, &hash);
+        }
+        let root = self.root();
+        let mut descriptor = [0; 256];
+        descriptor[0] = 1; // version
+        descriptor[1] = 1; // SHA-256
+        descriptor[2] = 12; // log2 of the block size
+        descriptor[8..16].copy_from_slice(&self.len.to_le_bytes());
+        descriptor[16..48].copy_from_slice(&root);
+        Sha256::digest(descriptor).into()
+    }
+
+    /// The Merkle tree's root hash: zeros for an empty file.
+    fn root(&mut self) -> [u8; 32] {
+        let mut level = 0;
+        while level < self.levels.len() {
+            let hashes = core::mem::take(&mut self.levels[level]);
+            let top = level + 1 == self.levels.len();
+            match hashes.as_chunks::<32>().0 {
+                [] => {}
+                [root] if top => return *root,
+                _ => self.push(level + 1, &block_hash(&hashes)),
+            }
+            level += 1;
+        }
+        [0; 32]
+    }
+}
+
+/// SHA-256 of a block that zeros fill up.
+fn block_hash(bytes: &[u8]) -> [u8; 32] {
+    const ZEROS: [u8; BLOCK] = [0; BLOCK];
+    let fill = &ZEROS[..BLOCK.saturating_sub(bytes.len())];
+    Sha256::new().chain_update(bytes).chain_update(fill).finalize().into()
+}
+
+/// Returns the hash of each block of `bytes`, the last filled up with zeros.
+#[must_use]
+pub fn block_hashes(bytes: &[u8]) -> Vec<[u8; 32]> {
+    bytes.chunks(BLOCK).map(block_hash).collect()
+}
+
+/// Returns the fs-verity digest of `bytes`.
+#[must_use]
+pub fn digest(bytes: &[u8]) -> [u8; 32] {
+    let mut hasher = VerityHasher::new();
+    hasher.update(bytes);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::format;
+    use alloc::string::String;
+    use alloc::vec;
+
+    fn hex(bytes: &[u8]) -> String {
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// What `fsverity digest` (fsverity-utils 1.5) prints.
+    fn known() -> [(Vec<u8>, &'static str); 8] {
+        [
+            (vec![], "3d248ca542a24fc62d1c43b916eae5016878e2533c88238480b26128a1f1af95"),
+            (b"foo\n".to_vec(), "de2df1b639099a07c888f7cfda6e94a61f41fd86d1c1bba22238a06865f1d181"),
+            (b"lorem ipsum\n".to_vec(), "fda0e2d973b5c81e4a8ccc43a0bb13cbc9b5da8d83c4ff4416f6860ea20df0d6"),
+            (vec![0; 4096], "babc284ee4ffe7f449377fbf6692715b43aec7bc39c094a95878904d34bac97e"),
+            (vec![b'A'; 4096], "3fd7a78101899a79cd337b1b4e5414be8bcb376b133370156ef6e65026d930ed"),
+            (vec![b'A'; 4097], "7319937c445f61df1a8f310eb4d6da157618d80713972a78d70a7528fc1a6f32"),
+            (vec![b'A'; 524_288], "f5c2b9ded1595acfe8a996795264d488dd6140531f6a01f8f8086a83fd835935"),
+            (vec![b'A'; 524_289], "a7abb76568871169a79104d00679fae6521dfdb2a2648e380c02b10e96e217ff"),
+        ]
+    }
+
+    #[test]
+    fn known_answers() {
+        for (content, answer) in known() {
+            assert_eq!(hex(&digest(&content)), answer, "{} bytes", content.len());
+        }
+    }
+
+    #[test]
+    fn short_updates_give_the_same() {
+        for (content, answer) in known() {
+            for step in [1, 7, 4095, 4096, 5000] {
+                let mut hasher = VerityHasher::new();
+                content.chunks(step).for_each(|part| hasher.update(part));
+                assert_eq!(hex(&hasher.finish()), answer, "{} bytes by {step}", content.len());
+            }
+        }
+    }
+}
