@@ -3,8 +3,11 @@
 
 mod beneath;
 mod error;
+pub mod pack;
+mod progress;
 pub mod source;
 mod tree;
 
 pub use error::Error;
+pub use progress::{Phase, Progress, Snapshot};
 pub use tree::{DirId, Metadata, NewNode, NodeId, Tree};
