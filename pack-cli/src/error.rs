@@ -30,6 +30,9 @@ pub enum Error {
     /// The bundle's bytes are not as the format says.
     #[error(transparent)]
     Format(#[from] sealift_format::Error),
+    /// The bundle's content is damaged.
+    #[error(transparent)]
+    Content(#[from] sealift_verify::content::ContentError),
     /// Something that was asked for cannot be done so.
     #[error("{0}")]
     Usage(String),
@@ -58,6 +61,7 @@ impl Error {
     pub fn kind(&self) -> Option<Kind> {
         match self {
             Self::Format(error) => Some(error.kind()),
+            Self::Content(error) => Some(error.kind()),
             _ => None,
         }
     }

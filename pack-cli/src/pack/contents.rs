@@ -50,7 +50,7 @@ fn lay_down<'a>(
 ) {
     let tree = source.tree();
     let mut inode_of = vec![None; tree.node_count()];
-    let mut inode = |builder: &mut IndexBuilder, node: u32| add_inode(builder, tree, node, &content);
+    let inode = |builder: &mut IndexBuilder, node: u32| add_inode(builder, tree, node, &content);
     inode(builder, 0);
     let mut pending = vec![0];
     while let Some(directory) = pending.pop() {
