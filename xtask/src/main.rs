@@ -1,6 +1,7 @@
 //! Chores of the workspace, one file a subcommand. They call programs; they hold nothing that the product needs.
 
 mod ci;
+mod compare;
 mod packages;
 mod shell;
 mod tools;
@@ -16,6 +17,12 @@ Usage: cargo xtask COMMAND
 
   ci [STEP]...      run everything that must hold, or only the steps named
   ci --list         name the steps
+  compare [TREE]    run Sealift and its peers in turn over a tree (default: Debian's linux-source-6.1)
+                    and write bench/RESULTS.md
+    --runs N        of each contender; the median counts (default 3)
+    --only M[,M]    only these measures, printed
+    --scratch DIR   instead of /dev/shm
+    --skip-large    no bundle of 2 GB, no million files
 ";
 
 fn main() -> ExitCode {
@@ -33,6 +40,7 @@ fn run() -> Result<()> {
     let mut args = lexopt::Parser::from_env();
     match args.next()? {
         Some(lexopt::Arg::Value(name)) if name == "ci" => ci::main(args),
+        Some(lexopt::Arg::Value(name)) if name == "compare" => compare::main(args),
         Some(lexopt::Arg::Long("help") | lexopt::Arg::Short('h')) | None => {
             print!("{HELP}");
             Ok(())

@@ -23,6 +23,13 @@ pub(crate) const CARGO_DENY: Tool = Tool {
     optimised: false,
 };
 
+/// The peer of `verify`.
+pub(crate) const B3SUM: Tool = Tool {
+    krate: "b3sum",
+    version: "1.8.7",
+    optimised: true,
+};
+
 /// The packages that the second reader imports.
 const PYTHON_PACKAGES: [&str; 2] = ["blake3==1.0.11", "zstandard==0.25.0"];
 
