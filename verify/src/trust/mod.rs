@@ -2,18 +2,29 @@
 //!
 //! Nothing here reads files, clocks or random numbers.
 
+mod allowed_signers;
 mod armor;
 mod file_error;
 mod key_id;
 mod key_line;
+mod now;
+mod options;
+mod pattern;
 mod public_key;
 mod rsa;
 #[cfg(test)]
 mod sample;
 mod sshsig;
+mod standing;
+mod time;
 mod wire;
 
+pub use allowed_signers::AllowedSigners;
 pub use file_error::{LineError, TrustFileError};
 pub use key_id::{KeyId, KeyIdError};
+pub use now::{Now, NowSource};
+pub use pattern::PatternList;
 pub use public_key::{KeyError, KeyType, PublicKey};
 pub use sshsig::{NAMESPACE, SignatureError, SshSignature};
+pub use standing::Standing;
+pub(crate) use time::Utc;
