@@ -4,6 +4,7 @@
 
 mod allowed_signers;
 mod armor;
+mod device;
 mod file_error;
 mod key_id;
 mod key_line;
@@ -18,10 +19,12 @@ mod rsa;
 mod sample;
 mod sshsig;
 mod standing;
+mod thresholds;
 mod time;
 mod wire;
 
 pub use allowed_signers::AllowedSigners;
+pub use device::Device;
 pub use file_error::{LineError, TrustFileError};
 pub use key_id::{KeyId, KeyIdError};
 pub use now::{Now, NowSource};
@@ -30,4 +33,5 @@ pub use public_key::{KeyError, KeyType, PublicKey};
 pub use revocation::RevocationList;
 pub use sshsig::{NAMESPACE, SignatureError, SshSignature};
 pub use standing::Standing;
+pub use thresholds::Thresholds;
 pub(crate) use time::Utc;
