@@ -4,8 +4,10 @@
 
 mod allowed_signers;
 mod armor;
+mod claims;
 mod device;
 mod file_error;
+mod floor;
 mod key_id;
 mod key_line;
 mod krl;
@@ -21,11 +23,14 @@ mod sshsig;
 mod standing;
 mod thresholds;
 mod time;
+mod verdict;
 mod wire;
 
 pub use allowed_signers::AllowedSigners;
+pub use claims::Claims;
 pub use device::Device;
 pub use file_error::{LineError, TrustFileError};
+pub use floor::{FloorRecord, Floors};
 pub use key_id::{KeyId, KeyIdError};
 pub use now::{Now, NowSource};
 pub use pattern::PatternList;
@@ -35,3 +40,4 @@ pub use sshsig::{NAMESPACE, SignatureError, SshSignature};
 pub use standing::Standing;
 pub use thresholds::Thresholds;
 pub(crate) use time::Utc;
+pub use verdict::{SignatureState, Signer, Verdict};
