@@ -1,5 +1,10 @@
 //! Whose signature counts, for which names, on which devices, and until when.
 //!
+//! Trust is the administrator's: an [`AllowedSigners`] file as OpenSSH and git
+//! use it, a [`RevocationList`], [`Thresholds`], a [`Device`] and the [`Floors`]
+//! that it keeps make a [`Policy`], which judges a bundle's [`Claims`] and
+//! signatures and returns a [`Verdict`] or one [`Error`](crate::Error).
+//!
 //! Nothing here reads files, clocks or random numbers.
 
 mod allowed_signers;
@@ -14,11 +19,13 @@ mod krl;
 mod now;
 mod options;
 mod pattern;
+mod policy;
 mod public_key;
 mod revocation;
 mod rsa;
 #[cfg(test)]
 mod sample;
+mod shortfall;
 mod sshsig;
 mod standing;
 mod thresholds;
@@ -34,8 +41,10 @@ pub use floor::{FloorRecord, Floors};
 pub use key_id::{KeyId, KeyIdError};
 pub use now::{Now, NowSource};
 pub use pattern::PatternList;
+pub use policy::Policy;
 pub use public_key::{KeyError, KeyType, PublicKey};
 pub use revocation::RevocationList;
+pub use shortfall::Shortfall;
 pub use sshsig::{NAMESPACE, SignatureError, SshSignature};
 pub use standing::Standing;
 pub use thresholds::Thresholds;
