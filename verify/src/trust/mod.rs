@@ -26,6 +26,8 @@ mod rsa;
 #[cfg(test)]
 mod sample;
 mod shortfall;
+#[cfg(feature = "sign")]
+pub mod sign;
 mod sshsig;
 mod standing;
 mod thresholds;
