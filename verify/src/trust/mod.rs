@@ -20,6 +20,7 @@ mod now;
 mod options;
 mod pattern;
 mod policy;
+mod proof;
 mod public_key;
 mod revocation;
 mod rsa;
