@@ -14,16 +14,26 @@ use super::{KeyId, LineError, NAMESPACE, Now, Standing, TrustFileError};
 /// to the first line that fits. An empty file trusts nobody.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AllowedSigners {
-    lines: Vec<Line>,
+    lines: Vec<SignerLine>,
 }
 
+/// A key and what it may sign.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Line {
-    number: usize,
-    principals: PatternList,
-    options: Options,
-    key: KeyId,
-    comment: String,
+#[non_exhaustive]
+pub struct SignerLine {
+    /// The line in the file, counted from 1.
+    pub line: usize,
+    /// The names of bundles that it may sign.
+    pub principals: PatternList,
+    /// The first second of its window, since 1970.
+    pub valid_after: Option<i64>,
+    /// The last second of its window, since 1970.
+    pub valid_before: Option<i64>,
+    /// The key.
+    pub key: KeyId,
+    /// What follows the key.
+    pub comment: String,
+    namespaces: Option<PatternList>,
 }
 
 impl AllowedSigners {
@@ -35,7 +45,7 @@ impl AllowedSigners {
     pub fn parse(file: &[u8]) -> Result<Self, TrustFileError> {
         let lines = key_line::content_lines(file)
             .map(|(number, text)| {
-                text.and_then(|text| Line::parse(number, text))
+                text.and_then(|text| SignerLine::parse(number, text))
                     .map_err(|problem| TrustFileError::Signers {
                         line: number,
                         problem,
@@ -45,10 +55,9 @@ impl AllowedSigners {
         Ok(Self { lines })
     }
 
-    /// Says whether no line grants anything to anybody.
-    #[must_use]
-    pub fn trusts_nobody(&self) -> bool {
-        !self.lines.iter().any(Line::grants_namespace)
+    /// Returns the lines that let a key sign bundles.
+    pub fn granting(&self) -> impl Iterator<Item = &SignerLine> {
+        self.lines.iter().filter(|line| line.grants_namespace())
     }
 
     /// Says what the file grants to a key for a bundle's name at a moment. Of
@@ -64,18 +73,20 @@ impl AllowedSigners {
     }
 }
 
-impl Line {
+impl SignerLine {
     /// `PRINCIPALS [OPTIONS] TYPE KEY [COMMENT]`.
     fn parse(number: usize, text: &str) -> Result<Self, LineError> {
         let (principals, rest) = principals(text)?;
         let (options, rest) = Options::split_off(rest)?;
         let key = KeyLine::parse(rest)?;
         let line = Self {
-            number,
+            line: number,
             principals: PatternList::new(principals),
-            options,
+            valid_after: options.after,
+            valid_before: options.before,
             key: key.id,
             comment: key.comment.into(),
+            namespaces: options.namespaces,
         };
         // A file may serve git as well, so a key is our business only where it
         // is granted something of ours.
@@ -86,12 +97,12 @@ impl Line {
     }
 
     fn grants_namespace(&self) -> bool {
-        let namespaces = self.options.namespaces.as_ref();
+        let namespaces = self.namespaces.as_ref();
         namespaces.is_some_and(|namespaces| namespaces.matches(NAMESPACE))
     }
 
     fn standing(&self, name: &str, now: Now) -> Standing {
-        let line = self.number;
+        let line = self.line;
         if !self.grants_namespace() {
             return Standing::OtherNamespace { line };
         }
@@ -100,11 +111,10 @@ impl Line {
             return Standing::OtherName { line, principals };
         }
         // Both ends belong to the window, as in OpenSSH.
-        let Options { after, before, .. } = self.options;
-        if let Some(after) = after.filter(|after| now.seconds() < *after) {
+        if let Some(after) = self.valid_after.filter(|after| now.seconds() < *after) {
             return Standing::NotYet { line, after };
         }
-        if let Some(before) = before.filter(|before| now.seconds() > *before) {
+        if let Some(before) = self.valid_before.filter(|before| now.seconds() > *before) {
             return Standing::NoLonger { line, before };
         }
         Standing::Trusted {
@@ -184,7 +194,10 @@ mod tests {
                 Standing::OtherNamespace { line: 1 },
                 "{line}"
             );
-            assert!(AllowedSigners::parse(line.as_bytes()).is_ok_and(|file| file.trusts_nobody()));
+            assert!(
+                AllowedSigners::parse(line.as_bytes())
+                    .is_ok_and(|file| file.granting().count() == 0)
+            );
         }
         assert_eq!(
             standing("# nobody\r\n\r\n \t\n", "os", 0),

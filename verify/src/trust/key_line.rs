@@ -5,7 +5,6 @@ use super::{KeyError, KeyId, LineError, PublicKey, armor};
 
 const KEY_TYPES: &[&str] = &[
     "ssh-ed25519",
-    "ssh-ed448",
     "ssh-rsa",
     "ssh-dss",
     "ecdsa-sha2-nistp256",

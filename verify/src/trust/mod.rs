@@ -36,7 +36,7 @@ mod time;
 mod verdict;
 mod wire;
 
-pub use allowed_signers::AllowedSigners;
+pub use allowed_signers::{AllowedSigners, SignerLine};
 pub use claims::Claims;
 pub use device::Device;
 pub use file_error::{LineError, TrustFileError};
