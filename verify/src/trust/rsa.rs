@@ -175,4 +175,22 @@ mod tests {
             assert!(!key.verifies(RsaHash::Sha512, b"message", &signature));
         }
     }
+
+    #[test]
+    fn moduli_of_any_length_are_computed_with() {
+        for len in 384..=393 {
+            for first in [1, 0xff] {
+                let mut modulus = vec![0xff; len];
+                modulus[0] = first;
+                let Ok(key) = read(&[3], &modulus) else {
+                    continue; // 3065 bits and 3 more are too few
+                };
+                let mut two = vec![0; len];
+                two[len - 1] = 2;
+                let mut eight = vec![0; len];
+                eight[len - 1] = 8;
+                assert_eq!(key.raise(&two), Some(eight), "{len}");
+            }
+        }
+    }
 }
