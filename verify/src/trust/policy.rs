@@ -490,14 +490,16 @@ mod tests {
             .to_string();
         assert!(hint.contains("--trust FILE"), "{hint}");
 
-        // A hostile name stays on its line and cannot turn the text around.
-        let hostile = Claims {
-            name: "o\u{202e}s\u{1b}[2J\n".into(),
-            ..claims()
-        };
-        let shown = judge(&policy(), &hostile, &[9])
-            .expect_err("a stranger")
-            .to_string();
-        assert!(!shown.contains(['\u{202e}', '\u{1b}', '\n']), "{shown}");
+        // A hostile name stays on its line, cannot turn the text around, and
+        // does not end up as a pattern in somebody's file.
+        for name in ["o\u{202e}s\u{1b}[2J\n", "*", "os,*", ""] {
+            let name = name.into();
+            let hostile = Claims { name, ..claims() };
+            let shown = judge(&policy(), &hostile, &[9])
+                .expect_err("a stranger")
+                .to_string();
+            assert!(!shown.contains(['\u{202e}', '\u{1b}', '\n']), "{shown}");
+            assert!(shown.contains(": NAME namespaces="), "{shown}");
+        }
     }
 }

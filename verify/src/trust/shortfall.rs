@@ -55,14 +55,18 @@ impl Shortfall {
             Ok(Standing::NotListed) => state.key.as_ref(),
             _ => None,
         });
+        let place = if self.has_signers_file {
+            "add to the allowed signers"
+        } else {
+            "write into a file and give it with --trust FILE"
+        };
+        let principal = self.principal();
         match stranger {
             Some(key) => write!(
                 f,
-                "; if its owner confirms the key {}, add to the allowed signers{}: \
-                 {} namespaces=\"sealift\" {} {}",
+                "; if its owner confirms the key {}, {place}: \
+                 {principal} namespaces=\"sealift\" {} {}",
                 key.id(),
-                self.file_hint(),
-                self.name.escape_debug(),
                 key.key_type(),
                 Base64::encode_string(key.blob())
             ),
@@ -71,18 +75,19 @@ impl Shortfall {
             }
             None => write!(
                 f,
-                "; list the keys to trust{}, one a line: {} namespaces=\"sealift\" TYPE KEY",
-                self.file_hint(),
-                self.name.escape_debug()
+                "; for each key to trust, {place}: {principal} namespaces=\"sealift\" TYPE KEY"
             ),
         }
     }
 
-    fn file_hint(&self) -> &'static str {
-        if self.has_signers_file {
-            ""
+    /// The name, unless it would be a pattern: nobody is to be talked into
+    /// trusting a key for more than this bundle.
+    fn principal(&self) -> &str {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._+-".contains(&byte);
+        if !self.name.is_empty() && self.name.bytes().all(plain) {
+            &self.name
         } else {
-            " in a file and give it with --trust FILE"
+            "NAME"
         }
     }
 }
