@@ -138,6 +138,28 @@ fn it_verifies_our_signatures() {
 }
 
 #[test]
+fn its_other_keys_do_not_sign_here() {
+    let desk = Desk::new();
+    let refusal = |options: &[&str], name: &str| {
+        desk.make_key(name, options);
+        SigningKey::from_openssh(&desk.read(name), None).err()
+    };
+    let agent = refusal(&["-t", "rsa", "-b", "3072"], "rsa");
+    assert_eq!(agent, Some(SignError::AgentOnly(KeyType::Rsa)));
+    let short = refusal(&["-t", "rsa", "-b", "2048"], "short");
+    assert_eq!(short, Some(KeyError::RsaBits { bits: 2048 }.into()));
+    let p384 = refusal(&["-t", "ecdsa", "-b", "384"], "p384");
+    assert!(matches!(
+        p384,
+        Some(SignError::Key(KeyError::Unsupported(_)))
+    ));
+    let pem = refusal(&["-t", "ecdsa", "-b", "256", "-m", "PEM"], "pem");
+    assert_eq!(pem, Some(SignError::NotAPrivateKey));
+    let public = SigningKey::from_openssh(&desk.read("pem.pub"), None);
+    assert_eq!(public.err(), Some(SignError::PublicKey));
+}
+
+#[test]
 fn what_it_signs_for_ed25519_is_what_we_sign() {
     let desk = Desk::new();
     desk.write_private("key", &sign_key().to_openssh().expect("a file"));

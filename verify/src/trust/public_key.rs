@@ -53,7 +53,9 @@ pub enum KeyError {
     #[error("the public key is malformed: {0}")]
     Malformed(&'static str),
     /// It is a certificate.
-    #[error("{0} is a certificate, and Sealift accepts plain keys only; sign with the key itself")]
+    #[error(
+        "{0:?} is a certificate, and Sealift accepts plain keys only; sign with the key itself"
+    )]
     Certificate(String),
     /// A type that Sealift does not accept.
     #[error(
