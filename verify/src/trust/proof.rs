@@ -281,4 +281,33 @@ mod tests {
         assert!(judge(&envelope(key.blob(), b"")).is_err());
         assert!(judge(b"").is_err());
     }
+
+    #[test]
+    fn nothing_follows_the_numbers() {
+        let name = KeyType::EcdsaP256.name().as_bytes();
+        let data = data_to_sign(MessageHash::Sha512, MESSAGE);
+        let mut numbers = mpints(&p256().sign(&data));
+        numbers.push(0);
+        let blob = envelope(&p256_blob(name, &[]), &strings(&[name, &numbers]));
+        let refused = judge(&blob);
+        assert_eq!(
+            refused,
+            Err(SignatureError::Malformed("bytes follow its end"))
+        );
+    }
+
+    #[test]
+    fn nothing_follows_the_proof() {
+        let data = data_to_sign(MessageHash::Sha512, MESSAGE);
+        let secret = ed25519_dalek::SigningKey::from_bytes(&[1; 32]);
+        let mut blob = strings(&[b"ssh-ed25519", &secret.sign(&data).to_bytes()]);
+        let key = sample::key(1);
+        assert_eq!(judge(&envelope(key.blob(), &blob)), Ok(()));
+        blob.push(0);
+        let refused = judge(&envelope(key.blob(), &blob));
+        assert_eq!(
+            refused,
+            Err(SignatureError::Malformed("bytes follow its end"))
+        );
+    }
 }

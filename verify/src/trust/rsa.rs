@@ -193,4 +193,17 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn a_signature_from_the_modulus_on_is_refused() {
+        let mut modulus = vec![0xff; 385];
+        modulus[0] = 1;
+        let key = read(&[3], &modulus).expect("a modulus of 3073 bits");
+        assert_eq!(key.raise(&modulus), None);
+        // The modulus and 2 more: the same number as 2, in a second spelling.
+        let mut past = vec![0; 385];
+        past[0] = 2;
+        past[384] = 1;
+        assert_eq!(key.raise(&past), None);
+    }
 }

@@ -214,4 +214,17 @@ mod tests {
             assert!(matches!(judge(&other), Err(SignatureError::Namespace(_))));
         }
     }
+
+    #[test]
+    fn the_reserved_field_is_empty() {
+        let good = sample::signature(1, MESSAGE);
+        // The bytes behind the namespace are the reserved field's length.
+        let at = good.windows(7).position(|seven| seven == b"sealift");
+        let at = at.expect("it names its namespace") + 7;
+        let mut bad = good;
+        bad.splice(at..at + 4, [0, 0, 0, 1, 0]);
+        let refused = judge(&bad);
+        let what = "its reserved field is not empty";
+        assert_eq!(refused, Err(SignatureError::Malformed(what)));
+    }
 }
