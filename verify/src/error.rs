@@ -1,0 +1,89 @@
+//! Why a bundle must not be used.
+
+use sealift_format::Kind;
+
+use crate::trust::{KeyError, Now, Shortfall, SignatureError, Utc};
+
+/// A fact about a bundle that speaks against using it. What is wrong with the
+/// administrator's own files is a
+/// [`TrustFileError`](crate::trust::TrustFileError) instead.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A signature is malformed, not acceptable, or does not fit.
+    #[error("signature {number}: {problem}")]
+    Signature {
+        /// Its place among the bundle's SSH signatures, counted from 1.
+        number: usize,
+        /// What is wrong with it.
+        problem: SignatureError,
+    },
+    /// Too few trusted keys signed.
+    #[error("{0}")]
+    Untrusted(Box<Shortfall>),
+    /// Enough keys signed, but some of them are revoked.
+    #[error("{0}")]
+    Revoked(Box<Shortfall>),
+    /// Its time is over.
+    #[error(
+        "it expired at {}, and now is {now}; get a newer bundle, \
+         or give --time if this is not the time", Utc(*.expires)
+    )]
+    Expired {
+        /// From when on it must not be used.
+        expires: i64,
+        /// The moment of the judgement.
+        now: Now,
+    },
+    /// The device has committed a later version.
+    #[error(
+        "version {version} of {name:?} is older than version {floor}, which this device took; \
+         get a newer bundle, or give --allow-downgrade to use this one once"
+    )]
+    Downgrade {
+        /// The bundle's name.
+        name: String,
+        /// The bundle's version.
+        version: u64,
+        /// The lowest version that this device takes.
+        floor: u64,
+    },
+    /// It is for other devices.
+    #[error("it is for devices with a tag of {tags:?}, and this one has {device:?}")]
+    Incompatible {
+        /// The bundle's tags.
+        tags: Vec<String>,
+        /// The device's tags.
+        device: Vec<String>,
+    },
+    /// It is for certain devices, and nobody said what this one is.
+    #[error(
+        "it is for devices with a tag of {tags:?}, and nothing says what this one is; \
+         give --compatible TAG or write the tags into the configuration"
+    )]
+    DeviceUnknown {
+        /// The bundle's tags.
+        tags: Vec<String>,
+    },
+}
+
+impl Error {
+    /// Returns the one word for what is wrong.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Signature { problem, .. } => match problem {
+                SignatureError::Algorithm { .. }
+                | SignatureError::Key(
+                    KeyError::Unsupported(_) | KeyError::Certificate(_) | KeyError::RsaBits { .. },
+                ) => Kind::Unsupported,
+                _ => Kind::Signature,
+            },
+            Self::Untrusted(_) => Kind::Untrusted,
+            Self::Revoked(_) => Kind::Revoked,
+            Self::Expired { .. } => Kind::Expired,
+            Self::Downgrade { .. } => Kind::Downgrade,
+            Self::Incompatible { .. } | Self::DeviceUnknown { .. } => Kind::Incompatible,
+        }
+    }
+}

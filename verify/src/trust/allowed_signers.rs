@@ -1,0 +1,278 @@
+//! The administrator's list of keys: `allowed_signers` as in ssh-keygen(1),
+//! "ALLOWED SIGNERS", a little stricter.
+
+use super::key_line::{self, KeyLine};
+use super::options::Options;
+use super::pattern::PatternList;
+use super::{KeyId, LineError, NAMESPACE, Now, Standing, TrustFileError};
+
+/// Whose signature counts, for which names, and when.
+///
+/// What differs from OpenSSH, each time to the safer side: a line without a
+/// `namespaces` option that names `sealift` grants nothing; `cert-authority` is
+/// refused; times without `Z` are UTC; the whole file is checked, not only up
+/// to the first line that fits. An empty file trusts nobody.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AllowedSigners {
+    lines: Vec<SignerLine>,
+}
+
+/// A key and what it may sign.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SignerLine {
+    /// The line in the file, counted from 1.
+    pub line: usize,
+    /// The names of bundles that it may sign.
+    pub principals: PatternList,
+    /// The first second of its window, since 1970.
+    pub valid_after: Option<i64>,
+    /// The last second of its window, since 1970.
+    pub valid_before: Option<i64>,
+    /// The key.
+    pub key: KeyId,
+    /// What follows the key.
+    pub comment: String,
+    namespaces: Option<PatternList>,
+}
+
+impl AllowedSigners {
+    /// Parses the file.
+    ///
+    /// # Errors
+    /// When a line is malformed, names a certificate authority, or grants the
+    /// namespace `sealift` to a key that Sealift does not accept.
+    pub fn parse(file: &[u8]) -> Result<Self, TrustFileError> {
+        let lines = key_line::content_lines(file)
+            .map(|(number, text)| {
+                text.and_then(|text| SignerLine::parse(number, text))
+                    .map_err(|problem| TrustFileError::Signers {
+                        line: number,
+                        problem,
+                    })
+            })
+            .collect::<Result<_, _>>()?;
+        Ok(Self { lines })
+    }
+
+    /// Returns the lines that let a key sign bundles.
+    pub fn granting(&self) -> impl Iterator<Item = &SignerLine> {
+        self.lines.iter().filter(|line| line.grants_namespace())
+    }
+
+    /// Says what the file grants to a key for a bundle's name at a moment. Of
+    /// several lines with the key, the one that grants most decides.
+    #[must_use]
+    pub fn standing(&self, key: KeyId, name: &str, now: Now) -> Standing {
+        self.lines
+            .iter()
+            .filter(|line| line.key == key)
+            .map(|line| line.standing(name, now))
+            .max_by_key(Standing::rank)
+            .unwrap_or(Standing::NotListed)
+    }
+}
+
+impl SignerLine {
+    /// `PRINCIPALS [OPTIONS] TYPE KEY [COMMENT]`.
+    fn parse(number: usize, text: &str) -> Result<Self, LineError> {
+        let (principals, rest) = principals(text)?;
+        let (options, rest) = Options::split_off(rest)?;
+        let key = KeyLine::parse(rest)?;
+        let line = Self {
+            line: number,
+            principals: PatternList::new(principals),
+            valid_after: options.after,
+            valid_before: options.before,
+            key: key.id,
+            comment: key.comment.into(),
+            namespaces: options.namespaces,
+        };
+        // A file may serve git as well, so a key is our business only where it
+        // is granted something of ours.
+        match key.refusal {
+            Some(error) if line.grants_namespace() => Err(error.into()),
+            _ => Ok(line),
+        }
+    }
+
+    fn grants_namespace(&self) -> bool {
+        let namespaces = self.namespaces.as_ref();
+        namespaces.is_some_and(|namespaces| namespaces.matches(NAMESPACE))
+    }
+
+    fn standing(&self, name: &str, now: Now) -> Standing {
+        let line = self.line;
+        if !self.grants_namespace() {
+            return Standing::OtherNamespace { line };
+        }
+        if !self.principals.matches(name) {
+            let principals = self.principals.as_str().into();
+            return Standing::OtherName { line, principals };
+        }
+        // Both ends belong to the window, as in OpenSSH.
+        if let Some(after) = self.valid_after.filter(|after| now.seconds() < *after) {
+            return Standing::NotYet { line, after };
+        }
+        if let Some(before) = self.valid_before.filter(|before| now.seconds() > *before) {
+            return Standing::NoLonger { line, before };
+        }
+        Standing::Trusted {
+            line,
+            comment: self.comment.clone(),
+        }
+    }
+}
+
+/// The first word, which may stand in quotation marks.
+fn principals(text: &str) -> Result<(&str, &str), LineError> {
+    let Some(quoted) = text.strip_prefix('"') else {
+        return Ok(key_line::word(text));
+    };
+    let (principals, rest) = quoted.split_once('"').ok_or(LineError::Quote)?;
+    if rest.starts_with([' ', '\t']) {
+        Ok((principals, rest.trim_start_matches([' ', '\t'])))
+    } else {
+        Err(LineError::NoKey)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: &str =
+        "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOpKbGPIrqNoUjz5UjhyUTZvMqMZMdMBP3Bu3TaHCYVu";
+    const SHORT_DSA: &str = "ssh-dss AAAAB3NzaC1kc3M=";
+
+    fn key() -> KeyId {
+        KeyLine::parse(KEY).expect("a good key").id
+    }
+
+    fn standing(line: &str, name: &str, now: i64) -> Standing {
+        AllowedSigners::parse(line.as_bytes())
+            .expect("a good file")
+            .standing(key(), name, Now::exactly(now))
+    }
+
+    fn problem(line: &str) -> LineError {
+        let file = format!("# first\n{line}\n");
+        match AllowedSigners::parse(file.as_bytes()) {
+            Err(TrustFileError::Signers { line: 2, problem }) => problem,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_line_grants_what_it_says() {
+        let line = format!("os,app-*,!app-x namespaces=\"git,sealift\" {KEY} me@desk ");
+        let trusted = Standing::Trusted {
+            line: 1,
+            comment: "me@desk".into(),
+        };
+        assert_eq!(standing(&line, "os", 0), trusted);
+        assert_eq!(standing(&line, "app-y", 0), trusted);
+        for name in ["app-x", "OS", "o", ""] {
+            assert!(matches!(
+                standing(&line, name, 0),
+                Standing::OtherName { line: 1, .. }
+            ));
+        }
+    }
+
+    #[test]
+    fn without_our_namespace_nothing_is_granted() {
+        for option in [
+            "",
+            "namespaces=\"git\" ",
+            "namespaces=\"\" ",
+            "namespaces=\"*,!sealift\" ",
+        ] {
+            let line = format!("* {option}{KEY}");
+            assert_eq!(
+                standing(&line, "os", 0),
+                Standing::OtherNamespace { line: 1 },
+                "{line}"
+            );
+            assert!(
+                AllowedSigners::parse(line.as_bytes())
+                    .is_ok_and(|file| file.granting().count() == 0)
+            );
+        }
+        assert_eq!(
+            standing("# nobody\r\n\r\n \t\n", "os", 0),
+            Standing::NotListed
+        );
+    }
+
+    #[test]
+    fn windows_include_both_ends() {
+        let options = "namespaces=\"sealift\",valid-after=\"19700101000010Z\",\
+                       VALID-BEFORE=\"19700101000020\"";
+        let line = format!("os {options} {KEY}");
+        assert_eq!(
+            standing(&line, "os", 9),
+            Standing::NotYet { line: 1, after: 10 }
+        );
+        assert!(standing(&line, "os", 10).is_trusted());
+        assert!(standing(&line, "os", 20).is_trusted());
+        assert_eq!(
+            standing(&line, "os", 21),
+            Standing::NoLonger {
+                line: 1,
+                before: 20
+            }
+        );
+    }
+
+    #[test]
+    fn the_best_line_decides() {
+        let file =
+            format!("os {KEY}\nos namespaces=\"sealift\" {KEY}\nx namespaces=\"sealift\" {KEY}");
+        assert!(matches!(
+            standing(&file, "os", 0),
+            Standing::Trusted { line: 2, .. }
+        ));
+        assert!(matches!(
+            standing(&file, "y", 0),
+            Standing::OtherName { .. }
+        ));
+    }
+
+    #[test]
+    fn principals_may_be_quoted() {
+        let line = format!("\"os, app\" namespaces=\"sealift\" {KEY}");
+        assert!(standing(&line, "os", 0).is_trusted());
+        assert!(standing(&line, " app", 0).is_trusted());
+        assert_eq!(problem(&format!("\"os {KEY}")), LineError::Quote);
+        assert_eq!(problem(&format!("\"os\"{KEY}")), LineError::NoKey);
+    }
+
+    #[test]
+    fn malformed_lines_are_named() {
+        assert_eq!(problem("os"), LineError::NoKey);
+        assert_eq!(problem("os ssh-ed25519"), LineError::NoKey);
+        assert_eq!(problem("os ssh-ed25519 %"), LineError::Base64);
+        assert_eq!(problem(&format!("os {KEY}=")), LineError::Base64);
+        assert_eq!(
+            problem(&format!("os ssh-rsa {}", &KEY[12..])),
+            LineError::TypeMismatch("ssh-rsa".into())
+        );
+        assert_eq!(
+            problem(&format!("os cert-authority {KEY}")),
+            LineError::CertAuthority
+        );
+        assert_eq!(problem(&format!("os\0 {KEY}")), LineError::NotText);
+        assert!(matches!(problem(KEY), LineError::UnknownOption(_)));
+        let utf16 = AllowedSigners::parse(b"\xef\xbb\xbfos x");
+        assert!(utf16.is_err_and(|error| error.to_string().contains("byte order mark")));
+        assert!(AllowedSigners::parse(b"os \xff").is_err());
+    }
+
+    #[test]
+    fn an_unaccepted_key_matters_only_where_it_is_granted_something() {
+        assert!(AllowedSigners::parse(format!("me {SHORT_DSA}").as_bytes()).is_ok());
+        let granted = problem(&format!("me namespaces=\"*\" {SHORT_DSA}"));
+        assert!(granted.to_string().contains("ssh-dss"), "{granted}");
+    }
+}

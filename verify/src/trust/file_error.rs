@@ -1,0 +1,80 @@
+//! What can be wrong with the administrator's own files. None of it is about a
+//! bundle, so none of it has a [`Kind`](sealift_format::Kind).
+
+use super::KeyError;
+
+/// A trust file or setting that cannot be used as it is.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TrustFileError {
+    /// A line of the allowed signers.
+    #[error("line {line} of the allowed signers: {problem}")]
+    Signers {
+        /// Counted from 1.
+        line: usize,
+        /// What is wrong with it.
+        problem: LineError,
+    },
+    /// A line of a revocation list that is text.
+    #[error("line {line} of the revocation list: {problem}")]
+    Revocations {
+        /// Counted from 1.
+        line: usize,
+        /// What is wrong with it.
+        problem: LineError,
+    },
+    /// A revocation list that is binary.
+    #[error("the key revocation list: {0}; make it again with `ssh-keygen -k`")]
+    Krl(&'static str),
+    /// A threshold.
+    #[error("the threshold {0:?} is neither N nor PATTERN=N with N from 1")]
+    Threshold(String),
+}
+
+/// What is wrong with a line of a trust file.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LineError {
+    /// Not text.
+    #[error("it is not UTF-8 text without NUL bytes")]
+    NotText,
+    /// An editor's mark in front of the first line.
+    #[error("a byte order mark comes first; save the file as UTF-8 without one")]
+    ByteOrderMark,
+    /// A quotation mark without its fellow.
+    #[error("a quotation mark is not closed")]
+    Quote,
+    /// Nothing after the principals or the options.
+    #[error("a key type and a key are missing")]
+    NoKey,
+    /// The base64 of the key.
+    #[error("the key is not base64")]
+    Base64,
+    /// The word in front of the key is not the key's type.
+    #[error("the key is not of the type {0:?} that stands before it")]
+    TypeMismatch(String),
+    /// The key is refused.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// An option that does not exist.
+    #[error(
+        "{0:?} is neither a key type nor an option; there are namespaces=\"...\", \
+         valid-after=\"...\" and valid-before=\"...\""
+    )]
+    UnknownOption(String),
+    /// An option's value.
+    #[error("the option {0} needs one value in quotation marks")]
+    OptionValue(&'static str),
+    /// An option twice.
+    #[error("the option {0} is given twice")]
+    OptionTwice(&'static str),
+    /// A time.
+    #[error("{0:?} is not a time such as 20270131Z or 202701311200Z")]
+    Time(String),
+    /// A window that never is.
+    #[error("valid-before is not later than valid-after")]
+    EmptyWindow,
+    /// A certificate authority.
+    #[error("cert-authority is not supported; list each signer's own key")]
+    CertAuthority,
+}

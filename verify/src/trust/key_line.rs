@@ -1,0 +1,90 @@
+//! `TYPE BASE64 [COMMENT]`, the end of a line in both kinds of text file.
+
+use super::wire::Reader;
+use super::{KeyError, KeyId, LineError, PublicKey, armor};
+
+const KEY_TYPES: &[&str] = &[
+    "ssh-ed25519",
+    "ssh-rsa",
+    "ssh-dss",
+    "ecdsa-sha2-nistp256",
+    "ecdsa-sha2-nistp384",
+    "ecdsa-sha2-nistp521",
+    "sk-ssh-ed25519@openssh.com",
+    "sk-ecdsa-sha2-nistp256@openssh.com",
+];
+
+/// A key as a line states it, accepted for signing or not.
+#[derive(Debug)]
+pub(super) struct KeyLine<'a> {
+    pub(super) id: KeyId,
+    /// Why no signature of this key could count.
+    pub(super) refusal: Option<KeyError>,
+    pub(super) comment: &'a str,
+}
+
+/// Says whether a word names a key type, so that no options stand before it.
+pub(super) fn is_key_type(word: &str) -> bool {
+    KEY_TYPES.contains(&word) || word.contains("-cert-v01@")
+}
+
+impl<'a> KeyLine<'a> {
+    /// Parses what follows the principals and options.
+    pub(super) fn parse(text: &'a str) -> Result<Self, LineError> {
+        let (key_type, rest) = word(text);
+        let (base64, comment) = word(rest);
+        if key_type.is_empty() || base64.is_empty() {
+            return Err(LineError::NoKey);
+        }
+        let blob = armor::decode_base64(base64.as_bytes()).map_err(|_| LineError::Base64)?;
+        if !names_type(&blob, key_type) {
+            return Err(LineError::TypeMismatch(key_type.into()));
+        }
+        let refusal = match PublicKey::parse(&blob) {
+            Ok(_) => None,
+            Err(error @ KeyError::Malformed(_)) => return Err(error.into()),
+            Err(error) => Some(error),
+        };
+        Ok(Self {
+            id: KeyId::of_blob(&blob),
+            refusal,
+            comment: comment.trim(),
+        })
+    }
+}
+
+/// Splits at the first blank, and skips the blanks.
+pub(super) fn word(text: &str) -> (&str, &str) {
+    let text = text.trim_start_matches([' ', '\t']);
+    let end = text.find([' ', '\t']).unwrap_or(text.len());
+    let (word, rest) = text.split_at(end);
+    (word, rest.trim_start_matches([' ', '\t']))
+}
+
+/// Returns the numbered lines that are neither blank nor comments.
+pub(super) fn content_lines(
+    bytes: &[u8],
+) -> impl Iterator<Item = (usize, Result<&str, LineError>)> {
+    let lines = bytes.split(|byte| *byte == b'\n').zip(1..);
+    lines.filter_map(|(line, number)| match text(line, number) {
+        Ok(text) if text.is_empty() || text.starts_with('#') => None,
+        other => Some((number, other)),
+    })
+}
+
+fn text(line: &[u8], number: usize) -> Result<&str, LineError> {
+    if number == 1 && line.starts_with(b"\xef\xbb\xbf") {
+        return Err(LineError::ByteOrderMark);
+    }
+    let text = core::str::from_utf8(line).map_err(|_| LineError::NotText)?;
+    // OpenSSH would stop reading the line at a NUL, and see another line than we do.
+    if text.contains('\0') {
+        return Err(LineError::NotText);
+    }
+    Ok(text.trim_matches([' ', '\t', '\r']))
+}
+
+/// Says whether a blob begins with this type.
+pub(super) fn names_type(blob: &[u8], key_type: &str) -> bool {
+    Reader::new(blob).string() == Ok(key_type.as_bytes())
+}

@@ -1,0 +1,55 @@
+//! Whose signature counts, for which names, on which devices, and until when.
+//!
+//! Trust is the administrator's: an [`AllowedSigners`] file as OpenSSH and git
+//! use it, a [`RevocationList`], [`Thresholds`], a [`Device`] and the [`Floors`]
+//! that it keeps make a [`Policy`], which judges a bundle's [`Claims`] and
+//! signatures and returns a [`Verdict`] or one [`Error`](crate::Error).
+//!
+//! Nothing here reads files, clocks or random numbers.
+
+mod allowed_signers;
+mod armor;
+mod claims;
+mod device;
+mod file_error;
+mod floor;
+mod key_id;
+mod key_line;
+mod krl;
+mod now;
+mod options;
+mod pattern;
+mod policy;
+mod proof;
+mod public_key;
+mod revocation;
+mod rsa;
+#[cfg(test)]
+mod sample;
+mod shortfall;
+#[cfg(feature = "sign")]
+pub mod sign;
+mod sshsig;
+mod standing;
+mod thresholds;
+mod time;
+mod verdict;
+mod wire;
+
+pub use allowed_signers::{AllowedSigners, SignerLine};
+pub use claims::Claims;
+pub use device::Device;
+pub use file_error::{LineError, TrustFileError};
+pub use floor::{FloorRecord, Floors};
+pub use key_id::{KeyId, KeyIdError};
+pub use now::{Now, NowSource};
+pub use pattern::PatternList;
+pub use policy::Policy;
+pub use public_key::{KeyError, KeyType, PublicKey};
+pub use revocation::RevocationList;
+pub use shortfall::Shortfall;
+pub use sshsig::{NAMESPACE, SignatureError, SshSignature};
+pub use standing::Standing;
+pub use thresholds::Thresholds;
+pub(crate) use time::Utc;
+pub use verdict::{SignatureState, Signer, Verdict};

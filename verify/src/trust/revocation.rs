@@ -1,0 +1,107 @@
+//! The administrator's list of keys that no longer count, as `ssh-keygen -r`
+//! takes it: a binary KRL or public keys, one a line.
+
+use std::collections::BTreeSet;
+
+use sha1::{Digest, Sha1};
+
+use super::key_line::{self, KeyLine};
+use super::{KeyError, KeyId, LineError, PublicKey, TrustFileError, krl};
+
+/// Keys that do not count whatever the allowed signers say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RevocationList {
+    pub(super) ids: BTreeSet<KeyId>,
+    pub(super) sha1s: BTreeSet<[u8; 20]>,
+}
+
+impl RevocationList {
+    /// Parses the file; which of the two kinds it is, its first bytes say.
+    ///
+    /// # Errors
+    /// When it is malformed, or says something that this reader does not know.
+    pub fn parse(file: &[u8]) -> Result<Self, TrustFileError> {
+        if file.starts_with(krl::MAGIC) {
+            return krl::parse(file).map_err(|error| TrustFileError::Krl(error.0));
+        }
+        let mut list = Self::default();
+        for (line, text) in key_line::content_lines(file) {
+            let id = text
+                .and_then(revoked_key)
+                .map_err(|problem| TrustFileError::Revocations { line, problem })?;
+            list.ids.insert(id);
+        }
+        Ok(list)
+    }
+
+    /// Says whether the key is revoked.
+    #[must_use]
+    pub fn contains(&self, key: &PublicKey) -> bool {
+        self.contains_id(key.id()) || self.sha1s.contains(&Sha1::digest(key.blob()).0)
+    }
+
+    /// Says whether a key of which only the id is known is revoked. An entry
+    /// made of SHA-1 alone (a `sha1:` line given to `ssh-keygen -k`) cannot be
+    /// recognised by an id, and says no.
+    #[must_use]
+    pub fn contains_id(&self, id: KeyId) -> bool {
+        self.ids.contains(&id)
+    }
+}
+
+fn revoked_key(text: &str) -> Result<KeyId, LineError> {
+    let key = KeyLine::parse(text)?;
+    match key.refusal {
+        Some(error @ KeyError::Certificate(_)) => Err(error.into()),
+        // A key that could not sign anyway may be listed as well.
+        _ => Ok(key.id),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+
+    #[test]
+    fn text_lists_keys() {
+        let [one, two] = [sample::key(1), sample::key(2)];
+        let file = format!("# gone\n\n{} a b\n", sample::line(1));
+        let list = RevocationList::parse(file.as_bytes()).expect("a good list");
+        assert!(list.contains(&one));
+        assert!(!list.contains(&two));
+        assert_eq!(RevocationList::parse(b""), Ok(RevocationList::default()));
+        // A short key cannot sign, but whoever lists it meant well.
+        assert!(RevocationList::parse(b"ssh-dss AAAAB3NzaC1kc3M=").is_ok());
+    }
+
+    #[test]
+    fn other_text_is_refused() {
+        for file in [
+            "x",
+            "SSHKRL",
+            "ssh-ed25519",
+            "SHA256:abc",
+            "- ssh-ed25519 AAAA",
+        ] {
+            let refused = RevocationList::parse(format!("\n{file}").as_bytes());
+            assert!(
+                matches!(refused, Err(TrustFileError::Revocations { line: 2, .. })),
+                "{file}"
+            );
+        }
+        assert!(matches!(
+            RevocationList::parse(b"SSHKRL\n\0"),
+            Err(TrustFileError::Krl(_))
+        ));
+    }
+
+    #[test]
+    fn sha1_finds_a_key() {
+        let key = sample::key(1);
+        let mut list = RevocationList::default();
+        list.sha1s.insert(Sha1::digest(key.blob()).0);
+        assert!(list.contains(&key));
+        assert!(!list.contains_id(key.id()));
+    }
+}

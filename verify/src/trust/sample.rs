@@ -1,0 +1,42 @@
+//! Keys and signatures for the unit tests, made from small numbers.
+
+use base64ct::{Base64, Encoding};
+use ed25519_dalek::Signer;
+
+use super::sshsig::{MessageHash, data_to_sign, envelope};
+use super::wire::put_string;
+use super::{KeyType, PublicKey};
+
+fn secret(number: u8) -> ed25519_dalek::SigningKey {
+    ed25519_dalek::SigningKey::from_bytes(&[number; 32])
+}
+
+/// The Ed25519 key of this number.
+pub(super) fn key(number: u8) -> PublicKey {
+    let public = secret(number).verifying_key().to_bytes();
+    let blob = strings(&[KeyType::Ed25519.name().as_bytes(), &public]);
+    PublicKey::parse(&blob).expect("a good key")
+}
+
+/// That key as in a `.pub` file.
+pub(super) fn line(number: u8) -> String {
+    let blob = Base64::encode_string(key(number).blob());
+    format!("{} {blob}", KeyType::Ed25519)
+}
+
+/// An SSH signature by that key.
+pub(super) fn signature(number: u8, message: &[u8]) -> Vec<u8> {
+    let data = data_to_sign(MessageHash::Sha512, message);
+    let signature = secret(number).sign(&data).to_bytes();
+    let blob = strings(&[KeyType::Ed25519.name().as_bytes(), &signature]);
+    envelope(key(number).blob(), &blob)
+}
+
+/// Fields, each with its length in front.
+pub(super) fn strings(fields: &[&[u8]]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for field in fields {
+        put_string(&mut out, field);
+    }
+    out
+}

@@ -1,0 +1,230 @@
+//! Signatures as `ssh-keygen -Y sign` makes them (OpenSSH's PROTOCOL.sshsig).
+
+use sha2::{Digest, Sha256, Sha512};
+
+use super::proof::Proof;
+use super::wire::{Malformed, Reader, put_string};
+use super::{KeyError, KeyType, PublicKey, armor};
+
+const MAGIC: &[u8; 6] = b"SSHSIG";
+const VERSION: u32 = 1;
+
+/// What a bundle's signature is for; a signature for `file` or `git` is none.
+pub const NAMESPACE: &str = "sealift";
+
+/// Why a signature is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SignatureError {
+    /// Not an SSH signature in its one spelling.
+    #[error("the SSH signature is malformed: {0}")]
+    Malformed(&'static str),
+    /// The key in it is refused.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// Made for something else.
+    #[error(
+        "it was made for the namespace {0:?}, not for \"sealift\"; \
+         sign with `ssh-keygen -Y sign -n sealift`"
+    )]
+    Namespace(String),
+    /// A hash or signature algorithm that does not belong to the key.
+    #[error("the algorithm {algorithm:?} is not accepted for a key of type {key_type}")]
+    Algorithm {
+        /// What the signature names.
+        algorithm: String,
+        /// The key's type.
+        key_type: KeyType,
+    },
+    /// An authenticator signed without being touched.
+    #[error("the authenticator signed without a touch; make the key without no-touch-required")]
+    NoTouch,
+    /// The signature does not fit these bytes and this key.
+    #[error("it does not fit these bytes; the bundle or the signature was changed")]
+    Mismatch,
+}
+
+impl From<Malformed> for SignatureError {
+    fn from(Malformed(what): Malformed) -> Self {
+        Self::Malformed(what)
+    }
+}
+
+/// A well-formed signature for the namespace `sealift` that names an accepted
+/// key; whether it fits any bytes is for [`SshSignature::verify`] to say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SshSignature {
+    key: PublicKey,
+    hash: MessageHash,
+    proof: Proof,
+}
+
+/// The hash of the message that is signed in its stead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MessageHash {
+    Sha256,
+    Sha512,
+}
+
+impl SshSignature {
+    /// Parses the binary blob, which is the base64 of an armored signature.
+    ///
+    /// # Errors
+    /// When it is malformed, made for another namespace, or names a key or an
+    /// algorithm that Sealift does not accept.
+    pub fn parse(blob: &[u8]) -> Result<Self, SignatureError> {
+        let mut reader = Reader::new(blob);
+        if reader.take(MAGIC.len())? != MAGIC {
+            return Err(SignatureError::Malformed("it does not begin with SSHSIG"));
+        }
+        if reader.u32()? != VERSION {
+            return Err(SignatureError::Malformed("its version is not 1"));
+        }
+        let key = reader.string()?;
+        let namespace = reader.string()?;
+        let reserved = reader.string()?;
+        let hash = reader.string()?;
+        let proof = reader.string()?;
+        reader.finish()?;
+
+        // First, so that a signature for another purpose is told as such.
+        if namespace != NAMESPACE.as_bytes() {
+            let found = String::from_utf8_lossy(namespace).into_owned();
+            return Err(SignatureError::Namespace(found));
+        }
+        if !reserved.is_empty() {
+            return Err(SignatureError::Malformed("its reserved field is not empty"));
+        }
+        let key = PublicKey::parse(key)?;
+        let hash = match hash {
+            b"sha256" => MessageHash::Sha256,
+            b"sha512" => MessageHash::Sha512,
+            other => return Err(refuse_algorithm(other, &key)),
+        };
+        let proof = Proof::parse(proof, &key)?;
+        Ok(Self { key, hash, proof })
+    }
+
+    /// Parses the armored text that `ssh-keygen -Y sign` writes.
+    ///
+    /// # Errors
+    /// When the armor is malformed, and as [`SshSignature::parse`].
+    pub fn from_armor(text: &[u8]) -> Result<Self, SignatureError> {
+        Self::parse(&armor::decode(text)?)
+    }
+
+    /// Returns the key that the signature names; nothing is proven by that.
+    #[must_use]
+    pub fn key(&self) -> &PublicKey {
+        &self.key
+    }
+
+    /// Verifies that the key signed exactly these bytes, and returns the key.
+    ///
+    /// # Errors
+    /// When the signature does not fit, or an authenticator was not touched.
+    pub fn verify(&self, signed_bytes: &[u8]) -> Result<&PublicKey, SignatureError> {
+        let data = data_to_sign(self.hash, signed_bytes);
+        self.proof.check(&self.key, &data)?;
+        Ok(&self.key)
+    }
+}
+
+/// Returns the blob that a key signs for `message`.
+pub(super) fn data_to_sign(hash: MessageHash, message: &[u8]) -> Vec<u8> {
+    let mut out = MAGIC.to_vec();
+    put_string(&mut out, NAMESPACE.as_bytes());
+    put_string(&mut out, b"");
+    match hash {
+        MessageHash::Sha256 => {
+            put_string(&mut out, b"sha256");
+            put_string(&mut out, &Sha256::digest(message));
+        }
+        MessageHash::Sha512 => {
+            put_string(&mut out, b"sha512");
+            put_string(&mut out, &Sha512::digest(message));
+        }
+    }
+    out
+}
+
+/// Returns the envelope around a signature over [`data_to_sign`] with SHA-512.
+#[cfg(any(test, feature = "sign"))]
+pub(super) fn envelope(key_blob: &[u8], signature_blob: &[u8]) -> Vec<u8> {
+    let mut out = MAGIC.to_vec();
+    out.extend_from_slice(&VERSION.to_be_bytes());
+    put_string(&mut out, key_blob);
+    put_string(&mut out, NAMESPACE.as_bytes());
+    put_string(&mut out, b"");
+    put_string(&mut out, b"sha512");
+    put_string(&mut out, signature_blob);
+    out
+}
+
+pub(super) fn refuse_algorithm(name: &[u8], key: &PublicKey) -> SignatureError {
+    SignatureError::Algorithm {
+        algorithm: String::from_utf8_lossy(name).into_owned(),
+        key_type: key.key_type(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+
+    const MESSAGE: &[u8] = b"preamble and root";
+
+    fn judge(blob: &[u8]) -> Result<(), SignatureError> {
+        SshSignature::parse(blob)?.verify(MESSAGE).map(|_| ())
+    }
+
+    #[test]
+    fn a_good_signature_names_its_key() {
+        let blob = sample::signature(1, MESSAGE);
+        let signature = SshSignature::parse(&blob).expect("well formed");
+        assert_eq!(signature.verify(MESSAGE), Ok(&sample::key(1)));
+        assert_eq!(signature.verify(b"other"), Err(SignatureError::Mismatch));
+        let armored = armor::encode(&blob);
+        assert_eq!(SshSignature::from_armor(armored.as_bytes()), Ok(signature));
+    }
+
+    #[test]
+    fn every_flip_cut_and_addition_fails() {
+        let good = sample::signature(1, MESSAGE);
+        for at in 0..good.len() {
+            let mut bad = good.clone();
+            bad[at] ^= 1 << (at % 8);
+            assert!(judge(&bad).is_err(), "flip at {at}");
+            assert!(judge(&good[..at]).is_err(), "cut at {at}");
+        }
+        let mut longer = good;
+        longer.push(0);
+        assert!(judge(&longer).is_err());
+    }
+
+    #[test]
+    fn signatures_for_other_purposes_fail() {
+        let good = sample::signature(1, MESSAGE);
+        let at = good.windows(7).position(|seven| seven == b"sealift");
+        for namespace in [&b"seaLift"[..], b"sealif*", b"file\0\0\0"] {
+            let mut other = good.clone();
+            let at = at.expect("it names its namespace");
+            other[at..at + 7].copy_from_slice(namespace);
+            assert!(matches!(judge(&other), Err(SignatureError::Namespace(_))));
+        }
+    }
+
+    #[test]
+    fn the_reserved_field_is_empty() {
+        let good = sample::signature(1, MESSAGE);
+        // The bytes behind the namespace are the reserved field's length.
+        let at = good.windows(7).position(|seven| seven == b"sealift");
+        let at = at.expect("it names its namespace") + 7;
+        let mut bad = good;
+        bad.splice(at..at + 4, [0, 0, 0, 1, 0]);
+        let refused = judge(&bad);
+        let what = "its reserved field is not empty";
+        assert_eq!(refused, Err(SignatureError::Malformed(what)));
+    }
+}

@@ -1,0 +1,45 @@
+//! What a judgement found.
+
+use super::{KeyId, KeyType, PublicKey, SignatureError, Standing};
+
+/// The bundle may be used; this is why.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Verdict {
+    /// The trusted keys that signed, each once.
+    pub signers: Vec<Signer>,
+    /// Signatures that are good but did not count, each key once.
+    pub others: Vec<SignatureState>,
+    /// Too few trusted keys signed, and the caller waived that. Such a bundle
+    /// raises no state, and every output says so.
+    pub unsigned: bool,
+    /// The version is below this floor, and the caller waived that.
+    pub below_floor: Option<u64>,
+    /// Kinds of envelopes that this reader does not know. They count for nothing.
+    pub unknown_envelopes: Vec<u32>,
+}
+
+/// A trusted key that signed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Signer {
+    /// The key.
+    pub key: KeyId,
+    /// Its type.
+    pub key_type: KeyType,
+    /// The line of the allowed signers that trusts it.
+    pub line: usize,
+    /// The comment on that line.
+    pub comment: String,
+}
+
+/// One signature and what became of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SignatureState {
+    /// Its place among the bundle's SSH signatures, counted from 1.
+    pub number: usize,
+    /// The key that it names, if it could be read. Where `outcome` is an error
+    /// this key did not sign.
+    pub key: Option<PublicKey>,
+    /// What the key is to this device, or why the signature is bad.
+    pub outcome: Result<Standing, SignatureError>,
+}

@@ -1,0 +1,141 @@
+//! The few SSH wire types that keys, signatures and revocation lists consist of
+//! (RFC 4251, section 5). Reads consume the whole slice or fail.
+
+/// The bytes are not what the format says; the words say where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Malformed(pub(crate) &'static str);
+
+/// Takes fields off the front of a slice.
+pub(crate) struct Reader<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    pub(crate) fn take(&mut self, len: usize) -> Result<&'a [u8], Malformed> {
+        let (taken, rest) = self
+            .rest
+            .split_at_checked(len)
+            .ok_or(Malformed("it ends inside a field"))?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
+        let mut array = [0; N];
+        array.copy_from_slice(self.take(N)?);
+        Ok(array)
+    }
+
+    pub(crate) fn byte(&mut self) -> Result<u8, Malformed> {
+        self.array().map(u8::from_be_bytes)
+    }
+
+    pub(crate) fn u32(&mut self) -> Result<u32, Malformed> {
+        self.array().map(u32::from_be_bytes)
+    }
+
+    pub(crate) fn u64(&mut self) -> Result<u64, Malformed> {
+        self.array().map(u64::from_be_bytes)
+    }
+
+    pub(crate) fn string(&mut self) -> Result<&'a [u8], Malformed> {
+        let len = usize::try_from(self.u32()?)
+            .map_err(|_| Malformed("a field is longer than this machine can address"))?;
+        self.take(len)
+    }
+
+    /// Returns the bytes of a positive mpint without its sign byte.
+    pub(crate) fn positive_mpint(&mut self) -> Result<&'a [u8], Malformed> {
+        match self.string()? {
+            [] => Err(Malformed("a number is zero")),
+            [0, rest @ ..] if rest.first().is_some_and(|byte| byte & 0x80 != 0) => Ok(rest),
+            // A second spelling of a number would let one key have two ids.
+            [0, ..] => Err(Malformed("a number has needless leading zeros")),
+            [first, ..] if first & 0x80 != 0 => Err(Malformed("a number is negative")),
+            bytes => Ok(bytes),
+        }
+    }
+
+    pub(crate) fn finish(self) -> Result<(), Malformed> {
+        if self.is_empty() {
+            Ok(())
+        } else {
+            Err(Malformed("bytes follow its end"))
+        }
+    }
+}
+
+/// Appends `bytes` with their length in front.
+///
+/// # Panics
+/// When `bytes` is 4 GiB or longer; every caller writes fields of its own making.
+pub(crate) fn put_string(out: &mut Vec<u8>, bytes: &[u8]) {
+    let len = u32::try_from(bytes.len()).expect("fields that we write are short");
+    out.extend_from_slice(&len.to_be_bytes());
+    out.extend_from_slice(bytes);
+}
+
+/// Appends a positive number, most significant byte first.
+#[cfg(any(test, feature = "sign"))]
+pub(crate) fn put_mpint(out: &mut Vec<u8>, number: &[u8]) {
+    let start = number.iter().take_while(|byte| **byte == 0).count();
+    let mut bytes = number.get(start..).unwrap_or_default().to_vec();
+    if bytes.first().is_some_and(|byte| byte & 0x80 != 0) {
+        bytes.insert(0, 0);
+    }
+    put_string(out, &bytes);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_has_one_spelling() {
+        let good: [(&[u8], &[u8]); 2] =
+            [(&[0, 0, 0, 1, 5], &[5]), (&[0, 0, 0, 2, 0, 0x80], &[0x80])];
+        for (bytes, number) in good {
+            assert_eq!(Reader::new(bytes).positive_mpint(), Ok(number));
+        }
+        let bad: [(&[u8], &str); 5] = [
+            (&[0, 0, 0, 0], "a number is zero"),
+            (&[0, 0, 0, 1, 0], "a number has needless leading zeros"),
+            (&[0, 0, 0, 2, 0, 5], "a number has needless leading zeros"),
+            (&[0, 0, 0, 1, 0x80], "a number is negative"),
+            (&[0, 0, 0, 2, 5], "it ends inside a field"),
+        ];
+        for (bytes, what) in bad {
+            assert_eq!(Reader::new(bytes).positive_mpint(), Err(Malformed(what)));
+        }
+    }
+
+    #[test]
+    fn what_is_put_is_read() {
+        for number in [&[0, 0, 1][..], &[0xff], &[0x7f, 0], &[0, 0x80]] {
+            let mut out = Vec::new();
+            put_mpint(&mut out, number);
+            let read = Reader::new(&out).positive_mpint().map(<[u8]>::to_vec);
+            let trimmed: Vec<u8> = number
+                .iter()
+                .copied()
+                .skip_while(|byte| *byte == 0)
+                .collect();
+            assert_eq!(read, Ok(trimmed));
+        }
+    }
+
+    #[test]
+    fn a_length_past_the_end_is_refused() {
+        assert!(Reader::new(&[0xff, 0xff, 0xff, 0xff, 0]).string().is_err());
+        assert!(Reader::new(&[0, 0, 0]).string().is_err());
+        assert!(Reader::new(&[0]).finish().is_err());
+    }
+}
