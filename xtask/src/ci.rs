@@ -45,9 +45,7 @@ pub(crate) fn main(mut args: lexopt::Parser) -> Result<()> {
     while let Some(arg) = args.next()? {
         match arg {
             lexopt::Arg::Long("list") => {
-                STEPS
-                    .iter()
-                    .for_each(|step| println!("{:12} {}", step.name, step.action.describe()));
+                STEPS.iter().for_each(|step| println!("{:12} {}", step.name, step.action.describe()));
                 return Ok(());
             }
             lexopt::Arg::Value(name) => match STEPS.iter().find(|step| name == step.name) {
@@ -57,11 +55,7 @@ pub(crate) fn main(mut args: lexopt::Parser) -> Result<()> {
             other => return Err(other.unexpected().into()),
         }
     }
-    if chosen.is_empty() {
-        run_all()
-    } else {
-        run_steps(&chosen)
-    }
+    if chosen.is_empty() { run_all() } else { run_steps(&chosen) }
 }
 
 /// Runs every step, and holds the working tree against what it was before.
@@ -70,26 +64,14 @@ fn run_all() -> Result<()> {
     let before = tree_state()?;
     run_steps(&STEPS.iter().collect::<Vec<_>>())?;
     let after = tree_state()?;
-    ensure!(
-        before == after,
-        "ci changed the working tree; before:\n{before}\nafter:\n{after}"
-    );
-    println!(
-        "ci: all {} steps hold, working tree as before, {:.1} s",
-        STEPS.len(),
-        start.elapsed().as_secs_f64()
-    );
+    ensure!(before == after, "ci changed the working tree; before:\n{before}\nafter:\n{after}");
+    println!("ci: all {} steps hold, working tree as before, {:.1} s", STEPS.len(), start.elapsed().as_secs_f64());
     Ok(())
 }
 
 fn run_steps(steps: &[&Step]) -> Result<()> {
     for (number, step) in (1..).zip(steps) {
-        println!(
-            "ci: {number}/{} {}: {}",
-            steps.len(),
-            step.name,
-            step.action.describe()
-        );
+        println!("ci: {number}/{} {}: {}", steps.len(), step.name, step.action.describe());
         let start = Instant::now();
         let result = step.action.run();
         let seconds = start.elapsed().as_secs_f64();
@@ -123,9 +105,7 @@ impl Action {
 
 /// Runs one line with its output passed through. Tests find the second reader's Python by `SEALIFT_PYTHON`.
 fn run_line(line: &str) -> Result<()> {
-    run(Command::new("sh")
-        .args(["-eu", "-c", line])
-        .env("SEALIFT_PYTHON", tools::python()?))
+    run(Command::new("sh").args(["-eu", "-c", line]).env("SEALIFT_PYTHON", tools::python()?))
 }
 
 /// The parts of rust-toolchain.toml, where rustup was told not to install them by itself.
@@ -136,8 +116,7 @@ fn toolchain() -> Result<()> {
         }
     }
     let target = "wasm32-unknown-unknown";
-    let libraries =
-        output(Command::new("rustc").args(["--print", "target-libdir", "--target", target]))?;
+    let libraries = output(Command::new("rustc").args(["--print", "target-libdir", "--target", target]))?;
     if !Path::new(&libraries).is_dir() {
         run(Command::new("rustup").args(["target", "add", target]))?;
     }

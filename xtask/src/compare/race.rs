@@ -29,11 +29,7 @@ impl Samples {
     }
 
     pub(crate) fn peak_bytes(&self) -> u64 {
-        self.usages
-            .iter()
-            .map(|usage| usage.peak_bytes)
-            .max()
-            .unwrap_or_default()
+        self.usages.iter().map(|usage| usage.peak_bytes).max().unwrap_or_default()
     }
 }
 
@@ -42,38 +38,21 @@ pub(crate) fn run(measure: &Measure, runs: usize, places: &Places) -> Result<Vec
     for contender in measure.needs {
         make(contender, places)?;
     }
-    let samples = |contender| Samples {
-        contender,
-        usages: Vec::new(),
-        bytes: None,
-    };
-    let mut all: Vec<_> = [measure.ours]
-        .into_iter()
-        .chain(measure.peers.iter().copied())
-        .map(samples)
-        .collect();
+    let samples = |contender| Samples { contender, usages: Vec::new(), bytes: None };
+    let mut all: Vec<_> = [measure.ours].into_iter().chain(measure.peers.iter().copied()).map(samples).collect();
     for round in 1..=runs {
         // Peers first, so that ours comes last and its result is what the check sees.
         for one in all.iter_mut().rev() {
             prepare(measure, one.contender, places)?;
             let usage = Job::new(one.contender.line, places).run()?;
-            println!(
-                "   {round}/{runs} {}: {:.3} s",
-                one.contender.name,
-                usage.wall.as_secs_f64()
-            );
+            println!("   {round}/{runs} {}: {:.3} s", one.contender.name, usage.wall.as_secs_f64());
             one.usages.push(usage);
             one.bytes = made_bytes(one.contender, places);
         }
         if let (1, Some(check)) = (round, measure.check) {
             let differences = Job::new(check, places).output()?;
             let first: Vec<_> = differences.lines().take(10).collect();
-            ensure!(
-                first.is_empty(),
-                "{} gave another tree:\n{}",
-                measure.ours.name,
-                first.join("\n")
-            );
+            ensure!(first.is_empty(), "{} gave another tree:\n{}", measure.ours.name, first.join("\n"));
         }
     }
     for one in &all {
@@ -110,9 +89,7 @@ fn prepare(measure: &Measure, contender: &Contender, places: &Places) -> Result<
 }
 
 fn clear(contender: &Contender, places: &Places) -> Result<()> {
-    contender
-        .makes
-        .map_or(Ok(()), |word| remove(&places.path(word)))
+    contender.makes.map_or(Ok(()), |word| remove(&places.path(word)))
 }
 
 fn made_bytes(contender: &Contender, places: &Places) -> Option<u64> {
