@@ -93,6 +93,10 @@ pub(crate) fn main(args: lexopt::Parser) -> Result<()> {
     let options = Options::parse(args)?;
     packages::ensure(Chore::Compare)?;
     let (places, extent) = places(&options)?;
+    if options.includes("unpack-disk") {
+        // What was unpacked stays until the last run has ended.
+        places.require_disk(extent.bytes * 6 * u64::try_from(options.runs)?)?;
+    }
     let mut report = Report::default();
     race(&mut report, &options, &places)?;
     if options.includes("reads") {

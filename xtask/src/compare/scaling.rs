@@ -12,6 +12,8 @@ use super::tree;
 
 /// How much more a file may cost among ten times as many.
 const TOLERANCE: f64 = 1.25;
+/// What a file may cost in memory in any case: less is not told from chance.
+const NOISE_BYTES: f64 = 64.0;
 
 /// What one file costs on average, or one more file.
 struct Costs {
@@ -107,7 +109,9 @@ impl Costs {
             Verdict {
                 what: format!(
                     "{}: time a file, {} to {} files",
-                    self.name, last.0, middle.0
+                    self.name,
+                    grouped(last.0.into()),
+                    grouped(middle.0.into())
                 ),
                 figure: format!("{time:.2}"),
                 wanted: wanted.clone(),
@@ -116,11 +120,13 @@ impl Costs {
             Verdict {
                 what: format!(
                     "{}: memory for one more file, up to {} and up to {}",
-                    self.name, last.0, middle.0
+                    self.name,
+                    grouped(last.0.into()),
+                    grouped(middle.0.into())
                 ),
                 figure: format!("{after:.0} B, {before:.0} B"),
                 wanted,
-                is_reached: after <= before.max(0.0) * TOLERANCE,
+                is_reached: after <= (before * TOLERANCE).max(NOISE_BYTES),
             },
         ]
     }
