@@ -97,6 +97,9 @@ pub(crate) fn main(args: lexopt::Parser) -> Result<()> {
         // What was unpacked stays until the last run has ended.
         places.require_disk(extent.bytes * 6 * u64::try_from(options.runs)?)?;
     }
+    let words: Vec<_> = env::args().skip(1).collect();
+    let command = format!("cargo xtask {}", words.join(" "));
+    let opening = machine::describe(&places, &extent, &command, options.runs)?;
     let mut report = Report::default();
     race(&mut report, &options, &places)?;
     if options.includes("reads") {
@@ -116,14 +119,7 @@ pub(crate) fn main(args: lexopt::Parser) -> Result<()> {
         println!("compare: profile");
         profile::add(&mut report, &places)?;
     }
-    let words: Vec<_> = env::args().skip(1).collect();
-    let command = format!("cargo xtask {}", words.join(" "));
-    let page = report.finish(&machine::describe(
-        &places,
-        &extent,
-        &command,
-        options.runs,
-    )?);
+    let page = report.finish(&opening);
     if options.only.is_empty() {
         fs::create_dir_all("bench")?;
         fs::write(RESULTS, &page).with_context(|| format!("cannot write {RESULTS}"))?;

@@ -72,11 +72,10 @@ impl Places {
 
     /// Returns what kind of file system a word's file lies on.
     pub(crate) fn file_system(&self, word: &str) -> Result<String> {
-        output(
-            process::Command::new("findmnt")
-                .args(["-no", "FSTYPE", "-T"])
-                .arg(self.path(word)),
-        )
+        let mut command = process::Command::new("findmnt");
+        let types = output(command.args(["-no", "FSTYPE", "-T"]).arg(self.path(word)))?;
+        // A folder mounted over twice has two lines; the last counts.
+        Ok(types.lines().last().unwrap_or("unknown").to_owned())
     }
 }
 

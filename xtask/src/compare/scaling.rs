@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn quadratic_growth_is_not() {
         assert_eq!(
-            reached([(10, 1.0, 1.0), (100, 10.0, 100.0), (1000, 100.0, 10_000.0)]),
+            reached([(10, 1.0, 1e3), (100, 10.0, 1e5), (1000, 100.0, 1e7)]),
             [false, false]
         );
     }
