@@ -98,7 +98,8 @@ pub(crate) fn main(args: lexopt::Parser) -> Result<()> {
         places.require_disk(extent.bytes * 6 * u64::try_from(options.runs)?)?;
     }
     let words: Vec<_> = env::args().skip(1).collect();
-    let command = format!("cargo xtask {}", words.join(" "));
+    let prefix = env::var_os("SEALIFT_BIN").map_or("", |_| "SEALIFT_BIN=... ");
+    let command = format!("{prefix}cargo xtask {}", words.join(" "));
     let opening = machine::describe(&places, &extent, &command, options.runs)?;
     let mut report = Report::default();
     race(&mut report, &options, &places)?;
