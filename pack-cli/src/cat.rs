@@ -21,7 +21,6 @@ pub fn cat(
     progress: &Progress,
 ) -> Result<(), Error> {
     let bundle = input.open_bundle(limits, judge)?;
-    let listed = find(&bundle, path)?;
     let InodeKind::Regular(object) = find(&bundle, path)?.inode.kind else {
         return Err(Error::Usage(format!("{} is not a regular file", path.escape_ascii())));
     };

@@ -18,7 +18,8 @@ struct Step {
 enum Action {
     /// Lines for `sh`, as a person would type them at the root.
     Lines(&'static [&'static str]),
-    Call(fn() -> Result<()>),
+    /// What it sees to, and how.
+    Call(&'static str, fn() -> Result<()>),
 }
 
 use Action::{Call, Lines};
@@ -26,17 +27,17 @@ use Action::{Call, Lines};
 /// In this order. A step stands here from the day that what it checks exists.
 #[rustfmt::skip] // a table
 const STEPS: &[Step] = &[
-    Step { name: "packages", action: Call(|| packages::ensure(Chore::Ci)) },
-    Step { name: "toolchain", action: Call(toolchain) },
+    Step { name: "packages", action: Call("the Debian packages that tests call", || packages::ensure(Chore::Ci)) },
+    Step { name: "toolchain", action: Call("what rust-toolchain.toml names", toolchain) },
     Step { name: "format", action: Lines(&["cargo fmt --all --check"]) },
     Step { name: "clippy", action: Lines(&["cargo clippy --locked --workspace --all-targets -- -D warnings"]) },
     Step { name: "clippy-wasm", action: Lines(&[
         "cargo clippy --locked --target wasm32-unknown-unknown -p sealift-format -p sealift-verify -- -D warnings",
     ]) },
     Step { name: "docs", action: Lines(&["RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps"]) },
-    Step { name: "python", action: Call(tools::ensure_python) },
+    Step { name: "python", action: Call("the environment of the second reader", tools::ensure_python) },
     Step { name: "test", action: Lines(&["cargo test --locked --workspace"]) },
-    Step { name: "deny", action: Call(deny) },
+    Step { name: "deny", action: Call("cargo deny check bans licenses sources", deny) },
 ];
 
 /// Runs the steps named in the arguments, or all of them.
@@ -91,14 +92,14 @@ impl Action {
     fn describe(&self) -> String {
         match self {
             Lines(lines) => lines.join(" && "),
-            Call(_) => "a step of its own".to_owned(),
+            Call(what, _) => (*what).to_owned(),
         }
     }
 
     fn run(&self) -> Result<()> {
         match self {
             Lines(lines) => lines.iter().try_for_each(|line| run_line(line)),
-            Call(function) => function(),
+            Call(_, function) => function(),
         }
     }
 }

@@ -77,6 +77,14 @@ pub(crate) fn main(args: lexopt::Parser) -> Result<()> {
     let options = Options::parse(args)?;
     packages::ensure(Chore::Compare)?;
     let (places, extent) = places(&options)?;
+    if options.includes("unpack-disk") {
+        // What was unpacked stays until the last run has ended.
+        places.require_disk(extent.bytes * 6 * u64::try_from(options.runs)?)?;
+    }
+    let words: Vec<_> = env::args().skip(1).collect();
+    let prefix = env::var_os("SEALIFT_BIN").map_or("", |_| "SEALIFT_BIN=... ");
+    let command = format!("{prefix}cargo xtask {}", words.join(" "));
+    let opening = machine::describe(&places, &extent, &command, options.runs)?;
     let mut report = Report::default();
     race(&mut report, &options, &places)?;
     if options.includes("reads") {
@@ -92,9 +100,13 @@ pub(crate) fn main(args: lexopt::Parser) -> Result<()> {
         println!("compare: profile");
         profile::add(&mut report, &places)?;
     }
+<<<<<<< HEAD
     let words: Vec<_> = env::args().skip(1).collect();
     let command = format!("cargo xtask {}", words.join(" "));
     let page = report.finish(&machine::describe(&places, &extent, &command, options.runs)?);
+=======
+    let page = report.finish(&opening);
+>>>>>>> xtask
     if options.only.is_empty() {
         fs::create_dir_all("bench")?;
         fs::write(RESULTS, &page).with_context(|| format!("cannot write {RESULTS}"))?;

@@ -58,7 +58,7 @@ pub(crate) const CAT: Contender = only_reads("sealift cat", "sealift cat SCRATCH
 pub(crate) const CAT_COLD: Contender = only_reads("sealift cat", "sealift cat DISK/tree.sealift FILE --allow-unsigned");
 
 pub(crate) const TAR_ZSTD: Contender = makes(
-    "tar | zstd",
+    "tar + zstd",
     "tar --sort=name -C TREE -cf - . | zstd -q -3 -TCORES -o SCRATCH/tree.tar.zst",
     "SCRATCH/tree.tar.zst",
 );
@@ -68,12 +68,12 @@ pub(crate) const MKSQUASHFS: Contender = makes(
     "SCRATCH/tree.squashfs",
 );
 pub(crate) const ZSTD_TAR: Contender = makes(
-    "zstd | tar",
+    "zstd + tar",
     "mkdir SCRATCH/new && zstd -q -dc SCRATCH/tree.tar.zst | tar -C SCRATCH/new -xf -",
     "SCRATCH/new",
 );
 pub(crate) const ZSTD_TAR_TO_DISK: Contender = makes(
-    "zstd | tar",
+    "zstd + tar",
     "mkdir DISK/new && zstd -q -dc SCRATCH/tree.tar.zst | tar -C DISK/new -xf - && sync -f DISK/new",
     "DISK/new",
 );

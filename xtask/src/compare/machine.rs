@@ -14,12 +14,15 @@ use crate::shell::output;
 pub(crate) fn describe(places: &Places, extent: &Extent, command: &str, runs: usize) -> Result<String> {
     let today = first_line(Command::new("date").args(["-u", "+%Y-%m-%d"]));
     let kernel = first_line(Command::new("uname").args(["-srm"]));
+    // Others at work on the machine make every figure longer, ours and the peers'.
+    let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = load.split_whitespace().next().unwrap_or("unknown");
     let (scratch, disk) = (places.file_system("SCRATCH")?, places.file_system("DISK")?);
     let mut text = format!(
         "Written by `{command}` on {today}. One run, the contenders in turn; seconds are of the median of {runs}, \
          peak memory is the highest. Memory is summed over the processes of a pipeline and counts mapped file pages.\n\n\
          - tree: {}, {} files, {} bytes\n\
-         - machine: {}, {} cores, {}, {kernel}\n\
+         - machine: {}, {} cores, {}, {kernel}, load when it began {load}\n\
          - SCRATCH lies on {scratch}, DISK on {disk}\n",
         places.tree.file_name().unwrap_or_default().display(),
         grouped(extent.files),

@@ -26,8 +26,12 @@ impl Places {
             Some(dir) => dir,
             None => memory_with(wanted_bytes).unwrap_or_else(|| disk.clone()),
         };
+<<<<<<< HEAD
         let free = free_bytes(&scratch)?;
         ensure!(free >= wanted_bytes, "{} has {free} bytes free, wanted {wanted_bytes}", scratch.display());
+=======
+        require_room(&scratch, wanted_bytes)?;
+>>>>>>> xtask
         Ok(Self {
             tree: PathBuf::new(),
             file: String::new(),
@@ -62,9 +66,23 @@ impl Places {
         self.resolve(word).into()
     }
 
+    /// # Errors
+    ///
+    /// When the disk lacks room for that many bytes.
+    pub(crate) fn require_disk(&self, wanted_bytes: u64) -> Result<()> {
+        require_room(&self.disk.0, wanted_bytes)
+    }
+
     /// Returns what kind of file system a word's file lies on.
     pub(crate) fn file_system(&self, word: &str) -> Result<String> {
+<<<<<<< HEAD
         output(process::Command::new("stat").args(["-f", "-c", "%T"]).arg(self.path(word)))
+=======
+        let mut command = process::Command::new("findmnt");
+        let types = output(command.args(["-no", "FSTYPE", "-T"]).arg(self.path(word)))?;
+        // A folder mounted over twice has two lines; the last counts.
+        Ok(types.lines().last().unwrap_or("unknown").to_owned())
+>>>>>>> xtask
     }
 }
 
@@ -117,6 +135,16 @@ fn memory_with(wanted_bytes: u64) -> Option<PathBuf> {
     let available: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
     let has_room = free_bytes(&dir).ok()?.min(available * 1024) >= wanted_bytes;
     has_room.then_some(dir)
+}
+
+fn require_room(dir: &Path, wanted_bytes: u64) -> Result<()> {
+    let free = free_bytes(dir)?;
+    ensure!(
+        free >= wanted_bytes,
+        "{} has {free} bytes free, wanted {wanted_bytes}",
+        dir.display()
+    );
+    Ok(())
 }
 
 fn free_bytes(dir: &Path) -> Result<u64> {

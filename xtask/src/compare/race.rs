@@ -1,5 +1,7 @@
 //! Runs the contenders of one measure in turn: peer, ours, peer, ours.
 
+use std::fs;
+
 use anyhow::{Context, Result, ensure};
 
 use super::contenders::Contender;
@@ -60,6 +62,7 @@ pub(crate) fn run(measure: &Measure, runs: usize, places: &Places) -> Result<Vec
             clear(one.contender, places)?;
         }
     }
+    remove(&places.path("DISK/aside"))?;
     Ok(all)
 }
 
@@ -74,18 +77,38 @@ fn make(contender: &Contender, places: &Places) -> Result<()> {
 }
 
 fn prepare(measure: &Measure, contender: &Contender, places: &Places) -> Result<()> {
-    clear(contender, places)?;
+    if measure.state == State::Untouched {
+        set_aside(contender, places)?;
+    } else {
+        clear(contender, places)?;
+    }
     for word in measure.reads {
         tree::read_all(&places.path(word))?;
     }
     match measure.state {
         State::Warm => {}
-        State::Synced => {
+        State::Untouched => {
             Job::new("sync -f DISK", places).run()?;
         }
         State::Cold(word) => tree::forget(&places.path(word))?,
     }
     Ok(())
+}
+
+/// Renames what an earlier run made; the whole folder goes at the end.
+fn set_aside(contender: &Contender, places: &Places) -> Result<()> {
+    let Some(made) = contender
+        .makes
+        .map(|word| places.path(word))
+        .filter(|path| path.exists())
+    else {
+        return Ok(());
+    };
+    let aside = places.path("DISK/aside");
+    fs::create_dir_all(&aside)?;
+    let number = fs::read_dir(&aside)?.count();
+    fs::rename(&made, aside.join(number.to_string()))
+        .with_context(|| format!("cannot rename {}", made.display()))
 }
 
 fn clear(contender: &Contender, places: &Places) -> Result<()> {
