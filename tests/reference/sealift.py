@@ -80,3 +80,88 @@ def sections(data, kind, required, hints=(), reserved=()):
     for number in required:
         need(number in found, kind, f"section {number} is missing")
     return found
+
+
+# --- BLAKE3 parents, fs-verity, zstd frames ---------------------------------------------------------------------------
+
+IV = (0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19)
+SHUFFLE = (2, 6, 3, 10, 7, 0, 4, 13, 1, 11, 12, 5, 9, 14, 15, 8)
+LANES = ((0, 4, 8, 12), (1, 5, 9, 13), (2, 6, 10, 14), (3, 7, 11, 15),
+         (0, 5, 10, 15), (1, 6, 11, 12), (2, 7, 8, 13), (3, 4, 9, 14))
+PARENT, ROOT = 4, 8
+
+
+def parent(left, right, flags=PARENT):
+    """The chaining value of the parent of two BLAKE3 subtrees; with ROOT in the flags, the hash."""
+    block, state = struct.unpack("<16I", left + right), [*IV, *IV[:4], 0, 0, 64, flags]
+    for _ in range(7):
+        for lane, (a, b, c, d) in enumerate(LANES):
+            for word, first, second in ((block[2 * lane], 16, 12), (block[2 * lane + 1], 8, 7)):
+                state[a] = (state[a] + state[b] + word) & 0xffffffff
+                turn = state[d] ^ state[a]
+                state[d] = (turn >> first | turn << 32 - first) & 0xffffffff
+                state[c] = (state[c] + state[d]) & 0xffffffff
+                turn = state[b] ^ state[c]
+                state[b] = (turn >> second | turn << 32 - second) & 0xffffffff
+        block = [block[place] for place in SHUFFLE]
+    return struct.pack("<8I", *(state[i] ^ state[i + 8] for i in range(8)))
+
+
+def merge(values, flags=PARENT | ROOT):
+    """The hash of an object from the chaining values of its pieces (7.3)."""
+    if len(values) == 1:
+        return values[0]
+    split = 1 << (len(values) - 1).bit_length() - 1
+    return parent(merge(values[:split], PARENT), merge(values[split:], PARENT), flags)
+
+
+class Verity:
+    """The fs-verity digest with SHA-256, 4096-byte blocks and no salt; all parts but the last are whole blocks."""
+
+    def __init__(self, data=b""):
+        self.size, self.hashes = 0, bytearray()
+        self.update(data)
+
+    def update(self, data):
+        self.size += len(data)
+        self.hashes += self.level(data)
+
+    @staticmethod
+    def level(data):
+        blocks = (data[at:at + 4096].ljust(4096, b"\0") for at in range(0, len(data), 4096))
+        return b"".join(hashlib.sha256(block).digest() for block in blocks)
+
+    def digest(self):
+        level = bytes(self.hashes)
+        while len(level) > 32:
+            level = self.level(level)
+        return hashlib.sha256(struct.pack("<BBBB4xQ64s176x", 1, 1, 12, 0, self.size, level)).digest()
+
+
+def unzstd(data, size, window_log, kind):
+    """Decode one zstd frame (8.1), after a look at all of its headers."""
+    fields = Fields(data, kind)
+    need(fields.int("I") == 0xfd2fb528, kind, "not a zstd frame")
+    descriptor = fields.int("B")
+    need(descriptor & 0x1f == 0, kind, "the frame has a dictionary id, a checksum or reserved bits")
+    single, width = descriptor >> 5 & 1, descriptor >> 6
+    need(single or width, kind, "the frame does not state its content size")
+    if not single:
+        byte = fields.int("B")
+        window = (1 << 10 + (byte >> 3)) // 8 * (8 + (byte & 7))
+    content = fields.int("BHIQ"[width]) + (256 if width == 1 else 0)
+    need(content == size, kind, "the frame's content size is not the declared one")
+    need((content if single else window) <= 1 << window_log, kind, "the frame's window is over the bundle's")
+    last = False
+    while not last:
+        header = int.from_bytes(fields.bytes(3), "little")
+        last, form, length = header & 1, header >> 1 & 3, header >> 3
+        need(form != 3, kind, "a block of a reserved type")
+        fields.bytes(1 if form == 1 else length)
+    fields.done()
+    try:
+        plain = zstandard.ZstdDecompressor().decompress(data, max_output_size=size)
+    except zstandard.ZstdError as error:
+        raise Reject(kind, f"zstd: {error}") from None
+    need(len(plain) == size, kind, "the frame does not hold the declared number of bytes")
+    return plain
