@@ -165,3 +165,71 @@ def unzstd(data, size, window_log, kind):
         raise Reject(kind, f"zstd: {error}") from None
     need(len(plain) == size, kind, "the frame does not hold the declared number of bytes")
     return plain
+
+
+# --- the head: preamble, root, signature area -------------------------------------------------------------------------
+
+NAME = re.compile(rb"[A-Za-z0-9][A-Za-z0-9._+-]{0,127}")
+MAXIMA = ("piece_log2 window_log refs depth entries inodes objects logical disk data chunks chunks_stored "
+          "chunk_len chunk_stored object_len").split()
+LIMITS = {"index_len": 1 << 30, "layout_len": 1 << 30, "chunk_len": 1 << 27, "window_log": 27}
+
+
+def parse_preamble(data):
+    magic, version, root_len, area_len, reserved = struct.unpack("<8sIII12s", data)
+    need(magic == b"\x89SLFT\r\n\x1a", "header", "not a Sealift bundle")
+    need(version == 0, "unsupported", f"format version {version}")
+    need(1 <= root_len <= 1 << 16, "header", "root_len is out of its range")
+    need(64 <= area_len <= 1 << 20, "header", "area_len is out of its range")
+    need(reserved == bytes(12), "header", "reserved bytes are not zero")
+    return root_len, area_len
+
+
+def parse_root(data):
+    found, root = sections(data, "header", required=(1, 2, 3), hints=(4, 6), reserved=(5,)), SimpleNamespace()
+
+    fields = found[1]
+    root.version, root.created, root.expires = fields.unpack("Qqq")
+    root.name = fields.string("B")
+    root.tags = [fields.string("B") for _ in range(fields.int("H"))]
+    fields.done()
+    need(all(map(NAME.fullmatch, [root.name, *root.tags])), "header", "the form of the name or of a tag")
+    need(ascends(root.tags), "header", "compatible tags do not ascend")
+
+    fields = found[2]
+    root.index_digest = fields.bytes(32)
+    root.index_len, root.index_stored, root.index_blake3 = fields.unpack("QQ32s")
+    root.layout_len, root.layout_stored, root.layout_blake3 = fields.unpack("QQ32s")
+    fields.done()
+
+    root.maxima = SimpleNamespace(**dict(zip(MAXIMA, found[3].unpack("BBHIQQQQQQQQIIQ"))))
+    found[3].done()
+    need(12 <= root.maxima.piece_log2 <= 26, "header", "piece_log2 is out of its range")
+    need(10 <= root.maxima.window_log <= 27, "header", "window_log is out of its range")
+
+    root.annotations = {}
+    if fields := found.get(4):
+        pairs = [(fields.string("B"), fields.string("H")) for _ in range(fields.int("H"))]
+        fields.done()
+        need(pairs, "header", "an empty list of annotations")
+        need(all(NAME.fullmatch(key) for key, _ in pairs), "header", "the form of an annotation's key")
+        need(ascends([key for key, _ in pairs]), "header", "annotations do not ascend")
+        try:
+            root.annotations = {key.decode(): value.decode() for key, value in pairs}
+        except UnicodeDecodeError:
+            raise Reject("header", "an annotation is not UTF-8") from None
+
+    for field, limit in LIMITS.items():
+        need(getattr(root, field, 0) <= limit and getattr(root.maxima, field, 0) <= limit, "limit", field)
+    return root
+
+
+def parse_area(data, before):
+    """The envelopes as (kind, body); `before` is all that stands before the area (section 5)."""
+    fields, envelopes = Fields(data[:-32], "header"), []
+    while kind := fields.int("H"):
+        envelopes.append((kind, fields.string("I")))
+    need(ascends(envelopes), "header", "envelopes do not ascend")
+    need(not any(fields.bytes(fields.left())), "header", "fill that is not zero")
+    need(blake3(before + data[:-32]).digest() == data[-32:], "header", "area_blake3 does not agree")
+    return envelopes
