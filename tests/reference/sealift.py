@@ -233,3 +233,133 @@ def parse_area(data, before):
     need(not any(fields.bytes(fields.left())), "header", "fill that is not zero")
     need(blake3(before + data[:-32]).digest() == data[-32:], "header", "area_blake3 does not agree")
     return envelopes
+
+
+# --- the index --------------------------------------------------------------------------------------------------------
+
+REF = re.compile(rb"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
+TYPES = {stat.S_IFREG: "file", stat.S_IFDIR: "dir", stat.S_IFLNK: "symlink", stat.S_IFCHR: "char",
+         stat.S_IFBLK: "block", stat.S_IFIFO: "fifo", stat.S_IFSOCK: "socket"}
+
+
+class Index:
+    def __init__(self, data):
+        found = sections(data, "index", required=range(1, 11))
+        self.refs = self.read_refs(found[1])
+        self.attributes = self.read_attributes(found[8])
+
+        fields = found[9]
+        count = fields.int("Q")
+        self.sizes, self.ids = fields.planes("Q", count), fields.hashes(count)
+        need(len(set(self.ids)) == count, "index", "an object id stands twice")
+        need(max(self.sizes, default=0) < 1 << 63, "limit", "an object of more than 2^63-1 bytes")
+
+        self.verity = found[10].bytes(32)
+        self.read_inodes(found)
+        self.read_entries(found[2])
+        for number in range(1, 11):
+            found[number].done()
+        self.lay_down_trees()
+
+    @staticmethod
+    def read_refs(fields):
+        refs = []
+        for _ in range(fields.int("H")):
+            kind, name = fields.int("B"), fields.string("B")
+            need(kind == 0, "unsupported", f"a ref of kind {kind}")
+            need(REF.fullmatch(name), "index", "the form of a ref's name")
+            refs.append(name)
+        need(refs, "index", "no refs")
+        need(ascends(refs), "index", "refs do not ascend")
+        return refs
+
+    @staticmethod
+    def read_attributes(fields):
+        rows, seen = [], set()
+        for _ in range(fields.int("I")):
+            start = fields.at
+            mode, uid, gid, count = fields.unpack("HIIH")
+            xattrs = [(fields.string("B"), fields.string("I")) for _ in range(count)]
+            need(mode & 0xf000 in TYPES, "index", "a mode of no known type")
+            good = all(name and 0 not in name and len(value) <= 65536 for name, value in xattrs)
+            need(good, "index", "the form of an extended attribute")
+            need(ascends([name for name, _ in xattrs]), "index", "xattrs do not ascend")
+            rows.append(SimpleNamespace(type=TYPES[mode & 0xf000], mode=mode & 0o7777, uid=uid, gid=gid, xattrs=xattrs))
+            seen.add(fields.data[start:fields.at])
+        need(len(seen) == len(rows), "index", "an attribute row stands twice")
+        return rows
+
+    def read_inodes(self, found):
+        fields = found[3]
+        count = fields.int("Q")
+        rows, self.mtime, self.mtime_ns = (fields.planes(code, count) for code in "IqI")
+        need(max(self.mtime_ns, default=0) < 10**9, "index", "nanoseconds")
+        used = 0
+        for row in rows:
+            need(row <= used, "index", "attribute rows are not used in ascending order")
+            used += row == used
+            need(row < len(self.attributes), "index", "an inode without its attribute row")
+        need(used == len(self.attributes), "index", "an attribute row is not used")
+        self.inodes = [self.attributes[row] for row in rows]
+        self.types = [row.type for row in self.inodes]
+
+        targets = [found[6].bytes(size) for size in found[6].planes("H", self.types.count("symlink"))]
+        need(all(0 < len(target) < 4096 and 0 not in target for target in targets), "index", "a symlink's target")
+        devices = self.types.count("char") + self.types.count("block")
+        devices = zip(*(found[7].planes("I", devices) for _ in range(2)))
+        children = found[4].planes("I", self.types.count("dir"))
+        objects = self.read_objects(found[5].planes("I", self.types.count("file")))
+        more = dict(dir=iter(children), file=iter(objects), symlink=iter(targets), char=devices, block=devices)
+        self.more = [next(more[type_]) if type_ in more else None for type_ in self.types]
+
+    def read_objects(self, column):
+        """The object of each regular inode (6.3)."""
+        objects, fresh = [], 0
+        for value in column:
+            need(value <= fresh, "index", "an object is used before it has come")
+            objects.append(value - 1 if value else fresh)
+            fresh += value == 0
+        need(fresh == len(self.ids), "index", "objects are left over or missing")
+        return objects
+
+    def read_entries(self, fields):
+        count = fields.int("Q")
+        lengths = fields.bytes(count)
+        self.links = fields.planes("I", count)
+        self.names = [fields.bytes(length) for length in lengths]
+        for name in self.names:
+            if not name or b"/" in name or b"\0" in name or name in (b".", b".."):
+                raise Reject("path", f"the name {name!r}")
+
+    def lay_down_trees(self):
+        """Walk all trees in tree order (6.1): each entry gets its ref, the entry above (-1: the root) and its inode."""
+        self.entries, self.depth = [], 0
+        inode = at = 0
+        for ref in self.refs:
+            first = inode
+            need(inode < len(self.inodes) and self.types[inode] == "dir", "index", "a ref's root is not a directory")
+            inode += 1
+            blocks = [(first, -1, 1)]
+            while blocks:
+                directory, above, depth = blocks.pop()
+                block = range(at, at + self.more[directory])
+                need(block.stop <= len(self.names), "index", "entries are missing")
+                need(ascends(self.names[block.start:block.stop]), "index", "the names of a directory do not ascend")
+                below = []
+                for at in block:
+                    number, link = inode, self.links[at]
+                    if link:
+                        number = link - 1
+                        good = first <= number < inode and self.types[number] != "dir"
+                        need(good, "index", "a link to no earlier file of its ref")
+                    else:
+                        need(inode < len(self.inodes), "index", "inodes are missing")
+                        inode += 1
+                        if self.types[number] == "dir":
+                            below.append((number, at, depth + 1))
+                    self.entries.append((ref, above, number))
+                    self.depth = max(self.depth, depth)
+                at = block.stop
+                blocks += reversed(below)
+        need(at == len(self.names), "index", "entries are left over")
+        need(inode == len(self.inodes), "index", "inodes are left over")
