@@ -363,3 +363,107 @@ class Index:
                 blocks += reversed(below)
         need(at == len(self.names), "index", "entries are left over")
         need(inode == len(self.inodes), "index", "inodes are left over")
+
+
+# --- the layout -------------------------------------------------------------------------------------------------------
+
+def clip(holes, start, end):
+    """The holes' parts between two offsets of an object."""
+    for hole_start, hole_end in holes[bisect.bisect_right(holes, start, key=lambda hole: hole[1]):]:
+        if hole_start >= end:
+            break
+        yield max(start, hole_start), min(end, hole_end)
+
+
+def data_len(holes, start, end):
+    return end - start - sum(b - a for a, b in clip(holes, start, end))
+
+
+def with_holes(data, holes, start, end):
+    """An object's bytes from start to end: their data with the holes put back as zeros."""
+    content, at = bytearray(), 0
+    for hole_start, hole_end in [*clip(holes, start, end), (end, end)]:
+        take = hole_start - start - len(content)
+        content += data[at:at + take] + bytes(hole_end - hole_start)
+        at += take
+    return bytes(content)
+
+
+class Layout:
+    """First its own form; `join` then holds it against the index."""
+
+    def __init__(self, data):
+        found = sections(data, "layout", required=(1, 2, 3, 4), hints=(5,), reserved=(6, 7))
+        fields = found[1]
+        count = fields.int("I")
+        self.codecs = fields.bytes(count)
+        self.stored, self.lens, self.counts = (fields.planes("I", count) for _ in range(3))
+        self.digests = fields.hashes(count)
+        need(all(codec < 2 for codec in self.codecs), "unsupported", "a chunk of another codec")
+        need(all(self.lens), "layout", "an empty chunk")
+        need(all(codec or stored == plain for codec, stored, plain in zip(self.codecs, self.stored, self.lens)),
+             "layout", "a raw chunk whose stored length is another than its length")
+
+        self.members, last = [], -1
+        for step in found[2].planes("I", sum(self.counts)):
+            last = (last + 1 + step) % 2**32
+            self.members.append(last)
+
+        rows = len(found[3].data) // 36
+        self.piece_chunks, self.values = found[3].planes("I", rows), found[3].hashes(rows)
+
+        fields = found[4]
+        count = fields.int("I")
+        objects, extents = fields.planes("I", count), fields.planes("I", count)
+        starts, lens = fields.planes("Q", sum(extents)), fields.planes("Q", sum(extents))
+        need(ascends(objects), "layout", "holes: objects do not ascend")
+        need(all(extents), "layout", "holes: an object without extents")
+        need(all(blocks >= 16 for blocks in lens), "layout", "a hole of less than 16 blocks")
+        runs = iter([(4096 * start, 4096 * (start + blocks)) for start, blocks in zip(starts, lens)])
+        self.holes = {number: [next(runs) for _ in range(n)] for number, n in zip(objects, extents)}
+        need(all(a[1] < b[0] for runs in self.holes.values() for a, b in zip(runs, runs[1:])),
+             "layout", "holes that touch or do not ascend")
+
+        landmark = found[5].int("I") if 5 in found else 0
+        need(landmark <= len(self.lens), "layout", "the landmark is beyond the chunks")
+        for number in found.keys() & {1, 2, 3, 4, 5}:
+            found[number].done()
+
+    def join(self, index, piece):
+        """Fill `groups` (chunk, [object]) and `pieces` (object -> its rows); gives the data's length of each object."""
+        self.groups, self.pieces, row = [], {}, 0
+        for number, holes in self.holes.items():
+            need(number < len(index.sizes) and holes[-1][1] <= index.sizes[number] // 4096 * 4096,
+                 "layout", "holes beyond an object's whole blocks")
+        lens = [size - sum(b - a for a, b in self.holes.get(number, ())) for number, size in enumerate(index.sizes)]
+
+        members = iter(self.members)
+        for chunk, count in enumerate(self.counts):
+            if count:
+                group = [next(members) for _ in range(count)]
+                need(max(group) < len(lens), "layout", "a group with an object that is not there")
+                need(sum(lens[number] for number in group) == self.lens[chunk], "layout", "a group of another length")
+                self.groups.append((chunk, group))
+        grouped = [number for number, size in enumerate(index.sizes) if size <= piece and lens[number]]
+        need(sorted(self.members) == grouped, "layout", "groups must hold each object of at most P bytes of data once")
+
+        large = [number for number, size in enumerate(index.sizes) if size > piece]
+        count = sum(-(-index.sizes[number] // piece) for number in large)
+        need(count == len(self.values), "layout", "the number of pieces")
+        unnamed = {chunk for chunk, count in enumerate(self.counts) if not count}
+        pieces = set(unnamed)
+        for number in large:
+            size, holes = index.sizes[number], self.holes.get(number, ())
+            rows = self.pieces[number] = range(row, row - (-size // piece))
+            for row, start in zip(rows, range(0, size, piece)):
+                chunk, plain = self.piece_chunks[row] - 1, data_len(holes, start, min(start + piece, size))
+                need((chunk < 0) == (plain == 0), "layout", "a piece without data has no chunk, any other has one")
+                if plain:
+                    need(chunk in pieces, "layout", "a piece in a chunk that is none")
+                    need(self.lens[chunk] == plain, "layout", "a piece of another length")
+                    unnamed.discard(chunk)
+            row = rows.stop
+            merged = merge(self.values[rows.start:rows.stop])
+            need(merged == index.ids[number], "layout", "chaining values that do not give the object's id")
+        need(not unnamed, "layout", "a chunk that nothing names")
+        return lens
