@@ -467,3 +467,129 @@ class Layout:
             need(merged == index.ids[number], "layout", "chaining values that do not give the object's id")
         need(not unnamed, "layout", "a chunk that nothing names")
         return lens
+
+
+# --- the whole file ---------------------------------------------------------------------------------------------------
+
+class Bundle:
+    """An opened bundle. `judge` is called with the bundle when its head is parsed, before a byte below it is read."""
+
+    def __init__(self, file, judge=lambda bundle: None):
+        self.file, self.size = file, file.seek(0, io.SEEK_END)
+        file.seek(0)
+        preamble = self.read(32)
+        root_len, area_len = parse_preamble(preamble)
+        self.signed = preamble + self.read(root_len)
+        self.root = root = parse_root(self.signed[32:])
+        self.envelopes = parse_area(self.read(area_len), self.signed)
+        judge(self)
+
+        window_log, piece = root.maxima.window_log, 1 << root.maxima.piece_log2
+        stored = self.read(root.layout_stored)
+        need(blake3(stored).digest() == root.layout_blake3, "layout", "layout_blake3 does not agree")
+        self.layout = Layout(unzstd(stored, root.layout_len, window_log, "layout"))
+        stored = self.read(root.index_stored)
+        need(blake3(stored).digest() == root.index_blake3, "index", "index_blake3 does not agree")
+        plain = unzstd(stored, root.index_len, window_log, "index")
+        need(Verity(plain).digest() == root.index_digest, "index", "index_digest does not agree")
+        self.index = Index(plain)
+        lens = self.layout.join(self.index, piece)
+        self.check_maxima(lens)
+
+        self.chunks = file.tell()
+        need(self.size >= self.chunks + root.maxima.chunks_stored, "truncated", "the file ends within its chunks")
+        need(self.size == self.chunks + root.maxima.chunks_stored, "trailing", "bytes after the last chunk")
+
+    def read(self, count):
+        need(count <= self.size - self.file.tell(), "truncated", "the file ends within its head, layout or index")
+        return self.file.read(count)
+
+    def check_maxima(self, lens):
+        index, layout = self.index, self.layout
+        regular = [number for number, type_ in zip(index.more, index.types) if type_ == "file"]
+        found = dict(
+            refs=len(index.refs), depth=index.depth, entries=len(index.entries), inodes=len(index.inodes),
+            objects=len(index.ids), logical=sum(index.sizes[number] for number in regular),
+            disk=sum(-(-lens[number] // 4096) * 4096 for number in regular),
+            data=sum(layout.lens), chunks=len(layout.lens), chunks_stored=sum(layout.stored),
+            chunk_len=max(layout.lens, default=0), chunk_stored=max(layout.stored, default=0),
+            object_len=max(index.sizes, default=0))
+        for field, value in found.items():
+            need(value < 1 << 64, "limit", f"{field} passes 2^64-1")
+        for field, value in found.items():
+            need(value == getattr(self.root.maxima, field), "header", f"{field} is {value}, the root says otherwise")
+
+    def check_chunks(self):
+        self.file.seek(self.chunks)
+        for stored, digest in zip(self.layout.stored, self.layout.digests):
+            need(blake3(self.read(stored)).digest() == digest, "chunk", "a chunk's digest does not agree")
+
+    def decode(self, chunk, starts):
+        layout = self.layout
+        self.file.seek(starts[chunk])
+        stored = self.read(layout.stored[chunk])
+        need(blake3(stored).digest() == layout.digests[chunk], "chunk", f"the digest of chunk {chunk} does not agree")
+        if layout.codecs[chunk] == 0:
+            return stored
+        return unzstd(stored, layout.lens[chunk], self.root.maxima.window_log, "chunk")
+
+    def contents(self):
+        """Each object's number and its parts, read chunk by chunk (section 8): groups, large objects, all others."""
+        index, layout, piece, starts = self.index, self.layout, 1 << self.root.maxima.piece_log2, [self.chunks]
+        for stored in layout.stored:
+            starts.append(starts[-1] + stored)
+        for chunk, group in layout.groups:
+            plain, at = self.decode(chunk, starts), 0
+            for number in group:
+                size, holes = index.sizes[number], layout.holes.get(number, ())
+                end = at + data_len(holes, 0, size)
+                yield number, [with_holes(plain[at:end], holes, 0, size)]
+                at = end
+        for number, rows in layout.pieces.items():
+            size, holes = index.sizes[number], layout.holes.get(number, ())
+            chunks = [layout.piece_chunks[row] - 1 for row in rows]
+            datas = (self.decode(chunk, starts) if chunk >= 0 else b"" for chunk in chunks)
+            yield number, (with_holes(plain, holes, at, min(at + piece, size))
+                           for plain, at in zip(datas, range(0, size, piece)))
+        for number in set(range(len(index.sizes))) - set(layout.members) - set(layout.pieces):
+            yield number, [bytes(index.sizes[number])]
+
+    def check_contents(self):
+        """Check each object and verity(T); the objects' SHA-256 comes back for the listing."""
+        digests, plain = [b""] * len(self.index.ids), [""] * len(self.index.ids)
+        for number, parts in self.contents():
+            id_, verity, sha256 = blake3(), Verity(), hashlib.sha256()
+            for part in parts:
+                for sink in (id_, verity, sha256):
+                    sink.update(part)
+            need(id_.digest() == self.index.ids[number], "object", f"object {number} is not what its id says")
+            digests[number], plain[number] = verity.digest(), sha256.hexdigest()
+        need(Verity(b"".join(digests)).digest() == self.index.verity, "index", "verity(T) does not agree")
+        return plain
+
+    def listing(self, content=None):
+        """One JSON object for each entry, in tree order; the form stands in README.md."""
+        index, paths = self.index, {-1: ""}
+        for number, (ref, above, inode) in enumerate(index.entries):
+            row, more = index.inodes[inode], index.more[inode]
+            path = paths[above] + escape(index.names[number])
+            line = dict(ref=escape(ref), path=path, type=row.type, mode=row.mode, uid=row.uid, gid=row.gid,
+                        mtime=index.mtime[inode], mtime_ns=index.mtime_ns[inode])
+            if row.type == "dir":
+                paths[number] = path + "/"
+            elif row.type == "file":
+                line.update(size=index.sizes[more], id=index.ids[more].hex())
+            elif row.type == "symlink":
+                line.update(target=escape(more))
+            elif more:
+                line.update(major=more[0], minor=more[1])
+            if row.xattrs:
+                line["xattrs"] = {escape(name): value.hex() for name, value in row.xattrs}
+            line["inode"] = inode
+            if content and row.type == "file":
+                line["sha256"] = content[more]
+            yield json.dumps(line, separators=(",", ":")) + "\n"
+
+
+def escape(name):
+    return re.sub("[^ -$&-~]", lambda match: f"%{ord(match[0]):02X}", name.decode("latin-1"))
