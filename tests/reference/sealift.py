@@ -593,3 +593,104 @@ class Bundle:
 
 def escape(name):
     return re.sub("[^ -$&-~]", lambda match: f"%{ord(match[0]):02X}", name.decode("latin-1"))
+
+
+# --- signatures and trust ---------------------------------------------------------------------------------------------
+
+ALGORITHMS = {b"ssh-ed25519": [b"ssh-ed25519"], b"ecdsa-sha2-nistp256": [b"ecdsa-sha2-nistp256"],
+              b"sk-ssh-ed25519@openssh.com": [b"sk-ssh-ed25519@openssh.com"],
+              b"sk-ecdsa-sha2-nistp256@openssh.com": [b"sk-ecdsa-sha2-nistp256@openssh.com"],
+              b"ssh-rsa": [b"rsa-sha2-256", b"rsa-sha2-512"]}
+FIELD, ORDER = 2**255 - 19, 2**252 + 27742317777372353535851937790883648493
+EIGHTH = int("05fc536d880238b13933c6d305acdfd5f098eff289f4c345b027b2c28f95e826", 16)
+SMALL = (0, 1, FIELD - 1, EIGHTH, FIELD - EIGHTH)  # the y of all points of small order
+
+
+def parse_sshsig(body):
+    """What section 9 asks of an SSHSIG beyond that it verifies; gives back the public key blob."""
+    fields = Fields(body, "signature", ">")
+    need(fields.bytes(6) == b"SSHSIG" and fields.int("I") == 1, "signature", "not an SSHSIG of version 1")
+    key, namespace, reserved, hash_, signature = (fields.string("I") for _ in range(5))
+    fields.done()
+    need(namespace == b"sealift", "signature", "another namespace")
+    need(reserved == b"", "signature", "the reserved string is not empty")
+    need(hash_ in (b"sha256", b"sha512"), "unsupported", "another hash algorithm")
+
+    fields = Fields(key, "signature", ">")
+    kind = fields.string("I")
+    need(kind in ALGORITHMS, "unsupported", f"a key of type {kind!r}")
+    parts = []
+    while fields.left():
+        parts.append(fields.string("I"))
+
+    fields = Fields(signature, "signature", ">")
+    need(fields.string("I") in ALGORITHMS[kind], "unsupported", "another signature algorithm")
+    raw = fields.string("I")
+    if kind.startswith(b"sk-"):
+        need(fields.int("B") & 1, "signature", "the user was not present")
+        fields.int("I")
+    fields.done()
+    if kind == b"ssh-rsa":
+        bits = int.from_bytes(parts[1], "big").bit_length() if len(parts) == 2 else 0
+        need(bits >= 3072, "signature", "an RSA key of less than 3072 bits")
+    if b"ssh-ed25519" in kind:
+        need(len(raw) == 64 and parts and len(parts[0]) == 32, "signature", "the lengths of an Ed25519 signature")
+        need(int.from_bytes(raw[32:], "little") < ORDER, "signature", "an S that is not canonical")
+        for point in (parts[0], raw[:32]):
+            y = int.from_bytes(point, "little") & 2**255 - 1
+            need(y < FIELD and y not in SMALL, "signature", "a point of small order or not canonical")
+    return key
+
+
+def ssh_keygen(signed, body, *arguments, **files):
+    """Whether `ssh-keygen -Y` takes a signature; `files` are laid beside it under their names."""
+    armoured = b"-----BEGIN SSH SIGNATURE-----\n" + base64.encodebytes(body) + b"-----END SSH SIGNATURE-----\n"
+    with tempfile.TemporaryDirectory() as directory:
+        for name, content in (files | {"sig": armoured}).items():
+            with open(os.path.join(directory, name), "wb") as file:
+                file.write(content)
+        command = ["ssh-keygen", "-Y", *arguments, "-n", "sealift", "-s", "sig"]
+        environment = os.environ | {"TZ": "UTC"}
+        return not subprocess.run(command, input=signed, cwd=directory, env=environment, capture_output=True).returncode
+
+
+def granting(line):
+    """Whether an allowed_signers line has a `namespaces` option; ssh-keygen alone would take one without."""
+    match = re.fullmatch(r'\s*(?!#)(?:"[^"]*"|\S+)\s+((?:"(?:\\.|[^"])*"|[^\s"])+)\s.*', line)
+    options = re.sub(r'="(?:\\.|[^"])*"', "=", match[1]).lower().split(",") if match else []
+    return any(option.startswith("namespaces=") for option in options)
+
+
+def judge(policy):
+    """The judge of section 9 for Bundle(); without a policy only the envelopes themselves are judged."""
+    def judge(bundle):
+        keys = []
+        for kind, body in bundle.envelopes:
+            if kind != 1:
+                print(f"note: an envelope of the unknown kind {kind}", file=sys.stderr)
+                continue
+            keys.append((parse_sshsig(body), body))
+            need(ssh_keygen(bundle.signed, body, "check-novalidate"), "signature", "a signature does not verify")
+        if not policy:
+            return
+
+        root, granted, unrevoked = bundle.root, set(), set()
+        trust = "".join(line + "\n" for line in policy.trust.split("\n") if granting(line)).encode()
+        when = "verify-time=" + time.strftime("%Y%m%d%H%M%S", time.gmtime(policy.now))
+        for key, body in keys:
+            verify = "verify", "-I", root.name.decode(), "-f", "trust", "-O", when
+            if ssh_keygen(bundle.signed, body, *verify, trust=trust):
+                granted.add(key)
+                if ssh_keygen(bundle.signed, body, *verify, "-r", "revoked", trust=trust, revoked=policy.revoked):
+                    unrevoked.add(key)
+        threshold = policy.threshold
+        if policy.allow_unsigned and len(unrevoked) < threshold:
+            print("note: taken without the signatures that it needs, by explicit wish", file=sys.stderr)
+        else:
+            need(len(granted) >= threshold, "untrusted", f"{len(granted)} trusted keys of {threshold}")
+            need(len(unrevoked) >= threshold, "revoked", f"{len(unrevoked)} unrevoked keys of {threshold}")
+        need(root.expires == 0 or policy.now < root.expires, "expired", "the bundle has expired")
+        tags = {tag.encode() for tag in policy.compatible} & set(root.tags)
+        need(tags or not root.tags, "incompatible", "the device has none of the bundle's tags")
+        need(root.version >= policy.floor, "downgrade", f"version {root.version} is below {policy.floor}")
+    return judge
