@@ -694,3 +694,104 @@ def judge(policy):
         need(tags or not root.tags, "incompatible", "the device has none of the bundle's tags")
         need(root.version >= policy.floor, "downgrade", f"version {root.version} is below {policy.floor}")
     return judge
+
+
+# --- vectors and the command line -------------------------------------------------------------------------------------
+
+def check(file, policy=None, depth="deep"):
+    bundle = Bundle(file, judge(policy))
+    if depth == "verify":
+        bundle.check_chunks()
+    if depth == "deep":
+        bundle.check_contents()
+    return bundle
+
+
+def run_vector(path):
+    """Run one vector file: None, or what went another way than it says."""
+    with open(path, "rb") as file:
+        header, data = file.read().split(b"\n\n", 1)
+    keys = {}
+    for line in header.decode().splitlines():
+        key, _, value = line.partition(":")
+        keys.setdefault(key, []).append(value.strip())
+
+    def first(key, default):
+        return keys.pop(key, [default])[0]
+
+    expect, depth, listing = first("expect", ""), first("check", "deep"), first("listing", None)
+    keys.pop("comment", None)
+    policy = SimpleNamespace(
+        trust="\n".join(keys.pop("trust", [])), revoked="\n".join(keys.pop("revoked", [])).encode() + b"\n",
+        threshold=int(first("threshold", 1)), now=int(first("now", time.time())), compatible=keys.pop("compatible", []),
+        floor=int(first("floor", 0)), allow_unsigned=first("allow-unsigned", "no") == "yes") if keys else None
+    if keys:
+        return f"unknown keys {sorted(keys)}"
+    try:
+        bundle = check(io.BytesIO(data), policy, depth)
+    except Reject as reject:
+        return None if reject.kind == expect else f"expected {expect}, found {reject}"
+    except Exception as error:
+        return f"expected {expect}, and this reader failed: {error!r}"
+    if expect != "ok":
+        return f"expected {expect}, found ok"
+    found = hashlib.sha256("".join(bundle.listing()).encode()).hexdigest()
+    return f"the listing's SHA-256 is {found}" if listing not in (None, found) else None
+
+
+def read_policy(arguments):
+    """The policy of `verify`; None if no option asks for one."""
+    policy = SimpleNamespace(**vars(arguments))
+    del policy.command, policy.bundle, policy.deep
+    if all(value is None or value is False or value == [] for value in vars(policy).values()):
+        return None
+    policy.trust = open(policy.trust).read() if policy.trust else ""
+    policy.revoked = open(policy.revoked, "rb").read() if policy.revoked else b""
+    policy.threshold = 1 if policy.threshold is None else policy.threshold
+    policy.now = int(time.time()) if policy.now is None else policy.now
+    policy.floor = policy.floor or 0
+    return policy
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    command = commands.add_parser("list", help="one JSON object a line for each entry")
+    command.add_argument("bundle")
+    command.add_argument("--content", action="store_true", help="check the content and add each file's SHA-256")
+    command = commands.add_parser("verify", help="ok, or a kind of failure and a message")
+    command.add_argument("bundle")
+    command.add_argument("--deep", action="store_true", help="check the content too")
+    command.add_argument("--trust", help="an allowed_signers file")
+    command.add_argument("--revoked", help="a file of public keys, or a KRL")
+    command.add_argument("--threshold", type=int)
+    command.add_argument("--now", type=int)
+    command.add_argument("--compatible", action="append", default=[])
+    command.add_argument("--floor", type=int)
+    command.add_argument("--allow-unsigned", action="store_true")
+    command = commands.add_parser("vector", help="run vector files")
+    command.add_argument("files", nargs="+")
+    arguments = parser.parse_args()
+
+    if arguments.command == "vector":
+        failures = {path: failure for path in arguments.files if (failure := run_vector(path))}
+        for path, failure in failures.items():
+            print(f"{path}: {failure}")
+        print(f"{len(arguments.files) - len(failures)} of {len(arguments.files)} vectors agree")
+        return bool(failures)
+    try:
+        with open(arguments.bundle, "rb") as file:
+            if arguments.command == "list":
+                bundle = Bundle(file, judge(None))
+                sys.stdout.writelines(bundle.listing(bundle.check_contents() if arguments.content else None))
+                return 0
+            check(file, read_policy(arguments), "deep" if arguments.deep else "verify")
+            print("ok")
+            return 0
+    except Reject as reject:
+        print(reject)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
