@@ -1,0 +1,105 @@
+//! Gives chunks to threads in the file's order.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use sealift_format::{Bundle, Error as FormatError};
+
+use crate::input::Input;
+use crate::{Error, Progress};
+
+/// The chunks that are wanted of a bundle.
+#[derive(Debug)]
+pub(crate) struct Feed<'a> {
+    bundle: &'a Bundle,
+    wanted: &'a [u32],
+    progress: &'a Progress,
+    /// The input where it is a file: each thread reads it for itself.
+    file: Option<File>,
+    path: PathBuf,
+    /// Held while a pipe is read, and for an instant with a file.
+    state: Mutex<FeedState<'a>>,
+}
+
+#[derive(Debug)]
+struct FeedState<'a> {
+    input: &'a mut Input,
+    next: usize,
+    failed: Option<Error>,
+}
+
+impl<'a> Feed<'a> {
+    /// `wanted` are numbers of chunks in ascending order.
+    pub(crate) fn new(bundle: &'a Bundle, wanted: &'a [u32], input: &'a mut Input, progress: &'a Progress) -> Self {
+        let (path, file) = (input.path().to_owned(), input.file().and_then(|file| file.try_clone().ok()));
+        Self { bundle, wanted, progress, file, path, state: Mutex::new(FeedState { input, next: 0, failed: None }) }
+    }
+
+    /// Runs `work` on the stored bytes of each wanted chunk, on `jobs` threads. Each has its own state, made by `start`.
+    pub(crate) fn run<S>(
+        self,
+        jobs: usize,
+        start: impl Fn() -> S + Sync,
+        work: impl Fn(&mut S, u32, &[u8]) -> Result<(), Error> + Sync,
+    ) -> Result<(), Error> {
+        let jobs = jobs.clamp(1, self.wanted.len().max(1));
+        std::thread::scope(|scope| {
+            for _ in 1..jobs {
+                scope.spawn(|| self.work(&start, &work));
+            }
+            self.work(&start, &work);
+        });
+        let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        state.failed.map_or(Ok(()), Err)
+    }
+
+    fn work<S>(&self, start: &impl Fn() -> S, work: &impl Fn(&mut S, u32, &[u8]) -> Result<(), Error>) {
+        let mut own = start();
+        let mut stored = Vec::new();
+        loop {
+            let result = self.next(&mut stored).and_then(|number| match number {
+                Some(number) => {
+                    self.progress.check()?;
+                    work(&mut own, number, &stored)?;
+                    self.progress.add(u64::try_from(stored.len()).unwrap_or(0), 0);
+                    Ok(true)
+                }
+                None => Ok(false),
+            });
+            match result {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(error) => {
+                    let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+                    state.failed.get_or_insert(error);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn next(&self, stored: &mut Vec<u8>) -> Result<Option<u32>, Error> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(&number) = self.wanted.get(state.next).filter(|_| state.failed.is_none()) else {
+            return Ok(None);
+        };
+        state.next += 1;
+        let chunk = &self.bundle.layout.chunks[usize::try_from(number).unwrap_or(usize::MAX)];
+        let Some(file) = &self.file else {
+            state.input.read_chunk(self.bundle, chunk, stored)?;
+            return Ok(Some(number));
+        };
+        drop(state);
+        stored.resize(usize::try_from(chunk.stored_len).unwrap_or(usize::MAX), 0);
+        let at = self.bundle.head.chunks_at() + chunk.offset;
+        file.read_exact_at(stored, at).map_err(|error| match error.kind() {
+            std::io::ErrorKind::UnexpectedEof => {
+                FormatError::Truncated { len: at, expected: self.bundle.head.file_len() }.into()
+            }
+            _ => Error::io("read", &self.path, error),
+        })?;
+        Ok(Some(number))
+    }
+}

@@ -1,0 +1,166 @@
+//! A bundle as a file or a pipe.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+
+use sealift_format::{Bundle, Chunk, Error as FormatError, Head, Limits, Opener, Step};
+
+use crate::Error;
+
+/// Where a bundle's bytes come from.
+pub struct Input {
+    path: PathBuf,
+    from: From,
+}
+
+enum From {
+    File { file: File, len: u64 },
+    Pipe { pipe: Box<dyn Read + Send>, at: u64 },
+}
+
+impl std::fmt::Debug for Input {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Input").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+/// Bytes that are asked for at a time while the parts before the chunks are read.
+const READ_LEN: u64 = 1 << 20;
+
+impl Input {
+    /// Opens a file. A fifo, a socket or a terminal is read as a pipe.
+    ///
+    /// # Errors
+    /// It cannot be opened, or is a directory.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let failed = |error| Error::io("read", path, error);
+        let file = File::open(path).map_err(failed)?;
+        let metadata = file.metadata().map_err(failed)?;
+        if metadata.is_dir() {
+            return Err(Error::Usage(format!("{} is a directory, and a bundle is a file", path.display())));
+        }
+        let path = path.to_owned();
+        if metadata.is_file() {
+            return Ok(Self { path, from: From::File { file, len: metadata.len() } });
+        }
+        Ok(Self { path, from: From::Pipe { pipe: Box::new(file), at: 0 } })
+    }
+
+    /// Reads a bundle from a pipe; `name` stands for it in messages.
+    #[must_use]
+    pub fn pipe(name: &str, pipe: Box<dyn Read + Send>) -> Self {
+        Self { path: name.into(), from: From::Pipe { pipe, at: 0 } }
+    }
+
+    /// Reads head, layout and index. `judge` sees the head before anything behind it is read.
+    ///
+    /// # Errors
+    /// The input cannot be read, is not a bundle, or was refused.
+    pub fn open_bundle(
+        &mut self,
+        limits: Limits,
+        judge: impl FnOnce(&Head) -> Result<(), Error>,
+    ) -> Result<Bundle, Error> {
+        let len = match &self.from {
+            From::File { len, .. } => Some(*len),
+            From::Pipe { .. } => None,
+        };
+        let mut opener = Opener::new(len, limits);
+        let mut judge = Some(judge);
+        let mut buffer = Vec::new();
+        while let Step::Need(range) = opener.step() {
+            let wanted = (range.end - range.start).min(READ_LEN);
+            buffer.resize(usize::try_from(wanted).unwrap_or(0), 0);
+            let got = self.read_some(&mut buffer, range.start)?;
+            if got == 0 {
+                break; // `finish` says that the input is cut
+            }
+            opener.supply(range.start, &buffer[..got])?;
+            if opener.head().is_some()
+                && let (Some(judge), Some(head)) = (judge.take(), opener.head())
+            {
+                judge(head)?;
+            }
+        }
+        Ok(opener.finish()?)
+    }
+
+    fn read_some(&mut self, buffer: &mut [u8], offset: u64) -> Result<usize, Error> {
+        loop {
+            let result = match &mut self.from {
+                From::File { file, .. } => file.read_at(buffer, offset),
+                From::Pipe { pipe, at } => pipe.read(buffer).inspect(|len| *at += u64::try_from(*len).unwrap_or(0)),
+            };
+            match result {
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(Error::io("read", &self.path, error)),
+                Ok(len) => return Ok(len),
+            }
+        }
+    }
+
+    /// Reads a chunk's stored bytes into `stored`. From a pipe, chunks are to be read in ascending order; what lies between is passed over.
+    ///
+    /// # Errors
+    /// The input cannot be read or is cut.
+    pub fn read_chunk(&mut self, bundle: &Bundle, chunk: &Chunk, stored: &mut Vec<u8>) -> Result<(), Error> {
+        let start = bundle.head.chunks_at() + chunk.offset;
+        self.skip_to(start, bundle)?;
+        stored.resize(usize::try_from(chunk.stored_len).unwrap_or(usize::MAX), 0);
+        self.read_exact_at(stored, start, bundle)
+    }
+
+    fn read_exact_at(&mut self, mut buffer: &mut [u8], mut offset: u64, bundle: &Bundle) -> Result<(), Error> {
+        while !buffer.is_empty() {
+            let got = self.read_some(buffer, offset)?;
+            if got == 0 {
+                return Err(FormatError::Truncated { len: offset, expected: bundle.head.file_len() }.into());
+            }
+            buffer = &mut buffer[got..];
+            offset += u64::try_from(got).unwrap_or(0);
+        }
+        Ok(())
+    }
+
+    fn skip_to(&mut self, start: u64, bundle: &Bundle) -> Result<(), Error> {
+        let From::Pipe { at, .. } = &self.from else { return Ok(()) };
+        let mut at = *at;
+        let mut passed = vec![0; usize::try_from((start - at).min(READ_LEN)).unwrap_or(0)];
+        while at < start {
+            let len = passed.len().min(usize::try_from(start - at).unwrap_or(usize::MAX));
+            self.read_exact_at(&mut passed[..len], at, bundle)?;
+            at += u64::try_from(len).unwrap_or(0);
+        }
+        Ok(())
+    }
+
+    /// Reads a pipe to the bundle's end, and says whether something follows. A file's length was compared when it was opened.
+    ///
+    /// # Errors
+    /// The input is cut, or goes on.
+    pub fn finish(&mut self, bundle: &Bundle) -> Result<(), Error> {
+        let expected = bundle.head.file_len();
+        self.skip_to(expected, bundle)?;
+        if matches!(self.from, From::Pipe { .. }) && self.read_some(&mut [0], expected)? > 0 {
+            return Err(FormatError::Trailing { expected }.into());
+        }
+        Ok(())
+    }
+
+    /// The file, where the input is one: for threads that read on their own.
+    #[must_use]
+    pub fn file(&self) -> Option<&File> {
+        match &self.from {
+            From::File { file, .. } => Some(file),
+            From::Pipe { .. } => None,
+        }
+    }
+
+    /// The name for messages.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}

@@ -1,0 +1,17 @@
+//! Packs trees into one signed file, verifies it, and unpacks it elsewhere.
+#![deny(missing_docs)]
+
+mod beneath;
+mod error;
+mod feed;
+mod input;
+pub mod pack;
+mod progress;
+pub mod source;
+mod tree;
+pub mod unpack;
+
+pub use error::Error;
+pub use input::Input;
+pub use progress::{Phase, Progress, Snapshot};
+pub use tree::{DirId, Metadata, NewNode, NodeId, Tree};

@@ -1,0 +1,144 @@
+//! Index and layout of what was packed.
+
+use std::collections::HashMap;
+
+use sealift_format::verity;
+use sealift_format::{Error as FormatError, Holds, Holes, Index, IndexBuilder, Large, Layout, Node, Object, Piece};
+
+use super::PackRef;
+use super::sequence::{PackedObject, Sequenced};
+use super::writer::ChunkWriter;
+use crate::source::Source;
+use crate::tree::{NodeKind, Tree};
+
+/// Builds the index. Returns it with the number in its object table of each packed object.
+pub(super) fn build_index(refs: &[PackRef<'_>], packed: &Sequenced) -> Result<(Index, Vec<u32>), FormatError> {
+    let mut builder = IndexBuilder::default();
+    let xattrs: HashMap<(usize, u32), _> =
+        packed.xattrs.iter().map(|(item, xattrs)| ((item.source, item.content), xattrs)).collect();
+    for (number, from) in refs.iter().enumerate() {
+        builder.begin_ref(from.name);
+        let object_of = &packed.object_of[number];
+        lay_down(&mut builder, from.source, |content| {
+            let object = object_of[usize::try_from(content).unwrap_or(usize::MAX)];
+            (object, xattrs.get(&(number, content)).map_or(&[][..], |xattrs| xattrs))
+        });
+    }
+    let rows: Vec<&PackedObject> =
+        builder.contents().iter().map(|&packed_number| row(&packed.objects, packed_number)).collect();
+    let mut digests = Vec::with_capacity(rows.len() * 32);
+    digests.extend(rows.iter().flat_map(|object| object.verity));
+    let mut numbers = vec![u32::MAX; packed.objects.len()];
+    for (number, &packed_number) in (0..).zip(builder.contents()) {
+        numbers[usize::try_from(packed_number).unwrap_or(usize::MAX)] = number;
+    }
+    let objects = rows.iter().map(|object| Object { id: object.id, size: object.size });
+    let bytes = builder.finish(objects, &verity::digest(&digests));
+    // What the parser would refuse is not written.
+    Ok((Index::parse(bytes)?, numbers))
+}
+
+fn row<T>(rows: &[T], number: u32) -> &T {
+    &rows[usize::try_from(number).unwrap_or(usize::MAX)]
+}
+
+/// Lays a source's tree down in tree order (spec 6.1).
+fn lay_down<'a>(
+    builder: &mut IndexBuilder,
+    source: &Source,
+    content: impl Fn(u32) -> (u32, &'a [sealift_format::Xattr]),
+) {
+    let tree = source.tree();
+    let mut inode_of = vec![None; tree.node_count()];
+    let inode = |builder: &mut IndexBuilder, node: u32| add_inode(builder, tree, node, &content);
+    inode(builder, 0);
+    let mut pending = vec![0];
+    while let Some(directory) = pending.pop() {
+        let below = pending.len();
+        for child in tree.children(directory) {
+            let slot: &mut Option<u32> = &mut inode_of[usize::try_from(child.node).unwrap_or(usize::MAX)];
+            builder.entry(tree.child_name(child), *slot);
+            if slot.is_none() {
+                *slot = Some(inode(builder, child.node));
+            }
+            if let NodeKind::Directory(directory) = tree.node(child.node).kind {
+                pending.push(directory);
+            }
+        }
+        pending[below..].reverse();
+    }
+}
+
+fn add_inode<'a>(
+    builder: &mut IndexBuilder,
+    tree: &Tree,
+    node: u32,
+    content: impl Fn(u32) -> (u32, &'a [sealift_format::Xattr]),
+) -> u32 {
+    let node = tree.node(node);
+    let attributes = tree.attributes(node);
+    let mtime = (node.mtime, node.mtime_ns);
+    let what = match node.kind {
+        NodeKind::Directory(directory) => {
+            Node::Directory { children: u32::try_from(tree.children(directory).len()).unwrap_or(u32::MAX) }
+        }
+        NodeKind::Symlink(target) => Node::Symlink(tree.target(target)),
+        NodeKind::Device(device) => Node::Device(device),
+        NodeKind::Plain => Node::Plain,
+        NodeKind::Regular { content: number } => {
+            let (object, xattrs) = content(number);
+            if !xattrs.is_empty() {
+                let mut attributes = attributes.clone();
+                attributes.xattrs = xattrs.to_vec();
+                attributes.xattrs.sort();
+                return builder.inode(&attributes, mtime, Node::Regular { content: object });
+            }
+            Node::Regular { content: object }
+        }
+    };
+    builder.inode(attributes, mtime, what)
+}
+
+/// Builds the layout; `numbers` are those of [`build_index`].
+pub(super) fn build_layout(
+    packed: &Sequenced,
+    writer: ChunkWriter,
+    numbers: &[u32],
+    hot_set: bool,
+) -> (Layout, super::Spool) {
+    let number = |object: u32| *row(numbers, object);
+    let mut layout = Layout {
+        grouped: writer.grouped.iter().map(|object| number(*object)).collect(),
+        chunks: writer.chunks,
+        ..Layout::default()
+    };
+    let mut order: Vec<(u32, &PackedObject)> = numbers.iter().copied().zip(&packed.objects).collect();
+    order.sort_by_key(|(number, _)| *number);
+    for (object, from) in order {
+        if !from.pieces.is_empty() {
+            let first_piece = u32::try_from(layout.pieces.len()).unwrap_or(u32::MAX);
+            layout.large.push(Large { object, first_piece });
+            layout.pieces.extend(from.pieces.iter().map(|(job, chaining_value)| Piece {
+                chunk: job.map(|job| *row(&writer.chunk_of_job, job)),
+                chaining_value: *chaining_value,
+            }));
+        }
+        if !from.holes.is_empty() {
+            let first = u32::try_from(layout.extents.len()).unwrap_or(u32::MAX);
+            layout.extents.extend(&from.holes);
+            let end = u32::try_from(layout.extents.len()).unwrap_or(u32::MAX);
+            layout.holes.push(Holes { object, extents: first..end });
+        }
+    }
+    if hot_set {
+        layout.landmark = Some(landmark(packed, &writer.chunk_of_job));
+    }
+    debug_assert!(layout.chunks.iter().all(|chunk| chunk.holds != Holds::Group(0..0)), "groups have objects");
+    (layout, writer.spool)
+}
+
+/// The chunks of the jobs before the hot set's end.
+fn landmark(packed: &Sequenced, chunk_of_job: &[u32]) -> u32 {
+    let jobs = packed.landmark.map_or(chunk_of_job.len(), |jobs| usize::try_from(jobs).unwrap_or(usize::MAX));
+    chunk_of_job.iter().take(jobs).map(|chunk| chunk + 1).max().unwrap_or(0)
+}

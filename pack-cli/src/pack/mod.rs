@@ -1,0 +1,217 @@
+//! Packing: sources into one bundle.
+
+mod contents;
+mod holes;
+mod order;
+mod pipeline;
+mod plan;
+mod scan;
+mod sequence;
+mod spool;
+mod writer;
+
+use sealift_format::verity;
+use sealift_format::{Contents, Envelope, Head, Identity, Index, Layout, Root, area_len_for, encode_area, maxima};
+use zstd_safe::CCtx;
+
+use crate::progress::Phase;
+use crate::source::Source;
+use crate::{Error, Progress};
+
+pub use order::{OrderProfile, OrderStats};
+pub use spool::Output;
+use spool::Spool;
+
+/// How a bundle is packed.
+#[derive(Clone, Debug)]
+pub struct PackOptions {
+    /// Who the bundle is.
+    pub identity: Identity,
+    /// Words of the publisher, by ascending key.
+    pub annotations: Vec<(String, String)>,
+    /// The order in which a workload reads.
+    pub order: Option<OrderProfile>,
+    /// zstd's level.
+    pub level: i32,
+    /// Wished decoded bytes of a chunk, and the size of pieces: a power of two from 4 KiB to 64 MiB.
+    pub chunk_len: u64,
+    /// Bytes for signatures, at least 64.
+    pub signature_room: u32,
+    /// Threads.
+    pub jobs: usize,
+}
+
+impl PackOptions {
+    /// The usual chunk: small enough to read one file from, and at the knee of what compression gains
+    /// (spec/rationale.md, "Chunk size").
+    pub const CHUNK_LEN: u64 = 1 << 20;
+    /// The usual room for signatures: five of ed25519.
+    pub const SIGNATURE_ROOM: u32 = 1024;
+    /// The usual level.
+    pub const LEVEL: i32 = 3;
+}
+
+/// A source under the ref's name that it gets.
+#[derive(Clone, Copy, Debug)]
+pub struct PackRef<'a> {
+    /// A ref's name (spec 6.1).
+    pub name: &'a str,
+    /// What it is made of.
+    pub source: &'a Source,
+}
+
+/// What came of packing.
+#[derive(Clone, Debug)]
+pub struct PackStats {
+    /// The root that was written.
+    pub root: Root,
+    /// The whole file's bytes.
+    pub file_bytes: u64,
+    /// How much of the order profile was found.
+    pub order: OrderStats,
+    /// Whether the chunks were copied behind the head: the peak of disk use was twice the file then.
+    pub copied: bool,
+}
+
+/// Signs the signed bytes, and gives the envelopes for the signature area.
+pub type Signer<'a> = dyn Fn(&[u8]) -> Result<Vec<Envelope>, Error> + 'a;
+
+/// Bytes between reading and writing: enough to keep the threads busy.
+fn held_budget(jobs: u64, chunk_len: u64) -> u64 {
+    (jobs * 4 + 8) * chunk_len
+}
+
+/// Packs `refs` into one bundle.
+///
+/// # Errors
+/// A file cannot be read or changed meanwhile, the output cannot be written, an option is out of its range, or signing failed. Nothing
+/// is left at the output then.
+pub fn pack(
+    refs: &[PackRef<'_>],
+    output: &Output,
+    options: &PackOptions,
+    sign: &Signer<'_>,
+    progress: &Progress,
+) -> Result<PackStats, Error> {
+    check_options(refs, options)?;
+    let mut refs: Vec<PackRef<'_>> = refs.to_vec();
+    refs.sort_by_key(|from| from.name);
+    let sources: Vec<&Source> = refs.iter().map(|from| from.source).collect();
+    let (items, hot_end, order) = order::access_order(&sources, options.order.as_ref());
+    let (bytes, files) = (items.iter().map(|item| item.len).sum(), items.len());
+    progress.enter(Phase::Packing, bytes, u64::try_from(files).unwrap_or(0));
+
+    let plan = plan::Plan::new(items, hot_end, options.chunk_len);
+    let writer = writer::ChunkWriter::new(Spool::create(output)?);
+    let pipeline = pipeline::Pipeline::new(&sources, plan, writer, options, progress);
+    let (packed, writer) = pipeline.run(options.jobs.max(1))?;
+
+    progress.enter(Phase::Finishing, 0, 0);
+    let (index, numbers) = contents::build_index(&refs, &packed)?;
+    let (layout, spool) = contents::build_layout(&packed, writer, &numbers, hot_end > 0);
+    let (head, behind) = make_head(&index, &layout, options, sign, spool.wants_aligned_head())?;
+    let root = head.root().clone();
+    let file_bytes = head.file_len();
+    let mut front = head.encode();
+    front.extend(behind);
+    let copied = spool.finish(&front)?;
+    Ok(PackStats { root, file_bytes, order, copied })
+}
+
+fn check_options(refs: &[PackRef<'_>], options: &PackOptions) -> Result<(), Error> {
+    if !options.chunk_len.is_power_of_two() || !(1 << 12..=1 << 26).contains(&options.chunk_len) {
+        return Err(Error::Usage(format!(
+            "a chunk size of {} is not a power of two from 4096 to 67108864",
+            options.chunk_len
+        )));
+    }
+    let mut names: Vec<&str> = refs.iter().map(|from| from.name).collect();
+    names.sort_unstable();
+    if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(Error::Usage(format!("two sources have the ref {}: give each its own, as in REF=SOURCE", pair[0])));
+    }
+    match names.iter().find(|name| !sealift_format::name::is_ref_name(name)) {
+        Some(name) => Err(Error::Usage(format!(
+            "{name} is not a ref's name: letters, digits, '_', '.', '-', in parts joined by '/'"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// The level at which index and layout are compressed at least: they are read before everything else, by everyone.
+const INDEX_LEVEL: i32 = 9;
+
+/// Makes the head, and the layout and index that follow it as they are stored.
+fn make_head(
+    index: &Index,
+    layout: &Layout,
+    options: &PackOptions,
+    sign: &Signer<'_>,
+    align: bool,
+) -> Result<(Head, Vec<u8>), Error> {
+    let layout_bytes = layout.encode();
+    let mut context = compression_context(options.level.max(INDEX_LEVEL)).map_err(Error::Usage)?;
+    let mut behind = compress(&mut context, &layout_bytes).map_err(Error::Usage)?;
+    let index_stored = compress(&mut context, index.bytes()).map_err(Error::Usage)?;
+    let wide = |len: usize| u64::try_from(len).unwrap_or(u64::MAX);
+    let contents = Contents {
+        index_digest: verity::digest(index.bytes()),
+        index_len: wide(index.bytes().len()),
+        index_stored: wide(index_stored.len()),
+        index_blake3: *blake3::hash(&index_stored).as_bytes(),
+        layout_len: wide(layout_bytes.len()),
+        layout_stored: wide(behind.len()),
+        layout_blake3: *blake3::hash(&behind).as_bytes(),
+    };
+    behind.extend(index_stored);
+    let piece_log2 = u8::try_from(options.chunk_len.trailing_zeros()).unwrap_or(u8::MAX);
+    let root = Root {
+        identity: options.identity.clone(),
+        contents,
+        maxima: maxima(index, layout, piece_log2, WINDOW_LOG)?,
+        annotations: options.annotations.clone(),
+    };
+    let parsed = Root::parse(&root.encode())?;
+    // The parser reads the layout that a reader will read; what it refuses is not written.
+    Layout::parse(&layout_bytes, index, piece_log2)?;
+    let head = sign_head(parsed, options.signature_room, wide(behind.len()), sign, align)?;
+    Ok((head, behind))
+}
+
+/// Signs, in an area that has room for the signatures. Signed are the preamble and the root, and the preamble states the room: so the
+/// room is chosen first, and made larger if it did not do.
+fn sign_head(root: Root, room: u32, behind: u64, sign: &Signer<'_>, align: bool) -> Result<Head, Error> {
+    let mut room = room;
+    loop {
+        let mut head = Head::new(root.clone(), Vec::new(), room)?;
+        if align {
+            let front = u64::from(head.preamble().head_len()) + behind;
+            let fill = u32::try_from(front.next_multiple_of(4096) - front).unwrap_or(0);
+            head = Head::new(root.clone(), Vec::new(), room + fill)?;
+        }
+        let envelopes = sign(head.signed())?;
+        let needed = u32::try_from(area_len_for(&envelopes)).unwrap_or(u32::MAX);
+        if encode_area(head.signed(), &envelopes, head.preamble().area_len).is_ok() || needed <= room {
+            return Ok(head.with_envelopes(envelopes)?);
+        }
+        room = needed;
+    }
+}
+
+/// Every window fits 2^27 bytes, zstd's own limit for readers that set none.
+const WINDOW_LOG: u8 = 27;
+
+fn compression_context(level: i32) -> Result<CCtx<'static>, String> {
+    let mut context = CCtx::create();
+    pipeline::frame_parameters(&mut context, level)?;
+    Ok(context)
+}
+
+/// Compresses `bytes` into one frame.
+fn compress(context: &mut CCtx<'_>, bytes: &[u8]) -> Result<Vec<u8>, String> {
+    let mut stored = vec![0; zstd_safe::compress_bound(bytes.len())];
+    let len = context.compress2(&mut stored[..], bytes);
+    let len = len.map_err(|code| format!("zstd: {}", zstd_safe::get_error_name(code)))?;
+    stored.truncate(len);
+    Ok(stored)
+}

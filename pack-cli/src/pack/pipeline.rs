@@ -1,0 +1,244 @@
+//! The threads of packing: each reads and hashes, or compresses, whatever is next.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use sealift_format::Codec;
+use zstd_safe::{CCtx, CParameter};
+
+use super::plan::{Plan, Task};
+use super::scan::{Scanned, scan};
+use super::sequence::{ChunkJob, Sequenced, Sequencer};
+use super::writer::{ChunkWriter, StoredChunk};
+use crate::source::{OpenCache, Source};
+use crate::{Error, Progress};
+
+/// Reads, hashes, groups, compresses and writes all of a plan.
+pub(super) struct Pipeline<'a> {
+    sources: &'a [&'a Source],
+    piece_len: u64,
+    level: i32,
+    /// Bytes that may be between reading and writing.
+    budget: u64,
+    progress: &'a Progress,
+    state: Mutex<State>,
+    changed: Condvar,
+    writer: Mutex<ChunkWriter>,
+}
+
+struct State {
+    plan: Plan,
+    /// Tasks given out, and of these the results taken by the sequencer.
+    given: usize,
+    taken: usize,
+    scanned: BTreeMap<usize, (Scanned, bool)>,
+    sequencer: Sequencer,
+    flushed: bool,
+    jobs: VecDeque<ChunkJob>,
+    /// Threads that read or compress.
+    active: usize,
+    /// Bytes of results that the sequencer has not taken, and of jobs that are not written.
+    held: u64,
+    failed: Option<Error>,
+}
+
+enum Step {
+    Scan { number: usize, task: Task, at_hot_end: bool },
+    Compress(ChunkJob),
+}
+
+impl<'a> Pipeline<'a> {
+    pub(super) fn new(
+        sources: &'a [&'a Source],
+        plan: Plan,
+        writer: ChunkWriter,
+        options: &super::PackOptions,
+        progress: &'a Progress,
+    ) -> Self {
+        let piece_len = options.chunk_len;
+        let sequencer = Sequencer::new(piece_len, sources.iter().map(|source| source.content_count()));
+        let jobs = u64::try_from(options.jobs).unwrap_or(1);
+        Self {
+            sources,
+            piece_len,
+            level: options.level,
+            budget: super::held_budget(jobs, piece_len),
+            progress,
+            state: Mutex::new(State {
+                plan,
+                given: 0,
+                taken: 0,
+                scanned: BTreeMap::new(),
+                sequencer,
+                flushed: false,
+                jobs: VecDeque::new(),
+                active: 0,
+                held: 0,
+                failed: None,
+            }),
+            changed: Condvar::new(),
+            writer: Mutex::new(writer),
+        }
+    }
+
+    /// Runs on `jobs` threads, the caller's among them.
+    pub(super) fn run(self, jobs: usize) -> Result<(Sequenced, ChunkWriter), Error> {
+        std::thread::scope(|scope| {
+            for _ in 1..jobs {
+                scope.spawn(|| self.work());
+            }
+            self.work();
+        });
+        let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let writer = self.writer.into_inner().unwrap_or_else(PoisonError::into_inner);
+        match state.failed {
+            Some(error) => Err(error),
+            None => Ok((state.sequencer.finish(), writer)),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn work(&self) {
+        let mut cache = OpenCache::default();
+        let mut compressor = Compressor::new(self.level);
+        while let Some(step) = self.next_step() {
+            let result = match (step, &mut compressor) {
+                (_, Err(error)) => Err(Error::Usage(error.clone())),
+                (Step::Scan { number, task, at_hot_end }, Ok(_)) => self.scan(number, &task, at_hot_end, &mut cache),
+                (Step::Compress(job), Ok(compressor)) => self.compress(job, compressor),
+            };
+            let mut state = self.lock();
+            state.active -= 1;
+            if let Err(error) = result.and_then(|()| self.progress.check()) {
+                state.failed.get_or_insert(error);
+            }
+            self.changed.notify_all();
+        }
+    }
+
+    /// Waits for something to do; `None` when all is done or has failed.
+    fn next_step(&self) -> Option<Step> {
+        let mut state = self.lock();
+        loop {
+            if state.failed.is_some() {
+                return None;
+            }
+            if let Some(job) = state.jobs.pop_front() {
+                state.active += 1;
+                return Some(Step::Compress(job));
+            }
+            // With nobody at work and nothing to compress, only reading can go on.
+            if (state.held < self.budget || state.active == 0)
+                && let Some((task, at_hot_end)) = state.plan.next()
+            {
+                let number = state.given;
+                state.given += 1;
+                state.active += 1;
+                state.held += task.len(self.piece_len);
+                return Some(Step::Scan { number, task, at_hot_end });
+            }
+            if state.active == 0 && state.taken == state.given {
+                if state.flushed {
+                    return None;
+                }
+                state.flushed = true;
+                self.push_jobs(&mut state, |sequencer, jobs| sequencer.flush(jobs));
+                self.changed.notify_all();
+                continue;
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn scan(&self, number: usize, task: &Task, at_hot_end: bool, cache: &mut OpenCache) -> Result<(), Error> {
+        let scanned = scan(self.sources, task, self.piece_len, cache)?;
+        let files = match task {
+            Task::Batch(items) => u64::try_from(items.len()).unwrap_or(0),
+            Task::Piece { number, .. } => u64::from(*number == 0),
+        };
+        self.progress.add(task.len(self.piece_len), files);
+        let mut state = self.lock();
+        state.scanned.insert(number, (scanned, at_hot_end));
+        while let Some((scanned, at_hot_end)) = {
+            let next = state.taken;
+            state.scanned.remove(&next)
+        } {
+            state.taken += 1;
+            state.held -= scanned.read_len();
+            if at_hot_end {
+                self.push_jobs(&mut state, |sequencer, jobs| {
+                    sequencer.flush(jobs);
+                    sequencer.mark_hot_end();
+                });
+            }
+            self.push_jobs(&mut state, |sequencer, jobs| sequencer.take(scanned, jobs));
+        }
+        Ok(())
+    }
+
+    /// Lets the sequencer act, and accounts for the bytes that it holds now.
+    fn push_jobs(&self, state: &mut State, act: impl FnOnce(&mut Sequencer, &mut Vec<ChunkJob>)) {
+        let mut jobs = Vec::new();
+        let before = state.sequencer.pending_len();
+        act(&mut state.sequencer, &mut jobs);
+        let after = state.sequencer.pending_len();
+        let wide = |len: usize| u64::try_from(len).unwrap_or(0);
+        state.held += wide(after) + jobs.iter().map(|job| wide(job.len)).sum::<u64>();
+        state.held -= wide(before);
+        state.jobs.extend(jobs);
+    }
+
+    fn compress(&self, job: ChunkJob, compressor: &mut Compressor) -> Result<(), Error> {
+        let (number, len) = (job.number, u64::try_from(job.len).unwrap_or(0));
+        let chunk = compressor.run(job)?;
+        let written = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take(number, chunk);
+        self.lock().held -= len;
+        written
+    }
+}
+
+/// A thread's zstd context and the buffer in which it joins a group's objects.
+struct Compressor {
+    context: CCtx<'static>,
+    joined: Vec<u8>,
+}
+
+impl Compressor {
+    fn new(level: i32) -> Result<Self, String> {
+        Ok(Self { context: super::compression_context(level)?, joined: Vec::new() })
+    }
+
+    fn run(&mut self, job: ChunkJob) -> Result<StoredChunk, Error> {
+        self.joined.clear();
+        for (data, range) in job.parts {
+            self.joined.extend(&data[range]);
+        }
+        let mut stored = super::compress(&mut self.context, &self.joined).map_err(Error::Usage)?;
+        let mut codec = Codec::Zstd;
+        if stored.len() >= self.joined.len() {
+            codec = Codec::Raw;
+            stored.clone_from(&self.joined);
+        }
+        Ok(StoredChunk {
+            codec,
+            len: u32::try_from(self.joined.len()).unwrap_or(u32::MAX),
+            digest: *blake3::hash(&stored).as_bytes(),
+            objects: job.objects,
+            stored,
+        })
+    }
+}
+
+/// Sets what every frame of a bundle has in common (spec 8.1).
+pub(super) fn frame_parameters(context: &mut CCtx<'_>, level: i32) -> Result<(), String> {
+    let parameters =
+        [CParameter::CompressionLevel(level), CParameter::ContentSizeFlag(true), CParameter::ChecksumFlag(false)];
+    for parameter in parameters {
+        let set = context.set_parameter(parameter);
+        set.map_err(|code| format!("zstd level {level}: {}", zstd_safe::get_error_name(code)))?;
+    }
+    Ok(())
+}

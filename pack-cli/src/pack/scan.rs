@@ -1,0 +1,139 @@
+//! Reading and hashing content: what happens to a file before it is known whether it is new.
+
+use std::sync::Arc;
+
+use sealift_format::verity::{VerityHasher, block_hashes};
+use sealift_format::{BLOCK_LEN, Extent, Xattr, pieces};
+
+use super::holes::{CONTEXT_LEN, data_parts, find_holes, is_zero};
+use super::plan::{Item, Task};
+use crate::Error;
+use crate::source::{Content, OpenCache, Source};
+
+/// What a task read.
+pub(super) enum Scanned {
+    /// Whole small objects, whose data lie in one buffer.
+    Batch { data: Arc<Vec<u8>>, objects: Vec<SmallObject> },
+    /// One piece of a large object.
+    Piece(Box<LargePiece>),
+}
+
+impl Scanned {
+    /// Bytes that were read for it.
+    pub(super) fn read_len(&self) -> u64 {
+        match self {
+            Self::Batch { objects, .. } => objects.iter().map(|object| object.item.len).sum(),
+            Self::Piece(piece) => piece.len,
+        }
+    }
+}
+
+/// A content that is read whole.
+pub(super) struct SmallObject {
+    pub(super) item: Item,
+    pub(super) id: [u8; 32],
+    pub(super) verity: [u8; 32],
+    pub(super) holes: Vec<Extent>,
+    pub(super) xattrs: Vec<Xattr>,
+    /// Where its data lie in the batch's buffer.
+    pub(super) start: usize,
+    pub(super) end: usize,
+}
+
+/// A piece of a content.
+pub(super) struct LargePiece {
+    pub(super) item: Item,
+    pub(super) len: u64,
+    pub(super) is_last: bool,
+    pub(super) chaining_value: [u8; 32],
+    pub(super) block_hashes: Vec<[u8; 32]>,
+    pub(super) holes: Vec<Extent>,
+    /// Of the object's first piece alone.
+    pub(super) xattrs: Vec<Xattr>,
+    pub(super) data: Vec<u8>,
+}
+
+/// Runs a task.
+pub(super) fn scan(sources: &[&Source], task: &Task, piece_len: u64, cache: &mut OpenCache) -> Result<Scanned, Error> {
+    match task {
+        Task::Batch(items) => scan_batch(sources, items, cache),
+        Task::Piece { item, number } => scan_piece(sources, *item, *number, piece_len, cache),
+    }
+}
+
+fn len_of(len: u64) -> usize {
+    usize::try_from(len).unwrap_or(usize::MAX)
+}
+
+fn scan_batch(sources: &[&Source], items: &[Item], cache: &mut OpenCache) -> Result<Scanned, Error> {
+    let mut data = Vec::with_capacity(items.iter().map(|item| len_of(item.len)).sum());
+    let mut objects = Vec::with_capacity(items.len());
+    for item in items {
+        let content = sources[item.source].open(item.content, cache)?;
+        let start = data.len();
+        data.resize(start + len_of(item.len), 0);
+        content.read_at(&mut data[start..], 0)?;
+        let xattrs = content.xattrs()?;
+        content.finish()?;
+        let bytes = &data[start..];
+        let id = *blake3::hash(bytes).as_bytes();
+        let verity = sealift_format::verity::digest(bytes);
+        let holes = find_holes(bytes, 0, 0, 0);
+        if !holes.is_empty() {
+            let kept: Vec<u8> = data_parts(bytes, 0, &holes).flatten().copied().collect();
+            data.truncate(start);
+            data.extend(kept);
+        }
+        objects.push(SmallObject { item: *item, id, verity, holes, xattrs, start, end: data.len() });
+    }
+    Ok(Scanned::Batch { data: Arc::new(data), objects })
+}
+
+fn scan_piece(
+    sources: &[&Source],
+    item: Item,
+    number: u64,
+    piece_len: u64,
+    cache: &mut OpenCache,
+) -> Result<Scanned, Error> {
+    let content = sources[item.source].open(item.content, cache)?;
+    let start = number * piece_len;
+    let end = item.len.min(start + piece_len);
+    let mut bytes = vec![0; len_of(end - start)];
+    content.read_at(&mut bytes, start)?;
+    let (blocks, _) = bytes.as_chunks::<4096>();
+    let starts_zero = blocks.first().is_some_and(|block| is_zero(block));
+    let ends_zero = blocks.last().is_some_and(|block| is_zero(block));
+    let before = if starts_zero { zeros_before(&content, start)? } else { 0 };
+    let after = if ends_zero { zeros_after(&content, end, item.len)? } else { 0 };
+    let holes = find_holes(&bytes, start / BLOCK_LEN, before, after);
+    let chaining_value = pieces::chaining_value(start, std::iter::once(&bytes[..]));
+    let block_hashes = block_hashes(&bytes);
+    let xattrs = if number == 0 { content.xattrs()? } else { Vec::new() };
+    content.finish()?;
+    let data = if holes.is_empty() { bytes } else { data_parts(&bytes, start, &holes).flatten().copied().collect() };
+    let (len, is_last) = (end - start, end == item.len);
+    Ok(Scanned::Piece(Box::new(LargePiece { item, len, is_last, chaining_value, block_hashes, holes, xattrs, data })))
+}
+
+/// Blocks of zeros right before `end`, as far as they matter.
+fn zeros_before(content: &Content<'_>, end: u64) -> Result<u64, Error> {
+    let len = end.min(CONTEXT_LEN);
+    let mut bytes = vec![0; len_of(len)];
+    content.read_at(&mut bytes, end - len)?;
+    let zeros = bytes.as_chunks::<4096>().0.iter().rev().take_while(|block| is_zero(*block)).count();
+    Ok(u64::try_from(zeros).unwrap_or(0))
+}
+
+/// Blocks of zeros right behind `start`, as far as they matter.
+fn zeros_after(content: &Content<'_>, start: u64, content_len: u64) -> Result<u64, Error> {
+    let mut bytes = vec![0; len_of((content_len - start).min(CONTEXT_LEN))];
+    content.read_at(&mut bytes, start)?;
+    let zeros = bytes.as_chunks::<4096>().0.iter().take_while(|block| is_zero(*block)).count();
+    Ok(u64::try_from(zeros).unwrap_or(0))
+}
+
+/// Puts the fs-verity digest of a large object together from its pieces.
+pub(super) fn update_verity(hasher: &mut VerityHasher, piece: &LargePiece) {
+    hasher.update_hashed(piece.len, &piece.block_hashes);
+}

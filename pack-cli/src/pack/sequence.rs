@@ -1,0 +1,223 @@
+//! From scanned contents, in access order, to chunks: finds equal objects and chooses where chunks end.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use sealift_format::verity::VerityHasher;
+use sealift_format::{Extent, Xattr, pieces};
+
+use super::holes::append_holes;
+use super::plan::Item;
+use super::scan::{LargePiece, Scanned, SmallObject, update_verity};
+
+/// An object of the bundle, numbered in the order in which packing came to it.
+#[derive(Debug)]
+pub(super) struct PackedObject {
+    pub(super) id: [u8; 32],
+    pub(super) size: u64,
+    pub(super) verity: [u8; 32],
+    pub(super) holes: Vec<Extent>,
+    /// For a large object its pieces: the job that stores each, and its chaining value.
+    pub(super) pieces: Vec<(Option<u32>, [u8; 32])>,
+}
+
+/// Bytes that become one chunk.
+pub(super) struct ChunkJob {
+    /// Jobs are numbered in the order in which they are to be written.
+    pub(super) number: u32,
+    pub(super) parts: Vec<(Arc<Vec<u8>>, Range<usize>)>,
+    pub(super) len: usize,
+    /// The objects of a group; none for a piece.
+    pub(super) objects: Vec<u32>,
+}
+
+/// Takes scanned contents in access order.
+pub(super) struct Sequencer {
+    chunk_len: usize,
+    objects: Vec<PackedObject>,
+    by_id: HashMap<[u8; 32], u32>,
+    /// The object of each content of each source.
+    object_of: Vec<Vec<u32>>,
+    xattrs: Vec<(Item, Vec<Xattr>)>,
+    pending: Vec<Pending>,
+    pending_len: usize,
+    large: Option<LargeState>,
+    next_job: u32,
+    /// Jobs before the end of the hot set.
+    landmark: Option<u32>,
+}
+
+/// An object that waits for its group's end.
+struct Pending {
+    data: Arc<Vec<u8>>,
+    range: Range<usize>,
+    object: u32,
+}
+
+/// A large object of which some pieces have come.
+#[derive(Default)]
+struct LargeState {
+    verity: VerityHasher,
+    holes: Vec<Extent>,
+    pieces: Vec<(Option<u32>, [u8; 32])>,
+}
+
+/// What [`Sequencer::finish`] gives.
+pub(super) struct Sequenced {
+    pub(super) objects: Vec<PackedObject>,
+    pub(super) object_of: Vec<Vec<u32>>,
+    pub(super) xattrs: Vec<(Item, Vec<Xattr>)>,
+    pub(super) landmark: Option<u32>,
+}
+
+fn number(at: usize) -> u32 {
+    u32::try_from(at).unwrap_or(u32::MAX)
+}
+
+impl Sequencer {
+    /// `content_counts` are those of the sources.
+    pub(super) fn new(chunk_len: u64, content_counts: impl Iterator<Item = u32>) -> Self {
+        let unseen = |count: u32| vec![u32::MAX; usize::try_from(count).unwrap_or(0)];
+        Self {
+            chunk_len: usize::try_from(chunk_len).unwrap_or(usize::MAX / 4),
+            objects: Vec::new(),
+            by_id: HashMap::new(),
+            object_of: content_counts.map(unseen).collect(),
+            xattrs: Vec::new(),
+            pending: Vec::new(),
+            pending_len: 0,
+            large: None,
+            next_job: 0,
+            landmark: None,
+        }
+    }
+
+    /// Bytes that wait for their chunk to end.
+    pub(super) fn pending_len(&self) -> usize {
+        self.pending_len
+    }
+
+    /// Takes the next task's result and appends the chunks that it completes.
+    pub(super) fn take(&mut self, scanned: Scanned, jobs: &mut Vec<ChunkJob>) {
+        match scanned {
+            Scanned::Batch { data, objects } => {
+                for object in objects {
+                    self.take_small(&data, object);
+                }
+                while self.pending_len > self.chunk_len / 2 * 3 {
+                    let cut = self.choose_cut();
+                    jobs.push(self.end_group(cut));
+                }
+            }
+            Scanned::Piece(piece) => jobs.extend(self.take_piece(*piece)),
+        }
+    }
+
+    /// Ends the group that is open, if there is one.
+    pub(super) fn flush(&mut self, jobs: &mut Vec<ChunkJob>) {
+        if !self.pending.is_empty() {
+            jobs.push(self.end_group(self.pending.len()));
+        }
+    }
+
+    /// Marks the end of the hot set; what is pending is to have been flushed.
+    pub(super) fn mark_hot_end(&mut self) {
+        self.landmark = Some(self.next_job);
+    }
+
+    pub(super) fn finish(self) -> Sequenced {
+        Sequenced { objects: self.objects, object_of: self.object_of, xattrs: self.xattrs, landmark: self.landmark }
+    }
+
+    fn take_small(&mut self, data: &Arc<Vec<u8>>, small: SmallObject) {
+        let SmallObject { item, id, verity, holes, xattrs, start, end } = small;
+        self.take_xattrs(item, xattrs);
+        let (object, is_new) = self.intern(PackedObject { id, size: item.len, verity, holes, pieces: Vec::new() });
+        self.set_object(item, object);
+        if is_new && start < end {
+            self.pending_len += end - start;
+            self.pending.push(Pending { data: Arc::clone(data), range: start..end, object });
+        }
+    }
+
+    fn take_piece(&mut self, piece: LargePiece) -> Option<ChunkJob> {
+        let state = self.large.get_or_insert_default();
+        update_verity(&mut state.verity, &piece);
+        append_holes(&mut state.holes, &piece.holes);
+        let job = (!piece.data.is_empty()).then_some(self.next_job);
+        state.pieces.push((job, piece.chaining_value));
+        self.take_xattrs(piece.item, piece.xattrs);
+        if piece.is_last {
+            self.end_large(piece.item);
+        }
+        let number = job?;
+        self.next_job += 1;
+        let len = piece.data.len();
+        Some(ChunkJob { number, parts: vec![(Arc::new(piece.data), 0..len)], len, objects: Vec::new() })
+    }
+
+    fn end_large(&mut self, item: Item) {
+        let Some(state) = self.large.take() else { return };
+        let values: Vec<[u8; 32]> = state.pieces.iter().map(|(_, value)| *value).collect();
+        let (object, _) = self.intern(PackedObject {
+            // A large content has two pieces at least.
+            id: pieces::object_id(&values).unwrap_or_default(),
+            size: item.len,
+            verity: state.verity.finish(),
+            holes: state.holes,
+            pieces: state.pieces,
+        });
+        self.set_object(item, object);
+    }
+
+    fn intern(&mut self, object: PackedObject) -> (u32, bool) {
+        let next = number(self.objects.len());
+        let known = *self.by_id.entry(object.id).or_insert(next);
+        if known == next {
+            self.objects.push(object);
+        }
+        (known, known == next)
+    }
+
+    fn set_object(&mut self, item: Item, object: u32) {
+        self.object_of[item.source][usize::try_from(item.content).unwrap_or(usize::MAX)] = object;
+    }
+
+    fn take_xattrs(&mut self, item: Item, xattrs: Vec<Xattr>) {
+        if !xattrs.is_empty() {
+            self.xattrs.push((item, xattrs));
+        }
+    }
+
+    /// Chooses among the places between half and one and a half of the wished length the one whose next object has the least id:
+    /// the choice depends on the objects nearby alone, so that a change elsewhere moves no chunk's end.
+    fn choose_cut(&self) -> usize {
+        let mut len = 0;
+        let mut best: Option<(&[u8; 32], usize)> = None;
+        for (at, pending) in self.pending.iter().enumerate() {
+            if len > self.chunk_len / 2 * 3 {
+                break;
+            }
+            let id = &self.objects[usize::try_from(pending.object).unwrap_or(usize::MAX)].id;
+            if len >= self.chunk_len / 2 && best.is_none_or(|(least, _)| id < least) {
+                best = Some((id, at));
+            }
+            len += pending.range.len();
+        }
+        best.map_or(self.pending.len(), |(_, at)| at.max(1))
+    }
+
+    fn end_group(&mut self, cut: usize) -> ChunkJob {
+        let group: Vec<Pending> = self.pending.drain(..cut).collect();
+        let len = group.iter().map(|pending| pending.range.len()).sum();
+        self.pending_len -= len;
+        self.next_job += 1;
+        ChunkJob {
+            number: self.next_job - 1,
+            objects: group.iter().map(|pending| pending.object).collect(),
+            parts: group.into_iter().map(|pending| (pending.data, pending.range)).collect(),
+            len,
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! The bundle's file while it is being made: chunks first, the head last, then one rename.
+
+use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FallocateFlags, fallocate};
+
+use crate::Error;
+
+/// Where a bundle is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Output {
+    /// A file, which appears when it is complete.
+    File(PathBuf),
+    /// Standard output; the chunks are spooled in the temporary directory meanwhile.
+    Stdout,
+}
+
+/// The chunks of a bundle whose head is not known yet.
+#[derive(Debug)]
+pub(super) struct Spool {
+    output: Output,
+    file: File,
+    /// The spool's name, removed when the spool is given up.
+    path: Option<PathBuf>,
+}
+
+impl Drop for Spool {
+    fn drop(&mut self) {
+        if let Some(path) = &self.path {
+            // Nobody is left to tell: the file is a spool's rest, named so.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+impl Spool {
+    /// Opens a spool on the output's file system.
+    pub(super) fn create(output: &Output) -> Result<Self, Error> {
+        let path = match output {
+            Output::File(path) => partial_path(path)?,
+            Output::Stdout => std::env::temp_dir().join(format!("sealift-{}.partial", std::process::id())),
+        };
+        let mut options = File::options();
+        let file = options.read(true).write(true).create_new(true).open(&path);
+        let file = file.map_err(|error| Error::io("create", &path, error))?;
+        let mut spool = Self { output: output.clone(), file, path: Some(path) };
+        if *output == Output::Stdout {
+            // Nothing is renamed later, so that the name can go at once.
+            spool.remove_name();
+        }
+        Ok(spool)
+    }
+
+    /// Whether a head of a multiple of 4096 bytes can be put before the chunks without copying them.
+    pub(super) fn wants_aligned_head(&self) -> bool {
+        matches!(self.output, Output::File(_))
+    }
+
+    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.file.write_all(bytes).map_err(|error| self.failed(error))
+    }
+
+    /// Puts the head before the chunks and makes the output appear. Returns whether the chunks were copied for it.
+    pub(super) fn finish(mut self, head: &[u8]) -> Result<bool, Error> {
+        let Output::File(target) = self.output.clone() else {
+            return self.copy_to_stdout(head).map(|()| true);
+        };
+        let copied = !self.insert(head)?;
+        if copied {
+            self.copy_behind(head)?;
+        }
+        self.file.sync_all().map_err(|error| self.failed(error))?;
+        if let Some(path) = &self.path {
+            std::fs::rename(path, &target).map_err(|error| Error::io("rename to", &target, error))?;
+        }
+        self.path = None;
+        sync_parent(&target).map(|()| copied).map_err(|error| Error::io("sync the directory of", &target, error))
+    }
+
+    /// Makes room at the file's start: ext4 and xfs move whole blocks without copying them.
+    fn insert(&mut self, head: &[u8]) -> Result<bool, Error> {
+        let len = u64::try_from(head.len()).unwrap_or(u64::MAX);
+        if fallocate(&self.file, FallocateFlags::INSERT_RANGE, 0, len).is_err() {
+            return Ok(false);
+        }
+        self.file.write_all_at(head, 0).map_err(|error| self.failed(error))?;
+        Ok(true)
+    }
+
+    /// Copies the chunks behind the head in a second file; the system reflinks them where it can.
+    fn copy_behind(&mut self, head: &[u8]) -> Result<(), Error> {
+        let Some(old) = self.path.clone() else { return Ok(()) };
+        let path = old.with_extension("assembled");
+        let mut options = File::options();
+        let file = options.read(true).write(true).create_new(true).open(&path);
+        let mut file = file.map_err(|error| Error::io("create", &path, error))?;
+        self.path = Some(path.clone());
+        let _ = std::fs::remove_file(&old); // the open file keeps its bytes
+        let mut chunks = std::mem::replace(&mut self.file, file.try_clone().map_err(|e| Error::io("open", &path, e))?);
+        let copied = file
+            .write_all(head)
+            .and_then(|()| chunks.seek(SeekFrom::Start(0)))
+            // copy_file_range(2) inside, which reflinks on btrfs and xfs.
+            .and_then(|_| std::io::copy(&mut chunks, &mut file));
+        copied.map(|_| ()).map_err(|error| Error::io("write", &path, error))
+    }
+
+    fn copy_to_stdout(&mut self, head: &[u8]) -> Result<(), Error> {
+        let mut out = std::io::stdout().lock();
+        let failed = |error| Error::io("write", "standard output", error);
+        out.write_all(head).map_err(failed)?;
+        self.file.seek(SeekFrom::Start(0)).map_err(|error| Error::io("read", std::env::temp_dir(), error))?;
+        let mut buffer = vec![0; 1 << 20];
+        loop {
+            let len = self.file.read(&mut buffer).map_err(|error| Error::io("read", std::env::temp_dir(), error))?;
+            if len == 0 {
+                return out.flush().map_err(failed);
+            }
+            out.write_all(&buffer[..len]).map_err(failed)?;
+        }
+    }
+
+    fn remove_name(&mut self) {
+        if let Some(path) = self.path.take() {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+
+    fn failed(&self, error: std::io::Error) -> Error {
+        Error::io("write", self.path.clone().unwrap_or_else(std::env::temp_dir), error)
+    }
+}
+
+/// `.NAME.sealift-partial` beside the output, with the process's number: two runs do not share it.
+fn partial_path(target: &Path) -> Result<PathBuf, Error> {
+    let Some(name) = target.file_name() else {
+        return Err(Error::Usage(format!("{} does not name a file", target.display())));
+    };
+    let mut partial = std::ffi::OsString::from(".");
+    partial.push(name);
+    partial.push(format!(".{}.sealift-partial", std::process::id()));
+    Ok(target.with_file_name(partial))
+}
+
+fn sync_parent(target: &Path) -> std::io::Result<()> {
+    let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(parent)?.sync_all()
+}

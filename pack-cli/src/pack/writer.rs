@@ -1,0 +1,83 @@
+//! Chunks in their order, from the threads that compress them to the spool.
+
+use std::collections::{BTreeMap, HashMap};
+
+use sealift_format::{Chunk, Codec, Holds};
+
+use super::spool::Spool;
+use crate::Error;
+
+/// A chunk as it is to be stored.
+pub(super) struct StoredChunk {
+    pub(super) codec: Codec,
+    pub(super) len: u32,
+    pub(super) digest: [u8; 32],
+    pub(super) objects: Vec<u32>,
+    pub(super) stored: Vec<u8>,
+}
+
+/// Writes chunks by their number, in whatever order they come.
+pub(super) struct ChunkWriter {
+    pub(super) spool: Spool,
+    waiting: BTreeMap<u32, StoredChunk>,
+    pub(super) chunks: Vec<Chunk>,
+    /// The packed objects in groups, group after group.
+    pub(super) grouped: Vec<u32>,
+    /// The chunk that holds each job's bytes.
+    pub(super) chunk_of_job: Vec<u32>,
+    pieces: HashMap<([u8; 32], u32), u32>,
+    offset: u64,
+}
+
+impl ChunkWriter {
+    pub(super) fn new(spool: Spool) -> Self {
+        Self {
+            spool,
+            waiting: BTreeMap::new(),
+            chunks: Vec::new(),
+            grouped: Vec::new(),
+            chunk_of_job: Vec::new(),
+            pieces: HashMap::new(),
+            offset: 0,
+        }
+    }
+
+    /// Takes the chunk of job `number`, and writes all that come next.
+    pub(super) fn take(&mut self, number: u32, chunk: StoredChunk) -> Result<(), Error> {
+        self.waiting.insert(number, chunk);
+        while let Some(chunk) = self.waiting.remove(&u32::try_from(self.chunk_of_job.len()).unwrap_or(u32::MAX)) {
+            self.write(chunk)?;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, chunk: StoredChunk) -> Result<(), Error> {
+        let number = u32::try_from(self.chunks.len()).unwrap_or(u32::MAX);
+        let is_piece = chunk.objects.is_empty();
+        if is_piece {
+            // Equal pieces compress to equal bytes, and are stored once.
+            let known = *self.pieces.entry((chunk.digest, chunk.len)).or_insert(number);
+            self.chunk_of_job.push(known);
+            if known != number {
+                return Ok(());
+            }
+        } else {
+            self.chunk_of_job.push(number);
+        }
+        self.spool.write(&chunk.stored)?;
+        let first = u32::try_from(self.grouped.len()).unwrap_or(u32::MAX);
+        self.grouped.extend(&chunk.objects);
+        let end = u32::try_from(self.grouped.len()).unwrap_or(u32::MAX);
+        let stored_len = u32::try_from(chunk.stored.len()).unwrap_or(u32::MAX);
+        self.chunks.push(Chunk {
+            codec: chunk.codec,
+            offset: self.offset,
+            stored_len,
+            len: chunk.len,
+            digest: chunk.digest,
+            holds: if is_piece { Holds::Piece } else { Holds::Group(first..end) },
+        });
+        self.offset += u64::from(stored_len);
+        Ok(())
+    }
+}

@@ -1,0 +1,107 @@
+//! Which extended attributes are packed, and reading them.
+
+use std::ffi::CStr;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use rustix::fs::{fgetxattr, flistxattr, lgetxattr, llistxattr};
+use rustix::io::Errno;
+use sealift_format::Xattr;
+
+/// Names of extended attributes that are packed, with `*` for any bytes.
+#[derive(Clone, Debug)]
+pub struct XattrFilter {
+    patterns: Vec<Vec<u8>>,
+}
+
+impl Default for XattrFilter {
+    /// What belongs to the file and not to the host that it lies on: capabilities, POSIX ACLs, and the user's own.
+    fn default() -> Self {
+        let names: [&[u8]; 4] =
+            [b"security.capability", b"system.posix_acl_access", b"system.posix_acl_default", b"user.*"];
+        Self { patterns: names.iter().map(|name| name.to_vec()).collect() }
+    }
+}
+
+impl XattrFilter {
+    /// Packs also those that match `pattern`.
+    pub fn add(&mut self, pattern: &[u8]) {
+        self.patterns.push(pattern.to_vec());
+    }
+
+    /// Whether an attribute of this name is packed.
+    #[must_use]
+    pub fn takes(&self, name: &[u8]) -> bool {
+        self.patterns.iter().any(|pattern| matches(pattern, name))
+    }
+
+    /// Reads the attributes of an open file that this filter takes.
+    pub(crate) fn read(&self, file: BorrowedFd<'_>) -> Result<Vec<Xattr>, Errno> {
+        self.read_by(|names| flistxattr(file, names), |name, value| fgetxattr(file, name, value))
+    }
+
+    /// Reads the attributes of a file that is not to be opened: a symbolic link, a device, a fifo.
+    pub(crate) fn read_link(&self, directory: BorrowedFd<'_>, name: &CStr) -> Result<Vec<Xattr>, Errno> {
+        let mut path = format!("/proc/self/fd/{}/", directory.as_raw_fd()).into_bytes();
+        path.extend(name.to_bytes());
+        self.read_by(|names| llistxattr(&*path, names), |name, value| lgetxattr(&*path, name, value))
+    }
+
+    fn read_by(
+        &self,
+        list: impl Fn(&mut [u8]) -> Result<usize, Errno>,
+        get: impl Fn(&[u8], &mut [u8]) -> Result<usize, Errno>,
+    ) -> Result<Vec<Xattr>, Errno> {
+        let mut names: Vec<u8> = Vec::new();
+        loop {
+            // Most files have none: one call, and nothing is allocated.
+            match list(&mut names) {
+                Ok(0) | Err(Errno::NOTSUP) => return Ok(Vec::new()),
+                Ok(len) if len <= names.len() => {
+                    names.truncate(len);
+                    break;
+                }
+                Ok(len) => names.resize(len + 256, 0),
+                Err(Errno::RANGE) => names.resize(names.len() * 2 + 256, 0),
+                Err(other) => return Err(other),
+            }
+        }
+        let mut xattrs = Vec::new();
+        for name in names.split(|byte| *byte == 0).filter(|name| !name.is_empty() && self.takes(name)) {
+            let mut value = vec![0; 65_536];
+            match get(name, &mut value) {
+                Ok(len) => value.truncate(len),
+                Err(Errno::NODATA) => continue, // removed since it was listed
+                Err(other) => return Err(other),
+            }
+            xattrs.push(Xattr { name: name.to_vec(), value });
+        }
+        Ok(xattrs)
+    }
+}
+
+/// Whether `name` matches a pattern in which `*` stands for any bytes.
+fn matches(pattern: &[u8], name: &[u8]) -> bool {
+    match pattern.split_first() {
+        None => name.is_empty(),
+        Some((b'*', rest)) => (0..=name.len()).any(|at| matches(rest, &name[at..])),
+        Some((first, rest)) => name.first() == Some(first) && matches(rest, &name[1..]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_leaves_the_host_behind() {
+        let filter = XattrFilter::default();
+        assert!(filter.takes(b"user.note") && filter.takes(b"security.capability"));
+        assert!(!filter.takes(b"security.selinux") && !filter.takes(b"trusted.overlay.opaque"));
+    }
+
+    #[test]
+    fn patterns() {
+        assert!(matches(b"*", b"") && matches(b"a*c", b"abbc") && matches(b"trusted.*", b"trusted.x"));
+        assert!(!matches(b"a*c", b"abd") && !matches(b"a", b"ab"));
+    }
+}

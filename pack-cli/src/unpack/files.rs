@@ -1,0 +1,383 @@
+//! Making the files of a tree in its stage.
+
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use rustix::fs::{
+    AtFlags, Dev, FileType as UnixType, Mode, OFlags, XattrFlags, chmodat, copy_file_range, fallocate, ftruncate,
+    ioctl_ficlone, linkat, lsetxattr, makedev, mkdirat, mknodat, openat, symlinkat,
+};
+use rustix::io::{Errno, pwrite};
+use sealift_format::{Bundle, FileType, Holds, InodeKind, data_ranges};
+use sealift_verify::content::{check_object, check_piece, group_objects};
+
+use super::metadata::Privilege;
+use super::plan::{Link, Place, Selection};
+use super::stage::Stage;
+use crate::beneath::open_beneath;
+use crate::{Error, Progress};
+
+/// What all threads of an unpacking share.
+pub(super) struct Builder<'a> {
+    pub(super) bundle: &'a Bundle,
+    pub(super) selection: &'a Selection,
+    pub(super) stage: &'a Stage,
+    pub(super) privilege: &'a Privilege,
+    pub(super) progress: &'a Progress,
+    /// Whether equal files with equal metadata become one file with several names.
+    pub(super) hardlink_duplicates: bool,
+    /// Whether the file system shares blocks between files.
+    reflinks: bool,
+    /// For each large object, its pieces that are still to come.
+    missing: BTreeMap<u32, AtomicU32>,
+    pub(super) duplicate_bytes: AtomicU64,
+}
+
+/// What one thread keeps from one file to the next.
+#[derive(Debug, Default)]
+pub(super) struct Hand {
+    directory: Option<(u32, OwnedFd)>,
+}
+
+const PRIVATE: Mode = Mode::from_raw_mode(0o600);
+
+impl<'a> Builder<'a> {
+    pub(super) fn new(
+        bundle: &'a Bundle,
+        selection: &'a Selection,
+        stage: &'a Stage,
+        privilege: &'a Privilege,
+        progress: &'a Progress,
+        hardlink_duplicates: bool,
+    ) -> Self {
+        let mut missing = BTreeMap::new();
+        for piece in &selection.pieces {
+            *missing.entry(piece.object).or_insert_with(|| AtomicU32::new(0)).get_mut() += 1;
+        }
+        Self {
+            bundle,
+            selection,
+            stage,
+            privilege,
+            progress,
+            hardlink_duplicates,
+            reflinks: has_reflinks(stage.root()),
+            missing,
+            duplicate_bytes: AtomicU64::new(0),
+        }
+    }
+
+    fn path(&self, place: Place) -> Vec<u8> {
+        self.bundle.index.path(place.directory, self.bundle.index.entry(place.entry))
+    }
+
+    fn failed(&self, doing: &'static str, place: Place) -> impl Fn(Errno) -> Error {
+        let path = self.stage.path_of(&self.path(place));
+        move |error| Error::io(doing, &path, error)
+    }
+
+    fn name(&self, entry: u32) -> &[u8] {
+        self.bundle.index.name(self.bundle.index.entry(entry))
+    }
+
+    /// Makes the directories, open to nobody else until they are complete.
+    pub(super) fn make_directories(&self) -> Result<(), Error> {
+        for &number in &self.selection.directories {
+            let directory = self.bundle.index.directory(number);
+            let Some(parent) = directory.parent else { continue };
+            let path = self.bundle.index.directory_path(number);
+            let made = if path.len() < 4000 {
+                mkdirat(self.stage.root(), &*path, Mode::RWXU)
+            } else {
+                let parent = self.bundle.index.directory_path(parent);
+                open_beneath(self.stage.root(), &parent, OFlags::PATH | OFlags::DIRECTORY, Mode::empty())
+                    .and_then(|parent| mkdirat(parent, self.name(directory.entry), Mode::RWXU))
+            };
+            made.map_err(|error| Error::io("create", self.stage.path_of(&path), error))?;
+        }
+        Ok(())
+    }
+
+    /// Makes the first file of each large object, at its full length and without data.
+    pub(super) fn make_large(&self, hand: &mut Hand) -> Result<(), Error> {
+        for &object in self.missing.keys() {
+            let Some(&place) = self.selection.places_of(object).first() else { continue };
+            let file = self.create(hand, place)?;
+            ftruncate(&file, self.bundle.index.object(object).size).map_err(self.failed("write", place))?;
+        }
+        Ok(())
+    }
+
+    /// Makes the files whose objects a chunk holds.
+    pub(super) fn take_chunk(&self, hand: &mut Hand, number: u32, decoded: &[u8]) -> Result<(), Error> {
+        let chunk = &self.bundle.layout.chunks[usize::try_from(number).unwrap_or(usize::MAX)];
+        match &chunk.holds {
+            Holds::Group(range) => {
+                for (object, data) in group_objects(self.bundle, self.bundle.layout.group(range), decoded) {
+                    let places = self.selection.places_of(object);
+                    if !places.is_empty() {
+                        check_object(self.bundle, object, data)?;
+                        self.write_object(hand, places, data)?;
+                    }
+                }
+                Ok(())
+            }
+            Holds::Piece => {
+                for piece in self.selection.piece_uses(number) {
+                    let start = check_piece(self.bundle, piece.object, piece.piece, decoded)?;
+                    self.write_piece(hand, piece.object, start, decoded)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Makes the files of an object that has no data; it has been checked.
+    pub(super) fn write_empty(&self, hand: &mut Hand, object: u32) -> Result<(), Error> {
+        self.write_object(hand, self.selection.places_of(object), &[])
+    }
+
+    fn write_object(&self, hand: &mut Hand, places: &[Place], data: &[u8]) -> Result<(), Error> {
+        let Some((&first, duplicates)) = places.split_first() else { return Ok(()) };
+        let file = self.create(hand, first)?;
+        self.write_data(&file, first, data)?;
+        self.finish_file(&file, first)?;
+        for &place in duplicates {
+            if self.link_duplicate(first, place)? {
+                continue;
+            }
+            let copy = self.create(hand, place)?;
+            if !(self.reflinks && !data.is_empty() && self.clone_file(&file, &copy, first)?) {
+                self.write_data(&copy, place, data)?;
+            }
+            self.finish_file(&copy, place)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the data of a whole object, and its length where it ends with a hole.
+    fn write_data(&self, file: &OwnedFd, place: Place, data: &[u8]) -> Result<(), Error> {
+        let size = self.bundle.index.object(place.object).size;
+        let end = self.write_ranges(file, place, 0, size, data)?;
+        if end < size {
+            ftruncate(file, size).map_err(self.failed("write", place))?;
+        }
+        Ok(())
+    }
+
+    /// Writes the data of the bytes from `start` to `end` of an object; returns where the last of it ends.
+    fn write_ranges(&self, file: &OwnedFd, place: Place, start: u64, end: u64, mut data: &[u8]) -> Result<u64, Error> {
+        let mut written_to = start;
+        for range in data_ranges(self.bundle.layout.holes_of(place.object), start..end) {
+            let len = usize::try_from(range.end - range.start).unwrap_or(usize::MAX).min(data.len());
+            let (part, rest) = data.split_at(len);
+            write_all_at(file, part, range.start).map_err(self.failed("write", place))?;
+            data = rest;
+            written_to = range.end;
+        }
+        Ok(written_to)
+    }
+
+    fn write_piece(&self, hand: &mut Hand, object: u32, start: u64, data: &[u8]) -> Result<(), Error> {
+        let places = self.selection.places_of(object);
+        let Some(&first) = places.first() else { return Ok(()) };
+        let directory = self.directory(hand, first)?;
+        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file =
+            openat(directory, self.name(first.entry), flags, Mode::empty()).map_err(self.failed("write", first))?;
+        let piece_len = self.bundle.head.root().maxima.piece_len();
+        let end = self.bundle.index.object(object).size.min(start.saturating_add(piece_len));
+        self.write_ranges(&file, first, start, end, data)?;
+        let was_last = self.missing.get(&object).is_some_and(|missing| missing.fetch_sub(1, Ordering::AcqRel) == 1);
+        if was_last { self.finish_large(hand, places, &file) } else { Ok(()) }
+    }
+
+    fn finish_large(&self, hand: &mut Hand, places: &[Place], file: &OwnedFd) -> Result<(), Error> {
+        let Some((&first, duplicates)) = places.split_first() else { return Ok(()) };
+        for &place in duplicates {
+            if self.link_duplicate(first, place)? {
+                continue;
+            }
+            let copy = self.create(hand, place)?;
+            if !(self.reflinks && self.clone_file(file, &copy, first)?) {
+                self.copy_data(file, &copy, place)?;
+            }
+            self.finish_file(&copy, place)?;
+        }
+        self.finish_file(file, first)
+    }
+
+    fn copy_data(&self, from: &OwnedFd, to: &OwnedFd, place: Place) -> Result<(), Error> {
+        let failed = self.failed("write", place);
+        let size = self.bundle.index.object(place.object).size;
+        ftruncate(to, size).map_err(&failed)?;
+        for range in data_ranges(self.bundle.layout.holes_of(place.object), 0..size) {
+            let (mut at, mut offset) = (range.start, range.start);
+            while at < range.end {
+                self.progress.check()?;
+                let len = usize::try_from((range.end - at).min(64 << 20)).unwrap_or(usize::MAX);
+                // Both offsets move on.
+                if copy_file_range(from, Some(&mut at), to, Some(&mut offset), len).map_err(&failed)? == 0 {
+                    return Err(failed(Errno::IO));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn clone_file(&self, from: &OwnedFd, to: &OwnedFd, place: Place) -> Result<bool, Error> {
+        let cloned = ioctl_ficlone(to, from).is_ok();
+        if cloned {
+            let size = self.bundle.index.object(place.object).size;
+            self.duplicate_bytes.fetch_add(size, Ordering::Relaxed);
+        }
+        Ok(cloned)
+    }
+
+    /// Makes a duplicate a hard link where that was asked for and nothing of its metadata differs.
+    fn link_duplicate(&self, first: Place, place: Place) -> Result<bool, Error> {
+        let inode = |place: Place| self.bundle.index.inode(self.bundle.index.entry(place.entry).inode);
+        let (a, b) = (inode(first), inode(place));
+        let equal = (a.attributes, a.mtime, a.mtime_ns) == (b.attributes, b.mtime, b.mtime_ns);
+        if !self.hardlink_duplicates || !equal {
+            return Ok(false);
+        }
+        self.link(&Link { from: first, entry: place.entry, directory: place.directory })?;
+        let size = self.bundle.index.object(place.object).size;
+        self.duplicate_bytes.fetch_add(size, Ordering::Relaxed);
+        self.progress.add(0, 1);
+        Ok(true)
+    }
+
+    fn create(&self, hand: &mut Hand, place: Place) -> Result<OwnedFd, Error> {
+        let directory = self.directory(hand, place)?;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        openat(directory, self.name(place.entry), flags, PRIVATE).map_err(self.failed("create", place))
+    }
+
+    fn finish_file(&self, file: &OwnedFd, place: Place) -> Result<(), Error> {
+        let inode = self.bundle.index.inode(self.bundle.index.entry(place.entry).inode);
+        let attributes = self.bundle.index.attributes(inode);
+        self.privilege.count_owner(attributes);
+        self.privilege.apply(file.as_fd(), attributes, inode).map_err(self.failed("set the metadata of", place))?;
+        self.progress.add(0, 1);
+        Ok(())
+    }
+
+    fn directory<'h>(&self, hand: &'h mut Hand, place: Place) -> Result<BorrowedFd<'h>, Error> {
+        if hand.directory.as_ref().is_none_or(|(number, _)| *number != place.directory) {
+            hand.directory = Some((place.directory, self.open_directory(place.directory)?));
+        }
+        match &hand.directory {
+            Some((_, fd)) => Ok(fd.as_fd()),
+            None => Err(self.failed("open", place)(Errno::BADF)),
+        }
+    }
+
+    fn open_directory(&self, directory: u32) -> Result<OwnedFd, Error> {
+        let path = self.bundle.index.directory_path(directory);
+        let flags = OFlags::PATH | OFlags::DIRECTORY;
+        open_beneath(self.stage.root(), &path, flags, Mode::empty())
+            .map_err(|error| Error::io("open", self.stage.path_of(&path), error))
+    }
+
+    /// Makes a symbolic link, device, fifo or socket.
+    pub(super) fn make_other(&self, hand: &mut Hand, place: Place) -> Result<(), Error> {
+        let index = &self.bundle.index;
+        let inode = index.inode(index.entry(place.entry).inode);
+        let attributes = index.attributes(inode);
+        let name = self.name(place.entry);
+        let failed = self.failed("create", place);
+        let is_device = matches!(inode.kind, InodeKind::CharDevice(_) | InodeKind::BlockDevice(_));
+        if is_device && !self.privilege.is_root() {
+            self.privilege.skipped().devices.fetch_add(1, Ordering::Relaxed);
+            return Ok(());
+        }
+        let directory = self.directory(hand, place)?;
+        let device = |number: u32| -> Dev {
+            let device = index.device(number);
+            makedev(device.major, device.minor)
+        };
+        let (kind, device) = match inode.kind {
+            InodeKind::Symlink(target) => {
+                symlinkat(index.symlink_target(target), directory, name).map_err(&failed)?;
+                (None, 0)
+            }
+            InodeKind::CharDevice(number) => (Some(UnixType::CharacterDevice), device(number)),
+            InodeKind::BlockDevice(number) => (Some(UnixType::BlockDevice), device(number)),
+            InodeKind::Fifo => (Some(UnixType::Fifo), 0),
+            InodeKind::Socket => (Some(UnixType::Socket), 0),
+            InodeKind::Directory(_) | InodeKind::Regular(_) => return Ok(()),
+        };
+        if let Some(kind) = kind {
+            mknodat(directory, name, kind, PRIVATE, device).map_err(&failed)?;
+        }
+        self.privilege.count_owner(attributes);
+        self.privilege.apply_at(directory, name, attributes, inode).map_err(&failed)?;
+        if attributes.file_type() != FileType::Symlink {
+            // The mode comes after the owner, whose change clears set-id bits; the time after both.
+            chmodat(directory, name, self.privilege.mode(attributes), AtFlags::empty()).map_err(&failed)?;
+        }
+        for xattr in &attributes.xattrs {
+            let mut path = format!("/proc/self/fd/{}/", directory.as_raw_fd()).into_bytes();
+            path.extend(name);
+            match lsetxattr(&*path, &*xattr.name, &xattr.value, XattrFlags::empty()) {
+                Err(Errno::PERM | Errno::NOTSUP) if !self.privilege.is_root() => {
+                    self.privilege.skipped().xattrs.fetch_add(1, Ordering::Relaxed);
+                }
+                other => other.map_err(&failed)?,
+            }
+        }
+        self.progress.add(0, 1);
+        Ok(())
+    }
+
+    /// Makes a hard link. The file that it names is there, unless it is a device that was left out.
+    pub(super) fn link(&self, link: &Link) -> Result<(), Error> {
+        let place = Place { object: 0, entry: link.entry, directory: link.directory };
+        let (from, to) = (self.open_directory(link.from.directory)?, self.open_directory(link.directory)?);
+        match linkat(&from, self.name(link.from.entry), &to, self.name(link.entry), AtFlags::empty()) {
+            Err(Errno::NOENT) if !self.privilege.is_root() => Ok(()),
+            other => other.map_err(self.failed("link", place)),
+        }
+    }
+
+    /// Sets the directories' metadata, from the deepest up: what is above may end as read-only.
+    pub(super) fn finish_directories(&self) -> Result<(), Error> {
+        for &number in self.selection.directories.iter().rev() {
+            let path = self.bundle.index.directory_path(number);
+            let failed = |error| Error::io("set the metadata of", self.stage.path_of(&path), error);
+            let inode = self.bundle.index.inode(self.bundle.index.directory(number).inode);
+            let attributes = self.bundle.index.attributes(inode);
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+            let directory = open_beneath(self.stage.root(), &path, flags, Mode::empty()).map_err(failed)?;
+            self.privilege.count_owner(attributes);
+            self.privilege.apply(directory.as_fd(), attributes, inode).map_err(failed)?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether the file system under `root` can share blocks: asked with two unnamed files.
+fn has_reflinks(root: BorrowedFd<'_>) -> bool {
+    let unnamed = || openat(root, ".", OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC, PRIVATE);
+    let Ok((a, b)) = unnamed().and_then(|a| unnamed().map(|b| (a, b))) else { return false };
+    let _ = fallocate(&a, rustix::fs::FallocateFlags::empty(), 0, 4096);
+    ioctl_ficlone(&b, &a).is_ok()
+}
+
+fn write_all_at(file: &OwnedFd, mut data: &[u8], mut offset: u64) -> Result<(), Errno> {
+    while !data.is_empty() {
+        match pwrite(file, data, offset) {
+            Ok(0) => return Err(Errno::IO),
+            Ok(len) => {
+                data = &data[len..];
+                offset += u64::try_from(len).unwrap_or(0);
+            }
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,197 @@
+//! What of a bundle is unpacked, and which chunks that takes.
+
+use sealift_format::{BLOCK_LEN, Bundle, Holds, InodeKind, Ref, data_len};
+
+/// The files that are wanted, by what has to be done for them.
+#[derive(Debug, Default)]
+pub(crate) struct Selection {
+    /// Directories in tree order, parents first.
+    pub(crate) directories: Vec<u32>,
+    /// Regular files, sorted by object, then in tree order.
+    pub(crate) regulars: Vec<Place>,
+    /// Symbolic links, devices, fifos and sockets.
+    pub(crate) others: Vec<Place>,
+    /// Further names of files that are made by their first wanted name.
+    pub(crate) links: Vec<Link>,
+    /// Chunks with at least one wanted object, ascending.
+    pub(crate) chunks: Vec<u32>,
+    /// Where the pieces of wanted objects lie, sorted by chunk.
+    pub(crate) pieces: Vec<PieceUse>,
+    /// Bytes that the files take on a file system of 4096-byte blocks, holes left out.
+    pub(crate) disk: u64,
+    /// Bytes of the chunks that have to be read.
+    pub(crate) stored: u64,
+}
+
+/// A name to be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place {
+    /// The object of a regular file; 0 for others.
+    pub(crate) object: u32,
+    pub(crate) entry: u32,
+    pub(crate) directory: u32,
+}
+
+/// A further name of a file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Link {
+    pub(crate) from: Place,
+    pub(crate) entry: u32,
+    pub(crate) directory: u32,
+}
+
+/// A piece of an object that a chunk holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct PieceUse {
+    pub(crate) chunk: u32,
+    pub(crate) object: u32,
+    pub(crate) piece: u64,
+}
+
+fn wide(len: usize) -> u64 {
+    u64::try_from(len).unwrap_or(u64::MAX)
+}
+
+fn at(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+impl Selection {
+    /// Selects what lies at or below `prefix` in a ref's tree, with the directories that lead there; an empty prefix selects all.
+    pub(crate) fn new(bundle: &Bundle, tree: &Ref, prefix: &[u8]) -> Self {
+        let index = &bundle.index;
+        let mut selection = Self::default();
+        let mut wanted = Wanted::new(bundle, tree, prefix);
+        let mut place_of: Vec<Option<Place>> = vec![None; index.inodes().len()];
+        for directory in tree.directory..tree.directories_end {
+            if !wanted.directory(directory) {
+                continue;
+            }
+            selection.directories.push(directory);
+            for number in index.directory(directory).entries() {
+                let entry = index.entry(number);
+                if !wanted.entry(directory, index.name(entry)) {
+                    continue;
+                }
+                let inode = index.inode(entry.inode);
+                let place = |object| Place { object, entry: number, directory };
+                if matches!(inode.kind, InodeKind::Directory(_)) {
+                    continue;
+                }
+                if let Some(from) = place_of[at(entry.inode)] {
+                    selection.links.push(Link { from, entry: number, directory });
+                    continue;
+                }
+                let new = match inode.kind {
+                    InodeKind::Regular(object) => place(object),
+                    _ => place(0),
+                };
+                place_of[at(entry.inode)] = Some(new);
+                match inode.kind {
+                    InodeKind::Regular(object) => {
+                        let data = data_len(bundle.layout.holes_of(object), 0..index.object(object).size);
+                        let blocks = data.checked_next_multiple_of(BLOCK_LEN).unwrap_or(u64::MAX);
+                        selection.disk = selection.disk.saturating_add(blocks);
+                        selection.regulars.push(new);
+                    }
+                    _ => selection.others.push(new),
+                }
+            }
+        }
+        selection.regulars.sort_unstable();
+        // Each directory takes a block, and more as it has entries; a long symbolic link takes one.
+        let small = wide(selection.directories.len() + selection.others.len());
+        selection.disk = selection.disk.saturating_add(small.saturating_mul(BLOCK_LEN));
+        selection.choose_chunks(bundle);
+        selection
+    }
+
+    fn choose_chunks(&mut self, bundle: &Bundle) {
+        let mut wanted = vec![false; bundle.index.objects().len()];
+        for place in &self.regulars {
+            wanted[at(place.object)] = true;
+        }
+        for large in bundle.layout.large.iter().filter(|large| wanted[at(large.object)]) {
+            for (piece, row) in (0..).zip(bundle.layout.pieces_of(large.object)) {
+                if let Some(chunk) = row.chunk {
+                    self.pieces.push(PieceUse { chunk, object: large.object, piece });
+                }
+            }
+        }
+        self.pieces.sort_unstable();
+        for (number, chunk) in (0..).zip(&bundle.layout.chunks) {
+            let used = match &chunk.holds {
+                Holds::Group(range) => bundle.layout.group(range).iter().any(|object| wanted[at(*object)]),
+                Holds::Piece => !self.piece_uses(number).is_empty(),
+            };
+            if used {
+                self.chunks.push(number);
+                self.stored = self.stored.saturating_add(chunk.stored_len.into());
+            }
+        }
+    }
+
+    /// The files that have an object.
+    pub(crate) fn places_of(&self, object: u32) -> &[Place] {
+        let start = self.regulars.partition_point(|place| place.object < object);
+        let len = self.regulars[start..].partition_point(|place| place.object == object);
+        &self.regulars[start..start + len]
+    }
+
+    /// The pieces that a chunk holds.
+    pub(crate) fn piece_uses(&self, chunk: u32) -> &[PieceUse] {
+        let start = self.pieces.partition_point(|piece| piece.chunk < chunk);
+        let len = self.pieces[start..].partition_point(|piece| piece.chunk == chunk);
+        &self.pieces[start..start + len]
+    }
+
+    /// Inodes that the file system is to have free.
+    pub(crate) fn inodes(&self) -> u64 {
+        wide(self.directories.len() + self.regulars.len() + self.others.len())
+    }
+}
+
+/// Follows a prefix down the tree.
+struct Wanted<'a> {
+    bundle: &'a Bundle,
+    first: u32,
+    /// The prefix's components.
+    prefix: Vec<&'a [u8]>,
+    /// For each directory of the ref: how many components of the prefix it matches, if it is wanted.
+    matched: Vec<Option<usize>>,
+}
+
+impl<'a> Wanted<'a> {
+    fn new(bundle: &'a Bundle, tree: &Ref, prefix: &'a [u8]) -> Self {
+        let prefix = prefix.split(|byte| *byte == b'/').filter(|name| !name.is_empty()).collect();
+        let count = tree.directories_end - tree.directory;
+        Self { bundle, first: tree.directory, prefix, matched: vec![None; at(count)] }
+    }
+
+    fn directory(&mut self, number: u32) -> bool {
+        let directory = self.bundle.index.directory(number);
+        let matched = match directory.parent {
+            None => Some(0),
+            Some(parent) => {
+                let name = self.bundle.index.name(self.bundle.index.entry(directory.entry));
+                self.matched[at(parent - self.first)].and_then(|matched| self.below(matched, name))
+            }
+        };
+        self.matched[at(number - self.first)] = matched;
+        matched.is_some()
+    }
+
+    fn entry(&self, directory: u32, name: &[u8]) -> bool {
+        let Some(matched) = self.matched[at(directory - self.first)] else { return false };
+        // A file is wanted when it completes the prefix or stands below it.
+        self.below(matched, name) == Some(self.prefix.len())
+    }
+
+    fn below(&self, matched: usize, name: &[u8]) -> Option<usize> {
+        match self.prefix.get(matched) {
+            None => Some(matched),
+            Some(component) if *component == name => Some(matched + 1),
+            Some(_) => None,
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Chunks and objects: nothing of their bytes is handed out before it agrees with what the root vouches for (spec 8).
+
+use blake3::hazmat::HasherExt as _;
+use sealift_format::{Bundle, Chunk, Codec, Error as FormatError, Extent, FrameDecoder, Part, data_ranges};
+
+/// An object's or a piece's bytes do not match, or its chunk's do not.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ContentError {
+    /// The chunk's stored bytes are wrong, or do not decode.
+    #[error(transparent)]
+    Chunk(#[from] FormatError),
+    /// The decoded bytes are not the object that the index names.
+    #[error("object {object}: its content does not match its id")]
+    Object {
+        /// The object's number.
+        object: u32,
+    },
+    /// The decoded bytes are not the piece that the layout names.
+    #[error("object {object}: piece {piece} does not match its chaining value")]
+    Piece {
+        /// The object's number.
+        object: u32,
+        /// The piece's number in the object.
+        piece: u64,
+    },
+}
+
+impl ContentError {
+    /// The word for it (spec 11).
+    #[must_use]
+    pub fn kind(&self) -> sealift_format::Kind {
+        match self {
+            Self::Chunk(error) => error.kind(),
+            Self::Object { .. } | Self::Piece { .. } => sealift_format::Kind::Object,
+        }
+    }
+}
+
+/// Decodes chunks after checking them; keeps its buffers from one to the next.
+#[derive(Debug, Default)]
+pub struct ChunkDecoder {
+    decoder: FrameDecoder,
+    decoded: Vec<u8>,
+}
+
+/// Checks a chunk's stored bytes against its digest.
+///
+/// # Errors
+/// They differ.
+pub fn check_stored(number: u32, chunk: &Chunk, stored: &[u8]) -> Result<(), ContentError> {
+    if blake3::hash(stored).as_bytes() == &chunk.digest {
+        return Ok(());
+    }
+    Err(FormatError::Digest { part: Part::Chunk(number) }.into())
+}
+
+impl ChunkDecoder {
+    /// Checks the stored bytes of chunk `number` and returns its decoded bytes. They are to be checked by [`check_object`] or
+    /// [`check_piece`] before they are handed out.
+    ///
+    /// # Errors
+    /// The bytes do not match their digest or do not decode.
+    pub fn decode<'a>(&'a mut self, bundle: &Bundle, number: u32, stored: &'a [u8]) -> Result<&'a [u8], ContentError> {
+        let at = usize::try_from(number).unwrap_or(usize::MAX);
+        let Some(chunk) = bundle.layout.chunks.get(at) else {
+            return Err(FormatError::Digest { part: Part::Chunk(number) }.into());
+        };
+        check_stored(number, chunk, stored)?;
+        match chunk.codec {
+            Codec::Raw => Ok(stored),
+            Codec::Zstd => {
+                let window_log = bundle.head.root().maxima.window_log;
+                let part = Part::Chunk(number);
+                self.decoder.decode(part, stored, chunk.len.into(), window_log, &mut self.decoded)?;
+                Ok(&self.decoded[..usize::try_from(chunk.len).unwrap_or(usize::MAX)])
+            }
+        }
+    }
+}
+
+/// Checks an object whose data are `data`: its bytes without the holes.
+///
+/// # Errors
+/// It does not match its id.
+pub fn check_object(bundle: &Bundle, object: u32, data: &[u8]) -> Result<(), ContentError> {
+    let row = bundle.index.object(object);
+    let holes = bundle.layout.holes_of(object);
+    let mut hasher = blake3::Hasher::new();
+    update(&mut hasher, data, holes, 0, row.size);
+    if hasher.finalize().as_bytes() == &row.id { Ok(()) } else { Err(ContentError::Object { object }) }
+}
+
+/// Checks a piece of a large object whose data are `data`. Returns where the piece begins in its object.
+///
+/// # Errors
+/// It does not match its chaining value.
+pub fn check_piece(bundle: &Bundle, object: u32, piece: u64, data: &[u8]) -> Result<u64, ContentError> {
+    let range = piece_range(bundle, object, piece);
+    let mut hasher = blake3::Hasher::new();
+    hasher.set_input_offset(range.start);
+    update(&mut hasher, data, bundle.layout.holes_of(object), range.start, range.end);
+    let pieces = bundle.layout.pieces_of(object);
+    let wanted = usize::try_from(piece).ok().and_then(|piece| pieces.get(piece)).map(|piece| piece.chaining_value);
+    if range.start < range.end && wanted == Some(hasher.finalize_non_root()) {
+        return Ok(range.start);
+    }
+    Err(ContentError::Piece { object, piece })
+}
+
+/// The bytes of an object that are in one of its pieces.
+#[must_use]
+pub fn piece_range(bundle: &Bundle, object: u32, piece: u64) -> std::ops::Range<u64> {
+    let size = bundle.index.object(object).size;
+    let start = piece.saturating_mul(bundle.head.root().maxima.piece_len()).min(size);
+    start..size.min(start.saturating_add(bundle.head.root().maxima.piece_len()))
+}
+
+/// The data of each object of a group, from the group's decoded bytes.
+pub fn group_objects<'a>(
+    bundle: &'a Bundle,
+    objects: &'a [u32],
+    decoded: &'a [u8],
+) -> impl Iterator<Item = (u32, &'a [u8])> {
+    let mut rest = decoded;
+    objects.iter().map(move |&object| {
+        let len = stored_len(bundle, object);
+        let (data, behind) = rest.split_at(usize::try_from(len).unwrap_or(usize::MAX).min(rest.len()));
+        rest = behind;
+        (object, data)
+    })
+}
+
+fn stored_len(bundle: &Bundle, object: u32) -> u64 {
+    sealift_format::data_len(bundle.layout.holes_of(object), 0..bundle.index.object(object).size)
+}
+
+const ZEROS: [u8; 65_536] = [0; 65_536];
+
+/// Hashes the bytes of an object from `start` to `end`: data, with the holes put back.
+fn update(hasher: &mut blake3::Hasher, mut data: &[u8], holes: &[Extent], start: u64, end: u64) {
+    if holes.is_empty() {
+        hasher.update(data);
+        return;
+    }
+    let mut at = start;
+    for range in data_ranges(holes, start..end) {
+        update_zeros(hasher, range.start - at);
+        let len = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
+        let (part, rest) = data.split_at(len.min(data.len()));
+        hasher.update(part);
+        data = rest;
+        at = range.end;
+    }
+    update_zeros(hasher, end - at);
+    debug_assert!(data.is_empty(), "the layout's lengths were checked");
+}
+
+fn update_zeros(hasher: &mut blake3::Hasher, mut len: u64) {
+    while len > 0 {
+        let part = usize::try_from(len).unwrap_or(usize::MAX).min(ZEROS.len());
+        hasher.update(&ZEROS[..part]);
+        len -= u64::try_from(part).unwrap_or(len);
+    }
+}

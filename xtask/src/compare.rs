@@ -1,0 +1,185 @@
+//! `cargo xtask compare`: Sealift and its peers in turn over one tree, in one run; the result is bench/RESULTS.md.
+
+mod contenders;
+mod job;
+mod machine;
+mod measures;
+mod places;
+mod profile;
+mod race;
+mod reads;
+mod report;
+mod scaling;
+mod tree;
+
+use std::env;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use lexopt::ValueExt;
+
+use crate::packages::{self, Chore};
+use crate::shell::{run, target_dir};
+use crate::tools;
+use measures::MEASURES;
+use places::Places;
+use report::Report;
+use tree::Extent;
+
+const RESULTS: &str = "bench/RESULTS.md";
+/// Measures that are no race.
+const OTHERS: [&str; 3] = ["reads", "scaling", "profile"];
+const GIB: u64 = 1 << 30;
+
+struct Options {
+    tree: Option<PathBuf>,
+    runs: usize,
+    only: Vec<String>,
+    scratch: Option<PathBuf>,
+    skip_large: bool,
+}
+
+impl Options {
+    fn parse(mut args: lexopt::Parser) -> Result<Self> {
+        use lexopt::Arg::{Long, Value};
+        let mut options = Self {
+            tree: None,
+            runs: 3,
+            only: Vec::new(),
+            scratch: None,
+            skip_large: false,
+        };
+        while let Some(arg) = args.next()? {
+            match arg {
+                Long("runs") => options.runs = args.value()?.parse::<usize>()?.max(1),
+                Long("only") => options
+                    .only
+                    .extend(args.value()?.string()?.split(',').map(str::to_owned)),
+                Long("scratch") => options.scratch = Some(args.value()?.into()),
+                Long("skip-large") => options.skip_large = true,
+                Value(tree) if options.tree.is_none() => options.tree = Some(tree.into()),
+                other => return Err(other.unexpected().into()),
+            }
+        }
+        let names: Vec<_> = MEASURES
+            .iter()
+            .map(|measure| measure.name)
+            .chain(OTHERS)
+            .collect();
+        match options
+            .only
+            .iter()
+            .find(|name| !names.contains(&name.as_str()))
+        {
+            Some(unknown) => bail!("no measure {unknown}; there are {}", names.join(", ")),
+            None => Ok(options),
+        }
+    }
+
+    fn includes(&self, name: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|only| only == name)
+    }
+
+    fn wanted_bytes(&self) -> u64 {
+        // A million files with their copies, or the tree thrice beside a bundle of more than 2 GB made from 2 GiB of noise.
+        if self.skip_large { 5 * GIB } else { 13 * GIB }
+    }
+}
+
+/// Measures, and writes the page; only a whole run replaces the one that is kept.
+pub(crate) fn main(args: lexopt::Parser) -> Result<()> {
+    let options = Options::parse(args)?;
+    packages::ensure(Chore::Compare)?;
+    let (places, extent) = places(&options)?;
+    let mut report = Report::default();
+    race(&mut report, &options, &places)?;
+    if options.includes("reads") {
+        println!("compare: reads");
+        reads::add(&mut report, &places)?;
+    }
+    if options.includes("scaling") {
+        println!("compare: scaling");
+        let counts: &[u32] = if options.skip_large {
+            &[1_000, 10_000, 100_000]
+        } else {
+            &[10_000, 100_000, 1_000_000]
+        };
+        scaling::add(&mut report, counts, options.runs, &places)?;
+    }
+    if options.includes("profile") {
+        println!("compare: profile");
+        profile::add(&mut report, &places)?;
+    }
+    let words: Vec<_> = env::args().skip(1).collect();
+    let command = format!("cargo xtask {}", words.join(" "));
+    let page = report.finish(&machine::describe(
+        &places,
+        &extent,
+        &command,
+        options.runs,
+    )?);
+    if options.only.is_empty() {
+        fs::create_dir_all("bench")?;
+        fs::write(RESULTS, &page).with_context(|| format!("cannot write {RESULTS}"))?;
+        println!("compare: written to {RESULTS}");
+    } else {
+        println!("\n{page}");
+    }
+    Ok(())
+}
+
+fn race(report: &mut Report, options: &Options, places: &Places) -> Result<()> {
+    for measure in MEASURES
+        .iter()
+        .filter(|measure| options.includes(measure.name))
+    {
+        if measure.is_large && options.skip_large {
+            println!("compare: {} skipped, it is large", measure.name);
+            continue;
+        }
+        println!("compare: {}", measure.name);
+        if measure.is_large {
+            tree::write_noise(&places.path("SCRATCH/noise"))?;
+        }
+        report.add(measure, &race::run(measure, options.runs, places)?, places);
+        for word in ["SCRATCH/noise", "SCRATCH/big.sealift"] {
+            places::remove(&places.path(word))?;
+        }
+    }
+    Ok(())
+}
+
+/// Finds or makes the tree, our program and the peers that cargo installs.
+fn places(options: &Options) -> Result<(Places, Extent)> {
+    let mut places = Places::new(options.scratch.clone(), options.wanted_bytes())?;
+    places.add_program("sealift", sealift()?);
+    places.add_program("b3sum", tools::B3SUM.ensure()?);
+    places.tree = match &options.tree {
+        Some(tree) => {
+            fs::canonicalize(tree).with_context(|| format!("cannot find {}", tree.display()))?
+        }
+        None => tree::unpack_kernel(&places)?,
+    };
+    let extent = tree::extent(&places.tree)?;
+    let sample = extent
+        .sample
+        .as_ref()
+        .context("the tree has no small file to ask for")?;
+    let name = sample.strip_prefix(&places.tree)?;
+    places.file = name
+        .to_str()
+        .context("a name that is not UTF-8")?
+        .to_owned();
+    Ok((places, extent))
+}
+
+/// Returns our program: the one that `SEALIFT_BIN` names (an older build, say), else this tree's, built now.
+fn sealift() -> Result<PathBuf> {
+    if let Some(program) = env::var_os("SEALIFT_BIN") {
+        return Ok(program.into());
+    }
+    run(Command::new("cargo").args(["build", "--locked", "--release", "--package", "sealift"]))?;
+    Ok(target_dir()?.join("release/sealift"))
+}

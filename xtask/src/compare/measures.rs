@@ -1,0 +1,162 @@
+//! What is measured, against whom, and what is wanted of it.
+
+use super::contenders as run;
+use super::contenders::Contender;
+
+pub(crate) struct Measure {
+    pub(crate) name: &'static str,
+    pub(crate) title: &'static str,
+    pub(crate) ours: &'static Contender,
+    pub(crate) peers: &'static [&'static Contender],
+    /// Made first, outside the clock.
+    pub(crate) needs: &'static [&'static Contender],
+    /// Read into the page cache before each run.
+    pub(crate) reads: &'static [&'static str],
+    pub(crate) state: State,
+    /// A command that prints nothing when our result is right.
+    pub(crate) check: Option<&'static str>,
+    pub(crate) is_large: bool,
+    pub(crate) wanted: &'static [Wanted],
+}
+
+/// What else holds before each run.
+#[derive(PartialEq, Eq)]
+pub(crate) enum State {
+    Warm,
+    /// Nothing waits to be written to the disk.
+    Synced,
+    /// This file is not in the page cache.
+    Cold(&'static str),
+}
+
+pub(crate) enum Wanted {
+    /// Our seconds, at most that much of the best of these peers.
+    Seconds(f64, &'static [&'static str]),
+    /// Our bytes, at most that much of this peer's.
+    Bytes(f64, &'static str),
+    PeakMib(f64),
+    Milliseconds(f64),
+}
+
+pub(crate) const MEASURES: &[Measure] = &[
+    Measure {
+        name: "pack",
+        title: "Pack at level 3, index and fs-verity digests included",
+        ours: &run::PACK,
+        peers: &[&run::TAR_ZSTD, &run::MKSQUASHFS],
+        needs: &[],
+        reads: &["TREE"],
+        state: State::Warm,
+        check: None,
+        is_large: false,
+        wanted: &[
+            Wanted::Seconds(0.45, &["tar | zstd"]),
+            Wanted::Bytes(1.0, "mksquashfs"),
+            Wanted::PeakMib(200.0),
+        ],
+    },
+    Measure {
+        name: "unpack",
+        title: "Unpack to a new directory in memory",
+        ours: &run::UNPACK,
+        peers: &[&run::ZSTD_TAR, &run::UNSQUASHFS],
+        needs: &[&run::PACK, &run::TAR_ZSTD, &run::MKSQUASHFS],
+        reads: &[
+            "SCRATCH/tree.sealift",
+            "SCRATCH/tree.tar.zst",
+            "SCRATCH/tree.squashfs",
+        ],
+        state: State::Warm,
+        check: Some("rsync -aHAXnci --modify-window=-1 --delete TREE/ SCRATCH/new/"),
+        is_large: false,
+        wanted: &[
+            Wanted::Seconds(0.8, &["zstd | tar"]),
+            Wanted::Seconds(0.6, &["unsquashfs"]),
+            Wanted::PeakMib(200.0),
+        ],
+    },
+    Measure {
+        name: "unpack-disk",
+        title: "Unpack to a new directory on the disk, everything written when it ends",
+        ours: &run::UNPACK_TO_DISK,
+        peers: &[
+            &run::ZSTD_TAR_TO_DISK,
+            &run::UNSQUASHFS_TO_DISK,
+            &run::CP_TO_DISK,
+        ],
+        needs: &[&run::PACK, &run::TAR_ZSTD, &run::MKSQUASHFS],
+        reads: &[
+            "TREE",
+            "SCRATCH/tree.sealift",
+            "SCRATCH/tree.tar.zst",
+            "SCRATCH/tree.squashfs",
+        ],
+        state: State::Synced,
+        check: Some("rsync -aHAXnci --modify-window=-1 --delete TREE/ DISK/new/"),
+        is_large: false,
+        wanted: &[
+            Wanted::Seconds(0.8, &["zstd | tar", "unsquashfs"]),
+            Wanted::PeakMib(200.0),
+        ],
+    },
+    Measure {
+        name: "verify",
+        title: "Verify a bundle of the tree and 2 GiB of noise: signature, index, layout, every chunk",
+        ours: &run::VERIFY_BIG,
+        peers: &[&run::B3SUM],
+        needs: &[&run::PACK_BIG],
+        reads: &["SCRATCH/big.sealift"],
+        state: State::Warm,
+        check: None,
+        is_large: true,
+        wanted: &[Wanted::Seconds(1.15, &["b3sum"])],
+    },
+    Measure {
+        name: "verify-deep",
+        title: "Verify, decompressing and hashing every object",
+        ours: &run::VERIFY_DEEP,
+        peers: &[&run::ZSTD_TEST],
+        needs: &[&run::PACK, &run::TAR_ZSTD],
+        reads: &["SCRATCH/tree.sealift", "SCRATCH/tree.tar.zst"],
+        state: State::Warm,
+        check: None,
+        is_large: false,
+        wanted: &[Wanted::Seconds(1.0, &["zstd -t"])],
+    },
+    Measure {
+        name: "info",
+        title: "State what a bundle is, from its head",
+        ours: &run::INFO,
+        peers: &[],
+        needs: &[&run::PACK],
+        reads: &["SCRATCH/tree.sealift"],
+        state: State::Warm,
+        check: None,
+        is_large: false,
+        wanted: &[Wanted::Milliseconds(60.0)],
+    },
+    Measure {
+        name: "cat",
+        title: "Load index and layout, and hand out one small file",
+        ours: &run::CAT,
+        peers: &[],
+        needs: &[&run::PACK],
+        reads: &["SCRATCH/tree.sealift"],
+        state: State::Warm,
+        check: None,
+        is_large: false,
+        wanted: &[Wanted::Milliseconds(60.0)],
+    },
+    Measure {
+        name: "cat-cold",
+        title: "The same from the disk, the bundle not in the page cache",
+        ours: &run::CAT_COLD,
+        peers: &[],
+        needs: &[&run::PACK_TO_DISK],
+        reads: &[],
+        state: State::Cold("DISK/tree.sealift"),
+        check: None,
+        is_large: false,
+        wanted: &[],
+    },
+];

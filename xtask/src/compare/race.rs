@@ -1,0 +1,121 @@
+//! Runs the contenders of one measure in turn: peer, ours, peer, ours.
+
+use anyhow::{Context, Result, ensure};
+
+use super::contenders::Contender;
+use super::job::{Job, Usage};
+use super::measures::{Measure, State};
+use super::places::{Places, remove};
+use super::tree;
+
+/// Everything that one contender's runs gave.
+pub(crate) struct Samples {
+    pub(crate) contender: &'static Contender,
+    pub(crate) usages: Vec<Usage>,
+    /// The size of the file it made.
+    pub(crate) bytes: Option<u64>,
+}
+
+impl Samples {
+    /// Returns the run of median wall time.
+    ///
+    /// # Panics
+    ///
+    /// Without a run.
+    pub(crate) fn median(&self) -> &Usage {
+        let mut sorted: Vec<_> = self.usages.iter().collect();
+        sorted.sort_unstable_by_key(|usage| usage.wall);
+        sorted[sorted.len() / 2]
+    }
+
+    pub(crate) fn peak_bytes(&self) -> u64 {
+        self.usages
+            .iter()
+            .map(|usage| usage.peak_bytes)
+            .max()
+            .unwrap_or_default()
+    }
+}
+
+/// Returns ours first, then the peers in the measure's order.
+pub(crate) fn run(measure: &Measure, runs: usize, places: &Places) -> Result<Vec<Samples>> {
+    for contender in measure.needs {
+        make(contender, places)?;
+    }
+    let samples = |contender| Samples {
+        contender,
+        usages: Vec::new(),
+        bytes: None,
+    };
+    let mut all: Vec<_> = [measure.ours]
+        .into_iter()
+        .chain(measure.peers.iter().copied())
+        .map(samples)
+        .collect();
+    for round in 1..=runs {
+        // Peers first, so that ours comes last and its result is what the check sees.
+        for one in all.iter_mut().rev() {
+            prepare(measure, one.contender, places)?;
+            let usage = Job::new(one.contender.line, places).run()?;
+            println!(
+                "   {round}/{runs} {}: {:.3} s",
+                one.contender.name,
+                usage.wall.as_secs_f64()
+            );
+            one.usages.push(usage);
+            one.bytes = made_bytes(one.contender, places);
+        }
+        if let (1, Some(check)) = (round, measure.check) {
+            let differences = Job::new(check, places).output()?;
+            let first: Vec<_> = differences.lines().take(10).collect();
+            ensure!(
+                first.is_empty(),
+                "{} gave another tree:\n{}",
+                measure.ours.name,
+                first.join("\n")
+            );
+        }
+    }
+    for one in &all {
+        if one.bytes.is_none() {
+            clear(one.contender, places)?;
+        }
+    }
+    Ok(all)
+}
+
+/// Makes what a later measure needs, unless an earlier one left it.
+fn make(contender: &Contender, places: &Places) -> Result<()> {
+    let file = places.path(contender.makes.context("it makes nothing")?);
+    if !file.exists() {
+        println!("   making {}", contender.makes.unwrap_or_default());
+        Job::new(contender.line, places).run()?;
+    }
+    Ok(())
+}
+
+fn prepare(measure: &Measure, contender: &Contender, places: &Places) -> Result<()> {
+    clear(contender, places)?;
+    for word in measure.reads {
+        tree::read_all(&places.path(word))?;
+    }
+    match measure.state {
+        State::Warm => {}
+        State::Synced => {
+            Job::new("sync -f DISK", places).run()?;
+        }
+        State::Cold(word) => tree::forget(&places.path(word))?,
+    }
+    Ok(())
+}
+
+fn clear(contender: &Contender, places: &Places) -> Result<()> {
+    contender
+        .makes
+        .map_or(Ok(()), |word| remove(&places.path(word)))
+}
+
+fn made_bytes(contender: &Contender, places: &Places) -> Option<u64> {
+    let metadata = places.path(contender.makes?).metadata().ok()?;
+    metadata.is_file().then_some(metadata.len())
+}

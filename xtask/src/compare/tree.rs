@@ -1,0 +1,125 @@
+//! The trees that are packed, and reading them before the clock starts.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use super::places::Places;
+use crate::packages;
+use crate::shell::run;
+
+const DEBIAN_SOURCE: &str = "linux-source-6.1";
+const NOISE_FILES: u32 = 16;
+const NOISE_FILE_BYTES: u64 = 128 << 20;
+const FILES_PER_FOLDER: u32 = 1000;
+
+/// Unpacks Debian's kernel source into the scratch folder.
+pub(crate) fn unpack_kernel(places: &Places) -> Result<PathBuf> {
+    let archive = Path::new("/usr/src").join(format!("{DEBIAN_SOURCE}.tar.xz"));
+    if !archive.exists() {
+        packages::install(&[DEBIAN_SOURCE])?;
+    }
+    println!("unpacking {}", archive.display());
+    let dir = places.path("SCRATCH");
+    run(Command::new("tar")
+        .arg("-xJf")
+        .arg(&archive)
+        .arg("-C")
+        .arg(&dir))?;
+    Ok(dir.join(DEBIAN_SOURCE))
+}
+
+/// What a tree holds.
+#[derive(Default)]
+pub(crate) struct Extent {
+    pub(crate) files: u64,
+    pub(crate) bytes: u64,
+    /// A small file near the middle, by which one object is asked for.
+    pub(crate) sample: Option<PathBuf>,
+}
+
+/// Counts the regular files and their bytes.
+pub(crate) fn extent(tree: &Path) -> Result<Extent> {
+    let mut extent = Extent::default();
+    let mut small = Vec::new();
+    walk(tree, &mut |path, metadata| {
+        extent.files += 1;
+        extent.bytes += metadata.len();
+        if (1024..16 * 1024).contains(&metadata.len()) {
+            small.push(path.to_owned());
+        }
+        Ok(())
+    })?;
+    small.sort_unstable();
+    extent.sample = small.get(small.len() / 2).cloned();
+    Ok(extent)
+}
+
+/// Reads a file, or every file of a tree, into the page cache: some machines take it back early.
+pub(crate) fn read_all(path: &Path) -> Result<()> {
+    let mut buffer = vec![0; 256 << 10];
+    let mut read = |path: &Path| -> Result<()> {
+        let mut file =
+            File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+        while file.read(&mut buffer)? > 0 {}
+        Ok(())
+    };
+    if path.is_file() {
+        read(path)
+    } else {
+        walk(path, &mut |path, _| read(path))
+    }
+}
+
+/// Drops a file from the page cache.
+pub(crate) fn forget(path: &Path) -> Result<()> {
+    let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+    file.sync_all()?;
+    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)?;
+    Ok(())
+}
+
+/// Writes files that do not compress, 2 GiB in all.
+pub(crate) fn write_noise(dir: &Path) -> Result<()> {
+    fs::create_dir(dir)?;
+    let source = File::open("/dev/urandom")?;
+    for number in 0..NOISE_FILES {
+        let mut file = File::create(dir.join(format!("{number:02}")))?;
+        io::copy(&mut (&source).take(NOISE_FILE_BYTES), &mut file)?;
+    }
+    Ok(())
+}
+
+/// Writes small files, each different, 1000 a folder.
+pub(crate) fn write_small_files(dir: &Path, count: u32) -> Result<()> {
+    for folder in 0..count.div_ceil(FILES_PER_FOLDER) {
+        let path = dir.join(format!("{folder:04}"));
+        fs::create_dir_all(&path)?;
+        for number in folder * FILES_PER_FOLDER..count.min((folder + 1) * FILES_PER_FOLDER) {
+            let mut file = File::create(path.join(format!("{number:07}")))?;
+            // From 8 to 800 bytes.
+            file.write_all(
+                format!("{number:07}\n")
+                    .repeat(usize::try_from(1 + number % 100)?)
+                    .as_bytes(),
+            )?;
+        }
+    }
+    Ok(())
+}
+
+fn walk(dir: &Path, visit: &mut dyn FnMut(&Path, &fs::Metadata) -> Result<()>) -> Result<()> {
+    for entry in fs::read_dir(dir).with_context(|| format!("cannot list {}", dir.display()))? {
+        let entry = entry?;
+        let metadata = entry.metadata()?;
+        if metadata.is_dir() {
+            walk(&entry.path(), visit)?;
+        } else if metadata.is_file() {
+            visit(&entry.path(), &metadata)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,59 @@
+//! Chores of the workspace, one file a subcommand. They call programs; they hold nothing that the product needs.
+
+mod ci;
+mod compare;
+mod packages;
+mod shell;
+mod tools;
+
+use std::env;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+
+const HELP: &str = "\
+Usage: cargo xtask COMMAND
+
+  ci [STEP]...      run everything that must hold, or only the steps named
+  ci --list         name the steps
+  compare [TREE]    run Sealift and its peers in turn over a tree (default: Debian's linux-source-6.1)
+                    and write bench/RESULTS.md
+    --runs N        of each contender; the median counts (default 3)
+    --only M[,M]    only these measures, printed
+    --scratch DIR   instead of /dev/shm
+    --skip-large    no bundle of 2 GB, no million files
+";
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<()> {
+    enter_root()?;
+    let mut args = lexopt::Parser::from_env();
+    match args.next()? {
+        Some(lexopt::Arg::Value(name)) if name == "ci" => ci::main(args),
+        Some(lexopt::Arg::Value(name)) if name == "compare" => compare::main(args),
+        Some(lexopt::Arg::Long("help") | lexopt::Arg::Short('h')) | None => {
+            print!("{HELP}");
+            Ok(())
+        }
+        Some(other) => bail!("{}\n{HELP}", other.unexpected()),
+    }
+}
+
+/// Makes the repository's root the working directory, so that every command reads as a person would type it there.
+fn enter_root() -> Result<()> {
+    let manifest = env::var_os("CARGO_MANIFEST_DIR").context("run this as `cargo xtask`")?;
+    let root = Path::new(&manifest)
+        .parent()
+        .context("xtask/ lies in the repository's root")?;
+    env::set_current_dir(root).with_context(|| format!("cannot enter {}", root.display()))
+}

@@ -1,0 +1,107 @@
+//! The Debian packages that chores need beyond cargo: found by the programs in them, installed where we may.
+
+use std::process::Command;
+
+use anyhow::{Result, bail};
+
+use crate::shell::{has_program, run, succeeds};
+
+/// A chore that needs packages.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Chore {
+    Ci,
+    Compare,
+}
+
+use Chore::{Ci, Compare};
+
+enum Probe {
+    Program(&'static str),
+    PythonModule(&'static str),
+}
+
+use Probe::{Program, PythonModule};
+
+struct Package {
+    name: &'static str,
+    probe: Probe,
+    chores: &'static [Chore],
+}
+
+const fn package(name: &'static str, probe: Probe, chores: &'static [Chore]) -> Package {
+    Package {
+        name,
+        probe,
+        chores,
+    }
+}
+
+#[rustfmt::skip] // a table
+const PACKAGES: &[Package] = &[
+    // Tests sign and verify with OpenSSH itself.
+    package("openssh-client", Program("ssh-keygen"),    &[Ci]),
+    // The independent comparison of a tree with what came back, with ACLs and xattrs.
+    package("rsync",          Program("rsync"),         &[Ci, Compare]),
+    package("attr",           Program("setfattr"),      &[Ci]),
+    package("acl",            Program("setfacl"),       &[Ci]),
+    // The second reader.
+    package("python3",        Program("python3"),       &[Ci]),
+    package("python3-venv",   PythonModule("ensurepip"), &[Ci]),
+    // The oracle of every fs-verity digest, and a file system that has it.
+    package("fsverity",       Program("fsverity"),      &[Ci]),
+    package("e2fsprogs",      Program("mkfs.ext4"),     &[Ci]),
+    // The core in WebAssembly.
+    package("nodejs",         Program("node"),          &[Ci]),
+    // Reads are counted, and time is divided by system call.
+    package("strace",         Program("strace"),        &[Ci, Compare]),
+    package("linux-perf",     Program("perf"),          &[Compare]),
+    // The peers.
+    package("zstd",           Program("zstd"),          &[Ci, Compare]),
+    package("squashfs-tools", Program("mksquashfs"),    &[Compare]),
+    package("xz-utils",       Program("xz"),            &[Compare]),
+];
+
+/// Installs what a chore needs and this machine lacks; names the line to run where we may not.
+///
+/// # Errors
+///
+/// When something is missing and cannot be installed from here.
+pub(crate) fn ensure(chore: Chore) -> Result<()> {
+    let missing: Vec<_> = PACKAGES
+        .iter()
+        .filter(|package| package.chores.contains(&chore) && !package.probe.found())
+        .map(|package| package.name)
+        .collect();
+    install(&missing)
+}
+
+/// Installs packages by name.
+pub(crate) fn install(names: &[&str]) -> Result<()> {
+    if names.is_empty() {
+        return Ok(());
+    }
+    let list = names.join(" ");
+    if !rustix::process::geteuid().is_root() {
+        bail!("missing Debian packages; run: sudo apt-get install {list}");
+    }
+    if !has_program("apt-get") {
+        bail!("this is no Debian; install what holds its packages {list}");
+    }
+    println!("installing {list}");
+    run(Command::new("apt-get").args(["-qq", "update"]))?;
+    run(Command::new("apt-get")
+        .args(["-qq", "install", "--yes", "--no-install-recommends"])
+        .args(names)
+        .env("DEBIAN_FRONTEND", "noninteractive"))
+}
+
+impl Probe {
+    fn found(&self) -> bool {
+        match self {
+            Self::Program(name) => has_program(name),
+            Self::PythonModule(name) => {
+                succeeds(Command::new("python3").args(["-c", &format!("import {name}")]))
+            }
+        }
+    }
+}

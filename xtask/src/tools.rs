@@ -1,0 +1,78 @@
+//! Tools that cargo and pip install, at one pinned version each, below the target folder.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::shell::{output, run, target_dir};
+
+/// A program from a crate.
+pub(crate) struct Tool {
+    krate: &'static str,
+    version: &'static str,
+    /// Whether its own speed matters.
+    optimised: bool,
+}
+
+/// Licences, sources and duplicates of our dependencies. Unoptimised it builds in a fifth of the time and runs as well.
+pub(crate) const CARGO_DENY: Tool = Tool {
+    krate: "cargo-deny",
+    version: "0.20.2",
+    optimised: false,
+};
+
+/// The peer of `verify`.
+pub(crate) const B3SUM: Tool = Tool {
+    krate: "b3sum",
+    version: "1.8.7",
+    optimised: true,
+};
+
+/// The packages that the second reader imports.
+const PYTHON_PACKAGES: [&str; 2] = ["blake3==1.0.11", "zstandard==0.25.0"];
+
+impl Tool {
+    /// Returns the program, built when this version of it is not there yet.
+    pub(crate) fn ensure(&self) -> Result<PathBuf> {
+        let root = target_dir()?.join("tools");
+        let program = root.join("bin").join(self.krate);
+        let is_current = output(Command::new(&program).arg("--version"))
+            .is_ok_and(|text| text.ends_with(self.version));
+        if !is_current {
+            println!("building {} {}, once", self.krate, self.version);
+            let mut command = Command::new("cargo");
+            command
+                .args(["install", "--quiet", "--locked", "--force", "--root"])
+                .arg(&root);
+            if !self.optimised {
+                command.arg("--debug");
+            }
+            run(command.arg(format!("{}@{}", self.krate, self.version)))?;
+        }
+        Ok(program)
+    }
+}
+
+/// Returns where the second reader's Python lies, there or not.
+pub(crate) fn python() -> Result<PathBuf> {
+    Ok(target_dir()?.join("tools/python/bin/python"))
+}
+
+/// Makes the second reader's Python environment, again when a pin has changed.
+pub(crate) fn ensure_python() -> Result<()> {
+    let dir = target_dir()?.join("tools/python");
+    let stamp = dir.join("pins");
+    let pins = PYTHON_PACKAGES.join("\n");
+    if fs::read_to_string(&stamp).is_ok_and(|done| done == pins) {
+        return Ok(());
+    }
+    run(Command::new("python3")
+        .args(["-m", "venv", "--clear"])
+        .arg(&dir))?;
+    run(Command::new(python()?)
+        .args(["-m", "pip", "install", "--quiet"])
+        .args(PYTHON_PACKAGES))?;
+    fs::write(&stamp, pins).with_context(|| format!("cannot write {}", stamp.display()))
+}
