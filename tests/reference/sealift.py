@@ -493,8 +493,8 @@ class Bundle:
         plain = unzstd(stored, root.index_len, window_log, "index")
         need(Verity(plain).digest() == root.index_digest, "index", "index_digest does not agree")
         self.index = Index(plain)
-        lens = self.layout.join(self.index, piece)
-        self.check_maxima(lens)
+        self.check_index_maxima()
+        self.check_layout_maxima(self.layout.join(self.index, piece))
 
         self.chunks = file.tell()
         need(self.size >= self.chunks + root.maxima.chunks_stored, "truncated", "the file ends within its chunks")
@@ -504,16 +504,22 @@ class Bundle:
         need(count <= self.size - self.file.tell(), "truncated", "the file ends within its head, layout or index")
         return self.file.read(count)
 
-    def check_maxima(self, lens):
-        index, layout = self.index, self.layout
-        regular = [number for number, type_ in zip(index.more, index.types) if type_ == "file"]
-        found = dict(
+    def check_index_maxima(self):
+        index = self.index
+        self.files = [number for number, type_ in zip(index.more, index.types) if type_ == "file"]
+        self.check_maxima(
             refs=len(index.refs), depth=index.depth, entries=len(index.entries), inodes=len(index.inodes),
-            objects=len(index.ids), logical=sum(index.sizes[number] for number in regular),
-            disk=sum(-(-lens[number] // 4096) * 4096 for number in regular),
-            data=sum(layout.lens), chunks=len(layout.lens), chunks_stored=sum(layout.stored),
-            chunk_len=max(layout.lens, default=0), chunk_stored=max(layout.stored, default=0),
+            objects=len(index.ids), logical=sum(index.sizes[number] for number in self.files),
             object_len=max(index.sizes, default=0))
+
+    def check_layout_maxima(self, lens):
+        layout = self.layout
+        self.check_maxima(
+            disk=sum(-(-lens[number] // 4096) * 4096 for number in self.files),
+            data=sum(layout.lens), chunks=len(layout.lens), chunks_stored=sum(layout.stored),
+            chunk_len=max(layout.lens, default=0), chunk_stored=max(layout.stored, default=0))
+
+    def check_maxima(self, **found):
         for field, value in found.items():
             need(value < 1 << 64, "limit", f"{field} passes 2^64-1")
         for field, value in found.items():
