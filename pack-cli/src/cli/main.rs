@@ -24,7 +24,7 @@ fn main() {
                     annotations: vec![],
                     order: None,
                     level: 3,
-                    chunk_len: std::env::var("CHUNK").map_or(1 << 20, |j| j.parse().unwrap_or(1 << 20)),
+                    chunk_len: std::env::var("CHUNK").map_or(2 << 20, |j| j.parse().unwrap_or(2 << 20)),
                     signature_room: 1024,
                     jobs,
                 };

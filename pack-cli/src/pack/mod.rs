@@ -47,7 +47,7 @@ pub struct PackOptions {
 impl PackOptions {
     /// The usual chunk: small enough to read one file from, and at the knee of what compression gains
     /// (spec/rationale.md, "Chunk size").
-    pub const CHUNK_LEN: u64 = 1 << 20;
+    pub const CHUNK_LEN: u64 = 2 << 20;
     /// The usual room for signatures: five of ed25519.
     pub const SIGNATURE_ROOM: u32 = 1024;
     /// The usual level.

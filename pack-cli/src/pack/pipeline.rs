@@ -239,8 +239,13 @@ impl Compressor {
 
 /// Sets what every frame of a bundle has in common (spec 8.1).
 pub(super) fn frame_parameters(context: &mut CCtx<'_>, level: i32) -> Result<(), String> {
-    let parameters =
-        [CParameter::CompressionLevel(level), CParameter::ContentSizeFlag(true), CParameter::ChecksumFlag(false)];
+    let mut parameters =
+        vec![CParameter::CompressionLevel(level), CParameter::ContentSizeFlag(true), CParameter::ChecksumFlag(false)];
+    if matches!(level, 3 | 4) {
+        // Half the tables that zstd would choose: with a chunk they fit a core's cache. A tenth less time for 0.7 % more bytes
+        // (spec/rationale.md, "Chunk size").
+        parameters.extend([CParameter::HashLog(16), CParameter::ChainLog(15)]);
+    }
     for parameter in parameters {
         let set = context.set_parameter(parameter);
         set.map_err(|code| format!("zstd level {level}: {}", zstd_safe::get_error_name(code)))?;
