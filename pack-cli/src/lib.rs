@@ -9,6 +9,7 @@ pub mod pack;
 mod progress;
 pub mod source;
 mod tree;
+pub mod trust;
 pub mod unpack;
 
 pub use error::Error;
