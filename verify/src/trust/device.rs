@@ -16,9 +16,7 @@ impl Device {
     /// Returns a device that answers to these tags.
     #[must_use]
     pub fn with_tags<T: Into<String>>(tags: impl IntoIterator<Item = T>) -> Self {
-        Self {
-            compatible: Some(tags.into_iter().map(Into::into).collect()),
-        }
+        Self { compatible: Some(tags.into_iter().map(Into::into).collect()) }
     }
 
     /// Parses a file of tags, one a line, with `#` comments. A file without tags
@@ -28,9 +26,7 @@ impl Device {
     /// When a line is not a tag.
     pub fn parse(file: &[u8]) -> Result<Self, TrustFileError> {
         let tags: Result<Vec<String>, _> = key_line::content_lines(file)
-            .map(|(line, text)| {
-                text.and_then(tag).map_err(|problem| TrustFileError::Tags { line, problem })
-            })
+            .map(|(line, text)| text.and_then(tag).map_err(|problem| TrustFileError::Tags { line, problem }))
             .collect();
         Ok(Self::with_tags(tags?))
     }
@@ -44,11 +40,7 @@ impl Device {
 }
 
 fn tag(text: &str) -> Result<String, LineError> {
-    if is_bundle_name(text) {
-        Ok(text.into())
-    } else {
-        Err(LineError::Tag(text.into()))
-    }
+    if is_bundle_name(text) { Ok(text.into()) } else { Err(LineError::Tag(text.into())) }
 }
 
 #[cfg(test)]
