@@ -7,6 +7,22 @@ use crate::{Error, Part};
 
 const MAGIC: u32 = 0xfd2f_b528;
 
+/// The window that a frame asks for, in bytes, if it begins with a frame's header.
+#[must_use]
+pub fn frame_window(stored: &[u8]) -> Option<u64> {
+    let descriptor = *stored.get(4)?;
+    if descriptor & 0x20 == 0 {
+        return stored.get(5).map(|byte| window_len(*byte));
+    }
+    let size = stored.get(5..)?;
+    match descriptor >> 6 {
+        0 => size.first().map(|byte| u64::from(*byte)),
+        1 => size.first_chunk().map(|bytes| u64::from(u16::from_le_bytes(*bytes)) + 256),
+        2 => size.first_chunk().map(|bytes| u32::from_le_bytes(*bytes).into()),
+        _ => size.first_chunk().map(|bytes| u64::from_le_bytes(*bytes)),
+    }
+}
+
 /// Checks from the headers alone that `stored` is one frame that decodes to `len` bytes with a window of at most
 /// 2^`window_log`.
 ///

@@ -27,7 +27,7 @@ pub mod verity;
 
 pub use area::{Envelope, area_len_for, encode_area, parse_area};
 pub use error::{Error, Part};
-pub use frame::{FrameDecoder, check_frame};
+pub use frame::{FrameDecoder, check_frame, frame_window};
 pub use head::Head;
 pub use index::{
     Attributes, Device, Directory, Entry, FileType, Index, IndexBuilder, Inode, InodeKind, Node, Object, Ref, Xattr,

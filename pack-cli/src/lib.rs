@@ -2,16 +2,20 @@
 #![deny(missing_docs)]
 
 mod beneath;
+pub mod cat;
 mod error;
 mod feed;
 mod input;
+pub mod inspect;
 pub mod pack;
 mod progress;
 pub mod source;
 mod tree;
 pub mod unpack;
+pub mod verify;
 
 pub use error::Error;
 pub use input::Input;
 pub use progress::{Phase, Progress, Snapshot};
+pub use sealift_format::{Bundle, Head, Identity, Limits, Root};
 pub use tree::{DirId, Metadata, NewNode, NodeId, Tree};

@@ -1,5 +1,8 @@
 //! Chunks and objects: nothing of their bytes is handed out before it agrees with what the root vouches for (spec 8).
 
+use std::convert::Infallible;
+use std::ops::Range;
+
 use blake3::hazmat::HasherExt as _;
 use sealift_format::{Bundle, Chunk, Codec, Error as FormatError, Extent, FrameDecoder, Part, data_ranges};
 
@@ -87,7 +90,7 @@ pub fn check_object(bundle: &Bundle, object: u32, data: &[u8]) -> Result<(), Con
     let row = bundle.index.object(object);
     let holes = bundle.layout.holes_of(object);
     let mut hasher = blake3::Hasher::new();
-    update(&mut hasher, data, holes, 0, row.size);
+    update(&mut hasher, data, holes, 0..row.size);
     if hasher.finalize().as_bytes() == &row.id { Ok(()) } else { Err(ContentError::Object { object }) }
 }
 
@@ -99,7 +102,7 @@ pub fn check_piece(bundle: &Bundle, object: u32, piece: u64, data: &[u8]) -> Res
     let range = piece_range(bundle, object, piece);
     let mut hasher = blake3::Hasher::new();
     hasher.set_input_offset(range.start);
-    update(&mut hasher, data, bundle.layout.holes_of(object), range.start, range.end);
+    update(&mut hasher, data, bundle.layout.holes_of(object), range.clone());
     let pieces = bundle.layout.pieces_of(object);
     let wanted = usize::try_from(piece).ok().and_then(|piece| pieces.get(piece)).map(|piece| piece.chaining_value);
     if range.start < range.end && wanted == Some(hasher.finalize_non_root()) {
@@ -110,7 +113,7 @@ pub fn check_piece(bundle: &Bundle, object: u32, piece: u64, data: &[u8]) -> Res
 
 /// The bytes of an object that are in one of its pieces.
 #[must_use]
-pub fn piece_range(bundle: &Bundle, object: u32, piece: u64) -> std::ops::Range<u64> {
+pub fn piece_range(bundle: &Bundle, object: u32, piece: u64) -> Range<u64> {
     let size = bundle.index.object(object).size;
     let start = piece.saturating_mul(bundle.head.root().maxima.piece_len()).min(size);
     start..size.min(start.saturating_add(bundle.head.root().maxima.piece_len()))
@@ -135,31 +138,46 @@ fn stored_len(bundle: &Bundle, object: u32) -> u64 {
     sealift_format::data_len(bundle.layout.holes_of(object), 0..bundle.index.object(object).size)
 }
 
-const ZEROS: [u8; 65_536] = [0; 65_536];
+/// Gives the bytes of `within` of an object to `take`, in parts: `data`, with the holes put back as zeros.
+///
+/// # Errors
+/// The first that `take` gives.
+pub fn fill_holes<E>(
+    mut data: &[u8],
+    holes: &[Extent],
+    within: Range<u64>,
+    mut take: impl FnMut(&[u8]) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut at = within.start;
+    for range in data_ranges(holes, within.clone()) {
+        take_zeros(range.start - at, &mut take)?;
+        let len = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
+        let (part, rest) = data.split_at(len.min(data.len()));
+        take(part)?;
+        data = rest;
+        at = range.end;
+    }
+    take_zeros(within.end - at, &mut take)
+}
 
-/// Hashes the bytes of an object from `start` to `end`: data, with the holes put back.
-fn update(hasher: &mut blake3::Hasher, mut data: &[u8], holes: &[Extent], start: u64, end: u64) {
+fn take_zeros<E>(mut len: u64, take: &mut impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+    const ZEROS: [u8; 65_536] = [0; 65_536];
+    while len > 0 {
+        let part = usize::try_from(len).unwrap_or(usize::MAX).min(ZEROS.len());
+        take(&ZEROS[..part])?;
+        len -= u64::try_from(part).unwrap_or(len);
+    }
+    Ok(())
+}
+
+/// Hashes the bytes of `within` of an object.
+fn update(hasher: &mut blake3::Hasher, data: &[u8], holes: &[Extent], within: Range<u64>) {
     if holes.is_empty() {
         hasher.update(data);
         return;
     }
-    let mut at = start;
-    for range in data_ranges(holes, start..end) {
-        update_zeros(hasher, range.start - at);
-        let len = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
-        let (part, rest) = data.split_at(len.min(data.len()));
+    let Ok(()) = fill_holes(data, holes, within, |part| {
         hasher.update(part);
-        data = rest;
-        at = range.end;
-    }
-    update_zeros(hasher, end - at);
-    debug_assert!(data.is_empty(), "the layout's lengths were checked");
-}
-
-fn update_zeros(hasher: &mut blake3::Hasher, mut len: u64) {
-    while len > 0 {
-        let part = usize::try_from(len).unwrap_or(usize::MAX).min(ZEROS.len());
-        hasher.update(&ZEROS[..part]);
-        len -= u64::try_from(part).unwrap_or(len);
-    }
+        Ok::<(), Infallible>(())
+    });
 }

@@ -74,9 +74,9 @@ impl Error {
         match self {
             Self::Signature { problem, .. } => match problem {
                 SignatureError::Algorithm { .. }
-                | SignatureError::Key(
-                    KeyError::Unsupported(_) | KeyError::Certificate(_) | KeyError::RsaBits { .. },
-                ) => Kind::Unsupported,
+                | SignatureError::Key(KeyError::Unsupported(_) | KeyError::Certificate(_) | KeyError::RsaBits { .. }) => {
+                    Kind::Unsupported
+                }
                 _ => Kind::Signature,
             },
             Self::Untrusted(_) => Kind::Untrusted,

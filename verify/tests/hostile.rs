@@ -19,10 +19,7 @@ fn policy() -> Policy {
 }
 
 fn claims() -> Claims {
-    Claims {
-        name: "os".into(),
-        ..Claims::default()
-    }
+    Claims { name: "os".into(), ..Claims::default() }
 }
 
 /// Tries every parser and the whole judgement.
@@ -38,10 +35,7 @@ fn feed(bytes: &[u8]) {
     let _ = text.parse::<KeyId>();
     let _ = PublicKey::from_openssh(&text);
     let _ = Thresholds::parse(text.lines()).map(|thresholds| thresholds.for_name("os"));
-    let claims = Claims {
-        name: text.into_owned(),
-        ..Claims::default()
-    };
+    let claims = Claims { name: text.into_owned(), ..Claims::default() };
     let judged = policy().judge(&claims, bytes, &[bytes], &[]);
     assert!(judged.is_err_and(|error| !error.to_string().is_empty()));
 }
@@ -80,9 +74,7 @@ proptest! {
 #[test]
 fn every_flip_of_message_and_signature_is_refused() {
     let signature = unarmored(SIGNATURE);
-    let judge = |signed: &[u8], signature: &[u8]| {
-        policy().judge(&claims(), signed, &[signature], &[]).is_ok()
-    };
+    let judge = |signed: &[u8], signature: &[u8]| policy().judge(&claims(), signed, &[signature], &[]).is_ok();
     assert!(judge(SIGNED, &signature));
     for at in 0..signature.len() {
         for bit in 0..8 {

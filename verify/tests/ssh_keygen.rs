@@ -9,8 +9,7 @@ use std::process::Command;
 use desk::{Desk, MESSAGE};
 use sealift_verify::trust::sign::{self, SignError, SigningKey};
 use sealift_verify::trust::{
-    AllowedSigners, KeyError, KeyType, Now, PublicKey, RevocationList, SignatureError,
-    SshSignature, TrustFileError,
+    AllowedSigners, KeyError, KeyType, Now, PublicKey, RevocationList, SignatureError, SshSignature, TrustFileError,
 };
 
 fn sign_key() -> SigningKey {
@@ -26,16 +25,10 @@ fn key_type(options: &[&str]) -> KeyType {
 }
 
 fn verify(armored: &str) -> Result<PublicKey, SignatureError> {
-    SshSignature::from_armor(armored.as_bytes())?
-        .verify(MESSAGE)
-        .cloned()
+    SshSignature::from_armor(armored.as_bytes())?.verify(MESSAGE).cloned()
 }
 
-const KINDS: &[&[&str]] = &[
-    &["-t", "ed25519"],
-    &["-t", "ecdsa", "-b", "256"],
-    &["-t", "rsa", "-b", "3072"],
-];
+const KINDS: &[&[&str]] = &[&["-t", "ed25519"], &["-t", "ecdsa", "-b", "256"], &["-t", "rsa", "-b", "3072"]];
 
 #[test]
 fn its_signatures_verify() {
@@ -48,15 +41,10 @@ fn its_signatures_verify() {
         assert_eq!(verify(&armored), Ok(key));
 
         let signature = SshSignature::from_armor(armored.as_bytes()).expect("well formed");
-        assert_eq!(
-            signature.verify(b"other").err(),
-            Some(SignatureError::Mismatch)
-        );
+        assert_eq!(signature.verify(b"other").err(), Some(SignatureError::Mismatch));
         for hash in ["hashalg=sha256", "hashalg=sha512"] {
             let _ = fs::remove_file(desk.path("message.sig"));
-            let options = [
-                "-Y", "sign", "-n", "sealift", "-O", hash, "-f", "key", "message",
-            ];
+            let options = ["-Y", "sign", "-n", "sealift", "-O", hash, "-f", "key", "message"];
             assert!(desk.ssh_keygen(&options));
             assert!(verify(&desk.read_text("message.sig")).is_ok(), "{hash}");
         }
@@ -78,18 +66,12 @@ fn its_other_signatures_are_refused() {
 
     desk.make_key("p384", &["-t", "ecdsa", "-b", "384"]);
     let refused = verify(&desk.sign("p384", "sealift"));
-    assert!(matches!(
-        refused,
-        Err(SignatureError::Key(KeyError::Unsupported(_)))
-    ));
+    assert!(matches!(refused, Err(SignatureError::Key(KeyError::Unsupported(_)))));
 
     desk.make_key("ca", &["-t", "ed25519"]);
     assert!(desk.ssh_keygen(&["-q", "-s", "ca", "-I", "me", "-n", "os", "key.pub"]));
     let refused = verify(&desk.sign("key-cert.pub", "sealift"));
-    assert!(matches!(
-        refused,
-        Err(SignatureError::Key(KeyError::Certificate(_)))
-    ));
+    assert!(matches!(refused, Err(SignatureError::Key(KeyError::Certificate(_)))));
 }
 
 #[test]
@@ -97,8 +79,7 @@ fn every_flip_and_cut_of_an_rsa_signature_fails() {
     let desk = Desk::new();
     desk.make_key("key", &["-t", "rsa", "-b", "3072"]);
     let blob = desk.unarmor(&desk.sign("key", "sealift"));
-    let judge =
-        |blob: &[u8]| SshSignature::parse(blob).and_then(|good| good.verify(MESSAGE).cloned());
+    let judge = |blob: &[u8]| SshSignature::parse(blob).and_then(|good| good.verify(MESSAGE).cloned());
     assert!(judge(&blob).is_ok());
     for at in 0..blob.len() {
         let mut bad = blob.clone();
@@ -127,10 +108,7 @@ fn it_verifies_our_signatures() {
         let envelope = key.sign(MESSAGE).expect("a signature");
         assert_eq!(key.sign(MESSAGE), Ok(envelope.clone()));
         desk.write("message.sig", sign::armored(&envelope));
-        desk.write(
-            "signers",
-            format!("os namespaces=\"sealift\" {}", desk.read_text("key.pub")),
-        );
+        desk.write("signers", format!("os namespaces=\"sealift\" {}", desk.read_text("key.pub")));
         assert!(desk.accepts("os", &[]));
         desk.write("message", b"other");
         assert!(!desk.accepts("os", &[]));
@@ -149,10 +127,7 @@ fn its_other_keys_do_not_sign_here() {
     let short = refusal(&["-t", "rsa", "-b", "2048"], "short");
     assert_eq!(short, Some(KeyError::RsaBits { bits: 2048 }.into()));
     let p384 = refusal(&["-t", "ecdsa", "-b", "384"], "p384");
-    assert!(matches!(
-        p384,
-        Some(SignError::Key(KeyError::Unsupported(_)))
-    ));
+    assert!(matches!(p384, Some(SignError::Key(KeyError::Unsupported(_)))));
     let pem = refusal(&["-t", "ecdsa", "-b", "256", "-m", "PEM"], "pem");
     assert_eq!(pem, Some(SignError::NotAPrivateKey));
     let public = SigningKey::from_openssh(&desk.read("pem.pub"), None);
@@ -176,14 +151,9 @@ fn passphrases_work_both_ways() {
     let open = |passphrase| SigningKey::from_openssh(&file, passphrase);
     assert_eq!(open(None).err(), Some(SignError::PassphraseNeeded));
     assert_eq!(open(Some(b"other")).err(), Some(SignError::WrongPassphrase));
-    assert_eq!(
-        open(Some(b"secret")).expect("it opens").public_key(),
-        &public
-    );
+    assert_eq!(open(Some(b"secret")).expect("it opens").public_key(), &public);
 
-    let ours = sign_key()
-        .to_openssh_encrypted(b"secret", &[9; 16])
-        .expect("a file");
+    let ours = sign_key().to_openssh_encrypted(b"secret", &[9; 16]).expect("a file");
     desk.write_private("ours", &ours);
     // Taking the passphrase off needs the right one.
     assert!(!desk.ssh_keygen(&["-p", "-f", "ours", "-P", "other", "-N", ""]));
@@ -263,9 +233,7 @@ fn signers_are_judged_alike() {
         desk.write("signers", &file);
         let signers = AllowedSigners::parse(file.as_bytes());
         for name in ["os", "app-x", "app-y", "OS", "o", "x"] {
-            let ours = signers
-                .as_ref()
-                .is_ok_and(|signers| signers.standing(key.id(), name, now).is_trusted());
+            let ours = signers.as_ref().is_ok_and(|signers| signers.standing(key.id(), name, now).is_trusted());
             let theirs = desk.accepts(name, &["-O", "verify-time=20240101120000Z"]);
             assert_eq!(ours, theirs, "{name} by {file}");
             accepted += usize::from(ours);
@@ -294,10 +262,7 @@ fn where_we_are_stricter() {
     desk.write("signers", &broken);
     let error = AllowedSigners::parse(broken.as_bytes());
     assert!(desk.accepts("os", &[]));
-    assert!(matches!(
-        error,
-        Err(TrustFileError::Signers { line: 3, .. })
-    ));
+    assert!(matches!(error, Err(TrustFileError::Signers { line: 3, .. })));
 
     let authority = format!("* cert-authority,namespaces=\"sealift\" {own}");
     assert!(AllowedSigners::parse(authority.as_bytes()).is_err());
@@ -313,11 +278,7 @@ fn its_revocation_lists_are_read() {
     });
     // Too short to sign, and listed all the same.
     desk.make_key("rsa", &["-t", "rsa", "-b", "2048"]);
-    let spec = format!(
-        "# by hand\nhash: {}\nsha1: {}",
-        hashed.id(),
-        desk.read_text("sha1.pub")
-    );
+    let spec = format!("# by hand\nhash: {}\nsha1: {}", hashed.id(), desk.read_text("sha1.pub"));
     desk.write("spec", spec);
     // Serial numbers of certificates come along and concern nobody here.
     desk.write("serials", "serial: 7\nserial: 9-20\nid: someone\n");
@@ -333,29 +294,15 @@ fn its_revocation_lists_are_read() {
     ] {
         assert_eq!(list.contains(key), revoked, "{name}");
         // -Q succeeds where the key is not revoked.
-        assert_eq!(
-            desk.ssh_keygen(&["-Q", "-f", "krl", name]),
-            !revoked,
-            "{name}"
-        );
+        assert_eq!(desk.ssh_keygen(&["-Q", "-f", "krl", name]), !revoked, "{name}");
     }
 
     assert!(desk.ssh_keygen(&["-q", "-k", "-f", "empty"]));
     let empty = RevocationList::parse(&desk.read("empty"));
     assert_eq!(empty, Ok(RevocationList::default()));
 
-    desk.write(
-        "text",
-        format!(
-            "# gone\n{}{}",
-            desk.read_text("gone.pub"),
-            desk.read_text("rsa.pub")
-        ),
-    );
+    desk.write("text", format!("# gone\n{}{}", desk.read_text("gone.pub"), desk.read_text("rsa.pub")));
     let list = RevocationList::parse(&desk.read("text")).expect("a good list");
     assert!(list.contains(&gone) && !list.contains(&good));
-    assert_eq!(
-        desk.ssh_keygen(&["-Q", "-f", "text", "gone.pub"]),
-        !list.contains(&gone)
-    );
+    assert_eq!(desk.ssh_keygen(&["-Q", "-f", "text", "gone.pub"]), !list.contains(&gone));
 }

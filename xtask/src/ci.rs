@@ -18,7 +18,8 @@ struct Step {
 enum Action {
     /// Lines for `sh`, as a person would type them at the root.
     Lines(&'static [&'static str]),
-    Call(fn() -> Result<()>),
+    /// What it sees to, and how.
+    Call(&'static str, fn() -> Result<()>),
 }
 
 use Action::{Call, Lines};
@@ -26,17 +27,17 @@ use Action::{Call, Lines};
 /// In this order. A step stands here from the day that what it checks exists.
 #[rustfmt::skip] // a table
 const STEPS: &[Step] = &[
-    Step { name: "packages", action: Call(|| packages::ensure(Chore::Ci)) },
-    Step { name: "toolchain", action: Call(toolchain) },
+    Step { name: "packages", action: Call("the Debian packages that tests call", || packages::ensure(Chore::Ci)) },
+    Step { name: "toolchain", action: Call("what rust-toolchain.toml names", toolchain) },
     Step { name: "format", action: Lines(&["cargo fmt --all --check"]) },
     Step { name: "clippy", action: Lines(&["cargo clippy --locked --workspace --all-targets -- -D warnings"]) },
     Step { name: "clippy-wasm", action: Lines(&[
         "cargo clippy --locked --target wasm32-unknown-unknown -p sealift-format -p sealift-verify -- -D warnings",
     ]) },
     Step { name: "docs", action: Lines(&["RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps"]) },
-    Step { name: "python", action: Call(tools::ensure_python) },
+    Step { name: "python", action: Call("the environment of the second reader", tools::ensure_python) },
     Step { name: "test", action: Lines(&["cargo test --locked --workspace"]) },
-    Step { name: "deny", action: Call(deny) },
+    Step { name: "deny", action: Call("cargo deny check bans licenses sources", deny) },
 ];
 
 /// Runs the steps named in the arguments, or all of them.
@@ -45,9 +46,7 @@ pub(crate) fn main(mut args: lexopt::Parser) -> Result<()> {
     while let Some(arg) = args.next()? {
         match arg {
             lexopt::Arg::Long("list") => {
-                STEPS
-                    .iter()
-                    .for_each(|step| println!("{:12} {}", step.name, step.action.describe()));
+                STEPS.iter().for_each(|step| println!("{:12} {}", step.name, step.action.describe()));
                 return Ok(());
             }
             lexopt::Arg::Value(name) => match STEPS.iter().find(|step| name == step.name) {
@@ -57,11 +56,7 @@ pub(crate) fn main(mut args: lexopt::Parser) -> Result<()> {
             other => return Err(other.unexpected().into()),
         }
     }
-    if chosen.is_empty() {
-        run_all()
-    } else {
-        run_steps(&chosen)
-    }
+    if chosen.is_empty() { run_all() } else { run_steps(&chosen) }
 }
 
 /// Runs every step, and holds the working tree against what it was before.
@@ -70,26 +65,14 @@ fn run_all() -> Result<()> {
     let before = tree_state()?;
     run_steps(&STEPS.iter().collect::<Vec<_>>())?;
     let after = tree_state()?;
-    ensure!(
-        before == after,
-        "ci changed the working tree; before:\n{before}\nafter:\n{after}"
-    );
-    println!(
-        "ci: all {} steps hold, working tree as before, {:.1} s",
-        STEPS.len(),
-        start.elapsed().as_secs_f64()
-    );
+    ensure!(before == after, "ci changed the working tree; before:\n{before}\nafter:\n{after}");
+    println!("ci: all {} steps hold, working tree as before, {:.1} s", STEPS.len(), start.elapsed().as_secs_f64());
     Ok(())
 }
 
 fn run_steps(steps: &[&Step]) -> Result<()> {
     for (number, step) in (1..).zip(steps) {
-        println!(
-            "ci: {number}/{} {}: {}",
-            steps.len(),
-            step.name,
-            step.action.describe()
-        );
+        println!("ci: {number}/{} {}: {}", steps.len(), step.name, step.action.describe());
         let start = Instant::now();
         let result = step.action.run();
         let seconds = start.elapsed().as_secs_f64();
@@ -109,23 +92,21 @@ impl Action {
     fn describe(&self) -> String {
         match self {
             Lines(lines) => lines.join(" && "),
-            Call(_) => "a step of its own".to_owned(),
+            Call(what, _) => (*what).to_owned(),
         }
     }
 
     fn run(&self) -> Result<()> {
         match self {
             Lines(lines) => lines.iter().try_for_each(|line| run_line(line)),
-            Call(function) => function(),
+            Call(_, function) => function(),
         }
     }
 }
 
 /// Runs one line with its output passed through. Tests find the second reader's Python by `SEALIFT_PYTHON`.
 fn run_line(line: &str) -> Result<()> {
-    run(Command::new("sh")
-        .args(["-eu", "-c", line])
-        .env("SEALIFT_PYTHON", tools::python()?))
+    run(Command::new("sh").args(["-eu", "-c", line]).env("SEALIFT_PYTHON", tools::python()?))
 }
 
 /// The parts of rust-toolchain.toml, where rustup was told not to install them by itself.
@@ -136,8 +117,7 @@ fn toolchain() -> Result<()> {
         }
     }
     let target = "wasm32-unknown-unknown";
-    let libraries =
-        output(Command::new("rustc").args(["--print", "target-libdir", "--target", target]))?;
+    let libraries = output(Command::new("rustc").args(["--print", "target-libdir", "--target", target]))?;
     if !Path::new(&libraries).is_dir() {
         run(Command::new("rustup").args(["target", "add", target]))?;
     }

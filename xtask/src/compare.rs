@@ -44,35 +44,19 @@ struct Options {
 impl Options {
     fn parse(mut args: lexopt::Parser) -> Result<Self> {
         use lexopt::Arg::{Long, Value};
-        let mut options = Self {
-            tree: None,
-            runs: 3,
-            only: Vec::new(),
-            scratch: None,
-            skip_large: false,
-        };
+        let mut options = Self { tree: None, runs: 3, only: Vec::new(), scratch: None, skip_large: false };
         while let Some(arg) = args.next()? {
             match arg {
                 Long("runs") => options.runs = args.value()?.parse::<usize>()?.max(1),
-                Long("only") => options
-                    .only
-                    .extend(args.value()?.string()?.split(',').map(str::to_owned)),
+                Long("only") => options.only.extend(args.value()?.string()?.split(',').map(str::to_owned)),
                 Long("scratch") => options.scratch = Some(args.value()?.into()),
                 Long("skip-large") => options.skip_large = true,
                 Value(tree) if options.tree.is_none() => options.tree = Some(tree.into()),
                 other => return Err(other.unexpected().into()),
             }
         }
-        let names: Vec<_> = MEASURES
-            .iter()
-            .map(|measure| measure.name)
-            .chain(OTHERS)
-            .collect();
-        match options
-            .only
-            .iter()
-            .find(|name| !names.contains(&name.as_str()))
-        {
+        let names: Vec<_> = MEASURES.iter().map(|measure| measure.name).chain(OTHERS).collect();
+        match options.only.iter().find(|name| !names.contains(&name.as_str())) {
             Some(unknown) => bail!("no measure {unknown}; there are {}", names.join(", ")),
             None => Ok(options),
         }
@@ -93,6 +77,14 @@ pub(crate) fn main(args: lexopt::Parser) -> Result<()> {
     let options = Options::parse(args)?;
     packages::ensure(Chore::Compare)?;
     let (places, extent) = places(&options)?;
+    if options.includes("unpack-disk") {
+        // What was unpacked stays until the last run has ended.
+        places.require_disk(extent.bytes * 6 * u64::try_from(options.runs)?)?;
+    }
+    let words: Vec<_> = env::args().skip(1).collect();
+    let prefix = env::var_os("SEALIFT_BIN").map_or("", |_| "SEALIFT_BIN=... ");
+    let command = format!("{prefix}cargo xtask {}", words.join(" "));
+    let opening = machine::describe(&places, &extent, &command, options.runs)?;
     let mut report = Report::default();
     race(&mut report, &options, &places)?;
     if options.includes("reads") {
@@ -101,25 +93,20 @@ pub(crate) fn main(args: lexopt::Parser) -> Result<()> {
     }
     if options.includes("scaling") {
         println!("compare: scaling");
-        let counts: &[u32] = if options.skip_large {
-            &[1_000, 10_000, 100_000]
-        } else {
-            &[10_000, 100_000, 1_000_000]
-        };
+        let counts: &[u32] = if options.skip_large { &[1_000, 10_000, 100_000] } else { &[10_000, 100_000, 1_000_000] };
         scaling::add(&mut report, counts, options.runs, &places)?;
     }
     if options.includes("profile") {
         println!("compare: profile");
         profile::add(&mut report, &places)?;
     }
+<<<<<<< HEAD
     let words: Vec<_> = env::args().skip(1).collect();
     let command = format!("cargo xtask {}", words.join(" "));
-    let page = report.finish(&machine::describe(
-        &places,
-        &extent,
-        &command,
-        options.runs,
-    )?);
+    let page = report.finish(&machine::describe(&places, &extent, &command, options.runs)?);
+=======
+    let page = report.finish(&opening);
+>>>>>>> xtask
     if options.only.is_empty() {
         fs::create_dir_all("bench")?;
         fs::write(RESULTS, &page).with_context(|| format!("cannot write {RESULTS}"))?;
@@ -131,10 +118,7 @@ pub(crate) fn main(args: lexopt::Parser) -> Result<()> {
 }
 
 fn race(report: &mut Report, options: &Options, places: &Places) -> Result<()> {
-    for measure in MEASURES
-        .iter()
-        .filter(|measure| options.includes(measure.name))
-    {
+    for measure in MEASURES.iter().filter(|measure| options.includes(measure.name)) {
         if measure.is_large && options.skip_large {
             println!("compare: {} skipped, it is large", measure.name);
             continue;
@@ -157,21 +141,13 @@ fn places(options: &Options) -> Result<(Places, Extent)> {
     places.add_program("sealift", sealift()?);
     places.add_program("b3sum", tools::B3SUM.ensure()?);
     places.tree = match &options.tree {
-        Some(tree) => {
-            fs::canonicalize(tree).with_context(|| format!("cannot find {}", tree.display()))?
-        }
+        Some(tree) => fs::canonicalize(tree).with_context(|| format!("cannot find {}", tree.display()))?,
         None => tree::unpack_kernel(&places)?,
     };
     let extent = tree::extent(&places.tree)?;
-    let sample = extent
-        .sample
-        .as_ref()
-        .context("the tree has no small file to ask for")?;
+    let sample = extent.sample.as_ref().context("the tree has no small file to ask for")?;
     let name = sample.strip_prefix(&places.tree)?;
-    places.file = name
-        .to_str()
-        .context("a name that is not UTF-8")?
-        .to_owned();
+    places.file = name.to_str().context("a name that is not UTF-8")?.to_owned();
     Ok((places, extent))
 }
 

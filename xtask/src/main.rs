@@ -52,8 +52,6 @@ fn run() -> Result<()> {
 /// Makes the repository's root the working directory, so that every command reads as a person would type it there.
 fn enter_root() -> Result<()> {
     let manifest = env::var_os("CARGO_MANIFEST_DIR").context("run this as `cargo xtask`")?;
-    let root = Path::new(&manifest)
-        .parent()
-        .context("xtask/ lies in the repository's root")?;
+    let root = Path::new(&manifest).parent().context("xtask/ lies in the repository's root")?;
     env::set_current_dir(root).with_context(|| format!("cannot enter {}", root.display()))
 }

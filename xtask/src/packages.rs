@@ -29,11 +29,7 @@ struct Package {
 }
 
 const fn package(name: &'static str, probe: Probe, chores: &'static [Chore]) -> Package {
-    Package {
-        name,
-        probe,
-        chores,
-    }
+    Package { name, probe, chores }
 }
 
 #[rustfmt::skip] // a table
@@ -99,9 +95,7 @@ impl Probe {
     fn found(&self) -> bool {
         match self {
             Self::Program(name) => has_program(name),
-            Self::PythonModule(name) => {
-                succeeds(Command::new("python3").args(["-c", &format!("import {name}")]))
-            }
+            Self::PythonModule(name) => succeeds(Command::new("python3").args(["-c", &format!("import {name}")])),
         }
     }
 }

@@ -8,9 +8,7 @@ use anyhow::{Context, Result, bail};
 
 /// Runs a command with its output passed through.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
-    let status = command
-        .status()
-        .with_context(|| format!("cannot start {}", name(command)))?;
+    let status = command.status().with_context(|| format!("cannot start {}", name(command)))?;
     if !status.success() {
         bail!("{} ended with {status}", name(command));
     }
@@ -19,21 +17,12 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
 
 /// Returns what a command prints to standard output, without the last line's end.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
-    let output = command
-        .output()
-        .with_context(|| format!("cannot start {}", name(command)))?;
+    let output = command.output().with_context(|| format!("cannot start {}", name(command)))?;
     if !output.status.success() {
         let stderr = String::from_utf8_lossy(&output.stderr);
-        bail!(
-            "{} ended with {}: {}",
-            name(command),
-            output.status,
-            stderr.trim()
-        );
+        bail!("{} ended with {}: {}", name(command), output.status, stderr.trim());
     }
-    Ok(String::from_utf8_lossy(&output.stdout)
-        .trim_end()
-        .to_owned())
+    Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned())
 }
 
 /// Returns whether a command can be started and ends well; what it prints is dropped.
@@ -44,9 +33,7 @@ pub(crate) fn succeeds(command: &mut Command) -> bool {
 /// Returns whether a program is installed. System folders are searched too: a user's PATH often lacks them.
 pub(crate) fn has_program(name: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
-    env::split_paths(&path)
-        .chain(["/usr/sbin", "/sbin"].map(PathBuf::from))
-        .any(|dir| dir.join(name).is_file())
+    env::split_paths(&path).chain(["/usr/sbin", "/sbin"].map(PathBuf::from)).any(|dir| dir.join(name).is_file())
 }
 
 /// Returns the folder in which cargo builds.

@@ -17,18 +17,10 @@ pub(crate) struct Tool {
 }
 
 /// Licences, sources and duplicates of our dependencies. Unoptimised it builds in a fifth of the time and runs as well.
-pub(crate) const CARGO_DENY: Tool = Tool {
-    krate: "cargo-deny",
-    version: "0.20.2",
-    optimised: false,
-};
+pub(crate) const CARGO_DENY: Tool = Tool { krate: "cargo-deny", version: "0.20.2", optimised: false };
 
 /// The peer of `verify`.
-pub(crate) const B3SUM: Tool = Tool {
-    krate: "b3sum",
-    version: "1.8.7",
-    optimised: true,
-};
+pub(crate) const B3SUM: Tool = Tool { krate: "b3sum", version: "1.8.7", optimised: true };
 
 /// The packages that the second reader imports.
 const PYTHON_PACKAGES: [&str; 2] = ["blake3==1.0.11", "zstandard==0.25.0"];
@@ -38,14 +30,11 @@ impl Tool {
     pub(crate) fn ensure(&self) -> Result<PathBuf> {
         let root = target_dir()?.join("tools");
         let program = root.join("bin").join(self.krate);
-        let is_current = output(Command::new(&program).arg("--version"))
-            .is_ok_and(|text| text.ends_with(self.version));
+        let is_current = output(Command::new(&program).arg("--version")).is_ok_and(|text| text.ends_with(self.version));
         if !is_current {
             println!("building {} {}, once", self.krate, self.version);
             let mut command = Command::new("cargo");
-            command
-                .args(["install", "--quiet", "--locked", "--force", "--root"])
-                .arg(&root);
+            command.args(["install", "--quiet", "--locked", "--force", "--root"]).arg(&root);
             if !self.optimised {
                 command.arg("--debug");
             }
@@ -68,11 +57,7 @@ pub(crate) fn ensure_python() -> Result<()> {
     if fs::read_to_string(&stamp).is_ok_and(|done| done == pins) {
         return Ok(());
     }
-    run(Command::new("python3")
-        .args(["-m", "venv", "--clear"])
-        .arg(&dir))?;
-    run(Command::new(python()?)
-        .args(["-m", "pip", "install", "--quiet"])
-        .args(PYTHON_PACKAGES))?;
+    run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&dir))?;
+    run(Command::new(python()?).args(["-m", "pip", "install", "--quiet"]).args(PYTHON_PACKAGES))?;
     fs::write(&stamp, pins).with_context(|| format!("cannot write {}", stamp.display()))
 }

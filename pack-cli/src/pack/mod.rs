@@ -11,7 +11,9 @@ mod spool;
 mod writer;
 
 use sealift_format::verity;
-use sealift_format::{Contents, Envelope, Head, Identity, Index, Layout, Root, area_len_for, encode_area, maxima};
+use sealift_format::{
+    Contents, Envelope, Head, Identity, Index, Layout, Root, area_len_for, encode_area, frame_window, maxima,
+};
 use zstd_safe::CCtx;
 
 use crate::progress::Phase;
@@ -163,12 +165,15 @@ fn make_head(
         layout_stored: wide(behind.len()),
         layout_blake3: *blake3::hash(&behind).as_bytes(),
     };
+    // Each chunk is one segment, and its window its length.
+    let windows = [frame_window(&behind), frame_window(&index_stored), largest_chunk(layout)];
+    let window_log = log2_ceil(windows.into_iter().flatten().max().unwrap_or(0));
     behind.extend(index_stored);
     let piece_log2 = u8::try_from(options.chunk_len.trailing_zeros()).unwrap_or(u8::MAX);
     let root = Root {
         identity: options.identity.clone(),
         contents,
-        maxima: maxima(index, layout, piece_log2, WINDOW_LOG)?,
+        maxima: maxima(index, layout, piece_log2, window_log)?,
         annotations: options.annotations.clone(),
     };
     let parsed = Root::parse(&root.encode())?;
@@ -198,8 +203,15 @@ fn sign_head(root: Root, room: u32, behind: u64, sign: &Signer<'_>, align: bool)
     }
 }
 
-/// Every window fits 2^27 bytes, zstd's own limit for readers that set none.
-const WINDOW_LOG: u8 = 27;
+fn largest_chunk(layout: &Layout) -> Option<u64> {
+    layout.chunks.iter().map(|chunk| u64::from(chunk.len)).max()
+}
+
+/// The least log2 of a window that has room for `len` bytes; 10 is the format's least.
+fn log2_ceil(len: u64) -> u8 {
+    let log2 = len.checked_next_power_of_two().map_or(64, u64::trailing_zeros);
+    u8::try_from(log2).unwrap_or(u8::MAX).max(10)
+}
 
 fn compression_context(level: i32) -> Result<CCtx<'static>, String> {
     let mut context = CCtx::create();

@@ -46,10 +46,7 @@ impl AllowedSigners {
         let lines = key_line::content_lines(file)
             .map(|(number, text)| {
                 text.and_then(|text| SignerLine::parse(number, text))
-                    .map_err(|problem| TrustFileError::Signers {
-                        line: number,
-                        problem,
-                    })
+                    .map_err(|problem| TrustFileError::Signers { line: number, problem })
             })
             .collect::<Result<_, _>>()?;
         Ok(Self { lines })
@@ -117,10 +114,7 @@ impl SignerLine {
         if let Some(before) = self.valid_before.filter(|before| now.seconds() > *before) {
             return Standing::NoLonger { line, before };
         }
-        Standing::Trusted {
-            line,
-            comment: self.comment.clone(),
-        }
+        Standing::Trusted { line, comment: self.comment.clone() }
     }
 }
 
@@ -141,8 +135,7 @@ fn principals(text: &str) -> Result<(&str, &str), LineError> {
 mod tests {
     use super::*;
 
-    const KEY: &str =
-        "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOpKbGPIrqNoUjz5UjhyUTZvMqMZMdMBP3Bu3TaHCYVu";
+    const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOpKbGPIrqNoUjz5UjhyUTZvMqMZMdMBP3Bu3TaHCYVu";
     const SHORT_DSA: &str = "ssh-dss AAAAB3NzaC1kc3M=";
 
     fn key() -> KeyId {
@@ -150,9 +143,7 @@ mod tests {
     }
 
     fn standing(line: &str, name: &str, now: i64) -> Standing {
-        AllowedSigners::parse(line.as_bytes())
-            .expect("a good file")
-            .standing(key(), name, Now::exactly(now))
+        AllowedSigners::parse(line.as_bytes()).expect("a good file").standing(key(), name, Now::exactly(now))
     }
 
     fn problem(line: &str) -> LineError {
@@ -166,43 +157,22 @@ mod tests {
     #[test]
     fn a_line_grants_what_it_says() {
         let line = format!("os,app-*,!app-x namespaces=\"git,sealift\" {KEY} me@desk ");
-        let trusted = Standing::Trusted {
-            line: 1,
-            comment: "me@desk".into(),
-        };
+        let trusted = Standing::Trusted { line: 1, comment: "me@desk".into() };
         assert_eq!(standing(&line, "os", 0), trusted);
         assert_eq!(standing(&line, "app-y", 0), trusted);
         for name in ["app-x", "OS", "o", ""] {
-            assert!(matches!(
-                standing(&line, name, 0),
-                Standing::OtherName { line: 1, .. }
-            ));
+            assert!(matches!(standing(&line, name, 0), Standing::OtherName { line: 1, .. }));
         }
     }
 
     #[test]
     fn without_our_namespace_nothing_is_granted() {
-        for option in [
-            "",
-            "namespaces=\"git\" ",
-            "namespaces=\"\" ",
-            "namespaces=\"*,!sealift\" ",
-        ] {
+        for option in ["", "namespaces=\"git\" ", "namespaces=\"\" ", "namespaces=\"*,!sealift\" "] {
             let line = format!("* {option}{KEY}");
-            assert_eq!(
-                standing(&line, "os", 0),
-                Standing::OtherNamespace { line: 1 },
-                "{line}"
-            );
-            assert!(
-                AllowedSigners::parse(line.as_bytes())
-                    .is_ok_and(|file| file.granting().count() == 0)
-            );
+            assert_eq!(standing(&line, "os", 0), Standing::OtherNamespace { line: 1 }, "{line}");
+            assert!(AllowedSigners::parse(line.as_bytes()).is_ok_and(|file| file.granting().count() == 0));
         }
-        assert_eq!(
-            standing("# nobody\r\n\r\n \t\n", "os", 0),
-            Standing::NotListed
-        );
+        assert_eq!(standing("# nobody\r\n\r\n \t\n", "os", 0), Standing::NotListed);
     }
 
     #[test]
@@ -210,33 +180,17 @@ mod tests {
         let options = "namespaces=\"sealift\",valid-after=\"19700101000010Z\",\
                        VALID-BEFORE=\"19700101000020\"";
         let line = format!("os {options} {KEY}");
-        assert_eq!(
-            standing(&line, "os", 9),
-            Standing::NotYet { line: 1, after: 10 }
-        );
+        assert_eq!(standing(&line, "os", 9), Standing::NotYet { line: 1, after: 10 });
         assert!(standing(&line, "os", 10).is_trusted());
         assert!(standing(&line, "os", 20).is_trusted());
-        assert_eq!(
-            standing(&line, "os", 21),
-            Standing::NoLonger {
-                line: 1,
-                before: 20
-            }
-        );
+        assert_eq!(standing(&line, "os", 21), Standing::NoLonger { line: 1, before: 20 });
     }
 
     #[test]
     fn the_best_line_decides() {
-        let file =
-            format!("os {KEY}\nos namespaces=\"sealift\" {KEY}\nx namespaces=\"sealift\" {KEY}");
-        assert!(matches!(
-            standing(&file, "os", 0),
-            Standing::Trusted { line: 2, .. }
-        ));
-        assert!(matches!(
-            standing(&file, "y", 0),
-            Standing::OtherName { .. }
-        ));
+        let file = format!("os {KEY}\nos namespaces=\"sealift\" {KEY}\nx namespaces=\"sealift\" {KEY}");
+        assert!(matches!(standing(&file, "os", 0), Standing::Trusted { line: 2, .. }));
+        assert!(matches!(standing(&file, "y", 0), Standing::OtherName { .. }));
     }
 
     #[test]
@@ -254,14 +208,8 @@ mod tests {
         assert_eq!(problem("os ssh-ed25519"), LineError::NoKey);
         assert_eq!(problem("os ssh-ed25519 %"), LineError::Base64);
         assert_eq!(problem(&format!("os {KEY}=")), LineError::Base64);
-        assert_eq!(
-            problem(&format!("os ssh-rsa {}", &KEY[12..])),
-            LineError::TypeMismatch("ssh-rsa".into())
-        );
-        assert_eq!(
-            problem(&format!("os cert-authority {KEY}")),
-            LineError::CertAuthority
-        );
+        assert_eq!(problem(&format!("os ssh-rsa {}", &KEY[12..])), LineError::TypeMismatch("ssh-rsa".into()));
+        assert_eq!(problem(&format!("os cert-authority {KEY}")), LineError::CertAuthority);
         assert_eq!(problem(&format!("os\0 {KEY}")), LineError::NotText);
         assert!(matches!(problem(KEY), LineError::UnknownOption(_)));
         let utf16 = AllowedSigners::parse(b"\xef\xbb\xbfos x");

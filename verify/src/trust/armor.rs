@@ -10,13 +10,9 @@ const END: &[u8] = b"-----END SSH SIGNATURE-----";
 /// Returns the bytes inside the armor. Lines may end with CR LF and be of any
 /// length; nothing but line ends may follow the footer.
 pub(super) fn decode(text: &[u8]) -> Result<Vec<u8>, Malformed> {
-    let mut lines = text
-        .split(|byte| *byte == b'\n')
-        .map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    let mut lines = text.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
     if lines.next() != Some(BEGIN) {
-        return Err(Malformed(
-            "its text does not begin with BEGIN SSH SIGNATURE",
-        ));
+        return Err(Malformed("its text does not begin with BEGIN SSH SIGNATURE"));
     }
     let mut base64 = Vec::new();
     loop {

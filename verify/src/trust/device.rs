@@ -12,9 +12,7 @@ impl Device {
     /// Returns a device that answers to these tags.
     #[must_use]
     pub fn with_tags<T: Into<String>>(tags: impl IntoIterator<Item = T>) -> Self {
-        Self {
-            compatible: Some(tags.into_iter().map(Into::into).collect()),
-        }
+        Self { compatible: Some(tags.into_iter().map(Into::into).collect()) }
     }
 
     /// Says whether a bundle with these tags fits. One without tags fits all.

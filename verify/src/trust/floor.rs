@@ -40,11 +40,7 @@ impl Floors {
     /// any is good. `threshold` is the number of keys that the name needs.
     #[must_use]
     pub fn effective(&self, revoked: &RevocationList, threshold: usize) -> Option<u64> {
-        self.records
-            .iter()
-            .filter(|record| record.stands(revoked, threshold))
-            .map(|record| record.version)
-            .max()
+        self.records.iter().filter(|record| record.stands(revoked, threshold)).map(|record| record.version).max()
     }
 
     /// Returns the records after a bundle was committed. A version below the
@@ -58,10 +54,7 @@ impl Floors {
         let keys: BTreeSet<_> = verdict.signers.iter().map(|signer| signer.key).collect();
         match floors.records.iter_mut().find(|record| record.keys == keys) {
             Some(record) => record.version = record.version.max(claims.version),
-            None => floors.records.push(FloorRecord {
-                version: claims.version,
-                keys,
-            }),
+            None => floors.records.push(FloorRecord { version: claims.version, keys }),
         }
         floors
     }
@@ -71,11 +64,7 @@ impl FloorRecord {
     /// A threshold that was raised since withdraws nothing by itself: the
     /// record was good when it was made, and an older bundle is still older.
     fn stands(&self, revoked: &RevocationList, threshold: usize) -> bool {
-        let good = self
-            .keys
-            .iter()
-            .filter(|key| !revoked.contains_id(**key))
-            .count();
+        let good = self.keys.iter().filter(|key| !revoked.contains_id(**key)).count();
         good == self.keys.len() || good >= threshold
     }
 }
@@ -97,21 +86,14 @@ mod tests {
     }
 
     fn commit(floors: &Floors, version: u64, numbers: &[u8], unsigned: bool) -> Floors {
-        let claims = Claims {
-            version,
-            ..Claims::default()
-        };
+        let claims = Claims { version, ..Claims::default() };
         let signers = numbers.iter().map(|number| Signer {
             key: key(*number),
             key_type: KeyType::Ed25519,
             line: 1,
             comment: String::new(),
         });
-        let verdict = Verdict {
-            signers: signers.collect(),
-            unsigned,
-            ..Verdict::default()
-        };
+        let verdict = Verdict { signers: signers.collect(), unsigned, ..Verdict::default() };
         floors.after(&claims, &verdict)
     }
 

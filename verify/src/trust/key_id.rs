@@ -71,13 +71,7 @@ mod tests {
         let id = KeyId::of_blob(b"a key");
         assert_eq!(id.to_string().parse(), Ok(id));
         assert_eq!(id.to_string().len(), 50);
-        for text in [
-            "",
-            "SHA256:",
-            "MD5:00",
-            &id.to_string()[7..],
-            &format!("{id}="),
-        ] {
+        for text in ["", "SHA256:", "MD5:00", &id.to_string()[7..], &format!("{id}=")] {
             assert!(text.parse::<KeyId>().is_err(), "{text}");
         }
     }

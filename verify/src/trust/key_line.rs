@@ -45,11 +45,7 @@ impl<'a> KeyLine<'a> {
             Err(error @ KeyError::Malformed(_)) => return Err(error.into()),
             Err(error) => Some(error),
         };
-        Ok(Self {
-            id: KeyId::of_blob(&blob),
-            refusal,
-            comment: comment.trim(),
-        })
+        Ok(Self { id: KeyId::of_blob(&blob), refusal, comment: comment.trim() })
     }
 }
 
@@ -62,9 +58,7 @@ pub(super) fn word(text: &str) -> (&str, &str) {
 }
 
 /// Returns the numbered lines that are neither blank nor comments.
-pub(super) fn content_lines(
-    bytes: &[u8],
-) -> impl Iterator<Item = (usize, Result<&str, LineError>)> {
+pub(super) fn content_lines(bytes: &[u8]) -> impl Iterator<Item = (usize, Result<&str, LineError>)> {
     let lines = bytes.split(|byte| *byte == b'\n').zip(1..);
     lines.filter_map(|(line, number)| match text(line, number) {
         Ok(text) if text.is_empty() || text.starts_with('#') => None,

@@ -67,9 +67,7 @@ fn section(kind: u8, mut data: Reader<'_>, list: &mut RevocationList) -> Result<
 }
 
 fn hash<const N: usize>(entry: &[u8]) -> Result<[u8; N], Malformed> {
-    entry
-        .try_into()
-        .map_err(|_| Malformed("a fingerprint has the wrong length"))
+    entry.try_into().map_err(|_| Malformed("a fingerprint has the wrong length"))
 }
 
 fn certificates(mut data: Reader<'_>) -> Result<(), Malformed> {
@@ -94,9 +92,7 @@ fn extension(mut data: Reader<'_>) -> Result<(), Malformed> {
     let _contents = data.string()?;
     data.finish()?;
     if critical {
-        return Err(Malformed(
-            "it has a critical extension that Sealift does not know",
-        ));
+        return Err(Malformed("it has a critical extension that Sealift does not know"));
     }
     Ok(())
 }
@@ -155,10 +151,7 @@ mod tests {
             (FINGERPRINT_SHA256, &strings(&[&[1; 20]])),
             (EXTENSION, &critical),
             (CERTIFICATES, b""),
-            (
-                CERTIFICATES,
-                &[&strings(&[b"", b""])[..], &[0x24], &strings(&[b""])].concat(),
-            ),
+            (CERTIFICATES, &[&strings(&[b"", b""])[..], &[0x24], &strings(&[b""])].concat()),
         ];
         for (kind, data) in cases {
             assert!(parse(&krl(&[(*kind, data)])).is_err(), "section {kind}");

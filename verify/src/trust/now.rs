@@ -33,24 +33,15 @@ impl Now {
     /// Returns a moment that overrides every other (`--time`).
     #[must_use]
     pub fn exactly(seconds: i64) -> Self {
-        Self {
-            seconds,
-            source: NowSource::Given,
-        }
+        Self { seconds, source: NowSource::Given }
     }
 
     /// Returns the latest of the clock, the newest `created` among accepted
     /// bundles, and the tool's build time, in seconds since 1970.
     #[must_use]
     pub fn latest(clock: Option<i64>, newest_created: Option<i64>, build: i64) -> Self {
-        let mut now = Self {
-            seconds: build,
-            source: NowSource::Build,
-        };
-        let others = [
-            (newest_created, NowSource::NewestBundle),
-            (clock, NowSource::Clock),
-        ];
+        let mut now = Self { seconds: build, source: NowSource::Build };
+        let others = [(newest_created, NowSource::NewestBundle), (clock, NowSource::Clock)];
         for (seconds, source) in others {
             if let Some(seconds) = seconds.filter(|seconds| *seconds >= now.seconds) {
                 now = Self { seconds, source };
@@ -102,9 +93,6 @@ mod tests {
             let now = Now::latest(clock, newest, build);
             assert_eq!((now.seconds(), now.source()), (seconds, source));
         }
-        assert_eq!(
-            Now::exactly(3).to_string(),
-            "1970-01-01 00:00:03 UTC as given"
-        );
+        assert_eq!(Now::exactly(3).to_string(), "1970-01-01 00:00:03 UTC as given");
     }
 }

@@ -64,11 +64,7 @@ fn unknown(text: &str) -> LineError {
     LineError::UnknownOption(text.split_at(end).0.into())
 }
 
-fn moment<'a>(
-    name: &'static str,
-    slot: &mut Option<i64>,
-    text: &'a str,
-) -> Result<&'a str, LineError> {
+fn moment<'a>(name: &'static str, slot: &mut Option<i64>, text: &'a str) -> Result<&'a str, LineError> {
     let (value, rest) = value(name, text)?;
     // OpenSSH refuses the year 1970's first second too: it is its "no time".
     let time = time::parse(&value).filter(|time| *time > 0);
@@ -85,9 +81,7 @@ fn put<T>(name: &'static str, slot: &mut Option<T>, value: T) -> Result<(), Line
 
 /// Reads `="..."`, in which `\"` stands for a quotation mark.
 fn value<'a>(name: &'static str, text: &'a str) -> Result<(String, &'a str), LineError> {
-    let quoted = text
-        .strip_prefix("=\"")
-        .ok_or(LineError::OptionValue(name))?;
+    let quoted = text.strip_prefix("=\"").ok_or(LineError::OptionValue(name))?;
     let mut value = String::new();
     let mut characters = quoted.char_indices().peekable();
     while let Some((at, character)) = characters.next() {
@@ -114,13 +108,8 @@ mod tests {
     #[test]
     fn options_are_read() {
         assert_eq!(options("ssh-ed25519 AAAA"), Ok(Options::default()));
-        let found =
-            options("NameSpaces=\"a b,\\\"c\",valid-after=\"19700101000001Z\"\tssh-ed25519 AAAA");
-        let expected = Options {
-            namespaces: Some(PatternList::new("a b,\"c")),
-            after: Some(1),
-            before: None,
-        };
+        let found = options("NameSpaces=\"a b,\\\"c\",valid-after=\"19700101000001Z\"\tssh-ed25519 AAAA");
+        let expected = Options { namespaces: Some(PatternList::new("a b,\"c")), after: Some(1), before: None };
         assert_eq!(found, Ok(expected));
     }
 
@@ -129,46 +118,19 @@ mod tests {
         let cases = [
             ("", LineError::NoKey),
             ("namespaces=\"a\"", LineError::NoKey),
-            (
-                "namespaces ssh-ed25519 AAAA",
-                LineError::OptionValue("namespaces"),
-            ),
-            (
-                "namespaces=a ssh-ed25519 AAAA",
-                LineError::OptionValue("namespaces"),
-            ),
+            ("namespaces ssh-ed25519 AAAA", LineError::OptionValue("namespaces")),
+            ("namespaces=a ssh-ed25519 AAAA", LineError::OptionValue("namespaces")),
             ("namespaces=\"a ssh-ed25519 AAAA", LineError::Quote),
-            (
-                "namespaces=\"a\",namespaces=\"b\" k",
-                LineError::OptionTwice("namespaces"),
-            ),
+            ("namespaces=\"a\",namespaces=\"b\" k", LineError::OptionTwice("namespaces")),
             ("namespaces=\"a\"x k", LineError::UnknownOption("x".into())),
-            (
-                "namespaces=\"a\", k",
-                LineError::UnknownOption(String::new()),
-            ),
-            (
-                ",namespaces=\"a\" k",
-                LineError::UnknownOption(String::new()),
-            ),
-            (
-                "zone=\"a\" k",
-                LineError::UnknownOption("zone=\"a\"".into()),
-            ),
+            ("namespaces=\"a\", k", LineError::UnknownOption(String::new())),
+            (",namespaces=\"a\" k", LineError::UnknownOption(String::new())),
+            ("zone=\"a\" k", LineError::UnknownOption("zone=\"a\"".into())),
             ("cert-authority k", LineError::CertAuthority),
-            (
-                "Cert-Authority,namespaces=\"a\" k",
-                LineError::CertAuthority,
-            ),
+            ("Cert-Authority,namespaces=\"a\" k", LineError::CertAuthority),
             ("valid-after=\"soon\" k", LineError::Time("soon".into())),
-            (
-                "valid-after=\"19700101Z\" k",
-                LineError::Time("19700101Z".into()),
-            ),
-            (
-                "valid-after=\"20200101\",valid-before=\"20200101\" k",
-                LineError::EmptyWindow,
-            ),
+            ("valid-after=\"19700101Z\" k", LineError::Time("19700101Z".into())),
+            ("valid-after=\"20200101\",valid-before=\"20200101\" k", LineError::EmptyWindow),
         ];
         for (text, expected) in cases {
             assert_eq!(options(text), Err(expected), "{text}");

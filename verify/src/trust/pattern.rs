@@ -58,9 +58,7 @@ fn glob(pattern: &[u8], name: &[u8]) -> bool {
             }
         }
     }
-    pattern
-        .get(at..)
-        .is_some_and(|rest| rest.iter().all(|byte| *byte == b'*'))
+    pattern.get(at..).is_some_and(|rest| rest.iter().all(|byte| *byte == b'*'))
 }
 
 #[cfg(test)]
@@ -96,11 +94,7 @@ mod tests {
             ("a,,b", "", true),
         ];
         for (list, name, expected) in cases {
-            assert_eq!(
-                PatternList::new(list).matches(name),
-                expected,
-                "{list} {name}"
-            );
+            assert_eq!(PatternList::new(list).matches(name), expected, "{list} {name}");
         }
     }
 

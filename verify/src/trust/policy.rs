@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::{
-    AllowedSigners, Claims, Device, Floors, Now, PublicKey, RevocationList, Shortfall,
-    SignatureState, Signer, SshSignature, Standing, Thresholds, Verdict,
+    AllowedSigners, Claims, Device, Floors, Now, PublicKey, RevocationList, Shortfall, SignatureState, Signer,
+    SshSignature, Standing, Thresholds, Verdict,
 };
 use crate::Error;
 
@@ -77,10 +77,7 @@ impl Policy {
         let states = one_per_key(states);
         Ok(Verdict {
             signers: states.iter().filter_map(Signer::of).collect(),
-            others: states
-                .into_iter()
-                .filter(|state| Signer::of(state).is_none())
-                .collect(),
+            others: states.into_iter().filter(|state| Signer::of(state).is_none()).collect(),
             unsigned,
             below_floor,
             unknown_envelopes: unknown_envelopes.to_vec(),
@@ -90,12 +87,7 @@ impl Policy {
     /// Says of each signature what became of it, and fails on none: for
     /// showing a bundle that may not be used.
     #[must_use]
-    pub fn inspect(
-        &self,
-        claims: &Claims,
-        signed_bytes: &[u8],
-        signatures: &[&[u8]],
-    ) -> Vec<SignatureState> {
+    pub fn inspect(&self, claims: &Claims, signed_bytes: &[u8], signatures: &[&[u8]]) -> Vec<SignatureState> {
         signatures
             .iter()
             .zip(1..)
@@ -103,15 +95,9 @@ impl Policy {
                 Ok(signature) => SignatureState {
                     number,
                     key: Some(signature.key().clone()),
-                    outcome: signature
-                        .verify(signed_bytes)
-                        .map(|key| self.standing(key, &claims.name)),
+                    outcome: signature.verify(signed_bytes).map(|key| self.standing(key, &claims.name)),
                 },
-                Err(error) => SignatureState {
-                    number,
-                    key: None,
-                    outcome: Err(error),
-                },
+                Err(error) => SignatureState { number, key: None, outcome: Err(error) },
             })
             .collect()
     }
@@ -119,12 +105,8 @@ impl Policy {
     /// Says what a key is to this device for a bundle's name.
     #[must_use]
     pub fn standing(&self, key: &PublicKey, name: &str) -> Standing {
-        let standing = self
-            .signers
-            .as_ref()
-            .map_or(Standing::NotListed, |signers| {
-                signers.standing(key.id(), name, self.now)
-            });
+        let standing =
+            self.signers.as_ref().map_or(Standing::NotListed, |signers| signers.standing(key.id(), name, self.now));
         if self.revoked.contains(key) {
             let listed = standing.is_trusted();
             return Standing::Revoked { listed };
@@ -138,9 +120,7 @@ impl Policy {
         if counted >= needed {
             return Ok(());
         }
-        let revoked = distinct(states, |standing| {
-            matches!(standing, Standing::Revoked { listed: true })
-        });
+        let revoked = distinct(states, |standing| matches!(standing, Standing::Revoked { listed: true }));
         let shortfall = Box::new(Shortfall {
             name: claims.name.clone(),
             needed,
@@ -160,22 +140,14 @@ impl Policy {
             return Ok(());
         }
         Err(match &self.device.compatible {
-            Some(own) => Error::Incompatible {
-                tags: claims.compatible.clone(),
-                device: own.clone(),
-            },
-            None => Error::DeviceUnknown {
-                tags: claims.compatible.clone(),
-            },
+            Some(own) => Error::Incompatible { tags: claims.compatible.clone(), device: own.clone() },
+            None => Error::DeviceUnknown { tags: claims.compatible.clone() },
         })
     }
 
     fn refuse_expired(&self, claims: &Claims) -> Result<(), Error> {
         match claims.expires {
-            Some(expires) if self.now.seconds() >= expires => Err(Error::Expired {
-                expires,
-                now: self.now,
-            }),
+            Some(expires) if self.now.seconds() >= expires => Err(Error::Expired { expires, now: self.now }),
             _ => Ok(()),
         }
     }
@@ -183,16 +155,11 @@ impl Policy {
     /// Returns the floor that the version is below, where that is waived.
     fn below_floor(&self, claims: &Claims) -> Result<Option<u64>, Error> {
         let threshold = self.thresholds.for_name(&claims.name);
-        let floor = self
-            .floors
-            .effective(&self.revoked, threshold)
-            .filter(|floor| claims.version < *floor);
+        let floor = self.floors.effective(&self.revoked, threshold).filter(|floor| claims.version < *floor);
         match floor {
-            Some(floor) if !self.allow_downgrade => Err(Error::Downgrade {
-                name: claims.name.clone(),
-                version: claims.version,
-                floor,
-            }),
+            Some(floor) if !self.allow_downgrade => {
+                Err(Error::Downgrade { name: claims.name.clone(), version: claims.version, floor })
+            }
             other => Ok(other),
         }
     }
@@ -202,27 +169,18 @@ impl Signer {
     /// Returns the signer if the signature counts.
     fn of(state: &SignatureState) -> Option<Self> {
         match (&state.key, &state.outcome) {
-            (Some(key), Ok(Standing::Trusted { line, comment })) => Some(Self {
-                key: key.id(),
-                key_type: key.key_type(),
-                line: *line,
-                comment: comment.clone(),
-            }),
+            (Some(key), Ok(Standing::Trusted { line, comment })) => {
+                Some(Self { key: key.id(), key_type: key.key_type(), line: *line, comment: comment.clone() })
+            }
             _ => None,
         }
     }
 }
 
 fn refuse_bad(states: &[SignatureState]) -> Result<(), Error> {
-    for SignatureState {
-        number, outcome, ..
-    } in states
-    {
+    for SignatureState { number, outcome, .. } in states {
         if let Err(problem) = outcome {
-            return Err(Error::Signature {
-                number: *number,
-                problem: problem.clone(),
-            });
+            return Err(Error::Signature { number: *number, problem: problem.clone() });
         }
     }
     Ok(())
@@ -255,11 +213,7 @@ mod tests {
     const SIGNED: &[u8] = b"preamble and root";
 
     fn claims() -> Claims {
-        Claims {
-            name: "os".into(),
-            version: 7,
-            ..Claims::default()
-        }
+        Claims { name: "os".into(), version: 7, ..Claims::default() }
     }
 
     /// Keys 1 and 2 may sign `os`, key 3 may sign apps.
@@ -267,9 +221,7 @@ mod tests {
         let mut file = String::new();
         for (principals, number) in [("os", 1), ("os", 2), ("app-*", 3)] {
             let line = sample::line(number);
-            file.push_str(&format!(
-                "{principals} namespaces=\"sealift\" {line} key{number}\n"
-            ));
+            file.push_str(&format!("{principals} namespaces=\"sealift\" {line} key{number}\n"));
         }
         let mut policy = Policy::at(Now::exactly(1000));
         policy.signers = AllowedSigners::parse(file.as_bytes()).ok();
@@ -277,10 +229,7 @@ mod tests {
     }
 
     fn judge(policy: &Policy, claims: &Claims, keys: &[u8]) -> Result<Verdict, Error> {
-        let blobs: Vec<_> = keys
-            .iter()
-            .map(|number| sample::signature(*number, SIGNED))
-            .collect();
+        let blobs: Vec<_> = keys.iter().map(|number| sample::signature(*number, SIGNED)).collect();
         let blobs: Vec<_> = blobs.iter().map(Vec::as_slice).collect();
         policy.judge(claims, SIGNED, &blobs, &[])
     }
@@ -333,8 +282,7 @@ mod tests {
         // One key under two principals and on two lines is still one key.
         let mut doubled = threshold("2");
         let line = sample::line(1);
-        let file =
-            format!("os namespaces=\"sealift\" {line} a\no*,os namespaces=\"sealift\" {line} b");
+        let file = format!("os namespaces=\"sealift\" {line} a\no*,os namespaces=\"sealift\" {line} b");
         doubled.signers = AllowedSigners::parse(file.as_bytes()).ok();
         assert_eq!(kind(&doubled, &claims(), &[1, 1]), Some(Kind::Untrusted));
         let verdict = judge(&self::policy(), &claims(), &[1, 1]).expect("trusted");
@@ -350,10 +298,7 @@ mod tests {
         for bad in [&elsewhere[..], b"", b"SSHSIG", &good[..50]] {
             for policy in [&policy(), &lax] {
                 let error = policy.judge(&claims(), SIGNED, &[&good, bad], &[]);
-                assert!(
-                    matches!(&error, Err(Error::Signature { number: 2, .. })),
-                    "{error:?}"
-                );
+                assert!(matches!(&error, Err(Error::Signature { number: 2, .. })), "{error:?}");
             }
         }
     }
@@ -367,10 +312,7 @@ mod tests {
         assert_eq!(kind(&policy, &claims(), &[9]), Some(Kind::Untrusted));
         let verdict = judge(&policy, &claims(), &[1, 2]).expect("key 2 suffices");
         assert_eq!(verdict.signers.len(), 1);
-        assert_eq!(
-            verdict.others[0].outcome,
-            Ok(Standing::Revoked { listed: true })
-        );
+        assert_eq!(verdict.others[0].outcome, Ok(Standing::Revoked { listed: true }));
     }
 
     #[test]
@@ -382,50 +324,28 @@ mod tests {
         }
         assert!(judge(&policy, &claims(), &[1]).is_ok_and(|verdict| !verdict.unsigned));
 
-        let expired = Claims {
-            expires: Some(1000),
-            ..claims()
-        };
+        let expired = Claims { expires: Some(1000), ..claims() };
         assert_eq!(kind(&policy, &expired, &[]), Some(Kind::Expired));
-        let other_device = Claims {
-            compatible: vec!["board".into()],
-            ..claims()
-        };
+        let other_device = Claims { compatible: vec!["board".into()], ..claims() };
         assert_eq!(kind(&policy, &other_device, &[]), Some(Kind::Incompatible));
-        policy.floors = Floors::new(vec![FloorRecord {
-            version: 8,
-            keys: [sample::key(1).id()].into(),
-        }]);
+        policy.floors = Floors::new(vec![FloorRecord { version: 8, keys: [sample::key(1).id()].into() }]);
         assert_eq!(kind(&policy, &claims(), &[]), Some(Kind::Downgrade));
     }
 
     #[test]
     fn expiry_is_judged_at_now() {
-        let expires = |expires| Claims {
-            expires: Some(expires),
-            created: i64::MAX,
-            ..claims()
-        };
+        let expires = |expires| Claims { expires: Some(expires), created: i64::MAX, ..claims() };
         assert_eq!(kind(&policy(), &expires(999), &[1]), Some(Kind::Expired));
         assert_eq!(kind(&policy(), &expires(1000), &[1]), Some(Kind::Expired));
         assert_eq!(kind(&policy(), &expires(1001), &[1]), None);
-        assert_eq!(
-            kind(&policy(), &expires(i64::MIN), &[1]),
-            Some(Kind::Expired)
-        );
+        assert_eq!(kind(&policy(), &expires(i64::MIN), &[1]), Some(Kind::Expired));
     }
 
     #[test]
     fn a_floor_holds_and_is_not_lowered() {
         let mut policy = policy();
-        policy.floors = Floors::new(vec![FloorRecord {
-            version: 7,
-            keys: [sample::key(2).id()].into(),
-        }]);
-        let version = |version| Claims {
-            version,
-            ..claims()
-        };
+        policy.floors = Floors::new(vec![FloorRecord { version: 7, keys: [sample::key(2).id()].into() }]);
+        let version = |version| Claims { version, ..claims() };
         assert_eq!(kind(&policy, &version(7), &[1]), None);
         assert_eq!(kind(&policy, &version(6), &[1]), Some(Kind::Downgrade));
 
@@ -461,33 +381,17 @@ mod tests {
 
     #[test]
     fn messages_say_who_signed_and_what_to_do() {
-        let stranger = judge(&policy(), &claims(), &[9])
-            .expect_err("a stranger")
-            .to_string();
-        for part in [
-            "\"os\"",
-            &sample::key(9).id().to_string(),
-            "not listed",
-            &sample::line(9),
-        ] {
+        let stranger = judge(&policy(), &claims(), &[9]).expect_err("a stranger").to_string();
+        for part in ["\"os\"", &sample::key(9).id().to_string(), "not listed", &sample::line(9)] {
             assert!(stranger.contains(part), "{stranger}");
         }
-        let elsewhere = judge(&policy(), &claims(), &[3])
-            .expect_err("apps only")
-            .to_string();
-        assert!(
-            elsewhere.contains("listed on line 3 for \"app-*\" only"),
-            "{elsewhere}"
-        );
-        let unsigned = judge(&policy(), &claims(), &[])
-            .expect_err("unsigned")
-            .to_string();
+        let elsewhere = judge(&policy(), &claims(), &[3]).expect_err("apps only").to_string();
+        assert!(elsewhere.contains("listed on line 3 for \"app-*\" only"), "{elsewhere}");
+        let unsigned = judge(&policy(), &claims(), &[]).expect_err("unsigned").to_string();
         assert!(unsigned.contains("not signed at all"), "{unsigned}");
         let mut without_file = policy();
         without_file.signers = None;
-        let hint = judge(&without_file, &claims(), &[])
-            .expect_err("nobody")
-            .to_string();
+        let hint = judge(&without_file, &claims(), &[]).expect_err("nobody").to_string();
         assert!(hint.contains("--trust FILE"), "{hint}");
 
         // A hostile name stays on its line, cannot turn the text around, and
@@ -495,9 +399,7 @@ mod tests {
         for name in ["o\u{202e}s\u{1b}[2J\n", "*", "os,*", ""] {
             let name = name.into();
             let hostile = Claims { name, ..claims() };
-            let shown = judge(&policy(), &hostile, &[9])
-                .expect_err("a stranger")
-                .to_string();
+            let shown = judge(&policy(), &hostile, &[9]).expect_err("a stranger").to_string();
             assert!(!shown.contains(['\u{202e}', '\u{1b}', '\n']), "{shown}");
             assert!(shown.contains(": NAME namespaces="), "{shown}");
         }

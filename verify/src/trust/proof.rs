@@ -39,9 +39,7 @@ impl Proof {
         let inner = reader.string()?;
         let proof = match (key.key_type(), algorithm) {
             (KeyType::Ed25519, b"ssh-ed25519") => Self::Ed25519(ed25519_signature(inner)?),
-            (KeyType::EcdsaP256, b"ecdsa-sha2-nistp256") => {
-                Self::EcdsaP256(ecdsa_signature(inner)?)
-            }
+            (KeyType::EcdsaP256, b"ecdsa-sha2-nistp256") => Self::EcdsaP256(ecdsa_signature(inner)?),
             (KeyType::SkEd25519, b"sk-ssh-ed25519@openssh.com") => {
                 Self::SkEd25519(ed25519_signature(inner)?, Presence::read(&mut reader)?)
             }
@@ -60,12 +58,8 @@ impl Proof {
     /// Checks that the proof is `key`'s for `data`.
     pub(super) fn check(&self, key: &PublicKey, data: &[u8]) -> Result<(), SignatureError> {
         let fits = match (&key.material, self) {
-            (Material::Ed25519(key), Self::Ed25519(signature)) => {
-                ed25519_verifies(key, data, signature)
-            }
-            (Material::EcdsaP256(key), Self::EcdsaP256(signature)) => {
-                key.verify(data, signature).is_ok()
-            }
+            (Material::Ed25519(key), Self::Ed25519(signature)) => ed25519_verifies(key, data, signature),
+            (Material::EcdsaP256(key), Self::EcdsaP256(signature)) => key.verify(data, signature).is_ok(),
             (Material::SkEd25519(key, application), Self::SkEd25519(signature, presence)) => {
                 ed25519_verifies(key, &presence.data_to_sign(application, data)?, signature)
             }
@@ -73,28 +67,17 @@ impl Proof {
                 let data = presence.data_to_sign(application, data)?;
                 key.verify(&data, signature).is_ok()
             }
-            (Material::Rsa(key), Self::RsaSha256(signature)) => {
-                key.verifies(RsaHash::Sha256, data, signature)
-            }
-            (Material::Rsa(key), Self::RsaSha512(signature)) => {
-                key.verifies(RsaHash::Sha512, data, signature)
-            }
+            (Material::Rsa(key), Self::RsaSha256(signature)) => key.verifies(RsaHash::Sha256, data, signature),
+            (Material::Rsa(key), Self::RsaSha512(signature)) => key.verifies(RsaHash::Sha512, data, signature),
             _ => false,
         };
-        if fits {
-            Ok(())
-        } else {
-            Err(SignatureError::Mismatch)
-        }
+        if fits { Ok(()) } else { Err(SignatureError::Mismatch) }
     }
 }
 
 impl Presence {
     fn read(reader: &mut Reader<'_>) -> Result<Self, SignatureError> {
-        Ok(Self {
-            flags: reader.byte()?,
-            counter: reader.u32()?,
-        })
+        Ok(Self { flags: reader.byte()?, counter: reader.u32()? })
     }
 
     /// Returns what the authenticator signed, if it was touched.
@@ -112,14 +95,11 @@ impl Presence {
 }
 
 fn ed25519_signature(bytes: &[u8]) -> Result<[u8; 64], SignatureError> {
-    bytes
-        .try_into()
-        .map_err(|_| SignatureError::Malformed("an Ed25519 signature is not 64 bytes"))
+    bytes.try_into().map_err(|_| SignatureError::Malformed("an Ed25519 signature is not 64 bytes"))
 }
 
 fn ed25519_verifies(key: &ed25519_dalek::VerifyingKey, data: &[u8], signature: &[u8; 64]) -> bool {
-    key.verify_strict(data, &ed25519_dalek::Signature::from_bytes(signature))
-        .is_ok()
+    key.verify_strict(data, &ed25519_dalek::Signature::from_bytes(signature)).is_ok()
 }
 
 fn ecdsa_signature(bytes: &[u8]) -> Result<ecdsa::Signature, SignatureError> {
@@ -133,9 +113,10 @@ fn ecdsa_signature(bytes: &[u8]) -> Result<ecdsa::Signature, SignatureError> {
 
 fn scalar(number: &[u8]) -> Result<[u8; 32], SignatureError> {
     let mut out = [0; 32];
-    let start = out.len().checked_sub(number.len()).ok_or(Malformed(
-        "an ECDSA signature's number is longer than the curve's order",
-    ))?;
+    let start = out
+        .len()
+        .checked_sub(number.len())
+        .ok_or(Malformed("an ECDSA signature's number is longer than the curve's order"))?;
     if let Some(tail) = out.get_mut(start..) {
         tail.copy_from_slice(number);
     }
@@ -207,19 +188,13 @@ mod tests {
         let name = KeyType::SkEcdsaP256.name().as_bytes();
         let signature: ecdsa::Signature = p256().sign(&authenticated(flags, APPLICATION));
         let blob = strings(&[name, &mpints(&signature)]);
-        envelope(
-            &p256_blob(name, &[APPLICATION]),
-            &with_presence(blob, flags),
-        )
+        envelope(&p256_blob(name, &[APPLICATION]), &with_presence(blob, flags))
     }
 
     fn ecdsa() -> Vec<u8> {
         let name = KeyType::EcdsaP256.name().as_bytes();
         let signature: ecdsa::Signature = p256().sign(&data_to_sign(MessageHash::Sha512, MESSAGE));
-        envelope(
-            &p256_blob(name, &[]),
-            &strings(&[name, &mpints(&signature)]),
-        )
+        envelope(&p256_blob(name, &[]), &strings(&[name, &mpints(&signature)]))
     }
 
     #[test]
@@ -264,10 +239,7 @@ mod tests {
         let key = sample::key(1);
         for algorithm in [&b"ssh-rsa"[..], b"rsa-sha2-512", b"", b"none", b"ssh-ed448"] {
             let blob = envelope(key.blob(), &strings(&[algorithm, &[0; 64]]));
-            assert!(matches!(
-                judge(&blob),
-                Err(SignatureError::Algorithm { .. })
-            ));
+            assert!(matches!(judge(&blob), Err(SignatureError::Algorithm { .. })));
         }
         for signature in [&[][..], &[0; 63], &[0; 65]] {
             let blob = envelope(key.blob(), &strings(&[b"ssh-ed25519", signature]));
@@ -290,10 +262,7 @@ mod tests {
         numbers.push(0);
         let blob = envelope(&p256_blob(name, &[]), &strings(&[name, &numbers]));
         let refused = judge(&blob);
-        assert_eq!(
-            refused,
-            Err(SignatureError::Malformed("bytes follow its end"))
-        );
+        assert_eq!(refused, Err(SignatureError::Malformed("bytes follow its end")));
     }
 
     #[test]
@@ -305,9 +274,6 @@ mod tests {
         assert_eq!(judge(&envelope(key.blob(), &blob)), Ok(()));
         blob.push(0);
         let refused = judge(&envelope(key.blob(), &blob));
-        assert_eq!(
-            refused,
-            Err(SignatureError::Malformed("bytes follow its end"))
-        );
+        assert_eq!(refused, Err(SignatureError::Malformed("bytes follow its end")));
     }
 }

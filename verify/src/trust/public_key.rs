@@ -53,9 +53,7 @@ pub enum KeyError {
     #[error("the public key is malformed: {0}")]
     Malformed(&'static str),
     /// It is a certificate.
-    #[error(
-        "{0:?} is a certificate, and Sealift accepts plain keys only; sign with the key itself"
-    )]
+    #[error("{0:?} is a certificate, and Sealift accepts plain keys only; sign with the key itself")]
     Certificate(String),
     /// A type that Sealift does not accept.
     #[error(
@@ -117,11 +115,7 @@ impl PublicKey {
             other => return Err(refuse_type(other)),
         };
         reader.finish()?;
-        Ok(Self {
-            blob: blob.to_vec(),
-            id: KeyId::of_blob(blob),
-            material,
-        })
+        Ok(Self { blob: blob.to_vec(), id: KeyId::of_blob(blob), material })
     }
 
     /// Parses the line of a `.pub` file: type, base64 and a comment.
@@ -133,9 +127,7 @@ impl PublicKey {
         let (key_type, rest) = key_line::word(line.trim());
         let blob = armor::decode_base64(key_line::word(rest).0.as_bytes())?;
         if !key_line::names_type(&blob, key_type) {
-            return Err(KeyError::Malformed(
-                "it is not of the type that stands before it",
-            ));
+            return Err(KeyError::Malformed("it is not of the type that stands before it"));
         }
         Self::parse(&blob)
     }
@@ -173,29 +165,20 @@ impl fmt::Debug for PublicKey {
 
 fn refuse_type(name: &[u8]) -> KeyError {
     let name = String::from_utf8_lossy(name).into_owned();
-    if name.contains("-cert-v") {
-        KeyError::Certificate(name)
-    } else {
-        KeyError::Unsupported(name)
-    }
+    if name.contains("-cert-v") { KeyError::Certificate(name) } else { KeyError::Unsupported(name) }
 }
 
 fn read_ed25519(reader: &mut Reader<'_>) -> Result<ed25519_dalek::VerifyingKey, KeyError> {
-    let bytes: [u8; 32] = reader
-        .string()?
-        .try_into()
-        .map_err(|_| Malformed("an Ed25519 key is not 32 bytes"))?;
-    let key = ed25519_dalek::VerifyingKey::from_bytes(&bytes)
-        .map_err(|_| Malformed("an Ed25519 key is not a point"))?;
+    let bytes: [u8; 32] = reader.string()?.try_into().map_err(|_| Malformed("an Ed25519 key is not 32 bytes"))?;
+    let key =
+        ed25519_dalek::VerifyingKey::from_bytes(&bytes).map_err(|_| Malformed("an Ed25519 key is not a point"))?;
     // With a point of small order, one signature would fit many messages.
     if key.is_weak() {
         return Err(KeyError::Malformed("an Ed25519 key is of small order"));
     }
     // The decoder takes y and y + p alike; only one of them may name the key.
     if key.to_edwards().compress().to_bytes() != bytes {
-        return Err(KeyError::Malformed(
-            "an Ed25519 key is not in its canonical form",
-        ));
+        return Err(KeyError::Malformed("an Ed25519 key is not in its canonical form"));
     }
     Ok(key)
 }
@@ -207,9 +190,7 @@ fn read_p256(reader: &mut Reader<'_>) -> Result<ecdsa::VerifyingKey, KeyError> {
     let point = reader.string()?;
     // The compressed form would be a second spelling, which OpenSSH never writes.
     if point.len() != 65 || point.first() != Some(&4) {
-        return Err(KeyError::Malformed(
-            "a P-256 key is not an uncompressed point",
-        ));
+        return Err(KeyError::Malformed("a P-256 key is not an uncompressed point"));
     }
     ecdsa::VerifyingKey::from_sec1_bytes(point)
         .map_err(|_| KeyError::Malformed("a P-256 key is not a point of the curve"))
@@ -225,9 +206,7 @@ mod tests {
     }
 
     fn ed25519() -> [u8; 32] {
-        ed25519_dalek::SigningKey::from_bytes(&[7; 32])
-            .verifying_key()
-            .to_bytes()
+        ed25519_dalek::SigningKey::from_bytes(&[7; 32]).verifying_key().to_bytes()
     }
 
     #[test]
@@ -237,10 +216,7 @@ mod tests {
         assert_eq!(key.key_type(), KeyType::Ed25519);
         assert_eq!(key.blob(), blob);
         assert_eq!(key.id(), KeyId::of_blob(&blob));
-        assert_eq!(
-            PublicKey::from_openssh(&sample::line(1)),
-            Ok(sample::key(1))
-        );
+        assert_eq!(PublicKey::from_openssh(&sample::line(1)), Ok(sample::key(1)));
         assert!(PublicKey::from_openssh("ssh-rsa AAAAC3NzaC1lZDI1NTE5").is_err());
         assert!(PublicKey::from_openssh("").is_err());
     }
@@ -256,11 +232,7 @@ mod tests {
         let compressed = blob(&[b"ecdsa-sha2-nistp256", b"nistp256", compressed.as_bytes()]);
         assert!(refusal(&compressed).contains("uncompressed"));
 
-        let mut off_curve = point
-            .verifying_key()
-            .to_sec1_point(false)
-            .as_bytes()
-            .to_vec();
+        let mut off_curve = point.verifying_key().to_sec1_point(false).as_bytes().to_vec();
         off_curve[64] ^= 1;
         let off_curve = blob(&[b"ecdsa-sha2-nistp256", b"nistp256", &off_curve]);
         assert!(refusal(&off_curve).contains("not a point"));

@@ -26,9 +26,7 @@ impl RevocationList {
         }
         let mut list = Self::default();
         for (line, text) in key_line::content_lines(file) {
-            let id = text
-                .and_then(revoked_key)
-                .map_err(|problem| TrustFileError::Revocations { line, problem })?;
+            let id = text.and_then(revoked_key).map_err(|problem| TrustFileError::Revocations { line, problem })?;
             list.ids.insert(id);
         }
         Ok(list)
@@ -77,23 +75,11 @@ mod tests {
 
     #[test]
     fn other_text_is_refused() {
-        for file in [
-            "x",
-            "SSHKRL",
-            "ssh-ed25519",
-            "SHA256:abc",
-            "- ssh-ed25519 AAAA",
-        ] {
+        for file in ["x", "SSHKRL", "ssh-ed25519", "SHA256:abc", "- ssh-ed25519 AAAA"] {
             let refused = RevocationList::parse(format!("\n{file}").as_bytes());
-            assert!(
-                matches!(refused, Err(TrustFileError::Revocations { line: 2, .. })),
-                "{file}"
-            );
+            assert!(matches!(refused, Err(TrustFileError::Revocations { line: 2, .. })), "{file}");
         }
-        assert!(matches!(
-            RevocationList::parse(b"SSHKRL\n\0"),
-            Err(TrustFileError::Krl(_))
-        ));
+        assert!(matches!(RevocationList::parse(b"SSHKRL\n\0"), Err(TrustFileError::Krl(_))));
     }
 
     #[test]

@@ -18,14 +18,10 @@ const MIN_BITS: usize = 3072;
 const MAX_BITS: usize = 16384;
 
 /// DER of `DigestInfo` up to the hash (RFC 8017, section 9.2, note 1).
-const SHA256_INFO: [u8; 19] = [
-    0x30, 0x31, 0x30, 0x0d, 0x06, 0x09, 0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02, 0x01, 0x05,
-    0x00, 0x04, 0x20,
-];
-const SHA512_INFO: [u8; 19] = [
-    0x30, 0x51, 0x30, 0x0d, 0x06, 0x09, 0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02, 0x03, 0x05,
-    0x00, 0x04, 0x40,
-];
+const SHA256_INFO: [u8; 19] =
+    [0x30, 0x31, 0x30, 0x0d, 0x06, 0x09, 0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02, 0x01, 0x05, 0x00, 0x04, 0x20];
+const SHA512_INFO: [u8; 19] =
+    [0x30, 0x51, 0x30, 0x0d, 0x06, 0x09, 0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02, 0x03, 0x05, 0x00, 0x04, 0x40];
 
 /// An odd modulus of 3072 to 16384 bits and an odd exponent of at most 32.
 #[derive(Clone, PartialEq, Eq)]
@@ -54,20 +50,13 @@ impl RsaPublicKey {
             return Err(KeyError::Malformed("an RSA modulus is even"));
         }
         if exponent.len() > 4 {
-            return Err(KeyError::Malformed(
-                "an RSA exponent is longer than 32 bits",
-            ));
+            return Err(KeyError::Malformed("an RSA exponent is longer than 32 bits"));
         }
-        let exponent = exponent
-            .iter()
-            .fold(0, |number: u32, byte| (number << 8) | u32::from(*byte));
+        let exponent = exponent.iter().fold(0, |number: u32, byte| (number << 8) | u32::from(*byte));
         if exponent < 3 || exponent & 1 == 0 {
             return Err(Malformed("an RSA exponent is even or 1").into());
         }
-        Ok(Self {
-            modulus: modulus.to_vec(),
-            exponent,
-        })
+        Ok(Self { modulus: modulus.to_vec(), exponent })
     }
 
     /// Says whether `signature` is the one that fits `message`.
@@ -145,10 +134,7 @@ mod tests {
 
         let mut short = vec![0xff; 384];
         short[0] = 0x7f;
-        assert!(matches!(
-            read(&[3], &short),
-            Err(KeyError::RsaBits { bits: 3071 })
-        ));
+        assert!(matches!(read(&[3], &short), Err(KeyError::RsaBits { bits: 3071 })));
     }
 
     #[test]
@@ -165,13 +151,7 @@ mod tests {
     #[test]
     fn a_signature_of_another_length_or_size_is_refused() {
         let key = read(&[1, 0, 1], &[0xff; 384]).expect("a modulus");
-        for signature in [
-            vec![],
-            vec![1; 383],
-            vec![0; 384],
-            vec![0xff; 384],
-            vec![1; 385],
-        ] {
+        for signature in [vec![], vec![1; 383], vec![0; 384], vec![0xff; 384], vec![1; 385]] {
             assert!(!key.verifies(RsaHash::Sha512, b"message", &signature));
         }
     }

@@ -24,17 +24,9 @@ pub struct Shortfall {
 
 impl fmt::Display for Shortfall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            name,
-            needed,
-            counted,
-            ..
-        } = self;
+        let Self { name, needed, counted, .. } = self;
         let keys = if *needed == 1 { "key" } else { "keys" };
-        write!(
-            f,
-            "{name:?} needs the signature of {needed} trusted {keys} and has {counted}"
-        )?;
+        write!(f, "{name:?} needs the signature of {needed} trusted {keys} and has {counted}")?;
         if self.states.is_empty() {
             f.write_str("; it is not signed at all")?;
         }
@@ -73,10 +65,7 @@ impl Shortfall {
             None if self.has_signers_file => {
                 f.write_str("; sign it with keys that the allowed signers list for this name")
             }
-            None => write!(
-                f,
-                "; for each key to trust, {place}: {principal} namespaces=\"sealift\" TYPE KEY"
-            ),
+            None => write!(f, "; for each key to trust, {place}: {principal} namespaces=\"sealift\" TYPE KEY"),
         }
     }
 
@@ -84,10 +73,6 @@ impl Shortfall {
     /// trusting a key for more than this bundle.
     fn principal(&self) -> &str {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._+-".contains(&byte);
-        if !self.name.is_empty() && self.name.bytes().all(plain) {
-            &self.name
-        } else {
-            "NAME"
-        }
+        if !self.name.is_empty() && self.name.bytes().all(plain) { &self.name } else { "NAME" }
     }
 }

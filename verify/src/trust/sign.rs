@@ -66,11 +66,7 @@ pub fn data_to_sign(message: &[u8]) -> Vec<u8> {
 ///
 /// # Errors
 /// When the answer does not verify: a bundle that nobody could use is not written.
-pub fn envelope(
-    key: &PublicKey,
-    signature_blob: &[u8],
-    message: &[u8],
-) -> Result<Vec<u8>, SignError> {
+pub fn envelope(key: &PublicKey, signature_blob: &[u8], message: &[u8]) -> Result<Vec<u8>, SignError> {
     let envelope = sshsig::envelope(key.blob(), signature_blob);
     SshSignature::parse(&envelope)?.verify(message)?;
     Ok(envelope)
@@ -118,9 +114,7 @@ impl SigningKey {
         let key = match passphrase {
             _ if !key.is_encrypted() => key,
             None => return Err(SignError::PassphraseNeeded),
-            Some(passphrase) => key
-                .decrypt(passphrase)
-                .map_err(|_| SignError::WrongPassphrase)?,
+            Some(passphrase) => key.decrypt(passphrase).map_err(|_| SignError::WrongPassphrase)?,
         };
         Self::new(key)
     }
@@ -139,26 +133,17 @@ impl SigningKey {
     ///
     /// # Errors
     /// As [`SigningKey::to_openssh`], and for an empty passphrase.
-    pub fn to_openssh_encrypted(
-        &self,
-        passphrase: &[u8],
-        salt: &[u8; 16],
-    ) -> Result<Zeroizing<String>, SignError> {
+    pub fn to_openssh_encrypted(&self, passphrase: &[u8], salt: &[u8; 16]) -> Result<Zeroizing<String>, SignError> {
         if passphrase.is_empty() {
             return Err(SignError::EmptyPassphrase);
         }
-        let kdf = Kdf::Bcrypt {
-            salt: salt.to_vec(),
-            rounds: BCRYPT_ROUNDS,
-        };
+        let kdf = Kdf::Bcrypt { salt: salt.to_vec(), rounds: BCRYPT_ROUNDS };
         // The number only tells a right passphrase from a wrong one; it need
         // not be secret, and must not be known to be the same in all files.
         let [a, b, c, d, ..] = *salt;
         let check = u32::from_be_bytes([a, b, c, d]);
-        let key = self
-            .file
-            .encrypt_with(Cipher::Aes256Ctr, kdf, check, passphrase)
-            .map_err(|_| SignError::NotAPrivateKey)?;
+        let key =
+            self.file.encrypt_with(Cipher::Aes256Ctr, kdf, check, passphrase).map_err(|_| SignError::NotAPrivateKey)?;
         write(&key)
     }
 
@@ -205,22 +190,13 @@ impl SigningKey {
                 Secret::Ed25519(ed25519_dalek::SigningKey::from_bytes(&secret))
             }
             KeypairData::Ecdsa(EcdsaKeypair::NistP256 { private, .. }) => Secret::EcdsaP256(
-                ecdsa::SigningKey::from_slice(private.as_slice())
-                    .map_err(|_| SignError::NotAPrivateKey)?,
+                ecdsa::SigningKey::from_slice(private.as_slice()).map_err(|_| SignError::NotAPrivateKey)?,
             ),
             _ => return Err(SignError::AgentOnly(stated_public(&file)?.key_type())),
         };
         let public = secret.public()?;
         // A file whose halves differ would sign for a key that nobody knows.
-        if public == stated_public(&file)? {
-            Ok(Self {
-                secret,
-                public,
-                file,
-            })
-        } else {
-            Err(SignError::NotAPrivateKey)
-        }
+        if public == stated_public(&file)? { Ok(Self { secret, public, file }) } else { Err(SignError::NotAPrivateKey) }
     }
 }
 
@@ -261,16 +237,12 @@ fn read(file: &[u8]) -> Result<PrivateKey, SignError> {
 }
 
 fn write(key: &PrivateKey) -> Result<Zeroizing<String>, SignError> {
-    key.to_openssh(LineEnding::LF)
-        .map_err(|_| SignError::NotAPrivateKey)
+    key.to_openssh(LineEnding::LF).map_err(|_| SignError::NotAPrivateKey)
 }
 
 /// Returns the public half as the file states it.
 fn stated_public(key: &PrivateKey) -> Result<PublicKey, SignError> {
-    let blob = key
-        .public_key()
-        .to_bytes()
-        .map_err(|_| SignError::NotAPrivateKey)?;
+    let blob = key.public_key().to_bytes().map_err(|_| SignError::NotAPrivateKey)?;
     Ok(PublicKey::parse(&blob)?)
 }
 
@@ -290,10 +262,7 @@ mod tests {
         assert_eq!(key().sign(MESSAGE), Ok(blob.clone()));
         let signature = SshSignature::parse(&blob).expect("well formed");
         assert_eq!(signature.verify(MESSAGE), Ok(key().public_key()));
-        assert_eq!(
-            SshSignature::from_armor(armored(&blob).as_bytes()),
-            Ok(signature)
-        );
+        assert_eq!(SshSignature::from_armor(armored(&blob).as_bytes()), Ok(signature));
     }
 
     #[test]
@@ -309,9 +278,7 @@ mod tests {
 
     #[test]
     fn a_passphrase_is_needed_and_checked() {
-        let file = key()
-            .to_openssh_encrypted(b"secret", &[5; 16])
-            .expect("a file");
+        let file = key().to_openssh_encrypted(b"secret", &[5; 16]).expect("a file");
         let open = |passphrase| SigningKey::from_openssh(file.as_bytes(), passphrase).map(|_| ());
         assert_eq!(open(None), Err(SignError::PassphraseNeeded));
         assert_eq!(open(Some(b"Secret")), Err(SignError::WrongPassphrase));
@@ -324,10 +291,7 @@ mod tests {
     fn what_is_no_private_key_is_told() {
         let refusal = |file: &[u8]| SigningKey::from_openssh(file, None).map(|_| ());
         assert_eq!(refusal(b""), Err(SignError::NotAPrivateKey));
-        assert_eq!(
-            refusal(super::super::sample::line(1).as_bytes()),
-            Err(SignError::PublicKey)
-        );
+        assert_eq!(refusal(super::super::sample::line(1).as_bytes()), Err(SignError::PublicKey));
     }
 
     #[test]

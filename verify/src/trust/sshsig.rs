@@ -162,10 +162,7 @@ pub(super) fn envelope(key_blob: &[u8], signature_blob: &[u8]) -> Vec<u8> {
 }
 
 pub(super) fn refuse_algorithm(name: &[u8], key: &PublicKey) -> SignatureError {
-    SignatureError::Algorithm {
-        algorithm: String::from_utf8_lossy(name).into_owned(),
-        key_type: key.key_type(),
-    }
+    SignatureError::Algorithm { algorithm: String::from_utf8_lossy(name).into_owned(), key_type: key.key_type() }
 }
 
 #[cfg(test)]

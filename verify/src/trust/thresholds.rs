@@ -13,10 +13,7 @@ pub struct Thresholds {
 
 impl Default for Thresholds {
     fn default() -> Self {
-        Self {
-            default: 1,
-            rules: Vec::new(),
-        }
+        Self { default: 1, rules: Vec::new() }
     }
 }
 
@@ -76,9 +73,7 @@ mod tests {
 
     #[test]
     fn other_rules_are_refused() {
-        for rule in [
-            "", "0", "os=0", "os=", "=1", "os", "-1", "+1", "os=+1", "1.5",
-        ] {
+        for rule in ["", "0", "os=0", "os=", "=1", "os", "-1", "+1", "os=+1", "1.5"] {
             let refused = Thresholds::parse([rule]);
             assert_eq!(refused, Err(TrustFileError::Threshold(rule.into())));
         }

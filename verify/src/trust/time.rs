@@ -11,17 +11,12 @@ const DAY: i64 = 86_400;
 /// another one than the desk where the file was written, so here it is UTC too.
 pub(super) fn parse(text: &str) -> Option<i64> {
     let upper = text.to_ascii_uppercase();
-    let digits = upper
-        .strip_suffix('Z')
-        .or_else(|| upper.strip_suffix("UTC"))
-        .unwrap_or(&upper);
+    let digits = upper.strip_suffix('Z').or_else(|| upper.strip_suffix("UTC")).unwrap_or(&upper);
     if !matches!(digits.len(), 8 | 12 | 14) || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
     let field = |start: usize, len: usize| -> Option<i64> {
-        digits
-            .get(start..start + len)
-            .map_or(Some(0), |field| field.parse().ok())
+        digits.get(start..start + len).map_or(Some(0), |field| field.parse().ok())
     };
     let (year, month, day) = (field(0, 4)?, field(4, 2)?, field(6, 2)?);
     let (hour, minute, second) = (field(8, 2)?, field(10, 2)?, field(12, 2)?);
@@ -45,10 +40,7 @@ impl fmt::Display for Utc {
         let (year, month, day) = civil(self.0.div_euclid(DAY));
         let second = self.0.rem_euclid(DAY);
         let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-        write!(
-            f,
-            "{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC"
-        )
+        write!(f, "{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
     }
 }
 
@@ -68,16 +60,11 @@ fn civil(days: i64) -> (i64, i64, i64) {
     let days = days.saturating_add(719_468);
     let era = days.div_euclid(146_097);
     let day_of_era = days.rem_euclid(146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month + 2) / 5 + 1;
-    let (month, next) = if month < 10 {
-        (month + 3, 0)
-    } else {
-        (month - 9, 1)
-    };
+    let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
     (year_of_era + era * 400 + next, month, day)
 }
 

@@ -20,10 +20,7 @@ impl<'a> Reader<'a> {
     }
 
     pub(crate) fn take(&mut self, len: usize) -> Result<&'a [u8], Malformed> {
-        let (taken, rest) = self
-            .rest
-            .split_at_checked(len)
-            .ok_or(Malformed("it ends inside a field"))?;
+        let (taken, rest) = self.rest.split_at_checked(len).ok_or(Malformed("it ends inside a field"))?;
         self.rest = rest;
         Ok(taken)
     }
@@ -47,8 +44,8 @@ impl<'a> Reader<'a> {
     }
 
     pub(crate) fn string(&mut self) -> Result<&'a [u8], Malformed> {
-        let len = usize::try_from(self.u32()?)
-            .map_err(|_| Malformed("a field is longer than this machine can address"))?;
+        let len =
+            usize::try_from(self.u32()?).map_err(|_| Malformed("a field is longer than this machine can address"))?;
         self.take(len)
     }
 
@@ -65,11 +62,7 @@ impl<'a> Reader<'a> {
     }
 
     pub(crate) fn finish(self) -> Result<(), Malformed> {
-        if self.is_empty() {
-            Ok(())
-        } else {
-            Err(Malformed("bytes follow its end"))
-        }
+        if self.is_empty() { Ok(()) } else { Err(Malformed("bytes follow its end")) }
     }
 }
 
@@ -100,8 +93,7 @@ mod tests {
 
     #[test]
     fn a_number_has_one_spelling() {
-        let good: [(&[u8], &[u8]); 2] =
-            [(&[0, 0, 0, 1, 5], &[5]), (&[0, 0, 0, 2, 0, 0x80], &[0x80])];
+        let good: [(&[u8], &[u8]); 2] = [(&[0, 0, 0, 1, 5], &[5]), (&[0, 0, 0, 2, 0, 0x80], &[0x80])];
         for (bytes, number) in good {
             assert_eq!(Reader::new(bytes).positive_mpint(), Ok(number));
         }
@@ -123,11 +115,7 @@ mod tests {
             let mut out = Vec::new();
             put_mpint(&mut out, number);
             let read = Reader::new(&out).positive_mpint().map(<[u8]>::to_vec);
-            let trimmed: Vec<u8> = number
-                .iter()
-                .copied()
-                .skip_while(|byte| *byte == 0)
-                .collect();
+            let trimmed: Vec<u8> = number.iter().copied().skip_while(|byte| *byte == 0).collect();
             assert_eq!(read, Ok(trimmed));
         }
     }

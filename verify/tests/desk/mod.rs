@@ -85,11 +85,7 @@ impl Desk {
     pub(crate) fn unarmor(&self, armored: &str) -> Vec<u8> {
         let lines = armored.lines().filter(|line| !line.starts_with('-'));
         self.write("base64", lines.collect::<String>());
-        let output = Command::new("base64")
-            .arg("-d")
-            .arg(self.path("base64"))
-            .output()
-            .expect("base64 is installed");
+        let output = Command::new("base64").arg("-d").arg(self.path("base64")).output().expect("base64 is installed");
         output.stdout
     }
 

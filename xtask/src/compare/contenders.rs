@@ -9,19 +9,11 @@ pub(crate) struct Contender {
 }
 
 const fn makes(name: &'static str, line: &'static str, file: &'static str) -> Contender {
-    Contender {
-        name,
-        line,
-        makes: Some(file),
-    }
+    Contender { name, line, makes: Some(file) }
 }
 
 const fn only_reads(name: &'static str, line: &'static str) -> Contender {
-    Contender {
-        name,
-        line,
-        makes: None,
-    }
+    Contender { name, line, makes: None }
 }
 
 pub(crate) const PACK: Contender = makes(
@@ -29,11 +21,8 @@ pub(crate) const PACK: Contender = makes(
     "sealift pack TREE -o SCRATCH/tree.sealift --level 3 --progress none",
     "SCRATCH/tree.sealift",
 );
-pub(crate) const PACK_TO_DISK: Contender = makes(
-    "sealift pack",
-    "sealift pack TREE -o DISK/tree.sealift --level 3 --progress none",
-    "DISK/tree.sealift",
-);
+pub(crate) const PACK_TO_DISK: Contender =
+    makes("sealift pack", "sealift pack TREE -o DISK/tree.sealift --level 3 --progress none", "DISK/tree.sealift");
 /// The tree and 2 GiB of noise.
 pub(crate) const PACK_BIG: Contender = makes(
     "sealift pack",
@@ -60,27 +49,16 @@ pub(crate) const UNPACK_SMALL_FILES: Contender = makes(
     "sealift unpack SCRATCH/files.sealift SCRATCH/new --allow-unsigned --durability none --progress none",
     "SCRATCH/new",
 );
-pub(crate) const VERIFY_BIG: Contender = only_reads(
-    "sealift verify",
-    "sealift verify SCRATCH/big.sealift --allow-unsigned --progress none",
-);
-pub(crate) const VERIFY_DEEP: Contender = only_reads(
-    "sealift verify --deep",
-    "sealift verify --deep SCRATCH/tree.sealift --allow-unsigned --progress none",
-);
-pub(crate) const INFO: Contender =
-    only_reads("sealift info", "sealift info SCRATCH/tree.sealift --json");
-pub(crate) const CAT: Contender = only_reads(
-    "sealift cat",
-    "sealift cat SCRATCH/tree.sealift FILE --allow-unsigned",
-);
-pub(crate) const CAT_COLD: Contender = only_reads(
-    "sealift cat",
-    "sealift cat DISK/tree.sealift FILE --allow-unsigned",
-);
+pub(crate) const VERIFY_BIG: Contender =
+    only_reads("sealift verify", "sealift verify SCRATCH/big.sealift --allow-unsigned --progress none");
+pub(crate) const VERIFY_DEEP: Contender =
+    only_reads("sealift verify --deep", "sealift verify --deep SCRATCH/tree.sealift --allow-unsigned --progress none");
+pub(crate) const INFO: Contender = only_reads("sealift info", "sealift info SCRATCH/tree.sealift --json");
+pub(crate) const CAT: Contender = only_reads("sealift cat", "sealift cat SCRATCH/tree.sealift FILE --allow-unsigned");
+pub(crate) const CAT_COLD: Contender = only_reads("sealift cat", "sealift cat DISK/tree.sealift FILE --allow-unsigned");
 
 pub(crate) const TAR_ZSTD: Contender = makes(
-    "tar | zstd",
+    "tar + zstd",
     "tar --sort=name -C TREE -cf - . | zstd -q -3 -TCORES -o SCRATCH/tree.tar.zst",
     "SCRATCH/tree.tar.zst",
 );
@@ -90,29 +68,19 @@ pub(crate) const MKSQUASHFS: Contender = makes(
     "SCRATCH/tree.squashfs",
 );
 pub(crate) const ZSTD_TAR: Contender = makes(
-    "zstd | tar",
+    "zstd + tar",
     "mkdir SCRATCH/new && zstd -q -dc SCRATCH/tree.tar.zst | tar -C SCRATCH/new -xf -",
     "SCRATCH/new",
 );
 pub(crate) const ZSTD_TAR_TO_DISK: Contender = makes(
-    "zstd | tar",
+    "zstd + tar",
     "mkdir DISK/new && zstd -q -dc SCRATCH/tree.tar.zst | tar -C DISK/new -xf - && sync -f DISK/new",
     "DISK/new",
 );
-pub(crate) const UNSQUASHFS: Contender = makes(
-    "unsquashfs",
-    "unsquashfs -q -n -d SCRATCH/new SCRATCH/tree.squashfs",
-    "SCRATCH/new",
-);
-pub(crate) const UNSQUASHFS_TO_DISK: Contender = makes(
-    "unsquashfs",
-    "unsquashfs -q -n -d DISK/new SCRATCH/tree.squashfs && sync -f DISK/new",
-    "DISK/new",
-);
-pub(crate) const CP_TO_DISK: Contender = makes(
-    "cp -a",
-    "cp -a TREE DISK/new && sync -f DISK/new",
-    "DISK/new",
-);
+pub(crate) const UNSQUASHFS: Contender =
+    makes("unsquashfs", "unsquashfs -q -n -d SCRATCH/new SCRATCH/tree.squashfs", "SCRATCH/new");
+pub(crate) const UNSQUASHFS_TO_DISK: Contender =
+    makes("unsquashfs", "unsquashfs -q -n -d DISK/new SCRATCH/tree.squashfs && sync -f DISK/new", "DISK/new");
+pub(crate) const CP_TO_DISK: Contender = makes("cp -a", "cp -a TREE DISK/new && sync -f DISK/new", "DISK/new");
 pub(crate) const B3SUM: Contender = only_reads("b3sum", "b3sum SCRATCH/big.sealift");
 pub(crate) const ZSTD_TEST: Contender = only_reads("zstd -t", "zstd -q -t SCRATCH/tree.tar.zst");

@@ -38,16 +38,9 @@ impl Usage {
 
 impl Job {
     pub(crate) fn new(line: &str, places: &Places) -> Self {
-        let stage = |text: &str| {
-            text.split_whitespace()
-                .map(|word| places.resolve(word))
-                .collect()
-        };
+        let stage = |text: &str| text.split_whitespace().map(|word| places.resolve(word)).collect();
         let pipeline = |text: &str| text.split(" | ").map(stage).collect();
-        Self {
-            text: line.to_owned(),
-            pipelines: line.split(" && ").map(pipeline).collect(),
-        }
+        Self { text: line.to_owned(), pipelines: line.split(" && ").map(pipeline).collect() }
     }
 
     /// Runs it with its standard output dropped.
@@ -78,12 +71,8 @@ impl Job {
     ///
     /// As [`Job::run`]; also for a pipeline, which has no single output.
     pub(crate) fn output(&self) -> Result<String> {
-        let [pipeline] = self.pipelines.as_slice() else {
-            bail!("{self} is several commands")
-        };
-        let [stage] = pipeline.as_slice() else {
-            bail!("{self} is a pipeline")
-        };
+        let [pipeline] = self.pipelines.as_slice() else { bail!("{self} is several commands") };
+        let [stage] = pipeline.as_slice() else { bail!("{self} is a pipeline") };
         output(&mut command(stage))
     }
 }
@@ -99,27 +88,11 @@ fn run_pipeline(stages: &[Vec<String>]) -> Result<Vec<ResUse>> {
     for (index, stage) in stages.iter().enumerate() {
         let mut command = command(stage);
         // The command, and with it our end of the pipe, is dropped each time round: else a writer never sees its reader die.
-        command.stdin(
-            children
-                .last_mut()
-                .and_then(|child| child.stdout.take())
-                .map_or_else(Stdio::null, Stdio::from),
-        );
-        command.stdout(if index + 1 < stages.len() {
-            Stdio::piped()
-        } else {
-            Stdio::null()
-        });
-        children.push(
-            command
-                .spawn()
-                .with_context(|| format!("cannot start {}", stage.join(" ")))?,
-        );
+        command.stdin(children.last_mut().and_then(|child| child.stdout.take()).map_or_else(Stdio::null, Stdio::from));
+        command.stdout(if index + 1 < stages.len() { Stdio::piped() } else { Stdio::null() });
+        children.push(command.spawn().with_context(|| format!("cannot start {}", stage.join(" ")))?);
     }
-    children
-        .into_iter()
-        .map(|child| child.wait4().context("cannot wait"))
-        .collect()
+    children.into_iter().map(|child| child.wait4().context("cannot wait")).collect()
 }
 
 fn command(stage: &[String]) -> Command {

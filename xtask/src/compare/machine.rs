@@ -11,20 +11,18 @@ use super::tree::Extent;
 use crate::shell::output;
 
 /// Returns the page's opening.
-pub(crate) fn describe(
-    places: &Places,
-    extent: &Extent,
-    command: &str,
-    runs: usize,
-) -> Result<String> {
+pub(crate) fn describe(places: &Places, extent: &Extent, command: &str, runs: usize) -> Result<String> {
     let today = first_line(Command::new("date").args(["-u", "+%Y-%m-%d"]));
     let kernel = first_line(Command::new("uname").args(["-srm"]));
+    // Others at work on the machine make every figure longer, ours and the peers'.
+    let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = load.split_whitespace().next().unwrap_or("unknown");
     let (scratch, disk) = (places.file_system("SCRATCH")?, places.file_system("DISK")?);
     let mut text = format!(
         "Written by `{command}` on {today}. One run, the contenders in turn; seconds are of the median of {runs}, \
          peak memory is the highest. Memory is summed over the processes of a pipeline and counts mapped file pages.\n\n\
          - tree: {}, {} files, {} bytes\n\
-         - machine: {}, {} cores, {}, {kernel}\n\
+         - machine: {}, {} cores, {}, {kernel}, load when it began {load}\n\
          - SCRATCH lies on {scratch}, DISK on {disk}\n",
         places.tree.file_name().unwrap_or_default().display(),
         grouped(extent.files),
@@ -35,10 +33,7 @@ pub(crate) fn describe(
     );
     for program in ["sealift", "tar", "zstd", "b3sum", "cp"] {
         let version = first_line(Command::new(places.path(program)).arg("--version"));
-        text.push_str(&format!(
-            "- {program}: {}\n",
-            version.trim_matches(['*', ' '])
-        ));
+        text.push_str(&format!("- {program}: {}\n", version.trim_matches(['*', ' '])));
     }
 
     let squashfs = first_line(Command::new("mksquashfs").arg("-version"));
@@ -54,16 +49,12 @@ fn first_line(command: &mut Command) -> String {
 fn memory() -> String {
     let kilobytes = proc_field("/proc/meminfo", "MemTotal");
     let number = kilobytes.trim_end_matches(" kB").parse::<u64>();
-    number.map_or(kilobytes, |number| {
-        format!("{} MiB memory", grouped(number / 1024))
-    })
+    number.map_or(kilobytes, |number| format!("{} MiB memory", grouped(number / 1024)))
 }
 
 fn proc_field(file: &str, name: &str) -> String {
     let text = fs::read_to_string(file).unwrap_or_default();
     let line = text.lines().find(|line| line.starts_with(name));
-    line.and_then(|line| line.split_once(':')).map_or_else(
-        || "unknown".to_owned(),
-        |(_, value)| value.trim().to_owned(),
-    )
+    line.and_then(|line| line.split_once(':'))
+        .map_or_else(|| "unknown".to_owned(), |(_, value)| value.trim().to_owned())
 }

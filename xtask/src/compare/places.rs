@@ -26,18 +26,16 @@ impl Places {
             Some(dir) => dir,
             None => memory_with(wanted_bytes).unwrap_or_else(|| disk.clone()),
         };
+<<<<<<< HEAD
         let free = free_bytes(&scratch)?;
-        ensure!(
-            free >= wanted_bytes,
-            "{} has {free} bytes free, wanted {wanted_bytes}",
-            scratch.display()
-        );
+        ensure!(free >= wanted_bytes, "{} has {free} bytes free, wanted {wanted_bytes}", scratch.display());
+=======
+        require_room(&scratch, wanted_bytes)?;
+>>>>>>> xtask
         Ok(Self {
             tree: PathBuf::new(),
             file: String::new(),
-            cores: std::thread::available_parallelism()
-                .context("cannot count cores")?
-                .get(),
+            cores: std::thread::available_parallelism().context("cannot count cores")?.get(),
             scratch: Scratch::new(&scratch, "compare")?,
             disk: Scratch::new(&disk, "compare-disk")?,
             programs: Vec::new(),
@@ -68,13 +66,23 @@ impl Places {
         self.resolve(word).into()
     }
 
+    /// # Errors
+    ///
+    /// When the disk lacks room for that many bytes.
+    pub(crate) fn require_disk(&self, wanted_bytes: u64) -> Result<()> {
+        require_room(&self.disk.0, wanted_bytes)
+    }
+
     /// Returns what kind of file system a word's file lies on.
     pub(crate) fn file_system(&self, word: &str) -> Result<String> {
-        output(
-            process::Command::new("stat")
-                .args(["-f", "-c", "%T"])
-                .arg(self.path(word)),
-        )
+<<<<<<< HEAD
+        output(process::Command::new("stat").args(["-f", "-c", "%T"]).arg(self.path(word)))
+=======
+        let mut command = process::Command::new("findmnt");
+        let types = output(command.args(["-no", "FSTYPE", "-T"]).arg(self.path(word)))?;
+        // A folder mounted over twice has two lines; the last counts.
+        Ok(types.lines().last().unwrap_or("unknown").to_owned())
+>>>>>>> xtask
     }
 }
 
@@ -85,9 +93,7 @@ impl Scratch {
     /// Removes what killed runs left, then makes a new one named by our process.
     fn new(parent: &Path, name: &str) -> Result<Self> {
         let prefix = format!("sealift-{name}-");
-        for entry in
-            fs::read_dir(parent).with_context(|| format!("cannot list {}", parent.display()))?
-        {
+        for entry in fs::read_dir(parent).with_context(|| format!("cannot list {}", parent.display()))? {
             let path = entry?.path();
             let stem = path.file_name().and_then(|name| name.to_str());
             let Some(pid) = stem.and_then(|stem| stem.strip_prefix(&prefix)) else {
@@ -125,16 +131,23 @@ pub(crate) fn remove(path: &Path) -> Result<()> {
 fn memory_with(wanted_bytes: u64) -> Option<PathBuf> {
     let dir = PathBuf::from("/dev/shm");
     let memory = fs::read_to_string("/proc/meminfo").ok()?;
-    let line = memory
-        .lines()
-        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let line = memory.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     let available: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
     let has_room = free_bytes(&dir).ok()?.min(available * 1024) >= wanted_bytes;
     has_room.then_some(dir)
 }
 
+fn require_room(dir: &Path, wanted_bytes: u64) -> Result<()> {
+    let free = free_bytes(dir)?;
+    ensure!(
+        free >= wanted_bytes,
+        "{} has {free} bytes free, wanted {wanted_bytes}",
+        dir.display()
+    );
+    Ok(())
+}
+
 fn free_bytes(dir: &Path) -> Result<u64> {
-    let space = rustix::fs::statvfs(dir)
-        .with_context(|| format!("cannot ask {} for its space", dir.display()))?;
+    let space = rustix::fs::statvfs(dir).with_context(|| format!("cannot ask {} for its space", dir.display()))?;
     Ok(space.f_bavail.saturating_mul(space.f_frsize))
 }

@@ -1,5 +1,7 @@
 //! Runs the contenders of one measure in turn: peer, ours, peer, ours.
 
+use std::fs;
+
 use anyhow::{Context, Result, ensure};
 
 use super::contenders::Contender;
@@ -29,11 +31,7 @@ impl Samples {
     }
 
     pub(crate) fn peak_bytes(&self) -> u64 {
-        self.usages
-            .iter()
-            .map(|usage| usage.peak_bytes)
-            .max()
-            .unwrap_or_default()
+        self.usages.iter().map(|usage| usage.peak_bytes).max().unwrap_or_default()
     }
 }
 
@@ -42,38 +40,21 @@ pub(crate) fn run(measure: &Measure, runs: usize, places: &Places) -> Result<Vec
     for contender in measure.needs {
         make(contender, places)?;
     }
-    let samples = |contender| Samples {
-        contender,
-        usages: Vec::new(),
-        bytes: None,
-    };
-    let mut all: Vec<_> = [measure.ours]
-        .into_iter()
-        .chain(measure.peers.iter().copied())
-        .map(samples)
-        .collect();
+    let samples = |contender| Samples { contender, usages: Vec::new(), bytes: None };
+    let mut all: Vec<_> = [measure.ours].into_iter().chain(measure.peers.iter().copied()).map(samples).collect();
     for round in 1..=runs {
         // Peers first, so that ours comes last and its result is what the check sees.
         for one in all.iter_mut().rev() {
             prepare(measure, one.contender, places)?;
             let usage = Job::new(one.contender.line, places).run()?;
-            println!(
-                "   {round}/{runs} {}: {:.3} s",
-                one.contender.name,
-                usage.wall.as_secs_f64()
-            );
+            println!("   {round}/{runs} {}: {:.3} s", one.contender.name, usage.wall.as_secs_f64());
             one.usages.push(usage);
             one.bytes = made_bytes(one.contender, places);
         }
         if let (1, Some(check)) = (round, measure.check) {
             let differences = Job::new(check, places).output()?;
             let first: Vec<_> = differences.lines().take(10).collect();
-            ensure!(
-                first.is_empty(),
-                "{} gave another tree:\n{}",
-                measure.ours.name,
-                first.join("\n")
-            );
+            ensure!(first.is_empty(), "{} gave another tree:\n{}", measure.ours.name, first.join("\n"));
         }
     }
     for one in &all {
@@ -81,6 +62,7 @@ pub(crate) fn run(measure: &Measure, runs: usize, places: &Places) -> Result<Vec
             clear(one.contender, places)?;
         }
     }
+    remove(&places.path("DISK/aside"))?;
     Ok(all)
 }
 
@@ -95,13 +77,17 @@ fn make(contender: &Contender, places: &Places) -> Result<()> {
 }
 
 fn prepare(measure: &Measure, contender: &Contender, places: &Places) -> Result<()> {
-    clear(contender, places)?;
+    if measure.state == State::Untouched {
+        set_aside(contender, places)?;
+    } else {
+        clear(contender, places)?;
+    }
     for word in measure.reads {
         tree::read_all(&places.path(word))?;
     }
     match measure.state {
         State::Warm => {}
-        State::Synced => {
+        State::Untouched => {
             Job::new("sync -f DISK", places).run()?;
         }
         State::Cold(word) => tree::forget(&places.path(word))?,
@@ -109,10 +95,24 @@ fn prepare(measure: &Measure, contender: &Contender, places: &Places) -> Result<
     Ok(())
 }
 
-fn clear(contender: &Contender, places: &Places) -> Result<()> {
-    contender
+/// Renames what an earlier run made; the whole folder goes at the end.
+fn set_aside(contender: &Contender, places: &Places) -> Result<()> {
+    let Some(made) = contender
         .makes
-        .map_or(Ok(()), |word| remove(&places.path(word)))
+        .map(|word| places.path(word))
+        .filter(|path| path.exists())
+    else {
+        return Ok(());
+    };
+    let aside = places.path("DISK/aside");
+    fs::create_dir_all(&aside)?;
+    let number = fs::read_dir(&aside)?.count();
+    fs::rename(&made, aside.join(number.to_string()))
+        .with_context(|| format!("cannot rename {}", made.display()))
+}
+
+fn clear(contender: &Contender, places: &Places) -> Result<()> {
+    contender.makes.map_or(Ok(()), |word| remove(&places.path(word)))
 }
 
 fn made_bytes(contender: &Contender, places: &Places) -> Option<u64> {

@@ -14,27 +14,15 @@ pub(crate) fn add(report: &mut Report, places: &Places) -> Result<()> {
         Job::new(PACK_TO_DISK.line, places).run()?;
     }
     let calls = "read,readv,pread64,preadv,preadv2,mmap";
-    let line = format!(
-        "strace -f -y -s 0 -e trace={calls} -o SCRATCH/strace {}",
-        CAT_COLD.line
-    );
+    let line = format!("strace -f -y -s 0 -e trace={calls} -o SCRATCH/strace {}", CAT_COLD.line);
     Job::new(&line, places).run()?;
-    let trace =
-        fs::read_to_string(places.path("SCRATCH/strace")).context("cannot read the trace")?;
-    let reads: Vec<_> = trace
-        .lines()
-        .filter_map(|line| read_of(line, "tree.sealift>"))
-        .collect();
+    let trace = fs::read_to_string(places.path("SCRATCH/strace")).context("cannot read the trace")?;
+    let reads: Vec<_> = trace.lines().filter_map(|line| read_of(line, "tree.sealift>")).collect();
     let mut text = format!(
         "`{line}`: {} reads of the bundle.\n\n| call | arguments | result |\n| --- | --- | --: |\n",
         reads.len()
     );
-    for Read {
-        call,
-        arguments,
-        result,
-    } in reads
-    {
+    for Read { call, arguments, result } in reads {
         text.push_str(&format!("| {call} | {arguments} | {result} |\n"));
     }
     report.section("Reads for one small file", &text);
@@ -53,16 +41,8 @@ fn read_of<'a>(line: &'a str, file: &str) -> Option<Read<'a>> {
     let (before, after) = line.split_once(file)?;
     let call = before.split_once('(')?.0.rsplit(' ').next()?;
     let (arguments, result) = after.rsplit_once(" = ")?;
-    let arguments = arguments
-        .trim_start_matches(", \"\"...")
-        .trim_start_matches(", ")
-        .trim_end()
-        .trim_end_matches(')');
-    Some(Read {
-        call,
-        arguments,
-        result,
-    })
+    let arguments = arguments.trim_start_matches(", \"\"...").trim_start_matches(", ").trim_end().trim_end_matches(')');
+    Some(Read { call, arguments, result })
 }
 
 #[cfg(test)]
@@ -72,22 +52,12 @@ mod tests {
     #[test]
     fn a_read_of_the_file_is_recognised() {
         let line = r#"71 pread64(3</mnt/tree.sealift>, ""..., 4096, 8192) = 4096"#;
-        let expected = Read {
-            call: "pread64",
-            arguments: "4096, 8192",
-            result: "4096",
-        };
+        let expected = Read { call: "pread64", arguments: "4096, 8192", result: "4096" };
         assert_eq!(read_of(line, "tree.sealift>"), Some(expected));
     }
 
     #[test]
     fn a_read_of_another_file_is_not() {
-        assert_eq!(
-            read_of(
-                r#"71 read(3</etc/passwd>, ""..., 4096) = 512"#,
-                "tree.sealift>"
-            ),
-            None
-        );
+        assert_eq!(read_of(r#"71 read(3</etc/passwd>, ""..., 4096) = 512"#, "tree.sealift>"), None);
     }
 }

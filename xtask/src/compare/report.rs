@@ -26,12 +26,7 @@ pub(crate) struct Verdict {
 impl Report {
     /// Adds a measure's table and judges it.
     pub(crate) fn add(&mut self, measure: &Measure, samples: &[Samples], places: &Places) {
-        self.verdicts.extend(
-            measure
-                .wanted
-                .iter()
-                .filter_map(|wanted| judge(measure, wanted, samples)),
-        );
+        self.verdicts.extend(measure.wanted.iter().filter_map(|wanted| judge(measure, wanted, samples)));
         self.section(measure.title, &table(samples, places));
     }
 
@@ -40,21 +35,14 @@ impl Report {
     }
 
     pub(crate) fn section(&mut self, title: &str, text: &str) {
-        self.sections
-            .push_str(&format!("\n## {title}\n\n{}\n", text.trim_end()));
+        self.sections.push_str(&format!("\n## {title}\n\n{}\n", text.trim_end()));
     }
 
     /// Returns the whole page below an opening text.
     pub(crate) fn finish(self, opening: &str) -> String {
         let mut page = format!("# Sealift and its peers\n\n{}\n", opening.trim_end());
         page.push_str("\n## What was wanted\n\n| measure | figure | wanted | reached |\n| --- | --- | --- | --- |\n");
-        for Verdict {
-            what,
-            figure,
-            wanted,
-            is_reached,
-        } in &self.verdicts
-        {
+        for Verdict { what, figure, wanted, is_reached } in &self.verdicts {
             let reached = if *is_reached { "yes" } else { "**no**" };
             page.push_str(&format!("| {what} | {figure} | {wanted} | {reached} |\n"));
         }
@@ -68,9 +56,7 @@ fn judge(measure: &Measure, wanted: &Wanted, samples: &[Samples]) -> Option<Verd
     let seconds = ours.median().wall.as_secs_f64();
     let (what, figure, wanted, is_reached) = match wanted {
         Wanted::Seconds(limit, names) => {
-            let peer = peers
-                .iter()
-                .filter(|peer| names.contains(&peer.contender.name));
+            let peer = peers.iter().filter(|peer| names.contains(&peer.contender.name));
             let best = peer.min_by_key(|peer| peer.median().wall)?;
             let ratio = seconds / best.median().wall.as_secs_f64();
             (
@@ -83,38 +69,18 @@ fn judge(measure: &Measure, wanted: &Wanted, samples: &[Samples]) -> Option<Verd
         Wanted::Bytes(limit, name) => {
             let peer = peers.iter().find(|peer| peer.contender.name == *name)?;
             let ratio = float(ours.bytes?) / float(peer.bytes?);
-            (
-                format!("bytes, to {name}"),
-                format!("{ratio:.3}"),
-                format!("{limit:.2}"),
-                ratio <= *limit,
-            )
+            (format!("bytes, to {name}"), format!("{ratio:.3}"), format!("{limit:.2}"), ratio <= *limit)
         }
         Wanted::PeakMib(limit) => {
             let peak = float(ours.peak_bytes()) / MIB;
-            (
-                "peak memory".to_owned(),
-                format!("{peak:.0} MiB"),
-                format!("{limit:.0} MiB"),
-                peak <= *limit,
-            )
+            ("peak memory".to_owned(), format!("{peak:.0} MiB"), format!("{limit:.0} MiB"), peak <= *limit)
         }
         Wanted::Milliseconds(limit) => {
             let time = seconds * 1000.0;
-            (
-                "time".to_owned(),
-                format!("{time:.1} ms"),
-                format!("{limit:.0} ms"),
-                time <= *limit,
-            )
+            ("time".to_owned(), format!("{time:.1} ms"), format!("{limit:.0} ms"), time <= *limit)
         }
     };
-    Some(Verdict {
-        what: format!("{}: {what}", measure.name),
-        figure,
-        wanted: format!("at most {wanted}"),
-        is_reached,
-    })
+    Some(Verdict { what: format!("{}: {what}", measure.name), figure, wanted: format!("at most {wanted}"), is_reached })
 }
 
 fn table(samples: &[Samples], places: &Places) -> String {
@@ -143,23 +109,14 @@ fn table(samples: &[Samples], places: &Places) -> String {
     }
     text.push('\n');
     for one in samples {
-        text.push_str(&format!(
-            "- `{}`\n",
-            one.contender
-                .line
-                .replace("CORES", &places.cores.to_string())
-        ));
+        text.push_str(&format!("- `{}`\n", one.contender.line.replace("CORES", &places.cores.to_string())));
     }
     text
 }
 
 pub(crate) fn seconds(time: Duration) -> String {
     let time = time.as_secs_f64();
-    if time < 0.1 {
-        format!("{time:.4}")
-    } else {
-        format!("{time:.2}")
-    }
+    if time < 0.1 { format!("{time:.4}") } else { format!("{time:.2}") }
 }
 
 /// Returns a number with commas between thousands.
@@ -175,10 +132,7 @@ pub(crate) fn grouped(number: u64) -> String {
     text
 }
 
-#[expect(
-    clippy::as_conversions,
-    reason = "sizes of files and memory lie far below 2^53"
-)]
+#[expect(clippy::as_conversions, reason = "sizes of files and memory lie far below 2^53")]
 pub(crate) fn float(number: u64) -> f64 {
     number as f64
 }

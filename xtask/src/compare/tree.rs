@@ -24,11 +24,7 @@ pub(crate) fn unpack_kernel(places: &Places) -> Result<PathBuf> {
     }
     println!("unpacking {}", archive.display());
     let dir = places.path("SCRATCH");
-    run(Command::new("tar")
-        .arg("-xJf")
-        .arg(&archive)
-        .arg("-C")
-        .arg(&dir))?;
+    run(Command::new("tar").arg("-xJf").arg(&archive).arg("-C").arg(&dir))?;
     Ok(dir.join(DEBIAN_SOURCE))
 }
 
@@ -62,16 +58,11 @@ pub(crate) fn extent(tree: &Path) -> Result<Extent> {
 pub(crate) fn read_all(path: &Path) -> Result<()> {
     let mut buffer = vec![0; 256 << 10];
     let mut read = |path: &Path| -> Result<()> {
-        let mut file =
-            File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+        let mut file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
         while file.read(&mut buffer)? > 0 {}
         Ok(())
     };
-    if path.is_file() {
-        read(path)
-    } else {
-        walk(path, &mut |path, _| read(path))
-    }
+    if path.is_file() { read(path) } else { walk(path, &mut |path, _| read(path)) }
 }
 
 /// Drops a file from the page cache.
@@ -101,11 +92,7 @@ pub(crate) fn write_small_files(dir: &Path, count: u32) -> Result<()> {
         for number in folder * FILES_PER_FOLDER..count.min((folder + 1) * FILES_PER_FOLDER) {
             let mut file = File::create(path.join(format!("{number:07}")))?;
             // From 8 to 800 bytes.
-            file.write_all(
-                format!("{number:07}\n")
-                    .repeat(usize::try_from(1 + number % 100)?)
-                    .as_bytes(),
-            )?;
+            file.write_all(format!("{number:07}\n").repeat(usize::try_from(1 + number % 100)?).as_bytes())?;
         }
     }
     Ok(())

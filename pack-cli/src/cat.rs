@@ -1,0 +1,93 @@
+//! Handing out the content of one file.
+
+use std::io::Write;
+
+use sealift_format::{Bundle, Chunk, Holds, InodeKind, Limits};
+use sealift_verify::content::{ChunkDecoder, check_object, check_piece, fill_holes, group_objects, piece_range};
+
+use crate::inspect::find;
+use crate::{Error, Head, Input, Progress};
+
+/// Writes the content of the file at `[REF:]PATH` to `out`: only bytes that have been checked, and only from a bundle that `judge` takes.
+///
+/// # Errors
+/// The bundle is refused or damaged, there is no such file or it is not a regular one, or `out` fails.
+pub fn cat(
+    input: &mut Input,
+    path: &[u8],
+    out: &mut dyn Write,
+    limits: Limits,
+    judge: impl FnOnce(&Head) -> Result<(), Error>,
+    progress: &Progress,
+) -> Result<(), Error> {
+    let bundle = input.open_bundle(limits, judge)?;
+    let InodeKind::Regular(object) = find(&bundle, path)?.inode.kind else {
+        return Err(Error::Usage(format!("{} is not a regular file", path.escape_ascii())));
+    };
+    let mut writer = ObjectWriter { bundle: &bundle, object, out };
+    if bundle.index.object(object).size > bundle.head.root().maxima.piece_len() {
+        return writer.write_pieces(input, progress);
+    }
+    writer.write_whole(input)
+}
+
+struct ObjectWriter<'a> {
+    bundle: &'a Bundle,
+    object: u32,
+    out: &'a mut dyn Write,
+}
+
+impl ObjectWriter<'_> {
+    fn write_whole(&mut self, input: &mut Input) -> Result<(), Error> {
+        let bundle = self.bundle;
+        let holds = |chunk: &Chunk| match &chunk.holds {
+            Holds::Group(range) => bundle.layout.group(range).contains(&self.object),
+            Holds::Piece => false,
+        };
+        let size = bundle.index.object(self.object).size;
+        let Some(number) = bundle.layout.chunks.iter().position(holds) else {
+            check_object(bundle, self.object, &[])?;
+            return self.write_range(0, size, &[]);
+        };
+        let mut stored = Vec::new();
+        let chunk = &bundle.layout.chunks[number];
+        input.read_chunk(bundle, chunk, &mut stored)?;
+        let mut decoder = ChunkDecoder::default();
+        let decoded = decoder.decode(bundle, u32::try_from(number).unwrap_or(u32::MAX), &stored)?;
+        let Holds::Group(range) = &chunk.holds else { return Ok(()) };
+        for (object, data) in group_objects(bundle, bundle.layout.group(range), decoded) {
+            if object == self.object {
+                check_object(bundle, object, data)?;
+                return self.write_range(0, size, data);
+            }
+        }
+        Ok(())
+    }
+
+    fn write_pieces(&mut self, input: &mut Input, progress: &Progress) -> Result<(), Error> {
+        let bundle = self.bundle;
+        let (mut decoder, mut stored) = (ChunkDecoder::default(), Vec::new());
+        for (number, piece) in (0..).zip(bundle.layout.pieces_of(self.object)) {
+            progress.check()?;
+            let data: &[u8] = match piece.chunk {
+                None => &[],
+                Some(chunk) => {
+                    let row = &bundle.layout.chunks[usize::try_from(chunk).unwrap_or(usize::MAX)];
+                    input.read_chunk(bundle, row, &mut stored)?;
+                    decoder.decode(bundle, chunk, &stored)?
+                }
+            };
+            check_piece(bundle, self.object, number, data)?;
+            let range = piece_range(bundle, self.object, number);
+            self.write_range(range.start, range.end, data)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the bytes from `start` to `end` of the object.
+    fn write_range(&mut self, start: u64, end: u64, data: &[u8]) -> Result<(), Error> {
+        let holes = self.bundle.layout.holes_of(self.object);
+        let written = fill_holes(data, holes, start..end, |part| self.out.write_all(part));
+        written.map_err(|error| Error::io("write", "the output", error))
+    }
+}

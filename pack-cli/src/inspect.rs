@@ -1,0 +1,162 @@
+//! What a bundle says of itself: without reading content, and without trusting it.
+
+use sealift_format::{Attributes, Bundle, Device, Extent, Head, Index, Inode, InodeKind, Object, Ref};
+
+use crate::Error;
+use crate::unpack::choose_ref;
+
+/// An entry of a tree with all that the index knows of it.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Listed<'a> {
+    /// The ref whose tree it stands in.
+    pub reference: &'a Ref,
+    /// The directory that contains it; `None` for the ref's root.
+    pub parent: Option<u32>,
+    /// Its name; empty for the ref's root.
+    pub name: &'a [u8],
+    /// Number of its inode: equal for hard links.
+    pub number: u32,
+    /// Its inode.
+    pub inode: &'a Inode,
+    /// Type, permissions, owner and extended attributes.
+    pub attributes: &'a Attributes,
+    /// What it is, beyond that.
+    pub what: What<'a>,
+    index: &'a Index,
+}
+
+/// What an entry is.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum What<'a> {
+    /// A directory.
+    Directory,
+    /// A regular file.
+    Regular {
+        /// Its content.
+        object: &'a Object,
+        /// The holes of its content.
+        holes: &'a [Extent],
+    },
+    /// A symbolic link with this target.
+    Symlink(&'a [u8]),
+    /// A character device.
+    CharDevice(Device),
+    /// A block device.
+    BlockDevice(Device),
+    /// A named pipe.
+    Fifo,
+    /// A socket's name.
+    Socket,
+}
+
+impl Listed<'_> {
+    /// The path below the ref's root, without a leading slash; empty for the root.
+    #[must_use]
+    pub fn path(&self) -> Vec<u8> {
+        let Some(parent) = self.parent else { return Vec::new() };
+        let mut path = self.index.directory_path(parent);
+        if !path.is_empty() {
+            path.push(b'/');
+        }
+        path.extend(self.name);
+        path
+    }
+}
+
+/// All entries of a bundle's refs in tree order (spec 6.1), each ref's root first.
+pub fn entries(bundle: &Bundle) -> impl Iterator<Item = Listed<'_>> {
+    bundle.index.refs().iter().flat_map(|reference| entries_of(bundle, reference))
+}
+
+/// The entries of one ref's tree in tree order, the root first.
+pub fn entries_of<'a>(bundle: &'a Bundle, reference: &'a Ref) -> impl Iterator<Item = Listed<'a>> {
+    let index = &bundle.index;
+    let root = listed(bundle, reference, None, b"", index.directory(reference.directory).inode);
+    let blocks = (reference.directory..reference.directories_end).flat_map(move |directory| {
+        index.directory(directory).entries().map(move |entry| {
+            let entry = index.entry(entry);
+            listed(bundle, reference, Some(directory), index.name(entry), entry.inode)
+        })
+    });
+    std::iter::once(root).chain(blocks)
+}
+
+fn listed<'a>(bundle: &'a Bundle, reference: &'a Ref, parent: Option<u32>, name: &'a [u8], number: u32) -> Listed<'a> {
+    let index = &bundle.index;
+    let inode = index.inode(number);
+    let what = match inode.kind {
+        InodeKind::Directory(_) => What::Directory,
+        InodeKind::Regular(object) => {
+            What::Regular { object: index.object(object), holes: bundle.layout.holes_of(object) }
+        }
+        InodeKind::Symlink(target) => What::Symlink(index.symlink_target(target)),
+        InodeKind::CharDevice(device) => What::CharDevice(index.device(device)),
+        InodeKind::BlockDevice(device) => What::BlockDevice(index.device(device)),
+        InodeKind::Fifo => What::Fifo,
+        InodeKind::Socket => What::Socket,
+    };
+    Listed { reference, parent, name, number, inode, attributes: index.attributes(inode), what, index }
+}
+
+/// The entry at a path of a bundle: `[REF:]PATH`. A path without a ref is looked up in the only ref.
+///
+/// # Errors
+/// There is no such ref or path, or the ref is missing and there are several.
+pub fn find<'a>(bundle: &'a Bundle, path: &[u8]) -> Result<Listed<'a>, Error> {
+    let colon = path.iter().position(|byte| *byte == b':');
+    let named = colon.and_then(|at| Some((std::str::from_utf8(&path[..at]).ok()?, &path[at + 1..])));
+    let (reference, path) = match named.filter(|(name, _)| bundle.index.find_ref(name).is_some()) {
+        Some((name, path)) => (choose_ref(bundle, Some(name))?, path),
+        None => (choose_ref(bundle, None)?, path),
+    };
+    let mut at = listed(bundle, reference, None, b"", bundle.index.directory(reference.directory).inode);
+    for name in path.split(|byte| *byte == b'/').filter(|name| !matches!(*name, b"" | b".")) {
+        let missing = || Error::Usage(format!("the bundle has no file {}", path.escape_ascii()));
+        let InodeKind::Directory(directory) = at.inode.kind else { return Err(missing()) };
+        let found = bundle.index.find_entry(bundle.index.directory(directory), name);
+        let (_, entry) = found.ok_or_else(missing)?;
+        at = listed(bundle, reference, Some(directory), bundle.index.name(entry), entry.inode);
+    }
+    Ok(at)
+}
+
+/// The worst that unpacking a bundle can cost, from its root alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cost {
+    /// Bytes of memory.
+    pub memory: u64,
+    /// Bytes of disk, on a file system of 4096-byte blocks that shares none.
+    pub disk: u64,
+    /// Inodes.
+    pub inodes: u64,
+}
+
+/// Bytes that reading keeps for each row of a table, beside the decoded index: rows of entries and inodes, and what unpacking adds for
+/// each file.
+const ROW_LEN: u64 = 96;
+/// Bytes that a process has before it reads anything.
+const BASE_LEN: u64 = 12 << 20;
+
+impl Cost {
+    /// The cost of unpacking on `jobs` threads.
+    #[must_use]
+    pub fn of(head: &Head, jobs: u64) -> Self {
+        let (contents, maxima) = (&head.root().contents, &head.root().maxima);
+        // Stored and decoded index are in memory together for a moment, the layout likewise.
+        let parts = contents.index_len + contents.index_stored + contents.layout_len * 2 + contents.layout_stored;
+        let rows =
+            (maxima.entries.saturating_add(maxima.inodes)).saturating_add(maxima.objects).saturating_mul(ROW_LEN);
+        let window = 1 << maxima.window_log;
+        let per_job = u64::from(maxima.chunk_len)
+            + u64::from(maxima.chunk_stored)
+            + window.min(maxima.chunk_len.into())
+            + (1 << 20);
+        Self {
+            memory: parts.saturating_add(rows).saturating_add(per_job * jobs.max(1)).saturating_add(BASE_LEN),
+            disk: maxima.disk.saturating_add(maxima.inodes.saturating_mul(4096)),
+            inodes: maxima.inodes,
+        }
+    }
+}
