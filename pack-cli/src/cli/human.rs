@@ -81,6 +81,22 @@ pub(crate) fn rate(bytes: u64, duration: Duration) -> String {
     format!("{}/s", Bytes(u64::try_from(a_second).unwrap_or(u64::MAX)))
 }
 
+/// The same for an estimate; what is cut from it would not be shown.
+pub(crate) fn rate_of(bytes_a_second: f64) -> String {
+    const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
+    let (mut rate, mut unit) = (bytes_a_second / 1000.0, 0);
+    while rate >= 999.5 && unit + 1 < UNITS.len() {
+        (rate, unit) = (rate / 1000.0, unit + 1);
+    }
+    let places = if rate < 9.995 { 2 } else { usize::from(rate < 99.95) };
+    format!("{rate:.places$} {}/s", UNITS[unit])
+}
+
+/// Seconds with their thousandths, for JSON.
+pub(crate) fn seconds(duration: Duration) -> f64 {
+    f64::from(u32::try_from(duration.as_millis()).unwrap_or(u32::MAX)) / 1000.0
+}
+
 /// `part` of `whole` in per cent, to one place: `15.8 %`.
 pub(crate) fn percentage(part: u64, whole: u64) -> String {
     let tenths = (u128::from(part) * 1000 + u128::from(whole) / 2) / u128::from(whole.max(1));
