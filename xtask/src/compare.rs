@@ -100,13 +100,7 @@ pub(crate) fn main(args: lexopt::Parser) -> Result<()> {
         println!("compare: profile");
         profile::add(&mut report, &places)?;
     }
-<<<<<<< HEAD
-    let words: Vec<_> = env::args().skip(1).collect();
-    let command = format!("cargo xtask {}", words.join(" "));
-    let page = report.finish(&machine::describe(&places, &extent, &command, options.runs)?);
-=======
     let page = report.finish(&opening);
->>>>>>> xtask
     if options.only.is_empty() {
         fs::create_dir_all("bench")?;
         fs::write(RESULTS, &page).with_context(|| format!("cannot write {RESULTS}"))?;

@@ -50,15 +50,7 @@ pub(crate) const MEASURES: &[Measure] = &[
         state: State::Warm,
         check: None,
         is_large: false,
-<<<<<<< HEAD
-        wanted: &[Wanted::Seconds(0.45, &["tar | zstd"]), Wanted::Bytes(1.0, "mksquashfs"), Wanted::PeakMib(200.0)],
-=======
-        wanted: &[
-            Wanted::Seconds(0.45, &["tar + zstd"]),
-            Wanted::Bytes(1.0, "mksquashfs"),
-            Wanted::PeakMib(200.0),
-        ],
->>>>>>> xtask
+        wanted: &[Wanted::Seconds(0.45, &["tar + zstd"]), Wanted::Bytes(1.0, "mksquashfs"), Wanted::PeakMib(200.0)],
     },
     Measure {
         name: "unpack",
@@ -70,15 +62,7 @@ pub(crate) const MEASURES: &[Measure] = &[
         state: State::Warm,
         check: Some("rsync -aHAXnci --modify-window=-1 --delete TREE/ SCRATCH/new/"),
         is_large: false,
-<<<<<<< HEAD
-        wanted: &[Wanted::Seconds(0.8, &["zstd | tar"]), Wanted::Seconds(0.6, &["unsquashfs"]), Wanted::PeakMib(200.0)],
-=======
-        wanted: &[
-            Wanted::Seconds(0.8, &["zstd + tar"]),
-            Wanted::Seconds(0.6, &["unsquashfs"]),
-            Wanted::PeakMib(200.0),
-        ],
->>>>>>> xtask
+        wanted: &[Wanted::Seconds(0.8, &["zstd + tar"]), Wanted::Seconds(0.6, &["unsquashfs"]), Wanted::PeakMib(200.0)],
     },
     Measure {
         name: "unpack-disk",
@@ -86,27 +70,11 @@ pub(crate) const MEASURES: &[Measure] = &[
         ours: &run::UNPACK_TO_DISK,
         peers: &[&run::ZSTD_TAR_TO_DISK, &run::UNSQUASHFS_TO_DISK, &run::CP_TO_DISK],
         needs: &[&run::PACK, &run::TAR_ZSTD, &run::MKSQUASHFS],
-<<<<<<< HEAD
         reads: &["TREE", "SCRATCH/tree.sealift", "SCRATCH/tree.tar.zst", "SCRATCH/tree.squashfs"],
-        state: State::Synced,
-        check: Some("rsync -aHAXnci --modify-window=-1 --delete TREE/ DISK/new/"),
-        is_large: false,
-        wanted: &[Wanted::Seconds(0.8, &["zstd | tar", "unsquashfs"]), Wanted::PeakMib(200.0)],
-=======
-        reads: &[
-            "TREE",
-            "SCRATCH/tree.sealift",
-            "SCRATCH/tree.tar.zst",
-            "SCRATCH/tree.squashfs",
-        ],
         state: State::Untouched,
         check: Some("rsync -aHAXnci --modify-window=-1 --delete TREE/ DISK/new/"),
         is_large: false,
-        wanted: &[
-            Wanted::Seconds(0.8, &["zstd + tar", "unsquashfs"]),
-            Wanted::PeakMib(200.0),
-        ],
->>>>>>> xtask
+        wanted: &[Wanted::Seconds(0.8, &["zstd + tar", "unsquashfs"]), Wanted::PeakMib(200.0)],
     },
     Measure {
         name: "verify",

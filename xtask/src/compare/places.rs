@@ -26,12 +26,7 @@ impl Places {
             Some(dir) => dir,
             None => memory_with(wanted_bytes).unwrap_or_else(|| disk.clone()),
         };
-<<<<<<< HEAD
-        let free = free_bytes(&scratch)?;
-        ensure!(free >= wanted_bytes, "{} has {free} bytes free, wanted {wanted_bytes}", scratch.display());
-=======
         require_room(&scratch, wanted_bytes)?;
->>>>>>> xtask
         Ok(Self {
             tree: PathBuf::new(),
             file: String::new(),
@@ -75,14 +70,10 @@ impl Places {
 
     /// Returns what kind of file system a word's file lies on.
     pub(crate) fn file_system(&self, word: &str) -> Result<String> {
-<<<<<<< HEAD
-        output(process::Command::new("stat").args(["-f", "-c", "%T"]).arg(self.path(word)))
-=======
         let mut command = process::Command::new("findmnt");
         let types = output(command.args(["-no", "FSTYPE", "-T"]).arg(self.path(word)))?;
         // A folder mounted over twice has two lines; the last counts.
         Ok(types.lines().last().unwrap_or("unknown").to_owned())
->>>>>>> xtask
     }
 }
 
@@ -139,11 +130,7 @@ fn memory_with(wanted_bytes: u64) -> Option<PathBuf> {
 
 fn require_room(dir: &Path, wanted_bytes: u64) -> Result<()> {
     let free = free_bytes(dir)?;
-    ensure!(
-        free >= wanted_bytes,
-        "{} has {free} bytes free, wanted {wanted_bytes}",
-        dir.display()
-    );
+    ensure!(free >= wanted_bytes, "{} has {free} bytes free, wanted {wanted_bytes}", dir.display());
     Ok(())
 }
 

@@ -97,18 +97,13 @@ fn prepare(measure: &Measure, contender: &Contender, places: &Places) -> Result<
 
 /// Renames what an earlier run made; the whole folder goes at the end.
 fn set_aside(contender: &Contender, places: &Places) -> Result<()> {
-    let Some(made) = contender
-        .makes
-        .map(|word| places.path(word))
-        .filter(|path| path.exists())
-    else {
+    let Some(made) = contender.makes.map(|word| places.path(word)).filter(|path| path.exists()) else {
         return Ok(());
     };
     let aside = places.path("DISK/aside");
     fs::create_dir_all(&aside)?;
     let number = fs::read_dir(&aside)?.count();
-    fs::rename(&made, aside.join(number.to_string()))
-        .with_context(|| format!("cannot rename {}", made.display()))
+    fs::rename(&made, aside.join(number.to_string())).with_context(|| format!("cannot rename {}", made.display()))
 }
 
 fn clear(contender: &Contender, places: &Places) -> Result<()> {

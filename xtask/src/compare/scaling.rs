@@ -86,31 +86,23 @@ impl Costs {
         let wanted = format!("at most {TOLERANCE:.2}");
         vec![
             Verdict {
-<<<<<<< HEAD
-                what: format!("{}: time a file, {} to {} files", self.name, last.0, middle.0),
-=======
                 what: format!(
                     "{}: time a file, {} to {} files",
                     self.name,
                     grouped(last.0.into()),
                     grouped(middle.0.into())
                 ),
->>>>>>> xtask
                 figure: format!("{time:.2}"),
                 wanted: wanted.clone(),
                 is_reached: time <= TOLERANCE,
             },
             Verdict {
-<<<<<<< HEAD
-                what: format!("{}: memory for one more file, up to {} and up to {}", self.name, last.0, middle.0),
-=======
                 what: format!(
                     "{}: memory for one more file, up to {} and up to {}",
                     self.name,
                     grouped(last.0.into()),
                     grouped(middle.0.into())
                 ),
->>>>>>> xtask
                 figure: format!("{after:.0} B, {before:.0} B"),
                 wanted,
                 is_reached: after <= (before * TOLERANCE).max(NOISE_BYTES),
@@ -135,13 +127,6 @@ mod tests {
 
     #[test]
     fn quadratic_growth_is_not() {
-<<<<<<< HEAD
-        assert_eq!(reached([(10, 1.0, 1.0), (100, 10.0, 100.0), (1000, 100.0, 10_000.0)]), [false, false]);
-=======
-        assert_eq!(
-            reached([(10, 1.0, 1e3), (100, 10.0, 1e5), (1000, 100.0, 1e7)]),
-            [false, false]
-        );
->>>>>>> xtask
+        assert_eq!(reached([(10, 1.0, 1e3), (100, 10.0, 1e5), (1000, 100.0, 1e7)]), [false, false]);
     }
 }
