@@ -14,4 +14,4 @@ pub mod unpack;
 pub use error::Error;
 pub use input::Input;
 pub use progress::{Phase, Progress, Snapshot};
-pub use tree::{DirId, Metadata, NewNode, NodeId, Tree};
+pub use tree::{DirId, Metadata, NewNode, NodeId, Tree, Visited};
