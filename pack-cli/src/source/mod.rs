@@ -2,6 +2,8 @@
 
 mod directory;
 mod exclude;
+mod file;
+mod owner;
 mod xattrs;
 
 use sealift_format::Xattr;
@@ -10,6 +12,8 @@ use crate::{Error, Tree};
 
 pub use directory::{DirectoryOptions, DirectorySource};
 pub use exclude::Exclude;
+pub use file::open_file;
+pub use owner::{MetadataOptions, OwnerRule, parse_owner};
 pub use xattrs::XattrFilter;
 
 /// A tree and the way to its contents.
