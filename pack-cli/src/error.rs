@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use sealift_format::Kind;
 
+use crate::source::TarFault;
+
 /// Why an operation did not do what was asked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -26,6 +28,16 @@ pub enum Error {
     Changed {
         /// The file.
         path: PathBuf,
+    },
+    /// A tar archive cannot be packed.
+    #[error("{}, at offset {offset}: {fault}", path.display())]
+    Tar {
+        /// The archive.
+        path: PathBuf,
+        /// Where the member's header begins.
+        offset: u64,
+        /// Why.
+        fault: Box<TarFault>,
     },
     /// The bundle's bytes are not as the format says.
     #[error(transparent)]

@@ -18,4 +18,4 @@ pub use error::Error;
 pub use input::Input;
 pub use progress::{Phase, Progress, Snapshot};
 pub use sealift_format::{Bundle, Head, Identity, Limits, Root};
-pub use tree::{DirId, Metadata, NewNode, NodeId, Tree};
+pub use tree::{DirId, Metadata, NewNode, NodeId, Tree, Visited};
