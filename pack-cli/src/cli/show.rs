@@ -123,3 +123,23 @@ pub(crate) fn json_line(out: &mut dyn Write, value: &impl Serialize) -> io::Resu
 pub(crate) fn fact(out: &mut dyn Write, name: &str, value: impl std::fmt::Display) -> io::Result<()> {
     writeln!(out, "  {DIM}{name:<13}{DIM:#} {value}")
 }
+
+/// Text in lines of at most 78 columns, indented. A word that is longer, such as a key, has a line of its own and stays whole.
+pub(crate) fn paragraph(out: &mut dyn Write, indent: usize, text: &str) -> io::Result<()> {
+    let mut column = 0;
+    for word in text.split(' ') {
+        let len = word.chars().count();
+        if column > 0 && column + 1 + len > 78 {
+            writeln!(out)?;
+            column = 0;
+        }
+        if column == 0 {
+            write!(out, "{:indent$}{word}", "")?;
+            column = indent + len;
+        } else {
+            write!(out, " {word}")?;
+            column += 1 + len;
+        }
+    }
+    writeln!(out)
+}
