@@ -12,6 +12,7 @@ mod places;
 mod records;
 mod report;
 mod settings;
+pub mod sign;
 mod store;
 
 pub use bound::{bound_name, check_bound};
