@@ -11,6 +11,7 @@ pub mod pack;
 mod progress;
 pub mod source;
 mod tree;
+pub mod trust;
 pub mod unpack;
 pub mod verify;
 

@@ -89,7 +89,9 @@ mod tests {
         for character in (0..=0x10_ffff).filter_map(char::from_u32) {
             let shown = text(&character.to_string());
             assert!(!shown.chars().any(|c| c.is_control() || ('\u{200b}'..='\u{200f}').contains(&c)));
-            assert!(!shown.contains(|c| ('\u{2028}'..='\u{202e}').contains(&c) || ('\u{2060}'..='\u{206f}').contains(&c)));
+            assert!(
+                !shown.contains(|c| ('\u{2028}'..='\u{202e}').contains(&c) || ('\u{2060}'..='\u{206f}').contains(&c))
+            );
         }
     }
 

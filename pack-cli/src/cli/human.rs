@@ -160,7 +160,8 @@ mod tests {
 
     #[test]
     fn sizes_are_parsed() {
-        for (text, size) in [("65536", 65_536), ("64k", 65_536), ("64KiB", 65_536), ("1MiB", 1 << 20), ("2G", 2 << 30)] {
+        for (text, size) in [("65536", 65_536), ("64k", 65_536), ("64KiB", 65_536), ("1MiB", 1 << 20), ("2G", 2 << 30)]
+        {
             assert_eq!(parse_size(text), Ok(size), "{text}");
         }
         for bad in ["", "k", "1MB", "-1", "1.5M", "99999999999999G"] {

@@ -7,8 +7,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use clap::Args;
 use sealift::inspect::{Listed, What, entries};
 use sealift::{Bundle, Error};
-use serde::ser::{SerializeMap as _, Serializer};
 use serde::Serialize;
+use serde::ser::{SerializeMap as _, Serializer};
 
 use super::bundle::BundleArg;
 use super::escape;

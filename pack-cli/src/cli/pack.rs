@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
-use sealift::pack::{Output, OrderProfile, PackOptions, PackRef, PackStats};
+use sealift::pack::{OrderProfile, Output, PackOptions, PackRef, PackStats};
 use sealift::source::Source;
 use sealift::{Identity, Progress};
 use serde::Serialize;
@@ -197,7 +197,9 @@ impl Pack {
         tags.sort();
         tags.dedup();
         match tags.iter().find(|tag| !sealift_format::name::is_bundle_name(tag)) {
-            Some(tag) => Err(Failure::usage(format!("--compatible {tag}: write letters, digits, '.', '_', '+' and '-'"))),
+            Some(tag) => {
+                Err(Failure::usage(format!("--compatible {tag}: write letters, digits, '.', '_', '+' and '-'")))
+            }
             None => Ok(tags),
         }
     }
@@ -296,9 +298,9 @@ fn split_ref(argument: &OsStr) -> (Option<&str>, &OsStr) {
 fn source_date_epoch() -> Result<Option<i64>, Failure> {
     let Some(value) = std::env::var_os("SOURCE_DATE_EPOCH") else { return Ok(None) };
     let seconds = value.to_str().and_then(|text| text.parse::<i64>().ok()).filter(|seconds| *seconds >= 0);
-    seconds.map(Some).ok_or_else(|| {
-        Failure::usage(format!("SOURCE_DATE_EPOCH is {}, and not a number of seconds", value.display()))
-    })
+    seconds
+        .map(Some)
+        .ok_or_else(|| Failure::usage(format!("SOURCE_DATE_EPOCH is {}, and not a number of seconds", value.display())))
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {

@@ -28,7 +28,9 @@ impl Root {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let mut out = std::io::stdout().lock();
         if out.is_terminal() {
-            return Err(Failure::usage("standard output is a terminal, and the root is binary: write it to a file with >"));
+            return Err(Failure::usage(
+                "standard output is a terminal, and the root is binary: write it to a file with >",
+            ));
         }
         out.write_all(self.bundle.read_head()?.signed())?;
         Ok(out.flush()?)

@@ -151,7 +151,9 @@ impl Seen {
     pub(crate) fn headline(&self) -> String {
         let unsigned = self.envelopes == 0;
         match &self.verdict {
-            Ok(verdict) if verdict.unsigned && unsigned => format!("{WARN}UNSIGNED{WARN:#}, allowed by --allow-unsigned"),
+            Ok(verdict) if verdict.unsigned && unsigned => {
+                format!("{WARN}UNSIGNED{WARN:#}, allowed by --allow-unsigned")
+            }
             Ok(verdict) if verdict.unsigned => format!("{WARN}UNTRUSTED{WARN:#}, allowed by --allow-unsigned"),
             Ok(_) => format!("{GOOD}TRUSTED{GOOD:#}"),
             Err(_) if unsigned => format!("{BAD}UNSIGNED{BAD:#}"),
@@ -190,7 +192,8 @@ impl Seen {
                 Ok(standing) => ("UNKNOWN", WARN, standing.to_string()),
                 Err(error) => ("INVALID", BAD, error.to_string()),
             };
-            let key = state.key.as_ref().map_or("no readable key".into(), |key| format!("{} {}", key.id(), key.key_type()));
+            let key =
+                state.key.as_ref().map_or("no readable key".into(), |key| format!("{} {}", key.id(), key.key_type()));
             writeln!(out, "  {style}{word}{style:#} {key}")?;
             writeln!(out, "          {}", escape::text(&why))?;
         }

@@ -12,11 +12,11 @@ use sealift::unpack::{Durability, UnpackOptions, UnpackStats};
 use serde::Serialize;
 
 use super::bundle::{BundleArg, jobs};
+use super::escape;
 use super::failure::{About as _, Failure, shown};
 use super::human::{self, Bytes, count};
 use super::show::{BOLD, Pace, Show, WARN, json_line};
 use super::trust_args::TrustArgs;
-use super::escape;
 
 /// Unpack a trusted bundle into a new directory
 ///
@@ -118,7 +118,12 @@ impl Unpack {
             } else {
                 format!("{free} are free")
             };
-            writeln!(out, "  {} of content, {disk} and {} on the target; {room}", Bytes(stats.logical_bytes), count(stats.inodes, "inode"))?;
+            writeln!(
+                out,
+                "  {} of content, {disk} and {} on the target; {room}",
+                Bytes(stats.logical_bytes),
+                count(stats.inodes, "inode")
+            )?;
             return writeln!(out, "  {} would be read; nothing was written", Bytes(stats.stored_bytes));
         }
         writeln!(
