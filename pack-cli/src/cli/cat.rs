@@ -34,7 +34,7 @@ pub(crate) struct Cat {
 
 impl Cat {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let judge = self.trust.load(self.show)?;
+        let judge = self.trust.load()?;
         let mut input = self.bundle.open()?;
         let mut out = BufWriter::with_capacity(1 << 20, std::io::stdout().lock());
         let (limits, progress) = (Limits::default(), Progress::default());
@@ -45,6 +45,8 @@ impl Cat {
             Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::BrokenPipe => Err(source.into()),
             other => other.about(&self.bundle.bundle),
         }?;
-        Ok(out.flush()?)
+        out.flush()?;
+        judge.warn(self.show);
+        Ok(())
     }
 }

@@ -73,12 +73,7 @@ impl Failure {
             return interrupt::status();
         }
         complain(self.kind(), &message, json);
-        ExitCode::from(self.status())
-    }
-
-    /// 1: this bundle must not be used as it is. 2: it could not be told.
-    fn status(&self) -> u8 {
-        if self.error.kind().is_some() { 1 } else { 2 }
+        ExitCode::from(self.error.exit_status())
     }
 
     fn kind(&self) -> &'static str {
@@ -86,6 +81,11 @@ impl Failure {
             (_, Some(kind)) => kind.word(),
             (Error::Usage(_), None) => "usage",
             (Error::NoSpace { .. }, None) => "space",
+            (Error::NoRoom { .. }, None) => "room",
+            (Error::OtherName { .. }, None) => "other-name",
+            (Error::TrustFile { .. }, None) => "trust-file",
+            (Error::State { .. }, None) => "state",
+            (Error::Key { .. } | Error::Agent { .. }, None) => "key",
             (Error::Changed { .. }, None) => "changed",
             _ => "io",
         }

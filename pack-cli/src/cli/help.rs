@@ -7,8 +7,8 @@ use super::show::BOLD;
 
 /// Who uses which verbs, in the order of their work.
 const GROUPS: [(&str, &[&str]); 3] = [
-    ("Publisher: makes bundles", &["pack", "root"]),
-    ("Administrator: looks before it is used", &["verify", "info", "ls", "cat"]),
+    ("Publisher: makes bundles", &["pack", "sign", "root", "key"]),
+    ("Administrator: looks before it is used", &["verify", "info", "ls", "cat", "trust"]),
     ("Device: takes what is in them", &["unpack"]),
 ];
 
@@ -19,7 +19,7 @@ A bundle called - is read from standard input.";
 
 /// The command line with its verbs in groups, for which clap has no word.
 pub(crate) fn command() -> Command {
-    let command = Cli::command().max_term_width(100);
+    let command = Cli::command().max_term_width(80);
     let mut groups = String::new();
     for (heading, verbs) in GROUPS {
         groups.push_str(&format!("\n{BOLD}{heading}{BOLD:#}\n"));

@@ -1,10 +1,12 @@
 //! `sealift info`: what a bundle says of itself, and who signed it, from its head alone.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use clap::Args;
 use sealift::inspect::Cost;
 use sealift::{Head, Root};
+use serde::Serialize;
 
 use super::bundle::{BundleArg, jobs};
 use super::escape;
@@ -13,7 +15,7 @@ use super::human::{Bytes, Grouped, percentage};
 use super::ls::hex;
 use super::show::{BOLD, Show, fact, json_line};
 use super::time::Moment;
-use super::trust_args::{Seen, TrustArgs};
+use super::trust_args::{JsonSignature, Seen, TrustArgs};
 
 /// Show who signed a bundle, what it is, and what unpacking costs
 ///
@@ -37,10 +39,10 @@ pub(crate) struct Info {
 impl Info {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let head = self.bundle.read_head()?;
-        let seen = self.trust.load(self.show)?.inspect(&head);
+        let seen = self.trust.load()?.inspect(&head)?;
         let mut out = self.show.out();
         if self.show.json {
-            return Ok(json_line(&mut out, &"todo")?);
+            return Ok(json_line(&mut out, &Summary::of(&head, &seen))?);
         }
         Ok(print(&mut out, &shown(&self.bundle.bundle), &head, &seen)?)
     }
@@ -49,12 +51,10 @@ impl Info {
 /// Prints all that the head says, for people.
 pub(crate) fn print(out: &mut dyn Write, bundle: &str, head: &Head, seen: &Seen) -> io::Result<()> {
     let root = head.root();
-    writeln!(out, "{BOLD}{}{BOLD:#}: {}", escape::text(bundle), seen.verdict.line())?;
+    writeln!(out, "{BOLD}{}{BOLD:#}: {}", escape::text(bundle), seen.headline())?;
     print_identity(out, root)?;
     writeln!(out, "\n{BOLD}Signatures{BOLD:#}")?;
-    for line in &seen.lines {
-        writeln!(out, "  {line}")?;
-    }
+    seen.print(out)?;
     print_contents(out, head)?;
     print_cost(out, head)
 }
@@ -101,4 +101,96 @@ fn print_cost(out: &mut dyn Write, head: &Head) -> io::Result<()> {
 /// A size for reading, and for calculating.
 fn exact(bytes: u64) -> String {
     if bytes < 1000 { Bytes(bytes).to_string() } else { format!("{} ({})", Bytes(bytes), Grouped(bytes)) }
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Summary<'a> {
+    trust: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refusal: Option<String>,
+    signatures: Vec<JsonSignature>,
+    identity: JsonIdentity<'a>,
+    annotations: BTreeMap<&'a str, &'a str>,
+    contents: JsonContents,
+    cost: JsonCost,
+}
+
+#[derive(Serialize)]
+struct JsonIdentity<'a> {
+    name: &'a str,
+    version: u64,
+    created: i64,
+    expires: Option<i64>,
+    compatible: &'a [String],
+    index_digest: String,
+}
+
+#[derive(Serialize)]
+struct JsonContents {
+    file_bytes: u64,
+    head_bytes: u32,
+    layout_bytes: u64,
+    index_bytes: u64,
+    chunks_bytes: u64,
+    refs: u16,
+    depth: u32,
+    entries: u64,
+    inodes: u64,
+    objects: u64,
+    chunks: u64,
+    logical_bytes: u64,
+    data_bytes: u64,
+    largest_chunk_bytes: u32,
+    largest_object_bytes: u64,
+    piece_bytes: u64,
+}
+
+#[derive(Serialize)]
+struct JsonCost {
+    memory_bytes: u64,
+    disk_bytes: u64,
+    inodes: u64,
+    threads: u64,
+}
+
+impl<'a> Summary<'a> {
+    fn of(head: &'a Head, seen: &Seen) -> Self {
+        let Root { identity, contents, maxima, annotations } = head.root();
+        let threads = u64::try_from(jobs(None)).unwrap_or(1);
+        let cost = Cost::of(head, threads);
+        Self {
+            trust: seen.word(),
+            refusal: seen.refusal(),
+            signatures: seen.json(),
+            identity: JsonIdentity {
+                name: &identity.name,
+                version: identity.version,
+                created: identity.created,
+                expires: identity.expires,
+                compatible: &identity.compatible,
+                index_digest: hex(&contents.index_digest),
+            },
+            annotations: annotations.iter().map(|(key, value)| (&key[..], &value[..])).collect(),
+            contents: JsonContents {
+                file_bytes: head.file_len(),
+                head_bytes: head.preamble().head_len(),
+                layout_bytes: contents.layout_stored,
+                index_bytes: contents.index_stored,
+                chunks_bytes: maxima.chunks_stored,
+                refs: maxima.refs,
+                depth: maxima.depth,
+                entries: maxima.entries,
+                inodes: maxima.inodes,
+                objects: maxima.objects,
+                chunks: maxima.chunks,
+                logical_bytes: maxima.logical,
+                data_bytes: maxima.data,
+                largest_chunk_bytes: maxima.chunk_len,
+                largest_object_bytes: maxima.object_len,
+                piece_bytes: maxima.piece_len(),
+            },
+            cost: JsonCost { memory_bytes: cost.memory, disk_bytes: cost.disk, inodes: cost.inodes, threads },
+        }
+    }
 }

@@ -8,11 +8,15 @@ mod help;
 mod human;
 mod info;
 mod interrupt;
+mod key;
+mod keys;
 mod ls;
 mod pack;
 mod root;
 mod show;
+mod sign;
 mod time;
+mod trust;
 mod trust_args;
 mod unpack;
 mod verify;
@@ -37,11 +41,14 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Verb {
     Pack(pack::Pack),
+    Sign(sign::Sign),
     Root(root::Root),
+    Key(key::Key),
     Verify(verify::Verify),
     Info(info::Info),
     Ls(ls::Ls),
     Cat(cat::Cat),
+    Trust(trust::Trust),
     Unpack(unpack::Unpack),
 }
 
@@ -57,11 +64,14 @@ fn main() -> ExitCode {
     };
     let done = match verb {
         Verb::Pack(pack) => pack.run(),
+        Verb::Sign(sign) => sign.run(),
         Verb::Root(root) => root.run(),
+        Verb::Key(key) => key.run(),
         Verb::Verify(verify) => verify.run(),
         Verb::Info(info) => info.run(),
         Verb::Ls(ls) => ls.run(),
         Verb::Cat(cat) => cat.run(),
+        Verb::Trust(trust) => trust.run(),
         Verb::Unpack(unpack) => unpack.run(),
     };
     // What is still in a buffer may meet a reader that has gone.

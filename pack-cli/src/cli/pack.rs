@@ -4,20 +4,26 @@ use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
+use sealift::Identity;
 use sealift::pack::{OrderProfile, Output, PackOptions, PackRef, PackStats};
-use sealift::source::Source;
-use sealift::{Identity, Progress};
+use sealift::source::{
+    DirectoryOptions, Exclude, MetadataOptions, OwnerRule, Source, SourceOptions, XattrFilter, parse_owner,
+};
+use sealift::trust::sign::{Signer, room_for, sign_root};
 use serde::Serialize;
 
 use super::bundle::jobs;
 use super::escape;
 use super::failure::Failure;
 use super::human::{self, Bytes, Grouped, count};
+use super::keys;
 use super::show::{BOLD, Pace, Show, WARN, json_line};
 use super::time::Moment;
+use super::trust_args::parse_time;
 
 /// Pack trees into one bundle
 ///
@@ -47,14 +53,18 @@ pub(crate) struct Pack {
     #[arg(long, value_name = "N", help_heading = "Identity")]
     bundle_version: Option<u64>,
     /// From when on nobody is to take the bundle
-    #[arg(long, value_name = "TIME", help_heading = "Identity")]
-    expires: Option<String>,
+    #[arg(long, value_name = "TIME", help_heading = "Identity", value_parser = parse_time)]
+    expires: Option<i64>,
     /// A device that the bundle fits [default: any]
     #[arg(long, value_name = "TAG", help_heading = "Identity")]
     compatible: Vec<String>,
     /// A word for people, such as url=https://example.org
     #[arg(long, value_name = "KEY=VALUE", help_heading = "Identity")]
     annotate: Vec<String>,
+
+    /// Sign with this OpenSSH key; a public key asks ssh-agent
+    #[arg(long, value_name = "KEY", help_heading = "Identity")]
+    key: Vec<PathBuf>,
 
     /// Leave out what matches, in .gitignore's syntax
     #[arg(long, value_name = "PATTERN", help_heading = "Files")]
@@ -112,7 +122,7 @@ impl Pack {
         let start = Instant::now();
         let epoch = source_date_epoch()?;
         let specs = self.specs()?;
-        let options = self.options(epoch)?;
+        let mut options = self.options(epoch)?;
         let output = match self.output.as_os_str().as_bytes() {
             b"-" => Output::Stdout,
             _ => Output::File(self.output.clone()),
@@ -120,15 +130,18 @@ impl Pack {
         if self.bundle_version.is_none() && epoch.is_none() {
             self.show.warn("the bundle has version 0, below every later one: give --bundle-version");
         }
-        let (stats, sources) = self.pace.watch(self.show, "Listing", |progress| -> Result<_, Failure> {
-            let sources = self.open(&specs, &options, progress)?;
-            let refs: Vec<PackRef<'_>> =
-                specs.iter().zip(&sources).map(|((name, _), source)| PackRef { name, source }).collect();
-            let stats = sealift::pack::pack(&refs, &output, &options, &|_| Ok(Vec::new()), progress)?;
-            Ok((stats, sources))
+        let source_options = self.source_options(&output, options.identity.created)?;
+        let signers = keys::open(&self.key)?;
+        options.signature_room = options.signature_room.max(room_for(&signers));
+        let stats = self.pace.watch(self.show, "Listing", |progress| {
+            let source_options = SourceOptions { progress: Some(Arc::clone(progress)), ..source_options };
+            let open = |(_, spec): &(String, OsString)| Source::open_spec(spec, &source_options, options.jobs);
+            let sources = specs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+            let pairs = specs.iter().zip(&sources);
+            let refs: Vec<PackRef<'_>> = pairs.map(|((name, _), source)| PackRef { name, source }).collect();
+            sealift::pack::pack(&refs, &output, &options, &|signed| sign_root(signed, &signers), progress)
         })?;
-        drop(sources);
-        Ok(self.print(&stats, output == Output::Stdout, start.elapsed())?)
+        Ok(self.print(&stats, &signers, output == Output::Stdout, start.elapsed())?)
     }
 
     /// The refs' names and their sources.
@@ -161,7 +174,7 @@ impl Pack {
                 name: self.bundle_name()?,
                 version: version.unwrap_or(0),
                 created,
-                expires: None,
+                expires: self.expires,
                 compatible: self.tags()?,
             },
             annotations: self.annotations()?,
@@ -226,27 +239,62 @@ impl Pack {
         }
     }
 
-    fn open(&self, specs: &[(String, OsString)], options: &PackOptions, _: &Progress) -> Result<Vec<Source>, Failure> {
-        use sealift::source::{DirectoryOptions, DirectorySource};
-        let mut sources = Vec::new();
-        for (_, spec) in specs {
-            let list = DirectorySource::list(Path::new(spec), &DirectoryOptions::default(), options.jobs)?;
-            sources.push(Source::Directory(list));
+    fn source_options(&self, output: &Output, created: i64) -> Result<SourceOptions, Failure> {
+        let mut xattrs = XattrFilter::default();
+        for pattern in &self.xattrs {
+            xattrs.add(pattern.as_bytes());
         }
-        Ok(sources)
+        let owner_map = self.owner_map.iter().map(|rule| OwnerRule::parse(rule)).collect::<Result<_, _>>()?;
+        let spool_dir = match output {
+            Output::File(path) => path.parent().filter(|parent| !parent.as_os_str().is_empty()).map(Path::to_owned),
+            _ => Some(std::env::temp_dir()),
+        };
+        Ok(SourceOptions {
+            directory: DirectoryOptions { xattrs, one_file_system: self.one_file_system, exclude: self.excluded()? },
+            metadata: MetadataOptions {
+                owner: self.owner.as_deref().map(parse_owner).transpose()?,
+                owner_map,
+                mtime_max: self.mtime.map(|Mtime::Clamp| created),
+            },
+            spool_dir: spool_dir.unwrap_or_else(|| ".".into()),
+            progress: None,
+        })
     }
 
-    fn print(&self, stats: &PackStats, stdout_taken: bool, elapsed: Duration) -> std::io::Result<()> {
+    fn excluded(&self) -> Result<Option<Exclude>, Failure> {
+        let mut lines = String::new();
+        for path in &self.exclude_from {
+            let text = String::from_utf8(read(path)?);
+            lines.push_str(&text.map_err(|_| Failure::usage(format!("{} is not UTF-8", path.display())))?);
+            lines.push('\n');
+        }
+        // What the command line says comes last, and so wins.
+        let patterns: Vec<&str> = lines.lines().chain(self.exclude.iter().map(String::as_str)).collect();
+        if patterns.is_empty() { Ok(None) } else { Ok(Some(Exclude::new(patterns.into_iter())?)) }
+    }
+
+    fn print(
+        &self,
+        stats: &PackStats,
+        signers: &[Signer],
+        stdout_taken: bool,
+        elapsed: Duration,
+    ) -> std::io::Result<()> {
         let mut out = self.show.summary(stdout_taken);
         if self.show.json {
-            return json_line(&mut out, &Summary::new(stats, elapsed));
+            return json_line(&mut out, &Summary::new(stats, signers, elapsed));
         }
         if self.show.quiet {
             return Ok(());
         }
         let (root, bundle) = (&stats.root, escape::text(&self.output.display().to_string()));
         let (name, version) = (&root.identity.name, root.identity.version);
-        writeln!(out, "{BOLD}{bundle}{BOLD:#}: {name} version {version}, {WARN}unsigned{WARN:#}")?;
+        let signed = match signers {
+            [] => format!("{WARN}UNSIGNED{WARN:#}"),
+            [key] => format!("signed by {}", key.public_key().id()),
+            keys => format!("signed by {} keys", keys.len()),
+        };
+        writeln!(out, "{BOLD}{bundle}{BOLD:#}: {name} version {version}, {signed}")?;
         let maxima = &root.maxima;
         writeln!(
             out,
@@ -313,6 +361,7 @@ struct Summary<'a> {
     name: &'a str,
     version: u64,
     created: i64,
+    signers: Vec<String>,
     index_digest: String,
     file_bytes: u64,
     logical_bytes: u64,
@@ -325,12 +374,13 @@ struct Summary<'a> {
 }
 
 impl<'a> Summary<'a> {
-    fn new(stats: &'a PackStats, elapsed: Duration) -> Self {
+    fn new(stats: &'a PackStats, signers: &[Signer], elapsed: Duration) -> Self {
         let root = &stats.root;
         Self {
             name: &root.identity.name,
             version: root.identity.version,
             created: root.identity.created,
+            signers: signers.iter().map(|signer| signer.public_key().id().to_string()).collect(),
             index_digest: super::ls::hex(&root.contents.index_digest),
             file_bytes: stats.file_bytes,
             logical_bytes: root.maxima.logical,

@@ -54,7 +54,7 @@ pub(crate) enum Mode {
 
 impl Pace {
     /// Runs an operation while its progress is shown and signals cancel it. `starting` says what is done before its first phase.
-    pub(crate) fn watch<T>(self, show: Show, starting: &'static str, run: impl FnOnce(&Progress) -> T) -> T {
+    pub(crate) fn watch<T>(self, show: Show, starting: &'static str, run: impl FnOnce(&Arc<Progress>) -> T) -> T {
         let progress = Arc::new(Progress::default());
         let mode = match self.progress {
             Mode::Auto | Mode::Bar if show.quiet => Mode::None,

@@ -65,7 +65,8 @@ impl Trust {
 impl Reset {
     fn run(self) -> Result<(), Failure> {
         let forgotten = reset_floor(&self.trust.options(), &self.name)?;
-        let versions = forgotten.map_or(Vec::new(), |floors| floors.records().iter().map(|record| record.version).collect());
+        let versions =
+            forgotten.map_or(Vec::new(), |floors| floors.records().iter().map(|record| record.version).collect());
         let highest = versions.iter().max().copied();
         let mut out = self.show.out();
         if self.show.json {
@@ -79,7 +80,9 @@ impl Reset {
         let name = escape::text(&self.name);
         match highest {
             _ if self.show.quiet => Ok(()),
-            Some(version) => Ok(writeln!(out, "{BOLD}{name}{BOLD:#}: version {version} is forgotten, any is taken now")?),
+            Some(version) => {
+                Ok(writeln!(out, "{BOLD}{name}{BOLD:#}: version {version} is forgotten, any is taken now")?)
+            }
             None => Ok(writeln!(out, "{BOLD}{name}{BOLD:#}: nothing was remembered")?),
         }
     }
@@ -210,7 +213,8 @@ impl Summary {
             };
             lines.iter().map(line).collect()
         });
-        let floor = |floor: &sealift::trust::FloorReport| JsonFloor { name: floor.name.clone(), version: floor.version };
+        let floor =
+            |floor: &sealift::trust::FloorReport| JsonFloor { name: floor.name.clone(), version: floor.version };
         Self {
             signers: lines,
             revoked: report.revoked.iter().map(ToString::to_string).collect(),

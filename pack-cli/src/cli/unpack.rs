@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
-use sealift::Limits;
 use sealift::unpack::{Durability, UnpackOptions, UnpackStats};
+use sealift::{Head, Limits};
 use serde::Serialize;
 
 use super::bundle::{BundleArg, jobs};
@@ -16,7 +16,7 @@ use super::escape;
 use super::failure::{About as _, Failure, shown};
 use super::human::{self, Bytes, count};
 use super::show::{BOLD, Pace, Show, WARN, json_line};
-use super::trust_args::TrustArgs;
+use super::trust_args::{Judge, TrustArgs};
 
 /// Unpack a trusted bundle into a new directory
 ///
@@ -84,27 +84,35 @@ impl Unpack {
             dry_run: self.dry_run,
             jobs: jobs(self.jobs.map(usize::from)),
         };
-        let judge = self.trust.load(self.show)?;
+        let judge = self.trust.load()?;
         let mut input = self.bundle.open()?;
         let stats = self.pace.watch(self.show, "Opening", |progress| {
-            let judge = |head: &sealift::Head| judge.judge(head);
+            let judge = |head: &Head| {
+                judge.judge(head)?;
+                sealift::trust::check_bound(&self.target, head)
+            };
             sealift::unpack::unpack(&mut input, &self.target, &options, Limits::default(), judge, progress)
         });
         let stats = stats.about(&self.bundle.bundle)?;
-        Ok(self.print(&stats, start.elapsed())?)
+        if !self.dry_run {
+            judge.commit()?;
+        }
+        judge.warn(self.show);
+        Ok(self.print(&stats, &judge, start.elapsed())?)
     }
 
-    fn print(&self, stats: &UnpackStats, elapsed: Duration) -> std::io::Result<()> {
+    fn print(&self, stats: &UnpackStats, judge: &Judge, elapsed: Duration) -> std::io::Result<()> {
         let mut out = self.show.out();
         if self.show.json {
-            return json_line(&mut out, &Summary::new(stats, self.dry_run, elapsed));
+            return json_line(&mut out, &Summary::new(stats, judge, self.dry_run, elapsed));
         }
         if self.show.quiet {
             return Ok(());
         }
         let (target, bundle) = (self.target.display().to_string(), shown(&self.bundle.bundle));
         let verb = if self.dry_run { "would be unpacked" } else { "unpacked" };
-        writeln!(out, "{BOLD}{}{BOLD:#}: {verb} from {}", escape::text(&target), escape::text(&bundle))?;
+        let signed = judge.signed_by();
+        writeln!(out, "{BOLD}{}{BOLD:#}: {verb} from {}, {signed}", escape::text(&target), escape::text(&bundle))?;
         let contents = [(stats.files, "file"), (stats.directories, "directory"), (stats.links, "hard link")];
         let mut parts: Vec<String> = contents.iter().filter(|(n, _)| *n > 0).map(|(n, noun)| count(*n, noun)).collect();
         if stats.others > 0 {
@@ -166,6 +174,7 @@ fn prefix(path: OsString) -> Vec<u8> {
 #[derive(Serialize)]
 struct Summary {
     dry_run: bool,
+    signers: Vec<String>,
     files: u64,
     objects: u64,
     directories: u64,
@@ -185,9 +194,10 @@ struct Summary {
 }
 
 impl Summary {
-    fn new(stats: &UnpackStats, dry_run: bool, elapsed: Duration) -> Self {
+    fn new(stats: &UnpackStats, judge: &Judge, dry_run: bool, elapsed: Duration) -> Self {
         Self {
             dry_run,
+            signers: judge.signers(),
             files: stats.files,
             objects: stats.objects,
             directories: stats.directories,

@@ -13,7 +13,7 @@ use super::escape;
 use super::failure::{About as _, Failure, shown};
 use super::human::{self, Bytes, count};
 use super::show::{BOLD, GOOD, Pace, Show, json_line};
-use super::trust_args::TrustArgs;
+use super::trust_args::{Judge, TrustArgs};
 
 /// Check signatures and every byte of a bundle
 ///
@@ -45,19 +45,19 @@ pub(crate) struct Verify {
 impl Verify {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let start = Instant::now();
-        let judge = self.trust.load(self.show)?;
+        let judge = self.trust.load()?;
         let mut input = self.bundle.open()?;
         let depth = if self.deep { Depth::Objects } else { Depth::Stored };
         let jobs = jobs(self.jobs.map(usize::from));
         let verified = self.pace.watch(self.show, "Opening", |progress| {
-            let judge = |head: &sealift::Head| judge.judge(head);
-            sealift::verify::verify(&mut input, depth, jobs, Limits::default(), judge, progress)
+            sealift::verify::verify(&mut input, depth, jobs, Limits::default(), |head| judge.judge(head), progress)
         });
         let verified = verified.about(&self.bundle.bundle)?;
-        Ok(self.print(&verified, start.elapsed())?)
+        judge.warn(self.show);
+        Ok(self.print(&verified, &judge, start.elapsed())?)
     }
 
-    fn print(&self, verified: &Verified, elapsed: Duration) -> std::io::Result<()> {
+    fn print(&self, verified: &Verified, judge: &Judge, elapsed: Duration) -> std::io::Result<()> {
         let mut out = self.show.out();
         let root = verified.bundle.head.root();
         let identity = &root.identity;
@@ -67,6 +67,7 @@ impl Verify {
                 &Summary {
                     name: &identity.name,
                     version: identity.version,
+                    signers: judge.signers(),
                     deep: self.deep,
                     file_bytes: verified.file_bytes,
                     chunks: root.maxima.chunks,
@@ -79,7 +80,8 @@ impl Verify {
             return Ok(());
         }
         let bundle = escape::text(&shown(&self.bundle.bundle));
-        writeln!(out, "{BOLD}{bundle}{BOLD:#}: {GOOD}sound{GOOD:#}, {} version {}", identity.name, identity.version)?;
+        let (name, version) = (&identity.name, identity.version);
+        writeln!(out, "{BOLD}{bundle}{BOLD:#}: {GOOD}sound{GOOD:#}, {name} version {version}, {}", judge.signed_by())?;
         let what = if self.deep {
             format!("every byte and the content of {}", count(root.maxima.objects, "object"))
         } else {
@@ -99,6 +101,7 @@ impl Verify {
 struct Summary<'a> {
     name: &'a str,
     version: u64,
+    signers: Vec<String>,
     deep: bool,
     file_bytes: u64,
     chunks: u64,
