@@ -773,7 +773,7 @@ proptest! {
 fn any_tree() -> impl Strategy<Value = Items> {
     let name = prop_oneof![
         4 => "[a-d]".prop_map(String::into_bytes),
-        1 => prop::collection::vec(any::<u8>().prop_filter("a name's byte", |byte| !b"/\0".contains(byte)), 1..150)
+        1 => prop::collection::vec(any::<u8>().prop_map(|byte| if b"/\0".contains(&byte) { b'_' } else { byte }), 1..150)
             .prop_filter("a name", |name| name != b"." && name != b".."),
     ];
     let path = prop::collection::vec(name, 1..4).prop_map(|names| names.join(&b'/'));
@@ -830,6 +830,13 @@ fn append(builder: &mut tar::Builder<Vec<u8>>, path: &[u8], item: &Item) {
     if by_record {
         data.extend(record(b"path", path));
     }
+    // It also makes other targets of `a//b` and `a/.`.
+    let target_by_record = |target: &[u8]| target.contains(&b'/');
+    if let NewNode::Symlink(target) = &item.file
+        && target_by_record(target)
+    {
+        data.extend(record(b"linkpath", target));
+    }
     for xattr in &metadata.xattrs {
         let name = String::from_utf8(xattr.name.clone()).expect("made of text");
         let name = name.replace('%', "%25").replace('=', "%3D");
@@ -863,6 +870,9 @@ fn append(builder: &mut tar::Builder<Vec<u8>>, path: &[u8], item: &Item) {
     }
     let path = if by_record { Path::new("x") } else { Path::new(OsStr::from_bytes(path)) };
     match &item.file {
+        NewNode::Symlink(target) if target_by_record(target) => {
+            builder.append_link(&mut header, path, "x").expect("in memory");
+        }
         NewNode::Symlink(target) => {
             let target = OsString::from_vec(target.to_vec());
             builder.append_link(&mut header, path, Path::new(&target)).expect("in memory");

@@ -4,10 +4,10 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anstyle::{AnsiColor, Style};
 use sealift::Error;
 use serde::Serialize;
 
+use super::show::{self, BAD};
 use super::{escape, interrupt};
 
 /// An error and the bundle that it is about.
@@ -109,7 +109,12 @@ pub(crate) fn complain(kind: &str, message: &str, json: bool) {
         let line = serde_json::to_string(&Line { error: Object { kind, message } }).unwrap_or_default();
         writeln!(out, "{line}")
     } else {
-        let style = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
-        writeln!(out, "{style}sealift:{style:#} {}", escape::text(message))
+        let message = escape::text(message);
+        match message.split_once("; ").filter(|_| message.contains(" namespaces=")) {
+            Some((first, rest)) => {
+                writeln!(out, "{BAD}sealift:{BAD:#} {first}").and_then(|()| show::clauses(&mut out, 2, rest))
+            }
+            None => writeln!(out, "{BAD}sealift:{BAD:#} {message}"),
+        }
     };
 }

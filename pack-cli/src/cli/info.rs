@@ -69,6 +69,10 @@ fn print_identity(out: &mut dyn Write, root: &Root) -> io::Result<()> {
     let compatible = if identity.compatible.is_empty() { "any device".into() } else { identity.compatible.join(", ") };
     fact(out, "Fits", compatible)?;
     fact(out, "Content", hex(&root.contents.index_digest))?;
+    if !root.annotations.is_empty() {
+        // Under a heading of their own, so that no word passes for one of ours.
+        writeln!(out, "\n{BOLD}The publisher's words{BOLD:#}")?;
+    }
     for (key, value) in &root.annotations {
         fact(out, key, escape::text(value))?;
     }
@@ -82,9 +86,9 @@ fn print_contents(out: &mut dyn Write, head: &Head) -> io::Result<()> {
     fact(out, "Entries", Grouped(maxima.entries))?;
     fact(out, "Inodes", Grouped(maxima.inodes))?;
     fact(out, "Objects", Grouped(maxima.objects))?;
-    fact(out, "Files' bytes", exact(maxima.logical))?;
+    fact(out, "Size", exact(maxima.logical))?;
     let file = head.file_len();
-    fact(out, "Bundle", format!("{}, {} of the files", exact(file), percentage(file, maxima.logical)))?;
+    fact(out, "Bundle", format!("{}, {} of the size", exact(file), percentage(file, maxima.logical)))?;
     let (chunks, largest) = (Grouped(maxima.chunks), Bytes(maxima.chunk_len.into()));
     fact(out, "Chunks", format!("{chunks}, at most {largest} each"))
 }

@@ -88,9 +88,15 @@ fn refuse_arguments(error: &clap::Error, json: bool) -> ExitCode {
         let message = text.lines().next().unwrap_or_default();
         return Failure::usage(message.strip_prefix("error: ").unwrap_or(message)).report(json);
     }
-    // Nobody is left to tell where even this cannot be printed.
-    let _ = error.print();
-    if error.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS }
+    // Nobody is left to tell where this cannot be printed.
+    if !error.use_stderr() {
+        let _ = error.print();
+        return ExitCode::SUCCESS;
+    }
+    // All errors begin with the same word.
+    let text = error.render().ansi().to_string().replacen("error:", "sealift:", 1);
+    let _ = write!(anstream::stderr(), "{text}");
+    ExitCode::from(2)
 }
 
 /// A directory that is read or written stays open, and the usual 1024 files are few.

@@ -95,9 +95,9 @@ pub(crate) struct Pack {
     #[arg(long, value_name = "N", default_value_t = PackOptions::LEVEL, help_heading = "Storage",
         value_parser = clap::value_parser!(i32).range(1..=22))]
     level: i32,
-    /// What is compressed and read at once, 4KiB to 64MiB
-    #[arg(long, value_name = "SIZE", default_value = "1MiB", help_heading = "Storage", value_parser = human::parse_size)]
-    chunk_size: u64,
+    /// What is compressed and read at once, 4KiB to 64MiB [default: 2MiB]
+    #[arg(long, value_name = "SIZE", help_heading = "Storage", value_parser = human::parse_size)]
+    chunk_size: Option<u64>,
     /// Room for signatures, later ones too
     #[arg(long, value_name = "SIZE", default_value = "1KiB", help_heading = "Storage", value_parser = human::parse_size)]
     signature_room: u64,
@@ -180,7 +180,7 @@ impl Pack {
             annotations: self.annotations()?,
             order,
             level: self.level,
-            chunk_len: self.chunk_size,
+            chunk_len: self.chunk_size.unwrap_or(PackOptions::CHUNK_LEN),
             signature_room: u32::try_from(self.signature_room).unwrap_or(u32::MAX),
             jobs: jobs(self.jobs.map(usize::from)),
         })
@@ -295,6 +295,9 @@ impl Pack {
             keys => format!("signed by {} keys", keys.len()),
         };
         writeln!(out, "{BOLD}{bundle}{BOLD:#}: {name} version {version}, {signed}")?;
+        if signers.is_empty() {
+            writeln!(out, "  sign it with  sealift sign {bundle} --key KEY")?;
+        }
         let maxima = &root.maxima;
         writeln!(
             out,

@@ -124,6 +124,20 @@ pub(crate) fn fact(out: &mut dyn Write, name: &str, value: impl std::fmt::Displa
     writeln!(out, "  {DIM}{name:<13}{DIM:#} {value}")
 }
 
+/// A message in its clauses, each a paragraph of its own. A line for the allowed signers stands alone, to be copied.
+pub(crate) fn clauses(out: &mut dyn Write, indent: usize, message: &str) -> io::Result<()> {
+    for clause in message.split("; ") {
+        match clause.split_once(": ").filter(|(_, line)| line.contains(" namespaces=")) {
+            Some((advice, line)) => {
+                paragraph(out, indent, &format!("{advice}:"))?;
+                writeln!(out, "{line}")?;
+            }
+            None => paragraph(out, indent, clause)?,
+        }
+    }
+    Ok(())
+}
+
 /// Text in lines of at most 78 columns, indented. A word that is longer, such as a key, has a line of its own and stays whole.
 pub(crate) fn paragraph(out: &mut dyn Write, indent: usize, text: &str) -> io::Result<()> {
     let mut column = 0;

@@ -200,7 +200,11 @@ impl Seen {
         if let Err(error) = &self.verdict
             && !self.states.is_empty()
         {
-            super::show::paragraph(out, 2, &format!("Not to be used: {}", escape::text(&error.to_string())))?;
+            let message = escape::text(&error.to_string());
+            // What it says of each key stands above.
+            let news = message.split("; ").filter(|clause| !clause.starts_with("SHA256:"));
+            let refusal = format!("Refused: {}", news.collect::<Vec<_>>().join("; "));
+            super::show::clauses(out, 2, &refusal)?;
         }
         let others = self.envelopes.saturating_sub(self.states.len());
         if others > 0 {

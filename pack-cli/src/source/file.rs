@@ -64,7 +64,7 @@ mod tests {
         let mut bytes = [0; 7];
         content.read_at(&mut bytes, 0).expect("read");
         assert_eq!(&bytes, b"content");
-        std::fs::write(scratch.path().join("disk-1.img"), b"CONTENT").expect("written");
+        std::fs::write(scratch.path().join("disk-1.img"), b"changed content").expect("written");
         assert!(matches!(content.finish(), Err(Error::Changed { .. })));
     }
 

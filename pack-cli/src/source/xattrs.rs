@@ -8,6 +8,7 @@ use rustix::io::Errno;
 use sealift_format::Xattr;
 
 /// The longest list of names that Linux gives (linux/limits.h).
+const XATTR_LIST_MAX: usize = 65_536;
 
 /// Names of extended attributes that are packed, with `*` for any bytes.
 #[derive(Clone, Debug)]
@@ -53,7 +54,19 @@ impl XattrFilter {
         list: impl Fn(&mut [u8]) -> Result<usize, Errno>,
         get: impl Fn(&[u8], &mut [u8]) -> Result<usize, Errno>,
     ) -> Result<Vec<Xattr>, Errno> {
-        let names = names(list)?;
+        // Most files have none: one call, and nothing is allocated.
+        let mut few = [0; 1024];
+        let names = match list(&mut few) {
+            Ok(len) => few[..len].to_vec(),
+            Err(Errno::NOTSUP) => return Ok(Vec::new()),
+            Err(Errno::RANGE) => {
+                let mut many = vec![0; XATTR_LIST_MAX];
+                let len = list(&mut many)?;
+                many.truncate(len);
+                many
+            }
+            Err(other) => return Err(other),
+        };
         let mut xattrs = Vec::new();
         for name in names.split(|byte| *byte == 0).filter(|name| !name.is_empty() && self.takes(name)) {
             let mut value = vec![0; 65_536];
@@ -66,25 +79,6 @@ impl XattrFilter {
         }
         Ok(xattrs)
     }
-}
-
-/// Longest list of names that Linux gives: its XATTR_LIST_MAX.
-const NAMES_LEN_MAX: usize = 65_536;
-
-/// The names of a file's attributes, each with a NUL.
-fn names(list: impl Fn(&mut [u8]) -> Result<usize, Errno>) -> Result<Vec<u8>, Errno> {
-    // Most files have none: one call, and nothing is allocated. An empty buffer would do for the length, but rustix says 0.
-    let mut few = [0; 256];
-    match list(&mut few) {
-        Ok(len) => return Ok(few[..len].to_vec()),
-        Err(Errno::NOTSUP) => return Ok(Vec::new()),
-        Err(Errno::RANGE) => {}
-        Err(other) => return Err(other),
-    }
-    let mut names = vec![0; NAMES_LEN_MAX];
-    let len = list(&mut names)?;
-    names.truncate(len);
-    Ok(names)
 }
 
 /// Whether `name` matches a pattern in which `*` stands for any bytes.

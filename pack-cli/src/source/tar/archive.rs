@@ -94,7 +94,8 @@ impl Archive {
     pub(super) fn check_unchanged(&self) -> Result<(), Error> {
         let Some(identity) = self.identity else { return Ok(()) };
         let stat = fstat(&self.file).map_err(|error| Error::io("read", &self.path, error))?;
-        if Identity::of(&stat) == identity { Ok(()) } else { Err(self.changed()) }
+        let same = Identity::of(&stat) == identity && u64::try_from(stat.st_size) == Ok(self.len);
+        if same { Ok(()) } else { Err(self.changed()) }
     }
 }
 
