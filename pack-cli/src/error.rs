@@ -11,8 +11,6 @@ use sealift_verify::trust::{SignatureError, TrustFileError};
 
 use crate::source::TarFault;
 
-use crate::source::TarFault;
-
 /// Why an operation did not do what was asked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
