@@ -76,9 +76,13 @@ pub(crate) fn span(seconds: u64) -> String {
 
 /// Bytes a second: `281 MB/s`.
 pub(crate) fn rate(bytes: u64, duration: Duration) -> String {
+    format!("{}/s", Bytes(per_second(bytes, duration)))
+}
+
+/// The same as a number.
+pub(crate) fn per_second(bytes: u64, duration: Duration) -> u64 {
     let nanos = duration.as_nanos().max(1);
-    let a_second = u128::from(bytes) * 1_000_000_000 / nanos;
-    format!("{}/s", Bytes(u64::try_from(a_second).unwrap_or(u64::MAX)))
+    u64::try_from(u128::from(bytes) * 1_000_000_000 / nanos).unwrap_or(u64::MAX)
 }
 
 /// The same for an estimate; what is cut from it would not be shown.

@@ -13,7 +13,7 @@ use super::escape;
 use super::failure::{Failure, shown};
 use super::human::{Bytes, Grouped, percentage};
 use super::ls::hex;
-use super::show::{BOLD, Show, fact, json_line};
+use super::show::{BOLD, Form, fact, json_line};
 use super::time::Moment;
 use super::trust_args::{JsonSignature, Seen, TrustArgs};
 
@@ -33,15 +33,16 @@ pub(crate) struct Info {
     #[command(flatten)]
     trust: TrustArgs,
     #[command(flatten)]
-    show: Show,
+    form: Form,
 }
 
 impl Info {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let head = self.bundle.read_head()?;
         let seen = self.trust.load()?.inspect(&head)?;
-        let mut out = self.show.out();
-        if self.show.json {
+        let show = self.form.show();
+        let mut out = show.out();
+        if show.json {
             return Ok(json_line(&mut out, &Summary::of(&head, &seen))?);
         }
         Ok(print(&mut out, &shown(&self.bundle.bundle), &head, &seen)?)

@@ -2,6 +2,7 @@
 
 mod bundle;
 mod cat;
+mod demo;
 mod escape;
 mod failure;
 mod help;
@@ -50,6 +51,7 @@ enum Verb {
     Cat(cat::Cat),
     Trust(trust::Trust),
     Unpack(unpack::Unpack),
+    Demo(demo::Demo),
 }
 
 fn main() -> ExitCode {
@@ -73,6 +75,7 @@ fn main() -> ExitCode {
         Verb::Cat(cat) => cat.run(),
         Verb::Trust(trust) => trust.run(),
         Verb::Unpack(unpack) => unpack.run(),
+        Verb::Demo(demo) => demo.run(),
     };
     // What is still in a buffer may meet a reader that has gone.
     match done.and_then(|()| Ok(std::io::stdout().flush()?)) {

@@ -107,6 +107,9 @@ pub(crate) struct Pack {
 
     #[command(flatten)]
     show: Show,
+    /// Say more in the summary
+    #[arg(long, short, conflicts_with = "quiet", help_heading = "Output")]
+    verbose: bool,
     #[command(flatten)]
     pace: Pace,
 }
@@ -315,6 +318,13 @@ impl Pack {
             human::duration(elapsed),
             human::rate(maxima.logical, elapsed),
         )?;
+        if self.verbose {
+            let (chunks, largest) = (count(maxima.chunks, "chunk"), Bytes(maxima.chunk_len.into()));
+            writeln!(out, "  {chunks} of at most {largest}, content {}", super::ls::hex(&root.contents.index_digest))?;
+            if stats.copied {
+                writeln!(out, "  the chunks were copied behind the head: for a moment the disk held them twice")?;
+            }
+        }
         if self.order.is_some() {
             let (matched, paths) = (stats.order.matched, stats.order.paths);
             writeln!(out, "  {} of the order profile's {} were found", grouped(matched), plural(paths, "path"))?;

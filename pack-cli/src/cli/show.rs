@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::escape;
 use super::watch::Watch;
 
-/// What every verb has.
+/// What a verb has that does something and says what.
 #[derive(Args, Clone, Copy, Debug)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct Show {
@@ -19,11 +19,38 @@ pub(crate) struct Show {
     #[arg(long)]
     pub(crate) json: bool,
     /// Print errors and warnings only
-    #[arg(long, short, conflicts_with = "verbose")]
-    pub(crate) quiet: bool,
-    /// Say more
     #[arg(long, short)]
-    pub(crate) verbose: bool,
+    pub(crate) quiet: bool,
+}
+
+/// What a verb has that is asked for something and prints it.
+#[derive(Args, Clone, Copy, Debug)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct Form {
+    /// Print JSON, errors on standard error included
+    #[arg(long)]
+    json: bool,
+}
+
+impl Form {
+    pub(crate) fn show(self) -> Show {
+        Show { json: self.json, quiet: false }
+    }
+}
+
+/// What a verb has whose output is somebody's bytes.
+#[derive(Args, Clone, Copy, Debug)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct ErrorForm {
+    /// Print errors as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl ErrorForm {
+    pub(crate) fn show(self) -> Show {
+        Show { json: self.json, quiet: false }
+    }
 }
 
 /// What verbs have that take their time.
@@ -103,13 +130,6 @@ impl Show {
         };
         // With standard error gone there is nobody to warn.
         let _ = writeln!(anstream::stderr(), "{line}");
-    }
-
-    /// Says more, with `--verbose`.
-    pub(crate) fn more(self, message: &str) {
-        if self.verbose && !self.json {
-            let _ = writeln!(anstream::stderr(), "{}", escape::text(message));
-        }
     }
 }
 

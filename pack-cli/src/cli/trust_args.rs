@@ -128,6 +128,13 @@ impl Judge {
         verdict.map_or(Vec::new(), |verdict| verdict.signers.iter().map(|signer| signer.key.to_string()).collect())
     }
 
+    /// Prints what became of each signature of a bundle that was judged.
+    pub(crate) fn print_signatures(&self, out: &mut dyn Write, head: &Head) -> io::Result<()> {
+        let Some((_, verdict)) = self.judged.get() else { return Ok(()) };
+        let (verdict, envelopes) = (Ok(verdict.clone()), head.envelopes().len());
+        Seen { verdict, states: self.guard.inspect(head), envelopes }.print(out)
+    }
+
     /// Looks at a bundle that may not be used.
     pub(crate) fn inspect(&self, head: &Head) -> Result<Seen, Error> {
         let verdict = match self.guard.judge(head) {

@@ -57,6 +57,9 @@ pub(crate) struct Unpack {
     trust: TrustArgs,
     #[command(flatten)]
     show: Show,
+    /// Say more in the summary
+    #[arg(long, short, conflicts_with = "quiet", help_heading = "Output")]
+    verbose: bool,
     #[command(flatten)]
     pace: Pace,
 }
@@ -148,12 +151,16 @@ impl Unpack {
         for line in skipped(stats) {
             writeln!(out, "  {WARN}skipped{WARN:#} {line}")?;
         }
+        if self.verbose {
+            let (objects, inodes) = (count(stats.objects, "object"), count(stats.inodes, "inode"));
+            writeln!(out, "  {objects}, {inodes}, {} on the target", Bytes(stats.disk_bytes))?;
+        }
         Ok(())
     }
 }
 
 /// What was left undone for want of privilege.
-fn skipped(stats: &UnpackStats) -> Vec<String> {
+pub(crate) fn skipped(stats: &UnpackStats) -> Vec<String> {
     let lines = [
         (stats.owners_skipped, "file", "not root: owned by you"),
         (stats.set_ids_skipped, "set-id file", "not root: without their set-id bits"),

@@ -38,6 +38,9 @@ pub(crate) struct Verify {
     trust: TrustArgs,
     #[command(flatten)]
     show: Show,
+    /// Say more in the summary
+    #[arg(long, short, conflicts_with = "quiet", help_heading = "Output")]
+    verbose: bool,
     #[command(flatten)]
     pace: Pace,
 }
@@ -93,7 +96,11 @@ impl Verify {
             Bytes(verified.file_bytes),
             human::duration(elapsed),
             human::rate(verified.file_bytes, elapsed),
-        )
+        )?;
+        if self.verbose {
+            judge.print_signatures(&mut out, &verified.bundle.head)?;
+        }
+        Ok(())
     }
 }
 
