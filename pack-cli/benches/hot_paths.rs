@@ -110,7 +110,7 @@ fn hashing(criterion: &mut Criterion) {
         let content = text(1, len);
         group.throughput(Throughput::Bytes(u64::try_from(len).unwrap_or(0)));
         group.bench_function(format!("fs-verity digest of {len}"), |bench| {
-            bench.iter(|| verity::digest(black_box(&content)))
+            bench.iter(|| verity::digest(black_box(&content)));
         });
         group.bench_function(format!("id of {len}"), |bench| bench.iter(|| blake3::hash(black_box(&content))));
     }

@@ -41,7 +41,7 @@ pub(crate) struct Unpack {
     /// Unpack only what lies at or below this path
     #[arg(long, value_name = "PREFIX")]
     path: Option<OsString>,
-    /// When the medium must have everything: none, end (before TARGET appears) or each (after each chunk)
+    /// When the medium must have everything: none, end (before TARGET appears) or each (each file, before the next)
     #[arg(long, value_name = "WHEN", value_enum, default_value = "end", hide_possible_values = true)]
     durability: When,
     /// Make files with equal content and metadata one file with several names

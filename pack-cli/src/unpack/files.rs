@@ -5,8 +5,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use rustix::fs::{
-    AtFlags, Dev, FileType as UnixType, Mode, OFlags, XattrFlags, chmodat, copy_file_range, fallocate, ftruncate,
-    ioctl_ficlone, linkat, lsetxattr, makedev, mkdirat, mknodat, openat, symlinkat,
+    AtFlags, Dev, FileType as UnixType, Mode, OFlags, XattrFlags, chmodat, copy_file_range, fallocate, fsync,
+    ftruncate, ioctl_ficlone, linkat, lsetxattr, makedev, mkdirat, mknodat, openat, symlinkat,
 };
 use rustix::io::{Errno, pwrite};
 use sealift_format::{Bundle, FileType, Holds, InodeKind, data_ranges};
@@ -15,6 +15,7 @@ use sealift_verify::content::{check_object, check_piece, group_objects};
 use super::metadata::Privilege;
 use super::plan::{Link, Place, Selection};
 use super::stage::Stage;
+use super::{Durability, UnpackOptions};
 use crate::beneath::open_beneath;
 use crate::{Error, Progress};
 
@@ -25,8 +26,7 @@ pub(super) struct Builder<'a> {
     pub(super) stage: &'a Stage,
     pub(super) privilege: &'a Privilege,
     pub(super) progress: &'a Progress,
-    /// Whether equal files with equal metadata become one file with several names.
-    pub(super) hardlink_duplicates: bool,
+    options: &'a UnpackOptions,
     /// Whether the file system shares blocks between files.
     reflinks: bool,
     /// For each large object, its pieces that are still to come.
@@ -49,7 +49,7 @@ impl<'a> Builder<'a> {
         stage: &'a Stage,
         privilege: &'a Privilege,
         progress: &'a Progress,
-        hardlink_duplicates: bool,
+        options: &'a UnpackOptions,
     ) -> Self {
         let mut missing = BTreeMap::new();
         for piece in &selection.pieces {
@@ -61,7 +61,7 @@ impl<'a> Builder<'a> {
             stage,
             privilege,
             progress,
-            hardlink_duplicates,
+            options,
             reflinks: has_reflinks(stage.root()),
             missing,
             duplicate_bytes: AtomicU64::new(0),
@@ -239,7 +239,7 @@ impl<'a> Builder<'a> {
         let inode = |place: Place| self.bundle.index.inode(self.bundle.index.entry(place.entry).inode);
         let (a, b) = (inode(first), inode(place));
         let equal = (a.attributes, a.mtime, a.mtime_ns) == (b.attributes, b.mtime, b.mtime_ns);
-        if !self.hardlink_duplicates || !equal {
+        if !self.options.hardlink_duplicates || !equal {
             return Ok(false);
         }
         self.link(&Link { from: first, entry: place.entry, directory: place.directory })?;
@@ -264,6 +264,9 @@ impl<'a> Builder<'a> {
         let made = self.privilege.creation_mode(attributes);
         let applied = self.privilege.apply(file.as_fd(), attributes, inode, made);
         applied.map_err(self.failed("set the metadata of", place))?;
+        if self.options.durability == Durability::Each {
+            fsync(file).map_err(self.failed("sync", place))?;
+        }
         self.progress.add(0, 1);
         Ok(())
     }
