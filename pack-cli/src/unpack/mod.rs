@@ -5,6 +5,7 @@ mod metadata;
 mod plan;
 mod stage;
 mod state;
+mod walk;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -210,7 +211,7 @@ fn check_room(target: &Path, selection: &Selection, dry_run: bool) -> Result<u64
 fn build(builder: &Builder<'_>, input: &mut Input, options: &UnpackOptions) -> Result<(), Error> {
     let (bundle, selection) = (builder.bundle, builder.selection);
     let mut hand = Hand::default();
-    builder.make_directories()?;
+    builder.make_directories(&mut hand)?;
     builder.make_large(&mut hand)?;
     Feed::new(bundle, &selection.chunks, input, builder.progress).run(
         options.jobs,
@@ -224,10 +225,11 @@ fn build(builder: &Builder<'_>, input: &mut Input, options: &UnpackOptions) -> R
     for &place in &selection.others {
         builder.make_other(&mut hand, place)?;
     }
+    let mut from = Hand::default();
     for link in &selection.links {
-        builder.link(link)?;
+        builder.link(&mut from, &mut hand, link)?;
     }
-    builder.finish_directories()
+    builder.finish_directories(&mut hand)
 }
 
 /// Checks the objects and pieces that have no data, which no chunk brings, and makes the files of such objects.
