@@ -59,9 +59,9 @@ pub(crate) fn count(number: u64, noun: &str) -> String {
 pub(crate) fn duration(duration: Duration) -> String {
     let millis = duration.as_millis();
     match millis {
-        ..9_995 => format!("{:.2} s", duration.as_secs_f64()),
-        ..59_950 => format!("{:.1} s", duration.as_secs_f64()),
-        ..3_600_000 => format!("{} min {} s", millis / 60_000, millis / 1000 % 60),
+        0..9_995 => format!("{:.2} s", duration.as_secs_f64()),
+        9_995..59_950 => format!("{:.1} s", duration.as_secs_f64()),
+        59_950..3_600_000 => format!("{} min {} s", millis / 60_000, millis / 1000 % 60),
         _ => format!("{} h {} min", millis / 3_600_000, millis / 60_000 % 60),
     }
 }
