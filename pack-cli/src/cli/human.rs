@@ -101,6 +101,11 @@ pub(crate) fn seconds(duration: Duration) -> f64 {
     f64::from(u32::try_from(duration.as_millis()).unwrap_or(u32::MAX)) / 1000.0
 }
 
+/// What is stored for `whole` bytes, and its share where it is one: `211 MB (15.8 %)`.
+pub(crate) fn stored(part: u64, whole: u64) -> String {
+    if part <= whole { format!("{} ({})", Bytes(part), percentage(part, whole)) } else { Bytes(part).to_string() }
+}
+
 /// `part` of `whole` in per cent, to one place: `15.8 %`.
 pub(crate) fn percentage(part: u64, whole: u64) -> String {
     let tenths = (u128::from(part) * 1000 + u128::from(whole) / 2) / u128::from(whole.max(1));

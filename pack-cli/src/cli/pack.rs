@@ -311,10 +311,9 @@ impl Pack {
         )?;
         writeln!(
             out,
-            "  {} into {} ({}) in {}, {}",
+            "  {} into {} in {}, {}",
             Bytes(maxima.logical),
-            Bytes(stats.file_bytes),
-            human::percentage(stats.file_bytes, maxima.logical),
+            human::stored(stats.file_bytes, maxima.logical),
             human::duration(elapsed),
             human::rate(maxima.logical, elapsed),
         )?;
