@@ -26,7 +26,6 @@ mod tests {
 
     #[test]
     fn now_is_not_before_the_build() {
-        assert!(build_time() > 0);
         assert!(now(None, None).seconds() >= build_time());
         assert_eq!(now(None, Some(i64::MAX)).seconds(), i64::MAX);
         assert_eq!(now(Some(5), Some(i64::MAX)).seconds(), 5);

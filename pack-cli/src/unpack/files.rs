@@ -5,8 +5,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use rustix::fs::{
-    AtFlags, Dev, FileType as UnixType, Mode, OFlags, XattrFlags, chmodat, copy_file_range, fallocate, ftruncate,
-    ioctl_ficlone, linkat, lsetxattr, makedev, mkdirat, mknodat, openat, symlinkat,
+    AtFlags, Dev, FileType as UnixType, Mode, OFlags, XattrFlags, chmodat, copy_file_range, fallocate, fsync,
+    ftruncate, ioctl_ficlone, linkat, lsetxattr, makedev, mkdirat, mknodat, openat, symlinkat,
 };
 use rustix::io::{Errno, pwrite};
 use sealift_format::{Bundle, FileType, Holds, InodeKind, data_ranges};
@@ -15,6 +15,7 @@ use sealift_verify::content::{check_object, check_piece, group_objects};
 use super::metadata::Privilege;
 use super::plan::{Link, Place, Selection};
 use super::stage::Stage;
+use super::{Durability, UnpackOptions};
 use crate::beneath::open_beneath;
 use crate::{Error, Progress};
 
@@ -25,8 +26,7 @@ pub(super) struct Builder<'a> {
     pub(super) stage: &'a Stage,
     pub(super) privilege: &'a Privilege,
     pub(super) progress: &'a Progress,
-    /// Whether equal files with equal metadata become one file with several names.
-    pub(super) hardlink_duplicates: bool,
+    options: &'a UnpackOptions,
     /// Whether the file system shares blocks between files.
     reflinks: bool,
     /// For each large object, its pieces that are still to come.
@@ -49,7 +49,7 @@ impl<'a> Builder<'a> {
         stage: &'a Stage,
         privilege: &'a Privilege,
         progress: &'a Progress,
-        hardlink_duplicates: bool,
+        options: &'a UnpackOptions,
     ) -> Self {
         let mut missing = BTreeMap::new();
         for piece in &selection.pieces {
@@ -61,7 +61,7 @@ impl<'a> Builder<'a> {
             stage,
             privilege,
             progress,
-            hardlink_duplicates,
+            options,
             reflinks: has_reflinks(stage.root()),
             missing,
             duplicate_bytes: AtomicU64::new(0),
@@ -73,8 +73,7 @@ impl<'a> Builder<'a> {
     }
 
     fn failed(&self, doing: &'static str, place: Place) -> impl Fn(Errno) -> Error {
-        let path = self.stage.path_of(&self.path(place));
-        move |error| Error::io(doing, &path, error)
+        move |error| Error::io(doing, self.stage.path_of(&self.path(place)), error)
     }
 
     fn name(&self, entry: u32) -> &[u8] {
@@ -240,7 +239,7 @@ impl<'a> Builder<'a> {
         let inode = |place: Place| self.bundle.index.inode(self.bundle.index.entry(place.entry).inode);
         let (a, b) = (inode(first), inode(place));
         let equal = (a.attributes, a.mtime, a.mtime_ns) == (b.attributes, b.mtime, b.mtime_ns);
-        if !self.hardlink_duplicates || !equal {
+        if !self.options.hardlink_duplicates || !equal {
             return Ok(false);
         }
         self.link(&Link { from: first, entry: place.entry, directory: place.directory })?;
@@ -253,14 +252,21 @@ impl<'a> Builder<'a> {
     fn create(&self, hand: &mut Hand, place: Place) -> Result<OwnedFd, Error> {
         let directory = self.directory(hand, place)?;
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        openat(directory, self.name(place.entry), flags, PRIVATE).map_err(self.failed("create", place))
+        let inode = self.bundle.index.inode(self.bundle.index.entry(place.entry).inode);
+        let mode = self.privilege.creation_mode(self.bundle.index.attributes(inode));
+        openat(directory, self.name(place.entry), flags, mode).map_err(self.failed("create", place))
     }
 
     fn finish_file(&self, file: &OwnedFd, place: Place) -> Result<(), Error> {
         let inode = self.bundle.index.inode(self.bundle.index.entry(place.entry).inode);
         let attributes = self.bundle.index.attributes(inode);
         self.privilege.count_owner(attributes);
-        self.privilege.apply(file.as_fd(), attributes, inode).map_err(self.failed("set the metadata of", place))?;
+        let made = self.privilege.creation_mode(attributes);
+        let applied = self.privilege.apply(file.as_fd(), attributes, inode, made);
+        applied.map_err(self.failed("set the metadata of", place))?;
+        if self.options.durability == Durability::Each {
+            fsync(file).map_err(self.failed("sync", place))?;
+        }
         self.progress.add(0, 1);
         Ok(())
     }
@@ -353,7 +359,7 @@ impl<'a> Builder<'a> {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY;
             let directory = open_beneath(self.stage.root(), &path, flags, Mode::empty()).map_err(failed)?;
             self.privilege.count_owner(attributes);
-            self.privilege.apply(directory.as_fd(), attributes, inode).map_err(failed)?;
+            self.privilege.apply(directory.as_fd(), attributes, inode, Mode::RWXU).map_err(failed)?;
         }
         Ok(())
     }

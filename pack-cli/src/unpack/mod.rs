@@ -121,8 +121,8 @@ pub fn unpack(
     progress.enter(Phase::Unpacking, selection.stored, as_u64(selection.regulars.len() + selection.others.len()));
 
     let stage = Stage::create(target)?;
-    let privilege = Privilege::of_process();
-    let builder = Builder::new(&bundle, &selection, &stage, &privilege, progress, options.hardlink_duplicates);
+    let privilege = Privilege::of_process(stage.root()).map_err(|error| Error::io("look at", target, error))?;
+    let builder = Builder::new(&bundle, &selection, &stage, &privilege, progress, options);
     build(&builder, input, options)?;
     input.finish(&bundle)?;
 
@@ -217,8 +217,7 @@ fn build(builder: &Builder<'_>, input: &mut Input, options: &UnpackOptions) -> R
         || (ChunkDecoder::default(), Hand::default()),
         |(decoder, hand), number, stored| {
             let decoded = decoder.decode(bundle, number, stored)?;
-            builder.take_chunk(hand, number, decoded)?;
-            if options.durability == Durability::Each { builder.stage.sync() } else { Ok(()) }
+            builder.take_chunk(hand, number, decoded)
         },
     )?;
     check_without_data(builder, options.jobs)?;

@@ -124,6 +124,11 @@ impl Locked {
         let partial = Partial::create(sibling(&self.path, ".sealift-sign-partial")?)?;
         let failed = |error| Error::io("write", &partial.path, error);
         self.copy_to(&partial, progress)?;
+        // The lock keeps other signers away, and nobody else: what was cut meanwhile must not take the bundle's place.
+        let (len, expected) = (partial.file.metadata().map_err(failed)?.len(), head.file_len());
+        if len != expected {
+            return Err(FormatError::Truncated { len, expected }.into());
+        }
         partial.file.write_all_at(&head.encode(), 0).map_err(failed)?;
         let owner_kept = give_owner(&partial.file, &self.metadata).map_err(failed)?;
         progress.enter(Phase::Syncing, 0, 0);

@@ -17,13 +17,14 @@ pub type AskPassphrase<'a> = dyn Fn(&Path) -> Result<Zeroizing<String>, Error> +
 #[derive(Debug)]
 pub struct Signer {
     path: PathBuf,
+    key: PublicKey,
     secret: Secret,
 }
 
 #[derive(Debug)]
 enum Secret {
-    File(SigningKey),
-    Agent { key: PublicKey, socket: PathBuf },
+    File(Box<SigningKey>),
+    Agent { socket: PathBuf },
 }
 
 impl Signer {
@@ -43,20 +44,20 @@ impl Signer {
     /// As [`Signer::open`].
     pub fn open_with(path: &Path, agent: Option<&Path>, ask: &AskPassphrase<'_>) -> Result<Self, Error> {
         let file = std::fs::read(path).map(Zeroizing::new).map_err(|error| Error::io("read", path, error))?;
-        let secret = match public_key(&file).map_err(|source| refused(path, source))? {
-            Some(key) => Secret::Agent { key, socket: needed(path, agent)? },
-            None => Secret::File(private_key(path, &file, ask)?),
+        let (key, secret) = match public_key(&file).map_err(|source| refused(path, source))? {
+            Some(key) => (key, Secret::Agent { socket: needed(path, agent)? }),
+            None => {
+                let key = private_key(path, &file, ask)?;
+                (key.public_key().clone(), Secret::File(Box::new(key)))
+            }
         };
-        Ok(Self { path: path.to_owned(), secret })
+        Ok(Self { path: path.to_owned(), key, secret })
     }
 
     /// Returns the public half.
     #[must_use]
     pub fn public_key(&self) -> &PublicKey {
-        match &self.secret {
-            Secret::File(key) => key.public_key(),
-            Secret::Agent { key, .. } => key,
-        }
+        &self.key
     }
 
     /// Signs the bytes that [`Head::signed`] gives.
@@ -66,10 +67,10 @@ impl Signer {
     pub fn sign(&self, signed: &[u8]) -> Result<Envelope, Error> {
         let body = match &self.secret {
             Secret::File(key) => key.sign(signed),
-            Secret::Agent { key, socket } => {
-                let answer = agent::sign(socket, key, &data_to_sign(signed))
+            Secret::Agent { socket } => {
+                let answer = agent::sign(socket, &self.key, &data_to_sign(signed))
                     .map_err(|problem| Error::Agent { key: self.path.clone(), problem })?;
-                envelope(key, &answer, signed)
+                envelope(&self.key, &answer, signed)
             }
         };
         let body = body.map_err(|source| refused(&self.path, source))?;
@@ -78,7 +79,7 @@ impl Signer {
 
     /// Bytes that its envelope takes at most.
     fn envelope_len(&self) -> usize {
-        let key = self.public_key();
+        let key = &self.key;
         let blob = key.blob().len();
         let proof = match key.key_type() {
             KeyType::Ed25519 => 64,
