@@ -1,6 +1,6 @@
 //! How a verb ends when it does not do what was asked.
 
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -121,6 +121,10 @@ pub(crate) fn complain(kind: &str, message: &str, json: bool) {
         match message.split_once("; ").filter(|_| message.contains(" namespaces=")) {
             Some((first, rest)) => {
                 writeln!(out, "{BAD}sealift:{BAD:#} {first}").and_then(|()| show::clauses(&mut out, 2, rest))
+            }
+            // A terminal would break the line within words.
+            None if io::stderr().is_terminal() => {
+                show::paragraph(&mut out, 0, &format!("{BAD}sealift:{BAD:#} {message}"))
             }
             None => writeln!(out, "{BAD}sealift:{BAD:#} {message}"),
         }

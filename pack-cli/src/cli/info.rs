@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::bundle::{BundleArg, jobs};
 use super::escape;
 use super::failure::{Failure, shown};
-use super::human::{Bytes, Grouped, percentage};
+use super::human::{Bytes, Grouped, count, percentage};
 use super::ls::hex;
 use super::show::{BOLD, Form, fact, json_line};
 use super::time::Moment;
@@ -89,7 +89,8 @@ fn print_contents(out: &mut dyn Write, head: &Head) -> io::Result<()> {
     fact(out, "Objects", Grouped(maxima.objects))?;
     fact(out, "Size", exact(maxima.logical))?;
     let file = head.file_len();
-    fact(out, "Bundle", format!("{}, {} of the size", exact(file), percentage(file, maxima.logical)))?;
+    let share = format!(", {} of the size", percentage(file, maxima.logical));
+    fact(out, "Bundle", format!("{}{}", exact(file), if file <= maxima.logical { &share } else { "" }))?;
     let (chunks, largest) = (Grouped(maxima.chunks), Bytes(maxima.chunk_len.into()));
     fact(out, "Chunks", format!("{chunks}, at most {largest} each"))
 }
@@ -100,7 +101,7 @@ fn print_cost(out: &mut dyn Write, head: &Head) -> io::Result<()> {
     writeln!(out, "\n{BOLD}Unpacking takes at most{BOLD:#}")?;
     fact(out, "Disk", exact(cost.disk))?;
     fact(out, "Inodes", Grouped(cost.inodes))?;
-    fact(out, "Memory", format!("{} on {threads} threads", exact(cost.memory)))
+    fact(out, "Memory", format!("{} on {}", exact(cost.memory), count(threads, "thread")))
 }
 
 /// A size for reading, and for calculating.

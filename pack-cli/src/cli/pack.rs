@@ -292,14 +292,13 @@ impl Pack {
         }
         let (root, bundle) = (&stats.root, escape::text(&self.output.display().to_string()));
         let (name, version) = (&root.identity.name, root.identity.version);
-        let signed = match signers {
-            [] => format!("{WARN}UNSIGNED{WARN:#}"),
-            [key] => format!("signed by {}", key.public_key().id()),
-            keys => format!("signed by {} keys", keys.len()),
-        };
-        writeln!(out, "{BOLD}{bundle}{BOLD:#}: {name} version {version}, {signed}")?;
+        let mark = if signers.is_empty() { format!(", {WARN}UNSIGNED{WARN:#}") } else { String::new() };
+        writeln!(out, "{BOLD}{bundle}{BOLD:#}: {name} version {version}{mark}")?;
         if signers.is_empty() {
             writeln!(out, "  sign it with  sealift sign {bundle} --key KEY")?;
+        }
+        for signer in signers {
+            writeln!(out, "  signed by {}", signer.public_key().id())?;
         }
         let maxima = &root.maxima;
         writeln!(
@@ -311,10 +310,9 @@ impl Pack {
         )?;
         writeln!(
             out,
-            "  {} into {} ({}) in {}, {}",
+            "  {} into {} in {}, {}",
             Bytes(maxima.logical),
-            Bytes(stats.file_bytes),
-            human::percentage(stats.file_bytes, maxima.logical),
+            human::stored(stats.file_bytes, maxima.logical),
             human::duration(elapsed),
             human::rate(maxima.logical, elapsed),
         )?;

@@ -1,6 +1,6 @@
 //! The options that say what is printed, and printing.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal as _, Write};
 use std::sync::Arc;
 
 use anstyle::{AnsiColor, Style};
@@ -128,8 +128,13 @@ impl Show {
         } else {
             format!("{BOLD}sealift:{BOLD:#} {WARN}warning:{WARN:#} {message}")
         };
-        // With standard error gone there is nobody to warn.
-        let _ = writeln!(anstream::stderr(), "{line}");
+        // With standard error gone there is nobody to warn. A terminal would break the line within words.
+        let mut out = anstream::stderr().lock();
+        let _ = if io::stderr().is_terminal() && !self.json {
+            paragraph(&mut out, 0, &line)
+        } else {
+            writeln!(out, "{line}")
+        };
     }
 }
 
@@ -158,11 +163,16 @@ pub(crate) fn clauses(out: &mut dyn Write, indent: usize, message: &str) -> io::
     Ok(())
 }
 
+/// The columns of a word, whose colours take none.
+fn visible(word: &str) -> usize {
+    anstream::adapter::strip_str(word).map(|part| part.chars().count()).sum()
+}
+
 /// Text in lines of at most 78 columns, indented. A word that is longer, such as a key, has a line of its own and stays whole.
 pub(crate) fn paragraph(out: &mut dyn Write, indent: usize, text: &str) -> io::Result<()> {
     let mut column = 0;
     for word in text.split(' ') {
-        let len = word.chars().count();
+        let len = visible(word);
         if column > 0 && column + 1 + len > 78 {
             writeln!(out)?;
             column = 0;

@@ -114,8 +114,9 @@ impl Unpack {
         }
         let (target, bundle) = (self.target.display().to_string(), shown(&self.bundle.bundle));
         let verb = if self.dry_run { "would be unpacked" } else { "unpacked" };
-        let signed = judge.signed_by();
-        writeln!(out, "{BOLD}{}{BOLD:#}: {verb} from {}, {signed}", escape::text(&target), escape::text(&bundle))?;
+        let mark = judge.mark();
+        writeln!(out, "{BOLD}{}{BOLD:#}: {verb} from {}{mark}", escape::text(&target), escape::text(&bundle))?;
+        judge.print_signers(&mut out)?;
         let contents = [(stats.files, "file"), (stats.directories, "directory"), (stats.links, "hard link")];
         let mut parts: Vec<String> = contents.iter().filter(|(n, _)| *n > 0).map(|(n, noun)| count(*n, noun)).collect();
         if stats.others > 0 {

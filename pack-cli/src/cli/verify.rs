@@ -84,7 +84,9 @@ impl Verify {
         }
         let bundle = escape::text(&shown(&self.bundle.bundle));
         let (name, version) = (&identity.name, identity.version);
-        writeln!(out, "{BOLD}{bundle}{BOLD:#}: {GOOD}sound{GOOD:#}, {name} version {version}, {}", judge.signed_by())?;
+        let mark = judge.mark();
+        writeln!(out, "{BOLD}{bundle}{BOLD:#}: {GOOD}sound{GOOD:#}, {name} version {version}{mark}")?;
+        judge.print_signers(&mut out)?;
         let what = if self.deep {
             format!("every byte and the content of {}", count(root.maxima.objects, "object"))
         } else {

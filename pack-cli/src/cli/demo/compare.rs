@@ -165,14 +165,14 @@ impl Walk {
         }
     }
 
-    fn xattrs(&self, path: &Path) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Error> {
+    fn xattrs(&self, path: &Path) -> Result<BTreeMap<Vec<u8>, Vec<u8>>, Error> {
         let mut names = vec![0; 65_536];
         let len = match llistxattr(path, &mut names) {
             Ok(len) => len,
             Err(rustix::io::Errno::NOTSUP) => 0,
             Err(error) => return Err(failed(path)(error.into())),
         };
-        let mut found = Vec::new();
+        let mut found = BTreeMap::new();
         let wanted = |name: &&[u8]| !name.is_empty() && self.filter.takes(name);
         for name in names[..len].split(|byte| *byte == 0).filter(wanted) {
             if !self.root && !name.starts_with(b"user.") {
@@ -181,9 +181,8 @@ impl Walk {
             let mut value = vec![0; 65_536];
             let len = lgetxattr(path, name, &mut value).map_err(|error| failed(path)(error.into()))?;
             value.truncate(len);
-            found.push((name.to_vec(), value));
+            found.insert(name.to_vec(), value);
         }
-        found.sort();
         Ok(found)
     }
 }

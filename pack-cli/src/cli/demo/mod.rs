@@ -254,8 +254,7 @@ impl Run {
         let elapsed = start.elapsed();
         let (bytes, stored) = (stats.root.maxima.logical, stats.file_bytes);
         self.tree.bytes = bytes;
-        let share = human::percentage(stored, bytes);
-        self.say(&format!("{} into {} ({share})", Bytes(bytes), Bytes(stored)), elapsed)?;
+        self.say(&format!("{} into {}", Bytes(bytes), human::stored(stored, bytes)), elapsed)?;
         self.table.add(Row::ours("pack", "sealift pack", Some(stored), elapsed, bytes));
         Ok(())
     }
@@ -356,7 +355,7 @@ impl Run {
         self.command(&format!("{} > demo.tar.zst", peers.pack_name()))?;
         let ((), elapsed) = self.time("tar | zstd", || peers.pack(&tree, &archive))?;
         let stored = std::fs::metadata(&archive).map_or(0, |metadata| metadata.len());
-        self.say(&format!("{} into {} ({})", Bytes(bytes), Bytes(stored), human::percentage(stored, bytes)), elapsed)?;
+        self.say(&format!("{} into {}", Bytes(bytes), human::stored(stored, bytes)), elapsed)?;
         self.table.add(Row::theirs("pack", peers.pack_name(), Some(stored), elapsed, bytes));
 
         self.command(&format!("{} demo.tar.zst", peers.test_name()))?;
