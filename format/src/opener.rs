@@ -5,7 +5,7 @@ use core::ops::Range;
 
 use crate::bytes::widen;
 use crate::frame::FrameDecoder;
-use crate::layout::maxima;
+use crate::layout::{index_maxima, maxima};
 use crate::{Error, Head, Index, Layout, Limits, Part, Preamble};
 
 /// A bundle whose head, layout and index have been read. That its root is trusted is for somebody else to say.
@@ -194,6 +194,7 @@ impl Opener {
             return Err(Error::Digest { part: Part::Index });
         }
         let index = Index::parse(decoded)?;
+        declared.check_index(&index_maxima(&index)?)?;
         let layout = Layout::parse(layout, &index, declared.piece_log2)?;
         declared.check(&maxima(&index, &layout, declared.piece_log2, declared.window_log)?)?;
         self.next_part(State::Done(alloc::boxed::Box::new((layout, index))), 0);

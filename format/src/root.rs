@@ -256,30 +256,44 @@ impl Maxima {
         1 << self.piece_log2.min(63)
     }
 
-    /// Compares the declared numbers with those that layout and index give.
+    /// Compares the declared numbers with those that the index gives by itself.
     ///
     /// # Errors
     /// The first field that differs.
-    pub fn check(&self, found: &Self) -> Result<(), Error> {
-        let pairs = [
+    pub(crate) fn check_index(&self, found: &Self) -> Result<(), Error> {
+        compare(&[
             ("refs", self.refs.into(), found.refs.into()),
             ("depth", self.depth.into(), found.depth.into()),
             ("entries", self.entries, found.entries),
             ("inodes", self.inodes, found.inodes),
             ("objects", self.objects, found.objects),
             ("logical", self.logical, found.logical),
+            ("object_len", self.object_len, found.object_len),
+        ])
+    }
+
+    /// Compares the declared numbers with those that layout and index give.
+    ///
+    /// # Errors
+    /// The first field that differs.
+    pub fn check(&self, found: &Self) -> Result<(), Error> {
+        self.check_index(found)?;
+        compare(&[
             ("disk", self.disk, found.disk),
             ("data", self.data, found.data),
             ("chunks", self.chunks, found.chunks),
             ("chunks_stored", self.chunks_stored, found.chunks_stored),
             ("chunk_len", self.chunk_len.into(), found.chunk_len.into()),
             ("chunk_stored", self.chunk_stored.into(), found.chunk_stored.into()),
-            ("object_len", self.object_len, found.object_len),
-        ];
-        match pairs.into_iter().find(|(_, declared, found)| declared != found) {
-            Some((what, declared, found)) => Err(Error::Maximum { what, declared, found }),
-            None => Ok(()),
-        }
+        ])
+    }
+}
+
+/// Compares fields by name, declared value and found value.
+fn compare(fields: &[(&'static str, u64, u64)]) -> Result<(), Error> {
+    match fields.iter().find(|(_, declared, found)| declared != found) {
+        Some(&(what, declared, found)) => Err(Error::Maximum { what, declared, found }),
+        None => Ok(()),
     }
 }
 
