@@ -96,9 +96,15 @@ pub(super) fn maxima(index: &Index, layout: &Layout, piece_log2: u8, window_log:
     let mut maxima = index_maxima(index)?;
     (maxima.piece_log2, maxima.window_log) = (piece_log2, window_log);
     maxima.chunks = widen(layout.chunks.len());
+    // Once for each object: many files of one object with many holes are not to cost their product.
+    let disk: Vec<u64> = (0..)
+        .zip(index.objects())
+        .map(|(number, object)| data_len(layout.holes_of(number), 0..object.size))
+        .map(|data| data.checked_next_multiple_of(BLOCK_LEN).unwrap_or(u64::MAX))
+        .collect();
     for object in regular_objects(index) {
-        let disk = data_len(layout.holes_of(object), 0..index.object(object).size);
-        add("disk", &mut maxima.disk, disk.checked_next_multiple_of(BLOCK_LEN).unwrap_or(u64::MAX))?;
+        let disk = disk.get(usize::try_from(object).unwrap_or(usize::MAX)).copied().unwrap_or(0);
+        add("disk", &mut maxima.disk, disk)?;
     }
     for chunk in &layout.chunks {
         add("data", &mut maxima.data, chunk.len.into())?;
