@@ -219,9 +219,14 @@ def parse_root(data):
         except UnicodeDecodeError:
             raise Reject("header", "an annotation is not UTF-8") from None
 
+    return root
+
+
+def check_limits(root, head_len):
     for field, limit in LIMITS.items():
         need(getattr(root, field, 0) <= limit and getattr(root.maxima, field, 0) <= limit, "limit", field)
-    return root
+    length = head_len + root.layout_stored + root.index_stored + root.maxima.chunks_stored
+    need(length < 1 << 64, "limit", "the file's length")
 
 
 def parse_area(data, before):
@@ -400,7 +405,7 @@ class Layout:
         self.stored, self.lens, self.counts = (fields.planes("I", count) for _ in range(3))
         self.digests = fields.hashes(count)
         need(all(codec < 2 for codec in self.codecs), "unsupported", "a chunk of another codec")
-        need(all(self.lens), "layout", "an empty chunk")
+        need(all(self.lens) and all(self.stored), "layout", "an empty chunk")
         need(all(codec or stored == plain for codec, stored, plain in zip(self.codecs, self.stored, self.lens)),
              "layout", "a raw chunk whose stored length is another than its length")
 
@@ -482,18 +487,20 @@ class Bundle:
         self.signed = preamble + self.read(root_len)
         self.root = root = parse_root(self.signed[32:])
         self.envelopes = parse_area(self.read(area_len), self.signed)
+        check_limits(root, len(self.signed) + area_len)
         judge(self)
 
         window_log, piece = root.maxima.window_log, 1 << root.maxima.piece_log2
         stored = self.read(root.layout_stored)
         need(blake3(stored).digest() == root.layout_blake3, "layout", "layout_blake3 does not agree")
-        self.layout = Layout(unzstd(stored, root.layout_len, window_log, "layout"))
+        layout = unzstd(stored, root.layout_len, window_log, "layout")
         stored = self.read(root.index_stored)
         need(blake3(stored).digest() == root.index_blake3, "index", "index_blake3 does not agree")
         plain = unzstd(stored, root.index_len, window_log, "index")
         need(Verity(plain).digest() == root.index_digest, "index", "index_digest does not agree")
         self.index = Index(plain)
         self.check_index_maxima()
+        self.layout = Layout(layout)
         self.check_layout_maxima(self.layout.join(self.index, piece))
 
         self.chunks = file.tell()
@@ -638,7 +645,7 @@ def parse_sshsig(body):
     fields.done()
     if kind == b"ssh-rsa":
         bits = int.from_bytes(parts[1], "big").bit_length() if len(parts) == 2 else 0
-        need(bits >= 3072, "signature", "an RSA key of less than 3072 bits")
+        need(3072 <= bits <= 16384, "unsupported", "an RSA key of another length")
     if b"ssh-ed25519" in kind:
         need(len(raw) == 64 and parts and len(parts[0]) == 32, "signature", "the lengths of an Ed25519 signature")
         need(int.from_bytes(raw[32:], "little") < ORDER, "signature", "an S that is not canonical")
