@@ -6,6 +6,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use sealift_format::Kind;
+use sealift_verify::trust::sign::SignError;
+use sealift_verify::trust::{SignatureError, TrustFileError};
+
+use crate::source::TarFault;
 
 /// Why an operation did not do what was asked.
 #[derive(Debug, thiserror::Error)]
@@ -27,12 +31,89 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
+    /// A tar archive cannot be packed.
+    #[error("{}, at offset {offset}: {fault}", path.display())]
+    Tar {
+        /// The archive.
+        path: PathBuf,
+        /// Where the member's header begins.
+        offset: u64,
+        /// Why.
+        fault: Box<TarFault>,
+    },
     /// The bundle's bytes are not as the format says.
     #[error(transparent)]
     Format(#[from] sealift_format::Error),
     /// The bundle's content is damaged.
     #[error(transparent)]
     Content(#[from] sealift_verify::content::ContentError),
+    /// The bundle is not to be used on this device.
+    #[error(transparent)]
+    Trust(#[from] sealift_verify::Error),
+    /// The target took another bundle first.
+    #[error("{} took {bound:?}, and this bundle is {name:?}: unpack it elsewhere, or remove the target", target.display())]
+    OtherName {
+        /// The target.
+        target: PathBuf,
+        /// The name that it is bound to.
+        bound: String,
+        /// The bundle's name.
+        name: String,
+    },
+    /// A file of the administrator cannot be used as it is.
+    #[error("{}: {source}", path.display())]
+    TrustFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: TrustFileError,
+    },
+    /// What was kept between bundles cannot be used as it is.
+    #[error(
+        "{} is damaged: {problem}; restore it from a backup, or remove it, which forgets what it guards",
+        path.display()
+    )]
+    State {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A key file cannot be used, or made no signature.
+    #[error("{}: {source}", path.display())]
+    Key {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: SignError,
+    },
+    /// ssh-agent made no signature.
+    #[error("ssh-agent made no signature with {}: {problem}", key.display())]
+    Agent {
+        /// The public key's file.
+        key: PathBuf,
+        /// What is wrong, and what to do.
+        problem: String,
+    },
+    /// A signature that was to be added is none of this bundle.
+    #[error("{}: {source}", path.display())]
+    Attach {
+        /// The file of the signature.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: SignatureError,
+    },
+    /// The signature area is too small.
+    #[error(
+        "the signatures need {needed} bytes, and this bundle has room for {room}; \
+         remove one with `sign --remove`, or pack it again with `--signature-room {needed}`"
+    )]
+    NoRoom {
+        /// Bytes that all signatures together need.
+        needed: u64,
+        /// Bytes that there are.
+        room: u64,
+    },
     /// Something that was asked for cannot be done so.
     #[error("{0}")]
     Usage(String),
@@ -62,7 +143,20 @@ impl Error {
         match self {
             Self::Format(error) => Some(error.kind()),
             Self::Content(error) => Some(error.kind()),
+            Self::Trust(error) => Some(error.kind()),
+            Self::Attach { .. } => Some(Kind::Signature),
             _ => None,
+        }
+    }
+
+    /// How a program that met this error ends: 1 where it is about this bundle or target, which must not be used as it is; 2 where it
+    /// could not be told, as with a wrong option, a full disk or a malformed trust file.
+    #[must_use]
+    pub fn exit_status(&self) -> u8 {
+        match self {
+            Self::OtherName { .. } => 1,
+            _ if self.kind().is_some() => 1,
+            _ => 2,
         }
     }
 }

@@ -11,6 +11,7 @@ pub mod pack;
 mod progress;
 pub mod source;
 mod tree;
+pub mod trust;
 pub mod unpack;
 pub mod verify;
 
@@ -18,4 +19,4 @@ pub use error::Error;
 pub use input::Input;
 pub use progress::{Phase, Progress, Snapshot};
 pub use sealift_format::{Bundle, Head, Identity, Limits, Root};
-pub use tree::{DirId, Metadata, NewNode, NodeId, Tree};
+pub use tree::{DirId, Metadata, NewNode, NodeId, Tree, Visited};

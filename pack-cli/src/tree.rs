@@ -62,6 +62,20 @@ pub enum NewNode {
     Socket,
 }
 
+/// A name in a [`Tree`] and what it stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Visited {
+    /// The path below the root; empty for the root.
+    pub path: Vec<u8>,
+    /// The node. Names of one node are hard links.
+    pub node: NodeId,
+    /// The node's metadata, without what comes with its content.
+    pub metadata: Metadata,
+    /// What the node is.
+    pub file: NewNode,
+}
+
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Node {
     pub(crate) attributes: u32,
@@ -248,6 +262,38 @@ impl Tree {
         };
         self.names.extend(name);
         Ok(Name { at, len: u8::try_from(name.len()).unwrap_or(u8::MAX) })
+    }
+
+    /// Calls `visit` for the root and for each name below it, in tree order (spec 6.1).
+    pub fn visit(&self, mut visit: impl FnMut(Visited)) {
+        visit(self.visited(Vec::new(), 0));
+        let mut pending = vec![(0, Vec::new())];
+        while let Some((directory, path)) = pending.pop() {
+            let below = pending.len();
+            for child in self.children(directory) {
+                let name = self.child_name(child);
+                let path = if path.is_empty() { name.to_vec() } else { [&path[..], name].join(&b'/') };
+                if let Some(directory) = self.directory_of(child.node) {
+                    pending.push((directory, path.clone()));
+                }
+                visit(self.visited(path, child.node));
+            }
+            pending[below..].reverse();
+        }
+    }
+
+    fn visited(&self, path: Vec<u8>, number: NodeId) -> Visited {
+        let node = self.node(number);
+        let file = match (node.kind, self.attributes(node).file_type()) {
+            (NodeKind::Directory(_), _) => NewNode::Directory,
+            (NodeKind::Regular { content }, _) => NewNode::Regular { content },
+            (NodeKind::Symlink(symlink), _) => NewNode::Symlink(self.target(symlink).into()),
+            (NodeKind::Device(device), FileType::CharDevice) => NewNode::CharDevice(device),
+            (NodeKind::Device(device), _) => NewNode::BlockDevice(device),
+            (NodeKind::Plain, FileType::Socket) => NewNode::Socket,
+            (NodeKind::Plain, _) => NewNode::Fifo,
+        };
+        Visited { path, node: number, metadata: self.metadata(at(number)), file }
     }
 
     pub(crate) fn node(&self, node: NodeId) -> &Node {

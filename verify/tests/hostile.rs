@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use sealift_verify::trust::{
-    AllowedSigners, Claims, KeyId, Now, Policy, PublicKey, RevocationList, SshSignature, Thresholds,
+    AllowedSigners, Claims, Device, KeyId, Now, Policy, PublicKey, RevocationList, SshSignature, Thresholds, Utc,
 };
 
 const SIGNED: &[u8] = b"preamble and root\n";
@@ -35,6 +35,9 @@ fn feed(bytes: &[u8]) {
     let _ = text.parse::<KeyId>();
     let _ = PublicKey::from_openssh(&text);
     let _ = Thresholds::parse(text.lines()).map(|thresholds| thresholds.for_name("os"));
+    let _ = Thresholds::parse_file(bytes);
+    let _ = Device::parse(bytes);
+    let _ = Utc::parse(&text).map(|utc| utc.to_string());
     let claims = Claims { name: text.into_owned(), ..Claims::default() };
     let judged = policy().judge(&claims, bytes, &[bytes], &[]);
     assert!(judged.is_err_and(|error| !error.to_string().is_empty()));

@@ -1,61 +1,108 @@
-//! Thin thread.
-use sealift::pack::*;
-use sealift::source::*;
-use sealift::*;
-use sealift_format::*;
-use std::path::PathBuf;
-use std::time::Instant;
-fn main() {
-    let a: Vec<String> = std::env::args().collect();
-    let t = Instant::now();
-    let progress = Progress::default();
-    let jobs = std::env::var("JOBS").map_or(2, |j| j.parse().unwrap_or(2));
-    let r: Result<(), sealift::Error> = (|| {
-        match a[1].as_str() {
-            "pack" => {
-                let s = Source::Directory(DirectorySource::list(
-                    &PathBuf::from(&a[2]),
-                    &DirectoryOptions::default(),
-                    jobs,
-                )?);
-                eprintln!("list {:?}", t.elapsed());
-                let o = PackOptions {
-                    identity: Identity { name: "x".into(), version: 1, created: 1, expires: None, compatible: vec![] },
-                    annotations: vec![],
-                    order: None,
-                    level: 3,
-                    chunk_len: std::env::var("CHUNK").map_or(1 << 20, |j| j.parse().unwrap_or(1 << 20)),
-                    signature_room: 1024,
-                    jobs,
-                };
-                let st = pack(
-                    &[PackRef { name: "main", source: &s }],
-                    &Output::File(PathBuf::from(&a[3])),
-                    &o,
-                    &|_| Ok(vec![]),
-                    &progress,
-                )?;
-                eprintln!("{st:#?} {:?}", t.elapsed());
-            }
-            "unpack" => {
-                let mut i = Input::open(&PathBuf::from(&a[2]))?;
-                let o = unpack::UnpackOptions {
-                    reference: None,
-                    prefix: vec![],
-                    durability: unpack::Durability::End,
-                    hardlink_duplicates: false,
-                    dry_run: false,
-                    jobs,
-                };
-                let st = unpack::unpack(&mut i, &PathBuf::from(&a[3]), &o, Limits::default(), |_| Ok(()), &progress)?;
-                eprintln!("{st:#?} {:?}", t.elapsed());
-            }
-            _ => {}
-        }
-        Ok(())
-    })();
-    if let Err(e) = r {
-        eprintln!("error: {e}");
-        std::process::exit(1);
+//! The command line: a thin shell on the library. A verb is a file, which parses its arguments, calls the library, and prints.
+
+mod bundle;
+mod cat;
+mod escape;
+mod failure;
+mod help;
+mod human;
+mod info;
+mod interrupt;
+mod key;
+mod keys;
+mod ls;
+mod pack;
+mod root;
+mod show;
+mod sign;
+mod time;
+mod trust;
+mod trust_args;
+mod unpack;
+mod verify;
+mod watch;
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use clap::{FromArgMatches as _, Parser, Subcommand};
+
+use failure::Failure;
+
+/// Whole updates in one signed file, for machines without a network
+#[derive(Debug, Parser)]
+#[command(name = "sealift", version, disable_help_subcommand = true, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+/// What can be done. help.rs says who does what.
+#[derive(Debug, Subcommand)]
+enum Verb {
+    Pack(pack::Pack),
+    Sign(sign::Sign),
+    Root(root::Root),
+    Key(key::Key),
+    Verify(verify::Verify),
+    Info(info::Info),
+    Ls(ls::Ls),
+    Cat(cat::Cat),
+    Trust(trust::Trust),
+    Unpack(unpack::Unpack),
+}
+
+fn main() -> ExitCode {
+    raise_file_limit();
+    interrupt::listen();
+    // The wish for JSON holds for wrong arguments too, and then cannot be read from them.
+    let json = std::env::args_os().any(|argument| argument == "--json");
+    let parsed = help::command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
+    let verb = match parsed {
+        Ok(cli) => cli.verb,
+        Err(error) => return refuse_arguments(&error, json),
+    };
+    let done = match verb {
+        Verb::Pack(pack) => pack.run(),
+        Verb::Sign(sign) => sign.run(),
+        Verb::Root(root) => root.run(),
+        Verb::Key(key) => key.run(),
+        Verb::Verify(verify) => verify.run(),
+        Verb::Info(info) => info.run(),
+        Verb::Ls(ls) => ls.run(),
+        Verb::Cat(cat) => cat.run(),
+        Verb::Trust(trust) => trust.run(),
+        Verb::Unpack(unpack) => unpack.run(),
+    };
+    // What is still in a buffer may meet a reader that has gone.
+    match done.and_then(|()| Ok(std::io::stdout().flush()?)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(json),
     }
+}
+
+/// Prints help and version, which clap counts as errors, or says what is wrong with the arguments.
+fn refuse_arguments(error: &clap::Error, json: bool) -> ExitCode {
+    if error.use_stderr() && json {
+        let text = error.to_string();
+        let message = text.lines().next().unwrap_or_default();
+        return Failure::usage(message.strip_prefix("error: ").unwrap_or(message)).report(json);
+    }
+    // Nobody is left to tell where this cannot be printed.
+    if !error.use_stderr() {
+        let _ = error.print();
+        return ExitCode::SUCCESS;
+    }
+    // All errors begin with the same word.
+    let text = error.render().ansi().to_string().replacen("error:", "sealift:", 1);
+    let _ = write!(anstream::stderr(), "{text}");
+    ExitCode::from(2)
+}
+
+/// A directory that is read or written stays open, and the usual 1024 files are few.
+fn raise_file_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    // Where it cannot be raised, the limit that is there may do.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }

@@ -47,13 +47,6 @@ pub(super) fn append_holes(holes: &mut Vec<Extent>, next: &[Extent]) {
     }
 }
 
-/// The bytes of `part` that are data; it begins at byte `start` of its object.
-pub(super) fn data_parts<'a>(part: &'a [u8], start: u64, holes: &'a [Extent]) -> impl Iterator<Item = &'a [u8]> {
-    let end = start + u64::try_from(part.len()).unwrap_or(0);
-    let at = move |offset: u64| usize::try_from(offset - start).unwrap_or(usize::MAX);
-    sealift_format::data_ranges(holes, start..end).map(move |range| &part[at(range.start)..at(range.end)])
-}
-
 /// Blocks of zeros that a neighbour can add to a run.
 pub(super) const CONTEXT_LEN: u64 = (HOLE_BLOCKS - 1) * BLOCK_LEN;
 

@@ -1,5 +1,6 @@
 //! Packing: sources into one bundle.
 
+mod buffers;
 mod contents;
 mod holes;
 mod order;
@@ -46,7 +47,7 @@ pub struct PackOptions {
 impl PackOptions {
     /// The usual chunk: small enough to read one file from, and at the knee of what compression gains
     /// (spec/rationale.md, "Chunk size").
-    pub const CHUNK_LEN: u64 = 1 << 20;
+    pub const CHUNK_LEN: u64 = 2 << 20;
     /// The usual room for signatures: five of ed25519.
     pub const SIGNATURE_ROOM: u32 = 1024;
     /// The usual level.
@@ -219,11 +220,19 @@ fn compression_context(level: i32) -> Result<CCtx<'static>, String> {
     Ok(context)
 }
 
-/// Compresses `bytes` into one frame.
+/// Compresses `bytes` into one frame, in `buffer`, whose first bytes the frame becomes. Returns its length.
+fn compress_into(context: &mut CCtx<'_>, bytes: &[u8], buffer: &mut Vec<u8>) -> Result<usize, String> {
+    let bound = zstd_safe::compress_bound(bytes.len());
+    if buffer.len() < bound {
+        buffer.resize(bound, 0);
+    }
+    let len = context.compress2(&mut buffer[..], bytes);
+    len.map_err(|code| format!("zstd: {}", zstd_safe::get_error_name(code)))
+}
+
 fn compress(context: &mut CCtx<'_>, bytes: &[u8]) -> Result<Vec<u8>, String> {
-    let mut stored = vec![0; zstd_safe::compress_bound(bytes.len())];
-    let len = context.compress2(&mut stored[..], bytes);
-    let len = len.map_err(|code| format!("zstd: {}", zstd_safe::get_error_name(code)))?;
+    let mut stored = Vec::new();
+    let len = compress_into(context, bytes, &mut stored)?;
     stored.truncate(len);
     Ok(stored)
 }

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use sealift_format::verity::{VerityHasher, block_hashes};
-use sealift_format::{BLOCK_LEN, Extent, Xattr, pieces};
+use sealift_format::{BLOCK_LEN, Extent, Xattr, data_ranges, pieces};
 
-use super::holes::{CONTEXT_LEN, data_parts, find_holes, is_zero};
+use super::buffers::{Buffer, Buffers};
+use super::holes::{CONTEXT_LEN, find_holes, is_zero};
 use super::plan::{Item, Task};
 use crate::Error;
 use crate::source::{Content, OpenCache, Source};
@@ -13,7 +14,7 @@ use crate::source::{Content, OpenCache, Source};
 /// What a task read.
 pub(super) enum Scanned {
     /// Whole small objects, whose data lie in one buffer.
-    Batch { data: Arc<Vec<u8>>, objects: Vec<SmallObject> },
+    Batch { data: Arc<Buffer>, objects: Vec<SmallObject> },
     /// One piece of a large object.
     Piece(Box<LargePiece>),
 }
@@ -50,14 +51,20 @@ pub(super) struct LargePiece {
     pub(super) holes: Vec<Extent>,
     /// Of the object's first piece alone.
     pub(super) xattrs: Vec<Xattr>,
-    pub(super) data: Vec<u8>,
+    pub(super) data: Buffer,
 }
 
 /// Runs a task.
-pub(super) fn scan(sources: &[&Source], task: &Task, piece_len: u64, cache: &mut OpenCache) -> Result<Scanned, Error> {
+pub(super) fn scan(
+    sources: &[&Source],
+    task: &Task,
+    piece_len: u64,
+    cache: &mut OpenCache,
+    buffers: &Buffers,
+) -> Result<Scanned, Error> {
     match task {
-        Task::Batch(items) => scan_batch(sources, items, cache),
-        Task::Piece { item, number } => scan_piece(sources, *item, *number, piece_len, cache),
+        Task::Batch(items) => scan_batch(sources, items, cache, buffers),
+        Task::Piece { item, number } => scan_piece(sources, *item, *number, piece_len, cache, buffers),
     }
 }
 
@@ -65,28 +72,39 @@ fn len_of(len: u64) -> usize {
     usize::try_from(len).unwrap_or(usize::MAX)
 }
 
-fn scan_batch(sources: &[&Source], items: &[Item], cache: &mut OpenCache) -> Result<Scanned, Error> {
-    let mut data = Vec::with_capacity(items.iter().map(|item| len_of(item.len)).sum());
+fn scan_batch(sources: &[&Source], items: &[Item], cache: &mut OpenCache, buffers: &Buffers) -> Result<Scanned, Error> {
+    let mut data = buffers.take(items.iter().map(|item| len_of(item.len)).sum());
     let mut objects = Vec::with_capacity(items.len());
+    let mut start = 0;
     for item in items {
         let content = sources[item.source].open(item.content, cache)?;
-        let start = data.len();
-        data.resize(start + len_of(item.len), 0);
-        content.read_at(&mut data[start..], 0)?;
+        let bytes = &mut data.bytes_mut()[start..start + len_of(item.len)];
+        content.read_at(bytes, 0)?;
         let xattrs = content.xattrs()?;
         content.finish()?;
-        let bytes = &data[start..];
         let id = *blake3::hash(bytes).as_bytes();
         let verity = sealift_format::verity::digest(bytes);
         let holes = find_holes(bytes, 0, 0, 0);
-        if !holes.is_empty() {
-            let kept: Vec<u8> = data_parts(bytes, 0, &holes).flatten().copied().collect();
-            data.truncate(start);
-            data.extend(kept);
-        }
-        objects.push(SmallObject { item: *item, id, verity, holes, xattrs, start, end: data.len() });
+        let end = start + close_up(bytes, 0, &holes);
+        objects.push(SmallObject { item: *item, id, verity, holes, xattrs, start, end });
+        start = end;
     }
+    data.truncate(start);
     Ok(Scanned::Batch { data: Arc::new(data), objects })
+}
+
+/// Moves the data of `bytes`, which begin at byte `start` of their object, together over the holes. Returns how many they are.
+fn close_up(bytes: &mut [u8], start: u64, holes: &[Extent]) -> usize {
+    let end = start + u64::try_from(bytes.len()).unwrap_or(0);
+    let mut kept = 0;
+    for range in data_ranges(holes, start..end) {
+        let (from, to) = (len_of(range.start - start), len_of(range.end - start));
+        if from > kept {
+            bytes.copy_within(from..to, kept);
+        }
+        kept += to - from;
+    }
+    kept
 }
 
 fn scan_piece(
@@ -95,23 +113,26 @@ fn scan_piece(
     number: u64,
     piece_len: u64,
     cache: &mut OpenCache,
+    buffers: &Buffers,
 ) -> Result<Scanned, Error> {
     let content = sources[item.source].open(item.content, cache)?;
     let start = number * piece_len;
     let end = item.len.min(start + piece_len);
-    let mut bytes = vec![0; len_of(end - start)];
-    content.read_at(&mut bytes, start)?;
+    let mut data = buffers.take(len_of(end - start));
+    let bytes = data.bytes_mut();
+    content.read_at(bytes, start)?;
     let (blocks, _) = bytes.as_chunks::<4096>();
     let starts_zero = blocks.first().is_some_and(|block| is_zero(block));
     let ends_zero = blocks.last().is_some_and(|block| is_zero(block));
     let before = if starts_zero { zeros_before(&content, start)? } else { 0 };
     let after = if ends_zero { zeros_after(&content, end, item.len)? } else { 0 };
-    let holes = find_holes(&bytes, start / BLOCK_LEN, before, after);
-    let chaining_value = pieces::chaining_value(start, std::iter::once(&bytes[..]));
-    let block_hashes = block_hashes(&bytes);
     let xattrs = if number == 0 { content.xattrs()? } else { Vec::new() };
     content.finish()?;
-    let data = if holes.is_empty() { bytes } else { data_parts(&bytes, start, &holes).flatten().copied().collect() };
+    let holes = find_holes(bytes, start / BLOCK_LEN, before, after);
+    let chaining_value = pieces::chaining_value(start, std::iter::once(&*bytes));
+    let block_hashes = block_hashes(bytes);
+    let kept = close_up(bytes, start, &holes);
+    data.truncate(kept);
     let (len, is_last) = (end - start, end == item.len);
     Ok(Scanned::Piece(Box::new(LargePiece { item, len, is_last, chaining_value, block_hashes, holes, xattrs, data })))
 }

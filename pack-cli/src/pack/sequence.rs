@@ -7,6 +7,7 @@ use std::sync::Arc;
 use sealift_format::verity::VerityHasher;
 use sealift_format::{Extent, Xattr, pieces};
 
+use super::buffers::Buffer;
 use super::holes::append_holes;
 use super::plan::Item;
 use super::scan::{LargePiece, Scanned, SmallObject, update_verity};
@@ -26,7 +27,7 @@ pub(super) struct PackedObject {
 pub(super) struct ChunkJob {
     /// Jobs are numbered in the order in which they are to be written.
     pub(super) number: u32,
-    pub(super) parts: Vec<(Arc<Vec<u8>>, Range<usize>)>,
+    pub(super) parts: Vec<(Arc<Buffer>, Range<usize>)>,
     pub(super) len: usize,
     /// The objects of a group; none for a piece.
     pub(super) objects: Vec<u32>,
@@ -50,7 +51,7 @@ pub(super) struct Sequencer {
 
 /// An object that waits for its group's end.
 struct Pending {
-    data: Arc<Vec<u8>>,
+    data: Arc<Buffer>,
     range: Range<usize>,
     object: u32,
 }
@@ -130,7 +131,7 @@ impl Sequencer {
         Sequenced { objects: self.objects, object_of: self.object_of, xattrs: self.xattrs, landmark: self.landmark }
     }
 
-    fn take_small(&mut self, data: &Arc<Vec<u8>>, small: SmallObject) {
+    fn take_small(&mut self, data: &Arc<Buffer>, small: SmallObject) {
         let SmallObject { item, id, verity, holes, xattrs, start, end } = small;
         self.take_xattrs(item, xattrs);
         let (object, is_new) = self.intern(PackedObject { id, size: item.len, verity, holes, pieces: Vec::new() });

@@ -36,6 +36,19 @@ pub struct DirectorySource {
     xattrs: XattrFilter,
 }
 
+/// A regular file that the user named.
+pub(super) struct FoundFile {
+    /// As the user wrote it.
+    pub(super) path: PathBuf,
+    /// The directory that it lies in, after links.
+    pub(super) directory: (PathBuf, OwnedFd),
+    /// Its name there.
+    pub(super) real_name: Vec<u8>,
+    /// Its name in the tree.
+    pub(super) name: Vec<u8>,
+    pub(super) stat: Stat,
+}
+
 /// A regular file as its directory's listing gave it.
 #[derive(Debug)]
 struct ListedFile {
@@ -47,7 +60,7 @@ struct ListedFile {
 
 /// What tells whether a file is still the one that was listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Identity {
+pub(super) struct Identity {
     device: u64,
     inode: u64,
     mtime: (i64, i64),
@@ -55,7 +68,7 @@ struct Identity {
 }
 
 impl Identity {
-    fn of(stat: &Stat) -> Self {
+    pub(super) fn of(stat: &Stat) -> Self {
         Self {
             device: stat.st_dev,
             inode: stat.st_ino,
@@ -83,6 +96,22 @@ impl DirectorySource {
         };
         source.assemble(listings)?;
         source.tree.sort();
+        Ok(source)
+    }
+
+    /// A directory that holds one file, which is read where it lies.
+    pub(super) fn of_file(found: FoundFile, xattrs: XattrFilter) -> Result<Self, Error> {
+        let FoundFile { path, directory, real_name, name, stat } = found;
+        let mut source = Self {
+            tree: Tree::new(Metadata { permissions: 0o755, ..metadata_of(&stat, Vec::new()) }),
+            path: directory.0,
+            root: directory.1,
+            files: Vec::new(),
+            xattrs,
+        };
+        let content = source.push_file(0, &real_name, &stat);
+        let added = source.tree.add(0, &name, metadata_of(&stat, Vec::new()), NewNode::Regular { content });
+        added.map_err(|fault| Error::Usage(format!("{}: the name {fault}", path.display())))?;
         Ok(source)
     }
 
@@ -132,15 +161,19 @@ impl DirectorySource {
             Found::Other(FileType::Fifo) => NewNode::Fifo,
             Found::Other(FileType::Socket) => NewNode::Socket,
             Found::Other(_) => {
-                self.files.push(ListedFile {
-                    directory,
-                    name: entry.name.to_bytes().into(),
-                    size: u64::try_from(entry.stat.st_size).unwrap_or(0),
-                    identity: Identity::of(&entry.stat),
-                });
-                NewNode::Regular { content: u32::try_from(self.files.len() - 1).unwrap_or(u32::MAX) }
+                NewNode::Regular { content: self.push_file(directory, entry.name.to_bytes(), &entry.stat) }
             }
         }
+    }
+
+    fn push_file(&mut self, directory: DirId, name: &[u8], stat: &Stat) -> u32 {
+        self.files.push(ListedFile {
+            directory,
+            name: name.into(),
+            size: u64::try_from(stat.st_size).unwrap_or(0),
+            identity: Identity::of(stat),
+        });
+        u32::try_from(self.files.len() - 1).unwrap_or(u32::MAX)
     }
 
     fn name_error(&self, directory: DirId, name: &[u8], fault: &str) -> Error {
@@ -380,7 +413,7 @@ impl<'a> Lister<'a> {
             let stat = statat(&fd, &name, AtFlags::SYMLINK_NOFOLLOW).map_err(|error| failed(&path(), error))?;
             let file_type = u16::try_from(stat.st_mode).ok().and_then(FileType::of_mode);
             let is_directory = file_type == Some(FileType::Directory);
-            if self.options.excludes(&path, is_directory) {
+            if self.options.excludes(path, is_directory) {
                 continue;
             }
             let found = match file_type {
@@ -408,7 +441,7 @@ impl<'a> Lister<'a> {
 }
 
 impl DirectoryOptions {
-    fn excludes(&self, path: impl Fn() -> Vec<u8>, is_directory: bool) -> bool {
+    pub(super) fn excludes(&self, path: impl Fn() -> Vec<u8>, is_directory: bool) -> bool {
         self.exclude.as_ref().is_some_and(|exclude| exclude.takes(&path(), is_directory))
     }
 }

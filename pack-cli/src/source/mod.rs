@@ -2,14 +2,26 @@
 
 mod directory;
 mod exclude;
+mod file;
+mod owner;
+mod tar;
 mod xattrs;
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use sealift_format::Xattr;
 
-use crate::{Error, Tree};
+use crate::error::path_of;
+use crate::{Error, Phase, Progress, Tree};
 
 pub use directory::{DirectoryOptions, DirectorySource};
 pub use exclude::Exclude;
+pub use file::open_file;
+pub use owner::{MetadataOptions, OwnerRule, parse_owner};
+pub use tar::{TarFault, TarSource};
 pub use xattrs::XattrFilter;
 
 /// A tree and the way to its contents.
@@ -18,6 +30,37 @@ pub use xattrs::XattrFilter;
 pub enum Source {
     /// A directory of this machine.
     Directory(DirectorySource),
+    /// A tar archive.
+    Tar(TarSource),
+}
+
+/// How a source of any kind is read.
+#[derive(Clone, Debug, Default)]
+#[allow(clippy::exhaustive_structs, reason = "callers fill it in")]
+pub struct SourceOptions {
+    /// What is taken of a directory; of a tar archive too, but for `one_file_system`.
+    pub directory: DirectoryOptions,
+    /// What is changed in every file's metadata.
+    pub metadata: MetadataOptions,
+    /// Where an archive that comes through a pipe is copied to. It needs as much room there as the archive is long, while
+    /// it is packed.
+    pub spool_dir: PathBuf,
+    /// Told of the bytes of a pipe and the members of an archive while they are read; it may ask to stop.
+    pub progress: Option<Arc<Progress>>,
+}
+
+impl SourceOptions {
+    fn begin(&self) {
+        if let Some(progress) = &self.progress {
+            progress.enter(Phase::Listing, 0, 0);
+        }
+    }
+
+    fn advance(&self, bytes: u64, files: u64) -> Result<(), Error> {
+        let Some(progress) = &self.progress else { return Ok(()) };
+        progress.add(bytes, files);
+        progress.check()
+    }
 }
 
 /// A content that is open for reading.
@@ -26,6 +69,8 @@ pub enum Source {
 pub enum Content<'a> {
     /// A file of this machine.
     File(directory::FileContent<'a>),
+    /// A member of a tar archive.
+    Tar(tar::TarContent<'a>),
 }
 
 /// What one thread keeps from one content to the next.
@@ -35,11 +80,29 @@ pub struct OpenCache {
 }
 
 impl Source {
+    /// Opens what SOURCE on a command line says: `tar:FILE`, `tar:-`, a directory, or a file. Directories are listed on
+    /// `jobs` threads.
+    ///
+    /// # Errors
+    /// `spec` names no source, or the source cannot be read.
+    pub fn open_spec(spec: &OsStr, options: &SourceOptions, jobs: usize) -> Result<Self, Error> {
+        let directory = &options.directory;
+        let mut source = match Spec::parse(spec)? {
+            Spec::TarStdin => Self::Tar(TarSource::of_stdin(options)?),
+            Spec::TarFile(path) => Self::Tar(TarSource::open(path, options)?),
+            Spec::Path(path) if path.is_dir() => Self::Directory(DirectorySource::list(path, directory, jobs)?),
+            Spec::Path(path) => Self::Directory(open_file(path, &directory.xattrs)?),
+        };
+        options.metadata.apply(source.tree_mut());
+        Ok(source)
+    }
+
     /// The files and their metadata.
     #[must_use]
     pub fn tree(&self) -> &Tree {
         match self {
             Self::Directory(source) => &source.tree,
+            Self::Tar(source) => &source.tree,
         }
     }
 
@@ -47,6 +110,7 @@ impl Source {
     pub fn tree_mut(&mut self) -> &mut Tree {
         match self {
             Self::Directory(source) => &mut source.tree,
+            Self::Tar(source) => &mut source.tree,
         }
     }
 
@@ -55,6 +119,7 @@ impl Source {
     pub fn content_len(&self, content: u32) -> u64 {
         match self {
             Self::Directory(source) => source.content_len(content),
+            Self::Tar(source) => source.content_len(content),
         }
     }
 
@@ -63,6 +128,7 @@ impl Source {
     pub fn content_count(&self) -> u32 {
         match self {
             Self::Directory(source) => source.content_count(),
+            Self::Tar(source) => source.content_count(),
         }
     }
 
@@ -73,6 +139,7 @@ impl Source {
     pub fn open<'a>(&'a self, content: u32, cache: &mut OpenCache) -> Result<Content<'a>, Error> {
         match self {
             Self::Directory(source) => source.open(content, &mut cache.directory).map(Content::File),
+            Self::Tar(source) => Ok(Content::Tar(source.open_content(content))),
         }
     }
 }
@@ -85,6 +152,7 @@ impl Content<'_> {
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Error> {
         match self {
             Self::File(file) => file.read_at(buffer, offset),
+            Self::Tar(member) => member.read_at(buffer, offset),
         }
     }
 
@@ -95,6 +163,7 @@ impl Content<'_> {
     pub fn xattrs(&self) -> Result<Vec<Xattr>, Error> {
         match self {
             Self::File(file) => file.xattrs(),
+            Self::Tar(_) => Ok(Vec::new()),
         }
     }
 
@@ -105,6 +174,71 @@ impl Content<'_> {
     pub fn finish(self) -> Result<(), Error> {
         match self {
             Self::File(file) => file.finish(),
+            Self::Tar(member) => member.finish(),
         }
+    }
+}
+
+/// What a SOURCE names.
+#[derive(Debug, PartialEq, Eq)]
+enum Spec<'a> {
+    TarStdin,
+    TarFile(&'a Path),
+    Path(&'a Path),
+}
+
+impl<'a> Spec<'a> {
+    fn parse(spec: &'a OsStr) -> Result<Self, Error> {
+        let bytes = spec.as_bytes();
+        let usage = |fault: &str| Err(Error::Usage(format!("{}: {fault}", spec.display())));
+        match scheme(bytes) {
+            Some((b"tar", b"")) => usage("write tar:FILE, or tar:- for standard input"),
+            Some((b"tar", b"-")) => Ok(Self::TarStdin),
+            Some((b"tar", file)) => Ok(Self::TarFile(path_of(file))),
+            Some((scheme, _)) => {
+                let scheme = String::from_utf8_lossy(scheme);
+                usage(&format!(
+                    "no source is called {scheme}: (tar: is one); a path that begins so is written ./{scheme}:"
+                ))
+            }
+            None if bytes == b"-" => usage("write tar:- for a tar archive from standard input"),
+            None if bytes.is_empty() => usage("a source has no name"),
+            None => Ok(Self::Path(Path::new(spec))),
+        }
+    }
+}
+
+/// The word before a colon, and what follows, if `spec` looks like that.
+fn scheme(spec: &[u8]) -> Option<(&[u8], &[u8])> {
+    let colon = spec.iter().position(|byte| *byte == b':')?;
+    let (word, rest) = (&spec[..colon], &spec[colon + 1..]);
+    let is_word = word.first()?.is_ascii_alphabetic()
+        && word.iter().all(|byte| byte.is_ascii_alphanumeric() || b"+-._".contains(byte));
+    is_word.then_some((word, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn specs() {
+        let good = [
+            ("tar:-", Spec::TarStdin),
+            ("tar:a:b.tar", Spec::TarFile(Path::new("a:b.tar"))),
+            ("a", Spec::Path(Path::new("a"))),
+            ("./ostree:x", Spec::Path(Path::new("./ostree:x"))),
+            ("dir/a:b", Spec::Path(Path::new("dir/a:b"))),
+            ("/tar:x", Spec::Path(Path::new("/tar:x"))),
+            ("1:2", Spec::Path(Path::new("1:2"))),
+        ];
+        for (spec, parsed) in good {
+            assert_eq!(Spec::parse(OsStr::new(spec)).ok(), Some(parsed), "{spec}");
+        }
+        for bad in ["", "-", "tar:", "ostree:repo", "word:", "TAR:x"] {
+            assert!(matches!(Spec::parse(OsStr::new(bad)), Err(Error::Usage(_))), "{bad}");
+        }
+        let error = Spec::parse(OsStr::new("oops:x")).expect_err("no such scheme").to_string();
+        assert!(error.contains("./oops:"), "{error}");
     }
 }

@@ -7,6 +7,9 @@ use rustix::fs::{fgetxattr, flistxattr, lgetxattr, llistxattr};
 use rustix::io::Errno;
 use sealift_format::Xattr;
 
+/// The longest list of names that Linux gives (linux/limits.h).
+const XATTR_LIST_MAX: usize = 65_536;
+
 /// Names of extended attributes that are packed, with `*` for any bytes.
 #[derive(Clone, Debug)]
 pub struct XattrFilter {
@@ -51,20 +54,19 @@ impl XattrFilter {
         list: impl Fn(&mut [u8]) -> Result<usize, Errno>,
         get: impl Fn(&[u8], &mut [u8]) -> Result<usize, Errno>,
     ) -> Result<Vec<Xattr>, Errno> {
-        let mut names: Vec<u8> = Vec::new();
-        loop {
-            // Most files have none: one call, and nothing is allocated.
-            match list(&mut names) {
-                Ok(0) | Err(Errno::NOTSUP) => return Ok(Vec::new()),
-                Ok(len) if len <= names.len() => {
-                    names.truncate(len);
-                    break;
-                }
-                Ok(len) => names.resize(len + 256, 0),
-                Err(Errno::RANGE) => names.resize(names.len() * 2 + 256, 0),
-                Err(other) => return Err(other),
+        // Most files have none: one call, and nothing is allocated.
+        let mut few = [0; 1024];
+        let names = match list(&mut few) {
+            Ok(len) => few[..len].to_vec(),
+            Err(Errno::NOTSUP) => return Ok(Vec::new()),
+            Err(Errno::RANGE) => {
+                let mut many = vec![0; XATTR_LIST_MAX];
+                let len = list(&mut many)?;
+                many.truncate(len);
+                many
             }
-        }
+            Err(other) => return Err(other),
+        };
         let mut xattrs = Vec::new();
         for name in names.split(|byte| *byte == 0).filter(|name| !name.is_empty() && self.takes(name)) {
             let mut value = vec![0; 65_536];
@@ -97,6 +99,22 @@ mod tests {
         let filter = XattrFilter::default();
         assert!(filter.takes(b"user.note") && filter.takes(b"security.capability"));
         assert!(!filter.takes(b"security.selinux") && !filter.takes(b"trusted.overlay.opaque"));
+    }
+
+    #[test]
+    fn what_a_file_has_is_read() {
+        let file = tempfile::tempfile_in(env!("CARGO_MANIFEST_DIR")).expect("a file can be made");
+        let set = |name: &str, value: &[u8]| rustix::fs::fsetxattr(&file, name, value, rustix::fs::XattrFlags::empty());
+        if set("user.note", b"yes").is_err() {
+            println!("skipped: this file system has no extended attributes");
+            return;
+        }
+        for number in 0..50 {
+            set(&format!("user.a_name_that_makes_the_list_of_names_long.{number}"), b"").expect("there is room");
+        }
+        let read = XattrFilter::default().read(std::os::fd::AsFd::as_fd(&file)).expect("they can be read");
+        assert_eq!(read.len(), 51);
+        assert!(read.contains(&Xattr { name: b"user.note".to_vec(), value: b"yes".to_vec() }));
     }
 
     #[test]

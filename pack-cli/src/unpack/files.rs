@@ -73,8 +73,7 @@ impl<'a> Builder<'a> {
     }
 
     fn failed(&self, doing: &'static str, place: Place) -> impl Fn(Errno) -> Error {
-        let path = self.stage.path_of(&self.path(place));
-        move |error| Error::io(doing, &path, error)
+        move |error| Error::io(doing, self.stage.path_of(&self.path(place)), error)
     }
 
     fn name(&self, entry: u32) -> &[u8] {
@@ -253,14 +252,18 @@ impl<'a> Builder<'a> {
     fn create(&self, hand: &mut Hand, place: Place) -> Result<OwnedFd, Error> {
         let directory = self.directory(hand, place)?;
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        openat(directory, self.name(place.entry), flags, PRIVATE).map_err(self.failed("create", place))
+        let inode = self.bundle.index.inode(self.bundle.index.entry(place.entry).inode);
+        let mode = self.privilege.creation_mode(self.bundle.index.attributes(inode));
+        openat(directory, self.name(place.entry), flags, mode).map_err(self.failed("create", place))
     }
 
     fn finish_file(&self, file: &OwnedFd, place: Place) -> Result<(), Error> {
         let inode = self.bundle.index.inode(self.bundle.index.entry(place.entry).inode);
         let attributes = self.bundle.index.attributes(inode);
         self.privilege.count_owner(attributes);
-        self.privilege.apply(file.as_fd(), attributes, inode).map_err(self.failed("set the metadata of", place))?;
+        let made = self.privilege.creation_mode(attributes);
+        let applied = self.privilege.apply(file.as_fd(), attributes, inode, made);
+        applied.map_err(self.failed("set the metadata of", place))?;
         self.progress.add(0, 1);
         Ok(())
     }
@@ -353,7 +356,7 @@ impl<'a> Builder<'a> {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY;
             let directory = open_beneath(self.stage.root(), &path, flags, Mode::empty()).map_err(failed)?;
             self.privilege.count_owner(attributes);
-            self.privilege.apply(directory.as_fd(), attributes, inode).map_err(failed)?;
+            self.privilege.apply(directory.as_fd(), attributes, inode, Mode::RWXU).map_err(failed)?;
         }
         Ok(())
     }

@@ -4,15 +4,22 @@ use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{
-    AtFlags, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags, chownat, fchmod, fchown, fsetxattr, futimens, utimensat,
+    AtFlags, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags, chownat, fchmod, fchown, fsetxattr, fstat, futimens,
+    utimensat,
 };
 use rustix::io::Errno;
 use sealift_format::{Attributes, Inode};
 
-/// What this process may set.
+/// What this process may set, and what new files have without being set.
 #[derive(Debug)]
 pub(super) struct Privilege {
     root: bool,
+    /// Owner and group of this process.
+    own: (u32, u32),
+    /// Whether new files in the stage have that group: not beneath a directory with the set-group-id bit.
+    group_is_own: bool,
+    /// Permission bits that new files do not get.
+    umask: u16,
     skipped: Skipped,
 }
 
@@ -30,8 +37,27 @@ const SET_IDS: u16 = 0o6000;
 
 impl Privilege {
     /// Privileged is who runs as root: owners and devices need it.
-    pub(super) fn of_process() -> Self {
-        Self { root: rustix::process::geteuid().is_root(), skipped: Skipped::default() }
+    pub(super) fn of_process(stage: BorrowedFd<'_>) -> Result<Self, Errno> {
+        let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        let stat = fstat(stage)?;
+        let group_is_own = stat.st_gid == own.1 && stat.st_mode & 0o2000 == 0;
+        Ok(Self { root: own.0 == 0, own, group_is_own, umask: umask(), skipped: Skipped::default() })
+    }
+
+    /// The bits with which a regular file is made, so that most need no other call for their mode. Set-id bits are never among them: they
+    /// come when the content and the owner are right.
+    pub(super) fn creation_mode(&self, attributes: &Attributes) -> Mode {
+        let bits = attributes.mode & 0o777;
+        // Others are kept out of what is not complete by the stage's own mode.
+        if bits & self.umask == 0 && bits & 0o600 == 0o600 {
+            Mode::from_raw_mode(bits.into())
+        } else {
+            Mode::RUSR | Mode::WUSR
+        }
+    }
+
+    fn has_own_owner(&self, attributes: &Attributes) -> bool {
+        self.group_is_own && (attributes.uid, attributes.gid) == self.own
     }
 
     pub(super) fn is_root(&self) -> bool {
@@ -42,9 +68,16 @@ impl Privilege {
         &self.skipped
     }
 
-    /// Sets all metadata of an open file or directory. The mode comes after the owner, whose change clears set-id bits, and the time last.
-    pub(super) fn apply(&self, file: BorrowedFd<'_>, attributes: &Attributes, inode: &Inode) -> Result<(), Errno> {
-        if self.root {
+    /// Sets all metadata of an open file or directory that was made with the mode `made`. The mode comes after the owner, whose change
+    /// clears set-id bits, and the time last.
+    pub(super) fn apply(
+        &self,
+        file: BorrowedFd<'_>,
+        attributes: &Attributes,
+        inode: &Inode,
+        made: Mode,
+    ) -> Result<(), Errno> {
+        if self.root && !self.has_own_owner(attributes) {
             fchown(file, Some(Uid::from_raw(attributes.uid)), Some(Gid::from_raw(attributes.gid)))?;
         }
         for xattr in &attributes.xattrs {
@@ -55,7 +88,11 @@ impl Privilege {
                 other => other?,
             }
         }
-        fchmod(file, self.mode(attributes))?;
+        let mode = self.mode(attributes);
+        // Setting an access ACL changes the mode's group bits.
+        if mode != made || !attributes.xattrs.is_empty() {
+            fchmod(file, mode)?;
+        }
         futimens(file, &times(inode))
     }
 
@@ -86,11 +123,18 @@ impl Privilege {
 
     /// Notes that a file did not get its owner.
     pub(super) fn count_owner(&self, attributes: &Attributes) {
-        let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-        if !self.root && (attributes.uid, attributes.gid) != own {
+        if !self.root && (attributes.uid, attributes.gid) != self.own {
             self.skipped.owners.fetch_add(1, Ordering::Relaxed);
         }
     }
+}
+
+/// The process's umask, read where it is not changed by reading (proc(5), since Linux 4.7). Where it cannot be read, every mode is set
+/// by a call of its own.
+fn umask() -> u16 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+    line.and_then(|octal| u16::from_str_radix(octal.trim(), 8).ok()).unwrap_or(0o777)
 }
 
 fn times(inode: &Inode) -> Timestamps {

@@ -121,7 +121,7 @@ pub fn unpack(
     progress.enter(Phase::Unpacking, selection.stored, as_u64(selection.regulars.len() + selection.others.len()));
 
     let stage = Stage::create(target)?;
-    let privilege = Privilege::of_process();
+    let privilege = Privilege::of_process(stage.root()).map_err(|error| Error::io("look at", target, error))?;
     let builder = Builder::new(&bundle, &selection, &stage, &privilege, progress, options.hardlink_duplicates);
     build(&builder, input, options)?;
     input.finish(&bundle)?;

@@ -1,5 +1,9 @@
 //! What fits this device.
 
+use sealift_format::name::is_bundle_name;
+
+use super::{LineError, TrustFileError, key_line};
+
 /// What the administrator says about the device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -15,6 +19,18 @@ impl Device {
         Self { compatible: Some(tags.into_iter().map(Into::into).collect()) }
     }
 
+    /// Parses a file of tags, one a line, with `#` comments. A file without tags
+    /// says that the device has none.
+    ///
+    /// # Errors
+    /// When a line is not a tag.
+    pub fn parse(file: &[u8]) -> Result<Self, TrustFileError> {
+        let tags: Result<Vec<String>, _> = key_line::content_lines(file)
+            .map(|(line, text)| text.and_then(tag).map_err(|problem| TrustFileError::Tags { line, problem }))
+            .collect();
+        Ok(Self::with_tags(tags?))
+    }
+
     /// Says whether a bundle with these tags fits. One without tags fits all.
     #[must_use]
     pub fn fits(&self, tags: &[String]) -> bool {
@@ -23,9 +39,24 @@ impl Device {
     }
 }
 
+fn tag(text: &str) -> Result<String, LineError> {
+    if is_bundle_name(text) { Ok(text.into()) } else { Err(LineError::Tag(text.into())) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_lists_tags() {
+        let tags = |file: &[u8]| Device::parse(file).map(|device| device.compatible);
+        assert_eq!(tags(b""), Ok(Some(vec![])));
+        let expected = Some(vec!["board-a".to_owned(), "any".to_owned()]);
+        assert_eq!(tags(b"# what it is\nboard-a\n\n any \r\n"), Ok(expected));
+        let problem = LineError::Tag("a b".into());
+        assert_eq!(tags(b"x\na b\n"), Err(TrustFileError::Tags { line: 2, problem }));
+        assert!(tags(b"\xff").is_err());
+    }
 
     #[test]
     fn one_common_tag_suffices() {

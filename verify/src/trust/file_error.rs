@@ -26,6 +26,22 @@ pub enum TrustFileError {
     /// A revocation list that is binary.
     #[error("the key revocation list: {0}; make it again with `ssh-keygen -k`")]
     Krl(&'static str),
+    /// A line of the device's tags.
+    #[error("line {line} of the compatible tags: {problem}")]
+    Tags {
+        /// Counted from 1.
+        line: usize,
+        /// What is wrong with it.
+        problem: LineError,
+    },
+    /// A line of the thresholds that is no text.
+    #[error("line {line} of the thresholds: {problem}")]
+    Thresholds {
+        /// Counted from 1.
+        line: usize,
+        /// What is wrong with it.
+        problem: LineError,
+    },
     /// A threshold.
     #[error("the threshold {0:?} is neither N nor PATTERN=N with N from 1")]
     Threshold(String),
@@ -77,4 +93,7 @@ pub enum LineError {
     /// A certificate authority.
     #[error("cert-authority is not supported; list each signer's own key")]
     CertAuthority,
+    /// A tag.
+    #[error("{0:?} is not a tag: a letter or digit, then letters, digits, '.', '_', '+' and '-'")]
+    Tag(String),
 }

@@ -51,5 +51,5 @@ pub use shortfall::Shortfall;
 pub use sshsig::{NAMESPACE, SignatureError, SshSignature};
 pub use standing::Standing;
 pub use thresholds::Thresholds;
-pub(crate) use time::Utc;
+pub use time::{TimeError, Utc};
 pub use verdict::{SignatureState, Signer, Verdict};

@@ -3,6 +3,7 @@
 
 use core::fmt;
 
+use base64ct::{Base64, Encoding};
 use p256::ecdsa;
 
 use super::rsa::RsaPublicKey;
@@ -132,6 +133,12 @@ impl PublicKey {
         Self::parse(&blob)
     }
 
+    /// Returns the line of a `.pub` file, without a comment.
+    #[must_use]
+    pub fn to_openssh(&self) -> String {
+        format!("{} {}", self.key_type(), Base64::encode_string(&self.blob))
+    }
+
     /// Returns the canonical blob.
     #[must_use]
     pub fn blob(&self) -> &[u8] {
@@ -218,6 +225,7 @@ mod tests {
         assert_eq!(key.id(), KeyId::of_blob(&blob));
         assert_eq!(PublicKey::from_openssh(&sample::line(1)), Ok(sample::key(1)));
         assert!(PublicKey::from_openssh("ssh-rsa AAAAC3NzaC1lZDI1NTE5").is_err());
+        assert_eq!(PublicKey::from_openssh(&key.to_openssh()), Ok(key));
         assert!(PublicKey::from_openssh("").is_err());
     }
 

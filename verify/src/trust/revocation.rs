@@ -32,6 +32,24 @@ impl RevocationList {
         Ok(list)
     }
 
+    /// Returns the ids of the keys, as far as the list gives more of them than
+    /// their SHA-1.
+    pub fn ids(&self) -> impl Iterator<Item = KeyId> {
+        self.ids.iter().copied()
+    }
+
+    /// Returns the number of keys.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ids.len() + self.sha1s.len()
+    }
+
+    /// Says whether no key is revoked.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Says whether the key is revoked.
     #[must_use]
     pub fn contains(&self, key: &PublicKey) -> bool {

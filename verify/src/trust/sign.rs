@@ -78,6 +78,15 @@ pub fn armored(envelope: &[u8]) -> String {
     armor::encode(envelope)
 }
 
+/// Returns the binary blob that is in such a text; whether it is a signature is
+/// not looked at.
+///
+/// # Errors
+/// When the armor is malformed.
+pub fn unarmored(text: &[u8]) -> Result<Vec<u8>, SignatureError> {
+    Ok(armor::decode(text)?)
+}
+
 /// A private key that can sign by itself.
 pub struct SigningKey {
     secret: Secret,
@@ -262,6 +271,7 @@ mod tests {
         assert_eq!(key().sign(MESSAGE), Ok(blob.clone()));
         let signature = SshSignature::parse(&blob).expect("well formed");
         assert_eq!(signature.verify(MESSAGE), Ok(key().public_key()));
+        assert_eq!(unarmored(armored(&blob).as_bytes()), Ok(blob.clone()));
         assert_eq!(SshSignature::from_armor(armored(&blob).as_bytes()), Ok(signature));
     }
 

@@ -1,7 +1,7 @@
 //! How many distinct keys must have signed a bundle of a name.
 
-use super::TrustFileError;
 use super::pattern::PatternList;
+use super::{TrustFileError, key_line};
 
 /// A default, which is 1, and rules for name patterns. Where several rules
 /// match a name, the largest number holds, so that their order cannot weaken it.
@@ -46,6 +46,23 @@ impl Thresholds {
         Ok(thresholds)
     }
 
+    /// Parses a file of rules, one a line, with `#` comments.
+    ///
+    /// # Errors
+    /// As [`Thresholds::parse`], and when a line is no text.
+    pub fn parse_file(file: &[u8]) -> Result<Self, TrustFileError> {
+        let rules: Result<Vec<&str>, _> = key_line::content_lines(file)
+            .map(|(line, text)| text.map_err(|problem| TrustFileError::Thresholds { line, problem }))
+            .collect();
+        Self::parse(rules?)
+    }
+
+    /// Returns the default and the rules, as they were written.
+    pub fn rules(&self) -> impl Iterator<Item = (Option<&str>, usize)> {
+        let rules = self.rules.iter().map(|(pattern, number)| (Some(pattern.as_str()), *number));
+        core::iter::once((None, self.default)).chain(rules)
+    }
+
     /// Returns the number of distinct keys that a name needs, at least 1.
     #[must_use]
     pub fn for_name(&self, name: &str) -> usize {
@@ -61,6 +78,17 @@ impl Thresholds {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_lists_rules() {
+        let file = Thresholds::parse_file(b"# two people\r\n2\n\nos=3\n").expect("rules");
+        assert_eq!(Ok(&file), Thresholds::parse(["2", "os=3"]).as_ref());
+        assert_eq!(file.rules().collect::<Vec<_>>(), [(None, 2), (Some("os"), 3)]);
+        assert_eq!(Thresholds::parse_file(b""), Ok(Thresholds::default()));
+        for bad in [&b"0"[..], b"2\nos", b"os=\xff"] {
+            assert!(Thresholds::parse_file(bad).is_err());
+        }
+    }
 
     #[test]
     fn the_largest_rule_that_matches_holds() {

@@ -20,20 +20,100 @@ pub(super) fn parse(text: &str) -> Option<i64> {
     };
     let (year, month, day) = (field(0, 4)?, field(4, 2)?, field(6, 2)?);
     let (hour, minute, second) = (field(8, 2)?, field(10, 2)?, field(12, 2)?);
-    if !(1..=12).contains(&month) || day < 1 || hour > 23 || minute > 59 || second > 59 {
+    if hour > 23 || minute > 59 || second > 59 {
         return None;
     }
-    let days = days_before(year, month, day);
-    // The 31st of June would be the first of July; we rather ask what was meant.
-    if civil(days) != (year, month, day) {
-        return None;
-    }
+    let days = checked_days(year, month, day)?;
     Some(days * DAY + hour * 3600 + minute * 60 + second)
 }
 
-/// Shows seconds since 1970 as `2026-11-21 01:06:27 UTC`.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Utc(pub(crate) i64);
+/// Seconds since 1970, shown as `2026-11-21 01:06:27 UTC`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(clippy::exhaustive_structs, reason = "it is a number with a calendar")]
+pub struct Utc(pub i64);
+
+impl Utc {
+    /// Reads a moment as people give it: `2026-11-21T01:06:27Z` and its other
+    /// forms in RFC 3339, a day `2026-11-21` (its first second, UTC), or
+    /// seconds since 1970. Fractions of a second are cut off.
+    ///
+    /// # Errors
+    /// The text is none of these, or no day of the calendar.
+    pub fn parse(text: &str) -> Result<Self, TimeError> {
+        rfc3339(text).or_else(|| seconds(text)).map(Self).ok_or_else(|| TimeError(text.into()))
+    }
+}
+
+/// A text that is not a moment.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{0:?} is not a time such as 2027-01-31, 2027-01-31T12:00:00Z or 1801396800, \
+     the seconds since 1970"
+)]
+pub struct TimeError(String);
+
+/// The decimal number in its one spelling: `+5` and `05` are more likely slips.
+fn seconds(text: &str) -> Option<i64> {
+    text.parse().ok().filter(|seconds: &i64| seconds.to_string() == text)
+}
+
+fn rfc3339(text: &str) -> Option<i64> {
+    let (day, time) = match text.split_once(['T', 't', ' ']) {
+        Some((day, time)) => (day, Some(time)),
+        None => (text, None),
+    };
+    let [year, month, day] = numbers(day, '-', [4, 2, 2])?;
+    let days = checked_days(year, month, day)?;
+    let Some(time) = time else {
+        return Some(days * DAY);
+    };
+    let zone_at = time.find(['Z', 'z', '+', '-'])?;
+    let (time, zone) = time.split_at_checked(zone_at)?;
+    let time = match time.split_once('.') {
+        Some((_, fraction)) if !is_digits(fraction) => return None,
+        Some((time, _)) => time,
+        None => time,
+    };
+    let [hour, minute, second] = numbers(time, ':', [2, 2, 2])?;
+    if hour > 23 || minute > 59 || second > 59 {
+        return None;
+    }
+    Some(days * DAY + hour * 3600 + minute * 60 + second - offset(zone)?)
+}
+
+/// `Z`, or hours and minutes east (+) or west (-) of it.
+fn offset(zone: &str) -> Option<i64> {
+    let (sign, zone) = match zone.split_at_checked(1)? {
+        ("Z" | "z", "") => return Some(0),
+        ("+", zone) => (1, zone),
+        ("-", zone) => (-1, zone),
+        _ => return None,
+    };
+    let [hours, minutes] = numbers(zone, ':', [2, 2])?;
+    (hours <= 23 && minutes <= 59).then_some(sign * (hours * 3600 + minutes * 60))
+}
+
+/// Numbers of exactly these many digits, with `mark` between them.
+fn numbers<const N: usize>(text: &str, mark: char, lens: [usize; N]) -> Option<[i64; N]> {
+    let mut parts = text.split(mark);
+    let mut found = [0; N];
+    for (number, len) in found.iter_mut().zip(lens) {
+        let part = parts.next().filter(|part| part.len() == len && is_digits(part))?;
+        *number = part.parse().ok()?;
+    }
+    parts.next().is_none().then_some(found)
+}
+
+fn is_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Days from 1970-01-01, where there is such a day. The 31st of June would be
+/// the first of July; we rather ask what was meant.
+fn checked_days(year: i64, month: i64, day: i64) -> Option<i64> {
+    let days = (1..=12).contains(&month).then(|| days_before(year, month, day))?;
+    (civil(days) == (year, month, day)).then_some(days)
+}
 
 impl fmt::Display for Utc {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -98,6 +178,48 @@ mod tests {
         ];
         for (text, expected) in cases {
             assert_eq!(parse(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn moments_are_read() {
+        let cases = [
+            ("2026-11-21", Some(1_795_219_200)),
+            ("2026-11-21T01:06:27Z", Some(1_795_223_187)),
+            ("2026-11-21t01:06:27z", Some(1_795_223_187)),
+            ("2026-11-21 01:06:27Z", Some(1_795_223_187)),
+            ("2026-11-21T01:06:27.999Z", Some(1_795_223_187)),
+            ("2026-11-21T02:06:27+01:00", Some(1_795_223_187)),
+            ("2026-11-20T23:36:27-01:30", Some(1_795_223_187)),
+            ("1969-12-31T23:59:59Z", Some(-1)),
+            ("1795223187", Some(1_795_223_187)),
+            ("-1", Some(-1)),
+            ("0", Some(0)),
+            ("9223372036854775807", Some(i64::MAX)),
+            ("9223372036854775808", None),
+            ("2026-11-21T01:06:27", None),
+            ("2026-11-21T01:06Z", None),
+            ("2026-11-21T24:00:00Z", None),
+            ("2026-11-21T01:06:60Z", None),
+            ("2026-11-21T01:06:27.Z", None),
+            ("2026-11-21T01:06:27Zulu", None),
+            ("2026-11-21T01:06:27+0100", None),
+            ("2026-11-21T01:06:27+24:00", None),
+            ("2026-06-31", None),
+            ("2026-13-01", None),
+            ("2026-00-01", None),
+            ("2026-1-1", None),
+            ("26-11-21", None),
+            ("+5", None),
+            ("05", None),
+            ("-0", None),
+            ("", None),
+            ("T", None),
+            ("soon", None),
+            ("\u{661}026-11-21", None),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(Utc::parse(text).ok().map(|utc| utc.0), expected, "{text}");
         }
     }
 

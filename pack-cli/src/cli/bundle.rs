@@ -1,0 +1,54 @@
+//! The bundle that a verb is given.
+
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use sealift::{Bundle, Error, Head, Input, Limits};
+
+use super::failure::{About as _, Failure};
+
+/// A file, or standard input.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct BundleArg {
+    /// The bundle; - reads it from standard input
+    #[arg(value_name = "BUNDLE")]
+    pub(crate) bundle: PathBuf,
+}
+
+impl BundleArg {
+    /// Opens it.
+    pub(crate) fn open(&self) -> Result<Input, Failure> {
+        if self.bundle != Path::new("-") {
+            return Ok(Input::open(&self.bundle)?);
+        }
+        if std::io::stdin().is_terminal() {
+            return Err(Failure::usage("standard input is a terminal: give a file, or a bundle through a pipe"));
+        }
+        Ok(Input::pipe("standard input", Box::new(std::io::stdin())))
+    }
+
+    /// Reads the head alone.
+    pub(crate) fn read_head(&self) -> Result<Head, Failure> {
+        let mut head = None;
+        let stopped = self.open()?.open_bundle(Limits::default(), |found| {
+            head = Some(found.clone());
+            Err(Error::Cancelled)
+        });
+        match (head, stopped) {
+            (Some(head), _) => Ok(head),
+            (None, Err(error)) => Err(error).about(&self.bundle),
+            (None, Ok(bundle)) => Ok(bundle.head),
+        }
+    }
+
+    /// Reads what stands before the content, whoever signed it: to be shown, never to be handed out.
+    pub(crate) fn read_untrusted(&self) -> Result<Bundle, Failure> {
+        self.open()?.open_bundle(Limits::default(), |_| Ok(())).about(&self.bundle)
+    }
+}
+
+/// As many threads as the machine runs at once.
+pub(crate) fn jobs(wish: Option<usize>) -> usize {
+    wish.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
+}

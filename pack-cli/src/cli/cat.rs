@@ -1,0 +1,52 @@
+//! `sealift cat`: the content of one file.
+
+use std::ffi::OsString;
+use std::io::{BufWriter, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+
+use clap::Args;
+use sealift::{Error, Limits, Progress};
+
+use super::bundle::BundleArg;
+use super::failure::{About as _, Failure};
+use super::show::Show;
+use super::trust_args::TrustArgs;
+
+/// Write the content of one file to standard output
+///
+/// Only bytes that were checked are written, and only from a bundle that is trusted.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  sealift cat os.sealift etc/os-release --trust /etc/sealift/allowed_signers
+  sealift cat apps.sealift editor:usr/bin/editor > editor")]
+pub(crate) struct Cat {
+    #[command(flatten)]
+    bundle: BundleArg,
+    /// The file; with REF: before it where the bundle has several refs
+    #[arg(value_name = "[REF:]PATH")]
+    path: OsString,
+    #[command(flatten)]
+    trust: TrustArgs,
+    #[command(flatten)]
+    show: Show,
+}
+
+impl Cat {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        let judge = self.trust.load()?;
+        let mut input = self.bundle.open()?;
+        let mut out = BufWriter::with_capacity(1 << 20, std::io::stdout().lock());
+        let (limits, progress) = (Limits::default(), Progress::default());
+        let path = self.path.as_bytes();
+        let written = sealift::cat::cat(&mut input, path, &mut out, limits, |head| judge.judge(head), &progress);
+        match written {
+            // The reader that has gone is main's to know.
+            Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::BrokenPipe => Err(source.into()),
+            other => other.about(&self.bundle.bundle),
+        }?;
+        out.flush()?;
+        judge.warn(self.show);
+        Ok(())
+    }
+}

@@ -1,0 +1,104 @@
+//! Strings that somebody else chose, before they reach a terminal.
+//!
+//! A name from a bundle may hold any bytes but `/` and NUL: sequences that move the cursor, set a window's title or answer
+//! on the reader's behalf, and marks that make text read backwards. Output that goes to a pipe often ends on a terminal too
+//! (`| head`), so that everything is escaped wherever it goes; JSON and `ls --null` are for programs.
+
+use std::fmt::Write as _;
+
+/// Returns `bytes` as text of one line without anything that a terminal acts on. Invalid UTF-8 becomes `\xNN`, a backslash
+/// `\\`, and what cannot be seen `\n`, `\u{1b}` and the like; so no two names look alike for what was escaped.
+pub(crate) fn bytes(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        // Quotation marks are harmless, and are the one thing that `escape_debug` knows and terminals do not.
+        for (number, part) in chunk.valid().split('"').enumerate() {
+            out.push_str(if number > 0 { "\"" } else { "" });
+            for (number, part) in part.split('\'').enumerate() {
+                out.push_str(if number > 0 { "'" } else { "" });
+                push_part(&mut out, part);
+            }
+        }
+        for byte in chunk.invalid() {
+            // Writing to a string does not fail.
+            let _ = write!(out, "\\x{byte:02x}");
+        }
+    }
+    out
+}
+
+/// The same for text.
+pub(crate) fn text(text: &str) -> String {
+    bytes(text.as_bytes())
+}
+
+/// `escape_debug` also escapes a combining mark at a string's start, which Thai or Devanagari text has after each quotation
+/// mark: it gets a letter to stand on.
+fn push_part(out: &mut String, part: &str) {
+    let plain = part.bytes().all(|byte| (0x20..0x7f).contains(&byte) && byte != b'\\');
+    if plain {
+        return out.push_str(part);
+    }
+    let mut based = String::with_capacity(part.len() + 1);
+    based.push('x');
+    based.push_str(part);
+    out.extend(based.escape_debug().skip(1));
+}
+
+/// Returns `bytes` in the form that JSON output has for them: each byte outside 0x20 to 0x7e and each `%` is `%` and two
+/// upper-case hexadecimal digits.
+pub(crate) fn percent(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len());
+    for &byte in bytes {
+        if (0x20..=0x7e).contains(&byte) && byte != b'%' {
+            out.push(char::from(byte));
+        } else {
+            let _ = write!(out, "%{byte:02X}");
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_a_terminal_acts_on_is_left() {
+        let cases: [(&[u8], &str); 12] = [
+            (b"usr/bin/init", "usr/bin/init"),
+            ("b\u{e4}r \u{4e2d} \u{1f600}".as_bytes(), "b\u{e4}r \u{4e2d} \u{1f600}"),
+            (b"say \"hi\", it's me", "say \"hi\", it's me"),
+            (b"a\nb\tc\rd", "a\\nb\\tc\\rd"),
+            (b"\x1b]0;title\x07", "\\u{1b}]0;title\\u{7}"),
+            ("\u{9b}2J".as_bytes(), "\\u{9b}2J"), // the C1 form of ESC [
+            ("txt.\u{202e}exe".as_bytes(), "txt.\\u{202e}exe"),
+            ("\u{2066}\u{2069}\u{200f}\u{feff}".as_bytes(), "\\u{2066}\\u{2069}\\u{200f}\\u{feff}"),
+            ("\u{2028}\u{a0}".as_bytes(), "\\u{2028}\\u{a0}"),
+            (b"\xff\xfe latin \xe4", "\\xff\\xfe latin \\xe4"),
+            (b"back\\slash", "back\\\\slash"),
+            ("'\u{e19}\u{e33} \u{e17}\u{e35}\u{e48}".as_bytes(), "'\u{e19}\u{e33} \u{e17}\u{e35}\u{e48}"),
+        ];
+        for (name, shown) in cases {
+            assert_eq!(bytes(name), shown);
+        }
+    }
+
+    #[test]
+    fn every_character_is_printable_or_escaped() {
+        for character in (0..=0x10_ffff).filter_map(char::from_u32) {
+            let shown = text(&character.to_string());
+            assert!(!shown.chars().any(|c| c.is_control() || ('\u{200b}'..='\u{200f}').contains(&c)));
+            assert!(
+                !shown.contains(|c| ('\u{2028}'..='\u{202e}').contains(&c) || ('\u{2060}'..='\u{206f}').contains(&c))
+            );
+        }
+    }
+
+    #[test]
+    fn the_percent_form_is_plain_ascii() {
+        assert_eq!(percent(b"a/b c~"), "a/b c~");
+        assert_eq!(percent(b"100%\n\xff\x7f"), "100%25%0A%FF%7F");
+        assert_eq!(percent("\u{e4}".as_bytes()), "%C3%A4");
+    }
+}

@@ -1,0 +1,120 @@
+//! How a verb ends when it does not do what was asked.
+
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use sealift::Error;
+use serde::Serialize;
+
+use super::show::{self, BAD};
+use super::{escape, interrupt};
+
+/// An error and the bundle that it is about.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    error: Error,
+    bundle: Option<PathBuf>,
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self { error, bundle: None }
+    }
+}
+
+/// Only writing to standard output fails with a bare error here: the library names its files.
+impl From<io::Error> for Failure {
+    fn from(source: io::Error) -> Self {
+        Error::Io { doing: "write", path: "standard output".into(), source }.into()
+    }
+}
+
+/// Names the bundle in a failure.
+pub(crate) trait About<T> {
+    /// The failure is about this bundle.
+    fn about(self, bundle: &Path) -> Result<T, Failure>;
+}
+
+impl<T> About<T> for Result<T, Error> {
+    fn about(self, bundle: &Path) -> Result<T, Failure> {
+        self.map_err(|error| Failure { error, bundle: Some(bundle.to_owned()) })
+    }
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    error: Object<'a>,
+}
+
+#[derive(Serialize)]
+struct Object<'a> {
+    kind: &'a str,
+    message: &'a str,
+}
+
+impl Failure {
+    /// A wrong wish.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Error::Usage(message.into()).into()
+    }
+
+    /// Says what happened, and returns the exit status.
+    pub(crate) fn report(&self, json: bool) -> ExitCode {
+        if self.is_broken_pipe() {
+            return ExitCode::SUCCESS; // the reader has what it wanted
+        }
+        let message = match &self.bundle {
+            Some(bundle) if self.error.kind().is_some() => format!("{}: {}", shown(bundle), self.error),
+            _ => self.error.to_string(),
+        };
+        if matches!(self.error, Error::Cancelled) {
+            complain("cancelled", "stopped; nothing half-written is left", json);
+            return interrupt::status();
+        }
+        complain(self.kind(), &message, json);
+        ExitCode::from(self.error.exit_status())
+    }
+
+    fn kind(&self) -> &'static str {
+        match (&self.error, self.error.kind()) {
+            (_, Some(kind)) => kind.word(),
+            (Error::Usage(_), None) => "usage",
+            (Error::NoSpace { .. }, None) => "space",
+            (Error::NoRoom { .. }, None) => "room",
+            (Error::OtherName { .. }, None) => "other-name",
+            (Error::TrustFile { .. }, None) => "trust-file",
+            (Error::State { .. }, None) => "state",
+            (Error::Key { .. } | Error::Agent { .. }, None) => "key",
+            (Error::Changed { .. }, None) => "changed",
+            _ => "io",
+        }
+    }
+
+    fn is_broken_pipe(&self) -> bool {
+        matches!(&self.error, Error::Io { source, .. } if source.kind() == io::ErrorKind::BrokenPipe)
+    }
+}
+
+/// A path for messages; `-` is standard input.
+pub(crate) fn shown(path: &Path) -> String {
+    if path == Path::new("-") { "standard input".into() } else { path.display().to_string() }
+}
+
+/// Writes an error to standard error: a line for people, or one JSON object.
+pub(crate) fn complain(kind: &str, message: &str, json: bool) {
+    let mut out = anstream::stderr().lock();
+    // With standard error gone there is nobody to tell.
+    let _ = if json {
+        let line = serde_json::to_string(&Line { error: Object { kind, message } }).unwrap_or_default();
+        writeln!(out, "{line}")
+    } else {
+        let message = escape::text(message);
+        match message.split_once("; ").filter(|_| message.contains(" namespaces=")) {
+            Some((first, rest)) => {
+                writeln!(out, "{BAD}sealift:{BAD:#} {first}").and_then(|()| show::clauses(&mut out, 2, rest))
+            }
+            None => writeln!(out, "{BAD}sealift:{BAD:#} {message}"),
+        }
+    };
+}

@@ -1,0 +1,56 @@
+//! `sealift --help`: the verbs under the people who use them.
+
+use clap::{Command, CommandFactory as _};
+
+use super::Cli;
+use super::show::BOLD;
+
+/// Who uses which verbs, in the order of their work.
+const GROUPS: [(&str, &[&str]); 3] = [
+    ("Publisher: makes bundles", &["pack", "sign", "root", "key"]),
+    ("Administrator: looks before it is used", &["verify", "info", "ls", "cat", "trust"]),
+    ("Device: takes what is in them", &["unpack"]),
+];
+
+const BEHIND: &str = "\
+Exit status: 0 good; 1 this bundle or target must not be used as it is; 2 usage,
+input or output, a full disk; 128 + N stopped by signal N (Ctrl-C: 130).
+A bundle called - is read from standard input.";
+
+/// The command line with its verbs in groups, for which clap has no word.
+pub(crate) fn command() -> Command {
+    let command = Cli::command().max_term_width(80);
+    let mut groups = String::new();
+    for (heading, verbs) in GROUPS {
+        groups.push_str(&format!("\n{BOLD}{heading}{BOLD:#}\n"));
+        for verb in verbs {
+            let found = command.find_subcommand(verb).and_then(Command::get_about);
+            let about = found.map(ToString::to_string).unwrap_or_default();
+            groups.push_str(&format!("  {BOLD}{verb:<8}{BOLD:#} {about}\n"));
+        }
+    }
+    let template = format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{groups}\n{BOLD}Options{BOLD:#}\n{{options}}\n\n{BEHIND}\n"
+    );
+    command.help_template(template)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clap_finds_nothing_wrong() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn every_verb_stands_in_one_group() {
+        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, verbs)| verbs.iter().copied()).collect();
+        let command = command();
+        let mut verbs: Vec<&str> = command.get_subcommands().map(Command::get_name).collect();
+        grouped.sort_unstable();
+        verbs.sort_unstable();
+        assert_eq!(grouped, verbs);
+    }
+}

@@ -1,0 +1,200 @@
+//! `sealift info`: what a bundle says of itself, and who signed it, from its head alone.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use clap::Args;
+use sealift::inspect::Cost;
+use sealift::{Head, Root};
+use serde::Serialize;
+
+use super::bundle::{BundleArg, jobs};
+use super::escape;
+use super::failure::{Failure, shown};
+use super::human::{Bytes, Grouped, percentage};
+use super::ls::hex;
+use super::show::{BOLD, Show, fact, json_line};
+use super::time::Moment;
+use super::trust_args::{JsonSignature, Seen, TrustArgs};
+
+/// Show who signed a bundle, what it is, and what unpacking costs
+///
+/// Reads the head alone, a few hundred bytes, and trusts nothing in it: a bundle that this machine would not use is shown as well,
+/// and marked. Whether the rest of the file is sound is for `sealift verify` to say.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  sealift info os.sealift --trust /etc/sealift/allowed_signers
+  curl -s https://example.org/os.sealift | sealift info -
+  sealift info --json os.sealift | jq .identity.version")]
+pub(crate) struct Info {
+    #[command(flatten)]
+    bundle: BundleArg,
+    #[command(flatten)]
+    trust: TrustArgs,
+    #[command(flatten)]
+    show: Show,
+}
+
+impl Info {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        let head = self.bundle.read_head()?;
+        let seen = self.trust.load()?.inspect(&head)?;
+        let mut out = self.show.out();
+        if self.show.json {
+            return Ok(json_line(&mut out, &Summary::of(&head, &seen))?);
+        }
+        Ok(print(&mut out, &shown(&self.bundle.bundle), &head, &seen)?)
+    }
+}
+
+/// Prints all that the head says, for people.
+pub(crate) fn print(out: &mut dyn Write, bundle: &str, head: &Head, seen: &Seen) -> io::Result<()> {
+    let root = head.root();
+    writeln!(out, "{BOLD}{}{BOLD:#}: {}", escape::text(bundle), seen.headline())?;
+    print_identity(out, root)?;
+    writeln!(out, "\n{BOLD}Signatures{BOLD:#}")?;
+    seen.print(out)?;
+    print_contents(out, head)?;
+    print_cost(out, head)
+}
+
+fn print_identity(out: &mut dyn Write, root: &Root) -> io::Result<()> {
+    let identity = &root.identity;
+    fact(out, "Name", &identity.name)?;
+    fact(out, "Version", identity.version)?;
+    fact(out, "Created", Moment(identity.created).with_distance())?;
+    let expires = identity.expires.map_or("never".into(), |at| Moment(at).with_distance());
+    fact(out, "Expires", expires)?;
+    let compatible = if identity.compatible.is_empty() { "any device".into() } else { identity.compatible.join(", ") };
+    fact(out, "Fits", compatible)?;
+    fact(out, "Content", hex(&root.contents.index_digest))?;
+    if !root.annotations.is_empty() {
+        // Under a heading of their own, so that no word passes for one of ours.
+        writeln!(out, "\n{BOLD}The publisher's words{BOLD:#}")?;
+    }
+    for (key, value) in &root.annotations {
+        fact(out, key, escape::text(value))?;
+    }
+    Ok(())
+}
+
+fn print_contents(out: &mut dyn Write, head: &Head) -> io::Result<()> {
+    let maxima = &head.root().maxima;
+    writeln!(out, "\n{BOLD}Contents{BOLD:#}")?;
+    fact(out, "Refs", Grouped(maxima.refs.into()))?;
+    fact(out, "Entries", Grouped(maxima.entries))?;
+    fact(out, "Inodes", Grouped(maxima.inodes))?;
+    fact(out, "Objects", Grouped(maxima.objects))?;
+    fact(out, "Size", exact(maxima.logical))?;
+    let file = head.file_len();
+    fact(out, "Bundle", format!("{}, {} of the size", exact(file), percentage(file, maxima.logical)))?;
+    let (chunks, largest) = (Grouped(maxima.chunks), Bytes(maxima.chunk_len.into()));
+    fact(out, "Chunks", format!("{chunks}, at most {largest} each"))
+}
+
+fn print_cost(out: &mut dyn Write, head: &Head) -> io::Result<()> {
+    let threads = u64::try_from(jobs(None)).unwrap_or(1);
+    let cost = Cost::of(head, threads);
+    writeln!(out, "\n{BOLD}Unpacking takes at most{BOLD:#}")?;
+    fact(out, "Disk", exact(cost.disk))?;
+    fact(out, "Inodes", Grouped(cost.inodes))?;
+    fact(out, "Memory", format!("{} on {threads} threads", exact(cost.memory)))
+}
+
+/// A size for reading, and for calculating.
+fn exact(bytes: u64) -> String {
+    if bytes < 1000 { Bytes(bytes).to_string() } else { format!("{} ({})", Bytes(bytes), Grouped(bytes)) }
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Summary<'a> {
+    trust: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refusal: Option<String>,
+    signatures: Vec<JsonSignature>,
+    identity: JsonIdentity<'a>,
+    annotations: BTreeMap<&'a str, &'a str>,
+    contents: JsonContents,
+    cost: JsonCost,
+}
+
+#[derive(Serialize)]
+struct JsonIdentity<'a> {
+    name: &'a str,
+    version: u64,
+    created: i64,
+    expires: Option<i64>,
+    compatible: &'a [String],
+    index_digest: String,
+}
+
+#[derive(Serialize)]
+struct JsonContents {
+    file_bytes: u64,
+    head_bytes: u32,
+    layout_bytes: u64,
+    index_bytes: u64,
+    chunks_bytes: u64,
+    refs: u16,
+    depth: u32,
+    entries: u64,
+    inodes: u64,
+    objects: u64,
+    chunks: u64,
+    logical_bytes: u64,
+    data_bytes: u64,
+    largest_chunk_bytes: u32,
+    largest_object_bytes: u64,
+    piece_bytes: u64,
+}
+
+#[derive(Serialize)]
+struct JsonCost {
+    memory_bytes: u64,
+    disk_bytes: u64,
+    inodes: u64,
+    threads: u64,
+}
+
+impl<'a> Summary<'a> {
+    fn of(head: &'a Head, seen: &Seen) -> Self {
+        let Root { identity, contents, maxima, annotations } = head.root();
+        let threads = u64::try_from(jobs(None)).unwrap_or(1);
+        let cost = Cost::of(head, threads);
+        Self {
+            trust: seen.word(),
+            refusal: seen.refusal(),
+            signatures: seen.json(),
+            identity: JsonIdentity {
+                name: &identity.name,
+                version: identity.version,
+                created: identity.created,
+                expires: identity.expires,
+                compatible: &identity.compatible,
+                index_digest: hex(&contents.index_digest),
+            },
+            annotations: annotations.iter().map(|(key, value)| (&key[..], &value[..])).collect(),
+            contents: JsonContents {
+                file_bytes: head.file_len(),
+                head_bytes: head.preamble().head_len(),
+                layout_bytes: contents.layout_stored,
+                index_bytes: contents.index_stored,
+                chunks_bytes: maxima.chunks_stored,
+                refs: maxima.refs,
+                depth: maxima.depth,
+                entries: maxima.entries,
+                inodes: maxima.inodes,
+                objects: maxima.objects,
+                chunks: maxima.chunks,
+                logical_bytes: maxima.logical,
+                data_bytes: maxima.data,
+                largest_chunk_bytes: maxima.chunk_len,
+                largest_object_bytes: maxima.object_len,
+                piece_bytes: maxima.piece_len(),
+            },
+            cost: JsonCost { memory_bytes: cost.memory, disk_bytes: cost.disk, inodes: cost.inodes, threads },
+        }
+    }
+}

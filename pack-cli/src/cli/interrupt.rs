@@ -1,0 +1,70 @@
+//! Ctrl-C and SIGTERM: the first cancels and cleans up, the second leaves at once. The exit status is 128 and the signal's number.
+
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use sealift::{Phase, Progress};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+/// The first signal that came; 0 before.
+static SIGNAL: AtomicU8 = AtomicU8::new(0);
+/// What is running.
+static RUNNING: Mutex<Option<Arc<Progress>>> = Mutex::new(None);
+/// Something is to be removed at the end, whatever is running.
+static HELD: AtomicBool = AtomicBool::new(false);
+
+/// Starts to listen. Where that fails the system's own way remains: a signal ends the process.
+pub(crate) fn listen() {
+    let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) else { return };
+    std::thread::spawn(move || {
+        for signal in signals.forever() {
+            let number = u8::try_from(signal).unwrap_or(2);
+            let first = SIGNAL.compare_exchange(0, number, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+            if !first || !cancel() {
+                std::process::exit(128 + signal);
+            }
+        }
+    });
+}
+
+/// Cancels what is running. Says whether there is anything to wait for.
+fn cancel() -> bool {
+    let running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(progress) = &*running else { return HELD.load(Ordering::Relaxed) };
+    progress.cancel();
+    // Before an operation's first phase nothing is written yet.
+    HELD.load(Ordering::Relaxed) || progress.snapshot().phase != Phase::Starting
+}
+
+/// Makes signals cancel this operation, from now on until [`leave`].
+pub(crate) fn enter(progress: &Arc<Progress>) {
+    *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(progress));
+    if pending() {
+        progress.cancel();
+    }
+}
+
+/// The operation is over.
+pub(crate) fn leave() {
+    *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) = None;
+}
+
+/// Makes the first signal wait for the caller, who asks [`pending`] and cleans up.
+pub(crate) fn hold() {
+    HELD.store(true, Ordering::Relaxed);
+}
+
+/// Whether a signal came.
+pub(crate) fn pending() -> bool {
+    SIGNAL.load(Ordering::Relaxed) != 0
+}
+
+/// The exit status of an operation that was cancelled.
+pub(crate) fn status() -> ExitCode {
+    match SIGNAL.load(Ordering::Relaxed) {
+        0 => ExitCode::from(130),
+        signal => ExitCode::from(128 + signal),
+    }
+}

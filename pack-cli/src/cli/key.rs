@@ -1,0 +1,96 @@
+//! `sealift key`: keys to sign with.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use sealift::trust::sign::{PublicKey, Zeroizing, generate_key};
+use serde::Serialize;
+
+use super::failure::Failure;
+use super::show::{BOLD, Show, json_line};
+use super::{escape, keys};
+
+/// Make a key to sign with
+#[derive(Args, Debug)]
+pub(crate) struct Key {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    Generate(Generate),
+}
+
+/// Make an Ed25519 key in OpenSSH's form
+///
+/// Writes the private half to KEY and the public half to KEY.pub; neither is ever written over. Any OpenSSH key does as well,
+/// also one on a security token.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  sealift key generate -o release --passphrase --comment release@example.org
+  sealift pack /srv/os -o os.sealift --key release")]
+struct Generate {
+    /// The file to write
+    #[arg(long, short, value_name = "KEY")]
+    output: PathBuf,
+    /// Ask on the terminal for a passphrase that protects it
+    #[arg(long)]
+    passphrase: bool,
+    /// A word for people that stands behind the public half
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    comment: String,
+    #[command(flatten)]
+    show: Show,
+}
+
+impl Key {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        let Action::Generate(generate) = self.action;
+        generate.run()
+    }
+}
+
+impl Generate {
+    fn run(self) -> Result<(), Failure> {
+        let passphrase = if self.passphrase { Some(ask_twice()?) } else { None };
+        let key = generate_key(&self.output, passphrase.as_ref().map(|secret| secret.as_str()), &self.comment)?;
+        Ok(self.print(&key)?)
+    }
+
+    fn print(&self, key: &PublicKey) -> std::io::Result<()> {
+        let mut out = self.show.out();
+        let public = key.to_openssh();
+        if self.show.json {
+            return json_line(&mut out, &Summary { key: key.id().to_string(), public_key: &public });
+        }
+        if self.show.quiet {
+            return Ok(());
+        }
+        let path = escape::text(&self.output.display().to_string());
+        writeln!(out, "{BOLD}{path}{BOLD:#}: {}", key.id())?;
+        writeln!(out, "  sign with     sealift pack ... --key {path}")?;
+        writeln!(out, "  to trust it, a line in the device's allowed signers, with the bundle's NAME:")?;
+        writeln!(out, "  NAME namespaces=\"sealift\" {public} {}", escape::text(&self.comment))
+    }
+}
+
+fn ask_twice() -> Result<Zeroizing<String>, Failure> {
+    let ask = |prompt| {
+        keys::ask_for(prompt).map_err(|error| Failure::usage(format!("no terminal to ask for the passphrase: {error}")))
+    };
+    let (first, second) = (ask("Passphrase: ")?, ask("Once more: ")?);
+    match first.as_str() {
+        "" => Err(Failure::usage("the passphrase is empty: leave --passphrase out for a key without one")),
+        same if same == second.as_str() => Ok(first),
+        _ => Err(Failure::usage("the two passphrases differ")),
+    }
+}
+
+#[derive(Serialize)]
+struct Summary<'a> {
+    key: String,
+    public_key: &'a str,
+}

@@ -1,0 +1,264 @@
+//! `sealift ls`: what is in a bundle.
+
+use std::ffi::OsString;
+use std::io::{self, BufWriter, Write};
+use std::os::unix::ffi::OsStrExt as _;
+
+use clap::Args;
+use sealift::inspect::{Listed, What, entries};
+use sealift::{Bundle, Error};
+use serde::Serialize;
+use serde::ser::{SerializeMap as _, Serializer};
+
+use super::bundle::BundleArg;
+use super::escape;
+use super::failure::Failure;
+use super::show::{Show, json_line};
+use super::time::Moment;
+
+/// List the files in a bundle
+///
+/// One path a line, in the bundle's order: the files of a directory, then those of its directories. With several refs each path
+/// has REF: before it. Nobody's signature is asked for; `sealift info` says who signed. What a terminal could act on is escaped,
+/// as \n, \xff or \u{1b}, and a backslash as \\.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+With --json each line is one object with the fields ref, path, type (file, dir, symlink, char,
+block, fifo, socket), mode, uid, gid, mtime, mtime_ns, size and id (files), target (links), major
+and minor (devices), xattrs and inode. In names each byte outside 0x20 to 0x7e and each % is %XX.
+
+Examples:
+  sealift ls os.sealift | head
+  sealift ls -l os.sealift usr/bin
+  sealift ls --json os.sealift | jq -r 'select(.size > 1000000) | .path'
+  sealift ls -0 os.sealift | xargs -0 -n1 echo")]
+pub(crate) struct Ls {
+    #[command(flatten)]
+    bundle: BundleArg,
+    /// List only what lies at or below this path
+    #[arg(value_name = "[REF:]PATH")]
+    path: Option<OsString>,
+    /// Print mode, owner, group, size and time too
+    #[arg(long, short, conflicts_with = "null")]
+    long: bool,
+    /// Print raw names, each followed by a NUL byte
+    #[arg(long, short = '0', conflicts_with = "json")]
+    null: bool,
+    #[command(flatten)]
+    show: Show,
+}
+
+impl Ls {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        let bundle = self.bundle.read_untrusted()?;
+        let several = bundle.index.refs().len() > 1;
+        let chosen = self.choose(&bundle)?;
+        let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+        let listed = || entries(&bundle).filter(|entry| entry.parent.is_some() && chosen.takes(entry));
+        if self.show.json {
+            for entry in listed() {
+                json_line(&mut out, &JsonEntry::of(&entry))?;
+            }
+        } else if self.null {
+            for entry in listed() {
+                out.write_all(&full_path(&entry, several))?;
+                out.write_all(&[0])?;
+            }
+        } else if self.long {
+            let widths = listed().fold(Widths::default(), |widths, entry| widths.with(&entry));
+            for entry in listed() {
+                widths.write(&mut out, &entry, several)?;
+            }
+        } else {
+            for entry in listed() {
+                writeln!(out, "{}", escape::bytes(&full_path(&entry, several)))?;
+            }
+        }
+        Ok(out.flush()?)
+    }
+
+    /// What is listed. A path that names nothing is an error, as with ls.
+    fn choose(&self, bundle: &Bundle) -> Result<Chosen, Error> {
+        let Some(path) = &self.path else { return Ok(Chosen { reference: None, path: Vec::new() }) };
+        let found = sealift::inspect::find(bundle, path.as_bytes())?;
+        Ok(Chosen { reference: Some(found.reference.name.clone()), path: found.path() })
+    }
+}
+
+/// A ref and a path, at and below which files are listed.
+struct Chosen {
+    reference: Option<String>,
+    path: Vec<u8>,
+}
+
+impl Chosen {
+    fn takes(&self, entry: &Listed<'_>) -> bool {
+        let Some(reference) = &self.reference else { return true };
+        if *reference != entry.reference.name {
+            return false;
+        }
+        let path = entry.path();
+        let Some(rest) = path.strip_prefix(&self.path[..]) else { return false };
+        self.path.is_empty() || rest.is_empty() || rest.starts_with(b"/")
+    }
+}
+
+fn full_path(entry: &Listed<'_>, several: bool) -> Vec<u8> {
+    let path = entry.path();
+    if several { [entry.reference.name.as_bytes(), b":", &path].concat() } else { path }
+}
+
+/// The widths of `ls -l`'s columns.
+#[derive(Clone, Copy, Default)]
+struct Widths {
+    uid: usize,
+    gid: usize,
+    size: usize,
+}
+
+impl Widths {
+    fn with(self, entry: &Listed<'_>) -> Self {
+        Self {
+            uid: self.uid.max(entry.attributes.uid.to_string().len()),
+            gid: self.gid.max(entry.attributes.gid.to_string().len()),
+            size: self.size.max(size(entry).len()),
+        }
+    }
+
+    fn write(&self, out: &mut impl Write, entry: &Listed<'_>, several: bool) -> io::Result<()> {
+        let Self { uid: uid_width, gid: gid_width, size: size_width } = *self;
+        let (attributes, mode) = (entry.attributes, mode(entry));
+        let more = if attributes.xattrs.is_empty() { ' ' } else { '+' };
+        write!(
+            out,
+            "{mode}{more} {:>uid_width$} {:>gid_width$} {:>size_width$} {} {}",
+            attributes.uid,
+            attributes.gid,
+            size(entry),
+            Moment(entry.inode.mtime),
+            escape::bytes(&full_path(entry, several)),
+        )?;
+        match entry.what {
+            What::Symlink(target) => writeln!(out, " -> {}", escape::bytes(target)),
+            _ => writeln!(out),
+        }
+    }
+}
+
+/// Bytes of a file, numbers of a device.
+fn size(entry: &Listed<'_>) -> String {
+    match entry.what {
+        What::Regular { object, .. } => object.size.to_string(),
+        What::Symlink(target) => target.len().to_string(),
+        What::CharDevice(device) | What::BlockDevice(device) => format!("{},{}", device.major, device.minor),
+        _ => "-".into(),
+    }
+}
+
+/// Type and permissions in the ten letters of ls.
+fn mode(entry: &Listed<'_>) -> String {
+    let bits = entry.attributes.mode;
+    let mut out = String::with_capacity(10);
+    out.push(match entry.what {
+        What::Directory => 'd',
+        What::Symlink(_) => 'l',
+        What::CharDevice(_) => 'c',
+        What::BlockDevice(_) => 'b',
+        What::Fifo => 'p',
+        What::Socket => 's',
+        _ => '-',
+    });
+    for (shift, special, letter) in [(6, 0o4000, 's'), (3, 0o2000, 's'), (0, 0o1000, 't')] {
+        let three = bits >> shift & 0o7;
+        out.push(if three & 4 != 0 { 'r' } else { '-' });
+        out.push(if three & 2 != 0 { 'w' } else { '-' });
+        out.push(match (three & 1 != 0, bits & special != 0) {
+            (true, true) => letter,
+            (false, true) => letter.to_ascii_uppercase(),
+            (true, false) => 'x',
+            (false, false) => '-',
+        });
+    }
+    out
+}
+
+/// A line of `--json`, as tests/reference/README.md has it: the fields in this order.
+#[derive(Serialize)]
+struct JsonEntry<'a> {
+    #[serde(rename = "ref")]
+    reference: &'a str,
+    path: String,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    mode: u16,
+    uid: u32,
+    gid: u32,
+    mtime: i64,
+    mtime_ns: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    major: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    minor: Option<u32>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty", serialize_with = "xattrs")]
+    xattrs: &'a [sealift_format::Xattr],
+    inode: u32,
+}
+
+impl<'a> JsonEntry<'a> {
+    fn of(entry: &Listed<'a>) -> Self {
+        let (kind, object, device) = match entry.what {
+            What::Directory => ("dir", None, None),
+            What::Regular { object, .. } => ("file", Some(object), None),
+            What::Symlink(_) => ("symlink", None, None),
+            What::CharDevice(device) => ("char", None, Some(device)),
+            What::BlockDevice(device) => ("block", None, Some(device)),
+            What::Fifo => ("fifo", None, None),
+            _ => ("socket", None, None),
+        };
+        let target = match entry.what {
+            What::Symlink(target) => Some(escape::percent(target)),
+            _ => None,
+        };
+        Self {
+            reference: &entry.reference.name,
+            path: escape::percent(&entry.path()),
+            kind,
+            mode: entry.attributes.mode & 0o7777,
+            uid: entry.attributes.uid,
+            gid: entry.attributes.gid,
+            mtime: entry.inode.mtime,
+            mtime_ns: entry.inode.mtime_ns,
+            size: object.map(|object| object.size),
+            id: object.map(|object| hex(&object.id)),
+            target,
+            major: device.map(|device| device.major),
+            minor: device.map(|device| device.minor),
+            xattrs: &entry.attributes.xattrs,
+            inode: entry.number,
+        }
+    }
+}
+
+fn xattrs<S: Serializer>(xattrs: &[sealift_format::Xattr], serializer: S) -> Result<S::Ok, S::Error> {
+    let mut map = serializer.serialize_map(Some(xattrs.len()))?;
+    for xattr in xattrs {
+        map.serialize_entry(&escape::percent(&xattr.name), &hex(&xattr.value))?;
+    }
+    map.end()
+}
+
+/// Bytes as lower-case hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut out, byte| {
+        // Writing to a string does not fail.
+        let _ = write!(out, "{byte:02x}");
+        out
+    })
+}

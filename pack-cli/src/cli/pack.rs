@@ -1,0 +1,413 @@
+//! `sealift pack`: trees into one bundle.
+
+use std::ffi::{OsStr, OsString};
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use clap::{Args, ValueEnum};
+use sealift::Identity;
+use sealift::pack::{OrderProfile, Output, PackOptions, PackRef, PackStats};
+use sealift::source::{
+    DirectoryOptions, Exclude, MetadataOptions, OwnerRule, Source, SourceOptions, XattrFilter, parse_owner,
+};
+use sealift::trust::sign::{Signer, room_for, sign_root};
+use serde::Serialize;
+
+use super::bundle::jobs;
+use super::escape;
+use super::failure::Failure;
+use super::human::{self, Bytes, Grouped, count};
+use super::keys;
+use super::show::{BOLD, Pace, Show, WARN, json_line};
+use super::time::Moment;
+use super::trust_args::parse_time;
+
+/// Pack trees into one bundle
+///
+/// A SOURCE is a directory, a single file such as a disk image, tar:FILE, or tar:- for a tar archive from standard input. Several
+/// sources become several refs of one bundle, which share equal files: give each its name, as in os=/srv/os. The name of a single
+/// one is main. The bundle appears by one rename when it is complete. Equal trees and options give equal bytes if the moment is
+/// fixed too: set SOURCE_DATE_EPOCH.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  sealift pack /srv/os -o os.sealift --key ~/.ssh/id_ed25519
+  sealift pack os=/srv/os docs=tar:docs.tar -o all.sealift --bundle-version 12
+  docker export box | sealift pack tar:- -o box.sealift --owner-map uid:1000=0
+  sealift pack disk.img -o - --name disk | ssh nas 'cat > disk.sealift'")]
+pub(crate) struct Pack {
+    /// What is packed, and the name of its ref
+    #[arg(value_name = "[REF=]SOURCE", required = true)]
+    sources: Vec<OsString>,
+    /// The bundle to write; - writes it to standard output
+    #[arg(long, short, value_name = "BUNDLE")]
+    output: PathBuf,
+
+    /// What the bundle updates [default: the output's name without .sealift]
+    #[arg(long, value_name = "NAME", help_heading = "Identity")]
+    name: Option<String>,
+    /// A number that rises from bundle to bundle [default: SOURCE_DATE_EPOCH, or 0]
+    #[arg(long, value_name = "N", help_heading = "Identity")]
+    bundle_version: Option<u64>,
+    /// From when on nobody is to take the bundle
+    #[arg(long, value_name = "TIME", help_heading = "Identity", value_parser = parse_time)]
+    expires: Option<i64>,
+    /// A device that the bundle fits [default: any]
+    #[arg(long, value_name = "TAG", help_heading = "Identity")]
+    compatible: Vec<String>,
+    /// A word for people, such as url=https://example.org
+    #[arg(long, value_name = "KEY=VALUE", help_heading = "Identity")]
+    annotate: Vec<String>,
+
+    /// Sign with this OpenSSH key; a public key asks ssh-agent
+    #[arg(long, value_name = "KEY", help_heading = "Identity")]
+    key: Vec<PathBuf>,
+
+    /// Leave out what matches, in .gitignore's syntax
+    #[arg(long, value_name = "PATTERN", help_heading = "Files")]
+    exclude: Vec<String>,
+    /// Leave out what the lines of a file match
+    #[arg(long, value_name = "FILE", help_heading = "Files")]
+    exclude_from: Vec<PathBuf>,
+    /// Stay on the source's file system; mount points become empty
+    #[arg(long, help_heading = "Files")]
+    one_file_system: bool,
+    /// Pack these extended attributes too, beside user.*, ACLs and capabilities
+    #[arg(long, value_name = "PATTERN", help_heading = "Files")]
+    xattrs: Vec<OsString>,
+    /// Owner and group of all files, as numbers
+    #[arg(long, value_name = "UID:GID", help_heading = "Files")]
+    owner: Option<String>,
+    /// An owner or group that becomes another, such as uid:1000=0
+    #[arg(long, value_name = "RULE", help_heading = "Files")]
+    owner_map: Vec<String>,
+    /// clamp: no file is newer than the bundle
+    #[arg(long, value_name = "HOW", value_enum, hide_possible_values = true, help_heading = "Files")]
+    mtime: Option<Mtime>,
+
+    /// Put the files of this list first, in its order: a path a line
+    #[arg(long, value_name = "PROFILE", help_heading = "Storage")]
+    order: Option<PathBuf>,
+    /// zstd's level, 1 to 22
+    #[arg(long, value_name = "N", default_value_t = PackOptions::LEVEL, help_heading = "Storage",
+        value_parser = clap::value_parser!(i32).range(1..=22))]
+    level: i32,
+    /// What is compressed and read at once, 4KiB to 64MiB [default: 2MiB]
+    #[arg(long, value_name = "SIZE", help_heading = "Storage", value_parser = human::parse_size)]
+    chunk_size: Option<u64>,
+    /// Room for signatures, later ones too
+    #[arg(long, value_name = "SIZE", default_value = "1KiB", help_heading = "Storage", value_parser = human::parse_size)]
+    signature_room: u64,
+    /// Threads [default: as many as the machine runs at once]
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: Option<u16>,
+
+    #[command(flatten)]
+    show: Show,
+    #[command(flatten)]
+    pace: Pace,
+}
+
+/// What is done to times.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Mtime {
+    Clamp,
+}
+
+impl Pack {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        let start = Instant::now();
+        let epoch = source_date_epoch()?;
+        let specs = self.specs()?;
+        let mut options = self.options(epoch)?;
+        let output = match self.output.as_os_str().as_bytes() {
+            b"-" => Output::Stdout,
+            _ => Output::File(self.output.clone()),
+        };
+        if self.bundle_version.is_none() && epoch.is_none() {
+            self.show.warn("the bundle has version 0, below every later one: give --bundle-version");
+        }
+        let source_options = self.source_options(&output, options.identity.created)?;
+        let signers = keys::open(&self.key)?;
+        options.signature_room = options.signature_room.max(room_for(&signers));
+        let stats = self.pace.watch(self.show, "Listing", |progress| {
+            let source_options = SourceOptions { progress: Some(Arc::clone(progress)), ..source_options };
+            let open = |(_, spec): &(String, OsString)| Source::open_spec(spec, &source_options, options.jobs);
+            let sources = specs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+            let pairs = specs.iter().zip(&sources);
+            let refs: Vec<PackRef<'_>> = pairs.map(|((name, _), source)| PackRef { name, source }).collect();
+            sealift::pack::pack(&refs, &output, &options, &|signed| sign_root(signed, &signers), progress)
+        })?;
+        Ok(self.print(&stats, &signers, output == Output::Stdout, start.elapsed())?)
+    }
+
+    /// The refs' names and their sources.
+    fn specs(&self) -> Result<Vec<(String, OsString)>, Failure> {
+        let several = self.sources.len() > 1;
+        let specs = self.sources.iter().map(|argument| {
+            let (name, source) = split_ref(argument);
+            match name {
+                Some(name) => Ok((name.to_owned(), source.to_owned())),
+                None if several => Err(Failure::usage(format!(
+                    "{}: of several sources each needs a ref, as in REF={}",
+                    source.display(),
+                    source.display()
+                ))),
+                None => Ok(("main".to_owned(), source.to_owned())),
+            }
+        });
+        specs.collect()
+    }
+
+    fn options(&self, epoch: Option<i64>) -> Result<PackOptions, Failure> {
+        let created = epoch.unwrap_or_else(|| Moment::now().0);
+        let version = self.bundle_version.or_else(|| epoch.and_then(|seconds| u64::try_from(seconds).ok()));
+        let order = match &self.order {
+            Some(path) => Some(OrderProfile::parse(&read(path)?)),
+            None => None,
+        };
+        Ok(PackOptions {
+            identity: Identity {
+                name: self.bundle_name()?,
+                version: version.unwrap_or(0),
+                created,
+                expires: self.expires,
+                compatible: self.tags()?,
+            },
+            annotations: self.annotations()?,
+            order,
+            level: self.level,
+            chunk_len: self.chunk_size.unwrap_or(PackOptions::CHUNK_LEN),
+            signature_room: u32::try_from(self.signature_room).unwrap_or(u32::MAX),
+            jobs: jobs(self.jobs.map(usize::from)),
+        })
+    }
+
+    fn bundle_name(&self) -> Result<String, Failure> {
+        let name = match &self.name {
+            Some(name) => name.clone(),
+            None if self.output == Path::new("-") => {
+                return Err(Failure::usage("a bundle on standard output needs --name NAME"));
+            }
+            None => {
+                let file = self.output.file_name().unwrap_or_default().to_string_lossy();
+                file.strip_suffix(".sealift").unwrap_or(&file).to_owned()
+            }
+        };
+        if sealift_format::name::is_bundle_name(&name) {
+            return Ok(name);
+        }
+        Err(Failure::usage(format!(
+            "{name} is not a bundle's name: letters, digits, '.', '_', '+', '-', at most 128, a letter or digit first; give --name"
+        )))
+    }
+
+    fn tags(&self) -> Result<Vec<String>, Failure> {
+        let mut tags = self.compatible.clone();
+        tags.sort();
+        tags.dedup();
+        match tags.iter().find(|tag| !sealift_format::name::is_bundle_name(tag)) {
+            Some(tag) => {
+                Err(Failure::usage(format!("--compatible {tag}: write letters, digits, '.', '_', '+' and '-'")))
+            }
+            None => Ok(tags),
+        }
+    }
+
+    fn annotations(&self) -> Result<Vec<(String, String)>, Failure> {
+        let mut annotations = Vec::new();
+        for text in &self.annotate {
+            let refuse = |why: &str| Err(Failure::usage(format!("--annotate {text}: {why}")));
+            match text.split_once('=') {
+                Some((key, _)) if !sealift_format::name::is_bundle_name(key) => {
+                    return refuse("a key has letters, digits, '.', '_', '+' and '-'");
+                }
+                Some((_, value)) if value.len() > usize::from(u16::MAX) => {
+                    return refuse("a value has at most 65,535 bytes");
+                }
+                Some((key, value)) => annotations.push((key.to_owned(), value.to_owned())),
+                None => return refuse("write KEY=VALUE"),
+            }
+        }
+        annotations.sort();
+        match annotations.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+            Some(pair) => Err(Failure::usage(format!("--annotate {}: a key stands once", pair[0].0))),
+            None => Ok(annotations),
+        }
+    }
+
+    fn source_options(&self, output: &Output, created: i64) -> Result<SourceOptions, Failure> {
+        let mut xattrs = XattrFilter::default();
+        for pattern in &self.xattrs {
+            xattrs.add(pattern.as_bytes());
+        }
+        let owner_map = self.owner_map.iter().map(|rule| OwnerRule::parse(rule)).collect::<Result<_, _>>()?;
+        let spool_dir = match output {
+            Output::File(path) => path.parent().filter(|parent| !parent.as_os_str().is_empty()).map(Path::to_owned),
+            _ => Some(std::env::temp_dir()),
+        };
+        Ok(SourceOptions {
+            directory: DirectoryOptions { xattrs, one_file_system: self.one_file_system, exclude: self.excluded()? },
+            metadata: MetadataOptions {
+                owner: self.owner.as_deref().map(parse_owner).transpose()?,
+                owner_map,
+                mtime_max: self.mtime.map(|Mtime::Clamp| created),
+            },
+            spool_dir: spool_dir.unwrap_or_else(|| ".".into()),
+            progress: None,
+        })
+    }
+
+    fn excluded(&self) -> Result<Option<Exclude>, Failure> {
+        let mut lines = String::new();
+        for path in &self.exclude_from {
+            let text = String::from_utf8(read(path)?);
+            lines.push_str(&text.map_err(|_| Failure::usage(format!("{} is not UTF-8", path.display())))?);
+            lines.push('\n');
+        }
+        // What the command line says comes last, and so wins.
+        let patterns: Vec<&str> = lines.lines().chain(self.exclude.iter().map(String::as_str)).collect();
+        if patterns.is_empty() { Ok(None) } else { Ok(Some(Exclude::new(patterns.into_iter())?)) }
+    }
+
+    fn print(
+        &self,
+        stats: &PackStats,
+        signers: &[Signer],
+        stdout_taken: bool,
+        elapsed: Duration,
+    ) -> std::io::Result<()> {
+        let mut out = self.show.summary(stdout_taken);
+        if self.show.json {
+            return json_line(&mut out, &Summary::new(stats, signers, elapsed));
+        }
+        if self.show.quiet {
+            return Ok(());
+        }
+        let (root, bundle) = (&stats.root, escape::text(&self.output.display().to_string()));
+        let (name, version) = (&root.identity.name, root.identity.version);
+        let signed = match signers {
+            [] => format!("{WARN}UNSIGNED{WARN:#}"),
+            [key] => format!("signed by {}", key.public_key().id()),
+            keys => format!("signed by {} keys", keys.len()),
+        };
+        writeln!(out, "{BOLD}{bundle}{BOLD:#}: {name} version {version}, {signed}")?;
+        if signers.is_empty() {
+            writeln!(out, "  sign it with  sealift sign {bundle} --key KEY")?;
+        }
+        let maxima = &root.maxima;
+        writeln!(
+            out,
+            "  {}, {}, {}",
+            count(maxima.entries, "entry"),
+            count(maxima.objects, "object"),
+            count(maxima.refs.into(), "ref"),
+        )?;
+        writeln!(
+            out,
+            "  {} into {} ({}) in {}, {}",
+            Bytes(maxima.logical),
+            Bytes(stats.file_bytes),
+            human::percentage(stats.file_bytes, maxima.logical),
+            human::duration(elapsed),
+            human::rate(maxima.logical, elapsed),
+        )?;
+        if self.order.is_some() {
+            let (matched, paths) = (stats.order.matched, stats.order.paths);
+            writeln!(out, "  {} of the order profile's {} were found", grouped(matched), plural(paths, "path"))?;
+        }
+        Ok(())
+    }
+}
+
+fn wide(number: usize) -> u64 {
+    u64::try_from(number).unwrap_or(u64::MAX)
+}
+
+fn grouped(number: usize) -> Grouped {
+    Grouped(wide(number))
+}
+
+fn plural(number: usize, noun: &str) -> String {
+    count(wide(number), noun)
+}
+
+/// Splits `REF=SOURCE`. What stands before `=` and is not a ref's name belongs to the path, as in `./a=b`.
+fn split_ref(argument: &OsStr) -> (Option<&str>, &OsStr) {
+    let bytes = argument.as_bytes();
+    let Some(at) = bytes.iter().position(|byte| *byte == b'=') else { return (None, argument) };
+    match std::str::from_utf8(&bytes[..at]) {
+        Ok(name) if sealift_format::name::is_ref_name(name) => (Some(name), OsStr::from_bytes(&bytes[at + 1..])),
+        _ => (None, argument),
+    }
+}
+
+/// The moment at which the sources stand, as reproducible-builds.org has it.
+fn source_date_epoch() -> Result<Option<i64>, Failure> {
+    let Some(value) = std::env::var_os("SOURCE_DATE_EPOCH") else { return Ok(None) };
+    let seconds = value.to_str().and_then(|text| text.parse::<i64>().ok()).filter(|seconds| *seconds >= 0);
+    seconds
+        .map(Some)
+        .ok_or_else(|| Failure::usage(format!("SOURCE_DATE_EPOCH is {}, and not a number of seconds", value.display())))
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    let read = std::fs::read(path);
+    read.map_err(|source| sealift::Error::Io { doing: "read", path: path.to_owned(), source }.into())
+}
+
+#[derive(Serialize)]
+struct Summary<'a> {
+    name: &'a str,
+    version: u64,
+    created: i64,
+    signers: Vec<String>,
+    index_digest: String,
+    file_bytes: u64,
+    logical_bytes: u64,
+    entries: u64,
+    objects: u64,
+    chunks: u64,
+    order_paths: usize,
+    order_matched: usize,
+    seconds: f64,
+}
+
+impl<'a> Summary<'a> {
+    fn new(stats: &'a PackStats, signers: &[Signer], elapsed: Duration) -> Self {
+        let root = &stats.root;
+        Self {
+            name: &root.identity.name,
+            version: root.identity.version,
+            created: root.identity.created,
+            signers: signers.iter().map(|signer| signer.public_key().id().to_string()).collect(),
+            index_digest: super::ls::hex(&root.contents.index_digest),
+            file_bytes: stats.file_bytes,
+            logical_bytes: root.maxima.logical,
+            entries: root.maxima.entries,
+            objects: root.maxima.objects,
+            chunks: root.maxima.chunks,
+            order_paths: stats.order.paths,
+            order_matched: stats.order.matched,
+            seconds: human::seconds(elapsed),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refs_and_paths() {
+        let split = |text| split_ref(OsStr::new(text));
+        assert_eq!(split("a/b"), (None, OsStr::new("a/b")));
+        assert_eq!(split("os/12=/srv/os"), (Some("os/12"), OsStr::new("/srv/os")));
+        assert_eq!(split("x=a=b"), (Some("x"), OsStr::new("a=b")));
+        assert_eq!(split("./a=b"), (None, OsStr::new("./a=b")));
+        assert_eq!(split("=a"), (None, OsStr::new("=a")));
+    }
+}

@@ -1,0 +1,159 @@
+//! The options that say what is printed, and printing.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use anstyle::{AnsiColor, Style};
+use clap::{Args, ValueEnum};
+use sealift::Progress;
+use serde::Serialize;
+
+use super::escape;
+use super::watch::Watch;
+
+/// What every verb has.
+#[derive(Args, Clone, Copy, Debug)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct Show {
+    /// Print JSON, errors on standard error included
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print errors and warnings only
+    #[arg(long, short, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+    /// Say more
+    #[arg(long, short)]
+    pub(crate) verbose: bool,
+}
+
+/// What verbs have that take their time.
+#[derive(Args, Clone, Copy, Debug)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct Pace {
+    /// How progress is shown; auto: a bar on a terminal, else nothing
+    ///
+    /// bar is a bar on a terminal, and elsewhere a line every five seconds. json is one object a line on standard error, at
+    /// least one a second, with the fields phase (starting, listing, packing, finishing, verifying, unpacking, syncing), bytes,
+    /// bytes_total, files, files_total and seconds; a total is 0 while it is not known.
+    #[arg(long, value_name = "HOW", value_enum, default_value = "auto", hide_possible_values = true)]
+    progress: Mode,
+}
+
+/// How progress is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Mode {
+    /// A bar on a terminal, else nothing.
+    Auto,
+    /// A bar on a terminal, else lines.
+    Bar,
+    /// JSON lines.
+    Json,
+    /// Nothing.
+    None,
+}
+
+impl Pace {
+    /// Runs an operation while its progress is shown and signals cancel it. `starting` says what is done before its first phase.
+    pub(crate) fn watch<T>(self, show: Show, starting: &'static str, run: impl FnOnce(&Arc<Progress>) -> T) -> T {
+        let progress = Arc::new(Progress::default());
+        let mode = match self.progress {
+            Mode::Auto | Mode::Bar if show.quiet => Mode::None,
+            mode => mode,
+        };
+        let watch = Watch::start(mode, starting, &progress);
+        let result = run(&progress);
+        watch.finish();
+        result
+    }
+}
+
+/// What draws the eye.
+pub(crate) const BOLD: Style = Style::new().bold();
+/// What is good.
+pub(crate) const GOOD: Style = Style::new().bold().fg_color(Some(anstyle::Color::Ansi(AnsiColor::Green)));
+/// What asks for attention.
+pub(crate) const WARN: Style = Style::new().bold().fg_color(Some(anstyle::Color::Ansi(AnsiColor::Yellow)));
+/// What is bad.
+pub(crate) const BAD: Style = Style::new().bold().fg_color(Some(anstyle::Color::Ansi(AnsiColor::Red)));
+/// What is beside the point.
+pub(crate) const DIM: Style = Style::new().dimmed();
+
+impl Show {
+    /// Standard output for people's eyes: colours go where a terminal shows them.
+    pub(crate) fn out(self) -> Box<dyn Write> {
+        Box::new(anstream::stdout().lock())
+    }
+
+    /// The place of a summary: standard output, unless the product itself goes there.
+    pub(crate) fn summary(self, stdout_taken: bool) -> Box<dyn Write> {
+        if stdout_taken { Box::new(anstream::stderr().lock()) } else { self.out() }
+    }
+
+    /// Says on standard error what may not be what was meant. `--quiet` does not hide it.
+    pub(crate) fn warn(self, message: &str) {
+        let message = escape::text(message);
+        let line = if self.json {
+            #[derive(Serialize)]
+            struct Warning<'a> {
+                warning: &'a str,
+            }
+            serde_json::to_string(&Warning { warning: &message }).unwrap_or_default()
+        } else {
+            format!("{BOLD}sealift:{BOLD:#} {WARN}warning:{WARN:#} {message}")
+        };
+        // With standard error gone there is nobody to warn.
+        let _ = writeln!(anstream::stderr(), "{line}");
+    }
+
+    /// Says more, with `--verbose`.
+    pub(crate) fn more(self, message: &str) {
+        if self.verbose && !self.json {
+            let _ = writeln!(anstream::stderr(), "{}", escape::text(message));
+        }
+    }
+}
+
+/// Writes one JSON object and a newline.
+pub(crate) fn json_line(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, value)?;
+    writeln!(out)
+}
+
+/// A row of a table of facts: its name in a column of its own.
+pub(crate) fn fact(out: &mut dyn Write, name: &str, value: impl std::fmt::Display) -> io::Result<()> {
+    writeln!(out, "  {DIM}{name:<13}{DIM:#} {value}")
+}
+
+/// A message in its clauses, each a paragraph of its own. A line for the allowed signers stands alone, to be copied.
+pub(crate) fn clauses(out: &mut dyn Write, indent: usize, message: &str) -> io::Result<()> {
+    for clause in message.split("; ") {
+        match clause.split_once(": ").filter(|(_, line)| line.contains(" namespaces=")) {
+            Some((advice, line)) => {
+                paragraph(out, indent, &format!("{advice}:"))?;
+                writeln!(out, "{line}")?;
+            }
+            None => paragraph(out, indent, clause)?,
+        }
+    }
+    Ok(())
+}
+
+/// Text in lines of at most 78 columns, indented. A word that is longer, such as a key, has a line of its own and stays whole.
+pub(crate) fn paragraph(out: &mut dyn Write, indent: usize, text: &str) -> io::Result<()> {
+    let mut column = 0;
+    for word in text.split(' ') {
+        let len = word.chars().count();
+        if column > 0 && column + 1 + len > 78 {
+            writeln!(out)?;
+            column = 0;
+        }
+        if column == 0 {
+            write!(out, "{:indent$}{word}", "")?;
+            column = indent + len;
+        } else {
+            write!(out, " {word}")?;
+            column += 1 + len;
+        }
+    }
+    writeln!(out)
+}

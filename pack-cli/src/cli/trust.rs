@@ -1,0 +1,228 @@
+//! `sealift trust`: by what this device judges, and what it remembers.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use clap::{Args, Subcommand};
+use sealift::trust::{Guard, TrustReport, reset_floor};
+use sealift_verify::trust::NowSource;
+use serde::Serialize;
+
+use super::escape;
+use super::failure::Failure;
+use super::show::{BOLD, DIM, Show, WARN, fact, json_line};
+use super::time::Moment;
+use super::trust_args::TrustArgs;
+
+/// Show or reset what this device trusts
+#[derive(Args, Debug)]
+pub(crate) struct Trust {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    List(List),
+    Reset(Reset),
+}
+
+/// Show whose signatures count, and the versions that were taken
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  sealift trust list
+  sealift trust list --trust new_signers          try a file before it is installed")]
+struct List {
+    #[command(flatten)]
+    trust: TrustArgs,
+    #[command(flatten)]
+    show: Show,
+}
+
+/// Forget the versions that were taken of one name
+///
+/// Afterwards an older bundle of that name is taken again, once. To take one older bundle and keep the floor, use --allow-downgrade.
+#[derive(Args, Debug)]
+struct Reset {
+    /// The bundles' name
+    name: String,
+    #[command(flatten)]
+    trust: TrustArgs,
+    #[command(flatten)]
+    show: Show,
+}
+
+impl Trust {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        match self.action {
+            Action::List(list) => list.run(),
+            Action::Reset(reset) => reset.run(),
+        }
+    }
+}
+
+impl Reset {
+    fn run(self) -> Result<(), Failure> {
+        let forgotten = reset_floor(&self.trust.options(), &self.name)?;
+        let versions =
+            forgotten.map_or(Vec::new(), |floors| floors.records().iter().map(|record| record.version).collect());
+        let highest = versions.iter().max().copied();
+        let mut out = self.show.out();
+        if self.show.json {
+            #[derive(Serialize)]
+            struct Summary<'a> {
+                name: &'a str,
+                forgotten: Option<u64>,
+            }
+            return Ok(json_line(&mut out, &Summary { name: &self.name, forgotten: highest })?);
+        }
+        let name = escape::text(&self.name);
+        match highest {
+            _ if self.show.quiet => Ok(()),
+            Some(version) => {
+                Ok(writeln!(out, "{BOLD}{name}{BOLD:#}: version {version} is forgotten, any is taken now")?)
+            }
+            None => Ok(writeln!(out, "{BOLD}{name}{BOLD:#}: nothing was remembered")?),
+        }
+    }
+}
+
+impl List {
+    fn run(self) -> Result<(), Failure> {
+        let report = Guard::load(&self.trust.options())?.describe()?;
+        let mut out = self.show.out();
+        if self.show.json {
+            return Ok(json_line(&mut out, &Summary::of(&report))?);
+        }
+        Ok(print(&mut out, &report)?)
+    }
+}
+
+fn print(out: &mut dyn Write, report: &TrustReport) -> io::Result<()> {
+    heading(out, "Allowed signers", report.signers_path.as_deref(), report.signers.is_some())?;
+    match report.signers.as_deref() {
+        None => writeln!(out, "  {WARN}no file: nobody is trusted{WARN:#}")?,
+        Some([]) => writeln!(out, "  {WARN}no line grants anything: nobody is trusted{WARN:#}")?,
+        Some(lines) => {
+            for line in lines {
+                let (names, comment) = (escape::text(line.principals.as_str()), escape::text(&line.comment));
+                writeln!(out, "  line {:<3} {BOLD}{names}{BOLD:#}  {comment}", line.line)?;
+                writeln!(out, "           {}{}", line.key, window(line.valid_after, line.valid_before))?;
+            }
+        }
+    }
+    heading(out, "\nRevoked keys", report.revoked_path.as_deref(), report.revoked_count > 0)?;
+    for key in &report.revoked {
+        writeln!(out, "  {key}")?;
+    }
+    match report.revoked_count - report.revoked.len() {
+        0 if report.revoked_count == 0 => writeln!(out, "  none")?,
+        0 => {}
+        more => writeln!(out, "  and {more} named by SHA-1 alone")?,
+    }
+    heading(out, "\nSignatures needed", report.thresholds_path.as_deref(), true)?;
+    for (pattern, number) in &report.thresholds {
+        fact(out, &number.to_string(), escape::text(pattern.as_deref().unwrap_or("any other name")))?;
+    }
+    heading(out, "\nThis device's tags", report.compatible_path.as_deref(), true)?;
+    writeln!(out, "  {}", report.compatible.as_deref().map_or("none".into(), |tags| tags.join(", ")))?;
+    heading(out, "\nVersions taken", Some(&report.state), true)?;
+    if report.floors.is_empty() {
+        writeln!(out, "  none")?;
+    }
+    for floor in &report.floors {
+        let version = floor.version.map_or("none that still counts".into(), |version| format!("at least {version}"));
+        writeln!(out, "  {BOLD}{}{BOLD:#}  {version}", escape::text(&floor.name))?;
+    }
+    writeln!(out, "\n{BOLD}Now{BOLD:#}  {} ({})", Moment(report.now.seconds()), now_source(report))?;
+    for path in &report.passed_over {
+        let path = escape::text(&path.display().to_string());
+        writeln!(out, "{WARN}passed over{WARN:#} {path}: no allowed_signers lies beside it")?;
+    }
+    Ok(())
+}
+
+fn heading(out: &mut dyn Write, title: &str, path: Option<&Path>, there: bool) -> io::Result<()> {
+    match path {
+        None => writeln!(out, "{BOLD}{title}{BOLD:#}"),
+        Some(path) => {
+            let absent = if there || path.exists() { "" } else { " (absent)" };
+            writeln!(out, "{BOLD}{title}{BOLD:#}  {DIM}{}{absent}{DIM:#}", escape::text(&path.display().to_string()))
+        }
+    }
+}
+
+fn window(after: Option<i64>, before: Option<i64>) -> String {
+    let mut text = String::new();
+    if let Some(after) = after {
+        text.push_str(&format!(", from {}", Moment(after)));
+    }
+    if let Some(before) = before {
+        text.push_str(&format!(", to {}", Moment(before)));
+    }
+    text
+}
+
+fn now_source(report: &TrustReport) -> &'static str {
+    match report.now.source() {
+        NowSource::Given => "given by --time",
+        NowSource::Clock => "the clock",
+        NowSource::NewestBundle => "the newest bundle taken; the clock is behind it",
+        _ => "when this program was built; the clock is behind it",
+    }
+}
+
+#[derive(Serialize)]
+struct Summary {
+    signers: Option<Vec<JsonLine>>,
+    revoked: Vec<String>,
+    thresholds: Vec<(Option<String>, usize)>,
+    compatible: Option<Vec<String>>,
+    state: String,
+    floors: Vec<JsonFloor>,
+    now: i64,
+}
+
+#[derive(Serialize)]
+struct JsonLine {
+    line: usize,
+    principals: String,
+    key: String,
+    comment: String,
+    valid_after: Option<i64>,
+    valid_before: Option<i64>,
+}
+
+#[derive(Serialize)]
+struct JsonFloor {
+    name: String,
+    version: Option<u64>,
+}
+
+impl Summary {
+    fn of(report: &TrustReport) -> Self {
+        let lines = report.signers.as_ref().map(|lines| {
+            let line = |line: &sealift_verify::trust::SignerLine| JsonLine {
+                line: line.line,
+                principals: line.principals.as_str().to_owned(),
+                key: line.key.to_string(),
+                comment: line.comment.clone(),
+                valid_after: line.valid_after,
+                valid_before: line.valid_before,
+            };
+            lines.iter().map(line).collect()
+        });
+        let floor =
+            |floor: &sealift::trust::FloorReport| JsonFloor { name: floor.name.clone(), version: floor.version };
+        Self {
+            signers: lines,
+            revoked: report.revoked.iter().map(ToString::to_string).collect(),
+            thresholds: report.thresholds.clone(),
+            compatible: report.compatible.clone(),
+            state: report.state.display().to_string(),
+            floors: report.floors.iter().map(floor).collect(),
+            now: report.now.seconds(),
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! The options that say whose bundles are used, and what came of asking.
+
+use std::cell::OnceCell;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use clap::Args;
+use sealift::trust::{Guard, SignatureState, Standing, TrustOptions, Utc, Verdict};
+use sealift::{Error, Head};
+use sealift_format::Kind;
+use serde::Serialize;
+
+use super::escape;
+use super::failure::Failure;
+use super::show::{BAD, DIM, GOOD, Show, WARN};
+
+/// Whose bundles are used, on which device, and when.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Trust")]
+pub(crate) struct TrustArgs {
+    /// Allowed signers, as ssh-keygen and git read them [default: /etc/sealift/allowed_signers, or the user's own]
+    #[arg(long, value_name = "FILE")]
+    trust: Option<PathBuf>,
+    /// Keys that count no more, as ssh-keygen -k makes it or a public key a line
+    #[arg(long, value_name = "FILE")]
+    revoked: Option<PathBuf>,
+    /// How many trusted keys must have signed; NAME=N for some names only
+    #[arg(long, value_name = "N")]
+    threshold: Vec<String>,
+    /// A tag of this device, for bundles that fit some devices only
+    #[arg(long, value_name = "TAG")]
+    compatible: Vec<String>,
+    /// Where this device remembers the versions that it took
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
+    /// Judge keys and expiry as of this moment, such as 2027-01-31
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    time: Option<i64>,
+    /// Use a bundle that no trusted key signed; everything else holds
+    #[arg(long)]
+    allow_unsigned: bool,
+    /// Use a bundle older than the one that this device took
+    #[arg(long)]
+    allow_downgrade: bool,
+}
+
+/// A moment as people give it.
+pub(crate) fn parse_time(text: &str) -> Result<i64, String> {
+    Utc::parse(text).map(|moment| moment.0).map_err(|error| error.to_string())
+}
+
+impl TrustArgs {
+    /// Reads the administrator's files and the device's state.
+    pub(crate) fn load(&self) -> Result<Judge, Failure> {
+        let guard = Guard::load(&self.options())?;
+        Ok(Judge { guard, judged: OnceCell::new() })
+    }
+
+    pub(crate) fn options(&self) -> TrustOptions {
+        TrustOptions {
+            signers: self.trust.clone(),
+            revoked: self.revoked.clone(),
+            thresholds: self.threshold.clone(),
+            state: self.state.clone(),
+            compatible: self.compatible.clone(),
+            allow_unsigned: self.allow_unsigned,
+            allow_downgrade: self.allow_downgrade,
+            time: self.time,
+        }
+    }
+}
+
+/// Judges one bundle, and remembers how.
+#[derive(Debug)]
+pub(crate) struct Judge {
+    guard: Guard,
+    judged: OnceCell<(Head, Verdict)>,
+}
+
+impl Judge {
+    /// A judge by options that no command line gave.
+    pub(crate) fn by(options: &TrustOptions) -> Result<Self, Error> {
+        Ok(Self { guard: Guard::load(options)?, judged: OnceCell::new() })
+    }
+
+    /// Says whether the bundle may be used.
+    pub(crate) fn judge(&self, head: &Head) -> Result<(), Error> {
+        let verdict = self.guard.judge(head)?;
+        self.judged.get_or_init(|| (head.clone(), verdict));
+        Ok(())
+    }
+
+    /// Remembers on this device that the bundle was taken.
+    pub(crate) fn commit(&self) -> Result<(), Error> {
+        self.judged.get().map_or(Ok(()), |(head, verdict)| self.guard.commit(head, verdict))
+    }
+
+    /// What was waived, and ought to be seen whatever else is printed.
+    pub(crate) fn warn(&self, show: Show) {
+        let Some((_, verdict)) = self.judged.get() else { return };
+        if verdict.unsigned {
+            show.warn("UNSIGNED: no trusted key signed this bundle, and --allow-unsigned let it pass");
+        }
+        if let Some(floor) = verdict.below_floor {
+            show.warn(&format!("this device took version {floor} before, and --allow-downgrade let an older one pass"));
+        }
+        for kind in &verdict.unknown_envelopes {
+            show.warn(&format!("an envelope of kind {kind} is unknown here and counts for nothing"));
+        }
+    }
+
+    /// Who signed, in a few words: `signed by release@example.org`.
+    pub(crate) fn signed_by(&self) -> String {
+        let Some((_, verdict)) = self.judged.get() else { return String::new() };
+        if verdict.unsigned {
+            return format!("{WARN}UNSIGNED{WARN:#}");
+        }
+        let names = verdict.signers.iter().map(|signer| match signer.comment.as_str() {
+            "" => signer.key.to_string(),
+            comment => escape::text(comment),
+        });
+        format!("signed by {}", names.collect::<Vec<_>>().join(", "))
+    }
+
+    /// The keys that count, for JSON.
+    pub(crate) fn signers(&self) -> Vec<String> {
+        let verdict = self.judged.get().map(|(_, verdict)| verdict);
+        verdict.map_or(Vec::new(), |verdict| verdict.signers.iter().map(|signer| signer.key.to_string()).collect())
+    }
+
+    /// Looks at a bundle that may not be used.
+    pub(crate) fn inspect(&self, head: &Head) -> Result<Seen, Error> {
+        let verdict = match self.guard.judge(head) {
+            Err(error) if error.kind().is_none() => return Err(error), // the device's state, not the bundle
+            other => other,
+        };
+        Ok(Seen { verdict, states: self.guard.inspect(head), envelopes: head.envelopes().len() })
+    }
+}
+
+/// What this machine makes of a bundle.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    verdict: Result<Verdict, Error>,
+    states: Vec<SignatureState>,
+    envelopes: usize,
+}
+
+impl Seen {
+    /// The verdict as words and not by colour alone.
+    pub(crate) fn headline(&self) -> String {
+        let unsigned = self.envelopes == 0;
+        match &self.verdict {
+            Ok(verdict) if verdict.unsigned && unsigned => {
+                format!("{WARN}UNSIGNED{WARN:#}, allowed by --allow-unsigned")
+            }
+            Ok(verdict) if verdict.unsigned => format!("{WARN}UNTRUSTED{WARN:#}, allowed by --allow-unsigned"),
+            Ok(_) => format!("{GOOD}TRUSTED{GOOD:#}"),
+            Err(_) if unsigned => format!("{BAD}UNSIGNED{BAD:#}"),
+            Err(error) => {
+                let word = match error.kind() {
+                    Some(Kind::Signature) => "BAD SIGNATURE",
+                    Some(Kind::Revoked) => "REVOKED",
+                    Some(Kind::Expired) => "EXPIRED",
+                    Some(Kind::Downgrade) => "OLDER THAN WHAT THIS DEVICE TOOK",
+                    Some(Kind::Incompatible) => "NOT FOR THIS DEVICE",
+                    _ => "UNTRUSTED",
+                };
+                format!("{BAD}{word}{BAD:#}")
+            }
+        }
+    }
+
+    /// The word in JSON: `trusted`, `unsigned`, or the kind of failure.
+    pub(crate) fn word(&self) -> &'static str {
+        match &self.verdict {
+            Ok(verdict) if verdict.unsigned => "unsigned",
+            Ok(_) => "trusted",
+            Err(error) => error.kind().map_or("untrusted", Kind::word),
+        }
+    }
+
+    /// A line or two for each signature, and what stands in the way.
+    pub(crate) fn print(&self, out: &mut dyn Write) -> io::Result<()> {
+        if self.states.is_empty() {
+            writeln!(out, "  {WARN}NONE{WARN:#}: anybody may have made this bundle, or changed it")?;
+        }
+        for state in &self.states {
+            let (word, style, why) = match &state.outcome {
+                Ok(standing @ Standing::Trusted { .. }) => ("TRUSTED", GOOD, standing.to_string()),
+                Ok(standing @ Standing::Revoked { .. }) => ("REVOKED", BAD, standing.to_string()),
+                Ok(standing) => ("UNKNOWN", WARN, standing.to_string()),
+                Err(error) => ("INVALID", BAD, error.to_string()),
+            };
+            let key =
+                state.key.as_ref().map_or("no readable key".into(), |key| format!("{} {}", key.id(), key.key_type()));
+            writeln!(out, "  {style}{word}{style:#} {key}")?;
+            writeln!(out, "          {}", escape::text(&why))?;
+        }
+        if let Err(error) = &self.verdict
+            && !self.states.is_empty()
+        {
+            let message = escape::text(&error.to_string());
+            // What it says of each key stands above.
+            let news = message.split("; ").filter(|clause| !clause.starts_with("SHA256:"));
+            let refusal = format!("Refused: {}", news.collect::<Vec<_>>().join("; "));
+            super::show::clauses(out, 2, &refusal)?;
+        }
+        let others = self.envelopes.saturating_sub(self.states.len());
+        if others > 0 {
+            writeln!(out, "  {DIM}and {others} of a kind that is unknown here, which count for nothing{DIM:#}")?;
+        }
+        Ok(())
+    }
+
+    /// The signatures, for JSON.
+    pub(crate) fn json(&self) -> Vec<JsonSignature> {
+        self.states.iter().map(JsonSignature::of).collect()
+    }
+
+    /// What stands in the way, for JSON.
+    pub(crate) fn refusal(&self) -> Option<String> {
+        self.verdict.as_ref().err().map(ToString::to_string)
+    }
+}
+
+/// A signature in JSON.
+#[derive(Debug, Serialize)]
+pub(crate) struct JsonSignature {
+    state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key_type: Option<String>,
+    why: String,
+}
+
+impl JsonSignature {
+    fn of(state: &SignatureState) -> Self {
+        let (word, why) = match &state.outcome {
+            Ok(standing @ Standing::Trusted { .. }) => ("trusted", standing.to_string()),
+            Ok(standing @ Standing::Revoked { .. }) => ("revoked", standing.to_string()),
+            Ok(standing) => ("unknown", standing.to_string()),
+            Err(error) => ("invalid", error.to_string()),
+        };
+        Self {
+            state: word,
+            key: state.key.as_ref().map(|key| key.id().to_string()),
+            key_type: state.key.as_ref().map(|key| key.key_type().to_string()),
+            why,
+        }
+    }
+}

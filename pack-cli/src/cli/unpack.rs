@@ -1,0 +1,219 @@
+//! `sealift unpack`: a bundle into a new directory.
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use clap::{Args, ValueEnum};
+use sealift::unpack::{Durability, UnpackOptions, UnpackStats};
+use sealift::{Head, Limits};
+use serde::Serialize;
+
+use super::bundle::{BundleArg, jobs};
+use super::escape;
+use super::failure::{About as _, Failure, shown};
+use super::human::{self, Bytes, count};
+use super::show::{BOLD, Pace, Show, WARN, json_line};
+use super::trust_args::{Judge, TrustArgs};
+
+/// Unpack a trusted bundle into a new directory
+///
+/// The directory appears by one rename when everything in it is complete, checked and on the medium; until then it grows beside
+/// TARGET. Without root, owners are not set and devices are not made, and the summary says so.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  sealift unpack os.sealift /srv/os --trust /etc/sealift/allowed_signers
+  curl -s https://example.org/os.sealift | sealift unpack - /srv/os
+  sealift unpack os.sealift etc --path etc --allow-unsigned
+  sealift unpack os.sealift /srv/os --dry-run")]
+pub(crate) struct Unpack {
+    #[command(flatten)]
+    bundle: BundleArg,
+    /// The directory to make; it may exist if it is empty
+    #[arg(value_name = "TARGET")]
+    target: PathBuf,
+    /// The ref to unpack, where the bundle has several
+    #[arg(long = "ref", value_name = "REF")]
+    reference: Option<String>,
+    /// Unpack only what lies at or below this path
+    #[arg(long, value_name = "PREFIX")]
+    path: Option<OsString>,
+    /// When the medium must have everything: none, end (before TARGET appears) or each (after each chunk)
+    #[arg(long, value_name = "WHEN", value_enum, default_value = "end", hide_possible_values = true)]
+    durability: When,
+    /// Make files with equal content and metadata one file with several names
+    #[arg(long)]
+    hardlink_duplicates: bool,
+    /// Say what would be written and whether there is room, and write nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Threads [default: as many as the machine runs at once]
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: Option<u16>,
+    #[command(flatten)]
+    trust: TrustArgs,
+    #[command(flatten)]
+    show: Show,
+    #[command(flatten)]
+    pace: Pace,
+}
+
+/// [`Durability`] as an argument.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum When {
+    None,
+    End,
+    Each,
+}
+
+impl Unpack {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        let start = Instant::now();
+        let options = UnpackOptions {
+            reference: self.reference.clone(),
+            prefix: prefix(self.path.clone().unwrap_or_default()),
+            durability: match self.durability {
+                When::None => Durability::None,
+                When::End => Durability::End,
+                When::Each => Durability::Each,
+            },
+            hardlink_duplicates: self.hardlink_duplicates,
+            dry_run: self.dry_run,
+            jobs: jobs(self.jobs.map(usize::from)),
+        };
+        let judge = self.trust.load()?;
+        let mut input = self.bundle.open()?;
+        let stats = self.pace.watch(self.show, "Opening", |progress| {
+            let judge = |head: &Head| {
+                judge.judge(head)?;
+                sealift::trust::check_bound(&self.target, head)
+            };
+            sealift::unpack::unpack(&mut input, &self.target, &options, Limits::default(), judge, progress)
+        });
+        let stats = stats.about(&self.bundle.bundle)?;
+        if !self.dry_run {
+            judge.commit()?;
+        }
+        judge.warn(self.show);
+        Ok(self.print(&stats, &judge, start.elapsed())?)
+    }
+
+    fn print(&self, stats: &UnpackStats, judge: &Judge, elapsed: Duration) -> std::io::Result<()> {
+        let mut out = self.show.out();
+        if self.show.json {
+            return json_line(&mut out, &Summary::new(stats, judge, self.dry_run, elapsed));
+        }
+        if self.show.quiet {
+            return Ok(());
+        }
+        let (target, bundle) = (self.target.display().to_string(), shown(&self.bundle.bundle));
+        let verb = if self.dry_run { "would be unpacked" } else { "unpacked" };
+        let signed = judge.signed_by();
+        writeln!(out, "{BOLD}{}{BOLD:#}: {verb} from {}, {signed}", escape::text(&target), escape::text(&bundle))?;
+        let contents = [(stats.files, "file"), (stats.directories, "directory"), (stats.links, "hard link")];
+        let mut parts: Vec<String> = contents.iter().filter(|(n, _)| *n > 0).map(|(n, noun)| count(*n, noun)).collect();
+        if stats.others > 0 {
+            parts.push(format!("{} of other types", human::Grouped(stats.others)));
+        }
+        writeln!(out, "  {}", parts.join(", "))?;
+        if self.dry_run {
+            let (disk, free) = (Bytes(stats.disk_bytes), Bytes(stats.free_bytes));
+            let room = if stats.disk_bytes > stats.free_bytes {
+                format!("{WARN}too little{WARN:#}: {free} are free")
+            } else {
+                format!("{free} are free")
+            };
+            writeln!(
+                out,
+                "  {} of content, {disk} and {} on the target; {room}",
+                Bytes(stats.logical_bytes),
+                count(stats.inodes, "inode")
+            )?;
+            return writeln!(out, "  {} would be read; nothing was written", Bytes(stats.stored_bytes));
+        }
+        writeln!(
+            out,
+            "  {} from {} in {}, {}",
+            Bytes(stats.logical_bytes),
+            Bytes(stats.stored_bytes),
+            human::duration(elapsed),
+            human::rate(stats.logical_bytes, elapsed),
+        )?;
+        if stats.shared_bytes > 0 {
+            writeln!(out, "  {} are shared between equal files", Bytes(stats.shared_bytes))?;
+        }
+        for line in skipped(stats) {
+            writeln!(out, "  {WARN}skipped{WARN:#} {line}")?;
+        }
+        Ok(())
+    }
+}
+
+/// What was left undone for want of privilege.
+fn skipped(stats: &UnpackStats) -> Vec<String> {
+    let lines = [
+        (stats.owners_skipped, "file", "not root: owned by you"),
+        (stats.set_ids_skipped, "set-id file", "not root: without their set-id bits"),
+        (stats.xattrs_skipped, "extended attribute", "not root: not set"),
+        (stats.devices_skipped, "device", "not root: not made"),
+    ];
+    let some = lines.into_iter().filter(|(number, ..)| *number > 0);
+    some.map(|(number, noun, why)| format!("{} ({why})", count(number, noun))).collect()
+}
+
+/// `/usr/`, `./usr` and `usr` are one path in a bundle.
+fn prefix(path: OsString) -> Vec<u8> {
+    let path = path.into_vec();
+    let names = path.split(|byte| *byte == b'/').filter(|name| !matches!(*name, b"" | b"."));
+    names.collect::<Vec<_>>().join(&b'/')
+}
+
+#[derive(Serialize)]
+struct Summary {
+    dry_run: bool,
+    signers: Vec<String>,
+    files: u64,
+    objects: u64,
+    directories: u64,
+    links: u64,
+    others: u64,
+    logical_bytes: u64,
+    disk_bytes: u64,
+    stored_bytes: u64,
+    shared_bytes: u64,
+    inodes: u64,
+    free_bytes: u64,
+    owners_skipped: u64,
+    set_ids_skipped: u64,
+    xattrs_skipped: u64,
+    devices_skipped: u64,
+    seconds: f64,
+}
+
+impl Summary {
+    fn new(stats: &UnpackStats, judge: &Judge, dry_run: bool, elapsed: Duration) -> Self {
+        Self {
+            dry_run,
+            signers: judge.signers(),
+            files: stats.files,
+            objects: stats.objects,
+            directories: stats.directories,
+            links: stats.links,
+            others: stats.others,
+            logical_bytes: stats.logical_bytes,
+            disk_bytes: stats.disk_bytes,
+            stored_bytes: stats.stored_bytes,
+            shared_bytes: stats.shared_bytes,
+            inodes: stats.inodes,
+            free_bytes: stats.free_bytes,
+            owners_skipped: stats.owners_skipped,
+            set_ids_skipped: stats.set_ids_skipped,
+            xattrs_skipped: stats.xattrs_skipped,
+            devices_skipped: stats.devices_skipped,
+            seconds: human::seconds(elapsed),
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! `sealift verify`: whether every byte is sound, and who says so.
+
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use sealift::Limits;
+use sealift::verify::{Depth, Verified};
+use serde::Serialize;
+
+use super::bundle::{BundleArg, jobs};
+use super::escape;
+use super::failure::{About as _, Failure, shown};
+use super::human::{self, Bytes, count};
+use super::show::{BOLD, GOOD, Pace, Show, json_line};
+use super::trust_args::{Judge, TrustArgs};
+
+/// Check signatures and every byte of a bundle
+///
+/// One pass over the file: the signatures against the allowed signers, then head, layout, index and each chunk. Nothing is
+/// written, and the versions that this device took stay as they are.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  sealift verify os.sealift --trust /etc/sealift/allowed_signers
+  sealift verify --deep os.sealift
+  ssh nas cat os.sealift | sealift verify -")]
+pub(crate) struct Verify {
+    #[command(flatten)]
+    bundle: BundleArg,
+    /// Also decompress, and check each file's content and its fs-verity digest
+    #[arg(long)]
+    deep: bool,
+    /// Threads [default: as many as the machine runs at once]
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: Option<u16>,
+    #[command(flatten)]
+    trust: TrustArgs,
+    #[command(flatten)]
+    show: Show,
+    #[command(flatten)]
+    pace: Pace,
+}
+
+impl Verify {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        let start = Instant::now();
+        let judge = self.trust.load()?;
+        let mut input = self.bundle.open()?;
+        let depth = if self.deep { Depth::Objects } else { Depth::Stored };
+        let jobs = jobs(self.jobs.map(usize::from));
+        let verified = self.pace.watch(self.show, "Opening", |progress| {
+            sealift::verify::verify(&mut input, depth, jobs, Limits::default(), |head| judge.judge(head), progress)
+        });
+        let verified = verified.about(&self.bundle.bundle)?;
+        judge.warn(self.show);
+        Ok(self.print(&verified, &judge, start.elapsed())?)
+    }
+
+    fn print(&self, verified: &Verified, judge: &Judge, elapsed: Duration) -> std::io::Result<()> {
+        let mut out = self.show.out();
+        let root = verified.bundle.head.root();
+        let identity = &root.identity;
+        if self.show.json {
+            return json_line(
+                &mut out,
+                &Summary {
+                    name: &identity.name,
+                    version: identity.version,
+                    signers: judge.signers(),
+                    deep: self.deep,
+                    file_bytes: verified.file_bytes,
+                    chunks: root.maxima.chunks,
+                    objects: root.maxima.objects,
+                    seconds: human::seconds(elapsed),
+                },
+            );
+        }
+        if self.show.quiet {
+            return Ok(());
+        }
+        let bundle = escape::text(&shown(&self.bundle.bundle));
+        let (name, version) = (&identity.name, identity.version);
+        writeln!(out, "{BOLD}{bundle}{BOLD:#}: {GOOD}sound{GOOD:#}, {name} version {version}, {}", judge.signed_by())?;
+        let what = if self.deep {
+            format!("every byte and the content of {}", count(root.maxima.objects, "object"))
+        } else {
+            "every byte".to_owned()
+        };
+        writeln!(
+            out,
+            "  {what}: {} in {}, {}",
+            Bytes(verified.file_bytes),
+            human::duration(elapsed),
+            human::rate(verified.file_bytes, elapsed),
+        )
+    }
+}
+
+#[derive(Serialize)]
+struct Summary<'a> {
+    name: &'a str,
+    version: u64,
+    signers: Vec<String>,
+    deep: bool,
+    file_bytes: u64,
+    chunks: u64,
+    objects: u64,
+    seconds: f64,
+}

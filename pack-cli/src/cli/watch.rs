@@ -1,0 +1,237 @@
+//! Shows an operation's progress while it runs.
+
+use std::fmt::Write as _;
+use std::io::{IsTerminal as _, Write as _};
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use sealift::{Phase, Progress, Snapshot};
+use serde::Serialize;
+
+use super::human::{self, Bytes, Grouped};
+use super::interrupt;
+use super::show::Mode;
+
+/// A thread that looks at the progress and shows it.
+pub(crate) struct Watch {
+    end: Option<(Sender<()>, JoinHandle<()>)>,
+}
+
+impl Watch {
+    /// Starts to show. `starting` is the word for what is done before the first phase.
+    pub(crate) fn start(mode: Mode, starting: &'static str, progress: &Arc<Progress>) -> Self {
+        interrupt::enter(progress);
+        let view: Box<dyn View + Send> = match mode {
+            Mode::Auto | Mode::Bar if std::io::stderr().is_terminal() => Box::new(Bar::new(starting)),
+            Mode::Bar => Box::new(Lines { starting, last: Instant::now() }),
+            Mode::Json => Box::new(Json { last: None }),
+            Mode::Auto | Mode::None => return Self { end: None },
+        };
+        let (sender, receiver) = mpsc::channel();
+        let progress = Arc::clone(progress);
+        let thread = std::thread::spawn(move || show(view, &progress, &receiver));
+        Self { end: Some((sender, thread)) }
+    }
+
+    /// Takes the view away.
+    pub(crate) fn finish(self) {
+        interrupt::leave();
+        if let Some((sender, thread)) = self.end {
+            drop(sender);
+            // A view that panicked has said so; the operation stands.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// How often the progress is looked at.
+const POLL: Duration = Duration::from_millis(80);
+
+fn show(mut view: Box<dyn View + Send>, progress: &Progress, end: &mpsc::Receiver<()>) {
+    let start = Instant::now();
+    loop {
+        view.show(progress.snapshot(), start.elapsed());
+        if !matches!(end.recv_timeout(POLL), Err(RecvTimeoutError::Timeout)) {
+            return view.finish(progress.snapshot(), start.elapsed());
+        }
+    }
+}
+
+trait View {
+    fn show(&mut self, now: Snapshot, elapsed: Duration);
+    fn finish(&mut self, now: Snapshot, elapsed: Duration);
+}
+
+/// The phase's word in JSON.
+fn word(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Listing => "listing",
+        Phase::Packing => "packing",
+        Phase::Finishing => "finishing",
+        Phase::Verifying => "verifying",
+        Phase::Unpacking => "unpacking",
+        Phase::Syncing => "syncing",
+        _ => "starting",
+    }
+}
+
+/// The phase as people read it.
+fn label(phase: Phase, starting: &'static str) -> &'static str {
+    match phase {
+        _ if interrupt::pending() => "Stopping",
+        Phase::Listing => "Listing",
+        Phase::Packing => "Packing",
+        Phase::Finishing => "Finishing",
+        Phase::Verifying => "Verifying",
+        Phase::Unpacking => "Unpacking",
+        Phase::Syncing => "Syncing",
+        _ => starting,
+    }
+}
+
+/// One JSON object a line.
+struct Json {
+    last: Option<(Phase, Instant)>,
+}
+
+#[derive(Serialize)]
+struct Line {
+    phase: &'static str,
+    bytes: u64,
+    bytes_total: u64,
+    files: u64,
+    files_total: u64,
+    seconds: f64,
+}
+
+impl View for Json {
+    fn show(&mut self, now: Snapshot, elapsed: Duration) {
+        let due = |(phase, at): (Phase, Instant)| phase != now.phase || at.elapsed() >= Duration::from_millis(500);
+        if self.last.is_none_or(due) {
+            self.finish(now, elapsed);
+            self.last = Some((now.phase, Instant::now()));
+        }
+    }
+
+    fn finish(&mut self, now: Snapshot, elapsed: Duration) {
+        let Snapshot { phase, bytes, bytes_total, files, files_total } = now;
+        let seconds = human::seconds(elapsed);
+        let line = Line { phase: word(phase), bytes, bytes_total, files, files_total, seconds };
+        // Who asked for progress and does not read it loses nothing else.
+        let _ = writeln!(std::io::stderr(), "{}", serde_json::to_string(&line).unwrap_or_default());
+    }
+}
+
+/// A plain line now and then, for logs.
+struct Lines {
+    starting: &'static str,
+    last: Instant,
+}
+
+impl View for Lines {
+    fn show(&mut self, now: Snapshot, elapsed: Duration) {
+        if self.last.elapsed() < Duration::from_secs(5) {
+            return;
+        }
+        self.last = Instant::now();
+        let mut line = format!("{}, {}", label(now.phase, self.starting), human::duration(elapsed));
+        if now.bytes_total > 0 {
+            let percent = human::percentage(now.bytes, now.bytes_total);
+            let _ = write!(line, ": {} of {} ({percent})", Bytes(now.bytes), Bytes(now.bytes_total));
+        }
+        let _ = writeln!(std::io::stderr(), "{line}");
+    }
+
+    fn finish(&mut self, _: Snapshot, _: Duration) {}
+}
+
+/// A bar on the terminal, which goes when the operation ends.
+struct Bar {
+    starting: &'static str,
+    bar: ProgressBar,
+    phase: Option<Phase>,
+    known: bool,
+}
+
+impl Bar {
+    fn new(starting: &'static str) -> Self {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(12));
+        Self { starting, bar, phase: None, known: false }
+    }
+
+    /// A phase begins: its rate is its own.
+    fn begin(&mut self, now: Snapshot) {
+        (self.phase, self.known) = (Some(now.phase), now.bytes_total > 0);
+        self.bar.reset();
+        if self.known {
+            self.bar.set_length(now.bytes_total);
+            self.bar.set_style(known_style());
+        } else {
+            self.bar.unset_length();
+            self.bar.set_style(unknown_style());
+        }
+    }
+}
+
+impl View for Bar {
+    fn show(&mut self, now: Snapshot, elapsed: Duration) {
+        if elapsed < Duration::from_millis(250) {
+            return; // nothing flickers for what is done at once
+        }
+        if self.phase != Some(now.phase) || self.known != (now.bytes_total > 0) {
+            self.begin(now);
+        }
+        let label = label(now.phase, self.starting);
+        if self.known {
+            self.bar.set_position(now.bytes);
+            self.bar.set_message(label);
+        } else {
+            let files = if now.files > 0 { format!("{} files  ", Grouped(now.files)) } else { String::new() };
+            self.bar.set_message(format!("{label:<10} {files}{}", human::duration(self.bar.elapsed())));
+        }
+        self.bar.tick();
+    }
+
+    fn finish(&mut self, _: Snapshot, _: Duration) {
+        self.bar.finish_and_clear();
+    }
+}
+
+fn known_style() -> ProgressStyle {
+    let template = "{msg:<10} {wide_bar} {share} {rate:>9} {left:>10}";
+    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    style
+        .progress_chars(if speaks_utf8() { "━╸─" } else { "=>-" })
+        .with_key("share", |state: &ProgressState, out: &mut dyn std::fmt::Write| {
+            let _ = write!(out, "{:>7} of {}", Bytes(state.pos()).to_string(), Bytes(state.len().unwrap_or(0)));
+        })
+        .with_key("rate", |state: &ProgressState, out: &mut dyn std::fmt::Write| {
+            // A rate is a few digits: what the conversion cuts is not shown.
+            let _ = write!(out, "{}", human::rate_of(state.per_sec()));
+        })
+        .with_key("left", |state: &ProgressState, out: &mut dyn std::fmt::Write| {
+            let seconds = state.eta().as_secs();
+            let _ = match (state.pos(), seconds) {
+                (0, _) => Ok(()),
+                (_, 0..60) => write!(out, "{seconds} s left"),
+                (_, 60..3600) => write!(out, "{} min left", seconds.div_ceil(60)),
+                _ => write!(out, "{} h left", seconds.div_ceil(3600)),
+            };
+        })
+}
+
+fn unknown_style() -> ProgressStyle {
+    let style = ProgressStyle::with_template("{spinner} {msg}").unwrap_or_else(|_| ProgressStyle::default_spinner());
+    style.tick_chars(if speaks_utf8() { "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏ " } else { "|/-\\ " })
+}
+
+/// Whether the terminal shows more than ASCII, as far as the locale says.
+pub(crate) fn speaks_utf8() -> bool {
+    let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG")).unwrap_or_default();
+    let locale = locale.to_ascii_lowercase();
+    locale.contains("utf-8") || locale.contains("utf8")
+}

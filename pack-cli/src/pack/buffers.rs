@@ -1,0 +1,56 @@
+//! Buffers that go round: a fresh one costs a page fault for each 4 KiB of it.
+
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Buffers that nobody uses now.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Buffers {
+    free: Arc<Mutex<Vec<Vec<u8>>>>,
+}
+
+/// A buffer that several chunks may share parts of; it goes back when the last is done with it.
+#[derive(Debug)]
+pub(super) struct Buffer {
+    bytes: Vec<u8>,
+    len: usize,
+    home: Buffers,
+}
+
+impl Buffers {
+    /// A buffer of `len` bytes, of which nothing is known.
+    pub(super) fn take(&self, len: usize) -> Buffer {
+        let mut bytes = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
+        if bytes.len() < len {
+            bytes.resize(len, 0);
+        }
+        Buffer { bytes, len, home: self.clone() }
+    }
+}
+
+impl Buffer {
+    /// All bytes, to be filled.
+    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes[..self.len]
+    }
+
+    /// Keeps the first `len` bytes.
+    pub(super) fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len);
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        let bytes = std::mem::take(&mut self.bytes);
+        self.home.free.lock().unwrap_or_else(PoisonError::into_inner).push(bytes);
+    }
+}

@@ -1,0 +1,135 @@
+//! Changes of owner and time that hold for every source: `--owner`, `--owner-map`, `--mtime clamp`.
+
+use crate::{Error, Metadata, Tree};
+
+/// What is changed in every file's metadata.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MetadataOptions {
+    /// Owner and group of all files that no rule of `owner_map` names.
+    pub owner: Option<(u32, u32)>,
+    /// Owners and groups that become others. The first rule that names an id holds; its result is not mapped again.
+    pub owner_map: Vec<OwnerRule>,
+    /// The latest time that a file may have, in seconds; a later one becomes this.
+    pub mtime_max: Option<i64>,
+}
+
+/// An owner or group that becomes another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::exhaustive_enums, reason = "a file has an owner and a group")]
+pub enum OwnerRule {
+    /// An owner.
+    Uid {
+        /// As the source has it.
+        from: u32,
+        /// As it is packed.
+        to: u32,
+    },
+    /// A group.
+    Gid {
+        /// As the source has it.
+        from: u32,
+        /// As it is packed.
+        to: u32,
+    },
+}
+
+impl OwnerRule {
+    /// Parses `uid:FROM=TO` or `gid:FROM=TO`, all numbers.
+    ///
+    /// # Errors
+    /// `text` is not of this form.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let rule = || {
+            let (kind, ids) = text.split_once(':')?;
+            let (from, to) = ids.split_once('=')?;
+            let (from, to) = (id(from)?, id(to)?);
+            match kind {
+                "uid" => Some(Self::Uid { from, to }),
+                "gid" => Some(Self::Gid { from, to }),
+                _ => None,
+            }
+        };
+        rule().ok_or_else(|| {
+            Error::Usage(format!("--owner-map {text}: write uid:FROM=TO or gid:FROM=TO in numbers, such as uid:1000=0"))
+        })
+    }
+}
+
+/// Parses the `UID:GID` of `--owner`, both numbers.
+///
+/// # Errors
+/// `text` is not of this form.
+pub fn parse_owner(text: &str) -> Result<(u32, u32), Error> {
+    let owner = text.split_once(':').and_then(|(uid, gid)| Some((id(uid)?, id(gid)?)));
+    owner.ok_or_else(|| Error::Usage(format!("--owner {text}: write UID:GID in numbers, such as 0:0")))
+}
+
+/// A number without sign. The last one means "unchanged" to chown(2), so no file has it.
+fn id(text: &str) -> Option<u32> {
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|id| digits && *id != u32::MAX)
+}
+
+impl MetadataOptions {
+    /// Changes a tree.
+    pub fn apply(&self, tree: &mut Tree) {
+        if *self != Self::default() {
+            tree.map_metadata(|metadata| self.change(metadata));
+        }
+    }
+
+    fn change(&self, metadata: &mut Metadata) {
+        let uid = self.owner_map.iter().find_map(|rule| match rule {
+            OwnerRule::Uid { from, to } if *from == metadata.uid => Some(*to),
+            _ => None,
+        });
+        let gid = self.owner_map.iter().find_map(|rule| match rule {
+            OwnerRule::Gid { from, to } if *from == metadata.gid => Some(*to),
+            _ => None,
+        });
+        metadata.uid = uid.or(self.owner.map(|(uid, _)| uid)).unwrap_or(metadata.uid);
+        metadata.gid = gid.or(self.owner.map(|(_, gid)| gid)).unwrap_or(metadata.gid);
+        if let Some(max) = self.mtime_max
+            && metadata.mtime >= max
+        {
+            (metadata.mtime, metadata.mtime_ns) = (max, 0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(uid: u32, gid: u32, mtime: i64) -> Metadata {
+        Metadata { permissions: 0o644, uid, gid, mtime, mtime_ns: 5, xattrs: Vec::new() }
+    }
+
+    #[test]
+    fn forms() {
+        assert_eq!(OwnerRule::parse("uid:1000=0").ok(), Some(OwnerRule::Uid { from: 1000, to: 0 }));
+        assert_eq!(OwnerRule::parse("gid:100=65534").ok(), Some(OwnerRule::Gid { from: 100, to: 65534 }));
+        for bad in ["", "1000=0", "u:1=0", "uid:1", "uid:=0", "uid:+1=0", "uid:root=0", "uid:1=4294967295"] {
+            assert!(OwnerRule::parse(bad).is_err(), "{bad}");
+        }
+        assert_eq!(parse_owner("0:50").ok(), Some((0, 50)));
+        for bad in ["", "0", "0:", ":0", "root:root", "-1:0", "0:4294967295"] {
+            assert!(parse_owner(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn rules_go_before_the_owner() {
+        let options = MetadataOptions {
+            owner: Some((0, 0)),
+            owner_map: vec![OwnerRule::Uid { from: 1000, to: 7 }, OwnerRule::Uid { from: 7, to: 8 }],
+            mtime_max: Some(100),
+        };
+        let table = [((1000, 1000, 99), (7, 0, 99, 5)), ((7, 1, 100), (8, 0, 100, 0)), ((3, 3, 101), (0, 0, 100, 0))];
+        for ((uid, gid, mtime), expected) in table {
+            let mut metadata = file(uid, gid, mtime);
+            options.change(&mut metadata);
+            assert_eq!((metadata.uid, metadata.gid, metadata.mtime, metadata.mtime_ns), expected);
+        }
+    }
+}

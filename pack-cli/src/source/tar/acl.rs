@@ -1,0 +1,126 @@
+//! POSIX ACLs: from the text that archives carry to the attribute that Linux stores.
+
+use super::fault::{TarFault, shown};
+use super::pax::decimal;
+
+/// The attribute of an access ACL.
+pub(super) const ACCESS: &[u8] = b"system.posix_acl_access";
+/// The attribute of a directory's default ACL.
+pub(super) const DEFAULT: &[u8] = b"system.posix_acl_default";
+
+/// Version of the attribute's form.
+const VERSION: u32 = 2;
+/// Id of the entries that name nobody.
+const NOBODY: u32 = u32::MAX;
+
+/// Converts `user::rwx,user:1000:r--,mask::rwx...`, in lines or with commas. `None`: nothing that the permission bits do not say.
+pub(super) fn from_text(text: &[u8], attribute: &[u8]) -> Result<Option<Vec<u8>>, TarFault> {
+    let mut entries: Vec<(u16, u32, u16)> = Vec::new();
+    for line in text.split(|byte| matches!(byte, b'\n' | b',')) {
+        let line = line.split(|byte| *byte == b'#').next().unwrap_or_default().trim_ascii();
+        if !line.is_empty() {
+            entries.push(entry(line, attribute)?);
+        }
+    }
+    let named = entries.iter().any(|(tag, _, _)| matches!(tag, 0x02 | 0x08 | 0x10));
+    if entries.is_empty() || (attribute == ACCESS && !named) {
+        return Ok(None);
+    }
+    entries.sort_unstable();
+    let mut value = VERSION.to_le_bytes().to_vec();
+    for (tag, id, permissions) in entries {
+        value.extend(tag.to_le_bytes());
+        value.extend(permissions.to_le_bytes());
+        value.extend(id.to_le_bytes());
+    }
+    Ok(Some(value))
+}
+
+/// The permissions that a file with an access ACL has: Linux keeps the group's bits as the ACL's mask, and libarchive
+/// writes the group's own there.
+pub(super) fn permissions(permissions: u16, acl: &[u8]) -> u16 {
+    let Some(entries) = acl.strip_prefix(&VERSION.to_le_bytes()) else { return permissions };
+    let bits = |wanted: u8| {
+        let mut entries = entries.chunks_exact(8);
+        entries.find_map(|entry| match entry {
+            [tag, 0, bits @ 0..=7, 0, ..] if *tag == wanted => Some(u16::from(*bits)),
+            _ => None,
+        })
+    };
+    match (bits(0x01), bits(0x10).or(bits(0x04)), bits(0x20)) {
+        (Some(user), Some(group), Some(other)) => permissions & 0o7000 | user << 6 | group << 3 | other,
+        _ => permissions,
+    }
+}
+
+/// `TAG:[WHO]:PERMISSIONS[:NUMBER]`; star and libarchive add the number.
+fn entry(line: &[u8], attribute: &[u8]) -> Result<(u16, u32, u16), TarFault> {
+    let wrong = || TarFault::PaxValue { keyword: shown(attribute) };
+    let fields: Vec<&[u8]> = line.split(|byte| *byte == b':').collect();
+    let (tag, who, permissions, number) = match *fields {
+        [tag, who, permissions] => (tag, who, permissions, who),
+        [tag, who, permissions, number] => (tag, who, permissions, number),
+        _ => return Err(wrong()),
+    };
+    let tag = match (tag, who.is_empty()) {
+        (b"user" | b"u", true) => 0x01,
+        (b"user" | b"u", false) => 0x02,
+        (b"group" | b"g", true) => 0x04,
+        (b"group" | b"g", false) => 0x08,
+        (b"mask" | b"m", true) => 0x10,
+        (b"other" | b"o", true) => 0x20,
+        _ => return Err(wrong()),
+    };
+    let id = match decimal(number).and_then(|id| u32::try_from(id).ok()) {
+        _ if who.is_empty() => NOBODY,
+        Some(id) => id,
+        None => return Err(TarFault::AclName { who: shown(who) }),
+    };
+    let permissions = permissions.iter().try_fold(0, |bits, letter| match letter {
+        b'r' => Ok(bits | 4),
+        b'w' => Ok(bits | 2),
+        b'x' => Ok(bits | 1),
+        b'-' => Ok(bits),
+        _ => Err(wrong()),
+    })?;
+    Ok((tag, id, permissions))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_the_kernel_stores_it() {
+        let text = b"user::rw-\nuser:1000:r--\nuser:daemon:rw-:1\ngroup::r--\nmask::rw-\nother::r--\n";
+        let value = from_text(text, ACCESS).expect("the text is right").expect("it has named entries");
+        // What getfattr printed for the file.
+        let stored = "0200000001000600ffffffff020006000100000002000400e803000004000400ffffffff10000600ffffffff\
+                      20000400ffffffff";
+        assert_eq!(value.iter().map(|byte| format!("{byte:02x}")).collect::<String>(), stored);
+    }
+
+    #[test]
+    fn the_mask_is_the_group() {
+        let acl = from_text(b"user::rw-,user:1:rwx,group::r--,mask::rwx,other::---", ACCESS);
+        let acl = acl.expect("the text is right").expect("it has a named entry");
+        assert_eq!(permissions(0o4644, &acl), 0o4670);
+        assert_eq!(permissions(0o4644, &acl[..acl.len() - 8]), 0o4644);
+        assert_eq!(permissions(0o4644, b""), 0o4644);
+    }
+
+    #[test]
+    fn permission_bits_are_no_attribute() {
+        assert_eq!(from_text(b"user::rwx\ngroup::r-x\nother::r-x\n", ACCESS), Ok(None));
+        assert!(from_text(b"user::rwx,group::r-x,other::r-x", DEFAULT).is_ok_and(|value| value.is_some()));
+    }
+
+    #[test]
+    fn names_are_refused() {
+        let named = from_text(b"user:ann:rwx", ACCESS);
+        assert_eq!(named, Err(TarFault::AclName { who: "ann".into() }));
+        for bad in ["user", "user:1:rwx:2:3", "mask:1:rwx", "user:1:rwz", "world::rwx"] {
+            assert!(matches!(from_text(bad.as_bytes(), ACCESS), Err(TarFault::PaxValue { .. })), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! The file that a tar archive lies in: one of this machine, or a copy of what came through a pipe.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags, fstat, openat, unlinkat};
+use rustix::io::Errno;
+
+use super::fault::TarFault;
+use super::header::Block;
+use crate::Error;
+use crate::beneath::open_user_dir;
+use crate::source::SourceOptions;
+use crate::source::directory::Identity;
+
+/// How much of a pipe is read at a time.
+const PIPE_BUFFER_LEN: usize = 256 * 1024;
+/// How much is read ahead of a header: the extended header's blocks and the member's own.
+const WINDOW_LEN: usize = 4096;
+
+/// A file that is read by offsets.
+#[derive(Debug)]
+pub(super) struct Archive {
+    file: File,
+    len: u64,
+    /// What the user calls it.
+    path: PathBuf,
+    /// Of a file that others may write to.
+    identity: Option<Identity>,
+}
+
+impl Archive {
+    /// Takes a regular file as it is.
+    pub(super) fn of_file(file: File, path: &Path) -> Result<Self, Error> {
+        let stat = fstat(&file).map_err(|error| Error::io("read", path, error))?;
+        let archive = Self {
+            file,
+            len: u64::try_from(stat.st_size).unwrap_or(0),
+            path: path.to_owned(),
+            identity: Some(Identity::of(&stat)),
+        };
+        let mut begin = [0; 512];
+        let len = usize::try_from(archive.len).unwrap_or(usize::MAX).min(begin.len());
+        archive.read_at(&mut begin[..len], 0)?;
+        refuse_compressed(&begin[..len], path)?;
+        Ok(archive)
+    }
+
+    /// Copies a pipe to a file without a name in `directory`.
+    pub(super) fn of_pipe(mut pipe: impl Read, path: &Path, options: &SourceOptions) -> Result<Self, Error> {
+        let directory = &*options.spool_dir;
+        let mut file = unnamed_file(directory).map_err(|error| Error::io("create a file in", directory, error))?;
+        let mut buffer = vec![0; PIPE_BUFFER_LEN];
+        let mut len = 0;
+        loop {
+            let filled = fill(&mut pipe, &mut buffer).map_err(|error| Error::io("read", path, error))?;
+            if len == 0 {
+                refuse_compressed(&buffer[..filled], path)?;
+            }
+            if filled == 0 {
+                return Ok(Self { file, len, path: path.to_owned(), identity: None });
+            }
+            let written = file.write_all(&buffer[..filled]);
+            written.map_err(|error| Error::io("copy the archive to a file in", directory, error))?;
+            let filled = u64::try_from(filled).unwrap_or(0);
+            len += filled;
+            options.advance(filled, 0)?;
+        }
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        self.len
+    }
+
+    pub(super) fn fault(&self, offset: u64, fault: TarFault) -> Error {
+        Error::Tar { path: self.path.clone(), offset, fault: Box::new(fault) }
+    }
+
+    pub(super) fn changed(&self) -> Error {
+        Error::Changed { path: self.path.clone() }
+    }
+
+    /// Fills `buffer` from bytes that were there when the archive was opened.
+    pub(super) fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Error> {
+        self.file.read_exact_at(buffer, offset).map_err(|error| match error.kind() {
+            ErrorKind::UnexpectedEof => self.changed(),
+            _ => Error::io("read", &self.path, error),
+        })
+    }
+
+    /// Says whether the file is still the one that was opened.
+    pub(super) fn check_unchanged(&self) -> Result<(), Error> {
+        let Some(identity) = self.identity else { return Ok(()) };
+        let stat = fstat(&self.file).map_err(|error| Error::io("read", &self.path, error))?;
+        let same = Identity::of(&stat) == identity && u64::try_from(stat.st_size) == Ok(self.len);
+        if same { Ok(()) } else { Err(self.changed()) }
+    }
+}
+
+/// The bytes around the last header that was read, so that small members cost less than one call each.
+#[derive(Debug, Default)]
+pub(super) struct Window {
+    at: u64,
+    bytes: Vec<u8>,
+}
+
+impl Window {
+    /// A block of the archive, or `None` at its end.
+    pub(super) fn block(&mut self, archive: &Archive, at: u64) -> Result<Option<Block>, Error> {
+        if at == archive.len {
+            return Ok(None);
+        }
+        if let Some(block) = self.held(at) {
+            return Ok(Some(block));
+        }
+        let left = archive.len.saturating_sub(at);
+        self.bytes.resize(usize::try_from(left).unwrap_or(usize::MAX).min(WINDOW_LEN), 0);
+        self.at = at;
+        archive.read_at(&mut self.bytes, at)?;
+        self.held(at).map(Some).ok_or_else(|| archive.fault(at, TarFault::Truncated))
+    }
+
+    fn held(&self, at: u64) -> Option<Block> {
+        let from = usize::try_from(at.checked_sub(self.at)?).ok()?;
+        self.bytes.get(from..)?.first_chunk().copied()
+    }
+}
+
+fn fill(reader: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match reader.read(&mut buffer[filled..]) {
+            Ok(0) => break,
+            Ok(len) => filled += len,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+/// A file that goes away with its descriptor, also when the run is killed.
+fn unnamed_file(directory: &Path) -> Result<File, Errno> {
+    let directory = open_user_dir(directory)?;
+    let (flags, mode) = (OFlags::RDWR | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR);
+    match openat(&directory, ".", flags | OFlags::TMPFILE, mode) {
+        // Network and old file systems.
+        Err(Errno::NOTSUP | Errno::ISDIR | Errno::INVAL) => {}
+        other => return other.map(File::from),
+    }
+    for attempt in 0..100 {
+        let name = format!(".sealift-{}-{attempt}.tar", std::process::id());
+        match openat(&directory, &*name, flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW, mode) {
+            Err(Errno::EXIST) => {}
+            Err(error) => return Err(error),
+            Ok(file) => {
+                unlinkat(&directory, &*name, rustix::fs::AtFlags::empty())?;
+                return Ok(file.into());
+            }
+        }
+    }
+    Err(Errno::EXIST)
+}
+
+fn refuse_compressed(begin: &[u8], path: &Path) -> Result<(), Error> {
+    let table: [(&[u8], &str); 7] = [
+        (b"\x1f\x8b", "gzip"),
+        (b"\xfd7zXZ\0", "xz"),
+        (b"\x28\xb5\x2f\xfd", "zstd"),
+        (b"BZh", "bzip2"),
+        (b"\x04\x22\x4d\x18", "lz4"),
+        (b"LZIP", "lzip"),
+        (b"\x1f\x9d", "gzip"), // compress(1), which gzip reads
+    ];
+    let Some((_, program)) = table.iter().find(|(magic, _)| begin.starts_with(magic)) else { return Ok(()) };
+    let (subject, file) = if path == Path::new("-") {
+        ("standard input".to_owned(), "FILE".to_owned())
+    } else {
+        (path.display().to_string(), path.display().to_string())
+    };
+    Err(Error::Usage(format!(
+        "{subject} is compressed by {program}: unpack it on the way, `{program} -dc {file} | sealift pack tar:- ...`"
+    )))
+}

@@ -1,0 +1,137 @@
+//! Where the administrator's files and the device's state lie.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::TrustOptions;
+use crate::Error;
+
+/// Folders of configuration and state.
+///
+/// | | root | users |
+/// | --- | --- | --- |
+/// | configuration | `/etc/sealift` | `$XDG_CONFIG_HOME/sealift` (`~/.config/sealift`) if `allowed_signers` is there, else `/etc/sealift` |
+/// | state | `/var/lib/sealift` | `$XDG_STATE_HOME/sealift` (`~/.local/state/sealift`) |
+///
+/// One folder decides, and the two are never merged: a line that the administrator took out of one file must not live on in
+/// another. Root reads no folder that the environment names, since `sudo` may keep the user's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(clippy::exhaustive_structs, reason = "a caller may say where everything is")]
+pub struct Places {
+    /// The user's own configuration, if there can be one.
+    pub user_config: Option<PathBuf>,
+    /// The system's configuration.
+    pub system_config: PathBuf,
+    /// What is kept between bundles; `None` where nothing says where the user's home is.
+    pub state: Option<PathBuf>,
+}
+
+/// The file whose presence in the user's folder makes that folder decide.
+pub(super) const SIGNERS: &str = "allowed_signers";
+/// Keys that do not count any more.
+pub(super) const REVOKED: &str = "revoked";
+/// How many keys are needed.
+pub(super) const THRESHOLDS: &str = "thresholds";
+/// What the device answers to.
+pub(super) const COMPATIBLE: &str = "compatible";
+
+impl Places {
+    /// The places of the user whose process this is.
+    #[must_use]
+    pub fn of_this_process() -> Self {
+        Self::of(rustix::process::geteuid().is_root(), |name| std::env::var_os(name))
+    }
+
+    fn of(root: bool, environment: impl Fn(&str) -> Option<OsString>) -> Self {
+        let system_config = PathBuf::from("/etc/sealift");
+        if root {
+            return Self { user_config: None, system_config, state: Some("/var/lib/sealift".into()) };
+        }
+        // The XDG specification: a relative path is not valid and is to be ignored.
+        let absolute = |name: &str| environment(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let folder = |variable: &str, below_home: &str| {
+            absolute(variable).or_else(|| absolute("HOME").map(|home| home.join(below_home)))
+        };
+        Self {
+            user_config: folder("XDG_CONFIG_HOME", ".config").map(|folder| folder.join("sealift")),
+            system_config,
+            state: folder("XDG_STATE_HOME", ".local/state").map(|folder| folder.join("sealift")),
+        }
+    }
+
+    /// Returns the one folder of configuration that decides.
+    ///
+    /// # Errors
+    /// It cannot be found out whether the user has a file.
+    pub fn config(&self) -> Result<&Path, Error> {
+        match &self.user_config {
+            Some(user) if is_there(&user.join(SIGNERS))? => Ok(user),
+            _ => Ok(&self.system_config),
+        }
+    }
+
+    /// Returns the user's files that lie there and do not count, because there is no `allowed_signers` beside them.
+    ///
+    /// # Errors
+    /// It cannot be found out whether they are there.
+    pub fn passed_over(&self) -> Result<Vec<PathBuf>, Error> {
+        let mut found = Vec::new();
+        if let Some(user) = self.user_config.as_ref().filter(|user| self.config().is_ok_and(|config| config != *user)) {
+            for name in [REVOKED, THRESHOLDS, COMPATIBLE] {
+                let path = user.join(name);
+                if is_there(&path)? {
+                    found.push(path);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Returns the folder of the state.
+    ///
+    /// # Errors
+    /// Nothing says where it is: without it no downgrade would be noticed.
+    pub(super) fn state(&self, options: &TrustOptions) -> Result<PathBuf, Error> {
+        options.state.clone().or_else(|| self.state.clone()).ok_or_else(|| {
+            Error::Usage(
+                "nothing says where the versions that were taken are kept: set HOME, or give --state DIR".to_owned(),
+            )
+        })
+    }
+}
+
+fn is_there(path: &Path) -> Result<bool, Error> {
+    match std::fs::metadata(path) {
+        Ok(_) => Ok(true),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(false),
+        Err(error) => Err(Error::io("read", path, error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(root: bool, variables: &[(&str, &str)]) -> (Option<String>, Option<String>) {
+        let places = Places::of(root, |name| {
+            variables.iter().find(|(variable, _)| *variable == name).map(|(_, value)| value.into())
+        });
+        let text = |path: Option<PathBuf>| path.map(|path| path.display().to_string());
+        (text(places.user_config), text(places.state))
+    }
+
+    #[test]
+    fn the_environment_names_a_users_folders_and_not_roots() {
+        let some = |config: &str, state: &str| (Some(config.to_owned()), Some(state.to_owned()));
+        let home = ("HOME", "/home/me");
+        let xdg = [home, ("XDG_CONFIG_HOME", "/c"), ("XDG_STATE_HOME", "/s")];
+        let relative = [home, ("XDG_CONFIG_HOME", "c"), ("XDG_STATE_HOME", "")];
+        let at_home = some("/home/me/.config/sealift", "/home/me/.local/state/sealift");
+        assert_eq!(places(false, &[home]), at_home);
+        assert_eq!(places(false, &relative), at_home);
+        assert_eq!(places(false, &xdg), some("/c/sealift", "/s/sealift"));
+        assert_eq!(places(false, &[]), (None, None));
+        assert_eq!(places(true, &xdg), (None, Some("/var/lib/sealift".to_owned())));
+    }
+}

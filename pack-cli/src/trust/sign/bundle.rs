@@ -1,0 +1,208 @@
+//! Another signature area in a bundle that exists.
+//!
+//! The bundle is copied beside itself, by reflink where the file system has it, the area is written into the copy, and the copy takes
+//! the bundle's name when the medium has all of it. Killed at any moment, the name leads to the old bundle or to the new one.
+//!
+//! Writing the area in place would touch fewer bytes, but it may span several blocks, which no medium writes as one: cut in the middle, neither the old
+//! signatures nor the new ones agree with the area's BLAKE3, and the bundle is lost to everyone. It would also change the file under those who
+//! are reading it.
+//!
+//! What goes with the old file: its other hard links, which keep the old signatures, and its extended attributes.
+
+use std::fs::{File, Metadata, OpenOptions, Permissions};
+use std::io::{self, Read as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock, ioctl_ficlone};
+use sealift_format::{Error as FormatError, Head, Preamble};
+use sealift_verify::trust::KeyId;
+
+use super::{Signer, area, read_signature, sign_head};
+use crate::progress::Phase;
+use crate::trust::durable;
+use crate::unpack::sibling;
+use crate::{Error, Progress};
+
+/// What is to happen to a bundle's signatures.
+#[derive(Clone, Copy, Debug, Default)]
+#[allow(clippy::exhaustive_structs, reason = "what a caller leaves out is empty")]
+pub struct SignChange<'a> {
+    /// Keys that sign it (`--key K`).
+    pub keys: &'a [Signer],
+    /// Files of signatures that were made elsewhere (`--attach SIG`).
+    pub attach: &'a [PathBuf],
+    /// Keys whose signatures are taken away (`--remove SHA256:...`).
+    pub remove: &'a [KeyId],
+}
+
+/// What came of signing.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct SignStats {
+    /// The head as it is now.
+    pub head: Head,
+    /// Keys that had not signed before.
+    pub added: Vec<KeyId>,
+    /// Keys that had, and whose new signature took the place of the old one.
+    pub replaced: Vec<KeyId>,
+    /// Whether the file was written; not where it had exactly these signatures before.
+    pub written: bool,
+    /// Whether the file has its owner and group still; only root may give a file away.
+    pub owner_kept: bool,
+}
+
+/// Bytes that are copied between two looks at whether to stop.
+const STEP: u64 = 32 << 20;
+
+/// Changes the signatures of the bundle at `path`. Waits while another run does the same.
+///
+/// # Errors
+/// The file is not a bundle or cannot be replaced, a signature is none of this bundle, or there is no room for it. The bundle is as it was then.
+pub fn sign_bundle(path: &Path, change: &SignChange<'_>, progress: &Progress) -> Result<SignStats, Error> {
+    let bundle = Locked::open(path)?;
+    let head = bundle.read_head()?;
+    let mut add = sign_head(&head, change.keys)?;
+    for file in change.attach {
+        add.push(read_signature(file, head.signed())?);
+    }
+    let area::Changed { head: new, added, replaced } = area::change(&head, add, change.remove, path)?;
+    let written = new != head;
+    let owner_kept = if written { bundle.replace(&new, progress)? } else { true };
+    Ok(SignStats { head: new, added, replaced, written, owner_kept })
+}
+
+/// A bundle that nobody else signs meanwhile.
+struct Locked {
+    path: PathBuf,
+    file: File,
+    metadata: Metadata,
+}
+
+impl Locked {
+    fn open(path: &Path) -> Result<Self, Error> {
+        // A symbolic link goes on leading to the bundle.
+        let path = std::fs::canonicalize(path).map_err(|error| Error::io("read", path, error))?;
+        let failed = |error| Error::io("read", &path, error);
+        loop {
+            let file = File::open(&path).map_err(failed)?;
+            let metadata = file.metadata().map_err(failed)?;
+            if !metadata.is_file() {
+                return Err(Error::Usage(format!("{} is not a file, and only a file can be signed", path.display())));
+            }
+            rustix::io::retry_on_intr(|| flock(&file, FlockOperation::LockExclusive))
+                .map_err(|error| Error::io("lock", &path, error))?;
+            // Who held the lock may have put another file there.
+            let present = std::fs::metadata(&path).map_err(failed)?;
+            if (present.dev(), present.ino()) == (metadata.dev(), metadata.ino()) {
+                return Ok(Self { path, file, metadata });
+            }
+        }
+    }
+
+    fn read_head(&self) -> Result<Head, Error> {
+        let preamble = Preamble::parse(&self.read(u64::from(Preamble::LEN))?)?;
+        let head = Head::parse(&self.read(preamble.head_len().into())?)?;
+        let (len, expected) = (self.metadata.len(), head.file_len());
+        match len.cmp(&expected) {
+            std::cmp::Ordering::Less => Err(FormatError::Truncated { len, expected }.into()),
+            std::cmp::Ordering::Greater => Err(FormatError::Trailing { expected }.into()),
+            std::cmp::Ordering::Equal => Ok(head),
+        }
+    }
+
+    /// The file's first bytes, as many as there are.
+    fn read(&self, len: u64) -> Result<Vec<u8>, Error> {
+        let len = usize::try_from(len.min(self.metadata.len())).unwrap_or(0);
+        let mut bytes = vec![0; len];
+        self.file.read_exact_at(&mut bytes, 0).map_err(|error| Error::io("read", &self.path, error))?;
+        Ok(bytes)
+    }
+
+    /// Puts a copy with another head in the bundle's place, and says whether it has the same owner.
+    fn replace(self, head: &Head, progress: &Progress) -> Result<bool, Error> {
+        let partial = Partial::create(sibling(&self.path, ".sealift-sign-partial")?)?;
+        let failed = |error| Error::io("write", &partial.path, error);
+        self.copy_to(&partial, progress)?;
+        // The lock keeps other signers away, and nobody else: what was cut meanwhile must not take the bundle's place.
+        let (len, expected) = (partial.file.metadata().map_err(failed)?.len(), head.file_len());
+        if len != expected {
+            return Err(FormatError::Truncated { len, expected }.into());
+        }
+        partial.file.write_all_at(&head.encode(), 0).map_err(failed)?;
+        let owner_kept = give_owner(&partial.file, &self.metadata).map_err(failed)?;
+        progress.enter(Phase::Syncing, 0, 0);
+        partial.file.sync_all().map_err(failed)?;
+        progress.check()?;
+        std::fs::rename(&partial.path, &self.path).map_err(|error| Error::io("rename to", &self.path, error))?;
+        partial.keep();
+        durable::sync_parent(&self.path)?;
+        Ok(owner_kept)
+    }
+
+    fn copy_to(&self, partial: &Partial, progress: &Progress) -> Result<(), Error> {
+        progress.enter(Phase::Finishing, self.metadata.len(), 1);
+        if ioctl_ficlone(&partial.file, &self.file).is_ok() {
+            return Ok(());
+        }
+        let mut to = &partial.file;
+        loop {
+            progress.check()?;
+            // copy_file_range(2) inside.
+            let copied = io::copy(&mut (&self.file).take(STEP), &mut to);
+            match copied.map_err(|error| Error::io("write", &partial.path, error))? {
+                0 => return Ok(()),
+                len => progress.add(len, 0),
+            }
+        }
+    }
+}
+
+/// The copy while it does not have its name yet.
+struct Partial {
+    path: PathBuf,
+    file: File,
+    kept: bool,
+}
+
+impl Partial {
+    /// The bundle's lock is held, so that what is there already is what a killed run left.
+    fn create(path: PathBuf) -> Result<Self, Error> {
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            other => other.map_err(|error| Error::io("remove", &path, error))?,
+        }
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+        let file = file.map_err(|error| Error::io("create", &path, error))?;
+        Ok(Self { path, file, kept: false })
+    }
+
+    fn keep(mut self) {
+        self.kept = true;
+    }
+}
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        if !self.kept {
+            // What cannot be removed is a rest that is named as one.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Gives the copy the owner, group and mode of the bundle, as far as that is allowed.
+fn give_owner(copy: &File, of: &Metadata) -> io::Result<bool> {
+    let _ = fchown(copy, Some(of.uid()), Some(of.gid())).or_else(|_| fchown(copy, None, Some(of.gid())));
+    let present = copy.metadata()?;
+    let mut mode = of.mode() & 0o7777;
+    if present.gid() != of.gid() {
+        // Another group gets what everybody has.
+        mode = mode & !0o2070 | (mode & 0o007) << 3;
+    }
+    if present.uid() != of.uid() {
+        mode &= !0o4000;
+    }
+    copy.set_permissions(Permissions::from_mode(mode))?;
+    Ok(present.uid() == of.uid() && present.gid() == of.gid())
+}

@@ -1,0 +1,160 @@
+//! `--key K`: a key that can sign, by itself or by ssh-agent.
+
+use std::path::{Path, PathBuf};
+
+use sealift_format::{Envelope, Head, area_len_for};
+use sealift_verify::trust::sign::{SignError, SigningKey, data_to_sign, envelope};
+use sealift_verify::trust::{KeyType, PublicKey};
+use zeroize::Zeroizing;
+
+use super::agent;
+use crate::Error;
+
+/// Gives the passphrase of a key file. The library asks nobody by itself.
+pub type AskPassphrase<'a> = dyn Fn(&Path) -> Result<Zeroizing<String>, Error> + 'a;
+
+/// A key that can sign.
+#[derive(Debug)]
+pub struct Signer {
+    path: PathBuf,
+    key: PublicKey,
+    secret: Secret,
+}
+
+#[derive(Debug)]
+enum Secret {
+    File(Box<SigningKey>),
+    Agent { socket: PathBuf },
+}
+
+impl Signer {
+    /// Opens `--key K`: an OpenSSH private key, or a public key whose private half ssh-agent has. What K holds decides which of the two it
+    /// is, not what it is called. The agent is the one that `SSH_AUTH_SOCK` names.
+    ///
+    /// # Errors
+    /// The file cannot be read or is no such key, the passphrase does not fit, or no agent is named.
+    pub fn open(path: &Path, ask: &AskPassphrase<'_>) -> Result<Self, Error> {
+        let socket = std::env::var_os("SSH_AUTH_SOCK").filter(|socket| !socket.is_empty()).map(PathBuf::from);
+        Self::open_with(path, socket.as_deref(), ask)
+    }
+
+    /// As [`Signer::open`], with the agent's socket given.
+    ///
+    /// # Errors
+    /// As [`Signer::open`].
+    pub fn open_with(path: &Path, agent: Option<&Path>, ask: &AskPassphrase<'_>) -> Result<Self, Error> {
+        let file = std::fs::read(path).map(Zeroizing::new).map_err(|error| Error::io("read", path, error))?;
+        let (key, secret) = match public_key(&file).map_err(|source| refused(path, source))? {
+            Some(key) => (key, Secret::Agent { socket: needed(path, agent)? }),
+            None => {
+                let key = private_key(path, &file, ask)?;
+                (key.public_key().clone(), Secret::File(Box::new(key)))
+            }
+        };
+        Ok(Self { path: path.to_owned(), key, secret })
+    }
+
+    /// Returns the public half.
+    #[must_use]
+    pub fn public_key(&self) -> &PublicKey {
+        &self.key
+    }
+
+    /// Signs the bytes that [`Head::signed`] gives.
+    ///
+    /// # Errors
+    /// The agent refused, or answered with something that does not verify.
+    pub fn sign(&self, signed: &[u8]) -> Result<Envelope, Error> {
+        let body = match &self.secret {
+            Secret::File(key) => key.sign(signed),
+            Secret::Agent { socket } => {
+                let answer = agent::sign(socket, &self.key, &data_to_sign(signed))
+                    .map_err(|problem| Error::Agent { key: self.path.clone(), problem })?;
+                envelope(&self.key, &answer, signed)
+            }
+        };
+        let body = body.map_err(|source| refused(&self.path, source))?;
+        Ok(Envelope { kind: Envelope::SSH_SIGNATURE, body })
+    }
+
+    /// Bytes that its envelope takes at most.
+    fn envelope_len(&self) -> usize {
+        let key = &self.key;
+        let blob = key.blob().len();
+        let proof = match key.key_type() {
+            KeyType::Ed25519 => 64,
+            KeyType::EcdsaP256 => 2 * (4 + 33),
+            KeyType::SkEd25519 => 64 + 5,
+            KeyType::SkEcdsaP256 => 2 * (4 + 33) + 4 + 5,
+            // As long as the modulus, which is most of the blob.
+            _ => blob,
+        };
+        // Magic, version, key, namespace, reserved, hash, and the proof with its algorithm's name, each with its length.
+        let strings = (4 + blob) + (4 + 7) + 4 + (4 + 6) + 4 + (4 + key.key_type().name().len()) + (4 + proof);
+        Envelope { kind: Envelope::SSH_SIGNATURE, body: Vec::new() }.encoded_len() + 6 + 4 + strings
+    }
+}
+
+/// Signs the head with every key. A key that is given twice signs once.
+///
+/// # Errors
+/// As [`Signer::sign`].
+pub fn sign_head(head: &Head, keys: &[Signer]) -> Result<Vec<Envelope>, Error> {
+    sign_root(head.signed(), keys)
+}
+
+/// As [`sign_head`], for packing, where there is no head yet.
+///
+/// # Errors
+/// As [`Signer::sign`].
+pub fn sign_root(signed: &[u8], keys: &[Signer]) -> Result<Vec<Envelope>, Error> {
+    let mut seen = Vec::new();
+    let mut envelopes = Vec::new();
+    for key in keys {
+        let id = key.public_key().id();
+        if !seen.contains(&id) {
+            seen.push(id);
+            envelopes.push(key.sign(signed)?);
+        }
+    }
+    Ok(envelopes)
+}
+
+/// Returns the bytes of a signature area that has room for the signatures of all `keys`. The room is part of what is signed: to know
+/// it beforehand saves asking for a second touch.
+#[must_use]
+pub fn room_for(keys: &[Signer]) -> u32 {
+    let envelopes: usize = keys.iter().map(Signer::envelope_len).sum();
+    u32::try_from(area_len_for(&[]) + envelopes).unwrap_or(u32::MAX)
+}
+
+/// Reads a public key, where the file is one.
+fn public_key(file: &[u8]) -> Result<Option<PublicKey>, SignError> {
+    let is_public = ["ssh-", "ecdsa-", "sk-"].iter().any(|start| file.starts_with(start.as_bytes()));
+    if !is_public {
+        return Ok(None);
+    }
+    let line = String::from_utf8_lossy(file);
+    Ok(Some(PublicKey::from_openssh(line.lines().next().unwrap_or_default())?))
+}
+
+fn private_key(path: &Path, file: &[u8], ask: &AskPassphrase<'_>) -> Result<SigningKey, Error> {
+    match SigningKey::from_openssh(file, None) {
+        Err(SignError::PassphraseNeeded) => SigningKey::from_openssh(file, Some(ask(path)?.as_bytes())),
+        other => other,
+    }
+    .map_err(|source| refused(path, source))
+}
+
+fn needed(path: &Path, agent: Option<&Path>) -> Result<PathBuf, Error> {
+    agent.map(Path::to_owned).ok_or_else(|| Error::Agent {
+        key: path.to_owned(),
+        problem: "SSH_AUTH_SOCK does not say where it is; start it with `eval \"$(ssh-agent)\"` and `ssh-add FILE`, or give the \
+                  private key's file"
+            .to_owned(),
+    })
+}
+
+fn refused(path: &Path, source: SignError) -> Error {
+    Error::Key { path: path.to_owned(), source }
+}

@@ -1,0 +1,181 @@
+//! A folder with keys, bundles, trust files and state.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use sealift::pack::{Output, PackOptions, PackRef, pack};
+use sealift::source::{DirectoryOptions, DirectorySource, Source};
+use sealift::trust::sign::{PublicKey, SignChange, Signer, Zeroizing, sign_bundle};
+use sealift::trust::{Guard, Places, TrustOptions, Verdict};
+use sealift::{Error, Progress};
+use sealift_format::{Head, Identity, Kind, Preamble};
+use tempfile::TempDir;
+
+pub(crate) struct Desk(TempDir);
+
+/// The moment of all judgements that do not say another.
+pub(crate) const NOW: i64 = 1_800_000_000;
+
+impl Desk {
+    /// A desk with a small tree to pack.
+    pub(crate) fn new() -> Self {
+        let desk = Self(TempDir::new().expect("a folder"));
+        fs::create_dir_all(desk.path("tree/etc")).expect("a folder");
+        desk.write("tree/etc/motd", "hello\n");
+        fs::create_dir(desk.path("config")).expect("a folder");
+        desk
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        fs::write(&path, content).expect("a file is written");
+        path
+    }
+
+    pub(crate) fn places(&self) -> Places {
+        Places { user_config: None, system_config: self.path("config"), state: Some(self.path("state")) }
+    }
+
+    /// Runs a program in the folder, and says whether it ended well.
+    pub(crate) fn run(&self, program: &str, arguments: &[&str]) -> bool {
+        self.run_with(program, arguments, Stdio::null())
+    }
+
+    pub(crate) fn run_with(&self, program: &str, arguments: &[&str], input: Stdio) -> bool {
+        Command::new(program)
+            .args(arguments)
+            .current_dir(self.0.path())
+            .stdin(input)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .expect("openssh-client is installed")
+            .success()
+    }
+
+    pub(crate) fn ssh_keygen(&self, arguments: &[&str]) {
+        assert!(self.run("ssh-keygen", arguments), "ssh-keygen {arguments:?}");
+    }
+
+    pub(crate) fn make_key(&self, name: &str, options: &[&str]) {
+        let mut arguments = vec!["-q", "-f", name, "-C", "me@desk"];
+        if !options.contains(&"-N") {
+            arguments.extend(["-N", ""]);
+        }
+        arguments.extend(options);
+        self.ssh_keygen(&arguments);
+    }
+
+    /// Makes ed25519 keys, and lets them sign `os` by the allowed signers of the configuration.
+    pub(crate) fn trust(&self, keys: &[&str]) {
+        let mut file = String::new();
+        for key in keys {
+            self.make_key(key, &["-t", "ed25519"]);
+            file.push_str(&self.signer_line("os", key));
+        }
+        self.write("config/allowed_signers", file);
+    }
+
+    pub(crate) fn signer_line(&self, principals: &str, key: &str) -> String {
+        let line = fs::read_to_string(self.path(&format!("{key}.pub"))).expect("a public key");
+        format!("{principals} namespaces=\"sealift\" {line}")
+    }
+
+    pub(crate) fn public_key(&self, key: &str) -> PublicKey {
+        let line = fs::read_to_string(self.path(&format!("{key}.pub"))).expect("a public key");
+        PublicKey::from_openssh(&line).expect("an accepted key")
+    }
+
+    /// Packs `os` without a signature.
+    pub(crate) fn pack(&self, version: u64) -> PathBuf {
+        self.pack_as(identity(version), 2048)
+    }
+
+    pub(crate) fn pack_as(&self, identity: Identity, signature_room: u32) -> PathBuf {
+        let path = self.path(&format!("{}-{}.sealift", identity.name, identity.version));
+        let tree = DirectorySource::list(&self.path("tree"), &DirectoryOptions::default(), 1).expect("a tree");
+        let source = Source::Directory(tree);
+        let options = PackOptions {
+            identity,
+            annotations: Vec::new(),
+            order: None,
+            level: 1,
+            chunk_len: PackOptions::CHUNK_LEN,
+            signature_room,
+            jobs: 1,
+        };
+        let refs = [PackRef { name: "main", source: &source }];
+        pack(&refs, &Output::File(path.clone()), &options, &|_| Ok(Vec::new()), &Progress::default())
+            .expect("a bundle");
+        path
+    }
+
+    pub(crate) fn signer(&self, key: &str) -> Signer {
+        Signer::open_with(&self.path(key), None, &no_passphrase).expect("a key that signs")
+    }
+
+    pub(crate) fn sign(&self, bundle: &Path, keys: &[&str]) {
+        let keys: Vec<_> = keys.iter().map(|key| self.signer(key)).collect();
+        let change = SignChange { keys: &keys, ..SignChange::default() };
+        sign_bundle(bundle, &change, &Progress::default()).expect("it is signed");
+    }
+
+    /// Packs `os` and signs it with these keys.
+    pub(crate) fn signed(&self, version: u64, keys: &[&str]) -> PathBuf {
+        let path = self.pack(version);
+        self.sign(&path, keys);
+        path
+    }
+
+    pub(crate) fn guard(&self, options: &TrustOptions) -> Result<Guard, Error> {
+        Guard::load_from(options, self.places())
+    }
+
+    pub(crate) fn judge(&self, options: &TrustOptions, bundle: &Path) -> Result<Verdict, Error> {
+        self.guard(options)?.judge(&head_of(bundle))
+    }
+
+    /// The word and the exit status of a refusal.
+    pub(crate) fn refusal(&self, options: &TrustOptions, bundle: &Path) -> (Option<Kind>, u8) {
+        refusal(self.judge(options, bundle))
+    }
+
+    /// Judges, and commits what was accepted.
+    pub(crate) fn take(&self, options: &TrustOptions, bundle: &Path) -> Result<(), Error> {
+        let guard = self.guard(options)?;
+        let head = head_of(bundle);
+        let verdict = guard.judge(&head)?;
+        guard.commit(&head, &verdict)
+    }
+}
+
+/// Options at the usual moment.
+pub(crate) fn options() -> TrustOptions {
+    TrustOptions { time: Some(NOW), ..TrustOptions::default() }
+}
+
+pub(crate) fn identity(version: u64) -> Identity {
+    Identity { name: "os".to_owned(), version, created: NOW - 1000, expires: None, compatible: Vec::new() }
+}
+
+pub(crate) fn refusal<T: std::fmt::Debug>(result: Result<T, Error>) -> (Option<Kind>, u8) {
+    let error = result.expect_err("a refusal");
+    assert!(!error.to_string().is_empty());
+    (error.kind(), error.exit_status())
+}
+
+pub(crate) fn head_of(bundle: &Path) -> Head {
+    let bytes = fs::read(bundle).expect("a bundle");
+    let preamble = Preamble::parse(&bytes[..32]).expect("a preamble");
+    let len = usize::try_from(preamble.head_len()).expect("a short head");
+    Head::parse(&bytes[..len]).expect("a sound head")
+}
+
+pub(crate) fn no_passphrase(_: &Path) -> Result<Zeroizing<String>, Error> {
+    panic!("no key has a passphrase")
+}

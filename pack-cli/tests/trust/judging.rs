@@ -1,0 +1,152 @@
+//! What is accepted, and with which word and status the rest is refused.
+
+use std::fs;
+
+use sealift::Error;
+use sealift::trust::{TrustOptions, bound_name, check_bound};
+use sealift::unpack::{Durability, UnpackOptions, unpack};
+use sealift::{Input, Progress};
+use sealift_format::{Envelope, Identity, Kind, Limits};
+
+use crate::desk::{Desk, NOW, head_of, identity, options, refusal};
+
+#[test]
+fn one_trusted_key_suffices() {
+    let desk = Desk::new();
+    desk.trust(&["a", "b"]);
+    desk.make_key("stranger", &["-t", "ed25519"]);
+    let bundle = desk.signed(7, &["a", "stranger"]);
+    let verdict = desk.judge(&options(), &bundle).expect("it is trusted");
+    assert_eq!(verdict.signers.len(), 1);
+    assert_eq!(verdict.others.len(), 1);
+    let states = desk.guard(&options()).expect("good files").inspect(&head_of(&bundle));
+    assert_eq!(states.len(), 2);
+
+    assert_eq!(desk.refusal(&options(), &desk.signed(7, &["stranger"])), (Some(Kind::Untrusted), 1));
+    assert_eq!(desk.refusal(&options(), &desk.pack(7)), (Some(Kind::Untrusted), 1));
+}
+
+#[test]
+fn an_empty_file_trusts_nobody_and_a_malformed_one_is_told() {
+    let desk = Desk::new();
+    desk.trust(&["a"]);
+    let bundle = desk.signed(7, &["a"]);
+    let path = desk.write("mine", "");
+    let mut given = TrustOptions { signers: Some(path), ..options() };
+    assert_eq!(desk.refusal(&given, &bundle), (Some(Kind::Untrusted), 1));
+    desk.write("mine", "os ssh-ed25519 AAAA\n");
+    assert!(matches!(desk.guard(&given), Err(Error::TrustFile { .. })));
+    assert_eq!(refusal(desk.guard(&given)), (None, 2));
+    given.signers = Some(desk.path("nowhere"));
+    assert_eq!(refusal(desk.guard(&given)), (None, 2));
+    // The usual file may be absent.
+    fs::remove_file(desk.path("config/allowed_signers")).expect("it is there");
+    assert_eq!(desk.refusal(&options(), &bundle), (Some(Kind::Untrusted), 1));
+    for name in ["allowed_signers", "revoked", "thresholds", "compatible"] {
+        let path = desk.write(&format!("config/{name}"), "a=b c\n");
+        assert!(matches!(desk.guard(&options()), Err(Error::TrustFile { .. })), "{name}");
+        fs::remove_file(path).expect("it is there");
+    }
+}
+
+#[test]
+fn thresholds_count_keys() {
+    let desk = Desk::new();
+    desk.trust(&["a", "b"]);
+    let one = desk.signed(7, &["a"]);
+    let both = desk.signed(8, &["a", "b"]);
+    let two = TrustOptions { thresholds: vec!["os=2".to_owned()], ..options() };
+    assert_eq!(desk.refusal(&two, &one), (Some(Kind::Untrusted), 1));
+    assert!(desk.judge(&two, &both).is_ok());
+    desk.write("config/thresholds", "# two people\n2\n");
+    assert_eq!(desk.refusal(&options(), &one), (Some(Kind::Untrusted), 1));
+    assert!(desk.judge(&options(), &both).is_ok());
+    // A flag takes the file's place.
+    let other = TrustOptions { thresholds: vec!["app-*=3".to_owned()], ..options() };
+    assert!(desk.judge(&other, &one).is_ok());
+    let bad = TrustOptions { thresholds: vec!["0".to_owned()], ..options() };
+    assert_eq!(refusal(desk.guard(&bad)), (None, 2));
+}
+
+#[test]
+fn expiry_is_judged_at_the_time_given() {
+    let desk = Desk::new();
+    desk.trust(&["a"]);
+    let bundle = desk.pack_as(Identity { expires: Some(NOW), ..identity(7) }, 1024);
+    desk.sign(&bundle, &["a"]);
+    assert_eq!(desk.refusal(&options(), &bundle), (Some(Kind::Expired), 1));
+    let before = TrustOptions { time: Some(NOW - 1), ..options() };
+    assert!(desk.judge(&before, &bundle).is_ok());
+    let unsigned = TrustOptions { allow_unsigned: true, ..options() };
+    assert_eq!(desk.refusal(&unsigned, &bundle), (Some(Kind::Expired), 1));
+}
+
+#[test]
+fn tags_are_the_devices() {
+    let desk = Desk::new();
+    desk.trust(&["a"]);
+    let bundle = desk.pack_as(Identity { compatible: vec!["board-a".to_owned()], ..identity(7) }, 1024);
+    desk.sign(&bundle, &["a"]);
+    assert_eq!(desk.refusal(&options(), &bundle), (Some(Kind::Incompatible), 1));
+    desk.write("config/compatible", "board-b # no\n");
+    assert!(matches!(desk.guard(&options()), Err(Error::TrustFile { .. })));
+    desk.write("config/compatible", "# what it is\nboard-b\n");
+    assert_eq!(desk.refusal(&options(), &bundle), (Some(Kind::Incompatible), 1));
+    let given = TrustOptions { compatible: vec!["board-a".to_owned()], ..options() };
+    assert!(desk.judge(&given, &bundle).is_ok());
+    let bad = TrustOptions { compatible: vec!["a b".to_owned()], ..options() };
+    assert_eq!(refusal(desk.guard(&bad)), (None, 2));
+}
+
+#[test]
+fn unsigned_is_for_one_call_and_waives_nothing_else() {
+    let desk = Desk::new();
+    desk.trust(&["a"]);
+    let bundle = desk.pack(7);
+    let unsigned = TrustOptions { allow_unsigned: true, ..options() };
+    assert!(desk.judge(&unsigned, &bundle).is_ok_and(|verdict| verdict.unsigned));
+    desk.take(&unsigned, &bundle).expect("it is taken");
+    assert!(!desk.path("state").exists(), "an unsigned bundle raises no state");
+
+    // A signature that does not fit fails the bundle all the same.
+    let other = head_of(&desk.signed(8, &["a"]));
+    let head = head_of(&bundle).with_envelopes(other.envelopes().to_vec()).expect("there is room");
+    let guard = desk.guard(&unsigned).expect("good files");
+    assert_eq!(refusal(guard.judge(&head)), (Some(Kind::Signature), 1));
+    // What nobody knows is reported and does not count.
+    let strange = vec![Envelope { kind: 2, body: vec![1] }];
+    let head = head_of(&bundle).with_envelopes(strange).expect("there is room");
+    assert!(guard.judge(&head).is_ok_and(|verdict| verdict.unknown_envelopes == [2]));
+
+    desk.take(&options(), &desk.signed(9, &["a"])).expect("it is trusted");
+    assert_eq!(desk.refusal(&unsigned, &bundle), (Some(Kind::Downgrade), 1));
+}
+
+#[test]
+fn a_target_is_bound_to_its_first_name() {
+    let desk = Desk::new();
+    let bundle = desk.pack(7);
+    let other = desk.pack_as(Identity { name: "app".to_owned(), ..identity(1) }, 1024);
+    let target = desk.path("target");
+    assert!(check_bound(&target, &head_of(&bundle)).is_ok());
+    let how = UnpackOptions {
+        reference: None,
+        prefix: Vec::new(),
+        durability: Durability::None,
+        hardlink_duplicates: false,
+        dry_run: false,
+        jobs: 1,
+    };
+    let mut input = Input::open(&bundle).expect("a bundle");
+    unpack(&mut input, &target, &how, Limits::default(), |_| Ok(()), &Progress::default()).expect("a new tree");
+    assert_eq!(bound_name(&target).expect("sound state").as_deref(), Some("os"));
+    assert!(check_bound(&target, &head_of(&bundle)).is_ok());
+    let refused = check_bound(&target, &head_of(&other));
+    assert!(matches!(refused, Err(Error::OtherName { .. })));
+    assert_eq!(refusal(refused).1, 1);
+
+    desk.write(".target.sealift-state/head", "not a head");
+    assert_eq!(refusal(bound_name(&target)), (None, 2));
+    fs::remove_dir_all(&target).expect("it is there");
+    assert_eq!(bound_name(&target).expect("nothing is there"), None);
+}

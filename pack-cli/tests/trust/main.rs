@@ -1,0 +1,9 @@
+//! Trust as a device and a publisher meet it, with the real ssh-keygen and ssh-agent.
+
+mod desk;
+mod generating;
+mod judging;
+mod killed;
+mod places;
+mod signing;
+mod state;

@@ -1,0 +1,66 @@
+//! Which files decide.
+
+use std::fs;
+
+use sealift::trust::{Guard, Places, TrustOptions};
+use sealift_format::Kind;
+
+use crate::desk::{Desk, head_of, options, refusal};
+
+#[test]
+fn one_folder_decides() {
+    let desk = Desk::new();
+    desk.trust(&["system", "user"]);
+    desk.write("config/allowed_signers", desk.signer_line("os", "system"));
+    fs::create_dir(desk.path("mine")).expect("a folder");
+    let places = Places { user_config: Some(desk.path("mine")), ..desk.places() };
+    let judge = |options: &TrustOptions, key: &str| {
+        let guard = Guard::load_from(options, places.clone())?;
+        guard.judge(&head_of(&desk.signed(7, &[key])))
+    };
+    let untrusted = (Some(Kind::Untrusted), 1);
+    // What lies in the user's folder without allowed signers counts for nothing, and is told.
+    fs::copy(desk.path("system.pub"), desk.path("mine/revoked")).expect("a list");
+    assert!(judge(&options(), "system").is_ok());
+    assert_eq!(refusal(judge(&options(), "user")), untrusted);
+    let report = Guard::load_from(&options(), places.clone()).and_then(|guard| guard.describe());
+    assert_eq!(report.expect("good files").passed_over, [desk.path("mine/revoked")]);
+
+    // With them it counts alone.
+    desk.write("mine/allowed_signers", desk.signer_line("os", "user"));
+    desk.write("config/thresholds", "2\n");
+    assert!(judge(&options(), "user").is_ok());
+    assert_eq!(refusal(judge(&options(), "system")), untrusted);
+
+    // A flag takes the place of its one file: the user's revocations still hold.
+    let given = TrustOptions { signers: Some(desk.path("config/allowed_signers")), ..options() };
+    assert_eq!(refusal(judge(&given, "system")), (Some(Kind::Revoked), 1));
+}
+
+#[test]
+fn a_report_shows_what_is_judged_by() {
+    let desk = Desk::new();
+    desk.trust(&["a", "b"]);
+    fs::copy(desk.path("b.pub"), desk.path("config/revoked")).expect("a list");
+    desk.write("config/thresholds", "1\nkernel=2\n");
+    desk.write("config/compatible", "board-a\n");
+    desk.take(&options(), &desk.signed(7, &["a"])).expect("it is trusted");
+    let report = desk.guard(&options()).and_then(|guard| guard.describe()).expect("good files");
+    let lines = report.signers.expect("a file");
+    assert_eq!(lines.iter().map(|line| line.key).collect::<Vec<_>>(), ["a", "b"].map(|key| desk.public_key(key).id()));
+    assert_eq!(report.revoked, [desk.public_key("b").id()]);
+    assert_eq!(report.thresholds, [(None, 1), (Some("kernel".to_owned()), 2)]);
+    assert_eq!(report.compatible, Some(vec!["board-a".to_owned()]));
+    assert_eq!((report.floors[0].name.as_str(), report.floors[0].version), ("os", Some(7)));
+    assert_eq!(report.state, desk.path("state"));
+    assert!(report.now.to_string().contains("as given"));
+}
+
+#[test]
+fn without_a_place_for_state_nothing_is_judged() {
+    let desk = Desk::new();
+    let nowhere = Places { state: None, ..desk.places() };
+    assert_eq!(refusal(Guard::load_from(&options(), nowhere.clone())), (None, 2));
+    let given = TrustOptions { state: Some(desk.path("here")), ..options() };
+    assert!(Guard::load_from(&given, nowhere).is_ok());
+}

@@ -1,0 +1,283 @@
+//! Signatures into a bundle that exists.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use sealift::trust::sign::{KeyId, SignChange, SignStats, Signer, read_signature, room_for, sign_bundle, sign_head};
+use sealift::{Error, Progress};
+use sealift_format::{Kind, area_len_for};
+use sealift_verify::trust::sign::armored;
+
+use crate::desk::{Desk, head_of, identity, no_passphrase, options, refusal};
+
+fn change(bundle: &Path, change: &SignChange<'_>) -> Result<SignStats, Error> {
+    sign_bundle(bundle, change, &Progress::default())
+}
+
+fn attach(bundle: &Path, file: &Path) -> Result<SignStats, Error> {
+    change(bundle, &SignChange { attach: &[file.to_owned()], ..SignChange::default() })
+}
+
+fn remove(bundle: &Path, key: KeyId) -> Result<SignStats, Error> {
+    change(bundle, &SignChange { remove: &[key], ..SignChange::default() })
+}
+
+/// Everything behind the head, which no signing may change.
+fn behind_head(bundle: &Path) -> Vec<u8> {
+    let len = usize::try_from(head_of(bundle).preamble().head_len()).expect("a short head");
+    fs::read(bundle).expect("a bundle").split_off(len)
+}
+
+/// `ssh-keygen -Y sign` over the signed bytes.
+fn sign_elsewhere(desk: &Desk, bundle: &Path, key: &str, namespace: &str) -> PathBuf {
+    desk.write("root", head_of(bundle).signed());
+    let _ = fs::remove_file(desk.path("root.sig"));
+    desk.ssh_keygen(&["-Y", "sign", "-q", "-n", namespace, "-f", key, "root"]);
+    desk.path("root.sig")
+}
+
+#[test]
+fn a_key_file_signs_what_ssh_keygen_verifies() {
+    let desk = Desk::new();
+    desk.make_key("p256", &["-t", "ecdsa", "-b", "256"]);
+    desk.make_key("ed", &["-t", "ed25519", "-N", "open sesame"]);
+    let bundle = desk.pack(7);
+    let before = behind_head(&bundle);
+    let open = |key: &str| {
+        let ask = |_: &Path| Ok("open sesame".to_owned().into());
+        Signer::open_with(&desk.path(key), None, &ask).expect("a key that signs")
+    };
+    let keys = [open("p256"), open("ed"), open("ed")];
+    let stats = change(&bundle, &SignChange { keys: &keys, ..SignChange::default() }).expect("it is signed");
+    assert_eq!((stats.added.len(), stats.written, stats.owner_kept), (2, true, true));
+    assert_eq!(behind_head(&bundle), before);
+    let signers = format!("{}{}", desk.signer_line("os", "p256"), desk.signer_line("os", "ed"));
+    desk.write("config/allowed_signers", signers);
+    assert_eq!(desk.judge(&options(), &bundle).expect("it is trusted").signers.len(), 2);
+    for envelope in head_of(&bundle).envelopes() {
+        desk.write("sig", armored(&envelope.body));
+        desk.write("root", head_of(&bundle).signed());
+        let root = fs::File::open(desk.path("root")).expect("a file");
+        let verify = ["-Y", "verify", "-n", "sealift", "-f", "config/allowed_signers", "-I", "os", "-s", "sig"];
+        assert!(desk.run_with("ssh-keygen", &verify, root.into()));
+    }
+
+    // Deterministic keys give the same bytes, and then nothing is written.
+    let again = change(&bundle, &SignChange { keys: &keys, ..SignChange::default() }).expect("it is signed");
+    assert_eq!((again.replaced.len(), again.written), (2, false));
+}
+
+#[test]
+fn a_signature_from_elsewhere_is_attached() {
+    let desk = Desk::new();
+    desk.trust(&["a", "b"]);
+    let bundle = desk.pack(7);
+    let armored = sign_elsewhere(&desk, &bundle, "a", "sealift");
+    assert_eq!(attach(&bundle, &armored).expect("it fits").added, [desk.public_key("a").id()]);
+    let binary = sign_elsewhere(&desk, &bundle, "b", "sealift");
+    let envelope = read_signature(&binary, head_of(&bundle).signed()).expect("it fits");
+    attach(&bundle, &desk.write("binary", envelope.body)).expect("it fits");
+    assert_eq!(desk.judge(&options(), &bundle).expect("it is trusted").signers.len(), 2);
+}
+
+#[test]
+fn a_signature_that_does_not_fit_changes_nothing() {
+    let desk = Desk::new();
+    desk.trust(&["a"]);
+    let bundle = desk.signed(7, &["a"]);
+    let other = desk.pack(8);
+    let inode = fs::metadata(&bundle).expect("a bundle").ino();
+    for (of, namespace) in [(&other, "sealift"), (&bundle, "file")] {
+        let refused = attach(&bundle, &sign_elsewhere(&desk, of, "a", namespace));
+        assert!(matches!(refused, Err(Error::Attach { .. })), "{refused:?}");
+        assert_eq!(refusal(refused), (Some(Kind::Signature), 1));
+    }
+    assert_eq!(refusal(attach(&bundle, &desk.write("text", "x"))), (Some(Kind::Signature), 1));
+    assert_eq!(refusal(attach(&bundle, &desk.path("nowhere"))), (None, 2));
+    assert_eq!(fs::metadata(&bundle).expect("a bundle").ino(), inode);
+}
+
+#[test]
+fn a_bad_signature_that_is_there_already_is_told() {
+    let desk = Desk::new();
+    desk.trust(&["a", "b"]);
+    let bundle = desk.pack(7);
+    let foreign = head_of(&desk.signed(8, &["a"])).envelopes().to_vec();
+    let bad = head_of(&bundle).with_envelopes(foreign).expect("there is room").encode();
+    let mut bytes = fs::read(&bundle).expect("a bundle");
+    bytes[..bad.len()].copy_from_slice(&bad);
+    fs::write(&bundle, bytes).expect("it can be written");
+    let by = |key: &str| {
+        let keys = [desk.signer(key)];
+        change(&bundle, &SignChange { keys: &keys, ..SignChange::default() })
+    };
+    assert_eq!(refusal(by("b")), (Some(Kind::Signature), 1));
+    // Its own key mends it.
+    assert!(by("a").is_ok_and(|stats| stats.replaced.len() == 1));
+    assert!(desk.judge(&options(), &bundle).is_ok());
+}
+
+#[test]
+fn a_signature_is_replaced_and_removed() {
+    let desk = Desk::new();
+    desk.trust(&["a", "b"]);
+    let bundle = desk.signed(7, &["a", "b"]);
+    // Another signature of the same key: ssh-keygen can hash with SHA-256.
+    desk.write("root", head_of(&bundle).signed());
+    desk.ssh_keygen(&["-Y", "sign", "-q", "-O", "hashalg=sha256", "-n", "sealift", "-f", "a", "root"]);
+    let stats = attach(&bundle, &desk.path("root.sig")).expect("it fits");
+    assert_eq!((stats.added.len(), stats.replaced.len(), stats.head.envelopes().len()), (0, 1, 2));
+
+    remove(&bundle, desk.public_key("a").id()).expect("it is there");
+    assert_eq!(desk.judge(&options(), &bundle).expect("b suffices").signers.len(), 1);
+    let absent = remove(&bundle, desk.public_key("a").id());
+    assert_eq!(refusal(absent), (None, 2));
+    remove(&bundle, desk.public_key("b").id()).expect("it is there");
+    assert_eq!(fs::read(&bundle).expect("a bundle"), fs::read(desk.pack(7)).expect("a bundle"));
+}
+
+#[test]
+fn too_little_room_is_told_with_the_number() {
+    let desk = Desk::new();
+    desk.trust(&["a"]);
+    let bundle = desk.pack_as(identity(7), 64);
+    let room = head_of(&bundle).preamble().area_len;
+    let names: Vec<String> = (0..30).map(|number| format!("key{number}")).collect();
+    let mut keys = Vec::new();
+    for name in &names {
+        desk.make_key(name, &["-t", "ed25519"]);
+        keys.push(desk.signer(name));
+    }
+    let before = fs::read(&bundle).expect("a bundle");
+    let refused = change(&bundle, &SignChange { keys: &keys, ..SignChange::default() }).expect_err("no room");
+    let needed = u32::try_from(area_len_for(&sign_head(&head_of(&bundle), &keys).expect("signatures")));
+    let needed = needed.expect("a small number");
+    assert!(room < needed && refused.to_string().contains(&format!("--signature-room {needed}")), "{refused}");
+    assert_eq!(refused.exit_status(), 2);
+    assert_eq!(fs::read(&bundle).expect("a bundle"), before);
+}
+
+#[test]
+fn the_file_keeps_its_place() {
+    let desk = Desk::new();
+    desk.trust(&["a"]);
+    let bundle = desk.pack(7);
+    fs::set_permissions(&bundle, fs::Permissions::from_mode(0o640)).expect("chmod");
+    symlink(&bundle, desk.path("link")).expect("a link");
+    let rest = desk.write(".os-7.sealift.sealift-sign-partial", "what a killed run left");
+    desk.sign(&desk.path("link"), &["a"]);
+    assert!(fs::symlink_metadata(desk.path("link")).expect("a link").is_symlink());
+    assert_eq!(fs::metadata(&bundle).expect("a bundle").permissions().mode() & 0o7777, 0o640);
+    assert_eq!(head_of(&bundle).envelopes().len(), 1);
+    assert!(!rest.exists());
+
+    assert_eq!(refusal(change(&desk.path("tree"), &SignChange::default())), (None, 2));
+    assert_eq!(refusal(change(&desk.write("text", "x"), &SignChange::default())).1, 1);
+    let mut bytes = fs::read(&bundle).expect("a bundle");
+    bytes.push(0);
+    assert_eq!(refusal(change(&desk.write("long", &bytes), &SignChange::default())).0, Some(Kind::Trailing));
+    bytes.truncate(bytes.len() - 2);
+    assert_eq!(refusal(change(&desk.write("short", &bytes), &SignChange::default())).0, Some(Kind::Truncated));
+}
+
+#[test]
+fn signers_at_once_lose_nothing() {
+    let desk = Desk::new();
+    let names = ["a", "b", "c", "d"];
+    desk.trust(&names);
+    let bundle = desk.pack(7);
+    std::thread::scope(|scope| {
+        for name in names {
+            let (desk, bundle) = (&desk, &bundle);
+            scope.spawn(move || desk.sign(bundle, &[name]));
+        }
+    });
+    assert_eq!(desk.judge(&options(), &bundle).expect("it is trusted").signers.len(), 4);
+}
+
+/// An agent of its own, which ends with the test.
+struct Agent {
+    child: Child,
+    socket: PathBuf,
+}
+
+impl Agent {
+    fn start(desk: &Desk) -> Self {
+        let socket = desk.path("agent");
+        let mut command = Command::new("ssh-agent");
+        command.arg("-D").arg("-a").arg(&socket).stdout(Stdio::null()).stderr(Stdio::null());
+        let agent = Self { child: command.spawn().expect("openssh-client is installed"), socket };
+        for _ in 0..500 {
+            if agent.socket.exists() {
+                return agent;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        panic!("ssh-agent does not start");
+    }
+
+    fn add(&self, key: &Path) {
+        let mut command = Command::new("ssh-add");
+        command.arg("-q").arg(key).env("SSH_AUTH_SOCK", &self.socket);
+        assert!(command.status().expect("openssh-client is installed").success());
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn an_agent_signs_for_a_public_key() {
+    let desk = Desk::new();
+    let agent = Agent::start(&desk);
+    let mut signers = String::new();
+    let mut keys = Vec::new();
+    let kinds: [(&str, &[&str]); 3] =
+        [("ed", &["-t", "ed25519"]), ("p256", &["-t", "ecdsa", "-b", "256"]), ("rsa", &["-t", "rsa", "-b", "3072"])];
+    for (name, options) in kinds {
+        desk.make_key(name, options);
+        agent.add(&desk.path(name));
+        signers.push_str(&desk.signer_line("os", name));
+        let public = desk.path(&format!("{name}.pub"));
+        keys.push(Signer::open_with(&public, Some(&agent.socket), &no_passphrase).expect("a public key"));
+    }
+    desk.write("config/allowed_signers", signers);
+    let bundle = desk.pack_as(identity(7), room_for(&keys));
+    change(&bundle, &SignChange { keys: &keys, ..SignChange::default() }).expect("it is signed");
+    assert_eq!(desk.judge(&options(), &bundle).expect("it is trusted").signers.len(), 3);
+    // The room that was reckoned with is enough, and not much more.
+    let needed = area_len_for(head_of(&bundle).envelopes());
+    let room = usize::try_from(room_for(&keys)).expect("a small number");
+    assert!((needed..needed + 40).contains(&room), "{needed} of {room}");
+}
+
+#[test]
+fn what_an_agent_cannot_do_is_told() {
+    let desk = Desk::new();
+    let agent = Agent::start(&desk);
+    desk.make_key("ed", &["-t", "ed25519"]);
+    desk.make_key("rsa", &["-t", "rsa", "-b", "3072"]);
+    let bundle = desk.pack(7);
+    let sign = |key: &str, socket: Option<&Path>| {
+        let keys = [Signer::open_with(&desk.path(key), socket, &no_passphrase)?];
+        change(&bundle, &SignChange { keys: &keys, ..SignChange::default() })
+    };
+    let cases = [
+        (sign("ed.pub", Some(&agent.socket)), "ssh-add FILE"),
+        (sign("ed.pub", Some(&desk.path("nowhere"))), "cannot talk to it"),
+        (sign("ed.pub", None), "SSH_AUTH_SOCK"),
+        (sign("rsa", None), "ssh-add FILE"),
+    ];
+    for (result, words) in cases {
+        let error = result.expect_err("it cannot sign");
+        assert!(error.to_string().contains(words), "{error}");
+        assert_eq!((error.kind(), error.exit_status()), (None, 2));
+    }
+}
