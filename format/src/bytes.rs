@@ -161,21 +161,15 @@ pub(crate) struct SectionRule {
     pub(crate) id: u16,
     pub(crate) must_understand: bool,
     pub(crate) required: bool,
-    /// Its id is taken, and this version does not read it.
-    pub(crate) reserved: bool,
 }
 
 impl SectionRule {
     pub(crate) const fn required(id: u16) -> Self {
-        Self { id, must_understand: true, required: true, reserved: false }
+        Self { id, must_understand: true, required: true }
     }
 
     pub(crate) const fn ignorable(id: u16) -> Self {
-        Self { id, must_understand: false, required: false, reserved: false }
-    }
-
-    pub(crate) const fn reserved(id: u16) -> Self {
-        Self { id, must_understand: true, required: false, reserved: true }
+        Self { id, must_understand: false, required: false }
     }
 }
 
@@ -204,9 +198,6 @@ pub(crate) fn read_sections<'a, const N: usize>(
         let len = usize::try_from(len).unwrap_or(usize::MAX);
         let payload = reader.take(len)?;
         match rules.iter().position(|rule| rule.id == id) {
-            Some(at) if rules[at].reserved && flags == 1 => {
-                return Err(Error::Unsupported { part, what: "section", found: id.into() });
-            }
             Some(at) if rules[at].must_understand == (flags == 1) => {
                 found[at] = Some(Reader { part, all: &bytes[..reader.at], at: reader.at - payload.len() });
             }

@@ -89,14 +89,8 @@ pub struct Maxima {
     pub object_len: u64,
 }
 
-const RULES: [SectionRule; 6] = [
-    SectionRule::required(1),
-    SectionRule::required(2),
-    SectionRule::required(3),
-    SectionRule::ignorable(4),
-    SectionRule::reserved(5),
-    SectionRule::ignorable(6),
-];
+const RULES: [SectionRule; 4] =
+    [SectionRule::required(1), SectionRule::required(2), SectionRule::required(3), SectionRule::ignorable(4)];
 
 impl Root {
     /// Parses the root's bytes.
@@ -104,7 +98,7 @@ impl Root {
     /// # Errors
     /// They are not as spec 4 says.
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
-        let [identity, contents, maxima, annotations, _, _] = read_sections(Part::Root, bytes, &RULES)?;
+        let [identity, contents, maxima, annotations] = read_sections(Part::Root, bytes, &RULES)?;
         let missing = || Reader::new(Part::Root, bytes).malformed("a required section is missing");
         Ok(Self {
             identity: Identity::parse(identity.ok_or_else(missing)?)?,

@@ -8,14 +8,12 @@ use crate::{Error, Part, pieces};
 
 use super::{BLOCK_LEN, Chunk, Codec, Extent, HOLE_BLOCKS, Holds, Holes, Large, Layout, Piece, data_len};
 
-const RULES: [SectionRule; 7] = [
+const RULES: [SectionRule; 5] = [
     SectionRule::required(1),
     SectionRule::required(2),
     SectionRule::required(3),
     SectionRule::required(4),
     SectionRule::ignorable(5),
-    SectionRule::reserved(6),
-    SectionRule::reserved(7),
 ];
 
 fn row_fault(what: &'static str, row: usize) -> Error {
@@ -39,7 +37,7 @@ impl Layout {
         let piece_len = 1_u64 << piece_log2.min(63);
         let sections = read_sections(Part::Layout, bytes, &RULES)?;
         let empty = || Reader::new(Part::Layout, &[]);
-        let [chunks, groups, pieces, holes, landmark, _, _] = sections;
+        let [chunks, groups, pieces, holes, landmark] = sections;
         let (chunks, grouped_len) = parse_chunks(chunks.unwrap_or_else(empty))?;
         let grouped = parse_groups(groups.unwrap_or_else(empty), grouped_len)?;
         let (holes, extents) = parse_holes(holes.unwrap_or_else(empty), index.objects())?;
