@@ -59,7 +59,7 @@ pub struct Contents {
 pub struct Maxima {
     /// log2 of the piece size, 12 to 26.
     pub piece_log2: u8,
-    /// log2 of the largest window, 10 to 27.
+    /// log2 of the largest window, 10 to 31.
     pub window_log: u8,
     /// Number of refs.
     pub refs: u16,
@@ -216,7 +216,7 @@ impl Maxima {
         if !(12..=26).contains(&maxima.piece_log2) {
             return Err(reader.malformed("the piece size is out of its range"));
         }
-        if !(10..=27).contains(&maxima.window_log) {
+        if !(10..=31).contains(&maxima.window_log) {
             return Err(reader.malformed("the window is out of its range"));
         }
         reader.finish()?;
