@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use sealift::Input;
 use sealift_tests::listing::listing_digest;
-use sealift_tests::reader::{Portions, open, read};
+use sealift_tests::reader::{Portions, judge, open, read};
 use sealift_tests::vector::{Check, Vector, folder, load, names};
 use sealift_tests::vectors;
 
@@ -24,6 +24,12 @@ fn the_reader_gives_what_the_vectors_expect() {
             && *listing != listing_digest(bundle)
         {
             wrong.push(format!("{}: the listing is another", vector.name));
+        }
+        if let Ok(bundle) = &bundle {
+            let verdict = judge(&bundle.head, vector.trust.as_ref()).expect("it was taken");
+            if verdict.unknown_envelopes.len() != vector.unknown_envelopes.unwrap_or(0) {
+                wrong.push(format!("{}: {} unknown envelopes", vector.name, verdict.unknown_envelopes.len()));
+            }
         }
         let found = word(bundle);
         if found != vector.expect {

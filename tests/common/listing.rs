@@ -11,17 +11,18 @@ pub fn listing_digest(bundle: &Bundle) -> String {
     hex(&Sha256::digest(listing(bundle)))
 }
 
-/// One JSON object a line for each entry.
+/// One JSON object a line for each file, the refs' roots among them.
 pub fn listing(bundle: &Bundle) -> String {
     let mut out = String::new();
-    for entry in entries(bundle).filter(|entry| entry.parent.is_some()) {
+    for entry in entries(bundle) {
         line(&mut out, &entry).expect("a String takes everything");
     }
     out
 }
 
 fn line(out: &mut String, entry: &Listed<'_>) -> std::fmt::Result {
-    let (attributes, inode) = (entry.attributes, entry.inode);
+    let (attributes, inode, path) = (entry.attributes, entry.inode, entry.path());
+    let path = if entry.parent.is_none() { b"." } else { &path[..] };
     let kind = match entry.what {
         What::Directory => "dir",
         What::Regular { .. } => "file",
@@ -32,7 +33,7 @@ fn line(out: &mut String, entry: &Listed<'_>) -> std::fmt::Result {
         What::Socket => "socket",
         _ => "unknown",
     };
-    write!(out, "{{\"ref\":{},\"path\":{}", quoted(entry.reference.name.as_bytes()), quoted(&entry.path()))?;
+    write!(out, "{{\"ref\":{},\"path\":{}", quoted(entry.reference.name.as_bytes()), quoted(path))?;
     write!(out, ",\"type\":\"{kind}\",\"mode\":{}", attributes.mode & 0o7777)?;
     write!(out, ",\"uid\":{},\"gid\":{}", attributes.uid, attributes.gid)?;
     write!(out, ",\"mtime\":{},\"mtime_ns\":{}", inode.mtime, inode.mtime_ns)?;

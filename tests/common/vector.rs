@@ -15,6 +15,8 @@ pub struct Vector {
     pub comment: String,
     /// SHA-256 of the listing of a bundle that is taken.
     pub listing: Option<String>,
+    /// How many envelopes a reader reports as unknown.
+    pub unknown_envelopes: Option<usize>,
     /// Who is trusted, where that is judged.
     pub trust: Option<Trust>,
     /// The input.
@@ -64,6 +66,7 @@ impl Vector {
         }
         lines.push(("comment", self.comment.clone()));
         lines.extend(self.listing.iter().map(|listing| ("listing", listing.clone())));
+        lines.extend(self.unknown_envelopes.map(|number| ("unknown-envelopes", number.to_string())));
         if let Some(trust) = &self.trust {
             lines.extend(trust.signers.iter().map(|line| ("trust", line.clone())));
             lines.extend(trust.revoked.iter().map(|line| ("revoked", line.clone())));
@@ -102,6 +105,7 @@ impl Vector {
             ("check", "deep") => self.check = Check::Deep,
             ("comment", _) => self.comment = value.into(),
             ("listing", _) => self.listing = Some(value.into()),
+            ("unknown-envelopes", _) => self.unknown_envelopes = Some(number()?),
             _ => {
                 let trust = self.trust.get_or_insert_default();
                 match (key, value) {
@@ -159,6 +163,7 @@ mod tests {
             check: Check::Verify,
             comment: "a: b".into(),
             listing: Some("00".into()),
+            unknown_envelopes: Some(3),
             trust: Some(Trust {
                 signers: vec!["a namespaces=\"sealift\" ssh-ed25519 AA".into()],
                 revoked: vec!["ssh-ed25519 AA".into()],

@@ -21,15 +21,20 @@ fn contents() -> Vec<Vector> {
         }),
         reject_from(
             sparse(),
-            "object-hole",
+            "object-moved-hole",
             "object",
             "the data are right, and the hole lies a block further on",
             |b| {
                 b.layout.holes[0].1[0].0 += 1;
             },
         ),
-        reject("object-empty", "object", "an object of no bytes has another id", |b| {
+        reject("object-id-empty", "object", "an object of no bytes has another id", |b| {
             *b = Bundle::new(&[("main", dir([("a", file(""))]))], Packing::default());
+            b.index.objects[0].1[0] ^= 1;
+        }),
+        reject("object-id-hole", "object", "an object that is one hole has another id", |b| {
+            let packing = Packing { piece_log2: 20, ..Packing::default() };
+            *b = Bundle::new(&[("main", dir([("a", file(vec![0; 16 * 4096]))]))], packing);
             b.index.objects[0].1[0] ^= 1;
         }),
         reject_from(large(), "piece-content", "object", "the second chunk of object 2 holds other bytes", |b| {
@@ -37,7 +42,7 @@ fn contents() -> Vec<Vector> {
         }),
         reject_from(
             large(),
-            "piece-hole-content",
+            "piece-content-hole",
             "object",
             "the chaining value of a piece without data is another",
             |b| {

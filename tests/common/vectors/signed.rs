@@ -101,6 +101,12 @@ fn envelopes() -> Vec<Vector> {
             body[at..at + 11].copy_from_slice(b"ssh-ed448\0\0");
             body
         }),
+        made("signature-certificate", "unsupported", "a certificate as key", |signed| {
+            let body = ONE.sign(signed);
+            let key = [strings(&[b"ssh-ed25519-cert-v01@openssh.com", &[0; 32]]), ONE.blob()[15..].to_vec()].concat();
+            let at = 10 + 4 + ONE.blob().len();
+            [&body[..10], &strings(&[&key]), &body[at..]].concat()
+        }),
         made("signature-small-order", "signature", "a key of small order, under which every message is signed", |_| {
             // The neutral element as key and as R, and S = 0.
             let mut point = [0; 32];
@@ -169,6 +175,8 @@ fn judgement() -> Vec<Vector> {
     let two = |signers: Vec<String>| Trust { signers, threshold: Some(2), now: Some(NOW), ..Trust::default() };
     vec![
         accept("trust-ok", "signed by a trusted key", signed()).trust(trusted()),
+        accept("trust-allow-unsigned-revoked", "a revoked key has signed, and unsigned is allowed", signed())
+            .trust(Trust { allow_unsigned: true, revoked: vec![ONE.line()], ..trusted() }),
         judged("trust-unsigned", "untrusted", "nobody has signed", small(), trusted()),
         accept("trust-allow-unsigned", "nobody has signed, and that is allowed", small())
             .trust(Trust { allow_unsigned: true, ..trusted() }),
