@@ -37,6 +37,12 @@ const STEPS: &[Step] = &[
     Step { name: "docs", action: Lines(&["RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps"]) },
     Step { name: "python", action: Call("the environment of the second reader", tools::ensure_python) },
     Step { name: "test", action: Lines(&["cargo test --locked --workspace"]) },
+    Step { name: "library", action: Lines(&["cargo check --locked -p sealift --no-default-features --lib"]) },
+    Step { name: "vectors", action: Lines(&[
+        "cargo run --locked --quiet -p sealift-tests --bin vectors",
+        "git diff --exit-code -- spec/vectors",
+        "test -z \"$(git ls-files --others --exclude-standard -- spec/vectors)\"",
+    ]) },
     Step { name: "deny", action: Call("cargo deny check bans licenses sources", deny) },
 ];
 
