@@ -122,7 +122,6 @@ enum Mtime {
 
 impl Pack {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let start = Instant::now();
         let epoch = source_date_epoch()?;
         let specs = self.specs()?;
         let mut options = self.options(epoch)?;
@@ -135,6 +134,7 @@ impl Pack {
         }
         let source_options = self.source_options(&output, options.identity.created)?;
         let signers = keys::open(&self.key)?;
+        let start = Instant::now(); // nobody's typing counts
         options.signature_room = options.signature_room.max(room_for(&signers));
         let stats = self.pace.watch(self.show, "Listing", |progress| {
             let source_options = SourceOptions { progress: Some(Arc::clone(progress)), ..source_options };
@@ -318,7 +318,8 @@ impl Pack {
         )?;
         if self.verbose {
             let (chunks, largest) = (count(maxima.chunks, "chunk"), Bytes(maxima.chunk_len.into()));
-            writeln!(out, "  {chunks} of at most {largest}, content {}", super::ls::hex(&root.contents.index_digest))?;
+            writeln!(out, "  content {}", super::ls::hex(&root.contents.index_digest))?;
+            writeln!(out, "  {chunks} of at most {largest}")?;
             if stats.copied {
                 writeln!(out, "  the chunks were copied behind the head: for a moment the disk held them twice")?;
             }
