@@ -546,13 +546,13 @@ fn data_of(content: &[u8], holes: &[(u64, u64)], start: usize, len: usize) -> Ve
         let block = wide(at / 4096);
         holes.iter().any(|(start, len)| (*start..start + len).contains(&block))
     };
-    let end = content.len().min(start + len);
-    (start..end)
-        .step_by(4096)
-        .filter(|at| !in_hole(*at))
-        .flat_map(|at| &content[at..end.min(at + 4096)])
-        .copied()
-        .collect()
+    let mut data = Vec::new();
+    for block in content[start..content.len().min(start + len)].chunks(4096).zip((start..).step_by(4096)) {
+        if !in_hole(block.1) {
+            data.extend(block.0);
+        }
+    }
+    data
 }
 
 fn lay_out(contents: &[Vec<u8>], packing: Packing) -> (Layout, Vec<Vec<u8>>) {

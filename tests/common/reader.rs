@@ -1,6 +1,5 @@
 //! The Rust reader over a vector: what a shell would do with it, from bytes that come in any portions.
 
-use std::cell::Cell;
 use std::io::Read;
 
 use sealift::verify::{Depth, verify};
@@ -60,34 +59,22 @@ pub fn open(bytes: &[u8], sizes: &[usize]) -> Result<Bundle, sealift_format::Err
 /// # Errors
 /// The bundle is not taken.
 pub fn read(mut input: Input, check: Check, trust: Option<&Trust>) -> Result<Bundle, Kind> {
-    let refusal = Cell::new(None);
-    let judge = |head: &Head| {
-        judge(head, trust).map(|_| ()).map_err(|kind| {
-            refusal.set(Some(kind));
-            Error::Cancelled
-        })
-    };
+    let judge = |head: &Head| judge(head, trust).map(|_| ()).map_err(Error::Trust);
     let progress = Progress::default();
+    let limits = Limits::default();
     let result = match check {
-        Check::Open => input.open_bundle(Limits::default(), judge),
-        Check::Verify => {
-            verify(&mut input, Depth::Stored, 1, Limits::default(), judge, &progress).map(|done| done.bundle)
-        }
-        Check::Deep => {
-            verify(&mut input, Depth::Objects, 2, Limits::default(), judge, &progress).map(|done| done.bundle)
-        }
+        Check::Open => input.open_bundle(limits, judge),
+        Check::Verify => verify(&mut input, Depth::Stored, 1, limits, judge, &progress).map(|done| done.bundle),
+        Check::Deep => verify(&mut input, Depth::Objects, 2, limits, judge, &progress).map(|done| done.bundle),
     };
-    result.map_err(|error| match refusal.get() {
-        Some(kind) => kind,
-        None => error.kind().unwrap_or_else(|| panic!("not about the bundle: {error}")),
-    })
+    result.map_err(|error| error.kind().unwrap_or_else(|| panic!("not about the bundle: {error}")))
 }
 
 /// Judges a head. Without anything said of trust, only the envelopes themselves are judged.
 ///
 /// # Errors
-/// The kind of refusal.
-pub fn judge(head: &Head, trust: Option<&Trust>) -> Result<Verdict, Kind> {
+/// Why it is refused.
+pub fn judge(head: &Head, trust: Option<&Trust>) -> Result<Verdict, sealift_verify::Error> {
     let identity = &head.root().identity;
     let claims = Claims {
         name: identity.name.clone(),
@@ -110,7 +97,7 @@ pub fn judge(head: &Head, trust: Option<&Trust>) -> Result<Verdict, Kind> {
         policy.device = Device::with_tags(identity.compatible.iter().cloned());
         policy.now = Now::exactly(i64::MIN);
     }
-    policy.judge(&claims, head.signed(), &signatures, &unknown).map_err(|error| error.kind())
+    policy.judge(&claims, head.signed(), &signatures, &unknown)
 }
 
 impl Trust {
