@@ -78,7 +78,7 @@ impl Demo {
         let done = run.all(needed);
         let Run { scratch, table, mut out, .. } = run;
         let path = scratch.path().to_owned();
-        drop(scratch);
+        self.pace.watch(self.show, "Removing", |_| drop(scratch));
         done?;
         if self.show.json {
             return Ok(table.print_json(&mut self.show.out())?);
@@ -182,9 +182,14 @@ impl Run {
         Ok(self.out.flush()?)
     }
 
+    /// Waits until nothing is left to write of what came before.
+    fn settle(&self) -> Result<(), Error> {
+        self.pace.watch(self.show, "Settling", |_| self.scratch.settle())
+    }
+
     /// Runs one side's work and takes its time, what it wrote included.
     fn time<T>(&self, label: &'static str, work: impl FnOnce() -> Result<T, Error>) -> Result<(T, Duration), Error> {
-        self.scratch.settle()?;
+        self.settle()?;
         let start = Instant::now();
         let done = self.pace.watch(self.show, label, |_| work())?;
         Ok((done, start.elapsed()))
@@ -244,7 +249,7 @@ impl Run {
             jobs: self.jobs,
         };
         let output = Output::File(self.scratch.file("demo.sealift"));
-        self.scratch.settle()?;
+        self.settle()?;
         let start = Instant::now();
         let stats = self.pace.watch(self.show, "Listing", |progress| {
             let source = open(&self.tree.path, self.jobs)?;
@@ -302,7 +307,7 @@ impl Run {
             jobs: self.jobs,
         };
         let target = self.scratch.file("tree");
-        self.scratch.settle()?;
+        self.settle()?;
         let start = Instant::now();
         let stats = self.pace.watch(self.show, "Opening", |progress| {
             let judge = |head: &_| judge.judge(head);
@@ -325,7 +330,7 @@ impl Run {
         writeln!(self.out, "\n{BOLD}The demo compares both trees by itself{BOLD:#}")?;
         let root = rustix::process::geteuid().is_root();
         let compared = self.pace.watch(self.show, "Comparing", |_| compare::compare(&tree, &copy, root, self.jobs))?;
-        scratch::remove(&copy);
+        self.pace.watch(self.show, "Removing", |_| scratch::remove(&copy));
         if compared.difference_count > 0 {
             writeln!(self.out, "  {BAD}{}{BAD:#}", count(compared.difference_count, "difference"))?;
             for difference in &compared.differences {
@@ -373,7 +378,7 @@ impl Run {
             self.say(&format!("unpacked: {}", Bytes(bytes)), elapsed)?;
             self.table.add(Row::theirs("unpack", peers.unpack_name().into(), None, elapsed, bytes));
         }
-        scratch::remove(&target);
+        self.pace.watch(self.show, "Removing", |_| scratch::remove(&target));
         Ok(())
     }
 }
