@@ -150,7 +150,11 @@ impl Peers {
 }
 
 fn failed(path: &Path) -> impl FnOnce(io::Error) -> Error + '_ {
-    move |source| Error::Io { doing: "write", path: path.to_owned(), source }
+    move |source| match source.kind() {
+        // Not the reader of our own output, whose going away is no error.
+        io::ErrorKind::BrokenPipe => Error::Usage("a program ended before it had read all of its input".into()),
+        _ => Error::Io { doing: "write", path: path.to_owned(), source },
+    }
 }
 
 /// Programs that work together; none outlives this.
