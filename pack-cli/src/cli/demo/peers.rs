@@ -102,14 +102,16 @@ impl Peers {
         sync.sync_all().map_err(failed(out))
     }
 
-    /// Unpacks `archive` into the new folder `target`; `None` where tar is not there to do it.
+    /// Whether there is anything that unpacks.
+    pub(super) fn can_unpack(&self) -> bool {
+        self.tar
+    }
+
+    /// Unpacks `archive` into the new folder `target`.
     ///
     /// # Errors
     /// A program failed, or a signal came.
-    pub(super) fn unpack(&self, archive: &Path, target: &Path) -> Result<Option<()>, Error> {
-        if !self.tar {
-            return Ok(None);
-        }
+    pub(super) fn unpack(&self, archive: &Path, target: &Path) -> Result<(), Error> {
         std::fs::create_dir(target).map_err(failed(target))?;
         let mut children = Children::default();
         let mut tar = Command::new("tar");
@@ -126,7 +128,7 @@ impl Peers {
                 decode(archive, &mut stdin)?;
             }
         }
-        children.wait().map(Some)
+        children.wait()
     }
 
     /// Checks `archive`.
