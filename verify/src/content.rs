@@ -161,7 +161,7 @@ pub fn fill_holes<E>(
 }
 
 fn take_zeros<E>(mut len: u64, take: &mut impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
-    const ZEROS: [u8; 65_536] = [0; 65_536];
+    static ZEROS: [u8; 65_536] = [0; 65_536];
     while len > 0 {
         let part = usize::try_from(len).unwrap_or(usize::MAX).min(ZEROS.len());
         take(&ZEROS[..part])?;
