@@ -177,7 +177,7 @@ impl SectionRule {
 ///
 /// # Errors
 /// Ids do not ascend, flags are not as the rules say, a required section is missing, or an
-/// unknown section must be understood.
+/// unknown section must be understood or stands in the index.
 pub(crate) fn read_sections<'a, const N: usize>(
     part: Part,
     bytes: &'a [u8],
@@ -205,6 +205,8 @@ pub(crate) fn read_sections<'a, const N: usize>(
             None if flags == 1 => {
                 return Err(Error::Unsupported { part, what: "section", found: id.into() });
             }
+            // One content has one index: nothing may ride along.
+            None if part == Part::Index => return Err(reader.malformed("a section that an index does not have")),
             None => {}
         }
     }

@@ -20,7 +20,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { index_len: 2 << 30, layout_len: 2 << 30, chunk_len: 128 << 20, window_log: 27, depth: 100_000 }
+        Self { index_len: 1 << 30, layout_len: 1 << 30, chunk_len: 128 << 20, window_log: 27, depth: 100_000 }
     }
 }
 

@@ -5,7 +5,7 @@ use core::ops::Range;
 
 use crate::bytes::widen;
 use crate::frame::FrameDecoder;
-use crate::layout::maxima;
+use crate::layout::{index_maxima, maxima};
 use crate::{Error, Head, Index, Layout, Limits, Part, Preamble};
 
 /// A bundle whose head, layout and index have been read. That its root is trusted is for somebody else to say.
@@ -167,12 +167,7 @@ impl Opener {
     fn read_head(&mut self) -> Result<(), Error> {
         let head = Head::parse(&self.part)?;
         self.limits.check(head.root())?;
-        let expected = head.root().file_len(head.preamble().head_len())?;
-        match self.file_len {
-            Some(len) if len < expected => return Err(Error::Truncated { len, expected }),
-            Some(len) if len > expected => return Err(Error::Trailing { expected }),
-            _ => {}
-        }
+        head.root().file_len(head.preamble().head_len())?;
         self.next_part(State::Layout, head.root().contents.layout_stored);
         self.head = Some(head);
         Ok(())
@@ -194,8 +189,16 @@ impl Opener {
             return Err(Error::Digest { part: Part::Index });
         }
         let index = Index::parse(decoded)?;
+        declared.check_index(&index_maxima(&index)?)?;
         let layout = Layout::parse(layout, &index, declared.piece_log2)?;
         declared.check(&maxima(&index, &layout, declared.piece_log2, declared.window_log)?)?;
+        // Last: a length that the root states wrongly is the root's failure.
+        let expected = head.file_len();
+        match self.file_len {
+            Some(len) if len < expected => return Err(Error::Truncated { len, expected }),
+            Some(len) if len > expected => return Err(Error::Trailing { expected }),
+            _ => {}
+        }
         self.next_part(State::Done(alloc::boxed::Box::new((layout, index))), 0);
         Ok(())
     }

@@ -59,7 +59,7 @@ pub struct Contents {
 pub struct Maxima {
     /// log2 of the piece size, 12 to 26.
     pub piece_log2: u8,
-    /// log2 of the largest window, 10 to 27.
+    /// log2 of the largest window, 10 to 31.
     pub window_log: u8,
     /// Number of refs.
     pub refs: u16,
@@ -216,7 +216,7 @@ impl Maxima {
         if !(12..=26).contains(&maxima.piece_log2) {
             return Err(reader.malformed("the piece size is out of its range"));
         }
-        if !(10..=27).contains(&maxima.window_log) {
+        if !(10..=31).contains(&maxima.window_log) {
             return Err(reader.malformed("the window is out of its range"));
         }
         reader.finish()?;
@@ -250,30 +250,44 @@ impl Maxima {
         1 << self.piece_log2.min(63)
     }
 
-    /// Compares the declared numbers with those that layout and index give.
+    /// Compares the declared numbers with those that the index gives by itself.
     ///
     /// # Errors
     /// The first field that differs.
-    pub fn check(&self, found: &Self) -> Result<(), Error> {
-        let pairs = [
+    pub(crate) fn check_index(&self, found: &Self) -> Result<(), Error> {
+        compare(&[
             ("refs", self.refs.into(), found.refs.into()),
             ("depth", self.depth.into(), found.depth.into()),
             ("entries", self.entries, found.entries),
             ("inodes", self.inodes, found.inodes),
             ("objects", self.objects, found.objects),
             ("logical", self.logical, found.logical),
+            ("object_len", self.object_len, found.object_len),
+        ])
+    }
+
+    /// Compares the declared numbers with those that layout and index give.
+    ///
+    /// # Errors
+    /// The first field that differs.
+    pub fn check(&self, found: &Self) -> Result<(), Error> {
+        self.check_index(found)?;
+        compare(&[
             ("disk", self.disk, found.disk),
             ("data", self.data, found.data),
             ("chunks", self.chunks, found.chunks),
             ("chunks_stored", self.chunks_stored, found.chunks_stored),
             ("chunk_len", self.chunk_len.into(), found.chunk_len.into()),
             ("chunk_stored", self.chunk_stored.into(), found.chunk_stored.into()),
-            ("object_len", self.object_len, found.object_len),
-        ];
-        match pairs.into_iter().find(|(_, declared, found)| declared != found) {
-            Some((what, declared, found)) => Err(Error::Maximum { what, declared, found }),
-            None => Ok(()),
-        }
+        ])
+    }
+}
+
+/// Compares fields by name, declared value and found value.
+fn compare(fields: &[(&'static str, u64, u64)]) -> Result<(), Error> {
+    match fields.iter().find(|(_, declared, found)| declared != found) {
+        Some(&(what, declared, found)) => Err(Error::Maximum { what, declared, found }),
+        None => Ok(()),
     }
 }
 

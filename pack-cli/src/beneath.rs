@@ -6,7 +6,7 @@ use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::Errno;
 
 /// Longest path given to one system call, below PATH_MAX of 4096.
-const STEP_LEN: usize = 4000;
+pub(crate) const STEP_LEN: usize = 4000;
 
 /// Opens `path`, made of plain components, beneath `root`; an empty path is `root` itself.
 ///
@@ -18,15 +18,35 @@ pub(crate) fn open_beneath(root: BorrowedFd<'_>, path: &[u8], flags: OFlags, mod
     while rest.len() > STEP_LEN {
         let cut = rest[..STEP_LEN].iter().rposition(|byte| *byte == b'/').ok_or(Errno::NAMETOOLONG)?;
         let from = at.as_ref().map_or(root, AsFd::as_fd);
-        at = Some(open_step(from, &rest[..cut], OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?);
+        at = Some(open_step(
+            from,
+            &rest[..cut],
+            OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+            Mode::empty(),
+            ResolveFlags::BENEATH,
+        )?);
         rest = &rest[cut + 1..];
     }
     let from = at.as_ref().map_or(root, AsFd::as_fd);
-    open_step(from, if rest.is_empty() { b"." } else { rest }, flags | OFlags::CLOEXEC, mode)
+    open_step(from, if rest.is_empty() { b"." } else { rest }, flags | OFlags::CLOEXEC, mode, ResolveFlags::BENEATH)
 }
 
-fn open_step(from: BorrowedFd<'_>, path: &[u8], flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+/// Opens a path of at most [`STEP_LEN`] bytes, made of plain components and `..`, without following a symbolic link.
+///
+/// # Errors
+/// As openat2(2).
+pub(crate) fn open_within(from: BorrowedFd<'_>, path: &[u8], flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
+    open_step(from, path, flags | OFlags::CLOEXEC, mode, ResolveFlags::empty())
+}
+
+fn open_step(
+    from: BorrowedFd<'_>,
+    path: &[u8],
+    flags: OFlags,
+    mode: Mode,
+    resolve: ResolveFlags,
+) -> Result<OwnedFd, Errno> {
+    let resolve = resolve | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     loop {
         return match openat2(from, path, flags | OFlags::NOFOLLOW, mode, resolve) {
             Err(Errno::AGAIN | Errno::INTR) => continue, // a rename elsewhere raced with the look-up

@@ -63,19 +63,20 @@ class Fields:
         need(self.left() == 0, self.kind, "bytes are left after a structure's last field")
 
 
-def sections(data, kind, required, hints=(), reserved=()):
-    """Section lists, 3.1. `hints` are the known sections that need not be understood; all others must be."""
+def sections(data, kind, required, hints=()):
+    """Section lists, 3.1. `required` are to be understood, `hints` need not be; the index has no others."""
     fields, found, last = Fields(data, kind), {}, -1
     while fields.left():
         number, flags, size = fields.unpack("HHQ")
         need(number > last, kind, "section ids do not ascend")
         need(flags in (0, 1), kind, "unknown section flags")
-        if number in required or number in reserved:
+        if number in required:
             need(flags == 1, kind, f"section {number} is not marked as one to be understood")
         elif number in hints:
             need(flags == 0, kind, f"section {number} is marked as one to be understood")
         found[number] = Fields(fields.bytes(size), kind)
         need(number in required or flags == 0, "unsupported", f"section {number} of the {kind} is not known")
+        need(kind != "index" or number in required, kind, f"an index has no section {number}")
         last = number
     for number in required:
         need(number in found, kind, f"section {number} is missing")
@@ -186,7 +187,7 @@ def parse_preamble(data):
 
 
 def parse_root(data):
-    found, root = sections(data, "header", required=(1, 2, 3), hints=(4, 6), reserved=(5,)), SimpleNamespace()
+    found, root = sections(data, "header", required=(1, 2, 3), hints=(4,)), SimpleNamespace()
 
     fields = found[1]
     root.version, root.created, root.expires = fields.unpack("Qqq")
@@ -205,7 +206,7 @@ def parse_root(data):
     root.maxima = SimpleNamespace(**dict(zip(MAXIMA, found[3].unpack("BBHIQQQQQQQQIIQ"))))
     found[3].done()
     need(12 <= root.maxima.piece_log2 <= 26, "header", "piece_log2 is out of its range")
-    need(10 <= root.maxima.window_log <= 27, "header", "window_log is out of its range")
+    need(10 <= root.maxima.window_log <= 31, "header", "window_log is out of its range")
 
     root.annotations = {}
     if fields := found.get(4):
@@ -219,9 +220,14 @@ def parse_root(data):
         except UnicodeDecodeError:
             raise Reject("header", "an annotation is not UTF-8") from None
 
+    return root
+
+
+def check_limits(root, head_len):
     for field, limit in LIMITS.items():
         need(getattr(root, field, 0) <= limit and getattr(root.maxima, field, 0) <= limit, "limit", field)
-    return root
+    length = head_len + root.layout_stored + root.index_stored + root.maxima.chunks_stored
+    need(length < 1 << 64, "limit", "the file's length")
 
 
 def parse_area(data, before):
@@ -281,6 +287,7 @@ class Index:
             mode, uid, gid, count = fields.unpack("HIIH")
             xattrs = [(fields.string("B"), fields.string("I")) for _ in range(count)]
             need(mode & 0xf000 in TYPES, "index", "a mode of no known type")
+            need(2**32 - 1 not in (uid, gid), "index", "an owner that is nobody")
             good = all(name and 0 not in name and len(value) <= 65536 for name, value in xattrs)
             need(good, "index", "the form of an extended attribute")
             need(ascends([name for name, _ in xattrs]), "index", "xattrs do not ascend")
@@ -333,12 +340,13 @@ class Index:
 
     def lay_down_trees(self):
         """Walk all trees in tree order (6.1): each entry gets its ref, the entry above (-1: the root) and its inode."""
-        self.entries, self.depth = [], 0
+        self.entries, self.depth, self.roots = [], 0, []
         inode = at = 0
         for ref in self.refs:
             first = inode
             need(inode < len(self.inodes) and self.types[inode] == "dir", "index", "a ref's root is not a directory")
             inode += 1
+            self.roots.append((len(self.entries), ref, first))
             blocks = [(first, -1, 1)]
             while blocks:
                 directory, above, depth = blocks.pop()
@@ -393,14 +401,14 @@ class Layout:
     """First its own form; `join` then holds it against the index."""
 
     def __init__(self, data):
-        found = sections(data, "layout", required=(1, 2, 3, 4), hints=(5,), reserved=(6, 7))
+        found = sections(data, "layout", required=(1, 2, 3, 4), hints=(5,))
         fields = found[1]
         count = fields.int("I")
         self.codecs = fields.bytes(count)
         self.stored, self.lens, self.counts = (fields.planes("I", count) for _ in range(3))
         self.digests = fields.hashes(count)
         need(all(codec < 2 for codec in self.codecs), "unsupported", "a chunk of another codec")
-        need(all(self.lens), "layout", "an empty chunk")
+        need(all(self.lens) and all(self.stored), "layout", "an empty chunk")
         need(all(codec or stored == plain for codec, stored, plain in zip(self.codecs, self.stored, self.lens)),
              "layout", "a raw chunk whose stored length is another than its length")
 
@@ -475,25 +483,27 @@ class Bundle:
     """An opened bundle. `judge` is called with the bundle when its head is parsed, before a byte below it is read."""
 
     def __init__(self, file, judge=lambda bundle: None):
-        self.file, self.size = file, file.seek(0, io.SEEK_END)
+        self.file, self.size, self.unknown = file, file.seek(0, io.SEEK_END), 0
         file.seek(0)
         preamble = self.read(32)
         root_len, area_len = parse_preamble(preamble)
         self.signed = preamble + self.read(root_len)
         self.root = root = parse_root(self.signed[32:])
         self.envelopes = parse_area(self.read(area_len), self.signed)
+        check_limits(root, len(self.signed) + area_len)
         judge(self)
 
         window_log, piece = root.maxima.window_log, 1 << root.maxima.piece_log2
         stored = self.read(root.layout_stored)
         need(blake3(stored).digest() == root.layout_blake3, "layout", "layout_blake3 does not agree")
-        self.layout = Layout(unzstd(stored, root.layout_len, window_log, "layout"))
+        layout = unzstd(stored, root.layout_len, window_log, "layout")
         stored = self.read(root.index_stored)
         need(blake3(stored).digest() == root.index_blake3, "index", "index_blake3 does not agree")
         plain = unzstd(stored, root.index_len, window_log, "index")
         need(Verity(plain).digest() == root.index_digest, "index", "index_digest does not agree")
         self.index = Index(plain)
         self.check_index_maxima()
+        self.layout = Layout(layout)
         self.check_layout_maxima(self.layout.join(self.index, piece))
 
         self.chunks = file.tell()
@@ -574,11 +584,14 @@ class Bundle:
         return plain
 
     def listing(self, content=None):
-        """One JSON object for each entry, in tree order; the form stands in README.md."""
+        """One JSON object for each file, in tree order; the form stands in README.md."""
         index, paths = self.index, {-1: ""}
-        for number, (ref, above, inode) in enumerate(index.entries):
+        files = [(number, ref, above, inode) for number, (ref, above, inode) in enumerate(index.entries)]
+        for at, ref, inode in reversed(index.roots):
+            files.insert(at, (None, ref, None, inode))
+        for number, ref, above, inode in files:
             row, more = index.inodes[inode], index.more[inode]
-            path = paths[above] + escape(index.names[number])
+            path = "." if number is None else paths[above] + escape(index.names[number])
             line = dict(ref=escape(ref), path=path, type=row.type, mode=row.mode, uid=row.uid, gid=row.gid,
                         mtime=index.mtime[inode], mtime_ns=index.mtime_ns[inode])
             if row.type == "dir":
@@ -638,7 +651,7 @@ def parse_sshsig(body):
     fields.done()
     if kind == b"ssh-rsa":
         bits = int.from_bytes(parts[1], "big").bit_length() if len(parts) == 2 else 0
-        need(bits >= 3072, "signature", "an RSA key of less than 3072 bits")
+        need(3072 <= bits <= 16384, "unsupported", "an RSA key of another length")
     if b"ssh-ed25519" in kind:
         need(len(raw) == 64 and parts and len(parts[0]) == 32, "signature", "the lengths of an Ed25519 signature")
         need(int.from_bytes(raw[32:], "little") < ORDER, "signature", "an S that is not canonical")
@@ -674,6 +687,7 @@ def judge(policy):
         for kind, body in bundle.envelopes:
             if kind != 1:
                 print(f"note: an envelope of the unknown kind {kind}", file=sys.stderr)
+                bundle.unknown += 1
                 continue
             keys.append((parse_sshsig(body), body))
             need(ssh_keygen(bundle.signed, body, "check-novalidate"), "signature", "a signature does not verify")
@@ -726,6 +740,7 @@ def run_vector(path):
         return keys.pop(key, [default])[0]
 
     expect, depth, listing = first("expect", ""), first("check", "deep"), first("listing", None)
+    unknown = int(first("unknown-envelopes", 0))
     keys.pop("comment", None)
     policy = SimpleNamespace(
         trust="\n".join(keys.pop("trust", [])), revoked="\n".join(keys.pop("revoked", [])).encode() + b"\n",
@@ -741,6 +756,8 @@ def run_vector(path):
         return f"expected {expect}, and this reader failed: {error!r}"
     if expect != "ok":
         return f"expected {expect}, found ok"
+    if bundle.unknown != unknown:
+        return f"{bundle.unknown} unknown envelopes"
     found = hashlib.sha256("".join(bundle.listing()).encode()).hexdigest()
     return f"the listing's SHA-256 is {found}" if listing not in (None, found) else None
 

@@ -38,7 +38,13 @@ const STEPS: &[Step] = &[
     Step { name: "python", action: Call("the environment of the second reader", tools::ensure_python) },
     Step { name: "test", action: Lines(&["cargo test --locked --workspace"]) },
     Step { name: "web", action: Lines(&[
-        "cargo build --locked", "cargo xtask web", "node --test wasm/tests/",
+        "cargo build --locked", "cargo xtask web", "node --test wasm/tests/node.test.mjs",
+    ]) },
+    Step { name: "library", action: Lines(&["cargo check --locked -p sealift --no-default-features --lib"]) },
+    Step { name: "vectors", action: Lines(&[
+        "cargo run --locked --quiet -p sealift-tests --bin vectors",
+        "git diff --exit-code -- spec/vectors",
+        "test -z \"$(git ls-files --others --exclude-standard -- spec/vectors)\"",
     ]) },
     Step { name: "deny", action: Call("cargo deny check bans licenses sources", deny) },
 ];

@@ -129,11 +129,21 @@ fn race(report: &mut Report, options: &Options, places: &Places) -> Result<()> {
     Ok(())
 }
 
+/// Makes the key that signs every bundle, and the file that trusts it.
+fn make_key(places: &Places) -> Result<()> {
+    let key = places.resolve("SCRATCH/key");
+    run(Command::new(places.resolve("sealift")).args(["key", "generate", "--quiet", "-o", &key]))?;
+    let public = fs::read_to_string(places.path("SCRATCH/key.pub"))?;
+    fs::write(places.path("SCRATCH/allowed_signers"), format!("* namespaces=\"sealift\" {public}"))?;
+    Ok(())
+}
+
 /// Finds or makes the tree, our program and the peers that cargo installs.
 fn places(options: &Options) -> Result<(Places, Extent)> {
     let mut places = Places::new(options.scratch.clone(), options.wanted_bytes())?;
     places.add_program("sealift", sealift()?);
     places.add_program("b3sum", tools::B3SUM.ensure()?);
+    make_key(&places)?;
     places.tree = match &options.tree {
         Some(tree) => fs::canonicalize(tree).with_context(|| format!("cannot find {}", tree.display()))?,
         None => tree::unpack_kernel(&places)?,

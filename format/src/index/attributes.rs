@@ -61,9 +61,9 @@ impl FileType {
 pub struct Attributes {
     /// Type and permission bits as in `st_mode`.
     pub mode: u16,
-    /// Owner.
+    /// Owner, below 2^32-1.
     pub uid: u32,
-    /// Group.
+    /// Group, below 2^32-1.
     pub gid: u32,
     /// Extended attributes by ascending name.
     pub xattrs: Vec<Xattr>,
@@ -88,6 +88,10 @@ impl Attributes {
             return Err(reader.malformed("a mode has no file type"));
         }
         let (uid, gid, count) = (reader.u32()?, reader.u32()?, reader.u16()?);
+        // chown(2) takes 2^32-1 for "leave it".
+        if uid == u32::MAX || gid == u32::MAX {
+            return Err(reader.malformed("an owner or group is 2^32-1, which is nobody"));
+        }
         let mut xattrs: Vec<Xattr> = Vec::new();
         for _ in 0..count {
             let name_len = reader.u8()?;

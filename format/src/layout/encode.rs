@@ -74,27 +74,37 @@ impl Holds {
     }
 }
 
-pub(super) fn maxima(index: &Index, layout: &Layout, piece_log2: u8, window_log: u8) -> Result<Maxima, Error> {
+/// The numbers that the index gives by itself.
+pub(crate) fn index_maxima(index: &Index) -> Result<Maxima, Error> {
     let mut maxima = Maxima {
-        piece_log2,
-        window_log,
         refs: u16::try_from(index.refs().len()).unwrap_or(u16::MAX),
         entries: widen(index.entries().len()),
         inodes: widen(index.inodes().len()),
         objects: widen(index.objects().len()),
-        chunks: widen(layout.chunks.len()),
         ..Maxima::default()
     };
     let occupied = index.directories().iter().filter(|directory| directory.children > 0);
     maxima.depth = occupied.map(|directory| directory.depth + 1).max().unwrap_or(0);
     maxima.object_len = index.objects().iter().map(|object| object.size).max().unwrap_or(0);
-    for inode in index.inodes() {
-        if let InodeKind::Regular(object) = inode.kind {
-            let size = index.object(object).size;
-            let disk = data_len(layout.holes_of(object), 0..size);
-            add("logical", &mut maxima.logical, size)?;
-            add("disk", &mut maxima.disk, disk.checked_next_multiple_of(BLOCK_LEN).unwrap_or(u64::MAX))?;
-        }
+    for object in regular_objects(index) {
+        add("logical", &mut maxima.logical, index.object(object).size)?;
+    }
+    Ok(maxima)
+}
+
+pub(super) fn maxima(index: &Index, layout: &Layout, piece_log2: u8, window_log: u8) -> Result<Maxima, Error> {
+    let mut maxima = index_maxima(index)?;
+    (maxima.piece_log2, maxima.window_log) = (piece_log2, window_log);
+    maxima.chunks = widen(layout.chunks.len());
+    // Once for each object: many files of one object with many holes are not to cost their product.
+    let disk: Vec<u64> = (0..)
+        .zip(index.objects())
+        .map(|(number, object)| data_len(layout.holes_of(number), 0..object.size))
+        .map(|data| data.checked_next_multiple_of(BLOCK_LEN).unwrap_or(u64::MAX))
+        .collect();
+    for object in regular_objects(index) {
+        let disk = disk.get(usize::try_from(object).unwrap_or(usize::MAX)).copied().unwrap_or(0);
+        add("disk", &mut maxima.disk, disk)?;
     }
     for chunk in &layout.chunks {
         add("data", &mut maxima.data, chunk.len.into())?;
@@ -103,6 +113,14 @@ pub(super) fn maxima(index: &Index, layout: &Layout, piece_log2: u8, window_log:
         maxima.chunk_stored = maxima.chunk_stored.max(chunk.stored_len);
     }
     Ok(maxima)
+}
+
+/// The object of each regular inode.
+fn regular_objects(index: &Index) -> impl Iterator<Item = u32> {
+    index.inodes().iter().filter_map(|inode| match inode.kind {
+        InodeKind::Regular(object) => Some(object),
+        _ => None,
+    })
 }
 
 fn add(what: &'static str, sum: &mut u64, value: u64) -> Result<(), Error> {

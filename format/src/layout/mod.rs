@@ -8,6 +8,8 @@ use core::ops::Range;
 
 use crate::index::Index;
 
+pub(crate) use encode::index_maxima;
+
 /// Bytes of a block, the unit of holes (spec 7.1).
 pub const BLOCK_LEN: u64 = 4096;
 

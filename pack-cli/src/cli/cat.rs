@@ -9,7 +9,7 @@ use sealift::{Error, Limits, Progress};
 
 use super::bundle::BundleArg;
 use super::failure::{About as _, Failure};
-use super::show::Show;
+use super::show::ErrorForm;
 use super::trust_args::TrustArgs;
 
 /// Write the content of one file to standard output
@@ -29,7 +29,7 @@ pub(crate) struct Cat {
     #[command(flatten)]
     trust: TrustArgs,
     #[command(flatten)]
-    show: Show,
+    form: ErrorForm,
 }
 
 impl Cat {
@@ -46,7 +46,7 @@ impl Cat {
             other => other.about(&self.bundle.bundle),
         }?;
         out.flush()?;
-        judge.warn(self.show);
+        judge.warn(self.form.show());
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! How a verb ends when it does not do what was asked.
 
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -15,11 +15,13 @@ use super::{escape, interrupt};
 pub(crate) struct Failure {
     error: Error,
     bundle: Option<PathBuf>,
+    /// Two trees differ, which the library has no word for.
+    differs: bool,
 }
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Self { error, bundle: None }
+        Self { error, bundle: None, differs: false }
     }
 }
 
@@ -38,7 +40,7 @@ pub(crate) trait About<T> {
 
 impl<T> About<T> for Result<T, Error> {
     fn about(self, bundle: &Path) -> Result<T, Failure> {
-        self.map_err(|error| Failure { error, bundle: Some(bundle.to_owned()) })
+        self.map_err(|error| Failure { error, bundle: Some(bundle.to_owned()), differs: false })
     }
 }
 
@@ -59,6 +61,11 @@ impl Failure {
         Error::Usage(message.into()).into()
     }
 
+    /// What came out is not what went in.
+    pub(crate) fn differs(message: String) -> Self {
+        Self { differs: true, ..Self::usage(message) }
+    }
+
     /// Says what happened, and returns the exit status.
     pub(crate) fn report(&self, json: bool) -> ExitCode {
         if self.is_broken_pipe() {
@@ -73,12 +80,13 @@ impl Failure {
             return interrupt::status();
         }
         complain(self.kind(), &message, json);
-        ExitCode::from(self.error.exit_status())
+        if self.differs { ExitCode::FAILURE } else { ExitCode::from(self.error.exit_status()) }
     }
 
     fn kind(&self) -> &'static str {
         match (&self.error, self.error.kind()) {
             (_, Some(kind)) => kind.word(),
+            _ if self.differs => "differs",
             (Error::Usage(_), None) => "usage",
             (Error::NoSpace { .. }, None) => "space",
             (Error::NoRoom { .. }, None) => "room",
@@ -113,6 +121,10 @@ pub(crate) fn complain(kind: &str, message: &str, json: bool) {
         match message.split_once("; ").filter(|_| message.contains(" namespaces=")) {
             Some((first, rest)) => {
                 writeln!(out, "{BAD}sealift:{BAD:#} {first}").and_then(|()| show::clauses(&mut out, 2, rest))
+            }
+            // A terminal would break the line within words.
+            None if io::stderr().is_terminal() => {
+                show::paragraph(&mut out, 0, &format!("{BAD}sealift:{BAD:#} {message}"))
             }
             None => writeln!(out, "{BAD}sealift:{BAD:#} {message}"),
         }

@@ -6,10 +6,11 @@ use super::Cli;
 use super::show::BOLD;
 
 /// Who uses which verbs, in the order of their work.
-const GROUPS: [(&str, &[&str]); 3] = [
+const GROUPS: [(&str, &[&str]); 4] = [
     ("Publisher: makes bundles", &["pack", "sign", "root", "key"]),
     ("Administrator: looks before it is used", &["verify", "info", "ls", "cat", "trust"]),
     ("Device: takes what is in them", &["unpack"]),
+    ("Everybody: sees it work", &["demo"]),
 ];
 
 const BEHIND: &str = "\

@@ -59,9 +59,9 @@ pub(crate) fn count(number: u64, noun: &str) -> String {
 pub(crate) fn duration(duration: Duration) -> String {
     let millis = duration.as_millis();
     match millis {
-        ..9_995 => format!("{:.2} s", duration.as_secs_f64()),
-        ..59_950 => format!("{:.1} s", duration.as_secs_f64()),
-        ..3_600_000 => format!("{} min {} s", millis / 60_000, millis / 1000 % 60),
+        0..9_995 => format!("{:.2} s", duration.as_secs_f64()),
+        9_995..59_950 => format!("{:.1} s", duration.as_secs_f64()),
+        59_950..3_600_000 => format!("{} min {} s", millis / 60_000, millis / 1000 % 60),
         _ => format!("{} h {} min", millis / 3_600_000, millis / 60_000 % 60),
     }
 }
@@ -76,9 +76,13 @@ pub(crate) fn span(seconds: u64) -> String {
 
 /// Bytes a second: `281 MB/s`.
 pub(crate) fn rate(bytes: u64, duration: Duration) -> String {
+    format!("{}/s", Bytes(per_second(bytes, duration)))
+}
+
+/// The same as a number.
+pub(crate) fn per_second(bytes: u64, duration: Duration) -> u64 {
     let nanos = duration.as_nanos().max(1);
-    let a_second = u128::from(bytes) * 1_000_000_000 / nanos;
-    format!("{}/s", Bytes(u64::try_from(a_second).unwrap_or(u64::MAX)))
+    u64::try_from(u128::from(bytes) * 1_000_000_000 / nanos).unwrap_or(u64::MAX)
 }
 
 /// The same for an estimate; what is cut from it would not be shown.
@@ -95,6 +99,11 @@ pub(crate) fn rate_of(bytes_a_second: f64) -> String {
 /// Seconds with their thousandths, for JSON.
 pub(crate) fn seconds(duration: Duration) -> f64 {
     f64::from(u32::try_from(duration.as_millis()).unwrap_or(u32::MAX)) / 1000.0
+}
+
+/// What is stored for `whole` bytes, and its share where it is one: `211 MB (15.8 %)`.
+pub(crate) fn stored(part: u64, whole: u64) -> String {
+    if part <= whole { format!("{} ({})", Bytes(part), percentage(part, whole)) } else { Bytes(part).to_string() }
 }
 
 /// `part` of `whole` in per cent, to one place: `15.8 %`.

@@ -11,9 +11,9 @@ use serde::Serialize;
 use super::bundle::{BundleArg, jobs};
 use super::escape;
 use super::failure::{Failure, shown};
-use super::human::{Bytes, Grouped, percentage};
+use super::human::{Bytes, Grouped, count, percentage};
 use super::ls::hex;
-use super::show::{BOLD, Show, fact, json_line};
+use super::show::{BOLD, Form, fact, json_line};
 use super::time::Moment;
 use super::trust_args::{JsonSignature, Seen, TrustArgs};
 
@@ -33,15 +33,16 @@ pub(crate) struct Info {
     #[command(flatten)]
     trust: TrustArgs,
     #[command(flatten)]
-    show: Show,
+    form: Form,
 }
 
 impl Info {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let head = self.bundle.read_head()?;
         let seen = self.trust.load()?.inspect(&head)?;
-        let mut out = self.show.out();
-        if self.show.json {
+        let show = self.form.show();
+        let mut out = show.out();
+        if show.json {
             return Ok(json_line(&mut out, &Summary::of(&head, &seen))?);
         }
         Ok(print(&mut out, &shown(&self.bundle.bundle), &head, &seen)?)
@@ -88,7 +89,8 @@ fn print_contents(out: &mut dyn Write, head: &Head) -> io::Result<()> {
     fact(out, "Objects", Grouped(maxima.objects))?;
     fact(out, "Size", exact(maxima.logical))?;
     let file = head.file_len();
-    fact(out, "Bundle", format!("{}, {} of the size", exact(file), percentage(file, maxima.logical)))?;
+    let share = format!(", {} of the size", percentage(file, maxima.logical));
+    fact(out, "Bundle", format!("{}{}", exact(file), if file <= maxima.logical { &share } else { "" }))?;
     let (chunks, largest) = (Grouped(maxima.chunks), Bytes(maxima.chunk_len.into()));
     fact(out, "Chunks", format!("{chunks}, at most {largest} each"))
 }
@@ -99,7 +101,7 @@ fn print_cost(out: &mut dyn Write, head: &Head) -> io::Result<()> {
     writeln!(out, "\n{BOLD}Unpacking takes at most{BOLD:#}")?;
     fact(out, "Disk", exact(cost.disk))?;
     fact(out, "Inodes", Grouped(cost.inodes))?;
-    fact(out, "Memory", format!("{} on {threads} threads", exact(cost.memory)))
+    fact(out, "Memory", format!("{} on {}", exact(cost.memory), count(threads, "thread")))
 }
 
 /// A size for reading, and for calculating.

@@ -13,7 +13,7 @@ use serde::ser::{SerializeMap as _, Serializer};
 use super::bundle::BundleArg;
 use super::escape;
 use super::failure::Failure;
-use super::show::{Show, json_line};
+use super::show::{Form, json_line};
 use super::time::Moment;
 
 /// List the files in a bundle
@@ -45,7 +45,7 @@ pub(crate) struct Ls {
     #[arg(long, short = '0', conflicts_with = "json")]
     null: bool,
     #[command(flatten)]
-    show: Show,
+    form: Form,
 }
 
 impl Ls {
@@ -55,7 +55,7 @@ impl Ls {
         let chosen = self.choose(&bundle)?;
         let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
         let listed = || entries(&bundle).filter(|entry| entry.parent.is_some() && chosen.takes(entry));
-        if self.show.json {
+        if self.form.show().json {
             for entry in listed() {
                 json_line(&mut out, &JsonEntry::of(&entry))?;
             }

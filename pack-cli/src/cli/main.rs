@@ -2,6 +2,7 @@
 
 mod bundle;
 mod cat;
+mod demo;
 mod escape;
 mod failure;
 mod help;
@@ -50,6 +51,7 @@ enum Verb {
     Cat(cat::Cat),
     Trust(trust::Trust),
     Unpack(unpack::Unpack),
+    Demo(demo::Demo),
 }
 
 fn main() -> ExitCode {
@@ -73,6 +75,7 @@ fn main() -> ExitCode {
         Verb::Cat(cat) => cat.run(),
         Verb::Trust(trust) => trust.run(),
         Verb::Unpack(unpack) => unpack.run(),
+        Verb::Demo(demo) => demo.run(),
     };
     // What is still in a buffer may meet a reader that has gone.
     match done.and_then(|()| Ok(std::io::stdout().flush()?)) {
@@ -85,8 +88,10 @@ fn main() -> ExitCode {
 fn refuse_arguments(error: &clap::Error, json: bool) -> ExitCode {
     if error.use_stderr() && json {
         let text = error.to_string();
-        let message = text.lines().next().unwrap_or_default();
-        return Failure::usage(message.strip_prefix("error: ").unwrap_or(message)).report(json);
+        // What is wrong stands before the first empty line, how to do it behind.
+        let lines = text.lines().take_while(|line| !line.is_empty()).map(str::trim).collect::<Vec<_>>();
+        let message = lines.join(" ");
+        return Failure::usage(message.strip_prefix("error: ").unwrap_or(&message)).report(json);
     }
     // Nobody is left to tell where this cannot be printed.
     if !error.use_stderr() {

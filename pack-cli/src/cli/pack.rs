@@ -107,6 +107,9 @@ pub(crate) struct Pack {
 
     #[command(flatten)]
     show: Show,
+    /// Say more in the summary
+    #[arg(long, short, conflicts_with = "quiet", help_heading = "Output")]
+    verbose: bool,
     #[command(flatten)]
     pace: Pace,
 }
@@ -119,7 +122,6 @@ enum Mtime {
 
 impl Pack {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let start = Instant::now();
         let epoch = source_date_epoch()?;
         let specs = self.specs()?;
         let mut options = self.options(epoch)?;
@@ -132,6 +134,7 @@ impl Pack {
         }
         let source_options = self.source_options(&output, options.identity.created)?;
         let signers = keys::open(&self.key)?;
+        let start = Instant::now(); // nobody's typing counts
         options.signature_room = options.signature_room.max(room_for(&signers));
         let stats = self.pace.watch(self.show, "Listing", |progress| {
             let source_options = SourceOptions { progress: Some(Arc::clone(progress)), ..source_options };
@@ -289,14 +292,13 @@ impl Pack {
         }
         let (root, bundle) = (&stats.root, escape::text(&self.output.display().to_string()));
         let (name, version) = (&root.identity.name, root.identity.version);
-        let signed = match signers {
-            [] => format!("{WARN}UNSIGNED{WARN:#}"),
-            [key] => format!("signed by {}", key.public_key().id()),
-            keys => format!("signed by {} keys", keys.len()),
-        };
-        writeln!(out, "{BOLD}{bundle}{BOLD:#}: {name} version {version}, {signed}")?;
+        let mark = if signers.is_empty() { format!(", {WARN}UNSIGNED{WARN:#}") } else { String::new() };
+        writeln!(out, "{BOLD}{bundle}{BOLD:#}: {name} version {version}{mark}")?;
         if signers.is_empty() {
             writeln!(out, "  sign it with  sealift sign {bundle} --key KEY")?;
+        }
+        for signer in signers {
+            writeln!(out, "  signed by {}", signer.public_key().id())?;
         }
         let maxima = &root.maxima;
         writeln!(
@@ -308,13 +310,20 @@ impl Pack {
         )?;
         writeln!(
             out,
-            "  {} into {} ({}) in {}, {}",
+            "  {} into {} in {}, {}",
             Bytes(maxima.logical),
-            Bytes(stats.file_bytes),
-            human::percentage(stats.file_bytes, maxima.logical),
+            human::stored(stats.file_bytes, maxima.logical),
             human::duration(elapsed),
             human::rate(maxima.logical, elapsed),
         )?;
+        if self.verbose {
+            let (chunks, largest) = (count(maxima.chunks, "chunk"), Bytes(maxima.chunk_len.into()));
+            writeln!(out, "  content {}", super::ls::hex(&root.contents.index_digest))?;
+            writeln!(out, "  {chunks} of at most {largest}")?;
+            if stats.copied {
+                writeln!(out, "  the chunks were copied behind the head: for a moment the disk held them twice")?;
+            }
+        }
         if self.order.is_some() {
             let (matched, paths) = (stats.order.matched, stats.order.paths);
             writeln!(out, "  {} of the order profile's {} were found", grouped(matched), plural(paths, "path"))?;

@@ -6,6 +6,7 @@ use clap::Args;
 
 use super::bundle::BundleArg;
 use super::failure::Failure;
+use super::show::ErrorForm;
 
 /// Print the bytes to sign, for signing with a tool of your own
 ///
@@ -19,9 +20,8 @@ Examples:
 pub(crate) struct Root {
     #[command(flatten)]
     bundle: BundleArg,
-    /// Print errors as JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    form: ErrorForm,
 }
 
 impl Root {

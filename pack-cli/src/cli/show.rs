@@ -1,6 +1,6 @@
 //! The options that say what is printed, and printing.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal as _, Write};
 use std::sync::Arc;
 
 use anstyle::{AnsiColor, Style};
@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::escape;
 use super::watch::Watch;
 
-/// What every verb has.
+/// What a verb has that does something and says what.
 #[derive(Args, Clone, Copy, Debug)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct Show {
@@ -19,11 +19,38 @@ pub(crate) struct Show {
     #[arg(long)]
     pub(crate) json: bool,
     /// Print errors and warnings only
-    #[arg(long, short, conflicts_with = "verbose")]
-    pub(crate) quiet: bool,
-    /// Say more
     #[arg(long, short)]
-    pub(crate) verbose: bool,
+    pub(crate) quiet: bool,
+}
+
+/// What a verb has that is asked for something and prints it.
+#[derive(Args, Clone, Copy, Debug)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct Form {
+    /// Print JSON, errors on standard error included
+    #[arg(long)]
+    json: bool,
+}
+
+impl Form {
+    pub(crate) fn show(self) -> Show {
+        Show { json: self.json, quiet: false }
+    }
+}
+
+/// What a verb has whose output is somebody's bytes.
+#[derive(Args, Clone, Copy, Debug)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct ErrorForm {
+    /// Print errors as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl ErrorForm {
+    pub(crate) fn show(self) -> Show {
+        Show { json: self.json, quiet: false }
+    }
 }
 
 /// What verbs have that take their time.
@@ -101,15 +128,13 @@ impl Show {
         } else {
             format!("{BOLD}sealift:{BOLD:#} {WARN}warning:{WARN:#} {message}")
         };
-        // With standard error gone there is nobody to warn.
-        let _ = writeln!(anstream::stderr(), "{line}");
-    }
-
-    /// Says more, with `--verbose`.
-    pub(crate) fn more(self, message: &str) {
-        if self.verbose && !self.json {
-            let _ = writeln!(anstream::stderr(), "{}", escape::text(message));
-        }
+        // With standard error gone there is nobody to warn. A terminal would break the line within words.
+        let mut out = anstream::stderr().lock();
+        let _ = if io::stderr().is_terminal() && !self.json {
+            paragraph(&mut out, 0, &line)
+        } else {
+            writeln!(out, "{line}")
+        };
     }
 }
 
@@ -138,11 +163,16 @@ pub(crate) fn clauses(out: &mut dyn Write, indent: usize, message: &str) -> io::
     Ok(())
 }
 
+/// The columns of a word, whose colours take none.
+fn visible(word: &str) -> usize {
+    anstream::adapter::strip_str(word).map(|part| part.chars().count()).sum()
+}
+
 /// Text in lines of at most 78 columns, indented. A word that is longer, such as a key, has a line of its own and stays whole.
 pub(crate) fn paragraph(out: &mut dyn Write, indent: usize, text: &str) -> io::Result<()> {
     let mut column = 0;
     for word in text.split(' ') {
-        let len = word.chars().count();
+        let len = visible(word);
         if column > 0 && column + 1 + len > 78 {
             writeln!(out)?;
             column = 0;

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::escape;
 use super::failure::Failure;
-use super::show::{BOLD, DIM, Show, WARN, fact, json_line};
+use super::show::{BOLD, DIM, Form, Show, WARN, fact, json_line};
 use super::time::Moment;
 use super::trust_args::TrustArgs;
 
@@ -37,7 +37,7 @@ struct List {
     #[command(flatten)]
     trust: TrustArgs,
     #[command(flatten)]
-    show: Show,
+    form: Form,
 }
 
 /// Forget the versions that were taken of one name
@@ -91,8 +91,9 @@ impl Reset {
 impl List {
     fn run(self) -> Result<(), Failure> {
         let report = Guard::load(&self.trust.options())?.describe()?;
-        let mut out = self.show.out();
-        if self.show.json {
+        let show = self.form.show();
+        let mut out = show.out();
+        if show.json {
             return Ok(json_line(&mut out, &Summary::of(&report))?);
         }
         Ok(print(&mut out, &report)?)

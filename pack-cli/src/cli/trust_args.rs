@@ -109,23 +109,32 @@ impl Judge {
         }
     }
 
-    /// Who signed, in a few words: `signed by release@example.org`.
-    pub(crate) fn signed_by(&self) -> String {
-        let Some((_, verdict)) = self.judged.get() else { return String::new() };
-        if verdict.unsigned {
-            return format!("{WARN}UNSIGNED{WARN:#}");
+    /// Marks a bundle that passed without a trusted signature, behind its name.
+    pub(crate) fn mark(&self) -> String {
+        let unsigned = self.judged.get().is_some_and(|(_, verdict)| verdict.unsigned);
+        if unsigned { format!(", {WARN}UNSIGNED{WARN:#}") } else { String::new() }
+    }
+
+    /// A line for each key that counts.
+    pub(crate) fn print_signers(&self, out: &mut dyn Write) -> io::Result<()> {
+        let signers = self.judged.get().map(|(_, verdict)| &verdict.signers[..]).unwrap_or_default();
+        for signer in signers {
+            writeln!(out, "  signed by {} {}", signer.key, escape::text(&signer.comment))?;
         }
-        let names = verdict.signers.iter().map(|signer| match signer.comment.as_str() {
-            "" => signer.key.to_string(),
-            comment => escape::text(comment),
-        });
-        format!("signed by {}", names.collect::<Vec<_>>().join(", "))
+        Ok(())
     }
 
     /// The keys that count, for JSON.
     pub(crate) fn signers(&self) -> Vec<String> {
         let verdict = self.judged.get().map(|(_, verdict)| verdict);
         verdict.map_or(Vec::new(), |verdict| verdict.signers.iter().map(|signer| signer.key.to_string()).collect())
+    }
+
+    /// Prints what became of each signature of a bundle that was judged.
+    pub(crate) fn print_signatures(&self, out: &mut dyn Write, head: &Head) -> io::Result<()> {
+        let Some((_, verdict)) = self.judged.get() else { return Ok(()) };
+        let (verdict, envelopes) = (Ok(verdict.clone()), head.envelopes().len());
+        Seen { verdict, states: self.guard.inspect(head), envelopes }.print(out)
     }
 
     /// Looks at a bundle that may not be used.

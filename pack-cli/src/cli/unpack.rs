@@ -41,7 +41,7 @@ pub(crate) struct Unpack {
     /// Unpack only what lies at or below this path
     #[arg(long, value_name = "PREFIX")]
     path: Option<OsString>,
-    /// When the medium must have everything: none, end (before TARGET appears) or each (after each chunk)
+    /// When the medium must have everything: none, end (before TARGET appears) or each (each file, before the next)
     #[arg(long, value_name = "WHEN", value_enum, default_value = "end", hide_possible_values = true)]
     durability: When,
     /// Make files with equal content and metadata one file with several names
@@ -57,6 +57,9 @@ pub(crate) struct Unpack {
     trust: TrustArgs,
     #[command(flatten)]
     show: Show,
+    /// Say more in the summary
+    #[arg(long, short, conflicts_with = "quiet", help_heading = "Output")]
+    verbose: bool,
     #[command(flatten)]
     pace: Pace,
 }
@@ -111,8 +114,9 @@ impl Unpack {
         }
         let (target, bundle) = (self.target.display().to_string(), shown(&self.bundle.bundle));
         let verb = if self.dry_run { "would be unpacked" } else { "unpacked" };
-        let signed = judge.signed_by();
-        writeln!(out, "{BOLD}{}{BOLD:#}: {verb} from {}, {signed}", escape::text(&target), escape::text(&bundle))?;
+        let mark = judge.mark();
+        writeln!(out, "{BOLD}{}{BOLD:#}: {verb} from {}{mark}", escape::text(&target), escape::text(&bundle))?;
+        judge.print_signers(&mut out)?;
         let contents = [(stats.files, "file"), (stats.directories, "directory"), (stats.links, "hard link")];
         let mut parts: Vec<String> = contents.iter().filter(|(n, _)| *n > 0).map(|(n, noun)| count(*n, noun)).collect();
         if stats.others > 0 {
@@ -148,12 +152,16 @@ impl Unpack {
         for line in skipped(stats) {
             writeln!(out, "  {WARN}skipped{WARN:#} {line}")?;
         }
+        if self.verbose {
+            let (objects, inodes) = (count(stats.objects, "object"), count(stats.inodes, "inode"));
+            writeln!(out, "  {objects}, {inodes}, {} on the target", Bytes(stats.disk_bytes))?;
+        }
         Ok(())
     }
 }
 
 /// What was left undone for want of privilege.
-fn skipped(stats: &UnpackStats) -> Vec<String> {
+pub(crate) fn skipped(stats: &UnpackStats) -> Vec<String> {
     let lines = [
         (stats.owners_skipped, "file", "not root: owned by you"),
         (stats.set_ids_skipped, "set-id file", "not root: without their set-id bits"),

@@ -38,6 +38,9 @@ pub(crate) struct Verify {
     trust: TrustArgs,
     #[command(flatten)]
     show: Show,
+    /// Say more in the summary
+    #[arg(long, short, conflicts_with = "quiet", help_heading = "Output")]
+    verbose: bool,
     #[command(flatten)]
     pace: Pace,
 }
@@ -81,7 +84,9 @@ impl Verify {
         }
         let bundle = escape::text(&shown(&self.bundle.bundle));
         let (name, version) = (&identity.name, identity.version);
-        writeln!(out, "{BOLD}{bundle}{BOLD:#}: {GOOD}sound{GOOD:#}, {name} version {version}, {}", judge.signed_by())?;
+        let mark = judge.mark();
+        writeln!(out, "{BOLD}{bundle}{BOLD:#}: {GOOD}sound{GOOD:#}, {name} version {version}{mark}")?;
+        judge.print_signers(&mut out)?;
         let what = if self.deep {
             format!("every byte and the content of {}", count(root.maxima.objects, "object"))
         } else {
@@ -93,7 +98,11 @@ impl Verify {
             Bytes(verified.file_bytes),
             human::duration(elapsed),
             human::rate(verified.file_bytes, elapsed),
-        )
+        )?;
+        if self.verbose {
+            judge.print_signatures(&mut out, &verified.bundle.head)?;
+        }
+        Ok(())
     }
 }
 

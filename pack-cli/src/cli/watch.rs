@@ -165,14 +165,13 @@ impl Bar {
     /// A phase begins: its rate is its own.
     fn begin(&mut self, now: Snapshot) {
         (self.phase, self.known) = (Some(now.phase), now.bytes_total > 0);
-        self.bar.reset();
-        if self.known {
-            self.bar.set_length(now.bytes_total);
-            self.bar.set_style(known_style());
+        self.bar.finish_and_clear();
+        let target = ProgressDrawTarget::stderr_with_hz(12);
+        self.bar = if self.known {
+            ProgressBar::with_draw_target(Some(now.bytes_total), target).with_style(known_style())
         } else {
-            self.bar.unset_length();
-            self.bar.set_style(unknown_style());
-        }
+            ProgressBar::with_draw_target(None, target).with_style(unknown_style())
+        };
     }
 }
 
@@ -185,6 +184,9 @@ impl View for Bar {
             self.begin(now);
         }
         let label = label(now.phase, self.starting);
+        if self.known && now.bytes < self.bar.position() {
+            return; // the next phase is about to begin
+        }
         if self.known {
             self.bar.set_position(now.bytes);
             self.bar.set_message(label);
@@ -213,7 +215,7 @@ fn known_style() -> ProgressStyle {
             let _ = write!(out, "{}", human::rate_of(state.per_sec()));
         })
         .with_key("left", |state: &ProgressState, out: &mut dyn std::fmt::Write| {
-            let seconds = state.eta().as_secs();
+            let seconds = state.eta().as_secs().max(1);
             let _ = match (state.pos(), seconds) {
                 (0, _) => Ok(()),
                 (_, 0..60) => write!(out, "{seconds} s left"),

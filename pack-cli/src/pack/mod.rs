@@ -142,7 +142,7 @@ fn check_options(refs: &[PackRef<'_>], options: &PackOptions) -> Result<(), Erro
 }
 
 /// The level at which index and layout are compressed at least: they are read before everything else, by everyone.
-const INDEX_LEVEL: i32 = 9;
+const INDEX_LEVEL: i32 = 6;
 
 /// Makes the head, and the layout and index that follow it as they are stored.
 fn make_head(

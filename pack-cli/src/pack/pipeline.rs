@@ -148,7 +148,7 @@ impl<'a> Pipeline<'a> {
                     return None;
                 }
                 state.flushed = true;
-                self.push_jobs(&mut state, |sequencer, jobs| sequencer.flush(jobs));
+                self.push_jobs(&mut state, Sequencer::flush);
                 self.changed.notify_all();
                 continue;
             }

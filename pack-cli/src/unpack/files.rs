@@ -5,8 +5,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use rustix::fs::{
-    AtFlags, Dev, FileType as UnixType, Mode, OFlags, XattrFlags, chmodat, copy_file_range, fallocate, ftruncate,
-    ioctl_ficlone, linkat, lsetxattr, makedev, mkdirat, mknodat, openat, symlinkat,
+    AtFlags, Dev, FileType as UnixType, Mode, OFlags, XattrFlags, chmodat, copy_file_range, fallocate, fsync,
+    ftruncate, ioctl_ficlone, linkat, lsetxattr, makedev, mkdirat, mknodat, openat, symlinkat,
 };
 use rustix::io::{Errno, pwrite};
 use sealift_format::{Bundle, FileType, Holds, InodeKind, data_ranges};
@@ -15,7 +15,9 @@ use sealift_verify::content::{check_object, check_piece, group_objects};
 use super::metadata::Privilege;
 use super::plan::{Link, Place, Selection};
 use super::stage::Stage;
-use crate::beneath::open_beneath;
+use super::walk::Walk;
+use super::{Durability, UnpackOptions};
+use crate::beneath::open_within;
 use crate::{Error, Progress};
 
 /// What all threads of an unpacking share.
@@ -25,8 +27,7 @@ pub(super) struct Builder<'a> {
     pub(super) stage: &'a Stage,
     pub(super) privilege: &'a Privilege,
     pub(super) progress: &'a Progress,
-    /// Whether equal files with equal metadata become one file with several names.
-    pub(super) hardlink_duplicates: bool,
+    options: &'a UnpackOptions,
     /// Whether the file system shares blocks between files.
     reflinks: bool,
     /// For each large object, its pieces that are still to come.
@@ -37,7 +38,7 @@ pub(super) struct Builder<'a> {
 /// What one thread keeps from one file to the next.
 #[derive(Debug, Default)]
 pub(super) struct Hand {
-    directory: Option<(u32, OwnedFd)>,
+    walk: Walk,
 }
 
 const PRIVATE: Mode = Mode::from_raw_mode(0o600);
@@ -49,7 +50,7 @@ impl<'a> Builder<'a> {
         stage: &'a Stage,
         privilege: &'a Privilege,
         progress: &'a Progress,
-        hardlink_duplicates: bool,
+        options: &'a UnpackOptions,
     ) -> Self {
         let mut missing = BTreeMap::new();
         for piece in &selection.pieces {
@@ -61,7 +62,7 @@ impl<'a> Builder<'a> {
             stage,
             privilege,
             progress,
-            hardlink_duplicates,
+            options,
             reflinks: has_reflinks(stage.root()),
             missing,
             duplicate_bytes: AtomicU64::new(0),
@@ -81,19 +82,13 @@ impl<'a> Builder<'a> {
     }
 
     /// Makes the directories, open to nobody else until they are complete.
-    pub(super) fn make_directories(&self) -> Result<(), Error> {
+    pub(super) fn make_directories(&self, hand: &mut Hand) -> Result<(), Error> {
         for &number in &self.selection.directories {
             let directory = self.bundle.index.directory(number);
             let Some(parent) = directory.parent else { continue };
-            let path = self.bundle.index.directory_path(number);
-            let made = if path.len() < 4000 {
-                mkdirat(self.stage.root(), &*path, Mode::RWXU)
-            } else {
-                let parent = self.bundle.index.directory_path(parent);
-                open_beneath(self.stage.root(), &parent, OFlags::PATH | OFlags::DIRECTORY, Mode::empty())
-                    .and_then(|parent| mkdirat(parent, self.name(directory.entry), Mode::RWXU))
-            };
-            made.map_err(|error| Error::io("create", self.stage.path_of(&path), error))?;
+            let made = hand.walk.go(&self.bundle.index, self.stage.root(), parent);
+            let made = made.and_then(|parent| mkdirat(parent, self.name(directory.entry), Mode::RWXU));
+            made.map_err(self.failed_directory("create", number))?;
         }
         Ok(())
     }
@@ -143,7 +138,7 @@ impl<'a> Builder<'a> {
         self.write_data(&file, first, data)?;
         self.finish_file(&file, first)?;
         for &place in duplicates {
-            if self.link_duplicate(first, place)? {
+            if self.link_duplicate(hand, first, place)? {
                 continue;
             }
             let copy = self.create(hand, place)?;
@@ -195,7 +190,7 @@ impl<'a> Builder<'a> {
     fn finish_large(&self, hand: &mut Hand, places: &[Place], file: &OwnedFd) -> Result<(), Error> {
         let Some((&first, duplicates)) = places.split_first() else { return Ok(()) };
         for &place in duplicates {
-            if self.link_duplicate(first, place)? {
+            if self.link_duplicate(hand, first, place)? {
                 continue;
             }
             let copy = self.create(hand, place)?;
@@ -235,14 +230,15 @@ impl<'a> Builder<'a> {
     }
 
     /// Makes a duplicate a hard link where that was asked for and nothing of its metadata differs.
-    fn link_duplicate(&self, first: Place, place: Place) -> Result<bool, Error> {
+    fn link_duplicate(&self, hand: &mut Hand, first: Place, place: Place) -> Result<bool, Error> {
         let inode = |place: Place| self.bundle.index.inode(self.bundle.index.entry(place.entry).inode);
         let (a, b) = (inode(first), inode(place));
         let equal = (a.attributes, a.mtime, a.mtime_ns) == (b.attributes, b.mtime, b.mtime_ns);
-        if !self.hardlink_duplicates || !equal {
+        if !self.options.hardlink_duplicates || !equal {
             return Ok(false);
         }
-        self.link(&Link { from: first, entry: place.entry, directory: place.directory })?;
+        let link = Link { from: first, entry: place.entry, directory: place.directory };
+        self.link(&mut Hand::default(), hand, &link)?;
         let size = self.bundle.index.object(place.object).size;
         self.duplicate_bytes.fetch_add(size, Ordering::Relaxed);
         self.progress.add(0, 1);
@@ -264,25 +260,20 @@ impl<'a> Builder<'a> {
         let made = self.privilege.creation_mode(attributes);
         let applied = self.privilege.apply(file.as_fd(), attributes, inode, made);
         applied.map_err(self.failed("set the metadata of", place))?;
+        if self.options.durability == Durability::Each {
+            fsync(file).map_err(self.failed("sync", place))?;
+        }
         self.progress.add(0, 1);
         Ok(())
     }
 
     fn directory<'h>(&self, hand: &'h mut Hand, place: Place) -> Result<BorrowedFd<'h>, Error> {
-        if hand.directory.as_ref().is_none_or(|(number, _)| *number != place.directory) {
-            hand.directory = Some((place.directory, self.open_directory(place.directory)?));
-        }
-        match &hand.directory {
-            Some((_, fd)) => Ok(fd.as_fd()),
-            None => Err(self.failed("open", place)(Errno::BADF)),
-        }
+        let walked = hand.walk.go(&self.bundle.index, self.stage.root(), place.directory);
+        walked.map_err(self.failed_directory("open", place.directory))
     }
 
-    fn open_directory(&self, directory: u32) -> Result<OwnedFd, Error> {
-        let path = self.bundle.index.directory_path(directory);
-        let flags = OFlags::PATH | OFlags::DIRECTORY;
-        open_beneath(self.stage.root(), &path, flags, Mode::empty())
-            .map_err(|error| Error::io("open", self.stage.path_of(&path), error))
+    fn failed_directory(&self, doing: &'static str, directory: u32) -> impl Fn(Errno) -> Error {
+        move |error| Error::io(doing, self.stage.path_of(&self.bundle.index.directory_path(directory)), error)
     }
 
     /// Makes a symbolic link, device, fifo or socket.
@@ -337,26 +328,34 @@ impl<'a> Builder<'a> {
     }
 
     /// Makes a hard link. The file that it names is there, unless it is a device that was left out.
-    pub(super) fn link(&self, link: &Link) -> Result<(), Error> {
+    pub(super) fn link(&self, from: &mut Hand, to: &mut Hand, link: &Link) -> Result<(), Error> {
         let place = Place { object: 0, entry: link.entry, directory: link.directory };
-        let (from, to) = (self.open_directory(link.from.directory)?, self.open_directory(link.directory)?);
-        match linkat(&from, self.name(link.from.entry), &to, self.name(link.entry), AtFlags::empty()) {
+        let (from, to) = (self.directory(from, link.from)?, self.directory(to, place)?);
+        match linkat(from, self.name(link.from.entry), to, self.name(link.entry), AtFlags::empty()) {
             Err(Errno::NOENT) if !self.privilege.is_root() => Ok(()),
             other => other.map_err(self.failed("link", place)),
         }
     }
 
-    /// Sets the directories' metadata, from the deepest up: what is above may end as read-only.
-    pub(super) fn finish_directories(&self) -> Result<(), Error> {
+    /// Sets the directories' metadata, from the deepest up: what is above may end as read-only. Each is opened from its parent, which is
+    /// still as it was made.
+    pub(super) fn finish_directories(&self, hand: &mut Hand) -> Result<(), Error> {
         for &number in self.selection.directories.iter().rev() {
-            let path = self.bundle.index.directory_path(number);
-            let failed = |error| Error::io("set the metadata of", self.stage.path_of(&path), error);
-            let inode = self.bundle.index.inode(self.bundle.index.directory(number).inode);
-            let attributes = self.bundle.index.attributes(inode);
+            let failed = self.failed_directory("set the metadata of", number);
+            let row = self.bundle.index.directory(number);
             let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-            let directory = open_beneath(self.stage.root(), &path, flags, Mode::empty()).map_err(failed)?;
+            let opened = match row.parent {
+                None => open_within(self.stage.root(), b".", flags, Mode::empty()),
+                Some(parent) => hand
+                    .walk
+                    .go(&self.bundle.index, self.stage.root(), parent)
+                    .and_then(|parent| open_within(parent, self.name(row.entry), flags, Mode::empty())),
+            };
+            let directory = opened.map_err(&failed)?;
+            let inode = self.bundle.index.inode(row.inode);
+            let attributes = self.bundle.index.attributes(inode);
             self.privilege.count_owner(attributes);
-            self.privilege.apply(directory.as_fd(), attributes, inode, Mode::RWXU).map_err(failed)?;
+            self.privilege.apply(directory.as_fd(), attributes, inode, Mode::RWXU).map_err(&failed)?;
         }
         Ok(())
     }

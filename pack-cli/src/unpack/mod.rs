@@ -5,6 +5,7 @@ mod metadata;
 mod plan;
 mod stage;
 mod state;
+mod walk;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -122,7 +123,7 @@ pub fn unpack(
 
     let stage = Stage::create(target)?;
     let privilege = Privilege::of_process(stage.root()).map_err(|error| Error::io("look at", target, error))?;
-    let builder = Builder::new(&bundle, &selection, &stage, &privilege, progress, options.hardlink_duplicates);
+    let builder = Builder::new(&bundle, &selection, &stage, &privilege, progress, options);
     build(&builder, input, options)?;
     input.finish(&bundle)?;
 
@@ -210,25 +211,25 @@ fn check_room(target: &Path, selection: &Selection, dry_run: bool) -> Result<u64
 fn build(builder: &Builder<'_>, input: &mut Input, options: &UnpackOptions) -> Result<(), Error> {
     let (bundle, selection) = (builder.bundle, builder.selection);
     let mut hand = Hand::default();
-    builder.make_directories()?;
+    builder.make_directories(&mut hand)?;
     builder.make_large(&mut hand)?;
     Feed::new(bundle, &selection.chunks, input, builder.progress).run(
         options.jobs,
         || (ChunkDecoder::default(), Hand::default()),
         |(decoder, hand), number, stored| {
             let decoded = decoder.decode(bundle, number, stored)?;
-            builder.take_chunk(hand, number, decoded)?;
-            if options.durability == Durability::Each { builder.stage.sync() } else { Ok(()) }
+            builder.take_chunk(hand, number, decoded)
         },
     )?;
     check_without_data(builder, options.jobs)?;
     for &place in &selection.others {
         builder.make_other(&mut hand, place)?;
     }
+    let mut from = Hand::default();
     for link in &selection.links {
-        builder.link(link)?;
+        builder.link(&mut from, &mut hand, link)?;
     }
-    builder.finish_directories()
+    builder.finish_directories(&mut hand)
 }
 
 /// Checks the objects and pieces that have no data, which no chunk brings, and makes the files of such objects.

@@ -88,17 +88,19 @@ impl Selection {
                 };
                 place_of[at(entry.inode)] = Some(new);
                 match inode.kind {
-                    InodeKind::Regular(object) => {
-                        let data = data_len(bundle.layout.holes_of(object), 0..index.object(object).size);
-                        let blocks = data.checked_next_multiple_of(BLOCK_LEN).unwrap_or(u64::MAX);
-                        selection.disk = selection.disk.saturating_add(blocks);
-                        selection.regulars.push(new);
-                    }
+                    InodeKind::Regular(_) => selection.regulars.push(new),
                     _ => selection.others.push(new),
                 }
             }
         }
         selection.regulars.sort_unstable();
+        // Once for each object: many files of one object with many holes are not to cost their product.
+        for files in selection.regulars.chunk_by(|a, b| a.object == b.object) {
+            let object = files[0].object;
+            let data = data_len(bundle.layout.holes_of(object), 0..index.object(object).size);
+            let blocks = data.checked_next_multiple_of(BLOCK_LEN).unwrap_or(u64::MAX);
+            selection.disk = selection.disk.saturating_add(blocks.saturating_mul(wide(files.len())));
+        }
         // Each directory takes a block, and more as it has entries; a long symbolic link takes one.
         let small = wide(selection.directories.len() + selection.others.len());
         selection.disk = selection.disk.saturating_add(small.saturating_mul(BLOCK_LEN));

@@ -75,7 +75,7 @@ impl Stage {
         match renameat_with(CWD, &self.path, CWD, &self.target, RenameFlags::NOREPLACE) {
             // An empty directory that was there before is replaced.
             Err(Errno::EXIST | Errno::INVAL | Errno::NOSYS) => {
-                renameat(CWD, &self.path, CWD, &self.target).map_err(failed)?
+                renameat(CWD, &self.path, CWD, &self.target).map_err(failed)?;
             }
             other => other.map_err(failed)?,
         }

@@ -18,44 +18,57 @@ const fn only_reads(name: &'static str, line: &'static str) -> Contender {
 
 pub(crate) const PACK: Contender = makes(
     "sealift pack",
-    "sealift pack TREE -o SCRATCH/tree.sealift --level 3 --progress none",
+    "sealift pack TREE -o SCRATCH/tree.sealift --level 3 --bundle-version 1 --key SCRATCH/key --progress none",
     "SCRATCH/tree.sealift",
 );
-pub(crate) const PACK_TO_DISK: Contender =
-    makes("sealift pack", "sealift pack TREE -o DISK/tree.sealift --level 3 --progress none", "DISK/tree.sealift");
+pub(crate) const PACK_TO_DISK: Contender = makes(
+    "sealift pack",
+    "sealift pack TREE -o DISK/tree.sealift --level 3 --bundle-version 1 --key SCRATCH/key --progress none",
+    "DISK/tree.sealift",
+);
 /// The tree and 2 GiB of noise.
 pub(crate) const PACK_BIG: Contender = makes(
     "sealift pack",
-    "sealift pack tree=TREE noise=SCRATCH/noise -o SCRATCH/big.sealift --level 3 --progress none",
+    "sealift pack tree=TREE noise=SCRATCH/noise -o SCRATCH/big.sealift --level 3 --bundle-version 1 --key SCRATCH/key --progress none",
     "SCRATCH/big.sealift",
 );
 pub(crate) const PACK_SMALL_FILES: Contender = makes(
     "sealift pack",
-    "sealift pack SCRATCH/files -o SCRATCH/files.sealift --level 3 --progress none",
+    "sealift pack SCRATCH/files -o SCRATCH/files.sealift --level 3 --bundle-version 1 --key SCRATCH/key --progress none",
     "SCRATCH/files.sealift",
 );
 pub(crate) const UNPACK: Contender = makes(
     "sealift unpack",
-    "sealift unpack SCRATCH/tree.sealift SCRATCH/new --allow-unsigned --durability none --progress none",
+    "sealift unpack SCRATCH/tree.sealift SCRATCH/new --trust SCRATCH/allowed_signers --state SCRATCH/state --durability none --progress none",
     "SCRATCH/new",
 );
 pub(crate) const UNPACK_TO_DISK: Contender = makes(
     "sealift unpack",
-    "sealift unpack SCRATCH/tree.sealift DISK/new --allow-unsigned --durability end --progress none",
+    "sealift unpack SCRATCH/tree.sealift DISK/new --trust SCRATCH/allowed_signers --state SCRATCH/state --durability end --progress none",
     "DISK/new",
 );
 pub(crate) const UNPACK_SMALL_FILES: Contender = makes(
     "sealift unpack",
-    "sealift unpack SCRATCH/files.sealift SCRATCH/new --allow-unsigned --durability none --progress none",
+    "sealift unpack SCRATCH/files.sealift SCRATCH/new --trust SCRATCH/allowed_signers --state SCRATCH/state --durability none --progress none",
     "SCRATCH/new",
 );
-pub(crate) const VERIFY_BIG: Contender =
-    only_reads("sealift verify", "sealift verify SCRATCH/big.sealift --allow-unsigned --progress none");
-pub(crate) const VERIFY_DEEP: Contender =
-    only_reads("sealift verify --deep", "sealift verify --deep SCRATCH/tree.sealift --allow-unsigned --progress none");
+pub(crate) const VERIFY_BIG: Contender = only_reads(
+    "sealift verify",
+    "sealift verify SCRATCH/big.sealift --trust SCRATCH/allowed_signers --state SCRATCH/state --progress none",
+);
+pub(crate) const VERIFY_DEEP: Contender = only_reads(
+    "sealift verify --deep",
+    "sealift verify --deep SCRATCH/tree.sealift --trust SCRATCH/allowed_signers --state SCRATCH/state --progress none",
+);
 pub(crate) const INFO: Contender = only_reads("sealift info", "sealift info SCRATCH/tree.sealift --json");
-pub(crate) const CAT: Contender = only_reads("sealift cat", "sealift cat SCRATCH/tree.sealift FILE --allow-unsigned");
-pub(crate) const CAT_COLD: Contender = only_reads("sealift cat", "sealift cat DISK/tree.sealift FILE --allow-unsigned");
+pub(crate) const CAT: Contender = only_reads(
+    "sealift cat",
+    "sealift cat SCRATCH/tree.sealift FILE --trust SCRATCH/allowed_signers --state SCRATCH/state",
+);
+pub(crate) const CAT_COLD: Contender = only_reads(
+    "sealift cat",
+    "sealift cat DISK/tree.sealift FILE --trust SCRATCH/allowed_signers --state SCRATCH/state",
+);
 
 pub(crate) const TAR_ZSTD: Contender = makes(
     "tar + zstd",

@@ -1,0 +1,164 @@
+//! The command line's cases: each file in tests/cmd is a session with its output and exit status. After a change of wording,
+//! `TRYCMD=overwrite cargo test --package sealift --test cli` writes the new one, and `git diff` shows it.
+
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+#[test]
+fn cases() {
+    let cases = trycmd::TestCases::new();
+    cases.env("SOURCE_DATE_EPOCH", "1700000000").env("HOME", "/nonexistent").env("XDG_CONFIG_HOME", "/nonexistent");
+    cases.env("XDG_STATE_HOME", "/nonexistent").case("tests/cmd/*.md");
+}
+
+fn sealift(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sealift"));
+    command.current_dir(folder).env("SOURCE_DATE_EPOCH", "1700000000").stdin(Stdio::null());
+    command
+}
+
+/// A folder with a tree and its bundle.
+fn packed(fill: impl FnOnce(&Path)) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let tree = folder.path().join("tree");
+    fs::create_dir(&tree).expect("a new folder");
+    fill(&tree);
+    let packed = sealift(folder.path()).args(["pack", "tree", "-o", "b.sealift", "--quiet"]).output();
+    assert!(packed.expect("sealift runs").status.success());
+    folder
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let folder = packed(|tree| {
+        // More than a pipe holds.
+        for number in 0..3000 {
+            File::create(tree.join(format!("a-name-of-some-length-so-that-they-are-many-bytes-{number}")))
+                .expect("a new file");
+        }
+    });
+    for arguments in [["ls", "b.sealift", "--long"], ["ls", "b.sealift", "--json"], ["ls", "b.sealift", "-0"]] {
+        let mut child = sealift(folder.path())
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("sealift runs");
+        let stdout = child.stdout.take().expect("it is piped");
+        BufReader::with_capacity(64, stdout).read_until(b'a', &mut Vec::new()).expect("some output");
+        let done = child.wait_with_output().expect("it ends");
+        assert_eq!((done.status.code(), &done.stderr[..]), (Some(0), &b""[..]), "{arguments:?}");
+    }
+}
+
+#[test]
+fn names_are_escaped_unless_a_program_asks() {
+    let name = b"red\x1b[31m \xff\n\\\xe2\x80\xae";
+    let folder = packed(|tree| {
+        File::create(tree.join(std::ffi::OsStr::from_bytes(name))).expect("a new file");
+    });
+    let ls = |flag: &str| sealift(folder.path()).args(["ls", "b.sealift", flag]).output().expect("sealift runs").stdout;
+    assert_eq!(ls("--null"), [&name[..], b"\0"].concat());
+    assert_eq!(&ls("--long")[..3], b"-rw");
+    let plain = sealift(folder.path()).args(["ls", "b.sealift"]).output().expect("sealift runs").stdout;
+    assert_eq!(String::from_utf8_lossy(&plain), "red\\u{1b}[31m \\xff\\n\\\\\\u{202e}\n");
+    let json = String::from_utf8(ls("--json")).expect("JSON is UTF-8");
+    assert!(json.starts_with(r#"{"ref":"main","path":"red%1B[31m %FF%0A\\%E2%80%AE","type":"file","mode":"#), "{json}");
+}
+
+#[test]
+fn a_bundle_comes_through_pipes() {
+    let folder = packed(|tree| fs::write(tree.join("file"), "content").expect("a new file"));
+    for arguments in
+        [&["verify", "-"][..], &["info", "-"], &["ls", "-"], &["unpack", "-", "out"], &["cat", "-", "file"]]
+    {
+        let trust: &[&str] = if arguments[0] == "ls" { &[] } else { &["--allow-unsigned", "--state", "state"] };
+        let done = sealift(folder.path())
+            .args(arguments)
+            .args(trust)
+            .stdin(File::open(folder.path().join("b.sealift")).expect("it was packed"))
+            .output()
+            .expect("sealift runs");
+        assert!(done.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
+        if arguments[0] == "cat" {
+            assert_eq!(done.stdout, b"content");
+        }
+    }
+    assert_eq!(fs::read(folder.path().join("out/file")).expect("it was unpacked"), b"content");
+}
+
+#[test]
+fn equal_trees_make_equal_bundles() {
+    let folder = packed(|tree| fs::write(tree.join("file"), "content").expect("a new file"));
+    let out = sealift(folder.path()).args(["pack", "tree", "-o", "-", "--name", "b"]).output().expect("sealift runs");
+    let b = fs::read(folder.path().join("b.sealift")).expect("it was packed");
+    // Only a file's head is put at a block's end.
+    assert!(out.status.success() && out.stdout.starts_with(&b[..8]));
+    let again = sealift(folder.path()).args(["pack", "tree", "-o", "c.sealift", "--name", "b", "-q", "-j1"]).output();
+    assert!(again.expect("sealift runs").status.success());
+    assert_eq!(b, fs::read(folder.path().join("c.sealift")).expect("it was packed"));
+}
+
+#[test]
+fn the_demo_compares_and_leaves_nothing() {
+    let folder = packed(|tree| {
+        fs::create_dir(tree.join("sub")).expect("a new folder");
+        fs::write(tree.join("sub/file"), vec![7; 300_000]).expect("a new file");
+        fs::hard_link(tree.join("sub/file"), tree.join("link")).expect("a hard link");
+        std::os::unix::fs::symlink("sub/file", tree.join("symlink")).expect("a symbolic link");
+    });
+    fs::create_dir(folder.path().join("scratch")).expect("a new folder");
+    let demo = sealift(folder.path()).args(["demo", "tree", "--scratch", "scratch"]).output().expect("sealift runs");
+    let text = String::from_utf8_lossy(&demo.stdout);
+    assert!(demo.status.success(), "{text}{}", String::from_utf8_lossy(&demo.stderr));
+    assert!(
+        text.contains("identical: 2 files, 2 directories, 1 of other types") && text.contains("time ratio"),
+        "{text}"
+    );
+    assert_eq!(fs::read_dir(folder.path().join("scratch")).expect("it is there").count(), 0);
+}
+
+#[test]
+fn the_demo_cleans_up_when_it_is_stopped() {
+    let folder = packed(|tree| fs::write(tree.join("file"), vec![7; 3_000_000]).expect("a new file"));
+    let scratch = folder.path().join("scratch");
+    fs::create_dir(&scratch).expect("a new folder");
+    let mut demo = sealift(folder.path())
+        .args(["demo", "tree", "--scratch", "scratch", "--level", "22"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("sealift runs");
+    let mut stdout = BufReader::new(demo.stdout.take().expect("it is piped"));
+    let mut line = String::new();
+    while !line.contains("sealift pack") {
+        line.clear();
+        assert!(stdout.read_line(&mut line).expect("output") > 0, "it ended");
+    }
+    let killed = Command::new("kill").args(["-INT", &demo.id().to_string()]).status();
+    assert!(killed.expect("kill runs").success());
+    stdout.read_to_string(&mut line).expect("output");
+    let done = demo.wait_with_output().expect("it ends");
+    assert_eq!(done.status.code(), Some(130), "{}", String::from_utf8_lossy(&done.stderr));
+    assert_eq!(fs::read_dir(&scratch).expect("it is there").count(), 0);
+}
+
+#[test]
+fn progress_in_json_is_one_object_a_line() {
+    let folder = packed(|tree| fs::write(tree.join("file"), vec![7; 300_000]).expect("a new file"));
+    let done = sealift(folder.path())
+        .args(["verify", "b.sealift", "--allow-unsigned", "--state", "state", "--json", "--progress", "json"])
+        .output()
+        .expect("sealift runs");
+    let text = String::from_utf8(done.stderr).expect("JSON is UTF-8");
+    assert!(done.status.success() && text.lines().count() >= 2, "{text}");
+    for line in text.lines() {
+        let value: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        let object = value.as_object().expect("an object");
+        let fields = ["phase", "bytes", "bytes_total", "files", "files_total", "seconds"];
+        assert!(object.contains_key("warning") || fields.iter().all(|field| object.contains_key(*field)), "{line}");
+    }
+}

@@ -1,0 +1,22 @@
+//! Writes spec/vectors: `cargo run -p sealift-tests --bin vectors`. What it writes is always the same.
+
+use std::collections::BTreeSet;
+
+use sealift_tests::vector::{folder, names};
+use sealift_tests::vectors;
+
+fn main() -> std::io::Result<()> {
+    let folder = folder();
+    let vectors = vectors::all();
+    let made: BTreeSet<&str> = vectors.iter().map(|vector| vector.name.as_str()).collect();
+    assert_eq!(made.len(), vectors.len(), "two vectors have one name");
+    for stale in names().iter().filter(|name| !made.contains(name.as_str())) {
+        std::fs::remove_file(folder.join(format!("{stale}.vec")))?;
+        println!("removed {stale}");
+    }
+    for vector in &vectors {
+        std::fs::write(folder.join(format!("{}.vec", vector.name)), vector.encode())?;
+    }
+    println!("{} vectors in {}", vectors.len(), folder.display());
+    Ok(())
+}

@@ -1,0 +1,682 @@
+//! Bundles from their parts, so that one part can be wrong while all around it is right.
+//!
+//! Nothing here uses the encoders of `format/`, which refuse what a vector is about. Edits are made to the columns of index and layout,
+//! or by a hook to a structure's sections or bytes; whatever is above an edit is computed after it.
+
+use sealift_format::{pieces, verity};
+
+use crate::bytes::{Section, byte, hash, join, narrow, planes16, planes32, planes64, short, wide};
+use crate::frame::frame;
+use crate::keys::Key;
+use crate::tree::{Node, What};
+
+/// The columns of an index (spec 6).
+#[derive(Clone, Debug, Default)]
+pub struct Index {
+    /// Kind and name.
+    pub refs: Vec<(u8, Vec<u8>)>,
+    /// Names of the entries.
+    pub names: Vec<Vec<u8>>,
+    /// Links of the entries.
+    pub links: Vec<u32>,
+    /// Attribute rows of the inodes.
+    pub rows: Vec<u32>,
+    /// Times of the inodes.
+    pub mtimes: Vec<i64>,
+    /// Their nanoseconds.
+    pub mtime_ns: Vec<u32>,
+    /// Children of the directories.
+    pub children: Vec<u32>,
+    /// Objects of the regular files.
+    pub regulars: Vec<u32>,
+    /// Targets of the symbolic links.
+    pub targets: Vec<Vec<u8>>,
+    /// Major and minor numbers.
+    pub devices: Vec<(u32, u32)>,
+    /// The distinct attributes.
+    pub attributes: Vec<Attributes>,
+    /// Size and id.
+    pub objects: Vec<(u64, [u8; 32])>,
+    /// verity(T).
+    pub verity: [u8; 32],
+}
+
+/// A row of section 8.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Attributes {
+    /// Type and permissions.
+    pub mode: u16,
+    /// Owner.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// Names and values.
+    pub xattrs: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+/// The columns of a layout (spec 7).
+#[derive(Clone, Debug, Default)]
+pub struct Layout {
+    /// Section 1.
+    pub chunks: Vec<Chunk>,
+    /// The objects in groups.
+    pub members: Vec<u32>,
+    /// Chunk + 1 and chaining value.
+    pub pieces: Vec<(u32, [u8; 32])>,
+    /// Objects and their extents.
+    pub holes: Vec<(u32, Vec<(u64, u64)>)>,
+    /// Section 5.
+    pub landmark: Option<u32>,
+}
+
+/// A row of section 1.
+#[derive(Clone, Debug, Default)]
+pub struct Chunk {
+    /// How it is stored.
+    pub codec: u8,
+    /// Stored bytes.
+    pub stored_len: u32,
+    /// Decoded bytes.
+    pub len: u32,
+    /// Objects of a group; 0: a piece.
+    pub objects: u32,
+    /// BLAKE3 of the stored bytes.
+    pub digest: [u8; 32],
+}
+
+/// Section 1 of the root.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    /// Rises.
+    pub version: u64,
+    /// Seconds since 1970.
+    pub created: i64,
+    /// Seconds since 1970, or 0.
+    pub expires: i64,
+    /// What it updates.
+    pub name: Vec<u8>,
+    /// Compatible tags.
+    pub tags: Vec<Vec<u8>>,
+}
+
+/// Section 2 of the root.
+#[derive(Clone, Debug)]
+pub struct Contents {
+    /// verity(index).
+    pub index_digest: [u8; 32],
+    /// Decoded bytes.
+    pub index_len: u64,
+    /// Stored bytes.
+    pub index_stored: u64,
+    /// Of the stored bytes.
+    pub index_blake3: [u8; 32],
+    /// Decoded bytes.
+    pub layout_len: u64,
+    /// Stored bytes.
+    pub layout_stored: u64,
+    /// Of the stored bytes.
+    pub layout_blake3: [u8; 32],
+}
+
+/// Section 3 of the root.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs, reason = "spec 4.3 describes them")]
+pub struct Maxima {
+    pub piece_log2: u8,
+    pub window_log: u8,
+    pub refs: u16,
+    pub depth: u32,
+    pub entries: u64,
+    pub inodes: u64,
+    pub objects: u64,
+    pub logical: u64,
+    pub disk: u64,
+    pub data: u64,
+    pub chunks: u64,
+    pub chunks_stored: u64,
+    pub chunk_len: u32,
+    pub chunk_stored: u32,
+    pub object_len: u64,
+}
+
+/// An edit to a structure, where there is one.
+pub type Edit<T> = Option<Box<dyn FnOnce(&mut T)>>;
+
+/// Makes an envelope from the signed bytes.
+pub type MakeEnvelope = Box<dyn Fn(&[u8]) -> (u16, Vec<u8>)>;
+
+/// Edits to structures between their encoding and what is computed from it.
+#[derive(Default)]
+pub struct Edits {
+    /// The index's sections.
+    pub index: Edit<Vec<Section>>,
+    /// The index as it is stored.
+    pub index_frame: Edit<Vec<u8>>,
+    /// The layout's sections.
+    pub layout: Edit<Vec<Section>>,
+    /// The layout as it is stored.
+    pub layout_frame: Edit<Vec<u8>>,
+    /// Digests and lengths in the root.
+    pub contents: Edit<Contents>,
+    /// The numbers in the root.
+    pub maxima: Edit<Maxima>,
+    /// The root's sections.
+    pub root: Edit<Vec<Section>>,
+    /// The root as it is stored.
+    pub root_bytes: Edit<Vec<u8>>,
+    /// The preamble, before it is signed.
+    pub preamble: Edit<Vec<u8>>,
+    /// The area without its BLAKE3.
+    pub area: Edit<Vec<u8>>,
+    /// The whole file.
+    pub file: Edit<Vec<u8>>,
+}
+
+/// A bundle in parts.
+pub struct Bundle {
+    /// Who it is.
+    pub identity: Identity,
+    /// Keys and values.
+    pub annotations: Vec<(Vec<u8>, Vec<u8>)>,
+    /// log2 of the piece size.
+    pub piece_log2: u8,
+    /// What is installed.
+    pub index: Index,
+    /// Where it lies.
+    pub layout: Layout,
+    /// The chunks' stored bytes.
+    pub stored: Vec<Vec<u8>>,
+    /// Bytes for signatures.
+    pub area_len: u32,
+    /// Who signs it.
+    pub signers: Vec<Key>,
+    /// Further envelopes, from the signed bytes.
+    pub envelopes: Vec<MakeEnvelope>,
+    /// What is done to the structures.
+    pub edits: Edits,
+}
+
+/// How contents become chunks.
+#[derive(Clone, Copy, Debug)]
+pub struct Packing {
+    /// log2 of the piece size.
+    pub piece_log2: u8,
+    /// Objects of a group at most.
+    pub group: usize,
+    /// Whether chunks are stored as they are.
+    pub raw: bool,
+}
+
+impl Default for Packing {
+    fn default() -> Self {
+        Self { piece_log2: 12, group: 100, raw: false }
+    }
+}
+
+impl Bundle {
+    /// A sound bundle of these refs.
+    pub fn new(refs: &[(&str, Node)], packing: Packing) -> Self {
+        let mut contents = Vec::new();
+        let mut index = Index::default();
+        for (name, root) in refs {
+            index.add_ref(name, root, &mut contents);
+        }
+        index.verity = verity_of(&contents);
+        let (layout, stored) = lay_out(&contents, packing);
+        Self {
+            identity: Identity {
+                version: 1,
+                created: 1_700_000_000,
+                expires: 0,
+                name: b"test".to_vec(),
+                tags: Vec::new(),
+            },
+            annotations: Vec::new(),
+            piece_log2: packing.piece_log2,
+            index,
+            layout,
+            stored,
+            area_len: 64,
+            signers: Vec::new(),
+            envelopes: Vec::new(),
+            edits: Edits::default(),
+        }
+    }
+
+    /// Gives a chunk other stored bytes, and the layout what follows from them.
+    pub fn store(&mut self, chunk: usize, stored: Vec<u8>) {
+        self.layout.chunks[chunk].stored_len = narrow(stored.len());
+        self.layout.chunks[chunk].digest = hash(&stored);
+        self.stored[chunk] = stored;
+    }
+
+    /// Signs with these keys, in an area with room for them.
+    pub fn signed_by(mut self, keys: &[Key]) -> Self {
+        self.signers = keys.to_vec();
+        self.area_len = 512;
+        self
+    }
+
+    /// The file's bytes.
+    pub fn encode(self) -> Vec<u8> {
+        let Self { identity, annotations, piece_log2, index, layout, stored, area_len, signers, envelopes, edits } =
+            self;
+        let index_bytes = edited(index.sections(), edits.index);
+        let index_bytes = join(&index_bytes);
+        let layout_bytes = join(&edited(layout.sections(), edits.layout));
+        let index_frame = edited(frame(&index_bytes), edits.index_frame);
+        let layout_frame = edited(frame(&layout_bytes), edits.layout_frame);
+        let contents = Contents {
+            index_digest: verity::digest(&index_bytes),
+            index_len: wide(index_bytes.len()),
+            index_stored: wide(index_frame.len()),
+            index_blake3: hash(&index_frame),
+            layout_len: wide(layout_bytes.len()),
+            layout_stored: wide(layout_frame.len()),
+            layout_blake3: hash(&layout_frame),
+        };
+        let chunk_lens = layout.chunks.iter().map(|chunk| wide(usize::try_from(chunk.len).expect("32 bits")));
+        let window = chunk_lens.chain([contents.index_len, contents.layout_len]).max().unwrap_or(0);
+        let window_log = u8::try_from(window.next_power_of_two().trailing_zeros()).expect("below 64").max(10);
+        let contents = edited(contents, edits.contents);
+        let maxima = edited(maxima(&index, &layout, piece_log2, window_log), edits.maxima);
+
+        let mut sections = vec![
+            Section::critical(1, identity.encode()),
+            Section::critical(2, contents.encode()),
+            Section::critical(3, maxima.encode()),
+        ];
+        if !annotations.is_empty() {
+            sections.push(Section::ignorable(4, encode_annotations(&annotations)));
+        }
+        let root = edited(join(&edited(sections, edits.root)), edits.root_bytes);
+        let mut preamble = vec![0x89, 0x53, 0x4c, 0x46, 0x54, 0x0d, 0x0a, 0x1a, 0, 0, 0, 0];
+        preamble.extend(narrow(root.len()).to_le_bytes());
+        preamble.extend(area_len.to_le_bytes());
+        preamble.resize(32, 0);
+        let mut file = edited(preamble, edits.preamble);
+        file.extend(root);
+
+        let signed = signers.iter().map(|key| (1, key.sign(&file)));
+        let mut envelopes: Vec<(u16, Vec<u8>)> = signed.chain(envelopes.iter().map(|make| make(&file))).collect();
+        envelopes.sort();
+        let area = edited(encode_envelopes(&envelopes, area_len), edits.area);
+        file.extend(area);
+        file.extend(hash(&file));
+        file.extend(layout_frame);
+        file.extend(index_frame);
+        file.extend(stored.concat());
+        edited(file, edits.file)
+    }
+}
+
+fn edited<T>(mut value: T, edit: Edit<T>) -> T {
+    if let Some(edit) = edit {
+        edit(&mut value);
+    }
+    value
+}
+
+/// Envelopes, their end and the fill: the area without its BLAKE3.
+fn encode_envelopes(envelopes: &[(u16, Vec<u8>)], area_len: u32) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (kind, body) in envelopes {
+        out.extend(kind.to_le_bytes());
+        out.extend(narrow(body.len()).to_le_bytes());
+        out.extend(body);
+    }
+    let room = usize::try_from(area_len).expect("32 bits") - 32;
+    assert!(out.len() + 2 <= room, "the area has no room: {} of {room}", out.len() + 2);
+    out.resize(room, 0);
+    out
+}
+
+/// Section 4 of the root.
+pub fn encode_annotations(annotations: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
+    let mut out = short(annotations.len()).to_le_bytes().to_vec();
+    for (key, value) in annotations {
+        out.push(byte(key.len()));
+        out.extend(key);
+        out.extend(short(value.len()).to_le_bytes());
+        out.extend(value);
+    }
+    out
+}
+
+impl Identity {
+    fn encode(&self) -> Vec<u8> {
+        let mut out = self.version.to_le_bytes().to_vec();
+        out.extend(self.created.to_le_bytes());
+        out.extend(self.expires.to_le_bytes());
+        out.push(byte(self.name.len()));
+        out.extend(&self.name);
+        out.extend(short(self.tags.len()).to_le_bytes());
+        for tag in &self.tags {
+            out.push(byte(tag.len()));
+            out.extend(tag);
+        }
+        out
+    }
+}
+
+impl Contents {
+    fn encode(&self) -> Vec<u8> {
+        let mut out = self.index_digest.to_vec();
+        out.extend(self.index_len.to_le_bytes());
+        out.extend(self.index_stored.to_le_bytes());
+        out.extend(self.index_blake3);
+        out.extend(self.layout_len.to_le_bytes());
+        out.extend(self.layout_stored.to_le_bytes());
+        out.extend(self.layout_blake3);
+        out
+    }
+}
+
+impl Maxima {
+    fn encode(&self) -> Vec<u8> {
+        let mut out = vec![self.piece_log2, self.window_log];
+        out.extend(self.refs.to_le_bytes());
+        out.extend(self.depth.to_le_bytes());
+        for number in [self.entries, self.inodes, self.objects, self.logical, self.disk, self.data, self.chunks] {
+            out.extend(number.to_le_bytes());
+        }
+        out.extend(self.chunks_stored.to_le_bytes());
+        out.extend(self.chunk_len.to_le_bytes());
+        out.extend(self.chunk_stored.to_le_bytes());
+        out.extend(self.object_len.to_le_bytes());
+        out
+    }
+}
+
+impl Index {
+    fn add_ref(&mut self, name: &str, root: &Node, contents: &mut Vec<Vec<u8>>) {
+        self.refs.push((0, name.into()));
+        self.add_inode(root, contents);
+        self.add_block(root, contents);
+    }
+
+    fn add_block(&mut self, directory: &Node, contents: &mut Vec<Vec<u8>>) {
+        let What::Directory(names) = &directory.what else { return };
+        for (name, node) in names {
+            self.names.push(name.clone());
+            if let What::Link(inode) = node.what {
+                self.links.push(inode + 1);
+            } else {
+                self.links.push(0);
+                self.add_inode(node, contents);
+            }
+        }
+        for (_, node) in names {
+            self.add_block(node, contents);
+        }
+    }
+
+    fn add_inode(&mut self, node: &Node, contents: &mut Vec<Vec<u8>>) {
+        let attributes =
+            Attributes { mode: node.st_mode(), uid: node.owner.0, gid: node.owner.1, xattrs: node.xattrs.clone() };
+        let row = self.attributes.iter().position(|known| *known == attributes).unwrap_or_else(|| {
+            self.attributes.push(attributes);
+            self.attributes.len() - 1
+        });
+        self.rows.push(narrow(row));
+        self.mtimes.push(node.mtime.0);
+        self.mtime_ns.push(node.mtime.1);
+        match &node.what {
+            What::Directory(names) => self.children.push(narrow(names.len())),
+            What::Symlink(target) => self.targets.push(target.clone()),
+            What::Device(_, major, minor) => self.devices.push((*major, *minor)),
+            What::Regular(content) => match contents.iter().position(|known| known == content) {
+                Some(object) => self.regulars.push(narrow(object) + 1),
+                None => {
+                    self.regulars.push(0);
+                    self.objects.push((wide(content.len()), hash(content)));
+                    contents.push(content.clone());
+                }
+            },
+            What::Fifo | What::Socket | What::Link(_) => {}
+        }
+    }
+
+    fn sections(&self) -> Vec<Section> {
+        let u32s = |values: &[u32]| planes32(values.iter().copied());
+        let mut refs = short(self.refs.len()).to_le_bytes().to_vec();
+        for (kind, name) in &self.refs {
+            refs.push(*kind);
+            refs.push(byte(name.len()));
+            refs.extend(name);
+        }
+        let mut entries = wide(self.names.len()).to_le_bytes().to_vec();
+        entries.extend(self.names.iter().map(|name| byte(name.len())));
+        entries.extend(u32s(&self.links));
+        entries.extend(self.names.concat());
+        let mut inodes = wide(self.rows.len()).to_le_bytes().to_vec();
+        inodes.extend(u32s(&self.rows));
+        inodes.extend(planes64(self.mtimes.iter().map(|time| u64::from_le_bytes(time.to_le_bytes()))));
+        inodes.extend(u32s(&self.mtime_ns));
+        let mut symlinks = planes16(self.targets.iter().map(|target| short(target.len())));
+        symlinks.extend(self.targets.concat());
+        let mut devices = planes32(self.devices.iter().map(|device| device.0));
+        devices.extend(planes32(self.devices.iter().map(|device| device.1)));
+        let mut attributes = narrow(self.attributes.len()).to_le_bytes().to_vec();
+        self.attributes.iter().for_each(|row| row.encode(&mut attributes));
+        let mut objects = wide(self.objects.len()).to_le_bytes().to_vec();
+        objects.extend(planes64(self.objects.iter().map(|object| object.0)));
+        objects.extend(self.objects.iter().flat_map(|object| object.1));
+        let (children, regulars) = (u32s(&self.children), u32s(&self.regulars));
+        let payloads =
+            [refs, entries, inodes, children, regulars, symlinks, devices, attributes, objects, self.verity.to_vec()];
+        (1..).zip(payloads).map(|(id, payload)| Section::critical(id, payload)).collect()
+    }
+}
+
+impl Attributes {
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.extend(self.mode.to_le_bytes());
+        out.extend(self.uid.to_le_bytes());
+        out.extend(self.gid.to_le_bytes());
+        out.extend(short(self.xattrs.len()).to_le_bytes());
+        for (name, value) in &self.xattrs {
+            out.push(byte(name.len()));
+            out.extend(name);
+            out.extend(narrow(value.len()).to_le_bytes());
+            out.extend(value);
+        }
+    }
+}
+
+impl Layout {
+    fn sections(&self) -> Vec<Section> {
+        let mut chunks = narrow(self.chunks.len()).to_le_bytes().to_vec();
+        chunks.extend(self.chunks.iter().map(|chunk| chunk.codec));
+        chunks.extend(planes32(self.chunks.iter().map(|chunk| chunk.stored_len)));
+        chunks.extend(planes32(self.chunks.iter().map(|chunk| chunk.len)));
+        chunks.extend(planes32(self.chunks.iter().map(|chunk| chunk.objects)));
+        chunks.extend(self.chunks.iter().flat_map(|chunk| chunk.digest));
+        let mut before = u32::MAX;
+        let steps = self.members.iter().map(|object| {
+            let step = object.wrapping_sub(before).wrapping_sub(1);
+            before = *object;
+            step
+        });
+        let steps: Vec<u32> = steps.collect();
+        let mut pieces = planes32(self.pieces.iter().map(|piece| piece.0));
+        pieces.extend(self.pieces.iter().flat_map(|piece| piece.1));
+        let mut holes = narrow(self.holes.len()).to_le_bytes().to_vec();
+        holes.extend(planes32(self.holes.iter().map(|holes| holes.0)));
+        holes.extend(planes32(self.holes.iter().map(|holes| narrow(holes.1.len()))));
+        let extents: Vec<(u64, u64)> = self.holes.iter().flat_map(|holes| holes.1.clone()).collect();
+        holes.extend(planes64(extents.iter().map(|extent| extent.0)));
+        holes.extend(planes64(extents.iter().map(|extent| extent.1)));
+        let mut sections = vec![
+            Section::critical(1, chunks),
+            Section::critical(2, planes32(steps.iter().copied())),
+            Section::critical(3, pieces),
+            Section::critical(4, holes),
+        ];
+        sections.extend(self.landmark.map(|landmark| Section::ignorable(5, landmark.to_le_bytes().to_vec())));
+        sections
+    }
+}
+
+/// verity(T) of spec 6.
+fn verity_of(contents: &[Vec<u8>]) -> [u8; 32] {
+    let digests: Vec<u8> = contents.iter().flat_map(|content| verity::digest(content)).collect();
+    verity::digest(&digests)
+}
+
+/// The maximal runs of at least 16 zero blocks.
+fn holes_of(content: &[u8]) -> Vec<(u64, u64)> {
+    let mut holes: Vec<(u64, u64)> = Vec::new();
+    for (block, bytes) in (0..).zip(content.as_chunks::<4096>().0) {
+        if bytes.iter().any(|byte| *byte != 0) {
+            continue;
+        }
+        match holes.last_mut() {
+            Some((start, len)) if *start + *len == block => *len += 1,
+            _ => holes.push((block, 1)),
+        }
+    }
+    holes.retain(|hole| hole.1 >= 16);
+    holes
+}
+
+/// The bytes of `content` from `start` that are in no hole, at most `len` of its bytes.
+fn data_of(content: &[u8], holes: &[(u64, u64)], start: usize, len: usize) -> Vec<u8> {
+    let in_hole = |at: usize| {
+        let block = wide(at / 4096);
+        holes.iter().any(|(start, len)| (*start..start + len).contains(&block))
+    };
+    let mut data = Vec::new();
+    for block in content[start..content.len().min(start + len)].chunks(4096).zip((start..).step_by(4096)) {
+        if !in_hole(block.1) {
+            data.extend(block.0);
+        }
+    }
+    data
+}
+
+fn lay_out(contents: &[Vec<u8>], packing: Packing) -> (Layout, Vec<Vec<u8>>) {
+    let piece_len = 1 << packing.piece_log2;
+    let (mut layout, mut stored) = (Layout::default(), Vec::new());
+    let mut add_chunk = |data: &[u8], objects: usize, chunks: &mut Vec<Chunk>| {
+        let bytes = if packing.raw { data.to_vec() } else { frame(data) };
+        chunks.push(Chunk {
+            codec: u8::from(!packing.raw),
+            stored_len: narrow(bytes.len()),
+            len: narrow(data.len()),
+            objects: narrow(objects),
+            digest: hash(&bytes),
+        });
+        stored.push(bytes);
+        narrow(chunks.len())
+    };
+
+    let mut grouped = Vec::new();
+    for (object, content) in (0..).zip(contents) {
+        let holes = holes_of(content);
+        let data = data_of(content, &holes, 0, content.len());
+        if content.len() <= piece_len && !data.is_empty() {
+            grouped.push((object, data));
+        }
+        if !holes.is_empty() {
+            layout.holes.push((object, holes));
+        }
+    }
+    for group in grouped.chunks(packing.group) {
+        let data: Vec<u8> = group.iter().flat_map(|(_, data)| data).copied().collect();
+        add_chunk(&data, group.len(), &mut layout.chunks);
+        layout.members.extend(group.iter().map(|(object, _)| object));
+    }
+
+    let mut known: Vec<(Vec<u8>, u32)> = Vec::new();
+    for content in contents.iter().filter(|content| content.len() > piece_len) {
+        let holes = holes_of(content);
+        for (at, piece) in (0..).step_by(piece_len).zip(content.chunks(piece_len)) {
+            let data = data_of(content, &holes, at, piece_len);
+            let chunk = match known.iter().find(|(seen, _)| *seen == data) {
+                _ if data.is_empty() => 0,
+                Some((_, chunk)) => *chunk,
+                None => {
+                    let chunk = add_chunk(&data, 0, &mut layout.chunks);
+                    known.push((data, chunk));
+                    chunk
+                }
+            };
+            layout.pieces.push((chunk, pieces::chaining_value(wide(at), std::iter::once(piece))));
+        }
+    }
+    (layout, stored)
+}
+
+/// The numbers of spec 4.3, as far as columns that may be wrong give them.
+fn maxima(index: &Index, layout: &Layout, piece_log2: u8, window_log: u8) -> Maxima {
+    let sizes = objects_of(index).into_iter().map(|object| (object, index.objects.get(object).map_or(0, |row| row.0)));
+    let sizes: Vec<(usize, u64)> = sizes.collect();
+    let holes = |object: usize| {
+        let found = layout.holes.iter().filter(|holes| holes.0 == narrow(object)).flat_map(|holes| &holes.1);
+        found.map(|extent| extent.1.wrapping_mul(4096)).fold(0, u64::wrapping_add)
+    };
+    let blocks = |data: u64| data.checked_next_multiple_of(4096).unwrap_or(0);
+    let sum = |values: &mut dyn Iterator<Item = u64>| values.fold(0, u64::wrapping_add);
+    Maxima {
+        piece_log2,
+        window_log,
+        refs: short(index.refs.len()),
+        depth: depth(index),
+        entries: wide(index.names.len()),
+        inodes: wide(index.rows.len()),
+        objects: wide(index.objects.len()),
+        logical: sum(&mut sizes.iter().map(|(_, size)| *size)),
+        disk: sum(&mut sizes.iter().map(|(object, size)| blocks(size.wrapping_sub(holes(*object))))),
+        data: sum(&mut layout.chunks.iter().map(|chunk| chunk.len.into())),
+        chunks: wide(layout.chunks.len()),
+        chunks_stored: sum(&mut layout.chunks.iter().map(|chunk| chunk.stored_len.into())),
+        chunk_len: layout.chunks.iter().map(|chunk| chunk.len).max().unwrap_or(0),
+        chunk_stored: layout.chunks.iter().map(|chunk| chunk.stored_len).max().unwrap_or(0),
+        object_len: index.objects.iter().map(|object| object.0).max().unwrap_or(0),
+    }
+}
+
+/// The object of each regular file.
+fn objects_of(index: &Index) -> Vec<usize> {
+    let mut fresh = 0;
+    let at = |number: u32| usize::try_from(number).expect("32 bits");
+    let object = |column: &u32| match column.checked_sub(1) {
+        Some(object) => at(object),
+        None => {
+            fresh += 1;
+            fresh - 1
+        }
+    };
+    index.regulars.iter().map(object).collect()
+}
+
+/// The largest number of components in a path.
+fn depth(index: &Index) -> u32 {
+    let is_directory = |inode: usize| {
+        let row = index.rows.get(inode).and_then(|row| usize::try_from(*row).ok());
+        row.and_then(|row| index.attributes.get(row)).is_some_and(|row| row.mode & 0xf000 == 0x4000)
+    };
+    let (mut deepest, mut entry, mut inode) = (0, 0, 0);
+    let children = (0..index.rows.len()).filter(|inode| is_directory(*inode)).zip(index.children.iter().copied());
+    let children: std::collections::BTreeMap<usize, u32> = children.collect();
+    for _ in &index.refs {
+        let mut pending = vec![(inode, 1)];
+        inode += 1;
+        while let Some((directory, depth)) = pending.pop() {
+            let below = pending.len();
+            for _ in 0..children.get(&directory).copied().unwrap_or(0).min(narrow(index.links.len())) {
+                deepest = deepest.max(depth);
+                if index.links.get(entry).is_some_and(|link| *link == 0) {
+                    if is_directory(inode) {
+                        pending.push((inode, depth + 1));
+                    }
+                    inode += 1;
+                }
+                entry += 1;
+            }
+            pending[below..].reverse();
+        }
+    }
+    deepest
+}

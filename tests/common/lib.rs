@@ -1,0 +1,12 @@
+//! What the tests have in common: a builder of bundles with exactly one thing wrong, the vectors that it makes, the Rust reader over a
+//! vector, and the bodies of the fuzz targets.
+
+pub mod bundle;
+pub mod bytes;
+pub mod frame;
+pub mod keys;
+pub mod listing;
+pub mod reader;
+pub mod tree;
+pub mod vector;
+pub mod vectors;

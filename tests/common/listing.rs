@@ -1,0 +1,72 @@
+//! The listing of a bundle, as tests/reference/README.md describes it.
+
+use std::fmt::Write as _;
+
+use sealift::Bundle;
+use sealift::inspect::{Listed, What, entries};
+use sha2::{Digest as _, Sha256};
+
+/// SHA-256 of the listing.
+pub fn listing_digest(bundle: &Bundle) -> String {
+    hex(&Sha256::digest(listing(bundle)))
+}
+
+/// One JSON object a line for each file, the refs' roots among them.
+pub fn listing(bundle: &Bundle) -> String {
+    let mut out = String::new();
+    for entry in entries(bundle) {
+        line(&mut out, &entry).expect("a String takes everything");
+    }
+    out
+}
+
+fn line(out: &mut String, entry: &Listed<'_>) -> std::fmt::Result {
+    let (attributes, inode, path) = (entry.attributes, entry.inode, entry.path());
+    let path = if entry.parent.is_none() { b"." } else { &path[..] };
+    let kind = match entry.what {
+        What::Directory => "dir",
+        What::Regular { .. } => "file",
+        What::Symlink(_) => "symlink",
+        What::CharDevice(_) => "char",
+        What::BlockDevice(_) => "block",
+        What::Fifo => "fifo",
+        What::Socket => "socket",
+        _ => "unknown",
+    };
+    write!(out, "{{\"ref\":{},\"path\":{}", quoted(entry.reference.name.as_bytes()), quoted(path))?;
+    write!(out, ",\"type\":\"{kind}\",\"mode\":{}", attributes.mode & 0o7777)?;
+    write!(out, ",\"uid\":{},\"gid\":{}", attributes.uid, attributes.gid)?;
+    write!(out, ",\"mtime\":{},\"mtime_ns\":{}", inode.mtime, inode.mtime_ns)?;
+    match entry.what {
+        What::Regular { object, .. } => write!(out, ",\"size\":{},\"id\":\"{}\"", object.size, hex(&object.id))?,
+        What::Symlink(target) => write!(out, ",\"target\":{}", quoted(target))?,
+        What::CharDevice(device) | What::BlockDevice(device) => {
+            write!(out, ",\"major\":{},\"minor\":{}", device.major, device.minor)?;
+        }
+        _ => {}
+    }
+    if !attributes.xattrs.is_empty() {
+        let pairs = attributes.xattrs.iter().map(|xattr| format!("{}:\"{}\"", quoted(&xattr.name), hex(&xattr.value)));
+        write!(out, ",\"xattrs\":{{{}}}", pairs.collect::<Vec<_>>().join(","))?;
+    }
+    writeln!(out, ",\"inode\":{}}}", entry.number)
+}
+
+/// A name as a JSON string: bytes outside 0x20 to 0x7e, and `%`, as `%` and two digits.
+fn quoted(name: &[u8]) -> String {
+    let mut out = String::from("\"");
+    for byte in name {
+        match byte {
+            b'"' | b'\\' => out.extend(['\\', char::from(*byte)]),
+            b'%' | ..0x20 | 0x7f.. => out.push_str(&format!("%{byte:02X}")),
+            byte => out.push(char::from(*byte)),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// Lower-case hexadecimal.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,127 @@
+//! The Rust reader over a vector: what a shell would do with it, from bytes that come in any portions.
+
+use std::io::Read;
+
+use sealift::verify::{Depth, verify};
+use sealift::{Bundle, Error, Head, Input, Limits, Progress};
+use sealift_format::{Envelope, Kind, Opener, Step};
+use sealift_verify::trust::{
+    AllowedSigners, Claims, Device, FloorRecord, Floors, Now, Policy, RevocationList, Standing, Thresholds, Verdict,
+};
+
+use crate::vector::{Check, Trust};
+
+/// Portions in which a pipe gives its bytes, over and over.
+#[derive(Clone, Debug)]
+pub struct Portions {
+    bytes: Vec<u8>,
+    at: usize,
+    sizes: Vec<usize>,
+    next: usize,
+}
+
+impl Portions {
+    /// A pipe of `bytes` whose reads give so many at a time.
+    pub fn new(bytes: &[u8], sizes: &[usize]) -> Self {
+        Self { bytes: bytes.to_vec(), at: 0, sizes: sizes.to_vec(), next: 0 }
+    }
+}
+
+impl Read for Portions {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let size = self.sizes[self.next % self.sizes.len()];
+        self.next += 1;
+        let len = size.min(buffer.len()).min(self.bytes.len() - self.at);
+        buffer[..len].copy_from_slice(&self.bytes[self.at..self.at + len]);
+        self.at += len;
+        Ok(len)
+    }
+}
+
+/// Opens a file of these bytes that are read in such portions.
+///
+/// # Errors
+/// What is wrong with them.
+pub fn open(bytes: &[u8], sizes: &[usize]) -> Result<Bundle, sealift_format::Error> {
+    let mut opener = Opener::new(u64::try_from(bytes.len()).ok(), Limits::default());
+    let mut sizes = sizes.iter().cycle();
+    while let Step::Need(range) = opener.step() {
+        let at = |offset: u64| usize::try_from(offset).expect("it lies in the input");
+        let size = *sizes.next().expect("it goes round");
+        let end = at(range.end).min(at(range.start).saturating_add(size));
+        opener.supply(range.start, &bytes[at(range.start)..end])?;
+    }
+    opener.finish()
+}
+
+/// Reads an input as far as `check` says. The error is the kind of failure.
+///
+/// # Errors
+/// The bundle is not taken.
+pub fn read(mut input: Input, check: Check, trust: Option<&Trust>) -> Result<Bundle, Kind> {
+    let judge = |head: &Head| judge(head, trust).map(|_| ()).map_err(Error::Trust);
+    let progress = Progress::default();
+    let limits = Limits::default();
+    let result = match check {
+        Check::Open => input.open_bundle(limits, judge),
+        Check::Verify => verify(&mut input, Depth::Stored, 1, limits, judge, &progress).map(|done| done.bundle),
+        Check::Deep => verify(&mut input, Depth::Objects, 2, limits, judge, &progress).map(|done| done.bundle),
+    };
+    result.map_err(|error| error.kind().unwrap_or_else(|| panic!("not about the bundle: {error}")))
+}
+
+/// Judges a head. Without anything said of trust, only the envelopes themselves are judged.
+///
+/// # Errors
+/// Why it is refused.
+pub fn judge(head: &Head, trust: Option<&Trust>) -> Result<Verdict, sealift_verify::Error> {
+    let identity = &head.root().identity;
+    let claims = Claims {
+        name: identity.name.clone(),
+        version: identity.version,
+        created: identity.created,
+        expires: identity.expires,
+        compatible: identity.compatible.clone(),
+    };
+    let is_signature = |envelope: &&Envelope| envelope.kind == Envelope::SSH_SIGNATURE;
+    let signatures: Vec<&[u8]> = head.envelopes().iter().filter(is_signature).map(|one| one.body.as_slice()).collect();
+    let unknown = head.envelopes().iter().filter(|one| !is_signature(one)).map(|one| one.kind.into());
+    let unknown: Vec<u32> = unknown.collect();
+    let mut policy = match trust {
+        Some(trust) => trust.policy(),
+        None => Policy::at(Now::exactly(0)),
+    };
+    if trust.is_none() {
+        // Whatever the bundle claims is let pass.
+        policy.allow_unsigned = true;
+        policy.device = Device::with_tags(identity.compatible.iter().cloned());
+        policy.now = Now::exactly(i64::MIN);
+    }
+    policy.judge(&claims, head.signed(), &signatures, &unknown)
+}
+
+impl Trust {
+    /// The policy that it describes.
+    pub fn policy(&self) -> Policy {
+        let mut policy = Policy::at(Now::exactly(self.now.unwrap_or(1_700_000_000)));
+        let lines = |lines: &[String]| lines.join("\n").into_bytes();
+        policy.signers =
+            Some(AllowedSigners::parse(&lines(&self.signers)).expect("the vector's signers are well-formed"));
+        policy.revoked =
+            RevocationList::parse(&lines(&self.revoked)).expect("the vector's revocations are well-formed");
+        let threshold = self.threshold.unwrap_or(1).to_string();
+        policy.thresholds = Thresholds::parse([threshold.as_str()]).expect("a number");
+        policy.device = Device::with_tags(self.compatible.iter().cloned());
+        let record = self.floor.map(|version| FloorRecord { version, keys: std::collections::BTreeSet::new() });
+        policy.floors = Floors::new(record.into_iter().collect());
+        policy.allow_unsigned = self.allow_unsigned;
+        policy
+    }
+}
+
+/// Whether a verdict rests on a signature of a trusted key.
+pub fn is_trusted(verdict: &Verdict) -> bool {
+    !verdict.unsigned
+        && !verdict.signers.is_empty()
+        && verdict.others.iter().all(|other| !other.outcome.as_ref().is_ok_and(Standing::is_trusted))
+}

@@ -1,0 +1,132 @@
+//! Descriptions of small trees.
+
+/// A file of any type.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// What it is.
+    pub what: What,
+    /// Permissions.
+    pub mode: u16,
+    /// Owner and group.
+    pub owner: (u32, u32),
+    /// Seconds and nanoseconds.
+    pub mtime: (i64, u32),
+    /// Names and values.
+    pub xattrs: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+/// What a file is.
+#[derive(Clone, Debug)]
+pub enum What {
+    /// A directory's names.
+    Directory(Vec<(Vec<u8>, Node)>),
+    /// A file's content.
+    Regular(Vec<u8>),
+    /// A link's target.
+    Symlink(Vec<u8>),
+    /// Type bits, major and minor number.
+    Device(u16, u32, u32),
+    /// A named pipe.
+    Fifo,
+    /// A socket's name.
+    Socket,
+    /// Another name of the file with this number among the inodes that came before.
+    Link(u32),
+}
+
+fn node(what: What, mode: u16) -> Node {
+    Node { what, mode, owner: (0, 0), mtime: (1_700_000_000, 0), xattrs: Vec::new() }
+}
+
+/// A directory.
+pub fn dir<const N: usize>(names: [(&str, Node); N]) -> Node {
+    let names = names.into_iter().map(|(name, node)| (name.as_bytes().to_vec(), node));
+    node(What::Directory(names.collect()), 0o755)
+}
+
+/// A regular file.
+pub fn file(content: impl Into<Vec<u8>>) -> Node {
+    node(What::Regular(content.into()), 0o644)
+}
+
+/// A symbolic link.
+pub fn symlink(target: &str) -> Node {
+    node(What::Symlink(target.into()), 0o777)
+}
+
+/// A character device.
+pub fn char_device(major: u32, minor: u32) -> Node {
+    node(What::Device(0x2000, major, minor), 0o666)
+}
+
+/// A block device.
+pub fn block_device(major: u32, minor: u32) -> Node {
+    node(What::Device(0x6000, major, minor), 0o660)
+}
+
+/// A named pipe.
+pub fn fifo() -> Node {
+    node(What::Fifo, 0o600)
+}
+
+/// A socket's name.
+pub fn socket() -> Node {
+    node(What::Socket, 0o700)
+}
+
+/// Another name of an inode.
+pub fn link(inode: u32) -> Node {
+    node(What::Link(inode), 0)
+}
+
+impl Node {
+    /// The same with other permissions.
+    pub fn mode(mut self, mode: u16) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// The same with another owner and group.
+    pub fn owner(mut self, uid: u32, gid: u32) -> Self {
+        self.owner = (uid, gid);
+        self
+    }
+
+    /// The same with another time.
+    pub fn mtime(mut self, seconds: i64, nanoseconds: u32) -> Self {
+        self.mtime = (seconds, nanoseconds);
+        self
+    }
+
+    /// The same with one more extended attribute.
+    pub fn xattr(mut self, name: &str, value: &[u8]) -> Self {
+        self.xattrs.push((name.into(), value.into()));
+        self
+    }
+
+    /// The same directory with one more name.
+    pub fn with(mut self, name: &[u8], node: Node) -> Self {
+        if let What::Directory(names) = &mut self.what {
+            names.push((name.into(), node));
+        }
+        self
+    }
+
+    /// Type and permission bits as in `st_mode`.
+    pub fn st_mode(&self) -> u16 {
+        let kind = match self.what {
+            What::Directory(_) => 0x4000,
+            What::Regular(_) | What::Link(_) => 0x8000,
+            What::Symlink(_) => 0xa000,
+            What::Device(kind, ..) => kind,
+            What::Fifo => 0x1000,
+            What::Socket => 0xc000,
+        };
+        kind | self.mode
+    }
+}
+
+/// `len` bytes that repeat with a period that divides no power of two.
+pub fn paint(seed: u8, len: usize) -> Vec<u8> {
+    (0..251).cycle().take(len).map(|byte: u8| byte ^ seed).collect()
+}

@@ -1,0 +1,182 @@
+//! The form of a vector file: lines `key: value`, an empty line, and the input's bytes (spec/vectors/README.md).
+
+use std::path::{Path, PathBuf};
+
+/// One input and what a reader must make of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Vector {
+    /// The file's name without `.vec`.
+    pub name: String,
+    /// `ok` or a kind of failure.
+    pub expect: String,
+    /// How far a reader goes.
+    pub check: Check,
+    /// What is special about it.
+    pub comment: String,
+    /// SHA-256 of the listing of a bundle that is taken.
+    pub listing: Option<String>,
+    /// How many envelopes a reader reports as unknown.
+    pub unknown_envelopes: Option<usize>,
+    /// Who is trusted, where that is judged.
+    pub trust: Option<Trust>,
+    /// The input.
+    pub bytes: Vec<u8>,
+}
+
+/// How far a reader goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(clippy::exhaustive_enums, reason = "the vectors' form lists them")]
+pub enum Check {
+    /// Head, layout and index.
+    Open,
+    /// And the digest of each chunk.
+    Verify,
+    /// And each object.
+    #[default]
+    Deep,
+}
+
+/// What the administrator and the device say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trust {
+    /// Lines of allowed signers.
+    pub signers: Vec<String>,
+    /// Keys that do not count.
+    pub revoked: Vec<String>,
+    /// Keys that must have signed; 1 if it is not said.
+    pub threshold: Option<usize>,
+    /// Seconds since 1970.
+    pub now: Option<i64>,
+    /// The device's tags.
+    pub compatible: Vec<String>,
+    /// The highest version that the device has committed.
+    pub floor: Option<u64>,
+    /// Whether signatures may be missing.
+    pub allow_unsigned: bool,
+}
+
+impl Vector {
+    /// The file's bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut lines = vec![("expect", self.expect.clone())];
+        match self.check {
+            Check::Open => lines.push(("check", "open".into())),
+            Check::Verify => lines.push(("check", "verify".into())),
+            Check::Deep => {}
+        }
+        lines.push(("comment", self.comment.clone()));
+        lines.extend(self.listing.iter().map(|listing| ("listing", listing.clone())));
+        lines.extend(self.unknown_envelopes.map(|number| ("unknown-envelopes", number.to_string())));
+        if let Some(trust) = &self.trust {
+            lines.extend(trust.signers.iter().map(|line| ("trust", line.clone())));
+            lines.extend(trust.revoked.iter().map(|line| ("revoked", line.clone())));
+            lines.extend(trust.threshold.map(|number| ("threshold", number.to_string())));
+            lines.extend(trust.now.map(|now| ("now", now.to_string())));
+            lines.extend(trust.compatible.iter().map(|tag| ("compatible", tag.clone())));
+            lines.extend(trust.floor.map(|floor| ("floor", floor.to_string())));
+            lines.extend(trust.allow_unsigned.then(|| ("allow-unsigned", "yes".into())));
+        }
+        let header: String = lines.into_iter().map(|(key, value)| format!("{key}: {value}\n")).collect();
+        [header.as_bytes(), b"\n", &self.bytes].concat()
+    }
+
+    /// Reads a file of this form.
+    ///
+    /// # Errors
+    /// What keeps it from being one.
+    pub fn parse(name: &str, file: &[u8]) -> Result<Self, String> {
+        let end = file.windows(2).position(|pair| pair == b"\n\n").ok_or("no empty line")?;
+        let header = std::str::from_utf8(&file[..end]).map_err(|_| "the header is not UTF-8")?;
+        let mut vector = Self { name: name.into(), bytes: file[end + 2..].to_vec(), ..Self::default() };
+        for line in header.lines() {
+            let (key, value) = line.split_once(':').ok_or_else(|| format!("no colon in {line:?}"))?;
+            vector.set(key, value.trim())?;
+        }
+        Ok(vector)
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
+        let bad = || format!("{key}: {value:?} is not understood");
+        let number = || value.parse().map_err(|_| bad());
+        match (key, value) {
+            ("expect", _) => self.expect = value.into(),
+            ("check", "open") => self.check = Check::Open,
+            ("check", "verify") => self.check = Check::Verify,
+            ("check", "deep") => self.check = Check::Deep,
+            ("comment", _) => self.comment = value.into(),
+            ("listing", _) => self.listing = Some(value.into()),
+            ("unknown-envelopes", _) => self.unknown_envelopes = Some(number()?),
+            _ => {
+                let trust = self.trust.get_or_insert_default();
+                match (key, value) {
+                    ("trust", _) => trust.signers.push(value.into()),
+                    ("revoked", _) => trust.revoked.push(value.into()),
+                    ("threshold", _) => trust.threshold = Some(number()?),
+                    ("now", _) => trust.now = Some(value.parse().map_err(|_| bad())?),
+                    ("compatible", _) => trust.compatible.push(value.into()),
+                    ("floor", _) => trust.floor = Some(value.parse().map_err(|_| bad())?),
+                    ("allow-unsigned", "yes") => trust.allow_unsigned = true,
+                    _ => return Err(bad()),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The folder of the vectors.
+pub fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../spec/vectors")
+}
+
+/// All vectors of the folder, by name.
+pub fn load() -> Vec<Vector> {
+    let mut vectors: Vec<Vector> = names()
+        .into_iter()
+        .map(|name| {
+            let file = std::fs::read(folder().join(format!("{name}.vec"))).expect("it was listed");
+            Vector::parse(&name, &file).unwrap_or_else(|fault| panic!("{name}: {fault}"))
+        })
+        .collect();
+    vectors.sort_by(|a, b| a.name.cmp(&b.name));
+    vectors
+}
+
+/// The names of the vectors in the folder.
+pub fn names() -> Vec<String> {
+    let files = std::fs::read_dir(folder()).expect("the folder is there");
+    let names = files.map(|file| file.expect("it can be listed").file_name().into_string().expect("ASCII names"));
+    let mut names: Vec<String> = names.filter_map(|name| name.strip_suffix(".vec").map(String::from)).collect();
+    names.sort();
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read() {
+        let vector = Vector {
+            name: "x".into(),
+            expect: "untrusted".into(),
+            check: Check::Verify,
+            comment: "a: b".into(),
+            listing: Some("00".into()),
+            unknown_envelopes: Some(3),
+            trust: Some(Trust {
+                signers: vec!["a namespaces=\"sealift\" ssh-ed25519 AA".into()],
+                revoked: vec!["ssh-ed25519 AA".into()],
+                threshold: Some(2),
+                now: Some(-1),
+                compatible: vec!["a".into(), "b".into()],
+                floor: Some(u64::MAX),
+                allow_unsigned: true,
+            }),
+            bytes: b"\n\n\0".to_vec(),
+        };
+        assert_eq!(Vector::parse("x", &vector.encode()), Ok(vector));
+        assert!(Vector::parse("x", b"expect: ok\n").is_err());
+        assert!(Vector::parse("x", b"expects: ok\n\n").is_err());
+    }
+}

@@ -1,0 +1,125 @@
+//! Bundles that are taken.
+
+use super::*;
+use crate::keys::Key;
+use crate::tree::{Node, What, block_device, char_device, fifo, paint, socket};
+
+const MIB: Packing = Packing { piece_log2: 20, group: 2, raw: false };
+
+pub(super) fn vectors() -> Vec<Vector> {
+    let one = |tree, packing| Bundle::new(&[("main", tree)], packing);
+    let raw = Packing { raw: true, ..Packing::default() };
+    vec![
+        accept("good-empty", "one ref, an empty directory", one(dir([]), MIB)),
+        accept(
+            "good-tree",
+            "files of all types, hard links, xattrs, times, names that are not UTF-8",
+            one(tree(), MIB),
+        ),
+        accept("good-deep", "directories below directories, in tree order", one(deep(), MIB)),
+        accept("good-two-refs", "two refs that share an object", two_refs()),
+        accept("good-pieces", "pieces of 4 KiB, the last ones partial, one chunk for equal pieces", one(pieces(), raw)),
+        accept(
+            "good-holes",
+            "holes in groups and pieces, across pieces, and nothing but holes",
+            one(holes(), Packing::default()),
+        ),
+        accept("good-raw-chunk", "chunks that are stored as they are", one(dir([("a", file("x"))]), raw)),
+        accept("good-annotations", "annotations, tags, and all that a name may have", annotated()),
+        accept("good-landmark", "the first of two chunks is the hot set", landmark()),
+        accept("good-signed", "two keys have signed", small().signed_by(&[Key::Ed25519(1), Key::Ed25519(2)])),
+    ]
+}
+
+fn tree() -> Node {
+    let bin = dir([("su", file("\x7fELF").mode(0o4755).owner(0, 42)), ("sudo", link(2))]).mode(0o1777);
+    let files = dir([
+        ("cap", file("x").xattr("security.capability", b"\x01\0\0\x02\0").xattr("user.note", b"")),
+        ("empty", file("")),
+        ("new", file("y").mtime(i64::MAX, 999_999_999)),
+        ("old", file("x").mtime(-1, 1).mode(0).owner(u32::MAX - 1, 65_534)),
+    ]);
+    let dev = dir([
+        ("fifo", fifo()),
+        ("null", char_device(1, 3)),
+        ("sda", block_device(8, 0)),
+        ("sock", socket().owner(1000, 1000)),
+        ("zero", symlink("../dev/null")),
+    ]);
+    let names = dir([("\"quoted\" %41", file("z"))])
+        .with(b"caf\xc3\xa9", symlink("\u{1b}]0;title\u{7}"))
+        .with(b"caf\xe9", file("z").xattr("user.%", &[0xff; 40]));
+    let mut root = dir([("bin", bin), ("dev", dev), ("files", files), ("names", names)]);
+    // The hard link counts inodes: root, bin, dev, files, names, then bin's first.
+    if let What::Directory(children) = &mut root.what
+        && let What::Directory(bin) = &mut children[0].1.what
+    {
+        bin[1].1 = link(5);
+    }
+    root
+}
+
+fn deep() -> Node {
+    let leaf = || dir([("f", file("leaf"))]);
+    let b = dir([("a", dir([("a", leaf()), ("b", leaf())])), ("b", dir([])), ("c", file("c"))]);
+    dir([("a", dir([("z", leaf())])), ("b", b), ("b.c", leaf()), ("c", file("leaf"))])
+}
+
+fn two_refs() -> Bundle {
+    let debug = dir([("app", file("program\n")), ("app.debug", file("symbols\n"))]);
+    let app = dir([("app", file("program\n")), ("licence", file("MIT\n"))]);
+    Bundle::new(&[("app/debug", debug), ("app/main", app)], Packing { group: 2, ..Packing::default() })
+}
+
+fn pieces() -> Node {
+    let block = paint(1, 4096);
+    let repeated = [&block[..], &paint(2, 4096), &block, &paint(3, 4096), &paint(4, 100)].concat();
+    let aligned = [&paint(5, 4096)[..], &block].concat();
+    let other_end = [&block[..], &paint(4, 100)].concat();
+    dir([
+        ("a", file(repeated)),
+        ("b", file("small\n")),
+        ("c", file(aligned)),
+        ("d", file(block)),
+        ("e", file(other_end)),
+    ])
+}
+
+fn holes() -> Node {
+    let zeros = |blocks: usize| vec![0; blocks * 4096];
+    // 16 pieces of nothing and a byte; data at both ends; a hole that begins in the midst of the object's pieces.
+    let tail = [&zeros(16)[..], b"x"].concat();
+    let ends = [&paint(1, 5000)[..], &zeros(40), &paint(2, 5000)].concat();
+    // 15 blocks are no hole.
+    let short = [&paint(3, 4096)[..], &zeros(15), &paint(4, 4096)].concat();
+    // The hole ends with the last whole block; a partial block of zeros is data.
+    let partial = [&zeros(16)[..], &[0; 100]].concat();
+    dir([
+        ("all", file(zeros(17))),
+        ("ends", file(ends)),
+        ("partial", file(partial)),
+        ("short", file(short)),
+        ("tail", file(tail)),
+    ])
+}
+
+fn annotated() -> Bundle {
+    let mut bundle = small();
+    bundle.identity.name = b"0-Az.09_+-".to_vec();
+    bundle.identity.version = u64::MAX;
+    bundle.identity.created = -1;
+    bundle.identity.tags = vec![b"board-a".to_vec(), b"board-b+rev2".to_vec()];
+    bundle.annotations = vec![
+        (b"empty".to_vec(), Vec::new()),
+        (b"notes".to_vec(), "Für alle: \u{1b}[31m\n".into()),
+        (b"url".to_vec(), b"https://example.com/?a=b".to_vec()),
+    ];
+    bundle
+}
+
+fn landmark() -> Bundle {
+    let tree = dir([("a", file("hot\n")), ("b", file("cold\n"))]);
+    let mut bundle = Bundle::new(&[("main", tree)], Packing { group: 1, ..Packing::default() });
+    bundle.layout.landmark = Some(1);
+    bundle
+}

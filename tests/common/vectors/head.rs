@@ -1,0 +1,246 @@
+//! The whole file, preamble, section lists, root and signature area (spec 2 to 5).
+
+use super::*;
+use crate::bundle::{Contents, Maxima};
+use crate::bytes::{Section, narrow};
+
+pub(super) fn vectors() -> Vec<Vector> {
+    [file_len(), preamble(), sections(), root(), area()].into_iter().flatten().collect()
+}
+
+/// Cuts the file before its last `len` bytes.
+fn cut(len: usize) -> impl FnOnce(&mut Bundle) {
+    move |b| b.edits.file = edit(move |file: &mut Vec<u8>| file.truncate(file.len() - len))
+}
+
+/// Lengths of the stored chunks, and of the stored chunks and index.
+fn tails() -> (usize, usize) {
+    let file = small().encode();
+    let head = reader::open(&file, &[usize::MAX]).expect("it is sound").head;
+    let len = |len: u64| usize::try_from(len).expect("vectors are small");
+    let chunks = len(head.root().maxima.chunks_stored);
+    (chunks, chunks + len(head.root().contents.index_stored))
+}
+
+fn file_len() -> Vec<Vector> {
+    let (chunks, index) = tails();
+    vec![
+        reject("file-trailing-byte", "trailing", "a zero byte follows the last chunk", |b| {
+            b.edits.file = edit(|file: &mut Vec<u8>| file.push(0));
+        }),
+        reject("file-cut-in-chunk", "truncated", "the last chunk's last byte is missing", cut(1)),
+        reject("file-cut-in-index", "truncated", "the index's last byte is missing", cut(chunks + 1)),
+        reject("file-cut-in-layout", "truncated", "the layout's last byte is missing", cut(index + 1)),
+        reject("file-cut-in-head", "truncated", "the file ends within the root", |b| {
+            b.edits.file = edit(|file: &mut Vec<u8>| file.truncate(100));
+        }),
+        reject("file-empty", "truncated", "no byte at all", |b| {
+            b.edits.file = edit(|file: &mut Vec<u8>| file.clear());
+        }),
+    ]
+}
+
+fn preamble() -> Vec<Vector> {
+    let put = |at: usize, bytes: &'static [u8]| {
+        move |b: &mut Bundle| {
+            b.edits.preamble =
+                edit(move |preamble: &mut Vec<u8>| preamble[at..at + bytes.len()].copy_from_slice(bytes));
+        }
+    };
+    vec![
+        reject("preamble-magic", "header", "the line end of a text transfer", put(5, &[0x0a, 0x1a])),
+        reject("preamble-version", "unsupported", "version 1", put(8, &[1])),
+        reject("preamble-root-len-zero", "header", "root_len is 0", put(12, &[0, 0, 0, 0])),
+        reject("preamble-root-len-over", "header", "root_len is 65537", put(12, &[1, 0, 1, 0])),
+        reject("preamble-area-len-under", "header", "area_len is 63", put(16, &[63, 0, 0, 0])),
+        reject("preamble-area-len-over", "header", "area_len is 1048577", put(16, &[1, 0, 16, 0])),
+        reject("preamble-reserved", "header", "the last reserved byte is 1", put(31, &[1])),
+    ]
+}
+
+fn sections() -> Vec<Vector> {
+    let root = |change: fn(&mut Vec<Section>)| move |b: &mut Bundle| b.edits.root = edit(change);
+    let layout = |change: fn(&mut Vec<Section>)| move |b: &mut Bundle| b.edits.layout = edit(change);
+    let index = |change: fn(&mut Vec<Section>)| move |b: &mut Bundle| b.edits.index = edit(change);
+    let ignorable = {
+        let mut bundle = small();
+        bundle.edits.root = edit(|s: &mut Vec<Section>| s.push(Section::ignorable(700, b"later".to_vec())));
+        bundle.edits.layout = edit(|s: &mut Vec<Section>| s.push(Section::ignorable(700, b"later".to_vec())));
+        bundle
+    };
+    vec![
+        reject("sections-order", "header", "sections 1 and 2 of the root have changed places", root(|s| s.swap(0, 1))),
+        reject("sections-twice", "header", "section 3 of the root is there twice", root(|s| s.push(s[2].clone()))),
+        reject("root-section-missing", "header", "the root has no maxima", root(|s| drop(s.remove(2)))),
+        reject("layout-section-missing", "layout", "the layout has no holes", layout(|s| drop(s.remove(3)))),
+        reject("index-section-missing", "index", "the index has no devices", index(|s| drop(s.remove(6)))),
+        reject(
+            "sections-flag-cleared",
+            "layout",
+            "the layout's groups need not be understood",
+            layout(|s| s[1].flags = 0),
+        ),
+        reject("sections-flag-set", "layout", "the landmark must be understood", |b| {
+            b.layout.landmark = Some(1);
+            b.edits.layout = edit(|s: &mut Vec<Section>| s[4].flags = 1);
+        }),
+        reject("sections-flag-unknown", "index", "bit 1 of a section's flags is set", index(|s| s[4].flags = 3)),
+        reject(
+            "sections-unknown-critical",
+            "unsupported",
+            "an unknown section of the root must be understood",
+            root(|s| s.push(Section::critical(700, Vec::new()))),
+        ),
+        reject(
+            "sections-reserved",
+            "unsupported",
+            "the layout has the section of prefixes",
+            layout(|s| s.push(Section::critical(6, Vec::new()))),
+        ),
+        accept("sections-unknown-ignorable", "root and layout each have an unknown section", ignorable),
+        reject(
+            "index-section-unknown",
+            "index",
+            "the index has an eleventh section, which need not be understood",
+            index(|s| s.push(Section::ignorable(11, b"later".to_vec()))),
+        ),
+        reject(
+            "index-section-critical",
+            "unsupported",
+            "the index has an eleventh section, which must be understood",
+            index(|s| s.push(Section::critical(11, b"later".to_vec()))),
+        ),
+        reject("fields-left", "index", "a byte follows the last ref", index(|s| s[0].payload.push(0))),
+        reject("fields-short", "layout", "the holes' count has three bytes", layout(|s| s[3].payload.truncate(3))),
+        reject("fields-section-len", "header", "the last section's length passes the root's end by one byte", |b| {
+            b.edits.root_bytes = edit(|root: &mut Vec<u8>| {
+                let maxima_len = 88;
+                let len_at = root.len() - maxima_len - 8;
+                root[len_at] += 1;
+            });
+        }),
+    ]
+}
+
+fn root() -> Vec<Vector> {
+    let annotated = |annotations: &[(&[u8], &[u8])]| {
+        let annotations = annotations.iter().map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
+        move |b: &mut Bundle| b.annotations = annotations
+    };
+    vec![
+        reject("root-name-empty", "header", "the name is empty", |b| b.identity.name.clear()),
+        reject("root-name-bytes", "header", "the name has a slash", |b| b.identity.name = b"a/b".to_vec()),
+        reject("root-name-long", "header", "the name has 129 bytes", |b| b.identity.name = vec![b'a'; 129]),
+        reject("root-tag-bytes", "header", "a tag begins with a full stop", |b| b.identity.tags = vec![b".a".to_vec()]),
+        reject("root-tags-order", "header", "tag b stands before tag a", |b| {
+            b.identity.tags = vec![b"b".to_vec(), b"a".to_vec()];
+        }),
+        reject("annotations-order", "header", "key b stands before key a", annotated(&[(b"b", b""), (b"a", b"")])),
+        reject("annotations-utf8", "header", "a value is half a character", annotated(&[(b"a", b"\xc3")])),
+        reject("annotations-key", "header", "a key has a space", annotated(&[(b"a b", b"")])),
+        reject("annotations-empty", "header", "a section of no annotations", |b| {
+            b.edits.root = edit(|s: &mut Vec<Section>| s.push(Section::ignorable(4, vec![0, 0])));
+        }),
+        reject("layout-blake3", "layout", "layout_blake3 is another", |b| {
+            b.edits.contents = edit(|c: &mut Contents| c.layout_blake3[31] ^= 1);
+        }),
+        reject("index-blake3", "index", "index_blake3 is another", |b| {
+            b.edits.contents = edit(|c: &mut Contents| c.index_blake3[31] ^= 1);
+        }),
+        reject("index-digest", "index", "index_digest is another", |b| {
+            b.edits.contents = edit(|c: &mut Contents| c.index_digest[31] ^= 1);
+        }),
+    ]
+    .into_iter()
+    .chain(maxima())
+    .collect()
+}
+
+fn maxima() -> Vec<Vector> {
+    let set = |change: fn(&mut Maxima)| move |b: &mut Bundle| b.edits.maxima = edit(change);
+    let contents = |change: fn(&mut Contents)| move |b: &mut Bundle| b.edits.contents = edit(change);
+    vec![
+        reject("maxima-piece-log2-under", "header", "pieces of 2048 bytes", set(|m| m.piece_log2 = 11)),
+        reject("maxima-piece-log2-over", "header", "pieces of 128 MiB", set(|m| m.piece_log2 = 27)),
+        reject("maxima-window-log-under", "header", "a window of 512 bytes", set(|m| m.window_log = 9)),
+        reject("maxima-window-log-over", "header", "a window of 4 GiB", set(|m| m.window_log = 32)),
+        reject("limit-window", "limit", "a window of 256 MiB", set(|m| m.window_log = 28)),
+        reject("maxima-refs", "header", "one ref more than there is", set(|m| m.refs += 1)),
+        reject("maxima-depth", "header", "one component more than there is", set(|m| m.depth += 1)),
+        reject("maxima-entries", "header", "one entry less than there is", set(|m| m.entries -= 1)),
+        reject("maxima-inodes", "header", "one inode less than there is", set(|m| m.inodes -= 1)),
+        reject("maxima-objects", "header", "one object more than there is", set(|m| m.objects += 1)),
+        reject("maxima-logical", "header", "one byte more than there is", set(|m| m.logical += 1)),
+        reject("maxima-disk", "header", "one block less than there is", set(|m| m.disk -= 4096)),
+        reject("maxima-data", "header", "one byte of data less than there is", set(|m| m.data -= 1)),
+        reject("maxima-chunks", "header", "one chunk more than there is", set(|m| m.chunks += 1)),
+        reject("maxima-chunks-stored", "header", "one byte more than the chunks have", set(|m| m.chunks_stored += 1)),
+        reject("maxima-chunk-len", "header", "a longer chunk than there is", set(|m| m.chunk_len += 1)),
+        reject("maxima-chunk-stored", "header", "a longer stored chunk than there is", set(|m| m.chunk_stored += 1)),
+        reject("maxima-object-len", "header", "a smaller object than there is", set(|m| m.object_len -= 1)),
+        reject("limit-index-len", "limit", "an index of 1 TiB", contents(|c| c.index_len = 1 << 40)),
+        reject("limit-layout-len", "limit", "a layout of 1 TiB", contents(|c| c.layout_len = 1 << 40)),
+        reject("limit-chunk-len", "limit", "a chunk of 4 GiB", set(|m| m.chunk_len = u32::MAX)),
+        reject("limit-file-len", "limit", "the file's length passes 2^64-1", set(|m| m.chunks_stored = u64::MAX)),
+    ]
+}
+
+fn area() -> Vec<Vector> {
+    let bodies = |bodies: &'static [(u16, &'static [u8])]| {
+        move |b: &mut Bundle| {
+            b.area_len = 128;
+            b.edits.area = edit(move |area: &mut Vec<u8>| {
+                let mut envelopes = Vec::new();
+                for (kind, body) in bodies {
+                    envelopes.extend(kind.to_le_bytes());
+                    envelopes.extend(narrow(body.len()).to_le_bytes());
+                    envelopes.extend(*body);
+                }
+                area[..envelopes.len()].copy_from_slice(&envelopes);
+            });
+        }
+    };
+    let area = |change: fn(&mut Vec<u8>)| move |b: &mut Bundle| b.edits.area = edit(change);
+    let unknown = {
+        let mut bundle = small();
+        bodies(&[(3, b"reserved"), (700, b"later")])(&mut bundle);
+        bundle
+    };
+    vec![
+        reject("area-order", "header", "kind 701 before kind 700", bodies(&[(701, b"x"), (700, b"x")])),
+        reject("area-twice", "header", "an envelope twice", bodies(&[(700, b"x"), (700, b"x")])),
+        reject(
+            "area-fill",
+            "header",
+            "the last byte of the fill is 1",
+            area(|area| *area.last_mut().expect("it has fill") = 1),
+        ),
+        reject(
+            "area-overrun",
+            "header",
+            "an envelope of 27 bytes where 26 are left",
+            area(|area| {
+                area[..6].copy_from_slice(&[0xbc, 2, 27, 0, 0, 0]);
+            }),
+        ),
+        reject(
+            "area-no-end",
+            "header",
+            "an envelope fills the area to its BLAKE3, without an end",
+            area(|area| {
+                area[..6].copy_from_slice(&[0xbc, 2, 26, 0, 0, 0]);
+            }),
+        ),
+        reject("area-blake3", "header", "area_blake3 is another", |b| {
+            b.edits.file = edit(|file: &mut Vec<u8>| {
+                let root_len = u32::from_le_bytes([file[12], file[13], file[14], file[15]]);
+                let end = 32 + usize::try_from(root_len).expect("32 bits") + 64;
+                file[end - 1] ^= 1;
+            });
+        }),
+        Vector {
+            unknown_envelopes: Some(2),
+            ..accept("area-unknown-kind", "two envelopes of kinds that nobody knows", unknown)
+        },
+    ]
+}

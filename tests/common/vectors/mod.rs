@@ -1,0 +1,74 @@
+//! The vectors: each is a sound bundle with one edit, or a sound bundle.
+
+mod content;
+mod good;
+mod head;
+mod index;
+mod layout;
+mod signed;
+
+use crate::bundle::{Bundle, Edit, Packing};
+use crate::listing::listing_digest;
+use crate::reader;
+use crate::tree::{dir, file, link, symlink};
+use crate::vector::{Check, Trust, Vector};
+
+/// All vectors.
+pub fn all() -> Vec<Vector> {
+    let mut vectors: Vec<Vector> =
+        [head::vectors(), index::vectors(), layout::vectors(), content::vectors(), signed::vectors(), good::vectors()]
+            .into_iter()
+            .flatten()
+            .collect();
+    vectors.sort_by(|a, b| a.name.cmp(&b.name));
+    vectors
+}
+
+/// The bundle that most vectors edit. Entries 0 to 4 are `a`, `b`, `d`, `e` and `l`, 5 and 6 are `d/f` and `d/g`; inodes 0 to 6 are the
+/// root, `a` (and `b`), `d`, `e`, `l`, `d/f` and `d/g`. Object 0 is `one`, of `a` and `d/g`; object 1 is `two`, of `d/f`.
+fn small() -> Bundle {
+    let d = dir([("f", file("two\n")), ("g", file("one\n"))]);
+    let tree = dir([("a", file("one\n")), ("b", link(1)), ("d", d), ("e", dir([])), ("l", symlink("a"))]);
+    Bundle::new(&[("main", tree)], Packing::default())
+}
+
+fn vector(name: &str, expect: &str, comment: &str, bytes: Vec<u8>) -> Vector {
+    Vector { name: name.into(), expect: expect.into(), comment: comment.into(), bytes, ..Vector::default() }
+}
+
+/// The small bundle with one thing wrong.
+fn reject(name: &str, kind: &str, comment: &str, edit: impl FnOnce(&mut Bundle)) -> Vector {
+    reject_from(small(), name, kind, comment, edit)
+}
+
+/// A bundle with one thing wrong.
+fn reject_from(mut from: Bundle, name: &str, kind: &str, comment: &str, edit: impl FnOnce(&mut Bundle)) -> Vector {
+    edit(&mut from);
+    vector(name, kind, comment, from.encode())
+}
+
+/// A bundle that is taken, with its listing.
+fn accept(name: &str, comment: &str, from: Bundle) -> Vector {
+    let mut vector = vector(name, "ok", comment, from.encode());
+    let bundle = reader::open(&vector.bytes, &[usize::MAX]);
+    let bundle = bundle.unwrap_or_else(|error| panic!("{name}: the reader refuses it: {error}"));
+    vector.listing = Some(listing_digest(&bundle));
+    vector
+}
+
+impl Vector {
+    fn check(mut self, check: Check) -> Self {
+        self.check = check;
+        self
+    }
+
+    fn trust(mut self, trust: Trust) -> Self {
+        self.trust = Some(trust);
+        self
+    }
+}
+
+/// An edit for a bundle's `edits`.
+fn edit<T>(edit: impl FnOnce(&mut T) + 'static) -> Edit<T> {
+    Some(Box::new(edit))
+}

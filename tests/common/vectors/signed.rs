@@ -1,0 +1,263 @@
+//! Signatures and trust (spec 9).
+
+use super::*;
+use crate::keys::{Key, SshSig, strings};
+
+const ONE: Key = Key::Ed25519(1);
+const TWO: Key = Key::Ed25519(2);
+const NOW: i64 = 1_800_000_000;
+
+pub(super) fn vectors() -> Vec<Vector> {
+    [key_types(), envelopes(), judgement()].into_iter().flatten().collect()
+}
+
+/// Trust in these lines, now.
+fn trust<const N: usize>(signers: [String; N]) -> Trust {
+    Trust { signers: signers.to_vec(), now: Some(NOW), ..Trust::default() }
+}
+
+fn key_types() -> Vec<Vector> {
+    let taken = |name, key: Key, area_len| {
+        let mut bundle = small().signed_by(&[key]);
+        bundle.area_len = area_len;
+        let comment = format!("signed by a key of type {}", key.type_name());
+        accept(name, &comment, bundle).trust(trust([key.allowed("test")]))
+    };
+    vec![
+        taken("signature-ecdsa", Key::EcdsaP256, 512),
+        taken("signature-sk-ed25519", Key::SkEd25519, 512),
+        taken("signature-sk-ecdsa", Key::SkEcdsaP256, 512),
+        taken("signature-rsa", Key::Rsa3072, 1024),
+        accept("signature-sha256", "signed over SHA-256", signed_as(&SshSig { hash: "sha256", ..SshSig::default() }))
+            .trust(trust([ONE.allowed("test")])),
+    ]
+}
+
+/// The small bundle, signed by key one with other fields.
+fn signed_as(fields: &SshSig) -> Bundle {
+    let fields = fields.clone();
+    with_envelope(move |signed| ONE.sign_as(signed, &fields))
+}
+
+/// The small bundle with one envelope of kind 1.
+fn with_envelope(make: impl Fn(&[u8]) -> Vec<u8> + 'static) -> Bundle {
+    let mut bundle = small();
+    bundle.area_len = 1024;
+    bundle.envelopes.push(Box::new(move |signed| (1, make(signed))));
+    bundle
+}
+
+fn envelopes() -> Vec<Vector> {
+    let made = |name: &str, kind, comment: &str, make: fn(&[u8]) -> Vec<u8>| {
+        vector(name, kind, comment, with_envelope(make).encode()).trust(trust([ONE.allowed("test")]))
+    };
+    let as_fields = |name, kind, comment, fields: SshSig| {
+        vector(name, kind, comment, signed_as(&fields).encode()).trust(trust([ONE.allowed("test")]))
+    };
+    vec![
+        made("signature-broken", "signature", "the signature is of other bytes", |signed| {
+            ONE.sign(&[signed, b"x"].concat())
+        }),
+        made("signature-foreign-bytes", "signature", "the envelope holds no SSHSIG", |_| b"PGP".to_vec()),
+        made("signature-empty", "signature", "the envelope is empty", |_| Vec::new()),
+        made("signature-trailing", "signature", "a byte follows the signature", |signed| {
+            [&ONE.sign(signed)[..], &[0]].concat()
+        }),
+        made("signature-version", "signature", "an SSHSIG of version 2", |signed| {
+            let mut body = ONE.sign(signed);
+            body[9] = 2;
+            body
+        }),
+        as_fields(
+            "signature-namespace",
+            "signature",
+            "a good signature for the namespace file",
+            SshSig { namespace: b"file".to_vec(), ..SshSig::default() },
+        ),
+        as_fields(
+            "signature-reserved",
+            "signature",
+            "a good signature whose reserved field is not empty",
+            SshSig { reserved: b"x".to_vec(), ..SshSig::default() },
+        ),
+        as_fields(
+            "signature-hash",
+            "unsupported",
+            "a signature over a hash that nobody knows",
+            SshSig { hash: "sha1", ..SshSig::default() },
+        ),
+        made("signature-no-touch", "signature", "an authenticator signed without a touch", |signed| {
+            Key::SkEd25519.sign_as(signed, &SshSig { flags: 0, ..SshSig::default() })
+        }),
+        made("signature-rsa-short", "unsupported", "an RSA key of 2048 bits", |signed| Key::Rsa2048.sign(signed)),
+        made("signature-rsa-sha1", "unsupported", "an RSA signature that names SHA-1", |signed| {
+            let body = Key::Rsa3072.sign(signed);
+            let (name, other) = (strings(&[b"rsa-sha2-512"]), strings(&[b"ssh-rsa"]));
+            replace(&body, &name, &other, 5)
+        }),
+        made("signature-key-type", "unsupported", "a key of type ssh-ed448", |signed| {
+            let mut body = ONE.sign(signed);
+            let at = body.windows(11).position(|name| name == b"ssh-ed25519").expect("the key's type");
+            body[at..at + 11].copy_from_slice(b"ssh-ed448\0\0");
+            body
+        }),
+        made("signature-certificate", "unsupported", "a certificate as key", |signed| {
+            let body = ONE.sign(signed);
+            let key = [strings(&[b"ssh-ed25519-cert-v01@openssh.com", &[0; 32]]), ONE.blob()[15..].to_vec()].concat();
+            let at = 10 + 4 + ONE.blob().len();
+            [&body[..10], &strings(&[&key]), &body[at..]].concat()
+        }),
+        made("signature-small-order", "signature", "a key of small order, under which every message is signed", |_| {
+            // The neutral element as key and as R, and S = 0.
+            let mut point = [0; 32];
+            point[0] = 1;
+            let name = b"ssh-ed25519";
+            let key = strings(&[name, &point]);
+            let proof = strings(&[name, &[&point[..], &[0; 32]].concat()]);
+            sshsig(&key, &proof)
+        }),
+        made("signature-scalar", "signature", "S is one group order larger, which is a second spelling", |signed| {
+            let mut body = ONE.sign(signed);
+            let at = body.len() - 32;
+            add_order(&mut body[at..]);
+            body
+        }),
+        {
+            // One good signature beside the broken one does not help.
+            let mut bundle = with_envelope(|signed| TWO.sign(&[signed, b"x"].concat()));
+            bundle.signers = vec![ONE];
+            vector("signature-one-broken", "signature", "a trusted signature beside a broken one", bundle.encode())
+                .trust(trust([ONE.allowed("test"), TWO.allowed("test")]))
+        },
+    ]
+}
+
+/// An SSHSIG of these two blobs.
+fn sshsig(key: &[u8], proof: &[u8]) -> Vec<u8> {
+    let mut body = b"SSHSIG\0\0\0\x01".to_vec();
+    body.extend(strings(&[key, b"sealift", b"", b"sha512", proof]));
+    body
+}
+
+/// Replaces an algorithm's name, and makes the signature blob that contains it `shorter`.
+fn replace(body: &[u8], name: &[u8], other: &[u8], shorter: u32) -> Vec<u8> {
+    let at = body.windows(name.len()).position(|window| window == name).expect("the name is there");
+    let len = u32::from_be_bytes([body[at - 4], body[at - 3], body[at - 2], body[at - 1]]) - shorter;
+    [&body[..at - 4], &len.to_be_bytes(), other, &body[at + name.len()..]].concat()
+}
+
+/// Adds the order of Ed25519's group to a number of 32 bytes, lowest first.
+fn add_order(number: &mut [u8]) {
+    const ORDER: [u8; 16] =
+        [0xed, 0xd3, 0xf5, 0x5c, 0x1a, 0x63, 0x12, 0x58, 0xd6, 0x9c, 0xf7, 0xa2, 0xde, 0xf9, 0xde, 0x14];
+    let mut carry = 0;
+    for (at, byte) in number.iter_mut().enumerate() {
+        let add = u16::from(ORDER.get(at).copied().unwrap_or(if at == 31 { 0x10 } else { 0 }));
+        let sum = u16::from(*byte) + add + carry;
+        *byte = sum.to_le_bytes()[0];
+        carry = sum >> 8;
+    }
+}
+
+fn judgement() -> Vec<Vector> {
+    let judged = |name, kind, comment, bundle: Bundle, trust| vector(name, kind, comment, bundle.encode()).trust(trust);
+    let signed = || small().signed_by(&[ONE]);
+    let with = |change: fn(&mut Bundle)| {
+        let mut bundle = signed();
+        change(&mut bundle);
+        bundle
+    };
+    let trusted = || trust([ONE.allowed("test")]);
+    let no_namespace = trust([format!("test {}", ONE.line())]);
+    let git = trust([format!("test namespaces=\"git\" {}", ONE.line())]);
+    let window = |option: &str| trust([format!("test namespaces=\"sealift\",{option} {}", ONE.line())]);
+    let both = || [ONE.allowed("test"), TWO.allowed("t*")];
+    let two = |signers: Vec<String>| Trust { signers, threshold: Some(2), now: Some(NOW), ..Trust::default() };
+    vec![
+        accept("trust-ok", "signed by a trusted key", signed()).trust(trusted()),
+        accept("trust-allow-unsigned-revoked", "a revoked key has signed, and unsigned is allowed", signed())
+            .trust(Trust { allow_unsigned: true, revoked: vec![ONE.line()], ..trusted() }),
+        judged("trust-unsigned", "untrusted", "nobody has signed", small(), trusted()),
+        accept("trust-allow-unsigned", "nobody has signed, and that is allowed", small())
+            .trust(Trust { allow_unsigned: true, ..trusted() }),
+        judged(
+            "trust-unknown-key",
+            "untrusted",
+            "signed by a key that is not listed",
+            signed(),
+            trust([TWO.allowed("*")]),
+        ),
+        judged(
+            "trust-other-name",
+            "untrusted",
+            "the key may sign other names",
+            signed(),
+            trust([ONE.allowed("*,!test")]),
+        ),
+        judged(
+            "trust-no-namespace",
+            "untrusted",
+            "the key's line does not grant the namespace",
+            signed(),
+            no_namespace,
+        ),
+        judged("trust-other-namespace", "untrusted", "the key's line grants the namespace git", signed(), git),
+        judged(
+            "trust-too-early",
+            "untrusted",
+            "the key counts from 2030",
+            signed(),
+            window("valid-after=\"20300101Z\""),
+        ),
+        judged(
+            "trust-too-late",
+            "untrusted",
+            "the key counted to 2020",
+            signed(),
+            window("valid-before=\"20200101Z\""),
+        ),
+        judged("trust-threshold", "untrusted", "one key of two has signed", signed(), two(both().to_vec())),
+        accept("trust-threshold-met", "both keys have signed", small().signed_by(&[ONE, TWO]))
+            .trust(two(both().to_vec())),
+        {
+            let mut bundle = small().signed_by(&[ONE]);
+            bundle
+                .envelopes
+                .push(Box::new(|signed| (1, ONE.sign_as(signed, &SshSig { hash: "sha256", ..SshSig::default() }))));
+            let twice = two(vec![ONE.allowed("test"), ONE.allowed("t*")]);
+            judged(
+                "trust-threshold-same-key",
+                "untrusted",
+                "one key has signed twice and is listed twice",
+                bundle,
+                twice,
+            )
+        },
+        judged(
+            "trust-revoked",
+            "revoked",
+            "the key is revoked",
+            signed(),
+            Trust { revoked: vec![ONE.line()], ..trusted() },
+        ),
+        judged("trust-expired", "expired", "it expires in this second", with(|b| b.identity.expires = NOW), trusted()),
+        accept("trust-not-expired", "it expires in a second", with(|b| b.identity.expires = NOW + 1)).trust(trusted()),
+        judged(
+            "trust-incompatible",
+            "incompatible",
+            "the device has another tag",
+            with(|b| b.identity.tags = vec![b"board-a".to_vec(), b"board-b".to_vec()]),
+            Trust { compatible: vec!["board-c".into()], ..trusted() },
+        ),
+        accept(
+            "trust-compatible",
+            "the device has one of the tags",
+            with(|b| {
+                b.identity.tags = vec![b"board-a".to_vec(), b"board-b".to_vec()];
+            }),
+        )
+        .trust(Trust { compatible: vec!["board-b".into(), "board-c".into()], ..trusted() }),
+        judged("trust-downgrade", "downgrade", "version 1 after 2", signed(), Trust { floor: Some(2), ..trusted() }),
+        accept("trust-same-version", "version 1 after 1", signed()).trust(Trust { floor: Some(1), ..trusted() }),
+    ]
+}

@@ -1,0 +1,89 @@
+//! Whatever is done to a signed bundle, it is not taken any more: each byte changed, each cut, each byte added.
+
+use sealift::Input;
+use sealift_tests::bundle::{Bundle, Packing};
+use sealift_tests::keys::Key;
+use sealift_tests::reader::{Portions, is_trusted, judge, read};
+use sealift_tests::tree::{dir, file, paint, symlink};
+use sealift_tests::vector::{Check, Trust};
+
+/// A signed bundle with a group, pieces, a hole and a raw chunk's worth of every part.
+fn signed(raw: bool) -> Vec<u8> {
+    let mut holey = vec![0; 16 * 4096];
+    holey.extend(b"end");
+    let tree = dir([("a", file("one\n")), ("b", file(paint(1, 5000))), ("c", file(holey)), ("l", symlink("a"))]);
+    let bundle = Bundle::new(&[("main", tree)], Packing { raw, ..Packing::default() });
+    bundle.signed_by(&[Key::Ed25519(1)]).encode()
+}
+
+fn trust() -> Trust {
+    Trust { signers: vec![Key::Ed25519(1).allowed("test")], ..Trust::default() }
+}
+
+/// Verifies a file of these bytes, without the objects.
+fn verifies(bytes: &[u8], folder: &std::path::Path) -> bool {
+    let path = folder.join("bundle");
+    std::fs::write(&path, bytes).expect("there is room");
+    read(Input::open(&path).expect("it was written"), Check::Verify, Some(&trust())).is_ok()
+}
+
+fn verifies_from_a_pipe(bytes: &[u8]) -> bool {
+    read(Input::pipe("pipe", Box::new(Portions::new(bytes, &[4096]))), Check::Verify, Some(&trust())).is_ok()
+}
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a temporary folder")
+}
+
+#[test]
+fn it_is_taken_as_it_is() {
+    let folder = folder();
+    for raw in [false, true] {
+        let good = signed(raw);
+        assert!(verifies(&good, folder.path()));
+        assert!(verifies_from_a_pipe(&good));
+        let bundle = read(Input::pipe("pipe", Box::new(Portions::new(&good, &[1]))), Check::Deep, None).expect("sound");
+        assert!(is_trusted(&judge(&bundle.head, Some(&trust())).expect("trusted")));
+    }
+}
+
+#[test]
+fn every_changed_byte_is_found() {
+    let folder = folder();
+    let good = signed(false);
+    let mut bad = good.clone();
+    for at in 0..good.len() {
+        for flip in [1, 0x80] {
+            bad[at] ^= flip;
+            assert!(!verifies_from_a_pipe(&bad), "byte {at} ^ {flip:#x}, from a pipe");
+            bad[at] ^= flip;
+        }
+        bad[at] ^= 1;
+        assert!(!verifies(&bad, folder.path()), "byte {at}");
+        bad[at] ^= 1;
+    }
+    assert_eq!(bad, good);
+}
+
+#[test]
+fn every_cut_is_found() {
+    let folder = folder();
+    let good = signed(false);
+    for len in 0..good.len() {
+        assert!(!verifies(&good[..len], folder.path()), "cut to {len} bytes");
+        assert!(!verifies_from_a_pipe(&good[..len]), "cut to {len} bytes, from a pipe");
+    }
+}
+
+#[test]
+fn an_added_byte_is_found() {
+    let folder = folder();
+    let good = signed(false);
+    for at in 0..=good.len() {
+        let mut bad = good.clone();
+        // At places where it would be an equal byte's neighbour it still moves all that follows.
+        bad.insert(at, good.get(at).copied().unwrap_or(0));
+        assert!(!verifies_from_a_pipe(&bad), "a byte added at {at}, from a pipe");
+    }
+    assert!(!verifies(&[&good[..], &[0]].concat(), folder.path()));
+}

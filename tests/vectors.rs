@@ -1,0 +1,96 @@
+//! The vectors through the Rust reader, in any portions; and that there is one for each name in the specification.
+
+use std::collections::BTreeSet;
+
+use sealift::Input;
+use sealift_tests::listing::listing_digest;
+use sealift_tests::reader::{Portions, judge, open, read};
+use sealift_tests::vector::{Check, Vector, folder, load, names};
+use sealift_tests::vectors;
+
+fn word<T>(result: Result<T, sealift_format::Kind>) -> String {
+    result.map_or_else(|kind| kind.word().into(), |_| "ok".into())
+}
+
+#[test]
+fn the_reader_gives_what_the_vectors_expect() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let mut wrong = Vec::new();
+    for vector in load() {
+        let path = folder.path().join(&vector.name);
+        std::fs::write(&path, &vector.bytes).expect("there is room");
+        let bundle = read(Input::open(&path).expect("it was written"), vector.check, vector.trust.as_ref());
+        if let (Some(listing), Ok(bundle)) = (&vector.listing, &bundle)
+            && *listing != listing_digest(bundle)
+        {
+            wrong.push(format!("{}: the listing is another", vector.name));
+        }
+        if let Ok(bundle) = &bundle {
+            let verdict = judge(&bundle.head, vector.trust.as_ref()).expect("it was taken");
+            if verdict.unknown_envelopes.len() != vector.unknown_envelopes.unwrap_or(0) {
+                wrong.push(format!("{}: {} unknown envelopes", vector.name, verdict.unknown_envelopes.len()));
+            }
+        }
+        let found = word(bundle);
+        if found != vector.expect {
+            wrong.push(format!("{}: expected {}, found {found}", vector.name, vector.expect));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Sizes of portions: all at once, one byte, and a few sequences that repeat.
+fn portions(vector: &Vector) -> Vec<Vec<usize>> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64 ^ u64::from(sealift_tests::bytes::narrow(vector.bytes.len()));
+    let mut random = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(state >> 57).expect("seven bits") + 1
+    };
+    let mut all = vec![vec![usize::MAX], vec![1]];
+    all.extend((0..3).map(|_| (0..7).map(|_| random()).collect()));
+    all
+}
+
+#[test]
+fn portions_do_not_matter() {
+    for vector in load() {
+        let whole = open(&vector.bytes, &[usize::MAX]);
+        for sizes in portions(&vector) {
+            assert_eq!(open(&vector.bytes, &sizes), whole, "{}: portions of {sizes:?}", vector.name);
+            // From a pipe, whose length nobody knows, only what is read can be missed or left over.
+            let by_length = vector.check == Check::Open && matches!(vector.expect.as_str(), "truncated" | "trailing");
+            if !by_length {
+                let input = Input::pipe("pipe", Box::new(Portions::new(&vector.bytes, &sizes)));
+                let found = word(read(input, vector.check, vector.trust.as_ref()));
+                assert_eq!(found, vector.expect, "{}: a pipe in portions of {sizes:?}", vector.name);
+            }
+        }
+    }
+}
+
+/// What stands as ⟨`name`⟩ in the specification.
+fn names_of_the_specification() -> BTreeSet<String> {
+    let spec = std::fs::read_to_string(folder().join("../sealift.md")).expect("the specification is there");
+    let marks = spec.split("⟨`").skip(1).filter_map(|rest| rest.split_once("`⟩"));
+    marks.map(|(name, _)| name.into()).collect()
+}
+
+#[test]
+fn each_vector_is_named_by_the_specification() {
+    let (spec, files) = (names_of_the_specification(), BTreeSet::from_iter(names()));
+    let without_file: Vec<_> = spec.difference(&files).collect();
+    let unnamed: Vec<_> = files.difference(&spec).collect();
+    assert!(without_file.is_empty(), "named in the specification and not there: {without_file:?}");
+    assert!(unnamed.is_empty(), "there and not named in the specification: {unnamed:?}");
+}
+
+#[test]
+fn the_files_are_those_that_the_builder_makes() {
+    let made = vectors::all();
+    let line = "run: cargo run -p sealift-tests --bin vectors";
+    assert_eq!(made.iter().map(|vector| vector.name.clone()).collect::<Vec<_>>(), names(), "{line}");
+    for vector in made {
+        let file = std::fs::read(folder().join(format!("{}.vec", vector.name))).expect("it was listed");
+        assert!(file == vector.encode(), "{} is not what the builder makes; {line}", vector.name);
+    }
+}
