@@ -1,1 +1,379 @@
-//! To come.
+//! Any tree packs, verifies and unpacks to itself, and always to the same bytes.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::Metadata;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, Timespec, Timestamps, XattrFlags, lgetxattr, llistxattr, lsetxattr, mknodat,
+    utimensat,
+};
+use sealift::pack::{OrderProfile, Output, PackOptions, PackRef, pack};
+use sealift::source::{DirectoryOptions, DirectorySource, Source};
+use sealift::unpack::{Durability, UnpackOptions, unpack};
+use sealift::verify::{Depth, verify};
+use sealift::{Identity, Input, Limits, Progress};
+use sealift_tests::reader::open;
+use sealift_tests::targets;
+use sealift_tests::tree::paint;
+
+/// A file to be made.
+#[derive(Clone, Debug)]
+struct Item {
+    /// Which of the directories before it, by its place among them.
+    parent: prop::sample::Index,
+    name: Vec<u8>,
+    kind: What,
+    mode: u16,
+    mtime: (i64, u32),
+    owner: (u32, u32),
+    xattr: Option<(u8, Vec<u8>)>,
+}
+
+#[derive(Clone, Debug)]
+enum What {
+    Directory,
+    Content(Vec<Run>),
+    Symlink(Vec<u8>),
+    Fifo,
+    Socket,
+    CharDevice(u32, u32),
+    /// Another name of one of the files before it.
+    Link(prop::sample::Index),
+}
+
+/// A stretch of a file's content.
+#[derive(Clone, Debug)]
+enum Run {
+    Bytes(Vec<u8>),
+    Painted(u8, usize),
+    Zeros(usize),
+}
+
+impl Run {
+    fn bytes(&self) -> Vec<u8> {
+        match self {
+            Self::Bytes(bytes) => bytes.clone(),
+            Self::Painted(seed, len) => paint(*seed, *len),
+            Self::Zeros(len) => vec![0; *len],
+        }
+    }
+}
+
+fn name() -> impl Strategy<Value = Vec<u8>> {
+    let byte = prop_oneof![3 => b'a'..=b'e', 1 => any::<u8>()];
+    vec(byte, 1..6).prop_map(|mut name| {
+        name.iter_mut().filter(|byte| matches!(**byte, 0 | b'/')).for_each(|byte| *byte = b'_');
+        if matches!(name.as_slice(), b"." | b"..") { b"dots".to_vec() } else { name }
+    })
+}
+
+fn content() -> impl Strategy<Value = Vec<Run>> {
+    let run = prop_oneof![
+        4 => vec(any::<u8>(), 0..40).prop_map(Run::Bytes),
+        2 => (0..3_u8, 0..9000_usize).prop_map(|(seed, len)| Run::Painted(seed, len)),
+        1 => (14..40_usize, 0..2_usize).prop_map(|(blocks, more)| Run::Zeros(blocks * 4096 + more)),
+    ];
+    vec(run, 0..4)
+}
+
+fn item() -> impl Strategy<Value = Item> {
+    let what = prop_oneof![
+        3 => Just(What::Directory),
+        6 => content().prop_map(What::Content),
+        1 => vec(1..=255_u8, 1..60).prop_map(What::Symlink),
+        1 => prop_oneof![Just(What::Fifo), Just(What::Socket), (0..300_u32, 0..300_u32).prop_map(|(a, b)| What::CharDevice(a, b))],
+        2 => any::<prop::sample::Index>().prop_map(What::Link),
+    ];
+    let mtime = (-(1_i64 << 31)..1 << 33, 0..1_000_000_000_u32);
+    let xattr = proptest::option::weighted(0.2, (0..4_u8, vec(any::<u8>(), 0..50)));
+    let owner = prop_oneof![Just((0, 0)), (0..70_000_u32, 0..70_000_u32)];
+    (any::<prop::sample::Index>(), name(), what, 0..0o10000_u16, mtime, owner, xattr).prop_map(
+        |(parent, name, kind, mode, mtime, owner, xattr)| Item { parent, name, kind, mode, mtime, owner, xattr },
+    )
+}
+
+/// A file that exists, with all of its names.
+#[derive(Clone, Debug)]
+struct Made {
+    item: Item,
+    paths: Vec<PathBuf>,
+}
+
+/// Gives each item its path, and leaves out those whose name is taken.
+fn arranged(items: &[Item]) -> Vec<Made> {
+    let mut directories = vec![PathBuf::new()];
+    let mut taken: Vec<PathBuf> = Vec::new();
+    let mut made: Vec<Made> = Vec::new();
+    for item in items {
+        let path = item.parent.get(&directories).join(OsStr::from_bytes(&item.name));
+        if taken.contains(&path) {
+            continue;
+        }
+        taken.push(path.clone());
+        let files: Vec<usize> = (0..made.len()).filter(|at| !matches!(made[*at].item.kind, What::Directory)).collect();
+        match &item.kind {
+            What::Link(_) if files.is_empty() => {}
+            What::Link(which) => made[*which.get(&files)].paths.push(path),
+            kind => {
+                if matches!(kind, What::Directory) {
+                    directories.push(path.clone());
+                }
+                made.push(Made { item: item.clone(), paths: vec![path] });
+            }
+        }
+    }
+    made
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Makes the files, those of the list's end first where `backwards`; metadata comes when all are there.
+fn make(root: &Path, files: &[Made], backwards: bool) {
+    std::fs::create_dir(root).expect("it is new");
+    let mut names: Vec<(&Made, &PathBuf)> =
+        files.iter().flat_map(|made| made.paths.iter().map(move |path| (made, path))).collect();
+    if backwards {
+        names.reverse();
+    }
+    let mut done: Vec<(*const Made, &PathBuf)> = Vec::new();
+    for (made, path) in names {
+        let full = root.join(path);
+        std::fs::create_dir_all(full.parent().expect("it is below the root")).expect("there is room");
+        match done.iter().find(|(other, _)| std::ptr::eq(*other, made)) {
+            Some((_, first)) => std::fs::hard_link(root.join(first), &full).expect("there is room"),
+            None => make_file(&full, &made.item.kind),
+        }
+        done.push((made, path));
+    }
+    for made in files.iter().rev() {
+        set_metadata(&root.join(&made.paths[0]), &made.item);
+    }
+    let time = Timespec { tv_sec: 1_600_000_000, tv_nsec: 1 };
+    let times = Timestamps { last_access: time, last_modification: time };
+    utimensat(CWD, root, &times, AtFlags::empty()).expect("it is ours");
+}
+
+fn make_file(path: &Path, kind: &What) {
+    let private = Mode::from_raw_mode(0o600);
+    match kind {
+        What::Directory => std::fs::create_dir_all(path).expect("there is room"),
+        What::Content(runs) => {
+            let file = std::fs::File::create_new(path).expect("it is new");
+            let mut at = 0;
+            for run in runs {
+                let bytes = run.bytes();
+                // Zeros are left out, so that the source has holes.
+                if !matches!(run, Run::Zeros(_)) {
+                    file.write_all_at(&bytes, at).expect("there is room");
+                }
+                at += u64::try_from(bytes.len()).expect("small");
+            }
+            file.set_len(at).expect("there is room");
+        }
+        What::Symlink(target) => std::os::unix::fs::symlink(OsStr::from_bytes(target), path).expect("there is room"),
+        What::CharDevice(major, minor) if is_root() => {
+            let device = rustix::fs::makedev(*major, *minor);
+            mknodat(CWD, path, FileType::CharacterDevice, private, device).expect("root may");
+        }
+        What::Socket => mknodat(CWD, path, FileType::Socket, private, 0).expect("there is room"),
+        What::Fifo | What::CharDevice(..) | What::Link(_) => {
+            mknodat(CWD, path, FileType::Fifo, private, 0).expect("there is room");
+        }
+    }
+}
+
+fn set_metadata(path: &Path, item: &Item) {
+    let is_symlink = matches!(item.kind, What::Symlink(_));
+    if is_root() {
+        std::os::unix::fs::lchown(path, Some(item.owner.0), Some(item.owner.1)).expect("root may");
+    }
+    if let (Some((number, value)), What::Directory | What::Content(_)) = (&item.xattr, &item.kind) {
+        // Some file systems have none; then there are none to compare.
+        let _ = lsetxattr(path, format!("user.{number}"), value, XattrFlags::empty());
+    }
+    if !is_symlink {
+        // Its owner must be able to read it, without root.
+        let mode = if is_root() { item.mode } else { item.mode & 0o777 | 0o700 };
+        rustix::fs::chmod(path, Mode::from_raw_mode(mode.into())).expect("it is ours");
+    }
+    let time = Timespec { tv_sec: item.mtime.0, tv_nsec: item.mtime.1.into() };
+    let times = Timestamps { last_access: time, last_modification: time };
+    utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW).expect("it is ours");
+}
+
+/// All that two trees are compared by.
+#[derive(Debug, PartialEq, Eq)]
+struct Seen {
+    mode: u32,
+    owner: (u32, u32),
+    mtime: (i64, i64),
+    device: u64,
+    content: Vec<u8>,
+    xattrs: Vec<(Vec<u8>, Vec<u8>)>,
+    /// The first of its names.
+    first_name: PathBuf,
+}
+
+fn seen(root: &Path) -> BTreeMap<PathBuf, Seen> {
+    let mut all = BTreeMap::new();
+    let mut pending = vec![PathBuf::new()];
+    while let Some(path) = pending.pop() {
+        let full = root.join(&path);
+        let metadata = std::fs::symlink_metadata(&full).expect("it is there");
+        if metadata.is_dir() {
+            let names = std::fs::read_dir(&full).expect("it can be listed");
+            pending.extend(names.map(|name| path.join(name.expect("a name").file_name())));
+        }
+        all.insert(path, (full, metadata));
+    }
+    let mut first_names: BTreeMap<u64, PathBuf> = BTreeMap::new();
+    for (path, (_, metadata)) in &all {
+        first_names.entry(metadata.ino()).or_insert_with(|| path.clone());
+    }
+    all.into_iter().map(|(path, (full, metadata))| (path, seen_file(&full, &metadata, &first_names))).collect()
+}
+
+fn seen_file(full: &Path, metadata: &Metadata, first_names: &BTreeMap<u64, PathBuf>) -> Seen {
+    let content = if metadata.is_file() {
+        std::fs::read(full).expect("it can be read")
+    } else if metadata.is_symlink() {
+        std::fs::read_link(full).expect("it can be read").as_os_str().as_bytes().to_vec()
+    } else {
+        Vec::new()
+    };
+    let file_type = metadata.file_type();
+    let is_device = file_type.is_char_device() || file_type.is_block_device();
+    Seen {
+        mode: metadata.mode(),
+        owner: (metadata.uid(), metadata.gid()),
+        mtime: (metadata.mtime(), metadata.mtime_nsec()),
+        device: if is_device { metadata.rdev() } else { 0 },
+        content,
+        xattrs: xattrs(full),
+        first_name: first_names[&metadata.ino()].clone(),
+    }
+}
+
+fn xattrs(path: &Path) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut names = vec![0; 4096];
+    let len = llistxattr(path, &mut names[..]).unwrap_or(0);
+    let ours = names[..len].split(|byte| *byte == 0).filter(|name| name.starts_with(b"user."));
+    let mut all: Vec<(Vec<u8>, Vec<u8>)> = ours
+        .map(|name| {
+            let mut value = vec![0; 4096];
+            let len = lgetxattr(path, name, &mut value[..]).expect("it was listed");
+            (name.to_vec(), value[..len].to_vec())
+        })
+        .collect();
+    all.sort();
+    all
+}
+
+fn packed(tree: &Path, bundle: &Path, jobs: usize, chunk_len: u64, order: Option<OrderProfile>) -> Vec<u8> {
+    let source = DirectorySource::list(tree, &DirectoryOptions::default(), jobs).expect("it can be listed");
+    let options = PackOptions {
+        identity: Identity { name: "test".into(), version: 1, created: 0, expires: None, compatible: Vec::new() },
+        annotations: Vec::new(),
+        order,
+        level: 1,
+        chunk_len,
+        signature_room: 64,
+        jobs,
+    };
+    let refs = [PackRef { name: "main", source: &Source::Directory(source) }];
+    let output = Output::File(bundle.to_owned());
+    pack(&refs, &output, &options, &|_| Ok(Vec::new()), &Progress::default()).expect("it packs");
+    std::fs::read(bundle).expect("it was written")
+}
+
+/// The bytes that a file takes at most: its blocks without runs of at least 16 zero blocks.
+fn most_blocks(content: &[u8]) -> u64 {
+    let zero = |block: &[u8]| block.len() == 4096 && block.iter().all(|byte| *byte == 0);
+    let runs: Vec<&[u8]> = content.chunks(4096).collect();
+    let data = runs.chunk_by(|a, b| zero(a) == zero(b)).filter(|run| !(zero(run[0]) && run.len() >= 16));
+    u64::try_from(data.map(<[_]>::len).sum::<usize>()).expect("small")
+}
+
+fn round_trip(items: &[Item], chunk_log2: u32, sizes: &[usize], hot: usize) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = |name: &str| folder.path().join(name);
+    let files = arranged(items);
+    make(&path("tree"), &files, false);
+    make(&path("backwards"), &files, true);
+    let expected = seen(&path("tree"));
+    assert_eq!(seen(&path("backwards")), expected, "the two trees are equal");
+
+    let chunk_len = 1 << chunk_log2;
+    let profile: Vec<u8> =
+        files.iter().rev().take(hot).flat_map(|made| [made.paths[0].as_os_str().as_bytes(), b"\n"].concat()).collect();
+    let order = || (hot > 0).then(|| OrderProfile::parse(&profile));
+    let bytes = packed(&path("tree"), &path("bundle"), 1, chunk_len, order());
+    for jobs in [2, 8] {
+        assert!(
+            packed(&path("tree"), &path("bundle"), jobs, chunk_len, order()) == bytes,
+            "{jobs} jobs give other bytes"
+        );
+    }
+    assert!(packed(&path("backwards"), &path("bundle"), 2, chunk_len, order()) == bytes, "another order of names");
+
+    let bundle = open(&bytes, &[usize::MAX]).expect("it opens");
+    assert_eq!(open(&bytes, sizes).as_ref(), Ok(&bundle));
+    targets::index(bundle.index.bytes());
+    targets::preamble_head(&bundle.head.encode());
+
+    let input = || Input::open(&path("bundle")).expect("it was written");
+    let progress = Progress::default();
+    verify(&mut input(), Depth::Objects, 2, Limits::default(), |_| Ok(()), &progress).expect("it verifies");
+    for (target, hardlink_duplicates) in [("target", false), ("linked", true)] {
+        let options = UnpackOptions {
+            reference: None,
+            prefix: Vec::new(),
+            durability: Durability::None,
+            hardlink_duplicates,
+            dry_run: false,
+            jobs: 2,
+        };
+        unpack(&mut input(), &path(target), &options, Limits::default(), |_| Ok(()), &progress).expect("it unpacks");
+        let mut found = seen(&path(target));
+        if hardlink_duplicates {
+            // Equal files are one there.
+            for (path, file) in &mut found {
+                file.first_name.clone_from(&expected[path].first_name);
+            }
+        }
+        assert!(found == expected, "{target}: {found:#?}\nexpected: {expected:#?}");
+    }
+    for (name, file) in &expected {
+        let metadata = std::fs::symlink_metadata(path("target").join(name)).expect("it was compared");
+        if metadata.is_file() {
+            assert!(metadata.blocks() <= (most_blocks(&file.content) + 1) * 8, "{} lost its holes", name.display());
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_tree_comes_back_as_it_was(
+        items in vec(item(), 0..25),
+        chunk_log2 in 12..15_u32,
+        sizes in vec(1..5000_usize, 1..5),
+        hot in 0..4_usize,
+    ) {
+        round_trip(&items, chunk_log2, &sizes, hot);
+    }
+}
+
+#[test]
+fn an_empty_tree_comes_back() {
+    round_trip(&[], 20, &[1], 0);
+}

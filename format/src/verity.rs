@@ -58,10 +58,22 @@ impl VerityHasher {
         }
     }
 
+    /// Takes the bytes that another hasher took with [`Self::update_hashed`], at most 2^n blocks of them. What came before is to have
+    /// been a multiple of 2^n blocks. So the pieces of a file are hashed in any order, and what is kept of each is short.
+    pub fn append(&mut self, next: &Self) {
+        self.len = self.len.saturating_add(next.len);
+        // What a level lacks to its next full block is on the levels below it.
+        for (level, hashes) in next.levels.iter().enumerate().rev() {
+            for hash in hashes.as_chunks::<32>().0 {
+                self.push(level, hash);
+            }
+        }
+    }
+
     /// Appends a hash to a level, and its block's hash to the one above when the block is full.
     fn push(&mut self, level: usize, hash: &[u8; 32]) {
-        if level == self.levels.len() {
-            self.levels.push(Vec::new());
+        if self.levels.len() <= level {
+            self.levels.resize_with(level + 1, Vec::new);
         }
         self.levels[level].extend(hash);
         if self.levels[level].len() == BLOCK {
@@ -186,6 +198,22 @@ mod tests {
                 let mut hasher = VerityHasher::new();
                 content.chunks(step).for_each(|part| hasher.update(part));
                 assert_eq!(hex(&hasher.finish()), answer, "{} bytes by {step}", content.len());
+            }
+        }
+    }
+
+    #[test]
+    fn appended_pieces_give_the_same() {
+        let content: Vec<u8> = (0_u32..700_000).flat_map(u32::to_le_bytes).collect();
+        for piece in [1, 2, 64, 128, 256].map(|blocks| blocks * BLOCK) {
+            for len in [1, BLOCK, BLOCK * 128 + 1, BLOCK * 256, content.len()] {
+                let mut hasher = VerityHasher::new();
+                for part in content[..len].chunks(piece) {
+                    let mut next = VerityHasher::new();
+                    next.update_hashed(crate::bytes::widen(part.len()), &block_hashes(part));
+                    hasher.append(&next);
+                }
+                assert_eq!(hasher.finish(), digest(&content[..len]), "{len} bytes by {piece}");
             }
         }
     }

@@ -3,10 +3,12 @@
 
 pub mod bundle;
 pub mod bytes;
+pub mod corpus;
 pub mod frame;
 pub mod keys;
 pub mod listing;
 pub mod reader;
+pub mod targets;
 pub mod tree;
 pub mod vector;
 pub mod vectors;

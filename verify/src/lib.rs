@@ -20,6 +20,8 @@
 
 pub mod content;
 mod error;
+pub mod objects;
 pub mod trust;
+pub mod walk;
 
 pub use error::Error;

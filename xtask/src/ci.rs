@@ -32,11 +32,14 @@ const STEPS: &[Step] = &[
     Step { name: "format", action: Lines(&["cargo fmt --all --check"]) },
     Step { name: "clippy", action: Lines(&["cargo clippy --locked --workspace --all-targets -- -D warnings"]) },
     Step { name: "clippy-wasm", action: Lines(&[
-        "cargo clippy --locked --target wasm32-unknown-unknown -p sealift-format -p sealift-verify -- -D warnings",
+        "cargo clippy --locked --target wasm32-unknown-unknown -p sealift-format -p sealift-verify -p sealift-wasm -- -D warnings",
     ]) },
     Step { name: "docs", action: Lines(&["RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps"]) },
     Step { name: "python", action: Call("the environment of the second reader", tools::ensure_python) },
     Step { name: "test", action: Lines(&["cargo test --locked --workspace"]) },
+    Step { name: "web", action: Lines(&[
+        "cargo build --locked", "cargo xtask web", "node --test wasm/tests/node.test.mjs",
+    ]) },
     Step { name: "library", action: Lines(&["cargo check --locked -p sealift --no-default-features --lib"]) },
     Step { name: "vectors", action: Lines(&[
         "cargo run --locked --quiet -p sealift-tests --bin vectors",

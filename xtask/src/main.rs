@@ -5,6 +5,7 @@ mod compare;
 mod packages;
 mod shell;
 mod tools;
+mod web;
 
 use std::env;
 use std::path::Path;
@@ -23,6 +24,7 @@ Usage: cargo xtask COMMAND
     --only M[,M]    only these measures, printed
     --scratch DIR   instead of /dev/shm
     --skip-large    no bundle of 2 GB, no million files
+  web               build the verifier for JavaScript into wasm/npm/pkg
 ";
 
 fn main() -> ExitCode {
@@ -41,6 +43,7 @@ fn run() -> Result<()> {
     match args.next()? {
         Some(lexopt::Arg::Value(name)) if name == "ci" => ci::main(args),
         Some(lexopt::Arg::Value(name)) if name == "compare" => compare::main(args),
+        Some(lexopt::Arg::Value(name)) if name == "web" => web::main(args),
         Some(lexopt::Arg::Long("help") | lexopt::Arg::Short('h')) | None => {
             print!("{HELP}");
             Ok(())

@@ -1,6 +1,6 @@
 //! The one judge that every verb asks before it hands out content.
 
-use sealift_format::{Envelope, Head};
+use sealift_format::Head;
 use sealift_verify::trust::{Claims, Floors, Now, Policy, SignatureState, Verdict};
 
 use super::settings::Settings;
@@ -52,15 +52,14 @@ impl Guard {
     /// # Errors
     /// [`Error::Trust`] where the bundle must not be used; else the floor cannot be read.
     pub fn judge(&self, head: &Head) -> Result<Verdict, Error> {
-        let claims = claims(head);
-        let policy = self.policy(self.store.floors(&claims.name)?);
-        Ok(policy.judge(&claims, head.signed(), &signatures(head), &unknown_kinds(head))?)
+        let floors = self.store.floors(&head.root().identity.name)?;
+        Ok(self.policy(floors).judge_head(head)?)
     }
 
     /// Says of each signature what became of it, and refuses nothing: for showing a bundle, not for using it.
     #[must_use]
     pub fn inspect(&self, head: &Head) -> Vec<SignatureState> {
-        self.policy(Floors::default()).inspect(&claims(head), head.signed(), &signatures(head))
+        self.policy(Floors::default()).inspect_head(head)
     }
 
     /// Remembers that the device took the bundle: raises the floor of its name and the newest `created`. To be called once the
@@ -69,7 +68,7 @@ impl Guard {
     /// # Errors
     /// The state cannot be read or written.
     pub fn commit(&self, head: &Head, verdict: &Verdict) -> Result<(), Error> {
-        self.store.commit(&claims(head), verdict)
+        self.store.commit(&Claims::of(head), verdict)
     }
 
     /// Describes everything by which this guard judges.
@@ -123,25 +122,4 @@ impl Guard {
         policy.allow_downgrade = self.allow_downgrade;
         policy
     }
-}
-
-fn claims(head: &Head) -> Claims {
-    let identity = &head.root().identity;
-    Claims {
-        name: identity.name.clone(),
-        version: identity.version,
-        created: identity.created,
-        expires: identity.expires,
-        compatible: identity.compatible.clone(),
-    }
-}
-
-fn signatures(head: &Head) -> Vec<&[u8]> {
-    let known = head.envelopes().iter().filter(|envelope| envelope.kind == Envelope::SSH_SIGNATURE);
-    known.map(|envelope| &envelope.body[..]).collect()
-}
-
-fn unknown_kinds(head: &Head) -> Vec<u32> {
-    let unknown = head.envelopes().iter().filter(|envelope| envelope.kind != Envelope::SSH_SIGNATURE);
-    unknown.map(|envelope| envelope.kind.into()).collect()
 }

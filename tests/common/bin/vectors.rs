@@ -1,9 +1,9 @@
-//! Writes spec/vectors: `cargo run -p sealift-tests --bin vectors`. What it writes is always the same.
+//! Writes spec/vectors and the seeds of fuzz/corpus: `cargo run -p sealift-tests --bin vectors`. What it writes is always the same.
 
 use std::collections::BTreeSet;
 
 use sealift_tests::vector::{folder, names};
-use sealift_tests::vectors;
+use sealift_tests::{corpus, vectors};
 
 fn main() -> std::io::Result<()> {
     let folder = folder();
@@ -17,6 +17,12 @@ fn main() -> std::io::Result<()> {
     for vector in &vectors {
         std::fs::write(folder.join(format!("{}.vec", vector.name)), vector.encode())?;
     }
-    println!("{} vectors in {}", vectors.len(), folder.display());
+    let seeds = corpus::seeds(&vectors);
+    for (target, name, bytes) in &seeds {
+        let folder = corpus::folder().join(target);
+        std::fs::create_dir_all(&folder)?;
+        std::fs::write(folder.join(name), bytes)?;
+    }
+    println!("{} vectors, {} seeds", vectors.len(), seeds.len());
     Ok(())
 }

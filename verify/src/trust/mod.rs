@@ -13,6 +13,7 @@ mod claims;
 mod device;
 mod file_error;
 mod floor;
+mod head;
 mod key_id;
 mod key_line;
 mod krl;

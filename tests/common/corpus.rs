@@ -1,0 +1,83 @@
+//! Seeds of the fuzz targets, made from the vectors.
+
+use std::path::{Path, PathBuf};
+
+use base64ct::{Base64, Encoding as _};
+
+use crate::keys::{Key, strings};
+use crate::reader::open;
+use crate::targets::layout_input;
+use crate::vector::Vector;
+
+/// The folder of the corpora.
+pub fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus")
+}
+
+/// A target, a name and an input.
+pub type Seed = (&'static str, String, Vec<u8>);
+
+/// All seeds.
+pub fn seeds(vectors: &[Vector]) -> Vec<Seed> {
+    let mut seeds = Vec::new();
+    for vector in vectors.iter().filter(|vector| vector.name.starts_with("good-")) {
+        let Ok(bundle) = open(&vector.bytes, &[usize::MAX]) else { continue };
+        let mut add = |target, bytes: Vec<u8>| seeds.push((target, vector.name.clone(), bytes));
+        let (piece_log2, layout) = (bundle.head.root().maxima.piece_log2 - 12, bundle.layout.encode());
+        let chunks_at = usize::try_from(bundle.head.chunks_at()).expect("vectors are small");
+        let chunks = &vector.bytes[chunks_at..];
+        add("preamble_head", bundle.head.encode());
+        add("index", bundle.index.bytes().to_vec());
+        add("layout", layout_input(piece_log2, bundle.index.bytes(), &layout, &[]));
+        add("bundle_deep", layout_input(piece_log2, bundle.index.bytes(), &layout, chunks));
+        add("opener", [&[0, 7, 100, 255][..], &vector.bytes].concat());
+        if let Some(chunk) = bundle.layout.chunks.first() {
+            let len = usize::try_from(chunk.stored_len).expect("32 bits");
+            add("frame", [&[0][..], &chunk.len.to_le_bytes()[..3], &chunks[..len]].concat());
+        }
+    }
+    seeds.extend(signatures());
+    seeds
+}
+
+fn signatures() -> Vec<Seed> {
+    let mut seeds: Vec<Seed> = Vec::new();
+    let keys = [
+        ("ed25519", Key::Ed25519(1)),
+        ("ecdsa", Key::EcdsaP256),
+        ("sk-ed25519", Key::SkEd25519),
+        ("sk-ecdsa", Key::SkEcdsaP256),
+        ("rsa", Key::Rsa3072),
+    ];
+    let mut lines = String::from("# who may sign\n");
+    for (name, key) in keys {
+        seeds.push(("sshsig", name.into(), key.sign(b"message")));
+        lines.push_str(&format!("{} {name}\n", key.allowed("test,t*,!no")));
+    }
+    let armoured = Base64::encode_string(&Key::Ed25519(1).sign(b"message"));
+    let lines_of_70: Vec<&str> =
+        armoured.as_bytes().chunks(70).filter_map(|line| std::str::from_utf8(line).ok()).collect();
+    let armour = format!("-----BEGIN SSH SIGNATURE-----\n{}\n-----END SSH SIGNATURE-----\n", lines_of_70.join("\n"));
+    seeds.push(("sshsig", "armour".into(), armour.into()));
+    let window = "\"a b\" namespaces=\"git,sealift\",valid-after=\"20200101Z\",valid-before=\"20300101120000Z\"";
+    seeds.push(("allowed_signers", "window".into(), format!("{window} {}\n", Key::Ed25519(1).line()).into()));
+    seeds.push(("allowed_signers", "types".into(), lines.into()));
+    seeds.push(("revocation", "lines".into(), format!("# gone\n{}\n", Key::Ed25519(1).line()).into()));
+    seeds.push(("revocation", "krl".into(), krl()));
+    seeds.push(("order_profile", "profile".into(), b"# boot\n/usr/bin/init\n./etc/fstab\r\n\n.hidden\n".to_vec()));
+    seeds
+}
+
+/// A revocation list of OpenSSH's binary form, with a section of each kind that names keys.
+fn krl() -> Vec<u8> {
+    let mut out = b"SSHKRL\n\0\0\0\0\x01".to_vec();
+    out.extend([0; 24]);
+    out.extend(strings(&[b"", b"comment"]));
+    for (kind, section) in
+        [(2, strings(&[&Key::Ed25519(1).blob()])), (3, strings(&[&[1; 20]])), (5, strings(&[&[2; 32]]))]
+    {
+        out.push(kind);
+        out.extend(strings(&[&section]));
+    }
+    out
+}

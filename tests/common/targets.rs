@@ -1,0 +1,265 @@
+//! The bodies of the fuzz targets. Errors are fine; a panic or a broken promise is a bug. `cargo test` replays the corpora through them.
+
+use sealift::pack::OrderProfile;
+use sealift_format::{
+    Contents, Envelope, FrameDecoder, Head, Identity, Index, IndexBuilder, InodeKind, Kind, Layout, Node, Part,
+    Preamble, Root, check_frame, data_len, frame_window, maxima, verity,
+};
+use sealift_verify::trust::{AllowedSigners, KeyId, Now, RevocationList, SshSignature};
+
+use crate::bytes::{hash, narrow, wide};
+use crate::frame::frame as compress;
+use crate::reader::{Portions, open, read};
+use crate::vector::Check;
+
+/// A target's name and body.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// All targets.
+pub const ALL: [Target; 10] = [
+    ("preamble_head", preamble_head),
+    ("index", index),
+    ("layout", layout),
+    ("frame", frame),
+    ("opener", opener),
+    ("bundle_deep", bundle_deep),
+    ("sshsig", sshsig),
+    ("allowed_signers", allowed_signers),
+    ("revocation", revocation),
+    ("order_profile", order_profile),
+];
+
+/// Preamble and head encode to the bytes that they were parsed from, and a root to one that says the same.
+pub fn preamble_head(data: &[u8]) {
+    if let Some(start) = data.get(..32)
+        && let Ok(preamble) = Preamble::parse(start)
+    {
+        assert_eq!(preamble.encode(), start);
+        if let Some(root) = data.get(32..)
+            && let Ok(root) = Root::parse(root)
+        {
+            assert_eq!(Root::parse(&root.encode()), Ok(root));
+        }
+    }
+    if let Ok(head) = Head::parse(data) {
+        assert_eq!(head.encode(), data);
+        assert_eq!(Root::parse(&head.root().encode()).as_ref(), Ok(head.root()));
+        assert!(head.file_len() >= head.chunks_at());
+    }
+}
+
+/// One content has one index: what the builder makes of a parsed index are its bytes.
+pub fn index(data: &[u8]) {
+    let Ok(index) = Index::parse(data.to_vec()) else { return };
+    assert_eq!(rebuilt(&index), data);
+    let mut named = vec![false; index.inodes().len()];
+    for entry in index.entries() {
+        let first = !std::mem::replace(&mut named[usize::try_from(entry.inode).expect("32 bits")], true);
+        assert_eq!(first, entry.is_first_name());
+    }
+    for directory in index.directories() {
+        for number in directory.entries() {
+            let entry = index.entry(number);
+            assert_eq!(index.find_entry(directory, index.name(entry)), Some((number, entry)));
+        }
+    }
+}
+
+fn rebuilt(index: &Index) -> Vec<u8> {
+    let mut builder = IndexBuilder::default();
+    let add = |builder: &mut IndexBuilder, number: u32| {
+        let inode = index.inode(number);
+        let node = match inode.kind {
+            InodeKind::Directory(directory) => Node::Directory { children: index.directory(directory).children },
+            InodeKind::Regular(content) => Node::Regular { content },
+            InodeKind::Symlink(link) => Node::Symlink(index.symlink_target(link)),
+            InodeKind::CharDevice(device) | InodeKind::BlockDevice(device) => Node::Device(index.device(device)),
+            InodeKind::Fifo | InodeKind::Socket => Node::Plain,
+        };
+        assert_eq!(builder.inode(index.attributes(inode), (inode.mtime, inode.mtime_ns), node), number);
+    };
+    for tree in index.refs() {
+        builder.begin_ref(&tree.name);
+        add(&mut builder, index.directory(tree.directory).inode);
+        for directory in tree.directory..tree.directories_end {
+            for number in index.directory(directory).entries() {
+                let entry = index.entry(number);
+                builder.entry(index.name(entry), (!entry.is_first_name()).then_some(entry.inode));
+                if entry.is_first_name() {
+                    add(&mut builder, entry.inode);
+                }
+            }
+        }
+    }
+    builder.finish(index.objects().iter().copied(), index.verity())
+}
+
+/// Splits a length and that many bytes off.
+fn part<'a>(data: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let (len, rest) = data.split_first_chunk()?;
+    let len = usize::try_from(u32::from_le_bytes(*len)).ok()?;
+    let (part, rest) = rest.split_at_checked(len)?;
+    *data = rest;
+    Some(part)
+}
+
+/// The input of [`layout`] and [`bundle_deep`].
+pub fn layout_input(piece_log2: u8, index: &[u8], layout: &[u8], chunks: &[u8]) -> Vec<u8> {
+    let len = |bytes: &[u8]| narrow(bytes.len()).to_le_bytes();
+    [&[piece_log2][..], &len(index), index, &len(layout), layout, chunks].concat()
+}
+
+/// Piece size, index, layout, the layout's bytes, and what follows it.
+type Parsed<'a> = (u8, Index, Layout, &'a [u8], &'a [u8]);
+
+fn parsed_layout(data: &[u8]) -> Option<Parsed<'_>> {
+    let (piece_log2, mut rest) = data.split_first()?;
+    let piece_log2 = 12 + piece_log2 % 15;
+    let index = Index::parse(part(&mut rest)?.to_vec()).ok()?;
+    let bytes = part(&mut rest)?;
+    let layout = Layout::parse(bytes, &index, piece_log2).ok()?;
+    Some((piece_log2, index, layout, bytes, rest))
+}
+
+/// A layout encodes to the bytes that it was parsed from, unless they have sections that nobody knows; and it places each object once.
+pub fn layout(data: &[u8]) {
+    let Some((piece_log2, index, layout, bytes, _)) = parsed_layout(data) else { return };
+    let encoded = layout.encode();
+    assert_eq!(Layout::parse(&encoded, &index, piece_log2).as_ref(), Ok(&layout));
+    assert!(encoded == bytes || encoded.len() < bytes.len());
+    for (number, object) in (0..).zip(index.objects()) {
+        let data = data_len(layout.holes_of(number), 0..object.size);
+        let is_large = object.size > 1 << piece_log2;
+        let grouped = layout.grouped.iter().filter(|member| **member == number).count();
+        assert_eq!(grouped, usize::from(!is_large && data > 0));
+        let pieces = if is_large { object.size.div_ceil(1 << piece_log2) } else { 0 };
+        assert_eq!(wide(layout.pieces_of(number).len()), pieces);
+    }
+    if let Ok(maxima) = maxima(&index, &layout, piece_log2, 10) {
+        assert!(maxima.logical >= maxima.object_len && maxima.data >= maxima.chunk_len.into());
+    }
+}
+
+/// What the headers' check takes, zstd itself reads as one frame of that length; and what decodes was checked.
+pub fn frame(data: &[u8]) {
+    let Some((&[window, a, b, c], stored)) = data.split_first_chunk() else { return };
+    let (window_log, len) = (10 + window % 18, u32::from_le_bytes([a, b, c, 0]).into());
+    let checked = check_frame(Part::Chunk(0), stored, len, window_log);
+    if checked.is_ok() {
+        assert_eq!(zstd_safe::get_frame_content_size(stored).ok().flatten(), Some(len));
+        assert_eq!(zstd_safe::find_frame_compressed_size(stored), Ok(stored.len()));
+        assert!(frame_window(stored).is_some_and(|window| window <= 1 << window_log));
+    }
+    let mut out = Vec::new();
+    let decoded = FrameDecoder::new().decode(Part::Chunk(0), stored, len, window_log, &mut out);
+    assert!(checked.is_ok() || decoded.is_err());
+    assert!(decoded.is_err() || wide(out.len()) == len);
+}
+
+/// The portions in which a file is read do not matter. The first four bytes are their sizes.
+pub fn opener(data: &[u8]) {
+    let Some((sizes, input)) = data.split_first_chunk::<4>() else { return };
+    let sizes = sizes.map(|size| usize::from(size) + 1);
+    let whole = open(input, &[usize::MAX]);
+    assert_eq!(open(input, &sizes), whole);
+    if input.len() < 4096 {
+        assert_eq!(open(input, &[1]), whole);
+    }
+    let pipe = sealift::Input::pipe("pipe", Box::new(Portions::new(input, &sizes)));
+    let piped = read(pipe, Check::Open, None);
+    match whole {
+        // A pipe's end is nobody's business before the chunks are read, and signatures are the reader's.
+        Ok(_) | Err(sealift_format::Error::Truncated { .. } | sealift_format::Error::Trailing { .. }) => {}
+        Err(error) => assert!(piped.is_err_and(|kind| kind == error.kind() || is_about_signatures(kind))),
+    }
+}
+
+fn is_about_signatures(kind: Kind) -> bool {
+    matches!(kind, Kind::Signature | Kind::Unsupported)
+}
+
+/// Around an index, a layout and chunks that are as the input says, a head is made that fits: so the content is reached. Reading it
+/// gives a word about the content, or all of it.
+pub fn bundle_deep(data: &[u8]) {
+    let Some((piece_log2, index, mut layout, _, mut stored)) = parsed_layout(data) else { return };
+    let chunks = stored;
+    for chunk in &mut layout.chunks {
+        let len = usize::try_from(chunk.stored_len).expect("32 bits");
+        let Some((bytes, rest)) = stored.split_at_checked(len) else { return };
+        chunk.digest = hash(bytes);
+        stored = rest;
+    }
+    let chunks = &chunks[..chunks.len() - stored.len()];
+    let Ok(maxima) = maxima(&index, &layout, piece_log2, 27) else { return };
+    // More than that is slow, and not new.
+    if maxima.logical > 1 << 22 || maxima.data > 1 << 22 {
+        return;
+    }
+    let (layout_bytes, index_bytes) = (layout.encode(), index.bytes());
+    let (layout_frame, index_frame) = (compress(&layout_bytes), compress(index_bytes));
+    let contents = Contents {
+        index_digest: verity::digest(index_bytes),
+        index_len: wide(index_bytes.len()),
+        index_stored: wide(index_frame.len()),
+        index_blake3: hash(&index_frame),
+        layout_len: wide(layout_bytes.len()),
+        layout_stored: wide(layout_frame.len()),
+        layout_blake3: hash(&layout_frame),
+    };
+    let identity = Identity { name: "x".into(), version: 0, created: 0, expires: None, compatible: Vec::new() };
+    let root = Root { identity, contents, maxima, annotations: Vec::new() };
+    let head = Head::new(root, Vec::<Envelope>::new(), 64).expect("it is short");
+    let file = [&head.encode()[..], &layout_frame, &index_frame, chunks].concat();
+    let input = |sizes: &[usize]| sealift::Input::pipe("pipe", Box::new(Portions::new(&file, sizes)));
+    let stored = read(input(&[usize::MAX]), Check::Verify, None);
+    assert!(stored.as_ref().is_ok_and(|bundle| *bundle.head.encode() == head.encode()), "{stored:?}");
+    if let Err(kind) = read(input(&[100]), Check::Deep, None) {
+        assert!(matches!(kind, Kind::Chunk | Kind::Object | Kind::Index), "{kind}");
+    }
+}
+
+/// A signature has one spelling: nothing is left after it and nothing missing; and it does not fit other bytes.
+pub fn sshsig(data: &[u8]) {
+    if let Ok(signature) = SshSignature::parse(data) {
+        assert!(SshSignature::parse(&[data, &[0]].concat()).is_err());
+        assert!(SshSignature::parse(&data[..data.len() - 1]).is_err());
+        assert!(signature.verify(data).is_err());
+    }
+    if let Ok(signature) = SshSignature::from_armor(data) {
+        assert!(signature.verify(data).is_err());
+    }
+}
+
+/// A comment changes nothing, and a file grants nothing to a key that it does not list.
+pub fn allowed_signers(data: &[u8]) {
+    let Ok(signers) = AllowedSigners::parse(data) else { return };
+    let longer = AllowedSigners::parse(&[data, b"\n# comment\n\n"].concat());
+    assert_eq!(longer.as_ref(), Ok(&signers));
+    let now = Now::exactly(1_700_000_000);
+    for line in signers.granting() {
+        let standing = signers.standing(line.key, "test", now);
+        assert!(
+            standing.is_trusted()
+                || !line.principals.matches("test")
+                || line.valid_after.is_some()
+                || line.valid_before.is_some()
+        );
+    }
+    assert!(!signers.standing(KeyId::from_bytes([0; 32]), "test", now).is_trusted());
+}
+
+/// A list that is taken is taken the same way again, and revokes no key that it does not name.
+pub fn revocation(data: &[u8]) {
+    let Ok(list) = RevocationList::parse(data) else { return };
+    assert_eq!(RevocationList::parse(data).as_ref(), Ok(&list));
+    assert!(!list.contains_id(KeyId::from_bytes([0; 32])));
+}
+
+/// A profile's last line may end or not.
+pub fn order_profile(data: &[u8]) {
+    let profile = OrderProfile::parse(data);
+    assert_eq!(OrderProfile::parse(&[data, b"\n"].concat()), OrderProfile::parse(&[data, b"\n\n#"].concat()));
+    if !data.ends_with(b"\r") {
+        assert_eq!(OrderProfile::parse(&[data, b"\n"].concat()), profile);
+    }
+}

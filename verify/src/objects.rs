@@ -1,0 +1,212 @@
+//! What chunks hold: each object is checked against its id, and all of them against the index's digest of their fs-verity digests
+//! (spec 8, section 6 of the index).
+//!
+//! Chunks may be checked in any order and by several threads; one [`VerityTable`] takes what they [`Checked`].
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+
+use sealift_format::verity::{VerityHasher, block_hashes, digest};
+use sealift_format::{Bundle, Error as FormatError, Holds, Part, data_len};
+
+use crate::content::{ContentError, check_object, check_piece, fill_holes, group_objects, piece_range};
+
+/// The pieces that each chunk serves.
+#[derive(Clone, Debug)]
+pub struct PieceMap {
+    /// Chunk, object and piece, in this order.
+    uses: Vec<(u32, u32, u64)>,
+}
+
+/// An object, or a piece of one, whose content is what index and layout say.
+#[derive(Clone, Debug)]
+#[allow(clippy::exhaustive_enums, reason = "a table takes both")]
+pub enum Checked {
+    /// A whole object.
+    Object {
+        /// Its number.
+        object: u32,
+        /// Its fs-verity digest.
+        digest: [u8; 32],
+    },
+    /// A piece of a large object.
+    Piece {
+        /// The object's number.
+        object: u32,
+        /// The piece's number in the object.
+        piece: u64,
+        /// Its part of the object's Merkle tree.
+        tree: VerityHasher,
+    },
+}
+
+/// An object or a piece that is all hole, or empty: no chunk brings it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::exhaustive_enums, reason = "there is nothing else")]
+pub enum Bare {
+    /// A whole object's number.
+    Object(u32),
+    /// A large object's number and the piece's number in it.
+    Piece(u32, u64),
+}
+
+/// The fs-verity digests of all objects, as they are found.
+#[derive(Clone, Debug)]
+pub struct VerityTable {
+    digests: Vec<[u8; 32]>,
+    large: BTreeMap<u32, LargeDigest>,
+}
+
+/// A large object's digest, put together from its pieces in order.
+#[derive(Clone, Debug, Default)]
+struct LargeDigest {
+    hasher: VerityHasher,
+    next: u64,
+    waiting: BTreeMap<u64, VerityHasher>,
+}
+
+/// Checks what chunk `number` holds, from its decoded bytes, and tells `take` of each object or piece.
+///
+/// # Errors
+/// The first of them that is not what it is to be.
+pub fn check_chunk(
+    bundle: &Bundle,
+    pieces: &PieceMap,
+    number: u32,
+    decoded: &[u8],
+    mut take: impl FnMut(Checked),
+) -> Result<(), ContentError> {
+    match &bundle.layout.chunks[usize::try_from(number).unwrap_or(usize::MAX)].holds {
+        Holds::Group(range) => {
+            for (object, data) in group_objects(bundle, bundle.layout.group(range), decoded) {
+                take(checked_object(bundle, object, data)?);
+            }
+        }
+        Holds::Piece => {
+            for &(_, object, piece) in pieces.of_chunk(number) {
+                take(checked_piece(bundle, object, piece, decoded)?);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The objects and pieces that no chunk brings. With them, all content is checked.
+pub fn without_data(bundle: &Bundle) -> impl Iterator<Item = Bare> + '_ {
+    let piece_len = bundle.head.root().maxima.piece_len();
+    (0..).zip(bundle.index.objects()).flat_map(move |(object, row)| {
+        let is_large = row.size > piece_len;
+        let whole = !is_large && data_len(bundle.layout.holes_of(object), 0..row.size) == 0;
+        let pieces = (0..).zip(bundle.layout.pieces_of(object)).filter(|(_, piece)| piece.chunk.is_none());
+        whole
+            .then_some(Bare::Object(object))
+            .into_iter()
+            .chain(pieces.map(move |(piece, _)| Bare::Piece(object, piece)))
+    })
+}
+
+/// Checks an object or a piece that no chunk brings.
+///
+/// # Errors
+/// It is not what it is to be.
+pub fn check_bare(bundle: &Bundle, bare: Bare) -> Result<Checked, ContentError> {
+    match bare {
+        Bare::Object(object) => checked_object(bundle, object, &[]),
+        Bare::Piece(object, piece) => checked_piece(bundle, object, piece, &[]),
+    }
+}
+
+fn checked_object(bundle: &Bundle, object: u32, data: &[u8]) -> Result<Checked, ContentError> {
+    check_object(bundle, object, data)?;
+    let holes = bundle.layout.holes_of(object);
+    if holes.is_empty() {
+        return Ok(Checked::Object { object, digest: digest(data) });
+    }
+    let mut hasher = VerityHasher::new();
+    let Ok(()) = fill_holes(data, holes, 0..bundle.index.object(object).size, |part| {
+        hasher.update(part);
+        Ok::<(), Infallible>(())
+    });
+    Ok(Checked::Object { object, digest: hasher.finish() })
+}
+
+fn checked_piece(bundle: &Bundle, object: u32, piece: u64, data: &[u8]) -> Result<Checked, ContentError> {
+    check_piece(bundle, object, piece, data)?;
+    let range = piece_range(bundle, object, piece);
+    let holes = bundle.layout.holes_of(object);
+    let len = range.end - range.start;
+    let mut tree = VerityHasher::new();
+    if holes.is_empty() {
+        tree.update_hashed(len, &block_hashes(data));
+    } else {
+        let mut bytes = Vec::with_capacity(usize::try_from(len).unwrap_or(0));
+        let Ok(()) = fill_holes(data, holes, range, |part| {
+            bytes.extend(part);
+            Ok::<(), Infallible>(())
+        });
+        tree.update_hashed(len, &block_hashes(&bytes));
+    }
+    Ok(Checked::Piece { object, piece, tree })
+}
+
+impl PieceMap {
+    /// The map of a bundle.
+    #[must_use]
+    pub fn new(bundle: &Bundle) -> Self {
+        let mut uses = Vec::new();
+        for large in &bundle.layout.large {
+            for (piece, row) in (0..).zip(bundle.layout.pieces_of(large.object)) {
+                uses.extend(row.chunk.map(|chunk| (chunk, large.object, piece)));
+            }
+        }
+        uses.sort_unstable();
+        Self { uses }
+    }
+
+    fn of_chunk(&self, chunk: u32) -> &[(u32, u32, u64)] {
+        let start = self.uses.partition_point(|(at, ..)| *at < chunk);
+        let end = self.uses.partition_point(|(at, ..)| *at <= chunk);
+        &self.uses[start..end]
+    }
+}
+
+impl VerityTable {
+    /// A table of which nothing is known yet.
+    #[must_use]
+    pub fn new(bundle: &Bundle) -> Self {
+        Self { digests: vec![[0; 32]; bundle.index.objects().len()], large: BTreeMap::new() }
+    }
+
+    /// Takes what was checked, in any order.
+    pub fn take(&mut self, checked: Checked) {
+        match checked {
+            Checked::Object { object, digest } => {
+                self.digests[usize::try_from(object).unwrap_or(usize::MAX)] = digest;
+            }
+            Checked::Piece { object, piece, tree } => {
+                let large = self.large.entry(object).or_default();
+                large.waiting.insert(piece, tree);
+                while let Some(tree) = large.waiting.remove(&large.next) {
+                    large.hasher.append(&tree);
+                    large.next += 1;
+                }
+            }
+        }
+    }
+
+    /// Compares the table with the digest that the index gives of it, once all objects were checked.
+    ///
+    /// # Errors
+    /// They differ.
+    pub fn check(self, bundle: &Bundle) -> Result<(), ContentError> {
+        let mut digests = self.digests;
+        for (object, large) in self.large {
+            digests[usize::try_from(object).unwrap_or(usize::MAX)] = large.hasher.finish();
+        }
+        if digest(digests.as_flattened()) == *bundle.index.verity() {
+            return Ok(());
+        }
+        let what = "its digest of the objects' fs-verity digests is not theirs";
+        Err(FormatError::Malformed { part: Part::Index, what, at: 0 }.into())
+    }
+}

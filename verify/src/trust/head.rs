@@ -1,0 +1,44 @@
+//! What a bundle's head has to say to a policy.
+
+use sealift_format::{Envelope, Head};
+
+use super::{Claims, Policy, SignatureState, Verdict};
+use crate::Error;
+
+impl Claims {
+    /// What a head's root states.
+    #[must_use]
+    pub fn of(head: &Head) -> Self {
+        let identity = &head.root().identity;
+        Self {
+            name: identity.name.clone(),
+            version: identity.version,
+            created: identity.created,
+            expires: identity.expires,
+            compatible: identity.compatible.clone(),
+        }
+    }
+}
+
+impl Policy {
+    /// Judges a bundle by its head, as [`Policy::judge`].
+    ///
+    /// # Errors
+    /// The bundle must not be used.
+    pub fn judge_head(&self, head: &Head) -> Result<Verdict, Error> {
+        let unknown = head.envelopes().iter().filter(|envelope| envelope.kind != Envelope::SSH_SIGNATURE);
+        let unknown: Vec<u32> = unknown.map(|envelope| envelope.kind.into()).collect();
+        self.judge(&Claims::of(head), head.signed(), &signatures(head), &unknown)
+    }
+
+    /// Says of each signature what became of it, as [`Policy::inspect`].
+    #[must_use]
+    pub fn inspect_head(&self, head: &Head) -> Vec<SignatureState> {
+        self.inspect(&Claims::of(head), head.signed(), &signatures(head))
+    }
+}
+
+fn signatures(head: &Head) -> Vec<&[u8]> {
+    let known = head.envelopes().iter().filter(|envelope| envelope.kind == Envelope::SSH_SIGNATURE);
+    known.map(|envelope| &envelope.body[..]).collect()
+}

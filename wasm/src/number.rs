@@ -1,0 +1,39 @@
+//! Offsets and lengths as JavaScript's numbers, which are whole up to 2^53-1.
+
+use sealift_format::{Error, Kind};
+use wasm_bindgen::JsValue;
+
+use crate::error::refusal;
+
+/// `Number.MAX_SAFE_INTEGER`.
+const MAX: u64 = (1 << 53) - 1;
+
+/// A number of the file for JavaScript; more than it can say is beyond a limit.
+pub(crate) fn to_js(what: &'static str, number: u64) -> Result<f64, JsValue> {
+    if number > MAX {
+        return Err(refusal(Kind::Limit, &Error::Limit { what, declared: number, limit: MAX }));
+    }
+    Ok(whole(number))
+}
+
+#[allow(clippy::as_conversions, reason = "up to 2^53-1, which the callers see to, a float is exact")]
+fn whole(number: u64) -> f64 {
+    number as f64
+}
+
+/// Seconds since 1970; no calendar reaches those that a float rounds.
+#[allow(clippy::as_conversions, reason = "rounding is harmless")]
+pub(crate) fn seconds_to_js(seconds: i64) -> f64 {
+    seconds as f64
+}
+
+/// A whole number from -(2^53-1) to 2^53-1.
+#[allow(clippy::as_conversions, reason = "the range was checked")]
+pub(crate) fn integer(number: f64) -> Option<i64> {
+    (number.fract() == 0.0 && number.abs() <= whole(MAX)).then_some(number as i64)
+}
+
+/// A whole number from 0 to 2^53-1.
+pub(crate) fn natural(number: f64) -> Option<u64> {
+    integer(number).and_then(|number| u64::try_from(number).ok())
+}

@@ -1,0 +1,119 @@
+//! What JavaScript is told.
+
+use js_sys::{Array, Uint8Array};
+use sealift_format::{Bundle, Head, InodeKind};
+use sealift_verify::trust::{Policy, SignatureState, Standing};
+use wasm_bindgen::JsValue;
+use wasm_bindgen::prelude::wasm_bindgen;
+
+use crate::error::refusal;
+use crate::number::{seconds_to_js, to_js};
+use crate::object::{object, strings};
+
+#[wasm_bindgen(typescript_custom_section)]
+const TYPES: &str = r#"
+export type Kind =
+  | "header" | "layout" | "index" | "path" | "chunk" | "object" | "truncated" | "trailing" | "unsupported" | "limit"
+  | "signature" | "untrusted" | "revoked" | "expired" | "downgrade" | "incompatible";
+
+/** Bytes of the file, from an offset, of which any first part will do; or nothing more. */
+export type Step = { need: [offset: number, length: number]; done?: undefined } | { done: true; need?: undefined };
+
+/** What the root states. Until it is judged, anybody may have written it. */
+export interface Head {
+  name: string;
+  /** A u64, as its decimal digits. */
+  version: string;
+  /** Seconds since 1970, as is `expires`. */
+  created: number;
+  expires?: number;
+  /** The tags of the devices that it fits; none means all. */
+  compatible: string[];
+  /** The bytes that signatures are over. */
+  signed: Uint8Array;
+}
+
+export interface JudgeOptions {
+  /** Seconds since 1970; default: the clock. */
+  now?: number;
+  /** Distinct trusted keys needed, or rules `N` and `PATTERN=N`. */
+  threshold?: number | string[];
+  /** The tags that the device answers to. */
+  compatible?: string[];
+  /** A revocation list as `ssh-keygen -r` takes it. */
+  revoked?: string | Uint8Array;
+  /** The lowest version that is taken. */
+  floor?: string;
+  /** Waives the need for a trusted signature and nothing else. */
+  allowUnsigned?: boolean;
+  allowDowngrade?: boolean;
+}
+
+export interface Verdict {
+  /** The bundle may be used, and enough trusted keys signed it. */
+  trusted: boolean;
+  /** Each signature; `key` is left out where it is not a good one of that key. */
+  signers: { key?: string; trusted: boolean; status: string }[];
+  /** Why the bundle must not be used. Neither this nor `trusted`: it is unsigned, and that was allowed. */
+  error?: { code: Kind; message: string };
+}
+
+export interface Summary {
+  entries: number;
+  /** Regular files, a hard link counted once. */
+  files: number;
+  /** Their bytes, unpacked. */
+  bytes: number;
+}
+"#;
+
+pub(crate) fn head(head: &Head) -> JsValue {
+    let identity = &head.root().identity;
+    object([
+        ("name", identity.name.as_str().into()),
+        ("version", identity.version.to_string().into()),
+        ("created", seconds_to_js(identity.created).into()),
+        ("expires", identity.expires.map_or(JsValue::UNDEFINED, |expires| seconds_to_js(expires).into())),
+        ("compatible", strings(&identity.compatible)),
+        ("signed", Uint8Array::from(head.signed()).into()),
+    ])
+}
+
+pub(crate) fn verdict(head: &Head, policy: &Policy) -> JsValue {
+    let verdict = policy.judge_head(head);
+    let signers: Array = policy.inspect_head(head).iter().map(signer).collect();
+    let trusted = verdict.as_ref().is_ok_and(|verdict| !verdict.unsigned);
+    let error = verdict.err().map_or(JsValue::UNDEFINED, |error| {
+        object([("code", error.kind().word().into()), ("message", error.to_string().into())])
+    });
+    object([("trusted", trusted.into()), ("signers", signers.into()), ("error", error)])
+}
+
+fn signer(state: &SignatureState) -> JsValue {
+    let key = state.key.as_ref().filter(|_| state.outcome.is_ok());
+    let status = match &state.outcome {
+        Ok(standing) => standing.to_string(),
+        Err(problem) => problem.to_string(),
+    };
+    object([
+        ("key", key.map_or(JsValue::UNDEFINED, |key| key.id().to_string().into())),
+        ("trusted", state.outcome.as_ref().is_ok_and(Standing::is_trusted).into()),
+        ("status", status.into()),
+    ])
+}
+
+pub(crate) fn summary(bundle: &Bundle) -> Result<JsValue, JsValue> {
+    let maxima = &bundle.head.root().maxima;
+    let is_file = |kind: &InodeKind| matches!(kind, InodeKind::Regular(_));
+    let files = bundle.index.inodes().iter().filter(|inode| is_file(&inode.kind)).count();
+    Ok(object([
+        ("entries", to_js("entries", maxima.entries)?.into()),
+        ("files", to_js("files", u64::try_from(files).unwrap_or(u64::MAX))?.into()),
+        ("bytes", to_js("logical", maxima.logical)?.into()),
+    ]))
+}
+
+/// An error as JavaScript catches it.
+pub(crate) fn content_error(error: &sealift_verify::content::ContentError) -> JsValue {
+    refusal(error.kind(), error)
+}
