@@ -54,6 +54,19 @@ impl Input {
         Self { path: name.into(), from: From::Pipe { pipe, at: 0 } }
     }
 
+    /// Reads the head alone: what is shown of a bundle that nobody has to trust for it.
+    ///
+    /// # Errors
+    /// The input cannot be read or does not begin with a bundle's head.
+    pub fn read_head(&mut self, limits: Limits) -> Result<Head, Error> {
+        let mut opener = self.opener(limits);
+        while opener.head().is_none() && self.supply(&mut opener)? {}
+        match opener.head() {
+            Some(head) => Ok(head.clone()),
+            None => Ok(opener.finish()?.head), // which says where the input is cut
+        }
+    }
+
     /// Reads head, layout and index. `judge` sees the head before anything behind it is read.
     ///
     /// # Errors
@@ -63,28 +76,31 @@ impl Input {
         limits: Limits,
         judge: impl FnOnce(&Head) -> Result<(), Error>,
     ) -> Result<Bundle, Error> {
+        let mut opener = self.opener(limits);
+        while opener.head().is_none() && self.supply(&mut opener)? {}
+        if let Some(head) = opener.head() {
+            judge(head)?;
+        }
+        while self.supply(&mut opener)? {}
+        Ok(opener.finish()?)
+    }
+
+    fn opener(&self, limits: Limits) -> Opener {
         let len = match &self.from {
             From::File { len, .. } => Some(*len),
             From::Pipe { .. } => None,
         };
-        let mut opener = Opener::new(len, limits);
-        let mut judge = Some(judge);
-        let mut buffer = Vec::new();
-        while let Step::Need(range) = opener.step() {
-            let wanted = (range.end - range.start).min(READ_LEN);
-            buffer.resize(usize::try_from(wanted).unwrap_or(0), 0);
-            let got = self.read_some(&mut buffer, range.start)?;
-            if got == 0 {
-                break; // `finish` says that the input is cut
-            }
-            opener.supply(range.start, &buffer[..got])?;
-            if opener.head().is_some()
-                && let (Some(judge), Some(head)) = (judge.take(), opener.head())
-            {
-                judge(head)?;
-            }
-        }
-        Ok(opener.finish()?)
+        Opener::new(len, limits)
+    }
+
+    /// Gives the opener some of what it needs. Returns whether there was anything to give.
+    fn supply(&mut self, opener: &mut Opener) -> Result<bool, Error> {
+        let Step::Need(range) = opener.step() else { return Ok(false) };
+        let wanted = (range.end - range.start).min(READ_LEN);
+        let mut buffer = vec![0; usize::try_from(wanted).unwrap_or(0)];
+        let got = self.read_some(&mut buffer, range.start)?;
+        opener.supply(range.start, &buffer[..got])?;
+        Ok(got > 0)
     }
 
     fn read_some(&mut self, buffer: &mut [u8], offset: u64) -> Result<usize, Error> {

@@ -4,7 +4,7 @@ use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use sealift::{Bundle, Error, Head, Input, Limits};
+use sealift::{Bundle, Head, Input, Limits};
 
 use super::failure::{About as _, Failure};
 
@@ -30,16 +30,7 @@ impl BundleArg {
 
     /// Reads the head alone.
     pub(crate) fn read_head(&self) -> Result<Head, Failure> {
-        let mut head = None;
-        let stopped = self.open()?.open_bundle(Limits::default(), |found| {
-            head = Some(found.clone());
-            Err(Error::Cancelled)
-        });
-        match (head, stopped) {
-            (Some(head), _) => Ok(head),
-            (None, Err(error)) => Err(error).about(&self.bundle),
-            (None, Ok(bundle)) => Ok(bundle.head),
-        }
+        self.open()?.read_head(Limits::default()).about(&self.bundle)
     }
 
     /// Reads what stands before the content, whoever signed it: to be shown, never to be handed out.

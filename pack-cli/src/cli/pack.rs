@@ -253,7 +253,12 @@ impl Pack {
             _ => Some(std::env::temp_dir()),
         };
         Ok(SourceOptions {
-            directory: DirectoryOptions { xattrs, one_file_system: self.one_file_system, exclude: self.excluded()? },
+            directory: DirectoryOptions {
+                xattrs,
+                one_file_system: self.one_file_system,
+                exclude: self.excluded()?,
+                progress: None,
+            },
             metadata: MetadataOptions {
                 owner: self.owner.as_deref().map(parse_owner).transpose()?,
                 owner_map,

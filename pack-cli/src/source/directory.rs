@@ -13,7 +13,7 @@ use sealift_format::{Device, FileType, Xattr};
 use super::{Exclude, XattrFilter};
 use crate::beneath::{open_beneath, open_user_dir};
 use crate::error::path_of;
-use crate::{DirId, Error, Metadata, NewNode, NodeId, Tree};
+use crate::{DirId, Error, Metadata, NewNode, NodeId, Progress, Tree};
 
 /// How a directory is read.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +24,8 @@ pub struct DirectoryOptions {
     pub one_file_system: bool,
     /// What is left out.
     pub exclude: Option<Exclude>,
+    /// Told of the files as they are listed; it may ask to stop.
+    pub progress: Option<Arc<Progress>>,
 }
 
 /// A directory whose files have been listed and not been read.
@@ -366,7 +368,7 @@ impl<'a> Lister<'a> {
             };
             state.busy += 1;
             drop(state);
-            let result = self.list(&job);
+            let result = self.list(&job).and_then(|listed| self.advance(listed));
             let mut state = self.lock();
             state.busy -= 1;
             match result {
@@ -375,6 +377,14 @@ impl<'a> Lister<'a> {
             }
             self.changed.notify_all();
         }
+    }
+
+    fn advance<T>(&self, listed: (T, Listing)) -> Result<(T, Listing), Error> {
+        if let Some(progress) = &self.options.progress {
+            progress.add(0, u64::try_from(listed.1.entries.len()).unwrap_or(0));
+            progress.check()?;
+        }
+        Ok(listed)
     }
 
     fn take_listing(&self, state: &mut ListerState, job: &Job, fd: Arc<OwnedFd>, mut listing: Listing) {

@@ -45,7 +45,7 @@ pub struct SourceOptions {
     /// Where an archive that comes through a pipe is copied to. It needs as much room there as the archive is long, while
     /// it is packed.
     pub spool_dir: PathBuf,
-    /// Told of the bytes of a pipe and the members of an archive while they are read; it may ask to stop.
+    /// Told of the bytes of a pipe, and of files as they are listed; it may ask to stop.
     pub progress: Option<Arc<Progress>>,
 }
 
@@ -90,7 +90,11 @@ impl Source {
         let mut source = match Spec::parse(spec)? {
             Spec::TarStdin => Self::Tar(TarSource::of_stdin(options)?),
             Spec::TarFile(path) => Self::Tar(TarSource::open(path, options)?),
-            Spec::Path(path) if path.is_dir() => Self::Directory(DirectorySource::list(path, directory, jobs)?),
+            Spec::Path(path) if path.is_dir() => {
+                options.begin();
+                let directory = DirectoryOptions { progress: options.progress.clone(), ..directory.clone() };
+                Self::Directory(DirectorySource::list(path, &directory, jobs)?)
+            }
             Spec::Path(path) => Self::Directory(open_file(path, &directory.xattrs)?),
         };
         options.metadata.apply(source.tree_mut());
