@@ -46,6 +46,7 @@ const STEPS: &[Step] = &[
         "git diff --exit-code -- spec/vectors",
         "test -z \"$(git ls-files --others --exclude-standard -- spec/vectors)\"",
     ]) },
+    Step { name: "fuzz", action: Lines(&["cargo check --locked --manifest-path fuzz/Cargo.toml"]) },
     Step { name: "deny", action: Call("cargo deny check bans licenses sources", deny) },
 ];
 
