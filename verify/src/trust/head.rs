@@ -26,9 +26,7 @@ impl Policy {
     /// # Errors
     /// The bundle must not be used.
     pub fn judge_head(&self, head: &Head) -> Result<Verdict, Error> {
-        let unknown = head.envelopes().iter().filter(|envelope| envelope.kind != Envelope::SSH_SIGNATURE);
-        let unknown: Vec<u32> = unknown.map(|envelope| envelope.kind.into()).collect();
-        self.judge(&Claims::of(head), head.signed(), &signatures(head), &unknown)
+        self.judge(&Claims::of(head), head.signed(), &signatures(head), &unknown_envelopes(head))
     }
 
     /// Says of each signature what became of it, as [`Policy::inspect`].
@@ -36,6 +34,13 @@ impl Policy {
     pub fn inspect_head(&self, head: &Head) -> Vec<SignatureState> {
         self.inspect(&Claims::of(head), head.signed(), &signatures(head))
     }
+}
+
+/// The kinds of a head's envelopes that this reader does not know. They count for nothing.
+#[must_use]
+pub fn unknown_envelopes(head: &Head) -> Vec<u32> {
+    let unknown = head.envelopes().iter().filter(|envelope| envelope.kind != Envelope::SSH_SIGNATURE);
+    unknown.map(|envelope| envelope.kind.into()).collect()
 }
 
 fn signatures(head: &Head) -> Vec<&[u8]> {

@@ -42,6 +42,7 @@ pub use claims::Claims;
 pub use device::Device;
 pub use file_error::{LineError, TrustFileError};
 pub use floor::{FloorRecord, Floors};
+pub use head::unknown_envelopes;
 pub use key_id::{KeyId, KeyIdError};
 pub use now::{Now, NowSource};
 pub use pattern::PatternList;
