@@ -2,7 +2,7 @@
 
 use js_sys::{Array, Uint8Array};
 use sealift_format::{Bundle, Head, InodeKind};
-use sealift_verify::trust::{Policy, SignatureState, Standing};
+use sealift_verify::trust::{Policy, SignatureState, Standing, unknown_envelopes};
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 
@@ -54,6 +54,8 @@ export interface Verdict {
   trusted: boolean;
   /** Each signature; `key` is left out where it is not a good one of that key. */
   signers: { key?: string; trusted: boolean; status: string }[];
+  /** Kinds of envelopes that this version does not know; they count for nothing. */
+  unknownEnvelopes: number[];
   /** Why the bundle must not be used. Neither this nor `trusted`: it is unsigned, and that was allowed. */
   error?: { code: Kind; message: string };
 }
@@ -86,7 +88,13 @@ pub(crate) fn verdict(head: &Head, policy: &Policy) -> JsValue {
     let error = verdict.err().map_or(JsValue::UNDEFINED, |error| {
         object([("code", error.kind().word().into()), ("message", error.to_string().into())])
     });
-    object([("trusted", trusted.into()), ("signers", signers.into()), ("error", error)])
+    let unknown: Array = unknown_envelopes(head).into_iter().map(JsValue::from).collect();
+    object([
+        ("trusted", trusted.into()),
+        ("signers", signers.into()),
+        ("unknownEnvelopes", unknown.into()),
+        ("error", error),
+    ])
 }
 
 fn signer(state: &SignatureState) -> JsValue {
@@ -102,6 +110,7 @@ fn signer(state: &SignatureState) -> JsValue {
     ])
 }
 
+/// What was checked, once all of it was.
 pub(crate) fn summary(bundle: &Bundle) -> Result<JsValue, JsValue> {
     let maxima = &bundle.head.root().maxima;
     let is_file = |kind: &InodeKind| matches!(kind, InodeKind::Regular(_));
