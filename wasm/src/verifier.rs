@@ -29,7 +29,7 @@ impl Verifier {
     #[wasm_bindgen(constructor)]
     pub fn new(
         #[wasm_bindgen(js_name = fileLen)] file_len: Option<f64>,
-        #[wasm_bindgen(unchecked_param_type = "\"objects\" | \"stored\"")] depth: Option<String>,
+        #[wasm_bindgen(unchecked_optional_param_type = "\"objects\" | \"stored\"")] depth: Option<String>,
     ) -> Result<Self, JsValue> {
         let whole = |len| natural(len).ok_or_else(|| misuse("fileLen is not a whole number up to 2^53-1"));
         let depth = match depth.as_deref() {

@@ -33,6 +33,7 @@ fn build() -> Result<()> {
     }
     Bindgen::new()
         .input_path(input)
+        .typescript(true)
         .web(true)
         .and_then(|bindgen| bindgen.remove_name_section(true).remove_producers_section(true).generate(OUT))
         .map_err(|error| anyhow!("wasm-bindgen: {error:#}"))?;
