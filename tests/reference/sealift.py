@@ -709,9 +709,9 @@ def judge(policy):
         else:
             need(len(granted) >= threshold, "untrusted", f"{len(granted)} trusted keys of {threshold}")
             need(len(unrevoked) >= threshold, "revoked", f"{len(unrevoked)} unrevoked keys of {threshold}")
-        need(root.expires == 0 or policy.now < root.expires, "expired", "the bundle has expired")
         tags = {tag.encode() for tag in policy.compatible} & set(root.tags)
         need(tags or not root.tags, "incompatible", "the device has none of the bundle's tags")
+        need(root.expires == 0 or policy.now < root.expires, "expired", "the bundle has expired")
         need(root.version >= policy.floor, "downgrade", f"version {root.version} is below {policy.floor}")
     return judge
 
