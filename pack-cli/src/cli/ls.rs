@@ -56,7 +56,8 @@ impl Ls {
         let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
         let listed = || entries(&bundle).filter(|entry| entry.parent.is_some() && chosen.takes(entry));
         if self.form.show().json {
-            for entry in listed() {
+            // Programs want the roots too.
+            for entry in entries(&bundle).filter(|entry| chosen.takes(entry)) {
                 json_line(&mut out, &JsonEntry::of(&entry))?;
             }
         } else if self.null {
@@ -227,7 +228,7 @@ impl<'a> JsonEntry<'a> {
         };
         Self {
             reference: &entry.reference.name,
-            path: escape::percent(&entry.path()),
+            path: if entry.parent.is_some() { escape::percent(&entry.path()) } else { ".".into() },
             kind,
             mode: entry.attributes.mode & 0o7777,
             uid: entry.attributes.uid,
