@@ -9,7 +9,9 @@ mod walk;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use sealift_format::{Bundle, Head, Limits, Ref};
 use sealift_verify::content::{ChunkDecoder, check_object, check_piece};
@@ -124,7 +126,7 @@ pub fn unpack(
     let stage = Stage::create(target)?;
     let privilege = Privilege::of_process(stage.root()).map_err(|error| Error::io("look at", target, error))?;
     let builder = Builder::new(&bundle, &selection, &stage, &privilege, progress, options);
-    build(&builder, input, options)?;
+    with_writeback(&stage, options.durability, || build(&builder, input, options))?;
     input.finish(&bundle)?;
 
     let state = state::write(target, &bundle)?;
@@ -143,6 +145,29 @@ pub fn unpack(
     stats.devices_skipped = skipped.devices.load(Ordering::Relaxed);
     Ok(stats)
 }
+
+/// Runs `work`, and meanwhile has the medium take what was written so far: the system would begin with that seconds later, and the last
+/// sync would wait for all of it.
+fn with_writeback<T>(stage: &Stage, durability: Durability, work: impl FnOnce() -> T) -> T {
+    if durability != Durability::End {
+        return work();
+    }
+    let (done, ends) = std::sync::mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            while ends.recv_timeout(WRITEBACK_INTERVAL) == Err(RecvTimeoutError::Timeout) {
+                // Its failure shows in the sync that counts.
+                let _ = stage.sync();
+            }
+        });
+        let result = work();
+        drop(done);
+        result
+    })
+}
+
+/// How long what was written may wait.
+const WRITEBACK_INTERVAL: Duration = Duration::from_millis(300);
 
 fn as_u64(len: usize) -> u64 {
     u64::try_from(len).unwrap_or(u64::MAX)
