@@ -115,11 +115,24 @@ fn checked_days(year: i64, month: i64, day: i64) -> Option<i64> {
     (civil(days) == (year, month, day)).then_some(days)
 }
 
-impl fmt::Display for Utc {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Utc {
+    /// The moment as RFC 3339 writes it, with `Z`.
+    #[must_use]
+    pub fn rfc3339(&self) -> String {
+        let (year, month, day, hour, minute, second) = self.parts();
+        format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+    }
+
+    fn parts(&self) -> (i64, i64, i64, i64, i64, i64) {
         let (year, month, day) = civil(self.0.div_euclid(DAY));
         let second = self.0.rem_euclid(DAY);
-        let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+        (year, month, day, second / 3600, second / 60 % 60, second % 60)
+    }
+}
+
+impl fmt::Display for Utc {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (year, month, day, hour, minute, second) = self.parts();
         write!(f, "{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
     }
 }
