@@ -1,6 +1,7 @@
 //! `cargo xtask compare`: Sealift and its peers in turn over one tree, in one run; the result is bench/RESULTS.md.
 
 mod contenders;
+mod floor;
 mod job;
 mod machine;
 mod measures;
@@ -30,7 +31,7 @@ use tree::Extent;
 
 const RESULTS: &str = "bench/RESULTS.md";
 /// Measures that are no race.
-const OTHERS: [&str; 3] = ["reads", "scaling", "profile"];
+const OTHERS: [&str; 4] = ["floor", "reads", "scaling", "profile"];
 const GIB: u64 = 1 << 30;
 
 struct Options {
@@ -87,6 +88,10 @@ pub(crate) fn main(args: lexopt::Parser) -> Result<()> {
     let opening = machine::describe(&places, &extent, &command, options.runs)?;
     let mut report = Report::default();
     race(&mut report, &options, &places)?;
+    if options.includes("floor") {
+        println!("compare: floor");
+        floor::add(&mut report, options.runs, &places)?;
+    }
     if options.includes("reads") {
         println!("compare: reads");
         reads::add(&mut report, &places)?;

@@ -98,7 +98,8 @@ pub(crate) fn write_small_files(dir: &Path, count: u32) -> Result<()> {
     Ok(())
 }
 
-fn walk(dir: &Path, visit: &mut dyn FnMut(&Path, &fs::Metadata) -> Result<()>) -> Result<()> {
+/// Visits every regular file below a directory.
+pub(crate) fn walk(dir: &Path, visit: &mut dyn FnMut(&Path, &fs::Metadata) -> Result<()>) -> Result<()> {
     for entry in fs::read_dir(dir).with_context(|| format!("cannot list {}", dir.display()))? {
         let entry = entry?;
         let metadata = entry.metadata()?;

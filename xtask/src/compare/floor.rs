@@ -1,0 +1,187 @@
+//! What this machine allows: bare loops that do only what no program of the kind can leave out, on as many threads as ours.
+
+use std::fs::{self, File};
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+use anyhow::{Context, Result, anyhow};
+use sha2::{Digest as _, Sha256};
+use zstd_safe::{CCtx, CParameter, DCtx};
+
+use super::places::{Places, remove};
+use super::report::{Report, seconds};
+use super::tree;
+
+/// Bytes of files that are compressed together, and parameters, as `sealift pack --level 3` has them.
+const GROUP_LEN: usize = 2 << 20;
+const PARAMETERS: [CParameter; 3] =
+    [CParameter::CompressionLevel(3), CParameter::HashLog(16), CParameter::ChainLog(15)];
+
+/// Files that lie together, with their lengths.
+type Group = Vec<(PathBuf, usize)>;
+
+/// What a thread keeps.
+struct Tools {
+    compressor: CCtx<'static>,
+    decompressor: DCtx<'static>,
+    data: Vec<u8>,
+    packed: Vec<u8>,
+}
+
+pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<()> {
+    let groups = groups(&places.tree)?;
+    let new = places.path("SCRATCH/new");
+    let (mut pack, mut unpack, mut deep) = (Duration::MAX, Duration::MAX, Duration::MAX);
+    for _ in 0..runs {
+        tree::read_all(&places.tree)?;
+        let begun = Instant::now();
+        let packed = each(places.cores, groups.len(), |tools, number| tools.pack(&groups[number]))?;
+        pack = pack.min(begun.elapsed());
+
+        let begun = Instant::now();
+        each(places.cores, groups.len(), |tools, number| {
+            tools.unpack(&groups[number], &packed[number], |_, data| {
+                hash_blocks(data);
+                Ok(())
+            })
+        })?;
+        deep = deep.min(begun.elapsed());
+
+        make_directories(&places.tree, &new)?;
+        let begun = Instant::now();
+        each(places.cores, groups.len(), |tools, number| {
+            tools.unpack(&groups[number], &packed[number], |path, data| {
+                let path = new.join(path.strip_prefix(&places.tree)?);
+                let mut file = File::create_new(&path).with_context(|| format!("cannot create {}", path.display()))?;
+                file.write_all(data)?;
+                Ok(file.set_modified(SystemTime::UNIX_EPOCH)?)
+            })
+        })?;
+        unpack = unpack.min(begun.elapsed());
+        remove(&new)?;
+    }
+    let text = format!(
+        "Bare loops over the same tree in one process, on {} threads, the best of {runs}. The list of files and all directories are there \
+         before the clock starts; nothing is listed, ordered, deduplicated, indexed, signed or written behind a head.\n\n\
+         - pack, {} s: open, read, BLAKE3, SHA-256 of each 4096-byte block, compress 2 MiB at a time, BLAKE3 of the result\n\
+         - unpack in memory, {} s: decompress, BLAKE3, create, write, set the time, close\n\
+         - verify --deep, {} s: decompress, BLAKE3, SHA-256 of each 4096-byte block\n",
+        places.cores,
+        seconds(pack),
+        seconds(unpack),
+        seconds(deep),
+    );
+    report.section("What the machine allows", &text);
+    Ok(())
+}
+
+/// The files of a tree in path order, some 2 MiB together.
+fn groups(tree: &Path) -> Result<Vec<Group>> {
+    let mut files = Vec::new();
+    tree::walk(tree, &mut |path, metadata| {
+        files.push((path.to_owned(), usize::try_from(metadata.len())?));
+        Ok(())
+    })?;
+    files.sort_unstable();
+    let mut groups: Vec<Group> = vec![Vec::new()];
+    let mut len = 0;
+    for file in files {
+        if len > 0 && len + file.1 > GROUP_LEN {
+            groups.push(Vec::new());
+            len = 0;
+        }
+        len += file.1;
+        groups.last_mut().context("there is a group")?.push(file);
+    }
+    Ok(groups)
+}
+
+/// Runs `work` on the numbers below `count`, on several threads. Returns what it gave, in order.
+fn each<R: Send>(threads: usize, count: usize, work: impl Fn(&mut Tools, usize) -> Result<R> + Sync) -> Result<Vec<R>> {
+    let next = AtomicUsize::new(0);
+    let results = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                let mut tools = Tools::new();
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= count {
+                        return;
+                    }
+                    let result =
+                        tools.as_mut().map_err(|error| anyhow!("{error}")).and_then(|tools| work(tools, number));
+                    if let Ok(mut results) = results.lock() {
+                        results.push((number, result));
+                    }
+                }
+            });
+        }
+    });
+    let mut results = results.into_inner().map_err(|_| anyhow!("a thread panicked"))?;
+    results.sort_unstable_by_key(|(number, _)| *number);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
+impl Tools {
+    fn new() -> Result<Self> {
+        let mut compressor = CCtx::create();
+        for parameter in PARAMETERS {
+            compressor.set_parameter(parameter).map_err(zstd_error)?;
+        }
+        Ok(Self { compressor, decompressor: DCtx::create(), data: Vec::new(), packed: Vec::new() })
+    }
+
+    fn pack(&mut self, group: &Group) -> Result<Vec<u8>> {
+        self.data.clear();
+        for (path, len) in group {
+            let start = self.data.len();
+            File::open(path)?.read_to_end(&mut self.data)?;
+            anyhow::ensure!(self.data.len() - start == *len, "{} changed", path.display());
+            std::hint::black_box(blake3::hash(&self.data[start..]));
+            hash_blocks(&self.data[start..]);
+        }
+        self.packed.resize(zstd_safe::compress_bound(self.data.len()), 0);
+        let len = self.compressor.compress2(&mut self.packed[..], &self.data).map_err(zstd_error)?;
+        std::hint::black_box(blake3::hash(&self.packed[..len]));
+        Ok(self.packed[..len].to_vec())
+    }
+
+    fn unpack(&mut self, group: &Group, packed: &[u8], take: impl Fn(&Path, &[u8]) -> Result<()>) -> Result<()> {
+        self.data.resize(group.iter().map(|(_, len)| len).sum(), 0);
+        std::hint::black_box(blake3::hash(packed));
+        self.decompressor.decompress(&mut self.data[..], packed).map_err(zstd_error)?;
+        let mut rest = &self.data[..];
+        for (path, len) in group {
+            let (data, behind) = rest.split_at(*len);
+            std::hint::black_box(blake3::hash(data));
+            take(path, data)?;
+            rest = behind;
+        }
+        Ok(())
+    }
+}
+
+fn zstd_error(code: usize) -> anyhow::Error {
+    anyhow!("zstd: {}", zstd_safe::get_error_name(code))
+}
+
+fn hash_blocks(data: &[u8]) {
+    for block in data.chunks(4096) {
+        std::hint::black_box(Sha256::digest(block));
+    }
+}
+
+fn make_directories(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            make_directories(&entry.path(), &to.join(entry.file_name()))?;
+        }
+    }
+    Ok(())
+}
