@@ -167,3 +167,43 @@ fn progress_in_json_is_one_object_a_line() {
         assert!(object.contains_key("warning") || fields.iter().all(|field| object.contains_key(*field)), "{line}");
     }
 }
+
+/// Runs `line` on a terminal of its own, and returns what it shows there.
+fn on_a_terminal(folder: &Path, line: &str) -> String {
+    let line = format!("{} {line}", env!("CARGO_BIN_EXE_sealift"));
+    let done =
+        Command::new("script").args(["-qec", &line, "/dev/null"]).current_dir(folder).stdin(Stdio::null()).output();
+    String::from_utf8_lossy(&done.expect("script runs").stdout).into_owned()
+}
+
+#[test]
+fn a_terminal_has_a_bar_until_the_work_ends() {
+    let folder = packed(|tree| {
+        let step = |state: &u64| Some(state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
+        let noise = std::iter::successors(Some(1), step).map(|state| state.to_le_bytes()[7]);
+        let noise: Vec<u8> = noise.take(6_000_000).collect();
+        fs::write(tree.join("file"), noise).expect("a new file");
+    });
+    let shown = on_a_terminal(folder.path(), "pack tree -o c.sealift --bundle-version 1 --level 22 --jobs 1");
+    assert!(shown.contains("Packing") && shown.contains(" of 6.00 MB"), "{shown:?}");
+    let (bar, summary) =
+        shown.rsplit_once("\x1b[2K").or_else(|| shown.rsplit_once("\r")).expect("the bar is taken away");
+    assert!(!summary.contains("Packing") && bar.contains("Packing"), "{shown:?}");
+    let quiet =
+        on_a_terminal(folder.path(), "pack tree -o d.sealift --bundle-version 1 --level 22 --jobs 1 --progress none");
+    assert!(!quiet.contains("Packing"), "{quiet:?}");
+}
+
+#[test]
+fn a_dry_run_of_pack_tells_the_size_and_writes_nothing() {
+    let folder = packed(|tree| fs::write(tree.join("file"), vec![7; 300_000]).expect("a new file"));
+    let done =
+        sealift(folder.path()).args(["pack", "tree", "-o", "c.sealift", "--name", "b", "--dry-run", "--json"]).output();
+    let summary: serde_json::Value = serde_json::from_slice(&done.expect("sealift runs").stdout).expect("JSON");
+    assert_eq!(summary["file_bytes"], fs::metadata(folder.path().join("b.sealift")).expect("it was packed").len());
+    assert_eq!(summary["dry_run"], true);
+    let mut names: Vec<_> =
+        fs::read_dir(folder.path()).expect("a folder").map(|entry| entry.expect("an entry").file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["b.sealift", "tree"]);
+}

@@ -1,5 +1,6 @@
 //! Ctrl-C and SIGTERM: the first cancels and cleans up, the second leaves at once. The exit status is 128 and the signal's number.
 
+use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,10 +24,19 @@ pub(crate) fn listen() {
             let number = u8::try_from(signal).unwrap_or(2);
             let first = SIGNAL.compare_exchange(0, number, Ordering::Relaxed, Ordering::Relaxed).is_ok();
             if !first || !cancel() {
+                clear_line();
                 std::process::exit(128 + signal);
             }
         }
     });
+}
+
+/// Takes away the bar that may stand on the terminal.
+fn clear_line() {
+    let mut terminal = std::io::stderr();
+    if terminal.is_terminal() {
+        let _ = terminal.write_all(b"\r\x1b[K");
+    }
 }
 
 /// Cancels what is running. Says whether there is anything to wait for.

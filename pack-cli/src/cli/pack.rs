@@ -105,6 +105,10 @@ pub(crate) struct Pack {
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
 
+    /// Do all but write: say what the bundle would be, and how large
+    #[arg(long)]
+    dry_run: bool,
+
     #[command(flatten)]
     show: Show,
     /// Say more in the summary
@@ -126,6 +130,7 @@ impl Pack {
         let specs = self.specs()?;
         let mut options = self.options(epoch)?;
         let output = match self.output.as_os_str().as_bytes() {
+            _ if self.dry_run => Output::Nowhere,
             b"-" => Output::Stdout,
             _ => Output::File(self.output.clone()),
         };
@@ -290,7 +295,7 @@ impl Pack {
     ) -> std::io::Result<()> {
         let mut out = self.show.summary(stdout_taken);
         if self.show.json {
-            return json_line(&mut out, &Summary::new(stats, signers, elapsed));
+            return json_line(&mut out, &Summary::new(stats, signers, self.dry_run, elapsed));
         }
         if self.show.quiet {
             return Ok(());
@@ -298,12 +303,13 @@ impl Pack {
         let (root, bundle) = (&stats.root, escape::text(&self.output.display().to_string()));
         let (name, version) = (&root.identity.name, root.identity.version);
         let mark = if signers.is_empty() { format!(", {WARN}UNSIGNED{WARN:#}") } else { String::new() };
-        writeln!(out, "{BOLD}{bundle}{BOLD:#}: {name} version {version}{mark}")?;
-        if signers.is_empty() {
+        let would = if self.dry_run { "would be " } else { "" };
+        writeln!(out, "{BOLD}{bundle}{BOLD:#}: {would}{name} version {version}{mark}")?;
+        if signers.is_empty() && !self.dry_run {
             writeln!(out, "  sign it with  sealift sign {bundle} --key KEY")?;
         }
         for signer in signers {
-            writeln!(out, "  signed by {}", signer.public_key().id())?;
+            writeln!(out, "  {would}signed by {}", signer.public_key().id())?;
         }
         let maxima = &root.maxima;
         writeln!(
@@ -375,6 +381,7 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
 
 #[derive(Serialize)]
 struct Summary<'a> {
+    dry_run: bool,
     name: &'a str,
     version: u64,
     created: i64,
@@ -391,9 +398,10 @@ struct Summary<'a> {
 }
 
 impl<'a> Summary<'a> {
-    fn new(stats: &'a PackStats, signers: &[Signer], elapsed: Duration) -> Self {
+    fn new(stats: &'a PackStats, signers: &[Signer], dry_run: bool, elapsed: Duration) -> Self {
         let root = &stats.root;
         Self {
+            dry_run,
             name: &root.identity.name,
             version: root.identity.version,
             created: root.identity.created,

@@ -17,6 +17,8 @@ pub enum Output {
     File(PathBuf),
     /// Standard output; the chunks are spooled in the temporary directory meanwhile.
     Stdout,
+    /// Nothing is written; only what the bundle would be is found out.
+    Nowhere,
 }
 
 /// The chunks of a bundle whose head is not known yet.
@@ -41,6 +43,11 @@ impl Spool {
     /// Opens a spool on the output's file system.
     pub(super) fn create(output: &Output) -> Result<Self, Error> {
         let path = match output {
+            Output::Nowhere => {
+                let null = Path::new("/dev/null");
+                let file = File::options().write(true).open(null).map_err(|error| Error::io("open", null, error))?;
+                return Ok(Self { output: Output::Nowhere, file, path: None });
+            }
             Output::File(path) => partial_path(path)?,
             Output::Stdout => std::env::temp_dir().join(format!("sealift-{}.partial", std::process::id())),
         };
@@ -57,7 +64,7 @@ impl Spool {
 
     /// Whether a head of a multiple of 4096 bytes can be put before the chunks without copying them.
     pub(super) fn wants_aligned_head(&self) -> bool {
-        matches!(self.output, Output::File(_))
+        self.output != Output::Stdout
     }
 
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
@@ -66,8 +73,10 @@ impl Spool {
 
     /// Puts the head before the chunks and makes the output appear. Returns whether the chunks were copied for it.
     pub(super) fn finish(mut self, head: &[u8]) -> Result<bool, Error> {
-        let Output::File(target) = self.output.clone() else {
-            return self.copy_to_stdout(head).map(|()| true);
+        let target = match self.output.clone() {
+            Output::File(target) => target,
+            Output::Stdout => return self.copy_to_stdout(head).map(|()| true),
+            Output::Nowhere => return Ok(false),
         };
         let copied = !self.insert(head)?;
         if copied {
