@@ -8,6 +8,7 @@ mod feed;
 mod input;
 pub mod inspect;
 pub mod pack;
+mod parallel;
 mod progress;
 pub mod source;
 mod tree;

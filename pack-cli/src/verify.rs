@@ -4,10 +4,11 @@ use std::sync::{Mutex, PoisonError};
 
 use sealift_format::{Bundle, Limits};
 use sealift_verify::content::{ChunkDecoder, check_stored};
-use sealift_verify::objects::{PieceMap, VerityTable, check_bare, check_chunk, without_data};
+use sealift_verify::objects::{Bare, PieceMap, VerityTable, check_bare, check_chunk, without_data};
 pub use sealift_verify::walk::Depth;
 
 use crate::feed::Feed;
+use crate::parallel;
 use crate::progress::Phase;
 use crate::{Error, Head, Input, Progress};
 
@@ -65,9 +66,16 @@ fn check_objects(
         let decoded = decoder.decode(bundle, number, stored)?;
         Ok(check_chunk(bundle, &pieces, number, decoded, take)?)
     })?;
-    for bare in without_data(bundle) {
-        progress.check()?;
-        take(check_bare(bundle, bare)?);
-    }
+    let bare: Vec<Bare> = without_data(bundle).collect();
+    parallel::for_each(
+        jobs,
+        &bare,
+        || (),
+        |(), &bare| {
+            progress.check()?;
+            take(check_bare(bundle, bare)?);
+            Ok(())
+        },
+    )?;
     Ok(table.into_inner().unwrap_or_else(PoisonError::into_inner).check(bundle)?)
 }

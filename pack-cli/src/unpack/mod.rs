@@ -8,9 +8,8 @@ mod state;
 mod walk;
 
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::RecvTimeoutError;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use sealift_format::{Bundle, Head, Limits, Ref};
@@ -275,31 +274,17 @@ fn check_without_data(builder: &Builder<'_>, jobs: usize) -> Result<(), Error> {
             tasks.push((object, None));
         }
     }
-    let next = AtomicUsize::new(0);
-    let failed: Mutex<Option<Error>> = Mutex::new(None);
-    let work = || {
-        let mut hand = Hand::default();
-        while let Some(&(object, piece)) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let result = builder.progress.check().and_then(|()| match piece {
-                Some(piece) => check_piece(bundle, object, piece, &[]).map(|_| ()).map_err(Error::from),
-                None if bundle.index.object(object).size > bundle.head.root().maxima.piece_len() => {
-                    builder.write_empty(&mut hand, object) // its pieces are checked by themselves
-                }
-                None => check_object(bundle, object, &[])
-                    .map_err(Error::from)
-                    .and_then(|()| builder.write_empty(&mut hand, object)),
-            });
-            if let Err(error) = result {
-                failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-                next.store(usize::MAX / 2, Ordering::Relaxed);
+    crate::parallel::for_each(jobs, &tasks, Hand::default, |hand, &(object, piece)| {
+        builder.progress.check()?;
+        match piece {
+            Some(piece) => Ok(check_piece(bundle, object, piece, &[]).map(|_| ())?),
+            None if bundle.index.object(object).size > bundle.head.root().maxima.piece_len() => {
+                builder.write_empty(hand, object) // its pieces are checked by themselves
+            }
+            None => {
+                check_object(bundle, object, &[])?;
+                builder.write_empty(hand, object)
             }
         }
-    };
-    std::thread::scope(|scope| {
-        for _ in 1..jobs.clamp(1, tasks.len().max(1)) {
-            scope.spawn(work);
-        }
-        work();
-    });
-    failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+    })
 }
