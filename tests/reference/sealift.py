@@ -3,77 +3,13 @@
 import argparse, base64, hashlib, io, json, os, re, struct, subprocess, sys, tempfile, time
 from bisect import bisect_right
 from collections import namedtuple
-from contextlib import contextmanager
 from functools import lru_cache
 from itertools import accumulate, chain, islice, pairwise
 from types import SimpleNamespace
 
-import zstandard
 from blake3 import blake3
 
-class Reject(Exception):
-    """The kind of failure (11) and a message."""
-
-def need(holds, kind, message):
-    if not holds:
-        raise Reject(kind, message)
-
-def ascends(items):
-    return all(a < b for a, b in pairwise(items))
-
-class Cursor:
-    """The fields of one structure, taken strictly one after the other (1)."""
-
-    def __init__(self, data, kind, order="<"):
-        self.rest, self.kind, self.order = memoryview(data), kind, order
-
-    def take(self, count):
-        need(count <= len(self.rest), self.kind, "a structure ends before its last field")
-        taken, self.rest = bytes(self.rest[:count]), self.rest[count:]
-        return taken
-
-    def read(self, codes):
-        return struct.unpack(self.order + codes, self.take(struct.calcsize("<" + codes)))
-
-    def int(self, code):
-        return self.read(code)[0]
-
-    def string(self, code):
-        return self.take(self.int(code))
-
-    def planes(self, codes, count):
-        """A column for each code; in a column all lowest bytes come first, then all second-lowest ones."""
-        columns = [[self.take(count) for _ in range(struct.calcsize("<" + code))] for code in codes]
-        rows = (bytes(chain.from_iterable(zip(*planes))) for planes in columns)
-        return [struct.unpack(f"<{count}{code}", row) for code, row in zip(codes, rows)]
-
-    def end(self):
-        need(not self.rest, self.kind, "bytes are left after a structure's last field")
-
-SECTIONS = {  # the required ones, which must be understood, and then mere hints; their ids count from 1
-    "header": ("identity contents maxima", "annotations"),
-    "layout": ("chunks groups pieces holes", "landmark"),
-    "index": ("refs entries inodes directories regulars symlinks devices attributes objects verity", ""),
-}
-
-@contextmanager
-def sections(data, kind):
-    """The cursors of a section list by name (3.1); when the caller is done, each must be at its end."""
-    required, hints = map(str.split, SECTIONS[kind])
-    names, found, cursor, last = dict(enumerate(required + hints, 1)), {}, Cursor(data, kind), -1
-    while cursor.rest:
-        number, flags, size = cursor.read("HHQ")
-        name, payload = names.get(number), Cursor(cursor.take(size), kind)
-        need(last < number and flags in (0, 1), kind, "section ids do not ascend, or unknown flags")
-        need(name or not flags, "unsupported", f"section {number} of the {kind} is not known")
-        need(name or kind != "index", kind, f"an index has no section {number}")
-        need(not name or flags == (name in required), kind, f"the flags of section {number}")
-        found, last = found | {name: payload}, number
-    found.pop(None, None)
-    need(found.keys() >= set(required), kind, "a section is missing")
-    yield SimpleNamespace(**dict.fromkeys(hints) | found)
-    for payload in found.values():
-        payload.end()
+from encoding import Cursor, Reject, ascends, need, sections, unzstd
 
 IV = 0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19
 SHUFFLE = 2, 6, 3, 10, 7, 0, 4, 13, 1, 11, 12, 5, 9, 14, 15, 8
@@ -110,25 +46,6 @@ def verity(size, level):
         level = blocks(level)
     return hashlib.sha256(struct.pack("<4B4xQ64s176x", 1, 1, 12, 0, size, level)).digest()
 
-def unzstd(data, size, window_log, kind):
-    """Decode one zstd frame, after a look at all of its headers (8.1)."""
-    try:
-        head, last = zstandard.get_frame_parameters(data), False
-        need(data[:4] == zstandard.FRAME_HEADER, kind, "not a zstd frame")
-        need(not data[4] & 0x1f, kind, "the frame has a dictionary id, a checksum or reserved bits")
-        need(head.content_size == size, kind, "the frame's content size is not the declared one")
-        need(head.window_size <= 1 << window_log, kind, "the frame's window is over the bundle's")
-        frame = Cursor(data[zstandard.frame_header_size(data):], kind)
-        while not last:
-            header = int.from_bytes(frame.take(3), "little")
-            last, form, length = header & 1, header >> 1 & 3, header >> 3
-            need(form != 3, kind, "a block of a reserved type")
-            frame.take(1 if form == 1 else length)
-        frame.end()
-        return zstandard.ZstdDecompressor().decompress(data, max_output_size=size)
-    except zstandard.ZstdError as error:
-        raise Reject(kind, f"zstd: {error}") from None
-
 NAME = re.compile(rb"[A-Za-z0-9][A-Za-z0-9._+-]{0,127}")
 REF = re.compile(rb"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
 COMPONENT = re.compile(rb"(?!\.\.?\Z)[^/\0]+")
@@ -143,7 +60,7 @@ LIMITS = {"index_len": 1 << 30, "layout_len": 1 << 30, "chunk_len": 1 << 27, "wi
 def parse_root(data):
     """Who the bundle is, what belongs to it and how large it becomes, as one record (4)."""
     root, pairs = SimpleNamespace(), []
-    with sections(data, "header") as found:
+    with sections(data, "header", "identity contents maxima", "annotations") as found:
         for section, (codes, names) in ROOT_FIELDS.items():
             vars(root).update(zip(names.split(), vars(found)[section].read(codes)))
         root.name = found.identity.string("B")
@@ -186,7 +103,8 @@ def parse_attributes(table):
 def parse_index(data):
     """What is installed (6): columns, and by inode what only a directory, file, link or device has (6.3)."""
     index = SimpleNamespace(refs=[])
-    with sections(data, "index") as found:
+    names = "refs entries inodes directories regulars symlinks devices attributes objects verity"
+    with sections(data, "index", names) as found:
         for _ in range(found.refs.int("H")):
             need(found.refs.int("B") == 0, "unsupported", "a ref that is no tree")
             index.refs.append(found.refs.string("B"))
@@ -267,7 +185,7 @@ def spans(holes, start, end):
 def parse_layout(data, index, piece):
     """How the file stores the objects (7): in `parts` each one's (chunk, offset in it, start, end)."""
     layout, sizes = SimpleNamespace(parts={}), index.sizes
-    with sections(data, "layout") as found:
+    with sections(data, "layout", "chunks groups pieces holes", "landmark") as found:
         count = found.chunks.int("I")
         layout.codecs = found.chunks.take(count)
         layout.stored, layout.lens, counts = found.chunks.planes("III", count)
