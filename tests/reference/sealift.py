@@ -10,41 +10,7 @@ from types import SimpleNamespace
 from blake3 import blake3
 
 from encoding import Cursor, Reject, ascends, need, sections, unzstd
-
-IV = 0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19
-SHUFFLE = 2, 6, 3, 10, 7, 0, 4, 13, 1, 11, 12, 5, 9, 14, 15, 8
-LANES = [(i, 4 + (i + d) % 4, 8 + (i + 2 * d) % 4, 12 + (i + 3 * d) % 4) for d in (0, 1) for i in range(4)]
-PARENT, ROOT = 4, 8
-
-def parent(left, right, flags):
-    """BLAKE3's compression of the chaining values of two subtrees."""
-    words, v = struct.unpack("<16I", left + right), [*IV, *IV[:4], 0, 0, 64, flags]
-    for _ in range(7):
-        for (a, b, c, d), even, odd in zip(LANES, words[::2], words[1::2]):
-            for x, y, z, n, word in (a, b, d, 16, even), (c, d, b, 12, 0), (a, b, d, 8, odd), (c, d, b, 7, 0):
-                v[x] = v[x] + v[y] + word & 0xffffffff
-                v[z] ^= v[x]
-                v[z] = (v[z] >> n | v[z] << 32 - n) & 0xffffffff
-        words = [words[place] for place in SHUFFLE]
-    return struct.pack("<8I", *(low ^ high for low, high in zip(v, v[8:])))
-
-def merge(values, flags=PARENT | ROOT):
-    """The hash of an object from the chaining values of its pieces (7.3)."""
-    if len(values) == 1:
-        return values[0]
-    split = 1 << (len(values) - 1).bit_length() - 1
-    return parent(merge(values[:split], PARENT), merge(values[split:], PARENT), flags)
-
-def blocks(data):
-    """The SHA-256 of each block of 4096 bytes, the last one filled up with zeros."""
-    parts = (data[at:at + 4096] for at in range(0, len(data), 4096))
-    return b"".join(hashlib.sha256(part.ljust(4096, b"\0")).digest() for part in parts)
-
-def verity(size, level):
-    """The fs-verity digest of the bytes whose blocks have these hashes (1)."""
-    while len(level) > 32:
-        level = blocks(level)
-    return hashlib.sha256(struct.pack("<4B4xQ64s176x", 1, 1, 12, 0, size, level)).digest()
+from hashes import blocks, merge, verity, verity_of_blocks
 
 NAME = re.compile(rb"[A-Za-z0-9][A-Za-z0-9._+-]{0,127}")
 REF = re.compile(rb"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
@@ -263,7 +229,7 @@ class Bundle:
         judge(root, signed, self.envelopes, policy)
 
         layout, plain = self.decode_part("layout"), self.decode_part("index")
-        need(verity(len(plain), blocks(plain)) == root.index_digest, "index", "index_digest does not agree")
+        need(verity(plain) == root.index_digest, "index", "index_digest does not agree")
         self.index = index = parse_index(plain)
         used, largest = index.object.values(), max(index.sizes, default=0)
         self.agree(refs=len(index.refs), depth=max(depth for _, depth, *_ in index.order),
@@ -326,9 +292,10 @@ class Bundle:
                 sha256.update(plain)
                 level += blocks(plain)
             need(id_.digest() == self.index.ids[number], "object", f"object {number} is not what its id says")
-            verities[number], sha256s[number] = verity(self.index.sizes[number], level), sha256.hexdigest()
+            verities[number] = verity_of_blocks(self.index.sizes[number], level)
+            sha256s[number] = sha256.hexdigest()
         table = b"".join(verities[number] for number in range(len(verities)))
-        need(verity(len(table), blocks(table)) == self.index.verity, "index", "verity(T) does not agree")
+        need(verity(table) == self.index.verity, "index", "verity(T) does not agree")
         return sha256s
 
     def listing(self, sha256s=None):
