@@ -2,7 +2,6 @@
 """A second reader of Sealift bundles, written from spec/sealift.md alone, whose sections are in brackets."""
 import argparse, hashlib, io, json, re, struct, sys
 from bisect import bisect_right
-from collections import namedtuple
 from functools import lru_cache
 from itertools import accumulate, chain, islice, pairwise
 from types import SimpleNamespace
@@ -11,11 +10,10 @@ from blake3 import blake3
 
 from encoding import Cursor, Reject, ascends, need, sections, unzstd
 from hashes import blocks, merge, verity, verity_of_blocks
+from index import parse_index
 from trust import POLICY, check_signatures, judge
 
 NAME = re.compile(rb"[A-Za-z0-9][A-Za-z0-9._+-]{0,127}")
-REF = re.compile(rb"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
-COMPONENT = re.compile(rb"(?!\.\.?\Z)[^/\0]+")
 ROOT_FIELDS = {
     "identity": ("Qqq", "version created expires"),
     "contents": ("32sQQ32sQQ32s", "index_digest index_len index_stored index_blake3 "
@@ -52,91 +50,6 @@ def parse_area(data, before):
     need(not any(area.rest), "header", "fill that is not zero")
     need(blake3(before + data[:-32]).digest() == data[-32:], "header", "area_blake3 does not agree")
     return envelopes
-
-TYPES = {8: "file", 4: "dir", 10: "symlink", 2: "char", 6: "block", 1: "fifo", 12: "socket"}
-Attributes = namedtuple("Attributes", "mode uid gid xattrs")
-
-def parse_attributes(table):
-    """The attribute rows (6.4)."""
-    for _ in range(table.int("I")):
-        mode, uid, gid, count = table.read("HIIH")
-        xattrs = tuple((table.string("B"), table.string("I")) for _ in range(count))
-        need(mode >> 12 in TYPES and 2**32 - 1 not in (uid, gid), "index", "a mode or an owner that is none")
-        for name, value in xattrs:
-            need(name and 0 not in name and len(value) <= 65536, "index", "the form of an extended attribute")
-        need(ascends([name for name, _ in xattrs]), "index", "extended attributes do not ascend")
-        yield Attributes(mode, uid, gid, xattrs)
-
-def parse_index(data):
-    """What is installed (6): columns, and by inode what only a directory, file, link or device has (6.3)."""
-    index = SimpleNamespace(refs=[])
-    names = "refs entries inodes directories regulars symlinks devices attributes objects verity"
-    with sections(data, "index", names) as found:
-        for _ in range(found.refs.int("H")):
-            need(found.refs.int("B") == 0, "unsupported", "a ref that is no tree")
-            index.refs.append(found.refs.string("B"))
-            need(REF.fullmatch(index.refs[-1]), "index", "the form of a ref's name")
-        need(index.refs and ascends(index.refs), "index", "no refs, or they do not ascend")
-
-        count = found.objects.int("Q")
-        [index.sizes] = found.objects.planes("Q", count)
-        index.ids, index.verity = [found.objects.take(32) for _ in range(count)], found.verity.take(32)
-        need(len(set(index.ids)) == count, "index", "an object id stands twice")
-        need(max(index.sizes, default=0) < 1 << 63, "limit", "an object of more than 2^63-1 bytes")
-
-        attributes = list(parse_attributes(found.attributes))
-        need(len(set(attributes)) == len(attributes), "index", "an attribute row stands twice")
-        rows, index.mtime, index.mtime_ns = found.inodes.planes("IqI", found.inodes.int("Q"))
-        first_used = list(dict.fromkeys(rows))
-        need(first_used == list(range(len(attributes))), "index", "attribute rows are out of order")
-        need(max(index.mtime_ns, default=0) < 10**9, "index", "nanoseconds")
-        index.inodes = [attributes[row] for row in rows]
-        index.types = [TYPES[row.mode >> 12] for row in index.inodes]
-        dirs, files, links, devices = ([inode for inode, kind in enumerate(index.types) if kind in kinds]
-                                       for kinds in (["dir"], ["file"], ["symlink"], ["char", "block"]))
-
-        [column] = found.regulars.planes("I", len(files))
-        fresh = list(accumulate((not value for value in column), initial=0))
-        good = fresh[-1] == count and all(value <= new for value, new in zip(column, fresh))
-        need(good, "index", "objects are used before they have come, are left over or missing")
-        index.object = {inode: value - 1 if value else new for inode, value, new in zip(files, column, fresh)}
-        [lengths] = found.symlinks.planes("H", len(links))
-        index.target = {inode: found.symlinks.take(length) for inode, length in zip(links, lengths)}
-        for target in index.target.values():
-            need(0 < len(target) < 4096 and 0 not in target, "index", "the form of a symbolic link's target")
-        index.children = dict(zip(dirs, *found.directories.planes("I", len(dirs))))
-        index.device = dict(zip(devices, zip(*found.devices.planes("II", len(devices)))))
-
-        count = found.entries.int("Q")
-        lengths, [index.links] = found.entries.take(count), found.entries.planes("I", count)
-        index.names = [found.entries.take(length) for length in lengths]
-        need(all(map(COMPONENT.fullmatch, index.names)), "path", "a name that an entry must not have")
-    index.order = list(tree_order(index))
-    return index
-
-def tree_order(index):
-    """Lay the trees down (6.1): of each root and entry (ref, depth, the directory's inode, name, inode)."""
-    types, at, inode = index.types, 0, 0
-    for ref in index.refs:
-        first, inode = inode, inode + 1
-        need(inode <= len(types) and types[first] == "dir", "index", "a ref's root is not a directory")
-        yield ref, 0, None, b"", first
-        blocks = [(first, 1)]
-        while blocks:
-            directory, depth = blocks.pop()
-            block = slice(at, at + index.children[directory])
-            at, below = block.stop, []
-            good = at <= len(index.names) and ascends(index.names[block])
-            need(good, "index", "entries are missing, or the names of a directory do not ascend")
-            for name, link in zip(index.names[block], index.links[block]):
-                number, inode = (link - 1, inode) if link else (inode, inode + 1)
-                need(first <= number < inode <= len(types), "index", "a link to no earlier inode, or too few")
-                if types[number] == "dir":
-                    need(not link, "index", "a link to a directory")
-                    below.append((number, depth + 1))
-                yield ref, depth, directory, name, number
-            blocks += reversed(below)
-    need(at == len(index.names) and inode == len(types), "index", "entries or inodes are left over")
 
 def spans(holes, start, end):
     """The data between two offsets of an object, which is what its holes leave (7.1)."""
