@@ -3,7 +3,7 @@
 import argparse, hashlib, io, json, re, struct, sys
 from bisect import bisect_right
 from functools import lru_cache
-from itertools import accumulate, chain, islice, pairwise
+from itertools import accumulate, islice, pairwise
 from types import SimpleNamespace
 
 from blake3 import blake3
@@ -189,13 +189,12 @@ class Bundle:
         stored, length = self.stored(chunk), self.layout.lens[chunk]
         return unzstd(stored, length, self.root.window_log, "chunk") if self.layout.codecs[chunk] else stored
 
-    def check(self, depth):
-        """Check each chunk (`verify`), or each object (`deep`) and give its SHA-256 for the listing (8)."""
-        if depth == "verify":
-            for chunk in range(len(self.starts)):
-                self.stored(chunk)
-        if depth != "deep":
-            return None
+    def check_chunks(self):
+        for chunk in range(len(self.starts)):
+            self.stored(chunk)
+
+    def check_objects(self):
+        """Check all content (8); gives the SHA-256 of each object."""
         verities, sha256s = {}, {}
         for number, parts in self.layout.parts.items():
             id_, sha256, level = blake3(), hashlib.sha256(), bytearray()
@@ -237,49 +236,25 @@ class Bundle:
 def escape(name):
     return re.sub("[^ -$&-~]", lambda match: f"%{ord(match[0]):02X}", name.decode("latin-1"))
 
-def run_vector(path):
-    """Run one vector file; gives a line for each of its keys that does not agree."""
-    with open(path, "rb") as file:
-        header, data = file.read().split(b"\n\n", 1)
-    keys, found = {"unknown-envelopes": ["0"]}, {"unknown-envelopes": "0"}
-    for key, value in (line.split(": ", 1) for line in header.decode().split("\n")):
-        keys[key] = [value] if key in found else keys.get(key, []) + [value]
-    policy = {key: keys.pop(key) for key in POLICY if key in keys}
-    depth, _ = keys.pop("check", ["deep"])[0], keys.pop("comment", None)
-    try:
-        bundle = Bundle(io.BytesIO(data), policy)
-        bundle.check(depth)
-        listing = "".join(bundle.listing()).encode()
-        found = {"expect": "ok", "listing": hashlib.sha256(listing).hexdigest(),
-                 "unknown-envelopes": str(sum(kind != 1 for kind, _ in bundle.envelopes))}
-    except Reject as reject:
-        found["expect"] = reject.args[0]
-    return [f"{path}: {key} is {found.get(key)}" for key, value in keys.items() if value != [found.get(key)]]
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("command", choices=("list", "verify", "vector"))
-    parser.add_argument("files", nargs="+", help="a bundle, or vector files")
+    parser.add_argument("command", choices=("list", "verify"))
+    parser.add_argument("bundle")
     parser.add_argument("--content", action="store_true", help="list: check it and add each file's SHA-256")
     parser.add_argument("--deep", action="store_true", help="verify: check the content too")
     for key in POLICY:
-        parser.add_argument("--" + key, dest=key, action="append", help="verify: as in a vector, or its file")
+        parser.add_argument("--" + key, dest=key, action="append", help="as in a vector, or its file")
     arguments = parser.parse_args()
-    if arguments.command == "vector":
-        failures = list(filter(None, map(run_vector, arguments.files)))
-        count = len(arguments.files)
-        print(*chain(*failures), f"{count - len(failures)} of {count} vectors agree", sep="\n")
-        return bool(failures)
-
     policy = {key: vars(arguments)[key] for key in POLICY if vars(arguments)[key]}
     for key in policy.keys() & {"trust", "revoked"}:
         files = [open(path, encoding="latin-1", newline="").read() for path in policy[key]]
         policy[key] = "\n".join(files).split("\n")
     try:
-        [path] = arguments.files
-        bundle = Bundle(open(path, "rb"), policy)
-        deep = arguments.content or arguments.deep
-        sha256s = bundle.check("deep" if deep else "open" if arguments.command == "list" else "verify")
+        bundle, sha256s = Bundle(open(arguments.bundle, "rb"), policy), None
+        if arguments.content or arguments.deep:
+            sha256s = bundle.check_objects()
+        elif arguments.command == "verify":
+            bundle.check_chunks()
         sys.stdout.writelines(bundle.listing(sha256s) if arguments.command == "list" else ["ok\n"])
     except Reject as reject:
         print(*reject.args, sep=": ")
