@@ -1,7 +1,11 @@
 #!/usr/bin/env python3
-"""A second reader of Sealift bundles, written from spec/sealift.md alone, whose sections are in brackets."""
+"""A second reader of Sealift bundles, written from spec/sealift.md alone, whose sections are in brackets.
+
+Here is the file, from its first byte to its last; the other modules are what it needs on the way.
+"""
 import argparse, hashlib, io, json, re, struct, sys
 from bisect import bisect_right
+from collections import namedtuple
 from functools import lru_cache
 from itertools import accumulate, islice, pairwise
 from types import SimpleNamespace
@@ -62,8 +66,25 @@ def spans(holes, start, end):
     if start < end:
         yield start, end
 
+# The bytes `start` to `end` of an object, whose data begins at `at` in a chunk; chunk -1 where there is none.
+Part = namedtuple("Part", "chunk at start end")
+
+def parse_holes(table, sizes):
+    """By object the (start, end) of each of its holes (7.1)."""
+    objects, extents = table.planes("II", table.int("I"))
+    starts, lens = table.planes("QQ", sum(extents))
+    good = ascends(objects) and all(extents) and min(lens, default=16) >= 16
+    need(good, "layout", "objects with holes do not ascend or have none, or a hole of less than 16 blocks")
+    runs = iter([(4096 * start, 4096 * (start + length)) for start, length in zip(starts, lens)])
+    holes = {number: list(islice(runs, count)) for number, count in zip(objects, extents)}
+    for number, own in holes.items():
+        apart = all(a[1] < b[0] for a, b in pairwise(own))
+        inside = number < len(sizes) and own[-1][1] <= sizes[number] // 4096 * 4096
+        need(apart and inside, "layout", "holes touch, do not ascend or pass an object's whole blocks")
+    return holes
+
 def parse_layout(data, index, piece):
-    """How the file stores the objects (7): in `parts` each one's (chunk, offset in it, start, end)."""
+    """How the file stores the objects (7): columns by chunk, and each object's holes, data length and parts."""
     layout, sizes = SimpleNamespace(parts={}), index.sizes
     with sections(data, "layout", "chunks groups pieces holes", "landmark") as found:
         count = found.chunks.int("I")
@@ -74,59 +95,55 @@ def parse_layout(data, index, piece):
         [steps] = found.groups.planes("I", sum(counts))
         count = sum(-(-size // piece) for size in sizes if size > piece)
         [named], values = found.pieces.planes("I", count), [found.pieces.take(32) for _ in range(count)]
-        objects, extents = found.holes.planes("II", found.holes.int("I"))
-        starts, lens = found.holes.planes("QQ", sum(extents))
+        layout.holes = parse_holes(found.holes, sizes)
         landmark = found.landmark.int("I") if found.landmark else 0
     for codec, stored, length in zip(layout.codecs, layout.stored, layout.lens):
         need(stored and length and (codec or stored == length), "layout", "the lengths of a chunk")
     need(landmark <= len(layout.lens), "layout", "the landmark is beyond the chunks")
 
-    good = ascends(objects) and all(extents) and min(lens, default=16) >= 16
-    need(good, "layout", "objects with holes do not ascend or have none, or a hole of less than 16 blocks")
-    runs = iter([(4096 * start, 4096 * (start + length)) for start, length in zip(starts, lens)])
-    layout.holes = {number: list(islice(runs, count)) for number, count in zip(objects, extents)}
-    for number, holes in layout.holes.items():
-        apart = all(a[1] < b[0] for a, b in pairwise(holes))
-        inside = number < len(sizes) and holes[-1][1] <= sizes[number] // 4096 * 4096
-        need(apart and inside, "layout", "holes touch, do not ascend or pass an object's whole blocks")
-
     def data_len(number, start, end):
         return sum(b - a for a, b in spans(layout.holes.get(number, ()), start, end))
 
     layout.data = [data_len(number, 0, size) for number, size in enumerate(sizes)]
+
+    # Whole objects in groups (7.2).
     members = list(accumulate(steps, lambda last, step: (last + 1 + step) % 2**32, initial=-1))[1:]
     small = [number for number, size in enumerate(sizes) if size <= piece and layout.data[number]]
     need(sorted(members) == small, "layout", "groups do not hold each small object that has data once")
-    members, lone = iter(members), {0: 0}  # by its number + 1, the length of each chunk that is a piece
+    # The length of each chunk that is a piece, by its number + 1 as pieces name it; 0 names none.
+    members, lone = iter(members), {0: 0}
     for chunk, (count, length) in enumerate(zip(counts, layout.lens)):
         at = 0
         for number in islice(members, count):
-            layout.parts[number] = [(chunk, at, 0, sizes[number])]
+            layout.parts[number] = [Part(chunk, at, 0, sizes[number])]
             at += layout.data[number]
         if count == 0:
             lone[chunk + 1] = at = length
         need(at == length, "layout", "a group of another length")
     need({0, *named} == lone.keys(), "layout", "a chunk that nothing names, or a piece in no chunk")
 
+    # Objects in pieces (7.3); one that is still without a part has no data.
     rows = zip(named, values)
     for number, size in enumerate(sizes):
         if size > piece:
-            chunks, cvs = zip(*islice(rows, -(-size // piece)))
-            layout.parts[number] = parts = [(chunk - 1, 0, k * piece, min((k + 1) * piece, size))
-                                            for k, chunk in enumerate(chunks)]
-            for chunk, _, start, end in parts:
-                need(lone[chunk + 1] == data_len(number, start, end), "layout", "a piece of another length")
-            need(merge(cvs) == index.ids[number], "layout", "chaining values of another object")
-    for number in set(range(len(sizes))) - layout.parts.keys():
-        layout.parts[number] = [(-1, 0, 0, sizes[number])]
+            layout.parts[number], own = [], []
+            for start, (chunk, value) in zip(range(0, size, piece), rows):
+                end = min(start + piece, size)
+                need(lone[chunk] == data_len(number, start, end), "layout", "a piece of another length")
+                layout.parts[number].append(Part(chunk - 1, 0, start, end))
+                own.append(value)
+            need(merge(own) == index.ids[number], "layout", "chaining values of another object")
+        layout.parts.setdefault(number, [Part(-1, 0, 0, size)])
     return layout
 
 class Bundle:
-    """A bundle whose head, layout and index are good (2); `policy` says who is trusted (9), if anybody is."""
+    """A bundle whose head, layout and index are good (2); `policy` says who is trusted, if anybody is."""
 
     def __init__(self, file, policy):
         self.file, self.size = file, file.seek(0, io.SEEK_END)
         file.seek(0)
+
+        # The head (3 to 5), and whether it may be believed (9).
         signed = self.read(32)
         magic, version, root_len, area_len, reserved = struct.unpack("<8sIII12s", signed)
         need(magic == b"\x89SLFT\r\n\x1a", "header", "not a Sealift bundle")
@@ -144,6 +161,7 @@ class Bundle:
         if policy:
             judge(root, signed, keys, policy)
 
+        # The order of section 11: the index is held against its maxima before the layout is parsed.
         layout, plain = self.decode_part("layout"), self.decode_part("index")
         need(verity(plain) == root.index_digest, "index", "index_digest does not agree")
         self.index = index = parse_index(plain)
@@ -189,6 +207,15 @@ class Bundle:
         stored, length = self.stored(chunk), self.layout.lens[chunk]
         return unzstd(stored, length, self.root.window_log, "chunk") if self.layout.codecs[chunk] else stored
 
+    def content(self, number):
+        """The bytes of an object part by part, with its holes as zeros."""
+        for chunk, at, start, end in self.layout.parts[number]:
+            data, plain = self.decode(chunk) if chunk >= 0 else b"", bytearray(end - start)
+            for a, b in spans(self.layout.holes.get(number, ()), start, end):
+                plain[a - start:b - start] = data[at:at + b - a]
+                at += b - a
+            yield plain
+
     def check_chunks(self):
         for chunk in range(len(self.starts)):
             self.stored(chunk)
@@ -196,13 +223,9 @@ class Bundle:
     def check_objects(self):
         """Check all content (8); gives the SHA-256 of each object."""
         verities, sha256s = {}, {}
-        for number, parts in self.layout.parts.items():
+        for number in self.layout.parts:  # chunk after chunk, so that each group is decoded once
             id_, sha256, level = blake3(), hashlib.sha256(), bytearray()
-            for chunk, at, start, end in parts:
-                data, plain = self.decode(chunk) if chunk >= 0 else b"", bytearray(end - start)
-                for a, b in spans(self.layout.holes.get(number, ()), start, end):
-                    plain[a - start:b - start] = data[at:at + b - a]
-                    at += b - a
+            for plain in self.content(number):
                 id_.update(plain)
                 sha256.update(plain)
                 level += blocks(plain)
@@ -214,11 +237,12 @@ class Bundle:
         return sha256s
 
     def listing(self, sha256s=None):
-        """One JSON object a line for each file in tree order, as README.md says."""
+        """One JSON object a line for each root and entry in tree order, as README.md says."""
         index, paths = self.index, {}
         for ref, depth, above, name, inode in index.order:
             row, path = index.inodes[inode], paths[above] + escape(name) if depth else "."
-            paths[inode] = path + "/" if depth else ""
+            if index.types[inode] == "dir":
+                paths[inode] = path + "/" if depth else ""
             line = dict(ref=escape(ref), path=path, type=index.types[inode], mode=row.mode & 0o7777,
                         uid=row.uid, gid=row.gid, mtime=index.mtime[inode], mtime_ns=index.mtime_ns[inode])
             if (number := index.object.get(inode)) is not None:
