@@ -47,7 +47,7 @@ fn the_second_reader_agrees() {
     let mut vectors: Vec<PathBuf> = vectors.filter(|path| path.extension().is_some_and(|end| end == "vec")).collect();
     vectors.sort();
     let mut command = Command::new(python());
-    let output = command.arg(here().join("reference/sealift.py")).arg("vector").args(&vectors).output();
+    let output = command.arg(here().join("reference/vectors.py")).args(&vectors).output();
     let output = output.expect("Python runs");
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));

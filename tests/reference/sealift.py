@@ -1,137 +1,23 @@
 #!/usr/bin/env python3
-"""A second reader of Sealift bundles, written from spec/sealift.md alone, whose sections are in brackets."""
-import argparse, base64, hashlib, io, json, os, re, struct, subprocess, sys, tempfile, time
+"""A second reader of Sealift bundles, written from spec/sealift.md alone, whose sections are in brackets.
+
+Here is the file, from its first byte to its last; the other modules are what it needs on the way.
+"""
+import argparse, hashlib, io, json, re, struct, sys
 from bisect import bisect_right
 from collections import namedtuple
-from contextlib import contextmanager
 from functools import lru_cache
-from itertools import accumulate, chain, islice, pairwise
+from itertools import accumulate, islice, pairwise
 from types import SimpleNamespace
 
-import zstandard
 from blake3 import blake3
 
-class Reject(Exception):
-    """The kind of failure (11) and a message."""
-
-def need(holds, kind, message):
-    if not holds:
-        raise Reject(kind, message)
-
-def ascends(items):
-    return all(a < b for a, b in pairwise(items))
-
-class Cursor:
-    """The fields of one structure, taken strictly one after the other (1)."""
-
-    def __init__(self, data, kind, order="<"):
-        self.rest, self.kind, self.order = memoryview(data), kind, order
-
-    def take(self, count):
-        need(count <= len(self.rest), self.kind, "a structure ends before its last field")
-        taken, self.rest = bytes(self.rest[:count]), self.rest[count:]
-        return taken
-
-    def read(self, codes):
-        return struct.unpack(self.order + codes, self.take(struct.calcsize("<" + codes)))
-
-    def int(self, code):
-        return self.read(code)[0]
-
-    def string(self, code):
-        return self.take(self.int(code))
-
-    def planes(self, codes, count):
-        """A column for each code; in a column all lowest bytes come first, then all second-lowest ones."""
-        columns = [[self.take(count) for _ in range(struct.calcsize("<" + code))] for code in codes]
-        rows = (bytes(chain.from_iterable(zip(*planes))) for planes in columns)
-        return [struct.unpack(f"<{count}{code}", row) for code, row in zip(codes, rows)]
-
-    def end(self):
-        need(not self.rest, self.kind, "bytes are left after a structure's last field")
-
-SECTIONS = {  # the required ones, which must be understood, and then mere hints; their ids count from 1
-    "header": ("identity contents maxima", "annotations"),
-    "layout": ("chunks groups pieces holes", "landmark"),
-    "index": ("refs entries inodes directories regulars symlinks devices attributes objects verity", ""),
-}
-
-@contextmanager
-def sections(data, kind):
-    """The cursors of a section list by name (3.1); when the caller is done, each must be at its end."""
-    required, hints = map(str.split, SECTIONS[kind])
-    names, found, cursor, last = dict(enumerate(required + hints, 1)), {}, Cursor(data, kind), -1
-    while cursor.rest:
-        number, flags, size = cursor.read("HHQ")
-        name, payload = names.get(number), Cursor(cursor.take(size), kind)
-        need(last < number and flags in (0, 1), kind, "section ids do not ascend, or unknown flags")
-        need(name or not flags, "unsupported", f"section {number} of the {kind} is not known")
-        need(name or kind != "index", kind, f"an index has no section {number}")
-        need(not name or flags == (name in required), kind, f"the flags of section {number}")
-        found, last = found | {name: payload}, number
-    found.pop(None, None)
-    need(found.keys() >= set(required), kind, "a section is missing")
-    yield SimpleNamespace(**dict.fromkeys(hints) | found)
-    for payload in found.values():
-        payload.end()
-
-IV = 0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19
-SHUFFLE = 2, 6, 3, 10, 7, 0, 4, 13, 1, 11, 12, 5, 9, 14, 15, 8
-LANES = [(i, 4 + (i + d) % 4, 8 + (i + 2 * d) % 4, 12 + (i + 3 * d) % 4) for d in (0, 1) for i in range(4)]
-PARENT, ROOT = 4, 8
-
-def parent(left, right, flags):
-    """BLAKE3's compression of the chaining values of two subtrees."""
-    words, v = struct.unpack("<16I", left + right), [*IV, *IV[:4], 0, 0, 64, flags]
-    for _ in range(7):
-        for (a, b, c, d), even, odd in zip(LANES, words[::2], words[1::2]):
-            for x, y, z, n, word in (a, b, d, 16, even), (c, d, b, 12, 0), (a, b, d, 8, odd), (c, d, b, 7, 0):
-                v[x] = v[x] + v[y] + word & 0xffffffff
-                v[z] ^= v[x]
-                v[z] = (v[z] >> n | v[z] << 32 - n) & 0xffffffff
-        words = [words[place] for place in SHUFFLE]
-    return struct.pack("<8I", *(low ^ high for low, high in zip(v, v[8:])))
-
-def merge(values, flags=PARENT | ROOT):
-    """The hash of an object from the chaining values of its pieces (7.3)."""
-    if len(values) == 1:
-        return values[0]
-    split = 1 << (len(values) - 1).bit_length() - 1
-    return parent(merge(values[:split], PARENT), merge(values[split:], PARENT), flags)
-
-def blocks(data):
-    """The SHA-256 of each block of 4096 bytes, the last one filled up with zeros."""
-    parts = (data[at:at + 4096] for at in range(0, len(data), 4096))
-    return b"".join(hashlib.sha256(part.ljust(4096, b"\0")).digest() for part in parts)
-
-def verity(size, level):
-    """The fs-verity digest of the bytes whose blocks have these hashes (1)."""
-    while len(level) > 32:
-        level = blocks(level)
-    return hashlib.sha256(struct.pack("<4B4xQ64s176x", 1, 1, 12, 0, size, level)).digest()
-
-def unzstd(data, size, window_log, kind):
-    """Decode one zstd frame, after a look at all of its headers (8.1)."""
-    try:
-        head, last = zstandard.get_frame_parameters(data), False
-        need(data[:4] == zstandard.FRAME_HEADER, kind, "not a zstd frame")
-        need(not data[4] & 0x1f, kind, "the frame has a dictionary id, a checksum or reserved bits")
-        need(head.content_size == size, kind, "the frame's content size is not the declared one")
-        need(head.window_size <= 1 << window_log, kind, "the frame's window is over the bundle's")
-        frame = Cursor(data[zstandard.frame_header_size(data):], kind)
-        while not last:
-            header = int.from_bytes(frame.take(3), "little")
-            last, form, length = header & 1, header >> 1 & 3, header >> 3
-            need(form != 3, kind, "a block of a reserved type")
-            frame.take(1 if form == 1 else length)
-        frame.end()
-        return zstandard.ZstdDecompressor().decompress(data, max_output_size=size)
-    except zstandard.ZstdError as error:
-        raise Reject(kind, f"zstd: {error}") from None
+from encoding import Cursor, Reject, ascends, need, sections, unzstd
+from hashes import blocks, merge, verity, verity_of_blocks
+from index import parse_index
+from trust import POLICY, check_signatures, judge
 
 NAME = re.compile(rb"[A-Za-z0-9][A-Za-z0-9._+-]{0,127}")
-REF = re.compile(rb"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
-COMPONENT = re.compile(rb"(?!\.\.?\Z)[^/\0]+")
 ROOT_FIELDS = {
     "identity": ("Qqq", "version created expires"),
     "contents": ("32sQQ32sQQ32s", "index_digest index_len index_stored index_blake3 "
@@ -143,7 +29,7 @@ LIMITS = {"index_len": 1 << 30, "layout_len": 1 << 30, "chunk_len": 1 << 27, "wi
 def parse_root(data):
     """Who the bundle is, what belongs to it and how large it becomes, as one record (4)."""
     root, pairs = SimpleNamespace(), []
-    with sections(data, "header") as found:
+    with sections(data, "header", "identity contents maxima", "annotations") as found:
         for section, (codes, names) in ROOT_FIELDS.items():
             vars(root).update(zip(names.split(), vars(found)[section].read(codes)))
         root.name = found.identity.string("B")
@@ -169,90 +55,6 @@ def parse_area(data, before):
     need(blake3(before + data[:-32]).digest() == data[-32:], "header", "area_blake3 does not agree")
     return envelopes
 
-TYPES = {8: "file", 4: "dir", 10: "symlink", 2: "char", 6: "block", 1: "fifo", 12: "socket"}
-Attributes = namedtuple("Attributes", "mode uid gid xattrs")
-
-def parse_attributes(table):
-    """The attribute rows (6.4)."""
-    for _ in range(table.int("I")):
-        mode, uid, gid, count = table.read("HIIH")
-        xattrs = tuple((table.string("B"), table.string("I")) for _ in range(count))
-        need(mode >> 12 in TYPES and 2**32 - 1 not in (uid, gid), "index", "a mode or an owner that is none")
-        for name, value in xattrs:
-            need(name and 0 not in name and len(value) <= 65536, "index", "the form of an extended attribute")
-        need(ascends([name for name, _ in xattrs]), "index", "extended attributes do not ascend")
-        yield Attributes(mode, uid, gid, xattrs)
-
-def parse_index(data):
-    """What is installed (6): columns, and by inode what only a directory, file, link or device has (6.3)."""
-    index = SimpleNamespace(refs=[])
-    with sections(data, "index") as found:
-        for _ in range(found.refs.int("H")):
-            need(found.refs.int("B") == 0, "unsupported", "a ref that is no tree")
-            index.refs.append(found.refs.string("B"))
-            need(REF.fullmatch(index.refs[-1]), "index", "the form of a ref's name")
-        need(index.refs and ascends(index.refs), "index", "no refs, or they do not ascend")
-
-        count = found.objects.int("Q")
-        [index.sizes] = found.objects.planes("Q", count)
-        index.ids, index.verity = [found.objects.take(32) for _ in range(count)], found.verity.take(32)
-        need(len(set(index.ids)) == count, "index", "an object id stands twice")
-        need(max(index.sizes, default=0) < 1 << 63, "limit", "an object of more than 2^63-1 bytes")
-
-        attributes = list(parse_attributes(found.attributes))
-        need(len(set(attributes)) == len(attributes), "index", "an attribute row stands twice")
-        rows, index.mtime, index.mtime_ns = found.inodes.planes("IqI", found.inodes.int("Q"))
-        first_used = list(dict.fromkeys(rows))
-        need(first_used == list(range(len(attributes))), "index", "attribute rows are out of order")
-        need(max(index.mtime_ns, default=0) < 10**9, "index", "nanoseconds")
-        index.inodes = [attributes[row] for row in rows]
-        index.types = [TYPES[row.mode >> 12] for row in index.inodes]
-        dirs, files, links, devices = ([inode for inode, kind in enumerate(index.types) if kind in kinds]
-                                       for kinds in (["dir"], ["file"], ["symlink"], ["char", "block"]))
-
-        [column] = found.regulars.planes("I", len(files))
-        fresh = list(accumulate((not value for value in column), initial=0))
-        good = fresh[-1] == count and all(value <= new for value, new in zip(column, fresh))
-        need(good, "index", "objects are used before they have come, are left over or missing")
-        index.object = {inode: value - 1 if value else new for inode, value, new in zip(files, column, fresh)}
-        [lengths] = found.symlinks.planes("H", len(links))
-        index.target = {inode: found.symlinks.take(length) for inode, length in zip(links, lengths)}
-        for target in index.target.values():
-            need(0 < len(target) < 4096 and 0 not in target, "index", "the form of a symbolic link's target")
-        index.children = dict(zip(dirs, *found.directories.planes("I", len(dirs))))
-        index.device = dict(zip(devices, zip(*found.devices.planes("II", len(devices)))))
-
-        count = found.entries.int("Q")
-        lengths, [index.links] = found.entries.take(count), found.entries.planes("I", count)
-        index.names = [found.entries.take(length) for length in lengths]
-        need(all(map(COMPONENT.fullmatch, index.names)), "path", "a name that an entry must not have")
-    index.order = list(tree_order(index))
-    return index
-
-def tree_order(index):
-    """Lay the trees down (6.1): of each root and entry (ref, depth, the directory's inode, name, inode)."""
-    types, at, inode = index.types, 0, 0
-    for ref in index.refs:
-        first, inode = inode, inode + 1
-        need(inode <= len(types) and types[first] == "dir", "index", "a ref's root is not a directory")
-        yield ref, 0, None, b"", first
-        blocks = [(first, 1)]
-        while blocks:
-            directory, depth = blocks.pop()
-            block = slice(at, at + index.children[directory])
-            at, below = block.stop, []
-            good = at <= len(index.names) and ascends(index.names[block])
-            need(good, "index", "entries are missing, or the names of a directory do not ascend")
-            for name, link in zip(index.names[block], index.links[block]):
-                number, inode = (link - 1, inode) if link else (inode, inode + 1)
-                need(first <= number < inode <= len(types), "index", "a link to no earlier inode, or too few")
-                if types[number] == "dir":
-                    need(not link, "index", "a link to a directory")
-                    below.append((number, depth + 1))
-                yield ref, depth, directory, name, number
-            blocks += reversed(below)
-    need(at == len(index.names) and inode == len(types), "index", "entries or inodes are left over")
-
 def spans(holes, start, end):
     """The data between two offsets of an object, which is what its holes leave (7.1)."""
     for hole, after in holes[bisect_right(holes, start, key=lambda hole: hole[1]):]:
@@ -264,10 +66,27 @@ def spans(holes, start, end):
     if start < end:
         yield start, end
 
+# The bytes `start` to `end` of an object, whose data begins at `at` in a chunk; chunk -1 where there is none.
+Part = namedtuple("Part", "chunk at start end")
+
+def parse_holes(table, sizes):
+    """By object the (start, end) of each of its holes (7.1)."""
+    objects, extents = table.planes("II", table.int("I"))
+    starts, lens = table.planes("QQ", sum(extents))
+    good = ascends(objects) and all(extents) and min(lens, default=16) >= 16
+    need(good, "layout", "objects with holes do not ascend or have none, or a hole of less than 16 blocks")
+    runs = iter([(4096 * start, 4096 * (start + length)) for start, length in zip(starts, lens)])
+    holes = {number: list(islice(runs, count)) for number, count in zip(objects, extents)}
+    for number, own in holes.items():
+        apart = all(a[1] < b[0] for a, b in pairwise(own))
+        inside = number < len(sizes) and own[-1][1] <= sizes[number] // 4096 * 4096
+        need(apart and inside, "layout", "holes touch, do not ascend or pass an object's whole blocks")
+    return holes
+
 def parse_layout(data, index, piece):
-    """How the file stores the objects (7): in `parts` each one's (chunk, offset in it, start, end)."""
+    """How the file stores the objects (7): columns by chunk, and each object's holes, data length and parts."""
     layout, sizes = SimpleNamespace(parts={}), index.sizes
-    with sections(data, "layout") as found:
+    with sections(data, "layout", "chunks groups pieces holes", "landmark") as found:
         count = found.chunks.int("I")
         layout.codecs = found.chunks.take(count)
         layout.stored, layout.lens, counts = found.chunks.planes("III", count)
@@ -276,59 +95,55 @@ def parse_layout(data, index, piece):
         [steps] = found.groups.planes("I", sum(counts))
         count = sum(-(-size // piece) for size in sizes if size > piece)
         [named], values = found.pieces.planes("I", count), [found.pieces.take(32) for _ in range(count)]
-        objects, extents = found.holes.planes("II", found.holes.int("I"))
-        starts, lens = found.holes.planes("QQ", sum(extents))
+        layout.holes = parse_holes(found.holes, sizes)
         landmark = found.landmark.int("I") if found.landmark else 0
     for codec, stored, length in zip(layout.codecs, layout.stored, layout.lens):
         need(stored and length and (codec or stored == length), "layout", "the lengths of a chunk")
     need(landmark <= len(layout.lens), "layout", "the landmark is beyond the chunks")
 
-    good = ascends(objects) and all(extents) and min(lens, default=16) >= 16
-    need(good, "layout", "objects with holes do not ascend or have none, or a hole of less than 16 blocks")
-    runs = iter([(4096 * start, 4096 * (start + length)) for start, length in zip(starts, lens)])
-    layout.holes = {number: list(islice(runs, count)) for number, count in zip(objects, extents)}
-    for number, holes in layout.holes.items():
-        apart = all(a[1] < b[0] for a, b in pairwise(holes))
-        inside = number < len(sizes) and holes[-1][1] <= sizes[number] // 4096 * 4096
-        need(apart and inside, "layout", "holes touch, do not ascend or pass an object's whole blocks")
-
     def data_len(number, start, end):
         return sum(b - a for a, b in spans(layout.holes.get(number, ()), start, end))
 
     layout.data = [data_len(number, 0, size) for number, size in enumerate(sizes)]
+
+    # Whole objects in groups (7.2).
     members = list(accumulate(steps, lambda last, step: (last + 1 + step) % 2**32, initial=-1))[1:]
     small = [number for number, size in enumerate(sizes) if size <= piece and layout.data[number]]
     need(sorted(members) == small, "layout", "groups do not hold each small object that has data once")
-    members, lone = iter(members), {0: 0}  # by its number + 1, the length of each chunk that is a piece
+    # The length of each chunk that is a piece, by its number + 1 as pieces name it; 0 names none.
+    members, lone = iter(members), {0: 0}
     for chunk, (count, length) in enumerate(zip(counts, layout.lens)):
         at = 0
         for number in islice(members, count):
-            layout.parts[number] = [(chunk, at, 0, sizes[number])]
+            layout.parts[number] = [Part(chunk, at, 0, sizes[number])]
             at += layout.data[number]
         if count == 0:
             lone[chunk + 1] = at = length
         need(at == length, "layout", "a group of another length")
     need({0, *named} == lone.keys(), "layout", "a chunk that nothing names, or a piece in no chunk")
 
+    # Objects in pieces (7.3); one that is still without a part has no data.
     rows = zip(named, values)
     for number, size in enumerate(sizes):
         if size > piece:
-            chunks, cvs = zip(*islice(rows, -(-size // piece)))
-            layout.parts[number] = parts = [(chunk - 1, 0, k * piece, min((k + 1) * piece, size))
-                                            for k, chunk in enumerate(chunks)]
-            for chunk, _, start, end in parts:
-                need(lone[chunk + 1] == data_len(number, start, end), "layout", "a piece of another length")
-            need(merge(cvs) == index.ids[number], "layout", "chaining values of another object")
-    for number in set(range(len(sizes))) - layout.parts.keys():
-        layout.parts[number] = [(-1, 0, 0, sizes[number])]
+            layout.parts[number], own = [], []
+            for start, (chunk, value) in zip(range(0, size, piece), rows):
+                end = min(start + piece, size)
+                need(lone[chunk] == data_len(number, start, end), "layout", "a piece of another length")
+                layout.parts[number].append(Part(chunk - 1, 0, start, end))
+                own.append(value)
+            need(merge(own) == index.ids[number], "layout", "chaining values of another object")
+        layout.parts.setdefault(number, [Part(-1, 0, 0, size)])
     return layout
 
 class Bundle:
-    """A bundle whose head, layout and index are good (2); `policy` says who is trusted (9), if anybody is."""
+    """A bundle whose head, layout and index are good (2); `policy` says who is trusted, if anybody is."""
 
     def __init__(self, file, policy):
         self.file, self.size = file, file.seek(0, io.SEEK_END)
         file.seek(0)
+
+        # The head (3 to 5), and whether it may be believed (9).
         signed = self.read(32)
         magic, version, root_len, area_len, reserved = struct.unpack("<8sIII12s", signed)
         need(magic == b"\x89SLFT\r\n\x1a", "header", "not a Sealift bundle")
@@ -342,10 +157,13 @@ class Bundle:
             need(vars(root)[field] <= limit, "limit", field)
         chunks = len(signed) + area_len + root.layout_stored + root.index_stored
         need(chunks + root.chunks_stored < 1 << 64, "limit", "the file's length")
-        judge(root, signed, self.envelopes, policy)
+        keys = check_signatures(signed, self.envelopes)
+        if policy:
+            judge(root, signed, keys, policy)
 
+        # The order of section 11: the index is held against its maxima before the layout is parsed.
         layout, plain = self.decode_part("layout"), self.decode_part("index")
-        need(verity(len(plain), blocks(plain)) == root.index_digest, "index", "index_digest does not agree")
+        need(verity(plain) == root.index_digest, "index", "index_digest does not agree")
         self.index = index = parse_index(plain)
         used, largest = index.object.values(), max(index.sizes, default=0)
         self.agree(refs=len(index.refs), depth=max(depth for _, depth, *_ in index.order),
@@ -389,36 +207,42 @@ class Bundle:
         stored, length = self.stored(chunk), self.layout.lens[chunk]
         return unzstd(stored, length, self.root.window_log, "chunk") if self.layout.codecs[chunk] else stored
 
-    def check(self, depth):
-        """Check each chunk (`verify`), or each object (`deep`) and give its SHA-256 for the listing (8)."""
-        if depth == "verify":
-            for chunk in range(len(self.starts)):
-                self.stored(chunk)
-        if depth != "deep":
-            return None
+    def content(self, number):
+        """The bytes of an object part by part, with its holes as zeros."""
+        for chunk, at, start, end in self.layout.parts[number]:
+            data, plain = self.decode(chunk) if chunk >= 0 else b"", bytearray(end - start)
+            for a, b in spans(self.layout.holes.get(number, ()), start, end):
+                plain[a - start:b - start] = data[at:at + b - a]
+                at += b - a
+            yield plain
+
+    def check_chunks(self):
+        for chunk in range(len(self.starts)):
+            self.stored(chunk)
+
+    def check_objects(self):
+        """Check all content (8); gives the SHA-256 of each object."""
         verities, sha256s = {}, {}
-        for number, parts in self.layout.parts.items():
+        for number in self.layout.parts:  # chunk after chunk, so that each group is decoded once
             id_, sha256, level = blake3(), hashlib.sha256(), bytearray()
-            for chunk, at, start, end in parts:
-                data, plain = self.decode(chunk) if chunk >= 0 else b"", bytearray(end - start)
-                for a, b in spans(self.layout.holes.get(number, ()), start, end):
-                    plain[a - start:b - start] = data[at:at + b - a]
-                    at += b - a
+            for plain in self.content(number):
                 id_.update(plain)
                 sha256.update(plain)
                 level += blocks(plain)
             need(id_.digest() == self.index.ids[number], "object", f"object {number} is not what its id says")
-            verities[number], sha256s[number] = verity(self.index.sizes[number], level), sha256.hexdigest()
+            verities[number] = verity_of_blocks(self.index.sizes[number], level)
+            sha256s[number] = sha256.hexdigest()
         table = b"".join(verities[number] for number in range(len(verities)))
-        need(verity(len(table), blocks(table)) == self.index.verity, "index", "verity(T) does not agree")
+        need(verity(table) == self.index.verity, "index", "verity(T) does not agree")
         return sha256s
 
     def listing(self, sha256s=None):
-        """One JSON object a line for each file in tree order, as README.md says."""
+        """One JSON object a line for each root and entry in tree order, as README.md says."""
         index, paths = self.index, {}
         for ref, depth, above, name, inode in index.order:
             row, path = index.inodes[inode], paths[above] + escape(name) if depth else "."
-            paths[inode] = path + "/" if depth else ""
+            if index.types[inode] == "dir":
+                paths[inode] = path + "/" if depth else ""
             line = dict(ref=escape(ref), path=path, type=index.types[inode], mode=row.mode & 0o7777,
                         uid=row.uid, gid=row.gid, mtime=index.mtime[inode], mtime_ns=index.mtime_ns[inode])
             if (number := index.object.get(inode)) is not None:
@@ -436,127 +260,25 @@ class Bundle:
 def escape(name):
     return re.sub("[^ -$&-~]", lambda match: f"%{ord(match[0]):02X}", name.decode("latin-1"))
 
-ALGORITHMS = {b"ssh-rsa": (b"rsa-sha2-256", b"rsa-sha2-512")} | {key: (key,) for key in (
-    b"ssh-ed25519", b"sk-ssh-ed25519@openssh.com",
-    b"ecdsa-sha2-nistp256", b"sk-ecdsa-sha2-nistp256@openssh.com")}
-PRIME, ORDER = 2**255 - 19, 2**252 + 27742317777372353535851937790883648493
-EIGHTH = 0x05fc536d880238b13933c6d305acdfd5f098eff289f4c345b027b2c28f95e826
-SMALL = 0, 1, PRIME - 1, EIGHTH, PRIME - EIGHTH  # the y of all points of small order
-
-def parse_sshsig(body):
-    """The public key of an SSHSIG, after all that ssh-keygen would let pass or is *unsupported* (9)."""
-    sshsig = Cursor(body, "signature", ">")
-    need(sshsig.read("6sI") == (b"SSHSIG", 1), "signature", "not an SSHSIG of version 1")
-    public, namespace, reserved, digest, signature = (sshsig.string("I") for _ in range(5))
-    need((namespace, reserved) == (b"sealift", b""), "signature", "another namespace, or reserved is used")
-    key, signature = Cursor(public, "signature", ">"), Cursor(signature, "signature", ">")
-    kind = key.string("I")
-    need(digest in (b"sha256", b"sha512") and kind in ALGORITHMS, "unsupported", "the kind of hash or key")
-    need(signature.string("I") in ALGORITHMS[kind], "unsupported", "another signature algorithm")
-    raw = signature.string("I")
-    if kind.startswith(b"sk-"):
-        need(signature.int("B") & 1, "signature", "the user was not present")
-    if kind == b"ssh-rsa":
-        _, modulus = key.string("I"), int.from_bytes(key.string("I"), "big")
-        key.end()
-        need(3072 <= modulus.bit_length() <= 16384, "unsupported", "an RSA key of another length")
-    if b"ssh-ed25519" in kind:
-        need(int.from_bytes(raw[32:], "little") < ORDER, "signature", "an S that is not canonical")
-        for point in (key.string("I"), raw[:32]):
-            y = int.from_bytes(point, "little") & 2**255 - 1
-            need(y < PRIME and y not in SMALL, "signature", "a point of small order or not canonical")
-    return public
-
-def ssh_keygen(signed, body, *arguments, **files):
-    """Whether `ssh-keygen -Y` takes a signature; `files` are laid beside it under their names."""
-    armour = b"-----BEGIN SSH SIGNATURE-----\n%s-----END SSH SIGNATURE-----\n" % base64.encodebytes(body)
-    with tempfile.TemporaryDirectory() as directory:
-        for name, content in (files | {"sig": armour}).items():
-            with open(os.path.join(directory, name), "wb") as file:
-                file.write(content)
-        command = ["ssh-keygen", "-Y", *arguments, "-n", "sealift", "-s", "sig"]
-        utc = os.environ | {"TZ": "UTC"}
-        run = subprocess.run(command, input=signed, cwd=directory, env=utc, capture_output=True)
-        return run.returncode == 0
-
-def granting(line):
-    """Whether an allowed_signers line has the option `namespaces`, for which ssh-keygen does not ask (9)."""
-    return re.match(r'\s*\S+\s+(\S+,)?namespaces=', re.sub(r'"(\\.|[^"])*"', '""', line), re.I)
-
-def judge(root, signed, envelopes, policy):
-    """Judge the signatures and, where there is a policy, the trust in them (9)."""
-    keys = [(parse_sshsig(body), body) for kind, body in envelopes if kind == 1]
-    for _, body in keys:
-        need(ssh_keygen(signed, body, "check-novalidate"), "signature", "a signature does not verify")
-    for kind, _ in envelopes:
-        if kind != 1:
-            print(f"note: an envelope of the unknown kind {kind}", file=sys.stderr)
-    if not policy:
-        return
-
-    given = dict(threshold=["1"], floor=["0"], now=[time.time()]) | policy
-    threshold, floor, now = (int(given[key][0]) for key in ("threshold", "floor", "now"))
-    files = {"trust": filter(granting, given.get("trust", ())), "revoked": given.get("revoked", ())}
-    files = {name: "\n".join(lines).encode("latin-1") for name, lines in files.items()}
-    verify = ["verify", "-I", root.name.decode(), "-f", "trust",
-              "-O", time.strftime("verify-time=%Y%m%d%H%M%S", time.gmtime(now))]
-    granted = {key for key, body in keys if ssh_keygen(signed, body, *verify, **files)}
-    good = {key for key, body in keys if ssh_keygen(signed, body, *verify, "-r", "revoked", **files)}
-    if "yes" in given.get("allow-unsigned", ()) and len(good) < threshold:
-        print("note: taken without the signatures that it needs, by explicit wish", file=sys.stderr)
-    else:
-        need(len(granted) >= threshold, "untrusted", f"{len(granted)} trusted keys of {threshold}")
-        need(len(good) >= threshold, "revoked", f"{len(good)} unrevoked keys of {threshold}")
-    tags = {tag.encode() for tag in given.get("compatible", ())} & set(root.tags)
-    need(tags or not root.tags, "incompatible", "the device has none of the bundle's tags")
-    need(root.expires == 0 or now < root.expires, "expired", "the bundle has expired")
-    need(root.version >= floor, "downgrade", f"version {root.version} is below {floor}")
-
-POLICY = "trust", "revoked", "threshold", "now", "compatible", "floor", "allow-unsigned"
-
-def run_vector(path):
-    """Run one vector file; gives a line for each of its keys that does not agree."""
-    with open(path, "rb") as file:
-        header, data = file.read().split(b"\n\n", 1)
-    keys, found = {"unknown-envelopes": ["0"]}, {"unknown-envelopes": "0"}
-    for key, value in (line.split(": ", 1) for line in header.decode().split("\n")):
-        keys[key] = [value] if key in found else keys.get(key, []) + [value]
-    policy = {key: keys.pop(key) for key in POLICY if key in keys}
-    depth, _ = keys.pop("check", ["deep"])[0], keys.pop("comment", None)
-    try:
-        bundle = Bundle(io.BytesIO(data), policy)
-        bundle.check(depth)
-        listing = "".join(bundle.listing()).encode()
-        found = {"expect": "ok", "listing": hashlib.sha256(listing).hexdigest(),
-                 "unknown-envelopes": str(sum(kind != 1 for kind, _ in bundle.envelopes))}
-    except Reject as reject:
-        found["expect"] = reject.args[0]
-    return [f"{path}: {key} is {found.get(key)}" for key, value in keys.items() if value != [found.get(key)]]
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("command", choices=("list", "verify", "vector"))
-    parser.add_argument("files", nargs="+", help="a bundle, or vector files")
+    parser.add_argument("command", choices=("list", "verify"))
+    parser.add_argument("bundle")
     parser.add_argument("--content", action="store_true", help="list: check it and add each file's SHA-256")
     parser.add_argument("--deep", action="store_true", help="verify: check the content too")
     for key in POLICY:
-        parser.add_argument("--" + key, dest=key, action="append", help="verify: as in a vector, or its file")
+        parser.add_argument("--" + key, dest=key, action="append", help="as in a vector, or its file")
     arguments = parser.parse_args()
-    if arguments.command == "vector":
-        failures = list(filter(None, map(run_vector, arguments.files)))
-        count = len(arguments.files)
-        print(*chain(*failures), f"{count - len(failures)} of {count} vectors agree", sep="\n")
-        return bool(failures)
-
     policy = {key: vars(arguments)[key] for key in POLICY if vars(arguments)[key]}
     for key in policy.keys() & {"trust", "revoked"}:
         files = [open(path, encoding="latin-1", newline="").read() for path in policy[key]]
         policy[key] = "\n".join(files).split("\n")
     try:
-        [path] = arguments.files
-        bundle = Bundle(open(path, "rb"), policy)
-        deep = arguments.content or arguments.deep
-        sha256s = bundle.check("deep" if deep else "open" if arguments.command == "list" else "verify")
+        bundle, sha256s = Bundle(open(arguments.bundle, "rb"), policy), None
+        if arguments.content or arguments.deep:
+            sha256s = bundle.check_objects()
+        elif arguments.command == "verify":
+            bundle.check_chunks()
         sys.stdout.writelines(bundle.listing(sha256s) if arguments.command == "list" else ["ok\n"])
     except Reject as reject:
         print(*reject.args, sep=": ")

@@ -1,0 +1,89 @@
+"""How bytes are written in a Sealift bundle: fields (1), section lists (3.1) and zstd frames (8.1)."""
+import struct
+from contextlib import contextmanager
+from itertools import chain, pairwise
+from types import SimpleNamespace
+
+import zstandard
+
+class Reject(Exception):
+    """The kind of failure (11) and a message."""
+
+def need(holds, kind, message):
+    if not holds:
+        raise Reject(kind, message)
+
+def ascends(items):
+    return all(a < b for a, b in pairwise(items))
+
+class Cursor:
+    """The fields of one structure, taken strictly one after the other (1)."""
+
+    def __init__(self, data, kind, order="<"):
+        self.rest, self.kind, self.order = memoryview(data), kind, order
+
+    def take(self, count):
+        need(count <= len(self.rest), self.kind, "a structure ends before its last field")
+        taken, self.rest = bytes(self.rest[:count]), self.rest[count:]
+        return taken
+
+    def read(self, codes):
+        return struct.unpack(self.order + codes, self.take(struct.calcsize("<" + codes)))
+
+    def int(self, code):
+        return self.read(code)[0]
+
+    def string(self, code):
+        return self.take(self.int(code))
+
+    def planes(self, codes, count):
+        """A column for each code; in a column all lowest bytes come first, then all second-lowest ones."""
+        columns = [[self.take(count) for _ in range(struct.calcsize("<" + code))] for code in codes]
+        rows = (bytes(chain.from_iterable(zip(*planes))) for planes in columns)
+        return [struct.unpack(f"<{count}{code}", row) for code, row in zip(codes, rows)]
+
+    def end(self):
+        need(not self.rest, self.kind, "bytes are left after a structure's last field")
+
+@contextmanager
+def sections(data, kind, required, hints=""):
+    """The cursors of a section list by name (3.1); when the caller is done, each must be at its end.
+
+    Ids count from 1, first the required sections, which must be understood, and then mere hints.
+    """
+    required, hints = required.split(), hints.split()
+    names, found, cursor, last = dict(enumerate(required + hints, 1)), {}, Cursor(data, kind), -1
+    while cursor.rest:
+        number, flags, size = cursor.read("HHQ")
+        name, payload = names.get(number), Cursor(cursor.take(size), kind)
+        need(last < number and flags in (0, 1), kind, "section ids do not ascend, or unknown flags")
+        last = number
+        if name:
+            need(flags == (name in required), kind, f"the flags of section {number}")
+            found[name] = payload
+        else:
+            need(not flags, "unsupported", f"section {number} of the {kind} is not known")
+            need(kind != "index", kind, f"an index has no section {number}")
+    need(found.keys() >= set(required), kind, "a section is missing")
+    yield SimpleNamespace(**dict.fromkeys(hints) | found)
+    for payload in found.values():
+        payload.end()
+
+def unzstd(data, size, window_log, kind):
+    """Decode one zstd frame, after a look at all of its headers (8.1)."""
+    try:
+        head, last = zstandard.get_frame_parameters(data), False
+        need(data[:4] == zstandard.FRAME_HEADER, kind, "not a zstd frame")
+        need(not data[4] & 0x1f, kind, "the frame has a dictionary id, a checksum or reserved bits")
+        need(head.content_size == size, kind, "the frame's content size is not the declared one")
+        need(head.window_size <= 1 << window_log, kind, "the frame's window is over the bundle's")
+        frame = Cursor(data[zstandard.frame_header_size(data):], kind)
+        while not last:
+            header = int.from_bytes(frame.take(3), "little")
+            last, form, length = header & 1, header >> 1 & 3, header >> 3
+            need(form != 3, kind, "a block of a reserved type")
+            frame.take(1 if form == 1 else length)  # form 1 is one byte that is repeated
+        frame.end()
+        return zstandard.ZstdDecompressor().decompress(data, max_output_size=size)
+    except zstandard.ZstdError as error:
+        raise Reject(kind, f"zstd: {error}") from None

@@ -1,0 +1,41 @@
+"""The hashes that no module at hand computes: inner nodes of BLAKE3 (7.3) and fs-verity (1)."""
+import hashlib, struct
+
+IV = 0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19
+SHUFFLE = 2, 6, 3, 10, 7, 0, 4, 13, 1, 11, 12, 5, 9, 14, 15, 8
+# The words that a round mixes: four columns, then four diagonals.
+LANES = [(i, 4 + (i + d) % 4, 8 + (i + 2 * d) % 4, 12 + (i + 3 * d) % 4) for d in (0, 1) for i in range(4)]
+PARENT, ROOT = 4, 8
+
+def parent(left, right, flags):
+    """BLAKE3's compression of the chaining values of two subtrees."""
+    words, v = struct.unpack("<16I", left + right), [*IV, *IV[:4], 0, 0, 64, flags]
+    for _ in range(7):
+        for (a, b, c, d), even, odd in zip(LANES, words[::2], words[1::2]):
+            for x, y, z, n, word in (a, b, d, 16, even), (c, d, b, 12, 0), (a, b, d, 8, odd), (c, d, b, 7, 0):
+                v[x] = v[x] + v[y] + word & 0xffffffff
+                v[z] ^= v[x]
+                v[z] = (v[z] >> n | v[z] << 32 - n) & 0xffffffff
+        words = [words[place] for place in SHUFFLE]
+    return struct.pack("<8I", *(low ^ high for low, high in zip(v, v[8:])))
+
+def merge(values, flags=PARENT | ROOT):
+    """The hash of an object from the chaining values of its pieces (7.3)."""
+    if len(values) == 1:
+        return values[0]
+    split = 1 << (len(values) - 1).bit_length() - 1
+    return parent(merge(values[:split], PARENT), merge(values[split:], PARENT), flags)
+
+def blocks(data):
+    """The SHA-256 of each block of 4096 bytes, the last one filled up with zeros."""
+    parts = (data[at:at + 4096] for at in range(0, len(data), 4096))
+    return b"".join(hashlib.sha256(part.ljust(4096, b"\0")).digest() for part in parts)
+
+def verity_of_blocks(size, level):
+    """The fs-verity digest of the `size` bytes whose blocks have the hashes `level`."""
+    while len(level) > 32:
+        level = blocks(level)
+    return hashlib.sha256(struct.pack("<4B4xQ64s176x", 1, 1, 12, 0, size, level)).digest()
+
+def verity(data):
+    return verity_of_blocks(len(data), blocks(data))

@@ -1,0 +1,107 @@
+"""The index: what a bundle installs (6)."""
+import re
+from collections import namedtuple
+from itertools import accumulate, islice
+from types import SimpleNamespace
+
+from encoding import ascends, need, sections
+
+REF = re.compile(rb"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
+COMPONENT = re.compile(rb"(?!\.\.?\Z)[^/\0]+")
+TYPES = {8: "file", 4: "dir", 10: "symlink", 2: "char", 6: "block", 1: "fifo", 12: "socket"}
+Attributes = namedtuple("Attributes", "mode uid gid xattrs")
+
+def parse_index(data):
+    """What is installed: columns, and by inode what only a directory, file, link or device has (6.3)."""
+    index = SimpleNamespace()
+    names = "refs entries inodes directories regulars symlinks devices attributes objects verity"
+    with sections(data, "index", names) as found:
+        index.refs = list(parse_refs(found.refs))
+        need(index.refs and ascends(index.refs), "index", "no refs, or they do not ascend")
+
+        count = found.objects.int("Q")
+        [index.sizes] = found.objects.planes("Q", count)
+        index.ids, index.verity = [found.objects.take(32) for _ in range(count)], found.verity.take(32)
+        need(len(set(index.ids)) == count, "index", "an object id stands twice")
+        need(max(index.sizes, default=0) < 1 << 63, "limit", "an object of more than 2^63-1 bytes")
+
+        attributes = list(parse_attributes(found.attributes))
+        need(len(set(attributes)) == len(attributes), "index", "an attribute row stands twice")
+        rows, index.mtime, index.mtime_ns = found.inodes.planes("IqI", found.inodes.int("Q"))
+        first_used = list(dict.fromkeys(rows))
+        need(first_used == list(range(len(attributes))), "index", "attribute rows are out of order")
+        need(max(index.mtime_ns, default=0) < 10**9, "index", "nanoseconds")
+        index.inodes = [attributes[row] for row in rows]
+        index.types = [TYPES[row.mode >> 12] for row in index.inodes]
+        parse_types(index, found)
+
+        count = found.entries.int("Q")
+        lengths, [index.links] = found.entries.take(count), found.entries.planes("I", count)
+        index.names = [found.entries.take(length) for length in lengths]
+        need(all(map(COMPONENT.fullmatch, index.names)), "path", "a name that an entry must not have")
+    index.order = list(tree_order(index))
+    return index
+
+def parse_refs(table):
+    """The names of the trees (6.1)."""
+    for _ in range(table.int("H")):
+        need(table.int("B") == 0, "unsupported", "a ref that is no tree")
+        name = table.string("B")
+        need(REF.fullmatch(name), "index", "the form of a ref's name")
+        yield name
+
+def parse_attributes(table):
+    """The attribute rows (6.4)."""
+    for _ in range(table.int("I")):
+        mode, uid, gid, count = table.read("HIIH")
+        xattrs = tuple((table.string("B"), table.string("I")) for _ in range(count))
+        need(mode >> 12 in TYPES and 2**32 - 1 not in (uid, gid), "index", "a mode or an owner that is none")
+        for name, value in xattrs:
+            need(name and 0 not in name and len(value) <= 65536, "index", "the form of an extended attribute")
+        need(ascends([name for name, _ in xattrs]), "index", "extended attributes do not ascend")
+        yield Attributes(mode, uid, gid, xattrs)
+
+def parse_types(index, found):
+    """By inode, what only those of its type have (6.3)."""
+    def inodes(*types):
+        return [inode for inode, kind in enumerate(index.types) if kind in types]
+
+    dirs, files, links, devices = inodes("dir"), inodes("file"), inodes("symlink"), inodes("char", "block")
+    index.children = dict(zip(dirs, *found.directories.planes("I", len(dirs))))
+    index.device = dict(zip(devices, zip(*found.devices.planes("II", len(devices)))))
+
+    [lengths] = found.symlinks.planes("H", len(links))
+    index.target = {inode: found.symlinks.take(length) for inode, length in zip(links, lengths)}
+    for target in index.target.values():
+        need(0 < len(target) < 4096 and 0 not in target, "index", "the form of a symbolic link's target")
+
+    [column] = found.regulars.planes("I", len(files))
+    # For each file, and then for the end, the number of objects that have come before.
+    come = list(accumulate((not value for value in column), initial=0))
+    good = come[-1] == len(index.ids) and all(value <= before for value, before in zip(column, come))
+    need(good, "index", "objects are used before they have come, are left over or missing")
+    numbers = (value - 1 if value else before for value, before in zip(column, come))
+    index.object = dict(zip(files, numbers))
+
+def tree_order(index):
+    """Lay the trees down (6.1): of each root and entry (ref, depth, the directory's inode, name, inode)."""
+    types, inode, entries = index.types, 0, zip(index.names, index.links)
+    for ref in index.refs:
+        first, inode = inode, inode + 1
+        need(first < len(types) and types[first] == "dir", "index", "a ref's root is not a directory")
+        yield ref, 0, None, b"", first
+        waiting = [(first, 1)]  # the directories whose blocks are still to come, the next one last
+        while waiting:
+            directory, depth = waiting.pop()
+            block, below = list(islice(entries, index.children[directory])), []
+            good = len(block) == index.children[directory] and ascends([name for name, _ in block])
+            need(good, "index", "entries are missing, or the names of a directory do not ascend")
+            for name, link in block:
+                number, inode = (link - 1, inode) if link else (inode, inode + 1)
+                need(first <= number < inode <= len(types), "index", "a link to no earlier inode, or too few")
+                if types[number] == "dir":
+                    need(not link, "index", "a link to a directory")
+                    below.append((number, depth + 1))
+                yield ref, depth, directory, name, number
+            waiting += reversed(below)
+    need(not any(entries) and inode == len(types), "index", "entries or inodes are left over")

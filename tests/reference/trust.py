@@ -1,0 +1,87 @@
+"""Signatures and trust in them (9). `ssh-keygen` does the cryptography."""
+import base64, os, re, subprocess, sys, tempfile, time
+
+from encoding import Cursor, need
+
+# What a policy may say, each as a list of strings: the lines of two files, and words as in a vector's header.
+POLICY = "trust", "revoked", "threshold", "now", "compatible", "floor", "allow-unsigned"
+
+ALGORITHMS = {b"ssh-rsa": (b"rsa-sha2-256", b"rsa-sha2-512")} | {key: (key,) for key in (
+    b"ssh-ed25519", b"sk-ssh-ed25519@openssh.com",
+    b"ecdsa-sha2-nistp256", b"sk-ecdsa-sha2-nistp256@openssh.com")}
+PRIME, ORDER = 2**255 - 19, 2**252 + 27742317777372353535851937790883648493
+EIGHTH = 0x05fc536d880238b13933c6d305acdfd5f098eff289f4c345b027b2c28f95e826
+SMALL = 0, 1, PRIME - 1, EIGHTH, PRIME - EIGHTH  # the y of all points of small order
+
+def parse_sshsig(body):
+    """The public key of an SSHSIG, after all that ssh-keygen would let pass or is *unsupported* (9)."""
+    sshsig = Cursor(body, "signature", ">")
+    need(sshsig.read("6sI") == (b"SSHSIG", 1), "signature", "not an SSHSIG of version 1")
+    public, namespace, reserved, digest, signature = (sshsig.string("I") for _ in range(5))
+    need((namespace, reserved) == (b"sealift", b""), "signature", "another namespace, or reserved is used")
+    key, signature = Cursor(public, "signature", ">"), Cursor(signature, "signature", ">")
+    kind = key.string("I")
+    need(digest in (b"sha256", b"sha512") and kind in ALGORITHMS, "unsupported", "the kind of hash or key")
+    need(signature.string("I") in ALGORITHMS[kind], "unsupported", "another signature algorithm")
+    raw = signature.string("I")
+    if kind.startswith(b"sk-"):
+        need(signature.int("B") & 1, "signature", "the user was not present")
+    if kind == b"ssh-rsa":
+        _, modulus = key.string("I"), int.from_bytes(key.string("I"), "big")
+        key.end()
+        need(3072 <= modulus.bit_length() <= 16384, "unsupported", "an RSA key of another length")
+    if b"ssh-ed25519" in kind:
+        need(int.from_bytes(raw[32:], "little") < ORDER, "signature", "an S that is not canonical")
+        for point in (key.string("I"), raw[:32]):
+            y = int.from_bytes(point, "little") & 2**255 - 1
+            need(y < PRIME and y not in SMALL, "signature", "a point of small order or not canonical")
+    return public
+
+def ssh_keygen(signed, body, *arguments, **files):
+    """Whether `ssh-keygen -Y` takes a signature; `files` are laid beside it under their names."""
+    armour = b"-----BEGIN SSH SIGNATURE-----\n%s-----END SSH SIGNATURE-----\n" % base64.encodebytes(body)
+    with tempfile.TemporaryDirectory() as directory:
+        for name, content in (files | {"sig": armour}).items():
+            with open(os.path.join(directory, name), "wb") as file:
+                file.write(content)
+        command = ["ssh-keygen", "-Y", *arguments, "-n", "sealift", "-s", "sig"]
+        utc = os.environ | {"TZ": "UTC"}
+        run = subprocess.run(command, input=signed, cwd=directory, env=utc, capture_output=True)
+        return run.returncode == 0
+
+def granting(line):
+    """Whether an allowed_signers line has the option `namespaces`, for which ssh-keygen does not ask (9)."""
+    return re.match(r'\s*\S+\s+(\S+,)?namespaces=', re.sub(r'"(\\.|[^"])*"', '""', line), re.I)
+
+def check_signatures(signed, envelopes):
+    """The (public key, body) of each signature, all of which verify: 1 of the list in section 9."""
+    keys = [(parse_sshsig(body), body) for kind, body in envelopes if kind == 1]
+    for _, body in keys:
+        need(ssh_keygen(signed, body, "check-novalidate"), "signature", "a signature does not verify")
+    for kind, _ in envelopes:
+        if kind != 1:
+            print(f"note: an envelope of the unknown kind {kind}", file=sys.stderr)
+    return keys
+
+def judge(root, signed, keys, policy):
+    """Whether the policy trusts the bundle: 2 to 5 of the list in section 9."""
+    given = dict(threshold=["1"], floor=["0"], now=[time.time()]) | policy
+    threshold, floor, now = (int(given[key][0]) for key in ("threshold", "floor", "now"))
+    files = {"trust": filter(granting, given.get("trust", ())), "revoked": given.get("revoked", ())}
+    files = {name: "\n".join(lines).encode("latin-1") for name, lines in files.items()}
+    verify = ["verify", "-I", root.name.decode(), "-f", "trust",
+              "-O", time.strftime("verify-time=%Y%m%d%H%M%S", time.gmtime(now))]
+
+    def taken(*options):
+        return len({key for key, body in keys if ssh_keygen(signed, body, *verify, *options, **files)})
+
+    granted, good = taken(), taken("-r", "revoked")
+    if "yes" in given.get("allow-unsigned", ()) and good < threshold:
+        print("note: taken without the signatures that it needs, by explicit wish", file=sys.stderr)
+    else:
+        need(granted >= threshold, "untrusted", f"{granted} trusted keys of {threshold}")
+        need(good >= threshold, "revoked", f"{good} unrevoked keys of {threshold}")
+    tags = {tag.encode() for tag in given.get("compatible", ())} & set(root.tags)
+    need(tags or not root.tags, "incompatible", "the device has none of the bundle's tags")
+    need(root.expires == 0 or now < root.expires, "expired", "the bundle has expired")
+    need(root.version >= floor, "downgrade", f"version {root.version} is below {floor}")
