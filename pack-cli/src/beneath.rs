@@ -1,8 +1,10 @@
 //! Opening paths beneath a directory: no symbolic link is followed, and a path may be longer than PATH_MAX.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, chmod, fchmod, fstat, openat, openat2, renameat, unlinkat,
+};
 use rustix::io::Errno;
 
 /// Longest path given to one system call, below PATH_MAX of 4096.
@@ -72,4 +74,124 @@ fn open_by_component(from: BorrowedFd<'_>, path: &[u8], flags: OFlags, mode: Mod
 /// Opens a directory by a path that the user gave: links are followed.
 pub(crate) fn open_user_dir(path: &std::path::Path) -> Result<OwnedFd, Errno> {
     openat(CWD, path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+}
+
+/// Names in the directory that is being removed, for directories that were found deeper.
+const MOVED: &str = ".sealift-removed-";
+
+/// Removes a file, or a directory and all in it, without following a link. It is well if it is not there.
+///
+/// Directories that are not empty are first moved up to `name`, so that neither depth nor open files limit it.
+///
+/// # Errors
+/// As unlinkat(2), or a directory cannot be opened.
+pub(crate) fn remove_tree(parent: BorrowedFd<'_>, name: &[u8]) -> Result<(), Errno> {
+    match unlinkat(parent, name, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => return Ok(()),
+        Err(Errno::ISDIR | Errno::PERM) => {}
+        Err(error) => return Err(error),
+    }
+    let top = open_to_empty(parent, name)?;
+    let mut moved = 0_u64;
+    empty(top.as_fd(), top.as_fd(), &mut moved)?;
+    let mut next = 0;
+    while next < moved {
+        let name = format!("{MOVED}{next}");
+        next += 1;
+        match open_to_empty(top.as_fd(), name.as_bytes()) {
+            Ok(below) => empty(top.as_fd(), below.as_fd(), &mut moved)?,
+            Err(Errno::NOENT) => continue, // of a run that was killed, and has moved on
+            Err(error) => return Err(error),
+        }
+        unlinkat(&top, &*name, AtFlags::REMOVEDIR)?;
+    }
+    unlinkat(parent, name, AtFlags::REMOVEDIR)
+}
+
+/// Removes what `directory` holds; a directory in it that is not empty goes to `top`.
+fn empty(top: BorrowedFd<'_>, directory: BorrowedFd<'_>, moved: &mut u64) -> Result<(), Errno> {
+    for (name, _) in names_in(directory)? {
+        match unlinkat(directory, &*name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => continue,
+            Err(Errno::ISDIR | Errno::PERM) => {}
+            Err(error) => return Err(error),
+        }
+        match unlinkat(directory, &*name, AtFlags::REMOVEDIR) {
+            Err(Errno::NOTEMPTY | Errno::EXIST | Errno::ACCESS) => {
+                drop(open_to_empty(directory, &name)?);
+                loop {
+                    let done = renameat(directory, &*name, top, format!("{MOVED}{moved}").as_bytes());
+                    *moved += 1;
+                    match done {
+                        // A run that was killed left one of this name, which is counted with ours.
+                        Err(Errno::NOTEMPTY | Errno::EXIST) => {}
+                        other => break other?,
+                    }
+                }
+            }
+            other => other?,
+        }
+    }
+    Ok(())
+}
+
+/// Opens a directory so that its owner may empty it.
+pub(crate) fn open_to_empty(parent: BorrowedFd<'_>, name: &[u8]) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+    let open = || open_within(parent, name, flags, Mode::empty());
+    match open() {
+        Err(Errno::ACCESS) => {
+            let path = open_within(parent, name, OFlags::PATH | OFlags::DIRECTORY, Mode::empty())?;
+            chmod(format!("/proc/self/fd/{}", path.as_raw_fd()), Mode::RWXU)?;
+            open()
+        }
+        Ok(fd) => {
+            if fstat(&fd)?.st_mode & 0o700 != 0o700 {
+                fchmod(&fd, Mode::RWXU)?;
+            }
+            Ok(fd)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The names in an open directory, without `.` and `..`, and what they are as far as the file system tells.
+pub(crate) fn names_in(directory: BorrowedFd<'_>) -> Result<Vec<(Vec<u8>, FileType)>, Errno> {
+    let mut names = Vec::new();
+    for entry in rustix::fs::Dir::read_from(directory)? {
+        let entry = entry?;
+        let name = entry.file_name().to_bytes();
+        if !matches!(name, b"." | b"..") {
+            names.push((name.to_vec(), entry.file_type()));
+        }
+    }
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deep_tree_is_removed_and_what_links_name_stays() {
+        let scratch = tempfile::tempdir().expect("a temporary folder");
+        let root = open_user_dir(scratch.path()).expect("it can be opened");
+        std::fs::write(scratch.path().join("outside"), "kept").expect("a file");
+        let mut at = root.try_clone().expect("a descriptor");
+        for depth in 0..1000 {
+            rustix::fs::mkdirat(&at, "d", Mode::RWXU).expect("a directory");
+            let below = openat(&at, "d", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).expect("it is there");
+            rustix::fs::symlinkat(scratch.path().join("outside"), &below, "link").expect("a link");
+            if depth % 100 == 0 {
+                rustix::fs::mkdirat(&below, "side", Mode::RWXU).expect("a directory");
+                rustix::fs::symlinkat(scratch.path(), &below, "side/up").expect("a link");
+            }
+            at = below;
+        }
+        rustix::fs::chmodat(&root, "d/d", Mode::empty(), AtFlags::empty()).expect("it is ours");
+        remove_tree(root.as_fd(), b"d").expect("it can be removed");
+        remove_tree(root.as_fd(), b"d").expect("it is well that it is gone");
+        let names = names_in(root.as_fd()).expect("it can be listed");
+        assert_eq!(names.iter().map(|(name, _)| &name[..]).collect::<Vec<_>>(), [b"outside"]);
+    }
 }

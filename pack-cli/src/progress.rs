@@ -23,6 +23,8 @@ pub enum Phase {
     Starting,
     /// Listing the sources.
     Listing,
+    /// Hashing files that are there already.
+    Hashing,
     /// Reading, hashing and compressing.
     Packing,
     /// Writing layout, index and head.
@@ -35,9 +37,10 @@ pub enum Phase {
     Syncing,
 }
 
-const PHASES: [Phase; 7] = [
+const PHASES: [Phase; 8] = [
     Phase::Starting,
     Phase::Listing,
+    Phase::Hashing,
     Phase::Packing,
     Phase::Finishing,
     Phase::Verifying,

@@ -27,7 +27,7 @@ pub(super) struct Builder<'a> {
     pub(super) stage: &'a Stage,
     pub(super) privilege: &'a Privilege,
     pub(super) progress: &'a Progress,
-    options: &'a UnpackOptions,
+    pub(super) options: &'a UnpackOptions,
     /// Whether the file system shares blocks between files.
     reflinks: bool,
     /// For each large object, its pieces that are still to come.
@@ -38,7 +38,7 @@ pub(super) struct Builder<'a> {
 /// What one thread keeps from one file to the next.
 #[derive(Debug, Default)]
 pub(super) struct Hand {
-    walk: Walk,
+    pub(super) walk: Walk,
 }
 
 const PRIVATE: Mode = Mode::from_raw_mode(0o600);
@@ -73,11 +73,11 @@ impl<'a> Builder<'a> {
         self.bundle.index.path(place.directory, self.bundle.index.entry(place.entry))
     }
 
-    fn failed(&self, doing: &'static str, place: Place) -> impl Fn(Errno) -> Error {
+    pub(super) fn failed(&self, doing: &'static str, place: Place) -> impl Fn(Errno) -> Error {
         move |error| Error::io(doing, self.stage.path_of(&self.path(place)), error)
     }
 
-    fn name(&self, entry: u32) -> &[u8] {
+    pub(super) fn name(&self, entry: u32) -> &[u8] {
         self.bundle.index.name(self.bundle.index.entry(entry))
     }
 
@@ -87,8 +87,10 @@ impl<'a> Builder<'a> {
             let directory = self.bundle.index.directory(number);
             let Some(parent) = directory.parent else { continue };
             let made = hand.walk.go(&self.bundle.index, self.stage.root(), parent);
-            let made = made.and_then(|parent| mkdirat(parent, self.name(directory.entry), Mode::RWXU));
-            made.map_err(self.failed_directory("create", number))?;
+            match made.and_then(|parent| mkdirat(parent, self.name(directory.entry), Mode::RWXU)) {
+                Err(Errno::EXIST) if self.stage.is_resumed() => {}
+                made => made.map_err(self.failed_directory("create", number))?,
+            }
         }
         Ok(())
     }
@@ -97,7 +99,8 @@ impl<'a> Builder<'a> {
     pub(super) fn make_large(&self, hand: &mut Hand) -> Result<(), Error> {
         for &object in self.missing.keys() {
             let Some(&place) = self.selection.places_of(object).first() else { continue };
-            let file = self.create(hand, place)?;
+            // A run before this one may have brought some of its pieces.
+            let file = self.open_new(hand, place, OFlags::empty())?;
             ftruncate(&file, self.bundle.index.object(object).size).map_err(self.failed("write", place))?;
         }
         Ok(())
@@ -190,16 +193,24 @@ impl<'a> Builder<'a> {
     fn finish_large(&self, hand: &mut Hand, places: &[Place], file: &OwnedFd) -> Result<(), Error> {
         let Some((&first, duplicates)) = places.split_first() else { return Ok(()) };
         for &place in duplicates {
-            if self.link_duplicate(hand, first, place)? {
-                continue;
-            }
-            let copy = self.create(hand, place)?;
-            if !(self.reflinks && self.clone_file(file, &copy, first)?) {
-                self.copy_data(file, &copy, place)?;
-            }
-            self.finish_file(&copy, place)?;
+            self.copy_file(hand, file, first, place)?;
         }
         self.finish_file(file, first)
+    }
+
+    /// Makes the file at `place` of the one that is complete at `first`.
+    pub(super) fn copy_file(&self, hand: &mut Hand, file: &OwnedFd, first: Place, place: Place) -> Result<(), Error> {
+        if self.link_duplicate(hand, first, place)? {
+            return Ok(());
+        }
+        let copy = self.create(hand, place)?;
+        self.copy_content(file, &copy, place)?;
+        self.finish_file(&copy, place)
+    }
+
+    /// Gives `copy` the content of `file`, by sharing its blocks where the file system can.
+    pub(super) fn copy_content(&self, file: &OwnedFd, copy: &OwnedFd, place: Place) -> Result<(), Error> {
+        if self.reflinks && self.clone_file(file, copy, place)? { Ok(()) } else { self.copy_data(file, copy, place) }
     }
 
     fn copy_data(&self, from: &OwnedFd, to: &OwnedFd, place: Place) -> Result<(), Error> {
@@ -245,15 +256,19 @@ impl<'a> Builder<'a> {
         Ok(true)
     }
 
-    fn create(&self, hand: &mut Hand, place: Place) -> Result<OwnedFd, Error> {
+    pub(super) fn create(&self, hand: &mut Hand, place: Place) -> Result<OwnedFd, Error> {
+        self.open_new(hand, place, OFlags::EXCL)
+    }
+
+    fn open_new(&self, hand: &mut Hand, place: Place, flags: OFlags) -> Result<OwnedFd, Error> {
         let directory = self.directory(hand, place)?;
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let flags = flags | OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let inode = self.bundle.index.inode(self.bundle.index.entry(place.entry).inode);
         let mode = self.privilege.creation_mode(self.bundle.index.attributes(inode));
         openat(directory, self.name(place.entry), flags, mode).map_err(self.failed("create", place))
     }
 
-    fn finish_file(&self, file: &OwnedFd, place: Place) -> Result<(), Error> {
+    pub(super) fn finish_file(&self, file: &OwnedFd, place: Place) -> Result<(), Error> {
         let inode = self.bundle.index.inode(self.bundle.index.entry(place.entry).inode);
         let attributes = self.bundle.index.attributes(inode);
         self.privilege.count_owner(attributes);
@@ -267,12 +282,12 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    fn directory<'h>(&self, hand: &'h mut Hand, place: Place) -> Result<BorrowedFd<'h>, Error> {
+    pub(super) fn directory<'h>(&self, hand: &'h mut Hand, place: Place) -> Result<BorrowedFd<'h>, Error> {
         let walked = hand.walk.go(&self.bundle.index, self.stage.root(), place.directory);
         walked.map_err(self.failed_directory("open", place.directory))
     }
 
-    fn failed_directory(&self, doing: &'static str, directory: u32) -> impl Fn(Errno) -> Error {
+    pub(super) fn failed_directory(&self, doing: &'static str, directory: u32) -> impl Fn(Errno) -> Error {
         move |error| Error::io(doing, self.stage.path_of(&self.bundle.index.directory_path(directory)), error)
     }
 

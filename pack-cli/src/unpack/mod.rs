@@ -1,5 +1,6 @@
 //! Unpacking: a bundle into a new directory.
 
+mod adopt;
 mod files;
 mod metadata;
 mod plan;
@@ -7,12 +8,13 @@ mod stage;
 mod state;
 mod walk;
 
+use std::io;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
-use sealift_format::{Bundle, Head, Limits, Ref};
+use sealift_format::{Bundle, Head, Kind, Limits, Ref};
 use sealift_verify::content::{ChunkDecoder, check_object, check_piece};
 
 use crate::feed::Feed;
@@ -25,6 +27,7 @@ use metadata::Privilege;
 pub(crate) use plan::Selection;
 use stage::Stage;
 pub(crate) use stage::sibling;
+pub use state::State;
 
 /// How a bundle is unpacked.
 #[derive(Clone, Debug)]
@@ -75,6 +78,8 @@ pub struct UnpackStats {
     pub disk_bytes: u64,
     /// Stored bytes that were read for it.
     pub stored_bytes: u64,
+    /// Files that a run before this one had made, and that were right.
+    pub resumed_files: u64,
     /// Inodes that the target needs.
     pub inodes: u64,
     /// Bytes free on the target's file system before.
@@ -93,10 +98,11 @@ pub struct UnpackStats {
 
 /// Unpacks a bundle into `target`, which is new and appears by one rename when it is complete.
 ///
-/// `judge` decides by the head whether the bundle is to be trusted, before anything behind it is read.
+/// `judge` decides by the head whether the bundle is to be trusted, before anything behind it is read. What a run left that was
+/// killed, or could not read on, is hashed, and not done again where it is right.
 ///
 /// # Errors
-/// The bundle is refused or damaged, the target exists or has no room, or a file cannot be made. Nothing is left of the target then.
+/// The bundle is refused or damaged, the target exists or has no room, or a file cannot be made. The target is not there then.
 pub fn unpack(
     input: &mut Input,
     target: &Path,
@@ -115,34 +121,92 @@ pub fn unpack(
         let prefix = String::from_utf8_lossy(&options.prefix).escape_debug().to_string();
         return Err(Error::Usage(format!("nothing in the bundle lies at or below {prefix}")));
     }
+    if stage::is_taken(target)? {
+        return Err(Error::Usage(format!("{} exists and is not empty: unpack to a new directory", target.display())));
+    }
     let mut stats = expected(&bundle, &selection);
     stats.free_bytes = check_room(target, &selection, options.dry_run)?;
     if options.dry_run {
         return Ok(stats);
     }
-    progress.enter(Phase::Unpacking, selection.stored, as_u64(selection.regulars.len() + selection.others.len()));
-
-    let stage = Stage::create(target)?;
-    let privilege = Privilege::of_process(stage.root()).map_err(|error| Error::io("look at", target, error))?;
-    let builder = Builder::new(&bundle, &selection, &stage, &privilege, progress, options);
-    with_writeback(&stage, options.durability, || build(&builder, input, options))?;
-    input.finish(&bundle)?;
-
-    let state = state::write(target, &bundle)?;
-    progress.enter(Phase::Syncing, 0, 0);
-    if options.durability != Durability::None {
-        stage.sync()?;
+    let stage = Stage::open(target)?;
+    let job = Job { bundle: &bundle, reference: &tree.name, options, progress };
+    match job.build(input, &stage, selection, &mut stats).and_then(|()| job.settle(&stage)) {
+        Ok(()) => stage.finish(options.durability != Durability::None)?,
+        Err(error) => return Err(give_up(stage, error)),
     }
-    state.finish()?;
-    stats.shared_bytes = builder.duplicate_bytes.load(Ordering::Relaxed);
-    drop(builder);
-    stage.finish(options.durability != Durability::None)?;
-    let skipped = privilege.skipped();
-    stats.owners_skipped = skipped.owners.load(Ordering::Relaxed);
-    stats.set_ids_skipped = skipped.set_ids.load(Ordering::Relaxed);
-    stats.xattrs_skipped = skipped.xattrs.load(Ordering::Relaxed);
-    stats.devices_skipped = skipped.devices.load(Ordering::Relaxed);
     Ok(stats)
+}
+
+/// What is the same for all steps of an unpacking.
+struct Job<'a> {
+    bundle: &'a Bundle,
+    reference: &'a str,
+    options: &'a UnpackOptions,
+    progress: &'a Progress,
+}
+
+impl Job<'_> {
+    /// Builds in the stage what is selected.
+    fn build(
+        &self,
+        input: &mut Input,
+        stage: &Stage,
+        mut selection: Selection,
+        stats: &mut UnpackStats,
+    ) -> Result<(), Error> {
+        let failed = |error| Error::io("look at", stage.target(), error);
+        let privilege = Privilege::of_process(stage.root()).map_err(failed)?;
+        if stage.is_resumed() {
+            self.progress.enter(Phase::Hashing, 0, 0);
+            let adopted =
+                adopt::adopt(&Builder::new(self.bundle, &selection, stage, &privilege, self.progress, self.options))?;
+            stats.resumed_files = as_u64(adopted.entries.len());
+            selection.take_away(self.bundle, |entry| adopted.entries.contains(&entry), adopted.pieces);
+            stats.stored_bytes = selection.stored;
+        }
+        let files = as_u64(selection.regulars.len() + selection.others.len());
+        self.progress.enter(Phase::Unpacking, selection.stored, files);
+        let builder = Builder::new(self.bundle, &selection, stage, &privilege, self.progress, self.options);
+        with_writeback(stage, self.options.durability, || build(&builder, input, self.options))?;
+        input.finish(self.bundle)?;
+        stats.shared_bytes = builder.duplicate_bytes.load(Ordering::Relaxed);
+        let skipped = privilege.skipped();
+        stats.owners_skipped = skipped.owners.load(Ordering::Relaxed);
+        stats.set_ids_skipped = skipped.set_ids.load(Ordering::Relaxed);
+        stats.xattrs_skipped = skipped.xattrs.load(Ordering::Relaxed);
+        stats.devices_skipped = skipped.devices.load(Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Makes what was built, and the state that goes with it, durable. The state gets its name before the tree does: a tree
+    /// without its state would be bound to no name.
+    fn settle(&self, stage: &Stage) -> Result<(), Error> {
+        let durable = self.options.durability != Durability::None;
+        state::write(&stage.state(), self.bundle, self.reference, &self.options.prefix, false)?;
+        self.progress.enter(Phase::Syncing, 0, 0);
+        if durable {
+            stage.sync()?;
+        }
+        state::replace(&stage.state(), stage.target())
+    }
+}
+
+/// After an error, the stage stays if running again may go on from it.
+fn give_up(stage: Stage, error: Error) -> Error {
+    let may_go_on = match &error {
+        // A full disk is not kept full.
+        Error::Io { source, .. } => {
+            !matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+        }
+        Error::Format(error) => error.kind() == Kind::Truncated,
+        _ => false,
+    };
+    if !may_go_on {
+        // What cannot be removed is a rest that is named as one, and the next run removes it.
+        let _ = stage.remove();
+    }
+    error
 }
 
 /// Runs `work`, and meanwhile has the medium take what was written so far: the system would begin with that seconds later, and the last

@@ -1,5 +1,7 @@
 //! What of a bundle is unpacked, and which chunks that takes.
 
+use std::collections::BTreeSet;
+
 use sealift_format::{BLOCK_LEN, Bundle, Holds, InodeKind, Ref, data_len};
 
 /// The files that are wanted, by what has to be done for them.
@@ -17,6 +19,8 @@ pub(crate) struct Selection {
     pub(crate) chunks: Vec<u32>,
     /// Where the pieces of wanted objects lie, sorted by chunk.
     pub(crate) pieces: Vec<PieceUse>,
+    /// Objects and numbers of pieces that are in place already.
+    done_pieces: BTreeSet<(u32, u64)>,
     /// Bytes that the files take on a file system of 4096-byte blocks, holes left out.
     pub(crate) disk: u64,
     /// Bytes of the chunks that have to be read.
@@ -94,18 +98,52 @@ impl Selection {
             }
         }
         selection.regulars.sort_unstable();
+        selection.measure(bundle);
+        selection
+    }
+
+    /// Leaves what `is_wanted` says of entries, and of directories what leads to them.
+    pub(crate) fn retain(&mut self, bundle: &Bundle, is_wanted: impl Fn(u32) -> bool) {
+        self.regulars.retain(|place| is_wanted(place.entry));
+        self.others.retain(|place| is_wanted(place.entry));
+        self.links.retain(|link| is_wanted(link.entry));
+        let mut leads = vec![false; bundle.index.directories().len()];
+        let names = self.regulars.iter().chain(&self.others).map(|place| place.directory);
+        for directory in names.chain(self.links.iter().map(|link| link.directory)) {
+            let mut next = Some(directory);
+            while let Some(number) = next.filter(|number| !leads[at(*number)]) {
+                leads[at(number)] = true;
+                next = bundle.index.directory(number).parent;
+            }
+        }
+        self.directories.retain(|directory| leads[at(*directory)]);
+        self.measure(bundle);
+    }
+
+    /// Leaves out regular files and pieces that are in place already.
+    pub(crate) fn take_away(&mut self, bundle: &Bundle, is_done: impl Fn(u32) -> bool, pieces: BTreeSet<(u32, u64)>) {
+        self.regulars.retain(|place| !is_done(place.entry));
+        self.done_pieces.extend(pieces);
+        self.measure(bundle);
+    }
+
+    /// Finds out what the files take, and which chunks bring them.
+    fn measure(&mut self, bundle: &Bundle) {
+        let index = &bundle.index;
+        (self.disk, self.stored) = (0, 0);
+        self.chunks.clear();
+        self.pieces.clear();
         // Once for each object: many files of one object with many holes are not to cost their product.
-        for files in selection.regulars.chunk_by(|a, b| a.object == b.object) {
+        for files in self.regulars.chunk_by(|a, b| a.object == b.object) {
             let object = files[0].object;
             let data = data_len(bundle.layout.holes_of(object), 0..index.object(object).size);
             let blocks = data.checked_next_multiple_of(BLOCK_LEN).unwrap_or(u64::MAX);
-            selection.disk = selection.disk.saturating_add(blocks.saturating_mul(wide(files.len())));
+            self.disk = self.disk.saturating_add(blocks.saturating_mul(wide(files.len())));
         }
         // Each directory takes a block, and more as it has entries; a long symbolic link takes one.
-        let small = wide(selection.directories.len() + selection.others.len());
-        selection.disk = selection.disk.saturating_add(small.saturating_mul(BLOCK_LEN));
-        selection.choose_chunks(bundle);
-        selection
+        let small = wide(self.directories.len() + self.others.len());
+        self.disk = self.disk.saturating_add(small.saturating_mul(BLOCK_LEN));
+        self.choose_chunks(bundle);
     }
 
     fn choose_chunks(&mut self, bundle: &Bundle) {
@@ -115,7 +153,9 @@ impl Selection {
         }
         for large in bundle.layout.large.iter().filter(|large| wanted[at(large.object)]) {
             for (piece, row) in (0..).zip(bundle.layout.pieces_of(large.object)) {
-                if let Some(chunk) = row.chunk {
+                if let Some(chunk) = row.chunk
+                    && !self.done_pieces.contains(&(large.object, piece))
+                {
                     self.pieces.push(PieceUse { chunk, object: large.object, piece });
                 }
             }

@@ -1,62 +1,86 @@
-//! The directory in which a tree grows until it is complete.
+//! The directory in which a tree, or what is new of one, grows until it is complete.
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    CWD, FlockOperation, Mode, OFlags, RenameFlags, flock, mkdirat, openat, renameat, renameat_with, syncfs,
+    AtFlags, CWD, FlockOperation, Mode, OFlags, RenameFlags, fchmod, flock, fstat, mkdirat, openat, renameat,
+    renameat_with, statat, syncfs,
 };
 use rustix::io::Errno;
 
 use crate::Error;
+use crate::beneath::remove_tree;
 
-/// `.NAME.sealift-partial` beside the target; it becomes the target by one rename.
+/// `.NAME.sealift-partial` beside the target. In it are `tree`, the `state` that the target is going to have, and, once an update may
+/// not be given up any more, a `journal`.
 #[derive(Debug)]
 pub(super) struct Stage {
     target: PathBuf,
     path: PathBuf,
-    root: OwnedFd,
-    finished: bool,
-}
-
-impl Drop for Stage {
-    fn drop(&mut self) {
-        if !self.finished {
-            // What cannot be removed is a rest that is named as one, and the next run removes it.
-            let _ = std::fs::remove_dir_all(&self.path);
-        }
-    }
+    /// The stage itself, whose lock ends with the process.
+    lock: OwnedFd,
+    tree: OwnedFd,
+    is_resumed: bool,
 }
 
 impl Stage {
-    /// Makes the stage; a rest of a killed run is removed first.
+    /// Makes the stage, or opens the one that a run left which did not end.
     ///
     /// # Errors
-    /// The target exists already, another run is unpacking to it, or the directory cannot be made.
-    pub(super) fn create(target: &Path) -> Result<Self, Error> {
-        refuse_existing(target)?;
+    /// Another run is at work on the target, or the directory cannot be made.
+    pub(super) fn open(target: &Path) -> Result<Self, Error> {
         let path = sibling(target, ".sealift-partial")?;
-        for _ in 0..2 {
-            match mkdirat(CWD, &path, Mode::RWXU) {
-                Ok(()) => {
-                    let root = open_stage(&path)?;
-                    return Ok(Self { target: target.to_owned(), path, root, finished: false });
-                }
-                Err(Errno::EXIST) => {
-                    // The lock is held until the rest is gone.
-                    let rest = open_stage(&path)?;
-                    std::fs::remove_dir_all(&path).map_err(|error| Error::io("remove", &path, error))?;
-                    drop(rest);
-                }
-                Err(error) => return Err(Error::io("create", &path, error)),
-            }
+        let failed = |error| Error::io("create", &path, error);
+        match mkdirat(CWD, &path, Mode::RWXU) {
+            Err(Errno::EXIST) => {}
+            other => other.map_err(failed)?,
         }
-        Err(Error::Usage(format!("another run is unpacking to {}", target.display())))
+        let lock = lock(&path)?;
+        let stat = fstat(&lock).map_err(failed)?;
+        // What others may have put there is not built upon.
+        if stat.st_uid != rustix::process::geteuid().as_raw() || stat.st_mode & 0o022 != 0 {
+            return Err(Error::Usage(format!("{} belongs to somebody else: remove it", path.display())));
+        }
+        let is_resumed = match mkdirat(&lock, "tree", Mode::RWXU) {
+            Err(Errno::EXIST) => true,
+            other => other.map(|()| false).map_err(failed)?,
+        };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let tree = openat(&lock, "tree", flags, Mode::empty()).map_err(failed)?;
+        fchmod(&tree, Mode::RWXU).map_err(failed)?;
+        Ok(Self { target: target.to_owned(), path, lock, tree, is_resumed })
     }
 
+    /// Opens the stage that a run left; `None` where there is none.
+    pub(super) fn find(target: &Path) -> Result<Option<Self>, Error> {
+        let path = sibling(target, ".sealift-partial")?;
+        if path.symlink_metadata().is_ok() { Self::open(target).map(Some) } else { Ok(None) }
+    }
+
+    /// The tree that grows.
     pub(super) fn root(&self) -> BorrowedFd<'_> {
-        self.root.as_fd()
+        self.tree.as_fd()
+    }
+
+    /// Whether a run before this one left something in the tree.
+    pub(super) fn is_resumed(&self) -> bool {
+        self.is_resumed
+    }
+
+    pub(super) fn target(&self) -> &Path {
+        &self.target
+    }
+
+    /// Where the target's next state is written.
+    pub(super) fn state(&self) -> PathBuf {
+        self.path.join("state")
+    }
+
+    /// The mark that an update is not given up any more.
+    pub(super) fn journal(&self) -> PathBuf {
+        self.path.join("journal")
     }
 
     /// The path of a file in the stage, for messages: the name that it is going to have.
@@ -66,53 +90,72 @@ impl Stage {
 
     /// Waits until the medium has everything.
     pub(super) fn sync(&self) -> Result<(), Error> {
-        syncfs(&self.root).map_err(|error| Error::io("sync", &self.target, error))
+        syncfs(&self.lock).map_err(|error| Error::io("sync", &self.target, error))
     }
 
-    /// Makes the target appear.
-    pub(super) fn finish(mut self, durable: bool) -> Result<(), Error> {
+    /// Makes the tree the target, which is not there or an empty directory, and removes the stage.
+    pub(super) fn finish(self, durable: bool) -> Result<(), Error> {
         let failed = |error| Error::io("create", &self.target, error);
-        match renameat_with(CWD, &self.path, CWD, &self.target, RenameFlags::NOREPLACE) {
+        match renameat_with(&self.lock, "tree", CWD, &self.target, RenameFlags::NOREPLACE) {
             // An empty directory that was there before is replaced.
             Err(Errno::EXIST | Errno::INVAL | Errno::NOSYS) => {
-                renameat(CWD, &self.path, CWD, &self.target).map_err(failed)?;
+                renameat(&self.lock, "tree", CWD, &self.target).map_err(failed)?;
             }
             other => other.map_err(failed)?,
         }
-        self.finished = true;
-        if durable {
-            let parent = parent_of(&self.target);
-            File::open(parent)
-                .and_then(|parent| parent.sync_all())
-                .map_err(|error| Error::io("sync", parent, error))?;
-        }
-        Ok(())
+        let target = self.target.clone();
+        self.remove()?;
+        if durable { sync_parent(&target) } else { Ok(()) }
+    }
+
+    /// Removes the stage and all in it.
+    pub(super) fn remove(self) -> Result<(), Error> {
+        let parent = parent_of(&self.path);
+        let failed = |error| Error::io("remove", &self.path, error);
+        let directory = crate::beneath::open_user_dir(parent).map_err(failed)?;
+        let name = self.path.file_name().unwrap_or_default();
+        remove_tree(directory.as_fd(), name.as_encoded_bytes()).map_err(failed)
     }
 }
 
-/// Opens a stage and takes its lock, which ends with the process.
-fn open_stage(path: &Path) -> Result<OwnedFd, Error> {
+/// Opens a stage and takes its lock.
+fn lock(path: &Path) -> Result<OwnedFd, Error> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let fd = openat(CWD, path, flags, Mode::empty()).map_err(|error| Error::io("open", path, error))?;
+    let busy = || Error::Usage(format!("another run has {} in use", path.display()));
     match flock(&fd, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(fd),
-        Err(Errno::WOULDBLOCK) => Err(Error::Usage(format!("another run has {} in use", path.display()))),
-        Err(error) => Err(Error::io("lock", path, error)),
+        Ok(()) => {}
+        Err(Errno::WOULDBLOCK) => return Err(busy()),
+        Err(error) => return Err(Error::io("lock", path, error)),
+    }
+    // A run that ended in between took the name away.
+    let identity = |stat: rustix::fs::Stat| (stat.st_dev, stat.st_ino);
+    let (held, named) = (fstat(&fd), statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW));
+    match (held, named) {
+        (Ok(held), Ok(named)) if identity(held) == identity(named) => Ok(fd),
+        _ => Err(busy()),
     }
 }
 
-fn refuse_existing(target: &Path) -> Result<(), Error> {
+/// Waits until the medium has the names beside the target.
+pub(super) fn sync_parent(target: &Path) -> Result<(), Error> {
+    let parent = parent_of(target);
+    File::open(parent).and_then(|parent| parent.sync_all()).map_err(|error| Error::io("sync", parent, error))
+}
+
+/// Whether there is something at `target`: an empty directory counts as nothing.
+///
+/// # Errors
+/// It is not a directory, or cannot be read.
+pub(super) fn is_taken(target: &Path) -> Result<bool, Error> {
     match std::fs::symlink_metadata(target) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(Error::io("read", target, error)),
         Ok(metadata) if metadata.is_dir() => {
             let mut entries = std::fs::read_dir(target).map_err(|error| Error::io("read", target, error))?;
-            if entries.next().is_none() {
-                return Ok(());
-            }
-            Err(Error::Usage(format!("{} exists and is not empty: unpack to a new directory", target.display())))
+            Ok(entries.next().is_some())
         }
-        Ok(_) => Err(Error::Usage(format!("{} exists and is not a directory: unpack to a new one", target.display()))),
+        Ok(_) => Err(Error::Usage(format!("{} exists and is not a directory", target.display()))),
     }
 }
 

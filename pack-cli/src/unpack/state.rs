@@ -1,43 +1,111 @@
-//! What a target keeps of the bundle that it took: the head and the index, beside it.
+//! What a target keeps of the bundle that it took, beside it: the head, the index, and which part of it was unpacked.
 
 use std::fs::File;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use sealift_format::Bundle;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use sealift_format::{Bundle, Head, Index, Ref, verity};
 
 use super::sibling;
 use crate::Error;
 
-/// State that is written and does not have its name yet.
-#[derive(Debug)]
-pub(super) struct NewState {
-    partial: PathBuf,
-    path: PathBuf,
+/// What a target took.
+#[derive(Clone, Debug)]
+pub struct State {
+    /// Who the bundle was, and its signatures.
+    pub head: Head,
+    /// What was in it.
+    pub index: Index,
+    /// The ref that was unpacked.
+    pub reference: String,
+    /// What was unpacked of it lies at or below this path.
+    pub prefix: Vec<u8>,
 }
 
-/// Writes the state of `target` beside its present one.
-pub(super) fn write(target: &Path, bundle: &Bundle) -> Result<NewState, Error> {
-    let partial = sibling(target, ".sealift-state-partial")?;
-    if partial.exists() {
-        std::fs::remove_dir_all(&partial).map_err(|error| Error::io("remove", &partial, error))?;
+/// Where the state of `target` lies.
+///
+/// # Errors
+/// `target` does not end with a name.
+pub(crate) fn path_of(target: &Path) -> Result<PathBuf, Error> {
+    sibling(target, ".sealift-state")
+}
+
+impl State {
+    /// Reads what `target` took; `None` where it took nothing.
+    ///
+    /// # Errors
+    /// The state cannot be read or is damaged.
+    pub fn load(target: &Path) -> Result<Option<Self>, Error> {
+        Self::read(&path_of(target)?)
     }
-    std::fs::create_dir(&partial).map_err(|error| Error::io("create", &partial, error))?;
-    write_file(&partial.join("head"), &bundle.head.encode())?;
-    write_file(&partial.join("index"), bundle.index.bytes())?;
-    Ok(NewState { partial, path: sibling(target, ".sealift-state")? })
-}
 
-impl NewState {
-    /// Gives the state its name.
-    pub(super) fn finish(self) -> Result<(), Error> {
-        if self.path.exists() {
-            std::fs::remove_dir_all(&self.path).map_err(|error| Error::io("remove", &self.path, error))?;
+    /// Reads a state's directory; `None` where there is none.
+    pub(super) fn read(dir: &Path) -> Result<Option<Self>, Error> {
+        let read = |name: &str| {
+            let path = dir.join(name);
+            std::fs::read(&path).map_err(|error| Error::io("read", &path, error))
+        };
+        if !dir.exists() {
+            return Ok(None);
         }
-        std::fs::rename(&self.partial, &self.path).map_err(|error| Error::io("rename to", &self.path, error))
+        let damaged = |name: &str, problem: String| Error::State { path: dir.join(name), problem };
+        let head = Head::parse(&read("head")?).map_err(|error| damaged("head", error.to_string()))?;
+        let index = read("index")?;
+        if verity::digest(&index) != head.root().contents.index_digest {
+            return Err(damaged("index", "it is not the one that the head names".into()));
+        }
+        let index = Index::parse(index).map_err(|error| damaged("index", error.to_string()))?;
+        let part = read("part")?;
+        let cut = part.iter().position(|byte| *byte == b'\n');
+        let (reference, prefix) = cut.map_or((&part[..], &[][..]), |cut| (&part[..cut], &part[cut + 1..]));
+        let reference = String::from_utf8_lossy(reference).into_owned();
+        if index.find_ref(&reference).is_none() {
+            return Err(damaged("part", "it names a ref that the index does not have".into()));
+        }
+        let prefix = prefix.to_vec();
+        Ok(Some(Self { head, index, reference, prefix }))
+    }
+
+    /// The ref that was unpacked.
+    pub(crate) fn tree(&self) -> Option<&Ref> {
+        self.index.find_ref(&self.reference)
     }
 }
 
-fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    File::create_new(path).and_then(|mut file| file.write_all(bytes)).map_err(|error| Error::io("write", path, error))
+/// Writes a state to the directory `dir`, which is new.
+pub(super) fn write(dir: &Path, bundle: &Bundle, reference: &str, prefix: &[u8], durable: bool) -> Result<(), Error> {
+    match std::fs::remove_dir_all(dir) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(Error::io("remove", dir, error)),
+        _ => {}
+    }
+    std::fs::create_dir(dir).map_err(|error| Error::io("create", dir, error))?;
+    write_file(&dir.join("head"), &bundle.head.encode(), durable)?;
+    write_file(&dir.join("index"), bundle.index.bytes(), durable)?;
+    write_file(&dir.join("part"), &[reference.as_bytes(), b"\n", prefix].concat(), durable)
+}
+
+/// Makes the state in `dir` the state of `target`, and removes the one before.
+pub(super) fn replace(dir: &Path, target: &Path) -> Result<(), Error> {
+    let path = path_of(target)?;
+    let failed = |error| Error::io("rename to", &path, error);
+    match std::fs::rename(dir, &path) {
+        Ok(()) => return Ok(()),
+        Err(error) if matches!(error.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists) => {}
+        Err(error) => return Err(failed(error)),
+    }
+    if renameat_with(CWD, dir, CWD, &path, RenameFlags::EXCHANGE).is_ok() {
+        return std::fs::remove_dir_all(dir).map_err(|error| Error::io("remove", dir, error));
+    }
+    // File systems that cannot exchange: without a state the target is hashed once.
+    std::fs::remove_dir_all(&path).map_err(|error| Error::io("remove", &path, error))?;
+    std::fs::rename(dir, &path).map_err(failed)
+}
+
+fn write_file(path: &Path, bytes: &[u8], durable: bool) -> Result<(), Error> {
+    let written = File::create_new(path).and_then(|mut file| {
+        file.write_all(bytes)?;
+        if durable { file.sync_all() } else { Ok(()) }
+    });
+    written.map_err(|error| Error::io("write", path, error))
 }

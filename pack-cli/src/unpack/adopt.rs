@@ -1,0 +1,232 @@
+//! Going on where a run ended: what it left in the stage is hashed, and what is not as it is to be is removed.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::sync::{Mutex, PoisonError};
+
+use rustix::fs::{AtFlags, FallocateFlags, FileType, Mode, OFlags, fallocate, fstat, openat, statat, unlinkat};
+use rustix::io::Errno;
+use sealift_format::{InodeKind, pieces};
+
+use super::files::{Builder, Hand};
+use super::plan::Place;
+use crate::Error;
+use crate::beneath::{names_in, open_to_empty, remove_tree};
+use crate::parallel::for_each;
+
+/// What need not be done again.
+#[derive(Debug, Default)]
+pub(super) struct Adopted {
+    /// Entries of regular files that are complete.
+    pub(super) entries: HashSet<u32>,
+    /// Pieces of large objects whose first file is not complete.
+    pub(super) pieces: BTreeSet<(u32, u64)>,
+}
+
+/// A content as it is found in a file.
+pub(super) enum Content {
+    /// It is the object.
+    Whole,
+    /// These pieces of it are right.
+    Pieces(Vec<u64>),
+    Other,
+}
+
+/// Looks at all that the stage holds.
+pub(super) fn adopt(builder: &Builder<'_>) -> Result<Adopted, Error> {
+    let candidates = sort_out(builder)?;
+    let adopted: Mutex<Adopted> = Mutex::default();
+    let lock = || adopted.lock().unwrap_or_else(PoisonError::into_inner);
+    for_each(builder.options.jobs, &candidates, || (Hand::default(), Vec::new()), |(hand, buffer), &place| {
+        builder.progress.check()?;
+        match adopt_file(builder, hand, buffer, place)? {
+            Content::Whole => {
+                lock().entries.insert(place.entry);
+            }
+            Content::Pieces(right) => lock().pieces.extend(right.into_iter().map(|piece| (place.object, piece))),
+            Content::Other => {}
+        }
+        Ok(())
+    })?;
+    let mut adopted = adopted.into_inner().unwrap_or_else(PoisonError::into_inner);
+    complete(builder, &mut adopted)?;
+    Ok(adopted)
+}
+
+/// Removes what the bundle does not have so, and returns the files that may be as they are to be.
+fn sort_out(builder: &Builder<'_>) -> Result<Vec<Place>, Error> {
+    let (index, selection) = (&builder.bundle.index, builder.selection);
+    let place_of: HashMap<u32, Place> = selection.regulars.iter().map(|place| (place.entry, *place)).collect();
+    let wanted: HashSet<u32> = selection.directories.iter().copied().collect();
+    let mut candidates = Vec::new();
+    let mut present: HashSet<u32> = HashSet::new();
+    let mut hand = Hand::default();
+    for &number in &selection.directories {
+        let row = index.directory(number);
+        let failed = builder.failed_directory("read", number);
+        let opened = match row.parent {
+            None => open_to_empty(builder.stage.root(), b"."),
+            Some(parent) if !present.contains(&parent) => continue,
+            Some(parent) => {
+                let walked = hand.walk.go(index, builder.stage.root(), parent);
+                walked.and_then(|parent| open_to_empty(parent, builder.name(row.entry)))
+            }
+        };
+        let directory = match opened {
+            Err(Errno::NOENT) => continue,
+            opened => opened.map_err(&failed)?,
+        };
+        present.insert(number);
+        for (name, file_type) in names_in(directory.as_fd()).map_err(&failed)? {
+            let entry = index.find_entry(row, &name);
+            let kind = entry.map(|(number, entry)| (number, index.inode(entry.inode).kind));
+            let file_type = known_type(directory.as_fd(), &name, file_type);
+            match kind {
+                Some((_, InodeKind::Directory(below)))
+                    if file_type == FileType::Directory && wanted.contains(&below) => {}
+                Some((number, InodeKind::Regular(_)))
+                    if file_type == FileType::RegularFile && place_of.contains_key(&number) =>
+                {
+                    candidates.extend(place_of.get(&number));
+                }
+                _ => remove_tree(directory.as_fd(), &name).map_err(&failed)?,
+            }
+        }
+    }
+    Ok(candidates)
+}
+
+/// Some file systems do not say in a listing what an entry is.
+pub(super) fn known_type(directory: BorrowedFd<'_>, name: &[u8], listed: FileType) -> FileType {
+    if listed != FileType::Unknown {
+        return listed;
+    }
+    let stat = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
+    stat.map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode))
+}
+
+fn adopt_file(builder: &Builder<'_>, hand: &mut Hand, buffer: &mut Vec<u8>, place: Place) -> Result<Content, Error> {
+    let failed = builder.failed("read", place);
+    let directory = builder.directory(hand, place)?;
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let content = match openat(directory, builder.name(place.entry), flags, Mode::empty()) {
+        // It is ours and closed to us: made anew.
+        Err(Errno::ACCESS) => Content::Other,
+        opened => {
+            let file = opened.map_err(&failed)?;
+            let content = check_content(builder, &file, buffer, place)?;
+            match content {
+                Content::Whole => builder.finish_file(&file, place)?,
+                Content::Pieces(ref right) if !is_first(builder, place) || !clear_rest(builder, &file, place, right) => {
+                    return discard(directory, builder, place);
+                }
+                _ => {}
+            }
+            content
+        }
+    };
+    if matches!(content, Content::Other) {
+        return discard(directory, builder, place);
+    }
+    Ok(content)
+}
+
+fn discard(directory: BorrowedFd<'_>, builder: &Builder<'_>, place: Place) -> Result<Content, Error> {
+    let removed = unlinkat(directory, builder.name(place.entry), AtFlags::empty());
+    removed.map_err(builder.failed("remove", place))?;
+    Ok(Content::Other)
+}
+
+/// The pieces of a large object go to the first of its files.
+fn is_first(builder: &Builder<'_>, place: Place) -> bool {
+    builder.selection.places_of(place.object).first() == Some(&place)
+}
+
+/// Makes zeros of the pieces that are not right: what stands in them is not to show through a hole.
+fn clear_rest(builder: &Builder<'_>, file: &OwnedFd, place: Place, right: &[u64]) -> bool {
+    let size = builder.bundle.index.object(place.object).size;
+    let piece_len = builder.bundle.head.root().maxima.piece_len();
+    let right: HashSet<u64> = right.iter().copied().collect();
+    (0..size.div_ceil(piece_len)).filter(|piece| !right.contains(piece)).all(|piece| {
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        fallocate(file, flags, piece * piece_len, piece_len.min(size - piece * piece_len)).is_ok()
+    })
+}
+
+/// Compares a file with the object that it is to hold.
+pub(super) fn check_content(
+    builder: &Builder<'_>,
+    file: &OwnedFd,
+    buffer: &mut Vec<u8>,
+    place: Place,
+) -> Result<Content, Error> {
+    let failed = builder.failed("read", place);
+    let object = builder.bundle.index.object(place.object);
+    let stat = fstat(file).map_err(&failed)?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile || u64::try_from(stat.st_size) != Ok(object.size) {
+        return Ok(Content::Other);
+    }
+    let piece_len = builder.bundle.head.root().maxima.piece_len();
+    if object.size <= piece_len {
+        let whole = read_at(file, buffer, 0, object.size).map_err(&failed)?;
+        let is_right = blake3::hash(whole).as_bytes() == &object.id;
+        return Ok(if is_right { Content::Whole } else { Content::Other });
+    }
+    let rows = builder.bundle.layout.pieces_of(place.object);
+    let mut right = Vec::new();
+    for (piece, row) in (0..).zip(rows) {
+        builder.progress.check()?;
+        let start = piece * piece_len;
+        let bytes = read_at(file, buffer, start, piece_len.min(object.size - start)).map_err(&failed)?;
+        if pieces::chaining_value(start, std::iter::once(bytes)) == row.chaining_value {
+            right.push(piece);
+        }
+    }
+    Ok(if right.len() == rows.len() { Content::Whole } else { Content::Pieces(right) })
+}
+
+/// Reads `len` bytes; a file that became shorter gives what there is.
+fn read_at<'b>(file: &OwnedFd, buffer: &'b mut Vec<u8>, start: u64, len: u64) -> Result<&'b [u8], Errno> {
+    let len = usize::try_from(len).unwrap_or(usize::MAX);
+    if buffer.len() < len {
+        buffer.resize(len, 0);
+    }
+    let mut got = 0;
+    while got < len {
+        match rustix::io::pread(file, &mut buffer[got..len], start + u64::try_from(got).unwrap_or(0)) {
+            Ok(0) => break,
+            Ok(more) => got += more,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(&buffer[..got])
+}
+
+/// Makes the files of objects of which one file is complete already.
+fn complete(builder: &Builder<'_>, adopted: &mut Adopted) -> Result<(), Error> {
+    let (mut hand, mut from) = (Hand::default(), Hand::default());
+    for places in builder.selection.regulars.chunk_by(|a, b| a.object == b.object) {
+        let is_done = |place: &&Place| adopted.entries.contains(&place.entry);
+        let Some(&first) = places.iter().find(is_done) else { continue };
+        let pending: Vec<Place> = places.iter().filter(|place| !is_done(place)).copied().collect();
+        if pending.is_empty() {
+            continue;
+        }
+        let failed = builder.failed("read", first);
+        let directory = builder.directory(&mut from, first)?;
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = openat(directory, builder.name(first.entry), flags, Mode::empty()).map_err(failed)?;
+        for place in pending {
+            let directory = builder.directory(&mut hand, place)?;
+            match unlinkat(directory, builder.name(place.entry), AtFlags::empty()) {
+                Err(Errno::NOENT) => {}
+                removed => removed.map_err(builder.failed("remove", place))?,
+            }
+            builder.copy_file(&mut hand, &file, first, place)?;
+            adopted.entries.insert(place.entry);
+        }
+        adopted.pieces.retain(|(object, _)| *object != first.object);
+    }
+    Ok(())
+}
