@@ -41,6 +41,19 @@ pub(crate) fn open_within(from: BorrowedFd<'_>, path: &[u8], flags: OFlags, mode
     open_step(from, path, flags | OFlags::CLOEXEC, mode, ResolveFlags::empty())
 }
 
+/// Opens one name without following a symbolic link or entering another file system.
+///
+/// # Errors
+/// As openat2(2); EXDEV for another file system.
+pub(crate) fn open_on_same_device(
+    from: BorrowedFd<'_>,
+    name: &[u8],
+    flags: OFlags,
+    mode: Mode,
+) -> Result<OwnedFd, Errno> {
+    open_step(from, name, flags | OFlags::CLOEXEC, mode, ResolveFlags::BENEATH | ResolveFlags::NO_XDEV)
+}
+
 fn open_step(
     from: BorrowedFd<'_>,
     path: &[u8],

@@ -38,6 +38,31 @@ pub(super) fn build_index(refs: &[PackRef<'_>], packed: &Sequenced) -> Result<(I
     Ok((Index::parse(bytes)?, numbers))
 }
 
+/// Builds the index of one source, as a tree of the ref `name`, from the object id and the extended attributes of each content. The
+/// fs-verity digests are left open.
+pub(crate) fn index_of(
+    name: &str,
+    source: &Source,
+    contents: &[([u8; 32], Vec<sealift_format::Xattr>)],
+) -> Result<Index, FormatError> {
+    let mut numbers: HashMap<[u8; 32], u32> = HashMap::new();
+    let mut objects = Vec::new();
+    let object_of: Vec<u32> = (0..)
+        .zip(contents)
+        .map(|(content, (id, _))| {
+            *numbers.entry(*id).or_insert_with(|| {
+                objects.push(Object { id: *id, size: source.content_len(content) });
+                u32::try_from(objects.len() - 1).unwrap_or(u32::MAX)
+            })
+        })
+        .collect();
+    let mut builder = IndexBuilder::default();
+    builder.begin_ref(name);
+    lay_down(&mut builder, source, |content| (*row(&object_of, content), &row(contents, content).1[..]));
+    let rows: Vec<Object> = builder.contents().iter().map(|&object| *row(&objects, object)).collect();
+    Index::parse(builder.finish(rows.into_iter(), &[0; 32]))
+}
+
 fn row<T>(rows: &[T], number: u32) -> &T {
     &rows[usize::try_from(number).unwrap_or(usize::MAX)]
 }

@@ -21,6 +21,7 @@ use crate::progress::Phase;
 use crate::source::Source;
 use crate::{Error, Progress};
 
+pub(crate) use contents::index_of;
 pub use order::{OrderProfile, OrderStats};
 pub use spool::Output;
 use spool::Spool;

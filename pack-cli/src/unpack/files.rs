@@ -273,7 +273,7 @@ impl<'a> Builder<'a> {
         let attributes = self.bundle.index.attributes(inode);
         self.privilege.count_owner(attributes);
         let made = self.privilege.creation_mode(attributes);
-        let applied = self.privilege.apply(file.as_fd(), attributes, inode, made);
+        let applied = self.privilege.apply(file.as_fd(), attributes, inode, Some(made));
         applied.map_err(self.failed("set the metadata of", place))?;
         if self.options.durability == Durability::Each {
             fsync(file).map_err(self.failed("sync", place))?;
@@ -370,7 +370,7 @@ impl<'a> Builder<'a> {
             let inode = self.bundle.index.inode(row.inode);
             let attributes = self.bundle.index.attributes(inode);
             self.privilege.count_owner(attributes);
-            self.privilege.apply(directory.as_fd(), attributes, inode, Mode::RWXU).map_err(&failed)?;
+            self.privilege.apply(directory.as_fd(), attributes, inode, Some(Mode::RWXU)).map_err(&failed)?;
         }
         Ok(())
     }

@@ -4,11 +4,13 @@ use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{
-    AtFlags, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags, chownat, fchmod, fchown, fsetxattr, fstat, futimens,
+    AtFlags, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags, chownat, fchmod, fchown, fremovexattr, fsetxattr, fstat, futimens,
     utimensat,
 };
 use rustix::io::Errno;
-use sealift_format::{Attributes, Inode};
+use sealift_format::{Attributes, Inode, Xattr};
+
+use crate::source::XattrFilter;
 
 /// What this process may set, and what new files have without being set.
 #[derive(Debug)]
@@ -68,14 +70,39 @@ impl Privilege {
         &self.skipped
     }
 
-    /// Sets all metadata of an open file or directory that was made with the mode `made`. The mode comes after the owner, whose change
+    /// Whether a file with the attributes `a` needs nothing to have `b`, as far as this process may set them.
+    pub(super) fn would_be_equal(&self, a: &Attributes, b: &Attributes) -> bool {
+        if self.root {
+            return a == b;
+        }
+        let xattrs = |attributes: &Attributes| -> Vec<Xattr> {
+            attributes.xattrs.iter().filter(|xattr| is_own_xattr(&xattr.name)).cloned().collect()
+        };
+        a.mode & !SET_IDS == b.mode & !SET_IDS && xattrs(a) == xattrs(b)
+    }
+
+    /// Sets all metadata of an open file or directory of a tree that is installed, and removes the extended attributes that it is not
+    /// to have.
+    pub(super) fn apply_again(&self, file: BorrowedFd<'_>, attributes: &Attributes, inode: &Inode) -> Result<(), Errno> {
+        for xattr in XattrFilter::default().read(file)? {
+            if !attributes.xattrs.iter().any(|wanted| wanted.name == xattr.name) {
+                match fremovexattr(file, &*xattr.name) {
+                    Err(Errno::PERM) if !self.root => {}
+                    removed => removed?,
+                }
+            }
+        }
+        self.apply(file, attributes, inode, None)
+    }
+
+    /// Sets all metadata of an open file or directory, whose mode is `made` if that is known. The mode comes after the owner, whose change
     /// clears set-id bits, and the time last.
     pub(super) fn apply(
         &self,
         file: BorrowedFd<'_>,
         attributes: &Attributes,
         inode: &Inode,
-        made: Mode,
+        made: Option<Mode>,
     ) -> Result<(), Errno> {
         if self.root && !self.has_own_owner(attributes) {
             fchown(file, Some(Uid::from_raw(attributes.uid)), Some(Gid::from_raw(attributes.gid)))?;
@@ -90,7 +117,7 @@ impl Privilege {
         }
         let mode = self.mode(attributes);
         // Setting an access ACL changes the mode's group bits.
-        if mode != made || !attributes.xattrs.is_empty() {
+        if made != Some(mode) || !attributes.xattrs.is_empty() {
             fchmod(file, mode)?;
         }
         futimens(file, &times(inode))
@@ -137,7 +164,12 @@ fn umask() -> u16 {
     line.and_then(|octal| u16::from_str_radix(octal.trim(), 8).ok()).unwrap_or(0o777)
 }
 
-fn times(inode: &Inode) -> Timestamps {
+/// Extended attributes that every owner of a file may set.
+fn is_own_xattr(name: &[u8]) -> bool {
+    name.starts_with(b"user.") || name.starts_with(b"system.posix_acl_")
+}
+
+pub(super) fn times(inode: &Inode) -> Timestamps {
     let time = Timespec { tv_sec: inode.mtime, tv_nsec: inode.mtime_ns.into() };
     Timestamps { last_access: time, last_modification: time }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use sealift_format::{BLOCK_LEN, Bundle, Holds, InodeKind, Ref, data_len};
+use sealift_format::{BLOCK_LEN, Bundle, Holds, Index, InodeKind, Ref, data_len};
 
 /// The files that are wanted, by what has to be done for them.
 #[derive(Debug, Default)]
@@ -63,9 +63,15 @@ fn at(number: u32) -> usize {
 impl Selection {
     /// Selects what lies at or below `prefix` in a ref's tree, with the directories that lead there; an empty prefix selects all.
     pub(crate) fn new(bundle: &Bundle, tree: &Ref, prefix: &[u8]) -> Self {
-        let index = &bundle.index;
+        let mut selection = Self::list(&bundle.index, tree, prefix);
+        selection.measure(bundle);
+        selection
+    }
+
+    /// Selects the same, and leaves open how large it is and what brings it.
+    pub(crate) fn list(index: &Index, tree: &Ref, prefix: &[u8]) -> Self {
         let mut selection = Self::default();
-        let mut wanted = Wanted::new(bundle, tree, prefix);
+        let mut wanted = Wanted::new(index, tree, prefix);
         let mut place_of: Vec<Option<Place>> = vec![None; index.inodes().len()];
         for directory in tree.directory..tree.directories_end {
             if !wanted.directory(directory) {
@@ -98,7 +104,6 @@ impl Selection {
             }
         }
         selection.regulars.sort_unstable();
-        selection.measure(bundle);
         selection
     }
 
@@ -195,7 +200,7 @@ impl Selection {
 
 /// Follows a prefix down the tree.
 struct Wanted<'a> {
-    bundle: &'a Bundle,
+    index: &'a Index,
     first: u32,
     /// The prefix's components.
     prefix: Vec<&'a [u8]>,
@@ -204,18 +209,18 @@ struct Wanted<'a> {
 }
 
 impl<'a> Wanted<'a> {
-    fn new(bundle: &'a Bundle, tree: &Ref, prefix: &'a [u8]) -> Self {
+    fn new(index: &'a Index, tree: &Ref, prefix: &'a [u8]) -> Self {
         let prefix = prefix.split(|byte| *byte == b'/').filter(|name| !name.is_empty()).collect();
         let count = tree.directories_end - tree.directory;
-        Self { bundle, first: tree.directory, prefix, matched: vec![None; at(count)] }
+        Self { index, first: tree.directory, prefix, matched: vec![None; at(count)] }
     }
 
     fn directory(&mut self, number: u32) -> bool {
-        let directory = self.bundle.index.directory(number);
+        let directory = self.index.directory(number);
         let matched = match directory.parent {
             None => Some(0),
             Some(parent) => {
-                let name = self.bundle.index.name(self.bundle.index.entry(directory.entry));
+                let name = self.index.name(self.index.entry(directory.entry));
                 self.matched[at(parent - self.first)].and_then(|matched| self.below(matched, name))
             }
         };

@@ -1,0 +1,234 @@
+//! What an installed tree lacks of the wanted one.
+
+use std::collections::HashSet;
+
+use sealift_format::{Attributes, Index, Inode, InodeKind, Ref};
+
+use super::metadata::Privilege;
+use super::plan::{Place, Selection};
+
+/// What is to be done with an installed tree, by numbers of the wanted index.
+#[derive(Debug, Default)]
+pub(super) struct Changes {
+    /// Entries, directories' left out, whose files are made anew.
+    pub(super) build: HashSet<u32>,
+    /// Regular files whose content stays.
+    pub(super) metadata: Vec<(Place, Depth)>,
+    /// Directories, in tree order, that the installed tree lacks.
+    pub(super) new_directories: Vec<u32>,
+    /// Directories whose metadata is set: theirs differ, or what is done in them changes their time.
+    pub(super) directories: HashSet<u32>,
+    /// Regular files that stay as they are.
+    pub(super) kept: u64,
+}
+
+/// How much of a file's metadata is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Depth {
+    /// Its time.
+    Time,
+    /// All.
+    All,
+}
+
+/// What became of an inode of the wanted index.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Unknown,
+    /// The installed inode that all of its names have.
+    Is(u32),
+    New,
+}
+
+const NONE: u32 = u32::MAX;
+
+fn at(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+impl Changes {
+    /// Compares what is selected of `wanted` with an installed tree.
+    pub(super) fn between(
+        (installed, tree): (&Index, &Ref),
+        wanted: &Index,
+        selection: &Selection,
+        privilege: &Privilege,
+    ) -> Self {
+        let mut changes = Self::default();
+        let mut pairing = Pairing::new(installed, tree, wanted);
+        let mut is_selected = vec![false; wanted.entries().len()];
+        let places = selection.regulars.iter().chain(&selection.others).map(|place| place.entry);
+        for entry in places.chain(selection.links.iter().map(|link| link.entry)) {
+            is_selected[at(entry)] = true;
+        }
+        for &directory in &selection.directories {
+            pairing.pair(directory, &is_selected);
+            match pairing.directory_of[at(directory)] {
+                NONE => {
+                    changes.new_directories.push(directory);
+                    changes.directories.insert(directory);
+                    changes.directories.extend(wanted.directory(directory).parent);
+                }
+                old => {
+                    let (a, b) = (installed.directory(old).inode, wanted.directory(directory).inode);
+                    if difference((installed, installed.inode(a)), (wanted, wanted.inode(b)), privilege).is_some() {
+                        changes.directories.insert(directory);
+                    }
+                }
+            }
+        }
+        let names = selection.regulars.iter().chain(&selection.others).map(|place| (place.entry, place.directory));
+        for (entry, directory) in names.chain(selection.links.iter().map(|link| (link.entry, link.directory))) {
+            if pairing.is_new(wanted.entry(entry).inode, privilege) {
+                changes.build.insert(entry);
+                changes.directories.insert(directory);
+            }
+        }
+        for &place in &selection.regulars {
+            let inode = wanted.entry(place.entry).inode;
+            let Fate::Is(old) = pairing.fates[at(inode)] else { continue };
+            if changes.build.contains(&place.entry) {
+                continue;
+            }
+            match difference((installed, installed.inode(old)), (wanted, wanted.inode(inode)), privilege) {
+                Some(depth) => changes.metadata.push((place, depth)),
+                None => changes.kept += 1,
+            }
+        }
+        changes
+    }
+
+    /// All that is selected, as if nothing were known of the installed tree but what is in `staged`.
+    pub(super) fn all(selection: &Selection, staged: HashSet<u32>) -> Self {
+        let rest = selection.regulars.iter().filter(|place| !staged.contains(&place.entry));
+        Self {
+            metadata: rest.map(|place| (*place, Depth::All)).collect(),
+            new_directories: selection.directories.clone(),
+            directories: selection.directories.iter().copied().collect(),
+            build: staged,
+            kept: 0,
+        }
+    }
+
+    /// Whether nothing is to be done.
+    pub(super) fn is_empty(&self) -> bool {
+        self.build.is_empty()
+            && self.metadata.is_empty()
+            && self.new_directories.is_empty()
+            && self.directories.is_empty()
+    }
+}
+
+/// Brings the names of two indexes together.
+struct Pairing<'a> {
+    installed: &'a Index,
+    wanted: &'a Index,
+    /// The installed directory of each wanted one.
+    directory_of: Vec<u32>,
+    root: u32,
+    fates: Vec<Fate>,
+    /// How many names the inodes have.
+    installed_names: Vec<u32>,
+    wanted_names: Vec<u32>,
+}
+
+impl<'a> Pairing<'a> {
+    fn new(installed: &'a Index, tree: &Ref, wanted: &'a Index) -> Self {
+        let mut installed_names = vec![0; installed.inodes().len()];
+        for directory in tree.directory..tree.directories_end {
+            for entry in installed.directory(directory).entries() {
+                installed_names[at(installed.entry(entry).inode)] += 1;
+            }
+        }
+        Self {
+            installed,
+            wanted,
+            directory_of: vec![NONE; wanted.directories().len()],
+            root: tree.directory,
+            fates: vec![Fate::Unknown; wanted.inodes().len()],
+            installed_names,
+            wanted_names: vec![0; wanted.inodes().len()],
+        }
+    }
+
+    /// Goes through a wanted directory and the installed one of the same path; the parent was gone through before.
+    fn pair(&mut self, directory: u32, is_selected: &[bool]) {
+        let row = self.wanted.directory(directory);
+        if row.parent.is_none() {
+            self.directory_of[at(directory)] = self.root;
+        }
+        let mut old = match self.directory_of[at(directory)] {
+            NONE => 0..0,
+            old => self.installed.directory(old).entries(),
+        };
+        for number in row.entries() {
+            let entry = self.wanted.entry(number);
+            let name = self.wanted.name(entry);
+            // Both are in the order of names.
+            while !old.is_empty() && self.installed.name(self.installed.entry(old.start)) < name {
+                old.start += 1;
+            }
+            let found = Some(old.start).filter(|at| !old.is_empty() && self.installed.name(self.installed.entry(*at)) == name);
+            let found = found.map(|at| self.installed.entry(at).inode);
+            match (self.wanted.inode(entry.inode).kind, found) {
+                (InodeKind::Directory(below), Some(found)) => {
+                    if let InodeKind::Directory(old) = self.installed.inode(found).kind {
+                        self.directory_of[at(below)] = old;
+                    }
+                }
+                (InodeKind::Directory(_), None) => {}
+                (_, found) if is_selected[at(number)] => {
+                    self.wanted_names[at(entry.inode)] += 1;
+                    let fate = &mut self.fates[at(entry.inode)];
+                    *fate = match (*fate, found) {
+                        (Fate::Unknown, Some(found)) => Fate::Is(found),
+                        (Fate::Is(known), Some(found)) if known == found => Fate::Is(known),
+                        _ => Fate::New,
+                    };
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Whether a file has to be made anew: its content, its kind or the set of its names differs, or metadata that is not set in place.
+    fn is_new(&self, inode: u32, privilege: &Privilege) -> bool {
+        let Fate::Is(old) = self.fates[at(inode)] else { return true };
+        let (a, b) = (self.installed.inode(old), self.wanted.inode(inode));
+        if self.installed_names[at(old)] != self.wanted_names[at(inode)] {
+            return true;
+        }
+        let is_same = match (a.kind, b.kind) {
+            (InodeKind::Regular(a), InodeKind::Regular(b)) => {
+                let (a, b) = (self.installed.object(a), self.wanted.object(b));
+                return a.id != b.id || a.size != b.size;
+            }
+            (InodeKind::Symlink(a), InodeKind::Symlink(b)) => {
+                self.installed.symlink_target(a) == self.wanted.symlink_target(b)
+            }
+            (InodeKind::CharDevice(a), InodeKind::CharDevice(b))
+            | (InodeKind::BlockDevice(a), InodeKind::BlockDevice(b)) => {
+                self.installed.device(a) == self.wanted.device(b)
+            }
+            (InodeKind::Fifo, InodeKind::Fifo) | (InodeKind::Socket, InodeKind::Socket) => true,
+            _ => false,
+        };
+        !is_same || difference((self.installed, a), (self.wanted, b), privilege).is_some()
+    }
+}
+
+/// What of the metadata differs, as far as this process may set it.
+fn difference(
+    (installed, old): (&Index, &Inode),
+    (wanted, new): (&Index, &Inode),
+    privilege: &Privilege,
+) -> Option<Depth> {
+    let (a, b): (&Attributes, &Attributes) = (installed.attributes(old), wanted.attributes(new));
+    if !privilege.would_be_equal(a, b) {
+        Some(Depth::All)
+    } else if (old.mtime, old.mtime_ns) != (new.mtime, new.mtime_ns) {
+        Some(Depth::Time)
+    } else {
+        None
+    }
+}

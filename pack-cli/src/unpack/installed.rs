@@ -1,0 +1,120 @@
+//! What a target holds before an update: by what it kept of the last bundle, else by looking.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use sealift_format::{Index, InodeKind, Ref};
+
+use super::plan::Selection;
+use super::state::State;
+use super::{UnpackOptions, as_u64};
+use crate::hash::{Want, hash_contents};
+use crate::pack::index_of;
+use crate::progress::Phase;
+use crate::source::{DirectoryOptions, DirectorySource, Source, XattrFilter};
+use crate::tree::NodeKind;
+use crate::{Error, Progress};
+
+/// An installed tree as an index.
+#[derive(Debug)]
+pub(super) struct Installed {
+    index: Index,
+    reference: String,
+    /// Files that were hashed to know it.
+    pub(super) hashed_files: u64,
+    pub(super) is_from_state: bool,
+}
+
+/// The ref of a tree that was looked at.
+const LOOKED_AT: &str = "installed";
+
+impl Installed {
+    pub(super) fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// The tree, and the index that it stands in.
+    pub(super) fn tree(&self) -> Option<(&Index, &Ref)> {
+        self.index.find_ref(&self.reference).map(|tree| (&self.index, tree))
+    }
+
+    /// What the target kept; `None` where it kept nothing, or of another part of a bundle.
+    pub(super) fn by_state(target: &Path, prefix: &[u8]) -> Result<Option<Self>, Error> {
+        let state = match State::load(target) {
+            // It is made anew.
+            Err(Error::State { .. }) => None,
+            loaded => loaded?.filter(|state| state.prefix == prefix),
+        };
+        Ok(state.map(|State { index, reference, .. }| Self { index, reference, hashed_files: 0, is_from_state: true }))
+    }
+
+    /// Lists the target, and hashes what may be of use for `selection` of the wanted index.
+    pub(super) fn by_looking(
+        target: &Path,
+        wanted: &Index,
+        selection: &Selection,
+        options: &UnpackOptions,
+        progress: &Progress,
+    ) -> Result<Self, Error> {
+        let mut xattrs = XattrFilter::default();
+        for xattr in wanted.attribute_rows().iter().flat_map(|attributes| &attributes.xattrs) {
+            xattrs.add(&xattr.name);
+        }
+        progress.enter(Phase::Listing, 0, 0);
+        let listing = DirectoryOptions { xattrs, ..DirectoryOptions::default() };
+        let source = Source::Directory(DirectorySource::list(target, &listing, options.jobs)?);
+        let sizes: HashSet<u64> = selection.regulars.iter().map(|place| wanted.object(place.object).size).collect();
+        let assumed = if options.trust_mtime { by_time(&source, wanted, selection) } else { Vec::new() };
+        let known = |content: usize| assumed.get(content).copied().flatten();
+        let wants: Vec<Want> = (0..source.content_count())
+            .zip(0_usize..)
+            .map(|(content, at)| match known(at) {
+                Some(_) => Want::Xattrs,
+                None if sizes.contains(&source.content_len(content)) => Want::Id,
+                None => Want::Nothing,
+            })
+            .collect();
+        let found = hash_contents(&source, &wants, options.jobs, progress)?;
+        let contents: Vec<_> = (0_u32..)
+            .zip(found)
+            .zip(0_usize..)
+            .map(|((number, found), at)| (known(at).or(found.id).unwrap_or_else(|| of_no_use(number)), found.xattrs))
+            .collect();
+        Ok(Self {
+            index: index_of(LOOKED_AT, &source, &contents)?,
+            reference: LOOKED_AT.to_owned(),
+            hashed_files: as_u64(wants.iter().filter(|want| **want == Want::Id).count()),
+            is_from_state: false,
+        })
+    }
+}
+
+/// Stands for the id of a content that is not wanted, and was not hashed.
+fn of_no_use(number: u32) -> [u8; 32] {
+    *blake3::hash(&[&b"sealift: not hashed "[..], &number.to_le_bytes()].concat()).as_bytes()
+}
+
+/// For each content of the source: the object that the wanted index has at its path, where size and time agree.
+fn by_time(source: &Source, wanted: &Index, selection: &Selection) -> Vec<Option<[u8; 32]>> {
+    let mut ids = vec![None; usize::try_from(source.content_count()).unwrap_or(0)];
+    let tree = source.tree();
+    let Some(&root) = selection.directories.first() else { return ids };
+    let mut pending = vec![(0, root)];
+    while let Some((directory, number)) = pending.pop() {
+        for child in tree.children(directory) {
+            let Some((_, entry)) = wanted.find_entry(wanted.directory(number), tree.child_name(child)) else { continue };
+            let (node, inode) = (tree.node(child.node), wanted.inode(entry.inode));
+            match (node.kind, inode.kind) {
+                (NodeKind::Directory(directory), InodeKind::Directory(number)) => pending.push((directory, number)),
+                (NodeKind::Regular { content }, InodeKind::Regular(object)) => {
+                    let object = wanted.object(object);
+                    let is_same = object.size == source.content_len(content)
+                        && (node.mtime, node.mtime_ns) == (inode.mtime, inode.mtime_ns);
+                    ids[usize::try_from(content).unwrap_or(usize::MAX)] = is_same.then_some(object.id);
+                }
+                _ => {}
+            }
+        }
+    }
+    ids
+}

@@ -1,0 +1,117 @@
+//! Going from directory to directory of an installed tree, which others may change meanwhile: no link is followed, no other file system
+//! entered, and a way back is only taken if it leads where it came from.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags, fstat};
+use rustix::io::Errno;
+use sealift_format::Index;
+
+use crate::Error;
+use crate::beneath::{open_on_same_device, open_user_dir, open_within};
+
+/// An installed tree, as an index has it.
+#[derive(Debug)]
+pub(super) struct Target<'a> {
+    pub(super) path: &'a Path,
+    pub(super) index: &'a Index,
+    root: OwnedFd,
+}
+
+/// Where a thread stands in it.
+#[derive(Debug, Default)]
+pub(super) struct TargetWalk {
+    /// The directories from the root down to where it stands, and what tells each from all others.
+    trail: Vec<(u32, Identity)>,
+    at: Option<OwnedFd>,
+}
+
+type Identity = (u64, u64);
+
+fn identity(fd: BorrowedFd<'_>) -> Result<Identity, Errno> {
+    fstat(fd).map(|stat| (stat.st_dev, stat.st_ino))
+}
+
+impl<'a> Target<'a> {
+    pub(super) fn open(path: &'a Path, index: &'a Index) -> Result<Self, Error> {
+        let root = open_user_dir(path).map_err(|error| Error::io("open", path, error))?;
+        Ok(Self { path, index, root })
+    }
+
+    pub(super) fn root(&self) -> BorrowedFd<'_> {
+        self.root.as_fd()
+    }
+
+    pub(super) fn path_of(&self, below: &[u8]) -> PathBuf {
+        self.path.join(crate::error::path_of(below))
+    }
+
+    pub(super) fn failed(&self, doing: &'static str, directory: u32, name: &[u8]) -> impl Fn(Errno) -> Error {
+        let mut path = self.path_of(&self.index.directory_path(directory));
+        if !name.is_empty() {
+            path.push(crate::error::path_of(name));
+        }
+        move |error| Error::io(doing, &path, error)
+    }
+
+    fn way(&self, to: u32) -> Vec<u32> {
+        let mut way = Vec::new();
+        let mut next = Some(to);
+        while let Some(number) = next {
+            way.push(number);
+            next = self.index.directory(number).parent;
+        }
+        way.reverse();
+        way
+    }
+}
+
+impl TargetWalk {
+    /// Goes to a directory of the index.
+    ///
+    /// # Errors
+    /// ENOENT where it is not there, ELOOP or ENOTDIR where something else stands on the way, EXDEV where another file system does, ESTALE
+    /// where somebody moved a directory meanwhile.
+    pub(super) fn go(&mut self, target: &Target<'_>, to: u32) -> Result<BorrowedFd<'_>, Errno> {
+        if self.trail.last().is_none_or(|(number, _)| *number != to) || self.at.is_none() {
+            let at = self.walk(target, to);
+            if at.is_err() {
+                *self = Self::default();
+            }
+            self.at = Some(at?);
+        }
+        self.at.as_ref().map(AsFd::as_fd).ok_or(Errno::BADF)
+    }
+
+    fn walk(&mut self, target: &Target<'_>, to: u32) -> Result<OwnedFd, Errno> {
+        let way = target.way(to);
+        let common = self.trail.iter().zip(&way).take_while(|((a, _), b)| a == *b).count();
+        let mut at = match self.at.take() {
+            Some(at) if common > 0 => back(at, self.trail.len() - common, self.trail[common - 1].1)?,
+            _ => {
+                let root = target.root.try_clone().map_err(|_| Errno::MFILE)?;
+                self.trail.clear();
+                self.trail.push((way[0], identity(root.as_fd())?));
+                root
+            }
+        };
+        self.trail.truncate(common.max(1));
+        for &number in &way[common.max(1)..] {
+            let name = target.index.name(target.index.entry(target.index.directory(number).entry));
+            at = open_on_same_device(at.as_fd(), name, OFlags::PATH | OFlags::DIRECTORY, Mode::empty())?;
+            self.trail.push((number, identity(at.as_fd())?));
+        }
+        Ok(at)
+    }
+}
+
+/// Goes up, to a directory that is known.
+fn back(mut at: OwnedFd, mut levels: usize, known: Identity) -> Result<OwnedFd, Errno> {
+    while levels > 0 {
+        let step = levels.min(1000);
+        at = open_within(at.as_fd(), &b"../".repeat(step), OFlags::PATH | OFlags::DIRECTORY, Mode::empty())?;
+        levels -= step;
+    }
+    if identity(at.as_fd())? == known { Ok(at) } else { Err(Errno::STALE) }
+}
