@@ -31,6 +31,8 @@ pub enum Phase {
     Finishing,
     /// Hashing what is stored.
     Verifying,
+    /// Reading and hashing files that are there already.
+    Hashing,
     /// Writing files.
     Unpacking,
     /// Waiting for the medium to have everything.
@@ -44,6 +46,7 @@ const PHASES: [Phase; 8] = [
     Phase::Packing,
     Phase::Finishing,
     Phase::Verifying,
+    Phase::Hashing,
     Phase::Unpacking,
     Phase::Syncing,
 ];
