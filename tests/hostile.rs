@@ -17,14 +17,7 @@ use sealift_tests::vector::{Vector, load};
 use tempfile::TempDir;
 
 fn options() -> UnpackOptions {
-    UnpackOptions {
-        reference: None,
-        prefix: Vec::new(),
-        durability: Durability::None,
-        hardlink_duplicates: false,
-        dry_run: false,
-        jobs: 2,
-    }
+    UnpackOptions { durability: Durability::None, jobs: 2, ..UnpackOptions::default() }
 }
 
 /// A folder with the bundle, and beside it a folder in which only the target may appear.

@@ -210,7 +210,7 @@ fn set_metadata(path: &Path, item: &Item) {
 }
 
 /// All that two trees are compared by.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Seen {
     mode: u32,
     owner: (u32, u32),
@@ -333,14 +333,8 @@ fn round_trip(items: &[Item], chunk_log2: u32, sizes: &[usize], hot: usize) {
     let progress = Progress::default();
     verify(&mut input(), Depth::Objects, 2, Limits::default(), |_| Ok(()), &progress).expect("it verifies");
     for (target, hardlink_duplicates) in [("target", false), ("linked", true)] {
-        let options = UnpackOptions {
-            reference: None,
-            prefix: Vec::new(),
-            durability: Durability::None,
-            hardlink_duplicates,
-            dry_run: false,
-            jobs: 2,
-        };
+        let options =
+            UnpackOptions { durability: Durability::None, hardlink_duplicates, jobs: 2, ..UnpackOptions::default() };
         unpack(&mut input(), &path(target), &options, Limits::default(), |_| Ok(()), &progress).expect("it unpacks");
         let mut found = seen(&path(target));
         if hardlink_duplicates {
@@ -370,6 +364,79 @@ proptest! {
         hot in 0..4_usize,
     ) {
         round_trip(&items, chunk_log2, &sizes, hot);
+    }
+}
+
+/// Brings `target`, which took one bundle, to another, and compares it with the tree of that.
+fn updated(folder: &Path, options: &UnpackOptions, expected: &BTreeMap<PathBuf, Seen>) {
+    let target = folder.join("target");
+    let run = |options: &UnpackOptions| {
+        let mut input = Input::open(&folder.join("new")).expect("it was written");
+        unpack(&mut input, &target, options, Limits::default(), |_| Ok(()), &Progress::default())
+    };
+    let planned = run(&UnpackOptions { dry_run: true, ..options.clone() }).expect("a plan");
+    let stats = run(options).expect("it updates");
+    assert_eq!((planned.files, planned.removed), (stats.files, stats.removed), "a dry run says what comes");
+    let found = seen(&target);
+    let brief = |seen: Option<&Seen>| seen.map(|seen| format!("{:?}", Seen { content: Vec::new(), ..seen.clone() }));
+    let paths: std::collections::BTreeSet<_> = found.keys().chain(expected.keys()).collect();
+    let differ = paths.into_iter().filter(|path| found.get(*path) != expected.get(*path));
+    let differ: Vec<_> = differ.map(|path| (path, brief(found.get(path)), brief(expected.get(path)))).collect();
+    assert!(differ.is_empty(), "{options:?}: {differ:#?}");
+    let again = run(options).expect("nothing is left to do");
+    assert_eq!((again.files, again.links, again.others, again.removed, again.metadata_files), (0, 0, 0, 0, 0));
+    assert_eq!(seen(&target), found);
+    let beside = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").file_name());
+    let ours: Vec<_> = beside.filter(|name| name.as_bytes().starts_with(b".")).collect();
+    assert_eq!(ours, [".target.sealift-state"], "what is left beside the target");
+}
+
+fn update(old: &[Item], new: &[Item], kept: &[bool]) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = |name: &str| folder.path().join(name);
+    // Names that both have, some with other content or of another type, some only in one of them.
+    let stays = old.iter().zip(kept.iter().cycle()).filter(|(_, kept)| **kept).map(|(item, _)| item);
+    let renamed = new.iter().zip(old.iter().step_by(2)).map(|(item, old)| {
+        let mut item = item.clone();
+        (item.name, item.parent) = (old.name.clone(), old.parent);
+        item
+    });
+    let next: Vec<Item> = renamed.chain(new.iter().rev().take(4).cloned()).chain(stays.cloned()).collect();
+    make(&path("old-tree"), &arranged(old), false);
+    make(&path("new-tree"), &arranged(&next), false);
+    packed(&path("old-tree"), &path("old"), 2, 4096, None);
+    packed(&path("new-tree"), &path("new"), 2, 4096, None);
+    let expected = seen(&path("new-tree"));
+    let fresh = |target: &Path| {
+        let options = UnpackOptions { durability: Durability::None, jobs: 2, ..UnpackOptions::default() };
+        let mut input = Input::open(&path("old")).expect("it was written");
+        unpack(&mut input, target, &options, Limits::default(), |_| Ok(()), &Progress::default()).expect("it unpacks");
+    };
+    let options =
+        UnpackOptions { update: true, delete: true, durability: Durability::None, jobs: 2, ..UnpackOptions::default() };
+    for options in [options.clone(), UnpackOptions { rehash: true, ..options.clone() }] {
+        fresh(&path("target"));
+        if options.rehash {
+            // What it took last does not describe it any more.
+            std::fs::remove_dir_all(path(".target.sealift-state")).expect("it was kept");
+            std::fs::write(path("target").join("not-in-the-bundle"), "extra").expect("a new file");
+        }
+        updated(folder.path(), &options, &expected);
+        std::fs::remove_dir_all(path("target")).expect("it can be removed");
+        std::fs::remove_dir_all(path(".target.sealift-state")).expect("it was kept");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn an_update_makes_the_new_tree(
+        old in vec(item(), 0..20),
+        new in vec(item(), 0..10),
+        kept in vec(any::<bool>(), 1..8),
+    ) {
+        update(&old, &new, &kept);
     }
 }
 

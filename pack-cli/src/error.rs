@@ -60,6 +60,18 @@ pub enum Error {
         /// The bundle's name.
         name: String,
     },
+    /// Somebody changes the target while it is updated.
+    #[error("{} is being changed by somebody else: run the update again when nobody does", target.display())]
+    Changing {
+        /// The target.
+        target: PathBuf,
+    },
+    /// An update was interrupted, and what it had staged is damaged.
+    #[error("{} holds files of two bundles, since an update of it did not end: unpack one with --update", target.display())]
+    HalfUpdated {
+        /// The target.
+        target: PathBuf,
+    },
     /// A file of the administrator cannot be used as it is.
     #[error("{}: {source}", path.display())]
     TrustFile {
@@ -154,7 +166,7 @@ impl Error {
     #[must_use]
     pub fn exit_status(&self) -> u8 {
         match self {
-            Self::OtherName { .. } => 1,
+            Self::OtherName { .. } | Self::HalfUpdated { .. } => 1,
             _ if self.kind().is_some() => 1,
             _ => 2,
         }

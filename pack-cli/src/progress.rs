@@ -23,8 +23,6 @@ pub enum Phase {
     Starting,
     /// Listing the sources.
     Listing,
-    /// Hashing files that are there already.
-    Hashing,
     /// Reading, hashing and compressing.
     Packing,
     /// Writing layout, index and head.
@@ -42,7 +40,6 @@ pub enum Phase {
 const PHASES: [Phase; 8] = [
     Phase::Starting,
     Phase::Listing,
-    Phase::Hashing,
     Phase::Packing,
     Phase::Finishing,
     Phase::Verifying,

@@ -94,7 +94,8 @@ impl Failure {
             (Error::TrustFile { .. }, None) => "trust-file",
             (Error::State { .. }, None) => "state",
             (Error::Key { .. } | Error::Agent { .. }, None) => "key",
-            (Error::Changed { .. }, None) => "changed",
+            (Error::Changed { .. } | Error::Changing { .. }, None) => "changed",
+            (Error::HalfUpdated { .. }, None) => "half-updated",
             _ => "io",
         }
     }

@@ -41,6 +41,18 @@ pub(crate) struct Unpack {
     /// Unpack only what lies at or below this path
     #[arg(long, value_name = "PREFIX")]
     path: Option<OsString>,
+    /// Bring a directory that is there to what the bundle has; only what it lacks is read and written
+    #[arg(long)]
+    update: bool,
+    /// With --update: remove what the bundle does not have
+    #[arg(long, requires = "update")]
+    delete: bool,
+    /// With --update: hash the directory's files, whatever was kept when it took the last bundle
+    #[arg(long, requires = "update")]
+    rehash: bool,
+    /// With --update, where files are looked at: size and time tell whether one is the bundle's
+    #[arg(long, requires = "update")]
+    trust_mtime: bool,
     /// When the medium must have everything: none, end (before TARGET appears) or each (each file, before the next)
     #[arg(long, value_name = "WHEN", value_enum, default_value = "end", hide_possible_values = true)]
     durability: When,
@@ -78,6 +90,10 @@ impl Unpack {
         let options = UnpackOptions {
             reference: self.reference.clone(),
             prefix: prefix(self.path.clone().unwrap_or_default()),
+            update: self.update,
+            delete: self.delete,
+            rehash: self.rehash,
+            trust_mtime: self.trust_mtime,
             durability: match self.durability {
                 When::None => Durability::None,
                 When::End => Durability::End,
@@ -117,12 +133,37 @@ impl Unpack {
         let mark = judge.mark();
         writeln!(out, "{BOLD}{}{BOLD:#}: {verb} from {}{mark}", escape::text(&target), escape::text(&bundle))?;
         judge.print_signers(&mut out)?;
-        let contents = [(stats.files, "file"), (stats.directories, "directory"), (stats.links, "hard link")];
+        let is_update = stats.was_hashed || stats.kept_files + stats.metadata_files + stats.removed > 0;
+        let contents = [
+            (stats.files, if is_update { "new file" } else { "file" }),
+            (stats.directories, "directory"),
+            (stats.links, "hard link"),
+        ];
         let mut parts: Vec<String> = contents.iter().filter(|(n, _)| *n > 0).map(|(n, noun)| count(*n, noun)).collect();
         if stats.others > 0 {
             parts.push(format!("{} of other types", human::Grouped(stats.others)));
         }
         writeln!(out, "  {}", parts.join(", "))?;
+        if is_update {
+            let mut parts = vec![format!("{} kept", count(stats.kept_files, "file"))];
+            if stats.metadata_files > 0 {
+                parts.push(format!("{} with new metadata", human::Grouped(stats.metadata_files)));
+            }
+            if stats.removed > 0 {
+                parts.push(format!("{} removed", count(stats.removed, "name")));
+            }
+            writeln!(out, "  {}", parts.join(", "))?;
+        }
+        if stats.was_hashed {
+            writeln!(
+                out,
+                "  {} hashed, since nothing was kept that describes them",
+                count(stats.hashed_files, "file")
+            )?;
+        }
+        if stats.resumed_files > 0 {
+            writeln!(out, "  {} of a run before this one were right", count(stats.resumed_files, "file"))?;
+        }
         if self.dry_run {
             let (disk, free) = (Bytes(stats.disk_bytes), Bytes(stats.free_bytes));
             let room = if stats.disk_bytes > stats.free_bytes {
@@ -192,6 +233,13 @@ struct Summary {
     disk_bytes: u64,
     stored_bytes: u64,
     shared_bytes: u64,
+    resumed_files: u64,
+    kept_files: u64,
+    metadata_files: u64,
+    copied_files: u64,
+    removed: u64,
+    was_hashed: bool,
+    hashed_files: u64,
     inodes: u64,
     free_bytes: u64,
     owners_skipped: u64,
@@ -215,6 +263,13 @@ impl Summary {
             disk_bytes: stats.disk_bytes,
             stored_bytes: stats.stored_bytes,
             shared_bytes: stats.shared_bytes,
+            resumed_files: stats.resumed_files,
+            kept_files: stats.kept_files,
+            metadata_files: stats.metadata_files,
+            copied_files: stats.copied_files,
+            removed: stats.removed,
+            was_hashed: stats.was_hashed,
+            hashed_files: stats.hashed_files,
             inodes: stats.inodes,
             free_bytes: stats.free_bytes,
             owners_skipped: stats.owners_skipped,

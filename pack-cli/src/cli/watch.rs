@@ -69,7 +69,6 @@ trait View {
 fn word(phase: Phase) -> &'static str {
     match phase {
         Phase::Listing => "listing",
-        Phase::Hashing => "hashing",
         Phase::Packing => "packing",
         Phase::Finishing => "finishing",
         Phase::Verifying => "verifying",
@@ -85,7 +84,6 @@ fn label(phase: Phase, starting: &'static str) -> &'static str {
     match phase {
         _ if interrupt::pending() => "Stopping",
         Phase::Listing => "Listing",
-        Phase::Hashing => "Hashing",
         Phase::Packing => "Packing",
         Phase::Finishing => "Finishing",
         Phase::Verifying => "Verifying",

@@ -37,17 +37,22 @@ pub(super) fn adopt(builder: &Builder<'_>) -> Result<Adopted, Error> {
     let candidates = sort_out(builder)?;
     let adopted: Mutex<Adopted> = Mutex::default();
     let lock = || adopted.lock().unwrap_or_else(PoisonError::into_inner);
-    for_each(builder.options.jobs, &candidates, || (Hand::default(), Vec::new()), |(hand, buffer), &place| {
-        builder.progress.check()?;
-        match adopt_file(builder, hand, buffer, place)? {
-            Content::Whole => {
-                lock().entries.insert(place.entry);
+    for_each(
+        builder.options.jobs,
+        &candidates,
+        || (Hand::default(), Vec::new()),
+        |(hand, buffer), &place| {
+            builder.progress.check()?;
+            match adopt_file(builder, hand, buffer, place)? {
+                Content::Whole => {
+                    lock().entries.insert(place.entry);
+                }
+                Content::Pieces(right) => lock().pieces.extend(right.into_iter().map(|piece| (place.object, piece))),
+                Content::Other => {}
             }
-            Content::Pieces(right) => lock().pieces.extend(right.into_iter().map(|piece| (place.object, piece))),
-            Content::Other => {}
-        }
-        Ok(())
-    })?;
+            Ok(())
+        },
+    )?;
     let mut adopted = adopted.into_inner().unwrap_or_else(PoisonError::into_inner);
     complete(builder, &mut adopted)?;
     Ok(adopted)
@@ -117,7 +122,9 @@ fn adopt_file(builder: &Builder<'_>, hand: &mut Hand, buffer: &mut Vec<u8>, plac
             let content = check_content(builder, &file, buffer, place)?;
             match content {
                 Content::Whole => builder.finish_file(&file, place)?,
-                Content::Pieces(ref right) if !is_first(builder, place) || !clear_rest(builder, &file, place, right) => {
+                Content::Pieces(ref right)
+                    if !is_first(builder, place) || !clear_rest(builder, &file, place, right) =>
+                {
                     return discard(directory, builder, place);
                 }
                 _ => {}
@@ -163,7 +170,8 @@ pub(super) fn check_content(
     let failed = builder.failed("read", place);
     let object = builder.bundle.index.object(place.object);
     let stat = fstat(file).map_err(&failed)?;
-    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile || u64::try_from(stat.st_size) != Ok(object.size) {
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile || u64::try_from(stat.st_size) != Ok(object.size)
+    {
         return Ok(Content::Other);
     }
     let piece_len = builder.bundle.head.root().maxima.piece_len();

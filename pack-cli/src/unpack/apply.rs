@@ -69,9 +69,10 @@ impl Update<'_> {
             let at = walk.go(target, directory).map_err(target.failed("open", directory, b""))?;
             let is_directory = statat(at, name, AtFlags::SYMLINK_NOFOLLOW)
                 .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory);
-            if is_directory && open_on_same_device(at, name, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())
-                .and_then(|directory| names_in(directory.as_fd()))
-                .is_ok_and(|names| !names.is_empty())
+            if is_directory
+                && open_on_same_device(at, name, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())
+                    .and_then(|directory| names_in(directory.as_fd()))
+                    .is_ok_and(|names| !names.is_empty())
             {
                 let path = target.path_of(&target.index.path(directory, target.index.entry(entry)));
                 return Err(Error::Usage(format!(
@@ -97,7 +98,7 @@ impl Update<'_> {
     }
 
     /// Lists what `--delete` takes away. Returns whether all names are there that stay.
-    pub(super) fn find_extras(&mut self, prefix: &[u8]) -> Result<bool, Error> {
+    pub(super) fn list_extras(&mut self, prefix: &[u8]) -> Result<bool, Error> {
         let target = &self.target;
         let whole = prefix.split(|byte| *byte == b'/').filter(|name| !name.is_empty()).count();
         let mut walk = TargetWalk::default();
@@ -107,9 +108,9 @@ impl Update<'_> {
             if usize::try_from(row.depth).unwrap_or(usize::MAX) < whole || self.is_new(directory) {
                 continue;
             }
-            let opened = walk.go(target, directory).and_then(|at| {
-                open_within(at, b".", OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())
-            });
+            let opened = walk
+                .go(target, directory)
+                .and_then(|at| open_within(at, b".", OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()));
             let opened = match opened {
                 Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => return Ok(false),
                 opened => opened.map_err(target.failed("read", directory, b""))?,
@@ -182,7 +183,9 @@ impl Update<'_> {
                 Err(Errno::EXIST) if known_type(at, name, FileType::Unknown) == FileType::Directory => {}
                 Err(Errno::EXIST) => {
                     // A file makes way for a directory.
-                    unlinkat(at, name, AtFlags::empty()).and_then(|()| mkdirat(at, name, Mode::RWXU)).map_err(&failed)?;
+                    unlinkat(at, name, AtFlags::empty())
+                        .and_then(|()| mkdirat(at, name, Mode::RWXU))
+                        .map_err(&failed)?;
                 }
                 made => made.map_err(&failed)?,
             }
@@ -276,9 +279,9 @@ impl Update<'_> {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY;
             let opened = match row.parent {
                 None => open_within(self.target.root(), b".", flags, Mode::empty()),
-                Some(parent) => walk.go(&self.target, parent).and_then(|at| {
-                    open_on_same_device(at, index.name(index.entry(row.entry)), flags, Mode::empty())
-                }),
+                Some(parent) => walk
+                    .go(&self.target, parent)
+                    .and_then(|at| open_on_same_device(at, index.name(index.entry(row.entry)), flags, Mode::empty())),
             };
             let set = opened.and_then(|at| self.privilege.apply_again(at.as_fd(), index.attributes(inode), inode));
             set.map_err(&failed)?;

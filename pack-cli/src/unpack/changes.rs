@@ -168,7 +168,8 @@ impl<'a> Pairing<'a> {
             while !old.is_empty() && self.installed.name(self.installed.entry(old.start)) < name {
                 old.start += 1;
             }
-            let found = Some(old.start).filter(|at| !old.is_empty() && self.installed.name(self.installed.entry(*at)) == name);
+            let found =
+                Some(old.start).filter(|at| !old.is_empty() && self.installed.name(self.installed.entry(*at)) == name);
             let found = found.map(|at| self.installed.entry(at).inode);
             match (self.wanted.inode(entry.inode).kind, found) {
                 (InodeKind::Directory(below), Some(found)) => {

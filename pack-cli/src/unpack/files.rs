@@ -88,7 +88,7 @@ impl<'a> Builder<'a> {
             let Some(parent) = directory.parent else { continue };
             let made = hand.walk.go(&self.bundle.index, self.stage.root(), parent);
             match made.and_then(|parent| mkdirat(parent, self.name(directory.entry), Mode::RWXU)) {
-                Err(Errno::EXIST) if self.stage.is_resumed() => {}
+                Err(Errno::EXIST) => {} // of a run before this one, or of a step before
                 made => made.map_err(self.failed_directory("create", number))?,
             }
         }

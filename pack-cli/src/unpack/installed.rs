@@ -29,10 +29,6 @@ pub(super) struct Installed {
 const LOOKED_AT: &str = "installed";
 
 impl Installed {
-    pub(super) fn index(&self) -> &Index {
-        &self.index
-    }
-
     /// The tree, and the index that it stands in.
     pub(super) fn tree(&self) -> Option<(&Index, &Ref)> {
         self.index.find_ref(&self.reference).map(|tree| (&self.index, tree))
@@ -102,7 +98,9 @@ fn by_time(source: &Source, wanted: &Index, selection: &Selection) -> Vec<Option
     let mut pending = vec![(0, root)];
     while let Some((directory, number)) = pending.pop() {
         for child in tree.children(directory) {
-            let Some((_, entry)) = wanted.find_entry(wanted.directory(number), tree.child_name(child)) else { continue };
+            let Some((_, entry)) = wanted.find_entry(wanted.directory(number), tree.child_name(child)) else {
+                continue;
+            };
             let (node, inode) = (tree.node(child.node), wanted.inode(entry.inode));
             match (node.kind, inode.kind) {
                 (NodeKind::Directory(directory), InodeKind::Directory(number)) => pending.push((directory, number)),

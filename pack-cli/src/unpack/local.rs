@@ -24,11 +24,7 @@ struct Copier {
 
 /// Makes what it can of the selection from the installed tree, which stays as it is. Each copy is hashed after it was made. Returns the
 /// entries of what was made.
-pub(super) fn copy_local(
-    builder: &Builder<'_>,
-    target: &Target<'_>,
-    tree: &Ref,
-) -> Result<HashSet<u32>, Error> {
+pub(super) fn copy_local(builder: &Builder<'_>, target: &Target<'_>, tree: &Ref) -> Result<HashSet<u32>, Error> {
     let at = places_by_object(builder, target.index, tree);
     let tasks: Vec<(&[Place], (u32, u32))> = builder
         .selection

@@ -4,8 +4,8 @@ use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{
-    AtFlags, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags, chownat, fchmod, fchown, fremovexattr, fsetxattr, fstat, futimens,
-    utimensat,
+    AtFlags, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags, chownat, fchmod, fchown, fremovexattr, fsetxattr, fstat,
+    futimens, utimensat,
 };
 use rustix::io::Errno;
 use sealift_format::{Attributes, Inode, Xattr};
@@ -40,10 +40,16 @@ const SET_IDS: u16 = 0o6000;
 impl Privilege {
     /// Privileged is who runs as root: owners and devices need it.
     pub(super) fn of_process(stage: BorrowedFd<'_>) -> Result<Self, Errno> {
-        let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        let mut privilege = Self::of_this_process();
         let stat = fstat(stage)?;
-        let group_is_own = stat.st_gid == own.1 && stat.st_mode & 0o2000 == 0;
-        Ok(Self { root: own.0 == 0, own, group_is_own, umask: umask(), skipped: Skipped::default() })
+        privilege.group_is_own = stat.st_gid == privilege.own.1 && stat.st_mode & 0o2000 == 0;
+        Ok(privilege)
+    }
+
+    /// The same, wherever files are made.
+    pub(super) fn of_this_process() -> Self {
+        let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        Self { root: own.0 == 0, own, group_is_own: false, umask: umask(), skipped: Skipped::default() }
     }
 
     /// The bits with which a regular file is made, so that most need no other call for their mode. Set-id bits are never among them: they
@@ -83,7 +89,12 @@ impl Privilege {
 
     /// Sets all metadata of an open file or directory of a tree that is installed, and removes the extended attributes that it is not
     /// to have.
-    pub(super) fn apply_again(&self, file: BorrowedFd<'_>, attributes: &Attributes, inode: &Inode) -> Result<(), Errno> {
+    pub(super) fn apply_again(
+        &self,
+        file: BorrowedFd<'_>,
+        attributes: &Attributes,
+        inode: &Inode,
+    ) -> Result<(), Errno> {
         for xattr in XattrFilter::default().read(file)? {
             if !attributes.xattrs.iter().any(|wanted| wanted.name == xattr.name) {
                 match fremovexattr(file, &*xattr.name) {
@@ -95,7 +106,7 @@ impl Privilege {
         self.apply(file, attributes, inode, None)
     }
 
-    /// Sets all metadata of an open file or directory, whose mode is `made` if that is known. The mode comes after the owner, whose change
+    /// Sets all metadata of an open file or directory, which was made just now if its mode `made` is told. The mode comes after the owner, whose change
     /// clears set-id bits, and the time last.
     pub(super) fn apply(
         &self,
@@ -104,7 +115,8 @@ impl Privilege {
         inode: &Inode,
         made: Option<Mode>,
     ) -> Result<(), Errno> {
-        if self.root && !self.has_own_owner(attributes) {
+        // A file that was made just now has the process's own.
+        if self.root && (made.is_none() || !self.has_own_owner(attributes)) {
             fchown(file, Some(Uid::from_raw(attributes.uid)), Some(Gid::from_raw(attributes.gid)))?;
         }
         for xattr in &attributes.xattrs {

@@ -1,11 +1,19 @@
 //! Unpacking: a bundle into a new directory.
 
 mod adopt;
+mod apply;
+mod changes;
+mod clean;
 mod files;
+mod installed;
+mod journal;
+mod local;
 mod metadata;
 mod plan;
 mod stage;
 mod state;
+mod target;
+mod update;
 mod walk;
 
 use std::io;
@@ -22,6 +30,7 @@ use crate::input::Input;
 use crate::progress::Phase;
 use crate::{Error, Progress};
 
+pub use clean::{Cleaned, clean};
 use files::{Builder, Hand};
 use metadata::Privilege;
 pub(crate) use plan::Selection;
@@ -30,19 +39,27 @@ pub(crate) use stage::sibling;
 pub use state::State;
 
 /// How a bundle is unpacked.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct UnpackOptions {
     /// The ref that is unpacked; needed where there are several.
     pub reference: Option<String>,
     /// Only what lies at or below this path is unpacked.
     pub prefix: Vec<u8>,
+    /// The target may be there already; it becomes what is unpacked, and only what it lacks is read.
+    pub update: bool,
+    /// An update removes what the bundle does not have.
+    pub delete: bool,
+    /// An update hashes the target, and does not rely on what was kept when it took the last bundle.
+    pub rehash: bool,
+    /// Where an update has to look at the target's files, size and time tell whether they are the bundle's.
+    pub trust_mtime: bool,
     /// When the medium has to have everything.
     pub durability: Durability,
     /// Equal files with equal metadata become one file with several names.
     pub hardlink_duplicates: bool,
     /// Find out what would be done, and do nothing.
     pub dry_run: bool,
-    /// Threads.
+    /// Threads; 0 is 1.
     pub jobs: usize,
 }
 
@@ -80,6 +97,18 @@ pub struct UnpackStats {
     pub stored_bytes: u64,
     /// Files that a run before this one had made, and that were right.
     pub resumed_files: u64,
+    /// Files that an update left as they are.
+    pub kept_files: u64,
+    /// Files whose content an update left, and whose metadata it set.
+    pub metadata_files: u64,
+    /// Files that an update made from what the target had, under this name or another.
+    pub copied_files: u64,
+    /// Names that an update removed, each with all below it.
+    pub removed: u64,
+    /// Whether the target was looked at and hashed, since nothing was kept that describes it.
+    pub was_hashed: bool,
+    /// Files of the target that were hashed.
+    pub hashed_files: u64,
     /// Inodes that the target needs.
     pub inodes: u64,
     /// Bytes free on the target's file system before.
@@ -121,8 +150,15 @@ pub fn unpack(
         let prefix = String::from_utf8_lossy(&options.prefix).escape_debug().to_string();
         return Err(Error::Usage(format!("nothing in the bundle lies at or below {prefix}")));
     }
+    let job = Job { bundle: &bundle, reference: &tree.name, options, progress };
+    if options.update && stage::is_taken(target)? {
+        return job.update(input, target, selection);
+    }
     if stage::is_taken(target)? {
-        return Err(Error::Usage(format!("{} exists and is not empty: unpack to a new directory", target.display())));
+        return Err(Error::Usage(format!(
+            "{} exists and is not empty: unpack to a new directory, or with --update",
+            target.display()
+        )));
     }
     let mut stats = expected(&bundle, &selection);
     stats.free_bytes = check_room(target, &selection, options.dry_run)?;
@@ -130,7 +166,6 @@ pub fn unpack(
         return Ok(stats);
     }
     let stage = Stage::open(target)?;
-    let job = Job { bundle: &bundle, reference: &tree.name, options, progress };
     match job.build(input, &stage, selection, &mut stats).and_then(|()| job.settle(&stage)) {
         Ok(()) => stage.finish(options.durability != Durability::None)?,
         Err(error) => return Err(give_up(stage, error)),
@@ -195,10 +230,9 @@ impl Job<'_> {
 /// After an error, the stage stays if running again may go on from it.
 fn give_up(stage: Stage, error: Error) -> Error {
     let may_go_on = match &error {
+        _ if stage.journal().exists() => true,
         // A full disk is not kept full.
-        Error::Io { source, .. } => {
-            !matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
-        }
+        Error::Io { source, .. } => !matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded),
         Error::Format(error) => error.kind() == Kind::Truncated,
         _ => false,
     };

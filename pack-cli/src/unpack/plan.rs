@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use sealift_format::{BLOCK_LEN, Bundle, Holds, Index, InodeKind, Ref, data_len};
 
 /// The files that are wanted, by what has to be done for them.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Selection {
     /// Directories in tree order, parents first.
     pub(crate) directories: Vec<u32>,

@@ -129,14 +129,7 @@ fn a_target_is_bound_to_its_first_name() {
     let other = desk.pack_as(Identity { name: "app".to_owned(), ..identity(1) }, 1024);
     let target = desk.path("target");
     assert!(check_bound(&target, &head_of(&bundle)).is_ok());
-    let how = UnpackOptions {
-        reference: None,
-        prefix: Vec::new(),
-        durability: Durability::None,
-        hardlink_duplicates: false,
-        dry_run: false,
-        jobs: 1,
-    };
+    let how = UnpackOptions { durability: Durability::None, ..UnpackOptions::default() };
     let mut input = Input::open(&bundle).expect("a bundle");
     unpack(&mut input, &target, &how, Limits::default(), |_| Ok(()), &Progress::default()).expect("a new tree");
     assert_eq!(bound_name(&target).expect("sound state").as_deref(), Some("os"));

@@ -14,7 +14,7 @@ use sealift::pack::{Output, PackOptions, PackRef};
 use sealift::source::{Source, SourceOptions};
 use sealift::trust::TrustOptions;
 use sealift::trust::sign::{Signer, generate_key, room_for, sign_root};
-use sealift::unpack::{Durability, UnpackOptions};
+use sealift::unpack::UnpackOptions;
 use sealift::verify::Depth;
 use sealift::{Error, Identity, Input, Limits};
 
@@ -298,14 +298,7 @@ impl Run {
     fn unpack(&mut self) -> Result<(), Failure> {
         self.command("sealift unpack demo.sealift tree --trust allowed_signers")?;
         let (mut input, judge) = (Input::open(&self.scratch.file("demo.sealift"))?, self.judge()?);
-        let options = UnpackOptions {
-            reference: None,
-            prefix: Vec::new(),
-            durability: Durability::End,
-            hardlink_duplicates: false,
-            dry_run: false,
-            jobs: self.jobs,
-        };
+        let options = UnpackOptions { jobs: self.jobs, ..UnpackOptions::default() };
         let target = self.scratch.file("tree");
         self.settle()?;
         let start = Instant::now();

@@ -1,0 +1,196 @@
+//! The point from which on an update is finished and not given up: a mark in the stage, beside all that is needed for it.
+//!
+//! Killed before it, the target is as it was. Killed after it, each of its files is as it was or as it is to be, and what the stage
+//! still holds is moved by the next run.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::path::Path;
+
+use rustix::fs::{FileType, Mode, OFlags, fstat, openat, syncfs};
+use rustix::io::Errno;
+use sealift_format::{Index, InodeKind};
+
+use super::adopt::known_type;
+use super::apply::Update;
+use super::changes::Changes;
+use super::metadata::Privilege;
+use super::plan::Selection;
+use super::stage::{Stage, is_taken, sync_parent};
+use super::state::{self, State};
+use super::target::Target;
+use super::walk::Walk;
+use crate::beneath::{names_in, open_to_empty};
+use crate::progress::Phase;
+use crate::{Error, Progress};
+
+/// What became of a stage that was left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// It held no journal.
+    Nothing,
+    /// Its update is finished now; the stage is empty.
+    Finished,
+    /// What it held is not what was written. The target has to be hashed.
+    Damaged,
+}
+
+/// Sets the mark.
+pub(super) fn write(stage: &Stage, may_delete: bool, durable: bool) -> Result<(), Error> {
+    let path = stage.journal();
+    let written = File::create(&path).and_then(|mut file| {
+        io::Write::write_all(&mut file, if may_delete { b"delete\n" } else { b"keep\n" })?;
+        if durable { file.sync_all().and_then(|()| sync_directory(&path)) } else { Ok(()) }
+    });
+    written.map_err(|error| Error::io("write", path, error))
+}
+
+fn sync_directory(path: &Path) -> io::Result<()> {
+    path.parent().map_or(Ok(()), |parent| File::open(parent)?.sync_all())
+}
+
+/// Moves what the stage holds into the target, and makes the state that goes with it the target's.
+pub(super) fn carry_out(stage: &Stage, update: &Update<'_>, durable: bool) -> Result<(), Error> {
+    update.apply(stage)?;
+    update.progress.enter(Phase::Syncing, 0, 0);
+    if durable {
+        syncfs(update.target.root()).map_err(|error| Error::io("sync", update.target.path, error))?;
+    }
+    state::replace(&stage.state(), update.target.path)?;
+    if durable { sync_parent(update.target.path) } else { Ok(()) }
+}
+
+/// Finishes the update whose journal the stage has.
+///
+/// # Errors
+/// The target cannot be changed. Another run goes on from there.
+pub(super) fn complete(stage: &Stage, jobs: usize, progress: &Progress) -> Result<Found, Error> {
+    let path = stage.journal();
+    let text = match std::fs::read(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
+        Err(error) => return Err(Error::io("read", path, error)),
+    };
+    let is_whole = match State::read(&stage.state()) {
+        // All was done but to remove the stage.
+        Ok(None) => true,
+        Ok(Some(state)) => finish(stage, &state, text.starts_with(b"delete"), jobs, progress)?,
+        Err(Error::State { .. }) => false,
+        Err(error) => return Err(error),
+    };
+    if !is_whole {
+        // Some files may be new: what was kept of the target does not describe it any more.
+        remove_all(&state::path_of(stage.target())?)?;
+        remove_all(&stage.state())?;
+    }
+    std::fs::remove_file(&path).map_err(|error| Error::io("remove", &path, error))?;
+    Ok(if is_whole { Found::Finished } else { Found::Damaged })
+}
+
+fn remove_all(path: &Path) -> Result<(), Error> {
+    match std::fs::remove_dir_all(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io("remove", path, error)),
+        _ => Ok(()),
+    }
+}
+
+/// Returns whether the stage held what it is to hold.
+fn finish(stage: &Stage, state: &State, may_delete: bool, jobs: usize, progress: &Progress) -> Result<bool, Error> {
+    let Some(tree) = state.tree() else { return Ok(false) };
+    if !is_taken(stage.target())? {
+        return Ok(false);
+    }
+    let index = &state.index;
+    let selection = Selection::list(index, tree, &state.prefix);
+    progress.enter(Phase::Hashing, 0, 0);
+    let Some(staged) = staged(stage, index, &selection, progress)? else { return Ok(false) };
+    let target = Target::open(stage.target(), index)?;
+    let failed = |error| Error::io("look at", stage.target(), error);
+    let privilege = Privilege::of_process(target.root()).map_err(failed)?;
+    let changes = Changes::all(&selection, staged);
+    let mut update = Update {
+        target,
+        selection: &selection,
+        changes,
+        extras: Vec::new(),
+        may_delete,
+        privilege: &privilege,
+        progress,
+        jobs,
+    };
+    if may_delete {
+        // What the bundle lacks goes in any case; that something is missing shows when the target is looked at again.
+        update.list_extras(&state.prefix)?;
+    }
+    carry_out(stage, &update, true).map(|()| true)
+}
+
+/// The entries that the stage still has, or nothing if one of them is not what the index says.
+fn staged(
+    stage: &Stage,
+    index: &Index,
+    selection: &Selection,
+    progress: &Progress,
+) -> Result<Option<HashSet<u32>>, Error> {
+    let mut staged = HashSet::new();
+    let mut walk = Walk::default();
+    let mut present: HashSet<u32> = HashSet::new();
+    let mut buffer = vec![0; 1 << 20];
+    for &number in &selection.directories {
+        let row = index.directory(number);
+        let failed = |error| Error::io("read", stage.path_of(&index.directory_path(number)), error);
+        let opened = match row.parent {
+            None => open_to_empty(stage.root(), b"."),
+            Some(parent) if !present.contains(&parent) => continue,
+            Some(parent) => walk
+                .go(index, stage.root(), parent)
+                .and_then(|parent| open_to_empty(parent, index.name(index.entry(row.entry)))),
+        };
+        let directory = match opened {
+            Err(Errno::NOENT) => continue,
+            opened => opened.map_err(failed)?,
+        };
+        present.insert(number);
+        for (name, file_type) in names_in(directory.as_fd()).map_err(failed)? {
+            progress.check()?;
+            let Some((entry, row)) = index.find_entry(row, &name) else { return Ok(None) };
+            if known_type(directory.as_fd(), &name, file_type) == FileType::Directory {
+                continue;
+            }
+            if let InodeKind::Regular(object) = index.inode(row.inode).kind {
+                let object = index.object(object);
+                if !holds(directory.as_fd(), &name, (&object.id, object.size), &mut buffer).map_err(failed)? {
+                    return Ok(None);
+                }
+            }
+            staged.insert(entry);
+        }
+    }
+    Ok(Some(staged))
+}
+
+/// Whether a file of this name has an object's content.
+fn holds(
+    directory: BorrowedFd<'_>,
+    name: &[u8],
+    (id, size): (&[u8; 32], u64),
+    buffer: &mut [u8],
+) -> Result<bool, Errno> {
+    let file = openat(directory, name, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+    if u64::try_from(fstat(&file)?.st_size) != Ok(size) {
+        return Ok(false);
+    }
+    let mut hasher = blake3::Hasher::new();
+    loop {
+        match rustix::io::read(&file, &mut *buffer) {
+            Ok(0) => return Ok(hasher.finalize().as_bytes() == id),
+            Ok(len) => {
+                hasher.update(&buffer[..len]);
+            }
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}

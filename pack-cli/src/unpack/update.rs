@@ -1,0 +1,156 @@
+//! Updating an installed tree: only what it lacks is read and built, and then moved into it.
+
+use std::path::Path;
+
+use super::apply::Update;
+use super::changes::Changes;
+use super::files::{Builder, Hand};
+use super::installed::Installed;
+use super::journal::{self, Found};
+use super::local::copy_local;
+use super::metadata::Privilege;
+use super::plan::Selection;
+use super::stage::Stage;
+use super::state::{self, State};
+use super::target::Target;
+use super::{Durability, Job, UnpackStats, as_u64, check_room, expected, give_up};
+use crate::Error;
+use crate::input::Input;
+use crate::progress::Phase;
+
+impl Job<'_> {
+    /// Brings `target`, which is a directory with something in it, to what is selected.
+    pub(super) fn update(&self, input: &mut Input, target: &Path, selection: Selection) -> Result<UnpackStats, Error> {
+        if self.options.dry_run {
+            let privilege = Privilege::of_this_process();
+            let (installed, update) = self.compare(target, &selection, &privilege, None)?;
+            let mut stats = self.stats_of(&installed, &update);
+            stats.free_bytes = check_room(target, &self.to_build(&selection, &update), true)?;
+            return Ok(stats);
+        }
+        let stage = Stage::open(target)?;
+        let found = match journal::complete(&stage, self.options.jobs, self.progress) {
+            Err(error) => return Err(give_up(stage, error)),
+            Ok(found) => found,
+        };
+        match self.update_in(input, &stage, selection, found) {
+            Err(error) => Err(give_up(stage, error)),
+            Ok(stats) => stage.remove().map(|()| stats),
+        }
+    }
+
+    fn update_in(
+        &self,
+        input: &mut Input,
+        stage: &Stage,
+        selection: Selection,
+        found: Found,
+    ) -> Result<UnpackStats, Error> {
+        let target = stage.target();
+        let privilege = Privilege::of_process(stage.root()).map_err(|error| Error::io("look at", target, error))?;
+        let (installed, update) = self.compare(target, &selection, &privilege, Some(found))?;
+        let mut stats = self.stats_of(&installed, &update);
+        let mut pending = self.to_build(&selection, &update);
+        stats.free_bytes = check_room(target, &pending, false)?;
+        if !pending.regulars.is_empty() {
+            self.progress.enter(Phase::Unpacking, 0, as_u64(pending.regulars.len()));
+            let builder = Builder::new(self.bundle, &pending, stage, &privilege, self.progress, self.options);
+            if let Some((index, tree)) = installed.tree().filter(|_| !stage.is_resumed()) {
+                builder.make_directories(&mut Hand::default())?;
+                let copied = copy_local(&builder, &Target::open(target, index)?, tree)?;
+                stats.copied_files = as_u64(copied.len());
+                pending.take_away(self.bundle, |entry| copied.contains(&entry), Default::default());
+            }
+        }
+        stats.stored_bytes = pending.stored;
+        self.build(input, stage, pending, &mut stats)?;
+        if update.changes.is_empty() && update.extras.is_empty() && self.is_known(target)? {
+            return Ok(stats);
+        }
+        let durable = self.options.durability != Durability::None;
+        state::write(&stage.state(), self.bundle, self.reference, &self.options.prefix, durable)?;
+        if durable && !update.changes.build.is_empty() {
+            self.progress.enter(Phase::Syncing, 0, 0);
+            stage.sync()?;
+        }
+        journal::write(stage, update.may_delete, durable)?;
+        journal::carry_out(stage, &update, durable)?;
+        Ok(stats)
+    }
+
+    /// Finds out what the target has, and what is to be done.
+    fn compare<'s>(
+        &'s self,
+        target: &'s Path,
+        selection: &'s Selection,
+        privilege: &'s Privilege,
+        found: Option<Found>,
+    ) -> Result<(Installed, Update<'s>), Error> {
+        let by_state = match found {
+            Some(Found::Damaged) => None,
+            _ if self.options.rehash => None,
+            _ => Installed::by_state(target, &self.options.prefix)?,
+        };
+        if let Some(installed) = by_state
+            && let Some(update) = self.changes(target, selection, privilege, &installed)?
+        {
+            return Ok((installed, update));
+        }
+        let index = &self.bundle.index;
+        let installed = Installed::by_looking(target, index, selection, self.options, self.progress)?;
+        match self.changes(target, selection, privilege, &installed)? {
+            Some(update) => Ok((installed, update)),
+            None => Err(Error::Changing { target: target.to_owned() }),
+        }
+    }
+
+    /// `None` if the target is not as `installed` has it.
+    fn changes<'s>(
+        &'s self,
+        target: &'s Path,
+        selection: &'s Selection,
+        privilege: &'s Privilege,
+        installed: &Installed,
+    ) -> Result<Option<Update<'s>>, Error> {
+        let Some(tree) = installed.tree() else { return Ok(None) };
+        let index = &self.bundle.index;
+        let mut update = Update {
+            target: Target::open(target, index)?,
+            selection,
+            changes: Changes::between(tree, index, selection, privilege),
+            extras: Vec::new(),
+            may_delete: self.options.delete,
+            privilege,
+            progress: self.progress,
+            jobs: self.options.jobs,
+        };
+        let is_whole = !self.options.delete || update.list_extras(&self.options.prefix)?;
+        Ok(if is_whole && update.fits()? { Some(update) } else { None })
+    }
+
+    /// What of the selection is made anew.
+    fn to_build(&self, selection: &Selection, update: &Update<'_>) -> Selection {
+        let mut pending = selection.clone();
+        pending.retain(self.bundle, |entry| update.changes.build.contains(&entry));
+        pending
+    }
+
+    fn stats_of(&self, installed: &Installed, update: &Update<'_>) -> UnpackStats {
+        UnpackStats {
+            kept_files: update.changes.kept,
+            metadata_files: as_u64(update.changes.metadata.len()),
+            removed: as_u64(update.extras.len()),
+            hashed_files: installed.hashed_files,
+            was_hashed: !installed.is_from_state,
+            ..expected(self.bundle, &self.to_build(update.selection, update))
+        }
+    }
+
+    /// Whether the target kept this very bundle.
+    fn is_known(&self, target: &Path) -> Result<bool, Error> {
+        let kept = State::load(target)?;
+        Ok(kept.is_some_and(|kept| {
+            kept.head == self.bundle.head && kept.reference == self.reference && kept.prefix == self.options.prefix
+        }))
+    }
+}
