@@ -26,7 +26,7 @@ pub enum Error {
         source: io::Error,
     },
     /// A source's file is not what it was when its directory was read.
-    #[error("{} changed while it was being packed: pack a snapshot, or a tree that nothing writes to", path.display())]
+    #[error("{} changed while it was being read: use a snapshot, or a tree that nothing writes to", path.display())]
     Changed {
         /// The file.
         path: PathBuf,

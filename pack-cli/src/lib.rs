@@ -5,6 +5,7 @@ mod beneath;
 pub mod cat;
 mod error;
 mod feed;
+pub mod hash;
 mod input;
 pub mod inspect;
 pub mod pack;

@@ -29,18 +29,21 @@ pub enum Phase {
     Finishing,
     /// Hashing what is stored.
     Verifying,
+    /// Reading and hashing files that are there already.
+    Hashing,
     /// Writing files.
     Unpacking,
     /// Waiting for the medium to have everything.
     Syncing,
 }
 
-const PHASES: [Phase; 7] = [
+const PHASES: [Phase; 8] = [
     Phase::Starting,
     Phase::Listing,
     Phase::Packing,
     Phase::Finishing,
     Phase::Verifying,
+    Phase::Hashing,
     Phase::Unpacking,
     Phase::Syncing,
 ];

@@ -60,8 +60,8 @@ pub(crate) struct Pace {
     /// How progress is shown; auto: a bar on a terminal, else nothing
     ///
     /// bar is a bar on a terminal, and elsewhere a line every five seconds. json is one object a line on standard error, at
-    /// least one a second, with the fields phase (starting, listing, packing, finishing, verifying, unpacking, syncing), bytes,
-    /// bytes_total, files, files_total and seconds; a total is 0 while it is not known.
+    /// least one a second, with the fields phase (starting, listing, packing, finishing, verifying, hashing, unpacking, syncing),
+    /// bytes, bytes_total, files, files_total and seconds; a total is 0 while it is not known.
     #[arg(long, value_name = "HOW", value_enum, default_value = "auto", hide_possible_values = true)]
     progress: Mode,
 }

@@ -5,7 +5,7 @@ mod contents;
 mod holes;
 mod order;
 mod pipeline;
-mod plan;
+pub(crate) mod plan;
 mod scan;
 mod sequence;
 mod spool;

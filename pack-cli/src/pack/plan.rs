@@ -2,15 +2,15 @@
 
 /// A content of one of the sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Item {
-    pub(super) source: usize,
-    pub(super) content: u32,
-    pub(super) len: u64,
+pub(crate) struct Item {
+    pub(crate) source: usize,
+    pub(crate) content: u32,
+    pub(crate) len: u64,
 }
 
 /// A portion of reading for one thread.
 #[derive(Debug)]
-pub(super) enum Task {
+pub(crate) enum Task {
     /// Small contents, each read whole.
     Batch(Vec<Item>),
     /// A piece of a large content.
@@ -19,7 +19,7 @@ pub(super) enum Task {
 
 impl Task {
     /// Bytes that the task holds in memory when it is done.
-    pub(super) fn len(&self, piece_len: u64) -> u64 {
+    pub(crate) fn len(&self, piece_len: u64) -> u64 {
         match self {
             Self::Batch(items) => items.iter().map(|item| item.len).sum(),
             Self::Piece { item, number } => piece_len.min(item.len - number * piece_len),
@@ -32,7 +32,7 @@ const BATCH_FILES: usize = 128;
 
 /// Gives out the tasks of a list of items one by one.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(crate) struct Plan {
     items: Vec<Item>,
     piece_len: u64,
     /// Where the hot set ends among the items.
@@ -42,12 +42,12 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    pub(super) fn new(items: Vec<Item>, hot_end: usize, piece_len: u64) -> Self {
+    pub(crate) fn new(items: Vec<Item>, hot_end: usize, piece_len: u64) -> Self {
         Self { items, piece_len, hot_end, next_item: 0, next_piece: 0 }
     }
 
     /// The next task, and whether the hot set ends before it.
-    pub(super) fn next(&mut self) -> Option<(Task, bool)> {
+    pub(crate) fn next(&mut self) -> Option<(Task, bool)> {
         let first = *self.items.get(self.next_item)?;
         let at_hot_end = self.next_item == self.hot_end && self.hot_end > 0 && self.next_piece == 0;
         if first.len > self.piece_len {

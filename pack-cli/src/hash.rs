@@ -1,0 +1,273 @@
+//! What the files of a source hold: the object ids of their contents, read and hashed on several threads.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use sealift_format::{Xattr, pieces};
+
+use crate::pack::plan::{Item, Plan, Task};
+use crate::source::{OpenCache, Source};
+use crate::{Error, Phase, Progress};
+
+/// What is wanted of a content.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(clippy::exhaustive_enums, reason = "a caller chooses one")]
+pub enum Want {
+    /// Nothing: it is not opened.
+    #[default]
+    Nothing,
+    /// The extended attributes that come with it.
+    Xattrs,
+    /// Its object id, and these.
+    Id,
+}
+
+/// What was found of a content.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Found {
+    /// BLAKE3 of its bytes, where it was wanted.
+    pub id: Option<[u8; 32]>,
+    /// The extended attributes that come with it and are not in the source's tree, by name.
+    pub xattrs: Vec<Xattr>,
+}
+
+/// A content of more bytes is hashed in pieces of this size, by several threads.
+const PIECE_LEN: u64 = 4 << 20;
+
+/// Reads what is wanted of each content of a source, on `jobs` threads. `wanted` goes by the contents' numbers, as does the result;
+/// contents behind its end are not wanted.
+///
+/// # Errors
+/// A file cannot be read or changed since it was listed, or the caller wished to stop.
+pub fn hash_contents(source: &Source, wanted: &[Want], jobs: usize, progress: &Progress) -> Result<Vec<Found>, Error> {
+    let items: Vec<Item> = (0..source.content_count())
+        .zip(wanted)
+        .filter(|(_, want)| **want != Want::Nothing)
+        .map(|(content, want)| Item {
+            source: 0,
+            content,
+            len: if *want == Want::Id { source.content_len(content) } else { 0 },
+        })
+        .collect();
+    let files = u64::try_from(items.len()).unwrap_or(0);
+    progress.enter(Phase::Hashing, items.iter().map(|item| item.len).sum(), files);
+    let found = vec![Found::default(); usize::try_from(source.content_count()).unwrap_or(0)];
+    let state = State { plan: Plan::new(items, 0, PIECE_LEN), found, pieces: Vec::new(), failed: None };
+    let run = Run { source, wanted, progress, state: Mutex::new(state) };
+    std::thread::scope(|scope| {
+        for _ in 1..jobs.clamp(1, usize::try_from(files).unwrap_or(usize::MAX).max(1)) {
+            scope.spawn(|| run.work());
+        }
+        run.work();
+    });
+    run.state.into_inner().unwrap_or_else(PoisonError::into_inner).finish()
+}
+
+struct Run<'a> {
+    source: &'a Source,
+    wanted: &'a [Want],
+    progress: &'a Progress,
+    state: Mutex<State>,
+}
+
+struct State {
+    plan: Plan,
+    found: Vec<Found>,
+    pieces: Vec<Piece>,
+    failed: Option<Error>,
+}
+
+/// A piece of a large content: in the order of these fields, a content's pieces follow each other.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Piece {
+    content: u32,
+    number: u64,
+    chaining_value: [u8; 32],
+}
+
+/// What a task gave.
+#[derive(Default)]
+struct Done {
+    found: Vec<(u32, Found)>,
+    piece: Option<Piece>,
+}
+
+fn at(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+fn len_of(len: u64) -> usize {
+    usize::try_from(len).unwrap_or(usize::MAX)
+}
+
+impl Run<'_> {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn next(&self) -> Option<Task> {
+        let mut state = self.lock();
+        if state.failed.is_some() {
+            return None;
+        }
+        state.plan.next().map(|(task, _)| task)
+    }
+
+    fn work(&self) {
+        let (mut cache, mut buffer) = (OpenCache::default(), Vec::new());
+        while let Some(task) = self.next() {
+            let done = self.read(&task, &mut cache, &mut buffer);
+            let mut state = self.lock();
+            match done.and_then(|done| self.progress.check().map(|()| done)) {
+                Ok(done) => state.take(done),
+                Err(error) => {
+                    state.failed.get_or_insert(error);
+                }
+            }
+        }
+    }
+
+    fn read(&self, task: &Task, cache: &mut OpenCache, buffer: &mut Vec<u8>) -> Result<Done, Error> {
+        let mut done = Done::default();
+        match task {
+            Task::Batch(items) => {
+                for item in items {
+                    self.progress.check()?;
+                    done.found.push((item.content, self.read_whole(*item, cache, buffer)?));
+                    self.progress.add(item.len, 1);
+                }
+            }
+            Task::Piece { item, number } => {
+                let (found, piece) = self.read_piece(*item, *number, cache, buffer)?;
+                done.found.extend((*number == 0).then_some((item.content, found)));
+                done.piece = Some(piece);
+                self.progress.add(task.len(PIECE_LEN), u64::from(*number == 0));
+            }
+        }
+        Ok(done)
+    }
+
+    fn read_whole(&self, item: Item, cache: &mut OpenCache, buffer: &mut Vec<u8>) -> Result<Found, Error> {
+        let content = self.source.open(item.content, cache)?;
+        let is_hashed = self.wanted[at(item.content)] == Want::Id;
+        buffer.resize(len_of(item.len), 0);
+        content.read_at(buffer, 0)?;
+        let mut xattrs = content.xattrs()?;
+        xattrs.sort();
+        content.finish()?;
+        Ok(Found { id: is_hashed.then(|| *blake3::hash(buffer).as_bytes()), xattrs })
+    }
+
+    fn read_piece(
+        &self,
+        item: Item,
+        number: u64,
+        cache: &mut OpenCache,
+        buffer: &mut Vec<u8>,
+    ) -> Result<(Found, Piece), Error> {
+        let content = self.source.open(item.content, cache)?;
+        let start = number * PIECE_LEN;
+        buffer.resize(len_of(PIECE_LEN.min(item.len - start)), 0);
+        content.read_at(buffer, start)?;
+        let mut xattrs = if number == 0 { content.xattrs()? } else { Vec::new() };
+        xattrs.sort();
+        // Each piece looks whether the file is still the one that was listed: so all are of one moment.
+        content.finish()?;
+        let chaining_value = pieces::chaining_value(start, std::iter::once(&buffer[..]));
+        Ok((Found { id: None, xattrs }, Piece { content: item.content, number, chaining_value }))
+    }
+}
+
+impl State {
+    fn take(&mut self, done: Done) {
+        for (content, found) in done.found {
+            self.found[at(content)] = found;
+        }
+        self.pieces.extend(done.piece);
+    }
+
+    fn finish(mut self) -> Result<Vec<Found>, Error> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        self.pieces.sort_unstable();
+        for pieces in self.pieces.chunk_by(|a, b| a.content == b.content) {
+            let values: Vec<[u8; 32]> = pieces.iter().map(|piece| piece.chaining_value).collect();
+            self.found[at(pieces[0].content)].id = pieces::object_id(&values);
+        }
+        Ok(self.found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::source::{DirectoryOptions, DirectorySource};
+
+    /// Files around the edges of pieces, in the order of their contents' numbers.
+    const LENS: [(&str, usize); 6] =
+        [("a", 0), ("b", 1), ("c", 4 << 20), ("d", (4 << 20) + 1), ("e", 9 << 20), ("f", 100)];
+
+    fn bytes(len: usize) -> Vec<u8> {
+        (0..251).cycle().take(len).collect()
+    }
+
+    fn list(path: &Path) -> Source {
+        Source::Directory(DirectorySource::list(path, &DirectoryOptions::default(), 1).expect("it is listed"))
+    }
+
+    fn filled() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (name, len) in LENS {
+            std::fs::write(folder.path().join(name), bytes(len)).expect("written");
+        }
+        folder
+    }
+
+    #[test]
+    fn ids_are_those_of_the_whole_contents() {
+        let folder = filled();
+        let source = list(folder.path());
+        for jobs in [1, 3] {
+            let progress = Progress::default();
+            let found = hash_contents(&source, &[Want::Id; LENS.len()], jobs, &progress).expect("they are read");
+            for (found, (name, len)) in found.iter().zip(LENS) {
+                assert_eq!(found.id, Some(*blake3::hash(&bytes(len)).as_bytes()), "{name}");
+            }
+            let (seen, total) = (progress.snapshot(), LENS.iter().map(|(_, len)| *len).sum::<usize>());
+            assert_eq!((seen.phase, seen.files, seen.files_total), (Phase::Hashing, 6, 6));
+            assert_eq!((seen.bytes, seen.bytes_total), (seen.bytes_total, u64::try_from(total).expect("small")));
+        }
+    }
+
+    #[test]
+    fn what_is_not_wanted_is_not_opened() {
+        let folder = filled();
+        let source = list(folder.path());
+        std::fs::remove_file(folder.path().join("a")).expect("removed");
+        let wanted = [Want::Nothing, Want::Id, Want::Xattrs];
+        let found = hash_contents(&source, &wanted, 2, &Progress::default()).expect("they are read");
+        let known: Vec<bool> = found.iter().map(|found| found.id.is_some()).collect();
+        assert_eq!(known, [false, true, false, false, false, false]);
+    }
+
+    #[test]
+    fn a_file_that_changed_is_named() {
+        let folder = filled();
+        let source = list(folder.path());
+        std::fs::write(folder.path().join("e"), "other").expect("written");
+        let error = hash_contents(&source, &[Want::Id; LENS.len()], 2, &Progress::default()).expect_err("it changed");
+        assert!(matches!(&error, Error::Changed { path } if path.ends_with("e")), "{error}");
+    }
+
+    #[test]
+    fn it_stops_when_asked() {
+        let folder = filled();
+        let (source, progress) = (list(folder.path()), Progress::default());
+        progress.cancel();
+        let stopped = hash_contents(&source, &[Want::Id; LENS.len()], 2, &progress);
+        assert!(matches!(stopped, Err(Error::Cancelled)));
+    }
+}
