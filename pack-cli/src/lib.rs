@@ -3,6 +3,7 @@
 
 mod beneath;
 pub mod cat;
+pub mod diff;
 mod error;
 mod feed;
 pub mod hash;
