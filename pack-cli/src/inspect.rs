@@ -108,8 +108,8 @@ pub fn find<'a>(bundle: &'a Bundle, path: &[u8]) -> Result<Listed<'a>, Error> {
     let colon = path.iter().position(|byte| *byte == b':');
     let named = colon.and_then(|at| Some((std::str::from_utf8(&path[..at]).ok()?, &path[at + 1..])));
     let (reference, path) = match named.filter(|(name, _)| bundle.index.find_ref(name).is_some()) {
-        Some((name, path)) => (choose_ref(bundle, Some(name))?, path),
-        None => (choose_ref(bundle, None)?, path),
+        Some((name, path)) => (choose_ref(&bundle.index, Some(name))?, path),
+        None => (choose_ref(&bundle.index, None)?, path),
     };
     let mut at = listed(bundle, reference, None, b"", bundle.index.directory(reference.directory).inode);
     for name in path.split(|byte| *byte == b'/').filter(|name| !matches!(*name, b"" | b".")) {

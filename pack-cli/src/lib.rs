@@ -1,8 +1,10 @@
 //! Packs trees into one signed file, verifies it, and unpacks it elsewhere.
 #![deny(missing_docs)]
 
+pub mod audit;
 mod beneath;
 pub mod cat;
+pub mod diff;
 mod error;
 mod feed;
 pub mod hash;

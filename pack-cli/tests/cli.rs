@@ -75,12 +75,33 @@ fn names_are_escaped_unless_a_program_asks() {
 }
 
 #[test]
+fn names_are_escaped_in_differences() {
+    let folder = packed(|tree| {
+        File::create(tree.join(std::ffi::OsStr::from_bytes(b"red\x1b[31m \xff"))).expect("a new file");
+    });
+    fs::create_dir(folder.path().join("empty")).expect("a new folder");
+    let diff = |flag: &str| {
+        let arguments = ["diff", "b.sealift", "empty", "--ignore", "metadata", flag];
+        String::from_utf8(sealift(folder.path()).args(arguments).output().expect("sealift runs").stdout).expect("text")
+    };
+    assert_eq!(diff("--exit-code").lines().next(), Some("D  0 bytes  red\\u{1b}[31m \\xff"));
+    assert!(diff("--json").contains(r#""entries":[{"kind":"removed","path":"red%1B[31m %FF","old":{"type":"file""#));
+}
+
+#[test]
 fn a_bundle_comes_through_pipes() {
     let folder = packed(|tree| fs::write(tree.join("file"), "content").expect("a new file"));
-    for arguments in
-        [&["verify", "-"][..], &["info", "-"], &["ls", "-"], &["unpack", "-", "out"], &["cat", "-", "file"]]
-    {
-        let trust: &[&str] = if arguments[0] == "ls" { &[] } else { &["--allow-unsigned", "--state", "state"] };
+    for arguments in [
+        &["verify", "-"][..],
+        &["info", "-"],
+        &["ls", "-"],
+        &["unpack", "-", "out"],
+        &["cat", "-", "file"],
+        &["diff", "-", "tree"],
+        &["audit", "out", "-"],
+    ] {
+        let trust: &[&str] =
+            if matches!(arguments[0], "ls" | "diff") { &[] } else { &["--allow-unsigned", "--state", "state"] };
         let done = sealift(folder.path())
             .args(arguments)
             .args(trust)

@@ -17,11 +17,13 @@ pub(crate) struct Failure {
     bundle: Option<PathBuf>,
     /// Two trees differ, which the library has no word for.
     differs: bool,
+    /// What there is to say has been said.
+    printed: bool,
 }
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Self { error, bundle: None, differs: false }
+        Self { error, bundle: None, differs: false, printed: false }
     }
 }
 
@@ -40,7 +42,7 @@ pub(crate) trait About<T> {
 
 impl<T> About<T> for Result<T, Error> {
     fn about(self, bundle: &Path) -> Result<T, Failure> {
-        self.map_err(|error| Failure { error, bundle: Some(bundle.to_owned()), differs: false })
+        self.map_err(|error| Failure { error, bundle: Some(bundle.to_owned()), differs: false, printed: false })
     }
 }
 
@@ -66,8 +68,16 @@ impl Failure {
         Self { differs: true, ..Self::usage(message) }
     }
 
+    /// Two trees differ, and how has been printed.
+    pub(crate) fn printed() -> Self {
+        Self { printed: true, ..Self::differs(String::new()) }
+    }
+
     /// Says what happened, and returns the exit status.
     pub(crate) fn report(&self, json: bool) -> ExitCode {
+        if self.printed {
+            return ExitCode::FAILURE;
+        }
         if self.is_broken_pipe() {
             return ExitCode::SUCCESS; // the reader has what it wanted
         }

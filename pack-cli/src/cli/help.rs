@@ -8,8 +8,8 @@ use super::show::BOLD;
 /// Who uses which verbs, in the order of their work.
 const GROUPS: [(&str, &[&str]); 4] = [
     ("Publisher: makes bundles", &["pack", "sign", "root", "key"]),
-    ("Administrator: looks before it is used", &["verify", "info", "ls", "cat", "trust"]),
-    ("Device: takes what is in them", &["unpack"]),
+    ("Administrator: looks before it is used", &["verify", "info", "ls", "cat", "diff", "trust"]),
+    ("Device: takes what is in them", &["unpack", "audit"]),
     ("Everybody: sees it work", &["demo"]),
 ];
 

@@ -246,7 +246,8 @@ impl<'a> JsonEntry<'a> {
     }
 }
 
-fn xattrs<S: Serializer>(xattrs: &[sealift_format::Xattr], serializer: S) -> Result<S::Ok, S::Error> {
+/// Extended attributes as one object: names, and values in hexadecimal digits.
+pub(crate) fn xattrs<S: Serializer>(xattrs: &[sealift_format::Xattr], serializer: S) -> Result<S::Ok, S::Error> {
     let mut map = serializer.serialize_map(Some(xattrs.len()))?;
     for xattr in xattrs {
         map.serialize_entry(&escape::percent(&xattr.name), &hex(&xattr.value))?;

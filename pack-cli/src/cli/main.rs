@@ -1,8 +1,12 @@
 //! The command line: a thin shell on the library. A verb is a file, which parses its arguments, calls the library, and prints.
 
+mod audit;
 mod bundle;
 mod cat;
+mod compare_args;
 mod demo;
+mod diff;
+mod differences;
 mod escape;
 mod failure;
 mod help;
@@ -49,8 +53,10 @@ enum Verb {
     Info(info::Info),
     Ls(ls::Ls),
     Cat(cat::Cat),
+    Diff(diff::Diff),
     Trust(trust::Trust),
     Unpack(unpack::Unpack),
+    Audit(audit::Audit),
     Demo(demo::Demo),
 }
 
@@ -73,8 +79,10 @@ fn main() -> ExitCode {
         Verb::Info(info) => info.run(),
         Verb::Ls(ls) => ls.run(),
         Verb::Cat(cat) => cat.run(),
+        Verb::Diff(diff) => diff.run(),
         Verb::Trust(trust) => trust.run(),
         Verb::Unpack(unpack) => unpack.run(),
+        Verb::Audit(audit) => audit.run(),
         Verb::Demo(demo) => demo.run(),
     };
     // What is still in a buffer may meet a reader that has gone.

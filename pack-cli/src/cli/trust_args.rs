@@ -115,6 +115,11 @@ impl Judge {
         if unsigned { format!(", {WARN}UNSIGNED{WARN:#}") } else { String::new() }
     }
 
+    /// Name and version of the bundle that was judged.
+    pub(crate) fn identity(&self) -> (&str, u64) {
+        self.judged.get().map_or(("", 0), |(head, _)| (&head.root().identity.name, head.root().identity.version))
+    }
+
     /// A line for each key that counts.
     pub(crate) fn print_signers(&self, out: &mut dyn Write) -> io::Result<()> {
         let signers = self.judged.get().map(|(_, verdict)| &verdict.signers[..]).unwrap_or_default();

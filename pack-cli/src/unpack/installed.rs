@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use sealift_format::{Index, InodeKind, Ref};
+use sealift_format::{Index, InodeKind, Limits, Ref};
 
 use super::plan::Selection;
 use super::state::State;
@@ -36,9 +36,9 @@ impl Installed {
 
     /// What the target kept; `None` where it kept nothing, or of another part of a bundle.
     pub(super) fn by_state(target: &Path, prefix: &[u8]) -> Result<Option<Self>, Error> {
-        let state = match State::load(target) {
+        let state = match State::load(target, Limits::default(), |_| Ok(())) {
             // It is made anew.
-            Err(Error::State { .. }) => None,
+            Err(Error::State { .. } | Error::Format(_)) => None,
             loaded => loaded?.filter(|state| state.prefix == prefix),
         };
         Ok(state.map(|State { index, reference, .. }| Self { index, reference, hashed_files: 0, is_from_state: true }))

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use rustix::fs::{FileType, Mode, OFlags, fstat, openat, syncfs};
 use rustix::io::Errno;
-use sealift_format::{Index, InodeKind};
+use sealift_format::{Index, InodeKind, Limits};
 
 use super::adopt::known_type;
 use super::apply::Update;
@@ -73,11 +73,11 @@ pub(super) fn complete(stage: &Stage, jobs: usize, progress: &Progress) -> Resul
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
         Err(error) => return Err(Error::io("read", path, error)),
     };
-    let is_whole = match State::read(&stage.state()) {
+    let is_whole = match State::read(&stage.state(), Limits::default(), |_| Ok(())) {
         // All was done but to remove the stage.
         Ok(None) => true,
         Ok(Some(state)) => finish(stage, &state, text.starts_with(b"delete"), jobs, progress)?,
-        Err(Error::State { .. }) => false,
+        Err(Error::State { .. } | Error::Format(_)) => false,
         Err(error) => return Err(error),
     };
     if !is_whole {

@@ -11,7 +11,7 @@ mod local;
 mod metadata;
 mod plan;
 mod stage;
-mod state;
+pub(crate) mod state;
 mod target;
 mod update;
 mod walk;
@@ -22,7 +22,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
-use sealift_format::{Bundle, Head, Kind, Limits, Ref};
+use sealift_format::{Bundle, Head, Index, Kind, Limits, Ref};
 use sealift_verify::content::{ChunkDecoder, check_object, check_piece};
 
 use crate::feed::Feed;
@@ -141,7 +141,7 @@ pub fn unpack(
     progress: &Progress,
 ) -> Result<UnpackStats, Error> {
     let bundle = input.open_bundle(limits, judge)?;
-    let tree = choose_ref(&bundle, options.reference.as_deref())?;
+    let tree = choose_ref(&bundle.index, options.reference.as_deref())?;
     let selection = Selection::new(&bundle, tree, &options.prefix);
     if !options.prefix.is_empty()
         && selection.inodes() == as_u64(selection.directories.len())
@@ -271,14 +271,13 @@ fn as_u64(len: usize) -> u64 {
 }
 
 /// The ref that was asked for, or the only one.
-pub(crate) fn choose_ref<'a>(bundle: &'a Bundle, name: Option<&str>) -> Result<&'a Ref, Error> {
-    let refs = bundle.index.refs();
+pub(crate) fn choose_ref<'a>(index: &'a Index, name: Option<&str>) -> Result<&'a Ref, Error> {
+    let refs = index.refs();
     let names = || refs.iter().map(|r| r.name.as_str()).collect::<Vec<_>>().join(", ");
     match (name, refs) {
         (None, [only]) => Ok(only),
         (None, _) => Err(Error::Usage(format!("the bundle has several refs: choose one of {}", names()))),
-        (Some(name), _) => bundle
-            .index
+        (Some(name), _) => index
             .find_ref(name)
             .ok_or_else(|| Error::Usage(format!("the bundle has no ref {}; it has {}", name.escape_debug(), names()))),
     }

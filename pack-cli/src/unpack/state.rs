@@ -1,11 +1,11 @@
 //! What a target keeps of the bundle that it took, beside it: the head, the index, and which part of it was unpacked.
 
 use std::fs::File;
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
-use sealift_format::{Bundle, Head, Index, Ref, verity};
+use sealift_format::{Bundle, Error as FormatError, Head, Index, Limits, Part, Preamble, Ref, verity};
 
 use super::sibling;
 use crate::Error;
@@ -23,45 +23,58 @@ pub struct State {
     pub prefix: Vec<u8>,
 }
 
-/// Where the state of `target` lies.
+/// The longest head.
+const HEAD_LEN_MAX: u32 = Preamble::LEN + Preamble::ROOT_LEN_MAX + Preamble::AREA_LEN_MAX;
+/// The longest ref's name and path.
+const PART_LEN_MAX: u64 = 1 << 20;
+
+/// Where the state of `target` is, or would be. A target's other names, such as a link to it, have none of their own.
 ///
 /// # Errors
 /// `target` does not end with a name.
 pub(crate) fn path_of(target: &Path) -> Result<PathBuf, Error> {
-    sibling(target, ".sealift-state")
+    let real = std::fs::canonicalize(target);
+    sibling(real.as_deref().unwrap_or(target), ".sealift-state")
 }
 
 impl State {
-    /// Reads what `target` took; `None` where it took nothing.
+    /// Reads what `target` took, if `judge` takes the head: verified, then parsed. `None` where it took nothing.
     ///
     /// # Errors
-    /// The state cannot be read or is damaged.
-    pub fn load(target: &Path) -> Result<Option<Self>, Error> {
-        Self::read(&path_of(target)?)
+    /// The state cannot be read, is damaged, or was refused.
+    pub fn load(
+        target: &Path,
+        limits: Limits,
+        judge: impl FnOnce(&Head) -> Result<(), Error>,
+    ) -> Result<Option<Self>, Error> {
+        Self::read(&path_of(target)?, limits, judge)
     }
 
     /// Reads a state's directory; `None` where there is none.
-    pub(super) fn read(dir: &Path) -> Result<Option<Self>, Error> {
-        let read = |name: &str| {
-            let path = dir.join(name);
-            std::fs::read(&path).map_err(|error| Error::io("read", &path, error))
-        };
+    pub(super) fn read(
+        dir: &Path,
+        limits: Limits,
+        judge: impl FnOnce(&Head) -> Result<(), Error>,
+    ) -> Result<Option<Self>, Error> {
         if !dir.exists() {
             return Ok(None);
         }
-        let damaged = |name: &str, problem: String| Error::State { path: dir.join(name), problem };
-        let head = Head::parse(&read("head")?).map_err(|error| damaged("head", error.to_string()))?;
-        let index = read("index")?;
-        if verity::digest(&index) != head.root().contents.index_digest {
-            return Err(damaged("index", "it is not the one that the head names".into()));
+        let head = Head::parse(&read_file(&dir.join("head"), HEAD_LEN_MAX.into())?)?;
+        limits.check(head.root())?;
+        judge(&head)?;
+        let contents = &head.root().contents;
+        let index = read_file(&dir.join("index"), contents.index_len)?;
+        if verity::digest(&index) != contents.index_digest {
+            return Err(FormatError::Digest { part: Part::Index }.into());
         }
-        let index = Index::parse(index).map_err(|error| damaged("index", error.to_string()))?;
-        let part = read("part")?;
+        let index = Index::parse(index)?;
+        let part = read_file(&dir.join("part"), PART_LEN_MAX)?;
         let cut = part.iter().position(|byte| *byte == b'\n');
         let (reference, prefix) = cut.map_or((&part[..], &[][..]), |cut| (&part[..cut], &part[cut + 1..]));
         let reference = String::from_utf8_lossy(reference).into_owned();
         if index.find_ref(&reference).is_none() {
-            return Err(damaged("part", "it names a ref that the index does not have".into()));
+            let problem = "it names a ref that the index does not have".into();
+            return Err(Error::State { path: dir.join("part"), problem });
         }
         let prefix = prefix.to_vec();
         Ok(Some(Self { head, index, reference, prefix }))
@@ -100,6 +113,14 @@ pub(super) fn replace(dir: &Path, target: &Path) -> Result<(), Error> {
     // File systems that cannot exchange: without a state the target is hashed once.
     std::fs::remove_dir_all(&path).map_err(|error| Error::io("remove", &path, error))?;
     std::fs::rename(dir, &path).map_err(failed)
+}
+
+/// Reads a file of `len` bytes at most, and one more if it is longer.
+fn read_file(path: &Path, len: u64) -> Result<Vec<u8>, Error> {
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(len.saturating_add(1)).read_to_end(&mut bytes));
+    read.map_err(|error: io::Error| Error::io("read", path, error))?;
+    Ok(bytes)
 }
 
 fn write_file(path: &Path, bytes: &[u8], durable: bool) -> Result<(), Error> {

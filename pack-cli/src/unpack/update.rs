@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use sealift_format::Limits;
+
 use super::apply::Update;
 use super::changes::Changes;
 use super::files::{Builder, Hand};
@@ -148,7 +150,7 @@ impl Job<'_> {
 
     /// Whether the target kept this very bundle.
     fn is_known(&self, target: &Path) -> Result<bool, Error> {
-        let kept = State::load(target)?;
+        let kept = State::load(target, Limits::default(), |_| Ok(()))?;
         Ok(kept.is_some_and(|kept| {
             kept.head == self.bundle.head && kept.reference == self.reference && kept.prefix == self.options.prefix
         }))

@@ -1,0 +1,110 @@
+//! Whether an installed tree is still what its signed index says, file by file and byte by byte.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sealift_format::{FileType, Index, Limits};
+
+use crate::diff::{self, Change, Diff, DiffOptions, Difference, Field, Side};
+use crate::source::{DirectoryOptions, DirectorySource, Source, XattrFilter};
+use crate::unpack::{State, state};
+use crate::{Error, Head, Input, Phase, Progress};
+
+/// How a tree is audited.
+#[derive(Clone, Debug)]
+pub struct AuditOptions {
+    /// What is compared. Files are looked for where they are to be: what was moved is missing there and extra here.
+    pub diff: DiffOptions,
+    /// Extended attributes that are compared, beside those that the index has.
+    pub xattrs: XattrFilter,
+    /// Leave out what lies on another file system.
+    pub one_file_system: bool,
+    /// Files that the index does not have make no difference.
+    pub allow_extra: bool,
+}
+
+/// Compares the tree at `target` with a bundle, or with the index of the bundle that it took. In the result the old side is the index:
+/// what was removed is missing from the tree, and what was added is extra.
+///
+/// `judge` decides by the head whether the index is to be believed, before it is parsed.
+///
+/// # Errors
+/// The bundle or what is kept of it is refused or damaged, or there is none; the tree cannot be read or changed meanwhile.
+pub fn audit(
+    target: &Path,
+    bundle: Option<&mut Input>,
+    options: &AuditOptions,
+    limits: Limits,
+    judge: impl FnOnce(&Head) -> Result<(), Error>,
+    progress: &Arc<Progress>,
+) -> Result<Diff, Error> {
+    let mut diff_options = DiffOptions { moves: false, ..options.diff.clone() };
+    let index = match bundle {
+        Some(input) => input.open_bundle(limits, judge)?.index,
+        None => {
+            let state = State::load(target, limits, judge)?.ok_or_else(|| no_state(target))?;
+            // What was unpacked is what is to be there.
+            if diff_options.reference.is_none() {
+                diff_options.reference = Some(state.reference);
+            }
+            if diff_options.prefix.is_empty() {
+                diff_options.prefix = state.prefix;
+            }
+            state.index
+        }
+    };
+    let source = list(target, &index, options, progress)?;
+    let mut found = diff::diff(Side::Index(&index), Side::Source(&source), &diff_options, progress)?;
+    if options.allow_extra {
+        allow_extra(&mut found);
+    }
+    Ok(found)
+}
+
+/// Where `target` keeps what it took: for messages.
+///
+/// # Errors
+/// There is no such target.
+pub fn state_path(target: &Path) -> Result<PathBuf, Error> {
+    state::path_of(target)
+}
+
+fn no_state(target: &Path) -> Error {
+    Error::Usage(format!(
+        "{} keeps no record of a bundle beside it: give the bundle that it is to be compared with",
+        target.display()
+    ))
+}
+
+fn list(target: &Path, index: &Index, options: &AuditOptions, progress: &Arc<Progress>) -> Result<Source, Error> {
+    let mut xattrs = options.xattrs.clone();
+    diff::take_xattrs_of(index, &mut xattrs);
+    let listing = DirectoryOptions {
+        xattrs,
+        one_file_system: options.one_file_system,
+        exclude: options.diff.exclude.clone(),
+        progress: Some(Arc::clone(progress)),
+    };
+    progress.enter(Phase::Listing, 0, 0);
+    Ok(Source::Directory(DirectorySource::list(target, &listing, options.diff.jobs)?))
+}
+
+/// Takes extra files out, and with them the times of the directories that they came into.
+fn allow_extra(found: &mut Diff) {
+    let is_extra = |difference: &&Difference| difference.change == Change::Added;
+    let touched: HashSet<Vec<u8>> =
+        found.differences.iter().filter(is_extra).map(|extra| parent(&extra.path).to_vec()).collect();
+    let counts = &mut found.counts;
+    found.differences.retain(|difference| {
+        let is_directory = difference.new.as_ref().is_some_and(|new| new.file_type == FileType::Directory);
+        let is_time = is_directory && difference.fields == [Field::Mtime] && touched.contains(&difference.path);
+        counts.metadata -= u64::from(is_time);
+        !is_time && difference.change != Change::Added
+    });
+    (counts.added, counts.added_bytes) = (0, 0);
+}
+
+fn parent(path: &[u8]) -> &[u8] {
+    path.iter().rposition(|byte| *byte == b'/').map_or(b"", |slash| &path[..slash])
+}

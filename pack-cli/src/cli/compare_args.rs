@@ -1,0 +1,119 @@
+//! The options that say what of two trees is compared, and how.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use clap::{Args, ValueEnum};
+use sealift::Progress;
+use sealift::diff::{DiffOptions, Ignore};
+use sealift::source::{DirectoryOptions, Exclude, SourceOptions, XattrFilter};
+
+use super::bundle::jobs;
+use super::failure::Failure;
+
+/// What of two trees is compared.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct CompareArgs {
+    /// The ref to compare, where a bundle has several
+    #[arg(long = "ref", value_name = "REF")]
+    reference: Option<String>,
+    /// Compare only what lies at or below this path
+    #[arg(long, value_name = "[REF:]PREFIX")]
+    path: Option<OsString>,
+    /// What makes no difference: mode, owner, mtime, xattrs, links; metadata for these five; privileged
+    ///
+    /// links is which names are one file. privileged is what unpacking without root leaves out: owner and group, set-id bits,
+    /// capabilities and other security.* and trusted.* attributes, and devices.
+    #[arg(long, value_name = "WHAT,...", value_enum, value_delimiter = ',', hide_possible_values = true)]
+    ignore: Vec<Ignored>,
+    /// Leave out what matches, in .gitignore's syntax
+    #[arg(long, value_name = "PATTERN", allow_hyphen_values = true)]
+    exclude: Vec<String>,
+    /// Stay on the directory's file system; mount points are empty
+    #[arg(long)]
+    one_file_system: bool,
+    /// Compare these extended attributes too, beside user.*, ACLs, capabilities and those that the bundle has
+    #[arg(long, value_name = "PATTERN")]
+    xattrs: Vec<OsString>,
+    /// Threads [default: as many as the machine runs at once]
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: Option<u16>,
+}
+
+/// A field of [`Ignore`] as an argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Ignored {
+    Mode,
+    Owner,
+    Mtime,
+    Xattrs,
+    Links,
+    Privileged,
+    Metadata,
+}
+
+impl CompareArgs {
+    pub(crate) fn options(&self) -> Result<DiffOptions, Failure> {
+        let exclude = match &self.exclude[..] {
+            [] => None,
+            patterns => Some(Exclude::new(patterns.iter().map(String::as_str))?),
+        };
+        Ok(DiffOptions {
+            reference: self.reference.clone(),
+            prefix: self.path.as_deref().map(OsStr::as_bytes).unwrap_or_default().to_vec(),
+            ignore: self.ignore(),
+            exclude,
+            moves: true,
+            jobs: jobs(self.jobs.map(usize::from)),
+        })
+    }
+
+    fn ignore(&self) -> Ignore {
+        let has = |what| self.ignore.contains(&what);
+        if has(Ignored::Metadata) {
+            return Ignore::METADATA;
+        }
+        Ignore {
+            mode: has(Ignored::Mode),
+            owner: has(Ignored::Owner),
+            mtime: has(Ignored::Mtime),
+            xattrs: has(Ignored::Xattrs),
+            links: has(Ignored::Links),
+            privileged: has(Ignored::Privileged),
+        }
+    }
+
+    pub(crate) fn xattrs(&self) -> XattrFilter {
+        let mut filter = XattrFilter::default();
+        for pattern in &self.xattrs {
+            filter.add(pattern.as_bytes());
+        }
+        filter
+    }
+
+    pub(crate) fn one_file_system(&self) -> bool {
+        self.one_file_system
+    }
+
+    /// How a directory or an archive is listed for it.
+    pub(crate) fn source(&self, options: &DiffOptions, xattrs: XattrFilter, progress: &Arc<Progress>) -> SourceOptions {
+        SourceOptions {
+            directory: DirectoryOptions {
+                xattrs,
+                one_file_system: self.one_file_system,
+                exclude: options.exclude.clone(),
+                progress: None,
+            },
+            spool_dir: std::env::temp_dir(),
+            progress: Some(Arc::clone(progress)),
+            ..SourceOptions::default()
+        }
+    }
+}
+
+/// Whether an argument names a directory or an archive, and not a bundle.
+pub(crate) fn is_source(argument: &OsStr) -> bool {
+    argument.as_bytes().starts_with(b"tar:") || Path::new(argument).is_dir()
+}

@@ -1,0 +1,212 @@
+//! `sealift diff`: what differs between two bundles, or a bundle and a directory.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use clap::Args;
+use sealift::diff::{Diff as Found, DiffOptions, Side, take_xattrs_of};
+use sealift::source::Source;
+use sealift::{Bundle, Progress};
+use serde::Serialize;
+
+use super::bundle::BundleArg;
+use super::compare_args::{CompareArgs, is_source};
+use super::differences::{self, JsonDifference, Words};
+use super::escape;
+use super::failure::{Failure, shown};
+use super::human::{self, Bytes, count};
+use super::show::{BOLD, Pace, Show, json_line};
+
+/// Show what differs between two bundles, or a bundle and a directory
+///
+/// A line a path: A added, D removed, M changed (with the old and the new size), R moved, m other metadata alone. Of bundles only
+/// the index is read, so that it takes a moment however large they are; a directory's files are read where their size leaves the question
+/// open. Nobody's signature is asked for; `sealift info` says who signed. The exit status is 0 unless --exit-code is given.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+With --json one object: old, new, differs, counts, take (what of the new
+bundle's content the old side lacks; null if it is no bundle), seconds and
+entries. An entry has kind (added, removed, changed, moved, metadata), ref where
+several are compared, path, from (moved), fields (type, content, target, device,
+mode, owner, mtime, xattrs, links), and old and new, the file as `sealift ls
+--json` has it, with link where it is a further name of another path's file. The
+id and xattrs of a directory's files are there as far as they had to be read.
+
+Examples:
+  sealift diff os-7.sealift os-8.sealift
+  sealift diff os-7.sealift /srv/os --ignore mtime,owner --path usr
+  sealift diff /srv/os os-8.sealift --exit-code --quiet || echo an update
+  sealift diff --json a.sealift b.sealift | jq -r '.entries[].path'")]
+pub(crate) struct Diff {
+    /// The old side: a bundle, - for standard input, a directory, or tar:FILE
+    #[arg(value_name = "A")]
+    old: OsString,
+    /// The new side, likewise
+    #[arg(value_name = "B")]
+    new: OsString,
+    #[command(flatten)]
+    compare: CompareArgs,
+    /// End with 1 where they differ
+    #[arg(long)]
+    exit_code: bool,
+    #[command(flatten)]
+    show: Show,
+    #[command(flatten)]
+    pace: Pace,
+}
+
+const WORDS: Words = Words { added: "added", removed: "removed" };
+
+/// A side that is open.
+enum Opened {
+    Bundle(Box<Bundle>),
+    Source(Box<Source>),
+}
+
+impl Opened {
+    fn side(&self) -> Side<'_> {
+        match self {
+            Self::Bundle(bundle) => Side::Bundle(bundle),
+            Self::Source(source) => Side::Source(source),
+        }
+    }
+}
+
+impl Diff {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        let start = Instant::now();
+        if self.old == "-" && self.new == "-" {
+            return Err(Failure::usage("standard input is one bundle: give a file for the other"));
+        }
+        let options = self.compare.options()?;
+        let diff = self.pace.watch(self.show, "Opening", |progress| self.compare(&options, progress))?;
+        self.print(&diff, start)?;
+        if self.exit_code && !diff.is_empty() { Err(Failure::printed()) } else { Ok(()) }
+    }
+
+    fn compare(&self, options: &DiffOptions, progress: &Arc<Progress>) -> Result<Found, Failure> {
+        let (old, new) = (read_bundle(&self.old)?, read_bundle(&self.new)?);
+        // A directory is read with the attributes that the bundle has, whatever their names.
+        let mut xattrs = self.compare.xattrs();
+        for bundle in [&old, &new].into_iter().flatten() {
+            take_xattrs_of(&bundle.index, &mut xattrs);
+        }
+        let source_options = self.compare.source(options, xattrs, progress);
+        let open = |bundle: Option<Bundle>, argument: &OsStr| match bundle {
+            Some(bundle) => Ok(Opened::Bundle(Box::new(bundle))),
+            None => {
+                let source = Source::open_spec(argument, &source_options, options.jobs);
+                source.map(|source| Opened::Source(Box::new(source)))
+            }
+        };
+        let (old, new) = (open(old, &self.old)?, open(new, &self.new)?);
+        Ok(sealift::diff::diff(old.side(), new.side(), options, progress)?)
+    }
+
+    fn print(&self, diff: &Found, start: Instant) -> std::io::Result<()> {
+        let mut out = BufWriter::with_capacity(1 << 16, self.show.out());
+        let [old, new] = [&self.old, &self.new].map(|side| shown(Path::new(side)));
+        if self.show.json {
+            let seconds = human::seconds(start.elapsed());
+            json_line(&mut out, &Summary::new(&old, &new, diff, seconds))?;
+        } else if !self.show.quiet {
+            differences::print_table(&mut out, diff)?;
+            let counts = match differences::counts(diff, WORDS) {
+                none if none.is_empty() => format!("no difference in {}", differences::compared(diff)),
+                some => some,
+            };
+            let (old, new) = (escape::text(&old), escape::text(&new));
+            writeln!(out, "{BOLD}{old} -> {new}{BOLD:#}: {counts}")?;
+            print_take(&mut out, diff)?;
+            differences::print_privileged(&mut out, diff)?;
+        }
+        out.flush()
+    }
+}
+
+fn read_bundle(argument: &OsStr) -> Result<Option<Bundle>, Failure> {
+    if is_source(argument) {
+        return Ok(None);
+    }
+    BundleArg { bundle: PathBuf::from(argument) }.read_untrusted().map(Some)
+}
+
+fn print_take(out: &mut dyn Write, diff: &Found) -> std::io::Result<()> {
+    match diff.take {
+        Some(take) if take.objects > 0 => {
+            let (objects, logical) = (count(take.objects, "new object"), Bytes(take.logical_bytes));
+            writeln!(out, "  {objects} to take: {logical}, in chunks of {} as stored", Bytes(take.stored_bytes))
+        }
+        Some(_) if !diff.is_empty() => writeln!(out, "  no new content to take"),
+        _ => Ok(()),
+    }
+}
+
+#[derive(Serialize)]
+struct Summary<'a> {
+    old: &'a str,
+    new: &'a str,
+    differs: bool,
+    counts: Counts,
+    take: Option<Take>,
+    seconds: f64,
+    entries: Vec<JsonDifference<'a>>,
+}
+
+#[derive(Serialize)]
+struct Counts {
+    compared: u64,
+    added: u64,
+    added_bytes: u64,
+    removed: u64,
+    removed_bytes: u64,
+    changed: u64,
+    changed_old_bytes: u64,
+    changed_new_bytes: u64,
+    moved: u64,
+    moved_bytes: u64,
+    metadata: u64,
+    privileged: u64,
+}
+
+#[derive(Serialize)]
+struct Take {
+    objects: u64,
+    logical_bytes: u64,
+    stored_bytes: u64,
+}
+
+impl<'a> Summary<'a> {
+    fn new(old: &'a str, new: &'a str, diff: &'a Found, seconds: f64) -> Self {
+        let counts = &diff.counts;
+        Self {
+            old,
+            new,
+            differs: !diff.is_empty(),
+            counts: Counts {
+                compared: counts.compared,
+                added: counts.added,
+                added_bytes: counts.added_bytes,
+                removed: counts.removed,
+                removed_bytes: counts.removed_bytes,
+                changed: counts.changed,
+                changed_old_bytes: counts.changed_old_bytes,
+                changed_new_bytes: counts.changed_new_bytes,
+                moved: counts.moved,
+                moved_bytes: counts.moved_bytes,
+                metadata: counts.metadata,
+                privileged: counts.privileged,
+            },
+            take: diff.take.map(|take| Take {
+                objects: take.objects,
+                logical_bytes: take.logical_bytes,
+                stored_bytes: take.stored_bytes,
+            }),
+            seconds,
+            entries: differences::json(diff, WORDS),
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! Differences as a table, and as JSON.
+
+use std::io::{self, Write};
+
+use anstyle::Style;
+use sealift::diff::{Change, Diff, Difference, Field, File};
+use sealift_format::{FileType, Xattr};
+use serde::Serialize;
+
+use super::human::{Bytes, Grouped, count};
+use super::ls::{hex, xattrs};
+use super::show::{BAD, DIM, GOOD, WARN};
+use super::time::Moment;
+use super::{escape, show};
+
+/// What a path is called that only one side has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Words {
+    pub(crate) added: &'static str,
+    pub(crate) removed: &'static str,
+}
+
+impl Words {
+    fn of(self, change: Change) -> &'static str {
+        match change {
+            Change::Added => self.added,
+            Change::Removed => self.removed,
+            Change::Changed => "changed",
+            Change::Moved => "moved",
+            Change::Metadata => "metadata",
+        }
+    }
+}
+
+/// The letter of a line, and its colour.
+fn mark(change: Change) -> (char, Style) {
+    match change {
+        Change::Added => ('A', GOOD),
+        Change::Removed => ('D', BAD),
+        Change::Changed => ('M', WARN),
+        Change::Moved => ('R', show::BOLD),
+        Change::Metadata => ('m', DIM),
+    }
+}
+
+/// Writes a line for each difference: letter, old and new size, path, and what else there is to say.
+pub(crate) fn print_table(out: &mut dyn Write, diff: &Diff) -> io::Result<()> {
+    let sizes: Vec<(String, String)> = diff.differences.iter().map(sizes).collect();
+    let old_width = sizes.iter().map(|(old, _)| old.len()).max().unwrap_or(0);
+    let new_width = sizes.iter().map(|(_, new)| new.len()).max().unwrap_or(0);
+    for (difference, (old, new)) in diff.differences.iter().zip(&sizes) {
+        let (letter, style) = mark(difference.change);
+        write!(out, "{style}{letter}{style:#}  ")?;
+        let arrow = if !old.is_empty() && !new.is_empty() { "->" } else { "  " };
+        match (old_width, new_width) {
+            (0, 0) => {}
+            (0, _) => write!(out, "{new:>new_width$}  ")?,
+            (_, 0) => write!(out, "{old:>old_width$}  ")?,
+            _ => write!(out, "{old:>old_width$} {arrow} {new:>new_width$}  ")?,
+        }
+        write!(out, "{}", full_path(difference, &difference.path))?;
+        match &notes(difference)[..] {
+            [] => writeln!(out)?,
+            notes => writeln!(out, "  {DIM}{}{DIM:#}", notes.join(", "))?,
+        }
+    }
+    Ok(())
+}
+
+/// The counts in words, without those that are 0; empty where nothing differs.
+pub(crate) fn counts(diff: &Diff, words: Words) -> String {
+    let counts = &diff.counts;
+    let of = |bytes: u64| if bytes > 0 { format!(" ({})", Bytes(bytes)) } else { String::new() };
+    let changed = format!(" ({} -> {})", Bytes(counts.changed_old_bytes), Bytes(counts.changed_new_bytes));
+    let has_bytes = counts.changed_old_bytes.max(counts.changed_new_bytes) > 0;
+    let parts = [
+        (counts.added, words.added, of(counts.added_bytes)),
+        (counts.removed, words.removed, of(counts.removed_bytes)),
+        (counts.changed, "changed", if has_bytes { changed } else { String::new() }),
+        (counts.moved, "moved", of(counts.moved_bytes)),
+        (counts.metadata, "with other metadata", String::new()),
+    ];
+    let some = parts.into_iter().filter(|(number, ..)| *number > 0);
+    some.map(|(number, word, bytes)| format!("{} {word}{bytes}", Grouped(number))).collect::<Vec<_>>().join(", ")
+}
+
+/// Says how many of the differences come from unpacking without root.
+pub(crate) fn print_privileged(out: &mut dyn Write, diff: &Diff) -> io::Result<()> {
+    let number = diff.counts.privileged;
+    if number == 0 {
+        return Ok(());
+    }
+    let come = if number == 1 { "comes" } else { "come" };
+    writeln!(
+        out,
+        "  {} {come} from unpacking without root (owner, set-id bits, capabilities, devices): --ignore privileged",
+        Grouped(number)
+    )
+}
+
+/// The sizes of a regular file whose content came, went or changed.
+fn sizes(difference: &Difference) -> (String, String) {
+    let size = |file: &Option<File>| {
+        let size = file.as_ref().and_then(|file| file.size);
+        size.map(|size| Bytes(size).to_string()).unwrap_or_default()
+    };
+    match difference.change {
+        Change::Metadata => (String::new(), String::new()),
+        Change::Moved => (String::new(), size(&difference.new)),
+        _ => (size(&difference.old), size(&difference.new)),
+    }
+}
+
+/// A path as other verbs print it; a directory's ends with a slash.
+fn full_path(difference: &Difference, path: &[u8]) -> String {
+    let file = difference.new.as_ref().or(difference.old.as_ref());
+    let is_directory = file.is_some_and(|file| file.file_type == FileType::Directory);
+    let path = match path {
+        b"" => "./".to_owned(),
+        path => format!("{}{}", escape::bytes(path), if is_directory { "/" } else { "" }),
+    };
+    match &difference.reference {
+        Some(reference) => format!("{}:{path}", escape::text(reference)),
+        None => path,
+    }
+}
+
+/// What stands behind the path.
+fn notes(difference: &Difference) -> Vec<String> {
+    let mut notes = Vec::new();
+    if let Some(from) = &difference.from {
+        notes.push(format!("from {}", full_path(difference, from)));
+    }
+    match (&difference.old, &difference.new) {
+        (Some(old), Some(new)) => {
+            let quiet_time = difference.change != Change::Metadata;
+            let fields = difference.fields.iter().filter(|field| !(quiet_time && **field == Field::Mtime));
+            notes.extend(fields.filter_map(|field| note(*field, old, new)));
+        }
+        (Some(file), None) | (None, Some(file)) => {
+            notes.extend(file.link.as_ref().map(|link| format!("hard link to {}", escape::bytes(link))));
+            notes.extend(file.target.as_ref().map(|target| format!("-> {}", escape::bytes(target))));
+            let kind = type_word(file.file_type);
+            notes.extend((file.target.is_none() && !is_plain(file.file_type)).then(|| kind.to_owned()));
+        }
+        (None, None) => {}
+    }
+    notes
+}
+
+fn is_plain(file_type: FileType) -> bool {
+    matches!(file_type, FileType::Regular | FileType::Directory)
+}
+
+fn note(field: Field, old: &File, new: &File) -> Option<String> {
+    let (a, b) = (&old.metadata, &new.metadata);
+    let target = |file: &File| escape::bytes(file.target.as_deref().unwrap_or_default());
+    let device =
+        |file: &File| file.device.map(|device| format!("{},{}", device.major, device.minor)).unwrap_or_default();
+    Some(match field {
+        Field::Content => return by_how_much(old.size?, new.size?),
+        Field::Type => format!("{} -> {}", type_word(old.file_type), type_word(new.file_type)),
+        Field::Target => format!("-> {}, was -> {}", target(new), target(old)),
+        Field::Device => format!("device {} -> {}", device(old), device(new)),
+        Field::Mode => format!("mode {:04o} -> {:04o}", a.permissions, b.permissions),
+        Field::Owner => format!("owner {}:{} -> {}:{}", a.uid, a.gid, b.uid, b.gid),
+        Field::Mtime if a.mtime == b.mtime => format!("mtime .{:09} -> .{:09}", a.mtime_ns, b.mtime_ns),
+        Field::Mtime => format!("mtime {} -> {}", Moment(a.mtime), Moment(b.mtime)),
+        Field::Xattrs => format!("xattrs {}", xattr_names(&a.xattrs, &b.xattrs)),
+        Field::Links => match (&old.link, &new.link) {
+            (_, Some(link)) => format!("now a hard link to {}", escape::bytes(link)),
+            (Some(link), None) => format!("no hard link to {} any more", escape::bytes(link)),
+            (None, None) => "other hard links".to_owned(),
+        },
+    })
+}
+
+/// What two sizes do not say that look alike.
+fn by_how_much(old: u64, new: u64) -> Option<String> {
+    let look_alike = Bytes(old).to_string() == Bytes(new).to_string();
+    let sign = if new > old { '+' } else { '-' };
+    (look_alike && old != new).then(|| format!("{sign}{}", Bytes(new.abs_diff(old))))
+}
+
+/// The names that differ: `+` came, `-` went, the others have another value.
+fn xattr_names(old: &[Xattr], new: &[Xattr]) -> String {
+    let find = |list: &[Xattr], name: &[u8]| list.iter().find(|xattr| xattr.name == name).cloned();
+    let gone = old.iter().filter(|xattr| find(new, &xattr.name).is_none());
+    let mut names: Vec<String> = gone.map(|xattr| format!("-{}", escape::bytes(&xattr.name))).collect();
+    for xattr in new {
+        match find(old, &xattr.name) {
+            None => names.push(format!("+{}", escape::bytes(&xattr.name))),
+            Some(before) if before.value != xattr.value => names.push(escape::bytes(&xattr.name)),
+            Some(_) => {}
+        }
+    }
+    names.join(" ")
+}
+
+fn type_word(file_type: FileType) -> &'static str {
+    match file_type {
+        FileType::Regular => "file",
+        FileType::Directory => "directory",
+        FileType::Symlink => "symbolic link",
+        FileType::CharDevice => "character device",
+        FileType::BlockDevice => "block device",
+        FileType::Fifo => "fifo",
+        FileType::Socket => "socket",
+    }
+}
+
+/// How many paths were compared.
+pub(crate) fn compared(diff: &Diff) -> String {
+    count(diff.counts.compared, "path")
+}
+
+/// A difference in JSON. Its files have the fields that `ls --json` gives.
+#[derive(Serialize)]
+pub(crate) struct JsonDifference<'a> {
+    kind: &'static str,
+    #[serde(rename = "ref", skip_serializing_if = "Option::is_none")]
+    reference: Option<&'a str>,
+    path: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<String>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    fields: Vec<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    old: Option<JsonFile<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    new: Option<JsonFile<'a>>,
+}
+
+#[derive(Serialize)]
+struct JsonFile<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    mode: u16,
+    uid: u32,
+    gid: u32,
+    mtime: i64,
+    mtime_ns: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    major: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    minor: Option<u32>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty", serialize_with = "xattrs")]
+    xattrs: &'a [Xattr],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    link: Option<String>,
+}
+
+/// All differences in JSON.
+pub(crate) fn json(diff: &Diff, words: Words) -> Vec<JsonDifference<'_>> {
+    diff.differences.iter().map(|difference| JsonDifference::of(difference, words)).collect()
+}
+
+impl<'a> JsonDifference<'a> {
+    fn of(difference: &'a Difference, words: Words) -> Self {
+        Self {
+            kind: words.of(difference.change),
+            reference: difference.reference.as_deref(),
+            path: if difference.path.is_empty() { ".".into() } else { escape::percent(&difference.path) },
+            from: difference.from.as_deref().map(escape::percent),
+            fields: difference.fields.iter().map(|field| field_word(*field)).collect(),
+            old: difference.old.as_ref().map(JsonFile::of),
+            new: difference.new.as_ref().map(JsonFile::of),
+        }
+    }
+}
+
+fn field_word(field: Field) -> &'static str {
+    match field {
+        Field::Type => "type",
+        Field::Content => "content",
+        Field::Target => "target",
+        Field::Device => "device",
+        Field::Mode => "mode",
+        Field::Owner => "owner",
+        Field::Mtime => "mtime",
+        Field::Xattrs => "xattrs",
+        Field::Links => "links",
+    }
+}
+
+impl<'a> JsonFile<'a> {
+    fn of(file: &'a File) -> Self {
+        let kind = match file.file_type {
+            FileType::Regular => "file",
+            FileType::Directory => "dir",
+            FileType::Symlink => "symlink",
+            FileType::CharDevice => "char",
+            FileType::BlockDevice => "block",
+            FileType::Fifo => "fifo",
+            FileType::Socket => "socket",
+        };
+        Self {
+            kind,
+            mode: file.metadata.permissions,
+            uid: file.metadata.uid,
+            gid: file.metadata.gid,
+            mtime: file.metadata.mtime,
+            mtime_ns: file.metadata.mtime_ns,
+            size: file.size,
+            id: file.id.as_ref().map(|id| hex(id)),
+            target: file.target.as_deref().map(escape::percent),
+            major: file.device.map(|device| device.major),
+            minor: file.device.map(|device| device.minor),
+            xattrs: &file.metadata.xattrs,
+            link: file.link.as_deref().map(escape::percent),
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! What a walk over both sides finds, and what it comes to.
+
+use sealift_format::FileType;
+
+use super::compare::Rules;
+use super::moves::find_moves;
+use super::names::Names;
+use super::side::View;
+use super::walk::{Met, Start};
+use super::{Change, Counts, Diff, DiffOptions, Difference, Field, File};
+
+/// Collects the differences.
+pub(super) struct Collector<'a> {
+    old: Names<'a>,
+    new: Names<'a>,
+    rules: Rules,
+    links: bool,
+    counts: Counts,
+    differences: Vec<Difference>,
+    /// The nodes that each difference is about.
+    nodes: Vec<(Option<u32>, Option<u32>)>,
+}
+
+impl<'a> Collector<'a> {
+    pub(super) fn new(old: Names<'a>, new: Names<'a>, options: &DiffOptions) -> Self {
+        let on_disk = old.view.is_source() || new.view.is_source();
+        let rules = Rules { ignore: options.ignore, on_disk };
+        let (counts, differences, nodes) = Default::default();
+        Self { old, new, rules, links: !options.ignore.links, counts, differences, nodes }
+    }
+
+    pub(super) fn meet(&mut self, start: &Start, met: Met<'_>) {
+        let path = met.path();
+        self.counts.compared += u64::from(met.old.is_some() || met.new.is_some());
+        let old = met.old.map(|node| self.old.file(node, &path));
+        let new = met.new.map(|node| self.new.file(node, &path));
+        let (change, fields) = match (&old, &new) {
+            (None, None) => return,
+            (Some(_), None) => (Change::Removed, Vec::new()),
+            (None, Some(_)) => (Change::Added, Vec::new()),
+            (Some(a), Some(b)) => {
+                let fields = self.fields(met, a, b);
+                if fields.is_empty() {
+                    return;
+                }
+                (change_of(&fields), fields)
+            }
+        };
+        let mut difference = Difference {
+            change,
+            reference: start.reference.clone(),
+            path,
+            from: None,
+            old,
+            new,
+            fields,
+            privileged: false,
+        };
+        difference.privileged = self.is_privileged(&difference);
+        if difference.privileged && self.rules.ignore.privileged {
+            return;
+        }
+        self.differences.push(difference);
+        self.nodes.push((met.old, met.new));
+    }
+
+    fn fields(&mut self, met: Met<'_>, old: &File, new: &File) -> Vec<Field> {
+        let mut fields = self.rules.fields(old, new);
+        if let (Some(a), Some(b)) = (met.old, met.new)
+            && old.file_type == new.file_type
+            && (self.old.is_linked(a) || self.new.is_linked(b))
+        {
+            let of_old = self.old.pairs_with(a, b);
+            let of_new = self.new.pairs_with(b, a);
+            if self.links && !(of_old && of_new) {
+                fields.push(Field::Links);
+            }
+        }
+        fields
+    }
+
+    /// Whether a tree that was unpacked without root differs so from its bundle.
+    fn is_privileged(&self, difference: &Difference) -> bool {
+        let (expected, there) = match (self.old.view, self.new.view) {
+            (View::Index(_), View::Source(_)) => (&difference.old, &difference.new),
+            (View::Source(_), View::Index(_)) => (&difference.new, &difference.old),
+            _ => return false,
+        };
+        match (expected, there) {
+            (Some(expected), None) => matches!(expected.file_type, FileType::CharDevice | FileType::BlockDevice),
+            (Some(expected), Some(there)) => {
+                difference.change == Change::Metadata
+                    && there.metadata.uid != 0
+                    && !difference.fields.contains(&Field::Links)
+                    && self.rules.without_privileged().fields(expected, there).is_empty()
+            }
+            _ => false,
+        }
+    }
+
+    /// For each object of the new side's index whether the old side lacks it.
+    pub(super) fn new_objects(&self) -> Vec<bool> {
+        let View::Index(index) = self.new.view else { return Vec::new() };
+        let known = self.old.ids();
+        let met = index.objects().iter().zip(&self.new.met);
+        met.map(|(object, met)| *met && !known.contains(&object.id)).collect()
+    }
+
+    /// Pairs what was moved, if that is wanted, and counts.
+    pub(super) fn finish(mut self, moves: bool) -> Diff {
+        let pairs = if moves { find_moves(&self.differences) } else { Vec::new() };
+        let mut is_gone = vec![false; self.differences.len()];
+        for (from, to) in pairs {
+            is_gone[from] = true;
+            let removed = &mut self.differences[from];
+            let (path, old) = (std::mem::take(&mut removed.path), removed.old.take());
+            let moved = &mut self.differences[to];
+            if let (Some(old), Some(new)) = (&old, &moved.new) {
+                moved.fields = self.rules.fields(old, new);
+            }
+            (moved.change, moved.from, moved.old) = (Change::Moved, Some(path), old);
+        }
+        let differences = std::mem::take(&mut self.differences).into_iter().zip(std::mem::take(&mut self.nodes));
+        let mut kept = Vec::new();
+        for ((difference, nodes), is_gone) in differences.zip(is_gone) {
+            if !is_gone {
+                self.count(&difference, nodes);
+                kept.push(difference);
+            }
+        }
+        // A directory and all that is below it stand together, for who reads it.
+        kept.sort_by(|a, b| a.reference.cmp(&b.reference).then_with(|| components(a).cmp(components(b))));
+        Diff { differences: kept, counts: self.counts, take: None }
+    }
+
+    fn count(&mut self, difference: &Difference, (old, new): (Option<u32>, Option<u32>)) {
+        let counts = &mut self.counts;
+        let size = |file: &Option<File>| file.as_ref().and_then(|file| file.size).unwrap_or(0);
+        let (old_size, new_size) = (size(&difference.old), size(&difference.new));
+        // Bytes of a file of several names come and go with the last of them.
+        let counts_for = |names: &Names<'_>, node: Option<u32>, file: &Option<File>| {
+            node.zip(file.as_ref()).is_some_and(|(node, file)| names.counts(node, file))
+        };
+        let first = |file: &Option<File>| file.as_ref().is_some_and(|file| file.link.is_none());
+        let add = |sum: &mut u64, size: u64| *sum = sum.saturating_add(size);
+        counts.privileged += u64::from(difference.privileged);
+        match difference.change {
+            Change::Added => {
+                counts.added += 1;
+                if counts_for(&self.new, new, &difference.new) {
+                    add(&mut counts.added_bytes, new_size);
+                }
+            }
+            Change::Removed => {
+                counts.removed += 1;
+                if counts_for(&self.old, old, &difference.old) {
+                    add(&mut counts.removed_bytes, old_size);
+                }
+            }
+            Change::Changed => {
+                counts.changed += 1;
+                add(&mut counts.changed_old_bytes, if first(&difference.old) { old_size } else { 0 });
+                add(&mut counts.changed_new_bytes, if first(&difference.new) { new_size } else { 0 });
+            }
+            Change::Moved => {
+                counts.moved += 1;
+                add(&mut counts.moved_bytes, if first(&difference.new) { new_size } else { 0 });
+            }
+            Change::Metadata => counts.metadata += 1,
+        }
+    }
+}
+
+/// What differs beside metadata makes a change.
+fn change_of(fields: &[Field]) -> Change {
+    let is_content = |field: &Field| matches!(field, Field::Type | Field::Content | Field::Target | Field::Device);
+    if fields.iter().any(is_content) { Change::Changed } else { Change::Metadata }
+}
+
+fn components(difference: &Difference) -> impl Iterator<Item = &[u8]> {
+    difference.path.split(|byte| *byte == b'/')
+}

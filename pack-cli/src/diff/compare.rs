@@ -1,0 +1,54 @@
+//! Two files of one path: which of their fields differ.
+
+use sealift_format::{FileType, Xattr};
+
+use super::{Field, File, Ignore};
+
+/// The bits that set the user or the group that a program runs as.
+const SET_IDS: u16 = 0o6000;
+
+/// By which rules files are compared.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rules {
+    pub(super) ignore: Ignore,
+    /// One side is a file system: it has no permissions of symbolic links.
+    pub(super) on_disk: bool,
+}
+
+impl Rules {
+    /// The same rules, without what only root can set.
+    pub(super) fn without_privileged(self) -> Self {
+        Self { ignore: Ignore { privileged: true, ..self.ignore }, ..self }
+    }
+
+    /// What differs, but for links, which are not known from the files alone.
+    pub(super) fn fields(self, old: &File, new: &File) -> Vec<Field> {
+        if old.file_type != new.file_type {
+            return vec![Field::Type];
+        }
+        let (ignore, a, b) = (self.ignore, &old.metadata, &new.metadata);
+        let mode_mask = if ignore.privileged { !SET_IDS } else { u16::MAX };
+        let no_mode = ignore.mode || (self.on_disk && old.file_type == FileType::Symlink);
+        let fields = [
+            // A content that was not read has another size, which says enough.
+            (Field::Content, old.size != new.size || old.id != new.id),
+            (Field::Target, old.target != new.target),
+            (Field::Device, old.device != new.device),
+            (Field::Mode, !no_mode && (a.permissions ^ b.permissions) & mode_mask != 0),
+            (Field::Owner, !ignore.owner && !ignore.privileged && (a.uid, a.gid) != (b.uid, b.gid)),
+            (Field::Mtime, !ignore.mtime && (a.mtime, a.mtime_ns) != (b.mtime, b.mtime_ns)),
+            (Field::Xattrs, !ignore.xattrs && !self.same_xattrs(&a.xattrs, &b.xattrs)),
+        ];
+        fields.into_iter().filter(|(_, differs)| *differs).map(|(field, _)| field).collect()
+    }
+
+    fn same_xattrs(self, old: &[Xattr], new: &[Xattr]) -> bool {
+        let counts = |xattr: &&Xattr| !self.ignore.privileged || !is_privileged(&xattr.name);
+        old.iter().filter(counts).eq(new.iter().filter(counts))
+    }
+}
+
+/// Whether only root may set an attribute of this name.
+fn is_privileged(name: &[u8]) -> bool {
+    name.starts_with(b"security.") || name.starts_with(b"trusted.")
+}

@@ -1,0 +1,116 @@
+//! What differs between two bundles, or a bundle and a directory: what an update changes, or what happened to a tree.
+//!
+//! Of a bundle head, layout and index are enough, so that no content is read: it is compared by the objects' ids. Of a directory those
+//! files are read whose size leaves the question open. Nothing is handed out, so that integrity is enough and nobody has to be trusted.
+
+mod collect;
+mod compare;
+mod moves;
+mod names;
+mod report;
+mod side;
+mod start;
+mod take;
+mod walk;
+mod wishes;
+
+use sealift_format::Index;
+
+use crate::hash::{Found, Want, hash_contents};
+use crate::source::{Exclude, XattrFilter};
+use crate::{Error, Progress};
+
+use collect::Collector;
+use names::Names;
+pub use report::{Change, Counts, Diff, Difference, Field, File, Take};
+pub use side::Side;
+use side::View;
+use walk::Walk;
+use wishes::Wishes;
+
+/// How two sides are compared.
+#[derive(Clone, Debug)]
+pub struct DiffOptions {
+    /// The ref that is compared. Without one, bundles of several refs are compared ref by ref, and with a directory only the only ref is.
+    pub reference: Option<String>,
+    /// Only what lies at or below this path, as `[REF:]PATH`; empty for everything.
+    pub prefix: Vec<u8>,
+    /// What makes no difference.
+    pub ignore: Ignore,
+    /// What is left out of both sides. A directory's listing is to have left it out too.
+    pub exclude: Option<Exclude>,
+    /// Whether a file that is gone from one path and has come to another is shown as one that was moved.
+    pub moves: bool,
+    /// Threads that read a directory's files.
+    pub jobs: usize,
+}
+
+/// Metadata that make no difference.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(clippy::exhaustive_structs, reason = "callers fill it in")]
+pub struct Ignore {
+    /// Permission bits.
+    pub mode: bool,
+    /// Owner and group.
+    pub owner: bool,
+    /// The time of modification.
+    pub mtime: bool,
+    /// Extended attributes.
+    pub xattrs: bool,
+    /// Which names are one file.
+    pub links: bool,
+    /// What unpacking without root leaves out: owner and group, set-id bits, extended attributes that only root may set, and devices
+    /// that are missing.
+    pub privileged: bool,
+}
+
+impl Ignore {
+    /// All metadata: only contents, targets, types and names count.
+    pub const METADATA: Self =
+        Self { mode: true, owner: true, mtime: true, xattrs: true, links: true, privileged: false };
+}
+
+/// Makes a filter take also those extended attributes that an index has, whatever their names: with it, a directory is read that is to be
+/// compared with that index.
+pub fn take_xattrs_of(index: &Index, filter: &mut XattrFilter) {
+    for xattr in index.attribute_rows().iter().flat_map(|row| &row.xattrs) {
+        if !filter.takes(&xattr.name) {
+            filter.add(&xattr.name);
+        }
+    }
+}
+
+/// Compares two sides.
+///
+/// # Errors
+/// There is no such ref or path, a directory's file cannot be read or changed since it was listed, or the caller wished to stop.
+pub fn diff(old: Side<'_>, new: Side<'_>, options: &DiffOptions, progress: &Progress) -> Result<Diff, Error> {
+    let walk = Walk { old: old.view(), new: new.view(), exclude: options.exclude.as_ref(), progress };
+    let starts = start::starts(walk.old, walk.new, options)?;
+    let takes = matches!(new, Side::Bundle(_));
+    let mut wishes = Wishes::new(walk.old, walk.new, options, takes);
+    for start in &starts {
+        walk.run(start, &mut |met| wishes.meet(met))?;
+    }
+    let (old_wanted, new_wanted) = wishes.finish();
+    let old_found = read(walk.old, &old_wanted, options, progress)?;
+    let new_found = read(walk.new, &new_wanted, options, progress)?;
+    let mut collector = Collector::new(Names::new(walk.old, old_found), Names::new(walk.new, new_found), options);
+    for start in &starts {
+        walk.run(start, &mut |met| collector.meet(start, met))?;
+    }
+    let take = match new {
+        Side::Bundle(bundle) => Some(take::take(bundle, &collector.new_objects())),
+        _ => None,
+    };
+    Ok(Diff { take, ..collector.finish(options.moves) })
+}
+
+fn read(view: View<'_>, wanted: &[Want], options: &DiffOptions, progress: &Progress) -> Result<Vec<Found>, Error> {
+    match view {
+        View::Source(source) if wanted.iter().any(|want| *want != Want::Nothing) => {
+            hash_contents(source, wanted, options.jobs, progress)
+        }
+        _ => Ok(Vec::new()),
+    }
+}

@@ -1,0 +1,77 @@
+//! The names of a side as a walk meets them.
+
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
+
+use super::File;
+use super::side::View;
+use crate::hash::Found;
+
+/// A side's files, and which of their names have been met.
+pub(super) struct Names<'a> {
+    pub(super) view: View<'a>,
+    found: Vec<Found>,
+    /// Nodes of several names.
+    linked: HashSet<u32>,
+    /// The first name of each of them that was met.
+    first: HashMap<u32, Vec<u8>>,
+    /// Those of which both sides have a name.
+    kept: HashSet<u32>,
+    /// The node of the other side that has the same names.
+    partner: HashMap<u32, u32>,
+    /// Whether each content was met.
+    pub(super) met: Vec<bool>,
+}
+
+impl<'a> Names<'a> {
+    pub(super) fn new(view: View<'a>, found: Vec<Found>) -> Self {
+        let linked = view.linked();
+        let (first, kept, partner, met) = Default::default();
+        Self { view, found, linked, first, kept, partner, met }
+    }
+
+    /// The file at a path.
+    pub(super) fn file(&mut self, node: u32, path: &[u8]) -> File {
+        let mut file = self.view.file(node, &self.found);
+        if let Some((content, _)) = self.view.node(node).content() {
+            let at = usize::try_from(content).unwrap_or(usize::MAX);
+            self.met.resize(self.met.len().max(at + 1), false);
+            self.met[at] = true;
+        }
+        if self.linked.contains(&node) {
+            match self.first.entry(node) {
+                Entry::Occupied(first) => file.link = Some(first.get().clone()),
+                Entry::Vacant(entry) => {
+                    entry.insert(path.to_vec());
+                }
+            }
+        }
+        file
+    }
+
+    /// Whether a file has several names.
+    pub(super) fn is_linked(&self, node: u32) -> bool {
+        self.linked.contains(&node)
+    }
+
+    /// The object ids that are known of the side, whatever was met.
+    pub(super) fn ids(&self) -> HashSet<[u8; 32]> {
+        match self.view {
+            View::Index(index) => index.objects().iter().map(|object| object.id).collect(),
+            View::Source(_) => self.found.iter().filter_map(|found| found.id).collect(),
+        }
+    }
+
+    /// Whether names of this node have been names of that node of the other side so far.
+    pub(super) fn pairs_with(&mut self, node: u32, other: u32) -> bool {
+        if self.linked.contains(&node) {
+            self.kept.insert(node);
+        }
+        *self.partner.entry(node).or_insert(other) == other
+    }
+
+    /// Whether this is the name by which the bytes of a file are counted that only this side has.
+    pub(super) fn counts(&self, node: u32, file: &File) -> bool {
+        file.link.is_none() && !self.kept.contains(&node)
+    }
+}

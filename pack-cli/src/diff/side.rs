@@ -1,0 +1,207 @@
+//! What is compared, seen the same way whatever it is.
+
+use std::collections::HashSet;
+
+use sealift_format::{Attributes, Bundle, Device, Index, InodeKind, Ref};
+
+use super::File;
+use crate::hash::Found;
+use crate::source::Source;
+use crate::tree::NodeKind;
+use crate::{DirId, Metadata};
+
+/// One of the two that are compared.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Side<'a> {
+    /// A bundle whose head, layout and index have been read.
+    Bundle(&'a Bundle),
+    /// An index without a layout, such as a target keeps.
+    Index(&'a Index),
+    /// A directory or an archive. Its contents are read as far as they have to be.
+    Source(&'a Source),
+}
+
+impl<'a> Side<'a> {
+    pub(super) fn view(self) -> View<'a> {
+        match self {
+            Self::Bundle(bundle) => View::Index(&bundle.index),
+            Self::Index(index) => View::Index(index),
+            Self::Source(source) => View::Source(source),
+        }
+    }
+}
+
+/// The files of a side. Numbers of nodes are those of inodes or of a tree's nodes, numbers of contents those of objects or of a source's
+/// contents.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum View<'a> {
+    Index(&'a Index),
+    Source(&'a Source),
+}
+
+/// A file, before its content is known.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Node<'a> {
+    attributes: &'a Attributes,
+    mtime: (i64, u32),
+    what: What<'a>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum What<'a> {
+    Directory(u32),
+    Regular { content: u32, size: u64 },
+    Symlink(&'a [u8]),
+    Device(Device),
+    Plain,
+}
+
+impl Node<'_> {
+    pub(super) fn directory(&self) -> Option<u32> {
+        match self.what {
+            What::Directory(directory) => Some(directory),
+            _ => None,
+        }
+    }
+
+    /// Number and size of a regular file's content.
+    pub(super) fn content(&self) -> Option<(u32, u64)> {
+        match self.what {
+            What::Regular { content, size } => Some((content, size)),
+            _ => None,
+        }
+    }
+}
+
+fn at(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+impl<'a> View<'a> {
+    pub(super) fn is_source(self) -> bool {
+        matches!(self, Self::Source(_))
+    }
+
+    pub(super) fn refs(self) -> &'a [Ref] {
+        match self {
+            Self::Index(index) => index.refs(),
+            Self::Source(_) => &[],
+        }
+    }
+
+    pub(super) fn node(self, number: u32) -> Node<'a> {
+        match self {
+            Self::Index(index) => index_node(index, number),
+            Self::Source(source) => source_node(source, number),
+        }
+    }
+
+    /// Names and nodes of a directory, sorted by name.
+    pub(super) fn children(self, directory: u32) -> Vec<(&'a [u8], u32)> {
+        match self {
+            Self::Index(index) => {
+                let entries = index.directory(directory).entries().map(|entry| index.entry(entry));
+                entries.map(|entry| (index.name(entry), entry.inode)).collect()
+            }
+            Self::Source(source) => {
+                let tree = source.tree();
+                tree.children(directory).iter().map(|child| (tree.child_name(child), child.node)).collect()
+            }
+        }
+    }
+
+    /// The node at a path below `root`.
+    pub(super) fn find(self, root: u32, path: &[u8]) -> Option<u32> {
+        let mut node = root;
+        for name in path.split(|byte| *byte == b'/').filter(|name| !name.is_empty()) {
+            let children = self.children(self.node(node).directory()?);
+            let found = children.binary_search_by(|(child, _)| (*child).cmp(name)).ok()?;
+            node = children[found].1;
+        }
+        Some(node)
+    }
+
+    /// The nodes that have more than one name.
+    pub(super) fn linked(self) -> HashSet<u32> {
+        match self {
+            Self::Index(index) => {
+                index.entries().iter().filter(|entry| !entry.is_first_name()).map(|entry| entry.inode).collect()
+            }
+            Self::Source(source) => linked_nodes(source),
+        }
+    }
+
+    /// A file with all that is known of it; `found` is what was read of a source's contents.
+    pub(super) fn file(self, number: u32, found: &[Found]) -> File {
+        let Node { attributes, mtime: (mtime, mtime_ns), what } = self.node(number);
+        let mut metadata = Metadata {
+            permissions: attributes.mode & 0o7777,
+            uid: attributes.uid,
+            gid: attributes.gid,
+            mtime,
+            mtime_ns,
+            xattrs: attributes.xattrs.clone(),
+        };
+        let (mut size, mut id, mut target, mut device) = (None, None, None, None);
+        match what {
+            What::Regular { content, size: len } => {
+                size = Some(len);
+                match self {
+                    Self::Index(index) => id = Some(index.object(content).id),
+                    Self::Source(_) => {
+                        let found = found.get(at(content)).cloned().unwrap_or_default();
+                        id = found.id;
+                        metadata.xattrs.extend(found.xattrs);
+                        metadata.xattrs.sort();
+                    }
+                }
+            }
+            What::Symlink(to) => target = Some(to.to_vec()),
+            What::Device(numbers) => device = Some(numbers),
+            What::Directory(_) | What::Plain => {}
+        }
+        File { file_type: attributes.file_type(), size, id, target, device, metadata, link: None }
+    }
+}
+
+fn index_node(index: &Index, number: u32) -> Node<'_> {
+    let inode = index.inode(number);
+    let what = match inode.kind {
+        InodeKind::Directory(directory) => What::Directory(directory),
+        InodeKind::Regular(content) => What::Regular { content, size: index.object(content).size },
+        InodeKind::Symlink(target) => What::Symlink(index.symlink_target(target)),
+        InodeKind::CharDevice(device) | InodeKind::BlockDevice(device) => What::Device(index.device(device)),
+        InodeKind::Fifo | InodeKind::Socket => What::Plain,
+    };
+    Node { attributes: index.attributes(inode), mtime: (inode.mtime, inode.mtime_ns), what }
+}
+
+fn source_node(source: &Source, number: u32) -> Node<'_> {
+    let tree = source.tree();
+    let node = tree.node(number);
+    let what = match node.kind {
+        NodeKind::Directory(directory) => What::Directory(directory),
+        NodeKind::Regular { content } => What::Regular { content, size: source.content_len(content) },
+        NodeKind::Symlink(target) => What::Symlink(tree.target(target)),
+        NodeKind::Device(device) => What::Device(device),
+        NodeKind::Plain => What::Plain,
+    };
+    Node { attributes: tree.attributes(node), mtime: (node.mtime, node.mtime_ns), what }
+}
+
+fn linked_nodes(source: &Source) -> HashSet<u32> {
+    let tree = source.tree();
+    let mut seen = vec![false; tree.node_count()];
+    let mut linked = HashSet::new();
+    let mut pending: Vec<DirId> = vec![0];
+    while let Some(directory) = pending.pop() {
+        for child in tree.children(directory) {
+            pending.extend(tree.directory_of(child.node));
+            if std::mem::replace(&mut seen[at(child.node)], true) {
+                linked.insert(child.node);
+            }
+        }
+    }
+    linked
+}

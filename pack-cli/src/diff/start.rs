@@ -1,0 +1,65 @@
+//! Which trees are compared with which, and from which path on.
+
+use std::collections::BTreeSet;
+
+use sealift_format::Index;
+
+use super::DiffOptions;
+use super::side::View;
+use super::walk::Start;
+use crate::Error;
+use crate::unpack::choose_ref;
+
+/// Returns where to begin. Two indexes of which one has several refs are compared ref by ref, unless one is chosen.
+pub(super) fn starts(old: View<'_>, new: View<'_>, options: &DiffOptions) -> Result<Vec<Start>, Error> {
+    let (named, path) = split_prefix(old, new, &options.prefix);
+    let several = old.refs().len().max(new.refs().len()) > 1;
+    let begin = |reference: Option<&str>, old_root: Option<u32>, new_root: Option<u32>| Start {
+        reference: reference.map(str::to_owned),
+        path: path.clone(),
+        old: old_root.and_then(|root| old.find(root, &path)),
+        new: new_root.and_then(|root| new.find(root, &path)),
+    };
+    let starts = match (old, new, options.reference.as_deref()) {
+        (View::Index(old), View::Index(new), None) if several => {
+            let refs = old.refs().iter().chain(new.refs());
+            let names: BTreeSet<&str> = refs.map(|r| r.name.as_str()).collect();
+            let chosen = names.into_iter().filter(|name| named.is_none_or(|named| named == *name));
+            chosen.map(|name| begin(Some(name), root_of(old, name), root_of(new, name))).collect()
+        }
+        (_, _, reference) => {
+            let reference = reference.or(named);
+            vec![begin(None, Some(only_root(old, reference)?), Some(only_root(new, reference)?))]
+        }
+    };
+    let found = starts.iter().any(|start: &Start| start.old.is_some() || start.new.is_some());
+    if found {
+        return Ok(starts);
+    }
+    let prefix = String::from_utf8_lossy(&options.prefix).escape_debug().to_string();
+    Err(Error::Usage(format!("nothing lies at or below {prefix} on either side")))
+}
+
+/// Splits `[REF:]PATH`, where REF is one of the refs, and writes the path as an index has it.
+fn split_prefix<'a>(old: View<'_>, new: View<'_>, prefix: &'a [u8]) -> (Option<&'a str>, Vec<u8>) {
+    let colon = prefix.iter().position(|byte| *byte == b':');
+    let named = colon.and_then(|at| Some((std::str::from_utf8(&prefix[..at]).ok()?, &prefix[at + 1..])));
+    let is_ref = |name: &str| old.refs().iter().chain(new.refs()).any(|r| r.name == name);
+    let (named, path) = match named.filter(|(name, _)| is_ref(name)) {
+        Some((name, path)) => (Some(name), path),
+        None => (None, prefix),
+    };
+    let names = path.split(|byte| *byte == b'/').filter(|name| !matches!(*name, b"" | b"."));
+    (named, names.collect::<Vec<_>>().join(&b'/'))
+}
+
+fn root_of(index: &Index, name: &str) -> Option<u32> {
+    index.find_ref(name).map(|reference| index.directory(reference.directory).inode)
+}
+
+fn only_root(view: View<'_>, reference: Option<&str>) -> Result<u32, Error> {
+    match view {
+        View::Index(index) => Ok(index.directory(choose_ref(index, reference)?.directory).inode),
+        View::Source(_) => Ok(0),
+    }
+}

@@ -1,0 +1,31 @@
+//! What a device would have to take of a bundle.
+
+use sealift_format::{Bundle, Holds};
+
+use super::Take;
+
+/// The cost of the objects that are `new`, by the numbers of objects.
+pub(super) fn take(bundle: &Bundle, new: &[bool]) -> Take {
+    let is_new = |object: u32| new.get(usize::try_from(object).unwrap_or(usize::MAX)).is_some_and(|new| *new);
+    let mut take = Take::default();
+    for (row, _) in bundle.index.objects().iter().zip(new).filter(|(_, new)| **new) {
+        take.objects += 1;
+        take.logical_bytes = take.logical_bytes.saturating_add(row.size);
+    }
+    let mut pieces = vec![false; bundle.layout.chunks.len()];
+    for large in bundle.layout.large.iter().filter(|large| is_new(large.object)) {
+        for chunk in bundle.layout.pieces_of(large.object).iter().filter_map(|piece| piece.chunk) {
+            pieces[usize::try_from(chunk).unwrap_or(usize::MAX)] = true;
+        }
+    }
+    for (chunk, is_piece) in bundle.layout.chunks.iter().zip(pieces) {
+        let is_taken = match &chunk.holds {
+            Holds::Group(range) => bundle.layout.group(range).iter().any(|object| is_new(*object)),
+            Holds::Piece => is_piece,
+        };
+        if is_taken {
+            take.stored_bytes = take.stored_bytes.saturating_add(chunk.stored_len.into());
+        }
+    }
+    take
+}

@@ -1,0 +1,89 @@
+//! Which files have to be read before two sides can be compared.
+
+use std::collections::HashSet;
+
+use super::DiffOptions;
+use super::side::View;
+use super::walk::Met;
+use crate::hash::Want;
+
+/// What has to be read of each side, before the comparison can be made.
+pub(super) struct Wishes<'a> {
+    old: WishList<'a>,
+    new: WishList<'a>,
+    /// What is wanted of two files of different sizes.
+    xattrs: Want,
+    /// Whether it matters which contents the sides have at different paths.
+    elsewhere: bool,
+}
+
+struct WishList<'a> {
+    view: View<'a>,
+    wanted: Vec<Want>,
+    /// Contents that the other side does not have at the same path, with their sizes.
+    open: Vec<(u32, u64)>,
+}
+
+impl<'a> Wishes<'a> {
+    pub(super) fn new(old: View<'a>, new: View<'a>, options: &DiffOptions, takes: bool) -> Self {
+        let list = |view| WishList { view, wanted: Vec::new(), open: Vec::new() };
+        Self {
+            old: list(old),
+            new: list(new),
+            xattrs: if options.ignore.xattrs { Want::Nothing } else { Want::Xattrs },
+            elsewhere: options.moves || takes,
+        }
+    }
+
+    pub(super) fn meet(&mut self, met: Met<'_>) {
+        let old = met.old.and_then(|node| self.old.view.node(node).content());
+        let new = met.new.and_then(|node| self.new.view.node(node).content());
+        let want = match (old, new) {
+            (Some((_, old)), Some((_, new))) if old == new => Want::Id,
+            (Some(_), Some(_)) => self.xattrs,
+            _ => Want::Nothing,
+        };
+        self.old.wish(old, want);
+        self.new.wish(new, want);
+    }
+
+    /// What is wanted of the contents of each side. One that stands at different paths has the same size there: others need not be read.
+    pub(super) fn finish(mut self) -> (Vec<Want>, Vec<Want>) {
+        if self.elsewhere {
+            let sizes = |list: &WishList<'_>| list.open.iter().map(|(_, size)| *size).collect::<HashSet<u64>>();
+            let (old_sizes, new_sizes) = (sizes(&self.old), sizes(&self.new));
+            self.old.wish_open(&new_sizes);
+            self.new.wish_open(&old_sizes);
+        }
+        (self.old.wanted, self.new.wanted)
+    }
+}
+
+impl WishList<'_> {
+    fn wish(&mut self, content: Option<(u32, u64)>, want: Want) {
+        let Some((content, size)) = content else { return };
+        if want != Want::Id {
+            self.open.push((content, size));
+        }
+        if self.view.is_source() {
+            self.raise(content, want);
+        }
+    }
+
+    fn wish_open(&mut self, sizes: &HashSet<u64>) {
+        if !self.view.is_source() {
+            return;
+        }
+        for (content, _) in std::mem::take(&mut self.open).into_iter().filter(|(_, size)| sizes.contains(size)) {
+            self.raise(content, Want::Id);
+        }
+    }
+
+    fn raise(&mut self, content: u32, want: Want) {
+        let at = usize::try_from(content).unwrap_or(usize::MAX);
+        if self.wanted.len() <= at {
+            self.wanted.resize(at + 1, Want::Nothing);
+        }
+        self.wanted[at] = self.wanted[at].max(want);
+    }
+}
