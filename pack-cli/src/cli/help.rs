@@ -9,7 +9,7 @@ use super::show::BOLD;
 const GROUPS: [(&str, &[&str]); 4] = [
     ("Publisher: makes bundles", &["pack", "sign", "root", "key"]),
     ("Administrator: looks before it is used", &["verify", "info", "ls", "cat", "diff", "trust"]),
-    ("Device: takes what is in them", &["unpack", "audit"]),
+    ("Device: takes what is in them", &["unpack", "audit", "clean"]),
     ("Everybody: sees it work", &["demo"]),
 ];
 

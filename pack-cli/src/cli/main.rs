@@ -3,6 +3,7 @@
 mod audit;
 mod bundle;
 mod cat;
+mod clean;
 mod compare_args;
 mod demo;
 mod diff;
@@ -57,6 +58,7 @@ enum Verb {
     Trust(trust::Trust),
     Unpack(unpack::Unpack),
     Audit(audit::Audit),
+    Clean(clean::Clean),
     Demo(demo::Demo),
 }
 
@@ -83,6 +85,7 @@ fn main() -> ExitCode {
         Verb::Trust(trust) => trust.run(),
         Verb::Unpack(unpack) => unpack.run(),
         Verb::Audit(audit) => audit.run(),
+        Verb::Clean(clean) => clean.run(),
         Verb::Demo(demo) => demo.run(),
     };
     // What is still in a buffer may meet a reader that has gone.

@@ -28,7 +28,7 @@ use crate::{Error, Progress};
 
 /// What became of a stage that was left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(crate) enum Found {
     /// It held no journal.
     Nothing,
     /// Its update is finished now; the stage is empty.
@@ -66,7 +66,7 @@ pub(super) fn carry_out(stage: &Stage, update: &Update<'_>, durable: bool) -> Re
 ///
 /// # Errors
 /// The target cannot be changed. Another run goes on from there.
-pub(super) fn complete(stage: &Stage, jobs: usize, progress: &Progress) -> Result<Found, Error> {
+pub(crate) fn complete(stage: &Stage, jobs: usize, progress: &Progress) -> Result<Found, Error> {
     let path = stage.journal();
     let text = match std::fs::read(&path) {
         Ok(text) => text,
