@@ -1,9 +1,11 @@
 //! Chores of the workspace, one file a subcommand. They call programs; they hold nothing that the product needs.
 
+mod big;
 mod ci;
 mod compare;
 mod packages;
 mod shell;
+mod steps;
 mod tools;
 mod web;
 
@@ -18,6 +20,8 @@ Usage: cargo xtask COMMAND
 
   ci [STEP]...      run everything that must hold, or only the steps named
   ci --list         name the steps
+  big [STEP]...     run what must hold and takes more than a few minutes, as root; SEED=N repeats a run's chances
+  big --list        name the steps
   compare [TREE]    run Sealift and its peers in turn over a tree (default: Debian's linux-source-6.1)
                     and write bench/RESULTS.md
     --runs N        of each contender; the median counts (default 3)
@@ -42,6 +46,7 @@ fn run() -> Result<()> {
     let mut args = lexopt::Parser::from_env();
     match args.next()? {
         Some(lexopt::Arg::Value(name)) if name == "ci" => ci::main(args),
+        Some(lexopt::Arg::Value(name)) if name == "big" => big::main(args),
         Some(lexopt::Arg::Value(name)) if name == "compare" => compare::main(args),
         Some(lexopt::Arg::Value(name)) if name == "web" => web::main(args),
         Some(lexopt::Arg::Long("help") | lexopt::Arg::Short('h')) | None => {

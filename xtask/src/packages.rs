@@ -9,11 +9,12 @@ use crate::shell::{has_program, run, succeeds};
 /// A chore that needs packages.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Chore {
+    Big,
     Ci,
     Compare,
 }
 
-use Chore::{Ci, Compare};
+use Chore::{Big, Ci, Compare};
 
 enum Probe {
     Program(&'static str),
@@ -37,24 +38,28 @@ const PACKAGES: &[Package] = &[
     // Tests sign and verify with OpenSSH itself.
     package("openssh-client", Program("ssh-keygen"),    &[Ci]),
     // The independent comparison of a tree with what came back, with ACLs and xattrs.
-    package("rsync",          Program("rsync"),         &[Ci, Compare]),
-    package("attr",           Program("setfattr"),      &[Ci]),
-    package("acl",            Program("setfacl"),       &[Ci]),
+    package("rsync",          Program("rsync"),         &[Big, Ci, Compare]),
+    package("attr",           Program("setfattr"),      &[Big, Ci]),
+    package("acl",            Program("setfacl"),       &[Big, Ci]),
     // The second reader.
-    package("python3",        Program("python3"),       &[Ci]),
-    package("python3-venv",   PythonModule("ensurepip"), &[Ci]),
+    package("python3",        Program("python3"),       &[Big, Ci]),
+    package("python3-venv",   PythonModule("ensurepip"), &[Big, Ci]),
     // The oracle of every fs-verity digest, and a file system that has it.
     package("fsverity",       Program("fsverity"),      &[Ci]),
-    package("e2fsprogs",      Program("mkfs.ext4"),     &[Ci]),
+    package("e2fsprogs",      Program("mkfs.ext4"),     &[Big, Ci]),
+    package("btrfs-progs",    Program("mkfs.btrfs"),    &[Big]),
+    package("xfsprogs",       Program("mkfs.xfs"),      &[Big]),
+    // A whole system as a tree.
+    package("debootstrap",    Program("debootstrap"),   &[Big]),
     // The core in WebAssembly.
     package("nodejs",         Program("node"),          &[Ci]),
     // Reads are counted, and time is divided by system call.
-    package("strace",         Program("strace"),        &[Ci, Compare]),
+    package("strace",         Program("strace"),        &[Big, Ci, Compare]),
     package("linux-perf",     Program("perf"),          &[Compare]),
     // The peers.
     package("zstd",           Program("zstd"),          &[Ci, Compare]),
     package("squashfs-tools", Program("mksquashfs"),    &[Compare]),
-    package("xz-utils",       Program("xz"),            &[Compare]),
+    package("xz-utils",       Program("xz"),            &[Big, Compare]),
 ];
 
 /// Installs what a chore needs and this machine lacks; names the line to run where we may not.

@@ -1,5 +1,6 @@
 //! Tools that cargo and pip install, at one pinned version each, below the target folder.
 
+use std::env;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
@@ -42,6 +43,15 @@ impl Tool {
         }
         Ok(program)
     }
+}
+
+/// Returns our program: the one that `SEALIFT_BIN` names (an older build, say), else this tree's, built now.
+pub(crate) fn sealift() -> Result<PathBuf> {
+    if let Some(program) = env::var_os("SEALIFT_BIN") {
+        return Ok(program.into());
+    }
+    run(Command::new("cargo").args(["build", "--locked", "--release", "--package", "sealift"]))?;
+    Ok(target_dir()?.join("release/sealift"))
 }
 
 /// Returns where the second reader's Python lies, there or not.

@@ -1,0 +1,32 @@
+//! `cargo xtask big`: what must hold and takes more than a few minutes: killed runs, failing disks, hostile neighbours, a whole system,
+//! and sizes far beyond the usual.
+
+mod findings;
+mod ground;
+mod kills;
+mod random;
+mod snapshot;
+mod trees;
+
+use anyhow::{Result, ensure};
+
+use crate::packages::{self, Chore};
+use crate::steps::{self, Action::Call, Chosen, Step};
+
+#[rustfmt::skip] // a table
+const STEPS: &[Step] = &[
+    Step { name: "kills", action: Call("pack, unpack and update, killed at hundreds of moments and run again", kills::run) },
+];
+
+/// Runs the steps named in the arguments, or all of them.
+pub(crate) fn main(args: lexopt::Parser) -> Result<()> {
+    let chosen = match steps::choose("big", STEPS, args)? {
+        Chosen::Nothing => return Ok(()),
+        Chosen::Some(steps) => steps,
+        Chosen::All => STEPS.iter().collect(),
+    };
+    // Owners, devices, mounts: only root makes them.
+    ensure!(rustix::process::geteuid().is_root(), "big runs as root, on a machine that may be thrown away");
+    packages::ensure(Chore::Big)?;
+    steps::run("big", &chosen)
+}
