@@ -1,6 +1,8 @@
 //! `cargo xtask big`: what must hold and takes more than a few minutes: killed runs, failing disks, hostile neighbours, a whole system,
 //! and sizes far beyond the usual.
 
+mod disks;
+mod faults;
 mod findings;
 mod ground;
 mod kills;
@@ -16,6 +18,7 @@ use crate::steps::{self, Action::Call, Chosen, Step};
 #[rustfmt::skip] // a table
 const STEPS: &[Step] = &[
     Step { name: "kills", action: Call("pack, unpack and update, killed at hundreds of moments and run again", kills::run) },
+    Step { name: "faults", action: Call("each system call fails once, disks fill up and go away", faults::run) },
 ];
 
 /// Runs the steps named in the arguments, or all of them.

@@ -23,6 +23,17 @@ pub(crate) fn real(dir: &Path, random: &mut Random) -> Result<()> {
     add_specials(dir, 30 << 20, random)
 }
 
+/// Makes some dozen small files, and the special ones.
+pub(crate) fn small(dir: &Path, random: &mut Random) -> Result<()> {
+    for number in 0..40 {
+        let folder = dir.join(format!("d{}/e{}", number % 4, number % 3));
+        fs::create_dir_all(&folder)?;
+        let len = usize::try_from(random.below(3000))?;
+        fs::write(folder.join(format!("f{number:02}")), random.bytes(len))?;
+    }
+    add_specials(dir, 1 << 20, random)
+}
+
 /// Adds a large file with holes, links of both kinds, a fifo, an attribute, a set-id file, another owner and a read-only directory.
 fn add_specials(dir: &Path, large_len: u64, random: &mut Random) -> Result<()> {
     write_islands(&dir.join("large"), large_len, random)?;
