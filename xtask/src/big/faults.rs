@@ -267,7 +267,7 @@ fn inject(
 
 /// A line that says where it went wrong.
 fn names_a_file(said: &str) -> bool {
-    ["/", "new", "signers", "key", "standard"].iter().any(|name| said.contains(name))
+    ["/", "work", "new", "signers", "key", "standard"].iter().any(|name| said.contains(name))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -29,6 +29,13 @@ static long length_register(long call)
 	}
 }
 
+/* What is to be put back when the call returns: programs rely on it that the kernel keeps their registers. */
+static struct {
+	pid_t thread;
+	long at;
+	long length;
+} held[256];
+
 static void shorten(pid_t thread)
 {
 	/* The loader takes a short read for a broken library; this is the first call after it has them all. */
@@ -40,8 +47,27 @@ static void shorten(pid_t thread)
 		return;
 	long length = ptrace(PTRACE_PEEKUSER, thread, at, 0);
 	/* eventfd and its kin take eight bytes or none. */
-	if (length > 8)
-		ptrace(PTRACE_POKEUSER, thread, at, length / 2 + 1);
+	if (length <= 8)
+		return;
+	for (int i = 0; i < 256; i++) {
+		if (held[i].thread == 0) {
+			held[i].thread = thread;
+			held[i].at = at;
+			held[i].length = length;
+			ptrace(PTRACE_POKEUSER, thread, at, length / 2 + 1);
+			return;
+		}
+	}
+}
+
+static void put_back(pid_t thread)
+{
+	for (int i = 0; i < 256; i++) {
+		if (held[i].thread == thread) {
+			ptrace(PTRACE_POKEUSER, thread, held[i].at, held[i].length);
+			held[i].thread = 0;
+		}
+	}
 }
 
 int main(int argc, char **argv)
@@ -72,8 +98,12 @@ int main(int argc, char **argv)
 		int deliver = 0;
 		if (WSTOPSIG(status) == (SIGTRAP | 0x80)) {
 			struct __ptrace_syscall_info info;
-			if (ptrace(PTRACE_GET_SYSCALL_INFO, thread, sizeof info, &info) > 0 && info.op == PTRACE_SYSCALL_INFO_ENTRY)
+			if (ptrace(PTRACE_GET_SYSCALL_INFO, thread, sizeof info, &info) <= 0)
+				continue;
+			if (info.op == PTRACE_SYSCALL_INFO_ENTRY)
 				shorten(thread);
+			else
+				put_back(thread);
 		} else if (WSTOPSIG(status) != SIGTRAP && WSTOPSIG(status) != SIGSTOP) {
 			deliver = WSTOPSIG(status);
 		}
