@@ -6,8 +6,12 @@ mod faults;
 mod findings;
 mod ground;
 mod kills;
+mod links;
+mod listing;
 mod random;
+mod scale;
 mod snapshot;
+mod system;
 mod trees;
 
 use anyhow::{Result, ensure};
@@ -19,6 +23,10 @@ use crate::steps::{self, Action::Call, Chosen, Step};
 const STEPS: &[Step] = &[
     Step { name: "kills", action: Call("pack, unpack and update, killed at hundreds of moments and run again", kills::run) },
     Step { name: "faults", action: Call("each system call fails once, disks fill up and go away", faults::run) },
+    Step { name: "links", action: Call("links and fifos that somebody plants or swaps meanwhile", links::run) },
+    Step { name: "system", action: Call("a Debian is packed, unpacked, changed by apt, and updated", system::run) },
+    Step { name: "scale", action: Call("a million files, 20 GB of holes, 10,000 directories deep", scale::run) },
+    Step { name: "listing", action: Call("the second reader lists a gigabyte as sealift ls does", listing::run) },
 ];
 
 /// Runs the steps named in the arguments, or all of them.

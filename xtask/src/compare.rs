@@ -11,7 +11,7 @@ mod race;
 mod reads;
 mod report;
 mod scaling;
-mod tree;
+pub(crate) mod tree;
 
 use std::env;
 use std::fs;
@@ -151,7 +151,7 @@ fn places(options: &Options) -> Result<(Places, Extent)> {
     make_key(&places)?;
     places.tree = match &options.tree {
         Some(tree) => fs::canonicalize(tree).with_context(|| format!("cannot find {}", tree.display()))?,
-        None => tree::unpack_kernel(&places)?,
+        None => tree::unpack_kernel(&places.path("SCRATCH"))?,
     };
     let extent = tree::extent(&places.tree)?;
     let sample = extent.sample.as_ref().context("the tree has no small file to ask for")?;

@@ -72,8 +72,18 @@ impl Snapshot {
 
     /// The first path that differs, in anything.
     pub(crate) fn first_difference(&self, other: &Self) -> Option<PathBuf> {
-        let paths = self.0.keys().chain(other.0.keys());
-        paths.into_iter().find(|path| self.0.get(*path) != other.0.get(*path)).cloned()
+        let mut paths = self.0.keys().chain(other.0.keys());
+        paths.find(|path| self.0.get(*path) != other.0.get(*path)).cloned()
+    }
+
+    /// The same where somebody else may have given files more names.
+    pub(crate) fn first_difference_but_links(&self, other: &Self) -> Option<PathBuf> {
+        let without = |snapshot: &Self| {
+            let mut items = snapshot.0.clone();
+            items.values_mut().for_each(|(_, stamp)| stamp.3 = 0);
+            Self(items)
+        };
+        without(self).first_difference(&without(other))
     }
 }
 

@@ -7,7 +7,6 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::places::Places;
 use crate::packages;
 use crate::shell::run;
 
@@ -16,15 +15,14 @@ const NOISE_FILES: u32 = 16;
 const NOISE_FILE_BYTES: u64 = 128 << 20;
 const FILES_PER_FOLDER: u32 = 1000;
 
-/// Unpacks Debian's kernel source into the scratch folder.
-pub(crate) fn unpack_kernel(places: &Places) -> Result<PathBuf> {
+/// Unpacks Debian's kernel source into a folder.
+pub(crate) fn unpack_kernel(dir: &Path) -> Result<PathBuf> {
     let archive = Path::new("/usr/src").join(format!("{DEBIAN_SOURCE}.tar.xz"));
     if !archive.exists() {
         packages::install(&[DEBIAN_SOURCE])?;
     }
     println!("unpacking {}", archive.display());
-    let dir = places.path("SCRATCH");
-    run(Command::new("tar").arg("-xJf").arg(&archive).arg("-C").arg(&dir))?;
+    run(Command::new("tar").arg("-xJf").arg(&archive).arg("-C").arg(dir))?;
     Ok(dir.join(DEBIAN_SOURCE))
 }
 
