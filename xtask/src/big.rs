@@ -22,7 +22,8 @@ use crate::steps::{self, Action::Call, Chosen, Step};
 #[rustfmt::skip] // a table
 const STEPS: &[Step] = &[
     Step { name: "kills", action: Call("pack, unpack and update, killed at hundreds of moments and run again", kills::run) },
-    Step { name: "faults", action: Call("each system call fails once, disks fill up and go away", faults::run) },
+    Step { name: "faults", action: Call("pack, unpack and update, while each system call fails once", faults::run) },
+    Step { name: "disks", action: Call("file systems that fill up meanwhile, or lose their power", disks::run) },
     Step { name: "links", action: Call("links and fifos that somebody plants or swaps meanwhile", links::run) },
     Step { name: "system", action: Call("a Debian is packed, unpacked, changed by apt, and updated", system::run) },
     Step { name: "scale", action: Call("a million files, 20 GB of holes, 10,000 directories deep", scale::run) },

@@ -1,13 +1,13 @@
 //! Small file systems that fill up meanwhile, and whose medium goes away meanwhile.
 
 use std::fs::{self, File};
-use std::io::Write as _;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use rustix::fs::{FallocateFlags, fallocate};
 
 use super::faults::{Known, VERBS, Verb, after, not_whole, prepare};
 use super::findings::Findings;
@@ -30,36 +30,40 @@ const DISKS: [Disk; 3] = [
     Disk { name: "xfs", mebibytes: 320, make: "mkfs.xfs -q", can_stop: true },
 ];
 const ROUNDS: u32 = 12;
+/// Room for every run, and little more.
+const ROOM_BYTES: u64 = 48 << 20;
 
-pub(crate) fn run(findings: &mut Findings) -> Result<()> {
+pub(crate) fn run() -> Result<()> {
+    let findings = &mut Findings::default();
     for disk in &DISKS {
         let ground = Ground::new("disks")?;
         let known = prepare(&ground, |dir| {
             trees::small(dir, &mut Random::fixed())?;
+            // What does not compress, so that a bundle needs room as well.
             for number in 0..16 {
                 fs::write(dir.join(format!("noise{number:02}")), Random::fixed().bytes((1 << 20) + number))?;
             }
             Ok(())
         })?;
-        // Packing over and over needs the same room as unpacking: content that does not compress, then.
         make(&ground, disk)?;
         let mut random = Random::new()?;
         for verb in &VERBS {
             let duration = measure(&ground, verb)?;
+            let (mut full, mut gone) = (0, 0);
             for _ in 0..ROUNDS {
-                fill_up(&ground, disk, verb, random.moment(duration), &known, findings)?;
+                full += u32::from(fill_up(&ground, disk, verb, random.moment(duration), &known, findings)?);
             }
-            if disk.can_stop {
-                for _ in 0..ROUNDS {
-                    pull_the_plug(&ground, disk, verb, random.moment(duration), &known, findings)?;
-                }
+            for _ in 0..if disk.can_stop { ROUNDS } else { 0 } {
+                gone += u32::from(pull_the_plug(&ground, disk, verb, random.moment(duration), &known, findings)?);
             }
-            println!("   {}: {} on a disk that fills up or goes away", disk.name, verb.name);
+            println!(
+                "   {} on {}: ended by a full disk {full} times, by one that went away {gone}",
+                verb.name, disk.name
+            );
         }
-        ground.run("umount work")?;
         ground.remove()?;
     }
-    Ok(())
+    findings.finish()
 }
 
 fn make(ground: &Ground, disk: &Disk) -> Result<()> {
@@ -75,7 +79,12 @@ fn start(ground: &Ground, verb: &Verb) -> Result<()> {
         super::ground::remove(&ground.path("work").join(name))?;
     }
     ground.run(&format!("cp -a {0}/out {0}/state work", verb.start))?;
-    ground.run("sync -f work")
+    ground.run("sync -f work")?;
+    let room = rustix::fs::statvfs(ground.path("work"))?;
+    let free = room.f_bavail * room.f_frsize;
+    let ballast = File::create(ground.path("work/ballast"))?;
+    fallocate(&ballast, FallocateFlags::empty(), 0, free.saturating_sub(ROOM_BYTES).max(4096))?;
+    Ok(())
 }
 
 fn measure(ground: &Ground, verb: &Verb) -> Result<Duration> {
@@ -85,7 +94,7 @@ fn measure(ground: &Ground, verb: &Verb) -> Result<Duration> {
     Ok(begin.elapsed())
 }
 
-/// Somebody else takes all the room while it runs.
+/// Somebody else takes all the room while it runs. Returns whether that ended it.
 fn fill_up(
     ground: &Ground,
     disk: &Disk,
@@ -93,7 +102,7 @@ fn fill_up(
     moment: Duration,
     known: &Known,
     findings: &mut Findings,
-) -> Result<()> {
+) -> Result<bool> {
     let label = format!("{}, {} full after {moment:?}", verb.name, disk.name);
     start(ground, verb)?;
     let done = AtomicBool::new(false);
@@ -108,19 +117,25 @@ fn fill_up(
     if code != 0 && (code != 2 || !is_clear) {
         findings.add(&format!("{label}: it ends with {code}: {said}"))?;
     }
-    judge(ground, verb, &label, code == 0, known, findings)
+    judge(ground, verb, &label, code == 0, known, findings)?;
+    Ok(code != 0)
 }
 
 fn fill(ballast: &Path, moment: Duration, done: &AtomicBool) -> Result<()> {
     std::thread::sleep(moment);
-    let mut file = File::create(ballast)?;
-    for len in [1 << 20, 4096] {
-        while file.write_all(&vec![0xff; len]).is_ok() && !done.load(Ordering::Relaxed) {}
+    let file = File::options().write(true).open(ballast)?;
+    let mut end = file.metadata()?.len();
+    while !done.load(Ordering::Relaxed) {
+        for len in [8 << 20, 1 << 20, 4096] {
+            while fallocate(&file, FallocateFlags::empty(), end, len).is_ok() {
+                end += len;
+            }
+        }
     }
     Ok(())
 }
 
-/// The file system stops as if it lost power: what was not synced is lost.
+/// The file system stops as if it lost power: what was not synced is lost. Returns whether that ended the run.
 fn pull_the_plug(
     ground: &Ground,
     disk: &Disk,
@@ -128,7 +143,7 @@ fn pull_the_plug(
     moment: Duration,
     known: &Known,
     findings: &mut Findings,
-) -> Result<()> {
+) -> Result<bool> {
     let label = format!("{}, {} gone after {moment:?}", verb.name, disk.name);
     start(ground, verb)?;
     let (code, said) = std::thread::scope(|scope| {
@@ -145,7 +160,8 @@ fn pull_the_plug(
     }
     ground.run("umount work")?;
     ground.run("mount -o loop image work")?;
-    judge(ground, verb, &label, code == 0, known, findings)
+    judge(ground, verb, &label, code == 0, known, findings)?;
+    Ok(code != 0)
 }
 
 fn judge(
@@ -156,12 +172,13 @@ fn judge(
     known: &Known,
     findings: &mut Findings,
 ) -> Result<()> {
+    let kind = label.split(" after").next().unwrap_or_default().to_owned();
     if let Some(problem) = not_whole(ground, verb, ended_well, known)? {
-        findings.add(&format!("{label}: {problem}"))?;
+        findings.add_like(&kind, &format!("{label}: {problem}"))?;
     }
     super::ground::remove(&ground.path("work/ballast"))?;
     if let Some(problem) = after(ground, verb, false, known)? {
-        findings.add(&format!("{label}, run again: {problem}"))?;
+        findings.add_like(&format!("{kind}, run again"), &format!("{label}, run again: {problem}"))?;
     }
     Ok(())
 }

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
-use super::disks;
 use super::findings::Findings;
 use super::ground::{Ground, difference, names};
 use super::random::Random;
@@ -166,7 +165,6 @@ pub(crate) fn run() -> Result<()> {
     if let Some(path) = untouched {
         findings.add(&format!("the source was changed: {}", path.display()))?;
     }
-    disks::run(&mut findings)?;
     findings.finish()?;
     ground.remove()
 }

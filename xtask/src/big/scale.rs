@@ -37,13 +37,13 @@ const DEEP: &str = "directories, each in the last";
 
 /// In this order; each line is measured. What `pack` makes again has one file more.
 const LINES: [(&str, &str); 7] = [
-    ("pack", "sealift pack tree -o tree.sealift --name tree --bundle-version 1 --quiet"),
-    ("verify --deep", "sealift verify --deep tree.sealift --allow-unsigned --quiet"),
-    ("unpack", "sealift unpack tree.sealift work/target --allow-unsigned --state work/state --quiet"),
+    ("pack", "sealift pack tree -o tree.sealift --name tree --bundle-version 1 --key key --quiet"),
+    ("verify --deep", "sealift verify --deep tree.sealift TRUST --quiet"),
+    ("unpack", "sealift unpack tree.sealift work/target TRUST --quiet"),
     ("ls", "sealift ls tree.sealift"),
     ("diff", "sealift diff tree.sealift work/target --exit-code"),
-    ("pack again", "sealift pack tree -o more.sealift --name tree --bundle-version 2 --quiet"),
-    ("update", "sealift unpack more.sealift work/target --update --delete --allow-unsigned --state work/state --quiet"),
+    ("pack again", "sealift pack tree -o more.sealift --name tree --bundle-version 2 --key key --quiet"),
+    ("update", "sealift unpack more.sealift work/target --update --delete TRUST --quiet"),
 ];
 
 /// How much more than ten times as long ten times as much may take.
@@ -138,7 +138,7 @@ fn judge(case: &Case, tenth: &[Measure], whole: &[Measure], findings: &mut Findi
 
 /// `info` says what unpacking takes at most.
 fn held_to_declared(ground: &Ground, label: &str, measure: &Measure, findings: &mut Findings) -> Result<()> {
-    let info = ground.printed_by("sealift info tree.sealift --json --allow-unsigned")?;
+    let info = ground.printed_by("sealift info tree.sealift --json")?;
     let declared = |field: &str| -> Result<u64> {
         let (_, rest) = info.split_once("\"cost\":{").context("info has the costs")?;
         let (_, rest) = rest.split_once(&format!("\"{field}\":")).context("info has each cost")?;
