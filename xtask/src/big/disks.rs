@@ -177,6 +177,8 @@ fn judge(
         findings.add_like(&kind, &format!("{label}: {problem}"))?;
     }
     super::ground::remove(&ground.path("work/ballast"))?;
+    // btrfs gives the room back with its next transaction.
+    ground.run("sync -f work")?;
     if let Some(problem) = after(ground, verb, false, known)? {
         findings.add_like(&format!("{kind}, run again"), &format!("{label}, run again: {problem}"))?;
     }

@@ -123,7 +123,7 @@ const GROWING: &[&str] = &[
 ];
 /// Calls that a signal interrupts on some file system, a slow or a distant one.
 const INTERRUPTIBLE: &[&str] =
-    &["read", "pread64", "write", "pwrite64", "openat", "openat2", "flock", "copy_file_range", "sendfile"];
+    &["read", "pread64", "write", "pwrite64", "openat", "openat2", "copy_file_range", "sendfile"];
 
 const FAULTS: [Fault; 6] = [
     Fault { name: "error=EIO", reason: "input/output error", calls: READING },

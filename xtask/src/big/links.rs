@@ -18,7 +18,7 @@ use super::trees;
 
 const RACES: u32 = 100;
 /// Longer than any of these runs takes.
-const PATIENCE: &str = "timeout --signal=KILL 60";
+const PATIENCE: &str = "timeout --signal=KILL 20";
 
 /// Something that stands where it does not belong.
 #[derive(Clone, Copy, Debug)]
@@ -60,9 +60,9 @@ const PLACES: [&str; 15] = [
 pub(crate) fn run() -> Result<()> {
     let ground = Ground::new("links")?;
     prepare(&ground, |dir| trees::small(dir, &mut Random::fixed()))?;
-    let canary = ground.path("canary");
-    make_canary(&canary)?;
-    let before = Snapshot::take(&canary)?;
+    make_canary(&ground.path("kept"))?;
+    ground.copy("kept", "canary")?;
+    let before = Snapshot::take(&ground.path("canary"))?;
     let mut findings = Findings::default();
     let mut number = 0;
     for verb in &VERBS {
@@ -115,7 +115,7 @@ fn planted(
             Some(137) | None => findings.add(&format!("{label}: it hangs: {line}"))?,
             Some(code) => findings.add(&format!("{label}: it ends with {code}: {line}"))?,
         }
-        outside(&canary, before, &label, findings)?;
+        outside(ground, before, &label, findings)?;
     }
     Ok(())
 }
@@ -140,14 +140,13 @@ fn put(plant: Plant, at: &Path, canary: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whether the tree outside is as it was. It is made anew if not, so that one cause is one finding.
-fn outside(canary: &Path, before: &Snapshot, label: &str, findings: &mut Findings) -> Result<()> {
-    let now = Snapshot::take(canary)?;
+/// Whether the tree outside is as it was. It becomes so again if not, so that one cause is one finding.
+fn outside(ground: &Ground, before: &Snapshot, label: &str, findings: &mut Findings) -> Result<()> {
+    let now = Snapshot::take(&ground.path("canary"))?;
     // A second name is ours; only the count of links tells of it.
     let Some(path) = now.first_difference_but_links(before) else { return Ok(()) };
     findings.add(&format!("{label}: outside of the target {} has changed", path.display()))?;
-    super::ground::remove(canary)?;
-    make_canary(canary)
+    ground.copy("kept", "canary")
 }
 
 /// Somebody swaps directories for links as fast as he can, while the update runs.
@@ -160,8 +159,9 @@ fn race(ground: &Ground, where_: &str, before: &Snapshot, findings: &mut Finding
         let tree = ground.path("work/out").join(where_);
         let done = AtomicBool::new(false);
         let status = std::thread::scope(|scope| {
-            for name in ["d0", "d1", "d1/e1", "d3", "names", "more"] {
-                let (at, link) = (tree.join(name), ground.path(&format!("work/link-{}", name.replace('/', "-"))));
+            // Not below each other: he would go through his own links.
+            for name in ["d0", "d1", "d2/e1", "d3", "names", "more"] {
+                let (at, link) = (tree.join(name), ground.path("work").join(name.replace('/', "-")));
                 let (done, swaps, aim) = (&done, &swaps, canary.join(name));
                 scope.spawn(move || {
                     let _ = symlink(aim, &link);
@@ -184,7 +184,7 @@ fn race(ground: &Ground, where_: &str, before: &Snapshot, findings: &mut Finding
             Some(137) | None => findings.add(&format!("{label}: it hangs"))?,
             Some(code) => findings.add(&format!("{label}: it ends with {code}"))?,
         }
-        outside(&canary, before, &label, findings)?;
+        outside(ground, before, &label, findings)?;
     }
     println!(
         "   {RACES} updates while {} directories in {where_} were swapped for links: {whole} whole",
