@@ -5,6 +5,7 @@ use std::fs;
 use std::os::unix::fs::{chown, symlink};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use rustix::fs::{CWD, FileType, Mode, RenameFlags, mknodat, renameat_with};
@@ -153,7 +154,7 @@ fn outside(ground: &Ground, before: &Snapshot, label: &str, findings: &mut Findi
 fn race(ground: &Ground, where_: &str, before: &Snapshot, findings: &mut Findings) -> Result<()> {
     let verb = &VERBS[2];
     let canary = ground.path("canary");
-    let (swaps, mut whole) = (AtomicU64::new(0), 0);
+    let (swaps, mut ended_well, mut whole) = (AtomicU64::new(0), 0, 0);
     for round in 0..RACES {
         ground.copy(verb.start, "work")?;
         let tree = ground.path("work/out").join(where_);
@@ -165,11 +166,16 @@ fn race(ground: &Ground, where_: &str, before: &Snapshot, findings: &mut Finding
                 let (done, swaps, aim) = (&done, &swaps, canary.join(name));
                 scope.spawn(move || {
                     let _ = symlink(aim, &link);
+                    let swap = || renameat_with(CWD, &at, CWD, &link, RenameFlags::EXCHANGE).is_ok();
+                    let mut pause = Random::fixed();
                     while !done.load(Ordering::Relaxed) {
-                        if renameat_with(CWD, &at, CWD, &link, RenameFlags::EXCHANGE).is_ok() {
+                        if swap() {
                             swaps.fetch_add(1, Ordering::Relaxed);
+                            std::thread::sleep(pause.moment(Duration::from_micros(300)));
+                            // Back again: an update that only meets links is refused at once.
+                            swap();
                         }
-                        std::thread::yield_now();
+                        std::thread::sleep(pause.moment(Duration::from_millis(6)));
                     }
                 });
             }
@@ -179,7 +185,10 @@ fn race(ground: &Ground, where_: &str, before: &Snapshot, findings: &mut Finding
         })?;
         let label = format!("update, links swapped in {where_}, round {round}");
         match status.code() {
-            Some(0) => whole += u32::from(difference(&ground.path("new"), &ground.path("work/out/target"))?.is_none()),
+            Some(0) => {
+                ended_well += 1;
+                whole += u32::from(difference(&ground.path("new"), &ground.path("work/out/target"))?.is_none());
+            }
             Some(1 | 2) => {}
             Some(137) | None => findings.add(&format!("{label}: it hangs"))?,
             Some(code) => findings.add(&format!("{label}: it ends with {code}"))?,
@@ -187,7 +196,7 @@ fn race(ground: &Ground, where_: &str, before: &Snapshot, findings: &mut Finding
         outside(ground, before, &label, findings)?;
     }
     println!(
-        "   {RACES} updates while {} directories in {where_} were swapped for links: {whole} whole",
+        "   {RACES} updates in {where_}, {} swaps: {ended_well} ended well, with {whole} targets whole after the last swap",
         swaps.into_inner()
     );
     Ok(())
