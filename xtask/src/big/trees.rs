@@ -82,6 +82,14 @@ pub(crate) fn write_islands(path: &Path, len: u64, random: &mut Random) -> Resul
 
 /// Changes a part of the files in each way that an update meets.
 pub(crate) fn change(dir: &Path, random: &mut Random) -> Result<()> {
+    // Whole directories go, or make way for a file.
+    for name in ["lib/email", "d3"].iter().filter(|name| dir.join(name).exists()) {
+        fs::remove_dir_all(dir.join(name))?;
+    }
+    for name in ["lib/encodings", "d2"].iter().filter(|name| dir.join(name).exists()) {
+        fs::remove_dir_all(dir.join(name))?;
+        fs::write(dir.join(name), "a file now\n")?;
+    }
     let mut files = Vec::new();
     list(dir, &mut files)?;
     files.sort();
@@ -109,7 +117,7 @@ pub(crate) fn change(dir: &Path, random: &mut Random) -> Result<()> {
             _ => {}
         }
     }
-    // A directory makes way for a file, another for a link, and one appears.
+    // The same below one that is read-only; another makes way for a link, and one appears.
     fs::remove_dir_all(dir.join("read-only/below"))?;
     fs::write(dir.join("read-only/below"), "a file now\n")?;
     fs::remove_dir_all(dir.join("names"))?;
