@@ -152,8 +152,12 @@ pub(crate) fn run() -> Result<()> {
                 let count = counts.get(*call).copied().unwrap_or(0);
                 let step = count.div_ceil(TRIES).max(1);
                 for when in (1..=count).step_by(usize::try_from(step)?) {
-                    runs += 1;
-                    inject(&ground, verb, (fault, call, when), &known, &mut findings)?;
+                    // A killed run is given up as well as gone on with; after an error one of both.
+                    let ends: &[bool] = if fault.name == KILLED { &[false, true] } else { &[when % 2 == 0] };
+                    for &cleans in ends {
+                        runs += 1;
+                        inject(&ground, verb, (fault, call, when), cleans, &known, &mut findings)?;
+                    }
                 }
             }
         }
@@ -222,6 +226,7 @@ fn inject(
     ground: &Ground,
     verb: &Verb,
     (fault, call, when): (&Fault, &str, u32),
+    cleans: bool,
     known: &Known,
     findings: &mut Findings,
 ) -> Result<()> {
@@ -255,7 +260,7 @@ fn inject(
     if let Some(problem) = not_whole(ground, verb, status == Status::Ended(0), known)? {
         findings.add_like(&kind, &format!("{label}: {problem}"))?;
     }
-    let cleans = when % 2 == 0 && status != Status::Ended(0);
+    let cleans = cleans && status != Status::Ended(0);
     if let Some(problem) = after(ground, verb, cleans, known)? {
         let then = if cleans { "cleaned" } else { "run again" };
         findings.add_like(&format!("{kind}, {then}"), &format!("{label}, {then}: {problem}"))?;
