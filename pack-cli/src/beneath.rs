@@ -172,7 +172,7 @@ pub(crate) fn open_to_empty(parent: BorrowedFd<'_>, name: &[u8]) -> Result<Owned
 /// The names in an open directory, without `.` and `..`, and what they are as far as the file system tells.
 pub(crate) fn names_in(directory: BorrowedFd<'_>) -> Result<Vec<(Vec<u8>, FileType)>, Errno> {
     let mut names = Vec::new();
-    for entry in rustix::fs::Dir::read_from(directory)? {
+    for entry in retry_on_intr(|| rustix::fs::Dir::read_from(directory))? {
         let entry = entry?;
         let name = entry.file_name().to_bytes();
         if !matches!(name, b"." | b"..") {

@@ -415,7 +415,7 @@ impl<'a> Lister<'a> {
             entries: Vec::new(),
             xattrs: self.read_xattrs(fd.as_fd()).map_err(|error| failed(&job.path, error))?,
         };
-        let names = rustix::fs::Dir::read_from(&fd).map_err(|error| failed(&job.path, error))?;
+        let names = retry_on_intr(|| rustix::fs::Dir::read_from(&fd)).map_err(|error| failed(&job.path, error))?;
         for name in names {
             let name = name.map_err(|error| failed(&job.path, error))?.file_name().to_owned();
             if matches!(name.to_bytes(), b"." | b"..") {
