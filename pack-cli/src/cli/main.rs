@@ -2,6 +2,7 @@
 
 mod bundle;
 mod cat;
+mod completions;
 mod demo;
 mod escape;
 mod failure;
@@ -52,6 +53,7 @@ enum Verb {
     Trust(trust::Trust),
     Unpack(unpack::Unpack),
     Demo(demo::Demo),
+    Completions(completions::Completions),
 }
 
 fn main() -> ExitCode {
@@ -76,6 +78,7 @@ fn main() -> ExitCode {
         Verb::Trust(trust) => trust.run(),
         Verb::Unpack(unpack) => unpack.run(),
         Verb::Demo(demo) => demo.run(),
+        Verb::Completions(completions) => completions.run(),
     };
     // What is still in a buffer may meet a reader that has gone.
     match done.and_then(|()| Ok(std::io::stdout().flush()?)) {
