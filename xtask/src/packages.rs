@@ -40,6 +40,8 @@ const PACKAGES: &[Package] = &[
     package("rsync",          Program("rsync"),         &[Ci, Compare]),
     package("attr",           Program("setfattr"),      &[Ci]),
     package("acl",            Program("setfacl"),       &[Ci]),
+    // Man pages are read by man itself.
+    package("man-db",         Program("man"),           &[Ci]),
     // The second reader.
     package("python3",        Program("python3"),       &[Ci]),
     package("python3-venv",   PythonModule("ensurepip"), &[Ci]),

@@ -13,6 +13,7 @@ mod interrupt;
 mod key;
 mod keys;
 mod ls;
+mod manual;
 mod pack;
 mod root;
 mod show;
@@ -54,6 +55,7 @@ enum Verb {
     Unpack(unpack::Unpack),
     Demo(demo::Demo),
     Completions(completions::Completions),
+    Manual(manual::Manual),
 }
 
 fn main() -> ExitCode {
@@ -79,6 +81,7 @@ fn main() -> ExitCode {
         Verb::Unpack(unpack) => unpack.run(),
         Verb::Demo(demo) => demo.run(),
         Verb::Completions(completions) => completions.run(),
+        Verb::Manual(manual) => manual.run(),
     };
     // What is still in a buffer may meet a reader that has gone.
     match done.and_then(|()| Ok(std::io::stdout().flush()?)) {
