@@ -5,6 +5,7 @@ mod bundle;
 mod cat;
 mod clean;
 mod compare_args;
+mod completions;
 mod demo;
 mod diff;
 mod differences;
@@ -17,6 +18,7 @@ mod interrupt;
 mod key;
 mod keys;
 mod ls;
+mod manual;
 mod pack;
 mod root;
 mod show;
@@ -60,6 +62,8 @@ enum Verb {
     Audit(audit::Audit),
     Clean(clean::Clean),
     Demo(demo::Demo),
+    Completions(completions::Completions),
+    Manual(manual::Manual),
 }
 
 fn main() -> ExitCode {
@@ -87,6 +91,8 @@ fn main() -> ExitCode {
         Verb::Audit(audit) => audit.run(),
         Verb::Clean(clean) => clean.run(),
         Verb::Demo(demo) => demo.run(),
+        Verb::Completions(completions) => completions.run(),
+        Verb::Manual(manual) => manual.run(),
     };
     // What is still in a buffer may meet a reader that has gone.
     match done.and_then(|()| Ok(std::io::stdout().flush()?)) {

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, ValueHint};
 use sealift::unpack::{Durability, UnpackOptions, UnpackStats, is_unfinished};
 use sealift::{Head, Limits};
 use serde::Serialize;
@@ -35,7 +35,7 @@ pub(crate) struct Unpack {
     #[command(flatten)]
     bundle: BundleArg,
     /// The directory to make or to update; without --update it may exist if it is empty
-    #[arg(value_name = "TARGET")]
+    #[arg(value_name = "TARGET", value_hint = ValueHint::DirPath)]
     target: PathBuf,
     /// The ref to unpack, where the bundle has several
     #[arg(long = "ref", value_name = "REF")]
