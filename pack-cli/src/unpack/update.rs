@@ -26,8 +26,9 @@ impl Job<'_> {
         if self.options.dry_run {
             let privilege = Privilege::of_this_process();
             let (installed, update) = self.compare(target, &selection, &privilege, None)?;
-            let mut stats = self.stats_of(&installed, &update);
-            stats.free_bytes = check_room(target, &self.to_build(&selection, &update), true)?;
+            let pending = self.to_build(&selection, &update);
+            let mut stats = self.stats_of(&installed, &update, &pending);
+            stats.free_bytes = check_room(target, &pending, true)?;
             return Ok(stats);
         }
         let stage = Stage::open(target)?;
@@ -51,8 +52,8 @@ impl Job<'_> {
         let target = stage.target();
         let privilege = Privilege::of_process(stage.root()).map_err(|error| Error::io("look at", target, error))?;
         let (installed, update) = self.compare(target, &selection, &privilege, Some(found))?;
-        let mut stats = self.stats_of(&installed, &update);
         let mut pending = self.to_build(&selection, &update);
+        let mut stats = self.stats_of(&installed, &update, &pending);
         stats.free_bytes = check_room(target, &pending, false)?;
         if !pending.regulars.is_empty() {
             self.progress.enter(Phase::Unpacking, 0, as_u64(pending.regulars.len()));
@@ -137,14 +138,14 @@ impl Job<'_> {
         pending
     }
 
-    fn stats_of(&self, installed: &Installed, update: &Update<'_>) -> UnpackStats {
+    fn stats_of(&self, installed: &Installed, update: &Update<'_>, pending: &Selection) -> UnpackStats {
         UnpackStats {
             kept_files: update.changes.kept,
             metadata_files: as_u64(update.changes.metadata.len()),
             removed: as_u64(update.extras.len()),
             hashed_files: installed.hashed_files,
             was_hashed: !installed.is_from_state,
-            ..expected(self.bundle, &self.to_build(update.selection, update))
+            ..expected(self.bundle, pending)
         }
     }
 

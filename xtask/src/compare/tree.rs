@@ -28,11 +28,12 @@ pub(crate) fn unpack_kernel(places: &Places) -> Result<PathBuf> {
     Ok(dir.join(DEBIAN_SOURCE))
 }
 
-/// Unpacks the oldest version of it that the package sources have.
+/// Unpacks a version of it that the package sources have, two releases before the newest, or the oldest.
 pub(crate) fn unpack_previous_kernel(places: &Places) -> Result<PathBuf> {
     let versions = output(Command::new("apt-cache").args(["madison", DEBIAN_SOURCE]))?;
-    let version = versions.lines().last().and_then(|line| line.split('|').nth(1)).map(str::trim);
-    let version = version.context("apt-cache madison names no version")?;
+    let mut versions: Vec<&str> = versions.lines().filter_map(|line| line.split('|').nth(1)).map(str::trim).collect();
+    versions.dedup_by_key(|version| version.split('-').next());
+    let version = versions.get(2).or(versions.last()).context("apt-cache madison names no version")?;
     let dir = places.path("SCRATCH/previous");
     fs::create_dir_all(&dir)?;
     println!("   {DEBIAN_SOURCE} {version}");
