@@ -103,7 +103,7 @@ impl Update<'_> {
         let target = &self.target;
         let whole = prefix.split(|byte| *byte == b'/').filter(|name| !name.is_empty()).count();
         let mut walk = TargetWalk::default();
-        let mut extras = Vec::new();
+        let (mut extras, mut is_whole) = (Vec::new(), true);
         for &directory in &self.selection.directories {
             let row = target.index.directory(directory);
             if usize::try_from(row.depth).unwrap_or(usize::MAX) < whole || self.is_new(directory) {
@@ -113,7 +113,10 @@ impl Update<'_> {
                 .go(target, directory)
                 .and_then(|at| open_within(at, b".", OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()));
             let opened = match opened {
-                Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => return Ok(false),
+                Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => {
+                    is_whole = false;
+                    continue;
+                }
                 opened => opened.map_err(target.failed("read", directory, b""))?,
             };
             let names = names_in(opened.as_fd()).map_err(target.failed("read", directory, b""))?;
@@ -125,13 +128,11 @@ impl Update<'_> {
                 }
             }
             let new = row.entries().filter(|entry| self.may_be_missing(*entry)).count();
-            if known + new < row.entries().len() {
-                return Ok(false);
-            }
+            is_whole &= known + new >= row.entries().len();
         }
         self.changes.directories.extend(extras.iter().map(|(directory, _)| *directory));
         self.extras = extras;
-        Ok(true)
+        Ok(is_whole)
     }
 
     fn may_be_missing(&self, entry: u32) -> bool {

@@ -109,7 +109,7 @@ fn finish(stage: &Stage, state: &State, may_delete: bool, jobs: usize, progress:
     let target = Target::open(stage.target(), index)?;
     let failed = |error| Error::io("look at", stage.target(), error);
     let privilege = Privilege::of_process(target.root()).map_err(failed)?;
-    let changes = Changes::all(&selection, staged);
+    let changes = Changes::all(&selection, target.missing(&selection.directories), staged);
     let mut update = Update {
         target,
         selection: &selection,

@@ -2,8 +2,6 @@
 
 use std::path::Path;
 
-use sealift_format::Limits;
-
 use super::apply::Update;
 use super::changes::Changes;
 use super::files::{Builder, Hand};
@@ -13,8 +11,8 @@ use super::local::copy_local;
 use super::metadata::Privilege;
 use super::plan::Selection;
 use super::stage::Stage;
-use super::state::{self, State};
-use super::target::Target;
+use super::state;
+use super::target::{Target, device_of};
 use super::{Durability, Job, UnpackStats, as_u64, check_room, expected, give_up};
 use crate::Error;
 use crate::input::Input;
@@ -52,6 +50,12 @@ impl Job<'_> {
         let target = stage.target();
         let privilege = Privilege::of_process(stage.root()).map_err(|error| Error::io("look at", target, error))?;
         let (installed, update) = self.compare(target, &selection, &privilege, Some(found))?;
+        if update.target.device() != device_of(stage.root()).map_err(|error| Error::io("look at", target, error))? {
+            return Err(Error::Usage(format!(
+                "{} is a mount point: what is new cannot be moved into it; update a directory within",
+                target.display()
+            )));
+        }
         let mut pending = self.to_build(&selection, &update);
         let mut stats = self.stats_of(&installed, &update, &pending);
         stats.free_bytes = check_room(target, &pending, false)?;
@@ -67,7 +71,7 @@ impl Job<'_> {
         }
         stats.stored_bytes = pending.stored;
         self.build(input, stage, pending, &mut stats)?;
-        if update.changes.is_empty() && update.extras.is_empty() && self.is_known(target)? {
+        if update.changes.is_empty() && update.extras.is_empty() && installed.is_of(&self.bundle.head, self.reference) {
             return Ok(stats);
         }
         let durable = self.options.durability != Durability::None;
@@ -144,16 +148,8 @@ impl Job<'_> {
             metadata_files: as_u64(update.changes.metadata.len()),
             removed: as_u64(update.extras.len()),
             hashed_files: installed.hashed_files,
-            was_hashed: !installed.is_from_state,
+            was_hashed: installed.was_hashed(),
             ..expected(self.bundle, pending)
         }
-    }
-
-    /// Whether the target kept this very bundle.
-    fn is_known(&self, target: &Path) -> Result<bool, Error> {
-        let kept = State::load(target, Limits::default(), |_| Ok(()))?;
-        Ok(kept.is_some_and(|kept| {
-            kept.head == self.bundle.head && kept.reference == self.reference && kept.prefix == self.options.prefix
-        }))
     }
 }
