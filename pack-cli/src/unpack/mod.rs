@@ -96,6 +96,8 @@ pub struct UnpackStats {
     pub stored_bytes: u64,
     /// Files that a run before this one had made, and that were right.
     pub resumed_files: u64,
+    /// Whether the target was there, and was updated.
+    pub is_update: bool,
     /// Files that an update left as they are.
     pub kept_files: u64,
     /// Files whose content an update left, and whose metadata it set.

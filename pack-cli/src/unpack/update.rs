@@ -144,6 +144,8 @@ impl Job<'_> {
 
     fn stats_of(&self, installed: &Installed, update: &Update<'_>, pending: &Selection) -> UnpackStats {
         UnpackStats {
+            is_update: true,
+            directories: as_u64(update.changes.new_directories.len()),
             kept_files: update.changes.kept,
             metadata_files: as_u64(update.changes.metadata.len()),
             removed: as_u64(update.extras.len()),
