@@ -155,8 +155,8 @@ impl Unpack {
         if stats.others > 0 {
             parts.push(format!("{} of other types", human::Grouped(stats.others)));
         }
-        if stats.copied_files > 0 {
-            parts.push(format!("{} of them from what was there", human::Grouped(stats.copied_files)));
+        if let (Some(files), true) = (parts.first_mut(), stats.copied_files > 0) {
+            files.push_str(&format!(" ({} from what was there)", human::Grouped(stats.copied_files)));
         }
         if stats.is_update {
             parts.push(format!("{} kept", human::Grouped(stats.kept_files)));
