@@ -60,6 +60,15 @@ pub enum Error {
         /// The bundle's name.
         name: String,
     },
+    /// The target's file system takes two names for one.
+    #[error(
+        "{}: this file system takes the name for another one of the bundle, by its letters' case or form: unpack to one that tells them apart",
+        path.display()
+    )]
+    FoldedName {
+        /// The second of the names.
+        path: PathBuf,
+    },
     /// Somebody changes the target while it is updated.
     #[error("{} is being changed by somebody else: run the update again when nobody does", target.display())]
     Changing {

@@ -105,6 +105,7 @@ impl Failure {
             (Error::State { .. }, None) => "state",
             (Error::Key { .. } | Error::Agent { .. }, None) => "key",
             (Error::Changed { .. } | Error::Changing { .. }, None) => "changed",
+            (Error::FoldedName { .. }, None) => "folded-name",
             (Error::HalfUpdated { .. }, None) => "half-updated",
             _ => "io",
         }

@@ -339,7 +339,7 @@ fn check_room(target: &Path, selection: &Selection, dry_run: bool) -> Result<u64
 fn build(builder: &Builder<'_>, input: &mut Input, options: &UnpackOptions) -> Result<(), Error> {
     let (bundle, selection) = (builder.bundle, builder.selection);
     let mut hand = Hand::default();
-    builder.make_directories(&mut hand)?;
+    builder.make_directories(&mut hand, options.update)?;
     builder.make_large(&mut hand)?;
     Feed::new(bundle, &selection.chunks, input, builder.progress).run(
         options.jobs,
