@@ -1,4 +1,28 @@
 //! Handing out the content of one file.
+//!
+//! Of a file one read behind the index is enough, and of a large object one for each piece; a pipe is read up to the content.
+//!
+//! ```
+//! # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/bundle.rs"));
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = signed_bundle()?;
+//! # let folder = folder.path();
+//! use sealift::cat::cat;
+//! use sealift::trust::{Guard, TrustOptions};
+//! use sealift::{Input, Limits, Progress};
+//!
+//! let guard = Guard::load(&TrustOptions {
+//!     signers: Some(folder.join("allowed_signers")),
+//!     state: Some(folder.join("state")),
+//!     ..TrustOptions::default()
+//! })?;
+//! let (mut input, mut content) = (Input::open(&folder.join("os.sealift"))?, Vec::new());
+//! let judge = |head: &sealift::Head| guard.judge(head).map(drop);
+//! cat(&mut input, b"etc/os-release", &mut content, Limits::default(), judge, &Progress::default())?;
+//! assert_eq!(content, b"ID=example\n");
+//! # Ok(())
+//! # }
+//! ```
 
 use std::io::Write;
 

@@ -65,20 +65,6 @@ trait View {
     fn finish(&mut self, now: Snapshot, elapsed: Duration);
 }
 
-/// The phase's word in JSON.
-fn word(phase: Phase) -> &'static str {
-    match phase {
-        Phase::Listing => "listing",
-        Phase::Packing => "packing",
-        Phase::Finishing => "finishing",
-        Phase::Verifying => "verifying",
-        Phase::Hashing => "hashing",
-        Phase::Unpacking => "unpacking",
-        Phase::Syncing => "syncing",
-        _ => "starting",
-    }
-}
-
 /// The phase as people read it.
 fn label(phase: Phase, starting: &'static str) -> &'static str {
     match phase {
@@ -119,9 +105,9 @@ impl View for Json {
     }
 
     fn finish(&mut self, now: Snapshot, elapsed: Duration) {
-        let Snapshot { phase, bytes, bytes_total, files, files_total } = now;
+        let Snapshot { phase, bytes, bytes_total, files, files_total, .. } = now;
         let seconds = human::seconds(elapsed);
-        let line = Line { phase: word(phase), bytes, bytes_total, files, files_total, seconds };
+        let line = Line { phase: phase.word(), bytes, bytes_total, files, files_total, seconds };
         // Who asked for progress and does not read it loses nothing else.
         let _ = writeln!(std::io::stderr(), "{}", serde_json::to_string(&line).unwrap_or_default());
     }

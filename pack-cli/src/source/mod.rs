@@ -1,4 +1,24 @@
 //! Where files come from: directories, single files and tar archives.
+//!
+//! A source is opened and listed; its contents are read while it is packed. A file that changes in between is an error.
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # std::fs::write(folder.path().join("hello"), "hello")?;
+//! # std::fs::write(folder.path().join("note.bak"), "old")?;
+//! use sealift::source::{DirectoryOptions, Exclude, MetadataOptions, Source, SourceOptions};
+//!
+//! let options = SourceOptions {
+//!     directory: DirectoryOptions { exclude: Some(Exclude::new(["*.bak"].into_iter())?), ..Default::default() },
+//!     metadata: MetadataOptions { owner: Some((0, 0)), ..Default::default() },
+//!     ..SourceOptions::default()
+//! };
+//! let source = Source::open_spec(folder.path().as_os_str(), &options, 2)?; // also tar:FILE
+//! assert_eq!(source.content_count(), 1);
+//! # Ok(())
+//! # }
+//! ```
 
 mod directory;
 mod exclude;

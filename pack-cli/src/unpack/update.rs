@@ -52,6 +52,7 @@ impl Job<'_> {
         let privilege = Privilege::of_process(stage.root()).map_err(|error| Error::io("look at", target, error))?;
         let (installed, update) = self.compare(target, &selection, &privilege, Some(found))?;
         let mut stats = self.stats_of(&installed, &update);
+        self.progress.keep(stats.kept_files);
         let mut pending = self.to_build(&selection, &update);
         stats.free_bytes = check_room(target, &pending, false)?;
         if !pending.regulars.is_empty() {
