@@ -221,8 +221,10 @@ fn prefix(path: OsString) -> Vec<u8> {
 }
 
 #[derive(Serialize)]
-struct Summary {
+struct Summary<'a> {
     dry_run: bool,
+    name: &'a str,
+    version: u64,
     signers: Vec<String>,
     files: u64,
     objects: u64,
@@ -249,10 +251,13 @@ struct Summary {
     seconds: f64,
 }
 
-impl Summary {
-    fn new(stats: &UnpackStats, judge: &Judge, dry_run: bool, elapsed: Duration) -> Self {
+impl<'a> Summary<'a> {
+    fn new(stats: &UnpackStats, judge: &'a Judge, dry_run: bool, elapsed: Duration) -> Self {
+        let (name, version) = judge.identity();
         Self {
             dry_run,
+            name,
+            version,
             signers: judge.signers(),
             files: stats.files,
             objects: stats.objects,
