@@ -146,6 +146,11 @@
 //! | 2 | it could not be told: a wrong option, input or output, a full disk, a malformed trust file |
 //! | 128 + N | stopped by signal N: the program's own, as the library knows no signals |
 //!
+//! # Logs
+//!
+//! Whoever subscribes to [`tracing`](https://docs.rs/tracing) is told of phases, of what was found in state, of what was left out, and of
+//! what had to be done in another way, such as copying where a file system shares no blocks. Nothing depends on it.
+//!
 //! # Features
 //!
 //! `cli`, on by default, is the command line with all that it stands on. A program leaves it out:

@@ -161,6 +161,7 @@ impl Progress {
     }
 
     pub(crate) fn enter(&self, phase: Phase, bytes_total: u64, files_total: u64) {
+        tracing::debug!(phase = phase.word(), bytes_total, files_total, "a phase begins");
         self.bytes.store(0, Ordering::Relaxed);
         self.files.store(0, Ordering::Relaxed);
         self.bytes_total.store(bytes_total, Ordering::Relaxed);

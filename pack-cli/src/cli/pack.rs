@@ -21,6 +21,7 @@ use super::escape;
 use super::failure::Failure;
 use super::human::{self, Bytes, Grouped, count};
 use super::keys;
+use super::log;
 use super::show::{BOLD, Pace, Show, WARN, json_line};
 use super::time::Moment;
 use super::trust_args::parse_time;
@@ -111,9 +112,6 @@ pub(crate) struct Pack {
 
     #[command(flatten)]
     show: Show,
-    /// Say more in the summary
-    #[arg(long, short, conflicts_with = "quiet", help_heading = "Output")]
-    verbose: bool,
     #[command(flatten)]
     pace: Pace,
 }
@@ -327,7 +325,7 @@ impl Pack {
             human::duration(elapsed),
             human::rate(maxima.logical, elapsed),
         )?;
-        if self.verbose {
+        if log::is_on() {
             let (chunks, largest) = (count(maxima.chunks, "chunk"), Bytes(maxima.chunk_len.into()));
             writeln!(out, "  content {}", super::ls::hex(&root.contents.index_digest))?;
             writeln!(out, "  {chunks} of at most {largest}")?;

@@ -8,8 +8,8 @@ use clap::{Args, ValueEnum};
 use sealift::Progress;
 use serde::Serialize;
 
-use super::escape;
 use super::watch::{Outcome, Watch};
+use super::{escape, log};
 
 /// What a verb has that does something and says what.
 #[derive(Args, Clone, Copy, Debug)]
@@ -91,6 +91,7 @@ impl Pace {
         let progress = Arc::new(Progress::default());
         let mode = match self.progress {
             Mode::Auto | Mode::Bar if show.quiet => Mode::None,
+            Mode::Auto if log::is_on() => Mode::None,
             mode => mode,
         };
         let watch = Watch::start(mode, starting, &progress);

@@ -15,6 +15,7 @@ use super::bundle::{BundleArg, jobs};
 use super::escape;
 use super::failure::{About as _, Failure, shown};
 use super::human::{self, Bytes, count};
+use super::log;
 use super::show::{BOLD, Pace, Show, WARN, json_line};
 use super::trust_args::{Judge, TrustArgs};
 
@@ -69,9 +70,6 @@ pub(crate) struct Unpack {
     trust: TrustArgs,
     #[command(flatten)]
     show: Show,
-    /// Say more in the summary
-    #[arg(long, short, conflicts_with = "quiet", help_heading = "Output")]
-    verbose: bool,
     #[command(flatten)]
     pace: Pace,
 }
@@ -193,7 +191,7 @@ impl Unpack {
         for line in skipped(stats) {
             writeln!(out, "  {WARN}skipped{WARN:#} {line}")?;
         }
-        if self.verbose {
+        if log::is_on() {
             let (objects, inodes) = (count(stats.objects, "object"), count(stats.inodes, "inode"));
             writeln!(out, "  {objects}, {inodes}, {} on the target", Bytes(stats.disk_bytes))?;
         }

@@ -123,6 +123,7 @@ pub fn pack(
     let (bytes, files) = (items.iter().map(|item| item.len).sum(), items.len());
     progress.enter(Phase::Packing, bytes, u64::try_from(files).unwrap_or(0));
 
+    tracing::debug!(paths = order.paths, matched = order.matched, "in access order");
     let plan = plan::Plan::new(items, hot_end, options.chunk_len);
     let writer = writer::ChunkWriter::new(Spool::create(output)?);
     let pipeline = pipeline::Pipeline::new(&sources, plan, writer, options, progress);
@@ -137,6 +138,9 @@ pub fn pack(
     let mut front = head.encode();
     front.extend(behind);
     let copied = spool.finish(&front)?;
+    if copied {
+        tracing::info!("the chunks were copied behind the head, since the file system moves no blocks for it");
+    }
     Ok(PackStats { root, file_bytes, order, copied })
 }
 

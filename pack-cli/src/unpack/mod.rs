@@ -202,6 +202,7 @@ impl Job<'_> {
                 adopt::adopt(&Builder::new(self.bundle, &selection, stage, &privilege, self.progress, self.options))?;
             stats.resumed_files = as_u64(adopted.entries.len());
             self.progress.keep(stats.resumed_files);
+            tracing::info!(files = stats.resumed_files, "an interrupted run had made these");
             selection.take_away(self.bundle, |entry| adopted.entries.contains(&entry), adopted.pieces);
             stats.stored_bytes = selection.stored;
         }

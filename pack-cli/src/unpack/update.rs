@@ -97,8 +97,10 @@ impl Job<'_> {
         if let Some(installed) = by_state
             && let Some(update) = self.changes(target, selection, privilege, &installed)?
         {
+            tracing::info!("what was kept beside the target describes it");
             return Ok((installed, update));
         }
+        tracing::info!("nothing that was kept describes the target: it is looked at");
         let index = &self.bundle.index;
         let installed = Installed::by_looking(target, index, selection, self.options, self.progress)?;
         match self.changes(target, selection, privilege, &installed)? {
