@@ -45,10 +45,25 @@ pub fn cat(
     progress: &Progress,
 ) -> Result<(), Error> {
     let bundle = input.open_bundle(limits, judge)?;
-    let InodeKind::Regular(object) = find(&bundle, path)?.inode.kind else {
+    cat_from(input, &bundle, path, out, progress)
+}
+
+/// Writes the content of the file at `[REF:]PATH` of a bundle that was opened from `input`: one that is asked for many files is opened
+/// once, with a judge who says whether its content may be handed out.
+///
+/// # Errors
+/// The chunks are damaged, there is no such file or it is not a regular one, or `out` fails.
+pub fn cat_from(
+    input: &mut Input,
+    bundle: &Bundle,
+    path: &[u8],
+    out: &mut dyn Write,
+    progress: &Progress,
+) -> Result<(), Error> {
+    let InodeKind::Regular(object) = find(bundle, path)?.inode.kind else {
         return Err(Error::Usage(format!("{} is not a regular file", path.escape_ascii())));
     };
-    let mut writer = ObjectWriter { bundle: &bundle, object, out };
+    let mut writer = ObjectWriter { bundle, object, out };
     if bundle.index.object(object).size > bundle.head.root().maxima.piece_len() {
         return writer.write_pieces(input, progress);
     }
