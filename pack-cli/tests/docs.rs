@@ -16,6 +16,50 @@ fn json() {
     page("json.md");
 }
 
+#[test]
+fn publish() {
+    page("publish.md");
+}
+
+#[test]
+fn administer() {
+    page("administer.md");
+}
+
+#[test]
+fn device() {
+    page("device.md");
+}
+
+#[test]
+fn coming_from() {
+    page("coming-from.md");
+}
+
+const DEVICE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/examples/device");
+
+/// What systemd and udev say of the files for a device, where they are here to be asked.
+#[test]
+fn the_unit_and_the_rule_are_well_formed() {
+    for (program, verb, file) in
+        [("systemd-analyze", "verify", "sealift-stick@.service"), ("udevadm", "verify", "99-sealift-stick.rules")]
+    {
+        let file = Path::new(DEVICE).join(file);
+        match Command::new(program).arg(verb).arg(&file).output() {
+            Err(error) => eprintln!("skipped: no {program} ({error})"),
+            // Before systemd 254 udevadm knows no such verb.
+            Ok(done) if String::from_utf8_lossy(&done.stderr).contains("unknown command") => {
+                eprintln!("skipped: {program} has no {verb}");
+            }
+            Ok(done) => {
+                let said = [done.stdout, done.stderr].concat();
+                let said = String::from_utf8_lossy(&said);
+                assert!(done.status.success() && !said.contains("sealift-stick"), "{program}: {said}");
+            }
+        }
+    }
+}
+
 /// Runs a page.
 fn page(name: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs").join(name);
@@ -170,6 +214,7 @@ fn fill(folder: &Path) {
     let (from, to) = (env!("CARGO_BIN_EXE_sealift"), folder.join("home/bin/sealift"));
     // Another user may not get to where it was built.
     fs::hard_link(from, &to).or_else(|_| fs::copy(from, &to).map(drop)).unwrap();
+    fs::copy(Path::new(DEVICE).join("sealift-stick"), folder.join("home/bin/sealift-stick")).unwrap();
     if is_root() {
         give_away(&folder.join("os"));
         for directory in ["home", "home/bin", ""] {

@@ -141,7 +141,9 @@ impl Unpack {
         if stats.others > 0 {
             parts.push(format!("{} of other types", human::Grouped(stats.others)));
         }
-        writeln!(out, "  {}", parts.join(", "))?;
+        if !parts.is_empty() {
+            writeln!(out, "  {}", parts.join(", "))?;
+        }
         if is_update {
             let mut parts = vec![format!("{} kept", count(stats.kept_files, "file"))];
             if stats.metadata_files > 0 {
