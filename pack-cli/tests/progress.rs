@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -99,6 +100,32 @@ fn progress_is_as_its_schema_says() {
     fs::write(folder.join("b.sealift"), bytes).unwrap();
     let refused = lines(folder, &with(&["verify", "b.sealift"]), false);
     assert_eq!(last(&refused, "outcome"), "failed");
+}
+
+#[test]
+fn what_is_stopped_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    fs::create_dir(folder.join("tree")).unwrap();
+    let step = |state: &u64| Some(state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
+    let noise = std::iter::successors(Some(1), step).map(|state| state.to_le_bytes()[7]);
+    fs::write(folder.join("tree/file"), noise.take(12_000_000).collect::<Vec<u8>>()).unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_sealift"))
+        .args(["pack", "tree", "-o", "b.sealift", "--level", "22", "--jobs", "1", "--progress", "json", "--json"])
+        .current_dir(folder)
+        .stderr(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap()).lines();
+    assert!(stderr.any(|line| line.unwrap().contains("\"packing\"")), "it ended");
+    assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
+    let rest: Vec<Value> = stderr.map(|line| serde_json::from_str(&line.unwrap()).unwrap()).collect();
+    assert_eq!(child.wait().unwrap().code(), Some(128 + 15));
+    let outcomes = rest.iter().filter_map(|line| line.get("outcome")).collect::<Vec<_>>();
+    assert_eq!(outcomes, ["cancelled"], "{rest:?}");
+    assert_eq!(last(&rest, "error")["kind"], "cancelled");
+    assert_eq!(fs::read_dir(folder).unwrap().count(), 1, "something is left beside the tree");
 }
 
 #[test]

@@ -82,7 +82,7 @@ fn directory(path: &Path) -> Source {
 }
 
 fn options() -> SourceOptions {
-    SourceOptions { directory: everything(), spool_dir: std::env::temp_dir(), ..SourceOptions::default() }
+    SourceOptions { directory: everything(), ..SourceOptions::default() }
 }
 
 /// Options under which nothing can be copied.

@@ -63,7 +63,7 @@ pub struct SourceOptions {
     /// What is changed in every file's metadata.
     pub metadata: MetadataOptions,
     /// Where an archive that comes through a pipe is copied to. It needs as much room there as the archive is long, while
-    /// it is packed.
+    /// it is packed. Empty: the system's temporary directory.
     pub spool_dir: PathBuf,
     /// Told of the bytes of a pipe, and of files as they are listed; it may ask to stop.
     pub progress: Option<Arc<Progress>>,
