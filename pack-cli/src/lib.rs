@@ -167,6 +167,7 @@
 pub mod audit;
 mod beneath;
 pub mod cat;
+pub mod clean;
 pub mod diff;
 mod error;
 mod feed;

@@ -1,5 +1,6 @@
 //! The Debian packages that chores need beyond cargo: found by the programs in them, installed where we may.
 
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Result, bail};
@@ -11,16 +12,19 @@ use crate::shell::{has_program, run, succeeds};
 pub(crate) enum Chore {
     Ci,
     Compare,
+    Dist,
+    DistCheck,
 }
 
-use Chore::{Ci, Compare};
+use Chore::{Ci, Compare, Dist, DistCheck};
 
 enum Probe {
     Program(&'static str),
     PythonModule(&'static str),
+    File(&'static str),
 }
 
-use Probe::{Program, PythonModule};
+use Probe::{File, Program, PythonModule};
 
 struct Package {
     name: &'static str,
@@ -40,6 +44,8 @@ const PACKAGES: &[Package] = &[
     package("rsync",          Program("rsync"),         &[Ci, Compare]),
     package("attr",           Program("setfattr"),      &[Ci]),
     package("acl",            Program("setfacl"),       &[Ci]),
+    // Man pages are read by man itself.
+    package("man-db",         Program("man"),           &[Ci]),
     // The second reader.
     package("python3",        Program("python3"),       &[Ci]),
     package("python3-venv",   PythonModule("ensurepip"), &[Ci]),
@@ -55,6 +61,15 @@ const PACKAGES: &[Package] = &[
     package("zstd",           Program("zstd"),          &[Ci, Compare]),
     package("squashfs-tools", Program("mksquashfs"),    &[Compare]),
     package("xz-utils",       Program("xz"),            &[Compare]),
+    // Static programs: the C in them is compiled by these.
+    package("musl-tools",     Program("musl-gcc"),      &[Dist, DistCheck]),
+    package("gcc-aarch64-linux-gnu", Program("aarch64-linux-gnu-gcc"), &[Dist, DistCheck]),
+    package("libc6-dev-arm64-cross", File("/usr/aarch64-linux-gnu/include/limits.h"), &[Dist, DistCheck]),
+    // What runs them, a Debian to install them in, and shells that read our completions.
+    package("qemu-user-static", Program("qemu-aarch64-static"), &[DistCheck]),
+    package("debootstrap",    Program("debootstrap"),   &[DistCheck]),
+    package("fish",           Program("fish"),          &[DistCheck]),
+    package("zsh",            Program("zsh"),           &[DistCheck]),
 ];
 
 /// Installs what a chore needs and this machine lacks; names the line to run where we may not.
@@ -95,6 +110,7 @@ impl Probe {
     fn found(&self) -> bool {
         match self {
             Self::Program(name) => has_program(name),
+            Self::File(path) => Path::new(path).is_file(),
             Self::PythonModule(name) => succeeds(Command::new("python3").args(["-c", &format!("import {name}")])),
         }
     }

@@ -1,7 +1,7 @@
 //! Tools that cargo and pip install, at one pinned version each, below the target folder.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
@@ -42,6 +42,12 @@ impl Tool {
         }
         Ok(program)
     }
+}
+
+/// Adds what rustc needs to build for a target.
+pub(crate) fn ensure_target(target: &str) -> Result<()> {
+    let libraries = output(Command::new("rustc").args(["--print", "target-libdir", "--target", target]))?;
+    if Path::new(&libraries).is_dir() { Ok(()) } else { run(Command::new("rustup").args(["target", "add", target])) }
 }
 
 /// Returns where the second reader's Python lies, there or not.

@@ -3,7 +3,9 @@
 mod audit;
 mod bundle;
 mod cat;
+mod clean;
 mod compare_args;
+mod completions;
 mod demo;
 mod diff;
 mod differences;
@@ -17,6 +19,7 @@ mod key;
 mod keys;
 mod log;
 mod ls;
+mod manual;
 mod pack;
 mod root;
 mod show;
@@ -61,7 +64,10 @@ enum Verb {
     Trust(trust::Trust),
     Unpack(unpack::Unpack),
     Audit(audit::Audit),
+    Clean(clean::Clean),
     Demo(demo::Demo),
+    Completions(completions::Completions),
+    Manual(manual::Manual),
 }
 
 fn main() -> ExitCode {
@@ -96,7 +102,10 @@ fn run(verb: Verb) -> Result<(), Failure> {
         Verb::Trust(trust) => trust.run(),
         Verb::Unpack(unpack) => unpack.run(),
         Verb::Audit(audit) => audit.run(),
+        Verb::Clean(clean) => clean.run(),
         Verb::Demo(demo) => demo.run(),
+        Verb::Completions(completions) => completions.run(),
+        Verb::Manual(manual) => manual.run(),
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, ValueHint};
 use sealift::Identity;
 use sealift::pack::{OrderProfile, Output, PackOptions, PackRef, PackStats};
 use sealift::source::{
@@ -41,7 +41,7 @@ Examples:
   sealift pack disk.img -o - --name disk | ssh nas 'cat > disk.sealift'")]
 pub(crate) struct Pack {
     /// What is packed, and the name of its ref
-    #[arg(value_name = "[REF=]SOURCE", required = true)]
+    #[arg(value_name = "[REF=]SOURCE", required = true, value_hint = ValueHint::AnyPath)]
     sources: Vec<OsString>,
     /// The bundle to write; - writes it to standard output
     #[arg(long, short, value_name = "BUNDLE")]

@@ -43,6 +43,9 @@ struct List {
 ///
 /// Afterwards an older bundle of that name is taken again, once. To take one older bundle and keep the floor, use --allow-downgrade.
 #[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  sealift trust reset os")]
 struct Reset {
     /// The bundles' name
     name: String,

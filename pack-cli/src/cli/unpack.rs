@@ -6,8 +6,8 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use clap::{Args, ValueEnum};
-use sealift::unpack::{Durability, UnpackOptions, UnpackStats};
+use clap::{Args, ValueEnum, ValueHint};
+use sealift::unpack::{Durability, UnpackOptions, UnpackStats, is_unfinished};
 use sealift::{Head, Limits};
 use serde::Serialize;
 
@@ -19,22 +19,24 @@ use super::log;
 use super::show::{BOLD, Pace, Show, WARN, json_line};
 use super::trust_args::{Judge, TrustArgs};
 
-/// Unpack a trusted bundle into a new directory
+/// Unpack a trusted bundle into a new directory, or update one
 ///
-/// The directory appears by one rename when everything in it is complete, checked and on the medium; until then it grows beside
-/// TARGET. Without root, owners are not set and devices are not made, and the summary says so.
+/// A new directory appears by one rename when everything in it is complete, checked and on the medium; until then it grows beside
+/// TARGET. With --update, what TARGET lacks is made beside it, and then moved in file by file. A run that was killed is gone on with by
+/// running it again. Without root, owners are not set and devices are not made, and the summary says so.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
   sealift unpack os.sealift /srv/os --trust /etc/sealift/allowed_signers
   curl -s https://example.org/os.sealift | sealift unpack - /srv/os
   sealift unpack os.sealift etc --path etc --allow-unsigned
+  sealift unpack os-2.sealift /srv/os --update --delete
   sealift unpack os.sealift /srv/os --dry-run")]
 pub(crate) struct Unpack {
     #[command(flatten)]
     bundle: BundleArg,
-    /// The directory to make; it may exist if it is empty
-    #[arg(value_name = "TARGET")]
+    /// The directory to make or to update; without --update it may exist if it is empty
+    #[arg(value_name = "TARGET", value_hint = ValueHint::DirPath)]
     target: PathBuf,
     /// The ref to unpack, where the bundle has several
     #[arg(long = "ref", value_name = "REF")]
@@ -110,6 +112,12 @@ impl Unpack {
             };
             sealift::unpack::unpack(&mut input, &self.target, &options, Limits::default(), judge, progress)
         });
+        if stats.is_err() && !self.dry_run && is_unfinished(&self.target) {
+            let target = self.target.display();
+            self.show.warn(&format!(
+                "what is done so far is kept: run it again to go on, or give it up by  sealift clean {target}"
+            ));
+        }
         let stats = stats.about(&self.bundle.bundle)?;
         if !self.dry_run {
             judge.commit()?;

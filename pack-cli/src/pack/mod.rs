@@ -29,6 +29,7 @@ pub(crate) use contents::index_of;
 pub use order::{OrderProfile, OrderStats};
 pub use spool::Output;
 use spool::Spool;
+pub(crate) use spool::remove_stale;
 
 /// How a bundle is packed.
 #[derive(Clone, Debug)]

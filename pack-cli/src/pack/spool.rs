@@ -1,7 +1,8 @@
 //! The bundle's file while it is being made: chunks first, the head last, then one rename.
 
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
@@ -51,9 +52,10 @@ impl Spool {
             Output::File(path) => partial_path(path)?,
             Output::Stdout => std::env::temp_dir().join(format!("sealift-{}.partial", std::process::id())),
         };
-        let mut options = File::options();
-        let file = options.read(true).write(true).create_new(true).open(&path);
-        let file = file.map_err(|error| Error::io("create", &path, error))?;
+        if let Output::File(target) = output {
+            remove_stale(target)?;
+        }
+        let file = create_locked(&path)?;
         let mut spool = Self { output: output.clone(), file, path: Some(path) };
         if *output == Output::Stdout {
             // Nothing is renamed later, so that the name can go at once.
@@ -104,9 +106,7 @@ impl Spool {
     fn copy_behind(&mut self, head: &[u8]) -> Result<(), Error> {
         let Some(old) = self.path.clone() else { return Ok(()) };
         let path = old.with_extension("assembled");
-        let mut options = File::options();
-        let file = options.read(true).write(true).create_new(true).open(&path);
-        let mut file = file.map_err(|error| Error::io("create", &path, error))?;
+        let mut file = create_locked(&path)?;
         self.path = Some(path.clone());
         let _ = std::fs::remove_file(&old); // the open file keeps its bytes
         let mut chunks = std::mem::replace(&mut self.file, file.try_clone().map_err(|e| Error::io("open", &path, e))?);
@@ -155,7 +155,45 @@ fn partial_path(target: &Path) -> Result<PathBuf, Error> {
     Ok(target.with_file_name(partial))
 }
 
+/// Makes a spool's file. Its lock, which ends with the process, tells it from what a run left that was killed.
+fn create_locked(path: &Path) -> Result<File, Error> {
+    let failed = |error| Error::io("create", path, error);
+    let file = File::options().read(true).write(true).create_new(true).open(path).map_err(failed)?;
+    file.try_lock().map_err(|error| match error {
+        // A run that looked for spools that nobody holds came between.
+        TryLockError::WouldBlock => Error::Usage(format!("another run has {} in use: run it again", path.display())),
+        TryLockError::Error(error) => Error::io("lock", path, error),
+    })?;
+    Ok(file)
+}
+
+/// Removes the spools of `target` that runs left which were killed. Returns how many they were.
+pub(crate) fn remove_stale(target: &Path) -> Result<u64, Error> {
+    let (Some(name), parent) = (target.file_name(), parent_of(target)) else { return Ok(0) };
+    let prefix = [b".", name.as_bytes(), b"."].concat();
+    let mut removed = 0;
+    let Ok(entries) = std::fs::read_dir(parent) else { return Ok(0) }; // which shows when the spool is made
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let rest = name.as_bytes().strip_prefix(&prefix[..]).unwrap_or_default();
+        let number = rest.strip_suffix(b".sealift-partial").or_else(|| rest.strip_suffix(b".assembled"));
+        if !number.is_some_and(|number| !number.is_empty() && number.iter().all(u8::is_ascii_digit)) {
+            continue;
+        }
+        let path = parent.join(&name);
+        let is_stale = File::open(&path).is_ok_and(|file| file.try_lock().is_ok());
+        if is_stale {
+            std::fs::remove_file(&path).map_err(|error| Error::io("remove", &path, error))?;
+            removed += 1;
+        }
+    }
+    Ok(removed)
+}
+
+fn parent_of(target: &Path) -> &Path {
+    target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 fn sync_parent(target: &Path) -> std::io::Result<()> {
-    let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(parent)?.sync_all()
+    File::open(parent_of(target))?.sync_all()
 }

@@ -28,7 +28,7 @@ use crate::{Error, Progress};
 
 /// What became of a stage that was left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(crate) enum Found {
     /// It held no journal.
     Nothing,
     /// Its update is finished now; the stage is empty.
@@ -66,7 +66,7 @@ pub(super) fn carry_out(stage: &Stage, update: &Update<'_>, durable: bool) -> Re
 ///
 /// # Errors
 /// The target cannot be changed. Another run goes on from there.
-pub(super) fn complete(stage: &Stage, jobs: usize, progress: &Progress) -> Result<Found, Error> {
+pub(crate) fn complete(stage: &Stage, jobs: usize, progress: &Progress) -> Result<Found, Error> {
     let path = stage.journal();
     let text = match std::fs::read(&path) {
         Ok(text) => text,
@@ -113,7 +113,7 @@ fn finish(stage: &Stage, state: &State, may_delete: bool, jobs: usize, progress:
     let target = Target::open(stage.target(), index)?;
     let failed = |error| Error::io("look at", stage.target(), error);
     let privilege = Privilege::of_process(target.root()).map_err(failed)?;
-    let changes = Changes::all(&selection, staged);
+    let changes = Changes::all(&selection, target.missing(&selection.directories), staged);
     let mut update = Update {
         target,
         selection: &selection,

@@ -1,13 +1,12 @@
 //! Unpacking: a bundle into a new directory, or onto one that is there.
 //!
 //! A new directory appears by one rename when it is complete. An update first builds beside the target what it lacks, and then moves
-//! it there; a run that was stopped or killed is gone on with by the next, and [`clean`] removes what is left of it. What a target took is
+//! it there; a run that was stopped or killed is gone on with by the next, and [`crate::clean`] removes what is left of it. What a target took is
 //! kept beside it, as [`State`]. The crate's front page has an example, and `examples/updater.rs` is a whole program.
 
 mod adopt;
 mod apply;
 mod changes;
-mod clean;
 mod files;
 mod installed;
 mod journal;
@@ -34,11 +33,11 @@ use crate::input::Input;
 use crate::progress::Phase;
 use crate::{Error, Progress};
 
-pub use clean::{Cleaned, clean};
 use files::{Builder, Hand};
+pub(crate) use journal::{Found, complete};
 use metadata::Privilege;
 pub(crate) use plan::Selection;
-use stage::Stage;
+pub(crate) use stage::Stage;
 pub(crate) use stage::sibling;
 pub use state::State;
 
@@ -271,6 +270,12 @@ fn with_writeback<T>(stage: &Stage, durability: Durability, work: impl FnOnce() 
 
 /// How long what was written may wait.
 const WRITEBACK_INTERVAL: Duration = Duration::from_millis(300);
+
+/// Whether a run left something beside `target` from which the next one goes on.
+#[must_use]
+pub fn is_unfinished(target: &Path) -> bool {
+    sibling(target, ".sealift-partial").is_ok_and(|stage| stage.symlink_metadata().is_ok())
+}
 
 fn as_u64(len: usize) -> u64 {
     u64::try_from(len).unwrap_or(u64::MAX)

@@ -16,7 +16,7 @@ use crate::beneath::remove_tree;
 /// `.NAME.sealift-partial` beside the target. In it are `tree`, the `state` that the target is going to have, and, once an update may
 /// not be given up any more, a `journal`.
 #[derive(Debug)]
-pub(super) struct Stage {
+pub(crate) struct Stage {
     target: PathBuf,
     path: PathBuf,
     /// The stage itself, whose lock ends with the process.
@@ -54,7 +54,7 @@ impl Stage {
     }
 
     /// Opens the stage that a run left; `None` where there is none.
-    pub(super) fn find(target: &Path) -> Result<Option<Self>, Error> {
+    pub(crate) fn find(target: &Path) -> Result<Option<Self>, Error> {
         let path = sibling(target, ".sealift-partial")?;
         if path.symlink_metadata().is_ok() { Self::open(target).map(Some) } else { Ok(None) }
     }
@@ -109,7 +109,7 @@ impl Stage {
     }
 
     /// Removes the stage and all in it.
-    pub(super) fn remove(self) -> Result<(), Error> {
+    pub(crate) fn remove(self) -> Result<(), Error> {
         let parent = parent_of(&self.path);
         let failed = |error| Error::io("remove", &self.path, error);
         let directory = crate::beneath::open_user_dir(parent).map_err(failed)?;

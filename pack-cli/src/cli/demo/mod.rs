@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use clap::Args;
+use clap::{Args, ValueHint};
 use sealift::pack::{Output, PackOptions, PackRef};
 use sealift::source::{Source, SourceOptions};
 use sealift::trust::TrustOptions;
@@ -40,9 +40,10 @@ Examples:
   sealift demo /usr/lib --scratch /mnt/big --level 19")]
 pub(crate) struct Demo {
     /// The tree [default: the cargo registry's sources or /usr/share, whichever is larger]
+    #[arg(value_hint = ValueHint::DirPath)]
     tree: Option<PathBuf>,
     /// Where to work [default: TMPDIR, /tmp, /var/tmp or here, the first with enough room]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     scratch: Option<PathBuf>,
     /// zstd's level, 1 to 22, on both sides
     #[arg(long, value_name = "N", default_value_t = PackOptions::LEVEL, value_parser = clap::value_parser!(i32).range(1..=22))]
