@@ -170,6 +170,31 @@ impl Error {
         }
     }
 
+    /// The error in one word, the same in JSON, in the format's vectors and in JavaScript: that of its [`Kind`] where the bundle is at
+    /// fault, else one of `usage`, `io`, `space`, `room`, `changed`, `other-name`, `half-updated`, `trust-file`, `state`, `key`, `tar` and
+    /// `cancelled`.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        if let Some(kind) = self.kind() {
+            return kind.word();
+        }
+        match self {
+            Self::Usage(_) => "usage",
+            Self::NoSpace { .. } => "space",
+            Self::NoRoom { .. } => "room",
+            Self::Changed { .. } | Self::Changing { .. } => "changed",
+            Self::OtherName { .. } => "other-name",
+            Self::FoldedName { .. } => "folded-name",
+            Self::HalfUpdated { .. } => "half-updated",
+            Self::TrustFile { .. } => "trust-file",
+            Self::State { .. } => "state",
+            Self::Key { .. } | Self::Agent { .. } => "key",
+            Self::Tar { .. } => "tar",
+            Self::Cancelled => "cancelled",
+            _ => "io",
+        }
+    }
+
     /// How a program that met this error ends: 1 where it is about this bundle or target, which must not be used as it is; 2 where it
     /// could not be told, as with a wrong option, a full disk or a malformed trust file.
     #[must_use]

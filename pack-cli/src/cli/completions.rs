@@ -56,6 +56,7 @@ fn command() -> Command {
     let full = help::command();
     let shown = full.get_subcommands().filter(|verb| !verb.is_hide_set());
     let command = Command::new("sealift").version(env!("CARGO_PKG_VERSION")).disable_help_subcommand(true);
+    let command = command.args(full.get_arguments().cloned());
     hinted(command.subcommands(shown.cloned()))
 }
 

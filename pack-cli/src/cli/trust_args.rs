@@ -6,8 +6,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use sealift::trust::{Guard, SignatureState, Standing, TrustOptions, Utc, Verdict};
-use sealift::{Error, Head};
-use sealift_format::Kind;
+use sealift::{Error, Head, Kind};
 use serde::Serialize;
 
 use super::escape;

@@ -15,6 +15,7 @@ use super::bundle::{BundleArg, jobs};
 use super::escape;
 use super::failure::{About as _, Failure, shown};
 use super::human::{self, Bytes, count};
+use super::log;
 use super::show::{BOLD, Pace, Show, WARN, json_line};
 use super::trust_args::{Judge, TrustArgs};
 
@@ -71,9 +72,6 @@ pub(crate) struct Unpack {
     trust: TrustArgs,
     #[command(flatten)]
     show: Show,
-    /// Say more in the summary
-    #[arg(long, short, conflicts_with = "quiet", help_heading = "Output")]
-    verbose: bool,
     #[command(flatten)]
     pace: Pace,
 }
@@ -206,7 +204,7 @@ impl Unpack {
         for line in skipped(stats) {
             writeln!(out, "  {WARN}skipped{WARN:#} {line}")?;
         }
-        if self.verbose {
+        if log::is_on() {
             let (objects, inodes) = (count(stats.objects, "object"), count(stats.inodes, "inode"));
             writeln!(out, "  {objects}, {inodes}, {} on the target", Bytes(stats.disk_bytes))?;
         }
@@ -234,8 +232,10 @@ fn prefix(path: OsString) -> Vec<u8> {
 }
 
 #[derive(Serialize)]
-struct Summary {
+struct Summary<'a> {
     dry_run: bool,
+    name: &'a str,
+    version: u64,
     signers: Vec<String>,
     files: u64,
     objects: u64,
@@ -262,10 +262,13 @@ struct Summary {
     seconds: f64,
 }
 
-impl Summary {
-    fn new(stats: &UnpackStats, judge: &Judge, dry_run: bool, elapsed: Duration) -> Self {
+impl<'a> Summary<'a> {
+    fn new(stats: &UnpackStats, judge: &'a Judge, dry_run: bool, elapsed: Duration) -> Self {
+        let (name, version) = judge.identity();
         Self {
             dry_run,
+            name,
+            version,
             signers: judge.signers(),
             files: stats.files,
             objects: stats.objects,

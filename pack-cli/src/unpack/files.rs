@@ -392,7 +392,9 @@ fn has_reflinks(root: BorrowedFd<'_>) -> bool {
     let unnamed = || openat(root, ".", OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC, PRIVATE);
     let Ok((a, b)) = unnamed().and_then(|a| unnamed().map(|b| (a, b))) else { return false };
     let _ = fallocate(&a, rustix::fs::FallocateFlags::empty(), 0, 4096);
-    ioctl_ficlone(&b, &a).is_ok()
+    let shares = ioctl_ficlone(&b, &a).is_ok();
+    tracing::debug!(shares, "asked whether the file system shares blocks between files");
+    shares
 }
 
 fn write_all_at(file: &OwnedFd, mut data: &[u8], mut offset: u64) -> Result<(), Errno> {

@@ -86,6 +86,10 @@ pub(crate) fn complete(stage: &Stage, jobs: usize, progress: &Progress) -> Resul
         remove_all(&stage.state())?;
     }
     std::fs::remove_file(&path).map_err(|error| Error::io("remove", &path, error))?;
+    tracing::info!(
+        is_whole,
+        "an interrupted update had begun to change the target, and was finished as far as it was whole"
+    );
     Ok(if is_whole { Found::Finished } else { Found::Damaged })
 }
 

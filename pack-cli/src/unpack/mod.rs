@@ -1,4 +1,8 @@
-//! Unpacking: a bundle into a new directory.
+//! Unpacking: a bundle into a new directory, or onto one that is there.
+//!
+//! A new directory appears by one rename when it is complete. An update first builds beside the target what it lacks, and then moves
+//! it there; a run that was stopped or killed is gone on with by the next, and [`crate::clean`] removes what is left of it. What a target took is
+//! kept beside it, as [`State`]. The crate's front page has an example, and `examples/updater.rs` is a whole program.
 
 mod adopt;
 mod apply;
@@ -198,6 +202,8 @@ impl Job<'_> {
             let adopted =
                 adopt::adopt(&Builder::new(self.bundle, &selection, stage, &privilege, self.progress, self.options))?;
             stats.resumed_files = as_u64(adopted.entries.len());
+            self.progress.keep(stats.resumed_files);
+            tracing::info!(files = stats.resumed_files, "an interrupted run had made these");
             selection.take_away(self.bundle, |entry| adopted.entries.contains(&entry), adopted.pieces);
             stats.stored_bytes = selection.stored;
         }

@@ -58,6 +58,7 @@ impl Job<'_> {
         }
         let mut pending = self.to_build(&selection, &update);
         let mut stats = self.stats_of(&installed, &update, &pending);
+        self.progress.keep(stats.kept_files);
         stats.free_bytes = check_room(target, &pending, false)?;
         if !pending.regulars.is_empty() {
             self.progress.enter(Phase::Unpacking, 0, as_u64(pending.regulars.len()));
@@ -101,8 +102,10 @@ impl Job<'_> {
         if let Some(installed) = by_state
             && let Some(update) = self.changes(target, selection, privilege, &installed)?
         {
+            tracing::info!("what was kept beside the target describes it");
             return Ok((installed, update));
         }
+        tracing::info!("nothing that was kept describes the target: it is looked at");
         let index = &self.bundle.index;
         let installed = Installed::by_looking(target, index, selection, self.options, self.progress)?;
         match self.changes(target, selection, privilege, &installed)? {

@@ -76,7 +76,7 @@ pub(crate) fn directory(path: &Path) -> Source {
 }
 
 pub(crate) fn options() -> SourceOptions {
-    SourceOptions { directory: everything(), spool_dir: std::env::temp_dir(), ..SourceOptions::default() }
+    SourceOptions { directory: everything(), ..SourceOptions::default() }
 }
 
 /// Options under which nothing can be copied.

@@ -79,7 +79,10 @@ impl Demo {
         let done = run.all(needed);
         let Run { scratch, table, mut out, .. } = run;
         let path = scratch.path().to_owned();
-        self.pace.watch(self.show, "Removing", |_| drop(scratch));
+        self.pace.watch(self.show, "Removing", |_| {
+            drop(scratch);
+            Ok::<_, Failure>(())
+        })?;
         done?;
         if self.show.json {
             return Ok(table.print_json(&mut self.show.out())?);
@@ -186,6 +189,13 @@ impl Run {
     /// Waits until nothing is left to write of what came before.
     fn settle(&self) -> Result<(), Error> {
         self.pace.watch(self.show, "Settling", |_| self.scratch.settle())
+    }
+
+    fn remove(&self, path: &Path) -> Result<(), Error> {
+        self.pace.watch(self.show, "Removing", |_| {
+            scratch::remove(path);
+            Ok(())
+        })
     }
 
     /// Runs one side's work and takes its time, what it wrote included.
@@ -324,7 +334,7 @@ impl Run {
         writeln!(self.out, "\n{BOLD}The demo compares both trees by itself{BOLD:#}")?;
         let root = rustix::process::geteuid().is_root();
         let compared = self.pace.watch(self.show, "Comparing", |_| compare::compare(&tree, &copy, root, self.jobs))?;
-        self.pace.watch(self.show, "Removing", |_| scratch::remove(&copy));
+        self.remove(&copy)?;
         if compared.difference_count > 0 {
             writeln!(self.out, "  {BAD}{}{BAD:#}", count(compared.difference_count, "difference"))?;
             for difference in &compared.differences {
@@ -373,7 +383,7 @@ impl Run {
         })?;
         self.say(&format!("unpacked: {}", Bytes(bytes)), elapsed)?;
         self.table.add(Row::theirs("unpack", peers.unpack_name().into(), None, elapsed, bytes));
-        self.pace.watch(self.show, "Removing", |_| scratch::remove(&target));
+        self.remove(&target)?;
         Ok(())
     }
 }
