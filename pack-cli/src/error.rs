@@ -60,6 +60,15 @@ pub enum Error {
         /// The bundle's name.
         name: String,
     },
+    /// The target's file system takes two names for one.
+    #[error(
+        "{}: this file system takes the name for another one of the bundle, by its letters' case or form: unpack to one that tells them apart",
+        path.display()
+    )]
+    FoldedName {
+        /// The second of the names.
+        path: PathBuf,
+    },
     /// Somebody changes the target while it is updated.
     #[error("{} is being changed by somebody else: run the update again when nobody does", target.display())]
     Changing {
@@ -162,7 +171,7 @@ impl Error {
     }
 
     /// The error in one word, the same in JSON, in the format's vectors and in JavaScript: that of its [`Kind`] where the bundle is at
-    /// fault, else one of `usage`, `io`, `space`, `room`, `changed`, `other-name`, `half-updated`, `trust-file`, `state`, `key`, `tar` and
+    /// fault, else one of `usage`, `io`, `space`, `room`, `changed`, `other-name`, `half-updated`, `folded-name`, `trust-file`, `state`, `key`, `tar` and
     /// `cancelled`.
     #[must_use]
     pub fn word(&self) -> &'static str {
@@ -176,6 +185,7 @@ impl Error {
             Self::Changed { .. } | Self::Changing { .. } => "changed",
             Self::OtherName { .. } => "other-name",
             Self::HalfUpdated { .. } => "half-updated",
+            Self::FoldedName { .. } => "folded-name",
             Self::TrustFile { .. } => "trust-file",
             Self::State { .. } => "state",
             Self::Key { .. } | Self::Agent { .. } => "key",

@@ -135,13 +135,17 @@ impl Unpack {
             return Ok(());
         }
         let (target, bundle) = (self.target.display().to_string(), shown(&self.bundle.bundle));
-        let verb = if self.dry_run { "would be unpacked" } else { "unpacked" };
+        let verb = match (self.dry_run, stats.is_update) {
+            (false, false) => "unpacked",
+            (false, true) => "updated",
+            (true, false) => "would be unpacked",
+            (true, true) => "would be updated",
+        };
         let mark = judge.mark();
         writeln!(out, "{BOLD}{}{BOLD:#}: {verb} from {}{mark}", escape::text(&target), escape::text(&bundle))?;
         judge.print_signers(&mut out)?;
-        let is_update = stats.was_hashed || stats.kept_files + stats.metadata_files + stats.removed > 0;
         let contents = [
-            (stats.files, if is_update { "new file" } else { "file" }),
+            (stats.files, if stats.is_update { "new file" } else { "file" }),
             (stats.directories, "directory"),
             (stats.links, "hard link"),
         ];
@@ -149,19 +153,19 @@ impl Unpack {
         if stats.others > 0 {
             parts.push(format!("{} of other types", human::Grouped(stats.others)));
         }
-        if !parts.is_empty() {
-            writeln!(out, "  {}", parts.join(", "))?;
+        if let (Some(files), true) = (parts.first_mut(), stats.copied_files > 0) {
+            files.push_str(&format!(" ({} from what was there)", human::Grouped(stats.copied_files)));
         }
-        if is_update {
-            let mut parts = vec![format!("{} kept", count(stats.kept_files, "file"))];
+        if stats.is_update {
+            parts.push(format!("{} kept", human::Grouped(stats.kept_files)));
             if stats.metadata_files > 0 {
                 parts.push(format!("{} with new metadata", human::Grouped(stats.metadata_files)));
             }
             if stats.removed > 0 {
                 parts.push(format!("{} removed", count(stats.removed, "name")));
             }
-            writeln!(out, "  {}", parts.join(", "))?;
         }
+        writeln!(out, "  {}", parts.join(", "))?;
         if stats.was_hashed {
             writeln!(
                 out,
@@ -187,14 +191,13 @@ impl Unpack {
             )?;
             return writeln!(out, "  {} would be read; nothing was written", Bytes(stats.stored_bytes));
         }
-        writeln!(
-            out,
-            "  {} from {} in {}, {}",
-            Bytes(stats.logical_bytes),
-            Bytes(stats.stored_bytes),
-            human::duration(elapsed),
-            human::rate(stats.logical_bytes, elapsed),
-        )?;
+        if stats.logical_bytes == 0 {
+            writeln!(out, "  in {}", human::duration(elapsed))?;
+        } else {
+            let (bytes, stored) = (Bytes(stats.logical_bytes), Bytes(stats.stored_bytes));
+            let (time, rate) = (human::duration(elapsed), human::rate(stats.logical_bytes, elapsed));
+            writeln!(out, "  {bytes} from {stored} in {time}, {rate}")?;
+        }
         if stats.shared_bytes > 0 {
             writeln!(out, "  {} are shared between equal files", Bytes(stats.shared_bytes))?;
         }

@@ -100,6 +100,8 @@ pub struct UnpackStats {
     pub stored_bytes: u64,
     /// Files that a run before this one had made, and that were right.
     pub resumed_files: u64,
+    /// Whether the target was there, and was updated.
+    pub is_update: bool,
     /// Files that an update left as they are.
     pub kept_files: u64,
     /// Files whose content an update left, and whose metadata it set.
@@ -343,7 +345,7 @@ fn check_room(target: &Path, selection: &Selection, dry_run: bool) -> Result<u64
 fn build(builder: &Builder<'_>, input: &mut Input, options: &UnpackOptions) -> Result<(), Error> {
     let (bundle, selection) = (builder.bundle, builder.selection);
     let mut hand = Hand::default();
-    builder.make_directories(&mut hand)?;
+    builder.make_directories(&mut hand, options.update)?;
     builder.make_large(&mut hand)?;
     Feed::new(bundle, &selection.chunks, input, builder.progress).run(
         options.jobs,

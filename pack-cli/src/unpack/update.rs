@@ -64,7 +64,7 @@ impl Job<'_> {
             self.progress.enter(Phase::Unpacking, 0, as_u64(pending.regulars.len()));
             let builder = Builder::new(self.bundle, &pending, stage, &privilege, self.progress, self.options);
             if let Some((index, tree)) = installed.tree().filter(|_| !stage.is_resumed()) {
-                builder.make_directories(&mut Hand::default())?;
+                builder.make_directories(&mut Hand::default(), false)?;
                 let copied = copy_local(&builder, &Target::open(target, index)?, tree)?;
                 stats.copied_files = as_u64(copied.len());
                 pending.take_away(self.bundle, |entry| copied.contains(&entry), Default::default());
@@ -147,6 +147,8 @@ impl Job<'_> {
 
     fn stats_of(&self, installed: &Installed, update: &Update<'_>, pending: &Selection) -> UnpackStats {
         UnpackStats {
+            is_update: true,
+            directories: as_u64(update.changes.new_directories.len()),
             kept_files: update.changes.kept,
             metadata_files: as_u64(update.changes.metadata.len()),
             removed: as_u64(update.extras.len()),
