@@ -171,7 +171,7 @@ impl Error {
     }
 
     /// The error in one word, the same in JSON, in the format's vectors and in JavaScript: that of its [`Kind`] where the bundle is at
-    /// fault, else one of `usage`, `io`, `space`, `room`, `changed`, `other-name`, `half-updated`, `trust-file`, `state`, `key`, `tar` and
+    /// fault, else one of `usage`, `io`, `space`, `room`, `changed`, `other-name`, `half-updated`, `folded-name`, `trust-file`, `state`, `key`, `tar` and
     /// `cancelled`.
     #[must_use]
     pub fn word(&self) -> &'static str {
@@ -186,6 +186,7 @@ impl Error {
             Self::OtherName { .. } => "other-name",
             Self::FoldedName { .. } => "folded-name",
             Self::HalfUpdated { .. } => "half-updated",
+            Self::FoldedName { .. } => "folded-name",
             Self::TrustFile { .. } => "trust-file",
             Self::State { .. } => "state",
             Self::Key { .. } | Self::Agent { .. } => "key",
