@@ -186,7 +186,6 @@ impl Error {
             Self::OtherName { .. } => "other-name",
             Self::FoldedName { .. } => "folded-name",
             Self::HalfUpdated { .. } => "half-updated",
-            Self::FoldedName { .. } => "folded-name",
             Self::TrustFile { .. } => "trust-file",
             Self::State { .. } => "state",
             Self::Key { .. } | Self::Agent { .. } => "key",
