@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, chmod, fchmod, fstat, openat, openat2, renameat, unlinkat,
 };
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 
 /// Longest path given to one system call, below PATH_MAX of 4096.
 pub(crate) const STEP_LEN: usize = 4000;
@@ -83,14 +83,15 @@ fn open_by_component(from: BorrowedFd<'_>, path: &[u8], flags: OFlags, mode: Mod
     for name in names {
         let here = at.as_ref().map_or(from, AsFd::as_fd);
         let step = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        at = Some(openat(here, name, step, Mode::empty())?);
+        at = Some(retry_on_intr(|| openat(here, name, step, Mode::empty()))?);
     }
-    openat(at.as_ref().map_or(from, AsFd::as_fd), last, flags | OFlags::NOFOLLOW, mode)
+    let here = at.as_ref().map_or(from, AsFd::as_fd);
+    retry_on_intr(|| openat(here, last, flags | OFlags::NOFOLLOW, mode))
 }
 
 /// Opens a directory by a path that the user gave: links are followed.
 pub(crate) fn open_user_dir(path: &std::path::Path) -> Result<OwnedFd, Errno> {
-    openat(CWD, path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+    retry_on_intr(|| openat(CWD, path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()))
 }
 
 /// Names in the directory that is being removed, for directories that were found deeper.

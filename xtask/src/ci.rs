@@ -3,23 +3,12 @@
 use std::process::Command;
 use std::time::Instant;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
 
 use crate::packages::{self, Chore};
 use crate::shell::{output, run, succeeds};
+use crate::steps::{self, Action, Chosen, Step};
 use crate::tools;
-
-struct Step {
-    name: &'static str,
-    action: Action,
-}
-
-enum Action {
-    /// Lines for `sh`, as a person would type them at the root.
-    Lines(&'static [&'static str]),
-    /// What it sees to, and how.
-    Call(&'static str, fn() -> Result<()>),
-}
 
 use Action::{Call, Lines};
 
@@ -50,72 +39,23 @@ const STEPS: &[Step] = &[
 ];
 
 /// Runs the steps named in the arguments, or all of them.
-pub(crate) fn main(mut args: lexopt::Parser) -> Result<()> {
-    let mut chosen = Vec::new();
-    while let Some(arg) = args.next()? {
-        match arg {
-            lexopt::Arg::Long("list") => {
-                STEPS.iter().for_each(|step| println!("{:12} {}", step.name, step.action.describe()));
-                return Ok(());
-            }
-            lexopt::Arg::Value(name) => match STEPS.iter().find(|step| name == step.name) {
-                Some(step) => chosen.push(step),
-                None => bail!("no step {}; see cargo xtask ci --list", name.display()),
-            },
-            other => return Err(other.unexpected().into()),
-        }
+pub(crate) fn main(args: lexopt::Parser) -> Result<()> {
+    match steps::choose("ci", STEPS, args)? {
+        Chosen::Nothing => Ok(()),
+        Chosen::Some(steps) => steps::run("ci", &steps),
+        Chosen::All => run_all(),
     }
-    if chosen.is_empty() { run_all() } else { run_steps(&chosen) }
 }
 
 /// Runs every step, and holds the working tree against what it was before.
 fn run_all() -> Result<()> {
     let start = Instant::now();
     let before = tree_state()?;
-    run_steps(&STEPS.iter().collect::<Vec<_>>())?;
+    steps::run("ci", &STEPS.iter().collect::<Vec<_>>())?;
     let after = tree_state()?;
     ensure!(before == after, "ci changed the working tree; before:\n{before}\nafter:\n{after}");
     println!("ci: all {} steps hold, working tree as before, {:.1} s", STEPS.len(), start.elapsed().as_secs_f64());
     Ok(())
-}
-
-fn run_steps(steps: &[&Step]) -> Result<()> {
-    for (number, step) in (1..).zip(steps) {
-        println!("ci: {number}/{} {}: {}", steps.len(), step.name, step.action.describe());
-        let start = Instant::now();
-        let result = step.action.run();
-        let seconds = start.elapsed().as_secs_f64();
-        if let Err(error) = result {
-            bail!(
-                "step {} failed after {seconds:.1} s: {error:#}\nrun it alone: cargo xtask ci {}",
-                step.name,
-                step.name
-            );
-        }
-        println!("ci: {} holds, {seconds:.1} s", step.name);
-    }
-    Ok(())
-}
-
-impl Action {
-    fn describe(&self) -> String {
-        match self {
-            Lines(lines) => lines.join(" && "),
-            Call(what, _) => (*what).to_owned(),
-        }
-    }
-
-    fn run(&self) -> Result<()> {
-        match self {
-            Lines(lines) => lines.iter().try_for_each(|line| run_line(line)),
-            Call(_, function) => function(),
-        }
-    }
-}
-
-/// Runs one line with its output passed through. Tests find the second reader's Python by `SEALIFT_PYTHON`.
-fn run_line(line: &str) -> Result<()> {
-    run(Command::new("sh").args(["-eu", "-c", line]).env("SEALIFT_PYTHON", tools::python()?))
 }
 
 /// The parts of rust-toolchain.toml, where rustup was told not to install them by itself.

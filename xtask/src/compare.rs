@@ -11,7 +11,7 @@ mod race;
 mod reads;
 mod report;
 mod scaling;
-mod tree;
+pub(crate) mod tree;
 mod update;
 
 use std::env;
@@ -23,7 +23,7 @@ use anyhow::{Context, Result, bail};
 use lexopt::ValueExt;
 
 use crate::packages::{self, Chore};
-use crate::shell::{run, target_dir};
+use crate::shell::run;
 use crate::tools;
 use measures::MEASURES;
 use places::Places;
@@ -151,25 +151,16 @@ fn make_key(places: &Places) -> Result<()> {
 /// Finds or makes the tree, our program and the peers that cargo installs.
 fn places(options: &Options) -> Result<(Places, Extent)> {
     let mut places = Places::new(options.scratch.clone(), options.wanted_bytes())?;
-    places.add_program("sealift", sealift()?);
+    places.add_program("sealift", tools::sealift()?);
     places.add_program("b3sum", tools::B3SUM.ensure()?);
     make_key(&places)?;
     places.tree = match &options.tree {
         Some(tree) => fs::canonicalize(tree).with_context(|| format!("cannot find {}", tree.display()))?,
-        None => tree::unpack_kernel(&places)?,
+        None => tree::unpack_kernel(&places.path("SCRATCH"))?,
     };
     let extent = tree::extent(&places.tree)?;
     let sample = extent.sample.as_ref().context("the tree has no small file to ask for")?;
     let name = sample.strip_prefix(&places.tree)?;
     places.file = name.to_str().context("a name that is not UTF-8")?.to_owned();
     Ok((places, extent))
-}
-
-/// Returns our program: the one that `SEALIFT_BIN` names (an older build, say), else this tree's, built now.
-fn sealift() -> Result<PathBuf> {
-    if let Some(program) = env::var_os("SEALIFT_BIN") {
-        return Ok(program.into());
-    }
-    run(Command::new("cargo").args(["build", "--locked", "--release", "--package", "sealift"]))?;
-    Ok(target_dir()?.join("release/sealift"))
 }

@@ -1,10 +1,12 @@
 //! Chores of the workspace, one file a subcommand. They call programs; they hold nothing that the product needs.
 
+mod big;
 mod ci;
 mod compare;
 mod dist;
 mod packages;
 mod shell;
+mod steps;
 mod tools;
 mod web;
 
@@ -19,6 +21,8 @@ Usage: cargo xtask COMMAND
 
   ci [STEP]...      run everything that must hold, or only the steps named
   ci --list         name the steps
+  big [STEP]...     run what must hold and takes more than a few minutes, as root; SEED=N repeats a run's chances
+  big --list        name the steps
   compare [TREE]    run Sealift and its peers in turn over a tree (default: Debian's linux-source-6.1)
                     and write bench/RESULTS.md
     --runs N        of each contender; the median counts (default 3)
@@ -45,6 +49,7 @@ fn run() -> Result<()> {
     let mut args = lexopt::Parser::from_env();
     match args.next()? {
         Some(lexopt::Arg::Value(name)) if name == "ci" => ci::main(args),
+        Some(lexopt::Arg::Value(name)) if name == "big" => big::main(args),
         Some(lexopt::Arg::Value(name)) if name == "compare" => compare::main(args),
         Some(lexopt::Arg::Value(name)) if name == "dist" => dist::main(args),
         Some(lexopt::Arg::Value(name)) if name == "web" => web::main(args),

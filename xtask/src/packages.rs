@@ -10,13 +10,14 @@ use crate::shell::{has_program, run, succeeds};
 /// A chore that needs packages.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Chore {
+    Big,
     Ci,
     Compare,
     Dist,
     DistCheck,
 }
 
-use Chore::{Ci, Compare, Dist, DistCheck};
+use Chore::{Big, Ci, Compare, Dist, DistCheck};
 
 enum Probe {
     Program(&'static str),
@@ -41,33 +42,36 @@ const PACKAGES: &[Package] = &[
     // Tests sign and verify with OpenSSH itself.
     package("openssh-client", Program("ssh-keygen"),    &[Ci]),
     // The independent comparison of a tree with what came back, with ACLs and xattrs.
-    package("rsync",          Program("rsync"),         &[Ci, Compare]),
-    package("attr",           Program("setfattr"),      &[Ci]),
-    package("acl",            Program("setfacl"),       &[Ci]),
+    package("rsync",          Program("rsync"),         &[Big, Ci, Compare]),
+    package("attr",           Program("setfattr"),      &[Big, Ci]),
+    package("acl",            Program("setfacl"),       &[Big, Ci]),
     // Man pages are read by man itself.
     package("man-db",         Program("man"),           &[Ci]),
     // The second reader.
-    package("python3",        Program("python3"),       &[Ci]),
-    package("python3-venv",   PythonModule("ensurepip"), &[Ci]),
+    package("python3",        Program("python3"),       &[Big, Ci]),
+    package("python3-venv",   PythonModule("ensurepip"), &[Big, Ci]),
     // The oracle of every fs-verity digest, and a file system that has it.
     package("fsverity",       Program("fsverity"),      &[Ci]),
-    package("e2fsprogs",      Program("mkfs.ext4"),     &[Ci]),
+    package("e2fsprogs",      Program("mkfs.ext4"),     &[Big, Ci]),
+    package("btrfs-progs",    Program("mkfs.btrfs"),    &[Big]),
+    package("xfsprogs",       Program("mkfs.xfs"),      &[Big]),
+    // A whole system as a tree.
+    package("debootstrap",    Program("debootstrap"),   &[Big, DistCheck]),
     // The core in WebAssembly.
     package("nodejs",         Program("node"),          &[Ci]),
     // Reads are counted, and time is divided by system call.
-    package("strace",         Program("strace"),        &[Ci, Compare]),
+    package("strace",         Program("strace"),        &[Big, Ci, Compare]),
     package("linux-perf",     Program("perf"),          &[Compare]),
     // The peers.
     package("zstd",           Program("zstd"),          &[Ci, Compare]),
     package("squashfs-tools", Program("mksquashfs"),    &[Compare]),
-    package("xz-utils",       Program("xz"),            &[Compare]),
+    package("xz-utils",       Program("xz"),            &[Big, Compare]),
     // Static programs: the C in them is compiled by these.
     package("musl-tools",     Program("musl-gcc"),      &[Dist, DistCheck]),
     package("gcc-aarch64-linux-gnu", Program("aarch64-linux-gnu-gcc"), &[Dist, DistCheck]),
     package("libc6-dev-arm64-cross", File("/usr/aarch64-linux-gnu/include/limits.h"), &[Dist, DistCheck]),
     // What runs them, a Debian to install them in, and shells that read our completions.
     package("qemu-user-static", Program("qemu-aarch64-static"), &[DistCheck]),
-    package("debootstrap",    Program("debootstrap"),   &[DistCheck]),
     package("fish",           Program("fish"),          &[DistCheck]),
     package("zsh",            Program("zsh"),           &[DistCheck]),
 ];

@@ -1,5 +1,6 @@
 //! Tools that cargo and pip install, at one pinned version each, below the target folder.
 
+use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -48,6 +49,15 @@ impl Tool {
 pub(crate) fn ensure_target(target: &str) -> Result<()> {
     let libraries = output(Command::new("rustc").args(["--print", "target-libdir", "--target", target]))?;
     if Path::new(&libraries).is_dir() { Ok(()) } else { run(Command::new("rustup").args(["target", "add", target])) }
+}
+
+/// Returns our program: the one that `SEALIFT_BIN` names (an older build, say), else this tree's, built now.
+pub(crate) fn sealift() -> Result<PathBuf> {
+    if let Some(program) = env::var_os("SEALIFT_BIN") {
+        return Ok(program.into());
+    }
+    run(Command::new("cargo").args(["build", "--locked", "--release", "--package", "sealift"]))?;
+    Ok(target_dir()?.join("release/sealift"))
 }
 
 /// Returns where the second reader's Python lies, there or not.

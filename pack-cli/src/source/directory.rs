@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex};
 
 use rustix::fs::{AtFlags, Mode, OFlags, Stat, fstat, openat, readlinkat, statat};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 use sealift_format::{Device, FileType, Xattr};
 
 use super::{Exclude, XattrFilter};
@@ -205,7 +205,8 @@ impl DirectorySource {
         let directory = cache.open(self, listed.directory).map_err(failed)?;
         // NONBLOCK: a fifo that took the file's place does not stop the run; the identity check names it.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let fd = openat(directory, &*listed.name, flags, Mode::empty()).map_err(|error| match error {
+        let opened = retry_on_intr(|| openat(directory, &*listed.name, flags, Mode::empty()));
+        let fd = opened.map_err(|error| match error {
             Errno::LOOP | Errno::NOENT => Error::Changed { path: self.path_of(listed) },
             error => failed(error),
         })?;
@@ -410,7 +411,8 @@ impl<'a> Lister<'a> {
     fn list(&self, job: &Job) -> Result<(OwnedFd, Listing), Error> {
         let failed = |path: &[u8], error: Errno| Error::io("read", self.path.join(path_of(path)), error);
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let fd = openat(&*job.parent, &job.name, flags, Mode::empty()).map_err(|error| failed(&job.path, error))?;
+        let opened = retry_on_intr(|| openat(&*job.parent, &job.name, flags, Mode::empty()));
+        let fd = opened.map_err(|error| failed(&job.path, error))?;
         let mut listing = Listing {
             entries: Vec::new(),
             xattrs: self.read_xattrs(fd.as_fd()).map_err(|error| failed(&job.path, error))?,

@@ -110,7 +110,7 @@ impl Source {
         let mut source = match Spec::parse(spec)? {
             Spec::TarStdin => Self::Tar(TarSource::of_stdin(options)?),
             Spec::TarFile(path) => Self::Tar(TarSource::open(path, options)?),
-            Spec::Path(path) if path.is_dir() => {
+            Spec::Path(path) if is_directory(path)? => {
                 options.begin();
                 let directory = DirectoryOptions { progress: options.progress.clone(), ..directory.clone() };
                 Self::Directory(DirectorySource::list(path, &directory, jobs)?)
@@ -239,6 +239,12 @@ fn scheme(spec: &[u8]) -> Option<(&[u8], &[u8])> {
     let is_word = word.first()?.is_ascii_alphabetic()
         && word.iter().all(|byte| byte.is_ascii_alphanumeric() || b"+-._".contains(byte));
     is_word.then_some((word, rest))
+}
+
+/// Whether it is a directory, and not that it cannot be told.
+fn is_directory(path: &Path) -> Result<bool, Error> {
+    let metadata = std::fs::metadata(path).map_err(|error| Error::io("read", path, error))?;
+    Ok(metadata.is_dir())
 }
 
 #[cfg(test)]

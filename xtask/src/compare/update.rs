@@ -33,7 +33,7 @@ struct Samples {
 }
 
 pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<()> {
-    let previous = tree::unpack_previous_kernel(places)?;
+    let previous = tree::unpack_previous_kernel(&places.path("SCRATCH/previous"))?;
     let job = |line: &str, to: &str| Job::new(&line.replace("TO", to), places);
     let previous_word = previous.display().to_string();
     let pack = |from: &str, to: &str, version: &str| {

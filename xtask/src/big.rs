@@ -1,0 +1,44 @@
+//! `cargo xtask big`: what must hold and takes more than a few minutes: killed runs, failing disks, hostile neighbours, a whole system,
+//! and sizes far beyond the usual.
+
+mod disks;
+mod faults;
+mod findings;
+mod ground;
+mod kills;
+mod links;
+mod listing;
+mod random;
+mod scale;
+mod snapshot;
+mod system;
+mod trees;
+
+use anyhow::{Result, ensure};
+
+use crate::packages::{self, Chore};
+use crate::steps::{self, Action::Call, Chosen, Step};
+
+#[rustfmt::skip] // a table
+const STEPS: &[Step] = &[
+    Step { name: "kills", action: Call("pack, unpack and update, killed at hundreds of moments and run again", kills::run) },
+    Step { name: "faults", action: Call("pack, unpack and update, while each system call fails once", faults::run) },
+    Step { name: "disks", action: Call("file systems that fill up meanwhile, or lose their power", disks::run) },
+    Step { name: "links", action: Call("links and fifos that somebody plants or swaps meanwhile", links::run) },
+    Step { name: "system", action: Call("a Debian is packed, unpacked, changed by apt, and updated", system::run) },
+    Step { name: "scale", action: Call("a million files, 20 GB of holes, 10,000 directories deep", scale::run) },
+    Step { name: "listing", action: Call("the second reader lists a gigabyte as sealift ls does", listing::run) },
+];
+
+/// Runs the steps named in the arguments, or all of them.
+pub(crate) fn main(args: lexopt::Parser) -> Result<()> {
+    let chosen = match steps::choose("big", STEPS, args)? {
+        Chosen::Nothing => return Ok(()),
+        Chosen::Some(steps) => steps,
+        Chosen::All => STEPS.iter().collect(),
+    };
+    // Owners, devices, mounts: only root makes them.
+    ensure!(rustix::process::geteuid().is_root(), "big runs as root, on a machine that may be thrown away");
+    packages::ensure(Chore::Big)?;
+    steps::run("big", &chosen)
+}

@@ -1,0 +1,114 @@
+//! The folder in which a step works, below the target folder, with a key and our program.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::shell::{output, run, target_dir};
+use crate::tools;
+
+pub(crate) struct Ground {
+    dir: PathBuf,
+    sealift: PathBuf,
+}
+
+impl Ground {
+    /// Makes the folder anew; what the last run left of it is what it found, and goes.
+    pub(crate) fn new(name: &str) -> Result<Self> {
+        let dir = target_dir()?.join("big").join(name);
+        unmount_below(&dir)?;
+        remove(&dir)?;
+        fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
+        let ground = Self { dir, sealift: tools::sealift()? };
+        ground.run("sealift key generate --quiet -o key")?;
+        let public = fs::read_to_string(ground.path("key.pub"))?;
+        fs::write(ground.path("signers"), format!("* namespaces=\"sealift\" {public}"))?;
+        fs::create_dir(ground.path("tmp"))?;
+        Ok(ground)
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.join(name)
+    }
+
+    /// A command as a person would type it in the folder. `TRUST` stands for the options that make our key trusted.
+    pub(crate) fn command(&self, line: &str) -> Command {
+        let line = line.replace("TRUST", "--trust signers --state work/state");
+        let mut words = line.split_whitespace().map(|word| match word {
+            "sealift" => self.sealift.clone().into_os_string(),
+            _ => word.into(),
+        });
+        let mut command = Command::new(words.next().expect("a line has words"));
+        command.args(words).current_dir(&self.dir).stdin(Stdio::null());
+        command.env("SOURCE_DATE_EPOCH", "1700000000").env("TMPDIR", self.path("tmp")).env("LC_ALL", "C.UTF-8");
+        command
+    }
+
+    /// Runs a line, which ends well.
+    pub(crate) fn run(&self, line: &str) -> Result<()> {
+        self.printed_by(line).map(|_| ())
+    }
+
+    /// Runs a line, and returns what it prints.
+    pub(crate) fn printed_by(&self, line: &str) -> Result<String> {
+        output(&mut self.command(line)).with_context(|| format!("in {}: {line}", self.dir.display()))
+    }
+
+    /// Makes `to` what `from` is.
+    pub(crate) fn copy(&self, from: &str, to: &str) -> Result<()> {
+        remove(&self.path(to))?;
+        self.run(&format!("cp -a --reflink=auto {from} {to}"))
+    }
+
+    /// Removes the folder after all held.
+    pub(crate) fn remove(self) -> Result<()> {
+        unmount_below(&self.dir)?;
+        remove(&self.dir)
+    }
+}
+
+/// Returns what `rsync` finds different between two trees: nothing, if they are the same in content and all metadata.
+pub(crate) fn difference(a: &Path, b: &Path) -> Result<Option<String>> {
+    for tree in [a, b] {
+        ensure!(tree.is_dir(), "{} is no directory", tree.display());
+    }
+    let mut command = Command::new("rsync");
+    command.args(["-aHAXnci", "--modify-window=-1", "--delete"]);
+    // xfs shows each ACL a second time, under a name of its own.
+    command.arg("--filter=-x trusted.SGI_ACL_*").arg(a.join("")).arg(b.join(""));
+    let text = output(&mut command)?;
+    let lines: Vec<_> = text.lines().take(4).collect();
+    Ok(if lines.is_empty() { None } else { Some(lines.join("; ")) })
+}
+
+/// The names in a folder, in order.
+pub(crate) fn names(dir: &Path) -> Result<Vec<String>> {
+    let entries = fs::read_dir(dir).with_context(|| format!("cannot list {}", dir.display()))?;
+    let mut names = Vec::new();
+    for entry in entries {
+        names.push(entry?.file_name().to_string_lossy().into_owned());
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// Removes a file or a whole folder, there or not. Trees deeper than a path may be long go as well.
+pub(crate) fn remove(path: &Path) -> Result<()> {
+    run(Command::new("rm").args(["-rf", "--one-file-system"]).arg(path))
+}
+
+/// Mounts of a run that was killed.
+fn unmount_below(dir: &Path) -> Result<()> {
+    let mounts = fs::read_to_string("/proc/self/mounts")?;
+    let below = |line: &&str| line.split(' ').nth(1).is_some_and(|at| Path::new(at).starts_with(dir));
+    let mut points: Vec<_> = mounts.lines().filter(below).filter_map(|line| line.split(' ').nth(1)).collect();
+    points.reverse();
+    for point in points {
+        if run(Command::new("umount").arg(point)).is_err() {
+            bail!("{point} is still in use");
+        }
+    }
+    Ok(())
+}

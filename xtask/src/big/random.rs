@@ -1,0 +1,52 @@
+//! Chances that can be repeated.
+
+use std::env;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result};
+
+/// SplitMix64: small, and as even as is needed here.
+pub(crate) struct Random(u64);
+
+impl Random {
+    /// Takes the seed from `SEED`, or a new one, and prints it.
+    pub(crate) fn new() -> Result<Self> {
+        let seed = match env::var("SEED") {
+            Ok(text) => text.parse().context("SEED is a number")?,
+            Err(_) => u64::from(SystemTime::now().duration_since(UNIX_EPOCH)?.subsec_nanos()),
+        };
+        println!("   SEED={seed}");
+        Ok(Self(seed))
+    }
+
+    /// Equal trees for all.
+    pub(crate) fn fixed() -> Self {
+        Self(1)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number from 0 to `end`, without it.
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
+        self.next() % end.max(1)
+    }
+
+    pub(crate) fn moment(&mut self, end: Duration) -> Duration {
+        Duration::from_nanos(self.below(u64::try_from(end.as_nanos()).unwrap_or(u64::MAX)))
+    }
+
+    /// Bytes that do not compress.
+    pub(crate) fn bytes(&mut self, len: usize) -> Vec<u8> {
+        let mut bytes = vec![0; len];
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&self.next().to_le_bytes());
+        hasher.finalize_xof().fill(&mut bytes);
+        bytes
+    }
+}

@@ -1,0 +1,212 @@
+//! Sizes far beyond the usual: what is ten times as large takes ten times as long, and no more memory and disk than was declared.
+
+use std::fs::{self, File};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
+use wait4::{ResUse, Wait4 as _};
+
+use super::findings::Findings;
+use super::ground::{Ground, difference};
+use super::random::Random;
+use crate::compare::tree::write_small_files;
+use crate::shell::output;
+
+struct Case {
+    name: &'static str,
+    /// A tenth, and the whole.
+    sizes: [u32; 2],
+    make: fn(&Path, u32) -> Result<()>,
+}
+
+#[rustfmt::skip] // a table
+const CASES: [Case; 5] = [
+    Case { name: "small files",                  sizes: [100_000, 1_000_000], make: write_small_files },
+    Case { name: "GB of a sparse file",          sizes: [2, 20],              make: make_sparse },
+    Case { name: DEEP,                           sizes: [1_000, 10_000],      make: make_deep },
+    Case { name: "files in one directory",       sizes: [10_000, 100_000],    make: make_wide },
+    Case { name: "names of 255 bytes of any",    sizes: [1_000, 10_000],      make: make_names },
+];
+const DEEP: &str = "directories, each in the last";
+
+/// In this order; each line is measured. What `pack` makes again has one file more.
+const LINES: [(&str, &str); 7] = [
+    ("pack", "sealift pack tree -o tree.sealift --name tree --bundle-version 1 --key key --quiet"),
+    ("verify --deep", "sealift verify --deep tree.sealift TRUST --quiet"),
+    ("unpack", "sealift unpack tree.sealift work/target TRUST --quiet"),
+    ("ls", "sealift ls tree.sealift"),
+    ("diff", "sealift diff tree.sealift work/target --exit-code"),
+    ("pack again", "sealift pack tree -o more.sealift --name tree --bundle-version 2 --key key --quiet"),
+    ("update", "sealift unpack more.sealift work/target --update --delete TRUST --quiet"),
+];
+
+/// How much more than ten times as long ten times as much may take.
+const TOLERANCE: f64 = 1.5;
+/// What ends sooner says little.
+const MOMENT: Duration = Duration::from_millis(500);
+/// The program itself, and what its allocators hold: `info` declares what the bundle makes it hold.
+const PROGRAM_BYTES: u64 = 24 << 20;
+
+struct Measure {
+    wall: Duration,
+    /// What counts: the wall also tells of cold caches, and of others at work.
+    cpu: Duration,
+    peak_bytes: u64,
+}
+
+pub(crate) fn run() -> Result<()> {
+    let mut findings = Findings::default();
+    for case in &CASES {
+        let mut measures = Vec::new();
+        for size in case.sizes {
+            measures.push(measure(case, size, &mut findings)?);
+        }
+        let [tenth, whole] = measures.as_slice() else { bail!("there are two sizes") };
+        judge(case, tenth, whole, &mut findings)?;
+    }
+    findings.finish()
+}
+
+/// Measures all lines over a tree of that size.
+fn measure(case: &Case, size: u32, findings: &mut Findings) -> Result<Vec<Measure>> {
+    let ground = Ground::new("scale")?;
+    let tree = ground.path("tree");
+    fs::create_dir(&tree)?;
+    (case.make)(&tree, size)?;
+    fs::create_dir(ground.path("work"))?;
+    let mut measures = Vec::new();
+    for (name, line) in LINES {
+        if name == "pack again" {
+            fs::write(tree.join("one more"), "is added\n")?;
+        }
+        let measure = run_line(&ground, line)?;
+        if name == "unpack" {
+            held_to_declared(&ground, &format!("{size} {}", case.name), &measure, findings)?;
+        }
+        measures.push(measure);
+    }
+    let target = ground.path("work/target");
+    let found = match case.name {
+        DEEP => deep_difference(&tree, &target)?,
+        _ => difference(&tree, &target)?,
+    };
+    if let Some(found) = found {
+        findings.add(&format!("{size} {}: the target differs: {found}", case.name))?;
+    }
+    ground.remove()?;
+    Ok(measures)
+}
+
+fn run_line(ground: &Ground, line: &str) -> Result<Measure> {
+    let start = Instant::now();
+    let child = ground.command(line).stdout(Stdio::null()).spawn()?;
+    let ResUse { status, rusage } = child.wait4()?;
+    if !status.success() {
+        bail!("{line} ended with {status}");
+    }
+    Ok(Measure { wall: start.elapsed(), cpu: rusage.utime + rusage.stime, peak_bytes: rusage.maxrss })
+}
+
+/// Prints both sizes beside each other.
+fn judge(case: &Case, tenth: &[Measure], whole: &[Measure], findings: &mut Findings) -> Result<()> {
+    println!("   {} and {} {}:", case.sizes[0], case.sizes[1], case.name);
+    for (((name, _), tenth), whole) in LINES.iter().zip(tenth).zip(whole) {
+        let times = whole.cpu.as_secs_f64() / tenth.cpu.as_secs_f64();
+        let row = |measure: &Measure| {
+            let (wall, cpu) = (measure.wall.as_secs_f64(), measure.cpu.as_secs_f64());
+            format!("{wall:8.2} s {cpu:8.2} s CPU {:5} MiB", measure.peak_bytes >> 20)
+        };
+        println!("     {name:14} {} {} ({times:5.1} times)", row(tenth), row(whole));
+        // The paths of such a tree are a page of text for each of its directories: what is printed grows with the square.
+        let prints_paths = case.name == DEEP && *name == "ls";
+        if times > 10.0 * TOLERANCE && whole.cpu > MOMENT && !prints_paths {
+            findings.add(&format!("{}, {name}: ten times as much takes {times:.1} times as long", case.name))?;
+        }
+        if whole.peak_bytes > tenth.peak_bytes.saturating_mul(10) {
+            findings.add(&format!("{}, {name}: ten times as much takes more than ten times the memory", case.name))?;
+        }
+    }
+    Ok(())
+}
+
+/// `info` says what unpacking takes at most.
+fn held_to_declared(ground: &Ground, label: &str, measure: &Measure, findings: &mut Findings) -> Result<()> {
+    let info = ground.printed_by("sealift info tree.sealift --json")?;
+    let declared = |field: &str| -> Result<u64> {
+        let (_, rest) = info.split_once("\"cost\":{").context("info has the costs")?;
+        let (_, rest) = rest.split_once(&format!("\"{field}\":")).context("info has each cost")?;
+        Ok(rest.split([',', '}']).next().unwrap_or_default().parse()?)
+    };
+    let (memory, disk) = (declared("memory_bytes")?, declared("disk_bytes")?);
+    if measure.peak_bytes > memory + PROGRAM_BYTES {
+        findings.add(&format!("{label}: unpack held {} bytes, declared are {memory}", measure.peak_bytes))?;
+    }
+    let blocks = output(Command::new("find").arg(ground.path("work/target")).args(["-type", "f", "-printf", "%b\\n"]))?;
+    let used: u64 = blocks.lines().filter_map(|line| line.parse::<u64>().ok()).sum::<u64>() * 512;
+    if used > disk {
+        findings.add(&format!("{label}: files take {used} bytes on disk, declared are {disk}"))?;
+    }
+    println!("     {label}: {} of {memory} bytes of memory, {used} of {disk} on disk", measure.peak_bytes);
+    Ok(())
+}
+
+/// rsync cannot go where a path is longer than 4096 bytes; find can.
+fn deep_difference(a: &Path, b: &Path) -> Result<Option<String>> {
+    let list = |dir: &Path| {
+        let line = "find . -printf '%P %y %m %U %G %T@ %s\\n' | sed 's/ d \\(.*\\) [0-9]*$/ d \\1/' | sha256sum";
+        output(Command::new("sh").args(["-eu", "-c", line]).current_dir(dir))
+    };
+    Ok((list(a)? != list(b)?).then(|| "find lists other files".to_owned()))
+}
+
+fn make_sparse(dir: &Path, gigabytes: u32) -> Result<()> {
+    let file = File::create(dir.join("disk"))?;
+    let len = u64::from(gigabytes) * 1_000_000_000;
+    file.set_len(len)?;
+    let mut random = Random::fixed();
+    for island in 0..8 {
+        file.write_all_at(&random.bytes(1 << 20), len / 8 * island + 12_345)?;
+    }
+    Ok(())
+}
+
+fn make_deep(dir: &Path, depth: u32) -> Result<()> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let mut at: OwnedFd = openat(CWD, dir, flags, Mode::empty())?;
+    for _ in 0..depth {
+        mkdirat(&at, "d", Mode::RWXU)?;
+        at = openat(&at, "d", flags, Mode::empty())?;
+    }
+    let file = openat(&at, "bottom", OFlags::WRONLY | OFlags::CREATE, Mode::RUSR)?;
+    rustix::io::write(&file, b"here\n")?;
+    Ok(())
+}
+
+fn make_wide(dir: &Path, count: u32) -> Result<()> {
+    for number in 0..count {
+        fs::write(dir.join(format!("file-{number}")), format!("{number}\n"))?;
+    }
+    Ok(())
+}
+
+/// The longest names, of every byte that a name may have.
+fn make_names(dir: &Path, count: u32) -> Result<()> {
+    let mut random = Random::fixed();
+    let mut made = 0;
+    while made < count {
+        let mut name = random.bytes(255);
+        name.iter_mut().filter(|byte| matches!(**byte, 0 | b'/')).for_each(|byte| *byte = b'\n');
+        let path = dir.join(std::ffi::OsStr::from_bytes(&name));
+        if !path.exists() {
+            fs::write(path, name)?;
+            made += 1;
+        }
+    }
+    Ok(())
+}
