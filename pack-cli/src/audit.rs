@@ -1,4 +1,27 @@
 //! Whether an installed tree is still what its signed index says, file by file and byte by byte.
+//!
+//! ```
+//! # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/bundle.rs"));
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = signed_bundle()?;
+//! # let (bundle, target) = (folder.path().join("os.sealift"), folder.path().join("target"));
+//! use sealift::audit::{AuditOptions, audit};
+//! use sealift::diff::{DiffOptions, Ignore};
+//! use sealift::{Input, Limits, Progress};
+//!
+//! # let (mut input, progress) = (Input::open(&bundle)?, std::sync::Arc::new(Progress::default()));
+//! # let unpack_options = sealift::unpack::UnpackOptions::default();
+//! # sealift::unpack::unpack(&mut input, &target, &unpack_options, Limits::default(), |_| Ok(()), &progress)?;
+//! // As a user, who cannot give files to their owners.
+//! let ignore = Ignore { privileged: true, ..Ignore::default() };
+//! let options = AuditOptions { diff: DiffOptions { ignore, ..DiffOptions::default() }, ..AuditOptions::default() };
+//! let check = || audit(&target, None, &options, Limits::default(), |_| Ok(()), &progress);
+//! assert!(check()?.is_empty());
+//! std::fs::write(target.join("etc/os-release"), "ID=another\n")?;
+//! assert_eq!(check()?.counts.changed, 1);
+//! # Ok(())
+//! # }
+//! ```
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -12,7 +35,7 @@ use crate::unpack::{State, state};
 use crate::{Error, Head, Input, Phase, Progress};
 
 /// How a tree is audited.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct AuditOptions {
     /// What is compared. Files are looked for where they are to be: what was moved is missing there and extra here.
     pub diff: DiffOptions,

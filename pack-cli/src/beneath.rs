@@ -66,7 +66,11 @@ fn open_step(
         return match openat2(from, path, flags | OFlags::NOFOLLOW, mode, resolve) {
             Err(Errno::AGAIN | Errno::INTR) => continue, // a rename elsewhere raced with the look-up
             // Kernels before 5.6, and sandboxes that do not know the call.
-            Err(Errno::NOSYS | Errno::PERM) => open_by_component(from, path, flags, mode),
+            Err(error @ (Errno::NOSYS | Errno::PERM)) => {
+                static ONCE: std::sync::Once = std::sync::Once::new();
+                ONCE.call_once(|| tracing::info!(%error, "openat2 is missing: paths are opened name by name"));
+                open_by_component(from, path, flags, mode)
+            }
             other => other,
         };
     }

@@ -1,4 +1,28 @@
 //! Handing out the content of one file.
+//!
+//! Of a file one read behind the index is enough, and of a large object one for each piece; a pipe is read up to the content.
+//!
+//! ```
+//! # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/bundle.rs"));
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = signed_bundle()?;
+//! # let folder = folder.path();
+//! use sealift::cat::cat;
+//! use sealift::trust::{Guard, TrustOptions};
+//! use sealift::{Input, Limits, Progress};
+//!
+//! let guard = Guard::load(&TrustOptions {
+//!     signers: Some(folder.join("allowed_signers")),
+//!     state: Some(folder.join("state")),
+//!     ..TrustOptions::default()
+//! })?;
+//! let (mut input, mut content) = (Input::open(&folder.join("os.sealift"))?, Vec::new());
+//! let judge = |head: &sealift::Head| guard.judge(head).map(drop);
+//! cat(&mut input, b"etc/os-release", &mut content, Limits::default(), judge, &Progress::default())?;
+//! assert_eq!(content, b"ID=example\n");
+//! # Ok(())
+//! # }
+//! ```
 
 use std::io::Write;
 
@@ -21,10 +45,25 @@ pub fn cat(
     progress: &Progress,
 ) -> Result<(), Error> {
     let bundle = input.open_bundle(limits, judge)?;
-    let InodeKind::Regular(object) = find(&bundle, path)?.inode.kind else {
+    cat_from(input, &bundle, path, out, progress)
+}
+
+/// Writes the content of the file at `[REF:]PATH` of a bundle that was opened from `input`: one that is asked for many files is opened
+/// once, with a judge who says whether its content may be handed out.
+///
+/// # Errors
+/// The chunks are damaged, there is no such file or it is not a regular one, or `out` fails.
+pub fn cat_from(
+    input: &mut Input,
+    bundle: &Bundle,
+    path: &[u8],
+    out: &mut dyn Write,
+    progress: &Progress,
+) -> Result<(), Error> {
+    let InodeKind::Regular(object) = find(bundle, path)?.inode.kind else {
         return Err(Error::Usage(format!("{} is not a regular file", path.escape_ascii())));
     };
-    let mut writer = ObjectWriter { bundle: &bundle, object, out };
+    let mut writer = ObjectWriter { bundle, object, out };
     if bundle.index.object(object).size > bundle.head.root().maxima.piece_len() {
         return writer.write_pieces(input, progress);
     }

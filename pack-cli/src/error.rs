@@ -60,6 +60,15 @@ pub enum Error {
         /// The bundle's name.
         name: String,
     },
+    /// The target's file system takes two names for one.
+    #[error(
+        "{}: this file system takes the name for another one of the bundle, by its letters' case or form: unpack to one that tells them apart",
+        path.display()
+    )]
+    FoldedName {
+        /// The second of the names.
+        path: PathBuf,
+    },
     /// Somebody changes the target while it is updated.
     #[error("{} is being changed by somebody else: run the update again when nobody does", target.display())]
     Changing {
@@ -158,6 +167,31 @@ impl Error {
             Self::Trust(error) => Some(error.kind()),
             Self::Attach { .. } => Some(Kind::Signature),
             _ => None,
+        }
+    }
+
+    /// The error in one word, the same in JSON, in the format's vectors and in JavaScript: that of its [`Kind`] where the bundle is at
+    /// fault, else one of `usage`, `io`, `space`, `room`, `changed`, `other-name`, `half-updated`, `folded-name`, `trust-file`, `state`, `key`, `tar` and
+    /// `cancelled`.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        if let Some(kind) = self.kind() {
+            return kind.word();
+        }
+        match self {
+            Self::Usage(_) => "usage",
+            Self::NoSpace { .. } => "space",
+            Self::NoRoom { .. } => "room",
+            Self::Changed { .. } | Self::Changing { .. } => "changed",
+            Self::OtherName { .. } => "other-name",
+            Self::FoldedName { .. } => "folded-name",
+            Self::HalfUpdated { .. } => "half-updated",
+            Self::TrustFile { .. } => "trust-file",
+            Self::State { .. } => "state",
+            Self::Key { .. } | Self::Agent { .. } => "key",
+            Self::Tar { .. } => "tar",
+            Self::Cancelled => "cancelled",
+            _ => "io",
         }
     }
 

@@ -1,6 +1,26 @@
 //! What a bundle says of itself: without reading content, and without trusting it.
+//!
+//! [`Input::read_head`](crate::Input::read_head) is enough for who signed a bundle and what it costs,
+//! [`Input::open_bundle`](crate::Input::open_bundle) for what is in it. All of it is declared and checked against the root; whether
+//! anybody vouches for the root is for a [`Guard`](crate::trust::Guard) to say.
+//!
+//! ```
+//! # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/bundle.rs"));
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = signed_bundle()?;
+//! # let bundle = folder.path().join("os.sealift");
+//! use sealift::inspect::{What, find};
+//! use sealift::{Input, Limits};
+//!
+//! let bundle = Input::open(&bundle)?.open_bundle(Limits::default(), |_| Ok(()))?;
+//! let found = find(&bundle, b"etc/os-release")?;
+//! assert!(matches!(found.what, What::Regular { object, .. } if object.size == 11));
+//! # Ok(())
+//! # }
+//! ```
 
-use sealift_format::{Attributes, Bundle, Device, Extent, Head, Index, Inode, InodeKind, Object, Ref};
+pub use sealift_format::{Attributes, Device, Extent, FileType, Index, Inode, InodeKind, Object, Ref, Xattr};
+use sealift_format::{Bundle, Head};
 
 use crate::Error;
 use crate::unpack::choose_ref;

@@ -1,10 +1,45 @@
 //! How far an operation has come, and the wish that it stop.
+//!
+//! An operation tells a [`Progress`] what it does; whoever shows it asks for a [`Snapshot`] as often as it draws. There is no callback: an
+//! operation never waits for a window, and no lock is taken for a file.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 use crate::Error;
 
 /// Shared between an operation and whoever watches it, from any thread.
+///
+/// One is for one operation. In an [`Arc`](std::sync::Arc), or borrowed by a scoped thread, it is looked at while the operation runs:
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/bundle.rs"));
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = signed_bundle()?;
+/// # let bundle = folder.path().join("os.sealift");
+/// use std::time::Duration;
+/// use sealift::verify::{Depth, verify};
+/// use sealift::{Input, Limits, Progress};
+///
+/// let progress = Progress::default();
+/// let mut input = Input::open(&bundle)?;
+/// let verified = std::thread::scope(|scope| {
+///     let work = scope.spawn(|| verify(&mut input, Depth::Stored, 2, Limits::default(), |_| Ok(()), &progress));
+///     while !work.is_finished() {
+///         let now = progress.snapshot();
+///         match now.fraction() {
+///             Some(done) => println!("{}: {:.0} %", now.phase.word(), done * 100.0),
+///             None => println!("{} ...", now.phase.word()),
+///         }
+///         std::thread::sleep(Duration::from_millis(20)); // or the next frame
+///     }
+///     work.join().expect("the thread does not panic")
+/// })?;
+/// assert_eq!(verified.bundle.head.root().identity.name, "os");
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Any thread may [`cancel`](Progress::cancel).
 #[derive(Debug, Default)]
 pub struct Progress {
     phase: AtomicU8,
@@ -12,10 +47,11 @@ pub struct Progress {
     bytes_total: AtomicU64,
     files: AtomicU64,
     files_total: AtomicU64,
+    files_kept: AtomicU64,
     cancelled: AtomicBool,
 }
 
-/// What an operation is doing.
+/// What an operation is doing. One begins after the other; some come more than once, and which ones depends on what is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Phase {
@@ -37,19 +73,30 @@ pub enum Phase {
     Syncing,
 }
 
-const PHASES: [Phase; 8] = [
-    Phase::Starting,
-    Phase::Listing,
-    Phase::Packing,
-    Phase::Finishing,
-    Phase::Verifying,
-    Phase::Hashing,
-    Phase::Unpacking,
-    Phase::Syncing,
+const PHASES: [(Phase, &str); 8] = [
+    (Phase::Starting, "starting"),
+    (Phase::Listing, "listing"),
+    (Phase::Packing, "packing"),
+    (Phase::Finishing, "finishing"),
+    (Phase::Verifying, "verifying"),
+    (Phase::Hashing, "hashing"),
+    (Phase::Unpacking, "unpacking"),
+    (Phase::Syncing, "syncing"),
 ];
 
-/// A moment of an operation. Totals are 0 while they are not known.
+impl Phase {
+    /// Its word in JSON and in logs, such as `unpacking`.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        PHASES.iter().find(|(phase, _)| *phase == self).map_or("starting", |(_, word)| word)
+    }
+}
+
+/// A moment of an operation. Totals are 0 while they are not known, and bytes and files begin at 0 again with each phase.
+///
+/// The numbers are read one after the other while the operation goes on: between two phases one may be of either.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Snapshot {
     /// What it is doing.
     pub phase: Phase,
@@ -61,12 +108,42 @@ pub struct Snapshot {
     pub files: u64,
     /// Files there are.
     pub files_total: u64,
+    /// Files that need nothing, since the target has them: a run before this one made them, or an update keeps them. They are not in
+    /// `files_total`, and stay counted through all phases.
+    pub files_kept: u64,
+}
+
+impl Snapshot {
+    /// How much of the phase is done, from 0 to 1: by its bytes, or by its files where bytes are not counted; `None` while nothing says
+    /// how much there is.
+    ///
+    /// ```
+    /// # use sealift::Progress;
+    /// assert_eq!(Progress::default().snapshot().fraction(), None);
+    /// ```
+    #[must_use]
+    pub fn fraction(&self) -> Option<f64> {
+        let (done, total) = match (self.bytes_total, self.files_total) {
+            (0, 0) => return None,
+            (0, files) => (self.files, files),
+            (bytes, _) => (self.bytes, bytes),
+        };
+        let millionths = u128::from(done.min(total)) * 1_000_000 / u128::from(total);
+        u32::try_from(millionths).ok().map(|millionths| f64::from(millionths) / 1e6)
+    }
 }
 
 impl Progress {
-    /// Asks the operation to stop: it ends with [`Error::Cancelled`] soon, and leaves nothing half-written.
+    /// Asks the operation to stop: it ends with [`Error::Cancelled`] soon, and what it was to make is not there, or is as it was before.
+    /// An operation that has just done its last step ends well all the same.
     pub fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether somebody asked to stop.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
     }
 
     /// The present moment.
@@ -74,20 +151,22 @@ impl Progress {
     pub fn snapshot(&self) -> Snapshot {
         let phase = usize::from(self.phase.load(Ordering::Relaxed));
         Snapshot {
-            phase: PHASES.get(phase).copied().unwrap_or(Phase::Starting),
+            phase: PHASES.get(phase).map_or(Phase::Starting, |(phase, _)| *phase),
             bytes: self.bytes.load(Ordering::Relaxed),
             bytes_total: self.bytes_total.load(Ordering::Relaxed),
             files: self.files.load(Ordering::Relaxed),
             files_total: self.files_total.load(Ordering::Relaxed),
+            files_kept: self.files_kept.load(Ordering::Relaxed),
         }
     }
 
     pub(crate) fn enter(&self, phase: Phase, bytes_total: u64, files_total: u64) {
+        tracing::debug!(phase = phase.word(), bytes_total, files_total, "a phase begins");
         self.bytes.store(0, Ordering::Relaxed);
         self.files.store(0, Ordering::Relaxed);
         self.bytes_total.store(bytes_total, Ordering::Relaxed);
         self.files_total.store(files_total, Ordering::Relaxed);
-        let phase = PHASES.iter().position(|known| *known == phase).and_then(|at| u8::try_from(at).ok());
+        let phase = PHASES.iter().position(|(known, _)| *known == phase).and_then(|at| u8::try_from(at).ok());
         self.phase.store(phase.unwrap_or(0), Ordering::Relaxed);
     }
 
@@ -96,7 +175,42 @@ impl Progress {
         self.files.fetch_add(files, Ordering::Relaxed);
     }
 
+    /// Counts files that need nothing.
+    pub(crate) fn keep(&self, files: u64) {
+        self.files_kept.fetch_add(files, Ordering::Relaxed);
+    }
+
     pub(crate) fn check(&self) -> Result<(), Error> {
-        if self.cancelled.load(Ordering::Relaxed) { Err(Error::Cancelled) } else { Ok(()) }
+        if self.is_cancelled() { Err(Error::Cancelled) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fraction_is_of_bytes_else_of_files() {
+        let progress = Progress::default();
+        let fraction = |bytes_total, files_total| {
+            progress.enter(Phase::Unpacking, bytes_total, files_total);
+            progress.add(25, 5);
+            progress.snapshot().fraction()
+        };
+        assert_eq!(fraction(100, 10), Some(0.25));
+        assert_eq!(fraction(0, 10), Some(0.5));
+        assert_eq!(fraction(20, 0), Some(1.0)); // never beyond
+        assert_eq!(fraction(0, 0), None);
+        assert_eq!(fraction(u64::MAX, 0), Some(0.0));
+    }
+
+    #[test]
+    fn phases_begin_at_nothing_and_keep_what_was_kept() {
+        let progress = Progress::default();
+        progress.keep(3);
+        progress.add(1, 1);
+        progress.enter(Phase::Syncing, 0, 0);
+        let now = progress.snapshot();
+        assert_eq!((now.phase, now.bytes, now.files, now.files_kept), (Phase::Syncing, 0, 0, 3));
     }
 }

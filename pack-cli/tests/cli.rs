@@ -172,23 +172,6 @@ fn the_demo_cleans_up_when_it_is_stopped() {
     assert_eq!(fs::read_dir(&scratch).expect("it is there").count(), 0);
 }
 
-#[test]
-fn progress_in_json_is_one_object_a_line() {
-    let folder = packed(|tree| fs::write(tree.join("file"), vec![7; 300_000]).expect("a new file"));
-    let done = sealift(folder.path())
-        .args(["verify", "b.sealift", "--allow-unsigned", "--state", "state", "--json", "--progress", "json"])
-        .output()
-        .expect("sealift runs");
-    let text = String::from_utf8(done.stderr).expect("JSON is UTF-8");
-    assert!(done.status.success() && text.lines().count() >= 2, "{text}");
-    for line in text.lines() {
-        let value: serde_json::Value = serde_json::from_str(line).expect("JSON");
-        let object = value.as_object().expect("an object");
-        let fields = ["phase", "bytes", "bytes_total", "files", "files_total", "seconds"];
-        assert!(object.contains_key("warning") || fields.iter().all(|field| object.contains_key(*field)), "{line}");
-    }
-}
-
 /// Runs `line` on a terminal of its own, and returns what it shows there.
 fn on_a_terminal(folder: &Path, line: &str) -> String {
     let line = format!("{} {line}", env!("CARGO_BIN_EXE_sealift"));

@@ -1,6 +1,5 @@
 //! `cargo xtask ci`: everything that must hold before a change is merged.
 
-use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
@@ -66,12 +65,7 @@ fn toolchain() -> Result<()> {
             run(Command::new("rustup").args(["component", "add", "rustfmt", "clippy"]))?;
         }
     }
-    let target = "wasm32-unknown-unknown";
-    let libraries = output(Command::new("rustc").args(["--print", "target-libdir", "--target", target]))?;
-    if !Path::new(&libraries).is_dir() {
-        run(Command::new("rustup").args(["target", "add", target]))?;
-    }
-    Ok(())
+    tools::ensure_target("wasm32-unknown-unknown")
 }
 
 fn deny() -> Result<()> {

@@ -12,6 +12,7 @@ mod reads;
 mod report;
 mod scaling;
 pub(crate) mod tree;
+mod update;
 
 use std::env;
 use std::fs;
@@ -31,7 +32,7 @@ use tree::Extent;
 
 const RESULTS: &str = "bench/RESULTS.md";
 /// Measures that are no race.
-const OTHERS: [&str; 4] = ["floor", "reads", "scaling", "profile"];
+const OTHERS: [&str; 5] = ["floor", "update", "reads", "scaling", "profile"];
 const GIB: u64 = 1 << 30;
 
 struct Options {
@@ -78,7 +79,7 @@ pub(crate) fn main(args: lexopt::Parser) -> Result<()> {
     let options = Options::parse(args)?;
     packages::ensure(Chore::Compare)?;
     let (places, extent) = places(&options)?;
-    if options.includes("unpack-disk") {
+    if options.includes("unpack-disk") || options.includes("update") {
         // What was unpacked stays until the last run has ended.
         places.require_disk(extent.bytes * 6 * u64::try_from(options.runs)?)?;
     }
@@ -91,6 +92,10 @@ pub(crate) fn main(args: lexopt::Parser) -> Result<()> {
     if options.includes("floor") {
         println!("compare: floor");
         floor::add(&mut report, options.runs, &places)?;
+    }
+    if options.includes("update") && options.tree.is_none() {
+        println!("compare: update");
+        update::add(&mut report, options.runs, &places)?;
     }
     if options.includes("reads") {
         println!("compare: reads");

@@ -3,6 +3,7 @@
 mod big;
 mod ci;
 mod compare;
+mod dist;
 mod packages;
 mod shell;
 mod steps;
@@ -28,6 +29,8 @@ Usage: cargo xtask COMMAND
     --only M[,M]    only these measures, printed
     --scratch DIR   instead of /dev/shm
     --skip-large    no bundle of 2 GB, no million files
+  dist              build static programs, archives and Debian packages into target/dist
+    --check         make them twice, run them, install and purge one; needs root
   web               build the verifier for JavaScript into wasm/npm/pkg
 ";
 
@@ -48,6 +51,7 @@ fn run() -> Result<()> {
         Some(lexopt::Arg::Value(name)) if name == "ci" => ci::main(args),
         Some(lexopt::Arg::Value(name)) if name == "big" => big::main(args),
         Some(lexopt::Arg::Value(name)) if name == "compare" => compare::main(args),
+        Some(lexopt::Arg::Value(name)) if name == "dist" => dist::main(args),
         Some(lexopt::Arg::Value(name)) if name == "web" => web::main(args),
         Some(lexopt::Arg::Long("help") | lexopt::Arg::Short('h')) | None => {
             print!("{HELP}");

@@ -1,5 +1,6 @@
 //! The Debian packages that chores need beyond cargo: found by the programs in them, installed where we may.
 
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Result, bail};
@@ -12,16 +13,19 @@ pub(crate) enum Chore {
     Big,
     Ci,
     Compare,
+    Dist,
+    DistCheck,
 }
 
-use Chore::{Big, Ci, Compare};
+use Chore::{Big, Ci, Compare, Dist, DistCheck};
 
 enum Probe {
     Program(&'static str),
     PythonModule(&'static str),
+    File(&'static str),
 }
 
-use Probe::{Program, PythonModule};
+use Probe::{File, Program, PythonModule};
 
 struct Package {
     name: &'static str,
@@ -41,6 +45,8 @@ const PACKAGES: &[Package] = &[
     package("rsync",          Program("rsync"),         &[Big, Ci, Compare]),
     package("attr",           Program("setfattr"),      &[Big, Ci]),
     package("acl",            Program("setfacl"),       &[Big, Ci]),
+    // Man pages are read by man itself.
+    package("man-db",         Program("man"),           &[Ci]),
     // The second reader.
     package("python3",        Program("python3"),       &[Big, Ci]),
     package("python3-venv",   PythonModule("ensurepip"), &[Big, Ci]),
@@ -50,7 +56,7 @@ const PACKAGES: &[Package] = &[
     package("btrfs-progs",    Program("mkfs.btrfs"),    &[Big]),
     package("xfsprogs",       Program("mkfs.xfs"),      &[Big]),
     // A whole system as a tree.
-    package("debootstrap",    Program("debootstrap"),   &[Big]),
+    package("debootstrap",    Program("debootstrap"),   &[Big, DistCheck]),
     // The core in WebAssembly.
     package("nodejs",         Program("node"),          &[Ci]),
     // Reads are counted, and time is divided by system call.
@@ -60,6 +66,14 @@ const PACKAGES: &[Package] = &[
     package("zstd",           Program("zstd"),          &[Ci, Compare]),
     package("squashfs-tools", Program("mksquashfs"),    &[Compare]),
     package("xz-utils",       Program("xz"),            &[Big, Compare]),
+    // Static programs: the C in them is compiled by these.
+    package("musl-tools",     Program("musl-gcc"),      &[Dist, DistCheck]),
+    package("gcc-aarch64-linux-gnu", Program("aarch64-linux-gnu-gcc"), &[Dist, DistCheck]),
+    package("libc6-dev-arm64-cross", File("/usr/aarch64-linux-gnu/include/limits.h"), &[Dist, DistCheck]),
+    // What runs them, a Debian to install them in, and shells that read our completions.
+    package("qemu-user-static", Program("qemu-aarch64-static"), &[DistCheck]),
+    package("fish",           Program("fish"),          &[DistCheck]),
+    package("zsh",            Program("zsh"),           &[DistCheck]),
 ];
 
 /// Installs what a chore needs and this machine lacks; names the line to run where we may not.
@@ -100,6 +114,7 @@ impl Probe {
     fn found(&self) -> bool {
         match self {
             Self::Program(name) => has_program(name),
+            Self::File(path) => Path::new(path).is_file(),
             Self::PythonModule(name) => succeeds(Command::new("python3").args(["-c", &format!("import {name}")])),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::env;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
@@ -43,6 +43,12 @@ impl Tool {
         }
         Ok(program)
     }
+}
+
+/// Adds what rustc needs to build for a target.
+pub(crate) fn ensure_target(target: &str) -> Result<()> {
+    let libraries = output(Command::new("rustc").args(["--print", "target-libdir", "--target", target]))?;
+    if Path::new(&libraries).is_dir() { Ok(()) } else { run(Command::new("rustup").args(["target", "add", target])) }
 }
 
 /// Returns our program: the one that `SEALIFT_BIN` names (an older build, say), else this tree's, built now.

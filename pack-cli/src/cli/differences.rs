@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use anstyle::Style;
 use sealift::diff::{Change, Diff, Difference, Field, File};
-use sealift_format::{FileType, Xattr};
+use sealift::inspect::{FileType, Xattr};
 use serde::Serialize;
 
 use super::human::{Bytes, Grouped, count};

@@ -94,20 +94,7 @@ impl Failure {
     }
 
     fn kind(&self) -> &'static str {
-        match (&self.error, self.error.kind()) {
-            (_, Some(kind)) => kind.word(),
-            _ if self.differs => "differs",
-            (Error::Usage(_), None) => "usage",
-            (Error::NoSpace { .. }, None) => "space",
-            (Error::NoRoom { .. }, None) => "room",
-            (Error::OtherName { .. }, None) => "other-name",
-            (Error::TrustFile { .. }, None) => "trust-file",
-            (Error::State { .. }, None) => "state",
-            (Error::Key { .. } | Error::Agent { .. }, None) => "key",
-            (Error::Changed { .. } | Error::Changing { .. }, None) => "changed",
-            (Error::HalfUpdated { .. }, None) => "half-updated",
-            _ => "io",
-        }
+        if self.differs { "differs" } else { self.error.word() }
     }
 
     fn is_broken_pipe(&self) -> bool {

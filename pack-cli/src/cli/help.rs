@@ -6,17 +6,20 @@ use super::Cli;
 use super::show::BOLD;
 
 /// Who uses which verbs, in the order of their work.
-const GROUPS: [(&str, &[&str]); 4] = [
+pub(crate) const GROUPS: [(&str, &[&str]); 4] = [
     ("Publisher: makes bundles", &["pack", "sign", "root", "key"]),
     ("Administrator: looks before it is used", &["verify", "info", "ls", "cat", "diff", "trust"]),
     ("Device: takes what is in them", &["unpack", "audit", "clean"]),
-    ("Everybody: sees it work", &["demo"]),
+    ("Everybody: sees it work, and types less", &["demo", "completions"]),
 ];
 
-const BEHIND: &str = "\
-Exit status: 0 good; 1 this bundle or target must not be used as it is; 2 usage,
-input or output, a full disk; 128 + N stopped by signal N (Ctrl-C: 130).
-A bundle called - is read from standard input.";
+/// What each exit status means.
+pub(crate) const STATUSES: [(&str, &str); 4] = [
+    ("0", "good"),
+    ("1", "this bundle or target must not be used as it is"),
+    ("2", "usage, input or output, a full disk"),
+    ("128 + N", "stopped by signal N (Ctrl-C: 130)"),
+];
 
 /// The command line with its verbs in groups, for which clap has no word.
 pub(crate) fn command() -> Command {
@@ -27,11 +30,16 @@ pub(crate) fn command() -> Command {
         for verb in verbs {
             let found = command.find_subcommand(verb).and_then(Command::get_about);
             let about = found.map(ToString::to_string).unwrap_or_default();
-            groups.push_str(&format!("  {BOLD}{verb:<8}{BOLD:#} {about}\n"));
+            groups.push_str(&format!("  {BOLD}{verb:<11}{BOLD:#} {about}\n"));
         }
     }
+    let mut statuses = String::new();
+    for (status, meaning) in STATUSES {
+        statuses.push_str(&format!("  {BOLD}{status:<11}{BOLD:#} {meaning}\n"));
+    }
     let template = format!(
-        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{groups}\n{BOLD}Options{BOLD:#}\n{{options}}\n\n{BEHIND}\n"
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{groups}\n{BOLD}Options{BOLD:#}\n{{options}}\n\n\
+        {BOLD}Exit status{BOLD:#}\n{statuses}\nA bundle called - is read from standard input.\n"
     );
     command.help_template(template)
 }
@@ -49,7 +57,8 @@ mod tests {
     fn every_verb_stands_in_one_group() {
         let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, verbs)| verbs.iter().copied()).collect();
         let command = command();
-        let mut verbs: Vec<&str> = command.get_subcommands().map(Command::get_name).collect();
+        let mut verbs: Vec<&str> =
+            command.get_subcommands().filter(|verb| !verb.is_hide_set()).map(Command::get_name).collect();
         grouped.sort_unstable();
         verbs.sort_unstable();
         assert_eq!(grouped, verbs);

@@ -207,7 +207,7 @@ struct JsonEntry<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     minor: Option<u32>,
     #[serde(skip_serializing_if = "<[_]>::is_empty", serialize_with = "xattrs")]
-    xattrs: &'a [sealift_format::Xattr],
+    xattrs: &'a [sealift::inspect::Xattr],
     inode: u32,
 }
 
@@ -247,7 +247,7 @@ impl<'a> JsonEntry<'a> {
 }
 
 /// Extended attributes as one object: names, and values in hexadecimal digits.
-pub(crate) fn xattrs<S: Serializer>(xattrs: &[sealift_format::Xattr], serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn xattrs<S: Serializer>(xattrs: &[sealift::inspect::Xattr], serializer: S) -> Result<S::Ok, S::Error> {
     let mut map = serializer.serialize_map(Some(xattrs.len()))?;
     for xattr in xattrs {
         map.serialize_entry(&escape::percent(&xattr.name), &hex(&xattr.value))?;

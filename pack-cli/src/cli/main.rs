@@ -5,6 +5,7 @@ mod bundle;
 mod cat;
 mod clean;
 mod compare_args;
+mod completions;
 mod demo;
 mod diff;
 mod differences;
@@ -16,7 +17,9 @@ mod info;
 mod interrupt;
 mod key;
 mod keys;
+mod log;
 mod ls;
+mod manual;
 mod pack;
 mod root;
 mod show;
@@ -41,6 +44,9 @@ use failure::Failure;
 struct Cli {
     #[command(subcommand)]
     verb: Verb,
+    /// Say more, and what is done on standard error; -vv: in detail
+    #[arg(long, short, global = true, action = clap::ArgAction::Count, help_heading = "Output")]
+    verbose: u8,
 }
 
 /// What can be done. help.rs says who does what.
@@ -60,6 +66,8 @@ enum Verb {
     Audit(audit::Audit),
     Clean(clean::Clean),
     Demo(demo::Demo),
+    Completions(completions::Completions),
+    Manual(manual::Manual),
 }
 
 fn main() -> ExitCode {
@@ -68,11 +76,20 @@ fn main() -> ExitCode {
     // The wish for JSON holds for wrong arguments too, and then cannot be read from them.
     let json = std::env::args_os().any(|argument| argument == "--json");
     let parsed = help::command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
-    let verb = match parsed {
-        Ok(cli) => cli.verb,
+    let cli = match parsed {
+        Ok(cli) => cli,
         Err(error) => return refuse_arguments(&error, json),
     };
-    let done = match verb {
+    let done = log::start(cli.verbose, json).and_then(|()| run(cli.verb));
+    // What is still in a buffer may meet a reader that has gone.
+    match done.and_then(|()| Ok(std::io::stdout().flush()?)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(json),
+    }
+}
+
+fn run(verb: Verb) -> Result<(), Failure> {
+    match verb {
         Verb::Pack(pack) => pack.run(),
         Verb::Sign(sign) => sign.run(),
         Verb::Root(root) => root.run(),
@@ -87,11 +104,8 @@ fn main() -> ExitCode {
         Verb::Audit(audit) => audit.run(),
         Verb::Clean(clean) => clean.run(),
         Verb::Demo(demo) => demo.run(),
-    };
-    // What is still in a buffer may meet a reader that has gone.
-    match done.and_then(|()| Ok(std::io::stdout().flush()?)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(json),
+        Verb::Completions(completions) => completions.run(),
+        Verb::Manual(manual) => manual.run(),
     }
 }
 

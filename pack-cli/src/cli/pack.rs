@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, ValueHint};
 use sealift::Identity;
 use sealift::pack::{OrderProfile, Output, PackOptions, PackRef, PackStats};
 use sealift::source::{
@@ -21,6 +21,7 @@ use super::escape;
 use super::failure::Failure;
 use super::human::{self, Bytes, Grouped, count};
 use super::keys;
+use super::log;
 use super::show::{BOLD, Pace, Show, WARN, json_line};
 use super::time::Moment;
 use super::trust_args::parse_time;
@@ -40,7 +41,7 @@ Examples:
   sealift pack disk.img -o - --name disk | ssh nas 'cat > disk.sealift'")]
 pub(crate) struct Pack {
     /// What is packed, and the name of its ref
-    #[arg(value_name = "[REF=]SOURCE", required = true)]
+    #[arg(value_name = "[REF=]SOURCE", required = true, value_hint = ValueHint::AnyPath)]
     sources: Vec<OsString>,
     /// The bundle to write; - writes it to standard output
     #[arg(long, short, value_name = "BUNDLE")]
@@ -111,9 +112,6 @@ pub(crate) struct Pack {
 
     #[command(flatten)]
     show: Show,
-    /// Say more in the summary
-    #[arg(long, short, conflicts_with = "quiet", help_heading = "Output")]
-    verbose: bool,
     #[command(flatten)]
     pace: Pace,
 }
@@ -205,7 +203,7 @@ impl Pack {
                 file.strip_suffix(".sealift").unwrap_or(&file).to_owned()
             }
         };
-        if sealift_format::name::is_bundle_name(&name) {
+        if sealift::name::is_bundle_name(&name) {
             return Ok(name);
         }
         Err(Failure::usage(format!(
@@ -217,7 +215,7 @@ impl Pack {
         let mut tags = self.compatible.clone();
         tags.sort();
         tags.dedup();
-        match tags.iter().find(|tag| !sealift_format::name::is_bundle_name(tag)) {
+        match tags.iter().find(|tag| !sealift::name::is_bundle_name(tag)) {
             Some(tag) => {
                 Err(Failure::usage(format!("--compatible {tag}: write letters, digits, '.', '_', '+' and '-'")))
             }
@@ -230,7 +228,7 @@ impl Pack {
         for text in &self.annotate {
             let refuse = |why: &str| Err(Failure::usage(format!("--annotate {text}: {why}")));
             match text.split_once('=') {
-                Some((key, _)) if !sealift_format::name::is_bundle_name(key) => {
+                Some((key, _)) if !sealift::name::is_bundle_name(key) => {
                     return refuse("a key has letters, digits, '.', '_', '+' and '-'");
                 }
                 Some((_, value)) if value.len() > usize::from(u16::MAX) => {
@@ -327,7 +325,7 @@ impl Pack {
             human::duration(elapsed),
             human::rate(maxima.logical, elapsed),
         )?;
-        if self.verbose {
+        if log::is_on() {
             let (chunks, largest) = (count(maxima.chunks, "chunk"), Bytes(maxima.chunk_len.into()));
             writeln!(out, "  content {}", super::ls::hex(&root.contents.index_digest))?;
             writeln!(out, "  {chunks} of at most {largest}")?;
@@ -360,7 +358,7 @@ fn split_ref(argument: &OsStr) -> (Option<&str>, &OsStr) {
     let bytes = argument.as_bytes();
     let Some(at) = bytes.iter().position(|byte| *byte == b'=') else { return (None, argument) };
     match std::str::from_utf8(&bytes[..at]) {
-        Ok(name) if sealift_format::name::is_ref_name(name) => (Some(name), OsStr::from_bytes(&bytes[at + 1..])),
+        Ok(name) if sealift::name::is_ref_name(name) => (Some(name), OsStr::from_bytes(&bytes[at + 1..])),
         _ => (None, argument),
     }
 }

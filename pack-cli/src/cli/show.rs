@@ -8,8 +8,8 @@ use clap::{Args, ValueEnum};
 use sealift::Progress;
 use serde::Serialize;
 
-use super::escape;
-use super::watch::Watch;
+use super::watch::{Outcome, Watch};
+use super::{escape, log};
 
 /// What a verb has that does something and says what.
 #[derive(Args, Clone, Copy, Debug)]
@@ -59,9 +59,10 @@ impl ErrorForm {
 pub(crate) struct Pace {
     /// How progress is shown; auto: a bar on a terminal, else nothing
     ///
-    /// bar is a bar on a terminal, and elsewhere a line every five seconds. json is one object a line on standard error, at
-    /// least one a second, with the fields phase (starting, listing, packing, finishing, verifying, hashing, unpacking, syncing),
-    /// bytes, bytes_total, files, files_total and seconds; a total is 0 while it is not known.
+    /// bar is a bar on a terminal, and elsewhere a line every five seconds. json is one object a line on standard error, two a
+    /// second at least: v (1), phase (starting, listing, packing, finishing, verifying, hashing, unpacking, syncing), bytes, bytes_total,
+    /// files, files_total, files_kept and seconds; a total is 0 while it is not known. The last one has outcome: done, failed or
+    /// cancelled. Fields may be added.
     #[arg(long, value_name = "HOW", value_enum, default_value = "auto", hide_possible_values = true)]
     progress: Mode,
 }
@@ -81,15 +82,21 @@ pub(crate) enum Mode {
 
 impl Pace {
     /// Runs an operation while its progress is shown and signals cancel it. `starting` says what is done before its first phase.
-    pub(crate) fn watch<T>(self, show: Show, starting: &'static str, run: impl FnOnce(&Arc<Progress>) -> T) -> T {
+    pub(crate) fn watch<T, E>(
+        self,
+        show: Show,
+        starting: &'static str,
+        run: impl FnOnce(&Arc<Progress>) -> Result<T, E>,
+    ) -> Result<T, E> {
         let progress = Arc::new(Progress::default());
         let mode = match self.progress {
             Mode::Auto | Mode::Bar if show.quiet => Mode::None,
+            Mode::Auto if log::is_on() => Mode::None,
             mode => mode,
         };
         let watch = Watch::start(mode, starting, &progress);
         let result = run(&progress);
-        watch.finish();
+        watch.finish(Outcome::of(&result));
         result
     }
 }

@@ -44,7 +44,7 @@ pub(crate) struct Sign {
 }
 
 fn parse_id(text: &str) -> Result<KeyId, String> {
-    text.parse().map_err(|error: sealift_verify::trust::KeyIdError| error.to_string())
+    text.parse().map_err(|error: sealift::trust::sign::KeyIdError| error.to_string())
 }
 
 impl Sign {

@@ -4,8 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use clap::{Args, Subcommand};
-use sealift::trust::{Guard, TrustReport, reset_floor};
-use sealift_verify::trust::NowSource;
+use sealift::trust::{Guard, NowSource, SignerLine, TrustReport, reset_floor};
 use serde::Serialize;
 
 use super::escape;
@@ -44,6 +43,9 @@ struct List {
 ///
 /// Afterwards an older bundle of that name is taken again, once. To take one older bundle and keep the floor, use --allow-downgrade.
 #[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  sealift trust reset os")]
 struct Reset {
     /// The bundles' name
     name: String,
@@ -204,7 +206,7 @@ struct JsonFloor {
 impl Summary {
     fn of(report: &TrustReport) -> Self {
         let lines = report.signers.as_ref().map(|lines| {
-            let line = |line: &sealift_verify::trust::SignerLine| JsonLine {
+            let line = |line: &SignerLine| JsonLine {
                 line: line.line,
                 principals: line.principals.as_str().to_owned(),
                 key: line.key.to_string(),

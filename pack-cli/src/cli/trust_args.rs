@@ -4,10 +4,9 @@ use std::cell::OnceCell;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueHint};
 use sealift::trust::{Guard, SignatureState, Standing, TrustOptions, Utc, Verdict};
-use sealift::{Error, Head};
-use sealift_format::Kind;
+use sealift::{Error, Head, Kind};
 use serde::Serialize;
 
 use super::escape;
@@ -31,7 +30,7 @@ pub(crate) struct TrustArgs {
     #[arg(long, value_name = "TAG")]
     compatible: Vec<String>,
     /// Where this device remembers the versions that it took
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     state: Option<PathBuf>,
     /// Judge keys and expiry as of this moment, such as 2027-01-31
     #[arg(long, value_name = "TIME", value_parser = parse_time)]

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, ValueHint};
 use sealift::unpack::{Durability, UnpackOptions, UnpackStats, is_unfinished};
 use sealift::{Head, Limits};
 use serde::Serialize;
@@ -15,6 +15,7 @@ use super::bundle::{BundleArg, jobs};
 use super::escape;
 use super::failure::{About as _, Failure, shown};
 use super::human::{self, Bytes, count};
+use super::log;
 use super::show::{BOLD, Pace, Show, WARN, json_line};
 use super::trust_args::{Judge, TrustArgs};
 
@@ -35,7 +36,7 @@ pub(crate) struct Unpack {
     #[command(flatten)]
     bundle: BundleArg,
     /// The directory to make or to update; without --update it may exist if it is empty
-    #[arg(value_name = "TARGET")]
+    #[arg(value_name = "TARGET", value_hint = ValueHint::DirPath)]
     target: PathBuf,
     /// The ref to unpack, where the bundle has several
     #[arg(long = "ref", value_name = "REF")]
@@ -71,9 +72,6 @@ pub(crate) struct Unpack {
     trust: TrustArgs,
     #[command(flatten)]
     show: Show,
-    /// Say more in the summary
-    #[arg(long, short, conflicts_with = "quiet", help_heading = "Output")]
-    verbose: bool,
     #[command(flatten)]
     pace: Pace,
 }
@@ -137,13 +135,17 @@ impl Unpack {
             return Ok(());
         }
         let (target, bundle) = (self.target.display().to_string(), shown(&self.bundle.bundle));
-        let verb = if self.dry_run { "would be unpacked" } else { "unpacked" };
+        let verb = match (self.dry_run, stats.is_update) {
+            (false, false) => "unpacked",
+            (false, true) => "updated",
+            (true, false) => "would be unpacked",
+            (true, true) => "would be updated",
+        };
         let mark = judge.mark();
         writeln!(out, "{BOLD}{}{BOLD:#}: {verb} from {}{mark}", escape::text(&target), escape::text(&bundle))?;
         judge.print_signers(&mut out)?;
-        let is_update = stats.was_hashed || stats.kept_files + stats.metadata_files + stats.removed > 0;
         let contents = [
-            (stats.files, if is_update { "new file" } else { "file" }),
+            (stats.files, if stats.is_update { "new file" } else { "file" }),
             (stats.directories, "directory"),
             (stats.links, "hard link"),
         ];
@@ -151,17 +153,19 @@ impl Unpack {
         if stats.others > 0 {
             parts.push(format!("{} of other types", human::Grouped(stats.others)));
         }
-        writeln!(out, "  {}", parts.join(", "))?;
-        if is_update {
-            let mut parts = vec![format!("{} kept", count(stats.kept_files, "file"))];
+        if let (Some(files), true) = (parts.first_mut(), stats.copied_files > 0) {
+            files.push_str(&format!(" ({} from what was there)", human::Grouped(stats.copied_files)));
+        }
+        if stats.is_update {
+            parts.push(format!("{} kept", human::Grouped(stats.kept_files)));
             if stats.metadata_files > 0 {
                 parts.push(format!("{} with new metadata", human::Grouped(stats.metadata_files)));
             }
             if stats.removed > 0 {
                 parts.push(format!("{} removed", count(stats.removed, "name")));
             }
-            writeln!(out, "  {}", parts.join(", "))?;
         }
+        writeln!(out, "  {}", parts.join(", "))?;
         if stats.was_hashed {
             writeln!(
                 out,
@@ -187,21 +191,20 @@ impl Unpack {
             )?;
             return writeln!(out, "  {} would be read; nothing was written", Bytes(stats.stored_bytes));
         }
-        writeln!(
-            out,
-            "  {} from {} in {}, {}",
-            Bytes(stats.logical_bytes),
-            Bytes(stats.stored_bytes),
-            human::duration(elapsed),
-            human::rate(stats.logical_bytes, elapsed),
-        )?;
+        if stats.logical_bytes == 0 {
+            writeln!(out, "  in {}", human::duration(elapsed))?;
+        } else {
+            let (bytes, stored) = (Bytes(stats.logical_bytes), Bytes(stats.stored_bytes));
+            let (time, rate) = (human::duration(elapsed), human::rate(stats.logical_bytes, elapsed));
+            writeln!(out, "  {bytes} from {stored} in {time}, {rate}")?;
+        }
         if stats.shared_bytes > 0 {
             writeln!(out, "  {} are shared between equal files", Bytes(stats.shared_bytes))?;
         }
         for line in skipped(stats) {
             writeln!(out, "  {WARN}skipped{WARN:#} {line}")?;
         }
-        if self.verbose {
+        if log::is_on() {
             let (objects, inodes) = (count(stats.objects, "object"), count(stats.inodes, "inode"));
             writeln!(out, "  {objects}, {inodes}, {} on the target", Bytes(stats.disk_bytes))?;
         }
@@ -229,8 +232,10 @@ fn prefix(path: OsString) -> Vec<u8> {
 }
 
 #[derive(Serialize)]
-struct Summary {
+struct Summary<'a> {
     dry_run: bool,
+    name: &'a str,
+    version: u64,
     signers: Vec<String>,
     files: u64,
     objects: u64,
@@ -257,10 +262,13 @@ struct Summary {
     seconds: f64,
 }
 
-impl Summary {
-    fn new(stats: &UnpackStats, judge: &Judge, dry_run: bool, elapsed: Duration) -> Self {
+impl<'a> Summary<'a> {
+    fn new(stats: &UnpackStats, judge: &'a Judge, dry_run: bool, elapsed: Duration) -> Self {
+        let (name, version) = judge.identity();
         Self {
             dry_run,
+            name,
+            version,
             signers: judge.signers(),
             files: stats.files,
             objects: stats.objects,

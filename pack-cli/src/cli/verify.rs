@@ -12,6 +12,7 @@ use super::bundle::{BundleArg, jobs};
 use super::escape;
 use super::failure::{About as _, Failure, shown};
 use super::human::{self, Bytes, count};
+use super::log;
 use super::show::{BOLD, GOOD, Pace, Show, json_line};
 use super::trust_args::{Judge, TrustArgs};
 
@@ -38,9 +39,6 @@ pub(crate) struct Verify {
     trust: TrustArgs,
     #[command(flatten)]
     show: Show,
-    /// Say more in the summary
-    #[arg(long, short, conflicts_with = "quiet", help_heading = "Output")]
-    verbose: bool,
     #[command(flatten)]
     pace: Pace,
 }
@@ -99,7 +97,7 @@ impl Verify {
             human::duration(elapsed),
             human::rate(verified.file_bytes, elapsed),
         )?;
-        if self.verbose {
+        if log::is_on() {
             judge.print_signatures(&mut out, &verified.bundle.head)?;
         }
         Ok(())

@@ -17,7 +17,26 @@ use super::show::Mode;
 
 /// A thread that looks at the progress and shows it.
 pub(crate) struct Watch {
-    end: Option<(Sender<()>, JoinHandle<()>)>,
+    end: Option<(Sender<Outcome>, JoinHandle<()>)>,
+}
+
+/// How an operation ended.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Outcome {
+    Done,
+    Failed,
+    Cancelled,
+}
+
+impl Outcome {
+    pub(crate) fn of<T, E>(result: &Result<T, E>) -> Self {
+        match result {
+            Ok(_) => Self::Done,
+            Err(_) if interrupt::pending() => Self::Cancelled,
+            Err(_) => Self::Failed,
+        }
+    }
 }
 
 impl Watch {
@@ -37,10 +56,11 @@ impl Watch {
     }
 
     /// Takes the view away.
-    pub(crate) fn finish(self) {
+    pub(crate) fn finish(self, outcome: Outcome) {
         interrupt::leave();
         if let Some((sender, thread)) = self.end {
-            drop(sender);
+            // A view that panicked takes nothing any more.
+            let _ = sender.send(outcome);
             // A view that panicked has said so; the operation stands.
             let _ = thread.join();
         }
@@ -50,33 +70,21 @@ impl Watch {
 /// How often the progress is looked at.
 const POLL: Duration = Duration::from_millis(80);
 
-fn show(mut view: Box<dyn View + Send>, progress: &Progress, end: &mpsc::Receiver<()>) {
+fn show(mut view: Box<dyn View + Send>, progress: &Progress, end: &mpsc::Receiver<Outcome>) {
     let start = Instant::now();
     loop {
         view.show(progress.snapshot(), start.elapsed());
-        if !matches!(end.recv_timeout(POLL), Err(RecvTimeoutError::Timeout)) {
-            return view.finish(progress.snapshot(), start.elapsed());
+        match end.recv_timeout(POLL) {
+            Err(RecvTimeoutError::Timeout) => {}
+            // Nobody says how it ended where the operation panicked.
+            ended => return view.finish(progress.snapshot(), start.elapsed(), ended.unwrap_or(Outcome::Failed)),
         }
     }
 }
 
 trait View {
     fn show(&mut self, now: Snapshot, elapsed: Duration);
-    fn finish(&mut self, now: Snapshot, elapsed: Duration);
-}
-
-/// The phase's word in JSON.
-fn word(phase: Phase) -> &'static str {
-    match phase {
-        Phase::Listing => "listing",
-        Phase::Packing => "packing",
-        Phase::Finishing => "finishing",
-        Phase::Verifying => "verifying",
-        Phase::Hashing => "hashing",
-        Phase::Unpacking => "unpacking",
-        Phase::Syncing => "syncing",
-        _ => "starting",
-    }
+    fn finish(&mut self, now: Snapshot, elapsed: Duration, outcome: Outcome);
 }
 
 /// The phase as people read it.
@@ -94,36 +102,52 @@ fn label(phase: Phase, starting: &'static str) -> &'static str {
     }
 }
 
-/// One JSON object a line.
+/// One JSON object a line: docs/progress.md.
 struct Json {
     last: Option<(Phase, Instant)>,
 }
 
 #[derive(Serialize)]
 struct Line {
+    v: u8,
     phase: &'static str,
     bytes: u64,
     bytes_total: u64,
     files: u64,
     files_total: u64,
+    files_kept: u64,
     seconds: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outcome: Option<Outcome>,
 }
+
+impl Line {
+    /// Changes with the meaning of a field, and not where one is added.
+    const VERSION: u8 = 1;
+
+    fn write(now: Snapshot, elapsed: Duration, outcome: Option<Outcome>) {
+        let Snapshot { phase, bytes, bytes_total, files, files_total, files_kept, .. } = now;
+        let (v, phase, seconds) = (Self::VERSION, phase.word(), human::seconds(elapsed));
+        let line = Self { v, phase, bytes, bytes_total, files, files_total, files_kept, seconds, outcome };
+        // Who asked for progress and does not read it loses nothing else.
+        let _ = writeln!(std::io::stderr(), "{}", serde_json::to_string(&line).unwrap_or_default());
+    }
+}
+
+/// With the time between two looks it stays below the half second that is promised.
+const LINE_INTERVAL: Duration = Duration::from_millis(400);
 
 impl View for Json {
     fn show(&mut self, now: Snapshot, elapsed: Duration) {
-        let due = |(phase, at): (Phase, Instant)| phase != now.phase || at.elapsed() >= Duration::from_millis(500);
+        let due = |(phase, at): (Phase, Instant)| phase != now.phase || at.elapsed() >= LINE_INTERVAL;
         if self.last.is_none_or(due) {
-            self.finish(now, elapsed);
+            Line::write(now, elapsed, None);
             self.last = Some((now.phase, Instant::now()));
         }
     }
 
-    fn finish(&mut self, now: Snapshot, elapsed: Duration) {
-        let Snapshot { phase, bytes, bytes_total, files, files_total } = now;
-        let seconds = human::seconds(elapsed);
-        let line = Line { phase: word(phase), bytes, bytes_total, files, files_total, seconds };
-        // Who asked for progress and does not read it loses nothing else.
-        let _ = writeln!(std::io::stderr(), "{}", serde_json::to_string(&line).unwrap_or_default());
+    fn finish(&mut self, now: Snapshot, elapsed: Duration, outcome: Outcome) {
+        Line::write(now, elapsed, Some(outcome));
     }
 }
 
@@ -147,7 +171,7 @@ impl View for Lines {
         let _ = writeln!(std::io::stderr(), "{line}");
     }
 
-    fn finish(&mut self, _: Snapshot, _: Duration) {}
+    fn finish(&mut self, _: Snapshot, _: Duration, _: Outcome) {}
 }
 
 /// A bar on the terminal, which goes when the operation ends.
@@ -199,7 +223,7 @@ impl View for Bar {
         self.bar.tick();
     }
 
-    fn finish(&mut self, _: Snapshot, _: Duration) {
+    fn finish(&mut self, _: Snapshot, _: Duration, _: Outcome) {
         self.bar.finish_and_clear();
     }
 }

@@ -2,6 +2,26 @@
 //!
 //! Of a bundle head, layout and index are enough, so that no content is read: it is compared by the objects' ids. Of a directory those
 //! files are read whose size leaves the question open. Nothing is handed out, so that integrity is enough and nobody has to be trusted.
+//!
+//! ```
+//! # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/bundle.rs"));
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = signed_bundle()?;
+//! # let (bundle, tree) = (folder.path().join("os.sealift"), folder.path().join("tree"));
+//! use sealift::diff::{Change, DiffOptions, Side, diff};
+//! use sealift::source::{Source, SourceOptions};
+//! use sealift::{Input, Limits, Progress};
+//!
+//! let bundle = Input::open(&bundle)?.open_bundle(Limits::default(), |_| Ok(()))?;
+//! std::fs::write(tree.join("hello"), "hello")?;
+//! let tree = Source::open_spec(tree.as_os_str(), &SourceOptions::default(), 1)?;
+//! let options = DiffOptions { ignore: sealift::diff::Ignore::METADATA, ..DiffOptions::default() };
+//! let found = diff(Side::Bundle(&bundle), Side::Source(&tree), &options, &Progress::default())?;
+//! let lines: Vec<_> = found.differences.iter().map(|found| (found.change, &found.path[..])).collect();
+//! assert_eq!(lines, [(Change::Added, &b"hello"[..])]);
+//! # Ok(())
+//! # }
+//! ```
 
 mod collect;
 mod compare;
@@ -29,7 +49,7 @@ use walk::Walk;
 use wishes::Wishes;
 
 /// How two sides are compared.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct DiffOptions {
     /// The ref that is compared. Without one, bundles of several refs are compared ref by ref, and with a directory only the only ref is.
     pub reference: Option<String>,

@@ -1,4 +1,8 @@
 //! Packing: sources into one bundle.
+//!
+//! Equal trees, options and moments give equal bytes, however many threads pack them: a publisher who fixes
+//! [`Identity::created`] (`SOURCE_DATE_EPOCH`) can be checked by anybody who has the tree. The crate's front page has an example, and
+//! `examples/publish.rs` is a whole program.
 
 mod buffers;
 mod contents;
@@ -54,6 +58,20 @@ impl PackOptions {
     pub const SIGNATURE_ROOM: u32 = 1024;
     /// The usual level.
     pub const LEVEL: i32 = 3;
+
+    /// What is usual for all but the identity: no order, no annotations, as many threads as the machine runs at once.
+    #[must_use]
+    pub fn new(identity: Identity) -> Self {
+        Self {
+            identity,
+            annotations: Vec::new(),
+            order: None,
+            level: Self::LEVEL,
+            chunk_len: Self::CHUNK_LEN,
+            signature_room: Self::SIGNATURE_ROOM,
+            jobs: std::thread::available_parallelism().map_or(1, usize::from),
+        }
+    }
 }
 
 /// A source under the ref's name that it gets.
@@ -106,6 +124,7 @@ pub fn pack(
     let (bytes, files) = (items.iter().map(|item| item.len).sum(), items.len());
     progress.enter(Phase::Packing, bytes, u64::try_from(files).unwrap_or(0));
 
+    tracing::debug!(paths = order.paths, matched = order.matched, "in access order");
     let plan = plan::Plan::new(items, hot_end, options.chunk_len);
     let writer = writer::ChunkWriter::new(Spool::create(output)?);
     let pipeline = pipeline::Pipeline::new(&sources, plan, writer, options, progress);
@@ -120,6 +139,9 @@ pub fn pack(
     let mut front = head.encode();
     front.extend(behind);
     let copied = spool.finish(&front)?;
+    if copied {
+        tracing::info!("the chunks were copied behind the head, since the file system moves no blocks for it");
+    }
     Ok(PackStats { root, file_bytes, order, copied })
 }
 

@@ -392,6 +392,8 @@ impl<'a> Lister<'a> {
         for entry in &mut listing.entries {
             let Found::Directory(slot) = &mut entry.found else { continue };
             if self.options.one_file_system && entry.stat.st_dev != self.device {
+                let path = join(&job.path, entry.name.to_bytes());
+                tracing::info!(path = ?path_of(&path), "left empty: it is on another file system");
                 continue;
             }
             *slot = Some(state.listings.len());
@@ -426,6 +428,7 @@ impl<'a> Lister<'a> {
             let file_type = u16::try_from(stat.st_mode).ok().and_then(FileType::of_mode);
             let is_directory = file_type == Some(FileType::Directory);
             if self.options.excludes(path, is_directory) {
+                tracing::debug!(path = ?path_of(&path()), "left out: a pattern takes it");
                 continue;
             }
             let found = match file_type {

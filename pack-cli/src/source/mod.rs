@@ -1,4 +1,24 @@
 //! Where files come from: directories, single files and tar archives.
+//!
+//! A source is opened and listed; its contents are read while it is packed. A file that changes in between is an error.
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # std::fs::write(folder.path().join("hello"), "hello")?;
+//! # std::fs::write(folder.path().join("note.bak"), "old")?;
+//! use sealift::source::{DirectoryOptions, Exclude, MetadataOptions, Source, SourceOptions};
+//!
+//! let options = SourceOptions {
+//!     directory: DirectoryOptions { exclude: Some(Exclude::new(["*.bak"].into_iter())?), ..Default::default() },
+//!     metadata: MetadataOptions { owner: Some((0, 0)), ..Default::default() },
+//!     ..SourceOptions::default()
+//! };
+//! let source = Source::open_spec(folder.path().as_os_str(), &options, 2)?; // also tar:FILE
+//! assert_eq!(source.content_count(), 1);
+//! # Ok(())
+//! # }
+//! ```
 
 mod directory;
 mod exclude;
@@ -43,7 +63,7 @@ pub struct SourceOptions {
     /// What is changed in every file's metadata.
     pub metadata: MetadataOptions,
     /// Where an archive that comes through a pipe is copied to. It needs as much room there as the archive is long, while
-    /// it is packed.
+    /// it is packed. Empty: the system's temporary directory.
     pub spool_dir: PathBuf,
     /// Told of the bytes of a pipe, and of files as they are listed; it may ask to stop.
     pub progress: Option<Arc<Progress>>,

@@ -52,7 +52,10 @@ impl Guard {
     /// # Errors
     /// [`Error::Trust`] where the bundle must not be used; else the floor cannot be read.
     pub fn judge(&self, head: &Head) -> Result<Verdict, Error> {
-        let floors = self.store.floors(&head.root().identity.name)?;
+        let identity = &head.root().identity;
+        let floors = self.store.floors(&identity.name)?;
+        let taken = floors.records().iter().map(|record| record.version).max();
+        tracing::debug!(name = identity.name, version = identity.version, taken, now = self.now.seconds(), "judged");
         Ok(self.policy(floors).judge_head(head)?)
     }
 
@@ -68,6 +71,7 @@ impl Guard {
     /// # Errors
     /// The state cannot be read or written.
     pub fn commit(&self, head: &Head, verdict: &Verdict) -> Result<(), Error> {
+        tracing::debug!(state = ?self.store.dir(), version = head.root().identity.version, "remembered as taken");
         self.store.commit(&Claims::of(head), verdict)
     }
 

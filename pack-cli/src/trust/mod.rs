@@ -2,6 +2,30 @@
 //!
 //! [`Guard`] judges a bundle's head by the files that [`Places`] finds and by what the [`Store`] remembers; it is
 //! asked before any content is handed out, and told when a bundle was committed. [`sign`] is the publisher's side.
+//!
+//! ```
+//! # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/bundle.rs"));
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = signed_bundle()?;
+//! # let folder = folder.path();
+//! use sealift::trust::{Guard, TrustOptions};
+//! use sealift::{Input, Kind, Limits};
+//!
+//! let head = Input::open(&folder.join("os.sealift"))?.read_head(Limits::default())?;
+//! let options = TrustOptions {
+//!     signers: Some(folder.join("allowed_signers")),
+//!     state: Some(folder.join("state")),
+//!     ..TrustOptions::default()
+//! };
+//! let verdict = Guard::load(&options)?.judge(&head)?;
+//! assert_eq!(verdict.signers.len(), 1);
+//!
+//! let two = TrustOptions { thresholds: vec!["2".into()], ..options };
+//! let refused = Guard::load(&two)?.judge(&head).expect_err("one key signed");
+//! assert_eq!(refused.kind(), Some(Kind::Untrusted));
+//! # Ok(())
+//! # }
+//! ```
 
 mod bound;
 mod durable;
@@ -20,5 +44,7 @@ pub use guard::Guard;
 pub use options::TrustOptions;
 pub use places::Places;
 pub use report::{FloorReport, TrustReport};
-pub use sealift_verify::trust::{SignatureState, Standing, TimeError, Utc, Verdict};
+pub use sealift_verify::trust::{
+    FloorRecord, Now, NowSource, SignatureState, SignerLine, Standing, TimeError, Utc, Verdict,
+};
 pub use store::{Store, reset_floor};

@@ -67,6 +67,7 @@ impl<T> Setting<T> {
         match std::fs::read(&path) {
             Ok(bytes) => Self::parsed(path, &bytes, parse),
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                tracing::debug!(?path, "absent");
                 Ok(Self { value: None, path: Some(path) })
             }
             Err(error) => Err(Error::io("read", path, error)),
@@ -79,7 +80,10 @@ impl<T> Setting<T> {
         parse: impl FnOnce(&[u8]) -> Result<T, TrustFileError>,
     ) -> Result<Self, Error> {
         match parse(bytes) {
-            Ok(value) => Ok(Self { value: Some(value), path: Some(path) }),
+            Ok(value) => {
+                tracing::debug!(?path, "read");
+                Ok(Self { value: Some(value), path: Some(path) })
+            }
             Err(source) => Err(Error::TrustFile { path, source }),
         }
     }

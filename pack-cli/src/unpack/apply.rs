@@ -81,7 +81,8 @@ impl Update<'_> {
                 )));
             }
         }
-        self.has_files_that_stay()
+        // Where extra names were looked for, the others were seen.
+        if self.may_delete { Ok(true) } else { self.has_files_that_stay() }
     }
 
     fn has_files_that_stay(&self) -> Result<bool, Error> {
@@ -102,7 +103,7 @@ impl Update<'_> {
         let target = &self.target;
         let whole = prefix.split(|byte| *byte == b'/').filter(|name| !name.is_empty()).count();
         let mut walk = TargetWalk::default();
-        let mut extras = Vec::new();
+        let (mut extras, mut is_whole) = (Vec::new(), true);
         for &directory in &self.selection.directories {
             let row = target.index.directory(directory);
             if usize::try_from(row.depth).unwrap_or(usize::MAX) < whole || self.is_new(directory) {
@@ -112,7 +113,10 @@ impl Update<'_> {
                 .go(target, directory)
                 .and_then(|at| open_within(at, b".", OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()));
             let opened = match opened {
-                Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => return Ok(false),
+                Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => {
+                    is_whole = false;
+                    continue;
+                }
                 opened => opened.map_err(target.failed("read", directory, b""))?,
             };
             let names = names_in(opened.as_fd()).map_err(target.failed("read", directory, b""))?;
@@ -124,13 +128,11 @@ impl Update<'_> {
                 }
             }
             let new = row.entries().filter(|entry| self.may_be_missing(*entry)).count();
-            if known + new < row.entries().len() {
-                return Ok(false);
-            }
+            is_whole &= known + new >= row.entries().len();
         }
         self.changes.directories.extend(extras.iter().map(|(directory, _)| *directory));
         self.extras = extras;
-        Ok(true)
+        Ok(is_whole)
     }
 
     fn may_be_missing(&self, entry: u32) -> bool {
@@ -160,7 +162,7 @@ impl Update<'_> {
     pub(super) fn apply(&self, stage: &Stage) -> Result<(), Error> {
         let mut walk = TargetWalk::default();
         self.make_directories(&mut walk)?;
-        self.move_files(stage, &mut walk)?;
+        self.move_files(stage)?;
         for (directory, name) in &self.extras {
             let failed = self.target.failed("remove", *directory, name);
             let at = walk.go(&self.target, *directory).map_err(&failed)?;
@@ -193,33 +195,46 @@ impl Update<'_> {
         Ok(())
     }
 
-    fn move_files(&self, stage: &Stage, walk: &mut TargetWalk) -> Result<(), Error> {
+    fn move_files(&self, stage: &Stage) -> Result<(), Error> {
+        let built = self.built();
+        // A directory is one thread's: what opens it up for changes is done once.
+        let directories: Vec<_> = built.chunk_by(|a, b| a.0 == b.0).collect();
+        let start = <(Walk, TargetWalk)>::default;
+        for_each(self.jobs, &directories, start, |(from, walk), names| {
+            self.progress.check()?;
+            names.iter().try_for_each(|&(directory, entry)| self.move_file(stage, (from, walk), directory, entry))
+        })
+    }
+
+    fn move_file(
+        &self,
+        stage: &Stage,
+        (from, walk): (&mut Walk, &mut TargetWalk),
+        directory: u32,
+        entry: u32,
+    ) -> Result<(), Error> {
         let index = self.target.index;
-        let mut from = Walk::default();
-        for (directory, entry) in self.built() {
-            let name = index.name(index.entry(entry));
-            let failed = self.target.failed("replace", directory, name);
-            let source = match from.go(index, stage.root(), directory) {
-                Err(Errno::NOENT) => continue,
-                walked => walked.map_err(&failed)?,
-            };
-            let at = walk.go(&self.target, directory).map_err(&failed)?;
-            self.open_up(at).map_err(&failed)?;
-            match renameat(source, name, at, name) {
-                // A run before this one had come so far; or it is a device, and was left out.
-                Err(Errno::NOENT) => {}
-                Err(Errno::ISDIR | Errno::NOTEMPTY | Errno::EXIST) => {
-                    // Nothing is lost that was not allowed to go: without that, only an empty one makes way.
-                    let removed = match self.may_delete {
-                        true => remove_tree(at, name),
-                        false => unlinkat(at, name, AtFlags::REMOVEDIR),
-                    };
-                    removed.and_then(|()| renameat(source, name, at, name)).map_err(&failed)?;
-                }
-                renamed => renamed.map_err(&failed)?,
+        let name = index.name(index.entry(entry));
+        let failed = self.target.failed("replace", directory, name);
+        let source = match from.go(index, stage.root(), directory) {
+            Err(Errno::NOENT) => return Ok(()),
+            walked => walked.map_err(&failed)?,
+        };
+        let at = walk.go(&self.target, directory).map_err(&failed)?;
+        self.open_up(at).map_err(&failed)?;
+        match renameat(source, name, at, name) {
+            // A run before this one had come so far; or it is a device, and was left out.
+            Err(Errno::NOENT) => Ok(()),
+            Err(Errno::ISDIR | Errno::NOTEMPTY | Errno::EXIST) => {
+                // Nothing is lost that was not allowed to go: without that, only an empty one makes way.
+                let removed = match self.may_delete {
+                    true => remove_tree(at, name),
+                    false => unlinkat(at, name, AtFlags::REMOVEDIR),
+                };
+                removed.and_then(|()| renameat(source, name, at, name)).map_err(&failed)
             }
+            renamed => renamed.map_err(&failed),
         }
-        Ok(())
     }
 
     /// Who is not root cannot change what is in a directory that is read-only; its mode is set again at the end.

@@ -99,11 +99,11 @@ impl Changes {
     }
 
     /// All that is selected, as if nothing were known of the installed tree but what is in `staged`.
-    pub(super) fn all(selection: &Selection, staged: HashSet<u32>) -> Self {
+    pub(super) fn all(selection: &Selection, new_directories: Vec<u32>, staged: HashSet<u32>) -> Self {
         let rest = selection.regulars.iter().filter(|place| !staged.contains(&place.entry));
         Self {
             metadata: rest.map(|place| (*place, Depth::All)).collect(),
-            new_directories: selection.directories.clone(),
+            new_directories,
             directories: selection.directories.iter().copied().collect(),
             build: staged,
             kept: 0,

@@ -69,6 +69,11 @@ impl<'a> Builder<'a> {
         }
     }
 
+    /// All names of a bundle differ, and the stage holds nothing else.
+    fn folded(&self, path: &[u8]) -> Error {
+        Error::FoldedName { path: self.stage.path_of(path) }
+    }
+
     fn path(&self, place: Place) -> Vec<u8> {
         self.bundle.index.path(place.directory, self.bundle.index.entry(place.entry))
     }
@@ -81,14 +86,16 @@ impl<'a> Builder<'a> {
         self.bundle.index.name(self.bundle.index.entry(entry))
     }
 
-    /// Makes the directories, open to nobody else until they are complete.
-    pub(super) fn make_directories(&self, hand: &mut Hand) -> Result<(), Error> {
+    /// Makes the directories, open to nobody else until they are complete. They may be there if that was done before.
+    pub(super) fn make_directories(&self, hand: &mut Hand, is_again: bool) -> Result<(), Error> {
         for &number in &self.selection.directories {
             let directory = self.bundle.index.directory(number);
             let Some(parent) = directory.parent else { continue };
             let made = hand.walk.go(&self.bundle.index, self.stage.root(), parent);
             match made.and_then(|parent| mkdirat(parent, self.name(directory.entry), Mode::RWXU)) {
-                Err(Errno::EXIST) => {} // of a run before this one, or of a step before
+                // Of a run before this one, or of a step before.
+                Err(Errno::EXIST) if self.stage.is_resumed() || is_again => {}
+                Err(Errno::EXIST) => return Err(self.folded(&self.bundle.index.directory_path(number))),
                 made => made.map_err(self.failed_directory("create", number))?,
             }
         }
@@ -100,7 +107,8 @@ impl<'a> Builder<'a> {
         for &object in self.missing.keys() {
             let Some(&place) = self.selection.places_of(object).first() else { continue };
             // A run before this one may have brought some of its pieces.
-            let file = self.open_new(hand, place, OFlags::empty())?;
+            let only_new = if self.stage.is_resumed() { OFlags::empty() } else { OFlags::EXCL };
+            let file = self.open_new(hand, place, only_new)?;
             ftruncate(&file, self.bundle.index.object(object).size).map_err(self.failed("write", place))?;
         }
         Ok(())
@@ -265,7 +273,10 @@ impl<'a> Builder<'a> {
         let flags = flags | OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let inode = self.bundle.index.inode(self.bundle.index.entry(place.entry).inode);
         let mode = self.privilege.creation_mode(self.bundle.index.attributes(inode));
-        openat(directory, self.name(place.entry), flags, mode).map_err(self.failed("create", place))
+        match openat(directory, self.name(place.entry), flags, mode) {
+            Err(Errno::EXIST) => Err(self.folded(&self.path(place))),
+            opened => opened.map_err(self.failed("create", place)),
+        }
     }
 
     pub(super) fn finish_file(&self, file: &OwnedFd, place: Place) -> Result<(), Error> {
@@ -381,7 +392,9 @@ fn has_reflinks(root: BorrowedFd<'_>) -> bool {
     let unnamed = || openat(root, ".", OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC, PRIVATE);
     let Ok((a, b)) = unnamed().and_then(|a| unnamed().map(|b| (a, b))) else { return false };
     let _ = fallocate(&a, rustix::fs::FallocateFlags::empty(), 0, 4096);
-    ioctl_ficlone(&b, &a).is_ok()
+    let shares = ioctl_ficlone(&b, &a).is_ok();
+    tracing::debug!(shares, "asked whether the file system shares blocks between files");
+    shares
 }
 
 fn write_all_at(file: &OwnedFd, mut data: &[u8], mut offset: u64) -> Result<(), Errno> {

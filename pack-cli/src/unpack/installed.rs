@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use sealift_format::{Index, InodeKind, Limits, Ref};
+use sealift_format::{Head, Index, InodeKind, Limits, Ref};
 
 use super::plan::Selection;
 use super::state::State;
@@ -20,9 +20,10 @@ use crate::{Error, Progress};
 pub(super) struct Installed {
     index: Index,
     reference: String,
+    /// The bundle that it took, where that was kept.
+    kept: Option<Head>,
     /// Files that were hashed to know it.
     pub(super) hashed_files: u64,
-    pub(super) is_from_state: bool,
 }
 
 /// The ref of a tree that was looked at.
@@ -34,6 +35,16 @@ impl Installed {
         self.index.find_ref(&self.reference).map(|tree| (&self.index, tree))
     }
 
+    /// Whether it was looked at, and not known from what was kept.
+    pub(super) fn was_hashed(&self) -> bool {
+        self.kept.is_none()
+    }
+
+    /// Whether what was kept is of this very bundle and ref.
+    pub(super) fn is_of(&self, head: &Head, reference: &str) -> bool {
+        self.kept.as_ref() == Some(head) && self.reference == reference
+    }
+
     /// What the target kept; `None` where it kept nothing, or of another part of a bundle.
     pub(super) fn by_state(target: &Path, prefix: &[u8]) -> Result<Option<Self>, Error> {
         let state = match State::load(target, Limits::default(), |_| Ok(())) {
@@ -41,7 +52,12 @@ impl Installed {
             Err(Error::State { .. } | Error::Format(_)) => None,
             loaded => loaded?.filter(|state| state.prefix == prefix),
         };
-        Ok(state.map(|State { index, reference, .. }| Self { index, reference, hashed_files: 0, is_from_state: true }))
+        Ok(state.map(|State { head, index, reference, .. }| Self {
+            index,
+            reference,
+            kept: Some(head),
+            hashed_files: 0,
+        }))
     }
 
     /// Lists the target, and hashes what may be of use for `selection` of the wanted index.
@@ -79,8 +95,8 @@ impl Installed {
         Ok(Self {
             index: index_of(LOOKED_AT, &source, &contents)?,
             reference: LOOKED_AT.to_owned(),
+            kept: None,
             hashed_files: as_u64(wants.iter().filter(|want| **want == Want::Id).count()),
-            is_from_state: false,
         })
     }
 }

@@ -86,6 +86,10 @@ pub(crate) fn complete(stage: &Stage, jobs: usize, progress: &Progress) -> Resul
         remove_all(&stage.state())?;
     }
     std::fs::remove_file(&path).map_err(|error| Error::io("remove", &path, error))?;
+    tracing::info!(
+        is_whole,
+        "an interrupted update had begun to change the target, and was finished as far as it was whole"
+    );
     Ok(if is_whole { Found::Finished } else { Found::Damaged })
 }
 
@@ -109,7 +113,7 @@ fn finish(stage: &Stage, state: &State, may_delete: bool, jobs: usize, progress:
     let target = Target::open(stage.target(), index)?;
     let failed = |error| Error::io("look at", stage.target(), error);
     let privilege = Privilege::of_process(target.root()).map_err(failed)?;
-    let changes = Changes::all(&selection, staged);
+    let changes = Changes::all(&selection, target.missing(&selection.directories), staged);
     let mut update = Update {
         target,
         selection: &selection,

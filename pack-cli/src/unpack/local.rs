@@ -86,7 +86,7 @@ fn copy(
     }
     let file = match builder.create(&mut copier.hand, first) {
         // A run before this one has brought pieces of it.
-        Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::AlreadyExists => return Ok(false),
+        Err(Error::FoldedName { .. }) => return Ok(false),
         created => created?,
     };
     let copied = builder.copy_content(&old, &file, first);

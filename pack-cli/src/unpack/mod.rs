@@ -1,4 +1,8 @@
-//! Unpacking: a bundle into a new directory.
+//! Unpacking: a bundle into a new directory, or onto one that is there.
+//!
+//! A new directory appears by one rename when it is complete. An update first builds beside the target what it lacks, and then moves
+//! it there; a run that was stopped or killed is gone on with by the next, and [`crate::clean`] removes what is left of it. What a target took is
+//! kept beside it, as [`State`]. The crate's front page has an example, and `examples/updater.rs` is a whole program.
 
 mod adopt;
 mod apply;
@@ -96,6 +100,8 @@ pub struct UnpackStats {
     pub stored_bytes: u64,
     /// Files that a run before this one had made, and that were right.
     pub resumed_files: u64,
+    /// Whether the target was there, and was updated.
+    pub is_update: bool,
     /// Files that an update left as they are.
     pub kept_files: u64,
     /// Files whose content an update left, and whose metadata it set.
@@ -196,6 +202,8 @@ impl Job<'_> {
             let adopted =
                 adopt::adopt(&Builder::new(self.bundle, &selection, stage, &privilege, self.progress, self.options))?;
             stats.resumed_files = as_u64(adopted.entries.len());
+            self.progress.keep(stats.resumed_files);
+            tracing::info!(files = stats.resumed_files, "an interrupted run had made these");
             selection.take_away(self.bundle, |entry| adopted.entries.contains(&entry), adopted.pieces);
             stats.stored_bytes = selection.stored;
         }
@@ -337,7 +345,7 @@ fn check_room(target: &Path, selection: &Selection, dry_run: bool) -> Result<u64
 fn build(builder: &Builder<'_>, input: &mut Input, options: &UnpackOptions) -> Result<(), Error> {
     let (bundle, selection) = (builder.bundle, builder.selection);
     let mut hand = Hand::default();
-    builder.make_directories(&mut hand)?;
+    builder.make_directories(&mut hand, options.update)?;
     builder.make_large(&mut hand)?;
     Feed::new(bundle, &selection.chunks, input, builder.progress).run(
         options.jobs,

@@ -17,6 +17,7 @@ pub(super) struct Target<'a> {
     pub(super) path: &'a Path,
     pub(super) index: &'a Index,
     root: OwnedFd,
+    device: u64,
 }
 
 /// Where a thread stands in it.
@@ -33,10 +34,29 @@ fn identity(fd: BorrowedFd<'_>) -> Result<Identity, Errno> {
     fstat(fd).map(|stat| (stat.st_dev, stat.st_ino))
 }
 
+/// The file system that an open file lies on.
+pub(super) fn device_of(fd: BorrowedFd<'_>) -> Result<u64, Errno> {
+    fstat(fd).map(|stat| stat.st_dev)
+}
+
 impl<'a> Target<'a> {
     pub(super) fn open(path: &'a Path, index: &'a Index) -> Result<Self, Error> {
         let root = open_user_dir(path).map_err(|error| Error::io("open", path, error))?;
-        Ok(Self { path, index, root })
+        let device = device_of(root.as_fd()).map_err(|error| Error::io("look at", path, error))?;
+        Ok(Self { path, index, root, device })
+    }
+
+    /// The file system that it lies on.
+    pub(super) fn device(&self) -> u64 {
+        self.device
+    }
+
+    /// Which of these directories, parents first, are not there.
+    pub(super) fn missing(&self, directories: &[u32]) -> Vec<u32> {
+        let mut walk = TargetWalk::default();
+        let is_missing =
+            |directory: &u32| matches!(walk.go(self, *directory), Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP));
+        directories.iter().copied().filter(is_missing).collect()
     }
 
     pub(super) fn root(&self) -> BorrowedFd<'_> {
@@ -100,7 +120,11 @@ impl TargetWalk {
         for &number in &way[common.max(1)..] {
             let name = target.index.name(target.index.entry(target.index.directory(number).entry));
             at = open_on_same_device(at.as_fd(), name, OFlags::PATH | OFlags::DIRECTORY, Mode::empty())?;
-            self.trail.push((number, identity(at.as_fd())?));
+            let identity = identity(at.as_fd())?;
+            if identity.0 != target.device {
+                return Err(Errno::XDEV); // a subvolume, which is no mount
+            }
+            self.trail.push((number, identity));
         }
         Ok(at)
     }

@@ -2,8 +2,6 @@
 
 use std::path::Path;
 
-use sealift_format::Limits;
-
 use super::apply::Update;
 use super::changes::Changes;
 use super::files::{Builder, Hand};
@@ -13,8 +11,8 @@ use super::local::copy_local;
 use super::metadata::Privilege;
 use super::plan::Selection;
 use super::stage::Stage;
-use super::state::{self, State};
-use super::target::Target;
+use super::state;
+use super::target::{Target, device_of};
 use super::{Durability, Job, UnpackStats, as_u64, check_room, expected, give_up};
 use crate::Error;
 use crate::input::Input;
@@ -26,8 +24,9 @@ impl Job<'_> {
         if self.options.dry_run {
             let privilege = Privilege::of_this_process();
             let (installed, update) = self.compare(target, &selection, &privilege, None)?;
-            let mut stats = self.stats_of(&installed, &update);
-            stats.free_bytes = check_room(target, &self.to_build(&selection, &update), true)?;
+            let pending = self.to_build(&selection, &update);
+            let mut stats = self.stats_of(&installed, &update, &pending);
+            stats.free_bytes = check_room(target, &pending, true)?;
             return Ok(stats);
         }
         let stage = Stage::open(target)?;
@@ -51,14 +50,21 @@ impl Job<'_> {
         let target = stage.target();
         let privilege = Privilege::of_process(stage.root()).map_err(|error| Error::io("look at", target, error))?;
         let (installed, update) = self.compare(target, &selection, &privilege, Some(found))?;
-        let mut stats = self.stats_of(&installed, &update);
+        if update.target.device() != device_of(stage.root()).map_err(|error| Error::io("look at", target, error))? {
+            return Err(Error::Usage(format!(
+                "{} is a mount point: what is new cannot be moved into it; update a directory within",
+                target.display()
+            )));
+        }
         let mut pending = self.to_build(&selection, &update);
+        let mut stats = self.stats_of(&installed, &update, &pending);
+        self.progress.keep(stats.kept_files);
         stats.free_bytes = check_room(target, &pending, false)?;
         if !pending.regulars.is_empty() {
             self.progress.enter(Phase::Unpacking, 0, as_u64(pending.regulars.len()));
             let builder = Builder::new(self.bundle, &pending, stage, &privilege, self.progress, self.options);
             if let Some((index, tree)) = installed.tree().filter(|_| !stage.is_resumed()) {
-                builder.make_directories(&mut Hand::default())?;
+                builder.make_directories(&mut Hand::default(), false)?;
                 let copied = copy_local(&builder, &Target::open(target, index)?, tree)?;
                 stats.copied_files = as_u64(copied.len());
                 pending.take_away(self.bundle, |entry| copied.contains(&entry), Default::default());
@@ -66,7 +72,7 @@ impl Job<'_> {
         }
         stats.stored_bytes = pending.stored;
         self.build(input, stage, pending, &mut stats)?;
-        if update.changes.is_empty() && update.extras.is_empty() && self.is_known(target)? {
+        if update.changes.is_empty() && update.extras.is_empty() && installed.is_of(&self.bundle.head, self.reference) {
             return Ok(stats);
         }
         let durable = self.options.durability != Durability::None;
@@ -96,8 +102,10 @@ impl Job<'_> {
         if let Some(installed) = by_state
             && let Some(update) = self.changes(target, selection, privilege, &installed)?
         {
+            tracing::info!("what was kept beside the target describes it");
             return Ok((installed, update));
         }
+        tracing::info!("nothing that was kept describes the target: it is looked at");
         let index = &self.bundle.index;
         let installed = Installed::by_looking(target, index, selection, self.options, self.progress)?;
         match self.changes(target, selection, privilege, &installed)? {
@@ -137,22 +145,16 @@ impl Job<'_> {
         pending
     }
 
-    fn stats_of(&self, installed: &Installed, update: &Update<'_>) -> UnpackStats {
+    fn stats_of(&self, installed: &Installed, update: &Update<'_>, pending: &Selection) -> UnpackStats {
         UnpackStats {
+            is_update: true,
+            directories: as_u64(update.changes.new_directories.len()),
             kept_files: update.changes.kept,
             metadata_files: as_u64(update.changes.metadata.len()),
             removed: as_u64(update.extras.len()),
             hashed_files: installed.hashed_files,
-            was_hashed: !installed.is_from_state,
-            ..expected(self.bundle, &self.to_build(update.selection, update))
+            was_hashed: installed.was_hashed(),
+            ..expected(self.bundle, pending)
         }
-    }
-
-    /// Whether the target kept this very bundle.
-    fn is_known(&self, target: &Path) -> Result<bool, Error> {
-        let kept = State::load(target, Limits::default(), |_| Ok(()))?;
-        Ok(kept.is_some_and(|kept| {
-            kept.head == self.bundle.head && kept.reference == self.reference && kept.prefix == self.options.prefix
-        }))
     }
 }

@@ -3,12 +3,12 @@
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
 
 use crate::packages;
-use crate::shell::run;
+use crate::shell::{output, run};
 
 const DEBIAN_SOURCE: &str = "linux-source-6.1";
 const NOISE_FILES: u32 = 16;
@@ -23,6 +23,25 @@ pub(crate) fn unpack_kernel(dir: &Path) -> Result<PathBuf> {
     }
     println!("unpacking {}", archive.display());
     run(Command::new("tar").arg("-xJf").arg(&archive).arg("-C").arg(dir))?;
+    Ok(dir.join(DEBIAN_SOURCE))
+}
+
+/// Unpacks a version of it that the package sources have into a new folder: two releases before the newest, or the oldest.
+pub(crate) fn unpack_previous_kernel(dir: &Path) -> Result<PathBuf> {
+    let versions = output(Command::new("apt-cache").args(["madison", DEBIAN_SOURCE]))?;
+    let mut versions: Vec<&str> = versions.lines().filter_map(|line| line.split('|').nth(1)).map(str::trim).collect();
+    versions.dedup_by_key(|version| version.split('-').next());
+    let version = versions.get(2).or(versions.last()).context("apt-cache madison names no version")?;
+    fs::create_dir_all(dir)?;
+    println!("   {DEBIAN_SOURCE} {version}");
+    // As who runs this: the sandbox of apt may not write here.
+    let download = ["-q", "-o", "APT::Sandbox::User=root", "download", &format!("{DEBIAN_SOURCE}={version}")];
+    run(Command::new("apt-get").args(download).current_dir(dir).stdout(Stdio::null()))?;
+    let package = fs::read_dir(dir)?.next().context("apt-get download left no package")??.path();
+    run(Command::new("dpkg-deb").arg("-x").arg(&package).arg(dir.join("package")))?;
+    let archive = dir.join("package/usr/src").join(format!("{DEBIAN_SOURCE}.tar.xz"));
+    run(Command::new("tar").arg("-xJf").arg(archive).arg("-C").arg(dir))?;
+    fs::remove_dir_all(dir.join("package"))?;
     Ok(dir.join(DEBIAN_SOURCE))
 }
 

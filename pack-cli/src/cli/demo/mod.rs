@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use clap::Args;
+use clap::{Args, ValueHint};
 use sealift::pack::{Output, PackOptions, PackRef};
 use sealift::source::{Source, SourceOptions};
 use sealift::trust::TrustOptions;
@@ -40,9 +40,10 @@ Examples:
   sealift demo /usr/lib --scratch /mnt/big --level 19")]
 pub(crate) struct Demo {
     /// The tree [default: the cargo registry's sources or /usr/share, whichever is larger]
+    #[arg(value_hint = ValueHint::DirPath)]
     tree: Option<PathBuf>,
     /// Where to work [default: TMPDIR, /tmp, /var/tmp or here, the first with enough room]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     scratch: Option<PathBuf>,
     /// zstd's level, 1 to 22, on both sides
     #[arg(long, value_name = "N", default_value_t = PackOptions::LEVEL, value_parser = clap::value_parser!(i32).range(1..=22))]
@@ -78,7 +79,10 @@ impl Demo {
         let done = run.all(needed);
         let Run { scratch, table, mut out, .. } = run;
         let path = scratch.path().to_owned();
-        self.pace.watch(self.show, "Removing", |_| drop(scratch));
+        self.pace.watch(self.show, "Removing", |_| {
+            drop(scratch);
+            Ok::<_, Failure>(())
+        })?;
         done?;
         if self.show.json {
             return Ok(table.print_json(&mut self.show.out())?);
@@ -185,6 +189,13 @@ impl Run {
     /// Waits until nothing is left to write of what came before.
     fn settle(&self) -> Result<(), Error> {
         self.pace.watch(self.show, "Settling", |_| self.scratch.settle())
+    }
+
+    fn remove(&self, path: &Path) -> Result<(), Error> {
+        self.pace.watch(self.show, "Removing", |_| {
+            scratch::remove(path);
+            Ok(())
+        })
     }
 
     /// Runs one side's work and takes its time, what it wrote included.
@@ -323,7 +334,7 @@ impl Run {
         writeln!(self.out, "\n{BOLD}The demo compares both trees by itself{BOLD:#}")?;
         let root = rustix::process::geteuid().is_root();
         let compared = self.pace.watch(self.show, "Comparing", |_| compare::compare(&tree, &copy, root, self.jobs))?;
-        self.pace.watch(self.show, "Removing", |_| scratch::remove(&copy));
+        self.remove(&copy)?;
         if compared.difference_count > 0 {
             writeln!(self.out, "  {BAD}{}{BAD:#}", count(compared.difference_count, "difference"))?;
             for difference in &compared.differences {
@@ -372,7 +383,7 @@ impl Run {
         })?;
         self.say(&format!("unpacked: {}", Bytes(bytes)), elapsed)?;
         self.table.add(Row::theirs("unpack", peers.unpack_name().into(), None, elapsed, bytes));
-        self.pace.watch(self.show, "Removing", |_| scratch::remove(&target));
+        self.remove(&target)?;
         Ok(())
     }
 }

@@ -50,7 +50,8 @@ impl Archive {
 
     /// Copies a pipe to a file without a name in `directory`.
     pub(super) fn of_pipe(mut pipe: impl Read, path: &Path, options: &SourceOptions) -> Result<Self, Error> {
-        let directory = &*options.spool_dir;
+        let usual = std::env::temp_dir();
+        let directory = if options.spool_dir.as_os_str().is_empty() { &usual } else { &options.spool_dir };
         let mut file = unnamed_file(directory).map_err(|error| Error::io("create a file in", directory, error))?;
         let mut buffer = vec![0; PIPE_BUFFER_LEN];
         let mut len = 0;

@@ -6,6 +6,7 @@ use sealift_format::name::component_fault;
 
 use super::fault::{TarFault, shown};
 use super::members::{Member, MemberKind, Stored};
+use crate::error::path_of;
 use crate::source::DirectoryOptions;
 use crate::{Error, Metadata, NewNode, NodeId, Tree};
 
@@ -154,6 +155,7 @@ impl Draft {
                 let named = |fault| Error::Usage(format!("{}: the name {fault}", shown(&path)));
                 let is_directory = matches!(&files[*file], Some(File { kind: Kind::Directory(_), .. }));
                 if options.excludes(|| path.clone(), is_directory) {
+                    tracing::debug!(path = ?path_of(&path), "left out: a pattern takes it");
                     continue;
                 }
                 let Some(File { metadata, kind }) = files[*file].take() else {

@@ -145,6 +145,7 @@ impl Locked {
         if ioctl_ficlone(&partial.file, &self.file).is_ok() {
             return Ok(());
         }
+        tracing::info!("the bundle is copied, since the file system shares no blocks");
         let mut to = &partial.file;
         loop {
             progress.check()?;

@@ -1,4 +1,24 @@
 //! The publisher's side: keys, and signatures into a bundle.
+//!
+//! A key that never leaves its token or its vault signs the bytes of [`Head::signed`](crate::Head::signed) with `ssh-keygen -Y sign -n
+//! sealift`, and [`sign_bundle`] attaches what it made.
+//!
+//! ```
+//! # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/bundle.rs"));
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = signed_bundle()?;
+//! # let folder = folder.path();
+//! use sealift::Progress;
+//! use sealift::trust::sign::{SignChange, Signer, generate_key, sign_bundle};
+//!
+//! generate_key(&folder.join("second"), None, "second@example.org")?;
+//! let keys = [Signer::open(&folder.join("second"), &|_| unreachable!("the key has no passphrase"))?];
+//! let change = SignChange { keys: &keys, attach: &[], remove: &[] };
+//! let stats = sign_bundle(&folder.join("os.sealift"), &change, &Progress::default())?;
+//! assert_eq!((stats.added.len(), stats.head.envelopes().len()), (1, 2));
+//! # Ok(())
+//! # }
+//! ```
 
 mod agent;
 mod area;
@@ -11,6 +31,6 @@ pub use attach::read_signature;
 pub use bundle::{SignChange, SignStats, sign_bundle};
 pub use generate::generate_key;
 pub use sealift_verify::trust::sign::SignError;
-pub use sealift_verify::trust::{KeyId, PublicKey};
+pub use sealift_verify::trust::{KeyId, KeyIdError, PublicKey};
 pub use signer::{AskPassphrase, Signer, room_for, sign_head, sign_root};
 pub use zeroize::Zeroizing;

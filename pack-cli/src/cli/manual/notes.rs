@@ -1,0 +1,77 @@
+//! What man pages say and the help does not.
+
+/// A variable or a file, and the arguments of the verbs that it concerns.
+pub(super) struct Note {
+    pub(super) name: &'static str,
+    pub(super) text: &'static str,
+    pub(super) of: &'static [&'static str],
+}
+
+pub(super) const DESCRIPTION: &str = "\
+A tree of files becomes a bundle: one file with the contents, deduplicated and compressed, under an index that is signed. Any \
+transport carries it, and whoever receives it checks every byte before it counts.
+
+Each verb has a page of its own. A bundle called - is read from standard input.";
+
+pub(super) const EXAMPLES: &str = "\
+sealift key generate -o release-key
+sealift pack /srv/os -o os.sealift --bundle-version 7 --key release-key
+sealift info os.sealift
+sealift verify os.sealift --trust allowed_signers
+sealift unpack os.sealift /srv/new --trust allowed_signers
+sealift unpack os-8.sealift /srv/new --update --delete --trust allowed_signers
+curl -s https://example.org/os.sealift | sealift unpack - /srv/new";
+
+pub(super) const ENVIRONMENT: &[Note] = &[
+    Note {
+        name: "SOURCE_DATE_EPOCH",
+        text: "The moment at which the bundle is said to be made, in seconds since 1970, and its version where none is given.",
+        of: &["bundle_version"],
+    },
+    Note { name: "SSH_AUTH_SOCK", text: "Where the agent listens that signs for a public key.", of: &["key"] },
+    Note {
+        name: "HOME, XDG_CONFIG_HOME, XDG_STATE_HOME",
+        text: "Where the folders of a user are. Root reads none that the environment names.",
+        of: OF_TRUST,
+    },
+    Note {
+        name: "TMPDIR",
+        text: "Where room is taken for what cannot be written in order, and where the demo works.",
+        of: &["sources", "scratch"],
+    },
+    Note { name: "NO_COLOR", text: "Where it is set, nothing is coloured.", of: &[] },
+];
+
+pub(super) const FILES: &[Note] = &[
+    Note {
+        name: "/etc/sealift/allowed_signers",
+        text: "Whose signatures count for which names; ssh-keygen(1), ALLOWED SIGNERS.",
+        of: OF_TRUST,
+    },
+    Note {
+        name: "/etc/sealift/revoked",
+        text: "Keys that count no more: a list of ssh-keygen -k, or a public key a line.",
+        of: OF_TRUST,
+    },
+    Note {
+        name: "/etc/sealift/thresholds",
+        text: "How many trusted keys must have signed: N, or PATTERN=N for some names, a line each.",
+        of: OF_TRUST,
+    },
+    Note { name: "/etc/sealift/compatible", text: "The tags of this device, a line each.", of: OF_TRUST },
+    Note {
+        name: "~/.config/sealift/",
+        text: "Takes the place of /etc/sealift for its user, not for root, if allowed_signers lies in it.",
+        of: OF_TRUST,
+    },
+    Note {
+        name: "/var/lib/sealift/, ~/.local/state/sealift/",
+        text: "The versions that this device took, those of root and of a user.",
+        of: OF_TRUST,
+    },
+];
+
+/// The argument of verbs that ask who signed.
+const OF_TRUST: &[&str] = &["trust"];
+/// The arguments of verbs that know OpenSSH's files.
+pub(super) const OF_KEYS: &[&str] = &["trust", "key", "attach", "passphrase"];

@@ -1,0 +1,102 @@
+//! The programs in examples/, run as their users run them. `cargo test` builds them beside the tests.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Where cargo puts examples: beside the folder of the tests.
+fn example(name: &str) -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let program = test.parent().unwrap().with_file_name("examples").join(name);
+    assert!(program.exists(), "{} is not built: cargo build --examples", program.display());
+    program
+}
+
+/// Runs an example, gives it `input`, and returns its exit status and output.
+fn run(folder: &Path, name: &str, arguments: &[&str], input: &str) -> (Option<i32>, String) {
+    let mut command = Command::new(example(name));
+    command.current_dir(folder).args(arguments).env("SOURCE_DATE_EPOCH", "1700000000").env_remove("SSH_AUTH_SOCK");
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // One that wants no input may have ended.
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    let done = child.wait_with_output().unwrap();
+    let text = if done.stdout.is_empty() { done.stderr } else { done.stdout };
+    (done.status.code(), String::from_utf8(text).unwrap())
+}
+
+/// A folder with a tree, a profile and a key.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::create_dir_all(at("tree/usr/bin")).unwrap();
+    fs::write(at("tree/usr/bin/hello"), "hello\n").unwrap();
+    fs::write(at("tree/usr/large"), vec![7; 5_000_000]).unwrap();
+    std::os::unix::fs::symlink("usr/bin", at("tree/bin")).unwrap();
+    fs::write(at("profile"), "usr/bin/hello\nusr/gone\n").unwrap();
+    let key = sealift::trust::sign::generate_key(&at("key"), None, "release").unwrap().to_openssh();
+    fs::write(at("signers"), format!("os namespaces=\"sealift\" {key}\n")).unwrap();
+    folder
+}
+
+fn publish(folder: &Path, version: &str) -> String {
+    let (status, text) = run(folder, "publish", &["tree", "os.sealift", "key", version, "profile"], "");
+    assert_eq!(status, Some(0), "{text}");
+    text
+}
+
+const UPDATE: &[&str] = &["os.sealift", "target", "signers", "state"];
+
+#[test]
+fn publish_is_reproducible() {
+    let folder = folder();
+    let text = publish(folder.path(), "7");
+    assert!(text.contains("content ") && text.contains("1 of 2 paths of the profile found"), "{text}");
+    let first = fs::read(folder.path().join("os.sealift")).unwrap();
+    assert_eq!(publish(folder.path(), "7"), text);
+    assert_eq!(fs::read(folder.path().join("os.sealift")).unwrap(), first);
+}
+
+#[test]
+fn updater_updates_and_refuses() {
+    let folder = folder();
+    let folder = folder.path();
+    publish(folder, "7");
+    assert_eq!(run(folder, "updater", UPDATE, ""), (Some(0), "updated: 2 files new, 0 kept, 0 removed\n".to_owned()));
+    fs::remove_file(folder.join("tree/bin")).unwrap();
+    fs::write(folder.join("tree/usr/new"), "new\n").unwrap();
+    publish(folder, "8");
+    assert_eq!(run(folder, "updater", UPDATE, ""), (Some(0), "updated: 1 files new, 2 kept, 1 removed\n".to_owned()));
+    assert_eq!(fs::read(folder.join("target/usr/new")).unwrap(), b"new\n");
+    publish(folder, "7");
+    let (status, text) = run(folder, "updater", UPDATE, "");
+    assert!(status == Some(1) && text.starts_with("downgrade: "), "{status:?} {text}");
+}
+
+#[test]
+fn updater_stops_and_goes_on() {
+    let folder = folder();
+    let folder = folder.path();
+    publish(folder, "7");
+    let (status, text) = run(folder, "updater", UPDATE, "\n");
+    // The button may come too late.
+    assert!(status == Some(130) && text.starts_with("stopped") && !folder.join("target").exists() || status == Some(0));
+    let (status, text) = run(folder, "updater", UPDATE, "");
+    assert_eq!(status, Some(0), "{text}");
+    assert_eq!(fs::read(folder.join("target/usr/bin/hello")).unwrap(), b"hello\n");
+}
+
+#[test]
+fn browse_lists_and_reads() {
+    let folder = folder();
+    let folder = folder.path();
+    publish(folder, "7");
+    let wishes = "ls\nls usr/bin\ncat usr/bin/hello\ncat usr\n";
+    let (status, text) = run(folder, "browse", &["os.sealift", "signers", "state"], wishes);
+    let expected = "bin -> usr/bin\nusr/\n  bin/\n    hello  6 bytes\n  large  5000000 bytes\nbin/\n  hello  6 bytes\nhello\n\
+                    usr is not a regular file\n";
+    assert_eq!((status, &text[..]), (Some(0), expected));
+    fs::write(folder.join("signers"), "").unwrap();
+    assert_eq!(run(folder, "browse", &["os.sealift", "signers", "state"], wishes).0, Some(1));
+}

@@ -1,0 +1,70 @@
+//! The man pages: every verb has one, and man finds nothing wrong.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+fn sealift(arguments: &[&str]) -> String {
+    let done = Command::new(env!("CARGO_BIN_EXE_sealift")).args(arguments).output().expect("sealift runs");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    String::from_utf8(done.stdout).expect("UTF-8")
+}
+
+/// A folder with the pages.
+fn manual() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    sealift(&["manual", folder.path().to_str().expect("a path of ours")]);
+    folder
+}
+
+fn headings(page: &str) -> Vec<&str> {
+    page.lines().filter_map(|line| line.strip_prefix(".SH ")).map(|heading| heading.trim_matches('"')).collect()
+}
+
+fn read(folder: &Path, name: &str) -> String {
+    fs::read_to_string(folder.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+#[test]
+fn every_verb_has_a_page() {
+    let (folder, help) = (manual(), sealift(&["--help"]));
+    let verbs = help.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    for verb in verbs.filter(|verb| verb.starts_with(|first: char| first.is_ascii_lowercase())) {
+        let page = read(folder.path(), &format!("sealift-{verb}.1"));
+        let about = sealift(&[verb, "--help"]).lines().next().expect("what the verb does").to_owned();
+        assert!(page.replace("\\-", "-").replace("\\*(Aq", "'").contains(&about), "{verb}: {about}");
+        let headings = headings(&page);
+        assert_eq!(headings[..4], ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS"], "{verb}");
+        assert!(headings.contains(&"EXIT STATUS") && headings.last() == Some(&"SEE ALSO"), "{verb}: {headings:?}");
+    }
+    assert!(!folder.path().join("sealift-manual.1").exists());
+}
+
+#[test]
+fn pages_say_what_belongs_to_their_verb() {
+    let folder = manual();
+    let expected = [
+        ("sealift.1", "COMMANDS, EXIT STATUS, ENVIRONMENT, FILES, EXAMPLES, SEE ALSO"),
+        ("sealift-pack.1", "EXIT STATUS, ENVIRONMENT, EXAMPLES, SEE ALSO"),
+        ("sealift-verify.1", "EXIT STATUS, ENVIRONMENT, FILES, EXAMPLES, SEE ALSO"),
+        ("sealift-ls.1", "EXIT STATUS, EXAMPLES, SEE ALSO"),
+        ("sealift-trust.1", "COMMANDS, EXIT STATUS, SEE ALSO"),
+        ("sealift-trust-reset.1", "EXIT STATUS, ENVIRONMENT, FILES, EXAMPLES, SEE ALSO"),
+    ];
+    for (name, sections) in expected {
+        assert_eq!(headings(&read(folder.path(), name))[4..].join(", "), sections, "{name}");
+    }
+}
+
+#[test]
+fn man_finds_nothing_wrong() {
+    let folder = manual();
+    let pages = fs::read_dir(folder.path()).expect("it is there");
+    for page in pages.map(|page| page.expect("a page").path()) {
+        let man = Command::new("man").args(["--warnings=w", "-l"]).arg(&page).env("MANWIDTH", "80").output();
+        let done = man.expect("man runs");
+        let complaints = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.success() && complaints.is_empty(), "{}: {complaints}", page.display());
+        assert!(done.stdout.len() > 500, "{} is nearly empty", page.display());
+    }
+}

@@ -1,0 +1,148 @@
+//! `--progress json`: every line of real output is as docs/progress.schema.json says, and the last one tells the outcome.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+const SCHEMA: &str = include_str!("../../docs/progress.schema.json");
+
+/// Says what of `value` is against `schema`. It knows the words that this schema needs; another one in it is an error.
+fn check(schema: &Value, value: &Value) -> Result<(), String> {
+    for (word, rule) in schema.as_object().ok_or("a schema is an object")? {
+        let holds = match word.as_str() {
+            "$schema" | "title" | "description" | "examples" => true,
+            "const" => value == rule,
+            "enum" => rule.as_array().is_some_and(|all| all.contains(value)),
+            "minimum" => value.as_f64() >= rule.as_f64(),
+            "type" => match rule.as_str() {
+                Some("object") => value.is_object(),
+                Some("string") => value.is_string(),
+                Some("integer") => value.is_u64() || value.is_i64(),
+                Some("number") => value.is_number(),
+                _ => return Err(format!("the type {rule} is unknown here")),
+            },
+            "required" => {
+                rule.as_array().is_some_and(|names| names.iter().all(|n| value.get(n.as_str().unwrap()).is_some()))
+            }
+            "properties" => {
+                for (name, schema) in rule.as_object().ok_or("properties are an object")? {
+                    value.get(name).map_or(Ok(()), |value| check(schema, value).map_err(|e| format!("{name}: {e}")))?;
+                }
+                true
+            }
+            _ => return Err(format!("the word {word} is unknown here")),
+        };
+        if !holds {
+            return Err(format!("{value} is against {word} {rule}"));
+        }
+    }
+    Ok(())
+}
+
+/// Runs sealift with `--progress json`, and returns its lines of progress.
+fn lines(folder: &Path, arguments: &[&str], success: bool) -> Vec<Value> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sealift"));
+    command.current_dir(folder).args(arguments).args(["--json", "--progress", "json"]).stdin(Stdio::null());
+    let done = command.env("SOURCE_DATE_EPOCH", "1700000000").output().unwrap();
+    let text = String::from_utf8(done.stderr).unwrap();
+    assert_eq!(done.status.success(), success, "{arguments:?}: {text}");
+    let schema: Value = serde_json::from_str(SCHEMA).unwrap();
+    let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+    let lines: Vec<Value> = lines.filter(|line: &Value| line.get("phase").is_some()).collect();
+    let known = schema["properties"].as_object().unwrap();
+    for line in &lines {
+        check(&schema, line).unwrap_or_else(|error| panic!("{arguments:?}: {line}: {error}"));
+        assert!(known["phase"]["examples"].as_array().unwrap().contains(&line["phase"]), "{line}");
+        for field in line.as_object().unwrap().keys() {
+            assert!(known.contains_key(field), "{field} is in no schema");
+        }
+    }
+    let ends: Vec<bool> = lines.iter().map(|line| line.get("outcome").is_some()).collect();
+    assert_eq!(ends.iter().position(|end| *end), Some(ends.len() - 1), "{arguments:?}: {text}");
+    lines
+}
+
+fn last<'a>(lines: &'a [Value], field: &str) -> &'a Value {
+    &lines.last().unwrap()[field]
+}
+
+#[test]
+fn progress_is_as_its_schema_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    fs::create_dir(folder.join("tree")).unwrap();
+    for number in 0..20 {
+        fs::write(folder.join(format!("tree/{number}")), vec![number; 10_000]).unwrap();
+    }
+    let trust = ["--allow-unsigned", "--state", "state"];
+    let with = |arguments: &[&'static str]| [arguments, &trust].concat();
+
+    let packed = lines(folder, &["pack", "tree", "-o", "a.sealift", "--name", "a"], true);
+    assert_eq!((last(&packed, "phase"), last(&packed, "outcome")), (&"finishing".into(), &"done".into()));
+    assert!(packed.len() >= 2, "{packed:?}");
+    lines(folder, &with(&["unpack", "a.sealift", "target"]), true);
+
+    fs::write(folder.join("tree/3"), "new").unwrap();
+    lines(folder, &["pack", "tree", "-o", "b.sealift", "--name", "a"], true);
+    let updated = lines(folder, &with(&["unpack", "b.sealift", "target", "--update"]), true);
+    assert_eq!((last(&updated, "files_kept"), last(&updated, "outcome")), (&19.into(), &"done".into()));
+
+    let verified = lines(folder, &with(&["verify", "b.sealift"]), true);
+    assert!(last(&verified, "bytes").as_u64() > Some(0), "{verified:?}");
+    assert_eq!(last(&verified, "bytes"), last(&verified, "bytes_total"));
+
+    let mut bytes = fs::read(folder.join("b.sealift")).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(folder.join("b.sealift"), bytes).unwrap();
+    let refused = lines(folder, &with(&["verify", "b.sealift"]), false);
+    assert_eq!(last(&refused, "outcome"), "failed");
+}
+
+#[test]
+fn what_is_stopped_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    fs::create_dir(folder.join("tree")).unwrap();
+    let step = |state: &u64| Some(state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
+    let noise = std::iter::successors(Some(1), step).map(|state| state.to_le_bytes()[7]);
+    fs::write(folder.join("tree/file"), noise.take(12_000_000).collect::<Vec<u8>>()).unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_sealift"))
+        .args(["pack", "tree", "-o", "b.sealift", "--level", "22", "--jobs", "1", "--progress", "json", "--json"])
+        .current_dir(folder)
+        .stderr(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap()).lines();
+    assert!(stderr.any(|line| line.unwrap().contains("\"packing\"")), "it ended");
+    assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
+    let rest: Vec<Value> = stderr.map(|line| serde_json::from_str(&line.unwrap()).unwrap()).collect();
+    assert_eq!(child.wait().unwrap().code(), Some(128 + 15));
+    let outcomes = rest.iter().filter_map(|line| line.get("outcome")).collect::<Vec<_>>();
+    assert_eq!(outcomes, ["cancelled"], "{rest:?}");
+    assert_eq!(last(&rest, "error")["kind"], "cancelled");
+    assert_eq!(fs::read_dir(folder).unwrap().count(), 1, "something is left beside the tree");
+}
+
+#[test]
+fn the_checker_refuses_what_is_wrong() {
+    let schema: Value = serde_json::from_str(SCHEMA).unwrap();
+    let good =
+        r#"{"v":1,"phase":"packing","bytes":0,"bytes_total":0,"files":0,"files_total":0,"files_kept":0,"seconds":0.1}"#;
+    let checked = |from: &str, to: &str| check(&schema, &serde_json::from_str(&good.replace(from, to)).unwrap());
+    assert_eq!(checked("", ""), Ok(()));
+    for (from, to) in [
+        (r#""v":1"#, r#""v":2"#),
+        (r#""packing""#, "1"),
+        (r#""seconds""#, r#""outcome":"well","seconds""#),
+        (r#""bytes":0,"#, ""),
+        (r#""bytes":0"#, r#""bytes":-1"#),
+        (r#""files":0"#, r#""files":"0""#),
+    ] {
+        assert!(checked(from, to).is_err(), "{to}");
+    }
+}

@@ -1,0 +1,6 @@
+//! Sources of every kind against each other: what GNU tar and bsdtar make of a directory is the directory.
+
+mod archives;
+mod desk;
+mod peers;
+mod random;

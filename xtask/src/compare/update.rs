@@ -1,0 +1,162 @@
+//! From one version of a tree to the next: an update beside a fresh unpacking and beside rsync, an update that finds nothing to do, and
+//! an unpacking that was killed half-way and goes on.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+
+use super::job::{Job, Usage};
+use super::places::{Places, remove};
+use super::report::{Report, Verdict, float, grouped, seconds};
+use super::tree;
+
+const PACK: &str = "sealift pack FROM -o TO --name tree --level 3 --bundle-version N --key SCRATCH/key --progress none";
+const FRESH: &str =
+    "sealift unpack SCRATCH/next.sealift TO --trust SCRATCH/allowed_signers --state SCRATCH/state --progress none";
+const FIRST: &str =
+    "sealift unpack SCRATCH/previous.sealift TO --trust SCRATCH/allowed_signers --state SCRATCH/first --progress none";
+const UPDATE: &str = "sealift unpack SCRATCH/next.sealift TO --update --delete --trust SCRATCH/allowed_signers --state SCRATCH/state --progress none";
+const RSYNC: &str = "rsync -a --delete TREE/ TO/ && sync -f TO";
+const CHECK: &str = "rsync -aHAXnci --modify-window=-1 --delete TREE/ TO/";
+
+/// What each of them took, run by run.
+#[derive(Default)]
+struct Samples {
+    fresh: Vec<Usage>,
+    update: Vec<Usage>,
+    nothing: Vec<Usage>,
+    rsync: Vec<Usage>,
+    resumed: Vec<Usage>,
+}
+
+pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<()> {
+    let previous = tree::unpack_previous_kernel(&places.path("SCRATCH/previous"))?;
+    let job = |line: &str, to: &str| Job::new(&line.replace("TO", to), places);
+    let previous_word = previous.display().to_string();
+    let pack = |from: &str, to: &str, version: &str| {
+        Job::new(&PACK.replace("FROM", from).replace("TO", to).replace(" N ", &format!(" {version} ")), places).run()
+    };
+    pack(&previous_word, "SCRATCH/previous.sealift", "1")?;
+    pack("TREE", "SCRATCH/next.sealift", "2")?;
+
+    let mut samples = Samples::default();
+    for number in 1..=runs {
+        // What was removed from ext4 makes what follows slow: each run has names of its own, and all go at the end.
+        let to = |name: &str| format!("DISK/{name}{number}");
+        let timed = |line: &str, name: &str| -> Result<Usage> {
+            tree::read_all(&places.path("SCRATCH/next.sealift"))?;
+            Job::new("sync -f DISK", places).run()?;
+            let usage = job(line, &to(name)).run()?;
+            println!("   {number}/{runs} {name}: {:.3} s", usage.wall.as_secs_f64());
+            Ok(usage)
+        };
+        samples.fresh.push(timed(FRESH, "fresh")?);
+        job(FIRST, &to("update")).run()?;
+        samples.update.push(timed(UPDATE, "update")?);
+        samples.nothing.push(timed(UPDATE, "update")?);
+        let differences = job(CHECK, &to("update")).output()?;
+        ensure!(differences.is_empty(), "the update gave another tree:\n{differences}");
+
+        Job::new(&format!("cp -a {previous_word} {}", to("rsync")), places).run()?;
+        tree::read_all(&places.tree)?;
+        samples.rsync.push(timed(RSYNC, "rsync")?);
+
+        let half = samples.fresh.last().context("it was run")?.wall / 2;
+        kill_after(&FRESH.replace("TO", &to("resumed")), half, places)?;
+        samples.resumed.push(timed(FRESH, "resumed")?);
+        let differences = job(CHECK, &to("resumed")).output()?;
+        ensure!(differences.is_empty(), "going on gave another tree:\n{differences}");
+    }
+    job(FIRST, "DISK/traced").run()?;
+    let (written, changed, files) = written_bytes(&UPDATE.replace("TO", "DISK/traced"), places)?;
+    for number in 1..=runs {
+        for name in ["fresh", "update", "rsync", "resumed"] {
+            remove(&places.path(&format!("DISK/{name}{number}")))?;
+        }
+    }
+    judge(report, &samples, written, changed, files);
+    Ok(())
+}
+
+fn judge(report: &mut Report, samples: &Samples, written: u64, changed: u64, files: u64) {
+    let median = |usages: &[Usage]| -> Usage {
+        let mut sorted = usages.to_vec();
+        sorted.sort_unstable_by_key(|usage| usage.wall);
+        sorted.get(sorted.len() / 2).copied().unwrap_or_default()
+    };
+    let wall = |usages: &[Usage]| median(usages).wall.as_secs_f64();
+    let (fresh, update) = (wall(&samples.fresh), wall(&samples.update));
+    let mut verdict = |what: &str, figure: f64, limit: f64, unit: &str| {
+        report.verdict(Verdict {
+            what: what.to_owned(),
+            figure: format!("{figure:.2}{unit}"),
+            wanted: format!("at most {limit:.2}{unit}"),
+            is_reached: figure <= limit,
+        });
+    };
+    verdict("update: seconds, to a fresh unpacking", update / fresh, 0.25, "");
+    verdict("update: seconds, to rsync -a --delete", update / wall(&samples.rsync), 1.0, "");
+    verdict("update: bytes written, to those of the files that changed", float(written) / float(changed), 1.05, "");
+    verdict("update, nothing to do: time", wall(&samples.nothing), 0.3, " s");
+    verdict("unpack, killed half-way and run again: seconds, to a whole run", wall(&samples.resumed) / fresh, 0.6, "");
+
+    let mut text = format!(
+        "To the disk, everything written when it ends. {} files of {} bytes changed, all others have another time.\n\n\
+         | | seconds | each run | user | system | peak MiB |\n| --- | --: | --- | --: | --: | --: |\n",
+        grouped(files),
+        grouped(changed)
+    );
+    let rows = [
+        ("a fresh unpacking", &samples.fresh),
+        ("update", &samples.update),
+        ("update, nothing to do", &samples.nothing),
+        ("rsync -a --delete", &samples.rsync),
+        ("killed half-way, the second run", &samples.resumed),
+    ];
+    for (name, usages) in rows {
+        let middle = median(usages);
+        let each: Vec<_> = usages.iter().map(|usage| seconds(usage.wall)).collect();
+        text.push_str(&format!(
+            "| {name} | {} | {} | {} | {} | {:.0} |\n",
+            seconds(middle.wall),
+            each.join(" "),
+            seconds(middle.user),
+            seconds(middle.system),
+            float(middle.peak_bytes) / 1024.0 / 1024.0,
+        ));
+    }
+    text.push_str(&format!("\nThe update wrote {} bytes, by strace.\n", grouped(written)));
+    for line in [FRESH, UPDATE, RSYNC] {
+        text.push_str(&format!("\n- `{}`", line.replace("TO", "DISK/new")));
+    }
+    report.section("Update from one Debian version to the next", &text);
+}
+
+fn kill_after(line: &str, time: Duration, places: &Places) -> Result<()> {
+    let words: Vec<String> = line.split_whitespace().map(|word| places.resolve(word)).collect();
+    let (program, arguments) = words.split_first().context("a line has words")?;
+    let mut child = Command::new(program).args(arguments).stdout(Stdio::null()).spawn()?;
+    std::thread::sleep(time);
+    child.kill()?;
+    child.wait()?;
+    Ok(())
+}
+
+/// Runs an update under strace. Returns the bytes that it wrote, those of the files that it made, and how many they are.
+fn written_bytes(line: &str, places: &Places) -> Result<(u64, u64, u64)> {
+    let trace: PathBuf = places.path("SCRATCH/strace");
+    let line = format!("strace -f -e trace=write,pwrite64,copy_file_range -o SCRATCH/strace {line} --json");
+    let summary = Job::new(&line, places).output()?;
+    let number = |key: &str| -> Result<u64> {
+        let rest = summary.split_once(&format!("\"{key}\":")).with_context(|| format!("no {key} in {summary}"))?.1;
+        let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        Ok(digits.parse()?)
+    };
+    let calls = fs::read_to_string(trace)?;
+    let results =
+        calls.lines().filter_map(|line| line.rsplit_once(" = ")).filter_map(|(_, result)| result.parse::<u64>().ok());
+    Ok((results.sum(), number("logical_bytes")?, number("files")?))
+}

@@ -1,0 +1,114 @@
+//! `cargo xtask dist`: what is handed out, in target/dist. For each machine a static program, an archive and a Debian package.
+
+mod archive;
+mod check;
+mod deb;
+mod licences;
+mod machine;
+mod stage;
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::packages::{self, Chore};
+use crate::shell::{output, target_dir};
+use crate::tools;
+use machine::{MACHINES, Machine};
+use stage::Shared;
+
+/// What all files are made with.
+struct Release {
+    version: &'static str,
+    /// The moment that all files carry, in seconds since 1970: that of the last commit, unless `SOURCE_DATE_EPOCH` says otherwise.
+    epoch: String,
+    /// Where cargo builds, and where trees are put together.
+    target: PathBuf,
+    /// What is handed out, and nothing else.
+    out: PathBuf,
+}
+
+pub(crate) fn main(mut args: lexopt::Parser) -> Result<()> {
+    let mut check = false;
+    while let Some(arg) = args.next()? {
+        match arg {
+            lexopt::Arg::Long("check") => check = true,
+            other => return Err(other.unexpected().into()),
+        }
+    }
+    ensure!(env::consts::ARCH == MACHINES[0].name, "the programs are built on {}", MACHINES[0].name);
+    packages::ensure(if check { Chore::DistCheck } else { Chore::Dist })?;
+    for machine in MACHINES {
+        tools::ensure_target(machine.target)?;
+    }
+    let release = Release::below(target_dir()?)?;
+    release.make()?;
+    if check { check::all(&release) } else { Ok(()) }
+}
+
+impl Release {
+    /// A release in the folder `dist` of a folder in which cargo builds.
+    fn below(target: PathBuf) -> Result<Self> {
+        let last_commit = || output(Command::new("git").args(["log", "-1", "--format=%ct"]));
+        let epoch = env::var("SOURCE_DATE_EPOCH").or_else(|_| last_commit())?;
+        Ok(Self { version: env!("CARGO_PKG_VERSION"), epoch, out: target.join("dist"), target })
+    }
+
+    /// Makes every file anew.
+    fn make(&self) -> Result<()> {
+        let start = Instant::now();
+        renew(&self.out)?;
+        let programs = MACHINES.iter().map(|machine| machine.build(self)).collect::<Result<Vec<_>>>()?;
+        let shared = Shared::by(&programs[0])?;
+        for (machine, program) in MACHINES.iter().zip(&programs) {
+            let naked = self.out.join(self.name(machine));
+            fs::copy(program, &naked).with_context(|| format!("cannot write {}", naked.display()))?;
+            archive::make(self, machine, program, &shared)?;
+            deb::make(self, machine, program, &shared)?;
+        }
+        let names = self.files()?;
+        let sums = output(Command::new("sha256sum").args(&names).current_dir(&self.out))?;
+        fs::write(self.out.join("SHA256SUMS"), sums + "\n").context("cannot write SHA256SUMS")?;
+        for name in names {
+            println!("dist: {name}: {} bytes", fs::metadata(self.out.join(&name))?.len());
+        }
+        println!("dist: made in {:.1} s: {}", start.elapsed().as_secs_f64(), self.out.display());
+        Ok(())
+    }
+
+    /// `sealift-1.0.0-x86_64-linux`.
+    fn name(&self, machine: &Machine) -> String {
+        format!("sealift-{}-{}-linux", self.version, machine.name)
+    }
+
+    fn deb(&self, machine: &Machine) -> String {
+        format!("sealift_{}_{}.deb", self.version, machine.debian)
+    }
+
+    /// An empty folder to put a tree together.
+    fn work(&self, name: &str) -> Result<PathBuf> {
+        let folder = self.target.join("dist-work").join(name);
+        renew(&folder)?;
+        Ok(folder)
+    }
+
+    /// The names of what is handed out, sorted.
+    fn files(&self) -> Result<Vec<String>> {
+        let entries = fs::read_dir(&self.out)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
+        let mut names = entries.collect::<Result<Vec<_>>>()?;
+        names.sort();
+        Ok(names)
+    }
+}
+
+/// Makes an empty folder.
+fn renew(folder: &Path) -> Result<()> {
+    if folder.exists() {
+        fs::remove_dir_all(folder).with_context(|| format!("cannot clear {}", folder.display()))?;
+    }
+    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))
+}

@@ -1,0 +1,32 @@
+//! The archive for any Linux: unpacked over /usr/local, everything is in its place.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::Result;
+
+use super::stage::{self, Shared};
+use super::{Machine, Release};
+use crate::shell::run;
+
+pub(super) fn make(release: &Release, machine: &Machine, program: &Path, shared: &Shared) -> Result<()> {
+    let name = release.name(machine);
+    let work = release.work(&format!("{}-archive", machine.name))?;
+    let tree = work.join(&name);
+    shared.install(&tree, program, "zsh/site-functions/_sealift")?;
+    for licence in ["LICENSE-APACHE", "LICENSE-MIT"] {
+        stage::put(tree.join("share/doc/sealift").join(licence), fs::read(licence)?)?;
+    }
+    stage::put(tree.join("share/doc/sealift/third-party.txt"), &shared.third_party)?;
+    stage::settle(&work)?;
+    run(Command::new("tar")
+        .args(["--create", "--format=ustar", "--sort=name", "--owner=0", "--group=0", "--numeric-owner"])
+        .arg(format!("--mtime=@{}", release.epoch))
+        // Every system has gzip, also small ones.
+        .args(["--use-compress-program", "gzip -9n", "--file"])
+        .arg(release.out.join(format!("{name}.tar.gz")))
+        .arg("--directory")
+        .arg(&work)
+        .arg(&name))
+}

@@ -1,0 +1,85 @@
+//! `cargo xtask dist --check`: what is handed out is made again, run, installed and purged.
+
+mod install;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+
+use super::{MACHINES, Machine, Release, renew};
+use crate::shell::{output, run};
+
+pub(super) fn all(release: &Release) -> Result<()> {
+    ensure!(rustix::process::geteuid().is_root(), "packages are installed in a folder as root: run this as root");
+    let start = Instant::now();
+    same_again(release)?;
+    for machine in &MACHINES {
+        let root = release.work(&format!("{}-unpacked", machine.name))?;
+        run(Command::new("dpkg-deb").arg("--extract").arg(release.out.join(release.deb(machine))).arg(&root))?;
+        is_static(&root.join("usr/bin/sealift"))?;
+        round_trip(release, machine, &root.join("usr/bin/sealift"))?;
+        println!("dist: {}: static, and what was packed comes back", machine.name);
+    }
+    install::install_and_purge(release)?;
+    println!("dist: all checks hold, {:.1} s", start.elapsed().as_secs_f64());
+    Ok(())
+}
+
+/// Everything is made once more, by compilers that know nothing of the first time: equal bytes must come out.
+fn same_again(release: &Release) -> Result<()> {
+    let target = release.target.join("dist-again");
+    let again = Release { epoch: release.epoch.clone(), out: target.join("dist"), target, ..*release };
+    again.make()?;
+    let sums = |release: &Release| fs::read_to_string(release.out.join("SHA256SUMS")).context("SHA256SUMS is missing");
+    let (first, second) = (sums(release)?, sums(&again)?);
+    ensure!(first == second, "the second time other bytes came out:\n{first}\n{second}");
+    println!("dist: the same bytes twice");
+    Ok(())
+}
+
+fn is_static(program: &Path) -> Result<()> {
+    let said = Command::new("ldd").arg(program).output().context("ldd is a part of Debian's C library")?;
+    let said = String::from_utf8_lossy(&said.stdout).into_owned() + &String::from_utf8_lossy(&said.stderr);
+    ensure!(
+        said.contains("statically linked") || said.contains("not a dynamic executable"),
+        "{} is not static: {said}",
+        program.display()
+    );
+    Ok(())
+}
+
+/// Makes a key, packs, verifies and unpacks, and compares what came back.
+fn round_trip(release: &Release, machine: &Machine, program: &Path) -> Result<()> {
+    let folder = release.work(&format!("{}-run", machine.name))?;
+    let sealift = |arguments: &[&str]| {
+        let done = output(machine.command(program).args(arguments).current_dir(&folder));
+        done.with_context(|| format!("sealift {}", arguments.join(" ")))
+    };
+    // Trees of some size, with names, links and modes.
+    run(Command::new("cp").args(["-a", "spec", "xtask"]).arg(renewed(&folder.join("tree"))?))?;
+    std::os::unix::fs::symlink("spec/sealift.md", folder.join("tree/link"))?;
+    sealift(&["key", "generate", "-q", "-o", "key"])?;
+    let public = fs::read_to_string(folder.join("key.pub"))?;
+    fs::write(folder.join("allowed_signers"), format!("os namespaces=\"sealift\" {public}"))?;
+    sealift(&["pack", "tree", "-o", "os.sealift", "--bundle-version", "7", "--key", "key"])?;
+    let trust = ["--trust", "allowed_signers", "--state", "state"];
+    sealift(&[&["verify", "--deep", "os.sealift"], &trust[..]].concat())?;
+    sealift(&[&["unpack", "os.sealift", "back"], &trust[..]].concat())?;
+    run(Command::new("diff").args(["--recursive", "--no-dereference", "tree", "back"]).current_dir(&folder))?;
+    // A byte of content, which only the chunks' digests watch.
+    let mut bytes = fs::read(folder.join("os.sealift"))?;
+    let last = bytes.last_mut().context("a bundle has bytes")?;
+    *last ^= 1;
+    fs::write(folder.join("bad.sealift"), bytes)?;
+    let refused = sealift(&[&["verify", "bad.sealift"], &trust[..]].concat());
+    ensure!(refused.is_err(), "{}: a changed byte was not seen", machine.name);
+    Ok(())
+}
+
+fn renewed(folder: &Path) -> Result<&Path> {
+    renew(folder)?;
+    Ok(folder)
+}

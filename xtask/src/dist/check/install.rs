@@ -1,0 +1,128 @@
+//! The package in a Debian of its own: installed, used, purged.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use super::super::{MACHINES, Release, renew};
+use crate::shell::output;
+
+const SUITE: &str = "bookworm";
+/// What a desktop or a server has that reads what the package brings.
+const INCLUDE: &str = "bash-completion,file,fish,libglib2.0-bin,man-db,shared-mime-info,zsh";
+/// What a Debian writes for itself whenever anything is installed. The package's own records are looked at apart.
+const ITS_OWN: [&str; 4] = ["./var/cache", "./var/lib/apt", "./var/lib/dpkg", "./var/log"];
+
+/// A Debian in a folder.
+struct Debian {
+    root: PathBuf,
+}
+
+pub(super) fn install_and_purge(release: &Release) -> Result<()> {
+    let debian = Debian::ensure(release.target.join("dist-debian"))?;
+    // What a run left that was stopped.
+    debian.run(&["dpkg", "--purge", "sealift"])?;
+    renew(&debian.root.join("try"))?;
+    let before = debian.files()?;
+
+    let package = release.deb(&MACHINES[0]);
+    fs::copy(release.out.join(&package), debian.root.join("try").join(&package))?;
+    debian.run(&["apt-get", "-qq", "install", "--yes", &format!("/try/{package}")])?;
+    debian.use_it(release.version)?;
+
+    debian.run(&["apt-get", "-qq", "purge", "--yes", "sealift"])?;
+    renew(&debian.root.join("try"))?;
+    let after = debian.files()?;
+    let left: Vec<_> = before.symmetric_difference(&after).collect();
+    ensure!(left.is_empty(), "purging left: {left:#?}");
+    let records =
+        debian.say("ls /var/lib/dpkg/info | grep ^sealift || grep -A3 sealift /var/lib/dpkg/status || true")?;
+    ensure!(records.is_empty(), "dpkg still knows of the package:\n{records}");
+    println!("dist: installed, used and purged in a Debian {SUITE}, nothing left");
+    Ok(())
+}
+
+impl Debian {
+    /// Makes it when it is not there yet.
+    fn ensure(root: PathBuf) -> Result<Self> {
+        let stamp = root.with_extension("stamp");
+        let wanted = format!("{SUITE} {INCLUDE}");
+        if fs::read_to_string(&stamp).is_ok_and(|made| made == wanted) {
+            return Ok(Self { root });
+        }
+        println!("dist: making a Debian {SUITE}, once");
+        renew(&root)?;
+        output(
+            Command::new("debootstrap")
+                .args(["--variant=minbase", &format!("--include={INCLUDE}"), SUITE])
+                .arg(&root)
+                .env("DEBIAN_FRONTEND", "noninteractive"),
+        )?;
+        fs::write(&stamp, wanted).with_context(|| format!("cannot write {}", stamp.display()))?;
+        Ok(Self { root })
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new("chroot");
+        command.arg(&self.root).args(["/usr/bin/env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/try"]);
+        command.args(["LC_ALL=C.UTF-8", "DEBIAN_FRONTEND=noninteractive"]).args(words);
+        command
+    }
+
+    fn run(&self, words: &[&str]) -> Result<()> {
+        output(&mut self.command(words)).map(|_| ())
+    }
+
+    /// Returns what a line prints.
+    fn say(&self, line: &str) -> Result<String> {
+        output(&mut self.command(&["bash", "-euc", line])).with_context(|| line.to_owned())
+    }
+
+    /// Every file with its kind, permissions, size and where it points.
+    fn files(&self) -> Result<BTreeSet<String>> {
+        let mut find = Command::new("find");
+        find.current_dir(&self.root).arg(".").arg("(").args(["-path", ITS_OWN[0]]);
+        ITS_OWN[1..].iter().for_each(|path| {
+            find.args(["-o", "-path", path]);
+        });
+        // A folder's size is the file system's affair.
+        find.args([")", "-prune", "-o", "-type", "d", "-printf", "%p %m\n", "-o", "-printf", "%p %y %m %s %l\n"]);
+        Ok(output(&mut find)?.lines().map(str::to_owned).collect())
+    }
+
+    /// Does what somebody does who has just installed it.
+    fn use_it(&self, version: &str) -> Result<()> {
+        let bundle = "sealift key generate -q -o /try/key && sealift pack /etc/apt -o /try/etc.sealift -q --bundle-version 7 && \
+            cp /try/etc.sealift /try/unnamed";
+        self.say(bundle)?;
+        let cases = [
+            ("sealift --version", format!("sealift {version}")),
+            ("sealift verify /try/etc.sealift --allow-unsigned 2>&1", "sound".into()),
+            ("man sealift-pack", "SOURCE_DATE_EPOCH".into()),
+            ("man -l /usr/share/man/man1/sealift.1.gz", "allowed_signers".into()),
+            ("man -k 'signed file'", "sealift (1)".into()),
+            (
+                "source /usr/share/bash-completion/bash_completion; set +eu; _completion_loader sealift; complete -p sealift",
+                "_sealift_words".into(),
+            ),
+            ("zsh -fc 'autoload -Uz compinit && compinit -Du && echo $_comps[sealift]'", "_sealift".into()),
+            ("fish -c 'complete -C \"sealift ver\"'", "verify".into()),
+            ("gio info -a standard::content-type /try/etc.sealift", "application/vnd.sealift".into()),
+            ("gio info -a standard::content-type /try/unnamed", "application/vnd.sealift".into()),
+            ("file -m /usr/share/file/sealift /try/unnamed", "Sealift bundle, format 0, etc version 7".into()),
+            (
+                "file -m /usr/share/file/sealift:/usr/share/misc/magic --mime-type /try/unnamed /bin/ls",
+                "application/vnd.sealift".into(),
+            ),
+            ("cd / && md5sum -c /var/lib/dpkg/info/sealift.md5sums", "usr/bin/sealift: OK".into()),
+        ];
+        for (line, expected) in cases {
+            let said = self.say(line)?;
+            ensure!(said.contains(&expected), "{line}\nhas no {expected}:\n{said}");
+        }
+        Ok(())
+    }
+}

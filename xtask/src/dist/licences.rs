@@ -1,0 +1,77 @@
+//! The licences of the work of others that the program holds. They ask that whoever has the program has them too.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use super::MACHINES;
+use crate::shell::output;
+
+/// Returns every crate with its licence, and then each text once, under the names of the crates that it came with.
+pub(super) fn collect() -> Result<String> {
+    let mut list = String::from("The program sealift holds the Rust standard library, musl, and these crates.\n\n");
+    let mut texts: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (name, folder, licence) in crates()? {
+        list.push_str(&format!("{name}: {licence}\n"));
+        for file in files(&folder)? {
+            let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+            let text = text.trim();
+            // zstd may be taken under the GPL instead, which nobody does here.
+            if !text.starts_with("GNU GENERAL PUBLIC LICENSE") {
+                texts.entry(text.to_owned()).or_default().push(name.clone());
+            }
+        }
+    }
+    // The C library that is linked in.
+    let musl = fs::read_to_string("/usr/share/doc/musl/copyright").context("the package musl says whose work it is")?;
+    texts.entry(musl.trim().to_owned()).or_default().push("musl".to_owned());
+    for (text, names) in texts {
+        list.push_str(&format!("\n{}\n{}\n\n{text}\n", "-".repeat(80), names.join(", ")));
+    }
+    Ok(list)
+}
+
+/// Every crate of others in the program: its name with its version, its folder and its licence.
+fn crates() -> Result<Vec<(String, PathBuf, String)>> {
+    let metadata = output(Command::new("cargo").args(["metadata", "--locked", "--format-version", "1"]))?;
+    let metadata: Value = serde_json::from_str(&metadata).context("cargo metadata is JSON")?;
+    let mut linked = Vec::new();
+    for machine in MACHINES {
+        let tree = ["tree", "--locked", "--package", "sealift", "--edges", "normal,no-proc-macro", "--prefix", "none"];
+        let tree = output(Command::new("cargo").args(tree).args(["--format", "{p}", "--target", machine.target]))?;
+        linked.extend(tree.lines().filter_map(|line| {
+            let mut words = line.split(' ');
+            Some(format!("{} {}", words.next()?, words.next()?.strip_prefix('v')?))
+        }));
+    }
+    let mut crates = Vec::new();
+    for package in metadata["packages"].as_array().context("cargo metadata lists packages")? {
+        let text = |field: &str| package[field].as_str().unwrap_or_default();
+        let name = format!("{} {}", text("name"), text("version"));
+        // Ours have no source.
+        if !package["source"].is_null() && linked.contains(&name) {
+            let folder = Path::new(text("manifest_path")).parent().context("a manifest lies in a folder")?;
+            crates.push((name, folder.to_owned(), text("license").to_owned()));
+        }
+    }
+    ensure!(!crates.is_empty(), "cargo tree and cargo metadata name no crate in common");
+    crates.sort();
+    Ok(crates)
+}
+
+/// The texts that come with a crate, also those of C code in a folder of its own.
+fn files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let names = ["LICENSE*", "LICENCE*", "COPYING*", "NOTICE*", "COPYRIGHT*"];
+    let mut find = Command::new("find");
+    find.arg(folder).args(["-maxdepth", "2", "-type", "f", "-size", "-100k", "("]);
+    for (number, name) in names.into_iter().enumerate() {
+        find.args(&["-o", "-iname", name][usize::from(number == 0)..]);
+    }
+    let mut files: Vec<PathBuf> = output(find.arg(")"))?.lines().map(PathBuf::from).collect();
+    files.sort();
+    Ok(files)
+}

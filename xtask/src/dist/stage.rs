@@ -1,0 +1,71 @@
+//! Puts together what is installed: program, man pages, completions, media type.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use super::licences;
+use crate::shell::{output, run};
+
+/// What is the same for every machine.
+pub(super) struct Shared {
+    /// The man pages with their names.
+    manual: Vec<(String, Vec<u8>)>,
+    /// The shell and its script.
+    completions: Vec<(&'static str, String)>,
+    pub(super) third_party: String,
+}
+
+impl Shared {
+    /// What the program says of itself.
+    pub(super) fn by(program: &Path) -> Result<Self> {
+        let folder = program.with_file_name("manual");
+        super::renew(&folder)?;
+        run(Command::new(program).arg("manual").arg(&folder))?;
+        let mut manual = Vec::new();
+        for entry in fs::read_dir(&folder)? {
+            let entry = entry?;
+            manual.push((entry.file_name().to_string_lossy().into_owned(), fs::read(entry.path())?));
+        }
+        let script = |shell| Ok((shell, output(Command::new(program).args(["completions", shell]))? + "\n"));
+        let completions = ["bash", "fish", "zsh"].into_iter().map(script).collect::<Result<_>>()?;
+        Ok(Self { manual, completions, third_party: licences::collect()? })
+    }
+
+    /// Writes everything below a prefix such as usr. `zsh` is the folder that zsh searches there.
+    pub(super) fn install(&self, prefix: &Path, program: &Path, zsh: &str) -> Result<()> {
+        put(prefix.join("bin/sealift"), fs::read(program)?)?;
+        run(Command::new("chmod").arg("0755").arg(prefix.join("bin/sealift")))?;
+        let share = prefix.join("share");
+        for (name, page) in &self.manual {
+            put(share.join("man/man1").join(name), page)?;
+        }
+        for (shell, script) in &self.completions {
+            let place = match *shell {
+                "bash" => "bash-completion/completions/sealift",
+                "fish" => "fish/vendor_completions.d/sealift.fish",
+                _ => zsh,
+            };
+            put(share.join(place), script)?;
+        }
+        put(share.join("mime/packages/sealift.xml"), include_str!("../../dist/sealift.xml"))?;
+        // `file` itself searches no folder for more; its README.Debian names this one.
+        put(share.join("file/sealift"), include_str!("../../dist/magic"))?;
+        put(share.join("doc/sealift/README.md"), fs::read("README.md")?)
+    }
+}
+
+/// Writes a file and the folders above it.
+pub(super) fn put(path: PathBuf, content: impl AsRef<[u8]>) -> Result<()> {
+    let folder = path.parent().context("a file lies in a folder")?;
+    fs::create_dir_all(folder)
+        .and_then(|()| fs::write(&path, content))
+        .with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Gives a tree the permissions that it has anywhere, whatever this process's umask.
+pub(super) fn settle(tree: &Path) -> Result<()> {
+    run(Command::new("chmod").args(["-R", "u=rwX,go=rX"]).arg(tree))
+}
