@@ -1,5 +1,6 @@
 //! Opening paths beneath a directory: no symbolic link is followed, and a path may be longer than PATH_MAX.
 
+use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 
 use rustix::fs::{
@@ -87,6 +88,24 @@ fn open_by_component(from: BorrowedFd<'_>, path: &[u8], flags: OFlags, mode: Mod
     }
     let here = at.as_ref().map_or(from, AsFd::as_fd);
     retry_on_intr(|| openat(here, last, flags | OFlags::NOFOLLOW, mode))
+}
+
+/// Opens one name in a directory, as openat(2), again where a signal came between. A symbolic link is not followed.
+///
+/// # Errors
+/// As openat(2).
+pub(crate) fn open_name(from: BorrowedFd<'_>, name: &[u8], flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
+    retry_on_intr(|| openat(from, name, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, mode))
+}
+
+/// Opens a regular file that a program of ours wrote, by its path: a link, or a fifo on which opening would wait, is none.
+///
+/// # Errors
+/// As open(2); ELOOP or EINVAL where it is not a regular file.
+pub(crate) fn open_own_file(path: &std::path::Path) -> std::io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(retry_on_intr(|| openat(CWD, path, flags, Mode::empty()))?);
+    if file.metadata()?.is_file() { Ok(file) } else { Err(Errno::INVAL.into()) }
 }
 
 /// Opens a directory by a path that the user gave: links are followed.

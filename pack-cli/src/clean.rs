@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::pack::remove_stale;
-use crate::unpack::{Found, Stage, complete};
+use crate::unpack::{Found, Stage, complete, state};
 use crate::{Error, Progress};
 
 /// What was found beside a target or an output.
@@ -29,6 +29,10 @@ pub fn clean(target: &Path, jobs: usize, progress: &Progress) -> Result<Cleaned,
     let Some(stage) = Stage::find(target)? else { return Ok(cleaned) };
     let found = complete(&stage, jobs, progress)?;
     stage.remove()?;
+    if target.symlink_metadata().is_err() {
+        // A new tree has its state before it has its name.
+        state::remove(target)?;
+    }
     match found {
         Found::Nothing => cleaned.was_removed = true,
         Found::Finished => cleaned.was_finished = true,

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FallocateFlags, fallocate};
 
 use crate::Error;
+use crate::beneath::open_own_file;
 
 /// Where a bundle is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -181,7 +182,7 @@ pub(crate) fn remove_stale(target: &Path) -> Result<u64, Error> {
             continue;
         }
         let path = parent.join(&name);
-        let is_stale = File::open(&path).is_ok_and(|file| file.try_lock().is_ok());
+        let is_stale = open_own_file(&path).is_ok_and(|file| file.try_lock().is_ok());
         if is_stale {
             std::fs::remove_file(&path).map_err(|error| Error::io("remove", &path, error))?;
             removed += 1;

@@ -1,11 +1,12 @@
 //! A target is bound to the first name that it took.
 
-use std::io;
+use std::io::{self, Read as _};
 use std::path::Path;
 
 use sealift_format::Head;
 
 use crate::Error;
+use crate::beneath::open_own_file;
 use crate::unpack::sibling;
 
 /// Returns the name of the bundle that `target` took, from the head that is kept beside it; `None` where it took none, or is not
@@ -19,8 +20,9 @@ pub fn bound_name(target: &Path) -> Result<Option<String>, Error> {
         other => other.map_err(|error| Error::io("read", target, error))?,
     };
     let path = sibling(target, ".sealift-state")?.join("head");
-    match std::fs::read(&path) {
-        Ok(bytes) => match Head::parse(&bytes) {
+    let mut bytes = Vec::new();
+    match open_own_file(&path).and_then(|mut file| file.read_to_end(&mut bytes)) {
+        Ok(_) => match Head::parse(&bytes) {
             Ok(head) => Ok(Some(head.root().identity.name.clone())),
             Err(error) => Err(Error::State { path, problem: error.to_string() }),
         },

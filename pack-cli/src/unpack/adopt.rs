@@ -4,14 +4,14 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::{Mutex, PoisonError};
 
-use rustix::fs::{AtFlags, FallocateFlags, FileType, Mode, OFlags, fallocate, fstat, openat, statat, unlinkat};
+use rustix::fs::{AtFlags, FallocateFlags, FileType, Mode, OFlags, fallocate, fstat, statat, unlinkat};
 use rustix::io::Errno;
 use sealift_format::{InodeKind, pieces};
 
 use super::files::{Builder, Hand};
 use super::plan::Place;
 use crate::Error;
-use crate::beneath::{names_in, open_to_empty, remove_tree};
+use crate::beneath::{names_in, open_name, open_to_empty, remove_tree};
 use crate::parallel::for_each;
 
 /// What need not be done again.
@@ -113,8 +113,8 @@ pub(super) fn known_type(directory: BorrowedFd<'_>, name: &[u8], listed: FileTyp
 fn adopt_file(builder: &Builder<'_>, hand: &mut Hand, buffer: &mut Vec<u8>, place: Place) -> Result<Content, Error> {
     let failed = builder.failed("read", place);
     let directory = builder.directory(hand, place)?;
-    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let content = match openat(directory, builder.name(place.entry), flags, Mode::empty()) {
+    let flags = OFlags::RDWR | OFlags::NONBLOCK;
+    let content = match open_name(directory, builder.name(place.entry), flags, Mode::empty()) {
         // It is ours and closed to us: made anew.
         Err(Errno::ACCESS) => Content::Other,
         opened => {
@@ -223,8 +223,7 @@ fn complete(builder: &Builder<'_>, adopted: &mut Adopted) -> Result<(), Error> {
         }
         let failed = builder.failed("read", first);
         let directory = builder.directory(&mut from, first)?;
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = openat(directory, builder.name(first.entry), flags, Mode::empty()).map_err(failed)?;
+        let file = open_name(directory, builder.name(first.entry), OFlags::RDONLY, Mode::empty()).map_err(failed)?;
         for place in pending {
             let directory = builder.directory(&mut hand, place)?;
             match unlinkat(directory, builder.name(place.entry), AtFlags::empty()) {

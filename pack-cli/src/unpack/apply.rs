@@ -2,9 +2,7 @@
 
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
 
-use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, chmod, fstat, mkdirat, openat, renameat, statat, unlinkat, utimensat,
-};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, chmod, fstat, mkdirat, renameat, statat, unlinkat, utimensat};
 use rustix::io::Errno;
 
 use super::adopt::known_type;
@@ -14,7 +12,7 @@ use super::plan::{Place, Selection};
 use super::stage::Stage;
 use super::target::{Target, TargetWalk};
 use super::walk::Walk;
-use crate::beneath::{names_in, open_on_same_device, open_within, remove_tree};
+use crate::beneath::{names_in, open_name, open_on_same_device, open_within};
 use crate::parallel::for_each;
 use crate::{Error, Progress};
 
@@ -31,6 +29,18 @@ pub(super) struct Update<'a> {
     pub(super) privilege: &'a Privilege,
     pub(super) progress: &'a Progress,
     pub(super) jobs: usize,
+}
+
+/// Removes a name from the target, at once and with all below it.
+fn take_away(stage: &Stage, directory: BorrowedFd<'_>, name: &[u8]) -> Result<(), Errno> {
+    match unlinkat(directory, name, AtFlags::empty()) {
+        Err(Errno::ISDIR | Errno::PERM) => match stage.take_away(directory, name) {
+            Err(Errno::NOENT) => Ok(()),
+            taken => taken,
+        },
+        Err(Errno::NOENT) => Ok(()),
+        removed => removed,
+    }
 }
 
 /// Files whose metadata one thread sets before it takes the next ones.
@@ -166,7 +176,7 @@ impl Update<'_> {
         for (directory, name) in &self.extras {
             let failed = self.target.failed("remove", *directory, name);
             let at = walk.go(&self.target, *directory).map_err(&failed)?;
-            self.open_up(at).and_then(|()| remove_tree(at, name)).map_err(&failed)?;
+            self.open_up(at).and_then(|()| take_away(stage, at, name)).map_err(&failed)?;
         }
         self.with_metadata(|at, place, depth| self.set_metadata(at, place, depth))?;
         self.finish_directories(&mut walk)
@@ -228,7 +238,7 @@ impl Update<'_> {
             Err(Errno::ISDIR | Errno::NOTEMPTY | Errno::EXIST) => {
                 // Nothing is lost that was not allowed to go: without that, only an empty one makes way.
                 let removed = match self.may_delete {
-                    true => remove_tree(at, name),
+                    true => stage.take_away(at, name),
                     false => unlinkat(at, name, AtFlags::REMOVEDIR),
                 };
                 removed.and_then(|()| renameat(source, name, at, name)).map_err(&failed)
@@ -266,8 +276,7 @@ impl Update<'_> {
         let set = at.and_then(|at| match depth {
             Depth::Time => utimensat(at, name, &times(inode), AtFlags::SYMLINK_NOFOLLOW),
             Depth::All => {
-                let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-                let file = openat(at, name, flags, Mode::empty())?;
+                let file = open_name(at, name, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty())?;
                 if FileType::from_raw_mode(fstat(&file)?.st_mode) != FileType::RegularFile {
                     return Ok(());
                 }

@@ -17,7 +17,7 @@ use super::plan::{Link, Place, Selection};
 use super::stage::Stage;
 use super::walk::Walk;
 use super::{Durability, UnpackOptions};
-use crate::beneath::open_within;
+use crate::beneath::{open_name, open_within};
 use crate::{Error, Progress};
 
 /// What all threads of an unpacking share.
@@ -188,9 +188,8 @@ impl<'a> Builder<'a> {
         let places = self.selection.places_of(object);
         let Some(&first) = places.first() else { return Ok(()) };
         let directory = self.directory(hand, first)?;
-        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file =
-            openat(directory, self.name(first.entry), flags, Mode::empty()).map_err(self.failed("write", first))?;
+        let opened = open_name(directory, self.name(first.entry), OFlags::RDWR, Mode::empty());
+        let file = opened.map_err(self.failed("write", first))?;
         let piece_len = self.bundle.head.root().maxima.piece_len();
         let end = self.bundle.index.object(object).size.min(start.saturating_add(piece_len));
         self.write_ranges(&file, first, start, end, data)?;
@@ -270,10 +269,10 @@ impl<'a> Builder<'a> {
 
     fn open_new(&self, hand: &mut Hand, place: Place, flags: OFlags) -> Result<OwnedFd, Error> {
         let directory = self.directory(hand, place)?;
-        let flags = flags | OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let flags = flags | OFlags::RDWR | OFlags::CREATE;
         let inode = self.bundle.index.inode(self.bundle.index.entry(place.entry).inode);
         let mode = self.privilege.creation_mode(self.bundle.index.attributes(inode));
-        match openat(directory, self.name(place.entry), flags, mode) {
+        match open_name(directory, self.name(place.entry), flags, mode) {
             Err(Errno::EXIST) => Err(self.folded(&self.path(place))),
             opened => opened.map_err(self.failed("create", place)),
         }

@@ -5,11 +5,11 @@
 
 use std::collections::HashSet;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::path::Path;
 
-use rustix::fs::{FileType, Mode, OFlags, fstat, openat, syncfs};
+use rustix::fs::{FileType, Mode, OFlags, fstat, syncfs};
 use rustix::io::Errno;
 use sealift_format::{Index, InodeKind, Limits};
 
@@ -22,7 +22,7 @@ use super::stage::{Stage, is_taken, sync_parent};
 use super::state::{self, State};
 use super::target::Target;
 use super::walk::Walk;
-use crate::beneath::{names_in, open_to_empty};
+use crate::beneath::{names_in, open_name, open_own_file, open_to_empty};
 use crate::progress::Phase;
 use crate::{Error, Progress};
 
@@ -37,13 +37,21 @@ pub(crate) enum Found {
     Damaged,
 }
 
+/// What a journal says: whether the update removes what the bundle does not have.
+const DELETE: &[u8] = b"delete\n";
+const KEEP: &[u8] = b"keep\n";
+
 /// Sets the mark.
 pub(super) fn write(stage: &Stage, may_delete: bool, durable: bool) -> Result<(), Error> {
     let path = stage.journal();
-    let written = File::create(&path).and_then(|mut file| {
-        io::Write::write_all(&mut file, if may_delete { b"delete\n" } else { b"keep\n" })?;
-        if durable { file.sync_all().and_then(|()| sync_directory(&path)) } else { Ok(()) }
+    let new = path.with_extension("new");
+    let written = File::create(&new).and_then(|mut file| {
+        io::Write::write_all(&mut file, if may_delete { DELETE } else { KEEP })?;
+        if durable { file.sync_all() } else { Ok(()) }
     });
+    // It is there as a whole, or not at all.
+    let written = written.and_then(|()| std::fs::rename(&new, &path));
+    let written = written.and_then(|()| if durable { sync_directory(&path) } else { Ok(()) });
     written.map_err(|error| Error::io("write", path, error))
 }
 
@@ -58,7 +66,7 @@ pub(super) fn carry_out(stage: &Stage, update: &Update<'_>, durable: bool) -> Re
     if durable {
         syncfs(update.target.root()).map_err(|error| Error::io("sync", update.target.path, error))?;
     }
-    state::replace(&stage.state(), update.target.path)?;
+    state::replace(stage)?;
     if durable { sync_parent(update.target.path) } else { Ok(()) }
 }
 
@@ -68,21 +76,25 @@ pub(super) fn carry_out(stage: &Stage, update: &Update<'_>, durable: bool) -> Re
 /// The target cannot be changed. Another run goes on from there.
 pub(crate) fn complete(stage: &Stage, jobs: usize, progress: &Progress) -> Result<Found, Error> {
     let path = stage.journal();
-    let text = match std::fs::read(&path) {
-        Ok(text) => text,
+    let mut text = Vec::new();
+    match open_own_file(&path).and_then(|file| file.take(16).read_to_end(&mut text)) {
+        Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
         Err(error) => return Err(Error::io("read", path, error)),
-    };
+    }
+    if text != DELETE && text != KEEP {
+        return Ok(Found::Nothing);
+    }
     let is_whole = match State::read(&stage.state(), Limits::default(), |_| Ok(())) {
         // All was done but to remove the stage.
         Ok(None) => true,
-        Ok(Some(state)) => finish(stage, &state, text.starts_with(b"delete"), jobs, progress)?,
+        Ok(Some(state)) => finish(stage, &state, text == DELETE, jobs, progress)?,
         Err(Error::State { .. } | Error::Format(_)) => false,
         Err(error) => return Err(error),
     };
     if !is_whole {
         // Some files may be new: what was kept of the target does not describe it any more.
-        remove_all(&state::path_of(stage.target())?)?;
+        state::remove(stage.target())?;
         remove_all(&stage.state())?;
     }
     std::fs::remove_file(&path).map_err(|error| Error::io("remove", &path, error))?;
@@ -182,7 +194,7 @@ fn holds(
     (id, size): (&[u8; 32], u64),
     buffer: &mut [u8],
 ) -> Result<bool, Errno> {
-    let file = openat(directory, name, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+    let file = open_name(directory, name, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty())?;
     if u64::try_from(fstat(&file)?.st_size) != Ok(size) {
         return Ok(false);
     }

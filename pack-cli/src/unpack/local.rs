@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, unlinkat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, unlinkat};
 use rustix::io::Errno;
 use sealift_format::{Index, InodeKind, Ref};
 
@@ -12,6 +12,7 @@ use super::files::{Builder, Hand};
 use super::plan::Place;
 use super::target::{Target, TargetWalk};
 use crate::Error;
+use crate::beneath::open_name;
 use crate::parallel::for_each;
 
 /// What one thread keeps.
@@ -75,8 +76,8 @@ fn copy(
 ) -> Result<bool, Error> {
     let Some((&first, others)) = places.split_first() else { return Ok(false) };
     let name = target.index.name(target.index.entry(entry));
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let opened = copier.walk.go(target, directory).and_then(|at| openat(at, name, flags, Mode::empty()));
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+    let opened = copier.walk.go(target, directory).and_then(|at| open_name(at, name, flags, Mode::empty()));
     // Somebody else changed the tree: the bundle has the content too.
     let Ok(old) = opened else { return Ok(false) };
     let Ok(stat) = fstat(&old) else { return Ok(false) };

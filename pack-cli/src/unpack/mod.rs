@@ -230,7 +230,7 @@ impl Job<'_> {
         if durable {
             stage.sync()?;
         }
-        state::replace(&stage.state(), stage.target())
+        state::replace(stage)
     }
 }
 

@@ -3,15 +3,16 @@
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{
-    AtFlags, CWD, FlockOperation, Mode, OFlags, RenameFlags, fchmod, flock, fstat, mkdirat, openat, renameat,
-    renameat_with, statat, syncfs,
+    AtFlags, CWD, FlockOperation, Mode, OFlags, RenameFlags, fchmod, flock, fstat, mkdirat, renameat, renameat_with,
+    statat, syncfs,
 };
 use rustix::io::Errno;
 
 use crate::Error;
-use crate::beneath::remove_tree;
+use crate::beneath::{open_name, open_to_empty, remove_tree};
 
 /// `.NAME.sealift-partial` beside the target. In it are `tree`, the `state` that the target is going to have, and, once an update may
 /// not be given up any more, a `journal`.
@@ -23,6 +24,8 @@ pub(crate) struct Stage {
     lock: OwnedFd,
     tree: OwnedFd,
     is_resumed: bool,
+    /// Directories that went out of the target.
+    taken_away: AtomicU64,
 }
 
 impl Stage {
@@ -47,10 +50,10 @@ impl Stage {
             Err(Errno::EXIST) => true,
             other => other.map(|()| false).map_err(failed)?,
         };
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let tree = openat(&lock, "tree", flags, Mode::empty()).map_err(failed)?;
+        let tree =
+            open_name(lock.as_fd(), b"tree", OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()).map_err(failed)?;
         fchmod(&tree, Mode::RWXU).map_err(failed)?;
-        Ok(Self { target: target.to_owned(), path, lock, tree, is_resumed })
+        Ok(Self { target: target.to_owned(), path, lock, tree, is_resumed, taken_away: AtomicU64::new(0) })
     }
 
     /// Opens the stage that a run left; `None` where there is none.
@@ -76,6 +79,32 @@ impl Stage {
     /// Where the target's next state is written.
     pub(super) fn state(&self) -> PathBuf {
         self.path.join("state")
+    }
+
+    /// Takes a directory, and all in it, out of the target: it goes with the stage. Its place in the target is empty at once.
+    pub(super) fn take_away(&self, directory: BorrowedFd<'_>, name: &[u8]) -> Result<(), Errno> {
+        match mkdirat(&self.lock, "removed", Mode::RWXU) {
+            Err(Errno::EXIST) => {}
+            made => made?,
+        }
+        loop {
+            let number = self.taken_away.fetch_add(1, Ordering::Relaxed);
+            let to = format!("removed/{number}");
+            match renameat_with(directory, name, &self.lock, &*to, RenameFlags::NOREPLACE) {
+                // Of a run that was killed.
+                Err(Errno::EXIST) => {}
+                // Who is not root may move a directory only if it is open to changes.
+                Err(Errno::ACCESS) if open_to_empty(directory, name).is_ok() => {
+                    return renameat_with(directory, name, &self.lock, &*to, RenameFlags::NOREPLACE);
+                }
+                renamed => return renamed,
+            }
+        }
+    }
+
+    /// Where the target's last state goes when it gets the next.
+    pub(super) fn old_state(&self) -> PathBuf {
+        self.path.join("old-state")
     }
 
     /// The mark that an update is not given up any more.
@@ -120,8 +149,9 @@ impl Stage {
 
 /// Opens a stage and takes its lock.
 fn lock(path: &Path) -> Result<OwnedFd, Error> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let fd = openat(CWD, path, flags, Mode::empty()).map_err(|error| Error::io("open", path, error))?;
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+    let opened = open_name(CWD, path.as_os_str().as_encoded_bytes(), flags, Mode::empty());
+    let fd = opened.map_err(|error| Error::io("open", path, error))?;
     let busy = || Error::Usage(format!("another run has {} in use", path.display()));
     match flock(&fd, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {}
@@ -129,11 +159,12 @@ fn lock(path: &Path) -> Result<OwnedFd, Error> {
         Err(error) => return Err(Error::io("lock", path, error)),
     }
     // A run that ended in between took the name away.
-    let identity = |stat: rustix::fs::Stat| (stat.st_dev, stat.st_ino);
-    let (held, named) = (fstat(&fd), statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW));
-    match (held, named) {
-        (Ok(held), Ok(named)) if identity(held) == identity(named) => Ok(fd),
-        _ => Err(busy()),
+    let failed = |error| Error::io("look at", path, error);
+    let held = fstat(&fd).map_err(failed)?;
+    match statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(named) if (held.st_dev, held.st_ino) == (named.st_dev, named.st_ino) => Ok(fd),
+        Ok(_) | Err(Errno::NOENT) => Err(busy()),
+        Err(error) => Err(failed(error)),
     }
 }
 

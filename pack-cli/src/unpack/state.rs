@@ -4,11 +4,12 @@ use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, RenameFlags, renameat_with};
 use sealift_format::{Bundle, Error as FormatError, Head, Index, Limits, Part, Preamble, Ref, verity};
 
 use super::sibling;
+use super::stage::Stage;
 use crate::Error;
+use crate::beneath::open_own_file;
 
 /// What a target took.
 #[derive(Clone, Debug)]
@@ -98,29 +99,42 @@ pub(super) fn write(dir: &Path, bundle: &Bundle, reference: &str, prefix: &[u8],
     write_file(&dir.join("part"), &[reference.as_bytes(), b"\n", prefix].concat(), durable)
 }
 
-/// Makes the state in `dir` the state of `target`, and removes the one before.
-pub(super) fn replace(dir: &Path, target: &Path) -> Result<(), Error> {
-    let path = path_of(target)?;
+/// Makes the state in the stage that of its target. The one before goes with the stage: killed in between, the target has none, and
+/// the stage the one to come.
+pub(super) fn replace(stage: &Stage) -> Result<(), Error> {
+    let (path, old) = (path_of(stage.target())?, stage.old_state());
     let failed = |error| Error::io("rename to", &path, error);
-    match std::fs::rename(dir, &path) {
-        Ok(()) => return Ok(()),
-        Err(error) if matches!(error.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists) => {}
-        Err(error) => return Err(failed(error)),
+    match std::fs::remove_dir_all(&old) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(Error::io("remove", &old, error)),
+        _ => {}
     }
-    if renameat_with(CWD, dir, CWD, &path, RenameFlags::EXCHANGE).is_ok() {
-        return std::fs::remove_dir_all(dir).map_err(|error| Error::io("remove", dir, error));
+    match std::fs::rename(&path, &old) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+        _ => {}
     }
-    // File systems that cannot exchange: without a state the target is hashed once.
-    std::fs::remove_dir_all(&path).map_err(|error| Error::io("remove", &path, error))?;
-    std::fs::rename(dir, &path).map_err(failed)
+    std::fs::rename(stage.state(), &path).map_err(failed)
+}
+
+/// Removes what `target` kept.
+pub(crate) fn remove(target: &Path) -> Result<(), Error> {
+    let path = path_of(target)?;
+    match std::fs::remove_dir_all(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io("remove", &path, error)),
+        _ => Ok(()),
+    }
 }
 
 /// Reads a file of `len` bytes at most, and one more if it is longer.
 fn read_file(path: &Path, len: u64) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(len.saturating_add(1)).read_to_end(&mut bytes));
-    read.map_err(|error: io::Error| Error::io("read", path, error))?;
-    Ok(bytes)
+    let read = open_own_file(path).and_then(|file| file.take(len.saturating_add(1)).read_to_end(&mut bytes));
+    match read {
+        Ok(_) => Ok(bytes),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(Error::State { path: path.to_owned(), problem: "it is missing".into() })
+        }
+        Err(error) => Err(Error::io("read", path, error)),
+    }
 }
 
 fn write_file(path: &Path, bytes: &[u8], durable: bool) -> Result<(), Error> {

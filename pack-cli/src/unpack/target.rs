@@ -67,23 +67,19 @@ impl<'a> Target<'a> {
         self.path.join(crate::error::path_of(below))
     }
 
-    pub(super) fn failed(&self, doing: &'static str, directory: u32, name: &[u8]) -> impl Fn(Errno) -> Error {
-        let mut path = self.path_of(&self.index.directory_path(directory));
-        if !name.is_empty() {
-            path.push(crate::error::path_of(name));
+    pub(super) fn failed<'n>(
+        &'n self,
+        doing: &'static str,
+        directory: u32,
+        name: &'n [u8],
+    ) -> impl Fn(Errno) -> Error + 'n {
+        move |error| {
+            let mut path = self.path_of(&self.index.directory_path(directory));
+            if !name.is_empty() {
+                path.push(crate::error::path_of(name));
+            }
+            Error::io(doing, &path, error)
         }
-        move |error| Error::io(doing, &path, error)
-    }
-
-    fn way(&self, to: u32) -> Vec<u32> {
-        let mut way = Vec::new();
-        let mut next = Some(to);
-        while let Some(number) = next {
-            way.push(number);
-            next = self.index.directory(number).parent;
-        }
-        way.reverse();
-        way
     }
 }
 
@@ -104,20 +100,35 @@ impl TargetWalk {
         self.at.as_ref().map(AsFd::as_fd).ok_or(Errno::BADF)
     }
 
+    /// The directories to go through, the last first, and how many of the trail stay.
+    fn way(&self, target: &Target<'_>, to: u32) -> (Vec<u32>, usize) {
+        let mut way = Vec::new();
+        let mut next = Some(to);
+        while let Some(number) = next {
+            let row = target.index.directory(number);
+            // A directory's depth is its place in the trail.
+            let depth = usize::try_from(row.depth).unwrap_or(usize::MAX);
+            if self.at.is_some() && self.trail.get(depth).is_some_and(|(known, _)| *known == number) {
+                return (way, depth + 1);
+            }
+            way.push(number);
+            next = row.parent;
+        }
+        (way, 0)
+    }
+
     fn walk(&mut self, target: &Target<'_>, to: u32) -> Result<OwnedFd, Errno> {
-        let way = target.way(to);
-        let common = self.trail.iter().zip(&way).take_while(|((a, _), b)| a == *b).count();
+        let (way, common) = self.way(target, to);
         let mut at = match self.at.take() {
             Some(at) if common > 0 => back(at, self.trail.len() - common, self.trail[common - 1].1)?,
-            _ => {
-                let root = target.root.try_clone().map_err(|_| Errno::MFILE)?;
-                self.trail.clear();
-                self.trail.push((way[0], identity(root.as_fd())?));
-                root
-            }
+            _ => target.root.try_clone().map_err(|_| Errno::MFILE)?,
         };
-        self.trail.truncate(common.max(1));
-        for &number in &way[common.max(1)..] {
+        self.trail.truncate(common);
+        for &number in way.iter().rev() {
+            if target.index.directory(number).parent.is_none() {
+                self.trail.push((number, identity(at.as_fd())?));
+                continue;
+            }
             let name = target.index.name(target.index.entry(target.index.directory(number).entry));
             at = open_on_same_device(at.as_fd(), name, OFlags::PATH | OFlags::DIRECTORY, Mode::empty())?;
             let identity = identity(at.as_fd())?;
