@@ -118,7 +118,7 @@ const MOVED: &str = ".sealift-removed-";
 
 /// Removes a file, or a directory and all in it, without following a link. It is well if it is not there.
 ///
-/// Directories that are not empty are first moved up to `name`, so that neither depth nor open files limit it.
+/// Directories that lie deep are first moved up to `name`, so that neither depth nor open files limit it.
 ///
 /// # Errors
 /// As unlinkat(2), or a directory cannot be opened.
@@ -130,13 +130,13 @@ pub(crate) fn remove_tree(parent: BorrowedFd<'_>, name: &[u8]) -> Result<(), Err
     }
     let top = open_to_empty(parent, name)?;
     let mut moved = 0_u64;
-    empty(top.as_fd(), top.as_fd(), &mut moved)?;
+    empty(top.as_fd(), top.as_fd(), 0, &mut moved)?;
     let mut next = 0;
     while next < moved {
         let name = format!("{MOVED}{next}");
         next += 1;
         match open_to_empty(top.as_fd(), name.as_bytes()) {
-            Ok(below) => empty(top.as_fd(), below.as_fd(), &mut moved)?,
+            Ok(below) => empty(top.as_fd(), below.as_fd(), 0, &mut moved)?,
             Err(Errno::NOENT) => continue, // of a run that was killed, and has moved on
             Err(error) => return Err(error),
         }
@@ -145,8 +145,11 @@ pub(crate) fn remove_tree(parent: BorrowedFd<'_>, name: &[u8]) -> Result<(), Err
     unlinkat(parent, name, AtFlags::REMOVEDIR)
 }
 
-/// Removes what `directory` holds; a directory in it that is not empty goes to `top`.
-fn empty(top: BorrowedFd<'_>, directory: BorrowedFd<'_>, moved: &mut u64) -> Result<(), Errno> {
+/// Levels down to which a directory is emptied where it lies, each with an open file.
+const LEVELS: u32 = 64;
+
+/// Removes what `directory` holds; a directory in it that is not empty goes to `top` if it lies too deep.
+fn empty(top: BorrowedFd<'_>, directory: BorrowedFd<'_>, level: u32, moved: &mut u64) -> Result<(), Errno> {
     for (name, _) in names_in(directory)? {
         match unlinkat(directory, &*name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => continue,
@@ -154,19 +157,26 @@ fn empty(top: BorrowedFd<'_>, directory: BorrowedFd<'_>, moved: &mut u64) -> Res
             Err(error) => return Err(error),
         }
         match unlinkat(directory, &*name, AtFlags::REMOVEDIR) {
-            Err(Errno::NOTEMPTY | Errno::EXIST | Errno::ACCESS) => {
-                drop(open_to_empty(directory, &name)?);
-                loop {
-                    let done = renameat(directory, &*name, top, format!("{MOVED}{moved}").as_bytes());
-                    *moved += 1;
-                    match done {
-                        // A run that was killed left one of this name, which is counted with ours.
-                        Err(Errno::NOTEMPTY | Errno::EXIST) => {}
-                        other => break other?,
-                    }
-                }
+            Err(Errno::NOTEMPTY | Errno::EXIST | Errno::ACCESS) => {}
+            other => {
+                other?;
+                continue;
             }
-            other => other?,
+        }
+        let below = open_to_empty(directory, &name)?;
+        if level < LEVELS {
+            empty(top, below.as_fd(), level + 1, moved)?;
+            unlinkat(directory, &*name, AtFlags::REMOVEDIR)?;
+            continue;
+        }
+        loop {
+            let done = renameat(directory, &*name, top, format!("{MOVED}{moved}").as_bytes());
+            *moved += 1;
+            match done {
+                // A run that was killed left one of this name, which is counted with ours.
+                Err(Errno::NOTEMPTY | Errno::EXIST) => {}
+                other => break other?,
+            }
         }
     }
     Ok(())

@@ -160,6 +160,7 @@ pub fn unpack(
         return job.update(input, target, selection);
     }
     if stage::is_taken(target)? {
+        Stage::remove_finished(target)?;
         return Err(Error::Usage(format!(
             "{} exists and is not empty: unpack to a new directory, or with --update",
             target.display()

@@ -62,6 +62,16 @@ impl Stage {
         if path.symlink_metadata().is_ok() { Self::open(target).map(Some) } else { Ok(None) }
     }
 
+    /// Removes the stage of a run that was killed after its tree had become the target.
+    pub(super) fn remove_finished(target: &Path) -> Result<(), Error> {
+        let path = sibling(target, ".sealift-partial")?;
+        let is_there = |name: &str| path.join(name).symlink_metadata().is_ok();
+        if path.symlink_metadata().is_err() || is_there("tree") || is_there("journal") {
+            return Ok(());
+        }
+        Self::open(target)?.remove()
+    }
+
     /// The tree that grows.
     pub(super) fn root(&self) -> BorrowedFd<'_> {
         self.tree.as_fd()
