@@ -12,12 +12,6 @@ use super::ground::{Ground, difference, names, remove};
 use crate::shell::{output, run as run_command, target_dir};
 
 const SUITE: &str = "bookworm";
-/// What apt brings later is newer than what debootstrap took: point releases and security.
-const SOURCES: &str = "\
-deb http://deb.debian.org/debian bookworm main
-deb http://deb.debian.org/debian bookworm-updates main
-deb http://deb.debian.org/debian-security bookworm-security main
-";
 /// Each changes the tree in its way: a capability, set-id files, many small files, and names that go.
 const CHANGES: [&[&str]; 3] =
     [&["dist-upgrade"], &["install", "less", "cron", "iputils-ping", "python3-minimal"], &["purge", "cron", "tzdata"]];
@@ -30,7 +24,13 @@ pub(crate) fn run() -> Result<()> {
     run_command(Command::new("cp").args(["-a", "--reflink=auto"]).arg(system()?).arg(&root))?;
     fs::create_dir(ground.path("work"))?;
     fs::copy("/etc/resolv.conf", root.join("etc/resolv.conf"))?;
-    fs::write(root.join("etc/apt/sources.list"), SOURCES)?;
+    // What apt brings later is newer than what debootstrap took: point releases and security, from where this machine has them.
+    for sources in ["etc/apt/sources.list", "etc/apt/sources.list.d/debian.sources"] {
+        let here = Path::new("/").join(sources);
+        if here.exists() {
+            fs::copy(here, root.join(sources))?;
+        }
+    }
     // No package's service is to start.
     fs::write(root.join("usr/sbin/policy-rc.d"), "#!/bin/sh\nexit 101\n")?;
     run_command(Command::new("chmod").arg("0755").arg(root.join("usr/sbin/policy-rc.d")))?;
