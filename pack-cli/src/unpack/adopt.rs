@@ -1,7 +1,7 @@
 //! Going on where a run ended: what it left in the stage is hashed, and what is not as it is to be is removed.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{AtFlags, FallocateFlags, FileType, Mode, OFlags, fallocate, fstat, statat, unlinkat};
@@ -11,7 +11,7 @@ use sealift_format::{InodeKind, pieces};
 use super::files::{Builder, Hand};
 use super::plan::Place;
 use crate::Error;
-use crate::beneath::{names_in, open_name, open_to_empty, remove_tree};
+use crate::beneath::{names_in, open_name, remove_tree};
 use crate::parallel::for_each;
 
 /// What need not be done again.
@@ -64,28 +64,13 @@ fn sort_out(builder: &Builder<'_>) -> Result<Vec<Place>, Error> {
     let place_of: HashMap<u32, Place> = selection.regulars.iter().map(|place| (place.entry, *place)).collect();
     let wanted: HashSet<u32> = selection.directories.iter().copied().collect();
     let mut candidates = Vec::new();
-    let mut present: HashSet<u32> = HashSet::new();
-    let mut hand = Hand::default();
-    for &number in &selection.directories {
+    builder.stage.visit(index, &selection.directories, |number, directory| {
         let row = index.directory(number);
         let failed = builder.failed_directory("read", number);
-        let opened = match row.parent {
-            None => open_to_empty(builder.stage.root(), b"."),
-            Some(parent) if !present.contains(&parent) => continue,
-            Some(parent) => {
-                let walked = hand.walk.go(index, builder.stage.root(), parent);
-                walked.and_then(|parent| open_to_empty(parent, builder.name(row.entry)))
-            }
-        };
-        let directory = match opened {
-            Err(Errno::NOENT) => continue,
-            opened => opened.map_err(&failed)?,
-        };
-        present.insert(number);
-        for (name, file_type) in names_in(directory.as_fd()).map_err(&failed)? {
+        for (name, file_type) in names_in(directory).map_err(&failed)? {
             let entry = index.find_entry(row, &name);
             let kind = entry.map(|(number, entry)| (number, index.inode(entry.inode).kind));
-            let file_type = known_type(directory.as_fd(), &name, file_type);
+            let file_type = known_type(directory, &name, file_type);
             match kind {
                 Some((_, InodeKind::Directory(below)))
                     if file_type == FileType::Directory && wanted.contains(&below) => {}
@@ -94,10 +79,11 @@ fn sort_out(builder: &Builder<'_>) -> Result<Vec<Place>, Error> {
                 {
                     candidates.extend(place_of.get(&number));
                 }
-                _ => remove_tree(directory.as_fd(), &name).map_err(&failed)?,
+                _ => remove_tree(directory, &name).map_err(&failed)?,
             }
         }
-    }
+        Ok(())
+    })?;
     Ok(candidates)
 }
 

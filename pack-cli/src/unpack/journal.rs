@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 
 use rustix::fs::{FileType, Mode, OFlags, fstat, syncfs};
@@ -21,8 +21,7 @@ use super::plan::Selection;
 use super::stage::{Stage, is_taken, sync_parent};
 use super::state::{self, State};
 use super::target::Target;
-use super::walk::Walk;
-use crate::beneath::{names_in, open_name, open_own_file, open_to_empty};
+use crate::beneath::{names_in, open_name, open_own_file};
 use crate::progress::Phase;
 use crate::{Error, Progress};
 
@@ -151,40 +150,28 @@ fn staged(
     progress: &Progress,
 ) -> Result<Option<HashSet<u32>>, Error> {
     let mut staged = HashSet::new();
-    let mut walk = Walk::default();
-    let mut present: HashSet<u32> = HashSet::new();
+    let mut is_whole = true;
     let mut buffer = vec![0; 1 << 20];
-    for &number in &selection.directories {
-        let row = index.directory(number);
+    stage.visit(index, &selection.directories, |number, directory| {
         let failed = |error| Error::io("read", stage.path_of(&index.directory_path(number)), error);
-        let opened = match row.parent {
-            None => open_to_empty(stage.root(), b"."),
-            Some(parent) if !present.contains(&parent) => continue,
-            Some(parent) => walk
-                .go(index, stage.root(), parent)
-                .and_then(|parent| open_to_empty(parent, index.name(index.entry(row.entry)))),
-        };
-        let directory = match opened {
-            Err(Errno::NOENT) => continue,
-            opened => opened.map_err(failed)?,
-        };
-        present.insert(number);
-        for (name, file_type) in names_in(directory.as_fd()).map_err(failed)? {
+        for (name, file_type) in names_in(directory).map_err(failed)? {
             progress.check()?;
-            let Some((entry, row)) = index.find_entry(row, &name) else { return Ok(None) };
-            if known_type(directory.as_fd(), &name, file_type) == FileType::Directory {
+            let Some((entry, row)) = index.find_entry(index.directory(number), &name) else {
+                is_whole = false;
+                continue;
+            };
+            if known_type(directory, &name, file_type) == FileType::Directory {
                 continue;
             }
             if let InodeKind::Regular(object) = index.inode(row.inode).kind {
                 let object = index.object(object);
-                if !holds(directory.as_fd(), &name, (&object.id, object.size), &mut buffer).map_err(failed)? {
-                    return Ok(None);
-                }
+                is_whole &= holds(directory, &name, (&object.id, object.size), &mut buffer).map_err(failed)?;
             }
             staged.insert(entry);
         }
-    }
-    Ok(Some(staged))
+        Ok(())
+    })?;
+    Ok(is_whole.then_some(staged))
 }
 
 /// Whether a file of this name has an object's content.

@@ -1,5 +1,6 @@
 //! The directory in which a tree, or what is new of one, grows until it is complete.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -10,7 +11,9 @@ use rustix::fs::{
     statat, syncfs,
 };
 use rustix::io::Errno;
+use sealift_format::Index;
 
+use super::walk::Walk;
 use crate::Error;
 use crate::beneath::{open_name, open_to_empty, remove_tree};
 
@@ -89,6 +92,34 @@ impl Stage {
     /// Where the target's next state is written.
     pub(super) fn state(&self) -> PathBuf {
         self.path.join("state")
+    }
+
+    /// Calls `visit` for each of these directories of an index, parents first, that the tree has. They are made accessible to their owner.
+    pub(super) fn visit(
+        &self,
+        index: &Index,
+        directories: &[u32],
+        mut visit: impl FnMut(u32, BorrowedFd<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let mut walk = Walk::default();
+        let mut present: HashSet<u32> = HashSet::new();
+        for &number in directories {
+            let row = index.directory(number);
+            let opened = match row.parent {
+                None => open_to_empty(self.root(), b"."),
+                Some(parent) if !present.contains(&parent) => continue,
+                Some(parent) => walk
+                    .go(index, self.root(), parent)
+                    .and_then(|parent| open_to_empty(parent, index.name(index.entry(row.entry)))),
+            };
+            match opened {
+                Err(Errno::NOENT) => continue,
+                Err(error) => return Err(Error::io("read", self.path_of(&index.directory_path(number)), error)),
+                Ok(directory) => visit(number, directory.as_fd())?,
+            }
+            present.insert(number);
+        }
+        Ok(())
     }
 
     /// Takes a directory, and all in it, out of the target: it goes with the stage. Its place in the target is empty at once.
