@@ -49,13 +49,15 @@ impl Desk {
     fn pack_sources(&self, name: &str, sources: Vec<(&str, Source)>) -> PathBuf {
         let refs: Vec<PackRef<'_>> = sources.iter().map(|(name, source)| PackRef { name, source }).collect();
         let options = PackOptions {
-            identity: Identity { name: "os".into(), version: 1, created: 1, expires: None, compatible: vec![] },
-            annotations: vec![],
-            order: None,
-            level: 3,
             chunk_len: 65_536,
-            signature_room: 64,
             jobs: 2,
+            ..PackOptions::new(Identity {
+                name: "os".into(),
+                version: 1,
+                created: 1,
+                expires: None,
+                compatible: vec![],
+            })
         };
         let file = self.path(name);
         pack(&refs, &Output::File(file.clone()), &options, &|_| Ok(vec![]), &Progress::default()).expect("packed");

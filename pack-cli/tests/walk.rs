@@ -39,13 +39,9 @@ fn bundle() -> Vec<u8> {
     let source =
         Source::Directory(DirectorySource::list(&tree, &DirectoryOptions::default(), 1).expect("it is listed"));
     let options = PackOptions {
-        identity: Identity { name: "os".into(), version: 1, created: 1, expires: None, compatible: vec![] },
-        annotations: vec![],
-        order: None,
-        level: 3,
         chunk_len: 65_536,
-        signature_room: 64,
         jobs: 1,
+        ..PackOptions::new(Identity { name: "os".into(), version: 1, created: 1, expires: None, compatible: vec![] })
     };
     let refs = [PackRef { name: "main", source: &source }];
     pack(&refs, &Output::File(file.clone()), &options, &|_| Ok(vec![]), &Progress::default()).expect("it is packed");

@@ -8,7 +8,7 @@ use sealift::inspect::{FileType, Xattr};
 use serde::Serialize;
 
 use super::human::{Bytes, Grouped, count};
-use super::ls::{hex, xattrs};
+use super::ls::{JsonFile, hex};
 use super::show::{BAD, DIM, GOOD, WARN};
 use super::time::Moment;
 use super::{escape, show};
@@ -226,32 +226,16 @@ pub(crate) struct JsonDifference<'a> {
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     fields: Vec<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    old: Option<JsonFile<'a>>,
+    old: Option<JsonSide<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    new: Option<JsonFile<'a>>,
+    new: Option<JsonSide<'a>>,
 }
 
+/// A file on one side.
 #[derive(Serialize)]
-struct JsonFile<'a> {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    mode: u16,
-    uid: u32,
-    gid: u32,
-    mtime: i64,
-    mtime_ns: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    size: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    target: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    major: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    minor: Option<u32>,
-    #[serde(skip_serializing_if = "<[_]>::is_empty", serialize_with = "xattrs")]
-    xattrs: &'a [Xattr],
+struct JsonSide<'a> {
+    #[serde(flatten)]
+    file: JsonFile<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     link: Option<String>,
 }
@@ -269,8 +253,8 @@ impl<'a> JsonDifference<'a> {
             path: if difference.path.is_empty() { ".".into() } else { escape::percent(&difference.path) },
             from: difference.from.as_deref().map(escape::percent),
             fields: difference.fields.iter().map(|field| field_word(*field)).collect(),
-            old: difference.old.as_ref().map(JsonFile::of),
-            new: difference.new.as_ref().map(JsonFile::of),
+            old: difference.old.as_ref().map(JsonSide::of),
+            new: difference.new.as_ref().map(JsonSide::of),
         }
     }
 }
@@ -289,7 +273,7 @@ fn field_word(field: Field) -> &'static str {
     }
 }
 
-impl<'a> JsonFile<'a> {
+impl<'a> JsonSide<'a> {
     fn of(file: &'a File) -> Self {
         let kind = match file.file_type {
             FileType::Regular => "file",
@@ -300,7 +284,7 @@ impl<'a> JsonFile<'a> {
             FileType::Fifo => "fifo",
             FileType::Socket => "socket",
         };
-        Self {
+        let shown = JsonFile {
             kind,
             mode: file.metadata.permissions,
             uid: file.metadata.uid,
@@ -313,7 +297,7 @@ impl<'a> JsonFile<'a> {
             major: file.device.map(|device| device.major),
             minor: file.device.map(|device| device.minor),
             xattrs: &file.metadata.xattrs,
-            link: file.link.as_deref().map(escape::percent),
-        }
+        };
+        Self { file: shown, link: file.link.as_deref().map(escape::percent) }
     }
 }

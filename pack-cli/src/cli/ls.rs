@@ -183,31 +183,38 @@ fn mode(entry: &Listed<'_>) -> String {
     out
 }
 
+/// What a file of any type is, in JSON.
+#[derive(Serialize)]
+pub(crate) struct JsonFile<'a> {
+    #[serde(rename = "type")]
+    pub(crate) kind: &'static str,
+    pub(crate) mode: u16,
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+    pub(crate) mtime: i64,
+    pub(crate) mtime_ns: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) size: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) target: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) major: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) minor: Option<u32>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty", serialize_with = "xattrs")]
+    pub(crate) xattrs: &'a [sealift::inspect::Xattr],
+}
+
 /// A line of `--json`, as tests/reference/README.md has it: the fields in this order.
 #[derive(Serialize)]
 struct JsonEntry<'a> {
     #[serde(rename = "ref")]
     reference: &'a str,
     path: String,
-    #[serde(rename = "type")]
-    kind: &'static str,
-    mode: u16,
-    uid: u32,
-    gid: u32,
-    mtime: i64,
-    mtime_ns: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    size: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    target: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    major: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    minor: Option<u32>,
-    #[serde(skip_serializing_if = "<[_]>::is_empty", serialize_with = "xattrs")]
-    xattrs: &'a [sealift::inspect::Xattr],
+    #[serde(flatten)]
+    file: JsonFile<'a>,
     inode: u32,
 }
 
@@ -229,25 +236,27 @@ impl<'a> JsonEntry<'a> {
         Self {
             reference: &entry.reference.name,
             path: if entry.parent.is_some() { escape::percent(&entry.path()) } else { ".".into() },
-            kind,
-            mode: entry.attributes.mode & 0o7777,
-            uid: entry.attributes.uid,
-            gid: entry.attributes.gid,
-            mtime: entry.inode.mtime,
-            mtime_ns: entry.inode.mtime_ns,
-            size: object.map(|object| object.size),
-            id: object.map(|object| hex(&object.id)),
-            target,
-            major: device.map(|device| device.major),
-            minor: device.map(|device| device.minor),
-            xattrs: &entry.attributes.xattrs,
+            file: JsonFile {
+                kind,
+                mode: entry.attributes.mode & 0o7777,
+                uid: entry.attributes.uid,
+                gid: entry.attributes.gid,
+                mtime: entry.inode.mtime,
+                mtime_ns: entry.inode.mtime_ns,
+                size: object.map(|object| object.size),
+                id: object.map(|object| hex(&object.id)),
+                target,
+                major: device.map(|device| device.major),
+                minor: device.map(|device| device.minor),
+                xattrs: &entry.attributes.xattrs,
+            },
             inode: entry.number,
         }
     }
 }
 
 /// Extended attributes as one object: names, and values in hexadecimal digits.
-pub(crate) fn xattrs<S: Serializer>(xattrs: &[sealift::inspect::Xattr], serializer: S) -> Result<S::Ok, S::Error> {
+fn xattrs<S: Serializer>(xattrs: &[sealift::inspect::Xattr], serializer: S) -> Result<S::Ok, S::Error> {
     let mut map = serializer.serialize_map(Some(xattrs.len()))?;
     for xattr in xattrs {
         map.serialize_entry(&escape::percent(&xattr.name), &hex(&xattr.value))?;
