@@ -4,7 +4,8 @@ use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, chmod, fchmod, fstat, openat, openat2, renameat, unlinkat,
+    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, chmod, fchmod, fstat, openat, openat2, renameat, statat,
+    unlinkat,
 };
 use rustix::io::{Errno, retry_on_intr};
 
@@ -205,7 +206,9 @@ pub(crate) fn open_to_empty(parent: BorrowedFd<'_>, name: &[u8]) -> Result<Owned
 /// The names in an open directory, without `.` and `..`, and what they are as far as the file system tells.
 pub(crate) fn names_in(directory: BorrowedFd<'_>) -> Result<Vec<(Vec<u8>, FileType)>, Errno> {
     let mut names = Vec::new();
-    for entry in retry_on_intr(|| rustix::fs::Dir::read_from(directory))? {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = retry_on_intr(|| openat(directory, ".", flags, Mode::empty()))?;
+    for entry in rustix::fs::Dir::new(opened)? {
         let entry = entry?;
         let name = entry.file_name().to_bytes();
         if !matches!(name, b"." | b"..") {
@@ -213,6 +216,15 @@ pub(crate) fn names_in(directory: BorrowedFd<'_>) -> Result<Vec<(Vec<u8>, FileTy
         }
     }
     Ok(names)
+}
+
+/// Some file systems do not say in a listing what an entry is.
+pub(crate) fn known_type(directory: BorrowedFd<'_>, name: &[u8], listed: FileType) -> FileType {
+    if listed != FileType::Unknown {
+        return listed;
+    }
+    let stat = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
+    stat.map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 mod disks;
 mod faults;
 mod findings;
+mod folding;
 mod ground;
 mod kills;
 mod links;
@@ -24,6 +25,7 @@ const STEPS: &[Step] = &[
     Step { name: "kills", action: Call("pack, unpack and update, killed at hundreds of moments and run again", kills::run) },
     Step { name: "faults", action: Call("pack, unpack and update, while each system call fails once", faults::run) },
     Step { name: "disks", action: Call("file systems that fill up meanwhile, or lose their power", disks::run) },
+    Step { name: "folding", action: Call("a file system that takes names for the same which differ in case", folding::run) },
     Step { name: "links", action: Call("links and fifos that somebody plants or swaps meanwhile", links::run) },
     Step { name: "system", action: Call("a Debian is packed, unpacked, changed by apt, and updated", system::run) },
     Step { name: "scale", action: Call("a million files, 20 GB of holes, 10,000 directories deep", scale::run) },

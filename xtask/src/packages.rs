@@ -55,6 +55,7 @@ const PACKAGES: &[Package] = &[
     package("e2fsprogs",      Program("mkfs.ext4"),     &[Big, Ci]),
     package("btrfs-progs",    Program("mkfs.btrfs"),    &[Big]),
     package("xfsprogs",       Program("mkfs.xfs"),      &[Big]),
+    package("ntfs-3g",        Program("lowntfs-3g"),    &[Big]),
     // A whole system as a tree.
     package("debootstrap",    Program("debootstrap"),   &[Big, DistCheck]),
     // The core in WebAssembly.

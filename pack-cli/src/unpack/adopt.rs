@@ -1,17 +1,18 @@
 //! Going on where a run ended: what it left in the stage is hashed, and what is not as it is to be is removed.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::{Mutex, PoisonError};
 
-use rustix::fs::{AtFlags, FallocateFlags, FileType, Mode, OFlags, fallocate, fstat, statat, unlinkat};
+use rustix::fs::{FallocateFlags, FileType, Mode, OFlags, fallocate, fstat};
 use rustix::io::Errno;
 use sealift_format::{InodeKind, pieces};
 
 use super::files::{Builder, Hand};
 use super::plan::Place;
+use super::stage::{Layout, StagedFile};
 use crate::Error;
-use crate::beneath::{names_in, open_name, remove_tree};
+use crate::beneath::{known_type, names_in, remove_tree};
 use crate::parallel::for_each;
 
 /// What need not be done again.
@@ -34,7 +35,10 @@ pub(super) enum Content {
 
 /// Looks at all that the stage holds.
 pub(super) fn adopt(builder: &Builder<'_>) -> Result<Adopted, Error> {
-    let candidates = sort_out(builder)?;
+    let candidates = match builder.stage.layout() {
+        Layout::Tree => sort_out_tree(builder)?,
+        Layout::Files => sort_out_files(builder)?,
+    };
     let adopted: Mutex<Adopted> = Mutex::default();
     let lock = || adopted.lock().unwrap_or_else(PoisonError::into_inner);
     for_each(
@@ -59,7 +63,7 @@ pub(super) fn adopt(builder: &Builder<'_>) -> Result<Adopted, Error> {
 }
 
 /// Removes what the bundle does not have so, and returns the files that may be as they are to be.
-fn sort_out(builder: &Builder<'_>) -> Result<Vec<Place>, Error> {
+fn sort_out_tree(builder: &Builder<'_>) -> Result<Vec<Place>, Error> {
     let (index, selection) = (&builder.bundle.index, builder.selection);
     let place_of: HashMap<u32, Place> = selection.regulars.iter().map(|place| (place.entry, *place)).collect();
     let wanted: HashSet<u32> = selection.directories.iter().copied().collect();
@@ -87,20 +91,26 @@ fn sort_out(builder: &Builder<'_>) -> Result<Vec<Place>, Error> {
     Ok(candidates)
 }
 
-/// Some file systems do not say in a listing what an entry is.
-pub(super) fn known_type(directory: BorrowedFd<'_>, name: &[u8], listed: FileType) -> FileType {
-    if listed != FileType::Unknown {
-        return listed;
+/// The same for a stage in which files lie by their numbers.
+fn sort_out_files(builder: &Builder<'_>) -> Result<Vec<Place>, Error> {
+    let place_of: HashMap<u32, Place> = builder.selection.regulars.iter().map(|place| (place.entry, *place)).collect();
+    let mut candidates = Vec::new();
+    for StagedFile { entry, name, file_type } in builder.stage.files()? {
+        match entry.and_then(|entry| place_of.get(&entry)) {
+            Some(place) if file_type == FileType::RegularFile => candidates.push(*place),
+            _ => {
+                let removed = remove_tree(builder.stage.root(), &name);
+                removed.map_err(|error| Error::io("remove", builder.stage.path_of(&name), error))?;
+            }
+        }
     }
-    let stat = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
-    stat.map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode))
+    Ok(candidates)
 }
 
 fn adopt_file(builder: &Builder<'_>, hand: &mut Hand, buffer: &mut Vec<u8>, place: Place) -> Result<Content, Error> {
     let failed = builder.failed("read", place);
-    let directory = builder.directory(hand, place)?;
     let flags = OFlags::RDWR | OFlags::NONBLOCK;
-    let content = match open_name(directory, builder.name(place.entry), flags, Mode::empty()) {
+    let content = match builder.open(hand, place, flags, Mode::empty())? {
         // It is ours and closed to us: made anew.
         Err(Errno::ACCESS) => Content::Other,
         opened => {
@@ -111,7 +121,7 @@ fn adopt_file(builder: &Builder<'_>, hand: &mut Hand, buffer: &mut Vec<u8>, plac
                 Content::Pieces(ref right)
                     if !is_first(builder, place) || !clear_rest(builder, &file, place, right) =>
                 {
-                    return discard(directory, builder, place);
+                    return discard(builder, hand, place);
                 }
                 _ => {}
             }
@@ -119,14 +129,13 @@ fn adopt_file(builder: &Builder<'_>, hand: &mut Hand, buffer: &mut Vec<u8>, plac
         }
     };
     if matches!(content, Content::Other) {
-        return discard(directory, builder, place);
+        return discard(builder, hand, place);
     }
     Ok(content)
 }
 
-fn discard(directory: BorrowedFd<'_>, builder: &Builder<'_>, place: Place) -> Result<Content, Error> {
-    let removed = unlinkat(directory, builder.name(place.entry), AtFlags::empty());
-    removed.map_err(builder.failed("remove", place))?;
+fn discard(builder: &Builder<'_>, hand: &mut Hand, place: Place) -> Result<Content, Error> {
+    builder.remove(hand, place)?;
     Ok(Content::Other)
 }
 
@@ -207,15 +216,10 @@ fn complete(builder: &Builder<'_>, adopted: &mut Adopted) -> Result<(), Error> {
         if pending.is_empty() {
             continue;
         }
-        let failed = builder.failed("read", first);
-        let directory = builder.directory(&mut from, first)?;
-        let file = open_name(directory, builder.name(first.entry), OFlags::RDONLY, Mode::empty()).map_err(failed)?;
+        let opened = builder.open(&mut from, first, OFlags::RDONLY, Mode::empty())?;
+        let file = opened.map_err(builder.failed("read", first))?;
         for place in pending {
-            let directory = builder.directory(&mut hand, place)?;
-            match unlinkat(directory, builder.name(place.entry), AtFlags::empty()) {
-                Err(Errno::NOENT) => {}
-                removed => removed.map_err(builder.failed("remove", place))?,
-            }
+            builder.remove(&mut hand, place)?;
             builder.copy_file(&mut hand, &file, first, place)?;
             adopted.entries.insert(place.entry);
         }

@@ -1,18 +1,19 @@
 //! The end of an update: what was built goes to its place in the target, file by file and each by one rename.
 
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, chmod, fstat, mkdirat, renameat, statat, unlinkat, utimensat};
 use rustix::io::Errno;
 
-use super::adopt::known_type;
 use super::changes::{Changes, Depth};
 use super::metadata::{Privilege, times};
 use super::plan::{Place, Selection};
+use super::release::Release;
 use super::stage::Stage;
 use super::target::{Target, TargetWalk};
-use super::walk::Walk;
-use crate::beneath::{names_in, open_name, open_on_same_device, open_within};
+use crate::beneath::{known_type, names_in, open_name, open_on_same_device, open_within};
 use crate::parallel::for_each;
 use crate::{Error, Progress};
 
@@ -43,34 +44,77 @@ fn take_away(stage: &Stage, directory: BorrowedFd<'_>, name: &[u8]) -> Result<()
     }
 }
 
-/// Files whose metadata one thread sets before it takes the next ones.
+/// Names that one thread goes through before it takes the next ones.
 const BATCH: usize = 256;
 
+/// A part of what is done to a target.
+enum Step<'a> {
+    Move,
+    Metadata(&'a [(Place, Depth)]),
+}
+
 impl Update<'_> {
-    /// Looks whether the target is as the changes have it, where they touch it. Nothing is changed.
+    /// Looks at the directories that stay, and lists what `--delete` takes away in them. Returns whether all is there that stays.
     ///
     /// # Errors
-    /// A directory that holds files would have to make way, or another file system is mounted within.
+    /// Another file system is mounted within.
+    pub(super) fn look(&mut self, prefix: &[u8]) -> Result<bool, Error> {
+        let whole = prefix.split(|byte| *byte == b'/').filter(|name| !name.is_empty()).count();
+        let stay: Vec<u32> =
+            self.selection.directories.iter().copied().filter(|number| !self.is_new(*number)).collect();
+        let batches: Vec<&[u32]> = stay.chunks(BATCH).collect();
+        let (is_whole, extras) = (AtomicBool::new(true), Mutex::new(Vec::new()));
+        for_each(self.jobs, &batches, TargetWalk::default, |walk, batch| {
+            for &directory in *batch {
+                self.progress.check()?;
+                let depth = usize::try_from(self.target.index.directory(directory).depth).unwrap_or(usize::MAX);
+                let (names, has_all) = self.look_at(walk, directory, self.may_delete && depth >= whole)?;
+                is_whole.fetch_and(has_all, Ordering::Relaxed);
+                let mut extras = extras.lock().unwrap_or_else(PoisonError::into_inner);
+                extras.extend(names.into_iter().map(|name| (directory, name)));
+            }
+            Ok(())
+        })?;
+        self.extras = extras.into_inner().unwrap_or_else(PoisonError::into_inner);
+        self.extras.sort_unstable();
+        self.extras.iter().for_each(|(directory, _)| self.changes.touch(*directory));
+        Ok(is_whole.into_inner())
+    }
+
+    /// The names in a directory that the wanted tree does not have, if they are asked for, and whether all is there that stays.
+    fn look_at(&self, walk: &mut TargetWalk, directory: u32, lists: bool) -> Result<(Vec<Vec<u8>>, bool), Error> {
+        let target = &self.target;
+        let names = walk.go(target, directory).and_then(|at| match lists {
+            true => names_in(at).map(Some),
+            false => Ok(None),
+        });
+        let mut names = match names {
+            Ok(Some(names)) => names,
+            Ok(None) => return Ok((Vec::new(), true)),
+            Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => return Ok((Vec::new(), false)),
+            Err(Errno::XDEV) => {
+                let path = target.path_of(&target.index.directory_path(directory));
+                return Err(Error::Usage(format!(
+                    "another file system is mounted at {} or above it: an update does not cross it",
+                    path.display()
+                )));
+            }
+            Err(error) => return Err(target.failed("read", directory, b"")(error)),
+        };
+        let (row, all) = (target.index.directory(directory), names.len());
+        names.retain(|(name, _)| target.index.find_entry(row, name).is_none());
+        let new = row.entries().filter(|entry| self.may_be_missing(*entry)).count();
+        let is_whole = all - names.len() + new >= row.entries().len();
+        Ok((names.into_iter().map(|(name, _)| name).collect(), is_whole))
+    }
+
+    /// Looks whether there is room in the target for what was built, and whether the files are there that stay. Nothing is changed.
+    ///
+    /// # Errors
+    /// A directory that holds files would have to make way.
     pub(super) fn fits(&self) -> Result<bool, Error> {
         let target = &self.target;
         let mut walk = TargetWalk::default();
-        for &directory in &self.selection.directories {
-            if !self.changes.directories.contains(&directory) || self.is_new(directory) {
-                continue;
-            }
-            match walk.go(target, directory) {
-                Ok(_) => {}
-                Err(Errno::XDEV) => {
-                    let path = target.path_of(&target.index.directory_path(directory));
-                    return Err(Error::Usage(format!(
-                        "another file system is mounted at {} or above it: an update does not cross it",
-                        path.display()
-                    )));
-                }
-                Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => return Ok(false),
-                Err(error) => return Err(target.failed("open", directory, b"")(error)),
-            }
-        }
         for (directory, entry) in self.built() {
             if self.is_new(directory) || self.may_delete {
                 continue;
@@ -91,58 +135,25 @@ impl Update<'_> {
                 )));
             }
         }
-        // Where extra names were looked for, the others were seen.
+        // Where what is not wanted was listed, the others were seen.
         if self.may_delete { Ok(true) } else { self.has_files_that_stay() }
     }
 
     fn has_files_that_stay(&self) -> Result<bool, Error> {
-        let missing = std::sync::atomic::AtomicBool::new(false);
-        self.with_metadata(|at, place, _| {
-            let name = self.target.index.name(self.target.index.entry(place.entry));
-            let stat = at.and_then(|at| statat(at, name, AtFlags::SYMLINK_NOFOLLOW));
-            if !stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile) {
-                missing.store(true, std::sync::atomic::Ordering::Relaxed);
-            }
+        let is_missing = AtomicBool::new(false);
+        let batches: Vec<_> = self.changes.metadata.chunks(BATCH).collect();
+        for_each(self.jobs, &batches, TargetWalk::default, |walk, batch| {
+            self.progress.check()?;
+            let is_there = |place: &Place| {
+                let name = self.target.index.name(self.target.index.entry(place.entry));
+                let at = walk.go(&self.target, place.directory);
+                at.and_then(|at| statat(at, name, AtFlags::SYMLINK_NOFOLLOW))
+                    .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile)
+            };
+            is_missing.fetch_or(!batch.iter().map(|(place, _)| place).all(is_there), Ordering::Relaxed);
             Ok(())
         })?;
-        Ok(!missing.into_inner())
-    }
-
-    /// Lists what `--delete` takes away. Returns whether all names are there that stay.
-    pub(super) fn list_extras(&mut self, prefix: &[u8]) -> Result<bool, Error> {
-        let target = &self.target;
-        let whole = prefix.split(|byte| *byte == b'/').filter(|name| !name.is_empty()).count();
-        let mut walk = TargetWalk::default();
-        let (mut extras, mut is_whole) = (Vec::new(), true);
-        for &directory in &self.selection.directories {
-            let row = target.index.directory(directory);
-            if usize::try_from(row.depth).unwrap_or(usize::MAX) < whole || self.is_new(directory) {
-                continue;
-            }
-            let opened = walk
-                .go(target, directory)
-                .and_then(|at| open_within(at, b".", OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()));
-            let opened = match opened {
-                Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => {
-                    is_whole = false;
-                    continue;
-                }
-                opened => opened.map_err(target.failed("read", directory, b""))?,
-            };
-            let names = names_in(opened.as_fd()).map_err(target.failed("read", directory, b""))?;
-            let mut known = 0;
-            for (name, _) in names {
-                match target.index.find_entry(row, &name) {
-                    Some(_) => known += 1,
-                    None => extras.push((directory, name)),
-                }
-            }
-            let new = row.entries().filter(|entry| self.may_be_missing(*entry)).count();
-            is_whole &= known + new >= row.entries().len();
-        }
-        self.changes.directories.extend(extras.iter().map(|(directory, _)| *directory));
-        self.extras = extras;
-        Ok(is_whole)
+        Ok(!is_missing.into_inner())
     }
 
     fn may_be_missing(&self, entry: u32) -> bool {
@@ -154,7 +165,7 @@ impl Update<'_> {
             || matches!(kind, Directory(directory) if self.is_new(directory))
     }
 
-    fn is_new(&self, directory: u32) -> bool {
+    pub(super) fn is_new(&self, directory: u32) -> bool {
         self.changes.new_directories.binary_search(&directory).is_ok()
     }
 
@@ -169,16 +180,22 @@ impl Update<'_> {
     }
 
     /// Brings the target to what the index wants. What was done by a run that was killed is not asked for again.
-    pub(super) fn apply(&self, stage: &Stage) -> Result<(), Error> {
+    pub(super) fn apply(&self, stage: &Stage, release: &Release) -> Result<(), Error> {
         let mut walk = TargetWalk::default();
         self.make_directories(&mut walk)?;
-        self.move_files(stage)?;
-        for (directory, name) in &self.extras {
-            let failed = self.target.failed("remove", *directory, name);
-            let at = walk.go(&self.target, *directory).map_err(&failed)?;
-            self.open_up(at).and_then(|()| take_away(stage, at, name)).map_err(&failed)?;
-        }
-        self.with_metadata(|at, place, depth| self.set_metadata(at, place, depth))?;
+        let directories = self.directories_of(Depth::Time);
+        let directories: Vec<_> =
+            directories.filter_map(|number| Some((self.place_of(number)?, Depth::Time))).collect();
+        let metadata = self.changes.metadata.chunks(BATCH).chain(directories.chunks(BATCH)).map(Step::Metadata);
+        // All renames are one thread's: the kernel takes them one after the other in any case.
+        let steps: Vec<Step<'_>> = std::iter::once(Step::Move).chain(metadata).collect();
+        for_each(self.jobs, &steps, TargetWalk::default, |walk, step| match step {
+            Step::Move => self.move_files(stage, release, walk),
+            Step::Metadata(places) => {
+                self.progress.check()?;
+                places.iter().try_for_each(|(place, depth)| self.set_metadata(walk, *place, *depth))
+            }
+        })?;
         self.finish_directories(&mut walk)
     }
 
@@ -205,34 +222,35 @@ impl Update<'_> {
         Ok(())
     }
 
-    fn move_files(&self, stage: &Stage) -> Result<(), Error> {
-        let built = self.built();
-        // A directory is one thread's: what opens it up for changes is done once.
-        let directories: Vec<_> = built.chunk_by(|a, b| a.0 == b.0).collect();
-        let start = <(Walk, TargetWalk)>::default;
-        for_each(self.jobs, &directories, start, |(from, walk), names| {
+    /// Moves into the target what was built, and out of it what is not wanted.
+    fn move_files(&self, stage: &Stage, release: &Release, walk: &mut TargetWalk) -> Result<(), Error> {
+        for (directory, entry) in self.built() {
             self.progress.check()?;
-            names.iter().try_for_each(|&(directory, entry)| self.move_file(stage, (from, walk), directory, entry))
-        })
+            self.move_file((stage, release), walk, directory, entry)?;
+        }
+        for (directory, name) in &self.extras {
+            let failed = self.target.failed("remove", *directory, name);
+            let at = walk.go(&self.target, *directory).map_err(&failed)?;
+            let taken = self.open_up(at).and_then(|()| release.after(at, name, || take_away(stage, at, name)));
+            taken.map_err(&failed)?;
+        }
+        Ok(())
     }
 
     fn move_file(
         &self,
-        stage: &Stage,
-        (from, walk): (&mut Walk, &mut TargetWalk),
+        (stage, release): (&Stage, &Release),
+        walk: &mut TargetWalk,
         directory: u32,
         entry: u32,
     ) -> Result<(), Error> {
         let index = self.target.index;
         let name = index.name(index.entry(entry));
         let failed = self.target.failed("replace", directory, name);
-        let source = match from.go(index, stage.root(), directory) {
-            Err(Errno::NOENT) => return Ok(()),
-            walked => walked.map_err(&failed)?,
-        };
+        let (from, source) = (stage.root(), &*Stage::file_name(entry));
         let at = walk.go(&self.target, directory).map_err(&failed)?;
         self.open_up(at).map_err(&failed)?;
-        match renameat(source, name, at, name) {
+        match release.after(at, name, || renameat(from, source, at, name)) {
             // A run before this one had come so far; or it is a device, and was left out.
             Err(Errno::NOENT) => Ok(()),
             Err(Errno::ISDIR | Errno::NOTEMPTY | Errno::EXIST) => {
@@ -241,7 +259,7 @@ impl Update<'_> {
                     true => stage.take_away(at, name),
                     false => unlinkat(at, name, AtFlags::REMOVEDIR),
                 };
-                removed.and_then(|()| renameat(source, name, at, name)).map_err(&failed)
+                removed.and_then(|()| renameat(from, source, at, name)).map_err(&failed)
             }
             renamed => renamed.map_err(&failed),
         }
@@ -255,25 +273,23 @@ impl Update<'_> {
         chmod(format!("/proc/self/fd/{}", directory.as_raw_fd()), Mode::RWXU)
     }
 
-    /// Calls `act` for each file whose content stays and whose metadata does not, on all threads.
-    fn with_metadata(
-        &self,
-        act: impl Fn(Result<BorrowedFd<'_>, Errno>, Place, Depth) -> Result<(), Error> + Sync,
-    ) -> Result<(), Error> {
-        let mut files = self.changes.metadata.clone();
-        files.sort_unstable_by_key(|(place, _)| (place.directory, place.entry));
-        let batches: Vec<_> = files.chunks(BATCH).collect();
-        for_each(self.jobs, &batches, TargetWalk::default, |walk, batch| {
-            self.progress.check()?;
-            batch.iter().try_for_each(|(place, depth)| act(walk.go(&self.target, place.directory), *place, *depth))
-        })
+    /// The directories whose metadata is set to that depth, in tree order.
+    fn directories_of(&self, depth: Depth) -> impl DoubleEndedIterator<Item = u32> {
+        let depths = &self.changes.directories;
+        self.selection.directories.iter().copied().filter(move |number| depths.get(number) == Some(&depth))
     }
 
-    fn set_metadata(&self, at: Result<BorrowedFd<'_>, Errno>, place: Place, depth: Depth) -> Result<(), Error> {
+    /// Where a directory's name stands; the root of the tree has none.
+    fn place_of(&self, directory: u32) -> Option<Place> {
+        let row = self.target.index.directory(directory);
+        Some(Place { object: 0, entry: row.entry, directory: row.parent? })
+    }
+
+    fn set_metadata(&self, walk: &mut TargetWalk, place: Place, depth: Depth) -> Result<(), Error> {
         let index = self.target.index;
         let entry = index.entry(place.entry);
         let (inode, name) = (index.inode(entry.inode), index.name(entry));
-        let set = at.and_then(|at| match depth {
+        let set = walk.go(&self.target, place.directory).and_then(|at| match depth {
             Depth::Time => utimensat(at, name, &times(inode), AtFlags::SYMLINK_NOFOLLOW),
             Depth::All => {
                 let file = open_name(at, name, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty())?;
@@ -293,10 +309,7 @@ impl Update<'_> {
     /// From the deepest up: what is above may end as read-only.
     fn finish_directories(&self, walk: &mut TargetWalk) -> Result<(), Error> {
         let index = self.target.index;
-        for &number in self.selection.directories.iter().rev() {
-            if !self.changes.directories.contains(&number) {
-                continue;
-            }
+        for number in self.directories_of(Depth::All).rev() {
             let failed = self.target.failed("set the metadata of", number, b"");
             let row = index.directory(number);
             let inode = index.inode(row.inode);

@@ -1,6 +1,6 @@
 //! What an installed tree lacks of the wanted one.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use sealift_format::{Attributes, Index, Inode, InodeKind, Ref};
 
@@ -12,17 +12,17 @@ use super::plan::{Place, Selection};
 pub(super) struct Changes {
     /// Entries, directories' left out, whose files are made anew.
     pub(super) build: HashSet<u32>,
-    /// Regular files whose content stays.
+    /// Regular files whose content stays, in tree order.
     pub(super) metadata: Vec<(Place, Depth)>,
     /// Directories, in tree order, that the installed tree lacks.
     pub(super) new_directories: Vec<u32>,
-    /// Directories whose metadata is set: theirs differ, or what is done in them changes their time.
-    pub(super) directories: HashSet<u32>,
+    /// Directories whose metadata is set: theirs differs, or what is done in them changes it.
+    pub(super) directories: HashMap<u32, Depth>,
     /// Regular files that stay as they are.
     pub(super) kept: u64,
 }
 
-/// How much of a file's metadata is set.
+/// How much of the metadata is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Depth {
     /// Its time.
@@ -57,8 +57,7 @@ impl Changes {
         let mut changes = Self::default();
         let mut pairing = Pairing::new(installed, tree, wanted);
         let mut is_selected = vec![false; wanted.entries().len()];
-        let places = selection.regulars.iter().chain(&selection.others).map(|place| place.entry);
-        for entry in places.chain(selection.links.iter().map(|link| link.entry)) {
+        for entry in selection.entries() {
             is_selected[at(entry)] = true;
         }
         for &directory in &selection.directories {
@@ -66,13 +65,19 @@ impl Changes {
             match pairing.directory_of[at(directory)] {
                 NONE => {
                     changes.new_directories.push(directory);
-                    changes.directories.insert(directory);
-                    changes.directories.extend(wanted.directory(directory).parent);
+                    changes.touch(directory);
+                    wanted.directory(directory).parent.into_iter().for_each(|parent| changes.touch(parent));
                 }
                 old => {
                     let (a, b) = (installed.directory(old).inode, wanted.directory(directory).inode);
-                    if difference((installed, installed.inode(a)), (wanted, wanted.inode(b)), privilege).is_some() {
-                        changes.directories.insert(directory);
+                    let (a, b) = (installed.inode(a), wanted.inode(b));
+                    match difference((installed, a), (wanted, b), privilege) {
+                        // Only a name's time can be set without opening it, and the root of the tree has none.
+                        Some(Depth::Time) if wanted.directory(directory).parent.is_some() => {
+                            changes.directories.insert(directory, Depth::Time);
+                        }
+                        Some(_) => changes.touch(directory),
+                        None => {}
                     }
                 }
             }
@@ -81,7 +86,7 @@ impl Changes {
         for (entry, directory) in names.chain(selection.links.iter().map(|link| (link.entry, link.directory))) {
             if pairing.is_new(wanted.entry(entry).inode, privilege) {
                 changes.build.insert(entry);
-                changes.directories.insert(directory);
+                changes.touch(directory);
             }
         }
         for &place in &selection.regulars {
@@ -95,19 +100,27 @@ impl Changes {
                 None => changes.kept += 1,
             }
         }
+        changes.metadata.sort_unstable_by_key(|(place, _)| place.entry);
         changes
     }
 
     /// All that is selected, as if nothing were known of the installed tree but what is in `staged`.
     pub(super) fn all(selection: &Selection, new_directories: Vec<u32>, staged: HashSet<u32>) -> Self {
         let rest = selection.regulars.iter().filter(|place| !staged.contains(&place.entry));
+        let mut metadata: Vec<_> = rest.map(|place| (*place, Depth::All)).collect();
+        metadata.sort_unstable_by_key(|(place, _)| place.entry);
         Self {
-            metadata: rest.map(|place| (*place, Depth::All)).collect(),
+            metadata,
             new_directories,
-            directories: selection.directories.iter().copied().collect(),
+            directories: selection.directories.iter().map(|directory| (*directory, Depth::All)).collect(),
             build: staged,
             kept: 0,
         }
+    }
+
+    /// Notes that something is made or removed in a directory.
+    pub(super) fn touch(&mut self, directory: u32) {
+        self.directories.insert(directory, Depth::All);
     }
 
     /// Whether nothing is to be done.

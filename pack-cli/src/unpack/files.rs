@@ -1,12 +1,13 @@
 //! Making the files of a tree in its stage.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use rustix::fs::{
     AtFlags, Dev, FileType as UnixType, Mode, OFlags, XattrFlags, chmodat, copy_file_range, fallocate, fsync,
-    ftruncate, ioctl_ficlone, linkat, lsetxattr, makedev, mkdirat, mknodat, openat, symlinkat,
+    ftruncate, ioctl_ficlone, linkat, lsetxattr, makedev, mkdirat, mknodat, openat, symlinkat, unlinkat,
 };
 use rustix::io::{Errno, pwrite};
 use sealift_format::{Bundle, FileType, Holds, InodeKind, data_ranges};
@@ -14,7 +15,7 @@ use sealift_verify::content::{check_object, check_piece, group_objects};
 
 use super::metadata::Privilege;
 use super::plan::{Link, Place, Selection};
-use super::stage::Stage;
+use super::stage::{Layout, Stage};
 use super::walk::Walk;
 use super::{Durability, UnpackOptions};
 use crate::beneath::{open_name, open_within};
@@ -82,19 +83,22 @@ impl<'a> Builder<'a> {
         move |error| Error::io(doing, self.stage.path_of(&self.path(place)), error)
     }
 
-    pub(super) fn name(&self, entry: u32) -> &[u8] {
+    fn name(&self, entry: u32) -> &[u8] {
         self.bundle.index.name(self.bundle.index.entry(entry))
     }
 
-    /// Makes the directories, open to nobody else until they are complete. They may be there if that was done before.
-    pub(super) fn make_directories(&self, hand: &mut Hand, is_again: bool) -> Result<(), Error> {
+    /// Makes the directories of a stage that becomes the target, open to nobody else until they are complete.
+    pub(super) fn make_directories(&self, hand: &mut Hand) -> Result<(), Error> {
+        if self.stage.layout() == Layout::Files {
+            return Ok(());
+        }
         for &number in &self.selection.directories {
             let directory = self.bundle.index.directory(number);
             let Some(parent) = directory.parent else { continue };
             let made = hand.walk.go(&self.bundle.index, self.stage.root(), parent);
             match made.and_then(|parent| mkdirat(parent, self.name(directory.entry), Mode::RWXU)) {
-                // Of a run before this one, or of a step before.
-                Err(Errno::EXIST) if self.stage.is_resumed() || is_again => {}
+                // Of a run before this one.
+                Err(Errno::EXIST) if self.stage.is_resumed() => {}
                 Err(Errno::EXIST) => return Err(self.folded(&self.bundle.index.directory_path(number))),
                 made => made.map_err(self.failed_directory("create", number))?,
             }
@@ -187,8 +191,7 @@ impl<'a> Builder<'a> {
     fn write_piece(&self, hand: &mut Hand, object: u32, start: u64, data: &[u8]) -> Result<(), Error> {
         let places = self.selection.places_of(object);
         let Some(&first) = places.first() else { return Ok(()) };
-        let directory = self.directory(hand, first)?;
-        let opened = open_name(directory, self.name(first.entry), OFlags::RDWR, Mode::empty());
+        let opened = self.open(hand, first, OFlags::RDWR, Mode::empty())?;
         let file = opened.map_err(self.failed("write", first))?;
         let piece_len = self.bundle.head.root().maxima.piece_len();
         let end = self.bundle.index.object(object).size.min(start.saturating_add(piece_len));
@@ -268,11 +271,10 @@ impl<'a> Builder<'a> {
     }
 
     fn open_new(&self, hand: &mut Hand, place: Place, flags: OFlags) -> Result<OwnedFd, Error> {
-        let directory = self.directory(hand, place)?;
         let flags = flags | OFlags::RDWR | OFlags::CREATE;
         let inode = self.bundle.index.inode(self.bundle.index.entry(place.entry).inode);
         let mode = self.privilege.creation_mode(self.bundle.index.attributes(inode));
-        match open_name(directory, self.name(place.entry), flags, mode) {
+        match self.open(hand, place, flags, mode)? {
             Err(Errno::EXIST) => Err(self.folded(&self.path(place))),
             opened => opened.map_err(self.failed("create", place)),
         }
@@ -292,9 +294,37 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    pub(super) fn directory<'h>(&self, hand: &'h mut Hand, place: Place) -> Result<BorrowedFd<'h>, Error> {
-        let walked = hand.walk.go(&self.bundle.index, self.stage.root(), place.directory);
-        walked.map_err(self.failed_directory("open", place.directory))
+    /// Opens a file of the stage, or makes it.
+    pub(super) fn open(
+        &self,
+        hand: &mut Hand,
+        place: Place,
+        flags: OFlags,
+        mode: Mode,
+    ) -> Result<Result<OwnedFd, Errno>, Error> {
+        let (directory, name) = self.spot(hand, place)?;
+        Ok(open_name(directory, &name, flags, mode))
+    }
+
+    /// Removes a file from the stage, there or not.
+    pub(super) fn remove(&self, hand: &mut Hand, place: Place) -> Result<(), Error> {
+        let (directory, name) = self.spot(hand, place)?;
+        match unlinkat(directory, &*name, AtFlags::empty()) {
+            Err(Errno::NOENT) => Ok(()),
+            removed => removed.map_err(self.failed("remove", place)),
+        }
+    }
+
+    /// The directory of the stage in which a file lies, and its name there.
+    fn spot<'h>(&'h self, hand: &'h mut Hand, place: Place) -> Result<(BorrowedFd<'h>, Cow<'h, [u8]>), Error> {
+        match self.stage.layout() {
+            Layout::Files => Ok((self.stage.root(), Stage::file_name(place.entry).into())),
+            Layout::Tree => {
+                let walked = hand.walk.go(&self.bundle.index, self.stage.root(), place.directory);
+                let directory = walked.map_err(self.failed_directory("open", place.directory))?;
+                Ok((directory, self.name(place.entry).into()))
+            }
+        }
     }
 
     pub(super) fn failed_directory(&self, doing: &'static str, directory: u32) -> impl Fn(Errno) -> Error {
@@ -306,14 +336,14 @@ impl<'a> Builder<'a> {
         let index = &self.bundle.index;
         let inode = index.inode(index.entry(place.entry).inode);
         let attributes = index.attributes(inode);
-        let name = self.name(place.entry);
         let failed = self.failed("create", place);
         let is_device = matches!(inode.kind, InodeKind::CharDevice(_) | InodeKind::BlockDevice(_));
         if is_device && !self.privilege.is_root() {
             self.privilege.skipped().devices.fetch_add(1, Ordering::Relaxed);
             return Ok(());
         }
-        let directory = self.directory(hand, place)?;
+        let (directory, name) = self.spot(hand, place)?;
+        let name = &*name;
         let device = |number: u32| -> Dev {
             let device = index.device(number);
             makedev(device.major, device.minor)
@@ -355,16 +385,19 @@ impl<'a> Builder<'a> {
     /// Makes a hard link. The file that it names is there, unless it is a device that was left out.
     pub(super) fn link(&self, from: &mut Hand, to: &mut Hand, link: &Link) -> Result<(), Error> {
         let place = Place { object: 0, entry: link.entry, directory: link.directory };
-        let (from, to) = (self.directory(from, link.from)?, self.directory(to, place)?);
-        match linkat(from, self.name(link.from.entry), to, self.name(link.entry), AtFlags::empty()) {
+        let ((from, old), (to, new)) = (self.spot(from, link.from)?, self.spot(to, place)?);
+        match linkat(from, &*old, to, &*new, AtFlags::empty()) {
             Err(Errno::NOENT) if !self.privilege.is_root() => Ok(()),
             other => other.map_err(self.failed("link", place)),
         }
     }
 
-    /// Sets the directories' metadata, from the deepest up: what is above may end as read-only. Each is opened from its parent, which is
-    /// still as it was made.
+    /// Sets the metadata of the directories of a stage that becomes the target, from the deepest up: what is above may end as read-only.
+    /// Each is opened from its parent, which is still as it was made.
     pub(super) fn finish_directories(&self, hand: &mut Hand) -> Result<(), Error> {
+        if self.stage.layout() == Layout::Files {
+            return Ok(());
+        }
         for &number in self.selection.directories.iter().rev() {
             let failed = self.failed_directory("set the metadata of", number);
             let row = self.bundle.index.directory(number);

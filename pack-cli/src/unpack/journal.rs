@@ -9,19 +9,19 @@ use std::io::{self, Read as _};
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 
-use rustix::fs::{FileType, Mode, OFlags, fstat, syncfs};
+use rustix::fs::{Mode, OFlags, fstat, syncfs};
 use rustix::io::Errno;
 use sealift_format::{Index, InodeKind, Limits};
 
-use super::adopt::known_type;
 use super::apply::Update;
 use super::changes::Changes;
 use super::metadata::Privilege;
 use super::plan::Selection;
-use super::stage::{Stage, is_taken, sync_parent};
+use super::release::Release;
+use super::stage::{Stage, StagedFile, is_taken, sync_parent};
 use super::state::{self, State};
 use super::target::Target;
-use crate::beneath::{names_in, open_name, open_own_file};
+use crate::beneath::{open_name, open_own_file};
 use crate::progress::Phase;
 use crate::{Error, Progress};
 
@@ -60,11 +60,12 @@ fn sync_directory(path: &Path) -> io::Result<()> {
 
 /// Moves what the stage holds into the target, and makes the state that goes with it the target's.
 pub(super) fn carry_out(stage: &Stage, update: &Update<'_>, durable: bool) -> Result<(), Error> {
-    update.apply(stage)?;
-    update.progress.enter(Phase::Syncing, 0, 0);
-    if durable {
-        syncfs(update.target.root()).map_err(|error| Error::io("sync", update.target.path, error))?;
-    }
+    Release::during(|release| {
+        update.apply(stage, release)?;
+        update.progress.enter(Phase::Syncing, 0, 0);
+        let synced = if durable { syncfs(update.target.root()) } else { Ok(()) };
+        synced.map_err(|error| Error::io("sync", update.target.path, error))
+    })?;
     state::replace(stage)?;
     if durable { sync_parent(update.target.path) } else { Ok(()) }
 }
@@ -137,7 +138,7 @@ fn finish(stage: &Stage, state: &State, may_delete: bool, jobs: usize, progress:
     };
     if may_delete {
         // What the bundle lacks goes in any case; that something is missing shows when the target is looked at again.
-        update.list_extras(&state.prefix)?;
+        update.look(&state.prefix)?;
     }
     carry_out(stage, &update, true).map(|()| true)
 }
@@ -149,29 +150,21 @@ fn staged(
     selection: &Selection,
     progress: &Progress,
 ) -> Result<Option<HashSet<u32>>, Error> {
-    let mut staged = HashSet::new();
-    let mut is_whole = true;
-    let mut buffer = vec![0; 1 << 20];
-    stage.visit(index, &selection.directories, |number, directory| {
-        let failed = |error| Error::io("read", stage.path_of(&index.directory_path(number)), error);
-        for (name, file_type) in names_in(directory).map_err(failed)? {
-            progress.check()?;
-            let Some((entry, row)) = index.find_entry(index.directory(number), &name) else {
-                is_whole = false;
-                continue;
-            };
-            if known_type(directory, &name, file_type) == FileType::Directory {
-                continue;
+    let (mut staged, mut buffer) = (HashSet::new(), vec![0; 1 << 20]);
+    let selected: HashSet<u32> = selection.entries().collect();
+    for StagedFile { entry, name, .. } in stage.files()? {
+        progress.check()?;
+        let Some(entry) = entry.filter(|entry| selected.contains(entry)) else { return Ok(None) };
+        if let InodeKind::Regular(object) = index.inode(index.entry(entry).inode).kind {
+            let object = index.object(object);
+            let is_whole = holds(stage.root(), &name, (&object.id, object.size), &mut buffer);
+            if !is_whole.map_err(|error| Error::io("read", stage.path_of(&name), error))? {
+                return Ok(None);
             }
-            if let InodeKind::Regular(object) = index.inode(row.inode).kind {
-                let object = index.object(object);
-                is_whole &= holds(directory, &name, (&object.id, object.size), &mut buffer).map_err(failed)?;
-            }
-            staged.insert(entry);
         }
-        Ok(())
-    })?;
-    Ok(is_whole.then_some(staged))
+        staged.insert(entry);
+    }
+    Ok(Some(staged))
 }
 
 /// Whether a file of this name has an object's content.

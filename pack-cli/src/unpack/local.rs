@@ -3,8 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, unlinkat};
-use rustix::io::Errno;
+use rustix::fs::{FileType, Mode, OFlags, fstat};
 use sealift_format::{Index, InodeKind, Ref};
 
 use super::adopt::{Content, check_content};
@@ -96,11 +95,7 @@ fn copy(
         Ok(Content::Whole) => {}
         // It became shorter while it was copied, or is not what it was.
         Ok(_) | Err(Error::Io { .. }) => {
-            let directory = builder.directory(&mut copier.hand, first)?;
-            match unlinkat(directory, builder.name(first.entry), AtFlags::empty()) {
-                Err(Errno::NOENT) => {}
-                removed => removed.map_err(builder.failed("remove", first))?,
-            }
+            builder.remove(&mut copier.hand, first)?;
             return Ok(false);
         }
         Err(error) => return Err(error),

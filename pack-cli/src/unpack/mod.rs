@@ -13,6 +13,7 @@ mod journal;
 mod local;
 mod metadata;
 mod plan;
+mod release;
 mod stage;
 pub(crate) mod state;
 mod target;
@@ -37,8 +38,8 @@ use files::{Builder, Hand};
 pub(crate) use journal::{Found, complete};
 use metadata::Privilege;
 pub(crate) use plan::Selection;
-pub(crate) use stage::Stage;
-pub(crate) use stage::sibling;
+use stage::Layout;
+pub(crate) use stage::{Stage, sibling};
 pub use state::State;
 
 /// How a bundle is unpacked.
@@ -171,7 +172,7 @@ pub fn unpack(
     if options.dry_run {
         return Ok(stats);
     }
-    let stage = Stage::open(target)?;
+    let stage = Stage::open(target, Layout::Tree)?;
     match job.build(input, &stage, selection, &mut stats).and_then(|()| job.settle(&stage)) {
         Ok(()) => stage.finish(options.durability != Durability::None)?,
         Err(error) => return Err(give_up(stage, error)),
@@ -346,7 +347,7 @@ fn check_room(target: &Path, selection: &Selection, dry_run: bool) -> Result<u64
 fn build(builder: &Builder<'_>, input: &mut Input, options: &UnpackOptions) -> Result<(), Error> {
     let (bundle, selection) = (builder.bundle, builder.selection);
     let mut hand = Hand::default();
-    builder.make_directories(&mut hand, options.update)?;
+    builder.make_directories(&mut hand)?;
     builder.make_large(&mut hand)?;
     Feed::new(bundle, &selection.chunks, input, builder.progress).run(
         options.jobs,

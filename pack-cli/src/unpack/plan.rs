@@ -107,21 +107,23 @@ impl Selection {
         selection
     }
 
-    /// Leaves what `is_wanted` says of entries, and of directories what leads to them.
-    pub(crate) fn retain(&mut self, bundle: &Bundle, is_wanted: impl Fn(u32) -> bool) {
+    /// The names that are wanted, directories' left out.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = u32> {
+        let places = self.regulars.iter().chain(&self.others).map(|place| place.entry);
+        places.chain(self.links.iter().map(|link| link.entry))
+    }
+
+    /// Leaves these entries and directories.
+    pub(crate) fn retain(
+        &mut self,
+        bundle: &Bundle,
+        is_wanted: impl Fn(u32) -> bool,
+        is_wanted_directory: impl Fn(u32) -> bool,
+    ) {
         self.regulars.retain(|place| is_wanted(place.entry));
         self.others.retain(|place| is_wanted(place.entry));
         self.links.retain(|link| is_wanted(link.entry));
-        let mut leads = vec![false; bundle.index.directories().len()];
-        let names = self.regulars.iter().chain(&self.others).map(|place| place.directory);
-        for directory in names.chain(self.links.iter().map(|link| link.directory)) {
-            let mut next = Some(directory);
-            while let Some(number) = next.filter(|number| !leads[at(*number)]) {
-                leads[at(number)] = true;
-                next = bundle.index.directory(number).parent;
-            }
-        }
-        self.directories.retain(|directory| leads[at(*directory)]);
+        self.directories.retain(|directory| is_wanted_directory(*directory));
         self.measure(bundle);
     }
 

@@ -7,36 +7,70 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{
-    AtFlags, CWD, FlockOperation, Mode, OFlags, RenameFlags, fchmod, flock, fstat, mkdirat, renameat, renameat_with,
-    statat, syncfs,
+    AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, RenameFlags, fchmod, flock, fstat, mkdirat, renameat,
+    renameat_with, statat, syncfs,
 };
 use rustix::io::Errno;
 use sealift_format::Index;
 
 use super::walk::Walk;
 use crate::Error;
-use crate::beneath::{open_name, open_to_empty, remove_tree};
+use crate::beneath::{known_type, names_in, open_name, open_to_empty, remove_tree};
 
-/// `.NAME.sealift-partial` beside the target. In it are `tree`, the `state` that the target is going to have, and, once an update may
-/// not be given up any more, a `journal`.
+/// `.NAME.sealift-partial` beside the target. In it are `tree` or `files`, the `state` that the target is going to have, and, once an update
+/// may not be given up any more, a `journal`.
 #[derive(Debug)]
 pub(crate) struct Stage {
     target: PathBuf,
     path: PathBuf,
     /// The stage itself, whose lock ends with the process.
     lock: OwnedFd,
-    tree: OwnedFd,
+    layout: Layout,
+    root: OwnedFd,
     is_resumed: bool,
     /// Directories that went out of the target.
     taken_away: AtomicU64,
 }
 
+/// Where the files of a stage lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Layout {
+    /// In `tree`, which becomes the target: each where it is going to be.
+    Tree,
+    /// In `files`, from which each is moved: all in one directory, by the numbers of their entries.
+    Files,
+}
+
+/// A name in a stage of [`Layout::Files`].
+pub(super) struct StagedFile {
+    /// The entry that it stands for, if it is a number.
+    pub(super) entry: Option<u32>,
+    pub(super) name: Vec<u8>,
+    pub(super) file_type: FileType,
+}
+
+impl Layout {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Tree => "tree",
+            Self::Files => "files",
+        }
+    }
+
+    fn other(self) -> Self {
+        match self {
+            Self::Tree => Self::Files,
+            Self::Files => Self::Tree,
+        }
+    }
+}
+
 impl Stage {
-    /// Makes the stage, or opens the one that a run left which did not end.
+    /// Makes the stage, or opens the one that a run left which did not end. What a run of the other layout left goes.
     ///
     /// # Errors
     /// Another run is at work on the target, or the directory cannot be made.
-    pub(super) fn open(target: &Path) -> Result<Self, Error> {
+    pub(super) fn open(target: &Path, layout: Layout) -> Result<Self, Error> {
         let path = sibling(target, ".sealift-partial")?;
         let failed = |error| Error::io("create", &path, error);
         match mkdirat(CWD, &path, Mode::RWXU) {
@@ -49,38 +83,48 @@ impl Stage {
         if stat.st_uid != rustix::process::geteuid().as_raw() || stat.st_mode & 0o022 != 0 {
             return Err(Error::Usage(format!("{} belongs to somebody else: remove it", path.display())));
         }
-        let is_resumed = match mkdirat(&lock, "tree", Mode::RWXU) {
+        remove_tree(lock.as_fd(), layout.other().name().as_bytes()).map_err(failed)?;
+        let is_resumed = match mkdirat(&lock, layout.name(), Mode::RWXU) {
             Err(Errno::EXIST) => true,
             other => other.map(|()| false).map_err(failed)?,
         };
-        let tree =
-            open_name(lock.as_fd(), b"tree", OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()).map_err(failed)?;
-        fchmod(&tree, Mode::RWXU).map_err(failed)?;
-        Ok(Self { target: target.to_owned(), path, lock, tree, is_resumed, taken_away: AtomicU64::new(0) })
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        let root = open_name(lock.as_fd(), layout.name().as_bytes(), flags, Mode::empty()).map_err(failed)?;
+        fchmod(&root, Mode::RWXU).map_err(failed)?;
+        Ok(Self { target: target.to_owned(), path, lock, layout, root, is_resumed, taken_away: AtomicU64::new(0) })
     }
 
-    /// Opens the stage that a run left; `None` where there is none.
+    /// Opens the stage that a run left, for what it may hold of an update; `None` where there is none.
     pub(crate) fn find(target: &Path) -> Result<Option<Self>, Error> {
         let path = sibling(target, ".sealift-partial")?;
-        if path.symlink_metadata().is_ok() { Self::open(target).map(Some) } else { Ok(None) }
+        if path.symlink_metadata().is_ok() { Self::open(target, Layout::Files).map(Some) } else { Ok(None) }
     }
 
     /// Removes the stage of a run that was killed after its tree had become the target.
     pub(super) fn remove_finished(target: &Path) -> Result<(), Error> {
         let path = sibling(target, ".sealift-partial")?;
         let is_there = |name: &str| path.join(name).symlink_metadata().is_ok();
-        if path.symlink_metadata().is_err() || is_there("tree") || is_there("journal") {
+        if path.symlink_metadata().is_err() || is_there("tree") || is_there("files") {
             return Ok(());
         }
-        Self::open(target)?.remove()
+        Self::open(target, Layout::Tree)?.remove()
     }
 
-    /// The tree that grows.
+    /// The directory in which files are made.
     pub(super) fn root(&self) -> BorrowedFd<'_> {
-        self.tree.as_fd()
+        self.root.as_fd()
     }
 
-    /// Whether a run before this one left something in the tree.
+    pub(super) fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    /// Whether this directory takes names for the same that differ in case.
+    pub(super) fn folds_names(&self) -> bool {
+        statat(&self.lock, self.layout.name().to_uppercase(), AtFlags::SYMLINK_NOFOLLOW).is_ok()
+    }
+
+    /// Whether a run before this one left something.
     pub(super) fn is_resumed(&self) -> bool {
         self.is_resumed
     }
@@ -92,6 +136,19 @@ impl Stage {
     /// Where the target's next state is written.
     pub(super) fn state(&self) -> PathBuf {
         self.path.join("state")
+    }
+
+    /// What a stage of [`Layout::Files`] holds.
+    pub(super) fn files(&self) -> Result<Vec<StagedFile>, Error> {
+        let names = names_in(self.root()).map_err(|error| Error::io("read", &self.path, error))?;
+        let of = |name: &[u8]| std::str::from_utf8(name).ok().and_then(|name| name.parse().ok());
+        Ok(names
+            .into_iter()
+            .map(|(name, listed)| {
+                let file_type = known_type(self.root(), &name, listed);
+                StagedFile { entry: of(&name), name, file_type }
+            })
+            .collect())
     }
 
     /// Calls `visit` for each of these directories of an index, parents first, that the tree has. They are made accessible to their owner.
@@ -176,6 +233,11 @@ impl Stage {
         let target = self.target.clone();
         self.remove()?;
         if durable { sync_parent(&target) } else { Ok(()) }
+    }
+
+    /// The name of an entry's file in a stage of [`Layout::Files`].
+    pub(super) fn file_name(entry: u32) -> Vec<u8> {
+        entry.to_string().into_bytes()
     }
 
     /// Removes the stage and all in it.

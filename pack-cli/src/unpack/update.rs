@@ -4,13 +4,13 @@ use std::path::Path;
 
 use super::apply::Update;
 use super::changes::Changes;
-use super::files::{Builder, Hand};
+use super::files::Builder;
 use super::installed::Installed;
 use super::journal::{self, Found};
 use super::local::copy_local;
 use super::metadata::Privilege;
 use super::plan::Selection;
-use super::stage::Stage;
+use super::stage::{Layout, Stage};
 use super::state;
 use super::target::{Target, device_of};
 use super::{Durability, Job, UnpackStats, as_u64, check_room, expected, give_up};
@@ -29,7 +29,7 @@ impl Job<'_> {
             stats.free_bytes = check_room(target, &pending, true)?;
             return Ok(stats);
         }
-        let stage = Stage::open(target)?;
+        let stage = Stage::open(target, Layout::Files)?;
         let found = match journal::complete(&stage, self.options.jobs, self.progress) {
             Err(error) => return Err(give_up(stage, error)),
             Ok(found) => found,
@@ -48,6 +48,13 @@ impl Job<'_> {
         found: Found,
     ) -> Result<UnpackStats, Error> {
         let target = stage.target();
+        if stage.folds_names() {
+            return Err(Error::Usage(format!(
+                "{} lies on a file system that takes names for the same which differ in case: it cannot be told what an update \
+                 would replace there; unpack to a new directory",
+                target.display()
+            )));
+        }
         let privilege = Privilege::of_process(stage.root()).map_err(|error| Error::io("look at", target, error))?;
         let (installed, update) = self.compare(target, &selection, &privilege, Some(found))?;
         if update.target.device() != device_of(stage.root()).map_err(|error| Error::io("look at", target, error))? {
@@ -64,7 +71,6 @@ impl Job<'_> {
             self.progress.enter(Phase::Unpacking, 0, as_u64(pending.regulars.len()));
             let builder = Builder::new(self.bundle, &pending, stage, &privilege, self.progress, self.options);
             if let Some((index, tree)) = installed.tree().filter(|_| !stage.is_resumed()) {
-                builder.make_directories(&mut Hand::default(), false)?;
                 let copied = copy_local(&builder, &Target::open(target, index)?, tree)?;
                 stats.copied_files = as_u64(copied.len());
                 pending.take_away(self.bundle, |entry| copied.contains(&entry), Default::default());
@@ -134,14 +140,14 @@ impl Job<'_> {
             progress: self.progress,
             jobs: self.options.jobs,
         };
-        let is_whole = !self.options.delete || update.list_extras(&self.options.prefix)?;
-        Ok(if is_whole && update.fits()? { Some(update) } else { None })
+        Ok(if update.look(&self.options.prefix)? && update.fits()? { Some(update) } else { None })
     }
 
     /// What of the selection is made anew.
     fn to_build(&self, selection: &Selection, update: &Update<'_>) -> Selection {
         let mut pending = selection.clone();
-        pending.retain(self.bundle, |entry| update.changes.build.contains(&entry));
+        let changes = &update.changes;
+        pending.retain(self.bundle, |entry| changes.build.contains(&entry), |directory| update.is_new(directory));
         pending
     }
 

@@ -40,11 +40,13 @@ const PLANTS: [Plant; 6] =
     [Plant::Fifo, Plant::Link, Plant::FileLink, Plant::HardLink, Plant::Directory, Plant::Foreign];
 
 /// Where it may be met, below `work/out`. `PLACE/inside` is made as a plain directory first.
-const PLACES: [&str; 15] = [
+const PLACES: [&str; 17] = [
     ".target.sealift-partial",
     ".target.sealift-partial/tree",
     ".target.sealift-partial/tree/d1",
     ".target.sealift-partial/tree/large",
+    ".target.sealift-partial/files",
+    ".target.sealift-partial/files/7",
     ".target.sealift-partial/state",
     ".target.sealift-partial/journal",
     ".target.sealift-state",
@@ -75,8 +77,12 @@ pub(crate) fn run() -> Result<()> {
         }
     }
     println!("   {number} runs with something in their way");
-    race(&ground, "target", &before, &mut findings)?;
-    race(&ground, ".target.sealift-partial/tree", &before, &mut findings)?;
+    let [_, unpack, update] = &VERBS;
+    // Not below each other: he would go through his own links.
+    let directories = &["d0", "d1", "d2/e1", "d3", "names", "more"];
+    race(&ground, unpack, (".target.sealift-partial/tree", directories), &before, &mut findings)?;
+    race(&ground, update, ("target", directories), &before, &mut findings)?;
+    race(&ground, update, (".target.sealift-partial", &["files", "state"]), &before, &mut findings)?;
     findings.finish()?;
     ground.remove()
 }
@@ -150,9 +156,14 @@ fn outside(ground: &Ground, before: &Snapshot, label: &str, findings: &mut Findi
     ground.copy("kept", "canary")
 }
 
-/// Somebody swaps directories for links as fast as he can, while the update runs.
-fn race(ground: &Ground, where_: &str, before: &Snapshot, findings: &mut Findings) -> Result<()> {
-    let verb = &VERBS[2];
+/// Somebody swaps directories for links as fast as he can, while a run is at work.
+fn race(
+    ground: &Ground,
+    verb: &Verb,
+    (where_, names): (&str, &[&str]),
+    before: &Snapshot,
+    findings: &mut Findings,
+) -> Result<()> {
     let canary = ground.path("canary");
     let (swaps, mut ended_well) = (AtomicU64::new(0), 0);
     for round in 0..RACES {
@@ -160,8 +171,7 @@ fn race(ground: &Ground, where_: &str, before: &Snapshot, findings: &mut Finding
         let tree = ground.path("work/out").join(where_);
         let done = AtomicBool::new(false);
         let status = std::thread::scope(|scope| {
-            // Not below each other: he would go through his own links.
-            for name in ["d0", "d1", "d2/e1", "d3", "names", "more"] {
+            for name in names {
                 let (at, link) = (tree.join(name), ground.path("work").join(name.replace('/', "-")));
                 let (done, swaps, aim) = (&done, &swaps, canary.join(name));
                 scope.spawn(move || {
@@ -172,7 +182,7 @@ fn race(ground: &Ground, where_: &str, before: &Snapshot, findings: &mut Finding
                         if swap() {
                             swaps.fetch_add(1, Ordering::Relaxed);
                             std::thread::sleep(pause.moment(Duration::from_micros(300)));
-                            // Back again: an update that only meets links is refused at once.
+                            // Back again: a run that only meets links is refused at once.
                             swap();
                         }
                         std::thread::sleep(pause.moment(Duration::from_millis(6)));
@@ -183,7 +193,7 @@ fn race(ground: &Ground, where_: &str, before: &Snapshot, findings: &mut Finding
             done.store(true, Ordering::Relaxed);
             status
         })?;
-        let label = format!("update, links swapped in {where_}, round {round}");
+        let label = format!("{}, links swapped in {where_}, round {round}", verb.name);
         match status.code() {
             Some(0) => ended_well += 1,
             Some(1 | 2) => {}
@@ -193,7 +203,8 @@ fn race(ground: &Ground, where_: &str, before: &Snapshot, findings: &mut Finding
         outside(ground, before, &label, findings)?;
     }
     println!(
-        "   {RACES} updates while directories in {where_} were swapped {} times: {ended_well} ended well",
+        "   {RACES} times {}, while directories in {where_} were swapped {} times: {ended_well} ended well",
+        verb.name,
         swaps.into_inner()
     );
     Ok(())
