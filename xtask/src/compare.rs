@@ -80,8 +80,8 @@ pub(crate) fn main(args: lexopt::Parser) -> Result<()> {
     packages::ensure(Chore::Compare)?;
     let (places, extent) = places(&options)?;
     if options.includes("unpack-disk") || options.includes("update") {
-        // What was unpacked stays until the last run has ended.
-        places.require_disk(extent.bytes * 6 * u64::try_from(options.runs)?)?;
+        // What was unpacked stays until all was measured.
+        places.require_disk(extent.bytes * 10 * u64::try_from(options.runs)?)?;
     }
     let words: Vec<_> = env::args().skip(1).collect();
     let prefix = env::var_os("SEALIFT_BIN").map_or("", |_| "SEALIFT_BIN=... ");

@@ -59,10 +59,9 @@ pub(crate) fn run(measure: &Measure, runs: usize, places: &Places) -> Result<Vec
     }
     for one in &all {
         if one.bytes.is_none() {
-            clear(one.contender, places)?;
+            make_way(measure, one.contender, places)?;
         }
     }
-    remove(&places.path("DISK/aside"))?;
     Ok(all)
 }
 
@@ -77,11 +76,7 @@ fn make(contender: &Contender, places: &Places) -> Result<()> {
 }
 
 fn prepare(measure: &Measure, contender: &Contender, places: &Places) -> Result<()> {
-    if measure.state == State::Untouched {
-        set_aside(contender, places)?;
-    } else {
-        clear(contender, places)?;
-    }
+    make_way(measure, contender, places)?;
     for word in measure.reads {
         tree::read_all(&places.path(word))?;
     }
@@ -95,7 +90,15 @@ fn prepare(measure: &Measure, contender: &Contender, places: &Places) -> Result<
     Ok(())
 }
 
-/// Renames what an earlier run made; the whole folder goes at the end.
+/// Removes what an earlier run made, or keeps it where removing would be felt by what comes next.
+fn make_way(measure: &Measure, contender: &Contender, places: &Places) -> Result<()> {
+    if measure.state == State::Untouched {
+        return set_aside(contender, places);
+    }
+    contender.makes.map_or(Ok(()), |word| remove(&places.path(word)))
+}
+
+/// Renames what an earlier run made; the whole folder goes when all was measured.
 fn set_aside(contender: &Contender, places: &Places) -> Result<()> {
     let Some(made) = contender.makes.map(|word| places.path(word)).filter(|path| path.exists()) else {
         return Ok(());
@@ -104,10 +107,6 @@ fn set_aside(contender: &Contender, places: &Places) -> Result<()> {
     fs::create_dir_all(&aside)?;
     let number = fs::read_dir(&aside)?.count();
     fs::rename(&made, aside.join(number.to_string())).with_context(|| format!("cannot rename {}", made.display()))
-}
-
-fn clear(contender: &Contender, places: &Places) -> Result<()> {
-    contender.makes.map_or(Ok(()), |word| remove(&places.path(word)))
 }
 
 fn made_bytes(contender: &Contender, places: &Places) -> Option<u64> {

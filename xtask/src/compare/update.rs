@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 
 use super::job::{Job, Usage};
-use super::places::{Places, remove};
+use super::places::Places;
 use super::report::{Report, Verdict, float, grouped, seconds};
 use super::tree;
 
@@ -44,7 +44,7 @@ pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<(
 
     let mut samples = Samples::default();
     for number in 1..=runs {
-        // What was removed from ext4 makes what follows slow: each run has names of its own, and all go at the end.
+        // What was removed from ext4 makes what follows slow: each run has names of its own, and all go when all was measured.
         let to = |name: &str| format!("DISK/{name}{number}");
         let timed = |line: &str, name: &str| -> Result<Usage> {
             tree::read_all(&places.path("SCRATCH/next.sealift"))?;
@@ -77,11 +77,6 @@ pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<(
     }
     job(FIRST, "DISK/traced").run()?;
     let (written, changed, files) = written_bytes(&UPDATE.replace("TO", "DISK/traced"), places)?;
-    for number in 1..=runs {
-        for name in ["fresh", "update", "rsync", "resumed"] {
-            remove(&places.path(&format!("DISK/{name}{number}")))?;
-        }
-    }
     judge(report, &samples, written, changed, files);
     Ok(())
 }
