@@ -8,6 +8,8 @@
 #![forbid(unsafe_code)]
 
 extern crate alloc;
+#[cfg(test)]
+extern crate std;
 
 mod area;
 mod bytes;
@@ -20,6 +22,7 @@ mod layout;
 mod limits;
 pub mod name;
 mod opener;
+pub mod ostree;
 pub mod pieces;
 mod preamble;
 mod root;
