@@ -33,7 +33,8 @@ pub use error::{Error, Part};
 pub use frame::{FrameDecoder, check_frame, frame_window};
 pub use head::Head;
 pub use index::{
-    Attributes, Device, Directory, Entry, FileType, Index, IndexBuilder, Inode, InodeKind, Node, Object, Ref, Xattr,
+    Attributes, Device, Directory, Entry, FileType, Index, IndexBuilder, Inode, InodeKind, Node, Object, OsTree,
+    OsTreeFile, OsTreeKind, OsTreeObject, OsTreeRef, Ref, RepositoryFile, Xattr,
 };
 pub use kind::Kind;
 pub use layout::{

@@ -35,7 +35,7 @@ pub(super) fn build_index(refs: &[PackRef<'_>], packed: &Sequenced) -> Result<(I
     let objects = rows.iter().map(|object| Object { id: object.id, size: object.size });
     let bytes = builder.finish(objects, &verity::digest(&digests));
     // What the parser would refuse is not written.
-    Ok((Index::parse(bytes)?, numbers))
+    Ok((Index::parse(bytes, u64::MAX)?, numbers))
 }
 
 /// Builds the index of one source, as a tree of the ref `name`, from the object id and the extended attributes of each content. The
@@ -60,7 +60,7 @@ pub(crate) fn index_of(
     builder.begin_ref(name);
     lay_down(&mut builder, source, |content| (*row(&object_of, content), &row(contents, content).1[..]));
     let rows: Vec<Object> = builder.contents().iter().map(|&object| *row(&objects, object)).collect();
-    Index::parse(builder.finish(rows.into_iter(), &[0; 32]))
+    Index::parse(builder.finish(rows.into_iter(), &[0; 32]), u64::MAX)
 }
 
 fn row<T>(rows: &[T], number: u32) -> &T {
