@@ -73,6 +73,13 @@ pub(crate) struct Pack {
     /// Leave out what the lines of a file match
     #[arg(long, value_name = "FILE", help_heading = "Files")]
     exclude_from: Vec<PathBuf>,
+    /// Of ostree:REPO: a ref, or COLLECTION:REF [default: all]
+    #[arg(long = "ref", value_name = "REF", help_heading = "OSTree")]
+    refs: Vec<String>,
+    /// Of ostree:REPO: so many commits before each newest one too
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, help_heading = "OSTree")]
+    depth: u32,
+
     /// Stay on the source's file system; mount points become empty
     #[arg(long, help_heading = "Files")]
     one_file_system: bool,

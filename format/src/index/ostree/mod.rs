@@ -83,7 +83,8 @@ pub struct OsTreeRef {
 }
 
 impl RepositoryFile {
-    const ALL: [Self; 4] = [Self::Summary, Self::SummarySignature, Self::SummaryIndex, Self::SummaryIndexSignature];
+    /// All of them, in their order.
+    pub const ALL: [Self; 4] = [Self::Summary, Self::SummarySignature, Self::SummaryIndex, Self::SummaryIndexSignature];
 
     /// Its name in a repository.
     #[must_use]

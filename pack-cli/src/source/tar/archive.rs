@@ -142,29 +142,6 @@ fn fill(reader: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> {
     Ok(filled)
 }
 
-/// A file that goes away with its descriptor, also when the run is killed.
-fn unnamed_file(directory: &Path) -> Result<File, Errno> {
-    let directory = open_user_dir(directory)?;
-    let (flags, mode) = (OFlags::RDWR | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR);
-    match openat(&directory, ".", flags | OFlags::TMPFILE, mode) {
-        // Network and old file systems.
-        Err(Errno::NOTSUP | Errno::ISDIR | Errno::INVAL) => {}
-        other => return other.map(File::from),
-    }
-    for attempt in 0..100 {
-        let name = format!(".sealift-{}-{attempt}.tar", std::process::id());
-        match openat(&directory, &*name, flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW, mode) {
-            Err(Errno::EXIST) => {}
-            Err(error) => return Err(error),
-            Ok(file) => {
-                unlinkat(&directory, &*name, rustix::fs::AtFlags::empty())?;
-                return Ok(file.into());
-            }
-        }
-    }
-    Err(Errno::EXIST)
-}
-
 fn refuse_compressed(begin: &[u8], path: &Path) -> Result<(), Error> {
     let table: [(&[u8], &str); 7] = [
         (b"\x1f\x8b", "gzip"),
