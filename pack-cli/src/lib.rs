@@ -174,6 +174,8 @@ mod feed;
 pub mod hash;
 mod input;
 pub mod inspect;
+#[allow(dead_code, reason = "sources and targets are to stand on it")]
+mod ostree;
 pub mod pack;
 mod parallel;
 mod progress;
@@ -185,6 +187,7 @@ pub mod verify;
 
 pub use error::Error;
 pub use input::Input;
+pub use ostree::RepoFault;
 pub use progress::{Phase, Progress, Snapshot};
 pub use sealift_format::{Bundle, Chunk, Envelope, Head, Identity, Index, Kind, Limits, Root, name};
 pub use tree::{DirId, Metadata, NewNode, NodeId, Tree, Visited};
