@@ -11,7 +11,8 @@ use clap::{Args, ValueEnum, ValueHint};
 use sealift::Identity;
 use sealift::pack::{OrderProfile, Output, PackOptions, PackRef, PackStats};
 use sealift::source::{
-    DirectoryOptions, Exclude, MetadataOptions, OwnerRule, Source, SourceOptions, XattrFilter, parse_owner,
+    DirectoryOptions, Exclude, MetadataOptions, OstreeOptions, OwnerRule, Source, SourceOptions, XattrFilter,
+    parse_owner,
 };
 use sealift::trust::sign::{Signer, room_for, sign_root};
 use serde::Serialize;
@@ -148,28 +149,32 @@ impl Pack {
         options.signature_room = options.signature_room.max(room_for(&signers));
         let stats = self.pace.watch(self.show, "Listing", |progress| {
             let source_options = SourceOptions { progress: Some(Arc::clone(progress)), ..source_options };
-            let open = |(_, spec): &(String, OsString)| Source::open_spec(spec, &source_options, options.jobs);
+            let ostree = OstreeOptions { refs: self.refs.clone(), depth: self.depth };
+            let open = |(name, spec): &(Option<String>, OsString)| {
+                Source::open_refs(spec, name.as_deref(), &ostree, &source_options, options.jobs)
+            };
             let sources = specs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
-            let pairs = specs.iter().zip(&sources);
-            let refs: Vec<PackRef<'_>> = pairs.map(|((name, _), source)| PackRef { name, source }).collect();
+            let sources: Vec<(String, Source)> = sources.into_iter().flatten().collect();
+            let refs: Vec<PackRef<'_>> = sources.iter().map(|(name, source)| PackRef { name, source }).collect();
             sealift::pack::pack(&refs, &output, &options, &|signed| sign_root(signed, &signers), progress)
         })?;
         Ok(self.print(&stats, &signers, output == Output::Stdout, start.elapsed())?)
     }
 
     /// The refs' names and their sources.
-    fn specs(&self) -> Result<Vec<(String, OsString)>, Failure> {
+    fn specs(&self) -> Result<Vec<(Option<String>, OsString)>, Failure> {
         let several = self.sources.len() > 1;
         let specs = self.sources.iter().map(|argument| {
             let (name, source) = split_ref(argument);
             match name {
-                Some(name) => Ok((name.to_owned(), source.to_owned())),
-                None if several => Err(Failure::usage(format!(
+                Some(name) => Ok((Some(name.to_owned()), source.to_owned())),
+                // Its refs have names of their own.
+                None if several && !source.as_bytes().starts_with(b"ostree:") => Err(Failure::usage(format!(
                     "{}: of several sources each needs a ref, as in REF={}",
                     source.display(),
                     source.display()
                 ))),
-                None => Ok(("main".to_owned(), source.to_owned())),
+                None => Ok((None, source.to_owned())),
             }
         });
         specs.collect()

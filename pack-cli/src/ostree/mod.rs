@@ -19,3 +19,7 @@ mod transaction;
 mod tests;
 
 pub use fault::RepoFault;
+pub(crate) use object::ObjectType;
+pub(crate) use read::{Content, FileContent};
+pub(crate) use refs::{RefName, RefPlace};
+pub(crate) use repo::Repo;

@@ -228,6 +228,14 @@ impl Content {
         self.size
     }
 
+    /// The file, where it holds the content as it is.
+    pub(crate) fn into_plain(self) -> Option<File> {
+        match self.from {
+            From::Plain(file) => Some(file),
+            From::Deflated(_) => None,
+        }
+    }
+
     fn read_some(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match &mut self.from {
             From::Plain(file) => file.read(buffer),

@@ -65,6 +65,16 @@ impl RefName {
     }
 }
 
+/// As it is written to ask for it: a remote or a collection, a colon, and the name.
+impl std::fmt::Display for RefName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.place {
+            RefPlace::Heads => f.write_str(&self.name),
+            RefPlace::Remote(owner) | RefPlace::Mirror(owner) => write!(f, "{owner}:{}", self.name),
+        }
+    }
+}
+
 fn folder(place: &RefPlace) -> String {
     match place {
         RefPlace::Heads => "refs/heads".to_owned(),

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use sealift_format::ostree::{Checksum, METADATA_LEN_MAX, Malformed};
 use sha2::{Digest as _, Sha256};
 
-use super::config::Config;
+use super::config::{Config, Mode};
 use super::fault::RepoFault;
 use super::object::{ObjectType, loose_path, object_name};
 use crate::Error;
@@ -62,6 +62,31 @@ impl Repo {
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whether contents are compressed.
+    pub(crate) fn is_compressed(&self) -> bool {
+        self.config.mode == Mode::Archive
+    }
+
+    /// Reads a file of the repository itself, such as its summary; `None` where there is none.
+    ///
+    /// # Errors
+    /// It is longer than a metadata object may be, or cannot be read.
+    pub(crate) fn top_file(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
+        let failed = |error: std::io::Error| Error::io("read", self.path.join(name), error);
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+        let file = match open_beneath(self.root(), name.as_bytes(), flags, Permissions::empty()) {
+            Err(Errno::NOENT) => return Ok(None),
+            opened => File::from(opened.map_err(|error| failed(error.into()))?),
+        };
+        let len = file.metadata().map_err(failed)?.len();
+        if len > METADATA_LEN_MAX {
+            return Err(self.fault(RepoFault::TooLong { object: name.to_owned(), len }));
+        }
+        let mut bytes = Vec::new();
+        file.take(METADATA_LEN_MAX).read_to_end(&mut bytes).map_err(failed)?;
+        Ok(Some(bytes))
     }
 
     pub(super) fn root(&self) -> BorrowedFd<'_> {
@@ -143,6 +168,16 @@ impl Repo {
 
     pub(super) fn fault(&self, fault: RepoFault) -> Error {
         Error::Repository { path: self.path.clone(), fault }
+    }
+
+    /// The error of reading a file object.
+    pub(crate) fn unread(&self, checksum: &Checksum, error: std::io::Error) -> Error {
+        match error.kind() {
+            std::io::ErrorKind::InvalidData | std::io::ErrorKind::InvalidInput | std::io::ErrorKind::UnexpectedEof => {
+                self.fault(RepoFault::Damaged { object: object_name(ObjectType::File, checksum) })
+            }
+            _ => Error::io("read", self.object_path(ObjectType::File, checksum), error),
+        }
     }
 
     /// The error of an object that breaks a rule.

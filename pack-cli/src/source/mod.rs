@@ -137,6 +137,31 @@ impl Source {
         Ok(source)
     }
 
+    /// Opens what SOURCE says, under the names that refs get of it: `name`, or `main`; of `ostree:REPO` those of its own refs, unless
+    /// it is one that gets `name`.
+    ///
+    /// # Errors
+    /// As [`Self::open_spec`] and [`Self::open_ostree`].
+    pub fn open_refs(
+        spec: &OsStr,
+        name: Option<&str>,
+        ostree: &OstreeOptions,
+        options: &SourceOptions,
+        jobs: usize,
+    ) -> Result<Vec<(String, Self)>, Error> {
+        if !matches!(Spec::parse(spec)?, Spec::Ostree(_)) {
+            return Ok(vec![(name.unwrap_or("main").to_owned(), Self::open_spec(spec, options, jobs)?)]);
+        }
+        let mut sources = Self::open_ostree(spec, ostree, options, jobs)?;
+        if let Some(name) = name {
+            let [(own, _)] = &mut sources[..] else {
+                return Err(Error::Usage(format!("{}: several refs cannot all be {name}: give --ref", spec.display())));
+            };
+            name.clone_into(own);
+        }
+        Ok(sources)
+    }
+
     /// Opens refs of an OSTree repository, each a source of its own under its name: the ones that are asked for, or all.
     ///
     /// # Errors
@@ -156,7 +181,13 @@ impl Source {
         }
         options.begin();
         let repo = Arc::new(Repo::open(path)?);
-        let refs = if ostree.refs.is_empty() { repo.ref_names()? } else { ostree.refs.clone() };
+        let refs = match ostree.refs.is_empty() {
+            true => repo.refs()?.into_iter().map(|(name, _)| name.to_string()).collect(),
+            false => ostree.refs.clone(),
+        };
+        if refs.is_empty() {
+            return Err(Error::Usage(format!("{}: the repository has no refs", path.display())));
+        }
         let open = |name: String| {
             let source = OstreeSource::open(&repo, &name, ostree, options, jobs)?;
             let name = name.rsplit_once(':').map_or(name.clone(), |(_, name)| name.to_owned());

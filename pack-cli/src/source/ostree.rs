@@ -12,10 +12,10 @@ use sealift_format::{Attributes, RepositoryFile, name::is_collection_id};
 
 use super::SourceOptions;
 use super::unnamed::unnamed_file;
+use crate::Error;
 use crate::ostree::{Content, FileContent, ObjectType, Repo};
 use crate::parallel::for_each;
 use crate::tree::{Metadata, NewNode, Tree};
-use crate::Error;
 
 /// What is taken of a repository.
 #[derive(Clone, Debug, Default)]
@@ -91,7 +91,7 @@ impl OstreeSource {
     ///
     /// # Errors
     /// The repository has no such ref, an object is missing or is not what its checksum says, or the caller wished to stop.
-    pub fn open(
+    pub(super) fn open(
         repo: &Arc<Repo>,
         reference: &str,
         ostree: &OstreeOptions,
@@ -181,7 +181,7 @@ impl OstreeSource {
     }
 
     /// Loads a metadata object. Returns whether it is new.
-    fn load(&mut self, kind: OsTreeKind, checksum: Checksum) -> Result<bool, Error> {
+    fn load(&mut self, kind: ObjectType, checksum: Checksum) -> Result<bool, Error> {
         if self.metadata.contains_key(&checksum) {
             return Ok(false);
         }
@@ -202,7 +202,7 @@ impl OstreeSource {
                 options.advance(0, 1)?;
                 let (attributes, content) = self.repo.open_file(&files[task])?;
                 let header = match content {
-                    FileContent::Symlink(target) => Header::Symlink(target.into()),
+                    FileContent::Symlink(target) => Header::Symlink(target.into_bytes().into()),
                     FileContent::Regular(reader) => Header::Regular(reader.size()),
                 };
                 *found[task].lock().unwrap_or_else(PoisonError::into_inner) = Some((attributes, header));
@@ -210,7 +210,9 @@ impl OstreeSource {
             },
         )?;
         for (checksum, found) in files.iter().zip(found) {
-            let Some((attributes, header)) = found.into_inner().unwrap_or_else(PoisonError::into_inner) else { continue };
+            let Some((attributes, header)) = found.into_inner().unwrap_or_else(PoisonError::into_inner) else {
+                continue;
+            };
             let kind = match header {
                 Header::Symlink(target) => FileKind::Symlink(target),
                 Header::Regular(size) => {
@@ -307,11 +309,11 @@ impl OstreeSource {
         mut take: impl FnMut(&[u8]) -> Result<(), Error>,
     ) -> Result<Content, Error> {
         let (_, FileContent::Regular(mut content)) = self.repo.open_file(&object.checksum)? else {
-            return Err(self.repo.damaged(&object.checksum));
+            return Err(self.repo.unread(&object.checksum, std::io::ErrorKind::InvalidData.into()));
         };
         let mut buffer = vec![0; 128 << 10];
         loop {
-            match content.read(&mut buffer)? {
+            match content.read(&mut buffer).map_err(|error| self.repo.unread(&object.checksum, error))? {
                 0 => return Ok(content),
                 len => take(buffer.get(..len).unwrap_or_default())?,
             }

@@ -33,7 +33,7 @@ pub struct OsTreeObject {
 }
 
 /// The types of metadata objects, with OSTree's numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(clippy::exhaustive_enums, reason = "spec 6.6 lists the types")]
 pub enum OsTreeKind {
     /// Names of a directory.

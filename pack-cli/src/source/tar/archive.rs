@@ -5,15 +5,14 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags, fstat, openat, unlinkat};
-use rustix::io::Errno;
+use rustix::fs::fstat;
 
 use super::fault::TarFault;
 use super::header::Block;
 use crate::Error;
-use crate::beneath::open_user_dir;
 use crate::source::SourceOptions;
 use crate::source::directory::Identity;
+use crate::source::unnamed::unnamed_file;
 
 /// How much of a pipe is read at a time.
 const PIPE_BUFFER_LEN: usize = 256 * 1024;
