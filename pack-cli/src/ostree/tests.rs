@@ -282,7 +282,7 @@ fn any_tree_goes_from_a_mode_to_another() {
 fn a_plain_tree_goes_to_every_mode() {
     if is_root() {
         for mode in MODES {
-            copies_are_libostrees(mode, &MODES, |root| plain_tree(root));
+            copies_are_libostrees(mode, &MODES, plain_tree);
         }
     }
 }
