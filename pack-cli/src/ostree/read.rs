@@ -32,7 +32,7 @@ pub(crate) enum FileContent {
 /// The bytes of a regular file.
 #[derive(Debug)]
 pub(crate) struct Content {
-    from: From,
+    from: Stored,
     size: u64,
     left: u64,
     hash: Sha256,
@@ -40,7 +40,7 @@ pub(crate) struct Content {
 }
 
 #[derive(Debug)]
-enum From {
+enum Stored {
     Plain(File),
     Deflated(Box<DeflateDecoder<BufReader<File>>>),
 }
@@ -109,7 +109,7 @@ impl Opening<'_> {
             _ => Vec::new(),
         };
         let attributes = self.bare_attributes(&stat, xattrs)?;
-        let content = self.regular(From::Plain(File::from(file)), size, &attributes)?;
+        let content = self.regular(Stored::Plain(File::from(file)), size, &attributes)?;
         Ok((attributes, content))
     }
 
@@ -152,7 +152,7 @@ impl Opening<'_> {
         let attributes = parsed.map_err(|fault| self.wrong(fault))?;
         let mut file = File::from(file);
         if attributes.file_type() != sealift_format::FileType::Symlink {
-            let content = self.regular(From::Plain(file), size, &attributes)?;
+            let content = self.regular(Stored::Plain(file), size, &attributes)?;
             return Ok((attributes, content));
         }
         if size > TARGET_LEN_MAX {
@@ -181,7 +181,7 @@ impl Opening<'_> {
         if !target.is_empty() {
             return self.symlink(attributes, target);
         }
-        let from = From::Deflated(Box::new(DeflateDecoder::new(file)));
+        let from = Stored::Deflated(Box::new(DeflateDecoder::new(file)));
         let content = self.regular(from, size, &attributes)?;
         Ok((attributes, content))
     }
@@ -211,7 +211,7 @@ impl Opening<'_> {
         if is_right { Ok((attributes, FileContent::Symlink(target))) } else { Err(self.damaged()) }
     }
 
-    fn regular(&self, from: From, size: u64, attributes: &Attributes) -> Result<FileContent, Error> {
+    fn regular(&self, from: Stored, size: u64, attributes: &Attributes) -> Result<FileContent, Error> {
         let mut hash = Sha256::new();
         hash.update(file::encode_header(attributes, ""));
         let mut content = Content { from, size, left: size, hash, checksum: *self.checksum };
@@ -238,8 +238,8 @@ impl Content {
 
     fn read_some(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match &mut self.from {
-            From::Plain(file) => file.read(buffer),
-            From::Deflated(decoder) => decoder.read(buffer),
+            Stored::Plain(file) => file.read(buffer),
+            Stored::Deflated(decoder) => decoder.read(buffer),
         }
     }
 
