@@ -174,14 +174,14 @@ mod feed;
 pub mod hash;
 mod input;
 pub mod inspect;
-#[allow(dead_code, reason = "sources and targets are to stand on it")]
-mod ostree;
+pub mod ostree;
 pub mod pack;
 mod parallel;
 mod progress;
 pub mod source;
 mod tree;
 pub mod trust;
+mod unnamed;
 pub mod unpack;
 pub mod verify;
 

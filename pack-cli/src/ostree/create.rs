@@ -54,9 +54,9 @@ impl Transaction<'_> {
         new: NewFile<'_>,
     ) -> Result<bool, Error> {
         let new_file = Creation { transaction: self, checksum, attributes, mode: self.repo.config().mode };
-        if let Some(why) = new_file.loss(&new) {
-            let fault = RepoFault::CannotHold { mode: new_file.mode.name(), object: new_file.name(), why };
-            return Err(self.repo.fault(fault));
+        new_file.check_loss(new.is_link())?;
+        if matches!(new, NewFile::Symlink(target) if target.is_empty() || target.contains('\0')) {
+            return Err(new_file.cannot_hold("it is a symbolic link without a target"));
         }
         if self.has(ObjectType::File, checksum)? {
             return Ok(false);
@@ -67,6 +67,27 @@ impl Transaction<'_> {
             NewFile::Regular { size, content } => new_file.regular(number, size, content)?,
         }
         self.enter(ObjectType::File, checksum, number)
+    }
+}
+
+impl Transaction<'_> {
+    /// Whether the repository's mode keeps all that a file has.
+    ///
+    /// # Errors
+    /// It does not.
+    pub(super) fn check_file(
+        &self,
+        checksum: &Checksum,
+        attributes: &Attributes,
+        is_symlink: bool,
+    ) -> Result<(), Error> {
+        Creation { transaction: self, checksum, attributes, mode: self.repo.config().mode }.check_loss(is_symlink)
+    }
+}
+
+impl NewFile<'_> {
+    fn is_link(&self) -> bool {
+        matches!(self, Self::Symlink(_))
     }
 }
 
@@ -87,15 +108,22 @@ impl Creation<'_> {
         Error::io("write", self.transaction.repo.object_path(ObjectType::File, self.checksum), error)
     }
 
+    fn cannot_hold(&self, why: &'static str) -> Error {
+        let fault = RepoFault::CannotHold { mode: self.mode.name(), object: self.name(), why };
+        self.transaction.repo.fault(fault)
+    }
+
+    fn check_loss(&self, is_symlink: bool) -> Result<(), Error> {
+        self.loss(is_symlink).map_or(Ok(()), |why| Err(self.cannot_hold(why)))
+    }
+
     /// What the repository's mode would not keep, or no object can have.
-    fn loss(&self, new: &NewFile<'_>) -> Option<&'static str> {
+    fn loss(&self, is_symlink: bool) -> Option<&'static str> {
         let &Attributes { mode, uid, gid, ref xattrs } = self.attributes;
-        match (new, FileType::of_mode(mode)) {
-            (NewFile::Symlink(target), Some(FileType::Symlink)) if !target.is_empty() && !target.contains('\0') => {}
-            (NewFile::Regular { .. }, Some(FileType::Regular)) => {}
-            _ => return Some("it is neither a regular file nor a symbolic link with a target"),
+        match (is_symlink, FileType::of_mode(mode)) {
+            (true, Some(FileType::Symlink)) | (false, Some(FileType::Regular)) => {}
+            _ => return Some("it is neither a regular file nor a symbolic link"),
         }
-        let is_symlink = matches!(new, NewFile::Symlink(_));
         match self.mode {
             Mode::Bare if is_symlink && mode & 0o7777 != 0o777 => Some("a symbolic link has no permissions"),
             Mode::BareUserOnly if (uid, gid) != (0, 0) => Some("it does not belong to root"),

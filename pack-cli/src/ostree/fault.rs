@@ -90,6 +90,16 @@ pub enum RepoFault {
         /// The ref.
         name: String,
     },
+    /// A commit is not one that the ref may name.
+    #[error("it does not take the commit {commit} as {name}: {why}")]
+    Refused {
+        /// The commit.
+        commit: String,
+        /// The ref.
+        name: String,
+        /// What the repository asks for.
+        why: String,
+    },
     /// Another program has the repository locked.
     #[error("another program had it locked for {seconds} seconds: try again when that ended")]
     Locked {

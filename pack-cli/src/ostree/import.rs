@@ -9,11 +9,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use sealift_format::ostree::{Checksum, Commit, DirTree};
-use sealift_format::{Attributes, Bundle, Head, Holds, InodeKind, Limits, OsTree, OsTreeKind, OsTreeObject, Ref, data_len};
+use sealift_format::{
+    Attributes, Bundle, Head, Holds, InodeKind, Limits, OsTree, OsTreeKind, OsTreeObject, Ref, data_len,
+};
 use sealift_verify::content::{ChunkDecoder, check_object, check_piece, fill_holes, group_objects, piece_range};
 
 use super::create::NewFile;
-use super::fault::RepoFault;
 use super::object::{ObjectType, hex};
 use super::policy;
 use super::refs::{RefName, RefPlace};
@@ -90,18 +91,23 @@ pub fn import(
     let repo = Repo::open(target)?;
     let carried = Carried::new(&bundle)?;
     let refs = choose(&bundle, &options.refs)?;
-    let names = refs.iter().map(|from| destination(&repo, from, &options.destination)).collect::<Result<Vec<_>, _>>()?;
+    let names =
+        refs.iter().map(|from| destination(&repo, from, &options.destination)).collect::<Result<Vec<_>, _>>()?;
     for (from, name) in refs.iter().zip(&names) {
         policy::check(&repo, name, &carried.tip(from)?)?;
     }
     let transaction = Transaction::begin(&repo)?;
-    let mut plan = Plan { carried: &carried, repo: &repo, wanted: BTreeMap::new(), metadata: Vec::new(), seen: HashSet::new() };
+    let mut plan =
+        Plan { carried: &carried, repo: &repo, wanted: BTreeMap::new(), metadata: Vec::new(), seen: HashSet::new() };
     for (from, name) in refs.iter().zip(&names) {
         plan.add_commits(from, repo.read_ref(name)?)?;
     }
     let mut stats = plan.stats();
-    stats.refs =
-        refs.iter().zip(&names).map(|(from, name)| Ok((name.to_string(), hex(&carried.tip(from)?.checksum)))).collect::<Result<_, Error>>()?;
+    stats.refs = refs
+        .iter()
+        .zip(&names)
+        .map(|(from, name)| Ok((name.to_string(), hex(&carried.tip(from)?.checksum))))
+        .collect::<Result<_, Error>>()?;
     let work = Work::new(&bundle, &carried, &plan, &transaction, progress);
     stats.stored_bytes = work.stored_bytes();
     // What the mode cannot hold, and what has no room, is known before anything is written.
@@ -116,8 +122,12 @@ pub fn import(
         match kind {
             OsTreeKind::Commit => transaction.write_commit(&object.checksum, bytes).map(drop)?,
             OsTreeKind::CommitMeta => transaction.write_commitmeta(&object.checksum, bytes)?,
-            OsTreeKind::DirTree => transaction.write_metadata(ObjectType::DirTree, &object.checksum, bytes).map(drop)?,
-            OsTreeKind::DirMeta => transaction.write_metadata(ObjectType::DirMeta, &object.checksum, bytes).map(drop)?,
+            OsTreeKind::DirTree => {
+                transaction.write_metadata(ObjectType::DirTree, &object.checksum, bytes).map(drop)?
+            }
+            OsTreeKind::DirMeta => {
+                transaction.write_metadata(ObjectType::DirMeta, &object.checksum, bytes).map(drop)?
+            }
         }
     }
     for (from, name) in refs.iter().zip(names) {
@@ -170,7 +180,6 @@ struct Carried<'a> {
 /// The commit that a ref names.
 pub(super) struct Tip<'a> {
     pub(super) reference: &'a str,
-    pub(super) collection: &'a str,
     pub(super) checksum: Checksum,
     pub(super) bytes: &'a [u8],
     /// Its signatures.
@@ -202,10 +211,11 @@ impl<'a> Carried<'a> {
         let object = self.ostree.objects().get(number).ok_or_else(missing)?;
         Ok(Tip {
             reference: &from.name,
-            collection: &ostree.collection,
             checksum: object.checksum,
             bytes: self.bundle.index.ostree_bytes(object),
-            beside: self.find(OsTreeKind::CommitMeta, &object.checksum).map(|beside| self.bundle.index.ostree_bytes(beside)),
+            beside: self
+                .find(OsTreeKind::CommitMeta, &object.checksum)
+                .map(|beside| self.bundle.index.ostree_bytes(beside)),
         })
     }
 
@@ -257,7 +267,8 @@ impl Plan<'_> {
         for checksum in commits {
             if self.repo.has_whole_commit(&checksum)? {
                 let bytes = self.repo.load_metadata(ObjectType::Commit, &checksum)?;
-                let commit = Commit::parse(&bytes).map_err(|fault| self.repo.wrong(ObjectType::Commit, &checksum, fault))?;
+                let commit =
+                    Commit::parse(&bytes).map_err(|fault| self.repo.wrong(ObjectType::Commit, &checksum, fault))?;
                 return Ok(Some(*commit.root_tree));
             }
         }
@@ -288,7 +299,9 @@ impl Plan<'_> {
                 None => Vec::new(),
             };
             let old = match base {
-                Some(base) => DirTree::parse(&old).map_err(|fault| self.repo.wrong(ObjectType::DirTree, &base, fault))?,
+                Some(base) => {
+                    DirTree::parse(&old).map_err(|fault| self.repo.wrong(ObjectType::DirTree, &base, fault))?
+                }
                 None => DirTree::default(),
             };
             let known: HashSet<&Checksum> = old.files.iter().map(|(_, file)| *file).collect();
@@ -435,7 +448,8 @@ impl<'a> Work<'a> {
             },
         )?;
         // Links, and files without data, which no chunk brings.
-        let rest: Vec<Option<u32>> = self.plan.wanted.keys().copied().filter(|object| !self.has_data(*object)).collect();
+        let rest: Vec<Option<u32>> =
+            self.plan.wanted.keys().copied().filter(|object| !self.has_data(*object)).collect();
         for_each(
             jobs,
             &rest,
@@ -512,7 +526,9 @@ impl<'a> Work<'a> {
         };
         let Some(file) = file else { return Ok(()) };
         let mut data = data;
-        for range in sealift_format::data_ranges(self.bundle.layout.holes_of(object), piece_range(self.bundle, object, piece)) {
+        for range in
+            sealift_format::data_ranges(self.bundle.layout.holes_of(object), piece_range(self.bundle, object, piece))
+        {
             let len = usize::try_from(range.end - range.start).unwrap_or(usize::MAX).min(data.len());
             let (part, rest) = data.split_at(len);
             file.write_all_at(part, range.start).map_err(failed)?;

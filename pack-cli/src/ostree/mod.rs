@@ -2,12 +2,16 @@
 //!
 //! Whatever a repository holds may have been written by others: paths are opened beneath it without following links, an object counts
 //! when it has the checksum that names it, and parsers take normal forms alone.
+//!
+//! [`import`] takes the commits of a bundle into a repository; [`crate::source::Source::open_ostree`] packs those of one.
 
 mod config;
 mod create;
 mod fault;
+mod import;
 mod lock;
 mod object;
+mod policy;
 mod read;
 mod refs;
 mod repo;
@@ -19,7 +23,7 @@ mod transaction;
 mod tests;
 
 pub use fault::RepoFault;
+pub use import::{Destination, ImportOptions, ImportStats, import};
 pub(crate) use object::ObjectType;
 pub(crate) use read::{Content, FileContent};
-pub(crate) use refs::{RefName, RefPlace};
 pub(crate) use repo::Repo;

@@ -22,7 +22,8 @@ const TRUSTED: &str = "/usr/share/ostree/trusted.gpg.d";
 /// # Errors
 /// The commit names other refs or another collection, the repository has no such remote, or a signature that the remote asks for is missing.
 pub(super) fn check(repo: &Repo, name: &RefName, tip: &Tip<'_>) -> Result<(), Error> {
-    let refused = |why: String| repo.fault(RepoFault::Refused { commit: hex(&tip.checksum), name: name.to_string(), why });
+    let refused =
+        |why: String| repo.fault(RepoFault::Refused { commit: hex(&tip.checksum), name: name.to_string(), why });
     let commit = Commit::parse(tip.bytes).map_err(|fault| repo.wrong(ObjectType::Commit, &tip.checksum, fault))?;
     if !commit.ref_bindings.is_empty() && !commit.ref_bindings.contains(&tip.reference) {
         return Err(refused(format!("it is bound to {}", commit.ref_bindings.join(", "))));
@@ -46,16 +47,24 @@ pub(super) fn check(repo: &Repo, name: &RefName, tip: &Tip<'_>) -> Result<(), Er
     }
 }
 
-fn check_signatures(repo: &Repo, remote: &Remote, tip: &Tip<'_>, refused: &dyn Fn(String) -> Error) -> Result<(), Error> {
+fn check_signatures(
+    repo: &Repo,
+    remote: &Remote,
+    tip: &Tip<'_>,
+    refused: &dyn Fn(String) -> Error,
+) -> Result<(), Error> {
     if let Some(kinds) = remote.sign_verify.as_deref().filter(|kinds| *kinds != "false") {
-        return Err(refused(format!("the remote asks for signatures that sealift does not verify yet (sign-verify={kinds})")));
+        return Err(refused(format!(
+            "the remote asks for signatures that sealift does not verify yet (sign-verify={kinds})"
+        )));
     }
     if !remote.gpg_verify {
         return Ok(());
     }
     let beside = tip.beside.map(Dictionary::parse).transpose();
     let beside = beside.map_err(|fault| repo.wrong(ObjectType::CommitMeta, &tip.checksum, fault))?;
-    let signatures = beside.as_ref().and_then(|beside| beside.value("ostree.gpgsigs")).and_then(|value| value.byte_strings());
+    let signatures =
+        beside.as_ref().and_then(|beside| beside.value("ostree.gpgsigs")).and_then(|value| value.byte_strings());
     let signatures = signatures.unwrap_or_default();
     if signatures.is_empty() {
         return Err(refused("the remote asks for an OpenPGP signature, and it has none".into()));

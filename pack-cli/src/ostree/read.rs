@@ -231,8 +231,8 @@ impl Content {
     /// The file, where it holds the content as it is.
     pub(crate) fn into_plain(self) -> Option<File> {
         match self.from {
-            From::Plain(file) => Some(file),
-            From::Deflated(_) => None,
+            Stored::Plain(file) => Some(file),
+            Stored::Deflated(_) => None,
         }
     }
 

@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::config::{Config, Mode};
 use super::fault::RepoFault;
-use super::object::{ObjectType, loose_path, object_name};
+use super::object::{ObjectType, hex, loose_path, object_name};
 use crate::Error;
 use crate::beneath::{open_beneath, open_user_dir};
 
@@ -107,6 +107,22 @@ impl Repo {
             Ok(_) => Ok(true),
             Err(Errno::NOENT) => Ok(false),
             Err(error) => Err(Error::io("look at", self.object_path(kind, checksum), error)),
+        }
+    }
+
+    /// Whether the repository has a commit with all that it names: an unfinished pull leaves a mark beside one that it has not.
+    ///
+    /// # Errors
+    /// It could not be told.
+    pub(crate) fn has_whole_commit(&self, checksum: &Checksum) -> Result<bool, Error> {
+        if !self.has(ObjectType::Commit, checksum)? {
+            return Ok(false);
+        }
+        let mark = format!("state/{}.commitpartial", hex(checksum));
+        match statat(&self.root, &*mark, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(_) => Ok(false),
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(true),
+            Err(error) => Err(Error::io("look at", self.path.join(mark), error)),
         }
     }
 

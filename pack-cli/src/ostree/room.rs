@@ -29,6 +29,12 @@ impl Room {
         Ok(Self { left: AtomicU64::new(bytes(stat.f_bavail).saturating_sub(reserved)) })
     }
 
+    /// Whether there is room for that many bytes; if not, what is left.
+    pub(super) fn check(&self, len: u64) -> Result<(), u64> {
+        let left = self.left.load(Ordering::Relaxed);
+        if len <= left { Ok(()) } else { Err(left) }
+    }
+
     /// Takes the room of a file of this many bytes, or returns what is left.
     pub(super) fn take(&self, len: u64) -> Result<(), u64> {
         let needed = len.div_ceil(BLOCK_LEN).saturating_mul(BLOCK_LEN);

@@ -29,6 +29,7 @@ use super::room::Room;
 use super::stage::Stage;
 use crate::Error;
 use crate::beneath::{open_beneath, open_name, open_within};
+use crate::unnamed::unnamed_in;
 
 /// What is going to be in a repository. Several threads may write objects; nothing is in its place before [`Self::finish`], and a
 /// transaction that is dropped leaves nothing.
@@ -192,6 +193,25 @@ impl<'a> Transaction<'a> {
             removed.map_err(|error| Error::io("remove", self.repo.object_path(kind, checksum), error))?;
         }
         Ok(superseded != Some(number))
+    }
+
+    /// Whether there is room for that many bytes beyond what is written.
+    ///
+    /// # Errors
+    /// There is not.
+    pub(super) fn check_room(&self, len: u64) -> Result<(), Error> {
+        let path = self.repo.path();
+        self.room.check(len).map_err(|free| Error::NoSpace { path: path.to_owned(), needed: len, free })
+    }
+
+    /// A file without a name, on the repository's file system.
+    pub(super) fn unnamed_file(&self) -> Result<File, Error> {
+        unnamed_in(self.stage.directory()).map_err(|error| Error::io("write to", self.repo.path(), error))
+    }
+
+    /// The error of writing to such a file.
+    pub(super) fn unwritten(&self, error: std::io::Error) -> Error {
+        Error::io("write to", self.repo.path(), error)
     }
 
     /// Takes room for a file, before it is written.

@@ -26,7 +26,6 @@ mod file;
 mod ostree;
 mod owner;
 mod tar;
-mod unnamed;
 mod xattrs;
 
 use std::ffi::OsStr;

@@ -11,11 +11,11 @@ use sealift_format::ostree::{Checksum, Commit, DirTree, dirmeta};
 use sealift_format::{Attributes, RepositoryFile, name::is_collection_id};
 
 use super::SourceOptions;
-use super::unnamed::unnamed_file;
 use crate::Error;
 use crate::ostree::{Content, FileContent, ObjectType, Repo};
 use crate::parallel::for_each;
 use crate::tree::{Metadata, NewNode, Tree};
+use crate::unnamed::unnamed_file;
 
 /// What is taken of a repository.
 #[derive(Clone, Debug, Default)]
