@@ -18,7 +18,9 @@ pub(super) struct Grown {
     pub(super) entries_max: u64,
 }
 
-/// A name of a block: where it lies, and what it names.
+/// The names of a directory in byte order: where each lies, and what it names.
+type Block = Vec<((u32, u8), Child)>;
+
 #[derive(Clone, Copy)]
 enum Child {
     File(u32),
@@ -38,7 +40,7 @@ impl Grown {
             rows.insert(*meta, number(attributes.len()));
             attributes.push(own.clone());
         }
-        let blocks: BTreeMap<u32, Vec<((u32, u8), Child)>> =
+        let blocks: BTreeMap<u32, Block> =
             resolved.trees.iter().map(|(dirtree, tree)| (*dirtree, block(bytes, tree))).collect();
         let mut ranges = Vec::with_capacity(resolved.refs.len());
         for commit in resolved.refs.iter().map(|commit| commit.commit) {
@@ -102,12 +104,12 @@ impl Grown {
 }
 
 /// The names of a dirtree in byte order, files and directories together.
-fn block(bytes: &[u8], tree: &Tree) -> Vec<((u32, u8), Child)> {
+fn block(bytes: &[u8], tree: &Tree) -> Block {
     let files = tree.files.iter().map(|(name, file)| (*name, Child::File(*file)));
     let directories = tree.directories.iter();
     let directories =
         directories.map(|(name, dirtree, dirmeta)| (*name, Child::Directory { dirtree: *dirtree, dirmeta: *dirmeta }));
-    let mut names: Vec<((u32, u8), Child)> = files.chain(directories).collect();
+    let mut names: Block = files.chain(directories).collect();
     let name_of = |(at, len): (u32, u8)| {
         let at = usize::try_from(at).unwrap_or(usize::MAX);
         bytes.get(at..at.saturating_add(len.into())).unwrap_or_default()

@@ -118,17 +118,14 @@ pub fn import(
     work.run(input, options.jobs.max(1))?;
     input.finish(&bundle)?;
     for (kind, object) in &plan.metadata {
-        let bytes = bundle.index.ostree_bytes(object);
-        match kind {
-            OsTreeKind::Commit => transaction.write_commit(&object.checksum, bytes).map(drop)?,
-            OsTreeKind::CommitMeta => transaction.write_commitmeta(&object.checksum, bytes)?,
-            OsTreeKind::DirTree => {
-                transaction.write_metadata(ObjectType::DirTree, &object.checksum, bytes).map(drop)?
-            }
-            OsTreeKind::DirMeta => {
-                transaction.write_metadata(ObjectType::DirMeta, &object.checksum, bytes).map(drop)?
-            }
-        }
+        let (checksum, bytes) = (&object.checksum, bundle.index.ostree_bytes(object));
+        let is_new = match kind {
+            OsTreeKind::Commit => transaction.write_commit(checksum, bytes)?,
+            OsTreeKind::CommitMeta => transaction.write_commitmeta(checksum, bytes)?,
+            OsTreeKind::DirTree => transaction.write_metadata(ObjectType::DirTree, checksum, bytes)?,
+            OsTreeKind::DirMeta => transaction.write_metadata(ObjectType::DirMeta, checksum, bytes)?,
+        };
+        tracing::trace!(object = %hex(checksum), ?kind, is_new);
     }
     for (from, name) in refs.iter().zip(names) {
         transaction.set_ref(name, carried.tip(from)?.checksum);

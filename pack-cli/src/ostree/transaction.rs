@@ -119,15 +119,15 @@ impl<'a> Transaction<'a> {
         Ok(is_new)
     }
 
-    /// Writes what is said of a commit beside it, in place of what is there.
+    /// Writes what is said of a commit beside it, in place of what is there. Returns whether that was something else.
     ///
     /// # Errors
     /// It is too long, or cannot be written.
-    pub(crate) fn write_commitmeta(&self, commit: &Checksum, bytes: &[u8]) -> Result<(), Error> {
-        if self.repo.load_commitmeta(commit)?.is_none_or(|there| there != bytes) {
-            self.stage_metadata(ObjectType::CommitMeta, commit, bytes)?;
+    pub(crate) fn write_commitmeta(&self, commit: &Checksum, bytes: &[u8]) -> Result<bool, Error> {
+        if self.repo.load_commitmeta(commit)?.is_some_and(|there| there == bytes) {
+            return Ok(false);
         }
-        Ok(())
+        self.stage_metadata(ObjectType::CommitMeta, commit, bytes)
     }
 
     fn stage_metadata(&self, kind: ObjectType, checksum: &Checksum, bytes: &[u8]) -> Result<bool, Error> {

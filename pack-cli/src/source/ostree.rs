@@ -153,31 +153,33 @@ impl OstreeSource {
         let mut pending = vec![root];
         while let Some(dirtree) = pending.pop() {
             if self.load(ObjectType::DirTree, dirtree)? {
-                let (own, metas, below) = self.read_dirtree(&dirtree)?;
-                for file in own {
-                    if !self.file_of.contains_key(&file) {
-                        self.file_of.insert(file, files.len());
+                let named = self.read_dirtree(&dirtree)?;
+                for file in named.files {
+                    let next = files.len();
+                    if *self.file_of.entry(file).or_insert(next) == next {
                         files.push(file);
                     }
                 }
-                for meta in metas {
+                for meta in named.metas {
                     self.load(ObjectType::DirMeta, meta)?;
                 }
-                pending.extend(below.into_iter().rev());
+                pending.extend(named.below.into_iter().rev());
             }
         }
         self.commits.push(CommitObjects { checksum, bytes, beside });
         Ok(parent)
     }
 
-    /// The checksums in a dirtree: files, dirmetas, dirtrees.
-    fn read_dirtree(&self, dirtree: &Checksum) -> Result<(Vec<Checksum>, Vec<Checksum>, Vec<Checksum>), Error> {
+    /// The checksums in a dirtree.
+    fn read_dirtree(&self, dirtree: &Checksum) -> Result<Named, Error> {
         let bytes = self.metadata.get(dirtree).map_or(&[][..], Vec::as_slice);
         let fault = |fault| self.repo.wrong(ObjectType::DirTree, dirtree, fault);
         let tree = DirTree::parse(bytes).map_err(fault)?;
-        let files = tree.files.iter().map(|(_, file)| **file).collect();
-        let metas = tree.directories.iter().map(|(_, _, meta)| **meta).collect();
-        Ok((files, metas, tree.directories.iter().map(|(_, below, _)| **below).collect()))
+        Ok(Named {
+            files: tree.files.iter().map(|(_, file)| **file).collect(),
+            metas: tree.directories.iter().map(|(_, _, meta)| **meta).collect(),
+            below: tree.directories.iter().map(|(_, below, _)| **below).collect(),
+        })
     }
 
     /// Loads a metadata object. Returns whether it is new.
@@ -319,6 +321,13 @@ impl OstreeSource {
             }
         }
     }
+}
+
+/// What a dirtree names.
+struct Named {
+    files: Vec<Checksum>,
+    metas: Vec<Checksum>,
+    below: Vec<Checksum>,
 }
 
 enum Header {

@@ -140,7 +140,7 @@ fn forms() -> Vec<Vector> {
 fn order() -> Vec<Vector> {
     vec![
         reject_commit("ostree-order", "index", "the dirtree of the root stands before its dirmeta", |o| {
-            o.objects.swap(1, 2)
+            o.objects.swap(1, 2);
         }),
         reject_commit("ostree-twice", "index", "the dirmeta stands twice", |o| {
             let meta = o.objects[1].clone();
