@@ -107,7 +107,7 @@ pub enum Error {
         /// The repository.
         path: PathBuf,
         /// What is wrong with it.
-        fault: RepoFault,
+        fault: Box<RepoFault>,
     },
     /// A key file cannot be used, or made no signature.
     #[error("{}: {source}", path.display())]

@@ -35,7 +35,7 @@ impl Repo {
     /// There is none, or it is of a version or mode that is not known.
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
         let root = open_user_dir(path).map_err(|error| Error::io("open", path, error))?;
-        let fault = |fault| Error::Repository { path: path.to_owned(), fault };
+        let fault = |fault| Error::Repository { path: path.to_owned(), fault: Box::new(fault) };
         let missing = |missing| {
             move |error| match error {
                 Errno::NOENT | Errno::NOTDIR => fault(RepoFault::NotARepository { missing }),
@@ -183,7 +183,7 @@ impl Repo {
     }
 
     pub(super) fn fault(&self, fault: RepoFault) -> Error {
-        Error::Repository { path: self.path.clone(), fault }
+        Error::Repository { path: self.path.clone(), fault: Box::new(fault) }
     }
 
     /// The error of reading a file object.
