@@ -31,13 +31,14 @@ use super::trust_args::parse_time;
 ///
 /// A SOURCE is a directory, a single file such as a disk image, tar:FILE, or tar:- for a tar archive from standard input. Several
 /// sources become several refs of one bundle, which share equal files: give each its name, as in os=/srv/os. The name of a single
-/// one is main. The bundle appears by one rename when it is complete. Equal trees and options give equal bytes if the moment is
+/// one is main. ostree:REPO is the refs of an OSTree repository, with their commits and signatures as they are, under their names. The bundle appears by one rename when it is complete. Equal trees and options give equal bytes if the moment is
 /// fixed too: set SOURCE_DATE_EPOCH.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
   sealift pack /srv/os -o os.sealift --key ~/.ssh/id_ed25519
   sealift pack os=/srv/os docs=tar:docs.tar -o all.sealift --bundle-version 12
+  sealift pack ostree:/ostree/repo --ref os/stable -o os.sealift
   docker export box | sealift pack tar:- -o box.sealift --owner-map uid:1000=0
   sealift pack disk.img -o - --name disk | ssh nas 'cat > disk.sealift'")]
 pub(crate) struct Pack {
