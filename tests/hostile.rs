@@ -12,6 +12,7 @@ use sealift_format::{Index, Kind, Layout, Opener, Root, Step};
 use sealift_tests::bundle::{Attributes, Bundle, Packing};
 use sealift_tests::listing::listing;
 use sealift_tests::reader::{Portions, judge, open};
+use sealift_tests::targets::ENTRIES_MAX;
 use sealift_tests::tree::{Node, char_device, dir, file, link, paint, symlink};
 use sealift_tests::vector::{Vector, load};
 use tempfile::TempDir;
@@ -266,7 +267,7 @@ fn numbers_at_the_edges_are_no_panic() {
         let (mut root, mut index, mut layout) = decoded(&vector.bytes);
         let bundle = open(&vector.bytes, &[usize::MAX]).expect("it is taken");
         each_edge(&mut root, |bytes| drop(Root::parse(bytes)));
-        each_edge(&mut index, |bytes| drop(Index::parse(bytes.to_vec())));
+        each_edge(&mut index, |bytes| drop(Index::parse(bytes.to_vec(), ENTRIES_MAX)));
         let piece_log2 = bundle.head.root().maxima.piece_log2;
         each_edge(&mut layout, |bytes| drop(Layout::parse(bytes, &bundle.index, piece_log2)));
     }

@@ -168,6 +168,10 @@ impl SectionRule {
         Self { id, must_understand: true, required: true }
     }
 
+    pub(crate) const fn optional(id: u16) -> Self {
+        Self { id, must_understand: true, required: false }
+    }
+
     pub(crate) const fn ignorable(id: u16) -> Self {
         Self { id, must_understand: false, required: false }
     }

@@ -8,6 +8,8 @@
 #![forbid(unsafe_code)]
 
 extern crate alloc;
+#[cfg(test)]
+extern crate std;
 
 mod area;
 mod bytes;
@@ -20,6 +22,7 @@ mod layout;
 mod limits;
 pub mod name;
 mod opener;
+pub mod ostree;
 pub mod pieces;
 mod preamble;
 mod root;
@@ -30,7 +33,8 @@ pub use error::{Error, Part};
 pub use frame::{FrameDecoder, check_frame, frame_window};
 pub use head::Head;
 pub use index::{
-    Attributes, Device, Directory, Entry, FileType, Index, IndexBuilder, Inode, InodeKind, Node, Object, Ref, Xattr,
+    Attributes, Device, Directory, Entry, FileType, Index, IndexBuilder, Inode, InodeKind, Node, Object, OsTree,
+    OsTreeFile, OsTreeKind, OsTreeObject, OsTreeRef, Ref, RepositoryFile, Xattr,
 };
 pub use kind::Kind;
 pub use layout::{

@@ -16,11 +16,20 @@ pub struct Limits {
     pub window_log: u8,
     /// Components of a path.
     pub depth: u32,
+    /// Entries of all trees: an OSTree dirtree that stands at many places takes no bytes for them.
+    pub entries: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { index_len: 1 << 30, layout_len: 1 << 30, chunk_len: 128 << 20, window_log: 27, depth: 100_000 }
+        Self {
+            index_len: 1 << 30,
+            layout_len: 1 << 30,
+            chunk_len: 128 << 20,
+            window_log: 27,
+            depth: 100_000,
+            entries: 1 << 27,
+        }
     }
 }
 
@@ -40,6 +49,7 @@ impl Limits {
             ("chunk_stored", root.maxima.chunk_stored.into(), u64::from(self.chunk_len) + (1 << 20)),
             ("window_log", root.maxima.window_log.into(), self.window_log.into()),
             ("depth", root.maxima.depth.into(), self.depth.into()),
+            ("entries", root.maxima.entries, self.entries),
         ];
         for (what, declared, limit) in checks {
             if declared > limit {

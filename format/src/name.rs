@@ -24,6 +24,17 @@ fn is_ref_fragment(fragment: &str) -> bool {
     bytes.next().is_some_and(word) && bytes.all(|byte| word(byte) || byte == b'.' || byte == b'-')
 }
 
+/// Returns whether `id` has the form of an OSTree collection id (spec 6.6).
+#[must_use]
+pub fn is_collection_id(id: &str) -> bool {
+    let is_element = |element: &str| {
+        let mut bytes = element.bytes();
+        let letter = |byte: u8| byte.is_ascii_alphabetic() || byte == b'_';
+        bytes.next().is_some_and(letter) && bytes.all(|byte| letter(byte) || byte.is_ascii_digit())
+    };
+    id.len() <= 255 && id.contains('.') && id.split('.').all(is_element)
+}
+
 /// Says what keeps `name` from being a path component, if anything does (spec 6.2).
 #[must_use]
 pub fn component_fault(name: &[u8]) -> Option<&'static str> {

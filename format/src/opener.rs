@@ -188,7 +188,7 @@ impl Opener {
         if crate::verity::digest(&decoded) != contents.index_digest {
             return Err(Error::Digest { part: Part::Index });
         }
-        let index = Index::parse(decoded)?;
+        let index = Index::parse(decoded, declared.entries)?;
         declared.check_index(&index_maxima(&index)?)?;
         let layout = Layout::parse(layout, &index, declared.piece_log2)?;
         declared.check(&maxima(&index, &layout, declared.piece_log2, declared.window_log)?)?;

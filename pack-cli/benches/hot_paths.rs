@@ -74,7 +74,11 @@ fn index(criterion: &mut Criterion, bundle: &Bundle) {
     group.throughput(Throughput::Elements(FILES));
     let bytes = bundle.index.bytes().to_vec();
     group.bench_function("parse", |bench| {
-        bench.iter_batched(|| bytes.clone(), |bytes| Index::parse(bytes).expect("it is sound"), BatchSize::LargeInput);
+        bench.iter_batched(
+            || bytes.clone(),
+            |bytes| Index::parse(bytes, u64::MAX).expect("it is sound"),
+            BatchSize::LargeInput,
+        );
     });
     let (layout, piece_log2) = (bundle.layout.encode(), bundle.head.root().maxima.piece_log2);
     group.bench_function("parse layout", |bench| {

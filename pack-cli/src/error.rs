@@ -9,6 +9,7 @@ use sealift_format::Kind;
 use sealift_verify::trust::sign::SignError;
 use sealift_verify::trust::{SignatureError, TrustFileError};
 
+use crate::ostree::RepoFault;
 use crate::source::TarFault;
 
 /// Why an operation did not do what was asked.
@@ -100,6 +101,14 @@ pub enum Error {
         /// What is wrong with it.
         problem: String,
     },
+    /// An OSTree repository, or something in it, cannot be used.
+    #[error("{}: {fault}", path.display())]
+    Repository {
+        /// The repository.
+        path: PathBuf,
+        /// What is wrong with it.
+        fault: Box<RepoFault>,
+    },
     /// A key file cannot be used, or made no signature.
     #[error("{}: {source}", path.display())]
     Key {
@@ -171,8 +180,8 @@ impl Error {
     }
 
     /// The error in one word, the same in JSON, in the format's vectors and in JavaScript: that of its [`Kind`] where the bundle is at
-    /// fault, else one of `usage`, `io`, `space`, `room`, `changed`, `other-name`, `half-updated`, `folded-name`, `trust-file`, `state`, `key`, `tar` and
-    /// `cancelled`.
+    /// fault, else one of `usage`, `io`, `space`, `room`, `changed`, `other-name`, `half-updated`, `folded-name`, `trust-file`, `state`, `repository`, `key`, `tar`
+    /// and `cancelled`.
     #[must_use]
     pub fn word(&self) -> &'static str {
         if let Some(kind) = self.kind() {
@@ -188,6 +197,7 @@ impl Error {
             Self::HalfUpdated { .. } => "half-updated",
             Self::TrustFile { .. } => "trust-file",
             Self::State { .. } => "state",
+            Self::Repository { .. } => "repository",
             Self::Key { .. } | Self::Agent { .. } => "key",
             Self::Tar { .. } => "tar",
             Self::Cancelled => "cancelled",

@@ -8,6 +8,7 @@ use sealift_format::{pieces, verity};
 use crate::bytes::{Section, byte, hash, join, narrow, planes16, planes32, planes64, short, wide};
 use crate::frame::frame;
 use crate::keys::Key;
+use crate::ostree::{Commit, OsTree};
 use crate::tree::{Node, What};
 
 /// The columns of an index (spec 6).
@@ -39,6 +40,8 @@ pub struct Index {
     pub objects: Vec<(u64, [u8; 32])>,
     /// verity(T).
     pub verity: [u8; 32],
+    /// Section 11.
+    pub ostree: Option<OsTree>,
 }
 
 /// A row of section 8.
@@ -216,11 +219,20 @@ impl Default for Packing {
 impl Bundle {
     /// A sound bundle of these refs.
     pub fn new(refs: &[(&str, Node)], packing: Packing) -> Self {
+        Self::with_commits(refs, &[], packing)
+    }
+
+    /// A sound bundle of these refs, and of OSTree commits with their parents.
+    pub fn with_commits(refs: &[(&str, Node)], commits: &[(&str, Vec<Commit>)], packing: Packing) -> Self {
         let mut contents = Vec::new();
         let mut index = Index::default();
         for (name, root) in refs {
             index.add_ref(name, root, &mut contents);
         }
+        for (name, commits) in commits {
+            OsTree::add_ref(&mut index, &mut contents, name, commits);
+        }
+        index.refs.sort_by(|a, b| a.1.cmp(&b.1));
         index.verity = verity_of(&contents);
         let (layout, stored) = lay_out(&contents, packing);
         Self {
@@ -414,27 +426,39 @@ impl Index {
     fn add_inode(&mut self, node: &Node, contents: &mut Vec<Vec<u8>>) {
         let attributes =
             Attributes { mode: node.st_mode(), uid: node.owner.0, gid: node.owner.1, xattrs: node.xattrs.clone() };
-        let row = self.attributes.iter().position(|known| *known == attributes).unwrap_or_else(|| {
-            self.attributes.push(attributes);
-            self.attributes.len() - 1
-        });
-        self.rows.push(narrow(row));
+        let row = self.attribute_row(attributes);
+        self.rows.push(row);
         self.mtimes.push(node.mtime.0);
         self.mtime_ns.push(node.mtime.1);
         match &node.what {
             What::Directory(names) => self.children.push(narrow(names.len())),
             What::Symlink(target) => self.targets.push(target.clone()),
             What::Device(_, major, minor) => self.devices.push((*major, *minor)),
-            What::Regular(content) => match contents.iter().position(|known| known == content) {
-                Some(object) => self.regulars.push(narrow(object) + 1),
-                None => {
-                    self.regulars.push(0);
-                    self.objects.push((wide(content.len()), hash(content)));
-                    contents.push(content.clone());
-                }
-            },
+            What::Regular(content) => {
+                let column = self.object_of(content, contents);
+                self.regulars.push(column);
+            }
             What::Fifo | What::Socket | What::Link(_) => {}
         }
+    }
+
+    /// The row of these attributes.
+    pub fn attribute_row(&mut self, attributes: Attributes) -> u32 {
+        let row = self.attributes.iter().position(|known| *known == attributes).unwrap_or_else(|| {
+            self.attributes.push(attributes);
+            self.attributes.len() - 1
+        });
+        narrow(row)
+    }
+
+    /// What the column of objects has for a file of this content.
+    pub fn object_of(&mut self, content: &[u8], contents: &mut Vec<Vec<u8>>) -> u32 {
+        if let Some(object) = contents.iter().position(|known| known == content) {
+            return narrow(object) + 1;
+        }
+        self.objects.push((wide(content.len()), hash(content)));
+        contents.push(content.to_vec());
+        0
     }
 
     fn sections(&self) -> Vec<Section> {
@@ -465,7 +489,10 @@ impl Index {
         let (children, regulars) = (u32s(&self.children), u32s(&self.regulars));
         let payloads =
             [refs, entries, inodes, children, regulars, symlinks, devices, attributes, objects, self.verity.to_vec()];
-        (1..).zip(payloads).map(|(id, payload)| Section::critical(id, payload)).collect()
+        let mut sections: Vec<Section> =
+            (1..).zip(payloads).map(|(id, payload)| Section::critical(id, payload)).collect();
+        sections.extend(self.ostree.as_ref().map(|ostree| Section::critical(11, ostree.encode())));
+        sections
     }
 }
 
@@ -610,7 +637,11 @@ fn lay_out(contents: &[Vec<u8>], packing: Packing) -> (Layout, Vec<Vec<u8>>) {
 
 /// The numbers of spec 4.3, as far as columns that may be wrong give them.
 fn maxima(index: &Index, layout: &Layout, piece_log2: u8, window_log: u8) -> Maxima {
-    let sizes = objects_of(index).into_iter().map(|object| (object, index.objects.get(object).map_or(0, |row| row.0)));
+    let grown = index.ostree.as_ref().map(|ostree| ostree.grown.clone()).unwrap_or_default();
+    let sizes = objects_of(index)
+        .into_iter()
+        .chain(grown.objects.iter().copied())
+        .map(|object| (object, index.objects.get(object).map_or(0, |row| row.0)));
     let sizes: Vec<(usize, u64)> = sizes.collect();
     let holes = |object: usize| {
         let found = layout.holes.iter().filter(|holes| holes.0 == narrow(object)).flat_map(|holes| &holes.1);
@@ -622,9 +653,9 @@ fn maxima(index: &Index, layout: &Layout, piece_log2: u8, window_log: u8) -> Max
         piece_log2,
         window_log,
         refs: short(index.refs.len()),
-        depth: depth(index),
-        entries: wide(index.names.len()),
-        inodes: wide(index.rows.len()),
+        depth: depth(index).max(grown.depth),
+        entries: wide(index.names.len()) + grown.entries,
+        inodes: wide(index.rows.len()) + grown.inodes,
         objects: wide(index.objects.len()),
         logical: sum(&mut sizes.iter().map(|(_, size)| *size)),
         disk: sum(&mut sizes.iter().map(|(object, size)| blocks(size.wrapping_sub(holes(*object))))),
@@ -660,7 +691,7 @@ fn depth(index: &Index) -> u32 {
     let (mut deepest, mut entry, mut inode) = (0, 0, 0);
     let children = (0..index.rows.len()).filter(|inode| is_directory(*inode)).zip(index.children.iter().copied());
     let children: std::collections::BTreeMap<usize, u32> = children.collect();
-    for _ in &index.refs {
+    for _ in index.refs.iter().filter(|(kind, _)| *kind == 0) {
         let mut pending = vec![(inode, 1)];
         inode += 1;
         while let Some((directory, depth)) = pending.pop() {

@@ -7,6 +7,7 @@ pub mod corpus;
 pub mod frame;
 pub mod keys;
 pub mod listing;
+pub mod ostree;
 pub mod reader;
 pub mod targets;
 pub mod tree;

@@ -2,7 +2,7 @@
 
 use sealift::pack::OrderProfile;
 use sealift_format::{
-    Contents, Envelope, FrameDecoder, Head, Identity, Index, IndexBuilder, InodeKind, Kind, Layout, Node, Part,
+    Contents, Envelope, FrameDecoder, Head, Identity, Index, IndexBuilder, InodeKind, Kind, Layout, Node, OsTree, Part,
     Preamble, Root, check_frame, data_len, frame_window, maxima, verity,
 };
 use sealift_verify::trust::{AllowedSigners, KeyId, Now, RevocationList, SshSignature};
@@ -11,6 +11,9 @@ use crate::bytes::{hash, narrow, wide};
 use crate::frame::frame as compress;
 use crate::reader::{Portions, open, read};
 use crate::vector::Check;
+
+/// What an index that no root stands before may have of entries.
+pub const ENTRIES_MAX: u64 = 1 << 20;
 
 /// A target's name and body.
 pub type Target = (&'static str, fn(&[u8]));
@@ -50,7 +53,7 @@ pub fn preamble_head(data: &[u8]) {
 
 /// One content has one index: what the builder makes of a parsed index are its bytes.
 pub fn index(data: &[u8]) {
-    let Ok(index) = Index::parse(data.to_vec()) else { return };
+    let Ok(index) = Index::parse(data.to_vec(), ENTRIES_MAX) else { return };
     assert_eq!(rebuilt(&index), data);
     let mut named = vec![false; index.inodes().len()];
     for entry in index.entries() {
@@ -79,6 +82,10 @@ fn rebuilt(index: &Index) -> Vec<u8> {
         assert_eq!(builder.inode(index.attributes(inode), (inode.mtime, inode.mtime_ns), node), number);
     };
     for tree in index.refs() {
+        if let Some(ostree) = &tree.ostree {
+            builder.commit_ref(&tree.name, ostree.is_known.then_some(ostree.commit), &ostree.collection);
+            continue;
+        }
         builder.begin_ref(&tree.name);
         add(&mut builder, index.directory(tree.directory).inode);
         for directory in tree.directory..tree.directories_end {
@@ -90,6 +97,20 @@ fn rebuilt(index: &Index) -> Vec<u8> {
                 }
             }
         }
+    }
+    for object in index.ostree().map_or(&[][..], OsTree::objects) {
+        builder.ostree_object(object.kind, index.ostree_bytes(object));
+    }
+    for file in index.ostree().map_or(&[][..], OsTree::files) {
+        let attributes = &index.attribute_rows()[usize::try_from(file.attributes).expect("32 bits")];
+        match file.kind {
+            InodeKind::Regular(content) => builder.ostree_file(attributes, Node::Regular { content }),
+            InodeKind::Symlink(link) => builder.ostree_file(attributes, Node::Symlink(index.symlink_target(link))),
+            other => panic!("an OSTree file is {other:?}"),
+        }
+    }
+    for (file, bytes) in index.repository_files() {
+        builder.repository_file(file, bytes);
     }
     builder.finish(index.objects().iter().copied(), index.verity())
 }
@@ -115,7 +136,7 @@ type Parsed<'a> = (u8, Index, Layout, &'a [u8], &'a [u8]);
 fn parsed_layout(data: &[u8]) -> Option<Parsed<'_>> {
     let (piece_log2, mut rest) = data.split_first()?;
     let piece_log2 = 12 + piece_log2 % 15;
-    let index = Index::parse(part(&mut rest)?.to_vec()).ok()?;
+    let index = Index::parse(part(&mut rest)?.to_vec(), ENTRIES_MAX).ok()?;
     let bytes = part(&mut rest)?;
     let layout = Layout::parse(bytes, &index, piece_log2).ok()?;
     Some((piece_log2, index, layout, bytes, rest))

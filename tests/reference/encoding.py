@@ -46,26 +46,26 @@ class Cursor:
         need(not self.rest, self.kind, "bytes are left after a structure's last field")
 
 @contextmanager
-def sections(data, kind, required, hints=""):
+def sections(data, kind, required, hints="", optional=""):
     """The cursors of a section list by name (3.1); when the caller is done, each must be at its end.
 
-    Ids count from 1, first the required sections, which must be understood, and then mere hints.
+    Ids count from 1, first the required sections and the optional ones, which must be understood, then mere hints.
     """
-    required, hints = required.split(), hints.split()
-    names, found, cursor, last = dict(enumerate(required + hints, 1)), {}, Cursor(data, kind), -1
+    required, optional, hints = required.split(), optional.split(), hints.split()
+    names, found, cursor, last = dict(enumerate(required + optional + hints, 1)), {}, Cursor(data, kind), -1
     while cursor.rest:
         number, flags, size = cursor.read("HHQ")
         name, payload = names.get(number), Cursor(cursor.take(size), kind)
         need(last < number and flags in (0, 1), kind, "section ids do not ascend, or unknown flags")
         last = number
         if name:
-            need(flags == (name in required), kind, f"the flags of section {number}")
+            need(flags == (name not in hints), kind, f"the flags of section {number}")
             found[name] = payload
         else:
             need(not flags, "unsupported", f"section {number} of the {kind} is not known")
             need(kind != "index", kind, f"an index has no section {number}")
     need(found.keys() >= set(required), kind, "a section is missing")
-    yield SimpleNamespace(**dict.fromkeys(hints) | found)
+    yield SimpleNamespace(**dict.fromkeys(optional + hints) | found)
     for payload in found.values():
         payload.end()
 

@@ -5,19 +5,22 @@ from itertools import accumulate, islice
 from types import SimpleNamespace
 
 from encoding import ascends, need, sections
+from ostree import OSTree
 
 REF = re.compile(rb"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
 COMPONENT = re.compile(rb"(?!\.\.?\Z)[^/\0]+")
 TYPES = {8: "file", 4: "dir", 10: "symlink", 2: "char", 6: "block", 1: "fifo", 12: "socket"}
 Attributes = namedtuple("Attributes", "mode uid gid xattrs")
 
-def parse_index(data):
+def parse_index(data, entries):
     """What is installed: columns, and by inode what only a directory, file, link or device has (6.3)."""
     index = SimpleNamespace()
     names = "refs entries inodes directories regulars symlinks devices attributes objects verity"
-    with sections(data, "index", names) as found:
-        index.refs = list(parse_refs(found.refs))
+    with sections(data, "index", names, optional="ostree") as found:
+        kinds = dict(parse_refs(found.refs, index))
         need(index.refs and ascends(index.refs), "index", "no refs, or they do not ascend")
+        trees, commits = ([ref for ref in index.refs if kinds[ref] == kind] for kind in (0, 1))
+        need(bool(commits) == bool(found.ostree), "index", "OSTree's section is left over or missing")
 
         count = found.objects.int("Q")
         [index.sizes] = found.objects.planes("Q", count)
@@ -27,28 +30,35 @@ def parse_index(data):
 
         attributes = list(parse_attributes(found.attributes))
         need(len(set(attributes)) == len(attributes), "index", "an attribute row stands twice")
-        rows, index.mtime, index.mtime_ns = found.inodes.planes("IqI", found.inodes.int("Q"))
-        first_used = list(dict.fromkeys(rows))
+        rows, index.mtime, index.mtime_ns = map(list, found.inodes.planes("IqI", found.inodes.int("Q")))
+        ostree = OSTree(found.ostree, attributes, len(commits), Attributes) if commits else None
+        first_used = list(dict.fromkeys([*rows, *(ostree.rows if ostree else ())]))
         need(first_used == list(range(len(attributes))), "index", "attribute rows are out of order")
         need(max(index.mtime_ns, default=0) < 10**9, "index", "nanoseconds")
         index.inodes = [attributes[row] for row in rows]
         index.types = [TYPES[row.mode >> 12] for row in index.inodes]
-        parse_types(index, found)
+        files = parse_types(index, found, ostree.column if ostree else ())
 
         count = found.entries.int("Q")
         lengths, [index.links] = found.entries.take(count), found.entries.planes("I", count)
         index.names = [found.entries.take(length) for length in lengths]
         need(all(map(COMPONENT.fullmatch, index.names)), "path", "a name that an entry must not have")
-    index.order = list(tree_order(index))
+    index.order = list(tree_order(index, trees))
+    if ostree:
+        index.order += commit_order(index, ostree, commits, [attributes[row] for row in ostree.rows], files, entries)
+        index.order.sort(key=lambda line: line[0])
     return index
 
-def parse_refs(table):
-    """The names of the trees (6.1)."""
+def parse_refs(table, index):
+    """The names and kinds of the trees (6.1)."""
+    index.refs = []
     for _ in range(table.int("H")):
-        need(table.int("B") == 0, "unsupported", "a ref that is no tree")
+        kind = table.int("B")
+        need(kind in (0, 1), "unsupported", "a ref that is neither a tree nor a commit")
         name = table.string("B")
         need(REF.fullmatch(name), "index", "the form of a ref's name")
-        yield name
+        index.refs.append(name)
+        yield name, kind
 
 def parse_attributes(table):
     """The attribute rows (6.4)."""
@@ -61,8 +71,8 @@ def parse_attributes(table):
         need(ascends([name for name, _ in xattrs]), "index", "extended attributes do not ascend")
         yield Attributes(mode, uid, gid, xattrs)
 
-def parse_types(index, found):
-    """By inode, what only those of its type have (6.3)."""
+def parse_types(index, found, more):
+    """By inode, what only those of its type have (6.3). Gives the objects of OSTree's files, whose column is `more`."""
     def inodes(*types):
         return [inode for inode, kind in enumerate(index.types) if kind in types]
 
@@ -76,17 +86,49 @@ def parse_types(index, found):
         need(0 < len(target) < 4096 and 0 not in target, "index", "the form of a symbolic link's target")
 
     [column] = found.regulars.planes("I", len(files))
+    column = [*column, *more]
     # For each file, and then for the end, the number of objects that have come before.
     come = list(accumulate((not value for value in column), initial=0))
     good = come[-1] == len(index.ids) and all(value <= before for value, before in zip(column, come))
     need(good, "index", "objects are used before they have come, are left over or missing")
-    numbers = (value - 1 if value else before for value, before in zip(column, come))
+    numbers = [value - 1 if value else before for value, before in zip(column, come)]
     index.object = dict(zip(files, numbers))
+    return numbers[len(files):]
 
-def tree_order(index):
+def commit_order(index, ostree, refs, rows, objects, entries):
+    """Lay down what the dirtrees describe (6.6), behind all that is there."""
+    regulars, links = iter(objects), iter(ostree.targets)
+    contents = [next(regulars if row.mode >> 12 == 8 else links) for row in rows]
+
+    def add(row):
+        for column, value in (index.inodes, row), (index.types, TYPES[row.mode >> 12]), (index.mtime, 0), (index.mtime_ns, 0):
+            column.append(value)
+        return len(index.inodes) - 1
+
+    for ref, commit in zip(refs, ostree.commits):
+        dirtree, meta = ostree.roots[commit]
+        root = add(ostree.metas[meta])
+        yield ref, 0, None, b"", root
+        waiting = [(root, dirtree, 1)]
+        while waiting:
+            directory, dirtree, depth = waiting.pop()
+            below = []
+            for entry in ostree.trees[dirtree]:
+                need(len(index.names) < entries, "header", "a tree has more entries than the root says")
+                index.names.append(entry.name)
+                inode = add(ostree.metas[entry.meta] if entry.file is None else rows[entry.file])
+                if entry.file is None:
+                    below.append((inode, entry.dirtree, depth + 1))
+                else:
+                    kind = index.object if index.types[inode] == "file" else index.target
+                    kind[inode] = contents[entry.file]
+                yield ref, depth, directory, entry.name, inode
+            waiting += reversed(below)
+
+def tree_order(index, refs):
     """Lay the trees down (6.1): of each root and entry (ref, depth, the directory's inode, name, inode)."""
     types, inode, entries = index.types, 0, zip(index.names, index.links)
-    for ref in index.refs:
+    for ref in refs:
         first, inode = inode, inode + 1
         need(first < len(types) and types[first] == "dir", "index", "a ref's root is not a directory")
         yield ref, 0, None, b"", first

@@ -24,7 +24,7 @@ ROOT_FIELDS = {
                  "layout_len layout_stored layout_blake3"),
     "maxima": ("BBHIQQQQQQQQIIQ", "piece_log2 window_log refs depth entries inodes objects logical disk data "
                "chunks chunks_stored chunk_len chunk_stored object_len")}
-LIMITS = {"index_len": 1 << 30, "layout_len": 1 << 30, "chunk_len": 1 << 27, "window_log": 27}
+LIMITS = {"index_len": 1 << 30, "layout_len": 1 << 30, "chunk_len": 1 << 27, "window_log": 27, "entries": 1 << 27}
 
 def parse_root(data):
     """Who the bundle is, what belongs to it and how large it becomes, as one record (4)."""
@@ -164,7 +164,7 @@ class Bundle:
         # The order of section 11: the index is held against its maxima before the layout is parsed.
         layout, plain = self.decode_part("layout"), self.decode_part("index")
         need(verity(plain) == root.index_digest, "index", "index_digest does not agree")
-        self.index = index = parse_index(plain)
+        self.index = index = parse_index(plain, root.entries)
         used, largest = index.object.values(), max(index.sizes, default=0)
         self.agree(refs=len(index.refs), depth=max(depth for _, depth, *_ in index.order),
                    entries=len(index.names), inodes=len(index.inodes), objects=len(index.ids),

@@ -45,6 +45,8 @@ const PACKAGES: &[Package] = &[
     package("rsync",          Program("rsync"),         &[Big, Ci, Compare]),
     package("attr",           Program("setfattr"),      &[Big, Ci]),
     package("acl",            Program("setfacl"),       &[Big, Ci]),
+    // What is written for OSTree its own program reads.
+    package("ostree",         Program("ostree"),        &[Ci]),
     // Man pages are read by man itself.
     package("man-db",         Program("man"),           &[Ci]),
     // The second reader.

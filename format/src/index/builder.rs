@@ -5,7 +5,8 @@ use alloc::vec::Vec;
 
 use crate::bytes::{put_planes, put_section, widen};
 
-use super::{Attributes, Device, Object};
+use super::ostree::Columns;
+use super::{Attributes, Device, Object, OsTreeKind, RepositoryFile};
 
 /// What a new inode is, for [`IndexBuilder::inode`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +50,7 @@ pub struct IndexBuilder {
     attribute_rows: Vec<u8>,
     object_of: Vec<u32>,
     contents: Vec<u32>,
+    ostree: Columns,
 }
 
 /// A content that no inode has yet.
@@ -57,7 +59,40 @@ const UNSEEN: u32 = u32::MAX;
 impl IndexBuilder {
     /// Begins a ref. Its root directory is the next [`Self::inode`].
     pub fn begin_ref(&mut self, name: &str) {
-        self.refs.push(0);
+        self.add_ref(0, name);
+    }
+
+    /// Adds a ref that is an OSTree commit (spec 6.6): the number of a commit that an earlier one has come to, or the next new one.
+    pub fn commit_ref(&mut self, name: &str, commit: Option<u32>, collection: &str) {
+        self.add_ref(1, name);
+        self.ostree.add_ref(commit, collection);
+    }
+
+    /// Adds an OSTree metadata object, in the order of spec 6.6, and returns its number.
+    pub fn ostree_object(&mut self, kind: OsTreeKind, bytes: &[u8]) -> u32 {
+        self.ostree.add_object(kind, bytes)
+    }
+
+    /// Adds an OSTree file object, in the order of spec 6.6, after all inodes: a regular file or a symbolic link.
+    pub fn ostree_file(&mut self, attributes: &Attributes, node: Node<'_>) {
+        let row = self.attribute_row(attributes);
+        match node {
+            Node::Regular { content } => {
+                let object = self.object_column(content);
+                self.ostree.add_regular(row, object);
+            }
+            Node::Symlink(target) => self.ostree.add_symlink(row, target),
+            Node::Directory { .. } | Node::Device(_) | Node::Plain => {}
+        }
+    }
+
+    /// Adds a file of the OSTree repository itself; they ascend.
+    pub fn repository_file(&mut self, file: RepositoryFile, bytes: &[u8]) {
+        self.ostree.add_repository_file(file, bytes);
+    }
+
+    fn add_ref(&mut self, kind: u8, name: &str) {
+        self.refs.push(kind);
         self.refs.push(u8::try_from(name.len()).unwrap_or(u8::MAX));
         self.refs.extend(name.as_bytes());
         self.ref_count += 1;
@@ -80,7 +115,10 @@ impl IndexBuilder {
         self.mtime_ns.push(mtime.1);
         match node {
             Node::Directory { children } => self.children.push(children),
-            Node::Regular { content } => self.regular(content),
+            Node::Regular { content } => {
+                let object = self.object_column(content);
+                self.regulars.push(object);
+            }
             Node::Symlink(target) => {
                 self.target_lens.push(u16::try_from(target.len()).unwrap_or(u16::MAX));
                 self.targets.extend(target);
@@ -101,18 +139,18 @@ impl IndexBuilder {
         row
     }
 
-    fn regular(&mut self, content: u32) {
+    /// What the column of objects has for a file of this content.
+    fn object_column(&mut self, content: u32) -> u32 {
         let at = usize::try_from(content).unwrap_or(usize::MAX);
         if at >= self.object_of.len() {
             self.object_of.resize(at + 1, UNSEEN);
         }
-        if self.object_of[at] == UNSEEN {
-            self.object_of[at] = u32::try_from(self.contents.len()).unwrap_or(UNSEEN);
-            self.contents.push(content);
-            self.regulars.push(0);
-        } else {
-            self.regulars.push(self.object_of[at] + 1);
+        if self.object_of[at] != UNSEEN {
+            return self.object_of[at] + 1;
         }
+        self.object_of[at] = u32::try_from(self.contents.len()).unwrap_or(UNSEEN);
+        self.contents.push(content);
+        0
     }
 
     /// The caller's content numbers in the order of the object table.
@@ -167,6 +205,9 @@ impl IndexBuilder {
             p.extend(objects.clone().flat_map(|object| object.id));
         });
         section(10, &|p| p.extend(verity));
+        if !self.ostree.is_empty() {
+            section(11, &|p| self.ostree.encode(p));
+        }
         out
     }
 }

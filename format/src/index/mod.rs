@@ -2,6 +2,8 @@
 
 mod attributes;
 mod builder;
+mod grown;
+mod ostree;
 mod parse;
 
 use alloc::string::String;
@@ -9,6 +11,7 @@ use alloc::vec::Vec;
 
 pub use attributes::{Attributes, FileType, Xattr};
 pub use builder::{IndexBuilder, Node};
+pub use ostree::{OsTree, OsTreeFile, OsTreeKind, OsTreeObject, OsTreeRef, RepositoryFile};
 
 /// Refs, entries, inodes and objects, in tree order (spec 6.1). Made by [`Index::parse`] alone, so that every number in it
 /// is a valid row number of the table that it points to.
@@ -24,6 +27,7 @@ pub struct Index {
     attributes: Vec<Attributes>,
     objects: Vec<Object>,
     verity: [u8; 32],
+    ostree: Option<OsTree>,
 }
 
 /// A named tree.
@@ -35,6 +39,8 @@ pub struct Ref {
     pub directory: u32,
     /// One past the last of the ref's directories.
     pub directories_end: u32,
+    /// The commit that it is, if it is one of OSTree.
+    pub ostree: Option<OsTreeRef>,
 }
 
 /// A name in a directory.
@@ -182,6 +188,25 @@ impl Index {
     #[must_use]
     pub fn verity(&self) -> &[u8; 32] {
         &self.verity
+    }
+
+    /// The OSTree objects, if a ref is a commit.
+    #[must_use]
+    pub fn ostree(&self) -> Option<&OsTree> {
+        self.ostree.as_ref()
+    }
+
+    /// The bytes of an OSTree metadata object.
+    #[must_use]
+    pub fn ostree_bytes(&self, object: &OsTreeObject) -> &[u8] {
+        let (at, len) = OsTree::span(object);
+        self.slice(at, len)
+    }
+
+    /// The files of the OSTree repository itself that travel with its commits.
+    pub fn repository_files(&self) -> impl Iterator<Item = (RepositoryFile, &[u8])> {
+        let files = self.ostree.as_ref().map_or(&[][..], OsTree::repository_files);
+        files.iter().map(|(file, (at, len))| (*file, self.slice(*at, *len)))
     }
 
     /// The name of an entry.

@@ -7,9 +7,11 @@ use crate::bytes::{Reader, SectionRule, read_sections, widen};
 use crate::name::{component_fault, is_ref_name};
 use crate::{Error, Part};
 
+use super::grown::Grown;
+use super::ostree::Section;
 use super::{Attributes, Device, Directory, Entry, FileType, Index, Inode, InodeKind, Object, Ref};
 
-const RULES: [SectionRule; 10] = [
+const RULES: [SectionRule; 11] = [
     SectionRule::required(1),
     SectionRule::required(2),
     SectionRule::required(3),
@@ -20,95 +22,141 @@ const RULES: [SectionRule; 10] = [
     SectionRule::required(8),
     SectionRule::required(9),
     SectionRule::required(10),
+    SectionRule::optional(11),
 ];
 
-fn row_fault(what: &'static str, row: usize) -> Error {
+pub(super) fn row_fault(what: &'static str, row: usize) -> Error {
     Error::Row { part: Part::Index, what, row: widen(row) }
 }
 
-fn number(at: usize) -> u32 {
+pub(super) fn number(at: usize) -> u32 {
     // Counts above u32::MAX are refused where they are read.
     u32::try_from(at).unwrap_or(u32::MAX)
 }
 
 impl Index {
-    /// Parses the decoded index, which is to have matched its digest.
+    /// Parses the decoded index, which is to have matched its digest. `entries` is the root's maximum.
     ///
     /// # Errors
-    /// It is not as spec 6 says.
-    pub fn parse(bytes: Vec<u8>) -> Result<Self, Error> {
+    /// It is not as spec 6 says, or an OSTree commit's tree has more entries than `entries`.
+    pub fn parse(bytes: Vec<u8>, entries: u64) -> Result<Self, Error> {
         if u32::try_from(bytes.len()).is_err() {
             return Err(Error::Limit { what: "index_len", declared: widen(bytes.len()), limit: u32::MAX.into() });
         }
         let sections = read_sections(Part::Index, &bytes, &RULES)?;
+        let has_ostree = sections[10].is_some();
         let empty = || Reader::new(Part::Index, &[]);
-        let [refs, entries, inodes, directories, regulars, symlinks, devices, attributes, objects, verity] =
+        let [refs, names, inodes, directories, regulars, symlinks, devices, attributes, objects, verity, ostree] =
             sections.map(|section| section.unwrap_or_else(empty));
 
-        let names = parse_refs(refs)?;
-        let attributes = parse_attributes(attributes)?;
+        let refs = parse_refs(refs)?;
+        let commits = refs.iter().filter(|(_, kind)| *kind == RefKind::Commit).count();
+        if (commits > 0) != has_ostree {
+            return Err(row_fault("the OSTree section is there without a commit, or a commit without it", 0));
+        }
+        let mut attributes = parse_attributes(attributes)?;
         let objects = parse_objects(objects)?;
-        let inode_rows = parse_inodes(inodes, &attributes)?;
-        let (links, name_spans) = parse_entries(entries)?;
+        let ostree = if has_ostree { Some(Section::parse(ostree, &bytes, &attributes, commits)?) } else { None };
+        let file_rows = ostree.as_ref().map_or(&[][..], Section::file_rows);
+        let inode_rows = parse_inodes(inodes, file_rows, &attributes)?;
+        let (links, name_spans) = parse_entries(names)?;
 
         let counts = Counts::of(&inode_rows, &attributes);
         let children = column(directories, counts.directories)?;
         let regulars = column(regulars, counts.regulars)?;
-        let symlinks = parse_symlinks(symlinks, counts.symlinks)?;
+        let mut symlinks = parse_symlink_section(symlinks, counts.symlinks)?;
         let devices = parse_devices(devices, counts.devices)?;
         let mut verity = verity;
         let verity_digest = verity.array()?;
         verity.finish()?;
 
-        let mut inodes = assign_kinds(&inode_rows, &attributes, &regulars, objects.len())?;
-        let tree = lay_down(&names, &inodes, &links, &children)?;
+        let mut kinds = Kinds::default();
+        let mut inodes = kinds.assign(&inode_rows, &attributes, &regulars, objects.len())?;
+        let file_kinds = match &ostree {
+            Some(section) => {
+                symlinks.extend(&section.targets);
+                let rows: Vec<InodeRow> = section.file_rows().iter().map(|row| (*row, 0, 0)).collect();
+                kinds.assign(&rows, &attributes, &section.file_objects, objects.len())?
+            }
+            None => Vec::new(),
+        };
+        kinds.finish(objects.len())?;
+        let trees = refs.len() - commits;
+        let tree = lay_down(trees, &inodes, &links, &children)?;
         for (at, directory) in tree.directories.iter().enumerate() {
             inodes[usize::try_from(directory.inode).unwrap_or(usize::MAX)].kind = InodeKind::Directory(number(at));
         }
-        let entries = name_entries(&bytes, &name_spans, &tree)?;
-        let refs = names
-            .into_iter()
-            .zip(tree.roots)
-            .map(|(name, (directory, directories_end))| Ref { name, directory, directories_end })
-            .collect();
-        Ok(Self {
-            refs,
-            entries,
+        let mut grown = Grown {
+            entries: name_entries(&bytes, &name_spans, &tree)?,
             inodes,
             directories: tree.directories,
+            entries_max: entries,
+        };
+        let file_kinds: Vec<InodeKind> = file_kinds.into_iter().map(|inode| inode.kind).collect();
+        let resolved = ostree.map(|section| section.resolve(&file_kinds, &attributes)).transpose()?;
+        let (mut roots, mut commits, ostree) = match resolved {
+            None => (tree.roots, Vec::new(), None),
+            Some(resolved) => {
+                let roots = grown.add_trees(&bytes, &resolved, &mut attributes)?;
+                (tree.roots.into_iter().chain(roots).collect(), resolved.refs, Some(resolved.ostree))
+            }
+        };
+        let mut commit_roots = roots.split_off(trees).into_iter();
+        let (mut roots, mut commits) = (roots.into_iter(), commits.drain(..));
+        let named = refs.into_iter().filter_map(|(name, kind)| {
+            let (root, ostree) = match kind {
+                RefKind::Tree => (roots.next()?, None),
+                RefKind::Commit => (commit_roots.next()?, Some(commits.next()?)),
+            };
+            Some(Ref { name, directory: root.0, directories_end: root.1, ostree })
+        });
+        Ok(Self {
+            refs: named.collect(),
+            entries: grown.entries,
+            inodes: grown.inodes,
+            directories: grown.directories,
             symlinks,
             devices,
             attributes,
             objects,
             verity: verity_digest,
+            ostree,
             bytes,
         })
     }
 }
 
-fn parse_refs(mut reader: Reader<'_>) -> Result<Vec<String>, Error> {
+/// What a ref names.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum RefKind {
+    Tree,
+    Commit,
+}
+
+fn parse_refs(mut reader: Reader<'_>) -> Result<Vec<(String, RefKind)>, Error> {
     let count = reader.u16()?;
-    let mut names: Vec<String> = Vec::new();
+    let mut refs: Vec<(String, RefKind)> = Vec::new();
     for _ in 0..count {
-        let kind = reader.u8()?;
-        if kind != 0 {
-            return Err(Error::Unsupported { part: Part::Index, what: "kind of ref", found: kind.into() });
-        }
+        let kind = match reader.u8()? {
+            0 => RefKind::Tree,
+            1 => RefKind::Commit,
+            found => return Err(Error::Unsupported { part: Part::Index, what: "kind of ref", found: found.into() }),
+        };
         let len = reader.u8()?;
         let name = match core::str::from_utf8(reader.take(len.into())?) {
             Ok(name) if is_ref_name(name) => String::from(name),
             _ => return Err(reader.malformed("a ref's name has another form than allowed")),
         };
-        if names.last().is_some_and(|last| *last >= name) {
+        if refs.last().is_some_and(|(last, _)| *last >= name) {
             return Err(reader.malformed("refs do not ascend"));
         }
-        names.push(name);
+        refs.push((name, kind));
     }
-    if names.is_empty() {
+    if refs.is_empty() {
         return Err(reader.malformed("there is no ref"));
     }
     reader.finish()?;
-    Ok(names)
+    Ok(refs)
 }
 
 fn parse_attributes(mut reader: Reader<'_>) -> Result<Vec<Attributes>, Error> {
@@ -152,7 +200,7 @@ fn parse_objects(mut reader: Reader<'_>) -> Result<Vec<Object>, Error> {
 /// Attribute row and time of an inode.
 type InodeRow = (u32, i64, u32);
 
-fn parse_inodes(mut reader: Reader<'_>, attributes: &[Attributes]) -> Result<Vec<InodeRow>, Error> {
+fn parse_inodes(mut reader: Reader<'_>, file_rows: &[u32], attributes: &[Attributes]) -> Result<Vec<InodeRow>, Error> {
     let count = reader.count()?;
     let rows = reader.planes::<4>(count)?.u32s();
     let times = reader.planes::<8>(count)?.i64s();
@@ -160,15 +208,22 @@ fn parse_inodes(mut reader: Reader<'_>, attributes: &[Attributes]) -> Result<Vec
     reader.finish()?;
     let mut inodes = Vec::with_capacity(count);
     let mut used = 0;
-    for (at, ((row, time), ns)) in rows.zip(times).zip(nanoseconds).enumerate() {
+    let mut use_row = |row: u32, at: usize| {
         if row > used || usize::try_from(row).is_ok_and(|row| row >= attributes.len()) {
-            return Err(row_fault("an inode's attributes are not used in ascending order", at));
+            return Err(row_fault("attributes are not used in ascending order", at));
         }
         used = used.max(row + 1);
+        Ok(())
+    };
+    for (at, ((row, time), ns)) in rows.zip(times).zip(nanoseconds).enumerate() {
+        use_row(row, at)?;
         if ns >= 1_000_000_000 {
             return Err(row_fault("an inode's nanoseconds reach a second", at));
         }
         inodes.push((row, time, ns));
+    }
+    for (at, row) in file_rows.iter().enumerate() {
+        use_row(*row, at)?;
     }
     if used != number(attributes.len()) {
         return Err(row_fault("attributes are left that no inode has", attributes.len()));
@@ -224,7 +279,14 @@ fn column(mut reader: Reader<'_>, count: usize) -> Result<Vec<u32>, Error> {
     Ok(values)
 }
 
-fn parse_symlinks(mut reader: Reader<'_>, count: usize) -> Result<Vec<(u32, u32)>, Error> {
+fn parse_symlink_section(mut reader: Reader<'_>, count: usize) -> Result<Vec<(u32, u32)>, Error> {
+    let targets = parse_symlinks(&mut reader, count)?;
+    reader.finish()?;
+    Ok(targets)
+}
+
+/// Reads the lengths of targets and the targets; returns where each lies.
+pub(super) fn parse_symlinks(reader: &mut Reader<'_>, count: usize) -> Result<Vec<(u32, u32)>, Error> {
     let lens = reader.planes::<2>(count)?.u16s();
     let mut targets = Vec::with_capacity(count);
     for (at, len) in lens.enumerate() {
@@ -235,7 +297,6 @@ fn parse_symlinks(mut reader: Reader<'_>, count: usize) -> Result<Vec<(u32, u32)
         }
         targets.push((start, len.into()));
     }
-    reader.finish()?;
     Ok(targets)
 }
 
@@ -246,43 +307,58 @@ fn parse_devices(mut reader: Reader<'_>, count: usize) -> Result<Vec<Device>, Er
     Ok(majors.zip(minors).map(|(major, minor)| Device { major, minor }).collect())
 }
 
-/// Gives each inode its row in the table of its type, and each regular file its object. A directory's number in tree order is
-/// known later, when the trees are laid down.
-fn assign_kinds(
-    rows: &[InodeRow],
-    attributes: &[Attributes],
-    regulars: &[u32],
-    objects: usize,
-) -> Result<Vec<Inode>, Error> {
-    let mut inodes = Vec::with_capacity(rows.len());
-    let (mut directories, mut symlinks, mut devices) = (0_u32, 0_u32, 0_u32);
-    let mut regulars = regulars.iter();
-    let mut taken = 0_u32;
-    let next = |counter: &mut u32| {
-        *counter += 1;
-        *counter - 1
-    };
-    for (at, &(row, mtime, mtime_ns)) in rows.iter().enumerate() {
-        let kind = match super::row(attributes, row).file_type() {
-            FileType::Directory => InodeKind::Directory(next(&mut directories)),
-            FileType::Symlink => InodeKind::Symlink(next(&mut symlinks)),
-            FileType::CharDevice => InodeKind::CharDevice(next(&mut devices)),
-            FileType::BlockDevice => InodeKind::BlockDevice(next(&mut devices)),
-            FileType::Fifo => InodeKind::Fifo,
-            FileType::Socket => InodeKind::Socket,
-            FileType::Regular => match regulars.next().copied().unwrap_or(0) {
-                0 if usize::try_from(taken).is_ok_and(|taken| taken < objects) => InodeKind::Regular(next(&mut taken)),
-                0 => return Err(row_fault("a file takes an object that the table does not have", at)),
-                known if known <= taken => InodeKind::Regular(known - 1),
-                _ => return Err(row_fault("a file names an object that has not come before", at)),
-            },
+/// How many rows of each table have been given out.
+#[derive(Default)]
+struct Kinds {
+    directories: u32,
+    symlinks: u32,
+    devices: u32,
+    objects: u32,
+}
+
+impl Kinds {
+    /// Gives each inode its row in the table of its type, and each regular file its object. A directory's number in tree order is
+    /// known later, when the trees are laid down.
+    fn assign(
+        &mut self,
+        rows: &[InodeRow],
+        attributes: &[Attributes],
+        regulars: &[u32],
+        objects: usize,
+    ) -> Result<Vec<Inode>, Error> {
+        let mut inodes = Vec::with_capacity(rows.len());
+        let Self { directories, symlinks, devices, objects: taken } = self;
+        let mut regulars = regulars.iter();
+        let next = |counter: &mut u32| {
+            *counter += 1;
+            *counter - 1
         };
-        inodes.push(Inode { attributes: row, mtime, mtime_ns, kind });
+        for (at, &(row, mtime, mtime_ns)) in rows.iter().enumerate() {
+            let kind = match super::row(attributes, row).file_type() {
+                FileType::Directory => InodeKind::Directory(next(directories)),
+                FileType::Symlink => InodeKind::Symlink(next(symlinks)),
+                FileType::CharDevice => InodeKind::CharDevice(next(devices)),
+                FileType::BlockDevice => InodeKind::BlockDevice(next(devices)),
+                FileType::Fifo => InodeKind::Fifo,
+                FileType::Socket => InodeKind::Socket,
+                FileType::Regular => match regulars.next().copied().unwrap_or(0) {
+                    0 if usize::try_from(*taken).is_ok_and(|taken| taken < objects) => InodeKind::Regular(next(taken)),
+                    0 => return Err(row_fault("a file takes an object that the table does not have", at)),
+                    known if known <= *taken => InodeKind::Regular(known - 1),
+                    _ => return Err(row_fault("a file names an object that has not come before", at)),
+                },
+            };
+            inodes.push(Inode { attributes: row, mtime, mtime_ns, kind });
+        }
+        Ok(inodes)
     }
-    if taken != number(objects) {
-        return Err(row_fault("objects are left that no file has", objects));
+
+    fn finish(self, objects: usize) -> Result<(), Error> {
+        if self.objects == number(objects) {
+            return Ok(());
+        }
+        Err(row_fault("objects are left that no file has", objects))
     }
-    Ok(inodes)
 }
 
 /// The tree as [`lay_down`] finds it.
@@ -294,15 +370,15 @@ struct Tree {
     roots: Vec<(u32, u32)>,
 }
 
-/// Walks the trees in tree order (spec 6.1): gives each entry its inode and each directory its block.
-fn lay_down(refs: &[String], inodes: &[Inode], links: &[u32], children: &[u32]) -> Result<Tree, Error> {
+/// Walks so many trees in tree order (spec 6.1): gives each entry its inode and each directory its block.
+fn lay_down(trees: usize, inodes: &[Inode], links: &[u32], children: &[u32]) -> Result<Tree, Error> {
     let mut tree = Tree {
         directories: Vec::with_capacity(children.len()),
         inodes: Vec::with_capacity(links.len()),
         roots: Vec::new(),
     };
     let mut next_inode = 0;
-    for _ in refs {
+    for _ in 0..trees {
         let ref_start = next_inode;
         let Some(Inode { kind: InodeKind::Directory(row), .. }) = inodes.get(next_inode) else {
             return Err(row_fault("a ref's root is missing or not a directory", next_inode));

@@ -13,6 +13,7 @@ mod escape;
 mod failure;
 mod help;
 mod human;
+mod import;
 mod info;
 mod interrupt;
 mod key;

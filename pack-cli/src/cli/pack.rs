@@ -11,7 +11,8 @@ use clap::{Args, ValueEnum, ValueHint};
 use sealift::Identity;
 use sealift::pack::{OrderProfile, Output, PackOptions, PackRef, PackStats};
 use sealift::source::{
-    DirectoryOptions, Exclude, MetadataOptions, OwnerRule, Source, SourceOptions, XattrFilter, parse_owner,
+    DirectoryOptions, Exclude, MetadataOptions, OstreeOptions, OwnerRule, Source, SourceOptions, XattrFilter,
+    parse_owner,
 };
 use sealift::trust::sign::{Signer, room_for, sign_root};
 use serde::Serialize;
@@ -30,13 +31,14 @@ use super::trust_args::parse_time;
 ///
 /// A SOURCE is a directory, a single file such as a disk image, tar:FILE, or tar:- for a tar archive from standard input. Several
 /// sources become several refs of one bundle, which share equal files: give each its name, as in os=/srv/os. The name of a single
-/// one is main. The bundle appears by one rename when it is complete. Equal trees and options give equal bytes if the moment is
+/// one is main. ostree:REPO is the refs of an OSTree repository, with their commits and signatures as they are, under their names. The bundle appears by one rename when it is complete. Equal trees and options give equal bytes if the moment is
 /// fixed too: set SOURCE_DATE_EPOCH.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
   sealift pack /srv/os -o os.sealift --key ~/.ssh/id_ed25519
   sealift pack os=/srv/os docs=tar:docs.tar -o all.sealift --bundle-version 12
+  sealift pack ostree:/ostree/repo --ref os/stable -o os.sealift
   docker export box | sealift pack tar:- -o box.sealift --owner-map uid:1000=0
   sealift pack disk.img -o - --name disk | ssh nas 'cat > disk.sealift'")]
 pub(crate) struct Pack {
@@ -73,6 +75,13 @@ pub(crate) struct Pack {
     /// Leave out what the lines of a file match
     #[arg(long, value_name = "FILE", help_heading = "Files")]
     exclude_from: Vec<PathBuf>,
+    /// Of ostree:REPO: a ref, or COLLECTION:REF [default: all]
+    #[arg(long = "ref", value_name = "REF", help_heading = "OSTree")]
+    refs: Vec<String>,
+    /// Of ostree:REPO: so many commits before each newest one too
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, help_heading = "OSTree")]
+    depth: u32,
+
     /// Stay on the source's file system; mount points become empty
     #[arg(long, help_heading = "Files")]
     one_file_system: bool,
@@ -141,28 +150,32 @@ impl Pack {
         options.signature_room = options.signature_room.max(room_for(&signers));
         let stats = self.pace.watch(self.show, "Listing", |progress| {
             let source_options = SourceOptions { progress: Some(Arc::clone(progress)), ..source_options };
-            let open = |(_, spec): &(String, OsString)| Source::open_spec(spec, &source_options, options.jobs);
+            let ostree = OstreeOptions { refs: self.refs.clone(), depth: self.depth };
+            let open = |(name, spec): &(Option<String>, OsString)| {
+                Source::open_refs(spec, name.as_deref(), &ostree, &source_options, options.jobs)
+            };
             let sources = specs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
-            let pairs = specs.iter().zip(&sources);
-            let refs: Vec<PackRef<'_>> = pairs.map(|((name, _), source)| PackRef { name, source }).collect();
+            let sources: Vec<(String, Source)> = sources.into_iter().flatten().collect();
+            let refs: Vec<PackRef<'_>> = sources.iter().map(|(name, source)| PackRef { name, source }).collect();
             sealift::pack::pack(&refs, &output, &options, &|signed| sign_root(signed, &signers), progress)
         })?;
         Ok(self.print(&stats, &signers, output == Output::Stdout, start.elapsed())?)
     }
 
     /// The refs' names and their sources.
-    fn specs(&self) -> Result<Vec<(String, OsString)>, Failure> {
+    fn specs(&self) -> Result<Vec<(Option<String>, OsString)>, Failure> {
         let several = self.sources.len() > 1;
         let specs = self.sources.iter().map(|argument| {
             let (name, source) = split_ref(argument);
             match name {
-                Some(name) => Ok((name.to_owned(), source.to_owned())),
-                None if several => Err(Failure::usage(format!(
+                Some(name) => Ok((Some(name.to_owned()), source.to_owned())),
+                // Its refs have names of their own.
+                None if several && !source.as_bytes().starts_with(b"ostree:") => Err(Failure::usage(format!(
                     "{}: of several sources each needs a ref, as in REF={}",
                     source.display(),
                     source.display()
                 ))),
-                None => Ok(("main".to_owned(), source.to_owned())),
+                None => Ok((None, source.to_owned())),
             }
         });
         specs.collect()

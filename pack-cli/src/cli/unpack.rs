@@ -1,12 +1,13 @@
 //! `sealift unpack`: a bundle into a new directory.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::Write;
-use std::os::unix::ffi::OsStringExt as _;
-use std::path::PathBuf;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum, ValueHint};
+use sealift::ostree::{Destination, ImportOptions};
 use sealift::unpack::{Durability, UnpackOptions, UnpackStats, is_unfinished};
 use sealift::{Head, Limits};
 use serde::Serialize;
@@ -15,6 +16,7 @@ use super::bundle::{BundleArg, jobs};
 use super::escape;
 use super::failure::{About as _, Failure, shown};
 use super::human::{self, Bytes, count};
+use super::import;
 use super::log;
 use super::show::{BOLD, Pace, Show, WARN, json_line};
 use super::trust_args::{Judge, TrustArgs};
@@ -24,6 +26,8 @@ use super::trust_args::{Judge, TrustArgs};
 /// A new directory appears by one rename when everything in it is complete, checked and on the medium; until then it grows beside
 /// TARGET. With --update, what TARGET lacks is made beside it, and then moved in file by file. A run that was killed is gone on with by
 /// running it again. Without root, owners are not set and devices are not made, and the summary says so.
+///
+/// With ostree:REPO as TARGET, the OSTree commits of the bundle go into that repository, and its refs name them when all is there.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -31,16 +35,23 @@ Examples:
   curl -s https://example.org/os.sealift | sealift unpack - /srv/os
   sealift unpack os.sealift etc --path etc --allow-unsigned
   sealift unpack os-2.sealift /srv/os --update --delete
+  sealift unpack os-2.sealift ostree:/ostree/repo --remote debian
   sealift unpack os.sealift /srv/os --dry-run")]
 pub(crate) struct Unpack {
     #[command(flatten)]
     bundle: BundleArg,
-    /// The directory to make or to update; without --update it may exist if it is empty
+    /// The directory to make or to update, or ostree:REPO; without --update a directory may exist if it is empty
     #[arg(value_name = "TARGET", value_hint = ValueHint::DirPath)]
     target: PathBuf,
-    /// The ref to unpack, where the bundle has several
+    /// The ref to unpack, where the bundle has several; into ostree:REPO several may be named [default there: all]
     #[arg(long = "ref", value_name = "REF")]
-    reference: Option<String>,
+    references: Vec<String>,
+    /// Of ostree:REPO: refs become those of this remote, whose signatures it asks for
+    #[arg(long, value_name = "NAME", conflicts_with = "mirror", help_heading = "OSTree")]
+    remote: Option<String>,
+    /// Of ostree:REPO: refs of a collection become its mirror
+    #[arg(long, help_heading = "OSTree")]
+    mirror: bool,
     /// Unpack only what lies at or below this path
     #[arg(long, value_name = "PREFIX")]
     path: Option<OsString>,
@@ -86,9 +97,20 @@ enum When {
 
 impl Unpack {
     pub(crate) fn run(self) -> Result<(), Failure> {
+        if let Some(repo) = ostree_target(&self.target) {
+            return self.import(&repo);
+        }
+        if self.remote.is_some() || self.mirror {
+            return Err(Failure::usage("--remote and --mirror are for ostree:REPO"));
+        }
         let start = Instant::now();
+        let reference = match &self.references[..] {
+            [] => None,
+            [only] => Some(only.clone()),
+            _ => return Err(Failure::usage("a directory takes one --ref")),
+        };
         let options = UnpackOptions {
-            reference: self.reference.clone(),
+            reference,
             prefix: prefix(self.path.clone().unwrap_or_default()),
             update: self.update,
             delete: self.delete,
@@ -124,6 +146,43 @@ impl Unpack {
         }
         judge.warn(self.show);
         Ok(self.print(&stats, &judge, start.elapsed())?)
+    }
+
+    /// Into an OSTree repository.
+    fn import(&self, repo: &Path) -> Result<(), Failure> {
+        if self.update || self.path.is_some() || self.hardlink_duplicates {
+            return Err(Failure::usage("--update, --path and --hardlink-duplicates are for directories"));
+        }
+        let start = Instant::now();
+        let options = ImportOptions {
+            refs: self.references.clone(),
+            destination: match (&self.remote, self.mirror) {
+                (Some(remote), _) => Destination::Remote(remote.clone()),
+                (None, true) => Destination::Mirror,
+                (None, false) => Destination::Heads,
+            },
+            dry_run: self.dry_run,
+            jobs: jobs(self.jobs.map(usize::from)),
+        };
+        let judge = self.trust.load()?;
+        let mut input = self.bundle.open()?;
+        let stats = self.pace.watch(self.show, "Opening", |progress| {
+            let judge = |head: &Head| judge.judge(head);
+            sealift::ostree::import(&mut input, repo, &options, Limits::default(), judge, progress)
+        });
+        let stats = stats.about(&self.bundle.bundle)?;
+        if !self.dry_run {
+            judge.commit()?;
+        }
+        judge.warn(self.show);
+        Ok(import::print(
+            self.show,
+            &stats,
+            &judge,
+            (&self.target, &self.bundle.bundle),
+            self.dry_run,
+            start.elapsed(),
+        )?)
     }
 
     fn print(&self, stats: &UnpackStats, judge: &Judge, elapsed: Duration) -> std::io::Result<()> {
@@ -210,6 +269,12 @@ impl Unpack {
         }
         Ok(())
     }
+}
+
+/// The repository of `ostree:REPO`.
+fn ostree_target(target: &Path) -> Option<PathBuf> {
+    let repo = target.as_os_str().as_bytes().strip_prefix(b"ostree:")?;
+    Some(PathBuf::from(OsStr::from_bytes(repo)))
 }
 
 /// What was left undone for want of privilege.

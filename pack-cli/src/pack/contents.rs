@@ -6,17 +6,25 @@ use sealift_format::verity;
 use sealift_format::{Error as FormatError, Holds, Holes, Index, IndexBuilder, Large, Layout, Node, Object, Piece};
 
 use super::PackRef;
+use super::ostree::Commits;
 use super::sequence::{PackedObject, Sequenced};
 use super::writer::ChunkWriter;
+use crate::Error;
 use crate::source::Source;
 use crate::tree::{NodeKind, Tree};
 
 /// Builds the index. Returns it with the number in its object table of each packed object.
-pub(super) fn build_index(refs: &[PackRef<'_>], packed: &Sequenced) -> Result<(Index, Vec<u32>), FormatError> {
+pub(super) fn build_index(refs: &[PackRef<'_>], packed: &Sequenced) -> Result<(Index, Vec<u32>), Error> {
     let mut builder = IndexBuilder::default();
     let xattrs: HashMap<(usize, u32), _> =
         packed.xattrs.iter().map(|(item, xattrs)| ((item.source, item.content), xattrs)).collect();
+    let mut commits = Commits::default();
     for (number, from) in refs.iter().enumerate() {
+        if let Source::Ostree(source) = from.source {
+            let known = commits.add(number, source)?;
+            builder.commit_ref(from.name, known, &source.collection);
+            continue;
+        }
         builder.begin_ref(from.name);
         let object_of = &packed.object_of[number];
         lay_down(&mut builder, from.source, |content| {
@@ -24,6 +32,7 @@ pub(super) fn build_index(refs: &[PackRef<'_>], packed: &Sequenced) -> Result<(I
             (object, xattrs.get(&(number, content)).map_or(&[][..], |xattrs| xattrs))
         });
     }
+    commits.lay_down(&mut builder, |source, content| *row(&packed.object_of[source], content));
     let rows: Vec<&PackedObject> =
         builder.contents().iter().map(|&packed_number| row(&packed.objects, packed_number)).collect();
     let mut digests = Vec::with_capacity(rows.len() * 32);
@@ -35,7 +44,7 @@ pub(super) fn build_index(refs: &[PackRef<'_>], packed: &Sequenced) -> Result<(I
     let objects = rows.iter().map(|object| Object { id: object.id, size: object.size });
     let bytes = builder.finish(objects, &verity::digest(&digests));
     // What the parser would refuse is not written.
-    Ok((Index::parse(bytes)?, numbers))
+    Ok((Index::parse(bytes, u64::MAX)?, numbers))
 }
 
 /// Builds the index of one source, as a tree of the ref `name`, from the object id and the extended attributes of each content. The
@@ -60,7 +69,7 @@ pub(crate) fn index_of(
     builder.begin_ref(name);
     lay_down(&mut builder, source, |content| (*row(&object_of, content), &row(contents, content).1[..]));
     let rows: Vec<Object> = builder.contents().iter().map(|&object| *row(&objects, object)).collect();
-    Index::parse(builder.finish(rows.into_iter(), &[0; 32]))
+    Index::parse(builder.finish(rows.into_iter(), &[0; 32]), u64::MAX)
 }
 
 fn row<T>(rows: &[T], number: u32) -> &T {

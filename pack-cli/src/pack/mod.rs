@@ -8,6 +8,7 @@ mod buffers;
 mod contents;
 mod holes;
 mod order;
+mod ostree;
 mod pipeline;
 pub(crate) mod plan;
 mod scan;

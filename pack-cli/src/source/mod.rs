@@ -23,6 +23,7 @@
 mod directory;
 mod exclude;
 mod file;
+mod ostree;
 mod owner;
 mod tar;
 mod xattrs;
@@ -35,11 +36,14 @@ use std::sync::Arc;
 use sealift_format::Xattr;
 
 use crate::error::path_of;
+use crate::ostree::Repo;
 use crate::{Error, Phase, Progress, Tree};
 
 pub use directory::{DirectoryOptions, DirectorySource};
 pub use exclude::Exclude;
 pub use file::open_file;
+pub(crate) use ostree::FileKind;
+pub use ostree::{OstreeContent, OstreeOptions, OstreeSource};
 pub use owner::{MetadataOptions, OwnerRule, parse_owner};
 pub use tar::{TarFault, TarSource};
 pub use xattrs::XattrFilter;
@@ -52,6 +56,8 @@ pub enum Source {
     Directory(DirectorySource),
     /// A tar archive.
     Tar(TarSource),
+    /// A commit of an OSTree repository.
+    Ostree(Box<OstreeSource>),
 }
 
 /// How a source of any kind is read.
@@ -91,6 +97,8 @@ pub enum Content<'a> {
     File(directory::FileContent<'a>),
     /// A member of a tar archive.
     Tar(tar::TarContent<'a>),
+    /// A file object of an OSTree repository.
+    Ostree(OstreeContent),
 }
 
 /// What one thread keeps from one content to the next.
@@ -116,9 +124,75 @@ impl Source {
                 Self::Directory(DirectorySource::list(path, &directory, jobs)?)
             }
             Spec::Path(path) => Self::Directory(open_file(path, &directory.xattrs)?),
+            Spec::Ostree(_) => {
+                let mut sources = Self::open_ostree(spec, &OstreeOptions::default(), options, jobs)?;
+                return match (sources.pop(), sources.is_empty()) {
+                    (Some((_, source)), true) => Ok(source),
+                    _ => Err(Error::Usage(format!("{}: the repository has several refs", spec.display()))),
+                };
+            }
         };
         options.metadata.apply(source.tree_mut());
         Ok(source)
+    }
+
+    /// Opens what SOURCE says, under the names that refs get of it: `name`, or `main`; of `ostree:REPO` those of its own refs, unless
+    /// it is one that gets `name`.
+    ///
+    /// # Errors
+    /// As [`Self::open_spec`] and [`Self::open_ostree`].
+    pub fn open_refs(
+        spec: &OsStr,
+        name: Option<&str>,
+        ostree: &OstreeOptions,
+        options: &SourceOptions,
+        jobs: usize,
+    ) -> Result<Vec<(String, Self)>, Error> {
+        if !matches!(Spec::parse(spec)?, Spec::Ostree(_)) {
+            return Ok(vec![(name.unwrap_or("main").to_owned(), Self::open_spec(spec, options, jobs)?)]);
+        }
+        let mut sources = Self::open_ostree(spec, ostree, options, jobs)?;
+        if let Some(name) = name {
+            let [(own, _)] = &mut sources[..] else {
+                return Err(Error::Usage(format!("{}: several refs cannot all be {name}: give --ref", spec.display())));
+            };
+            name.clone_into(own);
+        }
+        Ok(sources)
+    }
+
+    /// Opens refs of an OSTree repository, each a source of its own under its name: the ones that are asked for, or all.
+    ///
+    /// # Errors
+    /// `spec` is not `ostree:REPO`, the repository lacks a ref or an object or holds something else than it says, or the options would
+    /// change what the commits' checksums stand for.
+    pub fn open_ostree(
+        spec: &OsStr,
+        ostree: &OstreeOptions,
+        options: &SourceOptions,
+        jobs: usize,
+    ) -> Result<Vec<(String, Self)>, Error> {
+        let Spec::Ostree(path) = Spec::parse(spec)? else {
+            return Err(Error::Usage(format!("{}: write ostree:REPO", spec.display())));
+        };
+        if options.metadata != MetadataOptions::default() || options.directory.exclude.is_some() {
+            return Err(Error::Usage(format!("{}: a commit is packed as it is, or not at all", spec.display())));
+        }
+        options.begin();
+        let repo = Arc::new(Repo::open(path)?);
+        let refs = match ostree.refs.is_empty() {
+            true => repo.refs()?.into_iter().map(|(name, _)| name.to_string()).collect(),
+            false => ostree.refs.clone(),
+        };
+        if refs.is_empty() {
+            return Err(Error::Usage(format!("{}: the repository has no refs", path.display())));
+        }
+        let open = |name: String| {
+            let source = OstreeSource::open(&repo, &name, ostree, options, jobs)?;
+            let name = name.rsplit_once(':').map_or(name.clone(), |(_, name)| name.to_owned());
+            Ok((name, Self::Ostree(Box::new(source))))
+        };
+        refs.into_iter().map(open).collect()
     }
 
     /// The files and their metadata.
@@ -127,6 +201,7 @@ impl Source {
         match self {
             Self::Directory(source) => &source.tree,
             Self::Tar(source) => &source.tree,
+            Self::Ostree(source) => &source.tree,
         }
     }
 
@@ -135,6 +210,7 @@ impl Source {
         match self {
             Self::Directory(source) => &mut source.tree,
             Self::Tar(source) => &mut source.tree,
+            Self::Ostree(source) => &mut source.tree,
         }
     }
 
@@ -144,6 +220,7 @@ impl Source {
         match self {
             Self::Directory(source) => source.content_len(content),
             Self::Tar(source) => source.content_len(content),
+            Self::Ostree(source) => source.content_len(content),
         }
     }
 
@@ -153,6 +230,7 @@ impl Source {
         match self {
             Self::Directory(source) => source.content_count(),
             Self::Tar(source) => source.content_count(),
+            Self::Ostree(source) => source.content_count(),
         }
     }
 
@@ -164,6 +242,7 @@ impl Source {
         match self {
             Self::Directory(source) => source.open(content, &mut cache.directory).map(Content::File),
             Self::Tar(source) => Ok(Content::Tar(source.open_content(content))),
+            Self::Ostree(source) => source.open_content(content).map(Content::Ostree),
         }
     }
 }
@@ -177,6 +256,7 @@ impl Content<'_> {
         match self {
             Self::File(file) => file.read_at(buffer, offset),
             Self::Tar(member) => member.read_at(buffer, offset),
+            Self::Ostree(object) => object.read_at(buffer, offset),
         }
     }
 
@@ -187,7 +267,7 @@ impl Content<'_> {
     pub fn xattrs(&self) -> Result<Vec<Xattr>, Error> {
         match self {
             Self::File(file) => file.xattrs(),
-            Self::Tar(_) => Ok(Vec::new()),
+            Self::Tar(_) | Self::Ostree(_) => Ok(Vec::new()),
         }
     }
 
@@ -199,6 +279,8 @@ impl Content<'_> {
         match self {
             Self::File(file) => file.finish(),
             Self::Tar(member) => member.finish(),
+            // It was compared with its checksum when it was opened.
+            Self::Ostree(_) => Ok(()),
         }
     }
 }
@@ -208,6 +290,7 @@ impl Content<'_> {
 enum Spec<'a> {
     TarStdin,
     TarFile(&'a Path),
+    Ostree(&'a Path),
     Path(&'a Path),
 }
 
@@ -219,10 +302,12 @@ impl<'a> Spec<'a> {
             Some((b"tar", b"")) => usage("write tar:FILE, or tar:- for standard input"),
             Some((b"tar", b"-")) => Ok(Self::TarStdin),
             Some((b"tar", file)) => Ok(Self::TarFile(path_of(file))),
+            Some((b"ostree", b"")) => usage("write ostree:REPO"),
+            Some((b"ostree", repo)) => Ok(Self::Ostree(path_of(repo))),
             Some((scheme, _)) => {
                 let scheme = String::from_utf8_lossy(scheme);
                 usage(&format!(
-                    "no source is called {scheme}: (tar: is one); a path that begins so is written ./{scheme}:"
+                    "no source is called {scheme}: (tar: and ostree: are); a path that begins so is written ./{scheme}:"
                 ))
             }
             None if bytes == b"-" => usage("write tar:- for a tar archive from standard input"),
@@ -256,6 +341,7 @@ mod tests {
         let good = [
             ("tar:-", Spec::TarStdin),
             ("tar:a:b.tar", Spec::TarFile(Path::new("a:b.tar"))),
+            ("ostree:/srv/repo", Spec::Ostree(Path::new("/srv/repo"))),
             ("a", Spec::Path(Path::new("a"))),
             ("./ostree:x", Spec::Path(Path::new("./ostree:x"))),
             ("dir/a:b", Spec::Path(Path::new("dir/a:b"))),
@@ -265,7 +351,7 @@ mod tests {
         for (spec, parsed) in good {
             assert_eq!(Spec::parse(OsStr::new(spec)).ok(), Some(parsed), "{spec}");
         }
-        for bad in ["", "-", "tar:", "ostree:repo", "word:", "TAR:x"] {
+        for bad in ["", "-", "tar:", "ostree:", "word:", "TAR:x"] {
             assert!(matches!(Spec::parse(OsStr::new(bad)), Err(Error::Usage(_))), "{bad}");
         }
         let error = Spec::parse(OsStr::new("oops:x")).expect_err("no such scheme").to_string();

@@ -68,7 +68,7 @@ impl State {
         if verity::digest(&index) != contents.index_digest {
             return Err(FormatError::Digest { part: Part::Index }.into());
         }
-        let index = Index::parse(index)?;
+        let index = Index::parse(index, head.root().maxima.entries)?;
         let part = read_file(&dir.join("part"), PART_LEN_MAX)?;
         let cut = part.iter().position(|byte| *byte == b'\n');
         let (reference, prefix) = cut.map_or((&part[..], &[][..]), |cut| (&part[..cut], &part[cut + 1..]));

@@ -101,14 +101,14 @@ fn sections() -> Vec<Vector> {
         reject(
             "index-section-unknown",
             "index",
-            "the index has an eleventh section, which need not be understood",
-            index(|s| s.push(Section::ignorable(11, b"later".to_vec()))),
+            "the index has an twelfth section, which need not be understood",
+            index(|s| s.push(Section::ignorable(12, b"later".to_vec()))),
         ),
         reject(
             "index-section-critical",
             "unsupported",
-            "the index has an eleventh section, which must be understood",
-            index(|s| s.push(Section::critical(11, b"later".to_vec()))),
+            "the index has an twelfth section, which must be understood",
+            index(|s| s.push(Section::critical(12, b"later".to_vec()))),
         ),
         reject("fields-left", "index", "a byte follows the last ref", index(|s| s[0].payload.push(0))),
         reject("fields-short", "layout", "the holes' count has three bytes", layout(|s| s[3].payload.truncate(3))),

@@ -27,7 +27,6 @@ fn refs() -> Vec<Vector> {
         reject("index-no-refs", "index", "no ref, and nothing else", |b| {
             *b = Bundle::new(&[], Packing::default());
         }),
-        reject("index-ref-kind", "unsupported", "a ref of kind 1", |b| b.index.refs[0].0 = 1),
         reject("index-ref-kind-unknown", "unsupported", "a ref of kind 2", |b| b.index.refs[0].0 = 2),
     ]
 }

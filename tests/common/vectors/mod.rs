@@ -5,6 +5,7 @@ mod good;
 mod head;
 mod index;
 mod layout;
+mod ostree;
 mod signed;
 
 use crate::bundle::{Bundle, Edit, Packing};
@@ -15,11 +16,18 @@ use crate::vector::{Check, Trust, Vector};
 
 /// All vectors.
 pub fn all() -> Vec<Vector> {
-    let mut vectors: Vec<Vector> =
-        [head::vectors(), index::vectors(), layout::vectors(), content::vectors(), signed::vectors(), good::vectors()]
-            .into_iter()
-            .flatten()
-            .collect();
+    let mut vectors: Vec<Vector> = [
+        head::vectors(),
+        index::vectors(),
+        ostree::vectors(),
+        layout::vectors(),
+        content::vectors(),
+        signed::vectors(),
+        good::vectors(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
     vectors.sort_by(|a, b| a.name.cmp(&b.name));
     vectors
 }

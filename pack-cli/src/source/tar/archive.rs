@@ -5,15 +5,14 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags, fstat, openat, unlinkat};
-use rustix::io::Errno;
+use rustix::fs::fstat;
 
 use super::fault::TarFault;
 use super::header::Block;
 use crate::Error;
-use crate::beneath::open_user_dir;
 use crate::source::SourceOptions;
 use crate::source::directory::Identity;
+use crate::unnamed::unnamed_file;
 
 /// How much of a pipe is read at a time.
 const PIPE_BUFFER_LEN: usize = 256 * 1024;
@@ -140,29 +139,6 @@ fn fill(reader: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> {
         }
     }
     Ok(filled)
-}
-
-/// A file that goes away with its descriptor, also when the run is killed.
-fn unnamed_file(directory: &Path) -> Result<File, Errno> {
-    let directory = open_user_dir(directory)?;
-    let (flags, mode) = (OFlags::RDWR | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR);
-    match openat(&directory, ".", flags | OFlags::TMPFILE, mode) {
-        // Network and old file systems.
-        Err(Errno::NOTSUP | Errno::ISDIR | Errno::INVAL) => {}
-        other => return other.map(File::from),
-    }
-    for attempt in 0..100 {
-        let name = format!(".sealift-{}-{attempt}.tar", std::process::id());
-        match openat(&directory, &*name, flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW, mode) {
-            Err(Errno::EXIST) => {}
-            Err(error) => return Err(error),
-            Ok(file) => {
-                unlinkat(&directory, &*name, rustix::fs::AtFlags::empty())?;
-                return Ok(file.into());
-            }
-        }
-    }
-    Err(Errno::EXIST)
 }
 
 fn refuse_compressed(begin: &[u8], path: &Path) -> Result<(), Error> {

@@ -1,0 +1,119 @@
+//! The trees of OSTree commits, laid down behind those that the index lays down itself (spec 6.6).
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use crate::Error;
+
+use super::ostree::{Resolved, Tree};
+use super::parse::number;
+use super::{Attributes, Directory, Entry, Inode, InodeKind};
+
+/// The tables that grow by them.
+pub(super) struct Grown {
+    pub(super) entries: Vec<Entry>,
+    pub(super) inodes: Vec<Inode>,
+    pub(super) directories: Vec<Directory>,
+    /// The root's maximum of entries: one dirtree may stand at very many places.
+    pub(super) entries_max: u64,
+}
+
+/// The names of a directory in byte order: where each lies, and what it names.
+type Block = Vec<((u32, u8), Child)>;
+
+#[derive(Clone, Copy)]
+enum Child {
+    File(u32),
+    Directory { dirtree: u32, dirmeta: u32 },
+}
+
+impl Grown {
+    /// Adds the tree of each ref, and to `attributes` those of its directories. Returns the range of each tree's directories.
+    pub(super) fn add_trees(
+        &mut self,
+        bytes: &[u8],
+        resolved: &Resolved,
+        attributes: &mut Vec<Attributes>,
+    ) -> Result<Vec<(u32, u32)>, Error> {
+        let mut rows: BTreeMap<u32, u32> = BTreeMap::new();
+        for (meta, own) in &resolved.metas {
+            rows.insert(*meta, number(attributes.len()));
+            attributes.push(own.clone());
+        }
+        let blocks: BTreeMap<u32, Block> =
+            resolved.trees.iter().map(|(dirtree, tree)| (*dirtree, block(bytes, tree))).collect();
+        let mut ranges = Vec::with_capacity(resolved.refs.len());
+        for commit in resolved.refs.iter().map(|commit| commit.commit) {
+            let Some((dirtree, dirmeta)) = resolved.roots.get(&commit).copied() else { continue };
+            let start = number(self.directories.len());
+            let root = Directory { inode: 0, parent: None, entry: 0, depth: 0, first_entry: 0, children: 0 };
+            let root = self.directory(root, rows.get(&dirmeta).copied().unwrap_or(0));
+            let mut pending = alloc::vec![(root, dirtree)];
+            while let Some((mut directory, dirtree)) = pending.pop() {
+                let names = blocks.get(&dirtree).map_or(&[][..], Vec::as_slice);
+                let own = number(self.directories.len());
+                directory.first_entry = number(self.entries.len());
+                directory.children = number(names.len());
+                if let Some(inode) = self.inodes.get_mut(usize::try_from(directory.inode).unwrap_or(usize::MAX)) {
+                    inode.kind = InodeKind::Directory(own);
+                }
+                self.directories.push(directory);
+                self.make_room(names.len())?;
+                let below = pending.len();
+                for ((name_at, name_len), child) in names.iter().copied() {
+                    let entry = number(self.entries.len());
+                    let inode = number(self.inodes.len());
+                    self.entries.push(Entry { name_at, name_len, first: true, inode });
+                    match child {
+                        Child::File(file) => {
+                            let file = &resolved.ostree.files()[usize::try_from(file).unwrap_or(usize::MAX)];
+                            let (attributes, kind) = (file.attributes, file.kind);
+                            self.inodes.push(Inode { attributes, mtime: 0, mtime_ns: 0, kind });
+                        }
+                        Child::Directory { dirtree, dirmeta } => {
+                            let (parent, depth) = (Some(own), directory.depth + 1);
+                            let new = Directory { inode, parent, entry, depth, first_entry: 0, children: 0 };
+                            let new = self.directory(new, rows.get(&dirmeta).copied().unwrap_or(0));
+                            pending.push((new, dirtree));
+                        }
+                    }
+                }
+                pending[below..].reverse();
+            }
+            ranges.push((start, number(self.directories.len())));
+        }
+        Ok(ranges)
+    }
+
+    /// Adds the inode of a directory.
+    fn directory(&mut self, directory: Directory, attributes: u32) -> Directory {
+        let inode = number(self.inodes.len());
+        self.inodes.push(Inode { attributes, mtime: 0, mtime_ns: 0, kind: InodeKind::Directory(0) });
+        Directory { inode, ..directory }
+    }
+
+    fn make_room(&self, names: usize) -> Result<(), Error> {
+        let found = crate::bytes::widen(self.entries.len()).saturating_add(crate::bytes::widen(names));
+        if found > self.entries_max {
+            return Err(Error::Maximum { what: "entries", declared: self.entries_max, found });
+        }
+        // Rows are numbered by 32 bits.
+        let limit = u64::from(u32::MAX) / 2;
+        if found > limit { Err(Error::Limit { what: "entries", declared: found, limit }) } else { Ok(()) }
+    }
+}
+
+/// The names of a dirtree in byte order, files and directories together.
+fn block(bytes: &[u8], tree: &Tree) -> Block {
+    let files = tree.files.iter().map(|(name, file)| (*name, Child::File(*file)));
+    let directories = tree.directories.iter();
+    let directories =
+        directories.map(|(name, dirtree, dirmeta)| (*name, Child::Directory { dirtree: *dirtree, dirmeta: *dirmeta }));
+    let mut names: Block = files.chain(directories).collect();
+    let name_of = |(at, len): (u32, u8)| {
+        let at = usize::try_from(at).unwrap_or(usize::MAX);
+        bytes.get(at..at.saturating_add(len.into())).unwrap_or_default()
+    };
+    names.sort_unstable_by_key(|(name, _)| name_of(*name));
+    names
+}

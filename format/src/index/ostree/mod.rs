@@ -1,0 +1,145 @@
+//! OSTree commits in an index (spec 6.6): their objects as they stand there, and what belongs to what.
+
+mod columns;
+mod section;
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::ostree::Checksum;
+
+use super::InodeKind;
+
+pub(super) use columns::Columns;
+pub(super) use section::{Resolved, Section, Tree};
+
+/// What the refs of kind 1 are made of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OsTree {
+    objects: Vec<OsTreeObject>,
+    files: Vec<OsTreeFile>,
+    repository_files: Vec<(RepositoryFile, (u32, u32))>,
+}
+
+/// A metadata object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OsTreeObject {
+    /// Its type.
+    pub kind: OsTreeKind,
+    /// SHA-256 of its bytes; for a commitmeta the one of its commit.
+    pub checksum: Checksum,
+    at: u32,
+    len: u32,
+}
+
+/// The types of metadata objects, with OSTree's numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(clippy::exhaustive_enums, reason = "spec 6.6 lists the types")]
+pub enum OsTreeKind {
+    /// Names of a directory.
+    DirTree,
+    /// Attributes of a directory.
+    DirMeta,
+    /// A commit.
+    Commit,
+    /// What is said of a commit beside it: its signatures.
+    CommitMeta,
+}
+
+/// A file object: a regular file or a symbolic link with its attributes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OsTreeFile {
+    /// SHA-256 of its header and content.
+    pub checksum: Checksum,
+    /// Row of its attributes.
+    pub attributes: u32,
+    /// The number of its object, or the row of its symbolic link.
+    pub kind: InodeKind,
+}
+
+/// A file of the repository itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(clippy::exhaustive_enums, reason = "spec 6.6 lists them")]
+pub enum RepositoryFile {
+    /// `summary`
+    Summary,
+    /// `summary.sig`
+    SummarySignature,
+    /// `summary.idx`
+    SummaryIndex,
+    /// `summary.idx.sig`
+    SummaryIndexSignature,
+}
+
+/// What a ref of kind 1 says beyond its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OsTreeRef {
+    /// The number of its commit among [`OsTree::objects`].
+    pub commit: u32,
+    /// Whether a ref before it has come to that commit.
+    pub is_known: bool,
+    /// Its collection id; empty where it has none.
+    pub collection: String,
+}
+
+impl RepositoryFile {
+    /// All of them, in their order.
+    pub const ALL: [Self; 4] = [Self::Summary, Self::SummarySignature, Self::SummaryIndex, Self::SummaryIndexSignature];
+
+    /// Its name in a repository.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Summary => "summary",
+            Self::SummarySignature => "summary.sig",
+            Self::SummaryIndex => "summary.idx",
+            Self::SummaryIndexSignature => "summary.idx.sig",
+        }
+    }
+
+    pub(super) fn code(self) -> u8 {
+        match self {
+            Self::Summary => 1,
+            Self::SummarySignature => 2,
+            Self::SummaryIndex => 3,
+            Self::SummaryIndexSignature => 4,
+        }
+    }
+}
+
+impl OsTreeKind {
+    const ALL: [Self; 4] = [Self::DirTree, Self::DirMeta, Self::Commit, Self::CommitMeta];
+
+    /// OSTree's number for it.
+    #[must_use]
+    pub fn code(self) -> u8 {
+        match self {
+            Self::DirTree => 2,
+            Self::DirMeta => 3,
+            Self::Commit => 4,
+            Self::CommitMeta => 6,
+        }
+    }
+}
+
+impl OsTree {
+    /// The metadata objects in the order of spec 6.6.
+    #[must_use]
+    pub fn objects(&self) -> &[OsTreeObject] {
+        &self.objects
+    }
+
+    /// The file objects in the order in which dirtrees first name them.
+    #[must_use]
+    pub fn files(&self) -> &[OsTreeFile] {
+        &self.files
+    }
+
+    pub(super) fn span(object: &OsTreeObject) -> (u32, u32) {
+        (object.at, object.len)
+    }
+
+    pub(super) fn repository_files(&self) -> &[(RepositoryFile, (u32, u32))] {
+        &self.repository_files
+    }
+}

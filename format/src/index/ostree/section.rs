@@ -1,0 +1,321 @@
+//! Reading section 11: its fields, and then what belongs to what.
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use sha2::{Digest as _, Sha256};
+
+use super::{OsTree, OsTreeFile, OsTreeKind, OsTreeObject, OsTreeRef, RepositoryFile};
+use crate::bytes::Reader;
+use crate::index::parse::{number, parse_symlinks, row_fault};
+use crate::index::{Attributes, FileType, InodeKind, row};
+use crate::name::is_collection_id;
+use crate::ostree::{Checksum, Commit, Dictionary, DirTree, Malformed, dirmeta, file};
+use crate::{Error, Part};
+
+/// Section 11 as it stands there, before anything is known of what belongs to what.
+pub(in crate::index) struct Section<'a> {
+    bytes: &'a [u8],
+    objects: Vec<OsTreeObject>,
+    file_rows: Vec<u32>,
+    pub(in crate::index) file_objects: Vec<u32>,
+    pub(in crate::index) targets: Vec<(u32, u32)>,
+    commits: Vec<u32>,
+    collections: Vec<String>,
+    repository_files: Vec<(RepositoryFile, (u32, u32))>,
+}
+
+impl<'a> Section<'a> {
+    /// Reads the section's fields, for `refs` refs of kind 1.
+    pub(in crate::index) fn parse(
+        mut reader: Reader<'a>,
+        bytes: &'a [u8],
+        attributes: &[Attributes],
+        refs: usize,
+    ) -> Result<Self, Error> {
+        let count = reader.count32()?;
+        let kinds = reader.take(count)?;
+        let lens: Vec<u32> = reader.planes::<4>(count)?.u32s().collect();
+        let mut objects = Vec::with_capacity(count);
+        for (row, (code, len)) in kinds.iter().zip(lens).enumerate() {
+            let Some(kind) = OsTreeKind::ALL.into_iter().find(|kind| kind.code() == *code) else {
+                return Err(row_fault("a metadata object has another type than OSTree's", row));
+            };
+            let at = number(reader.position());
+            let object = reader.take(usize::try_from(len).unwrap_or(usize::MAX))?;
+            // A commitmeta gets its commit's.
+            let checksum = if kind == OsTreeKind::CommitMeta { [0; 32] } else { Sha256::digest(object).into() };
+            objects.push(OsTreeObject { kind, checksum, at, len });
+        }
+        let count = reader.count32()?;
+        let file_rows: Vec<u32> = reader.planes::<4>(count)?.u32s().collect();
+        let (mut regulars, mut symlinks) = (0, 0);
+        for (at, row) in file_rows.iter().enumerate() {
+            let row = usize::try_from(*row).ok().and_then(|row| attributes.get(row));
+            match row.map(Attributes::file_type) {
+                Some(FileType::Regular) => regulars += 1,
+                Some(FileType::Symlink) => symlinks += 1,
+                _ => return Err(row_fault("an OSTree file is neither a regular file nor a symbolic link", at)),
+            }
+        }
+        let file_objects = reader.planes::<4>(regulars)?.u32s().collect();
+        let targets = parse_symlinks(&mut reader, symlinks)?;
+        let commits = reader.planes::<4>(refs)?.u32s().collect();
+        let mut collections = Vec::with_capacity(refs);
+        for _ in 0..refs {
+            let len = reader.u8()?;
+            match core::str::from_utf8(reader.take(len.into())?) {
+                Ok(id) if id.is_empty() || is_collection_id(id) => collections.push(String::from(id)),
+                _ => return Err(reader.malformed("a collection id has another form than allowed")),
+            }
+        }
+        let mut repository_files: Vec<(RepositoryFile, (u32, u32))> = Vec::new();
+        for _ in 0..reader.u8()? {
+            let code = reader.u8()?;
+            let Some(kind) = RepositoryFile::ALL.into_iter().find(|kind| kind.code() == code) else {
+                return Err(reader.malformed("a repository has no file of that kind"));
+            };
+            if repository_files.last().is_some_and(|(last, _)| *last >= kind) {
+                return Err(reader.malformed("the repository's files do not ascend"));
+            }
+            let len = reader.u32()?;
+            let at = number(reader.position());
+            reader.take(usize::try_from(len).unwrap_or(usize::MAX))?;
+            repository_files.push((kind, (at, len)));
+        }
+        reader.finish()?;
+        Ok(Self { bytes, objects, file_rows, file_objects, targets, commits, collections, repository_files })
+    }
+
+    /// The attribute rows of the files, which the inodes' rows come before.
+    pub(in crate::index) fn file_rows(&self) -> &[u32] {
+        &self.file_rows
+    }
+
+    /// Follows the commits, and finds each object in its place. `kinds` says of each file which object or link it has.
+    pub(in crate::index) fn resolve(self, kinds: &[InodeKind], attributes: &[Attributes]) -> Result<Resolved, Error> {
+        let mut walk = Walk {
+            section: &self,
+            next: 0,
+            known: BTreeMap::new(),
+            files: BTreeMap::new(),
+            trees: BTreeMap::new(),
+            metas: BTreeMap::new(),
+            roots: BTreeMap::new(),
+            commit_of: BTreeMap::new(),
+        };
+        let mut commits = Vec::with_capacity(self.commits.len());
+        for column in &self.commits {
+            let commit = match column.checked_sub(1) {
+                None => walk.next_commit()?,
+                Some(known) if walk.roots.contains_key(&known) => known,
+                Some(known) => return Err(at_object("a ref names no commit that came before", known)),
+            };
+            commits.push(commit);
+        }
+        if walk.next != self.objects.len() {
+            return Err(row_fault("a metadata object is left that no commit comes to", walk.next));
+        }
+        let mut checksums: Vec<Option<Checksum>> = alloc::vec![None; self.file_rows.len()];
+        for (checksum, file) in &walk.files {
+            if let Some(place) = usize::try_from(*file).ok().and_then(|file| checksums.get_mut(file)) {
+                *place = Some(*checksum);
+            }
+        }
+        let mut files = Vec::with_capacity(checksums.len());
+        let mut targets = self.targets.iter();
+        for (at, ((checksum, own_row), kind)) in checksums.into_iter().zip(&self.file_rows).zip(kinds).enumerate() {
+            let Some(checksum) = checksum else {
+                return Err(row_fault("an OSTree file is left that no dirtree names", at));
+            };
+            if let InodeKind::Symlink(_) = kind {
+                let target = targets.next().map_or(&[][..], |span| slice(self.bytes, *span));
+                let target = core::str::from_utf8(target).ok();
+                let header = target.map(|target| file::encode_header(row(attributes, *own_row), target));
+                if header.is_none_or(|header| Sha256::digest(header)[..] != checksum) {
+                    return Err(row_fault("an OSTree symbolic link does not match its checksum", at));
+                }
+            }
+            files.push(OsTreeFile { checksum, attributes: *own_row, kind: *kind });
+        }
+        let (trees, roots, metas, commit_of) = (walk.trees, walk.roots, walk.metas, walk.commit_of);
+        let mut objects = self.objects;
+        for (meta, commit) in commit_of {
+            let checksum = objects.get(at(commit)).map(|commit| commit.checksum);
+            if let (Some(object), Some(checksum)) = (objects.get_mut(at(meta)), checksum) {
+                object.checksum = checksum;
+            }
+        }
+        let refs = commits.into_iter().zip(&self.commits).zip(self.collections);
+        let refs = refs.map(|((commit, column), collection)| OsTreeRef { commit, is_known: *column > 0, collection });
+        Ok(Resolved {
+            refs: refs.collect(),
+            ostree: OsTree { objects, files, repository_files: self.repository_files },
+            trees,
+            roots,
+            metas,
+        })
+    }
+}
+
+fn at(object: u32) -> usize {
+    usize::try_from(object).unwrap_or(usize::MAX)
+}
+
+fn slice(bytes: &[u8], (start, len): (u32, u32)) -> &[u8] {
+    bytes.get(at(start)..at(start).saturating_add(at(len))).unwrap_or_default()
+}
+
+fn at_object(what: &'static str, object: u32) -> Error {
+    Error::Row { part: Part::Index, what, row: object.into() }
+}
+
+fn malformed(object: u32) -> impl Fn(Malformed) -> Error {
+    move |malformed| at_object(malformed.reason(), object)
+}
+
+/// A directory as its dirtree has it: places and lengths of names, with numbers of files, or of dirtrees and dirmetas.
+#[derive(Debug, Default)]
+pub(in crate::index) struct Tree {
+    pub(in crate::index) files: Vec<((u32, u8), u32)>,
+    pub(in crate::index) directories: Vec<((u32, u8), u32, u32)>,
+}
+
+/// Section 11, with everything in its place.
+pub(in crate::index) struct Resolved {
+    pub(in crate::index) refs: Vec<OsTreeRef>,
+    pub(in crate::index) ostree: OsTree,
+    /// By number of a dirtree.
+    pub(in crate::index) trees: BTreeMap<u32, Tree>,
+    /// By number of a commit, its root's dirtree and dirmeta.
+    pub(in crate::index) roots: BTreeMap<u32, (u32, u32)>,
+    /// By number of a dirmeta.
+    pub(in crate::index) metas: BTreeMap<u32, Attributes>,
+}
+
+/// Goes through the objects in the order of spec 6.6.
+struct Walk<'s, 'a> {
+    section: &'s Section<'a>,
+    /// The object that nothing has come to yet.
+    next: usize,
+    known: BTreeMap<(OsTreeKind, Checksum), u32>,
+    files: BTreeMap<Checksum, u32>,
+    trees: BTreeMap<u32, Tree>,
+    metas: BTreeMap<u32, Attributes>,
+    roots: BTreeMap<u32, (u32, u32)>,
+    commit_of: BTreeMap<u32, u32>,
+}
+
+impl<'a> Walk<'_, 'a> {
+    fn bytes(&self, object: u32) -> &'a [u8] {
+        let object = self.section.objects.get(at(object));
+        object.map_or(&[], |object| slice(self.section.bytes, (object.at, object.len)))
+    }
+
+    /// The object that comes next, if it is of that type and, where it is given, has that checksum.
+    fn take_next(&mut self, kind: OsTreeKind, checksum: Option<&Checksum>) -> Option<u32> {
+        let object = self.section.objects.get(self.next)?;
+        let fits = object.kind == kind && checksum.is_none_or(|checksum| object.checksum == *checksum);
+        if !fits || self.known.contains_key(&(kind, object.checksum)) {
+            return None;
+        }
+        let found = number(self.next);
+        if kind != OsTreeKind::CommitMeta {
+            self.known.insert((kind, object.checksum), found);
+        }
+        self.next += 1;
+        Some(found)
+    }
+
+    /// The object of that checksum, and whether it is new.
+    fn take(&mut self, kind: OsTreeKind, checksum: &Checksum) -> Result<(u32, bool), Error> {
+        if let Some(known) = self.known.get(&(kind, *checksum)) {
+            return Ok((*known, false));
+        }
+        let taken = self.take_next(kind, Some(checksum)).map(|object| (object, true));
+        taken.ok_or_else(|| {
+            row_fault("a metadata object is missing here, or stands twice or in another place", self.next)
+        })
+    }
+
+    /// The commit that comes next, with what belongs to it and to the parents that are carried.
+    fn next_commit(&mut self) -> Result<u32, Error> {
+        let first = self.take_next(OsTreeKind::Commit, None);
+        let first = first.ok_or_else(|| row_fault("a ref's commit is missing here, or stands twice", self.next))?;
+        let mut number = first;
+        loop {
+            let commit = Commit::parse(self.bytes(number)).map_err(malformed(number))?;
+            if let Some(meta) = self.take_next(OsTreeKind::CommitMeta, None) {
+                Dictionary::parse(self.bytes(meta)).map_err(malformed(meta))?;
+                self.commit_of.insert(meta, number);
+            }
+            let meta = self.dirmeta(commit.root_meta)?;
+            let tree = self.dirtree(commit.root_tree)?;
+            self.roots.insert(number, (tree, meta));
+            let parent = commit.parent.and_then(|parent| self.take_next(OsTreeKind::Commit, Some(parent)));
+            match parent {
+                Some(parent) => number = parent,
+                None => return Ok(first),
+            }
+        }
+    }
+
+    fn dirmeta(&mut self, checksum: &Checksum) -> Result<u32, Error> {
+        let (object, is_new) = self.take(OsTreeKind::DirMeta, checksum)?;
+        if is_new {
+            self.metas.insert(object, dirmeta::parse(self.bytes(object)).map_err(malformed(object))?);
+        }
+        Ok(object)
+    }
+
+    /// Takes a dirtree with all below it.
+    fn dirtree(&mut self, checksum: &Checksum) -> Result<u32, Error> {
+        let (root, is_new) = self.take(OsTreeKind::DirTree, checksum)?;
+        // Dirtrees whose directories are still to come: how many have, and the checksums of all.
+        let mut open: Vec<(u32, usize, Vec<Checksum>)> = Vec::new();
+        if is_new {
+            open.push((root, 0, self.enter(root)?));
+        }
+        while let Some((tree, done, below)) = open.last_mut() {
+            let Some(checksum) = below.get(*done).copied() else {
+                open.pop();
+                continue;
+            };
+            let (own, index) = (*tree, *done);
+            *done += 1;
+            let (child, is_new) = self.take(OsTreeKind::DirTree, &checksum)?;
+            if let Some(directory) = self.trees.get_mut(&own).and_then(|tree| tree.directories.get_mut(index)) {
+                directory.1 = child;
+            }
+            if is_new {
+                open.push((child, 0, self.enter(child)?));
+            }
+        }
+        Ok(root)
+    }
+
+    /// Numbers the files of a new dirtree and takes its directories' dirmetas. Returns the checksums of their dirtrees.
+    fn enter(&mut self, object: u32) -> Result<Vec<Checksum>, Error> {
+        let parsed = DirTree::parse(self.bytes(object)).map_err(malformed(object))?;
+        let start = self.section.bytes.as_ptr().addr();
+        let span = |name: &[u8]| (number(name.as_ptr().addr() - start), u8::try_from(name.len()).unwrap_or(u8::MAX));
+        let mut tree = Tree::default();
+        for (name, checksum) in &parsed.files {
+            let next = number(self.files.len());
+            let file = *self.files.entry(**checksum).or_insert(next);
+            if at(file) >= self.section.file_rows.len() {
+                return Err(at_object("a dirtree names more files than there are", object));
+            }
+            tree.files.push((span(name), file));
+        }
+        let mut below = Vec::with_capacity(parsed.directories.len());
+        for (name, dirtree, dirmeta) in &parsed.directories {
+            let meta = self.dirmeta(dirmeta)?;
+            tree.directories.push((span(name), 0, meta));
+            below.push(**dirtree);
+        }
+        self.trees.insert(object, tree);
+        Ok(below)
+    }
+}

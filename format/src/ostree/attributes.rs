@@ -1,0 +1,83 @@
+//! Owner, mode and extended attributes, as a directory's metadata, a header and a file's `user.ostreemeta` have them.
+
+use alloc::vec::Vec;
+
+use super::Malformed;
+use super::framing::{Elements, Shape, Writer, members};
+use crate::{Attributes, FileType, Xattr};
+
+/// Encodes `(uuua(ayay))`.
+pub(super) fn encode(attributes: &Attributes) -> Vec<u8> {
+    let mut writer = Writer::default();
+    writer.put_u32(attributes.uid);
+    writer.put_u32(attributes.gid);
+    writer.put_u32(attributes.mode.into());
+    writer.put(Shape::BYTES, &encode_xattrs(&attributes.xattrs));
+    writer.tuple()
+}
+
+/// Parses `(uuua(ayay))`.
+pub(super) fn parse(bytes: &[u8]) -> Result<Attributes, Malformed> {
+    let [uid, gid, mode, xattrs] = members(bytes, [Shape::U32, Shape::U32, Shape::U32, Shape::BYTES])?;
+    from_members(uid, gid, mode, xattrs)
+}
+
+/// Attributes of the members that every form has.
+pub(super) fn from_members(uid: &[u8], gid: &[u8], mode: &[u8], xattrs: &[u8]) -> Result<Attributes, Malformed> {
+    let (uid, gid) = (number(uid)?, number(gid)?);
+    // chown(2) takes 2^32-1 for "leave it".
+    if uid == u32::MAX || gid == u32::MAX {
+        return Err(Malformed::new("an owner or group is 2^32-1, which is nobody"));
+    }
+    let mode = u16::try_from(number(mode)?).map_err(|_| Malformed::new("a mode has bits above 0xffff"))?;
+    if FileType::of_mode(mode).is_none() {
+        return Err(Malformed::new("a mode has no file type"));
+    }
+    Ok(Attributes { mode, uid, gid, xattrs: parse_xattrs(xattrs)? })
+}
+
+/// The number that OSTree writes with its first byte first, unlike GVariant.
+pub(super) fn number(bytes: &[u8]) -> Result<u32, Malformed> {
+    bytes.try_into().map(u32::from_be_bytes).map_err(|_| Malformed::new("a number has not four bytes"))
+}
+
+/// Encodes `a(ayay)`.
+pub(super) fn encode_xattrs(xattrs: &[Xattr]) -> Vec<u8> {
+    let mut array = Writer::default();
+    for xattr in xattrs {
+        let mut pair = Writer::default();
+        pair.put(Shape::BYTES, &[&xattr.name, &[0][..]].concat());
+        pair.put(Shape::BYTES, &xattr.value);
+        array.put(Shape::BYTES, &pair.tuple());
+    }
+    array.array()
+}
+
+fn parse_xattrs(bytes: &[u8]) -> Result<Vec<Xattr>, Malformed> {
+    let mut xattrs: Vec<Xattr> = Vec::new();
+    for pair in Elements::of(bytes, 1)? {
+        let [name, value] = members(pair?, [Shape::BYTES; 2])?;
+        let name = match name.split_last() {
+            Some((0, name)) if !name.is_empty() && !name.contains(&0) => name,
+            _ => {
+                return Err(Malformed::new(
+                    "the name of an extended attribute is empty or does not end with its one NUL byte",
+                ));
+            }
+        };
+        if name.len() > 255 {
+            return Err(Malformed::new("the name of an extended attribute has more than 255 bytes"));
+        }
+        if u32::try_from(value.len()).map_or(true, |len| len > Attributes::XATTR_LEN_MAX) {
+            return Err(Malformed::new("an extended attribute is longer than 65536 bytes"));
+        }
+        if xattrs.last().is_some_and(|last| *last.name >= *name) {
+            return Err(Malformed::new("names of extended attributes do not ascend"));
+        }
+        if xattrs.len() == usize::from(u16::MAX) {
+            return Err(Malformed::new("there are more than 65535 extended attributes"));
+        }
+        xattrs.push(Xattr { name: name.to_vec(), value: value.to_vec() });
+    }
+    Ok(xattrs)
+}

@@ -1,0 +1,148 @@
+//! `a{sv}`: the metadata within a commit, and beside it.
+
+use alloc::vec::Vec;
+
+use super::Malformed;
+use super::framing::{Elements, Shape, members, text};
+use super::normal::{check, split_variant};
+
+/// Named values of any type, in normal form.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dictionary<'a> {
+    bytes: &'a [u8],
+    entries: Vec<(&'a str, Value<'a>)>,
+}
+
+/// A value in normal form, of any type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Value<'a> {
+    type_string: &'a [u8],
+    bytes: &'a [u8],
+}
+
+impl<'a> Dictionary<'a> {
+    /// Parses an `a{sv}`, such as a commitmeta object.
+    ///
+    /// # Errors
+    /// It, or a value in it, is not in normal form, or a key comes twice: readers would not agree on its value.
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let mut entries = Vec::new();
+        for entry in Elements::of(bytes, 8)? {
+            let [key, variant] = members(entry?, [Shape::BYTES, Shape::VARIANT])?;
+            check(b"v", variant)?;
+            let (type_string, value) = split_variant(variant)?;
+            entries.push((text(key)?, Value { type_string, bytes: value }));
+        }
+        let mut keys: Vec<&str> = entries.iter().map(|(key, _)| *key).collect();
+        keys.sort_unstable();
+        if keys.windows(2).any(|pair| pair[0] == pair[1]) {
+            return Err(Malformed::new("a key is in a dictionary twice"));
+        }
+        Ok(Self { bytes, entries })
+    }
+
+    /// The bytes that were parsed.
+    #[must_use]
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// Keys and values in their order.
+    #[must_use]
+    pub fn entries(&self) -> &[(&'a str, Value<'a>)] {
+        &self.entries
+    }
+
+    /// The value of `key`, if there is one.
+    #[must_use]
+    pub fn value(&self, key: &str) -> Option<Value<'a>> {
+        self.entries.iter().find(|(name, _)| *name == key).map(|(_, value)| *value)
+    }
+}
+
+impl<'a> Value<'a> {
+    /// Its type, as GVariant writes it.
+    #[must_use]
+    pub fn type_string(&self) -> &'a [u8] {
+        self.type_string
+    }
+
+    /// Its serialisation.
+    #[must_use]
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// The text, if it is `s`.
+    #[must_use]
+    pub fn text(&self) -> Option<&'a str> {
+        if self.type_string == b"s" { text(self.bytes).ok() } else { None }
+    }
+
+    /// The texts, if it is `as`.
+    #[must_use]
+    pub fn texts(&self) -> Option<Vec<&'a str>> {
+        if self.type_string == b"as" { self.elements(text) } else { None }
+    }
+
+    /// The byte strings, if it is `aay`, as lists of signatures are.
+    #[must_use]
+    pub fn byte_strings(&self) -> Option<Vec<&'a [u8]>> {
+        if self.type_string == b"aay" { self.elements(Ok) } else { None }
+    }
+
+    fn elements<T>(&self, parse: impl Fn(&'a [u8]) -> Result<T, Malformed>) -> Option<Vec<T>> {
+        let elements = Elements::of(self.bytes, 1).ok()?;
+        elements.map(|element| parse(element?)).collect::<Result<_, _>>().ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::ostree::framing::Writer;
+
+    fn dictionary(entries: &[(&str, &[u8])]) -> Vec<u8> {
+        let mut array = Writer::default();
+        for (key, variant) in entries {
+            let mut entry = Writer::default();
+            entry.put_text(key);
+            entry.put(Shape::VARIANT, variant);
+            array.put(Shape::VARIANT, &entry.tuple());
+        }
+        array.array()
+    }
+
+    #[test]
+    fn values() {
+        let bytes = dictionary(&[("b", b"text\0\0s"), ("a", b"x\0y\0\x02\x04\0as"), ("c", b"\x01\x02\x01\x02\0aay")]);
+        let parsed = Dictionary::parse(&bytes).expect("it is in normal form");
+        assert_eq!(parsed.value("b").and_then(|value| value.text()), Some("text"));
+        assert_eq!(parsed.value("b").and_then(|value| value.texts()), None);
+        assert_eq!(parsed.value("a").and_then(|value| value.texts()), Some(["x", "y"].to_vec()));
+        assert_eq!(parsed.value("c").and_then(|value| value.byte_strings()), Some([&b"\x01"[..], b"\x02"].to_vec()));
+        assert_eq!(parsed.value("d"), None);
+        assert_eq!(parsed.entries().len(), 3);
+    }
+
+    #[test]
+    fn what_is_refused() {
+        let twice = dictionary(&[("a", b"\x01\0y"), ("a", b"\x01\0y")]);
+        assert_eq!(Dictionary::parse(&twice).expect_err("a key is twice").reason(), "a key is in a dictionary twice");
+        assert!(Dictionary::parse(&dictionary(&[("a", b"\x02\0b")])).is_err());
+        assert!(Dictionary::parse(&dictionary(&[("a", b"")])).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(prop_oneof![Just(0), 0..40_u8, any::<u8>()], 0..80)) {
+            if let Ok(parsed) = Dictionary::parse(&bytes) {
+                for (_, value) in parsed.entries() {
+                    let _ = (value.text(), value.texts(), value.byte_strings());
+                }
+            }
+        }
+    }
+}

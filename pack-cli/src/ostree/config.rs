@@ -1,0 +1,247 @@
+//! The file `config` of a repository, as GLib's key files are.
+
+use std::time::Duration;
+
+use super::fault::RepoFault;
+use super::refs::is_collection_id;
+
+/// How a repository keeps its objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Files as they are, with owners and set-id bits.
+    Bare,
+    /// Files of the user, with what these do not have in an extended attribute.
+    BareUser,
+    /// Files of the user, which have no owners, extended attributes and set-id bits.
+    BareUserOnly,
+    /// Files compressed, behind headers; what is served by HTTP.
+    Archive,
+}
+
+impl Mode {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Bare => "bare",
+            Self::BareUser => "bare-user",
+            Self::BareUserOnly => "bare-user-only",
+            Self::Archive => "archive-z2",
+        }
+    }
+}
+
+/// How much room is to stay free when objects are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MinFree {
+    /// This part of the file system, in hundredths.
+    Percent(u64),
+    /// This many bytes.
+    Bytes(u64),
+}
+
+/// What a repository says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Config {
+    pub(crate) mode: Mode,
+    /// The collection that its refs belong to, if they do.
+    pub(crate) collection_id: Option<String>,
+    pub(crate) min_free: MinFree,
+    /// Whether what is written is to be on the medium before it counts.
+    pub(crate) fsync: bool,
+    /// Whether transactions take the repository's lock.
+    pub(crate) locking: bool,
+    /// How long another program's lock is waited for; `None` is for ever.
+    pub(crate) lock_timeout: Option<Duration>,
+    /// zlib's level for files of an archive.
+    pub(crate) zlib_level: u32,
+    /// From where commits are taken, by the order of the file.
+    pub(crate) remotes: Vec<Remote>,
+}
+
+/// What a repository asks of commits from one place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Remote {
+    pub(crate) name: String,
+    /// Commits need an OpenPGP signature. libostree's default.
+    pub(crate) gpg_verify: bool,
+    /// The summary needs an OpenPGP signature.
+    pub(crate) gpg_verify_summary: bool,
+    /// Commits need a signature of another kind: `true`, `false`, or a list of kinds, as it is written.
+    pub(crate) sign_verify: Option<String>,
+    pub(crate) collection_id: Option<String>,
+}
+
+/// Seconds that libostree waits for a lock.
+const LOCK_TIMEOUT: u64 = 300;
+
+impl Config {
+    /// Parses the file.
+    ///
+    /// # Errors
+    /// It is of a version or mode that is not known, or a setting makes no sense.
+    pub(super) fn parse(text: &str) -> Result<Self, RepoFault> {
+        let file = KeyFile::parse(text)?;
+        let core = |key| file.value("core", key);
+        check(core("repo_version") == Some("1"), "core.repo_version", core("repo_version"))?;
+        // Objects that another repository holds would be missing here.
+        check(core("parent").is_none_or(str::is_empty), "core.parent", core("parent"))?;
+        let mode = match core("mode").unwrap_or("bare") {
+            "bare" => Mode::Bare,
+            "bare-user" => Mode::BareUser,
+            "bare-user-only" => Mode::BareUserOnly,
+            "archive-z2" | "archive" => Mode::Archive,
+            other => return Err(RepoFault::Config { key: "core.mode", value: other.to_owned() }),
+        };
+        let zlib_level = file.number("archive", "zlib-level", "archive.zlib-level", 6)?;
+        Ok(Self {
+            mode,
+            collection_id: collection_id(core("collection-id"))?,
+            min_free: min_free(core("min-free-space-percent"), core("min-free-space-size"))?,
+            fsync: file.boolean("core", "fsync", "core.fsync", true)?,
+            locking: file.boolean("core", "locking", "core.locking", true)?,
+            lock_timeout: match core("lock-timeout-secs") {
+                Some("-1") => None,
+                _ => Some(Duration::from_secs(file.number(
+                    "core",
+                    "lock-timeout-secs",
+                    "core.lock-timeout-secs",
+                    LOCK_TIMEOUT,
+                )?)),
+            },
+            zlib_level: u32::try_from(zlib_level.clamp(1, 9)).unwrap_or(6),
+            remotes: remotes(&file)?,
+        })
+    }
+}
+
+fn check(holds: bool, key: &'static str, value: Option<&str>) -> Result<(), RepoFault> {
+    if holds { Ok(()) } else { Err(RepoFault::Config { key, value: value.unwrap_or_default().to_owned() }) }
+}
+
+fn collection_id(value: Option<&str>) -> Result<Option<String>, RepoFault> {
+    let Some(id) = value.filter(|id| !id.is_empty()) else { return Ok(None) };
+    check(is_collection_id(id), "collection-id", value)?;
+    Ok(Some(id.to_owned()))
+}
+
+/// A size wins over a percentage, as with libostree.
+fn min_free(percent: Option<&str>, size: Option<&str>) -> Result<MinFree, RepoFault> {
+    if let Some(size) = size {
+        let split = size.len().checked_sub(2).and_then(|at| size.split_at_checked(at));
+        let shift = split.and_then(|(_, unit)| match unit {
+            "MB" => Some(20),
+            "GB" => Some(30),
+            "TB" => Some(40),
+            _ => None,
+        });
+        let bytes = split.and_then(|(number, _)| number.parse::<u64>().ok()?.checked_mul(1 << shift?));
+        let wrong = || RepoFault::Config { key: "core.min-free-space-size", value: size.to_owned() };
+        return bytes.map(MinFree::Bytes).ok_or_else(wrong);
+    }
+    let text = percent.unwrap_or("3");
+    let wrong = || RepoFault::Config { key: "core.min-free-space-percent", value: text.to_owned() };
+    text.parse().ok().filter(|percent| *percent <= 99).map(MinFree::Percent).ok_or_else(wrong)
+}
+
+fn remotes(file: &KeyFile<'_>) -> Result<Vec<Remote>, RepoFault> {
+    let mut remotes: Vec<Remote> = Vec::new();
+    for (section, _, _) in &file.entries {
+        let name = section.strip_prefix("remote \"").and_then(|rest| rest.strip_suffix('"'));
+        let Some(name) = name.filter(|name| remotes.iter().all(|remote| remote.name != **name)) else { continue };
+        remotes.push(Remote {
+            name: name.to_owned(),
+            gpg_verify: file.boolean(section, "gpg-verify", "remote.gpg-verify", true)?,
+            gpg_verify_summary: file.boolean(section, "gpg-verify-summary", "remote.gpg-verify-summary", false)?,
+            sign_verify: file.value(section, "sign-verify").map(str::to_owned),
+            collection_id: collection_id(file.value(section, "collection-id"))?,
+        });
+    }
+    Ok(remotes)
+}
+
+/// Section, key and value in their order.
+struct KeyFile<'a> {
+    entries: Vec<(&'a str, &'a str, &'a str)>,
+}
+
+impl<'a> KeyFile<'a> {
+    fn parse(text: &'a str) -> Result<Self, RepoFault> {
+        let mut entries = Vec::new();
+        let mut section = None;
+        for (number, line) in text.lines().enumerate() {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+                section = Some(name);
+                // A section may be empty.
+                entries.push((name, "", ""));
+                continue;
+            }
+            match (section, line.split_once('=')) {
+                (Some(section), Some((key, value))) => entries.push((section, key.trim_end(), value.trim_start())),
+                _ => return Err(RepoFault::ConfigLine { line: number + 1 }),
+            }
+        }
+        Ok(Self { entries })
+    }
+
+    /// The last value, as GLib has it.
+    fn value(&self, section: &str, key: &str) -> Option<&'a str> {
+        let found = self.entries.iter().rev().find(|entry| entry.0 == section && entry.1 == key);
+        found.map(|entry| entry.2)
+    }
+
+    fn boolean(&self, section: &str, key: &str, name: &'static str, default: bool) -> Result<bool, RepoFault> {
+        match self.value(section, key) {
+            None => Ok(default),
+            Some("true" | "1") => Ok(true),
+            Some("false" | "0") => Ok(false),
+            Some(other) => Err(RepoFault::Config { key: name, value: other.to_owned() }),
+        }
+    }
+
+    fn number(&self, section: &str, key: &str, name: &'static str, default: u64) -> Result<u64, RepoFault> {
+        let Some(value) = self.value(section, key) else { return Ok(default) };
+        value.parse().map_err(|_| RepoFault::Config { key: name, value: value.to_owned() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings() {
+        let text = "[core]\nrepo_version=1\nmode=bare-user\ncollection-id=org.example.Os\nmin-free-space-size=2GB\n\n\
+            [remote \"os\"]\nurl=https://example.org\ngpg-verify=false\nsign-verify=ed25519\n# note\n[remote \"other\"]\n";
+        let config = Config::parse(text).expect("it is a config");
+        assert_eq!(config.mode, Mode::BareUser);
+        assert_eq!(config.collection_id.as_deref(), Some("org.example.Os"));
+        assert_eq!(config.min_free, MinFree::Bytes(2 << 30));
+        assert_eq!((config.fsync, config.locking, config.zlib_level), (true, true, 6));
+        let [os, other] = &config.remotes[..] else { panic!("there are two remotes") };
+        assert_eq!((os.gpg_verify, os.sign_verify.as_deref()), (false, Some("ed25519")));
+        assert_eq!((&*other.name, other.gpg_verify, other.gpg_verify_summary), ("other", true, false));
+        let plain = Config::parse("[core]\nrepo_version=1\n").expect("it is a config");
+        assert_eq!((plain.mode, plain.min_free), (Mode::Bare, MinFree::Percent(3)));
+    }
+
+    #[test]
+    fn what_is_not_known() {
+        let with =
+            |line: &str| Config::parse(&format!("[core]\nrepo_version=1\n{line}\n")).expect_err(line).to_string();
+        assert_eq!(
+            with("mode=bare-split-xattrs"),
+            "its config has core.mode = \"bare-split-xattrs\", which sealift does not know"
+        );
+        assert!(with("repo_version=2").contains("core.repo_version"));
+        assert!(with("parent=/other").contains("core.parent"));
+        assert!(with("min-free-space-percent=100").contains("min-free-space-percent"));
+        assert!(with("min-free-space-size=1").contains("min-free-space-size"));
+        assert!(with("collection-id=one").contains("collection-id"));
+        assert!(with("fsync=maybe").contains("core.fsync"));
+        assert!(with("nonsense").contains("line 3"));
+        assert!(Config::parse("repo_version=1").is_err() && Config::parse("").is_err());
+    }
+}

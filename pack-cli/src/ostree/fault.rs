@@ -1,0 +1,109 @@
+//! What can be wrong with a repository.
+
+use sealift_format::ostree::Malformed;
+
+/// Why an OSTree repository, or something in it, cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RepoFault {
+    /// Its `config` or `objects` is missing.
+    #[error("this is not an OSTree repository: it has no {missing}")]
+    NotARepository {
+        /// What there is to be.
+        missing: &'static str,
+    },
+    /// A setting that this version does not know, or that makes no sense.
+    #[error("its config has {key} = {value:?}, which sealift does not know")]
+    Config {
+        /// The setting.
+        key: &'static str,
+        /// Its value.
+        value: String,
+    },
+    /// A line of the config is none.
+    #[error("line {line} of its config is neither [section] nor key=value")]
+    ConfigLine {
+        /// Counted from 1.
+        line: usize,
+    },
+    /// An object is not there.
+    #[error("it has no object {object}")]
+    Missing {
+        /// Checksum and type.
+        object: String,
+    },
+    /// An object is not what its name says.
+    #[error("its object {object} is damaged: it does not match its checksum")]
+    Damaged {
+        /// Checksum and type.
+        object: String,
+    },
+    /// An object has the bytes that its name says, but breaks a rule.
+    #[error("its object {object} is wrong: {fault}")]
+    Wrong {
+        /// Checksum and type.
+        object: String,
+        /// The rule.
+        fault: Malformed,
+    },
+    /// What was to become an object has not the checksum that it is to have.
+    #[error("what was to become its object {object} does not match its checksum")]
+    Mismatch {
+        /// Checksum and type.
+        object: String,
+    },
+    /// The repository's mode does not keep all that a file has.
+    #[error("its mode, {mode}, cannot hold {object}: {why}")]
+    CannotHold {
+        /// The mode.
+        mode: &'static str,
+        /// Checksum and type.
+        object: String,
+        /// What it does not keep.
+        why: &'static str,
+    },
+    /// A metadata object has more than 128 MiB.
+    #[error("its object {object} has {len} bytes, and metadata has at most 134217728")]
+    TooLong {
+        /// Checksum and type.
+        object: String,
+        /// Bytes that it has.
+        len: u64,
+    },
+    /// A name cannot be one of a ref, remote or collection.
+    #[error("{name:?} is not the name of a {what}")]
+    Name {
+        /// Of what it was to be the name.
+        what: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// A ref is not there.
+    #[error("it has no ref {name:?}")]
+    NoRef {
+        /// As it was asked for.
+        name: String,
+    },
+    /// A ref's file holds no checksum.
+    #[error("its ref {name:?} does not hold a checksum")]
+    RefContent {
+        /// The ref.
+        name: String,
+    },
+    /// A commit is not one that the ref may name.
+    #[error("it does not take the commit {commit} as {name}: {why}")]
+    Refused {
+        /// The commit.
+        commit: String,
+        /// The ref.
+        name: String,
+        /// What the repository asks for.
+        why: String,
+    },
+    /// Another program has the repository locked.
+    #[error("another program had it locked for {seconds} seconds: try again when that ended")]
+    Locked {
+        /// As long it was waited for.
+        seconds: u64,
+    },
+}

@@ -1,0 +1,29 @@
+//! OSTree repositories, as libostree 2022.7 reads and writes them: a folder of objects, named by SHA-256, and of refs that name commits.
+//!
+//! Whatever a repository holds may have been written by others: paths are opened beneath it without following links, an object counts
+//! when it has the checksum that names it, and parsers take normal forms alone.
+//!
+//! [`import`] takes the commits of a bundle into a repository; [`crate::source::Source::open_ostree`] packs those of one.
+
+mod config;
+mod create;
+mod fault;
+mod import;
+mod lock;
+mod object;
+mod policy;
+mod read;
+mod refs;
+mod repo;
+mod room;
+mod stage;
+mod transaction;
+
+#[cfg(test)]
+mod tests;
+
+pub use fault::RepoFault;
+pub use import::{Destination, ImportOptions, ImportStats, import};
+pub(crate) use object::ObjectType;
+pub(crate) use read::{Content, FileContent};
+pub(crate) use repo::Repo;

@@ -1,0 +1,126 @@
+//! What a repository asks of a commit before a ref names it: its remotes' settings, as `ostree pull` honours them.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use sealift_format::ostree::{Commit, Dictionary};
+
+use super::config::Remote;
+use super::fault::RepoFault;
+use super::import::Tip;
+use super::object::{ObjectType, hex};
+use super::refs::{RefName, RefPlace};
+use super::repo::Repo;
+use crate::Error;
+
+/// Keys that count for every remote (ostree(1), `/usr/share/ostree/trusted.gpg.d`).
+const TRUSTED: &str = "/usr/share/ostree/trusted.gpg.d";
+
+/// Whether the commit may be what `name` stands for.
+///
+/// # Errors
+/// The commit names other refs or another collection, the repository has no such remote, or a signature that the remote asks for is missing.
+pub(super) fn check(repo: &Repo, name: &RefName, tip: &Tip<'_>) -> Result<(), Error> {
+    let refused =
+        |why: String| repo.fault(RepoFault::Refused { commit: hex(&tip.checksum), name: name.to_string(), why });
+    let commit = Commit::parse(tip.bytes).map_err(|fault| repo.wrong(ObjectType::Commit, &tip.checksum, fault))?;
+    if !commit.ref_bindings.is_empty() && !commit.ref_bindings.contains(&tip.reference) {
+        return Err(refused(format!("it is bound to {}", commit.ref_bindings.join(", "))));
+    }
+    let collection = match name.place() {
+        RefPlace::Heads => None,
+        RefPlace::Mirror(collection) => Some(collection.as_str()),
+        RefPlace::Remote(remote) => {
+            let remote = repo.config().remotes.iter().find(|known| known.name == *remote);
+            let remote = remote.ok_or_else(|| refused("the repository has no such remote".into()))?;
+            check_signatures(repo, remote, tip, &refused)?;
+            remote.collection_id.as_deref()
+        }
+    };
+    match collection {
+        Some(wanted) if commit.collection_binding != Some(wanted) => {
+            let found = commit.collection_binding.unwrap_or("none");
+            Err(refused(format!("it is of the collection {found}, and {wanted} is asked for")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_signatures(
+    repo: &Repo,
+    remote: &Remote,
+    tip: &Tip<'_>,
+    refused: &dyn Fn(String) -> Error,
+) -> Result<(), Error> {
+    if let Some(kinds) = remote.sign_verify.as_deref().filter(|kinds| *kinds != "false") {
+        return Err(refused(format!(
+            "the remote asks for signatures that sealift does not verify yet (sign-verify={kinds})"
+        )));
+    }
+    if !remote.gpg_verify {
+        return Ok(());
+    }
+    let beside = tip.beside.map(Dictionary::parse).transpose();
+    let beside = beside.map_err(|fault| repo.wrong(ObjectType::CommitMeta, &tip.checksum, fault))?;
+    let signatures =
+        beside.as_ref().and_then(|beside| beside.value("ostree.gpgsigs")).and_then(|value| value.byte_strings());
+    let signatures = signatures.unwrap_or_default();
+    if signatures.is_empty() {
+        return Err(refused("the remote asks for an OpenPGP signature, and it has none".into()));
+    }
+    let keyrings = keyrings(repo, remote);
+    for signature in signatures {
+        if is_good(repo, &keyrings, signature, tip.bytes)? {
+            return Ok(());
+        }
+    }
+    Err(refused("no key of the remote's has signed it".into()))
+}
+
+/// The files of keys that count for a remote.
+fn keyrings(repo: &Repo, remote: &Remote) -> Vec<PathBuf> {
+    let own = repo.path().join(format!("{}.trustedkeys.gpg", remote.name));
+    let shared = std::fs::read_dir(TRUSTED).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut keyrings: Vec<PathBuf> = std::iter::once(own).filter(|path| path.exists()).collect();
+    keyrings.extend(shared.filter(|path| path.extension().is_some_and(|extension| extension == "gpg")));
+    keyrings
+}
+
+/// Asks gpgv: libraries for OpenPGP are larger than all of this, and it is wherever apt is.
+fn is_good(repo: &Repo, keyrings: &[PathBuf], signature: &[u8], signed: &[u8]) -> Result<bool, Error> {
+    let failed = |error| Error::io("run", "gpgv", error);
+    if keyrings.is_empty() {
+        return Ok(false);
+    }
+    let mut file = tempfile_beside(repo)?;
+    file.1.write_all(signature).map_err(failed)?;
+    let mut command = Command::new("gpgv");
+    for keyring in keyrings {
+        let keyring = std::fs::canonicalize(keyring).map_err(|error| Error::io("read", keyring, error))?;
+        command.arg("--keyring").arg(keyring);
+    }
+    command.arg("--").arg(&file.0).arg("-").stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => Error::Usage("the remote asks for OpenPGP signatures: install gpgv".into()),
+        _ => failed(error),
+    })?;
+    let written = child.stdin.take().map_or(Ok(()), |mut stdin| stdin.write_all(signed));
+    let status = child.wait().map_err(failed);
+    let removed = std::fs::remove_file(&file.0);
+    removed.map_err(|error| Error::io("remove", &file.0, error))?;
+    match written {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => return Err(failed(error)),
+        _ => {}
+    }
+    Ok(status?.success())
+}
+
+fn tempfile_beside(repo: &Repo) -> Result<(PathBuf, std::fs::File), Error> {
+    let folder = repo.path().join("tmp");
+    let path = folder.join(format!("sealift-{}.sig", std::process::id()));
+    let _ = std::fs::create_dir(&folder);
+    let _ = std::fs::remove_file(&path);
+    let file = std::fs::File::create_new(&path).map_err(|error| Error::io("create", &path, error))?;
+    Ok((path, file))
+}

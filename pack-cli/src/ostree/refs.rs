@@ -1,0 +1,249 @@
+//! Names of commits.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::os::fd::{AsFd as _, OwnedFd};
+
+use rustix::fs::{FileType, Mode as Permissions, OFlags};
+use rustix::io::Errno;
+use sealift_format::name::is_ref_name;
+use sealift_format::ostree::Checksum;
+
+use super::fault::RepoFault;
+use super::object::parse_checksum;
+use super::repo::Repo;
+use crate::Error;
+use crate::beneath::{known_type, names_in, open_beneath};
+
+/// To whom a ref belongs.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum RefPlace {
+    /// The repository itself.
+    Heads,
+    /// The remote of this name.
+    Remote(String),
+    /// The collection of this id, copied as it is.
+    Mirror(String),
+}
+
+/// A ref's name, of the form that libostree takes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct RefName {
+    place: RefPlace,
+    name: String,
+}
+
+/// Levels of directories in which refs are looked for: a name has at most 255 bytes.
+const DEPTH_MAX: usize = 128;
+
+impl RefName {
+    /// A ref of this name.
+    ///
+    /// # Errors
+    /// A name is not of its form.
+    pub(crate) fn new(place: RefPlace, name: &str) -> Result<Self, RepoFault> {
+        let fault = |what, name: &str| RepoFault::Name { what, name: name.to_owned() };
+        match &place {
+            RefPlace::Remote(remote) if !is_remote_name(remote) => return Err(fault("remote", remote)),
+            RefPlace::Mirror(id) if !is_collection_id(id) => return Err(fault("collection", id)),
+            _ => {}
+        }
+        if is_ref_name(name) { Ok(Self { place, name: name.to_owned() }) } else { Err(fault("ref", name)) }
+    }
+
+    pub(crate) fn place(&self) -> &RefPlace {
+        &self.place
+    }
+
+    /// The path of its file in a repository.
+    pub(super) fn path(&self) -> String {
+        format!("{}/{}", folder(&self.place), self.name)
+    }
+}
+
+/// As it is written to ask for it: a remote or a collection, a colon, and the name.
+impl std::fmt::Display for RefName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.place {
+            RefPlace::Heads => f.write_str(&self.name),
+            RefPlace::Remote(owner) | RefPlace::Mirror(owner) => write!(f, "{owner}:{}", self.name),
+        }
+    }
+}
+
+fn folder(place: &RefPlace) -> String {
+    match place {
+        RefPlace::Heads => "refs/heads".to_owned(),
+        RefPlace::Remote(remote) => format!("refs/remotes/{remote}"),
+        RefPlace::Mirror(id) => format!("refs/mirrors/{id}"),
+    }
+}
+
+fn is_remote_name(name: &str) -> bool {
+    is_ref_name(name) && !name.contains('/')
+}
+
+/// Whether `id` has the form of a collection id, which is that of an interface's name in D-Bus.
+pub(super) fn is_collection_id(id: &str) -> bool {
+    let is_element = |element: &str| {
+        let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        element.bytes().all(word) && element.bytes().next().is_some_and(|first| !first.is_ascii_digit())
+    };
+    id.len() <= 255 && id.contains('.') && id.split('.').all(is_element)
+}
+
+impl Repo {
+    /// All refs, in order. Links, by which libostree gives a ref a second name, are left out.
+    ///
+    /// # Errors
+    /// A directory or file cannot be read, or holds what it must not.
+    pub(crate) fn refs(&self) -> Result<Vec<(RefName, Checksum)>, Error> {
+        let mut refs = Vec::new();
+        self.collect(RefPlace::Heads, &mut refs)?;
+        for remote in self.names_below("refs/remotes")?.into_iter().filter(|name| is_remote_name(name)) {
+            self.collect(RefPlace::Remote(remote), &mut refs)?;
+        }
+        for id in self.names_below("refs/mirrors")?.into_iter().filter(|name| is_collection_id(name)) {
+            self.collect(RefPlace::Mirror(id), &mut refs)?;
+        }
+        refs.sort();
+        Ok(refs)
+    }
+
+    fn open_ref_dir(&self, path: &str) -> Result<Option<OwnedFd>, Error> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        match open_beneath(self.root(), path.as_bytes(), flags, Permissions::empty()) {
+            Ok(directory) => Ok(Some(directory)),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
+            Err(error) => Err(Error::io("read", self.path().join(path), error)),
+        }
+    }
+
+    fn names_below(&self, path: &str) -> Result<Vec<String>, Error> {
+        let Some(directory) = self.open_ref_dir(path)? else { return Ok(Vec::new()) };
+        let names = names_in(directory.as_fd()).map_err(|error| Error::io("read", self.path().join(path), error))?;
+        Ok(names.into_iter().filter_map(|(name, _)| String::from_utf8(name).ok()).collect())
+    }
+
+    fn collect(&self, place: RefPlace, refs: &mut Vec<(RefName, Checksum)>) -> Result<(), Error> {
+        let folder = folder(&place);
+        let mut pending = vec![String::new()];
+        while let Some(below) = pending.pop() {
+            let path = format!("{folder}/{below}");
+            let path = path.trim_end_matches('/');
+            let Some(directory) = self.open_ref_dir(path)? else { continue };
+            let names =
+                names_in(directory.as_fd()).map_err(|error| Error::io("read", self.path().join(path), error))?;
+            for (name, listed) in names {
+                let file_type = known_type(directory.as_fd(), &name, listed);
+                let Ok(name) = String::from_utf8(name) else { continue };
+                let name = if below.is_empty() { name } else { format!("{below}/{name}") };
+                // Files that are being written, and what is none of libostree's.
+                let Ok(found) = RefName::new(place.clone(), &name) else { continue };
+                match file_type {
+                    FileType::Directory if name.split('/').count() < DEPTH_MAX => pending.push(name),
+                    FileType::RegularFile => {
+                        if let Some(checksum) = self.read_ref(&found)? {
+                            refs.push((found, checksum));
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The commit that a ref names; `None` where there is no such ref.
+    ///
+    /// # Errors
+    /// Its file cannot be read, or does not hold a checksum.
+    pub(crate) fn read_ref(&self, name: &RefName) -> Result<Option<Checksum>, Error> {
+        let path = name.path();
+        let failed = |error: std::io::Error| Error::io("read", self.path().join(&path), error);
+        let opened =
+            open_beneath(self.root(), path.as_bytes(), OFlags::RDONLY | OFlags::NONBLOCK, Permissions::empty());
+        let file = match opened {
+            Ok(file) => File::from(file),
+            Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
+            Err(error) => return Err(failed(error.into())),
+        };
+        if file.metadata().map_err(failed)?.is_dir() {
+            return Ok(None);
+        }
+        let mut bytes = Vec::new();
+        file.take(66).read_to_end(&mut bytes).map_err(failed)?;
+        let text = std::str::from_utf8(&bytes).ok().map(|text| text.strip_suffix('\n').unwrap_or(text));
+        let checksum = text.and_then(parse_checksum);
+        checksum.map(Some).ok_or_else(|| self.fault(RepoFault::RefContent { name: name.name.clone() }))
+    }
+
+    /// The commit that `text` names: a checksum, `REF`, `COLLECTION:REF` or `REMOTE:REF`. Whether it is there is not looked at.
+    ///
+    /// # Errors
+    /// It is none of these, or there is no such ref.
+    pub(crate) fn resolve(&self, text: &str) -> Result<Checksum, Error> {
+        if let Some(checksum) = parse_checksum(text) {
+            return Ok(checksum);
+        }
+        let mut places = Vec::new();
+        let name = match text.split_once(':') {
+            None => {
+                places.push(RefPlace::Heads);
+                text
+            }
+            Some((owner, name)) => {
+                if is_collection_id(owner) {
+                    if self.config().collection_id.as_deref() == Some(owner) {
+                        places.push(RefPlace::Heads);
+                    }
+                    places.push(RefPlace::Mirror(owner.to_owned()));
+                    let of = |id: &Option<String>| id.as_deref() == Some(owner);
+                    let remotes = self.config().remotes.iter().filter(|remote| of(&remote.collection_id));
+                    places.extend(remotes.map(|remote| RefPlace::Remote(remote.name.clone())));
+                }
+                places.push(RefPlace::Remote(owner.to_owned()));
+                name
+            }
+        };
+        for place in places {
+            let name = RefName::new(place, name).map_err(|fault| self.fault(fault))?;
+            if let Some(checksum) = self.read_ref(&name)? {
+                return Ok(checksum);
+            }
+        }
+        Err(self.fault(RepoFault::NoRef { name: text.to_owned() }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn collection_ids() {
+        for good in ["a.b", "org.example.Os", "_a._1", "A.b_2"] {
+            assert!(is_collection_id(good), "{good}");
+        }
+        for bad in ["", "a", ".", "a.", ".a", "a..b", "1.a", "a.1", "a-b.c", "a/b.c", "\u{e4}.b"] {
+            assert!(!is_collection_id(bad), "{bad}");
+        }
+        let long = |len| format!("a.{}", "b".repeat(len));
+        assert!(is_collection_id(&long(253)) && !is_collection_id(&long(254)));
+    }
+
+    #[test]
+    fn names_do_not_lead_elsewhere() {
+        for (place, name) in [
+            (RefPlace::Heads, "../x"),
+            (RefPlace::Heads, ".x"),
+            (RefPlace::Remote("..".to_owned()), "x"),
+            (RefPlace::Remote("a/b".to_owned()), "x"),
+            (RefPlace::Mirror("a..b".to_owned()), "x"),
+        ] {
+            assert!(RefName::new(place, name).is_err(), "{name}");
+        }
+        let name = RefName::new(RefPlace::Mirror("a.b".to_owned()), "c/d").expect("these are names");
+        assert_eq!(name.path(), "refs/mirrors/a.b/c/d");
+    }
+}

@@ -1,0 +1,110 @@
+//! The directory in which objects wait for the end of a transaction: `tmp/staging-BOOT-ID-sealift-…`, with a lock beside it, by which
+//! libostree leaves it alone. What it holds lies flat under numbers, so that libostree takes nothing of it for an object.
+
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+
+use rustix::fs::{AtFlags, FileType, Mode as Permissions, OFlags, fstat, mkdirat, statat, unlinkat};
+use rustix::io::Errno;
+
+use super::lock::{Kind, try_lock};
+use super::object::hex;
+use crate::beneath::{names_in, open_name, open_to_empty, remove_tree};
+
+/// A stage, which is removed when it is dropped.
+#[derive(Debug)]
+pub(super) struct Stage {
+    tmp: OwnedFd,
+    name: String,
+    directory: OwnedFd,
+    /// Held as long as the stage is in use.
+    _lock: OwnedFd,
+    made: Made,
+}
+
+/// What a file in the stage has without being set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Made {
+    /// Permission bits that it does not get.
+    pub(super) masked: u16,
+    pub(super) uid: u32,
+    pub(super) gid: u32,
+}
+
+/// In the names of our stages, not of libostree's.
+const OURS: &str = "-sealift-";
+
+impl Stage {
+    /// Makes a stage in a repository's `tmp`, and removes those of our runs that were killed.
+    pub(super) fn create(tmp: OwnedFd) -> Result<Self, Errno> {
+        remove_abandoned(tmp.as_fd())?;
+        let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        let (name, lock) = loop {
+            let mut random = [0; 6];
+            rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
+            let name = format!("staging-{}{OURS}{}", boot_id.trim(), hex(&random));
+            match create_lock(tmp.as_fd(), &name) {
+                Ok(lock) => break (name, lock),
+                Err(Errno::EXIST | Errno::AGAIN) => {}
+                Err(error) => return Err(error),
+            }
+        };
+        mkdirat(&tmp, &*name, Permissions::RWXU)?;
+        let directory = open_to_empty(tmp.as_fd(), name.as_bytes())?;
+        let made = Made::in_directory(directory.as_fd())?;
+        Ok(Self { tmp, name, directory, _lock: lock, made })
+    }
+
+    pub(super) fn directory(&self) -> BorrowedFd<'_> {
+        self.directory.as_fd()
+    }
+
+    pub(super) fn made(&self) -> Made {
+        self.made
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        // What stays is found by the next run.
+        let _ = remove_tree(self.tmp.as_fd(), self.name.as_bytes());
+        let _ = unlinkat(&self.tmp, format!("{}-lock", self.name), AtFlags::empty());
+    }
+}
+
+impl Made {
+    /// Owner, group and mask come from the process, the directory's set-group-id bit and its default ACL: a file tells.
+    fn in_directory(directory: BorrowedFd<'_>) -> Result<Self, Errno> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+        let all = Permissions::RWXU | Permissions::RWXG | Permissions::RWXO;
+        let stat = fstat(open_name(directory, b"probe", flags, all)?)?;
+        unlinkat(directory, "probe", AtFlags::empty())?;
+        let bits = u16::try_from(stat.st_mode & 0o777).unwrap_or(0);
+        Ok(Self { masked: 0o777 & !bits, uid: stat.st_uid, gid: stat.st_gid })
+    }
+}
+
+fn create_lock(tmp: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
+    let lock = open_name(tmp, format!("{name}-lock").as_bytes(), flags, Permissions::RUSR | Permissions::WUSR)?;
+    if try_lock(&lock, Kind::Exclusive)? { Ok(lock) } else { Err(Errno::AGAIN) }
+}
+
+/// Removes stages of ours whose lock nobody holds.
+fn remove_abandoned(tmp: BorrowedFd<'_>) -> Result<(), Errno> {
+    for (name, _) in names_in(tmp)? {
+        let is_ours = std::str::from_utf8(&name).is_ok_and(|name| name.starts_with("staging-") && name.contains(OURS));
+        let Some(stage) = name.strip_suffix(b"-lock").filter(|_| is_ours) else { continue };
+        let lock = match open_name(tmp, &name, OFlags::RDWR, Permissions::empty()) {
+            Ok(lock) => lock,
+            Err(Errno::NOENT | Errno::ACCESS | Errno::LOOP) => continue,
+            Err(error) => return Err(error),
+        };
+        // Who made the file and has not locked it yet has no directory, and looks for another name if the file goes.
+        let Ok(named) = statat(tmp, &*name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+        if FileType::from_raw_mode(named.st_mode) == FileType::RegularFile && try_lock(&lock, Kind::Exclusive)? {
+            remove_tree(tmp, stage)?;
+            unlinkat(tmp, &*name, AtFlags::empty())?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,394 @@
+//! Writing into a repository: objects wait in a stage until all are there, and come into their places before anything names them.
+//!
+//! The order is libostree's. Marks that the commits are partial, and all that is staged, reach the medium (syncfs); then every object but the commits
+//! gets its name, and the names reach the medium; then the commits, and the marks go; then the refs. Killed at any point, the
+//! repository has what it had, objects that nothing names, or a commit that is marked as partial.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write as _;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustix::fs::{
+    AtFlags, Mode as Permissions, OFlags, RenameFlags, Timespec, Timestamps, UTIME_NOW, fdatasync, fsync, mkdirat,
+    renameat, renameat_with, statat, syncfs, unlinkat, utimensat,
+};
+use rustix::io::Errno;
+use sealift_format::ostree::{Checksum, METADATA_LEN_MAX};
+use sha2::{Digest as _, Sha256};
+
+use super::create::Deflate;
+use super::fault::RepoFault;
+use super::lock::{Kind, wait_lock};
+use super::object::{ObjectType, hex, object_name, prefix, rest};
+use super::refs::RefName;
+use super::repo::Repo;
+use super::room::Room;
+use super::stage::Stage;
+use crate::Error;
+use crate::beneath::{open_beneath, open_name, open_within};
+use crate::unnamed::unnamed_in;
+
+/// What is going to be in a repository. Several threads may write objects; nothing is in its place before [`Self::finish`], and a
+/// transaction that is dropped leaves nothing.
+#[derive(Debug)]
+pub(crate) struct Transaction<'a> {
+    pub(super) repo: &'a Repo,
+    pub(super) stage: Stage,
+    pub(super) deflate: Deflate,
+    room: Room,
+    next: AtomicU64,
+    list: Mutex<List>,
+    /// Keeps out who prunes. Last, so that it ends after all else.
+    _lock: Option<OwnedFd>,
+}
+
+#[derive(Debug, Default)]
+struct List {
+    /// The numbers of objects in the stage, in the order of the directories that they go to.
+    staged: BTreeMap<(Checksum, ObjectType), u64>,
+    commits: Vec<Checksum>,
+    refs: Vec<(RefName, Checksum)>,
+}
+
+/// What a transaction wrote.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Written {
+    /// Objects that were not there before.
+    pub(crate) objects: u64,
+}
+
+const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
+
+impl<'a> Transaction<'a> {
+    /// Begins to write into a repository, of which nothing is removed meanwhile.
+    ///
+    /// # Errors
+    /// Another program has it locked for itself, or it cannot be written to.
+    pub(crate) fn begin(repo: &'a Repo) -> Result<Self, Error> {
+        let failed = |error: Errno| Error::io("write to", repo.path(), error);
+        let lock = if repo.config().locking { Some(take_lock(repo)?) } else { None };
+        let tmp = make_directory(repo, "tmp").map_err(failed)?;
+        let room = Room::of(repo.root(), repo.config().min_free).map_err(failed)?;
+        Ok(Self {
+            repo,
+            stage: Stage::create(tmp).map_err(failed)?,
+            deflate: Deflate::new(repo.config().zlib_level),
+            room,
+            next: AtomicU64::new(0),
+            list: Mutex::default(),
+            _lock: lock,
+        })
+    }
+
+    /// Whether the repository has the object, or is going to have it.
+    ///
+    /// # Errors
+    /// It could not be told.
+    pub(crate) fn has(&self, kind: ObjectType, checksum: &Checksum) -> Result<bool, Error> {
+        Ok(self.list().staged.contains_key(&(*checksum, kind)) || self.repo.has(kind, checksum)?)
+    }
+
+    /// Writes a dirtree or dirmeta, unless it is there. Returns whether it was not.
+    ///
+    /// # Errors
+    /// It has another checksum, or cannot be written.
+    pub(crate) fn write_metadata(&self, kind: ObjectType, checksum: &Checksum, bytes: &[u8]) -> Result<bool, Error> {
+        if Sha256::digest(bytes)[..] != checksum[..] {
+            return Err(self.repo.fault(RepoFault::Mismatch { object: object_name(kind, checksum) }));
+        }
+        if self.has(kind, checksum)? {
+            return Ok(false);
+        }
+        self.stage_metadata(kind, checksum, bytes)
+    }
+
+    /// Writes a commit, unless it is there. Returns whether it was not. When the transaction ends, it counts as whole: all that it
+    /// names is to be in the repository or in this transaction.
+    ///
+    /// # Errors
+    /// It has another checksum, or cannot be written.
+    pub(crate) fn write_commit(&self, checksum: &Checksum, bytes: &[u8]) -> Result<bool, Error> {
+        let is_new = self.write_metadata(ObjectType::Commit, checksum, bytes)?;
+        let mut list = self.list();
+        if !list.commits.contains(checksum) {
+            list.commits.push(*checksum);
+        }
+        Ok(is_new)
+    }
+
+    /// Writes what is said of a commit beside it, in place of what is there. Returns whether that was something else.
+    ///
+    /// # Errors
+    /// It is too long, or cannot be written.
+    pub(crate) fn write_commitmeta(&self, commit: &Checksum, bytes: &[u8]) -> Result<bool, Error> {
+        if self.repo.load_commitmeta(commit)?.is_some_and(|there| there == bytes) {
+            return Ok(false);
+        }
+        self.stage_metadata(ObjectType::CommitMeta, commit, bytes)
+    }
+
+    fn stage_metadata(&self, kind: ObjectType, checksum: &Checksum, bytes: &[u8]) -> Result<bool, Error> {
+        let len = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        if len > METADATA_LEN_MAX {
+            return Err(self.repo.fault(RepoFault::TooLong { object: object_name(kind, checksum), len }));
+        }
+        self.take_room(len)?;
+        let number = self.number();
+        let (mut file, made) = self.create(kind, checksum, number, 0o644)?;
+        let failed = |error| Error::io("write", self.repo.object_path(kind, checksum), error);
+        file.write_all(bytes).map_err(failed)?;
+        if made != 0o644 {
+            rustix::fs::fchmod(&file, Permissions::from_raw_mode(0o644)).map_err(|error| failed(error.into()))?;
+        }
+        drop(file);
+        self.enter(kind, checksum, number)
+    }
+
+    /// Lets a ref name a commit when the transaction ends.
+    pub(crate) fn set_ref(&self, name: RefName, commit: Checksum) {
+        self.list().refs.push((name, commit));
+    }
+
+    /// A number that no other file of the stage has.
+    pub(super) fn number(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Makes a file in the stage, with these permissions if they are left as they are. Returns those that it has.
+    pub(super) fn create(
+        &self,
+        kind: ObjectType,
+        checksum: &Checksum,
+        number: u64,
+        bits: u16,
+    ) -> Result<(File, u16), Error> {
+        let is_kept = bits & self.stage.made().masked == 0 && bits & 0o600 == 0o600 && bits & !0o777 == 0;
+        let bits = if is_kept { bits } else { 0o600 };
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+        let mode = Permissions::from_raw_mode(bits.into());
+        match open_name(self.stage.directory(), number.to_string().as_bytes(), flags, mode) {
+            Ok(file) => Ok((File::from(file), bits & !self.stage.made().masked)),
+            Err(error) => Err(Error::io("create", self.repo.object_path(kind, checksum), error)),
+        }
+    }
+
+    /// Notes that the file of this number is the object. Returns whether no other is.
+    pub(super) fn enter(&self, kind: ObjectType, checksum: &Checksum, number: u64) -> Result<bool, Error> {
+        let superseded = {
+            let mut list = self.list();
+            match (kind, list.staged.get(&(*checksum, kind)).copied()) {
+                // Another thread was faster.
+                (_, Some(_)) if kind != ObjectType::CommitMeta => Some(number),
+                (_, earlier) => {
+                    list.staged.insert((*checksum, kind), number);
+                    earlier
+                }
+            }
+        };
+        if let Some(superseded) = superseded {
+            let removed = unlinkat(self.stage.directory(), superseded.to_string(), AtFlags::empty());
+            removed.map_err(|error| Error::io("remove", self.repo.object_path(kind, checksum), error))?;
+        }
+        Ok(superseded != Some(number))
+    }
+
+    /// Whether there is room for that many bytes beyond what is written.
+    ///
+    /// # Errors
+    /// There is not.
+    pub(super) fn check_room(&self, len: u64) -> Result<(), Error> {
+        let path = self.repo.path();
+        self.room.check(len).map_err(|free| Error::NoSpace { path: path.to_owned(), needed: len, free })
+    }
+
+    /// A file without a name, on the repository's file system.
+    pub(super) fn unnamed_file(&self) -> Result<File, Error> {
+        unnamed_in(self.stage.directory()).map_err(|error| Error::io("write to", self.repo.path(), error))
+    }
+
+    /// The error of writing to such a file.
+    pub(super) fn unwritten(&self, error: std::io::Error) -> Error {
+        Error::io("write to", self.repo.path(), error)
+    }
+
+    /// Takes room for a file, before it is written.
+    pub(super) fn take_room(&self, len: u64) -> Result<(), Error> {
+        let path = self.repo.path();
+        self.room.take(len).map_err(|free| Error::NoSpace { path: path.to_owned(), needed: len, free })
+    }
+
+    fn list(&self) -> MutexGuard<'_, List> {
+        self.list.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Brings all that was written into its place.
+    ///
+    /// # Errors
+    /// The repository cannot be written to; it is then as the module says of one who was killed.
+    pub(crate) fn finish(self) -> Result<Written, Error> {
+        let list = std::mem::take(&mut *self.list());
+        let written = Written { objects: u64::try_from(list.staged.len()).unwrap_or(u64::MAX) };
+        let partial = self.mark_partial(&list)?;
+        if !list.staged.is_empty() {
+            self.sync()?;
+            let others = list.staged.iter().filter(|((_, kind), _)| *kind != ObjectType::Commit);
+            self.place(others, false)?;
+            let mut commits = list.staged.iter().filter(|((_, kind), _)| *kind == ObjectType::Commit).peekable();
+            if commits.peek().is_some() {
+                self.sync()?;
+            }
+            self.place(commits, self.repo.config().fsync)?;
+        }
+        for mark in partial {
+            let removed = unlinkat(self.repo.root(), &*mark, AtFlags::empty());
+            removed.map_err(|error| Error::io("remove", self.repo.path().join(&mark), error))?;
+        }
+        for (name, commit) in &list.refs {
+            self.write_ref(name, commit)?;
+        }
+        if !list.refs.is_empty() {
+            // Who remembers refs looks whether this has changed.
+            let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
+            let times = Timestamps { last_access: now, last_modification: now };
+            utimensat(self.repo.root(), ".", &times, AtFlags::empty())
+                .map_err(|error| Error::io("write to", self.repo.path(), error))?;
+        }
+        Ok(written)
+    }
+
+    fn sync(&self) -> Result<(), Error> {
+        if !self.repo.config().fsync {
+            return Ok(());
+        }
+        syncfs(self.repo.objects()).map_err(|error| Error::io("sync", self.repo.path(), error))
+    }
+
+    /// Marks each commit that is new as partial. Returns the marks that are there, also those of earlier runs.
+    fn mark_partial(&self, list: &List) -> Result<Vec<String>, Error> {
+        let mut marks = Vec::new();
+        if list.commits.is_empty() {
+            return Ok(marks);
+        }
+        let failed = |error: Errno| Error::io("write to", self.repo.path().join("state"), error);
+        let state = make_directory(self.repo, "state").map_err(failed)?;
+        for commit in &list.commits {
+            let name = format!("{}.commitpartial", hex(commit));
+            if list.staged.contains_key(&(*commit, ObjectType::Commit)) {
+                let flags = OFlags::WRONLY | OFlags::CREATE;
+                let mode = Permissions::from_raw_mode(0o644);
+                open_name(state.as_fd(), name.as_bytes(), flags, mode).map_err(failed)?;
+            } else {
+                match statat(&state, &*name, AtFlags::SYMLINK_NOFOLLOW) {
+                    Err(Errno::NOENT) => continue,
+                    found => found.map(drop).map_err(failed)?,
+                }
+            }
+            marks.push(format!("state/{name}"));
+        }
+        Ok(marks)
+    }
+
+    /// Gives objects their names. They come ordered by the directories that they go to.
+    fn place<'b>(
+        &self,
+        staged: impl Iterator<Item = (&'b (Checksum, ObjectType), &'b u64)>,
+        sync_each: bool,
+    ) -> Result<(), Error> {
+        let mut at: Option<(u8, OwnedFd)> = None;
+        for ((checksum, kind), number) in staged {
+            let failed = |error: Errno| Error::io("create", self.repo.object_path(*kind, checksum), error);
+            let directory = match at.take() {
+                Some((first, directory)) if first == checksum[0] => directory,
+                _ => open_prefix(self.repo, checksum).map_err(failed)?,
+            };
+            let (from, to) = (number.to_string(), rest(*kind, checksum, self.repo.config().mode));
+            if *kind == ObjectType::CommitMeta {
+                renameat(self.stage.directory(), &*from, &directory, &*to).map_err(failed)?;
+            } else {
+                rename_new(&self.stage, &from, &directory, &to).map_err(failed)?;
+            }
+            if sync_each {
+                fsync(&directory).and_then(|()| fsync(self.repo.objects())).map_err(failed)?;
+            }
+            at = Some((checksum[0], directory));
+        }
+        Ok(())
+    }
+
+    /// Writes the file of a ref aside, and renames it over the one that is there.
+    fn write_ref(&self, name: &RefName, commit: &Checksum) -> Result<(), Error> {
+        let path = name.path();
+        let failed = |error: Errno| Error::io("write", self.repo.path().join(&path), error);
+        let (folder, file_name) = path.rsplit_once('/').unwrap_or(("", &path));
+        let directory = make_directory(self.repo, folder).map_err(failed)?;
+        let number = self.number().to_string();
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+        let mode = Permissions::from_raw_mode(0o644);
+        let file = open_name(self.stage.directory(), number.as_bytes(), flags, mode).map_err(failed)?;
+        let mut file = File::from(file);
+        let text = format!("{}\n", hex(commit));
+        file.write_all(text.as_bytes()).map_err(|error| Error::io("write", self.repo.path().join(&path), error))?;
+        rustix::fs::fchmod(&file, mode).map_err(failed)?;
+        if self.repo.config().fsync {
+            fdatasync(&file).map_err(failed)?;
+        }
+        renameat(self.stage.directory(), &*number, &directory, file_name).map_err(failed)?;
+        if self.repo.config().fsync { fsync(&directory).map_err(failed) } else { Ok(()) }
+    }
+}
+
+fn take_lock(repo: &Repo) -> Result<OwnedFd, Error> {
+    let failed = |error: Errno| Error::io("lock", repo.path(), error);
+    let flags = OFlags::RDWR | OFlags::CREATE;
+    let lock = open_within(repo.root(), b".lock", flags, Permissions::from_raw_mode(0o660)).map_err(failed)?;
+    let timeout = repo.config().lock_timeout;
+    if wait_lock(&lock, Kind::Shared, timeout).map_err(failed)? {
+        Ok(lock)
+    } else {
+        Err(repo.fault(RepoFault::Locked { seconds: timeout.unwrap_or_default().as_secs() }))
+    }
+}
+
+/// Opens a directory of the repository, and makes it and those above it if they are not there.
+fn make_directory(repo: &Repo, path: &str) -> Result<OwnedFd, Errno> {
+    let open = || open_beneath(repo.root(), path.as_bytes(), DIRECTORY, Permissions::empty());
+    match open() {
+        Err(Errno::NOENT) => {}
+        opened => return opened,
+    }
+    let mut at = open_within(repo.root(), b".", DIRECTORY, Permissions::empty())?;
+    for name in path.split('/') {
+        match mkdirat(&at, name, Permissions::from_raw_mode(0o777)) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(error),
+        }
+        at = open_name(at.as_fd(), name.as_bytes(), DIRECTORY, Permissions::empty())?;
+    }
+    Ok(at)
+}
+
+fn open_prefix(repo: &Repo, checksum: &Checksum) -> Result<OwnedFd, Errno> {
+    let name = prefix(checksum);
+    let open = || open_name(repo.objects(), name.as_bytes(), DIRECTORY, Permissions::empty());
+    match open() {
+        Err(Errno::NOENT) => {}
+        opened => return opened,
+    }
+    match mkdirat(repo.objects(), &*name, Permissions::from_raw_mode(0o777)) {
+        Ok(()) | Err(Errno::EXIST) => open(),
+        Err(error) => Err(error),
+    }
+}
+
+/// Gives a staged object its name, unless another program was faster: its object is as good.
+fn rename_new(stage: &Stage, from: &str, directory: &OwnedFd, to: &str) -> Result<(), Errno> {
+    match renameat_with(stage.directory(), from, directory, to, RenameFlags::NOREPLACE) {
+        Ok(()) | Err(Errno::EXIST) => Ok(()),
+        // A file system that cannot: then equal objects may replace each other.
+        Err(Errno::INVAL | Errno::NOSYS) => renameat(stage.directory(), from, directory, to),
+        Err(error) => Err(error),
+    }
+}

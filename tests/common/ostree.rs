@@ -1,0 +1,280 @@
+//! OSTree's objects as it writes them, with nothing refused, and section 11 of an index around them (spec 6.6).
+
+use sha2::{Digest as _, Sha256};
+
+use crate::bundle::{Attributes, Index};
+use crate::bytes::{byte, narrow, planes16, planes32};
+use crate::tree::{Node, What};
+
+/// SHA-256 of an object.
+pub type Checksum = [u8; 32];
+
+/// The columns of section 11.
+#[derive(Clone, Debug, Default)]
+pub struct OsTree {
+    /// Types and bytes of the metadata objects.
+    pub objects: Vec<(u8, Vec<u8>)>,
+    /// Attribute rows of the file objects.
+    pub rows: Vec<u32>,
+    /// Objects of those that are regular.
+    pub regulars: Vec<u32>,
+    /// Targets of those that are links.
+    pub targets: Vec<Vec<u8>>,
+    /// The column of commits.
+    pub commits: Vec<u32>,
+    /// Collection ids.
+    pub collections: Vec<Vec<u8>>,
+    /// Kinds and bytes of the repository's files.
+    pub repository_files: Vec<(u8, Vec<u8>)>,
+    /// What the trees have of names, inodes and components, and the objects of their files.
+    pub grown: Grown,
+    checksums: Vec<Checksum>,
+    files: Vec<Checksum>,
+}
+
+/// What the commits' trees add to the maxima.
+#[derive(Clone, Debug, Default)]
+pub struct Grown {
+    /// Entries.
+    pub entries: u64,
+    /// Inodes.
+    pub inodes: u64,
+    /// Components of the longest path.
+    pub depth: u32,
+    /// The object of each regular file.
+    pub objects: Vec<usize>,
+}
+
+/// A commit to be added.
+#[derive(Clone, Debug)]
+pub struct Commit {
+    /// Its tree.
+    pub tree: Node,
+    /// Its commitmeta, where it has one.
+    pub beside: Option<Vec<u8>>,
+}
+
+/// A commit without a commitmeta.
+pub fn commit(tree: Node) -> Commit {
+    Commit { tree, beside: None }
+}
+
+impl OsTree {
+    /// Adds a ref of kind 1 to the index: its newest commit first, then parents.
+    pub fn add_ref(index: &mut Index, contents: &mut Vec<Vec<u8>>, name: &str, commits: &[Commit]) {
+        let mut own = index.ostree.take().unwrap_or_default();
+        index.refs.push((1, name.into()));
+        // Older commits are named by newer ones: checksums first.
+        let mut checksums: Vec<Option<Checksum>> = vec![None];
+        for commit in commits.iter().rev() {
+            let parent = checksums.last().copied().flatten();
+            checksums.push(Some(sha256(&commit_bytes(&commit.tree, parent, name))));
+        }
+        for (commit, parent) in commits.iter().zip(checksums.iter().rev().skip(1)) {
+            own.push(4, commit_bytes(&commit.tree, *parent, name));
+            if let Some(beside) = &commit.beside {
+                own.objects.push((6, beside.clone()));
+            }
+            own.push(3, dirmeta(&commit.tree));
+            own.add_tree(index, contents, &commit.tree);
+        }
+        own.commits.push(0);
+        own.collections.push(Vec::new());
+        if let Some(tip) = commits.first() {
+            own.grown.inodes += 1;
+            own.grow(&tip.tree, 1, contents);
+        }
+        index.ostree = Some(own);
+    }
+
+    fn push(&mut self, kind: u8, bytes: Vec<u8>) -> bool {
+        let checksum = sha256(&bytes);
+        let is_new = !self.checksums.contains(&checksum);
+        if is_new {
+            self.checksums.push(checksum);
+            self.objects.push((kind, bytes));
+        }
+        is_new
+    }
+
+    fn add_tree(&mut self, index: &mut Index, contents: &mut Vec<Vec<u8>>, tree: &Node) {
+        if !self.push(2, dirtree(tree)) {
+            return;
+        }
+        let What::Directory(names) = &tree.what else { return };
+        let is_directory = |node: &Node| matches!(node.what, What::Directory(_));
+        for (_, node) in names.iter().filter(|(_, node)| !is_directory(node)) {
+            let checksum = file_checksum(node);
+            if !self.files.contains(&checksum) {
+                self.files.push(checksum);
+                self.add_file(index, contents, node);
+            }
+        }
+        let below = || names.iter().map(|(_, node)| node).filter(|node| is_directory(node));
+        for node in below() {
+            self.push(3, dirmeta(node));
+        }
+        for node in below() {
+            self.add_tree(index, contents, node);
+        }
+    }
+
+    fn add_file(&mut self, index: &mut Index, contents: &mut Vec<Vec<u8>>, node: &Node) {
+        let attributes =
+            Attributes { mode: node.st_mode(), uid: node.owner.0, gid: node.owner.1, xattrs: node.xattrs.clone() };
+        let row = index.attribute_row(attributes);
+        self.rows.push(row);
+        match &node.what {
+            What::Symlink(target) => self.targets.push(target.clone()),
+            What::Regular(content) => {
+                let column = index.object_of(content, contents);
+                self.regulars.push(column);
+            }
+            _ => {}
+        }
+    }
+
+    fn grow(&mut self, directory: &Node, depth: u32, contents: &[Vec<u8>]) {
+        let What::Directory(names) = &directory.what else { return };
+        for (_, node) in names {
+            self.grown.entries += 1;
+            self.grown.inodes += 1;
+            self.grown.depth = self.grown.depth.max(depth);
+            if let What::Regular(content) = &node.what {
+                let object = contents.iter().position(|known| known == content);
+                self.grown.objects.push(object.expect("it was added with its file"));
+            }
+            self.grow(node, depth + 1, contents);
+        }
+    }
+
+    /// The section's payload.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = narrow(self.objects.len()).to_le_bytes().to_vec();
+        out.extend(self.objects.iter().map(|(kind, _)| *kind));
+        out.extend(planes32(self.objects.iter().map(|(_, bytes)| narrow(bytes.len()))));
+        out.extend(self.objects.iter().flat_map(|(_, bytes)| bytes));
+        out.extend(narrow(self.rows.len()).to_le_bytes());
+        out.extend(planes32(self.rows.iter().copied()));
+        out.extend(planes32(self.regulars.iter().copied()));
+        out.extend(planes16(self.targets.iter().map(|target| crate::bytes::short(target.len()))));
+        out.extend(self.targets.concat());
+        out.extend(planes32(self.commits.iter().copied()));
+        for collection in &self.collections {
+            out.push(byte(collection.len()));
+            out.extend(collection);
+        }
+        out.push(byte(self.repository_files.len()));
+        for (kind, bytes) in &self.repository_files {
+            out.push(*kind);
+            out.extend(narrow(bytes.len()).to_le_bytes());
+            out.extend(bytes);
+        }
+        out
+    }
+}
+
+/// SHA-256.
+pub fn sha256(bytes: &[u8]) -> Checksum {
+    Sha256::digest(bytes).into()
+}
+
+/// A container of GVariant: its body, and the ends that are stored in the order in which they stand.
+pub fn framed(mut body: Vec<u8>, ends: &[usize]) -> Vec<u8> {
+    let width = [1_usize, 2, 4].into_iter().find(|width| {
+        let len = body.len() + ends.len() * width;
+        len < 1 << (8 * width)
+    });
+    let width = width.expect("vectors are small");
+    for end in ends {
+        body.extend(&end.to_le_bytes()[..width]);
+    }
+    body
+}
+
+/// An array of values of no fixed size, whose alignment is 1.
+pub fn array(items: &[Vec<u8>]) -> Vec<u8> {
+    let ends: Vec<usize> = items
+        .iter()
+        .scan(0, |end, item| {
+            *end += item.len();
+            Some(*end)
+        })
+        .collect();
+    framed(items.concat(), &ends)
+}
+
+/// `a(ayay)`.
+fn xattrs(node: &Node) -> Vec<u8> {
+    let pairs = node.xattrs.iter().map(|(name, value)| {
+        let name = [&name[..], b"\0"].concat();
+        let end = name.len();
+        framed([name, value.clone()].concat(), &[end])
+    });
+    array(&pairs.collect::<Vec<_>>())
+}
+
+/// `(uuua(ayay))`.
+pub fn dirmeta(node: &Node) -> Vec<u8> {
+    let numbers = [node.owner.0, node.owner.1, node.st_mode().into()];
+    let mut out: Vec<u8> = numbers.iter().flat_map(|number| number.to_be_bytes()).collect();
+    out.extend(xattrs(node));
+    out
+}
+
+/// The header of a file object.
+pub fn file_header(node: &Node) -> Vec<u8> {
+    let numbers = [node.owner.0, node.owner.1, node.st_mode().into(), 0];
+    let mut body: Vec<u8> = numbers.iter().flat_map(|number| number.to_be_bytes()).collect();
+    if let What::Symlink(target) = &node.what {
+        body.extend(target);
+    }
+    body.push(0);
+    let end = body.len();
+    body.extend(xattrs(node));
+    let variant = framed(body, &[end]);
+    [&narrow(variant.len()).to_be_bytes()[..], &[0; 4], &variant].concat()
+}
+
+/// The checksum of a file object.
+pub fn file_checksum(node: &Node) -> Checksum {
+    let content = if let What::Regular(content) = &node.what { &content[..] } else { &[] };
+    sha256(&[&file_header(node), content].concat())
+}
+
+/// `(a(say)a(sayay))` of a directory's names, in their order.
+pub fn dirtree(directory: &Node) -> Vec<u8> {
+    let What::Directory(names) = &directory.what else { return Vec::new() };
+    let (mut files, mut directories) = (Vec::new(), Vec::new());
+    for (name, node) in names {
+        let name = [&name[..], b"\0"].concat();
+        if let What::Directory(_) = node.what {
+            let (tree, meta) = (sha256(&dirtree(node)), sha256(&dirmeta(node)));
+            let ends = [name.len() + 32, name.len()];
+            directories.push(framed([name, tree.to_vec(), meta.to_vec()].concat(), &ends));
+        } else {
+            let ends = [name.len()];
+            files.push(framed([name, file_checksum(node).to_vec()].concat(), &ends));
+        }
+    }
+    let files = array(&files);
+    let end = files.len();
+    framed([files, array(&directories)].concat(), &[end])
+}
+
+/// `(a{sv}aya(say)sstayay)`, with no metadata, the subject `name` and the time 1700000000.
+pub fn commit_bytes(tree: &Node, parent: Option<Checksum>, name: &str) -> Vec<u8> {
+    let mut body: Vec<u8> = parent.map_or(Vec::new(), |parent| parent.to_vec());
+    let parent_end = body.len();
+    body.extend(name.as_bytes());
+    body.push(0);
+    let subject_end = body.len();
+    body.push(0);
+    let body_end = body.len();
+    body.resize(body.len().next_multiple_of(8), 0);
+    body.extend(1_700_000_000_u64.to_be_bytes());
+    body.extend(sha256(&dirtree(tree)));
+    let tree_end = body.len();
+    body.extend(sha256(&dirmeta(tree)));
+    framed(body, &[tree_end, body_end, subject_end, parent_end, parent_end, 0])
+}

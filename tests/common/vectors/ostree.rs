@@ -1,0 +1,188 @@
+//! OSTree commits in the index (spec 6.6).
+
+use super::*;
+use crate::ostree::{Checksum, Commit, OsTree, array, commit, commit_bytes, dirmeta, dirtree, framed, sha256};
+use crate::tree::Node;
+
+pub(super) fn vectors() -> Vec<Vector> {
+    [good(), fields(), forms(), order(), counts()].into_iter().flatten().collect()
+}
+
+/// A commit's tree: objects 0 to 5 are the commit, the dirmeta of all directories, and the dirtrees of the root, `b`, and `b/c`; its files
+/// are `a`, `l`, `s`, and `b/t`, of which `s` has set-id bits.
+fn tree() -> Node {
+    let c = dir([]);
+    let b = dir([("c", c), ("t", file("one\n"))]);
+    dir([("a", file("one\n")), ("b", b), ("l", symlink("a")), ("s", file("two\n").mode(0o4755)), ("z", file(""))])
+}
+
+fn with_commit() -> Bundle {
+    Bundle::with_commits(&[], &[("os/stable", vec![commit(tree())])], Packing::default())
+}
+
+fn reject_commit(name: &str, kind: &str, comment: &str, edit: impl FnOnce(&mut OsTree)) -> Vector {
+    reject_from(with_commit(), name, kind, comment, |b| edit(b.index.ostree.as_mut().expect("it has a commit")))
+}
+
+fn reject_tree(name: &str, kind: &str, comment: &str, tree: Node) -> Vector {
+    let bundle = Bundle::with_commits(&[], &[("main", vec![commit(tree)])], Packing::default());
+    vector(name, kind, comment, bundle.encode())
+}
+
+fn good() -> Vec<Vector> {
+    let old = dir([("a", file("before\n")), ("b", dir([("x", file("one\n").xattr("user.k", b"v"))]))]);
+    let history = vec![Commit { tree: tree(), beside: Some(Vec::new()) }, commit(old)];
+    let plain = dir([("a", file("one\n")), ("d", dir([("e", file("two\n"))]))]);
+    let refs = [("apps", plain.clone()), ("zoo", plain)];
+    let commits = [("os/stable", history), ("os/testing", vec![commit(dir([("n", file("new\n"))]))])];
+    let mut bundle = Bundle::with_commits(&refs, &commits, Packing::default());
+    if let Some(ostree) = &mut bundle.index.ostree {
+        ostree.collections[1] = b"org.example.Os".to_vec();
+        ostree.repository_files = vec![(1, b"a summary".to_vec()), (2, b"its signatures".to_vec())];
+    }
+    vec![
+        accept("good-ostree", "one OSTree commit", with_commit()),
+        accept(
+            "good-ostree-history",
+            "a commit with its commitmeta and its parent, one of a collection, trees beside them that share content, and a summary",
+            bundle,
+        ),
+    ]
+}
+
+fn fields() -> Vec<Vector> {
+    vec![
+        reject_from(with_commit(), "ostree-section-missing", "index", "a ref of kind 1, and no section 11", |b| {
+            b.index.ostree = None;
+        }),
+        reject("ostree-section-left", "index", "section 11 without a ref of kind 1", |b| {
+            b.index.ostree = Some(OsTree::default());
+        }),
+        reject_commit("ostree-type", "index", "a metadata object of type 5", |o| o.objects[1].0 = 5),
+        reject_from(
+            Bundle::with_commits(&[("a", dir([]))], &[("b", vec![commit(tree())])], Packing::default()),
+            "ostree-file-type",
+            "index",
+            "the last file has the attributes of a directory",
+            |b| {
+                let ostree = b.index.ostree.as_mut().expect("it has a commit");
+                *ostree.rows.last_mut().expect("it has files") = 0;
+            },
+        ),
+        reject_commit("ostree-collection", "index", "a collection id of one element", |o| {
+            o.collections[0] = b"example".to_vec();
+        }),
+        reject_commit("ostree-repository-order", "index", "summary.sig stands before summary", |o| {
+            o.repository_files = vec![(2, vec![]), (1, vec![])];
+        }),
+        reject_commit("ostree-repository-kind", "index", "a file of kind 5", |o| {
+            o.repository_files = vec![(5, vec![])];
+        }),
+        reject_commit("ostree-symlink-checksum", "index", "another target than the one that was hashed", |o| {
+            o.targets[0] = b"b".to_vec();
+        }),
+    ]
+}
+
+/// A commit whose root is made of these objects.
+fn raw(dirtree: Vec<u8>, dirmeta: Vec<u8>) -> Bundle {
+    let mut bundle = Bundle::with_commits(&[], &[("main", vec![commit(dir([]))])], Packing::default());
+    let ostree = bundle.index.ostree.as_mut().expect("it has a commit");
+    ostree.objects = vec![(4, naming(&dirtree, &dirmeta)), (3, dirmeta), (2, dirtree)];
+    bundle
+}
+
+/// A commit that names these objects.
+fn naming(tree: &[u8], meta: &[u8]) -> Vec<u8> {
+    let replace = |bytes: &mut Vec<u8>, from: Checksum, to: Checksum| {
+        let at = bytes.windows(32).position(|window| window == from).expect("the commit names it");
+        bytes[at..at + 32].copy_from_slice(&to);
+    };
+    let mut bytes = commit_bytes(&dir([]), None, "main");
+    replace(&mut bytes, sha256(&dirtree(&dir([]))), sha256(tree));
+    replace(&mut bytes, sha256(&dirmeta(&dir([]))), sha256(meta));
+    bytes
+}
+
+fn forms() -> Vec<Vector> {
+    let meta = || dirmeta(&dir([]));
+    vec![
+        reject_from(
+            raw(vec![0, 0], meta()),
+            "ostree-normal-form",
+            "index",
+            "an empty dirtree with a byte too many",
+            |_| {},
+        ),
+        reject_commit("ostree-commit-form", "index", "a commit with a byte too many", |o| o.objects[0].1.push(0)),
+        reject_commit("ostree-commitmeta-form", "index", "a commitmeta of one byte", |o| {
+            o.objects.insert(1, (6, vec![1]));
+        }),
+        reject_tree("ostree-name", "index", "a file called ..", dir([("..", file("x"))])),
+        reject_tree("ostree-name-utf8", "index", "a name that is no UTF-8", dir([]).with(b"\xff", file("x"))),
+        reject_tree("ostree-names-order", "index", "b stands before a", dir([("b", file("x")), ("a", file("y"))])),
+        reject_tree(
+            "ostree-names-twice",
+            "index",
+            "a file and a directory called a",
+            dir([("a", file("x")), ("a", dir([]))]),
+        ),
+        reject_from(
+            raw(dirtree(&dir([])), dirmeta(&file(""))),
+            "ostree-dirmeta-type",
+            "index",
+            "the dirmeta of the root is a file's",
+            |_| {},
+        ),
+    ]
+}
+
+fn order() -> Vec<Vector> {
+    vec![
+        reject_commit("ostree-order", "index", "the dirtree of the root stands before its dirmeta", |o| {
+            o.objects.swap(1, 2);
+        }),
+        reject_commit("ostree-twice", "index", "the dirmeta stands twice", |o| {
+            let meta = o.objects[1].clone();
+            o.objects.insert(2, meta);
+        }),
+        reject_commit("ostree-missing", "index", "the last dirtree is not there", |o| drop(o.objects.pop())),
+        reject_commit("ostree-left", "index", "a dirmeta that nothing names", |o| {
+            o.objects.push((3, dirmeta(&dir([]).mode(0o700))));
+        }),
+    ]
+}
+
+fn counts() -> Vec<Vector> {
+    vec![
+        reject_from(
+            doubling(40),
+            "ostree-entries",
+            "header",
+            "a dirtree whose tree has 2^41 entries, of which the root says 8",
+            |b| {
+                b.edits.maxima = edit(|maxima: &mut crate::bundle::Maxima| (maxima.entries, maxima.inodes) = (8, 9));
+            },
+        ),
+        reject("limit-entries", "limit", "more entries than the readers of these vectors take", |b| {
+            b.edits.maxima = edit(|maxima: &mut crate::bundle::Maxima| maxima.entries = (1 << 27) + 1);
+        }),
+    ]
+}
+
+/// A tree of which each directory has the next one twice.
+fn doubling(levels: usize) -> Bundle {
+    let meta = dirmeta(&dir([]));
+    let mut trees = vec![dirtree(&dir([]))];
+    for _ in 0..levels {
+        let below = sha256(trees.last().expect("there is one"));
+        let names = [b"a\0", b"b\0"]
+            .map(|name| framed([&name[..], &below, &sha256(&meta)].concat(), &[name.len() + 32, name.len()]));
+        trees.push(framed(array(&names), &[0]));
+    }
+    let mut bundle = raw(trees.last().expect("there is one").clone(), meta.clone());
+    let ostree = bundle.index.ostree.as_mut().expect("it has a commit");
+    ostree.objects.truncate(2);
+    ostree.objects.extend(trees.into_iter().rev().map(|tree| (2, tree)));
+    bundle
+}

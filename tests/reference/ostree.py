@@ -1,0 +1,153 @@
+"""OSTree commits in an index: their objects, and the trees that they describe (6.6)."""
+import hashlib
+import re
+import struct
+from types import SimpleNamespace
+
+import gvariant
+from encoding import ascends, need
+
+TYPES = {2: "dirtree", 3: "dirmeta", 4: "commit", 6: "commitmeta"}
+COLLECTION = re.compile(rb"([A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)+)?")
+# Header of a file object, and the same without the target for a directory: numbers stand as OSTree swaps them.
+HEADER, META = "(uuuusa(ayay))", "(uuua(ayay))"
+
+def swap(number):
+    return int.from_bytes(number.to_bytes(4, "little"), "big")
+
+def xattrs_of(items):
+    rows = tuple((bytes(name), bytes(value)) for name, value in items)
+    good = all(name[-1:] == b"\0" and name[:-1] and 0 not in name[:-1] and len(name) < 257 for name, _ in rows)
+    need(good and all(len(value) <= 65536 for _, value in rows), "index", "the form of an extended attribute")
+    rows = tuple((name[:-1], value) for name, value in rows)
+    need(ascends([name for name, _ in rows]), "index", "extended attributes do not ascend")
+    return rows
+
+def header(row, target=b""):
+    xattrs = [[list(name + b"\0"), list(value)] for name, value in row.xattrs]
+    values = [swap(row.uid), swap(row.gid), swap(row.mode), 0, target.decode(), xattrs]
+    variant = gvariant.write(HEADER, values)
+    return struct.pack(">II", len(variant), 0) + variant
+
+class OSTree:
+    """Section 11, followed from the commits in its order."""
+
+    def __init__(self, table, attributes, refs, make_row):
+        self.make_row = make_row
+        count = table.int("I")
+        kinds, [lens] = table.take(count), table.planes("I", count)
+        need(all(kind in TYPES for kind in kinds), "index", "an OSTree object of another type")
+        self.objects = [(TYPES[kind], table.take(length)) for kind, length in zip(kinds, lens)]
+
+        [self.rows] = table.planes("I", table.int("I"))
+        good = all(row < len(attributes) and attributes[row].mode >> 12 in (8, 10) for row in self.rows)
+        need(good, "index", "an OSTree file that is neither a file nor a link")
+        self.kinds = [attributes[row].mode >> 12 for row in self.rows]
+        [self.column] = table.planes("I", self.kinds.count(8))
+        [lengths] = table.planes("H", self.kinds.count(10))
+        self.targets = [table.take(length) for length in lengths]
+        for target in self.targets:
+            need(0 < len(target) < 4096 and 0 not in target, "index", "the form of a symbolic link's target")
+        [commits] = table.planes("I", refs)
+        self.collections = [table.string("B") for _ in range(refs)]
+        need(all(map(COLLECTION.fullmatch, self.collections)), "index", "the form of a collection id")
+        files = [(table.int("B"), table.string("I")) for _ in range(table.int("B"))]
+        kinds = [kind for kind, _ in files]
+        need(ascends(kinds) and set(kinds) <= {1, 2, 3, 4}, "index", "the repository's files")
+
+        self.next, self.known, self.files, self.trees, self.metas, self.roots = 0, {}, {}, {}, {}, {}
+        self.commits = []
+        for column in commits:
+            need(not column or column - 1 in self.roots, "index", "a ref names no commit that came before")
+            self.commits.append(column - 1 if column else self.next_commit())
+        need(self.next == len(self.objects), "index", "OSTree objects are left")
+        need(len(self.files) == len(self.rows), "index", "OSTree files are left")
+        links = iter(self.targets)
+        for checksum, kind, row in zip(self.files, self.kinds, self.rows):
+            if kind == 10:
+                try:
+                    good = hashlib.sha256(header(attributes[row], next(links))).digest() == checksum
+                except UnicodeDecodeError:
+                    good = False
+                need(good, "index", "an OSTree link is not what its checksum says")
+
+    def take_next(self, kind, checksum=None):
+        """The number of the next object if it is that one and new, else None."""
+        if self.next == len(self.objects) or self.objects[self.next][0] != kind:
+            return None
+        own = hashlib.sha256(self.objects[self.next][1]).digest()
+        if kind != "commitmeta":
+            if checksum not in (None, own) or (kind, own) in self.known:
+                return None
+            self.known[kind, own] = self.next
+        self.next += 1
+        return self.next - 1
+
+    def take(self, kind, checksum):
+        number = self.known.get((kind, checksum))
+        if number is not None:
+            return number, False
+        number = self.take_next(kind, checksum)
+        need(number is not None, "index", f"a {kind} is missing, stands twice or in another place")
+        return number, True
+
+    def next_commit(self):
+        number = first = self.take_next("commit")
+        need(first is not None, "index", "a ref's commit is missing or stands twice")
+        while number is not None:
+            values = gvariant.parse("(a{sv}aya(say)sstayay)", self.objects[number][1])
+            parent, root, meta = bytes(values[1]), bytes(values[6]), bytes(values[7])
+            good = len(parent) in (0, 32) and len(root) == len(meta) == 32
+            need(good, "index", "the checksums in a commit")
+            if (beside := self.take_next("commitmeta")) is not None:
+                gvariant.parse("a{sv}", self.objects[beside][1])
+            meta = self.dirmeta(meta)
+            self.roots[number] = self.dirtree(root), meta
+            number = self.take_next("commit", parent) if parent else None
+        return first
+
+    def dirmeta(self, checksum):
+        number, new = self.take("dirmeta", checksum)
+        if new:
+            uid, gid, mode, xattrs = gvariant.parse(META, self.objects[number][1])
+            mode = swap(mode)
+            need(mode >> 12 == 4, "index", "a dirmeta that is not a directory's")
+            need(2**32 - 1 not in (uid, gid), "index", "an owner that is none")
+            self.metas[number] = self.make_row(mode, swap(uid), swap(gid), xattrs_of(xattrs))
+        return number
+
+    def dirtree(self, checksum):
+        root, new = self.take("dirtree", checksum)
+        waiting = [self.enter(root)] if new else []
+        while waiting:
+            entry = next(waiting[-1], None)
+            if entry is None:
+                waiting.pop()
+                continue
+            entry.dirtree, new = self.take("dirtree", entry.checksum)
+            if new:
+                waiting.append(self.enter(entry.dirtree))
+        return root
+
+    def enter(self, number):
+        """A new dirtree: its files are numbered and its dirmetas taken; gives its directories."""
+        files, dirs = gvariant.parse("(a(say)a(sayay))", self.objects[number][1])
+        names = [[name.encode() for name, *_ in part] for part in (files, dirs)]
+        for name in names[0] + names[1]:
+            good = name not in (b"", b".", b"..") and b"/" not in name and len(name) < 256
+            need(good, "index", "a name that a dirtree must not have")
+        good = all(map(ascends, names)) and not set(names[0]) & set(names[1])
+        need(good, "index", "the names of a dirtree do not ascend or stand twice")
+        good = all(len(sum_) == 32 for _, *sums in files + dirs for sum_ in sums)
+        need(good, "index", "the checksums in a dirtree")
+        tree = self.trees[number] = []
+        for name, (_, checksum) in zip(names[0], files):
+            file = self.files.setdefault(bytes(checksum), len(self.files))
+            need(file < len(self.rows), "index", "a dirtree names more files than there are")
+            tree.append(SimpleNamespace(name=name, file=file))
+        for name, (_, checksum, meta) in zip(names[1], dirs):
+            meta = self.dirmeta(bytes(meta))
+            tree.append(SimpleNamespace(name=name, file=None, meta=meta, checksum=bytes(checksum)))
+        below = [entry for entry in tree if entry.file is None]
+        tree.sort(key=lambda entry: entry.name)
+        return iter(below)
