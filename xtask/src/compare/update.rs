@@ -16,8 +16,7 @@ use super::tree;
 const PACK: &str = "sealift pack FROM -o TO --name tree --level 3 --bundle-version N --key SCRATCH/key --progress none";
 const FRESH: &str =
     "sealift unpack SCRATCH/next.sealift TO --trust SCRATCH/allowed_signers --state SCRATCH/next-state --progress none";
-const FIRST: &str =
-    "sealift unpack SCRATCH/previous.sealift TO --trust SCRATCH/allowed_signers --state SCRATCH/previous-state --progress none";
+const FIRST: &str = "sealift unpack SCRATCH/previous.sealift TO --trust SCRATCH/allowed_signers --state SCRATCH/previous-state --progress none";
 const UPDATE: &str = "sealift unpack SCRATCH/next.sealift TO --update --delete --trust SCRATCH/allowed_signers --state SCRATCH/next-state --progress none";
 const RSYNC: &str = "rsync -a --delete TREE/ TO/ && sync -f TO";
 const CHECK: &str = "rsync -aHAXnci --modify-window=-1 --delete TREE/ TO/";
