@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::config::Config;
 use super::fault::RepoFault;
-use super::object::{ObjectType, loose_path, object_name};
+use super::object::{ObjectType, hex, loose_path, object_name};
 use crate::Error;
 use crate::beneath::{open_beneath, open_user_dir};
 
@@ -23,6 +23,11 @@ pub(crate) struct Repo {
     root: OwnedFd,
     objects: OwnedFd,
     config: Config,
+}
+
+/// The path of the mark that a commit is partial.
+pub(super) fn partial_mark(commit: &Checksum) -> String {
+    format!("state/{}.commitpartial", hex(commit))
 }
 
 /// Longest `config` that is read, in bytes.
@@ -82,6 +87,19 @@ impl Repo {
             Ok(_) => Ok(true),
             Err(Errno::NOENT) => Ok(false),
             Err(error) => Err(Error::io("look at", self.object_path(kind, checksum), error)),
+        }
+    }
+
+    /// Whether the commit is marked as one of which not all objects are there.
+    ///
+    /// # Errors
+    /// It could not be told.
+    pub(crate) fn is_partial(&self, commit: &Checksum) -> Result<bool, Error> {
+        let mark = partial_mark(commit);
+        match statat(&self.root, &*mark, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(_) => Ok(true),
+            Err(Errno::NOENT) => Ok(false),
+            Err(error) => Err(Error::io("look at", self.path.join(mark), error)),
         }
     }
 

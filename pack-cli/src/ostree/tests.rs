@@ -131,6 +131,8 @@ fn committed(folder: &Path, mode: &str, tree: impl Fn(&Path)) -> PathBuf {
         "--timestamp=@1700000000",
         "--add-detached-metadata-string=note=beside",
         "--add-metadata-string=version=7",
+        "--add-metadata=types={'a': <[(byte 1, 'x', true)]>, 'b': <@mas ['y']>, 'c': <(1.5, @mi nothing, [@ay []])>}",
+        "--add-metadata=unit=[((), objectpath '/a/b', <<<uint64 7>>>)]",
         root.to_str().expect("it is UTF-8"),
     ];
     ostree(&repo, &args).expect("it commits");
@@ -160,6 +162,12 @@ fn closure(repo: &Repo, commit: &Checksum) -> Vec<(ObjectType, Checksum)> {
 /// Writes a commit and all that it needs, children first.
 fn copy(from: &Repo, to: &Repo, commit: &Checksum) -> Result<u64, Error> {
     let transaction = Transaction::begin(to)?;
+    write_all(from, &transaction, commit)?;
+    transaction.set_ref(RefName::new(RefPlace::Heads, "test/main").expect("it is a name"), *commit);
+    Ok(transaction.finish()?.objects)
+}
+
+fn write_all(from: &Repo, transaction: &Transaction<'_>, commit: &Checksum) -> Result<(), Error> {
     for (kind, checksum) in closure(from, commit) {
         match kind {
             ObjectType::File => {
@@ -179,8 +187,7 @@ fn copy(from: &Repo, to: &Repo, commit: &Checksum) -> Result<u64, Error> {
             _ => drop(transaction.write_metadata(kind, &checksum, &from.load_metadata(kind, &checksum)?)?),
         }
     }
-    transaction.set_ref(RefName::new(RefPlace::Heads, "test/main").expect("it is a name"), *commit);
-    Ok(transaction.finish()?.objects)
+    Ok(())
 }
 
 /// All that there is to a file of a repository.
@@ -424,6 +431,55 @@ fn whatever_is_changed_is_found() {
             assert!(read(&repo, kind, &checksum).expect_err("it is gone").contains("it has no object"));
         }
     }
+}
+
+#[test]
+fn threads_write_the_same_objects() {
+    let folder = TempDir::new().expect("a folder");
+    let source = committed(folder.path(), "archive-z2", plain_tree);
+    let from = Repo::open(&source).expect("it opens");
+    let commit = from.resolve("test/main").expect("a ref");
+    let path = init(folder.path(), "to", "archive-z2");
+    let to = Repo::open(&path).expect("it opens");
+    let transaction = Transaction::begin(&to).expect("it begins");
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| write_all(&from, &transaction, &commit).expect("it is written"));
+        }
+    });
+    let objects = transaction.finish().expect("it ends").objects;
+    assert_eq!(usize::try_from(objects).expect("it fits"), loose(&path).len());
+    ostree(&path, &["fsck"]).expect("all is well");
+}
+
+#[test]
+fn a_partial_commit_becomes_whole() {
+    let folder = TempDir::new().expect("a folder");
+    let source = committed(folder.path(), "archive-z2", plain_tree);
+    let from = Repo::open(&source).expect("it opens");
+    let commit = from.resolve("test/main").expect("a ref");
+    let path = init(folder.path(), "to", "archive-z2");
+    let source = source.to_str().expect("it is UTF-8");
+    ostree(&path, &["pull-local", "--commit-metadata-only", source, "test/main"]).expect("it pulls");
+    let to = Repo::open(&path).expect("it opens");
+    assert!(to.is_partial(&commit).expect("it can be told"));
+    copy(&from, &to, &commit).expect("it is copied");
+    assert!(!to.is_partial(&commit).expect("it can be told"));
+    ostree(&path, &["fsck"]).expect("all is well");
+}
+
+#[test]
+fn room_stays_free() {
+    let folder = TempDir::new().expect("a folder");
+    let source = committed(folder.path(), "archive-z2", plain_tree);
+    let from = Repo::open(&source).expect("it opens");
+    let path = init(folder.path(), "to", "bare-user-only");
+    let mut config = std::fs::OpenOptions::new().append(true).open(path.join("config")).expect("a file");
+    config.write_all(b"min-free-space-size=1000000TB\n").expect("it is ours");
+    let to = Repo::open(&path).expect("it opens");
+    let error = copy(&from, &to, &from.resolve("test/main").expect("a ref")).expect_err("there is no room");
+    assert!(matches!(error, Error::NoSpace { .. }), "{error}");
+    assert!(loose(&path).is_empty() && to.refs().expect("they can be read").is_empty());
 }
 
 #[test]
