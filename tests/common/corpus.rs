@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use base64ct::{Base64, Encoding as _};
+use sealift_format::ostree::{Commit, Dictionary, DirTree, dirmeta, file, ostreemeta};
+use sealift_format::{Attributes, Xattr};
 
 use crate::keys::{Key, strings};
 use crate::reader::open;
@@ -37,7 +39,41 @@ pub fn seeds(vectors: &[Vector]) -> Vec<Seed> {
         }
     }
     seeds.extend(signatures());
+    seeds.extend(ostree_objects());
     seeds
+}
+
+/// An object of OSTree of each type.
+fn ostree_objects() -> Vec<Seed> {
+    let xattrs = vec![Xattr { name: b"user.note".to_vec(), value: b"1".to_vec() }];
+    let of = |mode| Attributes { mode, uid: 1000, gid: 0, xattrs: xattrs.clone() };
+    let (regular, symlink, directory) = (of(0o100_644), of(0o120_777), of(0o040_755));
+    let tree =
+        DirTree { files: vec![(b"a", &[1; 32]), (b"b", &[2; 32])], directories: vec![(b"c", &[3; 32], &[4; 32])] };
+    // ostree.ref-binding is ['main'], and ostree.collection-binding is 'a.b'.
+    let metadata = b"ostree.ref-binding\0\0\0\0\0\0main\0\x05\0as\x13\0\0\0\0\0\0ostree.collection-binding\0\0\0\0\0\0\0a.b\0\0s\x1a\x22\x4f";
+    let commit = Commit {
+        metadata: Dictionary::parse(metadata).expect("it is in normal form"),
+        ref_bindings: Vec::new(),
+        collection_binding: None,
+        parent: Some(&[5; 32]),
+        related: &[],
+        subject: "subject",
+        body: "body",
+        timestamp: 1_700_000_000,
+        root_tree: &[6; 32],
+        root_meta: &[7; 32],
+    };
+    let objects = [
+        ("dirtree", tree.encode()),
+        ("dirmeta", dirmeta::encode(&directory)),
+        ("ostreemeta", ostreemeta::encode(&regular)),
+        ("header", file::encode_header(&symlink, "target")),
+        ("archive-header", file::encode_archive_header(4, &regular, "")),
+        ("commit", commit.encode()),
+        ("dictionary", metadata.to_vec()),
+    ];
+    objects.into_iter().map(|(name, bytes)| ("ostree_object", name.to_owned(), bytes)).collect()
 }
 
 fn signatures() -> Vec<Seed> {

@@ -1,6 +1,7 @@
 //! The bodies of the fuzz targets. Errors are fine; a panic or a broken promise is a bug. `cargo test` replays the corpora through them.
 
 use sealift::pack::OrderProfile;
+use sealift_format::ostree::{Commit, Dictionary, DirTree, dirmeta, file, ostreemeta};
 use sealift_format::{
     Contents, Envelope, FrameDecoder, Head, Identity, Index, IndexBuilder, InodeKind, Kind, Layout, Node, OsTree, Part,
     Preamble, Root, check_frame, data_len, frame_window, maxima, verity,
@@ -19,7 +20,7 @@ pub const ENTRIES_MAX: u64 = 1 << 20;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const ALL: [Target; 10] = [
+pub const ALL: [Target; 11] = [
     ("preamble_head", preamble_head),
     ("index", index),
     ("layout", layout),
@@ -30,6 +31,7 @@ pub const ALL: [Target; 10] = [
     ("allowed_signers", allowed_signers),
     ("revocation", revocation),
     ("order_profile", order_profile),
+    ("ostree_object", ostree_object),
 ];
 
 /// Preamble and head encode to the bytes that they were parsed from, and a root to one that says the same.
@@ -282,5 +284,32 @@ pub fn order_profile(data: &[u8]) {
     assert_eq!(OrderProfile::parse(&[data, b"\n"].concat()), OrderProfile::parse(&[data, b"\n\n#"].concat()));
     if !data.ends_with(b"\r") {
         assert_eq!(OrderProfile::parse(&[data, b"\n"].concat()), profile);
+    }
+}
+
+/// An object of OSTree encodes to the bytes that it was parsed from.
+pub fn ostree_object(data: &[u8]) {
+    if let Ok(tree) = DirTree::parse(data) {
+        assert_eq!(tree.encode(), data);
+    }
+    if let Ok(attributes) = dirmeta::parse(data) {
+        assert_eq!(dirmeta::encode(&attributes), data);
+    }
+    if let Ok(attributes) = ostreemeta::parse(data) {
+        assert_eq!(ostreemeta::encode(&attributes), data);
+    }
+    if let Ok(header) = file::parse_header(data) {
+        assert_eq!(file::encode_header(&header.attributes, header.target), data);
+    }
+    if let Ok(file::ArchiveHeader { size, header }) = file::parse_archive_header(data) {
+        assert_eq!(file::encode_archive_header(size, &header.attributes, header.target), data);
+    }
+    if let Ok(commit) = Commit::parse(data) {
+        assert_eq!(commit.encode(), data);
+    }
+    if let Ok(dictionary) = Dictionary::parse(data) {
+        for (_, value) in dictionary.entries() {
+            let _ = (value.text(), value.texts(), value.byte_strings());
+        }
     }
 }

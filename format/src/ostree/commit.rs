@@ -19,7 +19,7 @@ pub struct Commit<'a> {
     /// The commit before it.
     pub parent: Option<&'a Checksum>,
     /// `a(say)`: other objects, of which libostree writes none.
-    related: &'a [u8],
+    pub related: &'a [u8],
     /// A line about it.
     pub subject: &'a str,
     /// More about it.

@@ -124,8 +124,12 @@ impl Creation<'_> {
             (true, Some(FileType::Symlink)) | (false, Some(FileType::Regular)) => {}
             _ => return Some("it is neither a regular file nor a symbolic link"),
         }
+        let made = self.transaction.stage.made();
         match self.mode {
             Mode::Bare if is_symlink && mode & 0o7777 != 0o777 => Some("a symbolic link has no permissions"),
+            Mode::Bare if made.uid != 0 && (uid, gid) != (made.uid, made.gid) => {
+                Some("it belongs to another user, and only root may give files away")
+            }
             Mode::BareUserOnly if (uid, gid) != (0, 0) => Some("it does not belong to root"),
             Mode::BareUserOnly if !xattrs.is_empty() => Some("it has extended attributes"),
             Mode::BareUserOnly if is_symlink && mode & 0o7777 != 0o777 => Some("a symbolic link has no permissions"),

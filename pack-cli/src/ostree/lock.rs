@@ -35,7 +35,7 @@ pub(super) fn try_lock(file: &OwnedFd, kind: Kind) -> Result<bool, Errno> {
             Err(nix::Error::EINTR) => continue,
             Err(nix::Error::EAGAIN | nix::Error::EACCES) => Ok(false),
             Err(nix::Error::EINVAL | nix::Error::ENOSYS | nix::Error::EOPNOTSUPP) => try_flock(file, kind),
-            Err(_) => Err(Errno::IO),
+            Err(error) => Err(Errno::from_io_error(&error.into()).unwrap_or(Errno::IO)),
         };
     }
 }

@@ -25,6 +25,11 @@ pub(crate) struct Repo {
     config: Config,
 }
 
+/// The path of the mark that a commit is partial.
+pub(super) fn partial_mark(commit: &Checksum) -> String {
+    format!("state/{}.commitpartial", hex(commit))
+}
+
 /// Longest `config` that is read, in bytes.
 const CONFIG_LEN_MAX: u64 = 1 << 20;
 
@@ -110,18 +115,23 @@ impl Repo {
         }
     }
 
-    /// Whether the repository has a commit with all that it names: an unfinished pull leaves a mark beside one that it has not.
+    /// Whether the repository has a commit with all that it names.
     ///
     /// # Errors
     /// It could not be told.
     pub(crate) fn has_whole_commit(&self, checksum: &Checksum) -> Result<bool, Error> {
-        if !self.has(ObjectType::Commit, checksum)? {
-            return Ok(false);
-        }
-        let mark = format!("state/{}.commitpartial", hex(checksum));
+        Ok(self.has(ObjectType::Commit, checksum)? && !self.is_partial(checksum)?)
+    }
+
+    /// Whether the commit is marked as one of which not all objects are there.
+    ///
+    /// # Errors
+    /// It could not be told.
+    pub(crate) fn is_partial(&self, commit: &Checksum) -> Result<bool, Error> {
+        let mark = partial_mark(commit);
         match statat(&self.root, &*mark, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(_) => Ok(false),
-            Err(Errno::NOENT | Errno::NOTDIR) => Ok(true),
+            Ok(_) => Ok(true),
+            Err(Errno::NOENT) => Ok(false),
             Err(error) => Err(Error::io("look at", self.path.join(mark), error)),
         }
     }

@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{
     AtFlags, Mode as Permissions, OFlags, RenameFlags, Timespec, Timestamps, UTIME_NOW, fdatasync, fsync, mkdirat,
-    renameat, renameat_with, statat, syncfs, unlinkat, utimensat,
+    renameat, renameat_with, syncfs, unlinkat, utimensat,
 };
 use rustix::io::Errno;
 use sealift_format::ostree::{Checksum, METADATA_LEN_MAX};
@@ -24,7 +24,7 @@ use super::fault::RepoFault;
 use super::lock::{Kind, wait_lock};
 use super::object::{ObjectType, hex, object_name, prefix, rest};
 use super::refs::RefName;
-use super::repo::Repo;
+use super::repo::{Repo, partial_mark};
 use super::room::Room;
 use super::stage::Stage;
 use crate::Error;
@@ -232,16 +232,16 @@ impl<'a> Transaction<'a> {
         let list = std::mem::take(&mut *self.list());
         let written = Written { objects: u64::try_from(list.staged.len()).unwrap_or(u64::MAX) };
         let partial = self.mark_partial(&list)?;
-        if !list.staged.is_empty() {
+        let is_commit = |object: &(&(Checksum, ObjectType), &u64)| object.0.1 == ObjectType::Commit;
+        // Also what is there already may be of a run that was killed before its objects were on the medium.
+        if !(list.staged.is_empty() && list.commits.is_empty() && list.refs.is_empty()) {
             self.sync()?;
-            let others = list.staged.iter().filter(|((_, kind), _)| *kind != ObjectType::Commit);
-            self.place(others, false)?;
-            let mut commits = list.staged.iter().filter(|((_, kind), _)| *kind == ObjectType::Commit).peekable();
-            if commits.peek().is_some() {
-                self.sync()?;
-            }
-            self.place(commits, self.repo.config().fsync)?;
         }
+        self.place(list.staged.iter().filter(|object| !is_commit(object)), false)?;
+        if list.staged.iter().any(|object| is_commit(&object)) {
+            self.sync()?;
+        }
+        self.place(list.staged.iter().filter(is_commit), self.repo.config().fsync)?;
         for mark in partial {
             let removed = unlinkat(self.repo.root(), &*mark, AtFlags::empty());
             removed.map_err(|error| Error::io("remove", self.repo.path().join(&mark), error))?;
@@ -275,18 +275,15 @@ impl<'a> Transaction<'a> {
         let failed = |error: Errno| Error::io("write to", self.repo.path().join("state"), error);
         let state = make_directory(self.repo, "state").map_err(failed)?;
         for commit in &list.commits {
-            let name = format!("{}.commitpartial", hex(commit));
+            let mark = partial_mark(commit);
             if list.staged.contains_key(&(*commit, ObjectType::Commit)) {
                 let flags = OFlags::WRONLY | OFlags::CREATE;
-                let mode = Permissions::from_raw_mode(0o644);
-                open_name(state.as_fd(), name.as_bytes(), flags, mode).map_err(failed)?;
-            } else {
-                match statat(&state, &*name, AtFlags::SYMLINK_NOFOLLOW) {
-                    Err(Errno::NOENT) => continue,
-                    found => found.map(drop).map_err(failed)?,
-                }
+                let name = mark.strip_prefix("state/").unwrap_or(&mark);
+                open_name(state.as_fd(), name.as_bytes(), flags, Permissions::from_raw_mode(0o644)).map_err(failed)?;
+            } else if !self.repo.is_partial(commit)? {
+                continue;
             }
-            marks.push(format!("state/{name}"));
+            marks.push(mark);
         }
         Ok(marks)
     }
