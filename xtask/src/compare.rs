@@ -5,6 +5,7 @@ mod floor;
 mod job;
 mod machine;
 mod measures;
+mod ostree;
 mod places;
 mod profile;
 mod race;
@@ -32,7 +33,7 @@ use tree::Extent;
 
 const RESULTS: &str = "bench/RESULTS.md";
 /// Measures that are no race.
-const OTHERS: [&str; 5] = ["floor", "update", "reads", "scaling", "profile"];
+const OTHERS: [&str; 6] = ["floor", "update", "ostree", "reads", "scaling", "profile"];
 const GIB: u64 = 1 << 30;
 
 struct Options {
@@ -96,6 +97,10 @@ pub(crate) fn main(args: lexopt::Parser) -> Result<()> {
     if options.includes("update") && options.tree.is_none() {
         println!("compare: update");
         update::add(&mut report, options.runs, &places)?;
+    }
+    if options.includes("ostree") {
+        println!("compare: ostree");
+        ostree::add(&mut report, options.runs, &places)?;
     }
     if options.includes("reads") {
         println!("compare: reads");

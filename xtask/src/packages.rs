@@ -46,7 +46,7 @@ const PACKAGES: &[Package] = &[
     package("attr",           Program("setfattr"),      &[Big, Ci]),
     package("acl",            Program("setfacl"),       &[Big, Ci]),
     // What is written for OSTree its own program reads.
-    package("ostree",         Program("ostree"),        &[Ci]),
+    package("ostree",         Program("ostree"),        &[Ci, Compare]),
     // Man pages are read by man itself.
     package("man-db",         Program("man"),           &[Ci]),
     // The second reader.

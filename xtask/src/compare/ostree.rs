@@ -1,0 +1,159 @@
+//! Between OSTree repositories: a bundle beside `ostree create-usb` and `ostree pull-local`, with the system calls that each takes.
+
+use std::fs;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use super::job::{Job, Usage};
+use super::places::{Places, remove};
+use super::report::{Report, Verdict, float, seconds};
+use crate::shell::output;
+
+const COLLECTION: &str = "org.example.Tree";
+
+/// Two steps each, and where they lead.
+struct Way {
+    name: &'static str,
+    mode: &'static str,
+    /// What makes the medium, and what takes it into `TO`.
+    steps: [&'static str; 2],
+}
+
+const OURS: [&str; 2] = [
+    "sealift pack ostree:SCRATCH/ostree --ref linux -o SCRATCH/ostree.sealift --name linux --bundle-version 1 --key SCRATCH/key --progress none",
+    "sealift unpack SCRATCH/ostree.sealift ostree:TO --trust SCRATCH/allowed_signers --state SCRATCH/ostree-state --progress none",
+];
+const USB: [&str; 2] = [
+    "ostree --repo=SCRATCH/ostree create-usb SCRATCH/usb org.example.Tree linux",
+    "ostree --repo=TO pull-local SCRATCH/usb/.ostree/repo COMMIT",
+];
+
+const WAYS: [Way; 4] = [
+    Way { name: "sealift, to bare-user", mode: "bare-user", steps: OURS },
+    Way { name: "create-usb and pull-local, to bare-user", mode: "bare-user", steps: USB },
+    Way { name: "sealift, to archive", mode: "archive", steps: OURS },
+    Way { name: "create-usb and pull-local, to archive", mode: "archive", steps: USB },
+];
+
+/// What the two steps took, run by run.
+#[derive(Default)]
+struct Samples {
+    make: Vec<Usage>,
+    take: Vec<Usage>,
+}
+
+pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<()> {
+    let run = |line: &str| Job::new(line, places).run();
+    run(&format!("ostree --repo=SCRATCH/ostree init --mode=bare-user --collection-id={COLLECTION}"))?;
+    println!("   committing the tree");
+    run("ostree --repo=SCRATCH/ostree commit --branch=linux --tree=dir=TREE --owner-uid=0 --owner-gid=0 --no-xattrs")?;
+    let commit = Job::new("ostree --repo=SCRATCH/ostree rev-parse linux", places).output()?.trim().to_owned();
+    let line = |text: &str, to: &str| text.replace("TO", to).replace("COMMIT", &commit);
+
+    let mut all: Vec<Samples> = WAYS.iter().map(|_| Samples::default()).collect();
+    for number in 1..=runs {
+        for (way, samples) in WAYS.iter().zip(&mut all) {
+            for word in ["SCRATCH/usb", "SCRATCH/to"] {
+                remove(&places.path(word))?;
+            }
+            fs::create_dir(places.path("SCRATCH/usb"))?;
+            run(&format!("ostree --repo=SCRATCH/to init --mode={}", way.mode))?;
+            let [make, take] = way.steps.map(|step| line(step, "SCRATCH/to"));
+            let (make, take) = (run(&make)?, run(&take)?);
+            println!(
+                "   {number}/{runs} {}: {:.3} s and {:.3} s",
+                way.name,
+                make.wall.as_secs_f64(),
+                take.wall.as_secs_f64()
+            );
+            samples.make.push(make);
+            samples.take.push(take);
+            if number == 1 {
+                let fsck = format!("ostree --repo=SCRATCH/to fsck {}", if way.steps == OURS { "" } else { "--quiet" });
+                run(&fsck).with_context(|| format!("{}: the repository is not sound", way.name))?;
+            }
+        }
+    }
+    let mut text = table(&all);
+    text.push_str(&calls_of(places, &line)?);
+    judge(report, &all);
+    for step in OURS.iter().chain(&USB) {
+        text.push_str(&format!("\n- `{}`", step.replace("TO", "SCRATCH/to")));
+    }
+    report.section("From one OSTree repository to another", &text);
+    for word in ["SCRATCH/usb", "SCRATCH/to", "SCRATCH/ostree", "SCRATCH/ostree.sealift"] {
+        remove(&places.path(word))?;
+    }
+    Ok(())
+}
+
+fn median(usages: &[Usage]) -> Usage {
+    let mut sorted = usages.to_vec();
+    sorted.sort_unstable_by_key(|usage| usage.wall);
+    sorted.get(sorted.len() / 2).copied().unwrap_or_default()
+}
+
+/// Seconds of wall time and of CPU for both steps.
+fn whole(samples: &Samples) -> (f64, f64) {
+    let (make, take) = (median(&samples.make), median(&samples.take));
+    ((make.wall + take.wall).as_secs_f64(), (make.cpu() + take.cpu()).as_secs_f64())
+}
+
+fn judge(report: &mut Report, all: &[Samples]) {
+    let [ours, usb, archive, usb_archive] = all else { return };
+    let mut verdict = |what: &str, figure: f64, least: f64| {
+        report.verdict(Verdict {
+            what: what.to_owned(),
+            figure: format!("{figure:.1} times"),
+            wanted: format!("at least {least:.0} times"),
+            is_reached: figure >= least,
+        });
+    };
+    verdict("OSTree, to bare-user: faster than create-usb and pull-local", whole(usb).0 / whole(ours).0, 6.0);
+    verdict("OSTree, to bare-user: less CPU than they", whole(usb).1 / whole(ours).1, 3.0);
+    let create_usb = median(&usb_archive.make).wall.as_secs_f64();
+    verdict("OSTree, to archive: faster than create-usb alone", create_usb / whole(archive).0, 3.0);
+}
+
+fn table(all: &[Samples]) -> String {
+    let mut text =
+        "| | make, s | take, s | both, s | each run | CPU, s |\n| --- | --: | --: | --: | --- | --: |\n".to_owned();
+    for (way, samples) in WAYS.iter().zip(all) {
+        let (make, take) = (median(&samples.make), median(&samples.take));
+        let each: Vec<_> = samples.make.iter().zip(&samples.take).map(|(a, b)| seconds(a.wall + b.wall)).collect();
+        text.push_str(&format!(
+            "| {} | {} | {} | {} | {} | {} |\n",
+            way.name,
+            seconds(make.wall),
+            seconds(take.wall),
+            seconds(make.wall + take.wall),
+            each.join(" "),
+            seconds(make.cpu() + take.cpu()),
+        ));
+    }
+    text
+}
+
+/// Counts system calls per object with strace, whose own time nobody measures.
+fn calls_of(places: &Places, line: &dyn Fn(&str, &str) -> String) -> Result<String> {
+    let mut text = "\n| `strace -c -f` | calls | an object |\n| --- | --: | --: |\n".to_owned();
+    let objects =
+        output(Command::new("find").arg(places.path("SCRATCH/ostree/objects")).args(["-type", "f"]))?.lines().count();
+    ensure!(objects > 0, "the repository has no objects");
+    let [_, take] = OURS;
+    for (name, step) in [("sealift unpack, to bare-user", take), ("ostree create-usb", USB[0])] {
+        for word in ["SCRATCH/usb", "SCRATCH/to"] {
+            remove(&places.path(word))?;
+        }
+        fs::create_dir(places.path("SCRATCH/usb"))?;
+        Job::new("ostree --repo=SCRATCH/to init --mode=bare-user", places).run()?;
+        Job::new(&format!("strace -c -f -o SCRATCH/calls {}", line(step, "SCRATCH/to")), places).run()?;
+        let table = fs::read_to_string(places.path("SCRATCH/calls"))?;
+        let total = table.lines().last().context("strace wrote no table")?;
+        let calls: u64 = total.split_whitespace().nth(3).context("a total has four columns")?.parse()?;
+        let each = float(calls) / float(u64::try_from(objects)?);
+        text.push_str(&format!("| {name} | {calls} | {each:.1} |\n"));
+    }
+    Ok(text)
+}
