@@ -6,7 +6,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use clap::{Args, ValueEnum, ValueHint};
+use clap::{ArgGroup, Args, ValueEnum, ValueHint};
 use sealift::ostree::{Destination, ImportOptions, ImportStats, UsbOptions};
 use sealift::unpack::{Durability, UnpackOptions, UnpackStats, is_unfinished};
 use sealift::{Error, Head, Input, Limits, Progress};
@@ -31,6 +31,10 @@ use super::trust_args::{Judge, TrustArgs};
 /// With ostree:REPO as TARGET, the OSTree commits of the bundle go into that repository, and its refs name them when all is there. With
 /// --usb DIR in its place, they go into the repository DIR/.ostree/repo, where devices that have OSTree alone look for them.
 #[derive(Args, Debug)]
+#[command(group = ArgGroup::new("to").required(true).args(["target", "usb"]))]
+#[command(override_usage = "\
+sealift unpack [OPTIONS] <BUNDLE> <TARGET>
+       sealift unpack [OPTIONS] <BUNDLE> --usb <DIR>")]
 #[command(after_long_help = "\
 Examples:
   sealift unpack os.sealift /srv/os --trust /etc/sealift/allowed_signers
@@ -44,7 +48,7 @@ pub(crate) struct Unpack {
     #[command(flatten)]
     bundle: BundleArg,
     /// The directory to make or to update, or ostree:REPO; without --update a directory may exist if it is empty
-    #[arg(value_name = "TARGET", value_hint = ValueHint::DirPath, required_unless_present = "usb")]
+    #[arg(value_name = "TARGET", value_hint = ValueHint::DirPath)]
     target: Option<PathBuf>,
     /// The ref to unpack, where the bundle has several; of OSTree several may be named [default there: all]
     #[arg(long = "ref", value_name = "REF")]
@@ -60,7 +64,7 @@ pub(crate) struct Unpack {
         long,
         value_name = "DIR",
         value_hint = ValueHint::DirPath,
-        conflicts_with_all = ["target", "remote", "mirror"],
+        conflicts_with_all = ["remote", "mirror"],
         help_heading = "OSTree",
     )]
     usb: Option<PathBuf>,
