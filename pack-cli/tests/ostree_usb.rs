@@ -237,29 +237,73 @@ fn answer(mut stream: TcpStream, root: &Path) {
 /// By the name of a ref, as an updater asks: it wants signatures.
 #[test]
 fn devices_find_signed_refs() {
+    let (desk, commit) = signed();
+    desk.sealift(USB);
+    find_and_pull(&desk, "config", &desk.url("stick/.ostree/repo"), &commit);
+}
+
+/// As above, of a medium that is plugged in, which is found where it is mounted.
+#[test]
+#[ignore = "it mounts a loop device below /media, as root: cargo test --test ostree_usb -- --ignored"]
+fn devices_find_a_medium() {
+    let (desk, commit) = signed();
+    let image = fs::File::create_new(desk.path("image")).expect("a new file");
+    image.set_len(64 << 20).expect("there is room");
+    run(Command::new("mkfs.ext4").arg("-q").arg(desk.path("image")));
+    let medium = Mounted::new(&desk.path("image"));
+    desk.sealift(&format!("unpack b.sealift --usb {} --allow-unsigned", medium.0.display()));
+    find_and_pull(&desk, "mount", "http://127.0.0.1:1/", &commit);
+}
+
+/// A medium, until it is dropped.
+struct Mounted(PathBuf);
+
+impl Mounted {
+    fn new(image: &Path) -> Self {
+        let point = PathBuf::from(format!("/media/sealift-test-{}", std::process::id()));
+        fs::create_dir_all(&point).expect("root may");
+        run(Command::new("mount").args(["-o", "loop"]).arg(image).arg(&point));
+        Self(point)
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        run(Command::new("umount").arg(&self.0));
+        fs::remove_dir(&self.0).expect("it is empty");
+    }
+}
+
+fn run(command: &mut Command) {
+    said(&command.output().expect("it runs"), &command).expect("it does it");
+}
+
+/// A bundle of a commit that is signed, which is returned, and the key beside it.
+fn signed() -> (Desk, String) {
     let desk = Desk::empty();
     fs::create_dir(desk.path("gnupg")).expect("a new folder");
     fs::set_permissions(desk.path("gnupg"), fs::Permissions::from_mode(0o700)).expect("it is ours");
     let gpg = |args: &[&str]| {
-        let mut command = Command::new("gpg");
         let quiet = ["--homedir", "gnupg", "--batch", "--passphrase", ""];
-        let done = command.args(quiet).args(args).current_dir(desk.0.path()).output().expect("gpg is installed");
-        said(&done, args).expect("gpg does it");
+        run(Command::new("gpg").args(quiet).args(args).current_dir(desk.0.path()));
     };
     gpg(&["--quick-generate-key", "os@example.org", "ed25519", "sign", "never"]);
     gpg(&["--output", "key.gpg", "--export", "os@example.org"]);
     desk.ostree(&["init", "--repo=from", "--mode=archive", "--collection-id", COLLECTION]);
     let commit = desk.commit("os/stable", "1.0", &["--gpg-sign=os@example.org"]);
+    run(Command::new("gpgconf").args(["--kill", "all"]).env("GNUPGHOME", desk.path("gnupg")));
     desk.sealift("pack ostree:from -o b.sealift --name os --bundle-version 1");
-    desk.sealift(USB);
+    (desk, commit)
+}
+
+fn find_and_pull(desk: &Desk, finder: &str, url: &str, commit: &str) {
     desk.ostree(&["init", "--repo=device", "--mode=bare-user-only"]);
     let collection = format!("--collection-id={COLLECTION}");
-    let url = desk.url("stick/.ostree/repo");
-    desk.ostree(&["remote", "add", "--repo=device", "--gpg-import=key.gpg", &collection, "os", &url]);
-    desk.ostree(&["find-remotes", "--repo=device", "--finders=config", "--pull", COLLECTION, "os/stable"]);
+    desk.ostree(&["remote", "add", "--repo=device", "--gpg-import=key.gpg", &collection, "os", url]);
+    let finders = format!("--finders={finder}");
+    desk.ostree(&["find-remotes", "--repo=device", &finders, "--pull", COLLECTION, "os/stable"]);
     assert_eq!(desk.ostree(&["rev-parse", "--repo=device", "os:os/stable"]).trim(), commit);
     desk.fsck("--repo=device");
-    let _ = Command::new("gpgconf").args(["--kill", "all"]).env("GNUPGHOME", desk.path("gnupg")).status();
 }
 
 #[test]
