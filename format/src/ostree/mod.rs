@@ -12,11 +12,13 @@ pub mod file;
 mod framing;
 mod normal;
 pub mod ostreemeta;
+mod summary;
 mod types;
 
 pub use commit::Commit;
 pub use dictionary::{Dictionary, Value};
 pub use dirtree::DirTree;
+pub use summary::{Summary, SummaryRef, SummaryRefs};
 
 /// SHA-256 that names an object.
 pub type Checksum = [u8; 32];

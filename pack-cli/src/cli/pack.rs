@@ -24,7 +24,7 @@ use super::human::{self, Bytes, Grouped, count};
 use super::keys;
 use super::log;
 use super::show::{BOLD, Pace, Show, WARN, json_line};
-use super::time::Moment;
+use super::time::{self, Moment};
 use super::trust_args::parse_time;
 
 /// Pack trees into one bundle
@@ -133,7 +133,7 @@ enum Mtime {
 
 impl Pack {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let epoch = source_date_epoch()?;
+        let epoch = time::source_date_epoch()?;
         let specs = self.specs()?;
         let mut options = self.options(epoch)?;
         let output = match self.output.as_os_str().as_bytes() {
@@ -374,15 +374,6 @@ fn split_ref(argument: &OsStr) -> (Option<&str>, &OsStr) {
         Ok(name) if sealift::name::is_ref_name(name) => (Some(name), OsStr::from_bytes(&bytes[at + 1..])),
         _ => (None, argument),
     }
-}
-
-/// The moment at which the sources stand, as reproducible-builds.org has it.
-fn source_date_epoch() -> Result<Option<i64>, Failure> {
-    let Some(value) = std::env::var_os("SOURCE_DATE_EPOCH") else { return Ok(None) };
-    let seconds = value.to_str().and_then(|text| text.parse::<i64>().ok()).filter(|seconds| *seconds >= 0);
-    seconds
-        .map(Some)
-        .ok_or_else(|| Failure::usage(format!("SOURCE_DATE_EPOCH is {}, and not a number of seconds", value.display())))
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {

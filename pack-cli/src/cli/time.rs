@@ -5,6 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use sealift::trust::Utc;
 
+use super::failure::Failure;
 use super::human;
 
 /// Seconds since 1970-01-01 UTC, shown as `2026-11-21T01:06:27Z`.
@@ -33,6 +34,15 @@ impl fmt::Display for Moment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&Utc(self.0).rfc3339())
     }
+}
+
+/// The moment at which what is read stands, as reproducible-builds.org has it.
+pub(crate) fn source_date_epoch() -> Result<Option<i64>, Failure> {
+    let Some(value) = std::env::var_os("SOURCE_DATE_EPOCH") else { return Ok(None) };
+    let seconds = value.to_str().and_then(|text| text.parse::<i64>().ok()).filter(|seconds| *seconds >= 0);
+    seconds
+        .map(Some)
+        .ok_or_else(|| Failure::usage(format!("SOURCE_DATE_EPOCH is {}, and not a number of seconds", value.display())))
 }
 
 #[cfg(test)]

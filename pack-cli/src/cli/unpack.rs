@@ -6,10 +6,10 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use clap::{Args, ValueEnum, ValueHint};
-use sealift::ostree::{Destination, ImportOptions};
+use clap::{ArgGroup, Args, ValueEnum, ValueHint};
+use sealift::ostree::{Destination, ImportOptions, ImportStats, UsbOptions};
 use sealift::unpack::{Durability, UnpackOptions, UnpackStats, is_unfinished};
-use sealift::{Head, Limits};
+use sealift::{Error, Head, Input, Limits, Progress};
 use serde::Serialize;
 
 use super::bundle::{BundleArg, jobs};
@@ -19,6 +19,7 @@ use super::human::{self, Bytes, count};
 use super::import;
 use super::log;
 use super::show::{BOLD, Pace, Show, WARN, json_line};
+use super::time::{Moment, source_date_epoch};
 use super::trust_args::{Judge, TrustArgs};
 
 /// Unpack a trusted bundle into a new directory, or update one
@@ -27,8 +28,13 @@ use super::trust_args::{Judge, TrustArgs};
 /// TARGET. With --update, what TARGET lacks is made beside it, and then moved in file by file. A run that was killed is gone on with by
 /// running it again. Without root, owners are not set and devices are not made, and the summary says so.
 ///
-/// With ostree:REPO as TARGET, the OSTree commits of the bundle go into that repository, and its refs name them when all is there.
+/// With ostree:REPO as TARGET, the OSTree commits of the bundle go into that repository, and its refs name them when all is there. With
+/// --usb DIR in its place, they go into the repository DIR/.ostree/repo, where devices that have OSTree alone look for them.
 #[derive(Args, Debug)]
+#[command(group = ArgGroup::new("to").required(true).args(["target", "usb"]))]
+#[command(override_usage = "\
+sealift unpack [OPTIONS] <BUNDLE> <TARGET>
+       sealift unpack [OPTIONS] <BUNDLE> --usb <DIR>")]
 #[command(after_long_help = "\
 Examples:
   sealift unpack os.sealift /srv/os --trust /etc/sealift/allowed_signers
@@ -36,14 +42,15 @@ Examples:
   sealift unpack os.sealift etc --path etc --allow-unsigned
   sealift unpack os-2.sealift /srv/os --update --delete
   sealift unpack os-2.sealift ostree:/ostree/repo --remote debian
+  sealift unpack os-2.sealift --usb /media/stick
   sealift unpack os.sealift /srv/os --dry-run")]
 pub(crate) struct Unpack {
     #[command(flatten)]
     bundle: BundleArg,
     /// The directory to make or to update, or ostree:REPO; without --update a directory may exist if it is empty
     #[arg(value_name = "TARGET", value_hint = ValueHint::DirPath)]
-    target: PathBuf,
-    /// The ref to unpack, where the bundle has several; into ostree:REPO several may be named [default there: all]
+    target: Option<PathBuf>,
+    /// The ref to unpack, where the bundle has several; of OSTree several may be named [default there: all]
     #[arg(long = "ref", value_name = "REF")]
     references: Vec<String>,
     /// Of ostree:REPO: refs become those of this remote, whose signatures it asks for
@@ -52,6 +59,15 @@ pub(crate) struct Unpack {
     /// Of ostree:REPO: refs of a collection become its mirror
     #[arg(long, help_heading = "OSTree")]
     mirror: bool,
+    /// In place of TARGET: the directory, of a medium, in which .ostree/repo is made or updated as `ostree create-usb` does
+    #[arg(
+        long,
+        value_name = "DIR",
+        value_hint = ValueHint::DirPath,
+        conflicts_with_all = ["remote", "mirror"],
+        help_heading = "OSTree",
+    )]
+    usb: Option<PathBuf>,
     /// Unpack only what lies at or below this path
     #[arg(long, value_name = "PREFIX")]
     path: Option<OsString>,
@@ -97,9 +113,18 @@ enum When {
 
 impl Unpack {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        if let Some(repo) = ostree_target(&self.target) {
-            return self.import(&repo);
+        if let Some(medium) = &self.usb {
+            return self.write_usb(medium);
         }
+        let target = self.target.as_deref().unwrap_or(Path::new("")); // clap asks for it
+        match ostree_target(target) {
+            Some(repo) => self.import(&repo),
+            None => self.unpack(target),
+        }
+    }
+
+    /// Into a directory.
+    fn unpack(&self, target: &Path) -> Result<(), Failure> {
         if self.remote.is_some() || self.mirror {
             return Err(Failure::usage("--remote and --mirror are for ostree:REPO"));
         }
@@ -130,12 +155,12 @@ impl Unpack {
         let stats = self.pace.watch(self.show, "Opening", |progress| {
             let judge = |head: &Head| {
                 judge.judge(head)?;
-                sealift::trust::check_bound(&self.target, head)
+                sealift::trust::check_bound(target, head)
             };
-            sealift::unpack::unpack(&mut input, &self.target, &options, Limits::default(), judge, progress)
+            sealift::unpack::unpack(&mut input, target, &options, Limits::default(), judge, progress)
         });
-        if stats.is_err() && !self.dry_run && is_unfinished(&self.target) {
-            let target = self.target.display();
+        if stats.is_err() && !self.dry_run && is_unfinished(target) {
+            let target = target.display();
             self.show.warn(&format!(
                 "what is done so far is kept: run it again to go on, or give it up by  sealift clean {target}"
             ));
@@ -145,15 +170,11 @@ impl Unpack {
             judge.commit()?;
         }
         judge.warn(self.show);
-        Ok(self.print(&stats, &judge, start.elapsed())?)
+        Ok(self.print(target, &stats, &judge, start.elapsed())?)
     }
 
     /// Into an OSTree repository.
     fn import(&self, repo: &Path) -> Result<(), Failure> {
-        if self.update || self.path.is_some() || self.hardlink_duplicates {
-            return Err(Failure::usage("--update, --path and --hardlink-duplicates are for directories"));
-        }
-        let start = Instant::now();
         let options = ImportOptions {
             refs: self.references.clone(),
             destination: match (&self.remote, self.mirror) {
@@ -164,28 +185,49 @@ impl Unpack {
             dry_run: self.dry_run,
             jobs: jobs(self.jobs.map(usize::from)),
         };
+        self.take(self.target.as_deref().unwrap_or(repo), |input, judge, progress| {
+            sealift::ostree::import(input, repo, &options, Limits::default(), judge, progress)
+        })
+    }
+
+    /// Into the OSTree repository of a medium.
+    fn write_usb(&self, medium: &Path) -> Result<(), Failure> {
+        let now = source_date_epoch()?.unwrap_or_else(|| Moment::now().0);
+        let options = UsbOptions {
+            refs: self.references.clone(),
+            now: u64::try_from(now).unwrap_or(0),
+            dry_run: self.dry_run,
+            jobs: jobs(self.jobs.map(usize::from)),
+        };
+        self.take(medium, |input, judge, progress| {
+            sealift::ostree::write_usb(input, medium, &options, Limits::default(), judge, progress)
+        })
+    }
+
+    fn take(
+        &self,
+        shown_target: &Path,
+        take: impl FnOnce(&mut Input, &Judging<'_>, &Progress) -> Result<ImportStats, Error>,
+    ) -> Result<(), Failure> {
+        if self.update || self.path.is_some() || self.hardlink_duplicates {
+            return Err(Failure::usage("--update, --path and --hardlink-duplicates are for directories"));
+        }
+        let start = Instant::now();
         let judge = self.trust.load()?;
         let mut input = self.bundle.open()?;
-        let stats = self.pace.watch(self.show, "Opening", |progress| {
-            let judge = |head: &Head| judge.judge(head);
-            sealift::ostree::import(&mut input, repo, &options, Limits::default(), judge, progress)
-        });
+        let stats = self
+            .pace
+            .watch(self.show, "Opening", |progress| take(&mut input, &|head: &Head| judge.judge(head), progress));
         let stats = stats.about(&self.bundle.bundle)?;
         if !self.dry_run {
             judge.commit()?;
         }
         judge.warn(self.show);
-        Ok(import::print(
-            self.show,
-            &stats,
-            &judge,
-            (&self.target, &self.bundle.bundle),
-            self.dry_run,
-            start.elapsed(),
-        )?)
+        let between = (shown_target, self.bundle.bundle.as_path());
+        Ok(import::print(self.show, &stats, &judge, between, self.dry_run, start.elapsed())?)
     }
 
-    fn print(&self, stats: &UnpackStats, judge: &Judge, elapsed: Duration) -> std::io::Result<()> {
+    fn print(&self, target: &Path, stats: &UnpackStats, judge: &Judge, elapsed: Duration) -> std::io::Result<()> {
         let mut out = self.show.out();
         if self.show.json {
             return json_line(&mut out, &Summary::new(stats, judge, self.dry_run, elapsed));
@@ -193,7 +235,7 @@ impl Unpack {
         if self.show.quiet {
             return Ok(());
         }
-        let (target, bundle) = (self.target.display().to_string(), shown(&self.bundle.bundle));
+        let (target, bundle) = (target.display().to_string(), shown(&self.bundle.bundle));
         let verb = match (self.dry_run, stats.is_update) {
             (false, false) => "unpacked",
             (false, true) => "updated",
@@ -270,6 +312,9 @@ impl Unpack {
         Ok(())
     }
 }
+
+/// Decides by the head whether a bundle is to be trusted.
+type Judging<'a> = dyn Fn(&Head) -> Result<(), Error> + 'a;
 
 /// The repository of `ostree:REPO`.
 fn ostree_target(target: &Path) -> Option<PathBuf> {

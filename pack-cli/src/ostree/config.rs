@@ -53,6 +53,8 @@ pub(crate) struct Config {
     pub(crate) lock_timeout: Option<Duration>,
     /// zlib's level for files of an archive.
     pub(crate) zlib_level: u32,
+    /// Whether a commit that is removed leaves a mark.
+    pub(crate) tombstones: bool,
     /// From where commits are taken, by the order of the file.
     pub(crate) remotes: Vec<Remote>,
 }
@@ -108,6 +110,7 @@ impl Config {
                 )?)),
             },
             zlib_level: u32::try_from(zlib_level.clamp(1, 9)).unwrap_or(6),
+            tombstones: file.boolean("core", "tombstone-commits", "core.tombstone-commits", false)?,
             remotes: remotes(&file)?,
         })
     }

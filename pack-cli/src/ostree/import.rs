@@ -89,16 +89,29 @@ pub fn import(
 ) -> Result<ImportStats, Error> {
     let bundle = input.open_bundle(limits, judge)?;
     let repo = Repo::open(target)?;
-    let carried = Carried::new(&bundle)?;
-    let refs = choose(&bundle, &options.refs)?;
-    let names =
-        refs.iter().map(|from| destination(&repo, from, &options.destination)).collect::<Result<Vec<_>, _>>()?;
+    take(input, &bundle, &repo, options, progress)
+}
+
+/// Takes the commits of a bundle that is open and trusted.
+///
+/// # Errors
+/// As [`import`].
+pub(super) fn take(
+    input: &mut Input,
+    bundle: &Bundle,
+    repo: &Repo,
+    options: &ImportOptions,
+    progress: &Progress,
+) -> Result<ImportStats, Error> {
+    let carried = Carried::new(bundle)?;
+    let refs = choose(bundle, &options.refs)?;
+    let names = refs.iter().map(|from| destination(repo, from, &options.destination)).collect::<Result<Vec<_>, _>>()?;
     for (from, name) in refs.iter().zip(&names) {
-        policy::check(&repo, name, &carried.tip(from)?)?;
+        policy::check(repo, name, &carried.tip(from)?)?;
     }
-    let transaction = Transaction::begin(&repo)?;
+    let transaction = Transaction::begin(repo)?;
     let mut plan =
-        Plan { carried: &carried, repo: &repo, wanted: BTreeMap::new(), metadata: Vec::new(), seen: HashSet::new() };
+        Plan { carried: &carried, repo, wanted: BTreeMap::new(), metadata: Vec::new(), seen: HashSet::new() };
     for (from, name) in refs.iter().zip(&names) {
         plan.add_commits(from, repo.read_ref(name)?)?;
     }
@@ -108,7 +121,7 @@ pub fn import(
         .zip(&names)
         .map(|(from, name)| Ok((name.to_string(), hex(&carried.tip(from)?.checksum))))
         .collect::<Result<_, Error>>()?;
-    let work = Work::new(&bundle, &carried, &plan, &transaction, progress);
+    let work = Work::new(bundle, &carried, &plan, &transaction, progress);
     stats.stored_bytes = work.stored_bytes();
     // What the mode cannot hold, and what has no room, is known before anything is written.
     work.check()?;
@@ -116,7 +129,7 @@ pub fn import(
         return Ok(stats);
     }
     work.run(input, options.jobs.max(1))?;
-    input.finish(&bundle)?;
+    input.finish(bundle)?;
     for (kind, object) in &plan.metadata {
         let (checksum, bytes) = (&object.checksum, bundle.index.ostree_bytes(object));
         let is_new = match kind {
@@ -136,7 +149,7 @@ pub fn import(
 }
 
 /// The refs that were asked for, or all that are commits.
-fn choose<'a>(bundle: &'a Bundle, names: &[String]) -> Result<Vec<&'a Ref>, Error> {
+pub(super) fn choose<'a>(bundle: &'a Bundle, names: &[String]) -> Result<Vec<&'a Ref>, Error> {
     let all = || bundle.index.refs().iter().filter(|from| from.ostree.is_some());
     let listed = || all().map(|from| from.name.as_str()).collect::<Vec<_>>().join(", ");
     if all().next().is_none() {

@@ -3,7 +3,8 @@
 //! Whatever a repository holds may have been written by others: paths are opened beneath it without following links, an object counts
 //! when it has the checksum that names it, and parsers take normal forms alone.
 //!
-//! [`import`] takes the commits of a bundle into a repository; [`crate::source::Source::open_ostree`] packs those of one.
+//! [`import`] takes the commits of a bundle into a repository, and [`write_usb`] into one on a medium for those who have OSTree alone;
+//! [`crate::source::Source::open_ostree`] packs those of one.
 
 mod config;
 mod create;
@@ -16,8 +17,11 @@ mod read;
 mod refs;
 mod repo;
 mod room;
+mod skeleton;
 mod stage;
+mod summary;
 mod transaction;
+mod usb;
 
 #[cfg(test)]
 mod tests;
@@ -27,3 +31,4 @@ pub use import::{Destination, ImportOptions, ImportStats, import};
 pub(crate) use object::ObjectType;
 pub(crate) use read::{Content, FileContent};
 pub(crate) use repo::Repo;
+pub use usb::{UsbOptions, write_usb};

@@ -55,6 +55,10 @@ impl RefName {
         &self.place
     }
 
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// The path of its file in a repository.
     pub(super) fn path(&self) -> String {
         format!("{}/{}", folder(&self.place), self.name)

@@ -40,6 +40,14 @@ impl Repo {
     /// There is none, or it is of a version or mode that is not known.
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
         let root = open_user_dir(path).map_err(|error| Error::io("open", path, error))?;
+        Self::of(root, path)
+    }
+
+    /// Opens the repository that is the directory `root`, called `path`.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub(super) fn of(root: OwnedFd, path: &Path) -> Result<Self, Error> {
         let fault = |fault| Error::Repository { path: path.to_owned(), fault: Box::new(fault) };
         let missing = |missing| {
             move |error| match error {

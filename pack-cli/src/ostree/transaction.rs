@@ -337,7 +337,8 @@ impl<'a> Transaction<'a> {
     }
 }
 
-fn take_lock(repo: &Repo) -> Result<OwnedFd, Error> {
+/// Keeps out who prunes, as long as what is returned is open.
+pub(super) fn take_lock(repo: &Repo) -> Result<OwnedFd, Error> {
     let failed = |error: Errno| Error::io("lock", repo.path(), error);
     let flags = OFlags::RDWR | OFlags::CREATE;
     let lock = open_within(repo.root(), b".lock", flags, Permissions::from_raw_mode(0o660)).map_err(failed)?;
@@ -350,7 +351,7 @@ fn take_lock(repo: &Repo) -> Result<OwnedFd, Error> {
 }
 
 /// Opens a directory of the repository, and makes it and those above it if they are not there.
-fn make_directory(repo: &Repo, path: &str) -> Result<OwnedFd, Errno> {
+pub(super) fn make_directory(repo: &Repo, path: &str) -> Result<OwnedFd, Errno> {
     let open = || open_beneath(repo.root(), path.as_bytes(), DIRECTORY, Permissions::empty());
     match open() {
         Err(Errno::NOENT) => {}

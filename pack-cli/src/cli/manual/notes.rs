@@ -25,8 +25,9 @@ curl -s https://example.org/os.sealift | sealift unpack - /srv/new";
 pub(super) const ENVIRONMENT: &[Note] = &[
     Note {
         name: "SOURCE_DATE_EPOCH",
-        text: "The moment at which the bundle is said to be made, in seconds since 1970, and its version where none is given.",
-        of: &["bundle_version"],
+        text: "The moment at which the bundle is said to be made, in seconds since 1970, and its version where none is given. The \
+            moment at which the summary of a medium is said to be written.",
+        of: &["bundle_version", "usb"],
     },
     Note { name: "SSH_AUTH_SOCK", text: "Where the agent listens that signs for a public key.", of: &["key"] },
     Note {

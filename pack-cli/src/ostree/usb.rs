@@ -1,0 +1,89 @@
+//! A medium for devices that have OSTree and not Sealift: the repository that `ostree create-usb` makes of the same refs.
+
+use std::path::Path;
+
+use sealift_format::{Bundle, Head, Limits, Ref};
+
+use super::import::{Destination, ImportOptions, ImportStats, choose, take};
+use super::repo::Repo;
+use super::skeleton::Skeleton;
+use super::summary::write_summary;
+use crate::input::Input;
+use crate::{Error, Progress};
+
+/// How a bundle is written to a medium.
+#[derive(Clone, Debug, Default)]
+#[allow(clippy::exhaustive_structs, reason = "callers fill it in")]
+pub struct UsbOptions {
+    /// The refs; none is all that are OSTree commits.
+    pub refs: Vec<String>,
+    /// The moment at which the summary is said to be written, in seconds since 1970.
+    pub now: u64,
+    /// Find out what would be done, and do nothing.
+    pub dry_run: bool,
+    /// Threads; 0 is 1.
+    pub jobs: usize,
+}
+
+/// Takes the commits of a bundle into the repository `.ostree/repo` in the directory `medium`, and makes it if there is none.
+///
+/// Clients find it there: `ostree pull` and `flatpak` from a medium that is mounted, `ostree pull-local` by its path. The refs become
+/// mirrors of their collections, by which clients look for them, and the summary lists all that the repository has. `judge` decides by the
+/// head whether the bundle is to be trusted, before anything is written. Killed at any point, the repository is sound, and another run
+/// completes.
+///
+/// # Errors
+/// As [`super::import()`]; and a ref has no collection id, or the medium is not a directory that can be written to.
+pub fn write_usb(
+    input: &mut Input,
+    medium: &Path,
+    options: &UsbOptions,
+    limits: Limits,
+    judge: impl FnOnce(&Head) -> Result<(), Error>,
+    progress: &Progress,
+) -> Result<ImportStats, Error> {
+    let bundle = input.open_bundle(limits, judge)?;
+    check_collections(&bundle, &options.refs)?;
+    let skeleton = Skeleton::make(medium)?;
+    let written = skeleton.open().and_then(|repo| write(input, &bundle, &repo, options, progress));
+    if options.dry_run || written.is_err() {
+        skeleton.remove();
+    }
+    written
+}
+
+fn write(
+    input: &mut Input,
+    bundle: &Bundle,
+    repo: &Repo,
+    options: &UsbOptions,
+    progress: &Progress,
+) -> Result<ImportStats, Error> {
+    let import = ImportOptions {
+        refs: options.refs.clone(),
+        destination: Destination::Mirror,
+        dry_run: options.dry_run,
+        jobs: options.jobs,
+    };
+    let stats = take(input, bundle, repo, &import, progress)?;
+    if !options.dry_run {
+        write_summary(repo, options.now)?;
+    }
+    Ok(stats)
+}
+
+/// Whether all refs have a collection: on a medium, which has no name, nothing else tells whose they are.
+fn check_collections(bundle: &Bundle, names: &[String]) -> Result<(), Error> {
+    let has_one = |from: &Ref| from.ostree.as_ref().is_some_and(|ostree| !ostree.collection.is_empty());
+    let Some(without) = choose(bundle, names)?.into_iter().find(|from| !has_one(from)) else { return Ok(()) };
+    let others: Vec<_> = bundle.index.refs().iter().filter(|from| has_one(from)).map(|from| &*from.name).collect();
+    let hint = if others.is_empty() {
+        "pack it from a repository that has one (core.collection-id), where it was committed".to_owned()
+    } else {
+        format!("choose among those that have one: {}", others.join(", "))
+    };
+    Err(Error::Usage(format!(
+        "the ref {} has no collection id, by which clients find it on a medium: {hint}",
+        without.name
+    )))
+}

@@ -1,0 +1,429 @@
+//! A medium for devices that have OSTree alone: it is what `ostree create-usb` makes of the same refs, and its clients take it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::Instant;
+
+const COLLECTION: &str = "org.example.Os";
+const EPOCH: &str = "1700000000";
+const USB: &str = "unpack b.sealift --usb stick --allow-unsigned";
+const KILLS: u32 = 12;
+
+/// A folder with the repository `from` that has two refs of a collection, and the bundle of it.
+struct Desk(tempfile::TempDir);
+
+impl Desk {
+    fn new() -> Self {
+        let desk = Self::empty();
+        desk.ostree(&["init", "--repo=from", "--mode=archive", "--collection-id", COLLECTION]);
+        desk.commit("os/stable", "1.0", &[]);
+        desk.commit("os/apps/editor", "2.0", &[]);
+        desk.sealift("pack ostree:from -o b.sealift --name os --bundle-version 1");
+        desk
+    }
+
+    /// One without them, but a tree and an empty medium.
+    fn empty() -> Self {
+        let desk = Self(tempfile::tempdir().expect("a temporary folder"));
+        fs::create_dir(desk.path("stick")).expect("a new folder");
+        fs::create_dir_all(desk.path("tree/usr/bin")).expect("new folders");
+        fs::write(desk.path("tree/usr/bin/run"), "#!/bin/sh\n").expect("a new file");
+        fs::write(desk.path("tree/large"), b"0123456789abcde\n".repeat(200_000)).expect("a new file");
+        fs::write(desk.path("tree/empty"), "").expect("a new file");
+        symlink("usr/bin/run", desk.path("tree/link")).expect("a new link");
+        desk
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn url(&self, name: &str) -> String {
+        format!("file://{}", self.path(name).display())
+    }
+
+    /// Changes the tree and commits it. Returns the commit's checksum.
+    fn commit(&self, branch: &str, version: &str, more: &[&str]) -> String {
+        fs::write(self.path("tree/version"), version).expect("a file");
+        let version = format!("--add-metadata-string=version={version}");
+        let args = ["commit", "--repo=from", "--timestamp=@1700000000", "--owner-uid=0", "--owner-gid=0", "-b", branch];
+        self.ostree(&[&args[..], &[&version, "--tree=dir=tree"], more].concat()).trim().to_owned()
+    }
+
+    fn command(&self, line: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sealift"));
+        command.args(line.split(' ')).arg("--quiet").current_dir(self.0.path());
+        command.env("SOURCE_DATE_EPOCH", EPOCH).env("XDG_STATE_HOME", self.path("state"));
+        command.env("XDG_CONFIG_HOME", "/nonexistent").stdin(Stdio::null());
+        command
+    }
+
+    fn sealift(&self, line: &str) {
+        said(&self.command(line).output().expect("sealift runs"), line).expect(line);
+    }
+
+    fn refused(&self, line: &str) -> String {
+        said(&self.command(line).output().expect("sealift runs"), line).expect_err(line)
+    }
+
+    fn try_ostree(&self, args: &[&str]) -> Result<String, String> {
+        let mut command = Command::new("ostree");
+        command.args(args).current_dir(self.0.path()).env("GNUPGHOME", self.path("gnupg"));
+        said(&command.output().expect("ostree is installed: apt install ostree"), args)
+    }
+
+    fn ostree(&self, args: &[&str]) -> String {
+        self.try_ostree(args).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn create_usb(&self, medium: &str, refs: &[&str]) {
+        fs::create_dir_all(self.path(medium)).expect("a new folder");
+        let refs = refs.iter().flat_map(|name| [COLLECTION, name]);
+        self.ostree(&["create-usb", "--repo=from", medium].into_iter().chain(refs).collect::<Vec<_>>());
+    }
+
+    /// A new repository of a device, with this remote.
+    fn device(&self, name: &str, url: &str) -> String {
+        let repo = format!("--repo={name}");
+        self.ostree(&["init", &repo, "--mode=bare-user-only"]);
+        let collection = format!("--collection-id={COLLECTION}");
+        self.ostree(&["remote", "add", &repo, "--no-gpg-verify", &collection, "os", url]);
+        repo
+    }
+
+    fn tip(&self, branch: &str) -> String {
+        self.ostree(&["rev-parse", "--repo=from", branch]).trim().to_owned()
+    }
+
+    /// What is below a folder: kind, permissions and bytes.
+    fn listing(&self, name: &str) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
+        let mut found = BTreeMap::new();
+        walk(&self.path(name), Path::new(""), &mut found);
+        found
+    }
+
+    fn summary(&self, medium: &str) -> Vec<u8> {
+        fs::read(self.path(medium).join(".ostree/repo/summary")).expect("there is a summary")
+    }
+
+    /// What is told of the summary, but of the time when it was written.
+    fn told(&self, medium: &str) -> Vec<String> {
+        let text = self.ostree(&["summary", "-v", &format!("--repo={medium}/.ostree/repo")]);
+        text.lines().filter(|line| !line.starts_with("Last-Modified")).map(str::to_owned).collect()
+    }
+
+    fn fsck(&self, repo: &str) {
+        self.ostree(&["fsck", repo]);
+    }
+}
+
+fn said(done: &Output, what: impl std::fmt::Debug) -> Result<String, String> {
+    if done.status.success() {
+        return Ok(String::from_utf8_lossy(&done.stdout).into_owned());
+    }
+    Err(format!("{what:?}: {}", String::from_utf8_lossy(&done.stderr)))
+}
+
+fn walk(root: &Path, below: &Path, found: &mut BTreeMap<PathBuf, (u32, Vec<u8>)>) {
+    for entry in fs::read_dir(root.join(below)).expect("a folder") {
+        let path = below.join(entry.expect("an entry").file_name());
+        let metadata = fs::symlink_metadata(root.join(&path)).expect("it is there");
+        let bytes = if metadata.is_file() { fs::read(root.join(&path)).expect("a file") } else { Vec::new() };
+        found.insert(path.clone(), (metadata.mode(), bytes));
+        if metadata.is_dir() {
+            walk(root, &path, found);
+        }
+    }
+}
+
+/// Objects by their inodes, and when these changed: an object that is written again is another.
+fn objects(medium: &Path) -> BTreeMap<PathBuf, (u64, i64, i64)> {
+    let mut found = BTreeMap::new();
+    let root = medium.join(".ostree/repo/objects");
+    walk(&root, Path::new(""), &mut found);
+    let files = found.into_keys().map(|path| (fs::metadata(root.join(&path)).expect("it is there"), path));
+    files
+        .filter(|(metadata, _)| metadata.is_file())
+        .map(|(metadata, path)| (path, (metadata.ino(), metadata.ctime(), metadata.ctime_nsec())))
+        .collect()
+}
+
+#[test]
+fn is_as_create_usb_makes_it() {
+    let desk = Desk::new();
+    desk.create_usb("theirs", &["os/stable", "os/apps/editor"]);
+    desk.sealift(USB);
+    let (mut ours, mut theirs) = (desk.listing("stick"), desk.listing("theirs"));
+    let summary = Path::new(".ostree/repo/summary");
+    let (ours_summary, theirs_summary) = (ours.remove(summary), theirs.remove(summary));
+    assert_eq!(
+        ours_summary.map(|(mode, bytes)| (mode, bytes.len())),
+        theirs_summary.map(|(mode, bytes)| (mode, bytes.len()))
+    );
+    let names = |listing: &BTreeMap<PathBuf, (u32, Vec<u8>)>| {
+        listing.iter().map(|(path, (mode, _))| format!("{mode:o} {}", path.display())).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&ours), names(&theirs));
+    // Deflate has many forms of a file; all else has one.
+    let is_same = |path: &Path| path.extension().is_none_or(|extension| extension != "filez");
+    for (path, (_, bytes)) in ours.iter().filter(|(path, _)| is_same(path)) {
+        assert_eq!(bytes, &theirs[path].1, "{}", path.display());
+    }
+    assert_eq!(desk.told("stick"), desk.told("theirs"));
+    let differing = desk.summary("stick").iter().zip(desk.summary("theirs")).filter(|(a, b)| *a != b).count();
+    assert!((1..=8).contains(&differing), "the time differs alone, and {differing} bytes do");
+    desk.fsck("--repo=stick/.ostree/repo");
+}
+
+#[test]
+fn devices_take_commits_by_path() {
+    let desk = Desk::new();
+    desk.sealift(USB);
+    let commit = desk.tip("os/stable");
+    let repo = desk.device("local", &desk.url("nowhere"));
+    desk.ostree(&["pull-local", &repo, "--remote=os", "stick/.ostree/repo", &commit]);
+    desk.fsck(&repo);
+    let repo = desk.device("url", &desk.url("stick/.ostree/repo"));
+    desk.ostree(&["pull", &repo, "os", &commit]);
+    desk.fsck(&repo);
+    desk.ostree(&["checkout", "-U", &repo, &commit, "out"]);
+    assert_eq!(fs::read(desk.path("out/large")).ok(), fs::read(desk.path("tree/large")).ok());
+    assert_eq!(fs::read_to_string(desk.path("out/version")).ok().as_deref(), Some("1.0"));
+    let found = desk.ostree(&["find-remotes", &repo, "--finders=config", COLLECTION, "os/stable"]);
+    assert!(found.contains(&format!("({COLLECTION}, os/stable) = {commit}")), "{found}");
+}
+
+#[test]
+fn devices_take_commits_over_http() {
+    let desk = Desk::new();
+    desk.sealift(USB);
+    let url = serve(desk.path("stick/.ostree/repo"));
+    let repo = desk.device("device", &url);
+    desk.ostree(&["pull", &repo, "os", &desk.tip("os/apps/editor")]);
+    desk.fsck(&repo);
+}
+
+/// A static server, for as long as the test runs. Returns its address.
+fn serve(root: PathBuf) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let url = format!("http://{}", listener.local_addr().expect("it has an address"));
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let root = root.clone();
+            std::thread::spawn(move || answer(stream, &root));
+        }
+    });
+    url
+}
+
+fn answer(mut stream: TcpStream, root: &Path) {
+    let mut lines = BufReader::new(stream.try_clone().expect("another handle")).lines().map_while(Result::ok);
+    while let Some(request) = lines.next() {
+        while lines.next().is_some_and(|line| !line.is_empty()) {}
+        let path = request.split(' ').nth(1).unwrap_or_default().trim_start_matches('/').to_owned();
+        let (status, body) = fs::read(root.join(path)).map_or(("404 Not Found", Vec::new()), |body| ("200 OK", body));
+        let head = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n", body.len());
+        if stream.write_all(&[head.as_bytes(), &body].concat()).is_err() {
+            return;
+        }
+    }
+}
+
+/// By the name of a ref, as an updater asks: it wants signatures.
+#[test]
+fn devices_find_signed_refs() {
+    let (desk, commit) = signed();
+    desk.sealift(USB);
+    find_and_pull(&desk, "config", &desk.url("stick/.ostree/repo"), &commit);
+}
+
+/// As above, of a medium that is plugged in, which is found where it is mounted.
+#[test]
+#[ignore = "it mounts a loop device below /media, as root: cargo test --test ostree_usb -- --ignored"]
+fn devices_find_a_medium() {
+    let (desk, commit) = signed();
+    let image = fs::File::create_new(desk.path("image")).expect("a new file");
+    image.set_len(64 << 20).expect("there is room");
+    run(Command::new("mkfs.ext4").arg("-q").arg(desk.path("image")));
+    let medium = Mounted::new(&desk.path("image"));
+    desk.sealift(&format!("unpack b.sealift --usb {} --allow-unsigned", medium.0.display()));
+    find_and_pull(&desk, "mount", "http://127.0.0.1:1/", &commit);
+}
+
+/// A medium, until it is dropped.
+struct Mounted(PathBuf);
+
+impl Mounted {
+    fn new(image: &Path) -> Self {
+        let point = PathBuf::from(format!("/media/sealift-test-{}", std::process::id()));
+        fs::create_dir_all(&point).expect("root may");
+        run(Command::new("mount").args(["-o", "loop"]).arg(image).arg(&point));
+        Self(point)
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        run(Command::new("umount").arg(&self.0));
+        fs::remove_dir(&self.0).expect("it is empty");
+    }
+}
+
+fn run(command: &mut Command) {
+    said(&command.output().expect("it runs"), &command).expect("it does it");
+}
+
+/// A bundle of a commit that is signed, which is returned, and the key beside it.
+fn signed() -> (Desk, String) {
+    let desk = Desk::empty();
+    fs::create_dir(desk.path("gnupg")).expect("a new folder");
+    fs::set_permissions(desk.path("gnupg"), fs::Permissions::from_mode(0o700)).expect("it is ours");
+    let gpg = |args: &[&str]| {
+        let quiet = ["--homedir", "gnupg", "--batch", "--passphrase", ""];
+        run(Command::new("gpg").args(quiet).args(args).current_dir(desk.0.path()));
+    };
+    gpg(&["--quick-generate-key", "os@example.org", "ed25519", "sign", "never"]);
+    gpg(&["--output", "key.gpg", "--export", "os@example.org"]);
+    desk.ostree(&["init", "--repo=from", "--mode=archive", "--collection-id", COLLECTION]);
+    let commit = desk.commit("os/stable", "1.0", &["--gpg-sign=os@example.org"]);
+    run(Command::new("gpgconf").args(["--kill", "all"]).env("GNUPGHOME", desk.path("gnupg")));
+    desk.sealift("pack ostree:from -o b.sealift --name os --bundle-version 1");
+    (desk, commit)
+}
+
+fn find_and_pull(desk: &Desk, finder: &str, url: &str, commit: &str) {
+    desk.ostree(&["init", "--repo=device", "--mode=bare-user-only"]);
+    let collection = format!("--collection-id={COLLECTION}");
+    desk.ostree(&["remote", "add", "--repo=device", "--gpg-import=key.gpg", &collection, "os", url]);
+    let finders = format!("--finders={finder}");
+    desk.ostree(&["find-remotes", "--repo=device", &finders, "--pull", COLLECTION, "os/stable"]);
+    assert_eq!(desk.ostree(&["rev-parse", "--repo=device", "os:os/stable"]).trim(), commit);
+    desk.fsck("--repo=device");
+}
+
+#[test]
+fn a_second_run_writes_no_object() {
+    let desk = Desk::new();
+    desk.sealift(USB);
+    let (listing, before) = (desk.listing("stick"), objects(&desk.path("stick")));
+    desk.sealift(USB);
+    assert_eq!(before, objects(&desk.path("stick")));
+    assert_eq!(listing, desk.listing("stick"));
+}
+
+#[test]
+fn a_later_bundle_updates_a_medium() {
+    let desk = Desk::new();
+    desk.sealift(&format!("{USB} --ref os/apps/editor --ref os/stable"));
+    let before = objects(&desk.path("stick"));
+    let commit = desk.commit("os/stable", "1.1", &[]);
+    desk.sealift("pack ostree:from -o new.sealift --name os --bundle-version 2");
+    desk.sealift("unpack new.sealift --usb stick --allow-unsigned --ref os/stable");
+    let after = objects(&desk.path("stick"));
+    assert!(before.iter().all(|(path, object)| after.get(path) == Some(object)), "what was there is as it was");
+    // The commit, its root, and one file.
+    assert_eq!(after.len(), before.len() + 3);
+    let repo = desk.device("device", &desk.url("stick/.ostree/repo"));
+    desk.ostree(&["pull", &repo, "os", &commit]);
+    desk.fsck(&repo);
+    desk.fsck("--repo=stick/.ostree/repo");
+    desk.create_usb("theirs", &["os/stable", "os/apps/editor"]);
+    assert_eq!(desk.told("stick"), desk.told("theirs"));
+}
+
+#[test]
+fn a_medium_of_ostree_is_updated() {
+    let desk = Desk::new();
+    desk.create_usb("stick", &["os/stable"]);
+    let signature = desk.path("stick/.ostree/repo/summary.sig");
+    fs::write(&signature, "of the old one").expect("a new file");
+    desk.sealift(&format!("{USB} --ref os/apps/editor"));
+    assert!(!signature.exists(), "it would be wrong");
+    desk.create_usb("theirs", &["os/stable", "os/apps/editor"]);
+    assert_eq!(desk.told("stick"), desk.told("theirs"));
+    desk.fsck("--repo=stick/.ostree/repo");
+    // And the other way round.
+    desk.commit("os/stable", "1.1", &[]);
+    desk.create_usb("stick", &["os/stable"]);
+    desk.fsck("--repo=stick/.ostree/repo");
+}
+
+#[test]
+fn a_ref_needs_a_collection() {
+    let desk = Desk::empty();
+    desk.ostree(&["init", "--repo=from", "--mode=archive"]);
+    desk.commit("os/stable", "1.0", &[]);
+    desk.sealift("pack ostree:from -o b.sealift --name os --bundle-version 1");
+    let refusal = desk.refused(USB);
+    assert!(
+        refusal.contains("os/stable has no collection id") && refusal.contains("pack it from a repository"),
+        "{refusal}"
+    );
+    assert_eq!(desk.listing("stick"), BTreeMap::new());
+}
+
+#[test]
+fn what_is_refused_writes_nothing() {
+    let desk = Desk::new();
+    desk.refused("unpack b.sealift --usb stick");
+    desk.refused("unpack b.sealift --usb stick --allow-unsigned --ref os/other");
+    desk.refused("unpack b.sealift --usb stick --allow-unsigned --update");
+    desk.refused("unpack b.sealift stick --usb stick --allow-unsigned");
+    desk.refused("unpack b.sealift --allow-unsigned");
+    desk.refused("unpack b.sealift --usb nowhere --allow-unsigned");
+    desk.sealift(&format!("{USB} --dry-run"));
+    // Damaged behind what is signed: the objects come to nothing.
+    let mut bytes = fs::read(desk.path("b.sealift")).expect("a bundle");
+    let last = bytes.len() - 10;
+    bytes[last] ^= 1;
+    fs::write(desk.path("bad.sealift"), bytes).expect("a new file");
+    desk.refused("unpack bad.sealift --usb stick --allow-unsigned");
+    assert_eq!(desk.listing("stick"), BTreeMap::new());
+    assert!(!desk.path("nowhere").exists());
+}
+
+#[test]
+fn links_on_a_medium_lead_nowhere() {
+    let desk = Desk::new();
+    fs::create_dir(desk.path("elsewhere")).expect("a new folder");
+    symlink("../elsewhere", desk.path("stick/.ostree")).expect("a new link");
+    desk.refused(USB);
+    assert_eq!(desk.listing("elsewhere"), BTreeMap::new());
+}
+
+#[test]
+fn what_was_begun_is_gone_on_with() {
+    let desk = Desk::new();
+    fs::create_dir_all(desk.path("stick/.ostree/repo/refs")).expect("new folders");
+    fs::write(desk.path("stick/.ostree/repo/.sealift-config"), "[co").expect("a new file");
+    desk.sealift(USB);
+    desk.create_usb("theirs", &["os/stable", "os/apps/editor"]);
+    assert!(desk.listing("stick").keys().eq(desk.listing("theirs").keys()));
+}
+
+#[test]
+fn killed_it_is_sound() {
+    let desk = Desk::new();
+    let start = Instant::now();
+    desk.sealift(USB);
+    let duration = start.elapsed();
+    let whole = desk.listing("stick");
+    for number in 0..KILLS {
+        fs::remove_dir_all(desk.path("stick")).expect("it can be removed");
+        fs::create_dir(desk.path("stick")).expect("a new folder");
+        let mut child = desk.command(USB).stderr(Stdio::null()).spawn().expect("sealift runs");
+        std::thread::sleep(duration.mul_f64(f64::from(number) / f64::from(KILLS)));
+        child.kill().expect("it is our child");
+        child.wait().expect("it ends");
+        if desk.path("stick/.ostree/repo/objects").exists() {
+            desk.fsck("--repo=stick/.ostree/repo");
+        }
+        desk.sealift(USB);
+        assert!(whole == desk.listing("stick"), "after kill {number}");
+    }
+}
