@@ -17,7 +17,7 @@ use super::refs::{RefName, RefPlace};
 use super::repo::Repo;
 use crate::Error;
 
-/// Keys that count for every remote (ostree(1), `/usr/share/ostree/trusted.gpg.d`).
+/// Keys that count for remotes without a keyring of their own (ostree(1)), unless the environment names another folder.
 const TRUSTED: &str = "/usr/share/ostree/trusted.gpg.d";
 
 /// Whether the commit may be what `name` stands for.
@@ -81,13 +81,15 @@ fn check_signatures(
     Err(refused("no key of the remote's has signed it".into()))
 }
 
-/// The files of keys that count for a remote.
+/// The files of keys that count for a remote: its own or, if it has none, those for all.
 fn keyrings(repo: &Repo, remote: &Remote) -> Vec<PathBuf> {
     let own = repo.path().join(format!("{}.trustedkeys.gpg", remote.name));
-    let shared = std::fs::read_dir(TRUSTED).into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut keyrings: Vec<PathBuf> = std::iter::once(own).filter(|path| path.exists()).collect();
-    keyrings.extend(shared.filter(|path| path.extension().is_some_and(|extension| extension == "gpg")));
-    keyrings
+    if own.exists() {
+        return vec![own];
+    }
+    let folder = std::env::var_os("OSTREE_GPG_HOME").map_or_else(|| PathBuf::from(TRUSTED), PathBuf::from);
+    let shared = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    shared.filter(|path| path.extension().is_some_and(|extension| extension == "gpg")).collect()
 }
 
 /// Asks gpgv: libraries for OpenPGP are larger than all of this, and it is wherever apt is.
