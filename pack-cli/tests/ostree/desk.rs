@@ -46,6 +46,7 @@ impl Desk {
     pub(crate) fn try_ostree(&self, repo: &str, args: &[&str]) -> Result<String, String> {
         let mut command = Command::new("ostree");
         command.arg(args[0]).arg(format!("--repo={repo}")).args(&args[1..]).current_dir(self.0.path());
+        command.env("OSTREE_GPG_HOME", self.path("shared"));
         let output = command.output().expect("ostree is installed: apt install ostree");
         if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
     }
@@ -62,9 +63,10 @@ impl Desk {
 
     pub(crate) fn command(&self, line: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_sealift"));
-        command.args(line.split(' ')).current_dir(self.0.path()).stdin(Stdio::null());
+        command.args(line.split_whitespace()).current_dir(self.0.path()).stdin(Stdio::null());
         command.env("SOURCE_DATE_EPOCH", "1700000000").env("XDG_STATE_HOME", self.path("state"));
         command.env("XDG_CONFIG_HOME", "/nonexistent").env("RUST_BACKTRACE", "0");
+        command.env("OSTREE_GPG_HOME", self.path("shared"));
         command
     }
 
@@ -112,6 +114,13 @@ impl Desk {
             }
         }
         found
+    }
+
+    /// The names of all in a repository but its lock.
+    pub(crate) fn names(&self, repo: &str) -> BTreeSet<PathBuf> {
+        let root = self.path(repo);
+        let paths = self.snapshot(repo).into_keys();
+        paths.map(|path| path.strip_prefix(&root).expect("it is inside").to_owned()).collect()
     }
 
     /// Nothing in the repository changed since a snapshot.
