@@ -47,6 +47,9 @@ const PACKAGES: &[Package] = &[
     package("acl",            Program("setfacl"),       &[Big, Ci]),
     // What is written for OSTree its own program reads.
     package("ostree",         Program("ostree"),        &[Ci, Compare]),
+    // Commits are signed, and gpgv, which sealift asks, judges them.
+    package("gnupg",          Program("gpg"),           &[Ci]),
+    package("gpgv",           Program("gpgv"),          &[Ci]),
     // Man pages are read by man itself.
     package("man-db",         Program("man"),           &[Ci]),
     // The second reader.

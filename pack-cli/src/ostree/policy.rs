@@ -1,9 +1,12 @@
 //! What a repository asks of a commit before a ref names it: its remotes' settings, as `ostree pull` honours them.
 
+use std::fs::File;
 use std::io::Write as _;
+use std::os::fd::AsRawFd as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use rustix::fs::{MemfdFlags, memfd_create};
 use sealift_format::ostree::{Commit, Dictionary};
 
 use super::config::Remote;
@@ -14,7 +17,7 @@ use super::refs::{RefName, RefPlace};
 use super::repo::Repo;
 use crate::Error;
 
-/// Keys that count for every remote (ostree(1), `/usr/share/ostree/trusted.gpg.d`).
+/// Keys that count for remotes without a keyring of their own (ostree(1)), unless the environment names another folder.
 const TRUSTED: &str = "/usr/share/ostree/trusted.gpg.d";
 
 /// Whether the commit may be what `name` stands for.
@@ -71,56 +74,52 @@ fn check_signatures(
     }
     let keyrings = keyrings(repo, remote);
     for signature in signatures {
-        if is_good(repo, &keyrings, signature, tip.bytes)? {
+        if is_good(&keyrings, signature, tip.bytes)? {
             return Ok(());
         }
     }
     Err(refused("no key of the remote's has signed it".into()))
 }
 
-/// The files of keys that count for a remote.
+/// The files of keys that count for a remote: its own or, if it has none, those for all.
 fn keyrings(repo: &Repo, remote: &Remote) -> Vec<PathBuf> {
     let own = repo.path().join(format!("{}.trustedkeys.gpg", remote.name));
-    let shared = std::fs::read_dir(TRUSTED).into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut keyrings: Vec<PathBuf> = std::iter::once(own).filter(|path| path.exists()).collect();
-    keyrings.extend(shared.filter(|path| path.extension().is_some_and(|extension| extension == "gpg")));
-    keyrings
+    if own.exists() {
+        return vec![own];
+    }
+    let folder = std::env::var_os("OSTREE_GPG_HOME").map_or_else(|| PathBuf::from(TRUSTED), PathBuf::from);
+    let shared = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    shared.filter(|path| path.extension().is_some_and(|extension| extension == "gpg")).collect()
 }
 
 /// Asks gpgv: libraries for OpenPGP are larger than all of this, and it is wherever apt is.
-fn is_good(repo: &Repo, keyrings: &[PathBuf], signature: &[u8], signed: &[u8]) -> Result<bool, Error> {
+fn is_good(keyrings: &[PathBuf], signature: &[u8], signed: &[u8]) -> Result<bool, Error> {
     let failed = |error| Error::io("run", "gpgv", error);
     if keyrings.is_empty() {
         return Ok(false);
     }
-    let mut file = tempfile_beside(repo)?;
-    file.1.write_all(signature).map_err(failed)?;
+    // It passes to gpgv as it is open, and lies nowhere.
+    let file = memfd_create("signature", MemfdFlags::empty()).map_err(|error| failed(error.into()))?;
+    let mut file = File::from(file);
+    file.write_all(signature).map_err(failed)?;
     let mut command = Command::new("gpgv");
     for keyring in keyrings {
         let keyring = std::fs::canonicalize(keyring).map_err(|error| Error::io("read", keyring, error))?;
         command.arg("--keyring").arg(keyring);
     }
-    command.arg("--").arg(&file.0).arg("-").stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.args(["--status-fd", "1", "--"]).arg(format!("/proc/self/fd/{}", file.as_raw_fd())).arg("-");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => Error::Usage("the remote asks for OpenPGP signatures: install gpgv".into()),
         _ => failed(error),
     })?;
     let written = child.stdin.take().map_or(Ok(()), |mut stdin| stdin.write_all(signed));
-    let status = child.wait().map_err(failed);
-    let removed = std::fs::remove_file(&file.0);
-    removed.map_err(|error| Error::io("remove", &file.0, error))?;
+    let output = child.wait_with_output().map_err(failed)?;
     match written {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => return Err(failed(error)),
         _ => {}
     }
-    Ok(status?.success())
-}
-
-fn tempfile_beside(repo: &Repo) -> Result<(PathBuf, std::fs::File), Error> {
-    let folder = repo.path().join("tmp");
-    let path = folder.join(format!("sealift-{}.sig", std::process::id()));
-    let _ = std::fs::create_dir(&folder);
-    let _ = std::fs::remove_file(&path);
-    let file = std::fs::File::create_new(&path).map_err(|error| Error::io("create", &path, error))?;
-    Ok((path, file))
+    // It ends well, too, where the key or the signature has expired or the key is revoked, and says so in place of this.
+    let is_good = output.stdout.split(|byte| *byte == b'\n').any(|line| line.starts_with(b"[GNUPG:] GOODSIG "));
+    Ok(is_good && output.status.success())
 }

@@ -76,7 +76,7 @@ struct Opening<'a> {
 
 impl Opening<'_> {
     fn io(&self, error: impl Into<io::Error>) -> Error {
-        Error::io("read", self.repo.object_path(ObjectType::File, self.checksum), error)
+        self.repo.unread(self.checksum, error.into())
     }
 
     fn name(&self) -> String {

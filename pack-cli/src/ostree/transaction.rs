@@ -246,10 +246,14 @@ impl<'a> Transaction<'a> {
             let removed = unlinkat(self.repo.root(), &*mark, AtFlags::empty());
             removed.map_err(|error| Error::io("remove", self.repo.path().join(&mark), error))?;
         }
+        let mut moved = false;
         for (name, commit) in &list.refs {
-            self.write_ref(name, commit)?;
+            if self.repo.read_ref(name)? != Some(*commit) {
+                self.write_ref(name, commit)?;
+                moved = true;
+            }
         }
-        if !list.refs.is_empty() {
+        if moved {
             // Who remembers refs looks whether this has changed.
             let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
             let times = Timestamps { last_access: now, last_modification: now };

@@ -1,0 +1,9 @@
+//! Bundles between OSTree repositories, which libostree's own program makes and judges.
+
+mod damage;
+mod desk;
+mod killed;
+mod modes;
+mod remotes;
+mod shared;
+mod update;
