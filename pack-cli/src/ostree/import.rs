@@ -93,6 +93,7 @@ pub fn import(
     let refs = choose(&bundle, &options.refs)?;
     let names =
         refs.iter().map(|from| destination(&repo, from, &options.destination)).collect::<Result<Vec<_>, _>>()?;
+    repo.check_places(&names)?;
     for (from, name) in refs.iter().zip(&names) {
         policy::check(&repo, name, &carried.tip(from)?)?;
     }
