@@ -84,6 +84,14 @@ pub enum RepoFault {
         /// As it was asked for.
         name: String,
     },
+    /// A ref's file would have to be where a directory of others is, or the other way round.
+    #[error("it cannot have the ref {name:?} beside what is, or would be, {other:?}")]
+    RefConflict {
+        /// The file of the ref.
+        name: String,
+        /// What is in its way.
+        other: String,
+    },
     /// A ref's file holds no checksum.
     #[error("its ref {name:?} does not hold a checksum")]
     RefContent {

@@ -106,6 +106,7 @@ pub(super) fn take(
     let carried = Carried::new(bundle)?;
     let refs = choose(bundle, &options.refs)?;
     let names = refs.iter().map(|from| destination(repo, from, &options.destination)).collect::<Result<Vec<_>, _>>()?;
+    repo.check_places(&names)?;
     for (from, name) in refs.iter().zip(&names) {
         policy::check(repo, name, &carried.tip(from)?)?;
     }

@@ -1,10 +1,11 @@
 //! Names of commits.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read as _;
 use std::os::fd::{AsFd as _, OwnedFd};
 
-use rustix::fs::{FileType, Mode as Permissions, OFlags};
+use rustix::fs::{AtFlags, FileType, Mode as Permissions, OFlags, statat};
 use rustix::io::Errno;
 use sealift_format::name::is_ref_name;
 use sealift_format::ostree::Checksum;
@@ -156,6 +157,38 @@ impl Repo {
             }
         }
         Ok(())
+    }
+
+    /// Whether refs of these names can stand beside each other and those that are there: of `os` and `os/main` one has to be a file, the
+    /// other needs a directory.
+    ///
+    /// # Errors
+    /// They cannot, or it could not be told.
+    pub(super) fn check_places(&self, names: &[RefName]) -> Result<(), Error> {
+        let paths: BTreeSet<String> = names.iter().map(RefName::path).collect();
+        for path in &paths {
+            let conflict =
+                |other: &str| Err(self.fault(RepoFault::RefConflict { name: path.clone(), other: other.to_owned() }));
+            if self.kind_of(path)? == Some(FileType::Directory) {
+                return conflict(path);
+            }
+            for (end, _) in path.match_indices('/') {
+                let above = &path[..end];
+                let kind = self.kind_of(above)?;
+                if paths.contains(above) || kind.is_some_and(|kind| kind != FileType::Directory) {
+                    return conflict(above);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn kind_of(&self, path: &str) -> Result<Option<FileType>, Error> {
+        match statat(self.root(), path, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Some(FileType::from_raw_mode(stat.st_mode))),
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
+            Err(error) => Err(Error::io("look at", self.path().join(path), error)),
+        }
     }
 
     /// The commit that a ref names; `None` where there is no such ref.

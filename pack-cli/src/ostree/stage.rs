@@ -103,7 +103,11 @@ fn remove_abandoned(tmp: BorrowedFd<'_>) -> Result<(), Errno> {
         let Ok(named) = statat(tmp, &*name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
         if FileType::from_raw_mode(named.st_mode) == FileType::RegularFile && try_lock(&lock, Kind::Exclusive)? {
             remove_tree(tmp, stage)?;
-            unlinkat(tmp, &*name, AtFlags::empty())?;
+            match unlinkat(tmp, &*name, AtFlags::empty()) {
+                // Whose it was ended meanwhile.
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(error) => return Err(error),
+            }
         }
     }
     Ok(())

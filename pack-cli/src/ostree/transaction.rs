@@ -243,8 +243,11 @@ impl<'a> Transaction<'a> {
         }
         self.place(list.staged.iter().filter(is_commit), self.repo.config().fsync)?;
         for mark in partial {
-            let removed = unlinkat(self.repo.root(), &*mark, AtFlags::empty());
-            removed.map_err(|error| Error::io("remove", self.repo.path().join(&mark), error))?;
+            match unlinkat(self.repo.root(), &*mark, AtFlags::empty()) {
+                // Another run has brought the same commit.
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(error) => return Err(Error::io("remove", self.repo.path().join(&mark), error)),
+            }
         }
         let mut moved = false;
         for (name, commit) in &list.refs {

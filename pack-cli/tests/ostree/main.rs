@@ -1,5 +1,6 @@
 //! Bundles between OSTree repositories, which libostree's own program makes and judges.
 
+mod circumstances;
 mod damage;
 mod desk;
 mod killed;

@@ -1,6 +1,11 @@
 //! From each mode into each: the same commit arrives, and arrives once.
 
-use crate::desk::{Desk, MODES, full_tree, is_root, plain_tree};
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use rustix::fs::{XattrFlags, lsetxattr};
+
+use crate::desk::{Desk, MODES, full_tree, is_root, plain_tree, write};
 
 /// The owner whom all modes hold.
 const ROOT: &[&str] = &["--owner-uid=0", "--owner-gid=0"];
@@ -70,4 +75,41 @@ fn arrives(desk: &Desk, name: &str, mode: &str, commit: &str, owners: &[&str]) {
         assert_eq!(second[what], 0, "{target}: {what} {second}");
     }
     desk.is_as(&before, &target, "a second run");
+}
+
+/// Each thing that bare-user-only does not keep is refused, by its name.
+#[test]
+fn what_bare_user_only_lacks() {
+    let desk = Desk::new();
+    let file = desk.path("tree/file");
+    fs::create_dir(desk.path("tree")).expect("a folder");
+    desk.init("source", "bare-user");
+    desk.init("target", "bare-user-only");
+    let before = desk.snapshot("target");
+    let refused = |owners: &[&str], why: &str| {
+        desk.commit("source", "os", "./tree", owners);
+        desk.run("pack ostree:source -o os.sealift");
+        for more in ["", "--dry-run"] {
+            let said = desk.refused(&format!("unpack os.sealift ostree:target --allow-unsigned {more}"));
+            assert!(said.contains(why), "{said}");
+            desk.is_as(&before, "target", why);
+        }
+    };
+    write(&file, 0o644, b"file");
+    refused(&["--owner-uid=1", "--owner-gid=0"], "it does not belong to root");
+    refused(&["--owner-uid=0", "--owner-gid=1"], "it does not belong to root");
+    for mode in [0o4755, 0o2755, 0o1755, 0o666, 0o777] {
+        write(&file, mode, b"file");
+        refused(ROOT, "it has permission bits beyond 0775");
+    }
+    write(&file, 0o775, b"file");
+    lsetxattr(&file, "user.note", b"note", XattrFlags::empty()).expect("it can be set");
+    refused(ROOT, "it has extended attributes");
+    fs::remove_file(&file).expect("it is there");
+    symlink("target", &file).expect("a link");
+    refused(&["--owner-uid=1", "--owner-gid=0"], "it does not belong to root");
+    desk.commit("source", "os", "./tree", ROOT);
+    desk.run("pack ostree:source -o os.sealift");
+    desk.import("os.sealift", "target");
+    desk.fsck("target");
 }

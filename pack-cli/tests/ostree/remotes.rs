@@ -124,7 +124,8 @@ fn signatures() {
     trust("wrong.gpg");
     signed.is_refused("--remote origin", "no key of the remote's has signed it");
     assert!(!signed.does_libostree_take(&first));
-    trust("right.gpg");
+    fs::remove_file(&keyring).expect("it is there");
+    desk.ostree("target", &["remote", "gpg-import", "--keyring=right.gpg", "origin"]);
     signed.is_taken("--remote origin", "remotes/origin/os", &first);
     assert!(signed.does_libostree_take(&first));
 
@@ -281,4 +282,33 @@ fn several() {
     desk.is_as(&before, "fresh", "one ref is refused");
     desk.run("unpack os.sealift ostree:fresh --allow-unsigned --ref c");
     desk.fsck("fresh");
+}
+
+/// A name that is a file cannot be a directory, and is not to be found out when other refs are written.
+#[test]
+fn names_in_the_way() {
+    let signed = Signed::new();
+    let desk = &signed.desk;
+    make_tree(desk);
+    desk.init("source", "archive");
+    for reference in ["a", "os/main", "z"] {
+        signed.commit(reference, &["--no-bindings"]);
+    }
+    desk.run("pack ostree:source -o os.sealift");
+    for there in ["os", "z/main"] {
+        desk.init("target", "archive");
+        desk.commit("target", there, "./tree", &[]);
+        signed.is_refused("", "beside what is, or would be, \"refs/heads/");
+        fs::remove_dir_all(desk.path("target")).expect("it can be removed");
+    }
+    desk.run("pack os=ostree:source --ref a -o a.sealift");
+    desk.init("target", "archive");
+    desk.import("a.sealift", "target");
+    assert_eq!(desk.ostree("target", &["refs"]).trim(), "os");
+    desk.init("second", "archive");
+    signed.desk.commit("second", "os", "./tree", &["--no-bindings"]);
+    desk.run("pack ostree:source ostree:second -o os.sealift");
+    fs::remove_dir_all(desk.path("target")).expect("it can be removed");
+    desk.init("target", "archive");
+    signed.is_refused("", "would be, \"refs/heads/os\"");
 }

@@ -1,0 +1,140 @@
+//! What a repository, and the process, may be like when a bundle comes.
+
+use std::fs::{self, File};
+use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::process::{Command, Stdio};
+
+use crate::desk::{Desk, MODES, full_tree, is_root, noise, plain_tree, text, write};
+
+const ROOT: &[&str] = &["--owner-uid=0", "--owner-gid=0"];
+
+/// A desk with a repository of small files, and its bundle.
+fn small() -> Desk {
+    let desk = Desk::new();
+    for number in 0..50 {
+        let folder = desk.path(&format!("tree/d{}", number % 5));
+        fs::create_dir_all(&folder).expect("a folder");
+        write(&folder.join(number.to_string()), 0o644, &noise(number, number * 300));
+    }
+    desk.init("source", "archive");
+    desk.commit("source", "os", "./tree", ROOT);
+    desk.run("pack ostree:source -o os.sealift");
+    desk
+}
+
+/// Neither the mask nor the group of a directory is seen in what is made.
+#[test]
+fn masks_and_groups() {
+    let desk = Desk::new();
+    let tree = if is_root() { full_tree } else { plain_tree };
+    plain_tree(&desk.path("plain"));
+    tree(&desk.path("full"));
+    desk.init("source", "archive");
+    desk.commit("source", "plain", "./plain", ROOT);
+    desk.commit("source", "full", "./full", if is_root() { &[] } else { ROOT });
+    for reference in ["plain", "full"] {
+        desk.run(&format!("pack ostree:source --ref {reference} -o {reference}.sealift"));
+    }
+    for mode in MODES.iter().filter(|mode| **mode != "bare" || is_root()) {
+        let reference = if *mode == "bare-user-only" { "plain" } else { "full" };
+        for mask in ["077", "000"] {
+            let target = format!("{mode}-{mask}");
+            desk.init(&target, mode);
+            let tmp = desk.path(&target).join("tmp");
+            if is_root() {
+                chown(&tmp, None, Some(5)).expect("root may");
+                fs::set_permissions(&tmp, fs::Permissions::from_mode(0o2777)).expect("root may");
+            }
+            let line = format!(
+                "umask {mask}; exec {} unpack {reference}.sealift ostree:{target} --allow-unsigned --quiet",
+                env!("CARGO_BIN_EXE_sealift")
+            );
+            let done = Command::new("sh").args(["-c", &line]).current_dir(desk.path("")).output();
+            let done = done.expect("sh runs");
+            assert!(done.status.success(), "{target}: {}", text(&done.stderr));
+            desk.fsck(&target);
+            assert_eq!(desk.listed(&target, reference), desk.listed("source", reference), "{target}");
+            for end in [".commit", ".dirtree", ".filez"] {
+                if end != ".filez" || *mode == "archive" {
+                    let found = fs::metadata(desk.largest(&target, end)).expect("it is there").permissions();
+                    assert_eq!(found.mode() & 0o7777, 0o644, "{target} {end}");
+                }
+            }
+        }
+    }
+}
+
+/// What an unfinished pull left is completed, and counts as whole then.
+#[test]
+fn partial_commits() {
+    let desk = small();
+    desk.init("target", "archive");
+    desk.import("os.sealift", "target");
+    let whole = desk.names("target");
+    let commit = desk.ostree("target", &["rev-parse", "os"]).trim().to_owned();
+    let mark = desk.path(&format!("target/state/{commit}.commitpartial"));
+    for gone in [".filez", ".dirtree", ".dirmeta"] {
+        fs::remove_file(desk.largest("target", gone)).expect("it is there");
+        fs::write(&mark, "").expect("there is room");
+        let taken = desk.import("os.sealift", "target");
+        assert_eq!(taken["files"].as_u64(), Some(u64::from(gone == ".filez")), "{gone}");
+        assert_eq!(desk.names("target"), whole, "{gone}");
+        desk.fsck("target");
+    }
+}
+
+#[test]
+fn no_room() {
+    let desk = small();
+    for (key, value) in [("core.min-free-space-percent", "99"), ("core.min-free-space-size", "1000000TB")] {
+        desk.init("target", "archive");
+        desk.ostree("target", &["config", "set", key, value]);
+        let before = desk.snapshot("target");
+        let said = desk.refused("unpack os.sealift ostree:target --allow-unsigned");
+        assert!(said.contains("target"), "{said}");
+        desk.is_as(&before, "target", key);
+        fs::remove_dir_all(desk.path("target")).expect("it can be removed");
+    }
+}
+
+#[test]
+fn several_at_once() {
+    let desk = small();
+    desk.init("target", "bare-user-only");
+    for _ in 0..6 {
+        let line = "unpack os.sealift ostree:target --allow-unsigned --quiet";
+        let start = || desk.command(line).stderr(Stdio::null()).spawn();
+        let running: Vec<_> = (0..4).map(|_| start().expect("sealift runs")).collect();
+        for mut child in running {
+            assert!(child.wait().expect("it ends").success());
+        }
+        desk.fsck("target");
+        assert_eq!(desk.listed("target", "os"), desk.listed("source", "os"));
+        assert!(desk.names("target").iter().all(|name| !name.to_string_lossy().contains("staging")));
+        desk.ostree("target", &["refs", "--delete", "os"]);
+        desk.ostree("target", &["prune", "--refs-only"]);
+    }
+}
+
+/// From a pipe, which cannot be gone back in, and beside a summary, which is the source's.
+#[test]
+fn a_pipe_and_a_summary() {
+    let desk = small();
+    desk.ostree("source", &["summary", "--update"]);
+    desk.run("pack ostree:source -o os.sealift");
+    desk.init("target", "archive");
+    let open = || File::open(desk.path("os.sealift")).expect("a bundle");
+    let run = |input: Stdio| {
+        let mut command = desk.command("unpack - ostree:target --allow-unsigned --quiet");
+        let status = command.stdin(input).stderr(Stdio::null()).status();
+        assert!(status.expect("sealift runs").success());
+    };
+    let mut cat = Command::new("cat").stdin(open()).stdout(Stdio::piped()).spawn().expect("cat runs");
+    run(cat.stdout.take().expect("a pipe").into());
+    assert!(cat.wait().expect("it ends").success());
+    desk.fsck("target");
+    assert_eq!(desk.listed("target", "os"), desk.listed("source", "os"));
+    let before = desk.snapshot("target");
+    run(open().into());
+    desk.is_as(&before, "target", "a second run");
+}
