@@ -117,7 +117,7 @@ fn adopt_file(builder: &Builder<'_>, hand: &mut Hand, buffer: &mut Vec<u8>, plac
             let file = opened.map_err(&failed)?;
             let content = check_content(builder, &file, buffer, place)?;
             match content {
-                Content::Whole => builder.finish_file(&file, place)?,
+                Content::Whole => builder.finish_again(&file, place)?,
                 Content::Pieces(ref right)
                     if !is_first(builder, place) || !clear_rest(builder, &file, place, right) =>
                 {

@@ -6,11 +6,11 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use rustix::fs::{
-    AtFlags, Dev, FileType as UnixType, Mode, OFlags, XattrFlags, chmodat, copy_file_range, fallocate, fsync,
+    AtFlags, Dev, FileType as UnixType, Mode, OFlags, XattrFlags, chmodat, copy_file_range, fallocate, fstat, fsync,
     ftruncate, ioctl_ficlone, linkat, lsetxattr, makedev, mkdirat, mknodat, openat, symlinkat, unlinkat,
 };
 use rustix::io::{Errno, pwrite};
-use sealift_format::{Bundle, FileType, Holds, InodeKind, data_ranges};
+use sealift_format::{Attributes, Bundle, FileType, Holds, Inode, InodeKind, data_ranges};
 use sealift_verify::content::{check_object, check_piece, group_objects};
 
 use super::metadata::Privilege;
@@ -280,9 +280,25 @@ impl<'a> Builder<'a> {
         }
     }
 
-    pub(super) fn finish_file(&self, file: &OwnedFd, place: Place) -> Result<(), Error> {
+    /// Finishes a file that a run before this one left, unless that run did. Its time is set last of all.
+    pub(super) fn finish_again(&self, file: &OwnedFd, place: Place) -> Result<(), Error> {
+        let (inode, attributes) = self.inode_of(place);
+        let stat = fstat(file).map_err(self.failed("look at", place))?;
+        if !self.privilege.has_all(&stat, attributes, inode) || self.options.durability == Durability::Each {
+            return self.finish_file(file, place);
+        }
+        self.privilege.count_owner(attributes);
+        self.progress.add(0, 1);
+        Ok(())
+    }
+
+    fn inode_of(&self, place: Place) -> (&Inode, &Attributes) {
         let inode = self.bundle.index.inode(self.bundle.index.entry(place.entry).inode);
-        let attributes = self.bundle.index.attributes(inode);
+        (inode, self.bundle.index.attributes(inode))
+    }
+
+    pub(super) fn finish_file(&self, file: &OwnedFd, place: Place) -> Result<(), Error> {
+        let (inode, attributes) = self.inode_of(place);
         self.privilege.count_owner(attributes);
         let made = self.privilege.creation_mode(attributes);
         let applied = self.privilege.apply(file.as_fd(), attributes, inode, Some(made));

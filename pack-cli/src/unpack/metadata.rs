@@ -4,8 +4,8 @@ use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{
-    AtFlags, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags, chownat, fchmod, fchown, fremovexattr, fsetxattr, fstat,
-    futimens, utimensat,
+    AtFlags, Gid, Mode, Stat, Timespec, Timestamps, Uid, XattrFlags, chownat, fchmod, fchown, fremovexattr, fsetxattr,
+    fstat, futimens, utimensat,
 };
 use rustix::io::Errno;
 use sealift_format::{Attributes, Inode, Xattr};
@@ -133,6 +133,16 @@ impl Privilege {
             fchmod(file, mode)?;
         }
         futimens(file, &times(inode))
+    }
+
+    /// Whether a file that was made here has all that [`Self::apply`] sets; of extended attributes that is not told.
+    pub(super) fn has_all(&self, stat: &Stat, attributes: &Attributes, inode: &Inode) -> bool {
+        let owner = (attributes.uid, attributes.gid);
+        attributes.xattrs.is_empty()
+            && (!self.root || (stat.st_uid, stat.st_gid) == owner)
+            && attributes.mode & SET_IDS == 0
+            && stat.st_mode & 0o7777 == u32::from(attributes.mode & 0o7777)
+            && (stat.st_mtime, u32::try_from(stat.st_mtime_nsec)) == (inode.mtime, Ok(inode.mtime_ns))
     }
 
     /// Sets the metadata of a symbolic link, device, fifo or socket, whose name is not opened.
