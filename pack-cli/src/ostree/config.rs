@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use sealift_format::name::is_collection_id;
+
 use super::fault::RepoFault;
-use super::refs::is_collection_id;
 
 /// How a repository keeps its objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

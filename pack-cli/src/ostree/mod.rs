@@ -6,12 +6,15 @@
 //! [`import`] takes the commits of a bundle into a repository, and [`write_usb`] into one on a medium for those who have OSTree alone;
 //! [`crate::source::Source::open_ostree`] packs those of one.
 
+mod carried;
 mod config;
 mod create;
 mod fault;
+mod files;
 mod import;
 mod lock;
 mod object;
+mod plan;
 mod policy;
 mod read;
 mod refs;

@@ -9,9 +9,9 @@ use std::process::{Command, Stdio};
 use rustix::fs::{MemfdFlags, memfd_create};
 use sealift_format::ostree::{Commit, Dictionary};
 
+use super::carried::Tip;
 use super::config::Remote;
 use super::fault::RepoFault;
-use super::import::Tip;
 use super::object::{ObjectType, hex};
 use super::refs::{RefName, RefPlace};
 use super::repo::Repo;

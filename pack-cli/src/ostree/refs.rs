@@ -7,7 +7,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 
 use rustix::fs::{AtFlags, FileType, Mode as Permissions, OFlags, statat};
 use rustix::io::Errno;
-use sealift_format::name::is_ref_name;
+use sealift_format::name::{is_collection_id, is_ref_name};
 use sealift_format::ostree::Checksum;
 
 use super::fault::RepoFault;
@@ -86,15 +86,6 @@ fn folder(place: &RefPlace) -> String {
 
 fn is_remote_name(name: &str) -> bool {
     is_ref_name(name) && !name.contains('/')
-}
-
-/// Whether `id` has the form of a collection id, which is that of an interface's name in D-Bus.
-pub(super) fn is_collection_id(id: &str) -> bool {
-    let is_element = |element: &str| {
-        let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-        element.bytes().all(word) && element.bytes().next().is_some_and(|first| !first.is_ascii_digit())
-    };
-    id.len() <= 255 && id.contains('.') && id.split('.').all(is_element)
 }
 
 impl Repo {

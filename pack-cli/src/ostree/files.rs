@@ -1,0 +1,265 @@
+//! The file objects of a bundle, made in a repository from its chunks.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt as _;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use sealift_format::ostree::Checksum;
+use sealift_format::{Attributes, Bundle, Holds, InodeKind, data_len};
+use sealift_verify::content::{ChunkDecoder, check_object, check_piece, fill_holes, group_objects, piece_range};
+
+use super::carried::Carried;
+use super::create::NewFile;
+use super::plan::Plan;
+use super::transaction::Transaction;
+use crate::feed::Feed;
+use crate::input::Input;
+use crate::parallel::for_each;
+use crate::progress::Phase;
+use crate::{Error, Progress};
+
+/// Making the file objects.
+pub(super) struct Work<'a> {
+    bundle: &'a Bundle,
+    carried: &'a Carried<'a>,
+    plan: &'a Plan<'a>,
+    transaction: &'a Transaction<'a>,
+    progress: &'a Progress,
+    chunks: Vec<u32>,
+    /// Of each chunk the pieces that are wanted.
+    pieces: BTreeMap<u32, Vec<(u32, u64)>>,
+    large: BTreeMap<u32, Large>,
+}
+
+/// A large object, which is put together before it is written: its checksum is one of all its bytes in order.
+struct Large {
+    file: Mutex<Option<File>>,
+    missing: AtomicU64,
+}
+
+impl<'a> Work<'a> {
+    pub(super) fn new(
+        bundle: &'a Bundle,
+        carried: &'a Carried<'a>,
+        plan: &'a Plan<'a>,
+        transaction: &'a Transaction<'a>,
+        progress: &'a Progress,
+    ) -> Self {
+        let mut chunks = Vec::new();
+        let mut pieces: BTreeMap<u32, Vec<(u32, u64)>> = BTreeMap::new();
+        let mut large = BTreeMap::new();
+        let piece_len = bundle.head.root().maxima.piece_len();
+        for object in plan.wanted.keys().flatten().filter(|object| bundle.index.object(**object).size > piece_len) {
+            let mut missing = 0;
+            for (number, piece) in (0..).zip(bundle.layout.pieces_of(*object)) {
+                if let Some(chunk) = piece.chunk {
+                    pieces.entry(chunk).or_default().push((*object, number));
+                    missing += 1;
+                }
+            }
+            large.insert(*object, Large { file: Mutex::default(), missing: AtomicU64::new(missing) });
+        }
+        for (number, chunk) in (0..).zip(&bundle.layout.chunks) {
+            let is_wanted = match &chunk.holds {
+                Holds::Group(range) => {
+                    bundle.layout.group(range).iter().any(|object| plan.wanted.contains_key(&Some(*object)))
+                }
+                Holds::Piece => pieces.contains_key(&number),
+            };
+            if is_wanted {
+                chunks.push(number);
+            }
+        }
+        Self { bundle, carried, plan, transaction, progress, chunks, pieces, large }
+    }
+
+    pub(super) fn stored_bytes(&self) -> u64 {
+        let chunk = |number: &u32| &self.bundle.layout.chunks[usize::try_from(*number).unwrap_or(usize::MAX)];
+        self.chunks.iter().map(|number| u64::from(chunk(number).stored_len)).sum()
+    }
+
+    fn attributes(&self, file: u32) -> (&'a Checksum, &'a Attributes, InodeKind) {
+        let file = &self.carried.ostree.files()[usize::try_from(file).unwrap_or(usize::MAX)];
+        let row = usize::try_from(file.attributes).unwrap_or(usize::MAX);
+        (&file.checksum, &self.bundle.index.attribute_rows()[row], file.kind)
+    }
+
+    /// Whether the repository's mode holds all files, and there is room for them.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        let mut len = 0_u64;
+        for (object, files) in &self.plan.wanted {
+            let size = object.map_or(0, |object| self.bundle.index.object(object).size);
+            for file in files {
+                let (checksum, attributes, kind) = self.attributes(*file);
+                self.transaction.check_file(checksum, attributes, matches!(kind, InodeKind::Symlink(_)))?;
+                len = len.saturating_add(size);
+            }
+        }
+        self.transaction.check_room(len)
+    }
+
+    pub(super) fn run(&self, input: &mut Input, jobs: usize) -> Result<(), Error> {
+        let files = self.plan.wanted.values().map(Vec::len).sum::<usize>();
+        self.progress.enter(Phase::Unpacking, self.stored_bytes(), u64::try_from(files).unwrap_or(0));
+        Feed::new(self.bundle, &self.chunks, input, self.progress).run(
+            jobs,
+            ChunkDecoder::default,
+            |decoder, number, stored| {
+                let decoded = decoder.decode(self.bundle, number, stored)?;
+                self.take_chunk(number, decoded)
+            },
+        )?;
+        // Links, and files without data, which no chunk brings.
+        let rest: Vec<Option<u32>> =
+            self.plan.wanted.keys().copied().filter(|object| !self.has_data(*object)).collect();
+        for_each(
+            jobs,
+            &rest,
+            || (),
+            |(), object| {
+                self.progress.check()?;
+                match object {
+                    None => self.write_links(),
+                    Some(object) if self.large.contains_key(object) => {
+                        self.check_bare_pieces(*object)?;
+                        self.write(*object, &mut |size| Box::new(io::repeat(0).take(size)))
+                    }
+                    Some(object) => {
+                        check_object(self.bundle, *object, &[])?;
+                        self.write(*object, &mut |size| Box::new(io::repeat(0).take(size)))
+                    }
+                }
+            },
+        )
+    }
+
+    fn has_data(&self, object: Option<u32>) -> bool {
+        let data = |object| data_len(self.bundle.layout.holes_of(object), 0..self.bundle.index.object(object).size);
+        object.is_some_and(|object| data(object) > 0)
+    }
+
+    fn take_chunk(&self, number: u32, decoded: &[u8]) -> Result<(), Error> {
+        match &self.bundle.layout.chunks[usize::try_from(number).unwrap_or(usize::MAX)].holds {
+            Holds::Group(range) => {
+                for (object, data) in group_objects(self.bundle, self.bundle.layout.group(range), decoded) {
+                    if self.plan.wanted.contains_key(&Some(object)) {
+                        check_object(self.bundle, object, data)?;
+                        self.write_small(object, data)?;
+                    }
+                }
+                Ok(())
+            }
+            Holds::Piece => {
+                for &(object, piece) in self.pieces.get(&number).map_or(&[][..], Vec::as_slice) {
+                    let start = check_piece(self.bundle, object, piece, decoded)?;
+                    self.take_piece(object, piece, start, decoded)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn write_small(&self, object: u32, data: &[u8]) -> Result<(), Error> {
+        let holes = self.bundle.layout.holes_of(object);
+        if holes.is_empty() {
+            return self.write(object, &mut |_| Box::new(data));
+        }
+        let mut whole = Vec::new();
+        let size = self.bundle.index.object(object).size;
+        let Ok(()) = fill_holes(data, holes, 0..size, |part| {
+            whole.extend(part);
+            Ok::<(), std::convert::Infallible>(())
+        });
+        self.write(object, &mut |_| Box::new(&whole[..]))
+    }
+
+    /// Puts a piece in its place; the last one makes the files.
+    fn take_piece(&self, object: u32, piece: u64, start: u64, data: &[u8]) -> Result<(), Error> {
+        let Some(large) = self.large.get(&object) else { return Ok(()) };
+        let failed = |error: io::Error| self.transaction.unwritten(error);
+        let file = {
+            let mut slot = large.file.lock().unwrap_or_else(PoisonError::into_inner);
+            if slot.is_none() {
+                let file = self.transaction.unnamed_file()?;
+                file.set_len(self.bundle.index.object(object).size).map_err(failed)?;
+                *slot = Some(file);
+            }
+            slot.as_ref().map(File::try_clone).transpose().map_err(failed)?
+        };
+        let Some(file) = file else { return Ok(()) };
+        let mut data = data;
+        for range in
+            sealift_format::data_ranges(self.bundle.layout.holes_of(object), piece_range(self.bundle, object, piece))
+        {
+            let len = usize::try_from(range.end - range.start).unwrap_or(usize::MAX).min(data.len());
+            let (part, rest) = data.split_at(len);
+            file.write_all_at(part, range.start).map_err(failed)?;
+            data = rest;
+        }
+        debug_assert!(start <= self.bundle.index.object(object).size, "a piece lies in its object");
+        if large.missing.fetch_sub(1, Ordering::AcqRel) > 1 {
+            return Ok(());
+        }
+        self.check_bare_pieces(object)?;
+        let mut clones = Vec::new();
+        self.write(object, &mut |_| match file.try_clone() {
+            Ok(file) => Box::new(ReadAt { file, at: 0 }),
+            Err(error) => {
+                clones.push(error.kind());
+                Box::new(io::empty())
+            }
+        })?;
+        large.file.lock().unwrap_or_else(PoisonError::into_inner).take();
+        clones.pop().map_or(Ok(()), |kind| Err(failed(kind.into())))
+    }
+
+    fn check_bare_pieces(&self, object: u32) -> Result<(), Error> {
+        for (number, piece) in (0..).zip(self.bundle.layout.pieces_of(object)) {
+            if piece.chunk.is_none() {
+                check_piece(self.bundle, object, number, &[])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes all files of an object, whose content each reads anew.
+    fn write<'c>(&self, object: u32, content: &mut dyn FnMut(u64) -> Box<dyn Read + 'c>) -> Result<(), Error> {
+        let size = self.bundle.index.object(object).size;
+        for file in self.plan.wanted.get(&Some(object)).map_or(&[][..], Vec::as_slice) {
+            let (checksum, attributes, _) = self.attributes(*file);
+            let new = NewFile::Regular { size, content: &mut *content(size) };
+            self.transaction.write_file(checksum, attributes, new)?;
+            self.progress.add(0, 1);
+        }
+        Ok(())
+    }
+
+    fn write_links(&self) -> Result<(), Error> {
+        for file in self.plan.wanted.get(&None).map_or(&[][..], Vec::as_slice) {
+            let (checksum, attributes, kind) = self.attributes(*file);
+            let InodeKind::Symlink(link) = kind else { continue };
+            let wrong = || Error::Usage("the target of a symbolic link is not UTF-8".into());
+            let target = std::str::from_utf8(self.bundle.index.symlink_target(link)).map_err(|_| wrong())?;
+            self.transaction.write_file(checksum, attributes, NewFile::Symlink(target))?;
+            self.progress.add(0, 1);
+        }
+        Ok(())
+    }
+}
+
+/// A file from its start, wherever others read it.
+struct ReadAt {
+    file: File,
+    at: u64,
+}
+
+impl Read for ReadAt {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let len = self.file.read_at(buffer, self.at)?;
+        self.at += u64::try_from(len).unwrap_or(0);
+        Ok(len)
+    }
+}
