@@ -1,5 +1,6 @@
 //! `cargo xtask compare`: Sealift and its peers in turn over one tree, in one run; the result is bench/RESULTS.md.
 
+mod change;
 mod contenders;
 mod floor;
 mod job;
@@ -33,7 +34,7 @@ use tree::Extent;
 
 const RESULTS: &str = "bench/RESULTS.md";
 /// Measures that are no race.
-const OTHERS: [&str; 6] = ["floor", "update", "ostree", "reads", "scaling", "profile"];
+const OTHERS: [&str; 7] = ["floor", "update", "change", "ostree", "reads", "scaling", "profile"];
 const GIB: u64 = 1 << 30;
 
 struct Options {
@@ -97,6 +98,10 @@ pub(crate) fn main(args: lexopt::Parser) -> Result<()> {
     if options.includes("update") && options.tree.is_none() {
         println!("compare: update");
         update::add(&mut report, options.runs, &places)?;
+    }
+    if options.includes("change") {
+        println!("compare: change");
+        change::add(&mut report, options.runs, &places)?;
     }
     if options.includes("ostree") {
         println!("compare: ostree");

@@ -1,0 +1,126 @@
+//! An update's time by the size of the change: what does not change costs its line of the index, and no more.
+
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, ensure};
+
+use super::job::{Job, Usage};
+use super::places::{Places, remove};
+use super::report::{Report, Verdict, float, grouped, seconds};
+use super::tree;
+
+const COPY: &str = "cp -a TREE SCRATCH/changed";
+const PACK: &str =
+    "sealift pack FROM -o SCRATCH/N.sealift --name tree --level 3 --bundle-version N --key SCRATCH/key --progress none";
+const FIRST: &str = "sealift unpack SCRATCH/1.sealift SCRATCH/new --trust SCRATCH/allowed_signers --state SCRATCH/first-state --progress none";
+const UPDATE: &str = "sealift unpack SCRATCH/N.sealift SCRATCH/new --update --delete --trust SCRATCH/allowed_signers --state SCRATCH/next-state --json --progress none";
+const CHECK: &str = "rsync -aHAXnci --modify-window=-1 --delete SCRATCH/changed/ SCRATCH/new/";
+
+/// Files that get another line at their end, ten times as many each time. The first says what reading the index takes.
+const COUNTS: [usize; 5] = [0, 10, 100, 1_000, 10_000];
+
+/// How much more a changed file may cost among ten times as many.
+const TOLERANCE: f64 = 1.25;
+
+/// Which files change.
+struct Pattern {
+    name: &'static str,
+    /// The place among all files of one of `count`.
+    pick: fn(number: usize, count: usize, files: usize) -> usize,
+}
+
+const PATTERNS: [Pattern; 2] = [
+    Pattern { name: "side by side", pick: |number, count, files| (files - count) / 2 + number },
+    Pattern { name: "all over the tree", pick: |number, count, files| number * files / count },
+];
+
+pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<()> {
+    Job::new(COPY, places).run()?;
+    let mut files: Vec<PathBuf> = Vec::new();
+    tree::walk(&places.path("SCRATCH/changed"), &mut |path, _| {
+        files.push(path.to_owned());
+        Ok(())
+    })?;
+    files.sort_unstable();
+    pack("TREE", 1, places)?;
+    let mut text = String::from(
+        "In memory. Some files of the tree get another line each; whole objects are written, and whole chunks read in which they lie.\n\n\
+         | files that change | which | seconds | user | system | read of the bundle | written |\n| --: | --- | --: | --: | --: | --: | --: |\n",
+    );
+    let mut version = 1;
+    for pattern in PATTERNS {
+        let mut points = Vec::new();
+        for count in COUNTS {
+            version += 1;
+            for number in 0..count {
+                let file = &files[(pattern.pick)(number, count, files.len())];
+                let mut opened = File::options().append(true).open(file)?;
+                writeln!(opened, "One line more, of version {version}.")
+                    .with_context(|| format!("cannot write to {}", file.display()))?;
+            }
+            pack("SCRATCH/changed", version, places)?;
+            let (row, wall) = measure(version, runs, places)?;
+            println!("   {count} files {}: {wall:.3} s", pattern.name);
+            text.push_str(&format!("| {} | {} | {row} |\n", grouped(u64::try_from(count)?), pattern.name));
+            points.push(wall);
+        }
+        judge(report, pattern.name, &points);
+        // The next pattern starts from the tree as it was.
+        remove(&places.path("SCRATCH/changed"))?;
+        Job::new(COPY, places).run()?;
+    }
+    for word in ["SCRATCH/changed", "SCRATCH/new", "SCRATCH/1.sealift"] {
+        remove(&places.path(word))?;
+    }
+    text.push_str(&format!("\n- `{}`", UPDATE.replace('N', "2")));
+    report.section("An update's time by the size of the change", &text);
+    Ok(())
+}
+
+/// Updates from the tree to a version of it; returns what the table has of that, and the seconds.
+fn measure(version: usize, runs: usize, places: &Places) -> Result<(String, f64)> {
+    let line = |text: &str| text.replace('N', &version.to_string());
+    let bundle = places.path(&line("SCRATCH/N.sealift"));
+    let install = || {
+        remove(&places.path("SCRATCH/new"))?;
+        Job::new(FIRST, places).run()
+    };
+    let mut usages: Vec<Usage> = Vec::new();
+    for _ in 0..runs {
+        install()?;
+        tree::read_all(&bundle)?;
+        usages.push(Job::new(&line(UPDATE), places).run()?);
+    }
+    let differences = Job::new(CHECK, places).output()?;
+    ensure!(differences.is_empty(), "the update gave another tree:\n{differences}");
+    install()?;
+    let summary: serde_json::Value = serde_json::from_str(&Job::new(&line(UPDATE), places).output()?)?;
+    let megabytes = |key: &str| {
+        let bytes = summary[key].as_u64().with_context(|| format!("no {key} in {summary}"))?;
+        anyhow::Ok(float(bytes) / 1e6)
+    };
+    fs::remove_file(bundle)?;
+    usages.sort_unstable_by_key(|usage| usage.wall);
+    let middle = usages[usages.len() / 2];
+    let times = [middle.wall, middle.user, middle.system].map(seconds).join(" | ");
+    let row = format!("{times} | {:.1} MB | {:.1} MB", megabytes("stored_bytes")?, megabytes("logical_bytes")?);
+    Ok((row, middle.wall.as_secs_f64()))
+}
+
+fn pack(from: &str, version: usize, places: &Places) -> Result<()> {
+    Job::new(&PACK.replace('N', &version.to_string()).replace("FROM", from), places).run().map(drop)
+}
+
+/// Beyond what an update takes that changes nothing, ten times the files take ten times the time.
+fn judge(report: &mut Report, pattern: &str, points: &[f64]) {
+    let [none, .., before, after] = points else { return };
+    let times = (after - none) / (before - none) / 10.0;
+    report.verdict(Verdict {
+        what: format!("update: seconds for one more changed file, of 10,000 to of 1,000, {pattern}"),
+        figure: format!("{times:.2}"),
+        wanted: format!("at most {TOLERANCE:.2}"),
+        is_reached: times <= TOLERANCE,
+    });
+}
