@@ -52,8 +52,8 @@ pub(crate) struct Config {
     pub(crate) locking: bool,
     /// How long another program's lock is waited for; `None` is for ever.
     pub(crate) lock_timeout: Option<Duration>,
-    /// zlib's level for files of an archive.
-    pub(crate) zlib_level: u32,
+    /// The level at which files of an archive are compressed, from 1 to 9, if that is told.
+    pub(crate) zlib_level: Option<u32>,
     /// Whether a commit that is removed leaves a mark.
     pub(crate) tombstones: bool,
     /// From where commits are taken, by the order of the file.
@@ -94,7 +94,8 @@ impl Config {
             "archive-z2" | "archive" => Mode::Archive,
             other => return Err(RepoFault::Config { key: "core.mode", value: other.to_owned() }),
         };
-        let zlib_level = file.number("archive", "zlib-level", "archive.zlib-level", 6)?;
+        // 0 is for what is not there.
+        let zlib_level = file.number("archive", "zlib-level", "archive.zlib-level", 0)?;
         Ok(Self {
             mode,
             collection_id: collection_id(core("collection-id"))?,
@@ -110,7 +111,7 @@ impl Config {
                     LOCK_TIMEOUT,
                 )?)),
             },
-            zlib_level: u32::try_from(zlib_level.clamp(1, 9)).unwrap_or(6),
+            zlib_level: u32::try_from(zlib_level.min(9)).ok().filter(|level| *level > 0),
             tombstones: file.boolean("core", "tombstone-commits", "core.tombstone-commits", false)?,
             remotes: remotes(&file)?,
         })
@@ -223,7 +224,7 @@ mod tests {
         assert_eq!(config.mode, Mode::BareUser);
         assert_eq!(config.collection_id.as_deref(), Some("org.example.Os"));
         assert_eq!(config.min_free, MinFree::Bytes(2 << 30));
-        assert_eq!((config.fsync, config.locking, config.zlib_level), (true, true, 6));
+        assert_eq!((config.fsync, config.locking, config.zlib_level), (true, true, None));
         let [os, other] = &config.remotes[..] else { panic!("there are two remotes") };
         assert_eq!((os.gpg_verify, os.sign_verify.as_deref()), (false, Some("ed25519")));
         assert_eq!((&*other.name, other.gpg_verify, other.gpg_verify_summary), ("other", true, false));

@@ -5,10 +5,7 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write as _};
 use std::os::fd::{AsFd as _, AsRawFd as _};
-use std::sync::{Mutex, PoisonError};
 
-use flate2::write::DeflateEncoder;
-use flate2::{Compress, Compression, FlushCompress};
 use rustix::fs::{
     AtFlags, Gid, Mode as Permissions, Timespec, Timestamps, UTIME_OMIT, Uid, XattrFlags, chownat, fchmod, fchown,
     fsetxattr, futimens, lsetxattr, symlinkat, unlinkat,
@@ -206,8 +203,8 @@ impl Creation<'_> {
     }
 
     fn small(&self, mut hash: Sha256, number: u64, size: u64, content: &mut dyn Read) -> Result<(File, u16), Error> {
-        let mut bytes = vec![0; usize::try_from(size).unwrap_or(0)];
-        content.read_exact(&mut bytes).map_err(|error| self.io(error))?;
+        let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
+        content.take(size).read_to_end(&mut bytes).map_err(|error| self.io(error))?;
         hash.update(&bytes);
         self.check(hash)?;
         if self.mode == Mode::Archive {
@@ -256,7 +253,7 @@ impl Creation<'_> {
         let mut to = Metered { transaction: self.transaction, file: BufWriter::with_capacity(BUFFER_LEN, file) };
         let header = file::encode_archive_header(size, self.attributes, "");
         to.write_all(&header).map_err(|error| self.io(error))?;
-        let mut deflated = DeflateEncoder::new(to, self.transaction.deflate.level);
+        let mut deflated = self.transaction.deflate.stream(to);
         self.copy(hash, size, content, &mut deflated)?;
         let mut to = deflated.finish().map_err(|error| self.io(error))?;
         to.flush().map_err(|error| self.io(error))
@@ -328,39 +325,5 @@ impl io::Write for Metered<'_> {
 
     fn flush(&mut self) -> io::Result<()> {
         self.file.flush()
-    }
-}
-
-/// Compressors of raw deflate, which are kept: setting one up takes longer than a small file.
-#[derive(Debug)]
-pub(super) struct Deflate {
-    level: Compression,
-    idle: Mutex<Vec<Compress>>,
-}
-
-impl Deflate {
-    pub(super) fn new(level: u32) -> Self {
-        Self { level: Compression::new(level), idle: Mutex::default() }
-    }
-
-    /// Appends `bytes` to `out`, compressed.
-    fn whole(&self, mut out: Vec<u8>, bytes: &[u8]) -> io::Result<Vec<u8>> {
-        let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = idle().pop();
-        let mut compress = kept.unwrap_or_else(|| Compress::new(self.level, false));
-        // Stored blocks of at least 16 KiB are the worst case.
-        out.reserve(bytes.len() + bytes.len() / 1000 + 64);
-        loop {
-            let read = usize::try_from(compress.total_in()).unwrap_or(usize::MAX);
-            let rest = bytes.get(read..).unwrap_or_default();
-            match compress.compress_vec(rest, &mut out, FlushCompress::Finish) {
-                Ok(flate2::Status::StreamEnd) => break,
-                Ok(_) => out.reserve(1024 + rest.len()),
-                Err(error) => return Err(error.into()),
-            }
-        }
-        compress.reset();
-        idle().push(compress);
-        Ok(out)
     }
 }

@@ -134,7 +134,7 @@ pub(super) fn take(
         transaction.set_ref(name, carried.tip(from)?.checksum);
     }
     progress.enter(Phase::Syncing, 0, 0);
-    transaction.finish()?;
+    transaction.finish(options.jobs.max(1))?;
     Ok(stats)
 }
 

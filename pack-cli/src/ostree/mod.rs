@@ -9,6 +9,7 @@
 mod carried;
 mod config;
 mod create;
+mod deflate;
 mod fault;
 mod files;
 mod import;

@@ -1,7 +1,5 @@
 //! Types of objects, and where they lie.
 
-use std::fmt::Write as _;
-
 use sealift_format::ostree::Checksum;
 
 use super::config::Mode;
@@ -56,12 +54,8 @@ pub(super) fn loose_path(kind: ObjectType, checksum: &Checksum, mode: Mode) -> S
 
 /// Bytes in lower hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(2 * bytes.len());
-    for byte in bytes {
-        // Writing to a string does not fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
+    let digit = |number: u8| char::from_digit(number.into(), 16).unwrap_or('0');
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 /// The checksum of 64 lower hexadecimal digits; `None` of any other text.

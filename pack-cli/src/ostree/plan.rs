@@ -21,6 +21,8 @@ pub(super) struct Plan<'a> {
     pub(super) metadata: Vec<(OsTreeKind, OsTreeObject)>,
     seen: HashSet<(OsTreeKind, Checksum)>,
     seen_files: HashSet<Checksum>,
+    /// Whether the repository has a directory for checksums that begin with this byte, once that was looked for: a new one has none.
+    has_directory: [Option<bool>; 256],
 }
 
 impl<'a> Plan<'a> {
@@ -33,7 +35,18 @@ impl<'a> Plan<'a> {
             metadata: Vec::new(),
             seen: HashSet::new(),
             seen_files: HashSet::new(),
+            has_directory: [None; 256],
         }
+    }
+
+    /// Whether the repository has the object.
+    fn has(&mut self, kind: ObjectType, checksum: &Checksum) -> Result<bool, Error> {
+        let known = &mut self.has_directory[usize::from(checksum[0])];
+        let has_directory = match *known {
+            Some(known) => known,
+            None => *known.insert(self.repo.has_directory(checksum)?),
+        };
+        Ok(has_directory && self.repo.has(kind, checksum)?)
     }
 
     /// Adds a ref's commit and its parents, as far as they are carried. What `there`, the commit that the ref names in the repository, has
@@ -76,7 +89,7 @@ impl<'a> Plan<'a> {
 
     fn add_meta(&mut self, checksum: &Checksum) -> Result<(), Error> {
         if self.seen.insert((OsTreeKind::DirMeta, *checksum))
-            && !self.repo.has(ObjectType::DirMeta, checksum)?
+            && !self.has(ObjectType::DirMeta, checksum)?
             && let Some(object) = self.carried.find(OsTreeKind::DirMeta, checksum)
         {
             self.metadata.push((OsTreeKind::DirMeta, *object));
@@ -116,7 +129,7 @@ impl<'a> Plan<'a> {
                 }
                 pending.push((**tree, old.map(|(old, _)| **old)));
             }
-            if !self.repo.has(ObjectType::DirTree, &dirtree)?
+            if !self.has(ObjectType::DirTree, &dirtree)?
                 && let Some(object) = self.carried.find(OsTreeKind::DirTree, &dirtree)
             {
                 self.metadata.push((OsTreeKind::DirTree, *object));
@@ -127,7 +140,7 @@ impl<'a> Plan<'a> {
 
     fn add_file(&mut self, checksum: &Checksum) -> Result<(), Error> {
         let Some(&number) = self.carried.files.get(checksum) else { return Ok(()) };
-        if !self.seen_files.insert(*checksum) || self.repo.has(ObjectType::File, checksum)? {
+        if !self.seen_files.insert(*checksum) || self.has(ObjectType::File, checksum)? {
             return Ok(());
         }
         let object = match self.carried.ostree.files()[usize::try_from(number).unwrap_or(usize::MAX)].kind {

@@ -166,7 +166,7 @@ fn copy(from: &Repo, to: &Repo, commit: &Checksum) -> Result<u64, Error> {
     let transaction = Transaction::begin(to)?;
     write_all(from, &transaction, commit)?;
     transaction.set_ref(RefName::new(RefPlace::Heads, "test/main").expect("it is a name"), *commit);
-    Ok(transaction.finish()?.objects)
+    Ok(transaction.finish(2)?.objects)
 }
 
 fn write_all(from: &Repo, transaction: &Transaction<'_>, commit: &Checksum) -> Result<(), Error> {
@@ -360,7 +360,7 @@ fn refs_are_those_of_libostree() {
     for name in &names {
         transaction.set_ref(name.clone(), commit);
     }
-    assert_eq!(transaction.finish().expect("it ends").objects, 0);
+    assert_eq!(transaction.finish(2).expect("it ends").objects, 0);
     let listed: BTreeSet<_> = ostree(&path, &["refs"]).expect("they are listed").lines().map(str::to_owned).collect();
     assert_eq!(listed, ["a/b/c.d-e", "os:stable", "test/main"].map(str::to_owned).into());
     let mirrored = ostree(&path, &["refs", "--collections"]).expect("they are listed");
@@ -451,7 +451,7 @@ fn threads_write_the_same_objects() {
             scope.spawn(|| write_all(&from, &transaction, &commit).expect("it is written"));
         }
     });
-    let objects = transaction.finish().expect("it ends").objects;
+    let objects = transaction.finish(2).expect("it ends").objects;
     assert_eq!(usize::try_from(objects).expect("it fits"), loose(&path).len());
     ostree(&path, &["fsck"]).expect("all is well");
 }
@@ -511,7 +511,7 @@ fn what_has_another_checksum_is_not_written() {
         let sum = Sha256::new_with_prefix(file::encode_header(&attributes, "")).chain_update(b"foo\n").finalize();
         let new = NewFile::Regular { size: 4, content: &mut &b"foo"[..] };
         transaction.write_file(&sum.into(), &attributes, new).expect_err("it ends");
-        assert_eq!(transaction.finish().expect("it ends").objects, 0);
+        assert_eq!(transaction.finish(2).expect("it ends").objects, 0);
         assert!(loose(&path).is_empty());
     }
 }
@@ -534,7 +534,7 @@ fn a_transaction_that_is_dropped_leaves_nothing() {
     assert!(second.write_metadata(ObjectType::DirMeta, &checksum, &usual).expect("it is new there"));
     drop(first);
     assert!(!repo.has(ObjectType::DirMeta, &checksum).expect("it can be told"));
-    assert_eq!(second.finish().expect("it ends").objects, 1);
+    assert_eq!(second.finish(2).expect("it ends").objects, 1);
     assert!(repo.has(ObjectType::DirMeta, &checksum).expect("it can be told"));
     assert_eq!(names_in(&path.join("tmp")), ["cache"]);
 }

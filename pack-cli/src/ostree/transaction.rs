@@ -19,7 +19,7 @@ use rustix::io::Errno;
 use sealift_format::ostree::{Checksum, METADATA_LEN_MAX};
 use sha2::{Digest as _, Sha256};
 
-use super::create::Deflate;
+use super::deflate::Deflate;
 use super::fault::RepoFault;
 use super::lock::{Kind, wait_lock};
 use super::object::{ObjectType, hex, object_name, prefix, rest};
@@ -29,6 +29,7 @@ use super::room::Room;
 use super::stage::Stage;
 use crate::Error;
 use crate::beneath::{open_beneath, open_name, open_within};
+use crate::parallel::for_each;
 use crate::unnamed::unnamed_in;
 
 /// What is going to be in a repository. Several threads may write objects; nothing is in its place before [`Self::finish`], and a
@@ -52,6 +53,9 @@ struct List {
     commits: Vec<Checksum>,
     refs: Vec<(RefName, Checksum)>,
 }
+
+/// An object, and the number under which it lies in the stage.
+type Staged = ((Checksum, ObjectType), u64);
 
 /// What a transaction wrote.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -224,24 +228,28 @@ impl<'a> Transaction<'a> {
         self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Brings all that was written into its place.
+    /// Brings all that was written into its place, on `jobs` threads.
     ///
     /// # Errors
     /// The repository cannot be written to; it is then as the module says of one who was killed.
-    pub(crate) fn finish(self) -> Result<Written, Error> {
+    pub(crate) fn finish(self, jobs: usize) -> Result<Written, Error> {
         let list = std::mem::take(&mut *self.list());
         let written = Written { objects: u64::try_from(list.staged.len()).unwrap_or(u64::MAX) };
         let partial = self.mark_partial(&list)?;
-        let is_commit = |object: &(&(Checksum, ObjectType), &u64)| object.0.1 == ObjectType::Commit;
+        let (commits, others): (Vec<_>, Vec<_>) = list
+            .staged
+            .iter()
+            .map(|(object, number)| (*object, *number))
+            .partition(|((_, kind), _)| *kind == ObjectType::Commit);
         // Also what is there already may be of a run that was killed before its objects were on the medium.
         if !(list.staged.is_empty() && list.commits.is_empty() && list.refs.is_empty()) {
             self.sync()?;
         }
-        self.place(list.staged.iter().filter(|object| !is_commit(object)), false)?;
-        if list.staged.iter().any(|object| is_commit(&object)) {
+        for_each(jobs, &by_directory(&others), || (), |(), objects| self.place(objects, false))?;
+        if !commits.is_empty() {
             self.sync()?;
         }
-        self.place(list.staged.iter().filter(is_commit), self.repo.config().fsync)?;
+        by_directory(&commits).into_iter().try_for_each(|objects| self.place(objects, self.repo.config().fsync))?;
         for mark in partial {
             match unlinkat(self.repo.root(), &*mark, AtFlags::empty()) {
                 // Another run has brought the same commit.
@@ -295,19 +303,13 @@ impl<'a> Transaction<'a> {
         Ok(marks)
     }
 
-    /// Gives objects their names. They come ordered by the directories that they go to.
-    fn place<'b>(
-        &self,
-        staged: impl Iterator<Item = (&'b (Checksum, ObjectType), &'b u64)>,
-        sync_each: bool,
-    ) -> Result<(), Error> {
-        let mut at: Option<(u8, OwnedFd)> = None;
-        for ((checksum, kind), number) in staged {
+    /// Gives objects their names, all in one directory.
+    fn place(&self, objects: &[Staged], sync_each: bool) -> Result<(), Error> {
+        let Some(((first, kind), _)) = objects.first() else { return Ok(()) };
+        let unopened = |error: Errno| Error::io("create", self.repo.object_path(*kind, first), error);
+        let directory = open_prefix(self.repo, first).map_err(unopened)?;
+        for ((checksum, kind), number) in objects {
             let failed = |error: Errno| Error::io("create", self.repo.object_path(*kind, checksum), error);
-            let directory = match at.take() {
-                Some((first, directory)) if first == checksum[0] => directory,
-                _ => open_prefix(self.repo, checksum).map_err(failed)?,
-            };
             let (from, to) = (number.to_string(), rest(*kind, checksum, self.repo.config().mode));
             if *kind == ObjectType::CommitMeta {
                 renameat(self.stage.directory(), &*from, &directory, &*to).map_err(failed)?;
@@ -317,7 +319,6 @@ impl<'a> Transaction<'a> {
             if sync_each {
                 fsync(&directory).and_then(|()| fsync(self.repo.objects())).map_err(failed)?;
             }
-            at = Some((checksum[0], directory));
         }
         Ok(())
     }
@@ -342,6 +343,11 @@ impl<'a> Transaction<'a> {
         renameat(self.stage.directory(), &*number, &directory, file_name).map_err(failed)?;
         if self.repo.config().fsync { fsync(&directory).map_err(failed) } else { Ok(()) }
     }
+}
+
+/// They come ordered by their checksums.
+fn by_directory(objects: &[Staged]) -> Vec<&[Staged]> {
+    objects.chunk_by(|((a, _), _), ((b, _), _)| a[0] == b[0]).collect()
 }
 
 /// Keeps out who prunes, as long as what is returned is open.
