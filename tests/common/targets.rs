@@ -1,7 +1,7 @@
 //! The bodies of the fuzz targets. Errors are fine; a panic or a broken promise is a bug. `cargo test` replays the corpora through them.
 
 use sealift::pack::OrderProfile;
-use sealift_format::ostree::{Commit, Dictionary, DirTree, dirmeta, file, ostreemeta};
+use sealift_format::ostree::{Commit, Dictionary, DirTree, Summary, dirmeta, file, ostreemeta};
 use sealift_format::{
     Contents, Envelope, FrameDecoder, Head, Identity, Index, IndexBuilder, InodeKind, Kind, Layout, Node, OsTree, Part,
     Preamble, Root, check_frame, data_len, frame_window, maxima, verity,
@@ -306,6 +306,10 @@ pub fn ostree_object(data: &[u8]) {
     }
     if let Ok(commit) = Commit::parse(data) {
         assert_eq!(commit.encode(), data);
+    }
+    if let Ok(summary) = Summary::parse(data) {
+        // What it does not keep is not written again.
+        assert_eq!(Summary::parse(&summary.encode()).as_ref(), Ok(&summary));
     }
     if let Ok(dictionary) = Dictionary::parse(data) {
         for (_, value) in dictionary.entries() {

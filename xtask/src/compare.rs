@@ -7,12 +7,14 @@ mod job;
 mod machine;
 mod measures;
 mod ostree;
+mod ostree_change;
 mod places;
 mod profile;
 mod race;
 mod reads;
 mod report;
 mod scaling;
+mod static_delta;
 pub(crate) mod tree;
 mod update;
 
@@ -34,7 +36,8 @@ use tree::Extent;
 
 const RESULTS: &str = "bench/RESULTS.md";
 /// Measures that are no race.
-const OTHERS: [&str; 7] = ["floor", "update", "change", "ostree", "reads", "scaling", "profile"];
+const OTHERS: [&str; 9] =
+    ["floor", "update", "change", "ostree", "ostree-change", "static-delta", "reads", "scaling", "profile"];
 const GIB: u64 = 1 << 30;
 
 struct Options {
@@ -107,6 +110,14 @@ pub(crate) fn main(args: lexopt::Parser) -> Result<()> {
         println!("compare: ostree");
         // A run takes minutes, and what is wanted is far away from the peers.
         ostree::add(&mut report, options.runs.min(2), &places)?;
+    }
+    if options.includes("ostree-change") {
+        println!("compare: ostree-change");
+        ostree_change::add(&mut report, options.runs, &places)?;
+    }
+    if options.includes("static-delta") {
+        println!("compare: static-delta");
+        static_delta::add(&mut report, &places)?;
     }
     if options.includes("reads") {
         println!("compare: reads");

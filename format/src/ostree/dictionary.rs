@@ -79,6 +79,12 @@ impl<'a> Value<'a> {
         if self.type_string == b"s" { text(self.bytes).ok() } else { None }
     }
 
+    /// The number, if it is `t`, which OSTree writes with the highest byte first.
+    #[must_use]
+    pub fn number(&self) -> Option<u64> {
+        if self.type_string == b"t" { self.bytes.try_into().ok().map(u64::from_be_bytes) } else { None }
+    }
+
     /// The texts, if it is `as`.
     #[must_use]
     pub fn texts(&self) -> Option<Vec<&'a str>> {

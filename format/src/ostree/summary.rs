@@ -3,8 +3,8 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use super::framing::{Shape, Writer};
-use super::{Checksum, Commit, Malformed};
+use super::framing::{Elements, Shape, Writer, members, text as parse_text};
+use super::{Checksum, Commit, Dictionary, Malformed};
 use crate::bytes::widen;
 
 /// Refs of one collection, or of none, by their names.
@@ -53,6 +53,24 @@ impl<'a> SummaryRef<'a> {
         })
     }
 
+    /// The commit that the ref names.
+    #[must_use]
+    pub fn commit(&self) -> Checksum {
+        self.commit
+    }
+
+    fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let [len, commit, metadata] = members(bytes, [Shape::U64, Shape::BYTES, Shape::VARIANT])?;
+        let metadata = Dictionary::parse(metadata)?;
+        let wrong = Malformed::new("a ref in a summary names no commit");
+        Ok(Self {
+            commit: commit.try_into().map_err(|_| wrong)?,
+            len: u64::from_le_bytes(len.try_into().map_err(|_| wrong)?),
+            timestamp: metadata.value("ostree.commit.timestamp").and_then(|value| value.number()).unwrap_or(0),
+            version: metadata.value("ostree.commit.version").and_then(|value| value.text()),
+        })
+    }
+
     fn encode(&self, name: &str) -> Vec<u8> {
         let mut metadata = Writer::default();
         if let Some(version) = self.version {
@@ -68,7 +86,38 @@ impl<'a> SummaryRef<'a> {
     }
 }
 
-impl Summary<'_> {
+impl<'a> Summary<'a> {
+    /// Parses what libostree wrote. Metadata that this structure has no field for is passed over.
+    ///
+    /// # Errors
+    /// It is not in normal form, or names a ref or a collection twice.
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let [refs, metadata] = members(bytes, [Shape::VARIANT; 2])?;
+        let metadata = Dictionary::parse(metadata)?;
+        let mut collections = BTreeMap::new();
+        let map = metadata.value("ostree.summary.collection-map");
+        for entry in Elements::of(map.map_or(&[], |map| map.bytes()), 8)? {
+            let [id, refs] = members(entry?, [Shape::BYTES, Shape::VARIANT])?;
+            if collections.insert(parse_text(id)?, parse_refs(refs)?).is_some() {
+                return Err(Malformed::new("a collection is in a summary twice"));
+            }
+        }
+        if map.is_some_and(|map| map.type_string() != COLLECTION_MAP.as_bytes()) {
+            return Err(Malformed::new("a summary's collections are of another type"));
+        }
+        let text = |key| metadata.value(key).and_then(|value| value.text());
+        Ok(Self {
+            mode: text("ostree.summary.mode").unwrap_or_default(),
+            collection_id: text("ostree.summary.collection-id"),
+            has_tombstones: metadata
+                .value("ostree.summary.tombstone-commits")
+                .is_some_and(|value| value.bytes() == [1]),
+            last_modified: metadata.value("ostree.summary.last-modified").and_then(|value| value.number()).unwrap_or(0),
+            refs: parse_refs(refs)?,
+            collections,
+        })
+    }
+
     /// Encodes the summary. Keys stand as libostree leaves them, which is in no order of their names.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
@@ -80,7 +129,7 @@ impl Summary<'_> {
         put("ostree.summary.last-modified", &self.last_modified.to_be_bytes(), "t");
         put("ostree.summary.tombstone-commits", &[u8::from(self.has_tombstones)], "b");
         if !self.collections.is_empty() {
-            put("ostree.summary.collection-map", &self.collection_map(), "a{sa(s(taya{sv}))}");
+            put("ostree.summary.collection-map", &self.collection_map(), COLLECTION_MAP);
         }
         // Whoever wants a delta looks for its index, and not for a list of all in here.
         put("ostree.summary.indexed-deltas", &[1], "b");
@@ -100,6 +149,20 @@ impl Summary<'_> {
         }
         map.array()
     }
+}
+
+/// The type of what lists the refs of several collections.
+const COLLECTION_MAP: &str = "a{sa(s(taya{sv}))}";
+
+fn parse_refs(bytes: &[u8]) -> Result<SummaryRefs<'_>, Malformed> {
+    let mut refs = SummaryRefs::new();
+    for entry in Elements::of(bytes, 8)? {
+        let [name, commit] = members(entry?, [Shape::BYTES, Shape::VARIANT])?;
+        if refs.insert(parse_text(name)?, SummaryRef::parse(commit)?).is_some() {
+            return Err(Malformed::new("a ref is in a summary twice"));
+        }
+    }
+    Ok(refs)
 }
 
 fn encode_refs(refs: &SummaryRefs<'_>) -> Vec<u8> {
@@ -196,7 +259,22 @@ mod tests {
             summary.refs.clone_from(&refs);
             summary.collections.insert("org.example.Os", refs.clone());
             summary.collections.insert("org.example.Other", refs);
-            assert_eq!(check(TYPE, &summary.encode()), Ok(()), "{count}");
+            let bytes = summary.encode();
+            assert_eq!(check(TYPE, &bytes), Ok(()), "{count}");
+            assert_eq!(Summary::parse(&bytes), Ok(summary), "{count}");
+        }
+    }
+
+    #[test]
+    fn what_libostree_wrote_comes_back() {
+        for text in [MEDIUM, EMPTY, COLLECTION] {
+            let bytes: Vec<u8> =
+                (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).expect("hex")).collect();
+            let summary = Summary::parse(&bytes).expect("it is a summary");
+            assert_eq!(summary.encode(), bytes);
+            for len in 0..bytes.len() {
+                assert_ne!(Summary::parse(&bytes[..len]), Ok(summary.clone()), "{len}");
+            }
         }
     }
 

@@ -38,6 +38,7 @@ pub(crate) fn print(
                 files: stats.files,
                 logical_bytes: stats.logical_bytes,
                 stored_bytes: stats.stored_bytes,
+                has_summary: stats.has_summary,
                 seconds: human::seconds(elapsed),
             },
         );
@@ -51,6 +52,9 @@ pub(crate) fn print(
     judge.print_signers(&mut out)?;
     for (name, commit) in &stats.refs {
         writeln!(out, "  {} is {commit}", escape::text(name))?;
+    }
+    if stats.has_summary {
+        writeln!(out, "  the summary is the source's")?;
     }
     if stats.commits + stats.metadata + stats.files == 0 {
         return writeln!(out, "  nothing was missing");
@@ -84,5 +88,6 @@ struct Summary<'a> {
     files: u64,
     logical_bytes: u64,
     stored_bytes: u64,
+    has_summary: bool,
     seconds: f64,
 }

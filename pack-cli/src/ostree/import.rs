@@ -11,6 +11,7 @@ use super::plan::Plan;
 use super::policy;
 use super::refs::{RefName, RefPlace};
 use super::repo::Repo;
+use super::summary::mirror_summary;
 use super::transaction::Transaction;
 use crate::input::Input;
 use crate::progress::Phase;
@@ -25,7 +26,8 @@ pub enum Destination {
     Heads,
     /// `refs/remotes/NAME`: as if they were pulled from that remote, which the repository has to have, and whose signatures it asks for.
     Remote(String),
-    /// `refs/mirrors/COLLECTION` for those of a collection, `refs/heads` for others, as `ostree pull --mirror` does.
+    /// `refs/mirrors/COLLECTION` for those of a collection, `refs/heads` for others, as `ostree pull --mirror` does. Of all refs, the summary
+    /// that the bundle carries comes along, if it names no others.
     Mirror,
 }
 
@@ -59,6 +61,8 @@ pub struct ImportStats {
     pub logical_bytes: u64,
     /// Stored bytes that were read for them.
     pub stored_bytes: u64,
+    /// Whether the repository, a mirror, has the summary that the bundle carries.
+    pub has_summary: bool,
 }
 
 /// Takes the commits of a bundle into the repository at `target`.
@@ -79,7 +83,12 @@ pub fn import(
 ) -> Result<ImportStats, Error> {
     let bundle = input.open_bundle(limits, judge)?;
     let repo = Repo::open(target)?;
-    take(input, &bundle, &repo, options, progress)
+    let mut stats = take(input, &bundle, &repo, options, progress)?;
+    // Of a mirror of all refs, the summary is the source's.
+    if options.destination == Destination::Mirror && options.refs.is_empty() && !options.dry_run {
+        stats.has_summary = mirror_summary(&repo, &Carried::new(&bundle)?)?;
+    }
+    Ok(stats)
 }
 
 /// Takes the commits of a bundle that is open and trusted.

@@ -1,4 +1,4 @@
-//! Writing a repository's summary anew, as `ostree summary --update` does.
+//! A repository's summary: written anew, as `ostree summary --update` does, or taken over by a mirror.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -7,8 +7,10 @@ use std::os::fd::AsFd as _;
 
 use rustix::fs::{AtFlags, Mode as Permissions, OFlags, fchmod, fdatasync, fsync, renameat, unlinkat};
 use rustix::io::Errno;
+use sealift_format::RepositoryFile;
 use sealift_format::ostree::{Checksum, Summary, SummaryRef, SummaryRefs};
 
+use super::carried::Carried;
 use super::object::ObjectType;
 use super::refs::RefPlace;
 use super::repo::Repo;
@@ -23,9 +25,46 @@ use crate::beneath::open_name;
 /// A ref or a commit cannot be read, or the repository cannot be written to.
 pub(super) fn write_summary(repo: &Repo, now: u64) -> Result<(), Error> {
     let _lock = if repo.config().locking { Some(take_lock(repo)?) } else { None };
-    let bytes = encode(repo, now)?;
-    replace(repo, &bytes).map_err(|error| Error::io("write", repo.path().join("summary"), error))
+    replace(repo, &encode(repo, now)?, None)
 }
+
+/// Gives a mirror the summary that the bundle carries, with its signature, as `ostree pull --mirror` does: if all that it names is in the
+/// bundle, and it is of a repository of the same mode. Returns whether it was.
+///
+/// # Errors
+/// The repository cannot be written to.
+pub(super) fn mirror_summary(repo: &Repo, carried: &Carried<'_>) -> Result<bool, Error> {
+    let file =
+        |wanted| carried.bundle.index.repository_files().find(|(kind, _)| *kind == wanted).map(|(_, bytes)| bytes);
+    let Some(bytes) = file(RepositoryFile::Summary) else { return Ok(false) };
+    let Some(summary) = Summary::parse(bytes).ok().filter(|summary| summary.mode == repo.config().mode.name()) else {
+        return Ok(false);
+    };
+    let mut commits: BTreeMap<(&str, &str), Checksum> = BTreeMap::new();
+    for from in carried.bundle.index.refs() {
+        if let Some(ostree) = &from.ostree {
+            commits.insert((&ostree.collection, &from.name), carried.tip(from)?.checksum);
+        }
+    }
+    let own = summary.collection_id.unwrap_or_default();
+    let mut all = std::iter::once((own, &summary.refs)).chain(summary.collections.iter().map(|(id, refs)| (*id, refs)));
+    let is_carried = |id, refs: &SummaryRefs<'_>| {
+        refs.iter().all(|(name, commit)| commits.get(&(id, *name)) == Some(&commit.commit()))
+    };
+    if !all.all(|(id, refs)| is_carried(id, refs)) {
+        return Ok(false);
+    }
+    let signature = file(RepositoryFile::SummarySignature);
+    let there = |name| repo.top_file(name);
+    if there(SUMMARY)?.as_deref() != Some(bytes) || there(SIGNATURE)?.as_deref() != signature {
+        let _lock = if repo.config().locking { Some(take_lock(repo)?) } else { None };
+        replace(repo, bytes, signature)?;
+    }
+    Ok(true)
+}
+
+const SUMMARY: &str = "summary";
+const SIGNATURE: &str = "summary.sig";
 
 fn encode(repo: &Repo, now: u64) -> Result<Vec<u8>, Error> {
     let refs = repo.refs()?;
@@ -68,23 +107,32 @@ fn encode(repo: &Repo, now: u64) -> Result<Vec<u8>, Error> {
     Ok(summary.encode())
 }
 
-/// Writes the file aside, and renames it over the one that is there.
-fn replace(repo: &Repo, bytes: &[u8]) -> Result<(), Errno> {
-    const NAME: &str = "summary";
-    let stage = Stage::create(make_directory(repo, "tmp")?)?;
+/// Writes both files aside, and renames them over those that are there.
+fn replace(repo: &Repo, summary: &[u8], signature: Option<&[u8]>) -> Result<(), Error> {
+    let failed = |name: &str| {
+        let path = repo.path().join(name);
+        move |error: Errno| Error::io("write", path.clone(), error)
+    };
+    let stage = make_directory(repo, "tmp").and_then(Stage::create).map_err(failed("tmp"))?;
+    // A signature is one of the bytes that were there.
+    match unlinkat(repo.root(), SIGNATURE, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => {}
+        Err(error) => return Err(failed(SIGNATURE)(error)),
+    }
+    for (name, bytes) in std::iter::once((SUMMARY, summary)).chain(signature.map(|bytes| (SIGNATURE, bytes))) {
+        put(repo, &stage, name, bytes).map_err(failed(name))?;
+    }
+    if repo.config().fsync { fsync(repo.root().as_fd()).map_err(failed(SUMMARY)) } else { Ok(()) }
+}
+
+fn put(repo: &Repo, stage: &Stage, name: &str, bytes: &[u8]) -> Result<(), Errno> {
     let mode = Permissions::from_raw_mode(0o644);
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
-    let mut file = File::from(open_name(stage.directory(), NAME.as_bytes(), flags, mode)?);
+    let mut file = File::from(open_name(stage.directory(), name.as_bytes(), flags, mode)?);
     file.write_all(bytes).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
     fchmod(&file, mode)?;
     if repo.config().fsync {
         fdatasync(&file)?;
     }
-    // A signature is one of the bytes that were there.
-    match unlinkat(repo.root(), "summary.sig", AtFlags::empty()) {
-        Ok(()) | Err(Errno::NOENT) => {}
-        Err(error) => return Err(error),
-    }
-    renameat(stage.directory(), NAME, repo.root(), NAME)?;
-    if repo.config().fsync { fsync(repo.root().as_fd()) } else { Ok(()) }
+    renameat(stage.directory(), name, repo.root(), name)
 }

@@ -4,6 +4,7 @@ mod circumstances;
 mod damage;
 mod desk;
 mod killed;
+mod mirrors;
 mod modes;
 mod remotes;
 mod shared;

@@ -1,0 +1,87 @@
+//! A repository that has the last commit takes the next one: time by the size of the change.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+
+use super::job::{Job, Usage};
+use super::places::{Places, remove};
+use super::report::{Report, float, grouped, seconds};
+use super::tree;
+
+const COMMIT: &str = "ostree --repo=SCRATCH/ostree commit --branch=linux --tree=dir=SCRATCH/changed --owner-uid=0 --owner-gid=0 --no-xattrs";
+const PACK: &str = "sealift pack ostree:SCRATCH/ostree --ref linux -o SCRATCH/ostree.sealift --name linux --bundle-version N --key SCRATCH/key --progress none";
+const TAKE: &str = "sealift unpack SCRATCH/ostree.sealift ostree:SCRATCH/to --trust SCRATCH/allowed_signers --state SCRATCH/ostree-state --json --progress none";
+const BASE: &str = "ostree --repo=SCRATCH/to pull-local SCRATCH/ostree linux";
+
+/// One file of this many changes; none, and then all.
+const STEPS: [usize; 5] = [0, 1000, 100, 10, 1];
+
+pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<()> {
+    let run = |line: &str| Job::new(line, places).run();
+    run("ostree --repo=SCRATCH/ostree init --mode=bare-user")?;
+    let mut text = String::from(
+        "Into bare-user, in memory; the repository has the commit before.\n\n\
+         | files that change | seconds | user | system | read of the bundle | objects written |\n| --: | --: | --: | --: | --: | --: |\n",
+    );
+    for (version, step) in (1..).zip(STEPS) {
+        remove(&places.path("SCRATCH/changed"))?;
+        run("cp -a TREE SCRATCH/changed")?;
+        run(COMMIT)?;
+        let mut usages: Vec<Usage> = Vec::new();
+        let mut files: Vec<PathBuf> = Vec::new();
+        tree::walk(&places.path("SCRATCH/changed"), &mut |path, _| {
+            files.push(path.to_owned());
+            Ok(())
+        })?;
+        files.sort_unstable();
+        // The base is taken before there is another commit, which it would name as well.
+        remove(&places.path("SCRATCH/base"))?;
+        run("ostree --repo=SCRATCH/to init --mode=bare-user")?;
+        run(BASE)?;
+        run("mv SCRATCH/to SCRATCH/base")?;
+        let mut count = 0;
+        for file in files.iter().step_by(step.max(1)).filter(|_| step > 0) {
+            writeln!(File::options().append(true).open(file)?, "One line more.")
+                .with_context(|| format!("cannot write to {}", file.display()))?;
+            count += 1;
+        }
+        run(COMMIT)?;
+        run(&PACK.replace('N', &version.to_string()))?;
+        let mut summary = String::new();
+        for number in 0..=runs {
+            remove(&places.path("SCRATCH/to"))?;
+            run("cp -a SCRATCH/base SCRATCH/to")?;
+            tree::read_all(&places.path("SCRATCH/ostree.sealift"))?;
+            let job = Job::new(TAKE, places);
+            match number {
+                0 => summary = job.output()?,
+                _ => usages.push(job.run()?),
+            }
+        }
+        run("ostree --repo=SCRATCH/to fsck --quiet")?;
+        usages.sort_unstable_by_key(|usage| usage.wall);
+        let middle = usages[usages.len() / 2];
+        println!("   {count} files: {:.3} s", middle.wall.as_secs_f64());
+        let summary: serde_json::Value = serde_json::from_str(&summary)?;
+        let number = |key: &str| summary[key].as_u64().with_context(|| format!("no {key} in {summary}"));
+        text.push_str(&format!(
+            "| {} | {} | {} | {} | {:.1} MB | {} |\n",
+            grouped(count),
+            seconds(middle.wall),
+            seconds(middle.user),
+            seconds(middle.system),
+            float(number("stored_bytes")?) / 1e6,
+            grouped(number("files")? + number("metadata")? + number("commits")?),
+        ));
+        remove(&places.path("SCRATCH/ostree.sealift"))?;
+    }
+    for word in ["SCRATCH/changed", "SCRATCH/base", "SCRATCH/to", "SCRATCH/ostree"] {
+        remove(&places.path(word))?;
+    }
+    text.push_str(&format!("\n- `{TAKE}`"));
+    report.section("From one commit of an OSTree repository to the next", &text);
+    Ok(())
+}
