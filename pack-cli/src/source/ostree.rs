@@ -85,6 +85,8 @@ pub enum OstreeContent {
 
 /// Contents up to this many bytes are read at once.
 const SMALL: u64 = 4 << 20;
+/// Bytes that are read at once.
+const BUFFER_LEN: usize = 128 << 10;
 
 impl OstreeSource {
     /// Reads the commits of a ref, and the headers of all of their files, on `jobs` threads.
@@ -313,7 +315,8 @@ impl OstreeSource {
         let (_, FileContent::Regular(mut content)) = self.repo.open_file(&object.checksum)? else {
             return Err(self.repo.unread(&object.checksum, std::io::ErrorKind::InvalidData.into()));
         };
-        let mut buffer = vec![0; 128 << 10];
+        let len = usize::try_from(content.size()).unwrap_or(usize::MAX).clamp(1, BUFFER_LEN);
+        let mut buffer = vec![0; len];
         loop {
             match content.read(&mut buffer).map_err(|error| self.repo.unread(&object.checksum, error))? {
                 0 => return Ok(content),
