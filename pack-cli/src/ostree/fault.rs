@@ -1,5 +1,7 @@
 //! What can be wrong with a repository.
 
+use std::path::PathBuf;
+
 use sealift_format::ostree::Malformed;
 
 /// Why an OSTree repository, or something in it, cannot be used.
@@ -97,6 +99,14 @@ pub enum RepoFault {
     RefContent {
         /// The ref.
         name: String,
+    },
+    /// A ref's file is a link, and not to a ref.
+    #[error("its ref {name:?} is a link that leads to no ref, or lies behind one, which is not followed: remove {}", path.display())]
+    RefLink {
+        /// The ref.
+        name: String,
+        /// The link.
+        path: PathBuf,
     },
     /// A commit is not one that the ref may name.
     #[error("it does not take the commit {commit} as {name}: {why}")]

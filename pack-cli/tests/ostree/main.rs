@@ -1,5 +1,6 @@
 //! Bundles between OSTree repositories, which libostree's own program makes and judges.
 
+mod aliases;
 mod circumstances;
 mod damage;
 mod desk;
