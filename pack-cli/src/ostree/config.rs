@@ -85,8 +85,10 @@ impl Config {
         let file = KeyFile::parse(text)?;
         let core = |key| file.value("core", key);
         check(core("repo_version") == Some("1"), "core.repo_version", core("repo_version"))?;
-        // Objects that another repository holds would be missing here.
-        check(core("parent").is_none_or(str::is_empty), "core.parent", core("parent"))?;
+        // Objects that another repository holds would be missing here, and remotes, keys and refs are its, too.
+        if let Some(parent) = core("parent").filter(|parent| !parent.is_empty()) {
+            return Err(RepoFault::Parent { parent: parent.to_owned() });
+        }
         let mode = match core("mode").unwrap_or("bare") {
             "bare" => Mode::Bare,
             "bare-user" => Mode::BareUser,
@@ -240,7 +242,8 @@ mod tests {
             "its config has core.mode = \"bare-split-xattrs\", which sealift does not know"
         );
         assert!(with("repo_version=2").contains("core.repo_version"));
-        assert!(with("parent=/other").contains("core.parent"));
+        assert!(with("parent=/other").starts_with("what it lacks is in \"/other\" (core.parent)"));
+        assert!(Config::parse("[core]\nrepo_version=1\nparent=\n").is_ok());
         assert!(with("min-free-space-percent=100").contains("min-free-space-percent"));
         assert!(with("min-free-space-size=1").contains("min-free-space-size"));
         assert!(with("collection-id=one").contains("collection-id"));

@@ -22,6 +22,15 @@ pub enum RepoFault {
         /// Its value.
         value: String,
     },
+    /// It lacks what another repository has.
+    #[error(
+        "what it lacks is in {parent:?} (core.parent), where sealift does not look: take that one, or one without a parent into which \
+         `ostree pull-local` brought its commits"
+    )]
+    Parent {
+        /// The other.
+        parent: String,
+    },
     /// A line of the config is none.
     #[error("line {line} of its config is neither [section] nor key=value")]
     ConfigLine {
