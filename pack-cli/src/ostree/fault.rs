@@ -127,6 +127,14 @@ pub enum RepoFault {
         /// What the repository asks for.
         why: String,
     },
+    /// A remote's settings do not say what to ask of a commit.
+    #[error("what its remote {remote:?} asks for cannot be told: {why}")]
+    Remote {
+        /// The remote.
+        remote: String,
+        /// What is wrong, and what helps.
+        why: String,
+    },
     /// Another program has the repository locked.
     #[error("another program had it locked for {seconds} seconds: try again when that ended")]
     Locked {
