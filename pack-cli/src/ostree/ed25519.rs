@@ -35,15 +35,13 @@ impl Ed25519 {
     pub(super) fn asked(repo: &Repo, remote: &Remote, setting: &'static str) -> Result<Option<Self>, Error> {
         let fault = |fault| repo.fault(fault);
         let value = remote.text(setting).map_err(fault)?.unwrap_or_default();
-        let mut trusted = match &*value {
+        let own = match &*value {
             "" | "false" | "0" => return Ok(None),
             "true" | "1" => own_keys(remote).map_err(fault)?,
             _ => Some(named_keys(remote, setting, &value).map_err(fault)?),
         };
-        if trusted.is_none() {
-            trusted = Some(system_keys(repo.system())?);
-        }
-        Ok(Some(Self { trusted: trusted.unwrap_or_default(), revoked: revoked_keys(repo.system())? }))
+        let trusted = own.map_or_else(|| system_keys(repo.system()), Ok)?;
+        Ok(Some(Self { trusted, revoked: revoked_keys(repo.system())? }))
     }
 
     /// Whether one of the signatures beside a commit is good.
@@ -64,6 +62,7 @@ impl Ed25519 {
         }
         let (revoked, counting): (Vec<&Key>, Vec<&Key>) =
             self.trusted.iter().partition(|key| self.revoked.contains(key));
+        let mut why = "no Ed25519 key of the remote's has signed it";
         for signature in signatures {
             // With libostree, too, one of another length ends it, whatever comes behind.
             let signature: &[u8; 64] = (*signature)
@@ -73,15 +72,15 @@ impl Ed25519 {
                 return Ok(());
             }
             if revoked.iter().any(|key| verifies(key, signed, signature)) {
-                return Err("the Ed25519 key that has signed it is revoked".into());
+                why = "the Ed25519 key that has signed it is revoked";
             }
         }
-        Err("no Ed25519 key of the remote's has signed it".into())
+        Err(why.into())
     }
 }
 
-/// Strict as libsodium, one of the two libraries behind libostree: a key or a commitment of small order, by which one signature is good for many
-/// commits, and a second form of a signature are refused. OpenSSL, the other, refuses the last alone. No honest signer makes any of them.
+/// Strict as libsodium, one of the two libraries behind libostree: a key or a commitment of small order, by which one signature is good for
+/// many commits, and a second form of a signature are refused. OpenSSL, the other, refuses the last alone. No honest signer makes any.
 fn verifies(key: &Key, signed: &[u8], signature: &[u8; 64]) -> bool {
     let key = VerifyingKey::from_bytes(key);
     key.is_ok_and(|key| key.verify_strict(signed, &Signature::from_bytes(signature)).is_ok())
@@ -351,6 +350,8 @@ mod tests {
         desk.write("etc/ostree/revoked.ed25519.d/more", &public(2));
         assert!(judge(0).expect_err("it is revoked").contains("is revoked"));
         assert_eq!(judge(1), Ok(()));
+        let keys = desk.keys("sign-verify=true");
+        assert_eq!(keys.judge(&[&sign(0), &sign(1)], b"commit"), Ok(()), "the key that is lost signed as well");
         let revoked = desk.keys(&format!("sign-verify=ed25519\nverification-ed25519-key={}", public(2)));
         assert!(revoked.judge(&[&sign(2)], b"commit").expect_err("it is revoked").contains("is revoked"));
     }
