@@ -53,10 +53,9 @@ impl OpenPgp {
         if signatures.is_empty() {
             return Ok(Err("the remote asks for an OpenPGP signature, and it has none".into()));
         }
-        for signature in signatures {
-            if self.is_good(signature, signed)? {
-                return Ok(Ok(()));
-            }
+        // One behind the other, as libostree has it: what is no signature then spoils those beside it.
+        if self.is_one_good(&signatures.concat(), signed)? {
+            return Ok(Ok(()));
         }
         let mut why = "no key of the remote's has signed it".to_owned();
         if !self.without_keys.is_empty() {
@@ -131,17 +130,17 @@ impl OpenPgp {
     }
 
     /// Asks gpgv: libraries for OpenPGP are larger than all of this, and it is wherever apt is.
-    fn is_good(&self, signature: &[u8], signed: &[u8]) -> Result<bool, Error> {
+    fn is_one_good(&self, signatures: &[u8], signed: &[u8]) -> Result<bool, Error> {
         let failed = |error| Error::io("run", "gpgv", error);
         if self.keyrings.is_empty() {
             return Ok(false);
         }
-        let signature = unnamed("signature", signature).map_err(failed)?;
+        let signatures = unnamed("signatures", signatures).map_err(failed)?;
         let mut command = Command::new("gpgv");
         for keyring in &self.keyrings {
             command.arg("--keyring").arg(inherited(keyring));
         }
-        command.args(["--status-fd", "1", "--"]).arg(inherited(&signature)).arg("-");
+        command.args(["--status-fd", "1", "--"]).arg(inherited(&signatures)).arg("-");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => Error::Usage("the remote asks for OpenPGP signatures: install gpgv".into()),
@@ -153,9 +152,11 @@ impl OpenPgp {
             Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => return Err(failed(error)),
             _ => {}
         }
-        // It ends well, too, where the key or the signature has expired or the key is revoked, and says so in place of this.
-        let is_good = output.stdout.split(|byte| *byte == b'\n').any(|line| line.starts_with(b"[GNUPG:] GOODSIG "));
-        Ok(is_good && output.status.success())
+        // Its exit code is of all signatures, and good where the key or the signature has expired or the key is revoked, of which it says
+        // so in place of GOODSIG.
+        let has = |word: &[u8]| output.stdout.split(|byte| *byte == b'\n').any(|line| line.starts_with(word));
+        let is_done = output.status.code().is_some();
+        Ok(is_done && has(b"[GNUPG:] GOODSIG ") && !has(b"[GNUPG:] NODATA "))
     }
 }
 

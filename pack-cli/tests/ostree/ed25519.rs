@@ -6,30 +6,9 @@ use std::fs;
 use base64ct::{Base64, Encoding as _};
 use ed25519_dalek::{Signer as _, SigningKey};
 
+use crate::commitmeta::commitmeta;
 use crate::desk::text;
 use crate::signed::{Signed, make_tree};
-
-/// Members one behind the other, and where each ends: GVariant's form of what has no fixed size.
-fn framed(members: &[&[u8]], has_last: bool) -> Vec<u8> {
-    let mut bytes = members.concat();
-    let mut end = 0;
-    let mut ends: Vec<usize> = members.iter().map(|member| (end += member.len(), end).1).collect();
-    if !has_last {
-        ends.pop();
-    }
-    assert!(bytes.len() + ends.len() < 256, "an end is a byte");
-    bytes.extend(ends.iter().map(|end| u8::try_from(*end).expect("an end is a byte")));
-    bytes
-}
-
-/// What stands beside a commit: a list of signatures under a key of 18 characters.
-fn commitmeta(key: &str, kind: &[u8], signatures: &[&[u8]]) -> Vec<u8> {
-    let value = [&framed(signatures, true), &b"\0"[..], kind].concat();
-    let padding = [0; 6];
-    let mut entry = [key.as_bytes(), b"\0", &padding[..24 - key.len() - 1], &value].concat();
-    entry.push(u8::try_from(key.len() + 1).expect("it is short"));
-    framed(&[&entry], true)
-}
 
 struct Case {
     signed: Signed,

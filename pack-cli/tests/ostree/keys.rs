@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
+use crate::commitmeta::commitmeta;
 use crate::signed::{Signed, make_tree};
 
 #[test]
@@ -130,6 +131,55 @@ fn key_paths_and_keyrings() {
         let _ = fs::remove_file(&keyring);
         fs::remove_dir_all(desk.path("shared")).and_then(|()| fs::create_dir(desk.path("shared"))).expect("it is ours");
         prepare();
+        assert_eq!(signed.does_libostree_take(&commit), *is_good, "{number}");
+        if *is_good {
+            signed.is_taken("--remote origin", "remotes/origin/os", &commit);
+        } else {
+            signed.is_refused("--remote origin", "has signed it");
+        }
+    }
+}
+
+/// Several signatures are judged together, and so is what is none.
+#[test]
+fn lists_of_signatures() {
+    let signed = Signed::new();
+    let desk = &signed.desk;
+    make_tree(desk);
+    for key in ["right", "wrong"] {
+        signed.make_key(key);
+    }
+    desk.init("source", "archive");
+    desk.init("target", "archive");
+    desk.ostree("target", &["remote", "add", "origin", "https://example.org"]);
+    fs::copy(desk.path("right.gpg"), desk.path("target/origin.trustedkeys.gpg")).expect("there is room");
+    let commit = signed.commit("os", &[]);
+    let object = format!("source/objects/{}/{}.commit", &commit[..2], &commit[2..]);
+    fs::write(desk.path("another"), "another").expect("there is room");
+    for (name, key, of) in [("right", "right", &*object), ("wrong", "wrong", &object), ("other", "right", "another")] {
+        signed.gpg(&format!("--local-user {key} --output {name}.sig --detach-sign {of}"));
+    }
+    let read = |name: &str| fs::read(desk.path(name)).expect("gpg wrote it");
+    let [right, wrong, other] = ["right.sig", "wrong.sig", "other.sig"].map(read);
+    let both = [&wrong[..], &right].concat();
+    let lists: [(&[&[u8]], bool); 12] = [
+        (&[&right], true),
+        (&[&wrong], false),
+        (&[&other], false),
+        (&[&right, &wrong], true),
+        (&[&wrong, &right], true),
+        (&[&both], true),
+        (&[&right, &other], true),
+        (&[&other, &right], false),
+        (&[&right, b"junk"], false),
+        (&[b"junk", &right], false),
+        (&[b"", &right], true),
+        (&[b""], false),
+    ];
+    for (number, (list, is_good)) in lists.iter().enumerate() {
+        let beside = commitmeta("ostree.gpgsigs", b"aay", list);
+        fs::write(desk.path(&format!("{object}meta")), beside).expect("there is room");
+        desk.run("pack ostree:source -o os.sealift");
         assert_eq!(signed.does_libostree_take(&commit), *is_good, "{number}");
         if *is_good {
             signed.is_taken("--remote origin", "remotes/origin/os", &commit);

@@ -2,6 +2,7 @@
 
 mod aliases;
 mod circumstances;
+mod commitmeta;
 mod damage;
 mod desk;
 mod ed25519;
