@@ -23,6 +23,8 @@ pub(super) struct OpenPgp {
     keyrings: Vec<File>,
     /// Files that were to hold keys, and hold none that libostree would see.
     without_keys: Vec<PathBuf>,
+    /// A keyring that is none, by which GnuPG sees no key at all under libostree.
+    spoilt: Option<PathBuf>,
 }
 
 impl OpenPgp {
@@ -53,6 +55,12 @@ impl OpenPgp {
         if signatures.is_empty() {
             return Ok(Err("the remote asks for an OpenPGP signature, and it has none".into()));
         }
+        if let Some(path) = &self.spoilt {
+            let path = path.display();
+            return Ok(Err(format!(
+                "no key of the remote's has signed it: {path} is no keyring as `gpg --export` writes them"
+            )));
+        }
         // One behind the other, as libostree has it: what is no signature then spoils those beside it.
         if self.is_one_good(&signatures.concat(), signed)? {
             return Ok(Ok(()));
@@ -60,10 +68,7 @@ impl OpenPgp {
         let mut why = "no key of the remote's has signed it".to_owned();
         if !self.without_keys.is_empty() {
             let paths: Vec<_> = self.without_keys.iter().map(|path| path.display().to_string()).collect();
-            why += &format!(
-                "; no keys are in {}: keyrings are to be as `gpg --export` writes them, and what gpgkeypath names may be armored",
-                paths.join(", ")
-            );
+            why += &format!("; no keys are in {}", paths.join(", "));
         }
         Ok(Err(why))
     }
@@ -116,7 +121,9 @@ impl OpenPgp {
     /// Adds a keyring: keys one behind the other, or a keybox of GnuPG.
     fn add_keyring(&mut self, path: &Path, bytes: &[u8]) -> Result<(), Error> {
         let is_keybox = bytes.get(8..12) == Some(b"KBXf");
-        let bytes = if is_keybox || is_openpgp(bytes) { bytes } else { &[] };
+        if !(bytes.is_empty() || is_keybox || is_openpgp(bytes)) {
+            self.spoilt.get_or_insert_with(|| path.to_owned());
+        }
         self.add(path, bytes).map_err(|error| Error::io("read", path, error))
     }
 

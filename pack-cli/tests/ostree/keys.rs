@@ -106,13 +106,19 @@ fn key_paths_and_keyrings() {
     desk.ostree("target", &["remote", "add", "origin", "https://example.org"]);
     fs::create_dir(desk.path("shared")).expect("a folder");
     fs::write(desk.path("empty"), "").expect("there is room");
+    fs::write(desk.path("junk"), "junk\n").expect("there is room");
     let keyring = desk.path("target/origin.trustedkeys.gpg");
     let (none, own) =
         (|| (), |name: &'static str| fs::copy(desk.path(name), &keyring).map(|_| ()).expect("there is room"));
     let shared = |name: &str| desk.path("shared").join(name);
     let share = |from: &str, name: &str| fs::copy(desk.path(from), shared(name)).map(|_| ()).expect("there is room");
     let link = || symlink("../right.gpg", shared("link.gpg")).expect("a link");
-    let cases: [(&str, &dyn Fn(), bool); 11] = [
+    let cases: [(&str, &dyn Fn(), bool); 16] = [
+        ("right.gpg", &|| own("junk"), false),
+        ("right.gpg", &|| own("armored.gpg"), false),
+        ("right.gpg", &|| own("empty"), true),
+        ("right.gpg", &|| own("keys/pubring.kbx"), true),
+        ("right.gpg", &|| share("junk", "any.gpg"), false),
         ("right.gpg", &|| own("wrong.gpg"), true),
         ("wrong.gpg", &|| own("right.gpg"), true),
         ("wrong.gpg", &|| own("armored.gpg"), false),
