@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use sealift_format::ostree::{Checksum, DirTree};
+use sealift_format::ostree::{Checksum, Commit, DirTree};
 use sealift_format::{Bundle, OsTree, OsTreeKind, OsTreeObject, Ref};
 
 use super::object::ObjectType;
@@ -17,9 +17,9 @@ pub(super) struct Carried<'a> {
     pub(super) files: HashMap<Checksum, u32>,
 }
 
-/// The commit that a ref names.
+/// A commit with what stands beside it.
+#[derive(Clone, Copy)]
 pub(super) struct Tip<'a> {
-    pub(super) reference: &'a str,
     pub(super) checksum: Checksum,
     pub(super) bytes: &'a [u8],
     /// Its signatures.
@@ -49,14 +49,30 @@ impl<'a> Carried<'a> {
         let ostree = from.ostree.as_ref().ok_or_else(missing)?;
         let number = usize::try_from(ostree.commit).unwrap_or(usize::MAX);
         let object = self.ostree.objects().get(number).ok_or_else(missing)?;
-        Ok(Tip {
-            reference: &from.name,
-            checksum: object.checksum,
-            bytes: self.bundle.index.ostree_bytes(object),
-            beside: self
-                .find(OsTreeKind::CommitMeta, &object.checksum)
-                .map(|beside| self.bundle.index.ostree_bytes(beside)),
-        })
+        Ok(self.with_beside(object))
+    }
+
+    /// The commits before that of a ref, as far as they are carried.
+    pub(super) fn before(&self, repo: &Repo, from: &'a Ref) -> Result<Vec<Tip<'a>>, Error> {
+        let mut before = Vec::new();
+        let mut at = self.tip(from)?;
+        loop {
+            let commit =
+                Commit::parse(at.bytes).map_err(|fault| repo.wrong(ObjectType::Commit, &at.checksum, fault))?;
+            let Some(parent) = commit.parent.and_then(|parent| self.find(OsTreeKind::Commit, parent)) else { break };
+            at = self.with_beside(parent);
+            before.push(at);
+        }
+        Ok(before)
+    }
+
+    fn with_beside(&self, commit: &'a OsTreeObject) -> Tip<'a> {
+        let beside = self.find(OsTreeKind::CommitMeta, &commit.checksum);
+        Tip {
+            checksum: commit.checksum,
+            bytes: self.bundle.index.ostree_bytes(commit),
+            beside: beside.map(|beside| self.bundle.index.ostree_bytes(beside)),
+        }
     }
 
     pub(super) fn dirtree(&self, repo: &Repo, checksum: &Checksum) -> Result<DirTree<'a>, Error> {

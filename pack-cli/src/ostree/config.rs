@@ -1,10 +1,12 @@
-//! The file `config` of a repository, as GLib's key files are.
+//! The file `config` of a repository.
 
 use std::time::Duration;
 
 use sealift_format::name::is_collection_id;
 
 use super::fault::RepoFault;
+use super::keyfile::KeyFile;
+use super::remote::Remote;
 
 /// How a repository keeps its objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,19 +62,6 @@ pub(crate) struct Config {
     pub(crate) remotes: Vec<Remote>,
 }
 
-/// What a repository asks of commits from one place.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Remote {
-    pub(crate) name: String,
-    /// Commits need an OpenPGP signature. libostree's default.
-    pub(crate) gpg_verify: bool,
-    /// The summary needs an OpenPGP signature.
-    pub(crate) gpg_verify_summary: bool,
-    /// Commits need a signature of another kind: `true`, `false`, or a list of kinds, as it is written.
-    pub(crate) sign_verify: Option<String>,
-    pub(crate) collection_id: Option<String>,
-}
-
 /// Seconds that libostree waits for a lock.
 const LOCK_TIMEOUT: u64 = 300;
 
@@ -85,8 +74,10 @@ impl Config {
         let file = KeyFile::parse(text)?;
         let core = |key| file.value("core", key);
         check(core("repo_version") == Some("1"), "core.repo_version", core("repo_version"))?;
-        // Objects that another repository holds would be missing here.
-        check(core("parent").is_none_or(str::is_empty), "core.parent", core("parent"))?;
+        // Objects that another repository holds would be missing here, and remotes, keys and refs are its, too.
+        if let Some(parent) = core("parent").filter(|parent| !parent.is_empty()) {
+            return Err(RepoFault::Parent { parent: parent.to_owned() });
+        }
         let mode = match core("mode").unwrap_or("bare") {
             "bare" => Mode::Bare,
             "bare-user" => Mode::BareUser,
@@ -113,7 +104,7 @@ impl Config {
             },
             zlib_level: u32::try_from(zlib_level.min(9)).ok().filter(|level| *level > 0),
             tombstones: file.boolean("core", "tombstone-commits", "core.tombstone-commits", false)?,
-            remotes: remotes(&file)?,
+            remotes: Remote::all(&file),
         })
     }
 }
@@ -147,71 +138,6 @@ fn min_free(percent: Option<&str>, size: Option<&str>) -> Result<MinFree, RepoFa
     text.parse().ok().filter(|percent| *percent <= 99).map(MinFree::Percent).ok_or_else(wrong)
 }
 
-fn remotes(file: &KeyFile<'_>) -> Result<Vec<Remote>, RepoFault> {
-    let mut remotes: Vec<Remote> = Vec::new();
-    for (section, _, _) in &file.entries {
-        let name = section.strip_prefix("remote \"").and_then(|rest| rest.strip_suffix('"'));
-        let Some(name) = name.filter(|name| remotes.iter().all(|remote| remote.name != **name)) else { continue };
-        remotes.push(Remote {
-            name: name.to_owned(),
-            gpg_verify: file.boolean(section, "gpg-verify", "remote.gpg-verify", true)?,
-            gpg_verify_summary: file.boolean(section, "gpg-verify-summary", "remote.gpg-verify-summary", false)?,
-            sign_verify: file.value(section, "sign-verify").map(str::to_owned),
-            collection_id: collection_id(file.value(section, "collection-id"))?,
-        });
-    }
-    Ok(remotes)
-}
-
-/// Section, key and value in their order.
-struct KeyFile<'a> {
-    entries: Vec<(&'a str, &'a str, &'a str)>,
-}
-
-impl<'a> KeyFile<'a> {
-    fn parse(text: &'a str) -> Result<Self, RepoFault> {
-        let mut entries = Vec::new();
-        let mut section = None;
-        for (number, line) in text.lines().enumerate() {
-            let line = line.trim();
-            if line.is_empty() || line.starts_with('#') {
-                continue;
-            }
-            if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-                section = Some(name);
-                // A section may be empty.
-                entries.push((name, "", ""));
-                continue;
-            }
-            match (section, line.split_once('=')) {
-                (Some(section), Some((key, value))) => entries.push((section, key.trim_end(), value.trim_start())),
-                _ => return Err(RepoFault::ConfigLine { line: number + 1 }),
-            }
-        }
-        Ok(Self { entries })
-    }
-
-    /// The last value, as GLib has it.
-    fn value(&self, section: &str, key: &str) -> Option<&'a str> {
-        let found = self.entries.iter().rev().find(|entry| entry.0 == section && entry.1 == key);
-        found.map(|entry| entry.2)
-    }
-
-    fn boolean(&self, section: &str, key: &str, name: &'static str, default: bool) -> Result<bool, RepoFault> {
-        match self.value(section, key) {
-            None => Ok(default),
-            Some("true" | "1") => Ok(true),
-            Some("false" | "0") => Ok(false),
-            Some(other) => Err(RepoFault::Config { key: name, value: other.to_owned() }),
-        }
-    }
-
-    fn number(&self, section: &str, key: &str, name: &'static str, default: u64) -> Result<u64, RepoFault> {
-        let Some(value) = self.value(section, key) else { return Ok(default) };
-        value.parse().map_err(|_| RepoFault::Config { key: name, value: value.to_owned() })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -225,9 +151,8 @@ mod tests {
         assert_eq!(config.collection_id.as_deref(), Some("org.example.Os"));
         assert_eq!(config.min_free, MinFree::Bytes(2 << 30));
         assert_eq!((config.fsync, config.locking, config.zlib_level), (true, true, None));
-        let [os, other] = &config.remotes[..] else { panic!("there are two remotes") };
-        assert_eq!((os.gpg_verify, os.sign_verify.as_deref()), (false, Some("ed25519")));
-        assert_eq!((&*other.name, other.gpg_verify, other.gpg_verify_summary), ("other", true, false));
+        let names: Vec<_> = config.remotes.iter().map(|remote| &*remote.name).collect();
+        assert_eq!(names, ["os", "other"]);
         let plain = Config::parse("[core]\nrepo_version=1\n").expect("it is a config");
         assert_eq!((plain.mode, plain.min_free), (Mode::Bare, MinFree::Percent(3)));
     }
@@ -241,7 +166,8 @@ mod tests {
             "its config has core.mode = \"bare-split-xattrs\", which sealift does not know"
         );
         assert!(with("repo_version=2").contains("core.repo_version"));
-        assert!(with("parent=/other").contains("core.parent"));
+        assert!(with("parent=/other").starts_with("what it lacks is in \"/other\" (core.parent)"));
+        assert!(Config::parse("[core]\nrepo_version=1\nparent=\n").is_ok());
         assert!(with("min-free-space-percent=100").contains("min-free-space-percent"));
         assert!(with("min-free-space-size=1").contains("min-free-space-size"));
         assert!(with("collection-id=one").contains("collection-id"));

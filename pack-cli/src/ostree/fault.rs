@@ -1,5 +1,7 @@
 //! What can be wrong with a repository.
 
+use std::path::PathBuf;
+
 use sealift_format::ostree::Malformed;
 
 /// Why an OSTree repository, or something in it, cannot be used.
@@ -19,6 +21,15 @@ pub enum RepoFault {
         key: &'static str,
         /// Its value.
         value: String,
+    },
+    /// It lacks what another repository has.
+    #[error(
+        "what it lacks is in {parent:?} (core.parent), where sealift does not look: take that one, or one without a parent into which \
+         `ostree pull-local` brought its commits"
+    )]
+    Parent {
+        /// The other.
+        parent: String,
     },
     /// A line of the config is none.
     #[error("line {line} of its config is neither [section] nor key=value")]
@@ -98,6 +109,14 @@ pub enum RepoFault {
         /// The ref.
         name: String,
     },
+    /// A ref's file is a link, and not to a ref.
+    #[error("its ref {name:?} is a link that leads to no ref, or lies behind one, which is not followed: remove {}", path.display())]
+    RefLink {
+        /// The ref.
+        name: String,
+        /// The link.
+        path: PathBuf,
+    },
     /// A commit is not one that the ref may name.
     #[error("it does not take the commit {commit} as {name}: {why}")]
     Refused {
@@ -106,6 +125,14 @@ pub enum RepoFault {
         /// The ref.
         name: String,
         /// What the repository asks for.
+        why: String,
+    },
+    /// A remote's settings do not say what to ask of a commit.
+    #[error("what its remote {remote:?} asks for cannot be told: {why}")]
+    Remote {
+        /// The remote.
+        remote: String,
+        /// What is wrong, and what helps.
         why: String,
     },
     /// Another program has the repository locked.

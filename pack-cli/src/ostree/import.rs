@@ -107,7 +107,7 @@ pub(super) fn take(
     let names = refs.iter().map(|from| destination(repo, from, &options.destination)).collect::<Result<Vec<_>, _>>()?;
     repo.check_places(&names)?;
     for (from, name) in refs.iter().zip(&names) {
-        policy::check(repo, name, &carried.tip(from)?)?;
+        policy::check(repo, name, &carried, from)?;
     }
     let transaction = Transaction::begin(repo)?;
     let mut plan = Plan::new(&carried, repo);

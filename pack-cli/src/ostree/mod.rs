@@ -6,24 +6,31 @@
 //! [`import`] takes the commits of a bundle into a repository, and [`write_usb`] into one on a medium for those who have OSTree alone;
 //! [`crate::source::Source::open_ostree`] packs those of one.
 
+mod armor;
 mod carried;
 mod config;
 mod create;
 mod deflate;
+mod ed25519;
 mod fault;
 mod files;
 mod import;
+mod key_list;
+mod keyfile;
 mod lock;
 mod object;
+mod openpgp;
 mod plan;
 mod policy;
 mod read;
 mod refs;
+mod remote;
 mod repo;
 mod room;
 mod skeleton;
 mod stage;
 mod summary;
+mod system;
 mod transaction;
 mod usb;
 

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::os::fd::{AsFd as _, OwnedFd};
 
-use rustix::fs::{AtFlags, FileType, Mode as Permissions, OFlags, statat};
+use rustix::fs::{AtFlags, FileType, Mode as Permissions, OFlags, readlinkat, statat};
 use rustix::io::Errno;
 use sealift_format::name::{is_collection_id, is_ref_name};
 use sealift_format::ostree::Checksum;
@@ -36,6 +36,9 @@ pub(crate) struct RefName {
 
 /// Levels of directories in which refs are looked for: a name has at most 255 bytes.
 const DEPTH_MAX: usize = 128;
+
+/// Names that a ref may have one behind the other.
+const ALIASES_MAX: usize = 16;
 
 impl RefName {
     /// A ref of this name.
@@ -182,20 +185,28 @@ impl Repo {
         }
     }
 
-    /// The commit that a ref names; `None` where there is no such ref.
+    /// The commit that a ref, or the ref that it is another name of, names; `None` where there is no such ref.
     ///
     /// # Errors
-    /// Its file cannot be read, or does not hold a checksum.
+    /// Its file cannot be read, or does not hold a checksum, or a link leads to no ref.
     pub(crate) fn read_ref(&self, name: &RefName) -> Result<Option<Checksum>, Error> {
-        let path = name.path();
-        let failed = |error: std::io::Error| Error::io("read", self.path().join(&path), error);
-        let opened =
-            open_beneath(self.root(), path.as_bytes(), OFlags::RDONLY | OFlags::NONBLOCK, Permissions::empty());
-        let file = match opened {
-            Ok(file) => File::from(file),
-            Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
-            Err(error) => return Err(failed(error.into())),
-        };
+        let mut at = name.clone();
+        for _ in 0..ALIASES_MAX {
+            let path = at.path();
+            let failed = |error: std::io::Error| Error::io("read", self.path().join(&path), error);
+            let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+            match open_beneath(self.root(), path.as_bytes(), flags, Permissions::empty()) {
+                Ok(file) => return self.read_ref_file(&at, File::from(file)),
+                Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
+                Err(Errno::LOOP) => at = self.alias(name, &at)?,
+                Err(error) => return Err(failed(error.into())),
+            }
+        }
+        Err(self.strayed(name))
+    }
+
+    fn read_ref_file(&self, name: &RefName, file: File) -> Result<Option<Checksum>, Error> {
+        let failed = |error: std::io::Error| Error::io("read", self.path().join(name.path()), error);
         if file.metadata().map_err(failed)?.is_dir() {
             return Ok(None);
         }
@@ -204,6 +215,25 @@ impl Repo {
         let text = std::str::from_utf8(&bytes).ok().map(|text| text.strip_suffix('\n').unwrap_or(text));
         let checksum = text.and_then(parse_checksum);
         checksum.map(Some).ok_or_else(|| self.fault(RepoFault::RefContent { name: name.name.clone() }))
+    }
+
+    /// The ref that `at` is another name of, by which `name` came: a link that `ostree refs --alias` made. It is read and not followed, so that
+    /// it leads to a ref of the same place alone.
+    fn alias(&self, name: &RefName, at: &RefName) -> Result<RefName, Error> {
+        let target = readlinkat(self.root(), at.path(), Vec::new()).ok().and_then(|target| target.into_string().ok());
+        let mut path: Vec<&str> = at.name.split('/').collect();
+        path.pop();
+        for part in target.as_deref().unwrap_or_default().split('/') {
+            match part {
+                ".." => path.pop().map(|_| ()).ok_or_else(|| self.strayed(name))?,
+                part => path.push(part),
+            }
+        }
+        RefName::new(at.place.clone(), &path.join("/")).map_err(|_| self.strayed(name))
+    }
+
+    fn strayed(&self, name: &RefName) -> Error {
+        self.fault(RepoFault::RefLink { name: name.to_string(), path: self.path().join(name.path()) })
     }
 
     /// The commit that `text` names: a checksum, `REF`, `COLLECTION:REF` or `REMOTE:REF`. Whether it is there is not looked at.

@@ -12,7 +12,10 @@ use sha2::{Digest as _, Sha256};
 
 use super::config::{Config, Mode};
 use super::fault::RepoFault;
+use super::keyfile::KeyFile;
 use super::object::{ObjectType, hex, loose_path, object_name, prefix};
+use super::remote::Remote;
+use super::system::{System, is_missing};
 use crate::Error;
 use crate::beneath::{open_beneath, open_user_dir};
 
@@ -23,6 +26,8 @@ pub(crate) struct Repo {
     root: OwnedFd,
     objects: OwnedFd,
     config: Config,
+    system: System,
+    remotes: Option<PathBuf>,
 }
 
 /// The path of the mark that a commit is partial.
@@ -48,6 +53,14 @@ impl Repo {
     /// # Errors
     /// As [`Self::open`].
     pub(super) fn of(root: OwnedFd, path: &Path) -> Result<Self, Error> {
+        Self::within(System::default(), root, path)
+    }
+
+    /// Opens a repository of this system.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub(super) fn within(system: System, root: OwnedFd, path: &Path) -> Result<Self, Error> {
         let fault = |fault| Error::Repository { path: path.to_owned(), fault: Box::new(fault) };
         let missing = |missing| {
             move |error| match error {
@@ -62,11 +75,15 @@ impl Repo {
             .take(CONFIG_LEN_MAX)
             .read_to_string(&mut text)
             .map_err(|error| Error::io("read", path.join("config"), error))?;
-        let config = Config::parse(&text).map_err(fault)?;
+        let mut config = Config::parse(&text).map_err(fault)?;
+        let remotes = system.remotes_of(root.as_fd());
+        if let Some(folder) = &remotes {
+            add_remotes(&mut config.remotes, folder, &fault)?;
+        }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
         let objects = open_beneath(root.as_fd(), b"objects", flags, Permissions::empty());
         let objects = objects.map_err(missing("objects"))?;
-        Ok(Self { path: path.to_owned(), root, objects, config })
+        Ok(Self { path: path.to_owned(), root, objects, config, system, remotes })
     }
 
     pub(crate) fn config(&self) -> &Config {
@@ -75,6 +92,15 @@ impl Repo {
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    pub(super) fn system(&self) -> &System {
+        &self.system
+    }
+
+    /// The folder of remotes, and of their keyrings, that count beside its own.
+    pub(super) fn remotes_folder(&self) -> Option<&Path> {
+        self.remotes.as_deref()
     }
 
     /// Whether contents are compressed.
@@ -231,4 +257,29 @@ impl Repo {
     pub(crate) fn wrong(&self, kind: ObjectType, checksum: &Checksum, fault: Malformed) -> Error {
         self.fault(RepoFault::Wrong { object: object_name(kind, checksum), fault })
     }
+}
+
+/// Adds the remotes of the files of a folder. libostree refuses, too, a repository that has one of them twice.
+fn add_remotes(remotes: &mut Vec<Remote>, folder: &Path, fault: &dyn Fn(RepoFault) -> Error) -> Result<(), Error> {
+    let entries = match std::fs::read_dir(folder) {
+        Err(error) if is_missing(&error) => return Ok(()),
+        entries => entries.map_err(|error| Error::io("read", folder, error))?,
+    };
+    for entry in entries {
+        let path = entry.map_err(|error| Error::io("read", folder, error))?.path();
+        if !path.as_os_str().as_encoded_bytes().ends_with(b".conf") || !path.is_file() {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).map_err(|error| Error::io("read", &path, error))?;
+        let file =
+            KeyFile::parse(&text).map_err(|fault| Error::Repository { path: path.clone(), fault: Box::new(fault) })?;
+        for remote in Remote::all(&file) {
+            if remotes.iter().any(|known| known.name == remote.name) {
+                let why = format!("it is there a second time, in {}: remove one", path.display());
+                return Err(fault(remote.fault(why)));
+            }
+            remotes.push(remote);
+        }
+    }
+    Ok(())
 }

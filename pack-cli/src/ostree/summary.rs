@@ -8,6 +8,7 @@ use std::os::fd::AsFd as _;
 use rustix::fs::{AtFlags, Mode as Permissions, OFlags, fchmod, fdatasync, fsync, renameat, unlinkat};
 use rustix::io::Errno;
 use sealift_format::RepositoryFile;
+use sealift_format::name::is_collection_id;
 use sealift_format::ostree::{Checksum, Summary, SummaryRef, SummaryRefs};
 
 use super::carried::Carried;
@@ -92,7 +93,8 @@ fn encode(repo: &Repo, now: u64) -> Result<Vec<u8>, Error> {
             RefPlace::Mirror(id) => Some(id.as_str()),
             RefPlace::Remote(remote) => {
                 let remote = repo.config().remotes.iter().find(|known| known.name == *remote);
-                let Some(id) = remote.and_then(|remote| remote.collection_id.as_deref()) else { continue };
+                let id = remote.and_then(|remote| remote.collection_id.as_deref());
+                let Some(id) = id.filter(|id| is_collection_id(id)) else { continue };
                 Some(id)
             }
         };

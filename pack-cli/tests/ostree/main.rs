@@ -1,11 +1,16 @@
 //! Bundles between OSTree repositories, which libostree's own program makes and judges.
 
+mod aliases;
 mod circumstances;
+mod commitmeta;
 mod damage;
 mod desk;
+mod ed25519;
+mod keys;
 mod killed;
 mod mirrors;
 mod modes;
 mod remotes;
 mod shared;
+mod signed;
 mod update;

@@ -1,107 +1,9 @@
 //! Which refs a repository takes, and from whom.
 
 use std::fs;
-use std::process::Command;
 
-use crate::desk::{Desk, noise, write};
-
-/// A desk with keys, whose agent ends with it.
-struct Signed {
-    desk: Desk,
-}
-
-impl Drop for Signed {
-    fn drop(&mut self) {
-        let _ = self.gnupg("gpgconf").args(["--kill", "all"]).status();
-    }
-}
-
-impl Signed {
-    fn new() -> Self {
-        let desk = Desk::new();
-        fs::create_dir(desk.path("keys")).expect("a folder");
-        Self { desk }
-    }
-
-    fn gnupg(&self, program: &str) -> Command {
-        let mut command = Command::new(program);
-        command.env("GNUPGHOME", self.desk.path("keys")).current_dir(self.desk.path(""));
-        command
-    }
-
-    fn gpg(&self, line: &str) {
-        let output = self.gnupg("gpg").args(["--batch", "--quiet", "--passphrase", ""]).args(line.split(' ')).output();
-        let output = output.expect("gnupg is installed");
-        assert!(output.status.success(), "gpg {line}: {}", String::from_utf8_lossy(&output.stderr));
-    }
-
-    /// Makes a key, and a keyring of its name.
-    fn make_key(&self, name: &str) {
-        // It is old enough to have expired.
-        self.gpg(&format!("--faked-system-time 20200101T000000 --quick-gen-key {name} ed25519 sign never"));
-        self.gpg(&format!("--output {name}.gpg --export {name}"));
-    }
-
-    fn fingerprint(&self, key: &str) -> String {
-        let output = self.gnupg("gpg").args(["--batch", "--list-keys", "--with-colons", key]).output();
-        let text = String::from_utf8(output.expect("gnupg is installed").stdout).expect("it is ASCII");
-        let line = text.lines().find(|line| line.starts_with("fpr")).expect("there is the key");
-        line.trim_matches(':').rsplit(':').next().expect("it has one").to_owned()
-    }
-
-    /// A commit that these keys sign is packed.
-    fn sign(&self, reference: &str, keys: &[&str]) -> String {
-        let keys: Vec<_> = keys.iter().map(|key| format!("--gpg-sign={}", self.fingerprint(key))).collect();
-        let home = format!("--gpg-homedir={}", self.desk.path("keys").display());
-        let more: Vec<&str> = keys.iter().chain([&home]).map(String::as_str).collect();
-        self.commit(reference, &more)
-    }
-
-    fn commit(&self, reference: &str, more: &[&str]) -> String {
-        let all = [&["--owner-uid=0", "--owner-gid=0"], more].concat();
-        let commit = self.desk.commit("source", reference, "./tree", &all);
-        self.desk.run(&format!("pack ostree:source --ref {reference} -o os.sealift"));
-        commit
-    }
-
-    /// The target refuses the bundle, and is as it was.
-    fn is_refused(&self, destination: &str, why: &str) {
-        let before = self.desk.snapshot("target");
-        for more in ["", " --dry-run"] {
-            let said =
-                self.desk.refused(&format!("unpack os.sealift ostree:target --allow-unsigned {destination}{more}"));
-            assert!(said.contains(why), "{why}: {said}");
-            self.desk.is_as(&before, "target", why);
-        }
-        self.desk.fsck("target");
-    }
-
-    fn is_taken(&self, destination: &str, name: &str, commit: &str) {
-        self.desk.run(&format!("unpack os.sealift ostree:target --allow-unsigned {destination}"));
-        let file = fs::read_to_string(self.desk.path("target/refs").join(name)).expect("there is the ref");
-        assert_eq!(file.trim(), commit);
-        self.desk.fsck("target");
-    }
-
-    /// What libostree does with the same commit and keys.
-    fn does_libostree_take(&self, commit: &str) -> bool {
-        let args = ["pull-local", "--remote=origin", "--gpg-verify", "source", commit];
-        self.desk.init("judge", "archive");
-        self.desk.ostree("judge", &["remote", "add", "origin", "https://example.org"]);
-        let keyring = self.desk.path("target/origin.trustedkeys.gpg");
-        if keyring.exists() {
-            fs::copy(keyring, self.desk.path("judge/origin.trustedkeys.gpg")).expect("there is room");
-        }
-        let taken = self.desk.try_ostree("judge", &args).is_ok();
-        fs::remove_dir_all(self.desk.path("judge")).expect("it can be removed");
-        taken
-    }
-}
-
-fn make_tree(desk: &Desk) {
-    fs::create_dir(desk.path("tree")).expect("a folder");
-    write(&desk.path("tree/file"), 0o644, &noise(1, 10_000));
-}
+use crate::desk::{noise, write};
+use crate::signed::{Signed, make_tree};
 
 #[test]
 fn signatures() {
@@ -172,8 +74,22 @@ fn signatures() {
     desk.run("pack ostree:source -o os.sealift");
     desk.ostree("target", &["config", "set", "remote \"origin\".gpg-verify", "false"]);
     signed.is_taken("--remote origin", "remotes/origin/os", &transplanted);
-    desk.ostree("target", &["config", "set", "remote \"origin\".sign-verify", "ed25519"]);
-    signed.is_refused("--remote origin", "sign-verify=ed25519");
+    for (key, value, why) in [
+        ("sign-verify", "nosuch", "sign-verify = \"nosuch\" is no kind of signature that is known"),
+        ("sign-verify-summary", "true", "a bundle has no summary"),
+        ("gpg-verify-summary", "true", "a bundle has no summary"),
+        ("gpg-verify", "maybe", "gpg-verify = \"maybe\" makes no sense"),
+        ("unconfigured-state", "register first", "it is not set up: register first"),
+    ] {
+        let setting = format!("remote \"origin\".{key}");
+        let before = desk.try_ostree("target", &["config", "get", &setting]);
+        desk.ostree("target", &["config", "set", &setting, value]);
+        signed.is_refused("--remote origin", why);
+        match before {
+            Ok(before) => desk.ostree("target", &["config", "set", &setting, before.trim_end()]),
+            Err(_) => desk.ostree("target", &["config", "unset", &setting]),
+        };
+    }
     signed.is_taken("", "heads/os", &transplanted);
 }
 
@@ -237,6 +153,18 @@ fn bindings() {
     signed.is_taken("", "heads/free", &free);
     signed.is_refused("--remote same", "it is of the collection none, and org.example.Os is asked for");
     signed.is_refused("--mirror", "it is of the collection none, and org.example.Os is asked for");
+    // A commit that was made for no ref is bound to none.
+    let orphan =
+        desk.ostree("source", &["commit", "--orphan", "--owner-uid=0", "--owner-gid=0", "--subject=orphan", "./tree"]);
+    desk.ostree("source", &["refs", "--create=orphan", orphan.trim()]);
+    desk.run("pack ostree:source --ref orphan -o os.sealift");
+    signed.is_refused("", "it is bound to no ref");
+    assert!(desk.try_ostree("target", &["pull-local", "source", "orphan"]).is_err());
+    // A collection counts beside refs alone.
+    let collection = "--add-metadata-string=ostree.collection-binding=org.example.Os";
+    signed.commit("loose", &["--no-bindings", collection]);
+    signed.is_refused("--remote same", "it is of the collection none, and org.example.Os is asked for");
+    assert!(desk.try_ostree("target", &["pull-local", "source", "loose"]).is_err());
     // A mirror's collection is the bundle's word, which the commit has to agree with.
     desk.ostree("source", &["config", "set", "core.collection-id", "org.example.Other"]);
     desk.run("pack ostree:source --ref os -o os.sealift");
@@ -311,4 +239,29 @@ fn names_in_the_way() {
     fs::remove_dir_all(desk.path("target")).expect("it can be removed");
     desk.init("target", "archive");
     signed.is_refused("", "would be, \"refs/heads/os\"");
+}
+
+/// Each commit that comes needs its signature, not the last alone.
+#[test]
+fn what_came_before() {
+    let signed = Signed::new();
+    let desk = &signed.desk;
+    make_tree(desk);
+    signed.make_key("right");
+    desk.init("source", "archive");
+    desk.init("target", "archive");
+    desk.ostree("target", &["remote", "add", "origin", "https://example.org"]);
+    desk.ostree("target", &["remote", "gpg-import", "--keyring=right.gpg", "origin"]);
+    let unsigned = signed.commit("os", &[]);
+    signed.sign("os", &["right"]);
+    let second = signed.sign("os", &["right"]);
+    desk.run("pack ostree:source --depth 1 -o os.sealift");
+    signed.is_taken("--remote origin", "remotes/origin/os", &second);
+    desk.ostree("target", &["refs", "--delete", "origin:os"]);
+    desk.run("pack ostree:source --depth 2 -o os.sealift");
+    let why = format!("it does not take the commit {unsigned} as origin:os: the remote asks for an OpenPGP signature");
+    signed.is_refused("--remote origin", &why);
+    let pull = |depth| ["--remote=origin", "--gpg-verify", depth, "source", &second];
+    assert!(signed.does_libostree_pull(&pull("--depth=1")) && !signed.does_libostree_pull(&pull("--depth=2")));
+    signed.is_taken("", "heads/os", &second);
 }
