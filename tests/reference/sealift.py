@@ -123,7 +123,7 @@ def parse_layout(data, index, piece):
     need({0, *named} == lone.keys(), "layout", "a chunk that nothing names, or a piece in no chunk")
 
     # Objects in pieces (7.3); one that is still without a part has no data.
-    rows = zip(named, values)
+    rows, files = zip(named, values), {number for *_, number in index.files}
     for number, size in enumerate(sizes):
         if size > piece:
             layout.parts[number], own = [], []
@@ -133,6 +133,9 @@ def parse_layout(data, index, piece):
                 layout.parts[number].append(Part(chunk - 1, 0, start, end))
                 own.append(value)
             need(merge(own) == index.ids[number], "layout", "chaining values of another object")
+            chunks = [part.chunk for part in layout.parts[number] if part.chunk >= 0]
+            good = number not in files or chunks == sorted(chunks)
+            need(good, "layout", "chunks of an OSTree file's pieces descend")
         layout.parts.setdefault(number, [Part(-1, 0, 0, size)])
     return layout
 

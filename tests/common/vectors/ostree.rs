@@ -2,10 +2,10 @@
 
 use super::*;
 use crate::ostree::{Checksum, Commit, OsTree, array, commit, commit_bytes, dirmeta, dirtree, framed, sha256};
-use crate::tree::Node;
+use crate::tree::{Node, paint};
 
 pub(super) fn vectors() -> Vec<Vector> {
-    [good(), fields(), forms(), order(), counts()].into_iter().flatten().collect()
+    [good(), fields(), forms(), order(), counts(), in_pieces()].into_iter().flatten().collect()
 }
 
 /// A commit's tree: objects 0 to 5 are the commit, the dirmeta of all directories, and the dirtrees of the root, `b`, and `b/c`; its files
@@ -47,7 +47,26 @@ fn good() -> Vec<Vector> {
             "a commit with its commitmeta and its parent, one of a collection, trees beside them that share content, and a summary",
             bundle,
         ),
+        accept(
+            "good-ostree-pieces",
+            "files in pieces, with holes between and behind, equal pieces side by side and apart, and one content of two owners",
+            Bundle::with_commits(&[], &[("main", vec![commit(pieces())])], Packing::default()),
+        ),
     ]
+}
+
+/// Object 0 has the pieces A, A, 16 that are a hole, B, A and a bit; object 1 has B, and 16 that are a hole; object 2 is a hole. `d` has
+/// object 0 as well, for another owner.
+fn pieces() -> Node {
+    let (a, b, hole) = (paint(1, 4096), paint(2, 4096), vec![0; 16 * 4096]);
+    let apart = [&a[..], &a, &hole, &b, &a, b"bit"].concat();
+    let ends = [&b[..], &hole].concat();
+    dir([
+        ("a", file(apart.clone())),
+        ("b", file(ends)),
+        ("c", file([&hole[..], &[0; 4096]].concat())),
+        ("d", file(apart).owner(1, 1).xattr("user.k", b"v")),
+    ])
 }
 
 fn fields() -> Vec<Vector> {
@@ -185,4 +204,22 @@ fn doubling(levels: usize) -> Bundle {
     ostree.objects.truncate(2);
     ostree.objects.extend(trees.into_iter().rev().map(|tree| (2, tree)));
     bundle
+}
+
+fn in_pieces() -> Vec<Vector> {
+    vec![reject_from(
+        Bundle::with_commits(
+            &[],
+            &[("main", vec![commit(dir([("a", file(paint(1, 3 * 4096)))]))])],
+            Packing::default(),
+        ),
+        "piece-chunks-descend",
+        "layout",
+        "the chunks of the first two pieces of an OSTree file have changed places",
+        |b| {
+            (b.layout.pieces[0].0, b.layout.pieces[1].0) = (b.layout.pieces[1].0, b.layout.pieces[0].0);
+            b.layout.chunks.swap(0, 1);
+            b.stored.swap(0, 1);
+        },
+    )]
 }
