@@ -64,8 +64,13 @@ fn one(tree: Node) -> Bundle {
 
 #[test]
 fn nothing_stays_of_a_bundle_that_is_refused() {
-    // Unpacking does not compute verity(T).
-    for vector in load().iter().filter(|vector| vector.expect != "ok" && vector.name != "verity-table") {
+    // Unpacking to a directory computes neither verity(T) nor the checksums of OSTree's files.
+    let is_seen = |vector: &Vector| match vector.expect.as_str() {
+        "ok" => false,
+        "object" => !vector.name.starts_with("ostree-file-"),
+        _ => vector.name != "verity-table",
+    };
+    for vector in load().iter().filter(|vector| is_seen(vector)) {
         let Vector { name, trust, bytes, .. } = vector;
         let place = Place::new(bytes);
         let mut input = Input::open(&place.bundle).expect("it was written");

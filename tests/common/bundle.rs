@@ -8,7 +8,7 @@ use sealift_format::{pieces, verity};
 use crate::bytes::{Section, byte, hash, join, narrow, planes16, planes32, planes64, short, wide};
 use crate::frame::frame;
 use crate::keys::Key;
-use crate::ostree::{Commit, OsTree};
+use crate::ostree::{Commit, OsTree, commit};
 use crate::tree::{Node, What};
 
 /// The columns of an index (spec 6).
@@ -253,6 +253,16 @@ impl Bundle {
             envelopes: Vec::new(),
             edits: Edits::default(),
         }
+    }
+
+    /// A sound bundle of the OSTree commit of a tree, but for the dirtrees, which are those of another tree of the same names.
+    pub fn with_other_dirtrees(own: Node, other: Node, packing: Packing) -> Self {
+        let [mut bundle, other] =
+            [own, other].map(|tree| Self::with_commits(&[], &[("main", vec![commit(tree)])], packing));
+        if let (Some(own), Some(other)) = (&mut bundle.index.ostree, other.index.ostree) {
+            own.objects = other.objects;
+        }
+        bundle
     }
 
     /// Gives a chunk other stored bytes, and the layout what follows from them.

@@ -5,7 +5,7 @@ Here is the file, from its first byte to its last; the other modules are what it
 """
 import argparse, hashlib, io, json, re, struct, sys
 from bisect import bisect_right
-from collections import namedtuple
+from collections import defaultdict, namedtuple
 from functools import lru_cache
 from itertools import accumulate, islice, pairwise
 from types import SimpleNamespace
@@ -225,14 +225,20 @@ class Bundle:
 
     def check_objects(self):
         """Check all content (8); gives the SHA-256 of each object."""
-        verities, sha256s = {}, {}
+        verities, sha256s, files = {}, {}, defaultdict(list)
+        for checksum, header, number in self.index.files:
+            files[number].append((checksum, hashlib.sha256(header)))
         for number in self.layout.parts:  # chunk after chunk, so that each group is decoded once
             id_, sha256, level = blake3(), hashlib.sha256(), bytearray()
             for plain in self.content(number):
                 id_.update(plain)
+                for _, file in files[number]:
+                    file.update(plain)
                 sha256.update(plain)
                 level += blocks(plain)
             need(id_.digest() == self.index.ids[number], "object", f"object {number} is not what its id says")
+            good = all(file.digest() == checksum for checksum, file in files[number])
+            need(good, "object", "an OSTree file is not what its checksum says")
             verities[number] = verity_of_blocks(self.index.sizes[number], level)
             sha256s[number] = sha256.hexdigest()
         table = b"".join(verities[number] for number in range(len(verities)))

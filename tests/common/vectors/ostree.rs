@@ -5,7 +5,7 @@ use crate::ostree::{Checksum, Commit, OsTree, array, commit, commit_bytes, dirme
 use crate::tree::{Node, paint};
 
 pub(super) fn vectors() -> Vec<Vector> {
-    [good(), fields(), forms(), order(), counts(), in_pieces()].into_iter().flatten().collect()
+    [good(), fields(), forms(), order(), counts(), checksums()].into_iter().flatten().collect()
 }
 
 /// A commit's tree: objects 0 to 5 are the commit, the dirmeta of all directories, and the dirtrees of the root, `b`, and `b/c`; its files
@@ -166,6 +166,14 @@ fn order() -> Vec<Vector> {
             o.objects.insert(2, meta);
         }),
         reject_commit("ostree-missing", "index", "the last dirtree is not there", |o| drop(o.objects.pop())),
+        reject_commit("ostree-file-missing", "index", "the last file of the last dirtree is not there", |o| {
+            o.rows.pop();
+            o.regulars.pop();
+        }),
+        reject_commit("ostree-file-left", "index", "a file that no dirtree names", |o| {
+            o.rows.push(o.rows[0]);
+            o.regulars.push(1);
+        }),
         reject_commit("ostree-left", "index", "a dirmeta that nothing names", |o| {
             o.objects.push((3, dirmeta(&dir([]).mode(0o700))));
         }),
@@ -206,20 +214,56 @@ fn doubling(levels: usize) -> Bundle {
     bundle
 }
 
-fn in_pieces() -> Vec<Vector> {
-    vec![reject_from(
-        Bundle::with_commits(
-            &[],
-            &[("main", vec![commit(dir([("a", file(paint(1, 3 * 4096)))]))])],
-            Packing::default(),
-        ),
-        "piece-chunks-descend",
-        "layout",
-        "the chunks of the first two pieces of an OSTree file have changed places",
-        |b| {
-            (b.layout.pieces[0].0, b.layout.pieces[1].0) = (b.layout.pieces[1].0, b.layout.pieces[0].0);
-            b.layout.chunks.swap(0, 1);
-            b.stored.swap(0, 1);
+/// Files that are not what their dirtree names.
+fn checksums() -> Vec<Vector> {
+    let of = |name: &str, comment: &str, own: Node, other: Node, packing| {
+        let bundle = Bundle::with_other_dirtrees(dir([("a", own)]), dir([("a", other)]), packing);
+        vector(name, "object", comment, bundle.encode())
+    };
+    let small = Packing { piece_log2: 20, ..Packing::default() };
+    let large = Packing::default();
+    let unlike = |at: usize| {
+        let mut content = paint(1, 3 * 4096 + 1);
+        content[at] ^= 1;
+        file(content)
+    };
+    let (hole, longer) = (vec![0; 16 * 4096], vec![0; 17 * 4096]);
+    let behind = |len: usize| file([&paint(1, 4096)[..], &vec![0; len * 4096]].concat());
+    let shared = |content: &[u8], mode| dir([("a", file(content)), ("b", file(content).mode(mode))]);
+    let shares = |name: &str, comment: &str, content: &[u8]| {
+        let bundle = Bundle::with_other_dirtrees(shared(content, 0o600), shared(content, 0o755), large);
+        vector(name, "object", comment, bundle.encode())
+    };
+    let content =
+        || of("ostree-file-content", "a holds `one`, and its dirtree names `One`", file("one"), file("One"), small);
+    vec![
+        content(),
+        Vector {
+            name: "ostree-file-stored".into(),
+            expect: "ok".into(),
+            check: Check::Verify,
+            comment: "a holds `one`, and its dirtree names `One`, but objects are not read".into(),
+            ..content()
         },
-    )]
+        of("ostree-file-owner", "a belongs to another owner", file("one"), file("one").owner(1, 0), small),
+        of("ostree-file-xattr", "a lacks an extended attribute", file("one"), file("one").xattr("user.k", b""), small),
+        of("ostree-file-empty", "a is empty, and its dirtree names a file of a byte", file(""), file("x"), small),
+        of("ostree-file-hole", "a is one hole, of a block less", file(hole), file(longer), small),
+        of("ostree-file-piece", "a byte of the second of four pieces", unlike(4096), unlike(4097), large),
+        of("ostree-file-piece-last", "the last piece, of a byte", unlike(0), unlike(3 * 4096), large),
+        of("ostree-file-piece-hole", "a hole behind a piece, of a block less", behind(16), behind(17), large),
+        shares("ostree-file-second", "two files of one object: the mode of the second is another", b"one"),
+        shares("ostree-file-piece-second", "the same in pieces", &paint(1, 4097)),
+        reject_from(
+            Bundle::with_commits(&[], &[("main", vec![commit(dir([("a", file(paint(1, 3 * 4096)))]))])], large),
+            "piece-chunks-descend",
+            "layout",
+            "the chunks of the first two pieces of an OSTree file have changed places",
+            |b| {
+                (b.layout.pieces[0].0, b.layout.pieces[1].0) = (b.layout.pieces[1].0, b.layout.pieces[0].0);
+                b.layout.chunks.swap(0, 1);
+                b.stored.swap(0, 1);
+            },
+        ),
+    ]
 }
