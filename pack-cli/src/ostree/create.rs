@@ -17,6 +17,7 @@ use rustix::io::Errno;
 use sealift_format::ostree::file::FileHasher;
 use sealift_format::ostree::{Checksum, file, ostreemeta};
 use sealift_format::{Attributes, FileType};
+use sealift_verify::content::ContentError;
 
 use super::config::Mode;
 use super::fault::RepoFault;
@@ -144,7 +145,7 @@ impl Creation<'_> {
         if hasher.finish() == *self.checksum {
             return Ok(());
         }
-        Err(self.transaction.repo.fault(RepoFault::Mismatch { object: self.name() }))
+        Err(ContentError::OsTreeFile { checksum: *self.checksum }.into())
     }
 
     fn symlink(&self, number: u64, target: &str) -> Result<(), Error> {
