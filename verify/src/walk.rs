@@ -15,7 +15,7 @@ use crate::ostree::{LargeFiles, OsTreeFiles};
 pub enum Depth {
     /// Each byte of the file is covered: head, layout, index, and the digest of each chunk.
     Stored,
-    /// Each chunk is also decoded, and each object checked against its id and its fs-verity digest.
+    /// Each chunk is also decoded, and each object checked against its id, its fs-verity digest and the checksums of OSTree's files.
     Objects,
 }
 
