@@ -92,17 +92,37 @@ fn what_is_right_is_sound_and_taken() {
     }
 }
 
+/// What [`large_files_are_hashed_in_order`] packs: seven pieces of two kinds, twice, and one of each.
+fn write_pieces(tree: &Path) {
+    let [a, b] = [noise(11, 65_536), noise(12, 65_536)];
+    let apart: Vec<u8> = [&a, &a, &b, &a, &b, &b, &a].into_iter().flatten().copied().collect();
+    write(&tree.join("apart"), 0o644, &apart);
+    write(&tree.join("apart-again"), 0o755, &apart);
+    write(&tree.join("behind"), 0o644, &[&b[..], &a].concat());
+}
+
+/// Equal pieces are stored once; of a commit again where their order asks for it.
+#[test]
+fn equal_pieces() {
+    let desk = Desk::new();
+    fs::create_dir(desk.path("tree")).expect("a folder");
+    write_pieces(&desk.path("tree"));
+    desk.init("source", "bare-user");
+    desk.commit("source", "os", "./tree", ROOT);
+    for (sources, chunks) in [("tree", 2), ("ostree:source", 5), ("plain=tree ostree:source", 5)] {
+        desk.run(&format!("pack {sources} -o os.sealift --chunk-size 64K"));
+        let info: serde_json::Value = serde_json::from_str(&desk.run("info os.sealift --json")).expect("it is JSON");
+        assert_eq!(info["contents"]["chunks"], chunks, "{sources}");
+        desk.run("verify os.sealift --deep --allow-unsigned");
+    }
+}
+
 /// Equal pieces far apart, holes, and contents that a directory has as well: whatever the threads do, their bytes come in order.
 #[test]
 fn large_files_are_hashed_in_order() {
     let desk = Desk::new();
     plain_tree(&desk.path("tree"));
-    let [a, b] = [noise(11, 65_536), noise(12, 65_536)];
-    let apart: Vec<u8> = [&a, &a, &b, &a, &b, &b, &a].into_iter().flatten().copied().collect();
-    for (name, mode) in [("apart", 0o644), ("again", 0o755)] {
-        write(&desk.path("tree").join(name), mode, &apart);
-    }
-    write(&desk.path("tree/behind"), 0o644, &[&b[..], &a].concat());
+    write_pieces(&desk.path("tree"));
     desk.init("source", "bare-user");
     desk.commit("source", "os", "./tree", ROOT);
     desk.run("pack plain=tree ostree:source -o os.sealift --chunk-size 64K");
