@@ -1,7 +1,7 @@
 //! OSTree commits in the index (spec 6.6).
 
 use super::*;
-use crate::ostree::{Checksum, Commit, OsTree, array, commit, commit_bytes, dirmeta, dirtree, framed, sha256};
+use crate::ostree::{Commit, OsTree, commit, dirmeta, dirtree, nested, of_root};
 use crate::tree::{Node, paint};
 
 pub(super) fn vectors() -> Vec<Vector> {
@@ -103,31 +103,11 @@ fn fields() -> Vec<Vector> {
     ]
 }
 
-/// A commit whose root is made of these objects.
-fn raw(dirtree: Vec<u8>, dirmeta: Vec<u8>) -> Bundle {
-    let mut bundle = Bundle::with_commits(&[], &[("main", vec![commit(dir([]))])], Packing::default());
-    let ostree = bundle.index.ostree.as_mut().expect("it has a commit");
-    ostree.objects = vec![(4, naming(&dirtree, &dirmeta)), (3, dirmeta), (2, dirtree)];
-    bundle
-}
-
-/// A commit that names these objects.
-fn naming(tree: &[u8], meta: &[u8]) -> Vec<u8> {
-    let replace = |bytes: &mut Vec<u8>, from: Checksum, to: Checksum| {
-        let at = bytes.windows(32).position(|window| window == from).expect("the commit names it");
-        bytes[at..at + 32].copy_from_slice(&to);
-    };
-    let mut bytes = commit_bytes(&dir([]), None, "main");
-    replace(&mut bytes, sha256(&dirtree(&dir([]))), sha256(tree));
-    replace(&mut bytes, sha256(&dirmeta(&dir([]))), sha256(meta));
-    bytes
-}
-
 fn forms() -> Vec<Vector> {
     let meta = || dirmeta(&dir([]));
     vec![
         reject_from(
-            raw(vec![0, 0], meta()),
+            of_root(vec![0, 0], meta()),
             "ostree-normal-form",
             "index",
             "an empty dirtree with a byte too many",
@@ -147,11 +127,18 @@ fn forms() -> Vec<Vector> {
             dir([("a", file("x")), ("a", dir([]))]),
         ),
         reject_from(
-            raw(dirtree(&dir([])), dirmeta(&file(""))),
+            of_root(dirtree(&dir([])), dirmeta(&file(""))),
             "ostree-dirmeta-type",
             "index",
             "the dirmeta of the root is a file's",
             |_| {},
+        ),
+        reject_tree("ostree-dirmeta-owner", "index", "the root belongs to 2^32-1", dir([]).owner(u32::MAX, 0)),
+        reject_tree(
+            "ostree-dirmeta-xattrs",
+            "index",
+            "user.b stands before user.a",
+            dir([]).xattr("user.b", b"").xattr("user.a", b""),
         ),
     ]
 }
@@ -183,7 +170,7 @@ fn order() -> Vec<Vector> {
 fn counts() -> Vec<Vector> {
     vec![
         reject_from(
-            doubling(40),
+            nested(40, &[b"a", b"b"]),
             "ostree-entries",
             "header",
             "a dirtree whose tree has 2^41 entries, of which the root says 8",
@@ -195,23 +182,6 @@ fn counts() -> Vec<Vector> {
             b.edits.maxima = edit(|maxima: &mut crate::bundle::Maxima| maxima.entries = (1 << 27) + 1);
         }),
     ]
-}
-
-/// A tree of which each directory has the next one twice.
-fn doubling(levels: usize) -> Bundle {
-    let meta = dirmeta(&dir([]));
-    let mut trees = vec![dirtree(&dir([]))];
-    for _ in 0..levels {
-        let below = sha256(trees.last().expect("there is one"));
-        let names = [b"a\0", b"b\0"]
-            .map(|name| framed([&name[..], &below, &sha256(&meta)].concat(), &[name.len() + 32, name.len()]));
-        trees.push(framed(array(&names), &[0]));
-    }
-    let mut bundle = raw(trees.last().expect("there is one").clone(), meta.clone());
-    let ostree = bundle.index.ostree.as_mut().expect("it has a commit");
-    ostree.objects.truncate(2);
-    ostree.objects.extend(trees.into_iter().rev().map(|tree| (2, tree)));
-    bundle
 }
 
 /// Files that are not what their dirtree names.
