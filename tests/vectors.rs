@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use sealift::Input;
 use sealift_tests::listing::listing_digest;
-use sealift_tests::reader::{Portions, judge, open, read};
+use sealift_tests::reader::{Portions, judge, open, read, walk};
 use sealift_tests::vector::{Check, Vector, folder, load, names};
 use sealift_tests::vectors;
 
@@ -64,6 +64,21 @@ fn portions_do_not_matter() {
                 let found = word(read(input, vector.check, vector.trust.as_ref()));
                 assert_eq!(found, vector.expect, "{}: a pipe in portions of {sizes:?}", vector.name);
             }
+        }
+    }
+}
+
+/// But for the envelopes, which it leaves to others, and chunks, which it always reads.
+#[test]
+fn the_walk_gives_what_the_vectors_expect() {
+    for vector in load() {
+        let is_about_signatures = vector.trust.is_some() || vector.name.starts_with("signature-");
+        if is_about_signatures || vector.check == Check::Open {
+            continue;
+        }
+        for sizes in portions(&vector) {
+            let found = word(walk(&vector.bytes, &sizes, vector.check));
+            assert_eq!(found, vector.expect, "{}: portions of {sizes:?}", vector.name);
         }
     }
 }

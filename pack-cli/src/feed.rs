@@ -11,7 +11,6 @@ use crate::input::Input;
 use crate::{Error, Progress};
 
 /// The chunks that are wanted of a bundle.
-#[derive(Debug)]
 pub(crate) struct Feed<'a> {
     bundle: &'a Bundle,
     wanted: &'a [u32],
@@ -19,6 +18,8 @@ pub(crate) struct Feed<'a> {
     /// The input where it is a file: each thread reads it for itself.
     file: Option<File>,
     path: PathBuf,
+    /// Called when a thread fails.
+    stop: Option<&'a (dyn Fn() + Sync)>,
     /// Held while a pipe is read, and for an instant with a file.
     state: Mutex<FeedState<'a>>,
 }
@@ -34,7 +35,13 @@ impl<'a> Feed<'a> {
     /// `wanted` are numbers of chunks in ascending order.
     pub(crate) fn new(bundle: &'a Bundle, wanted: &'a [u32], input: &'a mut Input, progress: &'a Progress) -> Self {
         let (path, file) = (input.path().to_owned(), input.file().and_then(|file| file.try_clone().ok()));
-        Self { bundle, wanted, progress, file, path, state: Mutex::new(FeedState { input, next: 0, failed: None }) }
+        let state = Mutex::new(FeedState { input, next: 0, failed: None });
+        Self { bundle, wanted, progress, file, path, stop: None, state }
+    }
+
+    /// Calls `stop` when a thread fails: nobody is to wait then for what it would have done.
+    pub(crate) fn stopping(self, stop: &'a (dyn Fn() + Sync)) -> Self {
+        Self { stop: Some(stop), ..self }
     }
 
     /// Runs `work` on the stored bytes of each wanted chunk, on `jobs` threads. Each has its own state, made by `start`.
@@ -74,6 +81,10 @@ impl<'a> Feed<'a> {
                 Err(error) => {
                     let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
                     state.failed.get_or_insert(error);
+                    drop(state);
+                    if let Some(stop) = self.stop {
+                        stop();
+                    }
                     return;
                 }
             }

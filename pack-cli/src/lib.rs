@@ -172,6 +172,7 @@ pub mod diff;
 mod error;
 mod feed;
 pub mod hash;
+mod in_turn;
 mod input;
 pub mod inspect;
 pub mod ostree;

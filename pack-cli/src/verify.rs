@@ -6,10 +6,12 @@ use std::sync::{Mutex, PoisonError};
 
 use sealift_format::{Bundle, Limits};
 use sealift_verify::content::{ChunkDecoder, check_stored};
-use sealift_verify::objects::{Bare, PieceMap, VerityTable, check_bare, check_chunk, without_data};
+use sealift_verify::objects::{Bare, Checked, PieceMap, VerityTable, check_bare, check_chunk, without_data};
+use sealift_verify::ostree::{LargeFiles, OsTreeFiles};
 pub use sealift_verify::walk::Depth;
 
 use crate::feed::Feed;
+use crate::in_turn::InTurn;
 use crate::parallel;
 use crate::progress::Phase;
 use crate::{Error, Head, Input, Progress};
@@ -61,12 +63,22 @@ fn check_objects(
     jobs: usize,
     progress: &Progress,
 ) -> Result<(), Error> {
-    let pieces = PieceMap::new(bundle);
+    let (pieces, files) = (PieceMap::new(bundle), OsTreeFiles::new(bundle));
     let table = Mutex::new(VerityTable::new(bundle));
     let take = |checked| table.lock().unwrap_or_else(PoisonError::into_inner).take(checked);
-    Feed::new(bundle, all, input, progress).run(jobs, ChunkDecoder::default, |decoder, number, stored| {
+    let large = InTurn::new(files.large(bundle));
+    let stop = || large.give_up();
+    let feed = Feed::new(bundle, all, input, progress).stopping(&stop);
+    feed.run(jobs, ChunkDecoder::default, |decoder, number, stored| {
         let decoded = decoder.decode(bundle, number, stored)?;
-        Ok(check_chunk(bundle, &pieces, number, decoded, take)?)
+        let result = check_chunk(bundle, &pieces, &files, number, decoded, |checked| {
+            if let Checked::Piece { object, piece, .. } = checked {
+                // Chunks are given out in order, and pieces do not descend: whoever has the one before is at work.
+                large.act(object, |files| files.is_next(bundle, piece), |files| files.take(bundle, piece, decoded));
+            }
+            take(checked);
+        });
+        Ok(result?)
     })?;
     let bare: Vec<Bare> = without_data(bundle).collect();
     parallel::for_each(
@@ -75,8 +87,21 @@ fn check_objects(
         || (),
         |(), &bare| {
             progress.check()?;
-            take(check_bare(bundle, bare)?);
+            take(check_bare(bundle, &files, bare)?);
             Ok(())
+        },
+    )?;
+    let large: Vec<LargeFiles> = large.into_things().collect();
+    parallel::for_each(
+        jobs,
+        &large,
+        || (),
+        |(), files| {
+            let mut files = files.clone();
+            while files.take_bare(bundle) {
+                progress.check()?;
+            }
+            Ok(files.check(bundle)?)
         },
     )?;
     Ok(table.into_inner().unwrap_or_else(PoisonError::into_inner).check(bundle)?)

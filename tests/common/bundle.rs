@@ -8,7 +8,7 @@ use sealift_format::{pieces, verity};
 use crate::bytes::{Section, byte, hash, join, narrow, planes16, planes32, planes64, short, wide};
 use crate::frame::frame;
 use crate::keys::Key;
-use crate::ostree::{Commit, OsTree};
+use crate::ostree::{Commit, OsTree, commit};
 use crate::tree::{Node, What};
 
 /// The columns of an index (spec 6).
@@ -234,7 +234,7 @@ impl Bundle {
         }
         index.refs.sort_by(|a, b| a.1.cmp(&b.1));
         index.verity = verity_of(&contents);
-        let (layout, stored) = lay_out(&contents, packing);
+        let (layout, stored) = lay_out(&contents, packing, !commits.is_empty());
         Self {
             identity: Identity {
                 version: 1,
@@ -253,6 +253,16 @@ impl Bundle {
             envelopes: Vec::new(),
             edits: Edits::default(),
         }
+    }
+
+    /// A sound bundle of the OSTree commit of a tree, but for the dirtrees, which are those of another tree of the same names.
+    pub fn with_other_dirtrees(own: Node, other: Node, packing: Packing) -> Self {
+        let [mut bundle, other] =
+            [own, other].map(|tree| Self::with_commits(&[], &[("main", vec![commit(tree)])], packing));
+        if let (Some(own), Some(other)) = (&mut bundle.index.ostree, other.index.ostree) {
+            own.objects = other.objects;
+        }
+        bundle
     }
 
     /// Gives a chunk other stored bytes, and the layout what follows from them.
@@ -582,7 +592,8 @@ fn data_of(content: &[u8], holes: &[(u64, u64)], start: usize, len: usize) -> Ve
     data
 }
 
-fn lay_out(contents: &[Vec<u8>], packing: Packing) -> (Layout, Vec<Vec<u8>>) {
+/// Chunks of the contents. `in_order`: the pieces of each are in chunks that do not descend.
+fn lay_out(contents: &[Vec<u8>], packing: Packing, in_order: bool) -> (Layout, Vec<Vec<u8>>) {
     let piece_len = 1 << packing.piece_log2;
     let (mut layout, mut stored) = (Layout::default(), Vec::new());
     let mut add_chunk = |data: &[u8], objects: usize, chunks: &mut Vec<Chunk>| {
@@ -618,9 +629,10 @@ fn lay_out(contents: &[Vec<u8>], packing: Packing) -> (Layout, Vec<Vec<u8>>) {
     let mut known: Vec<(Vec<u8>, u32)> = Vec::new();
     for content in contents.iter().filter(|content| content.len() > piece_len) {
         let holes = holes_of(content);
+        let mut least = 0;
         for (at, piece) in (0..).step_by(piece_len).zip(content.chunks(piece_len)) {
             let data = data_of(content, &holes, at, piece_len);
-            let chunk = match known.iter().find(|(seen, _)| *seen == data) {
+            let chunk = match known.iter().find(|(seen, chunk)| *seen == data && *chunk >= least) {
                 _ if data.is_empty() => 0,
                 Some((_, chunk)) => *chunk,
                 None => {
@@ -629,6 +641,9 @@ fn lay_out(contents: &[Vec<u8>], packing: Packing) -> (Layout, Vec<Vec<u8>>) {
                     chunk
                 }
             };
+            if in_order {
+                least = chunk.max(least);
+            }
             layout.pieces.push((chunk, pieces::chaining_value(wide(at), std::iter::once(piece))));
         }
     }

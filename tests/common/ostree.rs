@@ -2,9 +2,9 @@
 
 use sha2::{Digest as _, Sha256};
 
-use crate::bundle::{Attributes, Index};
+use crate::bundle::{Attributes, Bundle, Index, Packing};
 use crate::bytes::{byte, narrow, planes16, planes32};
-use crate::tree::{Node, What};
+use crate::tree::{Node, What, dir};
 
 /// SHA-256 of an object.
 pub type Checksum = [u8; 32];
@@ -277,4 +277,44 @@ pub fn commit_bytes(tree: &Node, parent: Option<Checksum>, name: &str) -> Vec<u8
     let tree_end = body.len();
     body.extend(sha256(&dirmeta(tree)));
     framed(body, &[tree_end, body_end, subject_end, parent_end, parent_end, 0])
+}
+
+/// A bundle of a commit whose root is made of these objects.
+pub fn of_root(dirtree: Vec<u8>, dirmeta: Vec<u8>) -> Bundle {
+    let mut bundle = Bundle::with_commits(&[], &[("main", vec![commit(dir([]))])], Packing::default());
+    let ostree = bundle.index.ostree.as_mut().expect("it has a commit");
+    ostree.objects = vec![(4, naming(&dirtree, &dirmeta)), (3, dirmeta), (2, dirtree)];
+    bundle
+}
+
+/// A commit that names these objects.
+fn naming(tree: &[u8], meta: &[u8]) -> Vec<u8> {
+    let replace = |bytes: &mut Vec<u8>, from: Checksum, to: Checksum| {
+        let at = bytes.windows(32).position(|window| window == from).expect("the commit names it");
+        bytes[at..at + 32].copy_from_slice(&to);
+    };
+    let mut bytes = commit_bytes(&dir([]), None, "main");
+    replace(&mut bytes, sha256(&dirtree(&dir([]))), sha256(tree));
+    replace(&mut bytes, sha256(&dirmeta(&dir([]))), sha256(meta));
+    bytes
+}
+
+/// A bundle of a commit of which each directory has the next one under each of these names.
+pub fn nested(levels: usize, names: &[&[u8]]) -> Bundle {
+    let meta = dirmeta(&dir([]));
+    let mut trees = vec![dirtree(&dir([]))];
+    for _ in 0..levels {
+        let below = sha256(trees.last().expect("there is one"));
+        let entry = |name: &&[u8]| {
+            let name = [name, &b"\0"[..]].concat();
+            let ends = [name.len() + 32, name.len()];
+            framed([&name[..], &below, &sha256(&meta)].concat(), &ends)
+        };
+        trees.push(framed(array(&names.iter().map(entry).collect::<Vec<_>>()), &[0]));
+    }
+    let mut bundle = of_root(trees.last().expect("there is one").clone(), meta);
+    let ostree = bundle.index.ostree.as_mut().expect("it has a commit");
+    ostree.objects.truncate(2);
+    ostree.objects.extend(trees.into_iter().rev().map(|tree| (2, tree)));
+    bundle
 }

@@ -8,6 +8,7 @@ use sealift_format::{Envelope, Kind, Opener, Step};
 use sealift_verify::trust::{
     AllowedSigners, Claims, Device, FloorRecord, Floors, Now, Policy, RevocationList, Standing, Thresholds, Verdict,
 };
+use sealift_verify::walk::Walker;
 
 use crate::vector::{Check, Trust};
 
@@ -52,6 +53,24 @@ pub fn open(bytes: &[u8], sizes: &[usize]) -> Result<Bundle, sealift_format::Err
         opener.supply(range.start, &bytes[at(range.start)..end])?;
     }
     opener.finish()
+}
+
+/// Walks over a file of these bytes that are given in such portions, as far as `check` says, and judges no signature. The error is the
+/// kind of failure.
+///
+/// # Errors
+/// The bundle is not taken.
+pub fn walk(bytes: &[u8], sizes: &[usize], check: Check) -> Result<Bundle, Kind> {
+    let depth = if check == Check::Deep { Depth::Objects } else { Depth::Stored };
+    let mut walker = Walker::new(u64::try_from(bytes.len()).ok(), Limits::default(), depth);
+    let mut sizes = sizes.iter().cycle();
+    while let Step::Need(range) = walker.step() {
+        let at = |offset: u64| usize::try_from(offset).expect("it lies in the input");
+        let size = *sizes.next().expect("it goes round");
+        let end = at(range.end).min(at(range.start).saturating_add(size));
+        walker.supply(range.start, &bytes[at(range.start)..end]).map_err(|error| error.kind())?;
+    }
+    walker.finish().map_err(|error| error.kind())
 }
 
 /// Reads an input as far as `check` says. The error is the kind of failure.

@@ -43,8 +43,9 @@ def parse_index(data, entries):
         lengths, [index.links] = found.entries.take(count), found.entries.planes("I", count)
         index.names = [found.entries.take(length) for length in lengths]
         need(all(map(COMPONENT.fullmatch, index.names)), "path", "a name that an entry must not have")
-    index.order = list(tree_order(index, trees))
+    index.order, index.files = list(tree_order(index, trees)), []
     if ostree:
+        index.files = ostree.regular_files(attributes, files)
         index.order += commit_order(index, ostree, commits, [attributes[row] for row in ostree.rows], files, entries)
         index.order.sort(key=lambda line: line[0])
     return index

@@ -71,6 +71,12 @@ class OSTree:
                     good = False
                 need(good, "index", "an OSTree link is not what its checksum says")
 
+    def regular_files(self, attributes, objects):
+        """Checksum, header and object of each file that is regular; `objects` are those of the column."""
+        regular = [at for at, kind in enumerate(self.kinds) if kind == 8]
+        checksums = list(self.files)
+        return [(checksums[at], header(attributes[self.rows[at]]), number) for at, number in zip(regular, objects)]
+
     def take_next(self, kind, checksum=None):
         """The number of the next object if it is that one and new, else None."""
         if self.next == len(self.objects) or self.objects[self.next][0] != kind:

@@ -5,7 +5,7 @@ Here is the file, from its first byte to its last; the other modules are what it
 """
 import argparse, hashlib, io, json, re, struct, sys
 from bisect import bisect_right
-from collections import namedtuple
+from collections import defaultdict, namedtuple
 from functools import lru_cache
 from itertools import accumulate, islice, pairwise
 from types import SimpleNamespace
@@ -123,7 +123,7 @@ def parse_layout(data, index, piece):
     need({0, *named} == lone.keys(), "layout", "a chunk that nothing names, or a piece in no chunk")
 
     # Objects in pieces (7.3); one that is still without a part has no data.
-    rows = zip(named, values)
+    rows, files = zip(named, values), {number for *_, number in index.files}
     for number, size in enumerate(sizes):
         if size > piece:
             layout.parts[number], own = [], []
@@ -133,6 +133,9 @@ def parse_layout(data, index, piece):
                 layout.parts[number].append(Part(chunk - 1, 0, start, end))
                 own.append(value)
             need(merge(own) == index.ids[number], "layout", "chaining values of another object")
+            chunks = [part.chunk for part in layout.parts[number] if part.chunk >= 0]
+            good = number not in files or chunks == sorted(chunks)
+            need(good, "layout", "chunks of an OSTree file's pieces descend")
         layout.parts.setdefault(number, [Part(-1, 0, 0, size)])
     return layout
 
@@ -222,14 +225,20 @@ class Bundle:
 
     def check_objects(self):
         """Check all content (8); gives the SHA-256 of each object."""
-        verities, sha256s = {}, {}
+        verities, sha256s, files = {}, {}, defaultdict(list)
+        for checksum, header, number in self.index.files:
+            files[number].append((checksum, hashlib.sha256(header)))
         for number in self.layout.parts:  # chunk after chunk, so that each group is decoded once
             id_, sha256, level = blake3(), hashlib.sha256(), bytearray()
             for plain in self.content(number):
                 id_.update(plain)
+                for _, file in files[number]:
+                    file.update(plain)
                 sha256.update(plain)
                 level += blocks(plain)
             need(id_.digest() == self.index.ids[number], "object", f"object {number} is not what its id says")
+            good = all(file.digest() == checksum for checksum, file in files[number])
+            need(good, "object", "an OSTree file is not what its checksum says")
             verities[number] = verity_of_blocks(self.index.sizes[number], level)
             sha256s[number] = sha256.hexdigest()
         table = b"".join(verities[number] for number in range(len(verities)))

@@ -4,7 +4,10 @@ use std::convert::Infallible;
 use std::ops::Range;
 
 use blake3::hazmat::HasherExt as _;
+use sealift_format::ostree::Checksum;
 use sealift_format::{Bundle, Chunk, Codec, Error as FormatError, Extent, FrameDecoder, Part, data_ranges};
+
+use crate::ostree::Hex;
 
 /// An object's or a piece's bytes do not match, or its chunk's do not.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -27,6 +30,15 @@ pub enum ContentError {
         /// The piece's number in the object.
         piece: u64,
     },
+    /// A commit's file is not the one that its dirtree names.
+    #[error(
+        "OSTree file {}: its owner, mode, extended attributes and content do not match its checksum",
+        Hex(checksum)
+    )]
+    OsTreeFile {
+        /// The checksum that the dirtree has.
+        checksum: Checksum,
+    },
 }
 
 impl ContentError {
@@ -35,7 +47,7 @@ impl ContentError {
     pub fn kind(&self) -> sealift_format::Kind {
         match self {
             Self::Chunk(error) => error.kind(),
-            Self::Object { .. } | Self::Piece { .. } => sealift_format::Kind::Object,
+            Self::Object { .. } | Self::Piece { .. } | Self::OsTreeFile { .. } => sealift_format::Kind::Object,
         }
     }
 }

@@ -21,6 +21,7 @@
 pub mod content;
 mod error;
 pub mod objects;
+pub mod ostree;
 pub mod trust;
 pub mod walk;
 

@@ -1,7 +1,8 @@
 //! What chunks hold: each object is checked against its id, and all of them against the index's digest of their fs-verity digests
 //! (spec 8, section 6 of the index).
 //!
-//! Chunks may be checked in any order and by several threads; one [`VerityTable`] takes what they [`Checked`].
+//! Chunks may be checked in any order and by several threads; one [`VerityTable`] takes what they [`Checked`]. Only where OSTree's files
+//! are large are their pieces to pass in order through [`LargeFiles`](crate::ostree::LargeFiles).
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -10,6 +11,7 @@ use sealift_format::verity::{VerityHasher, block_hashes, digest};
 use sealift_format::{Bundle, Error as FormatError, Holds, Part, data_len};
 
 use crate::content::{ContentError, check_object, check_piece, fill_holes, group_objects, piece_range};
+use crate::ostree::OsTreeFiles;
 
 /// The pieces that each chunk serves.
 #[derive(Clone, Debug)]
@@ -65,13 +67,15 @@ struct LargeDigest {
     waiting: BTreeMap<u64, VerityHasher>,
 }
 
-/// Checks what chunk `number` holds, from its decoded bytes, and tells `take` of each object or piece.
+/// Checks what chunk `number` holds, from its decoded bytes, and tells `take` of each object or piece. The OSTree files of a small object
+/// are checked with it.
 ///
 /// # Errors
 /// The first of them that is not what it is to be.
 pub fn check_chunk(
     bundle: &Bundle,
     pieces: &PieceMap,
+    files: &OsTreeFiles,
     number: u32,
     decoded: &[u8],
     mut take: impl FnMut(Checked),
@@ -79,7 +83,7 @@ pub fn check_chunk(
     match &bundle.layout.chunks[usize::try_from(number).unwrap_or(usize::MAX)].holds {
         Holds::Group(range) => {
             for (object, data) in group_objects(bundle, bundle.layout.group(range), decoded) {
-                take(checked_object(bundle, object, data)?);
+                take(checked_object(bundle, files, object, data)?);
             }
         }
         Holds::Piece => {
@@ -109,15 +113,16 @@ pub fn without_data(bundle: &Bundle) -> impl Iterator<Item = Bare> + '_ {
 ///
 /// # Errors
 /// It is not what it is to be.
-pub fn check_bare(bundle: &Bundle, bare: Bare) -> Result<Checked, ContentError> {
+pub fn check_bare(bundle: &Bundle, files: &OsTreeFiles, bare: Bare) -> Result<Checked, ContentError> {
     match bare {
-        Bare::Object(object) => checked_object(bundle, object, &[]),
+        Bare::Object(object) => checked_object(bundle, files, object, &[]),
         Bare::Piece(object, piece) => checked_piece(bundle, object, piece, &[]),
     }
 }
 
-fn checked_object(bundle: &Bundle, object: u32, data: &[u8]) -> Result<Checked, ContentError> {
+fn checked_object(bundle: &Bundle, files: &OsTreeFiles, object: u32, data: &[u8]) -> Result<Checked, ContentError> {
     check_object(bundle, object, data)?;
+    files.check(bundle, object, data)?;
     let holes = bundle.layout.holes_of(object);
     if holes.is_empty() {
         return Ok(Checked::Object { object, digest: digest(data) });

@@ -1,11 +1,13 @@
 //! The sans-io check of a whole bundle: says which bytes it needs next, and checks each byte as it comes.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use sealift_format::{Bundle, Error as FormatError, Head, Limits, Opener, Part, Step};
 
 use crate::content::{ChunkDecoder, ContentError};
-use crate::objects::{PieceMap, VerityTable, check_bare, check_chunk, without_data};
+use crate::objects::{Checked, PieceMap, VerityTable, check_bare, check_chunk, without_data};
+use crate::ostree::{LargeFiles, OsTreeFiles};
 
 /// How thoroughly a bundle is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,7 +15,7 @@ use crate::objects::{PieceMap, VerityTable, check_bare, check_chunk, without_dat
 pub enum Depth {
     /// Each byte of the file is covered: head, layout, index, and the digest of each chunk.
     Stored,
-    /// Each chunk is also decoded, and each object checked against its id and its fs-verity digest.
+    /// Each chunk is also decoded, and each object checked against its id, its fs-verity digest and the checksums of OSTree's files.
     Objects,
 }
 
@@ -171,18 +173,15 @@ struct Objects {
     decoder: ChunkDecoder,
     pieces: PieceMap,
     table: VerityTable,
+    files: OsTreeFiles,
+    large: BTreeMap<u32, LargeFiles>,
 }
 
 impl Chunks {
     fn new(bundle: Bundle, depth: Depth) -> Self {
         let check = match depth {
             Depth::Stored => Check::Stored(Box::default()),
-            Depth::Objects => Check::Objects(Box::new(Objects {
-                stored: Vec::new(),
-                decoder: ChunkDecoder::default(),
-                pieces: PieceMap::new(&bundle),
-                table: VerityTable::new(&bundle),
-            })),
+            Depth::Objects => Check::Objects(Box::new(Objects::new(&bundle))),
         };
         Self { number: 0, taken: 0, at: bundle.head.chunks_at(), check, bundle }
     }
@@ -220,11 +219,7 @@ impl Chunks {
             return Err(FormatError::Truncated { len: self.at, expected }.into());
         }
         if let Check::Objects(objects) = self.check {
-            let mut table = objects.table;
-            for bare in without_data(&bundle) {
-                table.take(check_bare(&bundle, bare)?);
-            }
-            table.check(&bundle)?;
+            objects.finish(&bundle)?;
         }
         Ok(bundle)
     }
@@ -253,8 +248,20 @@ impl Check {
 }
 
 impl Objects {
+    fn new(bundle: &Bundle) -> Self {
+        let files = OsTreeFiles::new(bundle);
+        Self {
+            stored: Vec::new(),
+            decoder: ChunkDecoder::default(),
+            pieces: PieceMap::new(bundle),
+            table: VerityTable::new(bundle),
+            large: files.large(bundle),
+            files,
+        }
+    }
+
     fn take(&mut self, bundle: &Bundle, number: u32, part: &[u8], is_whole: bool) -> Result<(), ContentError> {
-        let Self { stored, decoder, pieces, table } = self;
+        let Self { stored, decoder, pieces, table, files, large } = self;
         // A chunk that comes in one part is not copied.
         let whole = match (is_whole, stored.is_empty()) {
             (true, true) => part,
@@ -265,9 +272,27 @@ impl Objects {
         };
         if is_whole {
             let decoded = decoder.decode(bundle, number, whole)?;
-            check_chunk(bundle, pieces, number, decoded, |checked| table.take(checked))?;
+            check_chunk(bundle, pieces, files, number, decoded, |checked| {
+                if let Checked::Piece { object, piece, .. } = checked
+                    && let Some(files) = large.get_mut(&object)
+                {
+                    files.take(bundle, piece, decoded);
+                }
+                table.take(checked);
+            })?;
             stored.clear();
         }
         Ok(())
+    }
+
+    fn finish(mut self, bundle: &Bundle) -> Result<(), ContentError> {
+        for bare in without_data(bundle) {
+            self.table.take(check_bare(bundle, &self.files, bare)?);
+        }
+        for mut files in self.large.into_values() {
+            while files.take_bare(bundle) {}
+            files.check(bundle)?;
+        }
+        self.table.check(bundle)
     }
 }

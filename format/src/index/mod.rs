@@ -203,6 +203,12 @@ impl Index {
         self.slice(at, len)
     }
 
+    /// The attributes of an OSTree file.
+    #[must_use]
+    pub fn ostree_attributes(&self, file: &OsTreeFile) -> &Attributes {
+        row(&self.attributes, file.attributes)
+    }
+
     /// The files of the OSTree repository itself that travel with its commits.
     pub fn repository_files(&self) -> impl Iterator<Item = (RepositoryFile, &[u8])> {
         let files = self.ostree.as_ref().map_or(&[][..], OsTree::repository_files);

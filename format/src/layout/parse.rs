@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::bytes::{Reader, SectionRule, read_sections, widen};
-use crate::index::{Index, Object};
+use crate::index::{Index, InodeKind, Object, OsTree};
 use crate::{Error, Part, pieces};
 
 use super::{BLOCK_LEN, Chunk, Codec, Extent, HOLE_BLOCKS, Holds, Holes, Large, Layout, Piece, data_len};
@@ -46,6 +46,7 @@ impl Layout {
         let layout = Self { chunks, grouped, pieces, large, holes, extents, landmark };
         layout.check_groups(index.objects(), piece_len)?;
         layout.check_pieces(index.objects(), piece_len)?;
+        layout.check_order(index)?;
         Ok(layout)
     }
 
@@ -120,6 +121,22 @@ impl Layout {
             Some(row) => Err(row_fault("no piece names the chunk", row)),
             None => Ok(()),
         }
+    }
+
+    /// Checks that the pieces of what OSTree's files hold come in order: it is hashed from its start to its end.
+    fn check_order(&self, index: &Index) -> Result<(), Error> {
+        let mut hashed = alloc::vec![false; index.objects().len()];
+        for file in index.ostree().map_or(&[][..], OsTree::files) {
+            if let InodeKind::Regular(object) = file.kind {
+                hashed[at(object)] = true;
+            }
+        }
+        for large in self.large.iter().filter(|large| hashed[at(large.object)]) {
+            if !self.pieces_of(large.object).iter().filter_map(|piece| piece.chunk).is_sorted() {
+                return Err(row_fault("an OSTree file's pieces lie in chunks that descend", at(large.object)));
+            }
+        }
+        Ok(())
     }
 }
 

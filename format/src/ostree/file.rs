@@ -6,8 +6,10 @@
 
 use alloc::vec::Vec;
 
+use sha2::{Digest as _, Sha256};
+
 use super::framing::{Shape, Writer, members, text};
-use super::{METADATA_LEN_MAX, Malformed, attributes};
+use super::{Checksum, METADATA_LEN_MAX, Malformed, attributes};
 use crate::bytes::widen;
 use crate::{Attributes, FileType};
 
@@ -30,6 +32,29 @@ pub struct ArchiveHeader<'a> {
     pub size: u64,
     /// The rest of it.
     pub header: Header<'a>,
+}
+
+/// What names a file object, made from its header and the bytes of its content in their order.
+#[derive(Clone, Debug)]
+pub struct FileHasher(Sha256);
+
+impl FileHasher {
+    /// One that has taken the header. `target` is that of a symbolic link, and empty for a regular file.
+    #[must_use]
+    pub fn new(attributes: &Attributes, target: &str) -> Self {
+        Self(Sha256::new_with_prefix(encode_header(attributes, target)))
+    }
+
+    /// Takes the next bytes of the content.
+    pub fn update(&mut self, content: &[u8]) {
+        self.0.update(content);
+    }
+
+    /// Returns the checksum.
+    #[must_use]
+    pub fn finish(self) -> Checksum {
+        self.0.finalize().into()
+    }
 }
 
 /// Encodes a header. `target` is that of a symbolic link, and empty for a regular file.
@@ -152,6 +177,10 @@ mod tests {
         assert_eq!(sum(&header), "cc700d46f407c6c5ab2d5dde474366a928b7398277e61162e7f8ec06f469f07e");
         let with = [&*header, b"foo\n"].concat();
         assert_eq!(sum(&with), "3af11ec5cb8961214224eb336d2418783a941c925225b6cf64e6231325b749f2");
+        let mut hasher = FileHasher::new(&plain(0o100_644), "");
+        hasher.update(b"fo");
+        hasher.update(b"o\n");
+        assert_eq!(hex(&hasher.finish()), sum(&with));
         let with = [&*encode_header(&plain(0o100_755), ""), b"foo\n"].concat();
         assert_eq!(sum(&with), "ff8dc506df8fb49eae3bb76e1d36a4c861348e42247c68d10e4b5f5f5048348f");
         assert_eq!(parse_header(&header), Ok(Header { attributes: plain(0o100_644), target: "" }));

@@ -29,7 +29,7 @@ Examples:
 pub(crate) struct Verify {
     #[command(flatten)]
     bundle: BundleArg,
-    /// Also decompress, and check each file's content and its fs-verity digest
+    /// Also decompress, and check each file's content, its fs-verity digest and, of OSTree, its checksum
     #[arg(long)]
     deep: bool,
     /// Threads [default: as many as the machine runs at once]

@@ -11,9 +11,10 @@ use rustix::fs::{
     fsetxattr, futimens, lsetxattr, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
+use sealift_format::ostree::file::FileHasher;
 use sealift_format::ostree::{Checksum, file, ostreemeta};
 use sealift_format::{Attributes, FileType};
-use sha2::{Digest as _, Sha256};
+use sealift_verify::content::ContentError;
 
 use super::config::Mode;
 use super::fault::RepoFault;
@@ -35,7 +36,7 @@ pub(crate) enum NewFile<'a> {
 }
 
 /// Contents up to this many bytes are checked before a file is made.
-const SMALL: u64 = 256 << 10;
+const SMALL: u64 = 4 << 20;
 /// Bytes of a larger content that are read at once.
 const BUFFER_LEN: usize = 256 << 10;
 
@@ -137,15 +138,15 @@ impl Creation<'_> {
         }
     }
 
-    fn check(&self, hash: Sha256) -> Result<(), Error> {
-        if hash.finalize()[..] == self.checksum[..] {
+    fn check(&self, hasher: FileHasher) -> Result<(), Error> {
+        if hasher.finish() == *self.checksum {
             return Ok(());
         }
-        Err(self.transaction.repo.fault(RepoFault::Mismatch { object: self.name() }))
+        Err(ContentError::OsTreeFile { checksum: *self.checksum }.into())
     }
 
     fn symlink(&self, number: u64, target: &str) -> Result<(), Error> {
-        self.check(Sha256::new_with_prefix(file::encode_header(self.attributes, target)))?;
+        self.check(FileHasher::new(self.attributes, target))?;
         match self.mode {
             Mode::Bare | Mode::BareUserOnly => self.link(number, target).map_err(|error| self.io(error)),
             Mode::BareUser => {
@@ -183,12 +184,12 @@ impl Creation<'_> {
     }
 
     fn regular(&self, number: u64, size: u64, content: &mut dyn Read) -> Result<(), Error> {
-        let hash = Sha256::new_with_prefix(file::encode_header(self.attributes, ""));
+        let hasher = FileHasher::new(self.attributes, "");
         let bits = self.bits();
         let (file, made) = if size <= SMALL {
-            self.small(hash, number, size, content)?
+            self.small(hasher, number, size, content)?
         } else {
-            self.large(hash, number, size, content)?
+            self.large(hasher, number, size, content)?
         };
         self.set(&file, made, bits).map_err(|error| self.io(error))
     }
@@ -202,11 +203,17 @@ impl Creation<'_> {
         }
     }
 
-    fn small(&self, mut hash: Sha256, number: u64, size: u64, content: &mut dyn Read) -> Result<(File, u16), Error> {
+    fn small(
+        &self,
+        mut hasher: FileHasher,
+        number: u64,
+        size: u64,
+        content: &mut dyn Read,
+    ) -> Result<(File, u16), Error> {
         let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
         content.take(size).read_to_end(&mut bytes).map_err(|error| self.io(error))?;
-        hash.update(&bytes);
-        self.check(hash)?;
+        hasher.update(&bytes);
+        self.check(hasher)?;
         if self.mode == Mode::Archive {
             let header = file::encode_archive_header(size, self.attributes, "");
             bytes = self.transaction.deflate.whole(header, &bytes).map_err(|error| self.io(error))?;
@@ -214,15 +221,15 @@ impl Creation<'_> {
         self.store_as(number, &bytes)
     }
 
-    fn large(&self, hash: Sha256, number: u64, size: u64, content: &mut dyn Read) -> Result<(File, u16), Error> {
+    fn large(&self, hasher: FileHasher, number: u64, size: u64, content: &mut dyn Read) -> Result<(File, u16), Error> {
         // Compressed bytes are counted when they are there.
         if self.mode != Mode::Archive {
             self.transaction.take_room(size)?;
         }
         let (file, made) = self.transaction.create(ObjectType::File, self.checksum, number, self.bits())?;
         let written = match self.mode {
-            Mode::Archive => self.copy_deflated(hash, &file, size, content),
-            _ => self.copy(hash, size, content, &mut &file),
+            Mode::Archive => self.copy_deflated(hasher, &file, size, content),
+            _ => self.copy(hasher, size, content, &mut &file),
         };
         if let Err(error) = written {
             // Whatever it is, it goes with the stage at the latest.
@@ -232,7 +239,13 @@ impl Creation<'_> {
         Ok((file, made))
     }
 
-    fn copy(&self, mut hash: Sha256, size: u64, content: &mut dyn Read, to: &mut dyn io::Write) -> Result<(), Error> {
+    fn copy(
+        &self,
+        mut hasher: FileHasher,
+        size: u64,
+        content: &mut dyn Read,
+        to: &mut dyn io::Write,
+    ) -> Result<(), Error> {
         let mut buffer = vec![0; BUFFER_LEN];
         let mut left = size;
         while left > 0 {
@@ -242,19 +255,19 @@ impl Creation<'_> {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 read => read.map_err(|error| self.io(error))?,
             };
-            hash.update(&buffer[..len]);
+            hasher.update(&buffer[..len]);
             to.write_all(&buffer[..len]).map_err(|error| self.io(error))?;
             left -= u64::try_from(len).unwrap_or(left);
         }
-        self.check(hash)
+        self.check(hasher)
     }
 
-    fn copy_deflated(&self, hash: Sha256, file: &File, size: u64, content: &mut dyn Read) -> Result<(), Error> {
+    fn copy_deflated(&self, hasher: FileHasher, file: &File, size: u64, content: &mut dyn Read) -> Result<(), Error> {
         let mut to = Metered { transaction: self.transaction, file: BufWriter::with_capacity(BUFFER_LEN, file) };
         let header = file::encode_archive_header(size, self.attributes, "");
         to.write_all(&header).map_err(|error| self.io(error))?;
         let mut deflated = self.transaction.deflate.stream(to);
-        self.copy(hash, size, content, &mut deflated)?;
+        self.copy(hasher, size, content, &mut deflated)?;
         let mut to = deflated.finish().map_err(|error| self.io(error))?;
         to.flush().map_err(|error| self.io(error))
     }

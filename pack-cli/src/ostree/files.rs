@@ -83,8 +83,7 @@ impl<'a> Work<'a> {
 
     fn attributes(&self, file: u32) -> (&'a Checksum, &'a Attributes, InodeKind) {
         let file = &self.carried.ostree.files()[usize::try_from(file).unwrap_or(usize::MAX)];
-        let row = usize::try_from(file.attributes).unwrap_or(usize::MAX);
-        (&file.checksum, &self.bundle.index.attribute_rows()[row], file.kind)
+        (&file.checksum, self.bundle.index.ostree_attributes(file), file.kind)
     }
 
     /// Whether the repository's mode holds all files, and there is room for them.

@@ -8,9 +8,9 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use flate2::bufread::DeflateDecoder;
 use rustix::fs::{FileType, Mode as Permissions, OFlags, Stat, fgetxattr, fstat, readlinkat};
 use rustix::io::Errno;
+use sealift_format::ostree::file::FileHasher;
 use sealift_format::ostree::{Checksum, Malformed, file, ostreemeta};
 use sealift_format::{Attributes, Xattr};
-use sha2::{Digest as _, Sha256};
 
 use super::config::Mode;
 use super::fault::RepoFault;
@@ -35,7 +35,7 @@ pub(crate) struct Content {
     from: Stored,
     size: u64,
     left: u64,
-    hash: Sha256,
+    hasher: FileHasher,
     checksum: Checksum,
 }
 
@@ -206,15 +206,13 @@ impl Opening<'_> {
     }
 
     fn symlink(&self, attributes: Attributes, target: String) -> Result<(Attributes, FileContent), Error> {
-        let header = file::encode_header(&attributes, &target);
-        let is_right = Sha256::digest(header)[..] == self.checksum[..];
+        let is_right = FileHasher::new(&attributes, &target).finish() == *self.checksum;
         if is_right { Ok((attributes, FileContent::Symlink(target))) } else { Err(self.damaged()) }
     }
 
     fn regular(&self, from: Stored, size: u64, attributes: &Attributes) -> Result<FileContent, Error> {
-        let mut hash = Sha256::new();
-        hash.update(file::encode_header(attributes, ""));
-        let mut content = Content { from, size, left: size, hash, checksum: *self.checksum };
+        let hasher = FileHasher::new(attributes, "");
+        let mut content = Content { from, size, left: size, hasher, checksum: *self.checksum };
         if size == 0 {
             content.check().map_err(|_| self.damaged())?;
         }
@@ -246,7 +244,7 @@ impl Content {
     /// Checks at the end that all bytes together were right, and no others follow: a file as it is has those that it had when its size was read.
     fn check(&mut self) -> io::Result<()> {
         let ends = matches!(self.from, Stored::Plain(_)) || self.read_some(&mut [0])? == 0;
-        let is_right = self.hash.finalize_reset()[..] == self.checksum[..];
+        let is_right = self.hasher.clone().finish() == self.checksum;
         if ends && is_right { Ok(()) } else { Err(damaged()) }
     }
 }
@@ -266,7 +264,7 @@ impl Read for Content {
         if len == 0 {
             return Err(damaged());
         }
-        self.hash.update(&buffer[..len]);
+        self.hasher.update(&buffer[..len]);
         self.left -= u64::try_from(len).unwrap_or(self.left);
         if self.left == 0 {
             self.check()?;

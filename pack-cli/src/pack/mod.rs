@@ -127,7 +127,8 @@ pub fn pack(
 
     tracing::debug!(paths = order.paths, matched = order.matched, "in access order");
     let plan = plan::Plan::new(items, hot_end, options.chunk_len);
-    let writer = writer::ChunkWriter::new(Spool::create(output)?);
+    let in_order = sources.iter().any(|source| matches!(source, Source::Ostree(_)));
+    let writer = writer::ChunkWriter::new(Spool::create(output)?, in_order);
     let pipeline = pipeline::Pipeline::new(&sources, plan, writer, options, progress);
     let (packed, writer) = pipeline.run(options.jobs.max(1))?;
 

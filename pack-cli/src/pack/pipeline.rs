@@ -232,6 +232,7 @@ impl Compressor {
             len: u32::try_from(self.joined.len()).unwrap_or(u32::MAX),
             digest: *blake3::hash(&stored).as_bytes(),
             objects: job.objects,
+            after: job.after,
             stored,
         })
     }

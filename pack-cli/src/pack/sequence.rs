@@ -31,6 +31,8 @@ pub(super) struct ChunkJob {
     pub(super) len: usize,
     /// The objects of a group; none for a piece.
     pub(super) objects: Vec<u32>,
+    /// The job of the piece before it in its object.
+    pub(super) after: Option<u32>,
 }
 
 /// Takes scanned contents in access order.
@@ -62,6 +64,7 @@ struct LargeState {
     verity: VerityHasher,
     holes: Vec<Extent>,
     pieces: Vec<(Option<u32>, [u8; 32])>,
+    last_job: Option<u32>,
 }
 
 /// What [`Sequencer::finish`] gives.
@@ -147,6 +150,8 @@ impl Sequencer {
         update_verity(&mut state.verity, &piece);
         append_holes(&mut state.holes, &piece.holes);
         let job = (!piece.data.is_empty()).then_some(self.next_job);
+        let after = state.last_job;
+        state.last_job = job.or(after);
         state.pieces.push((job, piece.chaining_value));
         self.take_xattrs(piece.item, piece.xattrs);
         if piece.is_last {
@@ -155,7 +160,7 @@ impl Sequencer {
         let number = job?;
         self.next_job += 1;
         let len = piece.data.len();
-        Some(ChunkJob { number, parts: vec![(Arc::new(piece.data), 0..len)], len, objects: Vec::new() })
+        Some(ChunkJob { number, parts: vec![(Arc::new(piece.data), 0..len)], len, objects: Vec::new(), after })
     }
 
     fn end_large(&mut self, item: Item) {
@@ -219,6 +224,7 @@ impl Sequencer {
             objects: group.iter().map(|pending| pending.object).collect(),
             parts: group.into_iter().map(|pending| (pending.data, pending.range)).collect(),
             len,
+            after: None,
         }
     }
 }

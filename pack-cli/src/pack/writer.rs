@@ -13,6 +13,8 @@ pub(super) struct StoredChunk {
     pub(super) len: u32,
     pub(super) digest: [u8; 32],
     pub(super) objects: Vec<u32>,
+    /// The job of the piece before it in its object.
+    pub(super) after: Option<u32>,
     pub(super) stored: Vec<u8>,
 }
 
@@ -25,12 +27,15 @@ pub(super) struct ChunkWriter {
     pub(super) grouped: Vec<u32>,
     /// The chunk that holds each job's bytes.
     pub(super) chunk_of_job: Vec<u32>,
-    pieces: HashMap<([u8; 32], u32), u32>,
+    /// The chunks of equal pieces.
+    pieces: HashMap<([u8; 32], u32), Vec<u32>>,
+    /// Whether the pieces of an object are to lie in chunks that do not descend (spec 7.3).
+    in_order: bool,
     offset: u64,
 }
 
 impl ChunkWriter {
-    pub(super) fn new(spool: Spool) -> Self {
+    pub(super) fn new(spool: Spool, in_order: bool) -> Self {
         Self {
             spool,
             waiting: BTreeMap::new(),
@@ -38,6 +43,7 @@ impl ChunkWriter {
             grouped: Vec::new(),
             chunk_of_job: Vec::new(),
             pieces: HashMap::new(),
+            in_order,
             offset: 0,
         }
     }
@@ -55,12 +61,16 @@ impl ChunkWriter {
         let number = u32::try_from(self.chunks.len()).unwrap_or(u32::MAX);
         let is_piece = chunk.objects.is_empty();
         if is_piece {
-            // Equal pieces compress to equal bytes, and are stored once.
-            let known = *self.pieces.entry((chunk.digest, chunk.len)).or_insert(number);
-            self.chunk_of_job.push(known);
-            if known != number {
+            // Equal pieces compress to equal bytes, and are stored once; in order, once more where that lies before the piece ahead.
+            let after = chunk.after.filter(|_| self.in_order).and_then(|job| usize::try_from(job).ok());
+            let least = after.and_then(|job| self.chunk_of_job.get(job)).copied().unwrap_or(0);
+            let known = self.pieces.entry((chunk.digest, chunk.len)).or_default();
+            if let Some(fits) = known.get(known.partition_point(|known| *known < least)) {
+                self.chunk_of_job.push(*fits);
                 return Ok(());
             }
+            known.push(number);
+            self.chunk_of_job.push(number);
         } else {
             self.chunk_of_job.push(number);
         }

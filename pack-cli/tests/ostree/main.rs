@@ -3,6 +3,7 @@
 mod aliases;
 mod circumstances;
 mod commitmeta;
+mod crafted;
 mod damage;
 mod desk;
 mod ed25519;

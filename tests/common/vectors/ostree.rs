@@ -1,11 +1,11 @@
 //! OSTree commits in the index (spec 6.6).
 
 use super::*;
-use crate::ostree::{Checksum, Commit, OsTree, array, commit, commit_bytes, dirmeta, dirtree, framed, sha256};
-use crate::tree::Node;
+use crate::ostree::{Commit, OsTree, commit, dirmeta, dirtree, nested, of_root};
+use crate::tree::{Node, paint};
 
 pub(super) fn vectors() -> Vec<Vector> {
-    [good(), fields(), forms(), order(), counts()].into_iter().flatten().collect()
+    [good(), fields(), forms(), order(), counts(), checksums()].into_iter().flatten().collect()
 }
 
 /// A commit's tree: objects 0 to 5 are the commit, the dirmeta of all directories, and the dirtrees of the root, `b`, and `b/c`; its files
@@ -47,7 +47,26 @@ fn good() -> Vec<Vector> {
             "a commit with its commitmeta and its parent, one of a collection, trees beside them that share content, and a summary",
             bundle,
         ),
+        accept(
+            "good-ostree-pieces",
+            "files in pieces, with holes between and behind, equal pieces side by side and apart, and one content of two owners",
+            Bundle::with_commits(&[], &[("main", vec![commit(pieces())])], Packing::default()),
+        ),
     ]
+}
+
+/// Object 0 has the pieces A, A, 16 that are a hole, B, A and a bit; object 1 has B, and 16 that are a hole; object 2 is a hole. `d` has
+/// object 0 as well, for another owner.
+fn pieces() -> Node {
+    let (a, b, hole) = (paint(1, 4096), paint(2, 4096), vec![0; 16 * 4096]);
+    let apart = [&a[..], &a, &hole, &b, &a, b"bit"].concat();
+    let ends = [&b[..], &hole].concat();
+    dir([
+        ("a", file(apart.clone())),
+        ("b", file(ends)),
+        ("c", file([&hole[..], &[0; 4096]].concat())),
+        ("d", file(apart).owner(1, 1).xattr("user.k", b"v")),
+    ])
 }
 
 fn fields() -> Vec<Vector> {
@@ -84,31 +103,11 @@ fn fields() -> Vec<Vector> {
     ]
 }
 
-/// A commit whose root is made of these objects.
-fn raw(dirtree: Vec<u8>, dirmeta: Vec<u8>) -> Bundle {
-    let mut bundle = Bundle::with_commits(&[], &[("main", vec![commit(dir([]))])], Packing::default());
-    let ostree = bundle.index.ostree.as_mut().expect("it has a commit");
-    ostree.objects = vec![(4, naming(&dirtree, &dirmeta)), (3, dirmeta), (2, dirtree)];
-    bundle
-}
-
-/// A commit that names these objects.
-fn naming(tree: &[u8], meta: &[u8]) -> Vec<u8> {
-    let replace = |bytes: &mut Vec<u8>, from: Checksum, to: Checksum| {
-        let at = bytes.windows(32).position(|window| window == from).expect("the commit names it");
-        bytes[at..at + 32].copy_from_slice(&to);
-    };
-    let mut bytes = commit_bytes(&dir([]), None, "main");
-    replace(&mut bytes, sha256(&dirtree(&dir([]))), sha256(tree));
-    replace(&mut bytes, sha256(&dirmeta(&dir([]))), sha256(meta));
-    bytes
-}
-
 fn forms() -> Vec<Vector> {
     let meta = || dirmeta(&dir([]));
     vec![
         reject_from(
-            raw(vec![0, 0], meta()),
+            of_root(vec![0, 0], meta()),
             "ostree-normal-form",
             "index",
             "an empty dirtree with a byte too many",
@@ -128,11 +127,18 @@ fn forms() -> Vec<Vector> {
             dir([("a", file("x")), ("a", dir([]))]),
         ),
         reject_from(
-            raw(dirtree(&dir([])), dirmeta(&file(""))),
+            of_root(dirtree(&dir([])), dirmeta(&file(""))),
             "ostree-dirmeta-type",
             "index",
             "the dirmeta of the root is a file's",
             |_| {},
+        ),
+        reject_tree("ostree-dirmeta-owner", "index", "the root belongs to 2^32-1", dir([]).owner(u32::MAX, 0)),
+        reject_tree(
+            "ostree-dirmeta-xattrs",
+            "index",
+            "user.b stands before user.a",
+            dir([]).xattr("user.b", b"").xattr("user.a", b""),
         ),
     ]
 }
@@ -147,6 +153,14 @@ fn order() -> Vec<Vector> {
             o.objects.insert(2, meta);
         }),
         reject_commit("ostree-missing", "index", "the last dirtree is not there", |o| drop(o.objects.pop())),
+        reject_commit("ostree-file-missing", "index", "the last file of the last dirtree is not there", |o| {
+            o.rows.pop();
+            o.regulars.pop();
+        }),
+        reject_commit("ostree-file-left", "index", "a file that no dirtree names", |o| {
+            o.rows.push(o.rows[0]);
+            o.regulars.push(1);
+        }),
         reject_commit("ostree-left", "index", "a dirmeta that nothing names", |o| {
             o.objects.push((3, dirmeta(&dir([]).mode(0o700))));
         }),
@@ -156,7 +170,7 @@ fn order() -> Vec<Vector> {
 fn counts() -> Vec<Vector> {
     vec![
         reject_from(
-            doubling(40),
+            nested(40, &[b"a", b"b"]),
             "ostree-entries",
             "header",
             "a dirtree whose tree has 2^41 entries, of which the root says 8",
@@ -170,19 +184,56 @@ fn counts() -> Vec<Vector> {
     ]
 }
 
-/// A tree of which each directory has the next one twice.
-fn doubling(levels: usize) -> Bundle {
-    let meta = dirmeta(&dir([]));
-    let mut trees = vec![dirtree(&dir([]))];
-    for _ in 0..levels {
-        let below = sha256(trees.last().expect("there is one"));
-        let names = [b"a\0", b"b\0"]
-            .map(|name| framed([&name[..], &below, &sha256(&meta)].concat(), &[name.len() + 32, name.len()]));
-        trees.push(framed(array(&names), &[0]));
-    }
-    let mut bundle = raw(trees.last().expect("there is one").clone(), meta.clone());
-    let ostree = bundle.index.ostree.as_mut().expect("it has a commit");
-    ostree.objects.truncate(2);
-    ostree.objects.extend(trees.into_iter().rev().map(|tree| (2, tree)));
-    bundle
+/// Files that are not what their dirtree names.
+fn checksums() -> Vec<Vector> {
+    let of = |name: &str, comment: &str, own: Node, other: Node, packing| {
+        let bundle = Bundle::with_other_dirtrees(dir([("a", own)]), dir([("a", other)]), packing);
+        vector(name, "object", comment, bundle.encode())
+    };
+    let small = Packing { piece_log2: 20, ..Packing::default() };
+    let large = Packing::default();
+    let unlike = |at: usize| {
+        let mut content = paint(1, 3 * 4096 + 1);
+        content[at] ^= 1;
+        file(content)
+    };
+    let (hole, longer) = (vec![0; 16 * 4096], vec![0; 17 * 4096]);
+    let behind = |len: usize| file([&paint(1, 4096)[..], &vec![0; len * 4096]].concat());
+    let shared = |content: &[u8], mode| dir([("a", file(content)), ("b", file(content).mode(mode))]);
+    let shares = |name: &str, comment: &str, content: &[u8]| {
+        let bundle = Bundle::with_other_dirtrees(shared(content, 0o600), shared(content, 0o755), large);
+        vector(name, "object", comment, bundle.encode())
+    };
+    let content =
+        || of("ostree-file-content", "a holds `one`, and its dirtree names `One`", file("one"), file("One"), small);
+    vec![
+        content(),
+        Vector {
+            name: "ostree-file-stored".into(),
+            expect: "ok".into(),
+            check: Check::Verify,
+            comment: "a holds `one`, and its dirtree names `One`, but objects are not read".into(),
+            ..content()
+        },
+        of("ostree-file-owner", "a belongs to another owner", file("one"), file("one").owner(1, 0), small),
+        of("ostree-file-xattr", "a lacks an extended attribute", file("one"), file("one").xattr("user.k", b""), small),
+        of("ostree-file-empty", "a is empty, and its dirtree names a file of a byte", file(""), file("x"), small),
+        of("ostree-file-hole", "a is one hole, of a block less", file(hole), file(longer), small),
+        of("ostree-file-piece", "a byte of the second of four pieces", unlike(4096), unlike(4097), large),
+        of("ostree-file-piece-last", "the last piece, of a byte", unlike(0), unlike(3 * 4096), large),
+        of("ostree-file-piece-hole", "a hole behind a piece, of a block less", behind(16), behind(17), large),
+        shares("ostree-file-second", "two files of one object: the mode of the second is another", b"one"),
+        shares("ostree-file-piece-second", "the same in pieces", &paint(1, 4097)),
+        reject_from(
+            Bundle::with_commits(&[], &[("main", vec![commit(dir([("a", file(paint(1, 3 * 4096)))]))])], large),
+            "piece-chunks-descend",
+            "layout",
+            "the chunks of the first two pieces of an OSTree file have changed places",
+            |b| {
+                (b.layout.pieces[0].0, b.layout.pieces[1].0) = (b.layout.pieces[1].0, b.layout.pieces[0].0);
+                b.layout.chunks.swap(0, 1);
+                b.stored.swap(0, 1);
+            },
+        ),
+    ]
 }

@@ -11,7 +11,8 @@ use crate::bytes::Reader;
 use crate::index::parse::{number, parse_symlinks, row_fault};
 use crate::index::{Attributes, FileType, InodeKind, row};
 use crate::name::is_collection_id;
-use crate::ostree::{Checksum, Commit, Dictionary, DirTree, Malformed, dirmeta, file};
+use crate::ostree::file::FileHasher;
+use crate::ostree::{Checksum, Commit, Dictionary, DirTree, Malformed, dirmeta};
 use crate::{Error, Part};
 
 /// Section 11 as it stands there, before anything is known of what belongs to what.
@@ -132,8 +133,8 @@ impl<'a> Section<'a> {
             if let InodeKind::Symlink(_) = kind {
                 let target = targets.next().map_or(&[][..], |span| slice(self.bytes, *span));
                 let target = core::str::from_utf8(target).ok();
-                let header = target.map(|target| file::encode_header(row(attributes, *own_row), target));
-                if header.is_none_or(|header| Sha256::digest(header)[..] != checksum) {
+                let found = target.map(|target| FileHasher::new(row(attributes, *own_row), target).finish());
+                if found != Some(checksum) {
                     return Err(row_fault("an OSTree symbolic link does not match its checksum", at));
                 }
             }

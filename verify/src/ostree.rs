@@ -1,0 +1,144 @@
+//! OSTree's files: their checksums are those of their headers and contents (spec 6.6).
+//!
+//! A file of a small object is checked with it. The bytes of a large one pass through a [`LargeFiles`] in order: that its pieces come so,
+//! wherever a bundle is read from its start to its end, the layout has been checked for (spec 7.3).
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::fmt;
+
+use sealift_format::ostree::Checksum;
+use sealift_format::ostree::file::FileHasher;
+use sealift_format::{Bundle, InodeKind, OsTree, OsTreeFile};
+
+use crate::content::{ContentError, fill_holes, piece_range};
+
+/// Which OSTree files have an object: as many as there are owners, modes and extended attributes to its content.
+#[derive(Clone, Debug)]
+pub struct OsTreeFiles {
+    /// Object and file, in this order.
+    uses: Vec<(u32, u32)>,
+}
+
+/// The OSTree files of a large object, while its pieces come.
+#[derive(Clone, Debug)]
+pub struct LargeFiles {
+    object: u32,
+    next_piece: u64,
+    hashers: Vec<(u32, FileHasher)>,
+}
+
+impl OsTreeFiles {
+    /// Those of a bundle.
+    #[must_use]
+    pub fn new(bundle: &Bundle) -> Self {
+        let regular = |(number, file): (u32, &OsTreeFile)| match file.kind {
+            InodeKind::Regular(object) => Some((object, number)),
+            _ => None,
+        };
+        let mut uses: Vec<_> = (0..).zip(files(bundle)).filter_map(regular).collect();
+        uses.sort_unstable();
+        Self { uses }
+    }
+
+    /// The large objects among them, of which nothing has come yet.
+    #[must_use]
+    pub fn large(&self, bundle: &Bundle) -> BTreeMap<u32, LargeFiles> {
+        let mut found: BTreeMap<u32, LargeFiles> = BTreeMap::new();
+        for &(object, file) in &self.uses {
+            if !bundle.layout.pieces_of(object).is_empty() {
+                let large = found.entry(object).or_insert(LargeFiles { object, next_piece: 0, hashers: Vec::new() });
+                large.hashers.push((file, hasher(bundle, file)));
+            }
+        }
+        found
+    }
+
+    /// Checks the files of a small object whose data are `data`.
+    pub(crate) fn check(&self, bundle: &Bundle, object: u32, data: &[u8]) -> Result<(), ContentError> {
+        let start = self.uses.partition_point(|(at, _)| *at < object);
+        for &(_, file) in self.uses[start..].iter().take_while(|(at, _)| *at == object) {
+            let mut hasher = hasher(bundle, file);
+            let Ok(()) =
+                fill_holes(data, bundle.layout.holes_of(object), 0..bundle.index.object(object).size, |part| {
+                    hasher.update(part);
+                    Ok::<(), Infallible>(())
+                });
+            compare(bundle, file, hasher)?;
+        }
+        Ok(())
+    }
+}
+
+impl LargeFiles {
+    /// Whether that piece, which has data, is the next one that does.
+    #[must_use]
+    pub fn is_next(&self, bundle: &Bundle, piece: u64) -> bool {
+        let between = usize::try_from(self.next_piece).ok().zip(usize::try_from(piece).ok());
+        let between = between.and_then(|(next, piece)| bundle.layout.pieces_of(self.object).get(next..piece));
+        between.is_some_and(|between| between.iter().all(|piece| piece.chunk.is_none()))
+    }
+
+    /// Takes the next piece that has data, from these, and those without before it.
+    pub fn take(&mut self, bundle: &Bundle, piece: u64, data: &[u8]) {
+        while self.next_piece < piece && self.take_bare(bundle) {}
+        self.update(bundle, data);
+    }
+
+    /// Takes the next piece if it has no data, and says whether it did.
+    pub fn take_bare(&mut self, bundle: &Bundle) -> bool {
+        let pieces = bundle.layout.pieces_of(self.object);
+        let next = usize::try_from(self.next_piece).ok().and_then(|next| pieces.get(next));
+        let is_bare = next.is_some_and(|piece| piece.chunk.is_none());
+        if is_bare {
+            self.update(bundle, &[]);
+        }
+        is_bare
+    }
+
+    fn update(&mut self, bundle: &Bundle, data: &[u8]) {
+        let range = piece_range(bundle, self.object, self.next_piece);
+        let holes = bundle.layout.holes_of(self.object);
+        for (_, hasher) in &mut self.hashers {
+            let Ok(()) = fill_holes(data, holes, range.clone(), |part| {
+                hasher.update(part);
+                Ok::<(), Infallible>(())
+            });
+        }
+        self.next_piece += 1;
+    }
+
+    /// Compares the checksums, when all pieces were taken.
+    ///
+    /// # Errors
+    /// One of them is another.
+    pub fn check(self, bundle: &Bundle) -> Result<(), ContentError> {
+        self.hashers.into_iter().try_for_each(|(file, hasher)| compare(bundle, file, hasher))
+    }
+}
+
+fn files(bundle: &Bundle) -> &[OsTreeFile] {
+    bundle.index.ostree().map_or(&[], OsTree::files)
+}
+
+fn file(bundle: &Bundle, number: u32) -> &OsTreeFile {
+    &files(bundle)[usize::try_from(number).unwrap_or(usize::MAX)]
+}
+
+fn hasher(bundle: &Bundle, number: u32) -> FileHasher {
+    FileHasher::new(bundle.index.ostree_attributes(file(bundle, number)), "")
+}
+
+fn compare(bundle: &Bundle, number: u32, hasher: FileHasher) -> Result<(), ContentError> {
+    let checksum = file(bundle, number).checksum;
+    if hasher.finish() == checksum { Ok(()) } else { Err(ContentError::OsTreeFile { checksum }) }
+}
+
+/// A checksum as OSTree writes it.
+pub(crate) struct Hex<'a>(pub(crate) &'a Checksum);
+
+impl fmt::Display for Hex<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
