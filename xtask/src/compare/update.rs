@@ -1,7 +1,8 @@
 //! From one version of a tree to the next: an update beside a fresh unpacking and beside rsync, an update that finds nothing to do, and
 //! an unpacking that was killed half-way and goes on.
 
-use std::fs;
+use std::fs::File;
+use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -154,8 +155,9 @@ fn written_bytes(line: &str, places: &Places) -> Result<(u64, u64, u64)> {
         let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
         Ok(digits.parse()?)
     };
-    let calls = fs::read_to_string(trace)?;
-    let results =
-        calls.lines().filter_map(|line| line.rsplit_once(" = ")).filter_map(|(_, result)| result.parse::<u64>().ok());
-    Ok((results.sum(), number("logical_bytes")?, number("files")?))
+    let mut written = 0;
+    for line in BufReader::new(File::open(trace)?).lines() {
+        written += line?.rsplit_once(" = ").and_then(|(_, result)| result.parse::<u64>().ok()).unwrap_or(0);
+    }
+    Ok((written, number("logical_bytes")?, number("files")?))
 }
