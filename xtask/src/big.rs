@@ -14,6 +14,8 @@ mod scale;
 mod snapshot;
 mod system;
 mod trees;
+mod trial;
+mod verbs;
 
 use std::process::Command;
 
