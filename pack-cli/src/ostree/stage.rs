@@ -13,12 +13,18 @@ use crate::beneath::{names_in, open_name, open_to_empty, remove_tree};
 /// A stage, which is removed when it is dropped.
 #[derive(Debug)]
 pub(super) struct Stage {
+    directory: OwnedFd,
+    made: Made,
+    _name: Name,
+}
+
+/// The name of a stage and of its lock, which go when it is dropped, with all below them.
+#[derive(Debug)]
+struct Name {
     tmp: OwnedFd,
     name: String,
-    directory: OwnedFd,
     /// Held as long as the stage is in use.
     _lock: OwnedFd,
-    made: Made,
 }
 
 /// What a file in the stage has without being set.
@@ -48,10 +54,11 @@ impl Stage {
                 Err(error) => return Err(error),
             }
         };
-        mkdirat(&tmp, &*name, Permissions::RWXU)?;
-        let directory = open_to_empty(tmp.as_fd(), name.as_bytes())?;
+        let name = Name { tmp, name, _lock: lock };
+        mkdirat(&name.tmp, &*name.name, Permissions::RWXU)?;
+        let directory = open_to_empty(name.tmp.as_fd(), name.name.as_bytes())?;
         let made = Made::in_directory(directory.as_fd())?;
-        Ok(Self { tmp, name, directory, _lock: lock, made })
+        Ok(Self { directory, made, _name: name })
     }
 
     pub(super) fn directory(&self) -> BorrowedFd<'_> {
@@ -63,11 +70,12 @@ impl Stage {
     }
 }
 
-impl Drop for Stage {
+impl Drop for Name {
     fn drop(&mut self) {
-        // What stays is found by the next run.
-        let _ = remove_tree(self.tmp.as_fd(), self.name.as_bytes());
-        let _ = unlinkat(&self.tmp, format!("{}-lock", self.name), AtFlags::empty());
+        // What stays is found by the next run, as long as its lock is beside it.
+        if remove_tree(self.tmp.as_fd(), self.name.as_bytes()).is_ok() {
+            let _ = unlinkat(&self.tmp, format!("{}-lock", self.name), AtFlags::empty());
+        }
     }
 }
 
@@ -86,7 +94,9 @@ impl Made {
 fn create_lock(tmp: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
     let lock = open_name(tmp, format!("{name}-lock").as_bytes(), flags, Permissions::RUSR | Permissions::WUSR)?;
-    if try_lock(&lock, Kind::Exclusive)? { Ok(lock) } else { Err(Errno::AGAIN) }
+    // Who took it for an abandoned one removes it, and may have let go of it by now.
+    let is_ours = try_lock(&lock, Kind::Exclusive)? && fstat(&lock)?.st_nlink > 0;
+    if is_ours { Ok(lock) } else { Err(Errno::AGAIN) }
 }
 
 /// Removes stages of ours whose lock nobody holds.

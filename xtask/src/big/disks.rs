@@ -85,7 +85,7 @@ pub(crate) fn make(ground: &Ground, disk: &Disk) -> Result<()> {
 }
 
 /// Makes the disk hold what a run starts from, and little room more than it needs.
-fn start(ground: &Ground, trial: &dyn Trial) -> Result<()> {
+pub(crate) fn start(ground: &Ground, trial: &dyn Trial) -> Result<()> {
     for name in ["out", "state", "ballast"] {
         super::ground::remove(&ground.path("work").join(name))?;
     }
@@ -167,7 +167,13 @@ fn pull_the_plug(
     Ok(code != 0)
 }
 
-fn judge(ground: &Ground, trial: &dyn Trial, label: &str, ended_well: bool, findings: &mut Findings) -> Result<()> {
+pub(crate) fn judge(
+    ground: &Ground,
+    trial: &dyn Trial,
+    label: &str,
+    ended_well: bool,
+    findings: &mut Findings,
+) -> Result<()> {
     let kind = label.split(" after").next().unwrap_or_default().to_owned();
     if let Some(problem) = trial.not_whole(ground, ended_well)? {
         findings.add_like(&kind, &format!("{label}: {problem}"))?;

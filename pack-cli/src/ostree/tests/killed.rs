@@ -1,4 +1,4 @@
-//! Writing into a repository, killed at each of its system calls.
+//! Writing into a repository, killed at each of its system calls, or while one fails.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -17,44 +17,70 @@ fn one_copy() {
     copy(&from, &to, &from.resolve("test/main").expect("a ref")).expect("it is copied");
 }
 
+/// Starts it while strace does something to some calls, or without that. Returns whether it ended well.
+fn copies(from: &Path, to: &Path, inject: Option<(&str, &str)>) -> bool {
+    let myself = std::env::current_exe().expect("it has a path");
+    let mut program = match inject {
+        None => Command::new(&myself),
+        Some((calls, how)) => {
+            let (trace, inject) = (format!("trace={calls}"), format!("inject={calls}:{how}"));
+            let mut strace = Command::new("strace");
+            strace.args(["-f", "-o", "/dev/null", "-e", &trace, "-e", &inject]).arg(&myself);
+            strace
+        }
+    };
+    program.args(["--exact", "ostree::tests::killed::one_copy", "--ignored", "--test-threads=1"]);
+    program.env("FROM", from).env("TO", to).output().expect("strace is installed").status.success()
+}
+
+fn small_tree(root: &Path) {
+    std::fs::create_dir_all(root.join("sub")).expect("a directory");
+    std::fs::write(root.join("foo"), "foo\n").expect("a file");
+    symlink("foo", root.join("sub/link")).expect("a link");
+}
+
+/// The repository is sound, and has nothing of a run that ended badly.
+fn check(path: &Path, what: &str) {
+    ostree(path, &["fsck"]).unwrap_or_else(|error| panic!("{what}: {error}"));
+    for (place, kept) in [("tmp", vec!["cache"]), ("state", vec![])] {
+        assert_eq!(names_in(&path.join(place)), kept, "{what}");
+    }
+}
+
 #[test]
 fn a_write_may_be_killed_at_any_call() {
     const CALLS: &str = "openat,write,renameat2,renameat,mkdirat,unlinkat,utimensat,syncfs,fsync,fdatasync,symlinkat";
-    let small = |root: &Path| {
-        std::fs::create_dir_all(root.join("sub")).expect("a directory");
-        std::fs::write(root.join("foo"), "foo\n").expect("a file");
-        symlink("foo", root.join("sub/link")).expect("a link");
-    };
     for mode in ["bare-user-only", "archive-z2"] {
         let folder = TempDir::new().expect("a folder");
-        let source = committed(folder.path(), mode, small);
+        let source = committed(folder.path(), mode, small_tree);
         let mut kills = 0;
         loop {
             let path = init(folder.path(), &format!("to-{kills}"), mode);
-            let myself = std::env::current_exe().expect("it has a path");
-            let child = |program: &mut Command| {
-                let args = ["--exact", "ostree::tests::killed::one_copy", "--ignored", "--test-threads=1"];
-                program.args(args).env("FROM", &source).env("TO", &path).output().expect("strace is installed")
-            };
-            let inject = format!("inject={CALLS}:signal=KILL:when={}", kills + 1);
-            let mut strace = Command::new("strace");
-            strace.args(["-f", "-o", "/dev/null", "-e", &format!("trace={CALLS}"), "-e", &inject]).arg(&myself);
-            let is_done = child(&mut strace).status.success();
-            let fsck =
-                || ostree(&path, &["fsck"]).unwrap_or_else(|error| panic!("{mode}, call {}: {error}", kills + 1));
+            let what = format!("{mode}, call {}", kills + 1);
+            let is_done = copies(&source, &path, Some((CALLS, &format!("signal=KILL:when={}", kills + 1))));
             if path.join("refs/heads/test/main").exists() {
-                fsck();
+                ostree(&path, &["fsck"]).unwrap_or_else(|error| panic!("{what}: {error}"));
             }
-            assert!(child(&mut Command::new(&myself)).status.success(), "{mode}, call {}", kills + 1);
-            fsck();
-            for (place, kept) in [("tmp", vec!["cache"]), ("state", vec![])] {
-                assert_eq!(names_in(&path.join(place)), kept, "{mode}, call {}", kills + 1);
-            }
+            assert!(copies(&source, &path, None), "{what}");
+            check(&path, &what);
             if is_done {
                 break;
             }
             kills += 1;
         }
         assert!(kills > 30, "{kills}");
+    }
+}
+
+/// What a run cannot remove the next one does.
+#[test]
+fn removing_may_fail() {
+    let folder = TempDir::new().expect("a folder");
+    let source = committed(folder.path(), "archive-z2", small_tree);
+    for when in 1..=8 {
+        let path = init(folder.path(), &format!("to-{when}"), "archive-z2");
+        copies(&source, &path, Some(("unlinkat", &format!("error=EIO:when={when}"))));
+        assert!(copies(&source, &path, None), "{when}");
+        check(&path, &format!("unlinkat {when}"));
     }
 }
