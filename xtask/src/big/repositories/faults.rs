@@ -11,9 +11,8 @@ use crate::big::ground::Ground;
 
 const TRIES: u32 = 4;
 
-const PLACES: [(Place, bool); 5] = [
+const PLACES: [(Place, bool); 4] = [
     (Place::Usb, false),
-    (Place::Usb, true),
     (Place::Repo("bare"), true),
     (Place::Repo("bare-user"), false),
     (Place::Repo("bare-user-only"), true),
