@@ -1,6 +1,7 @@
 //! The directory in which objects wait for the end of a transaction: `tmp/staging-BOOT-ID-sealift-…`, with a lock beside it, by which
 //! libostree leaves it alone. What it holds lies flat under numbers, so that libostree takes nothing of it for an object.
 
+use std::collections::BTreeSet;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use rustix::fs::{AtFlags, FileType, Mode as Permissions, OFlags, fstat, mkdirat, statat, unlinkat};
@@ -101,24 +102,34 @@ fn create_lock(tmp: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
 
 /// Removes stages of ours whose lock nobody holds.
 fn remove_abandoned(tmp: BorrowedFd<'_>) -> Result<(), Errno> {
+    // A medium that lost its power may have either of them alone.
+    let mut stages = BTreeSet::new();
     for (name, _) in names_in(tmp)? {
-        let is_ours = std::str::from_utf8(&name).is_ok_and(|name| name.starts_with("staging-") && name.contains(OURS));
-        let Some(stage) = name.strip_suffix(b"-lock").filter(|_| is_ours) else { continue };
-        let lock = match open_name(tmp, &name, OFlags::RDWR, Permissions::empty()) {
-            Ok(lock) => lock,
-            Err(Errno::NOENT | Errno::ACCESS | Errno::LOOP) => continue,
-            Err(error) => return Err(error),
-        };
-        // Who made the file and has not locked it yet has no directory, and looks for another name if the file goes.
-        let Ok(named) = statat(tmp, &*name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
-        if FileType::from_raw_mode(named.st_mode) == FileType::RegularFile && try_lock(&lock, Kind::Exclusive)? {
-            remove_tree(tmp, stage)?;
-            match unlinkat(tmp, &*name, AtFlags::empty()) {
-                // Whose it was ended meanwhile.
-                Ok(()) | Err(Errno::NOENT) => {}
-                Err(error) => return Err(error),
-            }
+        let Ok(name) = String::from_utf8(name) else { continue };
+        if name.starts_with("staging-") && name.contains(OURS) {
+            stages.insert(name.strip_suffix("-lock").unwrap_or(&name).to_owned());
         }
     }
-    Ok(())
+    stages.iter().try_for_each(|stage| remove_if_abandoned(tmp, stage))
+}
+
+fn remove_if_abandoned(tmp: BorrowedFd<'_>, stage: &str) -> Result<(), Errno> {
+    let name = format!("{stage}-lock");
+    let flags = OFlags::RDWR | OFlags::CREATE;
+    let lock = match open_name(tmp, name.as_bytes(), flags, Permissions::RUSR | Permissions::WUSR) {
+        Ok(lock) => lock,
+        Err(Errno::ACCESS | Errno::LOOP) => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    // Who made the file and has not locked it yet has no directory, and looks for another name if the file goes.
+    let Ok(named) = statat(tmp, &*name, AtFlags::SYMLINK_NOFOLLOW) else { return Ok(()) };
+    if FileType::from_raw_mode(named.st_mode) != FileType::RegularFile || !try_lock(&lock, Kind::Exclusive)? {
+        return Ok(());
+    }
+    remove_tree(tmp, stage.as_bytes())?;
+    match unlinkat(tmp, &*name, AtFlags::empty()) {
+        // Whose it was ended meanwhile.
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(error) => Err(error),
+    }
 }

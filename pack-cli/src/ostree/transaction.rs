@@ -242,13 +242,7 @@ impl<'a> Transaction<'a> {
             self.sync()?;
         }
         self.place(list.staged.iter().filter(is_commit), self.repo.config().fsync)?;
-        for mark in partial {
-            match unlinkat(self.repo.root(), &*mark, AtFlags::empty()) {
-                // Another run has brought the same commit.
-                Ok(()) | Err(Errno::NOENT) => {}
-                Err(error) => return Err(Error::io("remove", self.repo.path().join(&mark), error)),
-            }
-        }
+        self.remove_marks(&partial)?;
         let mut moved = false;
         for (name, commit) in &list.refs {
             if self.repo.read_ref(name)? != Some(*commit) {
@@ -293,6 +287,22 @@ impl<'a> Transaction<'a> {
             marks.push(mark);
         }
         Ok(marks)
+    }
+
+    /// Commits are whole from now on, also when the power goes.
+    fn remove_marks(&self, marks: &[String]) -> Result<(), Error> {
+        for mark in marks {
+            match unlinkat(self.repo.root(), &**mark, AtFlags::empty()) {
+                // Another run has brought the same commit.
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(error) => return Err(Error::io("remove", self.repo.path().join(mark), error)),
+            }
+        }
+        if marks.is_empty() || !self.repo.config().fsync {
+            return Ok(());
+        }
+        let state = make_directory(self.repo, "state").and_then(fsync);
+        state.map_err(|error| Error::io("write to", self.repo.path().join("state"), error))
     }
 
     /// Gives objects their names. They come ordered by the directories that they go to.
