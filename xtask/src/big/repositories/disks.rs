@@ -15,9 +15,9 @@ use crate::big::trial::Trial;
 
 /// The largest of the disks, xfs, tells nothing that ext4 does not.
 const USED: [&str; 2] = ["ext4", "btrfs"];
-const ROUNDS: u32 = 6;
+const ROUNDS: u32 = 4;
 /// Cuts at each kind of call.
-const CUTS: u32 = 4;
+const CUTS: u32 = 3;
 const MEBIBYTES: usize = 12;
 
 /// Where to, whether the old commit is there, and what room the repository wishes to stay free.
