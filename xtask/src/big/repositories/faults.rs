@@ -3,11 +3,13 @@
 
 use anyhow::Result;
 
+use super::pack;
 use super::sources::Sources;
 use super::target::{Place, Target};
 use crate::big::faults::{inject_all, short_transfers, sync_that_fails};
 use crate::big::findings::Findings;
 use crate::big::ground::Ground;
+use crate::big::verbs::Disturbed;
 
 const TRIES: u32 = 4;
 
@@ -28,6 +30,8 @@ pub(crate) fn run() -> Result<()> {
         sync_that_fails(&ground, &target, &mut findings)?;
         short_transfers(&ground, &target, &mut findings)?;
     }
+    let known = pack::prepare(&ground)?;
+    inject_all(&ground, &Disturbed { verb: &pack::VERB, known: &known }, TRIES, &mut findings)?;
     findings.finish()?;
     ground.remove()
 }

@@ -5,6 +5,7 @@ pub(super) mod damage;
 pub(super) mod disks;
 pub(super) mod faults;
 pub(super) mod kills;
+mod pack;
 pub(super) mod prunes;
 mod sources;
 mod target;
