@@ -5,9 +5,9 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use std::path::Path;
 
 use rustix::fs::{Mode, OFlags, openat, unlinkat};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 
-use crate::beneath::open_user_dir;
+use crate::beneath::{open_name, open_user_dir};
 
 /// A file that goes away with its descriptor, also when the run is killed.
 pub(crate) fn unnamed_file(directory: &Path) -> Result<File, Errno> {
@@ -17,14 +17,14 @@ pub(crate) fn unnamed_file(directory: &Path) -> Result<File, Errno> {
 /// The same in an open directory.
 pub(crate) fn unnamed_in(directory: BorrowedFd<'_>) -> Result<File, Errno> {
     let (flags, mode) = (OFlags::RDWR | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR);
-    match openat(directory, ".", flags | OFlags::TMPFILE, mode) {
+    match retry_on_intr(|| openat(directory, ".", flags | OFlags::TMPFILE, mode)) {
         // Network and old file systems.
         Err(Errno::NOTSUP | Errno::ISDIR | Errno::INVAL) => {}
         other => return other.map(File::from),
     }
     for attempt in 0..100 {
         let name = format!(".sealift-{}-{attempt}.spool", std::process::id());
-        match openat(directory, &*name, flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW, mode) {
+        match open_name(directory, name.as_bytes(), flags | OFlags::CREATE | OFlags::EXCL, mode) {
             Err(Errno::EXIST) => {}
             Err(error) => return Err(error),
             Ok(file) => {

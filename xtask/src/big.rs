@@ -10,10 +10,13 @@ mod kills;
 mod links;
 mod listing;
 mod random;
+mod repositories;
 mod scale;
 mod snapshot;
 mod system;
 mod trees;
+mod trial;
+mod verbs;
 
 use std::process::Command;
 
@@ -28,6 +31,11 @@ const STEPS: &[Step] = &[
     Step { name: "kills", action: Call("pack, unpack and update, killed at hundreds of moments and run again", kills::run) },
     Step { name: "faults", action: Call("pack, unpack and update, while each system call fails once", faults::run) },
     Step { name: "disks", action: Call("file systems that fill up meanwhile, or lose their power", disks::run) },
+    Step { name: "repo-kills", action: Call("unpack into OSTree repositories and pack of one, killed and run again", repositories::kills::run) },
+    Step { name: "repo-faults", action: Call("unpack into OSTree repositories, while each system call fails once", repositories::faults::run) },
+    Step { name: "repo-disks", action: Call("unpack into OSTree repositories on disks that fill up or lose their power", repositories::disks::run) },
+    Step { name: "repo-prunes", action: Call("unpack into OSTree repositories that somebody prunes meanwhile", repositories::prunes::run) },
+    Step { name: "repo-damage", action: Call("pack of OSTree repositories with any damage", repositories::damage::run) },
     Step { name: "folding", action: Call("a file system that takes names for the same which differ in case", folding::run) },
     Step { name: "links", action: Call("links and fifos that somebody plants or swaps meanwhile", links::run) },
     Step { name: "system", action: Call("a Debian is packed, unpacked, changed by apt, and updated", system::run) },

@@ -46,7 +46,7 @@ const PACKAGES: &[Package] = &[
     package("attr",           Program("setfattr"),      &[Big, Ci]),
     package("acl",            Program("setfacl"),       &[Big, Ci]),
     // What is written for OSTree its own program reads.
-    package("ostree",         Program("ostree"),        &[Ci, Compare]),
+    package("ostree",         Program("ostree"),        &[Big, Ci, Compare]),
     // Commits are signed, and gpgv, which sealift asks, judges them.
     package("gnupg",          Program("gpg"),           &[Ci]),
     package("gpgv",           Program("gpgv"),          &[Ci]),

@@ -235,9 +235,15 @@ impl Content {
     }
 
     fn read_some(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match &mut self.from {
-            Stored::Plain(file) => file.read(buffer),
-            Stored::Deflated(decoder) => decoder.read(buffer),
+        loop {
+            let read = match &mut self.from {
+                Stored::Plain(file) => file.read(buffer),
+                Stored::Deflated(decoder) => decoder.read(buffer),
+            };
+            match read {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => return read,
+            }
         }
     }
 

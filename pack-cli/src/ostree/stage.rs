@@ -1,6 +1,7 @@
 //! The directory in which objects wait for the end of a transaction: `tmp/staging-BOOT-ID-sealift-…`, with a lock beside it, by which
 //! libostree leaves it alone. What it holds lies flat under numbers, so that libostree takes nothing of it for an object.
 
+use std::collections::BTreeSet;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use rustix::fs::{AtFlags, FileType, Mode as Permissions, OFlags, fstat, mkdirat, statat, unlinkat};
@@ -13,12 +14,18 @@ use crate::beneath::{names_in, open_name, open_to_empty, remove_tree};
 /// A stage, which is removed when it is dropped.
 #[derive(Debug)]
 pub(super) struct Stage {
+    directory: OwnedFd,
+    made: Made,
+    _name: Name,
+}
+
+/// The name of a stage and of its lock, which go when it is dropped, with all below them.
+#[derive(Debug)]
+struct Name {
     tmp: OwnedFd,
     name: String,
-    directory: OwnedFd,
     /// Held as long as the stage is in use.
     _lock: OwnedFd,
-    made: Made,
 }
 
 /// What a file in the stage has without being set.
@@ -48,10 +55,11 @@ impl Stage {
                 Err(error) => return Err(error),
             }
         };
-        mkdirat(&tmp, &*name, Permissions::RWXU)?;
-        let directory = open_to_empty(tmp.as_fd(), name.as_bytes())?;
+        let name = Name { tmp, name, _lock: lock };
+        mkdirat(&name.tmp, &*name.name, Permissions::RWXU)?;
+        let directory = open_to_empty(name.tmp.as_fd(), name.name.as_bytes())?;
         let made = Made::in_directory(directory.as_fd())?;
-        Ok(Self { tmp, name, directory, _lock: lock, made })
+        Ok(Self { directory, made, _name: name })
     }
 
     pub(super) fn directory(&self) -> BorrowedFd<'_> {
@@ -63,11 +71,12 @@ impl Stage {
     }
 }
 
-impl Drop for Stage {
+impl Drop for Name {
     fn drop(&mut self) {
-        // What stays is found by the next run.
-        let _ = remove_tree(self.tmp.as_fd(), self.name.as_bytes());
-        let _ = unlinkat(&self.tmp, format!("{}-lock", self.name), AtFlags::empty());
+        // What stays is found by the next run, as long as its lock is beside it.
+        if remove_tree(self.tmp.as_fd(), self.name.as_bytes()).is_ok() {
+            let _ = unlinkat(&self.tmp, format!("{}-lock", self.name), AtFlags::empty());
+        }
     }
 }
 
@@ -86,29 +95,41 @@ impl Made {
 fn create_lock(tmp: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
     let lock = open_name(tmp, format!("{name}-lock").as_bytes(), flags, Permissions::RUSR | Permissions::WUSR)?;
-    if try_lock(&lock, Kind::Exclusive)? { Ok(lock) } else { Err(Errno::AGAIN) }
+    // Who took it for an abandoned one removes it, and may have let go of it by now.
+    let is_ours = try_lock(&lock, Kind::Exclusive)? && fstat(&lock)?.st_nlink > 0;
+    if is_ours { Ok(lock) } else { Err(Errno::AGAIN) }
 }
 
 /// Removes stages of ours whose lock nobody holds.
 fn remove_abandoned(tmp: BorrowedFd<'_>) -> Result<(), Errno> {
+    // A medium that lost its power may have either of them alone.
+    let mut stages = BTreeSet::new();
     for (name, _) in names_in(tmp)? {
-        let is_ours = std::str::from_utf8(&name).is_ok_and(|name| name.starts_with("staging-") && name.contains(OURS));
-        let Some(stage) = name.strip_suffix(b"-lock").filter(|_| is_ours) else { continue };
-        let lock = match open_name(tmp, &name, OFlags::RDWR, Permissions::empty()) {
-            Ok(lock) => lock,
-            Err(Errno::NOENT | Errno::ACCESS | Errno::LOOP) => continue,
-            Err(error) => return Err(error),
-        };
-        // Who made the file and has not locked it yet has no directory, and looks for another name if the file goes.
-        let Ok(named) = statat(tmp, &*name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
-        if FileType::from_raw_mode(named.st_mode) == FileType::RegularFile && try_lock(&lock, Kind::Exclusive)? {
-            remove_tree(tmp, stage)?;
-            match unlinkat(tmp, &*name, AtFlags::empty()) {
-                // Whose it was ended meanwhile.
-                Ok(()) | Err(Errno::NOENT) => {}
-                Err(error) => return Err(error),
-            }
+        let Ok(name) = String::from_utf8(name) else { continue };
+        if name.starts_with("staging-") && name.contains(OURS) {
+            stages.insert(name.strip_suffix("-lock").unwrap_or(&name).to_owned());
         }
     }
-    Ok(())
+    stages.iter().try_for_each(|stage| remove_if_abandoned(tmp, stage))
+}
+
+fn remove_if_abandoned(tmp: BorrowedFd<'_>, stage: &str) -> Result<(), Errno> {
+    let name = format!("{stage}-lock");
+    let flags = OFlags::RDWR | OFlags::CREATE;
+    let lock = match open_name(tmp, name.as_bytes(), flags, Permissions::RUSR | Permissions::WUSR) {
+        Ok(lock) => lock,
+        Err(Errno::ACCESS | Errno::LOOP) => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    // Who made the file and has not locked it yet has no directory, and looks for another name if the file goes.
+    let Ok(named) = statat(tmp, &*name, AtFlags::SYMLINK_NOFOLLOW) else { return Ok(()) };
+    if FileType::from_raw_mode(named.st_mode) != FileType::RegularFile || !try_lock(&lock, Kind::Exclusive)? {
+        return Ok(());
+    }
+    remove_tree(tmp, stage.as_bytes())?;
+    match unlinkat(tmp, &*name, AtFlags::empty()) {
+        // Whose it was ended meanwhile.
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(error) => Err(error),
+    }
 }

@@ -250,13 +250,7 @@ impl<'a> Transaction<'a> {
             self.sync()?;
         }
         by_directory(&commits).into_iter().try_for_each(|objects| self.place(objects, self.repo.config().fsync))?;
-        for mark in partial {
-            match unlinkat(self.repo.root(), &*mark, AtFlags::empty()) {
-                // Another run has brought the same commit.
-                Ok(()) | Err(Errno::NOENT) => {}
-                Err(error) => return Err(Error::io("remove", self.repo.path().join(&mark), error)),
-            }
-        }
+        self.remove_marks(&partial)?;
         let mut moved = false;
         for (name, commit) in &list.refs {
             if self.repo.read_ref(name)? != Some(*commit) {
@@ -301,6 +295,22 @@ impl<'a> Transaction<'a> {
             marks.push(mark);
         }
         Ok(marks)
+    }
+
+    /// Commits are whole from now on, also when the power goes.
+    fn remove_marks(&self, marks: &[String]) -> Result<(), Error> {
+        for mark in marks {
+            match unlinkat(self.repo.root(), &**mark, AtFlags::empty()) {
+                // Another run has brought the same commit.
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(error) => return Err(Error::io("remove", self.repo.path().join(mark), error)),
+            }
+        }
+        if marks.is_empty() || !self.repo.config().fsync {
+            return Ok(());
+        }
+        let state = make_directory(self.repo, "state").and_then(fsync);
+        state.map_err(|error| Error::io("write to", self.repo.path().join("state"), error))
     }
 
     /// Gives objects their names, all in one directory.

@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use sealift_format::ostree::{Checksum, Commit, DirTree, dirmeta};
+use sealift_format::ostree::{Checksum, Commit, Dictionary, DirTree, dirmeta};
 use sealift_format::{Attributes, RepositoryFile, name::is_collection_id};
 
 use super::SourceOptions;
@@ -148,6 +148,9 @@ impl OstreeSource {
     fn add_commit(&mut self, checksum: Checksum, files: &mut Vec<Checksum>) -> Result<Option<Checksum>, Error> {
         let bytes = self.repo.load_metadata(ObjectType::Commit, &checksum)?;
         let beside = self.repo.load_commitmeta(&checksum)?;
+        if let Some(bytes) = &beside {
+            Dictionary::parse(bytes).map_err(|fault| self.repo.wrong(ObjectType::CommitMeta, &checksum, fault))?;
+        }
         let commit = Commit::parse(&bytes).map_err(|fault| self.repo.wrong(ObjectType::Commit, &checksum, fault))?;
         let parent = commit.parent.copied();
         let (root, meta) = (*commit.root_tree, *commit.root_meta);

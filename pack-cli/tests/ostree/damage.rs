@@ -42,6 +42,19 @@ fn damaged_objects() {
     }
 }
 
+/// What is said beside a commit has no checksum, but a form.
+#[test]
+fn damaged_commitmeta() {
+    let desk = Desk::new();
+    plain_tree(&desk.path("tree"));
+    desk.init("repo", "archive");
+    let commit = desk.commit("repo", "os", "./tree", &["--add-detached-metadata-string=note=beside"]);
+    desk.run("pack ostree:repo -o os.sealift");
+    extend(&desk.largest("repo", ".commitmeta"));
+    let said = desk.refused("pack ostree:repo -o os.sealift");
+    assert!(said.contains(&format!("its object {commit}.commitmeta is wrong")), "{said}");
+}
+
 /// `CHECKSUM.file`, as libostree names an object of any mode.
 fn name_of(inside: &Path, end: &str) -> String {
     let name = inside.to_str().expect("it is UTF-8").replace('/', "");

@@ -9,22 +9,23 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use rustix::fs::{FallocateFlags, fallocate};
 
-use super::faults::{Known, VERBS, Verb, after, not_whole, prepare};
 use super::findings::Findings;
 use super::ground::Ground;
 use super::random::Random;
 use super::trees;
+use super::trial::Trial;
+use super::verbs::{Disturbed, VERBS, prepare};
 
-struct Disk {
-    name: &'static str,
+pub(crate) struct Disk {
+    pub(crate) name: &'static str,
     mebibytes: u64,
     make: &'static str,
     /// Whether it can be cut off as if the plug were pulled.
-    can_stop: bool,
+    pub(crate) can_stop: bool,
 }
 
 /// Of the least size that each file system takes.
-const DISKS: [Disk; 3] = [
+pub(crate) const DISKS: [Disk; 3] = [
     Disk { name: "ext4", mebibytes: 192, make: "mkfs.ext4 -q", can_stop: true },
     Disk { name: "btrfs", mebibytes: 256, make: "mkfs.btrfs -q", can_stop: false },
     Disk { name: "xfs", mebibytes: 320, make: "mkfs.xfs -q", can_stop: true },
@@ -48,25 +49,35 @@ pub(crate) fn run() -> Result<()> {
         make(&ground, disk)?;
         let mut random = Random::new()?;
         for verb in &VERBS {
-            let duration = measure(&ground, verb)?;
-            let (mut full, mut gone) = (0, 0);
-            for _ in 0..ROUNDS {
-                full += u32::from(fill_up(&ground, disk, verb, random.moment(duration), &known, findings)?);
-            }
-            for _ in 0..if disk.can_stop { ROUNDS } else { 0 } {
-                gone += u32::from(pull_the_plug(&ground, disk, verb, random.moment(duration), &known, findings)?);
-            }
-            println!(
-                "   {} on {}: ended by a full disk {full} times, by one that went away {gone}",
-                verb.name, disk.name
-            );
+            disturb(&ground, disk, &Disturbed { verb, known: &known }, ROUNDS, &mut random, findings)?;
         }
         ground.remove()?;
     }
     findings.finish()
 }
 
-fn make(ground: &Ground, disk: &Disk) -> Result<()> {
+/// Fills the disk up while a command runs, again and again, and then cuts it off.
+pub(crate) fn disturb(
+    ground: &Ground,
+    disk: &Disk,
+    trial: &dyn Trial,
+    rounds: u32,
+    random: &mut Random,
+    findings: &mut Findings,
+) -> Result<()> {
+    let duration = measure(ground, trial)?;
+    let (mut full, mut gone) = (0, 0);
+    for _ in 0..rounds {
+        full += u32::from(fill_up(ground, disk, trial, random.moment(duration), findings)?);
+    }
+    for _ in 0..if disk.can_stop { rounds } else { 0 } {
+        gone += u32::from(pull_the_plug(ground, disk, trial, random.moment(duration), findings)?);
+    }
+    println!("   {} on {}: ended by a full disk {full} times, by one that went away {gone}", trial.name(), disk.name);
+    Ok(())
+}
+
+pub(crate) fn make(ground: &Ground, disk: &Disk) -> Result<()> {
     ground.run(&format!("truncate -s {}M image", disk.mebibytes))?;
     ground.run(&format!("{} image", disk.make))?;
     fs::create_dir_all(ground.path("work"))?;
@@ -74,11 +85,11 @@ fn make(ground: &Ground, disk: &Disk) -> Result<()> {
 }
 
 /// Makes the disk hold what a run starts from, and little room more than it needs.
-fn start(ground: &Ground, verb: &Verb) -> Result<()> {
+pub(crate) fn start(ground: &Ground, trial: &dyn Trial) -> Result<()> {
     for name in ["out", "state", "ballast"] {
         super::ground::remove(&ground.path("work").join(name))?;
     }
-    ground.run(&format!("cp -a {0}/out {0}/state work", verb.start))?;
+    ground.run(&format!("cp -a {0}/out {0}/state work", trial.start()))?;
     ground.run("sync -f work")?;
     let room = rustix::fs::statvfs(ground.path("work"))?;
     let free = room.f_bavail * room.f_frsize;
@@ -87,28 +98,21 @@ fn start(ground: &Ground, verb: &Verb) -> Result<()> {
     Ok(())
 }
 
-fn measure(ground: &Ground, verb: &Verb) -> Result<Duration> {
-    start(ground, verb)?;
+fn measure(ground: &Ground, trial: &dyn Trial) -> Result<Duration> {
+    start(ground, trial)?;
     let begin = Instant::now();
-    ground.run(verb.line)?;
+    ground.run(trial.line())?;
     Ok(begin.elapsed())
 }
 
 /// Somebody else takes all the room while it runs. Returns whether that ended it.
-fn fill_up(
-    ground: &Ground,
-    disk: &Disk,
-    verb: &Verb,
-    moment: Duration,
-    known: &Known,
-    findings: &mut Findings,
-) -> Result<bool> {
-    let label = format!("{}, {} full after {moment:?}", verb.name, disk.name);
-    start(ground, verb)?;
+fn fill_up(ground: &Ground, disk: &Disk, trial: &dyn Trial, moment: Duration, findings: &mut Findings) -> Result<bool> {
+    let label = format!("{}, {} full after {moment:?}", trial.name(), disk.name);
+    start(ground, trial)?;
     let done = AtomicBool::new(false);
     let (code, said) = std::thread::scope(|scope| {
         let fill = scope.spawn(|| fill(&ground.path("work/ballast"), moment, &done));
-        let ended = run_line(ground, verb.line);
+        let ended = run_line(ground, trial.line());
         done.store(true, Ordering::Relaxed);
         let filled = fill.join().expect("it does not panic");
         ended.and_then(|ended| filled.map(|()| ended))
@@ -117,7 +121,7 @@ fn fill_up(
     if code != 0 && (code != 2 || !is_clear) {
         findings.add(&format!("{label}: it ends with {code}: {said}"))?;
     }
-    judge(ground, verb, &label, code == 0, known, findings)?;
+    judge(ground, trial, &label, code == 0, findings)?;
     Ok(code != 0)
 }
 
@@ -139,19 +143,18 @@ fn fill(ballast: &Path, moment: Duration, done: &AtomicBool) -> Result<()> {
 fn pull_the_plug(
     ground: &Ground,
     disk: &Disk,
-    verb: &Verb,
+    trial: &dyn Trial,
     moment: Duration,
-    known: &Known,
     findings: &mut Findings,
 ) -> Result<bool> {
-    let label = format!("{}, {} gone after {moment:?}", verb.name, disk.name);
-    start(ground, verb)?;
+    let label = format!("{}, {} gone after {moment:?}", trial.name(), disk.name);
+    start(ground, trial)?;
     let (code, said) = std::thread::scope(|scope| {
         let stop = scope.spawn(|| {
             std::thread::sleep(moment);
             ground.run("xfs_io -x -c shutdown work")
         });
-        let ended = run_line(ground, verb.line);
+        let ended = run_line(ground, trial.line());
         let stopped = stop.join().expect("it does not panic");
         ended.and_then(|ended| stopped.map(|()| ended))
     })?;
@@ -160,26 +163,25 @@ fn pull_the_plug(
     }
     ground.run("umount work")?;
     ground.run("mount -o loop image work")?;
-    judge(ground, verb, &label, code == 0, known, findings)?;
+    judge(ground, trial, &label, code == 0, findings)?;
     Ok(code != 0)
 }
 
-fn judge(
+pub(crate) fn judge(
     ground: &Ground,
-    verb: &Verb,
+    trial: &dyn Trial,
     label: &str,
     ended_well: bool,
-    known: &Known,
     findings: &mut Findings,
 ) -> Result<()> {
     let kind = label.split(" after").next().unwrap_or_default().to_owned();
-    if let Some(problem) = not_whole(ground, verb, ended_well, known)? {
+    if let Some(problem) = trial.not_whole(ground, ended_well)? {
         findings.add_like(&kind, &format!("{label}: {problem}"))?;
     }
     super::ground::remove(&ground.path("work/ballast"))?;
     // btrfs gives the room back with its next transaction.
     ground.run("sync -f work")?;
-    if let Some(problem) = after(ground, verb, false, known)? {
+    if let Some(problem) = trial.after(ground, false)? {
         findings.add_like(&format!("{kind}, run again"), &format!("{label}, run again: {problem}"))?;
     }
     Ok(())

@@ -10,36 +10,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 
 use super::findings::Findings;
-use super::ground::{Ground, difference, names};
+use super::ground::Ground;
 use super::random::Random;
 use super::snapshot::Snapshot;
 use super::trees;
-
-/// What is run, from what, and where its output is.
-#[derive(Clone, Copy)]
-pub(crate) struct Verb {
-    pub(crate) name: &'static str,
-    pub(crate) line: &'static str,
-    pub(crate) start: &'static str,
-    /// In `work/out`.
-    pub(crate) output: &'static str,
-}
-
-#[rustfmt::skip] // a table
-pub(crate) const VERBS: [Verb; 3] = [
-    Verb {
-        name: "pack", start: "start-empty", output: "b.sealift",
-        line: "sealift pack new -o work/out/b.sealift --name os --bundle-version 2 --key key --chunk-size 64KiB --quiet",
-    },
-    Verb {
-        name: "unpack", start: "start-empty", output: "target",
-        line: "sealift unpack new.sealift work/out/target TRUST --quiet",
-    },
-    Verb {
-        name: "update", start: "start-tree", output: "target",
-        line: "sealift unpack new.sealift work/out/target --update --delete TRUST --quiet",
-    },
-];
+use super::trial::Trial;
+use super::verbs::{Disturbed, VERBS, prepare};
 
 /// What happens to a call.
 struct Fault {
@@ -68,7 +44,7 @@ const READING: &[&str] = &[
     "statfs",
     "fstatfs",
 ];
-const CHANGING: &[&str] = &[
+pub(crate) const CHANGING: &[&str] = &[
     "write",
     "pwrite64",
     "openat",
@@ -134,8 +110,7 @@ const FAULTS: [Fault; 6] = [
     Fault { name: KILLED, reason: "", calls: CHANGING },
 ];
 const INTERRUPTED: &str = "error=EINTR";
-const KILLED: &str = "signal=KILL";
-/// Of a call that is made more often only so many are tried, evenly spread.
+pub(crate) const KILLED: &str = "signal=KILL";
 const TRIES: u32 = 16;
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -144,26 +119,10 @@ pub(crate) fn run() -> Result<()> {
     let mut findings = Findings::default();
     let known = prepare(&ground, |dir| trees::small(dir, &mut Random::fixed()))?;
     for verb in &VERBS {
-        let counts = count_calls(&ground, verb)?;
-        let start = Instant::now();
-        let mut runs = 0;
-        for fault in &FAULTS {
-            for call in fault.calls {
-                let count = counts.get(*call).copied().unwrap_or(0);
-                let step = count.div_ceil(TRIES).max(1);
-                for when in (1..=count).step_by(usize::try_from(step)?) {
-                    // A killed run is given up as well as gone on with; after an error one of both.
-                    let ends: &[bool] = if fault.name == KILLED { &[false, true] } else { &[when % 2 == 0] };
-                    for &cleans in ends {
-                        runs += 1;
-                        inject(&ground, verb, (fault, call, when), cleans, &known, &mut findings)?;
-                    }
-                }
-            }
-        }
-        println!("   {}: {runs} runs with a fault, {:.1} s", verb.name, start.elapsed().as_secs_f64());
-        sync_that_fails(&ground, verb, &mut findings)?;
-        short_transfers(&ground, verb, &known, &mut findings)?;
+        let trial = Disturbed { verb, known: &known };
+        inject_all(&ground, &trial, TRIES, &mut findings)?;
+        sync_that_fails(&ground, &trial, &mut findings)?;
+        short_transfers(&ground, &trial, &mut findings)?;
     }
     let untouched = Snapshot::take(&ground.path("new"))?.first_difference(&known.new);
     if let Some(path) = untouched {
@@ -173,41 +132,44 @@ pub(crate) fn run() -> Result<()> {
     ground.remove()
 }
 
-pub(crate) struct Known {
-    pub(crate) old: Snapshot,
-    pub(crate) new: Snapshot,
-    pub(crate) bundle: Vec<u8>,
+/// Runs a command again and again, each time with another fault. Of a call that is made more than `tries` times only so many are tried,
+/// evenly spread.
+pub(crate) fn inject_all(ground: &Ground, trial: &dyn Trial, tries: u32, findings: &mut Findings) -> Result<()> {
+    let counts = count_calls(ground, trial)?;
+    let start = Instant::now();
+    let mut runs = 0;
+    for fault in &FAULTS {
+        for call in fault.calls {
+            for when in moments(counts.get(*call).copied().unwrap_or(0), tries)? {
+                // A killed run is given up as well as gone on with; after an error one of both.
+                let ends: &[bool] = match trial.can_clean() {
+                    true if fault.name == KILLED => &[false, true],
+                    true => &[when % 2 == 0],
+                    false => &[false],
+                };
+                for &cleans in ends {
+                    runs += 1;
+                    inject(ground, trial, (fault, call, when), cleans, findings)?;
+                }
+            }
+        }
+    }
+    println!("   {}: {runs} runs with a fault, {:.1} s", trial.name(), start.elapsed().as_secs_f64());
+    Ok(())
 }
 
-/// Makes `old` and `new`, their bundles, and what a run starts from.
-pub(crate) fn prepare(ground: &Ground, make: impl FnOnce(&std::path::Path) -> Result<()>) -> Result<Known> {
-    make(&ground.path("old"))?;
-    ground.copy("old", "new")?;
-    trees::change(&ground.path("new"), &mut Random::fixed())?;
-    for (tree, version) in [("old", 1), ("new", 2)] {
-        ground.run(&format!(
-            "sealift pack {tree} -o {tree}.sealift --name os --bundle-version {version} --key key --chunk-size 64KiB --quiet"
-        ))?;
-    }
-    for start in ["start-empty", "start-tree"] {
-        fs::create_dir_all(ground.path(start).join("out"))?;
-        fs::create_dir(ground.path(start).join("state"))?;
-    }
-    ground.run("sealift unpack old.sealift start-tree/out/target --trust signers --state start-tree/state --quiet")?;
-    Ok(Known {
-        old: Snapshot::take(&ground.path("old"))?,
-        new: Snapshot::take(&ground.path("new"))?,
-        bundle: fs::read(ground.path("new.sealift"))?,
-    })
+/// The numbers of at most so many of a call's occurrences, evenly spread.
+pub(crate) fn moments(count: u32, tries: u32) -> Result<impl Iterator<Item = u32>> {
+    Ok((1..=count).step_by(usize::try_from(count.div_ceil(tries).max(1))?))
 }
 
 /// How often one thread makes each call, at most: strace counts by thread.
-fn count_calls(ground: &Ground, verb: &Verb) -> Result<BTreeMap<String, u32>> {
+pub(crate) fn count_calls(ground: &Ground, trial: &dyn Trial) -> Result<BTreeMap<String, u32>> {
     let wanted: BTreeSet<&str> = FAULTS.iter().flat_map(|fault| fault.calls.iter().copied()).collect();
     // Not every kernel's table has every name.
     let set: Vec<_> = wanted.iter().map(|name| format!("?{name}")).collect();
-    ground.copy(verb.start, "work")?;
-    ground.run(&format!("strace -f -qq -e signal=none -o calls -e trace={} {}", set.join(","), verb.line))?;
+    ground.copy(trial.start(), "work")?;
+    ground.run(&format!("strace -f -qq -e signal=none -o calls -e trace={} {}", set.join(","), trial.line()))?;
     let mut counts: BTreeMap<(String, String), u32> = BTreeMap::new();
     for line in fs::read_to_string(ground.path("calls"))?.lines() {
         let Some((thread, call)) = line.split_once(' ') else { continue };
@@ -224,17 +186,16 @@ fn count_calls(ground: &Ground, verb: &Verb) -> Result<BTreeMap<String, u32>> {
 
 fn inject(
     ground: &Ground,
-    verb: &Verb,
+    trial: &dyn Trial,
     (fault, call, when): (&Fault, &str, u32),
     cleans: bool,
-    known: &Known,
     findings: &mut Findings,
 ) -> Result<()> {
-    let kind = format!("{}, {call} with {}", verb.name, fault.name);
+    let kind = format!("{}, {call} with {}", trial.name(), fault.name);
     let label = format!("{kind}, number {when}");
-    ground.copy(verb.start, "work")?;
+    ground.copy(trial.start(), "work")?;
     let inject = format!("{call}:{}:when={when}", fault.name);
-    let line = format!("strace -f -qq -e signal=none -o injected -e inject={inject} {}", verb.line);
+    let line = format!("strace -f -qq -e signal=none -o injected -e inject={inject} {}", trial.line());
     let Some((status, said)) = run_patiently(ground, &line)? else {
         return findings.add_like(&kind, &format!("{label}: it hangs"));
     };
@@ -257,11 +218,11 @@ fn inject(
     if let Some(problem) = problem {
         findings.add_like(&format!("{kind}: {problem}"), &format!("{label}: {problem}: {said}"))?;
     }
-    if let Some(problem) = not_whole(ground, verb, status == Status::Ended(0), known)? {
+    if let Some(problem) = trial.not_whole(ground, status == Status::Ended(0))? {
         findings.add_like(&kind, &format!("{label}: {problem}"))?;
     }
     let cleans = cleans && status != Status::Ended(0);
-    if let Some(problem) = after(ground, verb, cleans, known)? {
+    if let Some(problem) = trial.after(ground, cleans)? {
         let then = if cleans { "cleaned" } else { "run again" };
         findings.add_like(&format!("{kind}, {then}"), &format!("{label}, {then}: {problem}"))?;
     }
@@ -274,13 +235,13 @@ fn names_a_file(said: &str) -> bool {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Status {
+pub(crate) enum Status {
     Ended(i32),
     Killed,
 }
 
 /// Returns how a line ended and what it said, or nothing when it does not end.
-fn run_patiently(ground: &Ground, line: &str) -> Result<Option<(Status, String)>> {
+pub(crate) fn run_patiently(ground: &Ground, line: &str) -> Result<Option<(Status, String)>> {
     let mut command = ground.command(line);
     let errors = fs::File::create(ground.path("errors"))?;
     let mut child = command.stdout(Stdio::null()).stderr(errors).spawn().context("cannot start strace")?;
@@ -305,66 +266,19 @@ fn run_patiently(ground: &Ground, line: &str) -> Result<Option<(Status, String)>
     }
 }
 
-/// What is neither old nor new right after a run; nothing but new if it ended well.
-pub(crate) fn not_whole(ground: &Ground, verb: &Verb, ended_well: bool, known: &Known) -> Result<Option<String>> {
-    let output = ground.path("work/out").join(verb.output);
-    if !output.exists() {
-        return Ok((ended_well || verb.start == "start-tree").then(|| "the output is missing".to_owned()));
-    }
-    if output.is_file() {
-        return Ok((fs::read(output)? != known.bundle).then(|| "the bundle has other bytes".to_owned()));
-    }
-    if verb.start == "start-empty" || ended_well {
-        let found = difference(&ground.path("new"), &output)?;
-        return Ok(found.map(|found| format!("the target differs: {found}")));
-    }
-    Ok(Snapshot::take(&output)?.neither(&known.old, &known.new))
-}
-
-/// Cleans, or runs the line again without a fault.
-pub(crate) fn after(ground: &Ground, verb: &Verb, cleans: bool, known: &Known) -> Result<Option<String>> {
-    let out = ground.path("work/out");
-    let is_there = out.join(verb.output).exists();
-    let line = match verb.output {
-        output if cleans => format!("sealift clean work/out/{output} --quiet"),
-        // A new tree is not made where one is.
-        "target" if is_there && verb.start == "start-empty" => format!("{} --update", verb.line),
-        _ => verb.line.to_owned(),
-    };
-    if let Err(error) = ground.run(&line) {
-        return Ok(Some(format!("{error:#}")));
-    }
-    let left = names(&out)?;
-    let wanted: &[&str] = match verb.output {
-        "target" => &[".target.sealift-state", "target"],
-        _ => &["b.sealift"],
-    };
-    if left != wanted && !(cleans && !is_there && left.is_empty()) {
-        return Ok(Some(format!("in its folder is {}", left.join(" "))));
-    }
-    if let [left, ..] = names(&ground.path("tmp"))?.as_slice() {
-        return Ok(Some(format!("in TMPDIR is {left}")));
-    }
-    if cleans && verb.start == "start-tree" {
-        let differs = |tree| difference(&ground.path(tree), &out.join("target"));
-        return Ok(differs("old")?.and(differs("new")?).map(|found| format!("it is neither old nor new: {found}")));
-    }
-    if cleans && !is_there { Ok(None) } else { not_whole(ground, verb, true, known) }
-}
-
 /// A medium that does not take what was written is never taken for one that did.
-fn sync_that_fails(ground: &Ground, verb: &Verb, findings: &mut Findings) -> Result<()> {
-    ground.copy(verb.start, "work")?;
+pub(crate) fn sync_that_fails(ground: &Ground, trial: &dyn Trial, findings: &mut Findings) -> Result<()> {
+    ground.copy(trial.start(), "work")?;
     let calls = "fsync,fdatasync,syncfs";
-    let line = format!("strace -f -qq -e signal=none -o injected -e inject={calls}:error=EIO {}", verb.line);
+    let line = format!("strace -f -qq -e signal=none -o injected -e inject={calls}:error=EIO {}", trial.line());
     match run_patiently(ground, &line)? {
         Some((Status::Ended(2), _)) => Ok(()),
-        other => findings.add(&format!("{}: every sync fails, and it says {other:?}", verb.name)),
+        other => findings.add(&format!("{}: every sync fails, and it says {other:?}", trial.name())),
     }
 }
 
 /// Each read and each write moves only half of what was asked for.
-fn short_transfers(ground: &Ground, verb: &Verb, known: &Known, findings: &mut Findings) -> Result<()> {
+pub(crate) fn short_transfers(ground: &Ground, trial: &dyn Trial, findings: &mut Findings) -> Result<()> {
     if !cfg!(target_arch = "x86_64") {
         println!("   short reads and writes are skipped: the tracer knows x86-64 alone");
         return Ok(());
@@ -372,15 +286,15 @@ fn short_transfers(ground: &Ground, verb: &Verb, known: &Known, findings: &mut F
     let source = env::current_dir()?.join("xtask/src/big/short.c");
     let built = ground.command("cc -O1 -Wall -o short").arg(source).status()?;
     ensure!(built.success(), "short.c does not build");
-    for line in [verb.line.to_owned(), verb.line.replace("--quiet", "--quiet --jobs 1")] {
-        ground.copy(verb.start, "work")?;
+    for line in [trial.line().to_owned(), trial.line().replace("--quiet", "--quiet --jobs 1")] {
+        ground.copy(trial.start(), "work")?;
         let Some((status, said)) = run_patiently(ground, &format!("./short {line}"))? else {
-            return findings.add(&format!("{}, short transfers: it hangs", verb.name));
+            return findings.add(&format!("{}, short transfers: it hangs", trial.name()));
         };
         if status != Status::Ended(0) {
-            findings.add(&format!("{}, short transfers: it ends with {status:?}: {said}", verb.name))?;
-        } else if let Some(problem) = not_whole(ground, verb, true, known)? {
-            findings.add(&format!("{}, short transfers: {problem}", verb.name))?;
+            findings.add(&format!("{}, short transfers: it ends with {status:?}: {said}", trial.name()))?;
+        } else if let Some(problem) = trial.not_whole(ground, true)? {
+            findings.add(&format!("{}, short transfers: {problem}", trial.name()))?;
         }
     }
     Ok(())

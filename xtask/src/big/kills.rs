@@ -13,6 +13,7 @@ use super::ground::{Ground, difference, names};
 use super::random::Random;
 use super::snapshot::Snapshot;
 use super::trees;
+use super::trial::Trial;
 
 struct Case {
     name: &'static str,
@@ -59,18 +60,7 @@ pub(crate) fn run() -> Result<()> {
     let known = prepare(&ground)?;
     let mut findings = Findings::default();
     for case in &CASES {
-        let duration = measure(&ground, case)?;
-        let mut hit = 0;
-        for number in 1..=case.kills {
-            let moment = random.moment(duration);
-            let before = findings.count();
-            hit += u32::from(kill_once(&ground, case, moment, number % CLEANED == 0, &known, &mut findings)?);
-            if findings.count() > before {
-                // For a look at it afterwards.
-                ground.copy("work", &format!("kept-{before}"))?;
-            }
-        }
-        println!("   {}: {hit} of {} runs killed within {:.2} s", case.name, case.kills, duration.as_secs_f64());
+        kill_often(&ground, &Killed { case, known: &known }, case.kills, &mut random, &mut findings)?;
     }
     findings.finish()?;
     ground.remove()
@@ -107,14 +97,37 @@ fn prepare(ground: &Ground) -> Result<Known> {
     })
 }
 
+/// Kills a command at random moments, and goes on from there.
+pub(crate) fn kill_often(
+    ground: &Ground,
+    trial: &dyn Trial,
+    kills: u32,
+    random: &mut Random,
+    findings: &mut Findings,
+) -> Result<()> {
+    let duration = measure(ground, trial)?;
+    let mut hit = 0;
+    for number in 1..=kills {
+        let before = findings.count();
+        let cleans = trial.can_clean() && number % CLEANED == 0;
+        hit += u32::from(kill_once(ground, trial, random.moment(duration), cleans, findings)?);
+        if findings.count() > before {
+            // For a look at it afterwards.
+            ground.copy("work", &format!("kept-{before}"))?;
+        }
+    }
+    println!("   {}: {hit} of {kills} runs killed within {:.2} s", trial.name(), duration.as_secs_f64());
+    Ok(())
+}
+
 /// Returns how long a run takes that nobody disturbs.
-fn measure(ground: &Ground, case: &Case) -> Result<Duration> {
+fn measure(ground: &Ground, trial: &dyn Trial) -> Result<Duration> {
     let mut durations = Vec::new();
     for _ in 0..3 {
-        ground.copy(case.start, "work")?;
+        ground.copy(trial.start(), "work")?;
         let start = Instant::now();
-        let mut child = Running::start(ground, case.line, case.from_pipe)?;
-        ensure!(child.sealift.wait()?.success(), "{} fails undisturbed", case.line);
+        let mut child = Running::start(ground, trial.line(), trial.is_from_pipe())?;
+        ensure!(child.sealift.wait()?.success(), "{} fails undisturbed", trial.line());
         durations.push(start.elapsed());
     }
     durations.sort();
@@ -124,39 +137,68 @@ fn measure(ground: &Ground, case: &Case) -> Result<Duration> {
 /// Kills one run, and goes on from there. Returns whether it was still running.
 fn kill_once(
     ground: &Ground,
-    case: &Case,
+    trial: &dyn Trial,
     moment: Duration,
     cleans: bool,
-    known: &Known,
     findings: &mut Findings,
 ) -> Result<bool> {
-    ground.copy(case.start, "work")?;
-    let mut child = Running::start(ground, case.line, case.from_pipe)?;
+    ground.copy(trial.start(), "work")?;
+    let mut child = Running::start(ground, trial.line(), trial.is_from_pipe())?;
     std::thread::sleep(moment);
     child.sealift.kill()?;
     let hit = child.sealift.wait()?.signal().is_some();
     drop(child);
-    let label = format!("{}, killed after {moment:?}", case.name);
-    let out = ground.path("work/out");
-    if let Some(problem) = right_after(case, &out, known)? {
+    let label = format!("{}, killed after {moment:?}", trial.name());
+    if let Some(problem) = trial.not_whole(ground, !hit)? {
         findings.add(&format!("{label}: {problem}"))?;
     }
-    let (then, line) = match (cleans, case.output) {
-        (true, Bundle) => ("cleaned", "sealift clean work/out/b.sealift --quiet".to_owned()),
-        (true, Tree) => ("cleaned", "sealift clean work/out/target --quiet".to_owned()),
-        // A new tree is not made where one is.
-        (false, Tree) if case.start == "start-empty" && out.join("target").exists() => {
-            ("updated", format!("{} --update", case.line))
-        }
-        (false, _) => ("run again", case.line.to_owned()),
-    };
-    let done = Running::start(ground, &line, case.from_pipe && !cleans)?.output()?;
-    if !done.0 {
-        findings.add(&format!("{label}: {then}, it fails: {}", done.1))?;
-    } else if let Some(problem) = at_the_end(ground, case, cleans, known)? {
+    if let Some(problem) = trial.after(ground, cleans)? {
+        let then = if cleans { "cleaned" } else { "run again" };
         findings.add(&format!("{label}, {then}: {problem}"))?;
     }
     Ok(hit)
+}
+
+struct Killed<'a> {
+    case: &'a Case,
+    known: &'a Known,
+}
+
+impl Trial for Killed<'_> {
+    fn name(&self) -> &str {
+        self.case.name
+    }
+
+    fn line(&self) -> &str {
+        self.case.line
+    }
+
+    fn start(&self) -> &str {
+        self.case.start
+    }
+
+    fn is_from_pipe(&self) -> bool {
+        self.case.from_pipe
+    }
+
+    fn not_whole(&self, ground: &Ground, _ended_well: bool) -> Result<Option<String>> {
+        right_after(self.case, &ground.path("work/out"), self.known)
+    }
+
+    fn after(&self, ground: &Ground, cleans: bool) -> Result<Option<String>> {
+        let case = self.case;
+        let line = match (cleans, case.output) {
+            (true, Bundle) => "sealift clean work/out/b.sealift --quiet".to_owned(),
+            (true, Tree) => "sealift clean work/out/target --quiet".to_owned(),
+            // A new tree is not made where one is.
+            (false, Tree) if case.start == "start-empty" && ground.path("work/out/target").exists() => {
+                format!("{} --update", case.line)
+            }
+            (false, _) => case.line.to_owned(),
+        };
+        let (is_done, said) = Running::start(ground, &line, case.from_pipe && !cleans)?.output()?;
+        if is_done { at_the_end(ground, case, cleans, self.known) } else { Ok(Some(format!("it fails: {said}"))) }
+    }
 }
 
 fn right_after(case: &Case, out: &Path, known: &Known) -> Result<Option<String>> {

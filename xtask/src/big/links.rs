@@ -10,12 +10,12 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use rustix::fs::{CWD, FileType, Mode, RenameFlags, mknodat, renameat_with};
 
-use super::faults::{VERBS, Verb, prepare};
 use super::findings::Findings;
 use super::ground::Ground;
 use super::random::Random;
 use super::snapshot::Snapshot;
 use super::trees;
+use super::verbs::{VERBS, Verb, prepare};
 
 const RACES: u32 = 100;
 /// Longer than any of these runs takes.

@@ -1,4 +1,4 @@
-//! Writing into a repository, killed at each of its system calls.
+//! Writing into a repository, killed at each of its system calls, or while one fails.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -17,39 +17,57 @@ fn one_copy() {
     copy(&from, &to, &from.resolve("test/main").expect("a ref")).expect("it is copied");
 }
 
+/// Starts it, below strace with these options if there are any. Returns whether it ended well.
+fn copies(from: &Path, to: &Path, options: &[&str]) -> bool {
+    let myself = std::env::current_exe().expect("it has a path");
+    let mut program = match options {
+        [] => Command::new(&myself),
+        options => {
+            let mut strace = Command::new("strace");
+            strace.arg("-f").args(options).arg(&myself);
+            strace
+        }
+    };
+    program.args(["--exact", "ostree::tests::killed::one_copy", "--ignored", "--test-threads=1"]);
+    program.env("FROM", from).env("TO", to).output().expect("strace is installed").status.success()
+}
+
+/// The same, and something happens to some calls.
+fn copies_although(from: &Path, to: &Path, calls: &str, what: &str) -> bool {
+    let (trace, inject) = (format!("trace={calls}"), format!("inject={calls}:{what}"));
+    copies(from, to, &["-o", "/dev/null", "-e", &trace, "-e", &inject])
+}
+
+fn small_tree(root: &Path) {
+    std::fs::create_dir_all(root.join("sub")).expect("a directory");
+    std::fs::write(root.join("foo"), "foo\n").expect("a file");
+    symlink("foo", root.join("sub/link")).expect("a link");
+}
+
+/// The repository is sound, and has nothing of a run that ended badly.
+fn check(path: &Path, what: &str) {
+    ostree(path, &["fsck"]).unwrap_or_else(|error| panic!("{what}: {error}"));
+    for (place, kept) in [("tmp", vec!["cache"]), ("state", vec![])] {
+        assert_eq!(names_in(&path.join(place)), kept, "{what}");
+    }
+}
+
 #[test]
 fn a_write_may_be_killed_at_any_call() {
     const CALLS: &str = "openat,write,renameat2,renameat,mkdirat,unlinkat,utimensat,syncfs,fsync,fdatasync,symlinkat";
-    let small = |root: &Path| {
-        std::fs::create_dir_all(root.join("sub")).expect("a directory");
-        std::fs::write(root.join("foo"), "foo\n").expect("a file");
-        symlink("foo", root.join("sub/link")).expect("a link");
-    };
     for mode in ["bare-user-only", "archive-z2"] {
         let folder = TempDir::new().expect("a folder");
-        let source = committed(folder.path(), mode, small);
+        let source = committed(folder.path(), mode, small_tree);
         let mut kills = 0;
         loop {
             let path = init(folder.path(), &format!("to-{kills}"), mode);
-            let myself = std::env::current_exe().expect("it has a path");
-            let child = |program: &mut Command| {
-                let args = ["--exact", "ostree::tests::killed::one_copy", "--ignored", "--test-threads=1"];
-                program.args(args).env("FROM", &source).env("TO", &path).output().expect("strace is installed")
-            };
-            let inject = format!("inject={CALLS}:signal=KILL:when={}", kills + 1);
-            let mut strace = Command::new("strace");
-            strace.args(["-f", "-o", "/dev/null", "-e", &format!("trace={CALLS}"), "-e", &inject]).arg(&myself);
-            let is_done = child(&mut strace).status.success();
-            let fsck =
-                || ostree(&path, &["fsck"]).unwrap_or_else(|error| panic!("{mode}, call {}: {error}", kills + 1));
+            let what = format!("{mode}, call {}", kills + 1);
+            let is_done = copies_although(&source, &path, CALLS, &format!("signal=KILL:when={}", kills + 1));
             if path.join("refs/heads/test/main").exists() {
-                fsck();
+                ostree(&path, &["fsck"]).unwrap_or_else(|error| panic!("{what}: {error}"));
             }
-            assert!(child(&mut Command::new(&myself)).status.success(), "{mode}, call {}", kills + 1);
-            fsck();
-            for (place, kept) in [("tmp", vec!["cache"]), ("state", vec![])] {
-                assert_eq!(names_in(&path.join(place)), kept, "{mode}, call {}", kills + 1);
-            }
+            assert!(copies(&source, &path, &[]), "{what}");
+            check(&path, &what);
             if is_done {
                 break;
             }
@@ -57,4 +75,45 @@ fn a_write_may_be_killed_at_any_call() {
         }
         assert!(kills > 30, "{kills}");
     }
+}
+
+/// What a run cannot remove the next one does.
+#[test]
+fn removing_may_fail() {
+    let folder = TempDir::new().expect("a folder");
+    let source = committed(folder.path(), "archive-z2", small_tree);
+    for when in 1..=8 {
+        let path = init(folder.path(), &format!("to-{when}"), "archive-z2");
+        copies_although(&source, &path, "unlinkat", &format!("error=EIO:when={when}"));
+        assert!(copies(&source, &path, &[]), "{when}");
+        check(&path, &format!("unlinkat {when}"));
+    }
+}
+
+/// Where the power went, the directory may be on the medium and its lock not.
+#[test]
+fn a_stage_may_lack_its_lock() {
+    let folder = TempDir::new().expect("a folder");
+    let source = committed(folder.path(), "archive-z2", small_tree);
+    let path = init(folder.path(), "to", "archive-z2");
+    let stage = path.join("tmp/staging-00000000-0000-0000-0000-000000000000-sealift-0123456789ab");
+    std::fs::create_dir(&stage).expect("a new directory");
+    std::fs::write(stage.join("summary"), "").expect("a new file");
+    assert!(copies(&source, &path, &[]));
+    check(&path, "without a lock");
+}
+
+/// Whoever has a ref has a commit that is whole, also when the power goes.
+#[test]
+fn a_mark_is_gone_for_good() {
+    let folder = TempDir::new().expect("a folder");
+    let source = committed(folder.path(), "archive-z2", small_tree);
+    let path = init(folder.path(), "to", "archive-z2");
+    let calls = folder.path().join("calls");
+    let options = ["-y", "-o", calls.to_str().expect("it is UTF-8"), "-e", "trace=unlinkat,fsync,renameat"];
+    assert!(copies(&source, &path, &options));
+    let calls = std::fs::read_to_string(calls).expect("strace wrote it");
+    let mut after = calls.lines().skip_while(|line| !line.contains(".commitpartial"));
+    let next = after.nth(1).expect("it goes on");
+    assert!(next.contains("fsync(") && next.contains("/state>"), "{calls}");
 }

@@ -1,0 +1,37 @@
+//! Every system call fails once: the error is clear, the repository is sound, its ref is the old or the new one, and the same command
+//! completes it afterwards.
+
+use anyhow::Result;
+
+use super::pack;
+use super::sources::Sources;
+use super::target::{Place, Target};
+use crate::big::faults::{inject_all, short_transfers, sync_that_fails};
+use crate::big::findings::Findings;
+use crate::big::ground::Ground;
+use crate::big::verbs::Disturbed;
+
+const TRIES: u32 = 4;
+
+const PLACES: [(Place, bool); 4] = [
+    (Place::Usb, false),
+    (Place::Repo("bare"), true),
+    (Place::Repo("bare-user"), false),
+    (Place::Repo("bare-user-only"), true),
+];
+
+pub(crate) fn run() -> Result<()> {
+    let ground = Ground::new("repo-faults")?;
+    let mut findings = Findings::default();
+    let sources = Sources::make(&ground, 0)?;
+    for (place, has_old) in PLACES {
+        let target = Target::make(&ground, &sources, place, has_old)?;
+        inject_all(&ground, &target, TRIES, &mut findings)?;
+        sync_that_fails(&ground, &target, &mut findings)?;
+        short_transfers(&ground, &target, &mut findings)?;
+    }
+    let known = pack::prepare(&ground)?;
+    inject_all(&ground, &Disturbed { verb: &pack::VERB, known: &known }, TRIES, &mut findings)?;
+    findings.finish()?;
+    ground.remove()
+}
