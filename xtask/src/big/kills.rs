@@ -21,6 +21,7 @@ struct Case {
     start: &'static str,
     output: Output,
     from_pipe: bool,
+    /// How many runs are killed and run again.
     kills: u32,
 }
 
@@ -50,7 +51,7 @@ const CASES: [Case; 6] = [
     Case { name: "update from a pipe",      line: UPDATE_PIPE, start: "start-tree",   output: Tree,   from_pipe: true,  kills: 50 },
 ];
 
-/// Each so manieth killed run is given up by `clean`, and the others are run again.
+/// Each so manieth run is given up by `clean` after it was killed, and the others are run again.
 const CLEANED: u32 = 4;
 
 pub(crate) fn run() -> Result<()> {
@@ -60,17 +61,27 @@ pub(crate) fn run() -> Result<()> {
     let mut findings = Findings::default();
     for case in &CASES {
         let duration = measure(&ground, case)?;
-        let mut hit = 0;
-        for number in 1..=case.kills {
-            let moment = random.moment(duration);
+        let (mut again, mut cleaned, mut late, mut number) = (0, 0, 0, 0);
+        while again < case.kills {
+            number += 1;
+            ensure!(number <= 10 * case.kills, "{}: most runs end before they are killed", case.name);
+            let (moment, cleans) = (random.moment(duration), number % CLEANED == 0);
             let before = findings.count();
-            hit += u32::from(kill_once(&ground, case, moment, number % CLEANED == 0, &known, &mut findings)?);
+            match kill_once(&ground, case, moment, cleans, &known, &mut findings)? {
+                false => late += 1,
+                true if cleans => cleaned += 1,
+                true => again += 1,
+            }
             if findings.count() > before {
                 // For a look at it afterwards.
                 ground.copy("work", &format!("kept-{before}"))?;
             }
         }
-        println!("   {}: {hit} of {} runs killed within {:.2} s", case.name, case.kills, duration.as_secs_f64());
+        let seconds = duration.as_secs_f64();
+        println!(
+            "   {}: killed within {seconds:.2} s and run again: {again}; and cleaned: {cleaned}; ended before: {late}",
+            case.name
+        );
     }
     findings.finish()?;
     ground.remove()
