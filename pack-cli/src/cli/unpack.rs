@@ -38,7 +38,7 @@ sealift unpack [OPTIONS] <BUNDLE> <TARGET>
 #[command(after_long_help = "\
 Examples:
   sealift unpack os.sealift /srv/os --trust /etc/sealift/allowed_signers
-  curl -s https://example.org/os.sealift | sealift unpack - /srv/os
+  curl -s https://example.org/os.sealift | sealift unpack - /srv/second
   sealift unpack os.sealift etc --path etc --allow-unsigned
   sealift unpack os-2.sealift /srv/os --update --delete
   sealift unpack os-2.sealift ostree:/ostree/repo --remote debian
