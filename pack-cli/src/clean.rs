@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use crate::pack::remove_stale;
-use crate::unpack::{Found, Stage, complete, state};
-use crate::{Error, Progress};
+use crate::trust::sign;
+use crate::unpack::{Found, Stage, complete, is_taken, named, state};
+use crate::{Error, Progress, pack};
 
 /// What was found beside a target or an output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub struct Cleaned {
     pub was_removed: bool,
     /// An update had begun to change the target, and was finished.
     pub was_finished: bool,
-    /// Spools of a bundle that was being packed, which were removed.
+    /// Unfinished files of a bundle that was being packed or signed, which were removed.
     pub spools: u64,
 }
 
@@ -25,18 +25,30 @@ pub struct Cleaned {
 /// Another run is at work on the target, something cannot be removed, or what is staged is damaged: then the target holds files of
 /// both bundles, and an update makes it whole.
 pub fn clean(target: &Path, jobs: usize, progress: &Progress) -> Result<Cleaned, Error> {
-    let mut cleaned = Cleaned { spools: remove_stale(target)?, ..Cleaned::default() };
-    let Some(stage) = Stage::find(target)? else { return Ok(cleaned) };
+    let target = &*named(target)?;
+    let packed = pack::remove_stale(target)?;
+    if let Some(path) = packed.in_use {
+        return Err(Error::Busy { path });
+    }
+    let spools = packed.removed + u64::from(sign::remove_stale(target)?);
+    let mut cleaned = Cleaned { spools, ..Cleaned::default() };
+    let is_there = target.symlink_metadata().is_ok();
+    let Some(stage) = Stage::find(target)? else {
+        // Who removed the tree left what was kept beside it.
+        cleaned.was_removed = !is_there && state::remove(target)?;
+        return Ok(cleaned);
+    };
     let found = complete(&stage, jobs, progress)?;
     stage.remove()?;
-    if target.symlink_metadata().is_err() {
+    let is_taken = is_taken(target)?;
+    if !is_taken {
         // A new tree has its state before it has its name.
         state::remove(target)?;
     }
     match found {
-        Found::Nothing => cleaned.was_removed = true,
         Found::Finished => cleaned.was_finished = true,
-        Found::Damaged => return Err(Error::HalfUpdated { target: target.to_owned() }),
+        Found::Damaged if is_taken => return Err(Error::HalfUpdated { target: target.to_owned() }),
+        Found::Nothing | Found::Damaged => cleaned.was_removed = true,
     }
     Ok(cleaned)
 }

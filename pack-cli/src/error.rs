@@ -147,6 +147,22 @@ pub enum Error {
     /// Something that was asked for cannot be done so.
     #[error("{0}")]
     Usage(String),
+    /// Another run is at work there.
+    #[error("another run has {} in use: wait until it has ended", path.display())]
+    Busy {
+        /// What it holds.
+        path: PathBuf,
+    },
+    /// The target's file system can take too few files.
+    #[error("{} has {free} inodes free, and {needed} are needed", path.display())]
+    NoInodes {
+        /// The target.
+        path: PathBuf,
+        /// Inodes that unpacking needs.
+        needed: u64,
+        /// Inodes that the file system has.
+        free: u64,
+    },
     /// The target has too little room.
     #[error("{} has {free} bytes free, and {needed} are needed", path.display())]
     NoSpace {
@@ -180,7 +196,7 @@ impl Error {
     }
 
     /// The error in one word, the same in JSON, in the format's vectors and in JavaScript: that of its [`Kind`] where the bundle is at
-    /// fault, else one of `usage`, `io`, `space`, `room`, `changed`, `other-name`, `half-updated`, `folded-name`, `trust-file`, `state`, `repository`, `key`, `tar`
+    /// fault, else one of `usage`, `io`, `busy`, `space`, `room`, `changed`, `other-name`, `half-updated`, `folded-name`, `trust-file`, `state`, `repository`, `key`, `tar`
     /// and `cancelled`.
     #[must_use]
     pub fn word(&self) -> &'static str {
@@ -189,7 +205,8 @@ impl Error {
         }
         match self {
             Self::Usage(_) => "usage",
-            Self::NoSpace { .. } => "space",
+            Self::Busy { .. } => "busy",
+            Self::NoSpace { .. } | Self::NoInodes { .. } => "space",
             Self::NoRoom { .. } => "room",
             Self::Changed { .. } | Self::Changing { .. } => "changed",
             Self::OtherName { .. } => "other-name",

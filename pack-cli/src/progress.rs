@@ -3,7 +3,8 @@
 //! An operation tells a [`Progress`] what it does; whoever shows it asks for a [`Snapshot`] as often as it draws. There is no callback: an
 //! operation never waits for a window, and no lock is taken for a file.
 
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::Error;
 
@@ -42,7 +43,7 @@ use crate::Error;
 /// Any thread may [`cancel`](Progress::cancel).
 #[derive(Debug, Default)]
 pub struct Progress {
-    phase: AtomicU8,
+    phases: Mutex<Phases>,
     bytes: AtomicU64,
     bytes_total: AtomicU64,
     files: AtomicU64,
@@ -51,11 +52,19 @@ pub struct Progress {
     cancelled: AtomicBool,
 }
 
+/// The present phase, and those that ended since somebody asked for them. Who holds the lock sees no phase change.
+#[derive(Debug, Default)]
+struct Phases {
+    present: Phase,
+    ended: Vec<Snapshot>,
+}
+
 /// What an operation is doing. One begins after the other; some come more than once, and which ones depends on what is found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Phase {
     /// Nothing yet.
+    #[default]
     Starting,
     /// Listing the sources.
     Listing,
@@ -67,20 +76,26 @@ pub enum Phase {
     Verifying,
     /// Reading and hashing files that are there already.
     Hashing,
+    /// Making files from what the target has, under these names or others.
+    Copying,
     /// Writing files.
     Unpacking,
+    /// Moving files into their places in a target that is there, and removing others.
+    Moving,
     /// Waiting for the medium to have everything.
     Syncing,
 }
 
-const PHASES: [(Phase, &str); 8] = [
+const PHASES: [(Phase, &str); 10] = [
     (Phase::Starting, "starting"),
     (Phase::Listing, "listing"),
     (Phase::Packing, "packing"),
     (Phase::Finishing, "finishing"),
     (Phase::Verifying, "verifying"),
     (Phase::Hashing, "hashing"),
+    (Phase::Copying, "copying"),
     (Phase::Unpacking, "unpacking"),
+    (Phase::Moving, "moving"),
     (Phase::Syncing, "syncing"),
 ];
 
@@ -93,8 +108,6 @@ impl Phase {
 }
 
 /// A moment of an operation. Totals are 0 while they are not known, and bytes and files begin at 0 again with each phase.
-///
-/// The numbers are read one after the other while the operation goes on: between two phases one may be of either.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Snapshot {
@@ -149,9 +162,26 @@ impl Progress {
     /// The present moment.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
-        let phase = usize::from(self.phase.load(Ordering::Relaxed));
+        self.at(self.phases().present)
+    }
+
+    /// All phases that ended since this was last asked, each as it was at its end, and last the present moment: for who must not miss
+    /// one, however short it is.
+    #[must_use]
+    pub fn moments(&self) -> Vec<Snapshot> {
+        let mut phases = self.phases();
+        let mut moments = std::mem::take(&mut phases.ended);
+        moments.push(self.at(phases.present));
+        moments
+    }
+
+    fn phases(&self) -> MutexGuard<'_, Phases> {
+        self.phases.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn at(&self, phase: Phase) -> Snapshot {
         Snapshot {
-            phase: PHASES.get(phase).map_or(Phase::Starting, |(phase, _)| *phase),
+            phase,
             bytes: self.bytes.load(Ordering::Relaxed),
             bytes_total: self.bytes_total.load(Ordering::Relaxed),
             files: self.files.load(Ordering::Relaxed),
@@ -160,14 +190,20 @@ impl Progress {
         }
     }
 
+    /// Begins a phase, or adds to the one that goes on.
     pub(crate) fn enter(&self, phase: Phase, bytes_total: u64, files_total: u64) {
         tracing::debug!(phase = phase.word(), bytes_total, files_total, "a phase begins");
-        self.bytes.store(0, Ordering::Relaxed);
-        self.files.store(0, Ordering::Relaxed);
-        self.bytes_total.store(bytes_total, Ordering::Relaxed);
-        self.files_total.store(files_total, Ordering::Relaxed);
-        let phase = PHASES.iter().position(|(known, _)| *known == phase).and_then(|at| u8::try_from(at).ok());
-        self.phase.store(phase.unwrap_or(0), Ordering::Relaxed);
+        let mut phases = self.phases();
+        if phases.present != phase {
+            let end = self.at(phases.present);
+            phases.ended.push(end);
+            phases.present = phase;
+            for count in [&self.bytes, &self.files, &self.bytes_total, &self.files_total] {
+                count.store(0, Ordering::Relaxed);
+            }
+        }
+        self.bytes_total.fetch_add(bytes_total, Ordering::Relaxed);
+        self.files_total.fetch_add(files_total, Ordering::Relaxed);
     }
 
     pub(crate) fn add(&self, bytes: u64, files: u64) {
@@ -191,8 +227,8 @@ mod tests {
 
     #[test]
     fn a_fraction_is_of_bytes_else_of_files() {
-        let progress = Progress::default();
         let fraction = |bytes_total, files_total| {
+            let progress = Progress::default();
             progress.enter(Phase::Unpacking, bytes_total, files_total);
             progress.add(25, 5);
             progress.snapshot().fraction()
@@ -212,5 +248,21 @@ mod tests {
         progress.enter(Phase::Syncing, 0, 0);
         let now = progress.snapshot();
         assert_eq!((now.phase, now.bytes, now.files, now.files_kept), (Phase::Syncing, 0, 0, 3));
+    }
+
+    #[test]
+    fn no_phase_is_missed_and_one_that_goes_on_rises() {
+        let progress = Progress::default();
+        progress.enter(Phase::Listing, 0, 0);
+        progress.add(0, 2);
+        progress.enter(Phase::Listing, 0, 0);
+        progress.add(0, 1);
+        progress.enter(Phase::Copying, 10, 1);
+        progress.add(10, 1);
+        progress.enter(Phase::Moving, 0, 1);
+        let seen = |moments: Vec<Snapshot>| moments.iter().map(|at| (at.phase, at.files)).collect::<Vec<_>>();
+        let all = [(Phase::Starting, 0), (Phase::Listing, 3), (Phase::Copying, 1), (Phase::Moving, 0)];
+        assert_eq!(seen(progress.moments()), all);
+        assert_eq!(seen(progress.moments()), [(Phase::Moving, 0)]);
     }
 }

@@ -17,6 +17,11 @@ fn json() {
 }
 
 #[test]
+fn progress() {
+    page("progress.md");
+}
+
+#[test]
 fn publish() {
     page("publish.md");
 }
@@ -34,6 +39,71 @@ fn device() {
 #[test]
 fn coming_from() {
     page("coming-from.md");
+}
+
+/// The commands of the front page, in one folder one after the other: what they read that no other makes stands ready, and nothing is
+/// fetched.
+#[test]
+fn the_front_page() {
+    let folder = tempfile::tempdir().unwrap();
+    fill(folder.path());
+    let good = |line: &str| {
+        let (status, said) = run(folder.path(), line);
+        assert_eq!(status, 0, "{line}\n{said}");
+    };
+    good("mkdir -p srv .ssh && mv os srv/os");
+    let front = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../README.md")).unwrap();
+    let (_, commands) = front.split_once("## Publish").unwrap();
+    let (commands, _) = commands.split_once("## Have it").unwrap();
+    let mut count = 0;
+    for line in commands.lines().filter(|line| ["sealift ", "curl ", "ssh-keygen "].iter().any(|w| line.starts_with(w)))
+    {
+        let line = line.replace("/srv/", "srv/").replace("/ostree/repo", "repo").replace("~/.ssh", ".ssh");
+        good(&line.replace("curl -s https://example.org/", "cat "));
+        count += 1;
+        match count {
+            1 => {
+                good("printf 'os namespaces=\"sealift\" %s\\n' \"$(cat release-key.pub)\" > allowed_signers");
+                for version in ["6", "8"] {
+                    good(&format!("echo {version} > srv/os/etc/os-release"));
+                    good(&format!(
+                        "sealift pack srv/os -o os-{version}.sealift --name os --bundle-version {version} --key release-key -q"
+                    ));
+                }
+                good("ssh-keygen -q -t ed25519 -N '' -f .ssh/id_ed25519_sk");
+                good("ostree --repo=repo init --mode=bare-user");
+                good("ostree --repo=repo commit --branch=os/stable --tree=dir=srv/os");
+            }
+            2 => assert!(line.contains("sealift pack"), "{line}"),
+            _ => {}
+        }
+    }
+    assert!(count >= 14, "{count}");
+}
+
+/// Each command in the tables of the page is one that the program takes.
+#[test]
+fn the_tables_of_coming_from() {
+    let folder = tempfile::tempdir().unwrap();
+    fill(folder.path());
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/coming-from.md")).unwrap();
+    let mut count = 0;
+    for line in page.lines().filter(|line| line.starts_with('|')) {
+        let spans = line.split('`').skip(1).step_by(2).filter_map(|span| span.rsplit("| ").next());
+        for command in spans.filter(|span| span.starts_with("sealift ")) {
+            // What is asked for help looks at all words before that, and does nothing.
+            let (status, said) = run(folder.path(), &command_with_values(command));
+            assert_eq!(status, 0, "{command}\n{said}");
+            count += 1;
+        }
+    }
+    assert!(count > 20, "{count}");
+}
+
+/// A command that ends with an option's name gets a value for it.
+fn command_with_values(command: &str) -> String {
+    let wants_value = command.rsplit(' ').next().is_some_and(|last| ["--key", "--attach"].contains(&last));
+    format!("{command}{} --help", if wants_value { " x" } else { "" })
 }
 
 const DEVICE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/examples/device");

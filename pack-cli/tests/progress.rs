@@ -63,7 +63,32 @@ fn lines(folder: &Path, arguments: &[&str], success: bool) -> Vec<Value> {
     }
     let ends: Vec<bool> = lines.iter().map(|line| line.get("outcome").is_some()).collect();
     assert_eq!(ends.iter().position(|end| *end), Some(ends.len() - 1), "{arguments:?}: {text}");
+    check_rules(&lines);
     lines
+}
+
+/// What docs/progress.md says of how lines follow one another.
+fn check_rules(lines: &[Value]) {
+    const COUNTS: [&str; 5] = ["bytes", "bytes_total", "files", "files_total", "files_kept"];
+    let first = |at: usize| at == 0 || lines[at - 1]["phase"] != lines[at]["phase"];
+    for (at, line) in lines.iter().enumerate() {
+        if first(at) {
+            assert_eq!((&line["bytes"], &line["files"]), (&0.into(), &0.into()), "a phase begins at 0: {line}");
+            continue;
+        }
+        let before = &lines[at - 1];
+        for count in COUNTS {
+            assert!(line[count].as_u64() >= before[count].as_u64(), "{count} falls from {before} to {line}");
+        }
+        let pause = line["seconds"].as_f64().unwrap() - before["seconds"].as_f64().unwrap();
+        assert!(pause < 2.0, "{before}, {line}"); // half a second, on a machine that has time
+    }
+}
+
+fn phases(lines: &[Value]) -> Vec<&str> {
+    let mut phases: Vec<&str> = lines.iter().map(|line| line["phase"].as_str().unwrap()).collect();
+    phases.dedup();
+    phases
 }
 
 fn last<'a>(lines: &'a [Value], field: &str) -> &'a Value {
@@ -83,13 +108,24 @@ fn progress_is_as_its_schema_says() {
 
     let packed = lines(folder, &["pack", "tree", "-o", "a.sealift", "--name", "a"], true);
     assert_eq!((last(&packed, "phase"), last(&packed, "outcome")), (&"finishing".into(), &"done".into()));
-    assert!(packed.len() >= 2, "{packed:?}");
-    lines(folder, &with(&["unpack", "a.sealift", "target"]), true);
+    assert_eq!(phases(&packed), ["starting", "listing", "packing", "finishing"]);
+    let unpacked = lines(folder, &with(&["unpack", "a.sealift", "target"]), true);
+    assert_eq!(phases(&unpacked), ["starting", "unpacking", "syncing"]);
 
     fs::write(folder.join("tree/3"), "new").unwrap();
+    fs::copy(folder.join("tree/4"), folder.join("tree/copy")).unwrap();
     lines(folder, &["pack", "tree", "-o", "b.sealift", "--name", "a"], true);
-    let updated = lines(folder, &with(&["unpack", "b.sealift", "target", "--update"]), true);
+    let update = with(&["unpack", "b.sealift", "target", "--update"]);
+    let looked = lines(folder, &[&update[..], &["--dry-run"]].concat(), true);
+    assert_eq!(last(&looked, "files_kept"), &19);
+    let updated = lines(folder, &update, true);
     assert_eq!((last(&updated, "files_kept"), last(&updated, "outcome")), (&19.into(), &"done".into()));
+    assert_eq!(phases(&updated), ["starting", "copying", "unpacking", "syncing", "moving", "syncing"]);
+    let moved = updated.iter().rfind(|line| line["phase"] == "moving").unwrap();
+    assert_eq!((&moved["files"], &moved["files_total"]), (&2.into(), &2.into()));
+    let rehashed = lines(folder, &[&update[..], &["--rehash"]].concat(), true);
+    assert!(phases(&rehashed).contains(&"hashing"), "{rehashed:?}");
+    lines(folder, &with(&["audit", "target", "--ignore", "privileged"]), true);
 
     let verified = lines(folder, &with(&["verify", "b.sealift"]), true);
     assert!(last(&verified, "bytes").as_u64() > Some(0), "{verified:?}");

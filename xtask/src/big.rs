@@ -1,5 +1,5 @@
 //! `cargo xtask big`: what must hold and takes more than a few minutes: killed runs, failing disks, hostile neighbours, a whole system,
-//! and sizes far beyond the usual.
+//! sizes far beyond the usual, and what is handed out.
 
 mod disks;
 mod faults;
@@ -22,6 +22,7 @@ use std::process::Command;
 
 use anyhow::{Result, ensure};
 
+use crate::dist;
 use crate::packages::{self, Chore};
 use crate::shell::run;
 use crate::steps::{self, Action::Call, Chosen, Step};
@@ -40,6 +41,7 @@ const STEPS: &[Step] = &[
     Step { name: "links", action: Call("links and fifos that somebody plants or swaps meanwhile", links::run) },
     Step { name: "system", action: Call("a Debian is packed, unpacked, changed by apt, and updated", system::run) },
     Step { name: "scale", action: Call("a million files, 20 GB of holes, 10,000 directories deep", scale::run) },
+    Step { name: "dist", action: Call("static programs and packages, made twice, installed and purged", || dist::make(true)) },
     Step { name: "listing", action: Call("the second reader lists a gigabyte as sealift ls does", listing::run) },
 ];
 

@@ -40,6 +40,11 @@ pub(crate) fn main(mut args: lexopt::Parser) -> Result<()> {
             other => return Err(other.unexpected().into()),
         }
     }
+    make(check)
+}
+
+/// Makes what is handed out, and checks it if asked to.
+pub(crate) fn make(check: bool) -> Result<()> {
     ensure!(env::consts::ARCH == MACHINES[0].name, "the programs are built on {}", MACHINES[0].name);
     packages::ensure(if check { Chore::DistCheck } else { Chore::Dist })?;
     for machine in MACHINES {

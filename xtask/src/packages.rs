@@ -45,6 +45,8 @@ const PACKAGES: &[Package] = &[
     package("rsync",          Program("rsync"),         &[Big, Ci, Compare]),
     package("attr",           Program("setfattr"),      &[Big, Ci]),
     package("acl",            Program("setfacl"),       &[Big, Ci]),
+    // A page shows how it reads our lines.
+    package("jq",             Program("jq"),            &[Ci]),
     // What is written for OSTree its own program reads.
     package("ostree",         Program("ostree"),        &[Big, Ci, Compare]),
     // Commits are signed, and gpgv, which sealift asks, judges them.

@@ -1,7 +1,8 @@
 //! `sealift clean`: what runs left that were killed.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use sealift::clean::{Cleaned, clean};
@@ -16,14 +17,17 @@ use super::show::{BOLD, Pace, Show, json_line};
 /// Remove what a run that was killed left beside TARGET
 ///
 /// An unpacking that did not end goes on when it is run again; this gives it up instead. An update that had begun to change TARGET is
-/// finished first, from what it had prepared: TARGET is never left between two bundles.
+/// finished first, from what it had prepared. Where that is damaged, TARGET holds files of two bundles: the exit status is 1, and an
+/// update makes it whole.
+///
+/// What a run left in an OSTree repository is removed by the next one that writes there.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
   sealift clean /srv/os
   sealift clean os.sealift")]
 pub(crate) struct Clean {
-    /// A directory that was unpacked or updated, or a bundle that was packed
+    /// A directory that was unpacked or updated, or a bundle that was packed or signed
     #[arg(value_name = "TARGET")]
     target: PathBuf,
     #[command(flatten)]
@@ -34,6 +38,12 @@ pub(crate) struct Clean {
 
 impl Clean {
     pub(crate) fn run(self) -> Result<(), Failure> {
+        if self.target == Path::new("-") {
+            return Err(Failure::usage("standard input has nothing beside it: name a directory or a bundle"));
+        }
+        if self.target.as_os_str().as_bytes().starts_with(b"ostree:") {
+            return Err(Failure::usage("what a run left in a repository is removed by the next one that writes there"));
+        }
         let cleaned = self.pace.watch(self.show, "Looking", |progress| clean(&self.target, jobs(None), progress))?;
         Ok(self.print(cleaned)?)
     }

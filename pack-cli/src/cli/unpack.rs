@@ -1,7 +1,7 @@
 //! `sealift unpack`: a bundle into a new directory.
 
 use std::ffi::{OsStr, OsString};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use clap::{ArgGroup, Args, ValueEnum, ValueHint};
 use sealift::ostree::{Destination, ImportOptions, ImportStats, UsbOptions};
 use sealift::unpack::{Durability, UnpackOptions, UnpackStats, is_unfinished};
-use sealift::{Error, Head, Input, Limits, Progress};
+use sealift::{Error, Head, Input, Kind, Limits, Progress};
 use serde::Serialize;
 
 use super::bundle::{BundleArg, jobs};
@@ -38,7 +38,7 @@ sealift unpack [OPTIONS] <BUNDLE> <TARGET>
 #[command(after_long_help = "\
 Examples:
   sealift unpack os.sealift /srv/os --trust /etc/sealift/allowed_signers
-  curl -s https://example.org/os.sealift | sealift unpack - /srv/os
+  curl -s https://example.org/os.sealift | sealift unpack - /srv/second
   sealift unpack os.sealift etc --path etc --allow-unsigned
   sealift unpack os-2.sealift /srv/os --update --delete
   sealift unpack os-2.sealift ostree:/ostree/repo --remote debian
@@ -159,7 +159,7 @@ impl Unpack {
             };
             sealift::unpack::unpack(&mut input, target, &options, Limits::default(), judge, progress)
         });
-        if stats.is_err() && !self.dry_run && is_unfinished(target) {
+        if stats.as_ref().is_err_and(goes_on) && !self.dry_run && is_unfinished(target) {
             let target = target.display();
             self.show.warn(&format!(
                 "what is done so far is kept: run it again to go on, or give it up by  sealift clean {target}"
@@ -310,6 +310,16 @@ impl Unpack {
             writeln!(out, "  {objects}, {inodes}, {} on the target", Bytes(stats.disk_bytes))?;
         }
         Ok(())
+    }
+}
+
+/// Whether the same run may get further when it is run again.
+fn goes_on(error: &Error) -> bool {
+    match error {
+        Error::Io { source, .. } => !matches!(source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded),
+        Error::Format(error) => error.kind() == Kind::Truncated,
+        Error::Cancelled => true,
+        _ => false,
     }
 }
 

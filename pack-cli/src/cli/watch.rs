@@ -73,16 +73,30 @@ const POLL: Duration = Duration::from_millis(80);
 fn show(mut view: Box<dyn View + Send>, progress: &Progress, end: &mpsc::Receiver<Outcome>) {
     let start = Instant::now();
     loop {
-        view.show(progress.snapshot(), start.elapsed());
+        let now = look(&mut *view, progress, start);
+        view.show(now, start.elapsed());
         match end.recv_timeout(POLL) {
             Err(RecvTimeoutError::Timeout) => {}
             // Nobody says how it ended where the operation panicked.
-            ended => return view.finish(progress.snapshot(), start.elapsed(), ended.unwrap_or(Outcome::Failed)),
+            ended => {
+                let now = look(&mut *view, progress, start);
+                return view.finish(now, start.elapsed(), ended.unwrap_or(Outcome::Failed));
+            }
         }
     }
 }
 
+/// Tells the view which phases ended, and returns the present moment.
+fn look(view: &mut dyn View, progress: &Progress, start: Instant) -> Snapshot {
+    let mut moments = progress.moments();
+    let now = moments.pop().unwrap_or_else(|| progress.snapshot());
+    moments.into_iter().for_each(|end| view.end_phase(end, start.elapsed()));
+    now
+}
+
 trait View {
+    /// A phase has ended, which may not have been shown.
+    fn end_phase(&mut self, _end: Snapshot, _elapsed: Duration) {}
     fn show(&mut self, now: Snapshot, elapsed: Duration);
     fn finish(&mut self, now: Snapshot, elapsed: Duration, outcome: Outcome);
 }
@@ -96,7 +110,9 @@ fn label(phase: Phase, starting: &'static str) -> &'static str {
         Phase::Finishing => "Finishing",
         Phase::Verifying => "Verifying",
         Phase::Hashing => "Hashing",
+        Phase::Copying => "Copying",
         Phase::Unpacking => "Unpacking",
+        Phase::Moving => "Moving",
         Phase::Syncing => "Syncing",
         _ => starting,
     }
@@ -137,16 +153,37 @@ impl Line {
 /// With the time between two looks it stays below the half second that is promised.
 const LINE_INTERVAL: Duration = Duration::from_millis(400);
 
+impl Json {
+    /// Writes the first line of a phase, unless it is written.
+    fn begin(&mut self, now: Snapshot, elapsed: Duration) {
+        if self.last.is_none_or(|(phase, _)| phase != now.phase) {
+            let mut first = now;
+            (first.bytes, first.files) = (0, 0);
+            self.write(first, elapsed);
+        }
+    }
+
+    fn write(&mut self, now: Snapshot, elapsed: Duration) {
+        Line::write(now, elapsed, None);
+        self.last = Some((now.phase, Instant::now()));
+    }
+}
+
 impl View for Json {
+    fn end_phase(&mut self, end: Snapshot, elapsed: Duration) {
+        self.begin(end, elapsed);
+        self.write(end, elapsed);
+    }
+
     fn show(&mut self, now: Snapshot, elapsed: Duration) {
-        let due = |(phase, at): (Phase, Instant)| phase != now.phase || at.elapsed() >= LINE_INTERVAL;
-        if self.last.is_none_or(due) {
-            Line::write(now, elapsed, None);
-            self.last = Some((now.phase, Instant::now()));
+        self.begin(now, elapsed);
+        if self.last.is_some_and(|(_, at)| at.elapsed() >= LINE_INTERVAL) {
+            self.write(now, elapsed);
         }
     }
 
     fn finish(&mut self, now: Snapshot, elapsed: Duration, outcome: Outcome) {
+        self.begin(now, elapsed);
         Line::write(now, elapsed, Some(outcome));
     }
 }

@@ -162,18 +162,27 @@ fn create_locked(path: &Path) -> Result<File, Error> {
     let file = File::options().read(true).write(true).create_new(true).open(path).map_err(failed)?;
     file.try_lock().map_err(|error| match error {
         // A run that looked for spools that nobody holds came between.
-        TryLockError::WouldBlock => Error::Usage(format!("another run has {} in use: run it again", path.display())),
+        TryLockError::WouldBlock => Error::Busy { path: path.to_owned() },
         TryLockError::Error(error) => Error::io("lock", path, error),
     })?;
     Ok(file)
 }
 
-/// Removes the spools of `target` that runs left which were killed. Returns how many they were.
-pub(crate) fn remove_stale(target: &Path) -> Result<u64, Error> {
-    let (Some(name), parent) = (target.file_name(), parent_of(target)) else { return Ok(0) };
+/// What became of the spools beside an output.
+#[derive(Debug, Default)]
+pub(crate) struct Spools {
+    /// Those of runs that were killed, which are gone now.
+    pub(crate) removed: u64,
+    /// One that a run is writing.
+    pub(crate) in_use: Option<PathBuf>,
+}
+
+/// Removes the spools of `target` that runs left which were killed.
+pub(crate) fn remove_stale(target: &Path) -> Result<Spools, Error> {
+    let mut spools = Spools::default();
+    let (Some(name), parent) = (target.file_name(), parent_of(target)) else { return Ok(spools) };
     let prefix = [b".", name.as_bytes(), b"."].concat();
-    let mut removed = 0;
-    let Ok(entries) = std::fs::read_dir(parent) else { return Ok(0) }; // which shows when the spool is made
+    let Ok(entries) = std::fs::read_dir(parent) else { return Ok(spools) }; // which shows when the spool is made
     for entry in entries.flatten() {
         let name = entry.file_name();
         let rest = name.as_bytes().strip_prefix(&prefix[..]).unwrap_or_default();
@@ -181,14 +190,18 @@ pub(crate) fn remove_stale(target: &Path) -> Result<u64, Error> {
         if !number.is_some_and(|number| !number.is_empty() && number.iter().all(u8::is_ascii_digit)) {
             continue;
         }
-        let path = parent.join(&name);
-        let is_stale = open_own_file(&path).is_ok_and(|file| file.try_lock().is_ok());
-        if is_stale {
-            std::fs::remove_file(&path).map_err(|error| Error::io("remove", &path, error))?;
-            removed += 1;
+        let path = target.with_file_name(&name);
+        let Ok(file) = open_own_file(&path) else { continue };
+        match file.try_lock() {
+            Ok(()) => {
+                std::fs::remove_file(&path).map_err(|error| Error::io("remove", &path, error))?;
+                spools.removed += 1;
+            }
+            Err(TryLockError::WouldBlock) => spools.in_use = Some(path),
+            Err(TryLockError::Error(_)) => {}
         }
     }
-    Ok(removed)
+    Ok(spools)
 }
 
 fn parent_of(target: &Path) -> &Path {

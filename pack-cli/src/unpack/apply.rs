@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, chmod, fstat, mkdirat, renameat, statat, unlinkat, utimensat};
 use rustix::io::Errno;
 
+use super::as_u64;
 use super::changes::{Changes, Depth};
 use super::metadata::{Privilege, times};
 use super::plan::{Place, Selection};
@@ -179,6 +180,11 @@ impl Update<'_> {
         built
     }
 
+    /// How many names are moved into the target or out of it.
+    pub(super) fn moves(&self) -> u64 {
+        as_u64(self.built().len() + self.extras.len())
+    }
+
     /// Brings the target to what the index wants. What was done by a run that was killed is not asked for again.
     pub(super) fn apply(&self, stage: &Stage, release: &Release) -> Result<(), Error> {
         let mut walk = TargetWalk::default();
@@ -227,12 +233,14 @@ impl Update<'_> {
         for (directory, entry) in self.built() {
             self.progress.check()?;
             self.move_file((stage, release), walk, directory, entry)?;
+            self.progress.add(0, 1);
         }
         for (directory, name) in &self.extras {
             let failed = self.target.failed("remove", *directory, name);
             let at = walk.go(&self.target, *directory).map_err(&failed)?;
             let taken = self.open_up(at).and_then(|()| release.after(at, name, || take_away(stage, at, name)));
             taken.map_err(&failed)?;
+            self.progress.add(0, 1);
         }
         Ok(())
     }

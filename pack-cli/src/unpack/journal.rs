@@ -61,6 +61,7 @@ fn sync_directory(path: &Path) -> io::Result<()> {
 /// Moves what the stage holds into the target, and makes the state that goes with it the target's.
 pub(super) fn carry_out(stage: &Stage, update: &Update<'_>, durable: bool) -> Result<(), Error> {
     Release::during(|release| {
+        update.progress.enter(Phase::Moving, 0, update.moves());
         update.apply(stage, release)?;
         update.progress.enter(Phase::Syncing, 0, 0);
         let synced = if durable { syncfs(update.target.root()) } else { Ok(()) };

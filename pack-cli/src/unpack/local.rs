@@ -7,12 +7,14 @@ use rustix::fs::{FileType, Mode, OFlags, fstat};
 use sealift_format::{Index, InodeKind, Ref};
 
 use super::adopt::{Content, check_content};
+use super::as_u64;
 use super::files::{Builder, Hand};
 use super::plan::Place;
 use super::target::{Target, TargetWalk};
 use crate::Error;
 use crate::beneath::open_name;
 use crate::parallel::for_each;
+use crate::progress::Phase;
 
 /// What one thread keeps.
 #[derive(Default)]
@@ -32,10 +34,17 @@ pub(super) fn copy_local(builder: &Builder<'_>, target: &Target<'_>, tree: &Ref)
         .chunk_by(|a, b| a.object == b.object)
         .filter_map(|places| Some((places, *at.get(&places.first()?.object)?)))
         .collect();
+    if tasks.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let size = |places: &[Place]| places.first().map_or(0, |place| builder.bundle.index.object(place.object).size);
+    let bytes = tasks.iter().map(|(places, _)| size(places)).sum();
+    builder.progress.enter(Phase::Copying, bytes, tasks.iter().map(|(places, _)| as_u64(places.len())).sum());
     let made: Mutex<HashSet<u32>> = Mutex::default();
     for_each(builder.options.jobs, &tasks, Copier::default, |copier, (places, (directory, entry))| {
         builder.progress.check()?;
         if copy(builder, copier, target, (*directory, *entry), places)? {
+            builder.progress.add(size(places), 0);
             made.lock().unwrap_or_else(PoisonError::into_inner).extend(places.iter().map(|place| place.entry));
         }
         Ok(())

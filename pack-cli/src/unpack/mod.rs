@@ -39,7 +39,7 @@ pub(crate) use journal::{Found, complete};
 use metadata::Privilege;
 pub(crate) use plan::Selection;
 use stage::Layout;
-pub(crate) use stage::{Stage, sibling};
+pub(crate) use stage::{Stage, is_taken, named, sibling};
 pub use state::State;
 
 /// How a bundle is unpacked.
@@ -146,6 +146,7 @@ pub fn unpack(
     judge: impl FnOnce(&Head) -> Result<(), Error>,
     progress: &Progress,
 ) -> Result<UnpackStats, Error> {
+    let (given, target) = (target, &*named(target)?);
     let bundle = input.open_bundle(limits, judge)?;
     let tree = choose_ref(&bundle.index, options.reference.as_deref())?;
     let selection = Selection::new(&bundle, tree, &options.prefix);
@@ -153,20 +154,21 @@ pub fn unpack(
         && selection.inodes() == as_u64(selection.directories.len())
         && !names_directory(&bundle, tree, &options.prefix)
     {
-        let prefix = String::from_utf8_lossy(&options.prefix).escape_debug().to_string();
-        return Err(Error::Usage(format!("nothing in the bundle lies at or below {prefix}")));
+        let prefix = String::from_utf8_lossy(&options.prefix);
+        return Err(Error::Usage(format!("nothing in the bundle lies at or below {prefix:?}")));
     }
     let job = Job { bundle: &bundle, reference: &tree.name, options, progress };
-    if options.update && stage::is_taken(target)? {
+    if options.update && is_taken(target)? {
         return job.update(input, target, selection);
     }
-    if stage::is_taken(target)? {
+    if is_taken(target)? {
         Stage::remove_finished(target)?;
         return Err(Error::Usage(format!(
             "{} exists and is not empty: unpack to a new directory, or with --update",
             target.display()
         )));
     }
+    stage::check_replaceable(target, given)?;
     let mut stats = expected(&bundle, &selection);
     stats.free_bytes = check_room(target, &selection, options.dry_run)?;
     if options.dry_run {
@@ -332,12 +334,8 @@ fn check_room(target: &Path, selection: &Selection, dry_run: bool) -> Result<u64
     let few_inodes = room.f_files > 0 && room.f_favail < selection.inodes();
     if !dry_run && (free < selection.disk || few_inodes) {
         if few_inodes {
-            return Err(Error::Usage(format!(
-                "{} has {} inodes free, and {} are needed",
-                parent.display(),
-                room.f_favail,
-                selection.inodes()
-            )));
+            let (needed, free) = (selection.inodes(), room.f_favail);
+            return Err(Error::NoInodes { path: parent.to_owned(), needed, free });
         }
         return Err(Error::NoSpace { path: parent.to_owned(), needed: selection.disk, free });
     }

@@ -1,8 +1,10 @@
 //! The directory in which a tree, or what is new of one, grows until it is complete.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -80,8 +82,13 @@ impl Stage {
         let lock = lock(&path)?;
         let stat = fstat(&lock).map_err(failed)?;
         // What others may have put there is not built upon.
-        if stat.st_uid != rustix::process::geteuid().as_raw() || stat.st_mode & 0o022 != 0 {
-            return Err(Error::Usage(format!("{} belongs to somebody else: remove it", path.display())));
+        let problem = match stat {
+            _ if stat.st_uid != rustix::process::geteuid().as_raw() => "belongs to somebody else",
+            _ if stat.st_mode & 0o022 != 0 => "may be written to by others, and what is in it may be theirs",
+            _ => "",
+        };
+        if !problem.is_empty() {
+            return Err(Error::Usage(format!("{} {problem}: remove it", path.display())));
         }
         remove_tree(lock.as_fd(), layout.other().name().as_bytes()).map_err(failed)?;
         let is_resumed = match mkdirat(&lock, layout.name(), Mode::RWXU) {
@@ -254,8 +261,14 @@ impl Stage {
 fn lock(path: &Path) -> Result<OwnedFd, Error> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY;
     let opened = open_name(CWD, path.as_os_str().as_encoded_bytes(), flags, Mode::empty());
-    let fd = opened.map_err(|error| Error::io("open", path, error))?;
-    let busy = || Error::Usage(format!("another run has {} in use", path.display()));
+    let fd = match opened {
+        Err(Errno::NOTDIR | Errno::LOOP) => {
+            let what = if path.is_symlink() { "a link, which is not followed" } else { "not a directory" };
+            return Err(Error::Usage(format!("{} is {what}: remove it", path.display())));
+        }
+        opened => opened.map_err(|error| Error::io("open", path, error))?,
+    };
+    let busy = || Error::Busy { path: path.to_owned() };
     match flock(&fd, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {}
         Err(Errno::WOULDBLOCK) => return Err(busy()),
@@ -277,11 +290,31 @@ pub(super) fn sync_parent(target: &Path) -> Result<(), Error> {
     File::open(parent).and_then(|parent| parent.sync_all()).map_err(|error| Error::io("sync", parent, error))
 }
 
+/// Refuses a target that a rename does not replace, before anything is built beside it.
+pub(super) fn check_replaceable(target: &Path, given: &Path) -> Result<(), Error> {
+    let Ok(present) = target.symlink_metadata() else { return Ok(()) };
+    let parent = parent_of(target);
+    let beside = parent.metadata().map_err(|error| Error::io("look at", parent, error))?;
+    if present.dev() != beside.dev() {
+        return Err(Error::Usage(format!(
+            "{} is a mount point, which a new tree cannot replace: unpack to a directory within",
+            target.display()
+        )));
+    }
+    if given.file_name().is_none() {
+        return Err(Error::Usage(format!(
+            "{} would be replaced, and whoever stands in it would be nowhere: unpack to another name",
+            given.display()
+        )));
+    }
+    Ok(())
+}
+
 /// Whether there is something at `target`: an empty directory counts as nothing.
 ///
 /// # Errors
 /// It is not a directory, or cannot be read.
-pub(super) fn is_taken(target: &Path) -> Result<bool, Error> {
+pub(crate) fn is_taken(target: &Path) -> Result<bool, Error> {
     match std::fs::symlink_metadata(target) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(Error::io("read", target, error)),
@@ -293,11 +326,22 @@ pub(super) fn is_taken(target: &Path) -> Result<bool, Error> {
     }
 }
 
+/// The target by a path that ends with its name, as `.` and `..` do not.
+pub(crate) fn named(target: &Path) -> Result<Cow<'_, Path>, Error> {
+    if target.file_name().is_some() {
+        return Ok(target.into());
+    }
+    let real = std::fs::canonicalize(target).map_err(|error| Error::io("read", target, error))?;
+    match real.file_name() {
+        Some(_) => Ok(real.into()),
+        None => Err(Error::Usage(format!("{} has nothing beside it: name a directory within", target.display()))),
+    }
+}
+
 /// `.NAME` and a suffix, beside the target.
 pub(crate) fn sibling(target: &Path, suffix: &str) -> Result<PathBuf, Error> {
-    let Some(name) = target.file_name() else {
-        return Err(Error::Usage(format!("{} does not name a directory that can be made", target.display())));
-    };
+    let target = named(target)?;
+    let name = target.file_name().unwrap_or_default();
     let mut sibling = std::ffi::OsString::from(".");
     sibling.push(name);
     sibling.push(suffix);

@@ -115,12 +115,12 @@ pub(super) fn replace(stage: &Stage) -> Result<(), Error> {
     std::fs::rename(stage.state(), &path).map_err(failed)
 }
 
-/// Removes what `target` kept.
-pub(crate) fn remove(target: &Path) -> Result<(), Error> {
+/// Removes what `target` kept. Returns whether there was something.
+pub(crate) fn remove(target: &Path) -> Result<bool, Error> {
     let path = path_of(target)?;
     match std::fs::remove_dir_all(&path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io("remove", &path, error)),
-        _ => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        removed => removed.map(|()| true).map_err(|error| Error::io("remove", &path, error)),
     }
 }
 

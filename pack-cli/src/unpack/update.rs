@@ -26,6 +26,7 @@ impl Job<'_> {
             let (installed, update) = self.compare(target, &selection, &privilege, None)?;
             let pending = self.to_build(&selection, &update);
             let mut stats = self.stats_of(&installed, &update, &pending);
+            self.progress.keep(stats.kept_files);
             stats.free_bytes = check_room(target, &pending, true)?;
             return Ok(stats);
         }
@@ -68,7 +69,6 @@ impl Job<'_> {
         self.progress.keep(stats.kept_files);
         stats.free_bytes = check_room(target, &pending, false)?;
         if !pending.regulars.is_empty() {
-            self.progress.enter(Phase::Unpacking, 0, as_u64(pending.regulars.len()));
             let builder = Builder::new(self.bundle, &pending, stage, &privilege, self.progress, self.options);
             if let Some((index, tree)) = installed.tree().filter(|_| !stage.is_resumed()) {
                 let copied = copy_local(&builder, &Target::open(target, index)?, tree)?;

@@ -22,6 +22,7 @@ struct Case {
     start: &'static str,
     output: Output,
     from_pipe: bool,
+    /// How many runs are killed and run again.
     kills: u32,
 }
 
@@ -51,7 +52,7 @@ const CASES: [Case; 6] = [
     Case { name: "update from a pipe",      line: UPDATE_PIPE, start: "start-tree",   output: Tree,   from_pipe: true,  kills: 50 },
 ];
 
-/// Each so manieth killed run is given up by `clean`, and the others are run again.
+/// Each so manieth run is given up by `clean` after it was killed, and the others are run again.
 const CLEANED: u32 = 4;
 
 pub(crate) fn run() -> Result<()> {
@@ -97,7 +98,7 @@ fn prepare(ground: &Ground) -> Result<Known> {
     })
 }
 
-/// Kills a command at random moments, and goes on from there.
+/// Kills a command at random moments, until so many runs were killed and run again.
 pub(crate) fn kill_often(
     ground: &Ground,
     trial: &dyn Trial,
@@ -106,17 +107,27 @@ pub(crate) fn kill_often(
     findings: &mut Findings,
 ) -> Result<()> {
     let duration = measure(ground, trial)?;
-    let mut hit = 0;
-    for number in 1..=kills {
+    let (mut again, mut cleaned, mut late, mut number) = (0, 0, 0, 0);
+    while again < kills {
+        number += 1;
+        ensure!(number <= 10 * kills, "{}: most runs end before they are killed", trial.name());
+        let (moment, cleans) = (random.moment(duration), trial.can_clean() && number % CLEANED == 0);
         let before = findings.count();
-        let cleans = trial.can_clean() && number % CLEANED == 0;
-        hit += u32::from(kill_once(ground, trial, random.moment(duration), cleans, findings)?);
+        match kill_once(ground, trial, moment, cleans, findings)? {
+            false => late += 1,
+            true if cleans => cleaned += 1,
+            true => again += 1,
+        }
         if findings.count() > before {
             // For a look at it afterwards.
             ground.copy("work", &format!("kept-{before}"))?;
         }
     }
-    println!("   {}: {hit} of {kills} runs killed within {:.2} s", trial.name(), duration.as_secs_f64());
+    let seconds = duration.as_secs_f64();
+    println!(
+        "   {}: killed within {seconds:.2} s and run again: {again}; and cleaned: {cleaned}; ended before: {late}",
+        trial.name()
+    );
     Ok(())
 }
 

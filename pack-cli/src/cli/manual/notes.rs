@@ -20,7 +20,7 @@ sealift info os.sealift
 sealift verify os.sealift --trust allowed_signers
 sealift unpack os.sealift /srv/new --trust allowed_signers
 sealift unpack os-8.sealift /srv/new --update --delete --trust allowed_signers
-curl -s https://example.org/os.sealift | sealift unpack - /srv/new";
+curl -s https://example.org/os.sealift | sealift unpack - /srv/second";
 
 pub(super) const ENVIRONMENT: &[Note] = &[
     Note {

@@ -15,6 +15,7 @@ use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _, Per
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock, ioctl_ficlone};
+use rustix::io::Errno;
 use sealift_format::{Error as FormatError, Head, Preamble};
 use sealift_verify::trust::KeyId;
 
@@ -52,6 +53,8 @@ pub struct SignStats {
     pub owner_kept: bool,
 }
 
+/// Ends the name of the copy while it is made.
+const PARTIAL: &str = ".sealift-sign-partial";
 /// Bytes that are copied between two looks at whether to stop.
 const STEP: u64 = 32 << 20;
 
@@ -68,8 +71,41 @@ pub fn sign_bundle(path: &Path, change: &SignChange<'_>, progress: &Progress) ->
     }
     let area::Changed { head: new, added, replaced } = area::change(&head, add, change.remove, path)?;
     let written = new != head;
+    // What a killed run left goes in any case.
+    remove_partial(&bundle.partial()?)?;
     let owner_kept = if written { bundle.replace(&new, progress)? } else { true };
     Ok(SignStats { head: new, added, replaced, written, owner_kept })
+}
+
+/// Removes the copy of a bundle that a signing left which was killed. Returns whether there was one.
+///
+/// # Errors
+/// The bundle is being signed, or the copy cannot be removed.
+pub(crate) fn remove_stale(bundle: &Path) -> Result<bool, Error> {
+    let real = std::fs::canonicalize(bundle);
+    let bundle = real.as_deref().unwrap_or(bundle);
+    let path = sibling(bundle, PARTIAL)?;
+    if path.symlink_metadata().is_err() {
+        return Ok(false);
+    }
+    // Who signs holds the bundle's lock; a bundle that is not there nobody signs.
+    let file = match File::open(bundle) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        opened => Some(opened.map_err(|error| Error::io("read", bundle, error))?),
+    };
+    match file.as_ref().map_or(Ok(()), |file| flock(file, FlockOperation::NonBlockingLockExclusive)) {
+        Err(Errno::WOULDBLOCK) => return Err(Error::Busy { path }),
+        locked => locked.map_err(|error| Error::io("lock", bundle, error))?,
+    }
+    remove_partial(&path)
+}
+
+/// Returns whether there was one.
+fn remove_partial(path: &Path) -> Result<bool, Error> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        removed => removed.map(|()| true).map_err(|error| Error::io("remove", path, error)),
+    }
 }
 
 /// A bundle that nobody else signs meanwhile.
@@ -100,6 +136,10 @@ impl Locked {
         }
     }
 
+    fn partial(&self) -> Result<PathBuf, Error> {
+        sibling(&self.path, PARTIAL)
+    }
+
     fn read_head(&self) -> Result<Head, Error> {
         let preamble = Preamble::parse(&self.read(u64::from(Preamble::LEN))?)?;
         let head = Head::parse(&self.read(preamble.head_len().into())?)?;
@@ -121,7 +161,7 @@ impl Locked {
 
     /// Puts a copy with another head in the bundle's place, and says whether it has the same owner.
     fn replace(self, head: &Head, progress: &Progress) -> Result<bool, Error> {
-        let partial = Partial::create(sibling(&self.path, ".sealift-sign-partial")?)?;
+        let partial = Partial::create(self.partial()?)?;
         let failed = |error| Error::io("write", &partial.path, error);
         self.copy_to(&partial, progress)?;
         // The lock keeps other signers away, and nobody else: what was cut meanwhile must not take the bundle's place.
@@ -167,12 +207,7 @@ struct Partial {
 }
 
 impl Partial {
-    /// The bundle's lock is held, so that what is there already is what a killed run left.
     fn create(path: PathBuf) -> Result<Self, Error> {
-        match std::fs::remove_file(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            other => other.map_err(|error| Error::io("remove", &path, error))?,
-        }
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
         let file = file.map_err(|error| Error::io("create", &path, error))?;
         Ok(Self { path, file, kept: false })

@@ -28,6 +28,7 @@ mod generate;
 mod signer;
 
 pub use attach::read_signature;
+pub(crate) use bundle::remove_stale;
 pub use bundle::{SignChange, SignStats, sign_bundle};
 pub use generate::generate_key;
 pub use sealift_verify::trust::sign::SignError;

@@ -1,0 +1,196 @@
+//! `sealift clean`: what killed runs leave is found, and what a living one needs is left alone.
+
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// A folder with a bundle.
+struct Desk(tempfile::TempDir);
+
+impl Desk {
+    fn new() -> Self {
+        let desk = Self(tempfile::tempdir().expect("a temporary folder"));
+        fs::create_dir(desk.path("tree")).expect("a new folder");
+        fs::write(desk.path("tree/file"), vec![7; 100_000]).expect("there is room");
+        desk.good("pack tree -o b.sealift --name os --bundle-version 1 --quiet");
+        desk
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn command(&self, line: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sealift"));
+        command.args(line.split(' ')).current_dir(self.0.path()).stdin(Stdio::null());
+        command.env("XDG_STATE_HOME", self.path("state")).env("XDG_CONFIG_HOME", "/nonexistent");
+        command
+    }
+
+    /// Returns the exit status, and what was said.
+    fn run(&self, line: &str) -> (i32, String) {
+        let done = self.command(line).output().expect("sealift runs");
+        let said = [done.stdout, done.stderr].concat();
+        (done.status.code().expect("it ends by itself"), String::from_utf8_lossy(&said).into_owned())
+    }
+
+    fn good(&self, line: &str) -> String {
+        let (status, said) = self.run(line);
+        assert_eq!(status, 0, "{line}: {said}");
+        said
+    }
+
+    fn refused(&self, line: &str, status: i32, why: &str) {
+        let (found, said) = self.run(line);
+        assert!(found == status && said.contains(why), "{line}: {found}: {said}");
+    }
+
+    /// A stage as a run leaves it whose pipe broke.
+    fn begin_unpacking(&self, target: &str) {
+        let cut = self.path("cut.sealift");
+        let bytes = fs::read(self.path("b.sealift")).expect("it was packed");
+        fs::write(&cut, &bytes[..bytes.len() - 1]).expect("there is room");
+        let line = format!("unpack - {target} --allow-unsigned");
+        let done = self.command(&line).stdin(File::open(cut).expect("it is there")).output().expect("sealift runs");
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert!(said.contains("what is done so far is kept"), "{said}");
+    }
+}
+
+fn exists(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
+}
+
+#[test]
+fn what_a_killed_signing_left() {
+    let desk = Desk::new();
+    let partial = desk.path(".b.sealift.sealift-sign-partial");
+    fs::write(&partial, "a copy").expect("there is room");
+    let bundle = File::open(desk.path("b.sealift")).expect("it is there");
+    bundle.lock().expect("nobody has it");
+    desk.refused("clean b.sealift", 2, "in use");
+    assert!(exists(&partial));
+    drop(bundle);
+    assert!(desk.good("clean b.sealift").contains("1 unfinished bundle removed"));
+    assert!(!exists(&partial));
+    assert!(desk.good("clean b.sealift").contains("nothing was left"));
+}
+
+#[test]
+fn a_bundle_that_is_being_packed_is_left_alone() {
+    let desk = Desk::new();
+    let spool = File::create(desk.path(".b.sealift.123.sealift-partial")).expect("there is room");
+    spool.lock().expect("nobody has it");
+    desk.refused("clean b.sealift", 2, "another run has .b.sealift.123.sealift-partial in use");
+    desk.refused("clean b.sealift --json", 2, r#"{"error":{"kind":"busy","#);
+    drop(spool);
+    assert!(desk.good("clean b.sealift").contains("1 unfinished bundle removed"));
+}
+
+#[test]
+fn two_runs_do_not_share_a_target() {
+    let desk = Desk::new();
+    desk.begin_unpacking("target");
+    let stage = File::open(desk.path(".target.sealift-partial")).expect("it is there");
+    stage.lock().expect("nobody has it");
+    let unpack = "unpack b.sealift target --allow-unsigned";
+    desk.refused(unpack, 2, "another run has .target.sealift-partial in use");
+    desk.refused(&format!("{unpack} --json"), 2, r#"{"error":{"kind":"busy","#);
+    assert!(!desk.run(unpack).1.contains("what is done so far"), "it is not ours");
+    desk.refused("clean target", 2, "in use");
+    drop(stage);
+    desk.good(unpack);
+}
+
+#[test]
+fn a_state_without_a_tree_goes() {
+    let desk = Desk::new();
+    let state = desk.path(".target.sealift-state");
+    // As a run leaves it whose last rename failed.
+    desk.begin_unpacking("target");
+    fs::create_dir(&state).expect("a new folder");
+    fs::create_dir(desk.path("target")).expect("a new folder");
+    desk.good("clean target");
+    assert!(!exists(&state) && exists(&desk.path("target")));
+    // As somebody leaves it who removes the tree.
+    desk.good("unpack b.sealift target --allow-unsigned");
+    fs::remove_dir_all(desk.path("target")).expect("it is ours");
+    assert!(exists(&state));
+    desk.good("clean target");
+    assert!(!exists(&state));
+    assert!(desk.good("clean target").contains("nothing was left"));
+}
+
+#[test]
+fn a_damaged_update_of_a_tree_that_is_gone() {
+    let desk = Desk::new();
+    for is_there in [true, false] {
+        desk.begin_unpacking("target");
+        let stage = desk.path(".target.sealift-partial");
+        fs::write(stage.join("journal"), "keep\n").expect("there is room");
+        fs::create_dir(stage.join("state")).expect("a new folder");
+        fs::create_dir_all(desk.path("target")).expect("a folder");
+        fs::write(desk.path("target/file"), "of somebody").expect("there is room");
+        if is_there {
+            desk.refused("clean target", 1, "holds files of two bundles");
+        }
+        fs::remove_dir_all(desk.path("target")).expect("it is ours");
+        assert!(is_there || desk.good("clean target").contains("what a run had made so far was removed"));
+    }
+}
+
+#[test]
+fn what_is_no_place_is_refused() {
+    let desk = Desk::new();
+    desk.refused("clean -", 2, "standard input");
+    desk.refused("clean ostree:repo", 2, "the next one that writes there");
+}
+
+#[test]
+fn the_directory_that_one_stands_in() {
+    let desk = Desk::new();
+    desk.good("unpack b.sealift target --allow-unsigned");
+    let within = |line: &str| desk.command(line).current_dir(desk.path("target")).output().expect("sealift runs");
+    assert!(within("unpack ../b.sealift . --update --allow-unsigned").status.success());
+    assert!(within("clean .").status.success());
+    fs::remove_file(desk.path("target/file")).expect("it is ours");
+    let refused = within("unpack ../b.sealift . --allow-unsigned");
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(refused.status.code() == Some(2) && said.contains(". would be replaced"), "{said}");
+}
+
+#[test]
+fn what_others_put_in_our_place() {
+    let desk = Desk::new();
+    let unpack = "unpack b.sealift target --allow-unsigned";
+    let stage = desk.path(".target.sealift-partial");
+    symlink("tree", &stage).expect("it can be made");
+    desk.refused(unpack, 2, ".target.sealift-partial is a link, which is not followed: remove it");
+    assert!(!desk.run(unpack).1.contains("what is done so far"));
+    fs::remove_file(&stage).expect("it is ours");
+    fs::create_dir(&stage).expect("a new folder");
+    fs::set_permissions(&stage, Permissions::from_mode(0o777)).expect("it is ours");
+    desk.refused(unpack, 2, "may be written to by others");
+}
+
+/// In a namespace of its own, where anybody may mount.
+#[test]
+fn a_mount_point_is_refused_before_anything_is_built() {
+    let desk = Desk::new();
+    fs::create_dir(desk.path("mounted")).expect("a new folder");
+    let line = format!(
+        "mount -t tmpfs none mounted || exit 99; {} unpack b.sealift mounted --allow-unsigned; echo $?; ls -A",
+        env!("CARGO_BIN_EXE_sealift")
+    );
+    let mut unshare = Command::new("unshare");
+    unshare.args(["--user", "--map-root-user", "--mount", "sh", "-c", &format!("exec 2>&1; {line}")]);
+    let done = unshare.current_dir(desk.path("")).env("XDG_STATE_HOME", desk.path("state")).output();
+    let done = done.expect("util-linux is installed");
+    let said = String::from_utf8_lossy(&done.stdout);
+    if !done.status.success() {
+        return eprintln!("skipped: nothing can be mounted here: {said}");
+    }
+    assert!(said.contains("mounted is a mount point") && said.contains("\n2\n"), "{said}");
+    assert!(!said.contains(".mounted."), "{said}");
+}
