@@ -40,6 +40,11 @@ pub(super) const ENVIRONMENT: &[Note] = &[
         text: "Where room is taken for what cannot be written in order, and where the demo works.",
         of: &["sources", "scratch"],
     },
+    Note {
+        name: "SEALIFT_LOG",
+        text: "What is logged, as a level or by modules: debug, or sealift::unpack=debug. It takes the place of \\-v.",
+        of: &[],
+    },
     Note { name: "NO_COLOR", text: "Where it is set, nothing is coloured.", of: &[] },
 ];
 
