@@ -42,7 +42,7 @@ pub(super) const ENVIRONMENT: &[Note] = &[
     },
     Note {
         name: "SEALIFT_LOG",
-        text: "What is logged, as a level or by modules: debug, or sealift::unpack=debug. It takes the place of \\-v.",
+        text: "What is said on standard error, as with -v: a level such as debug, or modules with theirs, as in sealift::unpack=debug.",
         of: &[],
     },
     Note { name: "NO_COLOR", text: "Where it is set, nothing is coloured.", of: &[] },
