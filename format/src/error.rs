@@ -127,7 +127,10 @@ pub enum Error {
         found: u64,
     },
     /// The input ends too early.
-    #[error("the file ends after {len} bytes, in the midst of the bundle ({expected} bytes are needed)")]
+    #[error(
+        "the file ends after {len} {}, in the midst of the bundle ({expected} bytes are needed)",
+        if *len == 1 { "byte" } else { "bytes" }
+    )]
     Truncated {
         /// Bytes there are.
         len: u64,

@@ -79,6 +79,7 @@ pub fn audit(
     };
     let source = list(target, &index, options, progress)?;
     let mut found = diff::diff(Side::Index(&index), Side::Source(&source), &diff_options, progress)?;
+    found.prefix = diff_options.prefix;
     if options.allow_extra {
         allow_extra(&mut found);
     }
@@ -94,6 +95,9 @@ pub fn state_path(target: &Path) -> Result<PathBuf, Error> {
 }
 
 fn no_state(target: &Path) -> Error {
+    if let Err(error) = target.metadata() {
+        return Error::io("read", target, error);
+    }
     Error::Usage(format!(
         "{} keeps no record of a bundle beside it: give the bundle that it is to be compared with",
         target.display()

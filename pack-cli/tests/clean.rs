@@ -1,9 +1,11 @@
 //! `sealift clean`: what killed runs leave is found, and what a living one needs is left alone.
 
 use std::fs::{self, File, Permissions};
+use std::io::Write as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// A folder with a bundle.
 struct Desk(tempfile::TempDir);
@@ -101,6 +103,27 @@ fn two_runs_do_not_share_a_target() {
     desk.refused("clean target", 2, "in use");
     drop(stage);
     desk.good(unpack);
+}
+
+#[test]
+fn two_runs_at_once() {
+    let desk = Desk::new();
+    let bytes = fs::read(desk.path("b.sealift")).expect("it was packed");
+    let (most, last) = bytes.split_at(bytes.len() - 1);
+    let mut first = desk.command("unpack - target --allow-unsigned --quiet").stdin(Stdio::piped()).spawn();
+    let first = first.as_mut().expect("sealift runs");
+    let mut pipe = first.stdin.take().expect("it is piped");
+    pipe.write_all(most).expect("it reads");
+    let stage = desk.path(".target.sealift-partial/tree");
+    while !exists(&stage) {
+        assert!(first.try_wait().expect("it is our child").is_none(), "it ended");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    desk.refused("unpack b.sealift target --allow-unsigned --json", 2, r#"{"error":{"kind":"busy","#);
+    desk.refused("clean target", 2, "another run has .target.sealift-partial in use");
+    pipe.write_all(last).expect("it reads");
+    drop(pipe);
+    assert!(first.wait().expect("it ends").success() && exists(&desk.path("target/file")));
 }
 
 #[test]

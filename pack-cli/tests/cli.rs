@@ -211,3 +211,36 @@ fn a_dry_run_of_pack_tells_the_size_and_writes_nothing() {
     names.sort();
     assert_eq!(names, ["b.sealift", "tree"]);
 }
+
+/// Runs sealift without anybody's trust, and returns what it prints.
+fn said(folder: &Path, line: &str) -> String {
+    let done = sealift(folder).args(line.split(' ')).env("XDG_STATE_HOME", folder.join("state")).output();
+    let done = done.expect("sealift runs");
+    assert!(done.status.success(), "{line}: {}", String::from_utf8_lossy(&done.stderr));
+    String::from_utf8(done.stdout).expect("it is text")
+}
+
+#[test]
+fn an_update_says_why_it_hashed() {
+    let folder = packed(|tree| fs::write(tree.join("file"), "content").expect("a new file"));
+    let update = "unpack b.sealift target --allow-unsigned --update";
+    let run = |options: &str| said(folder.path(), &format!("{update}{options}"));
+    assert!(!run("").contains("hashed"));
+    assert!(run(" --rehash").contains("1 file hashed, as --rehash asks"));
+    fs::remove_dir_all(folder.path().join(".target.sealift-state")).expect("it is ours");
+    assert!(run(" --trust-mtime").contains("no file hashed, and size and time told of the others"));
+    fs::remove_dir_all(folder.path().join(".target.sealift-state")).expect("it is ours");
+    assert!(run("").contains("1 file hashed, since nothing that was kept describes the target"));
+}
+
+#[test]
+fn an_audit_of_a_part_names_it() {
+    let folder = packed(|tree| {
+        fs::create_dir(tree.join("etc")).expect("a new folder");
+        fs::write(tree.join("etc/file"), "content").expect("a new file");
+    });
+    said(folder.path(), "unpack b.sealift target --allow-unsigned --path etc");
+    let audit = "audit target --allow-unsigned --ignore privileged";
+    assert!(said(folder.path(), audit).starts_with("target: sound, b version 1700000000 at etc, UNSIGNED\n"));
+    assert!(said(folder.path(), &format!("{audit} --json")).contains(r#""path":"etc","#));
+}

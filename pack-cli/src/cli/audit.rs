@@ -27,9 +27,10 @@ use super::trust_args::{Judge, TrustArgs};
 /// metadata alone. The exit status is 1 where anything differs.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
-With --json one object: target, name, version, signers, sound, counts, seconds
-and entries. An entry has kind (missing, extra, changed, metadata), path,
-fields, and old and new, the file as the index has it and as it is.
+With --json one object: target, name, version, path (where only a part is
+compared), signers, sound, counts, seconds and entries. An entry has kind
+(missing, extra, changed, metadata), path, fields, and old and new, the file as
+the index has it and as it is.
 
 Examples:
   sealift audit /srv/os --trust /etc/sealift/allowed_signers
@@ -102,7 +103,11 @@ impl Audit {
             let (target, mark) = (escape::text(&target), judge.mark());
             let verdict =
                 if diff.is_empty() { format!("{GOOD}sound{GOOD:#}, ") } else { format!("{BAD}differs{BAD:#} from ") };
-            writeln!(out, "{BOLD}{target}{BOLD:#}: {verdict}{name} version {version}{mark}")?;
+            let part = match &diff.prefix[..] {
+                [] => String::new(),
+                prefix => format!(" at {}", escape::bytes(prefix)),
+            };
+            writeln!(out, "{BOLD}{target}{BOLD:#}: {verdict}{name} version {version}{part}{mark}")?;
             judge.print_signers(&mut out)?;
             if !diff.is_empty() {
                 writeln!(out, "  {}", differences::counts(diff, WORDS))?;
@@ -125,6 +130,8 @@ struct Summary<'a> {
     target: &'a str,
     name: &'a str,
     version: u64,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    path: String,
     signers: Vec<String>,
     sound: bool,
     counts: Counts,
@@ -153,6 +160,7 @@ impl<'a> Summary<'a> {
             target,
             name,
             version,
+            path: escape::percent(&diff.prefix),
             signers: judge.signers(),
             sound: diff.is_empty(),
             counts: Counts {

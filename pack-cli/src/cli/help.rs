@@ -1,6 +1,7 @@
 //! `sealift --help`: the verbs under the people who use them.
 
-use clap::{Command, CommandFactory as _};
+use clap::error::{ContextKind, ContextValue};
+use clap::{Command, CommandFactory as _, Error};
 
 use super::Cli;
 use super::show::BOLD;
@@ -42,6 +43,28 @@ pub(crate) fn command() -> Command {
         {BOLD}Exit status{BOLD:#}\n{statuses}\nA bundle called - is read from standard input.\n"
     );
     command.help_template(template)
+}
+
+/// Leaves out of an error's tips what is hidden, and says which verb does what people call by another name.
+pub(crate) fn with_tips(mut error: Error) -> Error {
+    let Some(ContextValue::String(verb)) = error.get(ContextKind::InvalidSubcommand) else { return error };
+    let tip = match &**verb {
+        "update" | "upgrade" | "install" => Some("'sealift unpack --update' brings a directory to what a bundle has"),
+        _ => None,
+    };
+    if let Some(ContextValue::Strings(similar)) = error.remove(ContextKind::SuggestedSubcommand) {
+        let is_shown = |name: &String| GROUPS.iter().any(|(_, verbs)| verbs.contains(&&**name));
+        let shown: Vec<String> = similar.into_iter().filter(is_shown).collect();
+        if !shown.is_empty() && tip.is_none() {
+            error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(shown));
+        } else {
+            error.remove(ContextKind::Suggested);
+        }
+    }
+    if let Some(tip) = tip {
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    error
 }
 
 #[cfg(test)]

@@ -79,7 +79,7 @@ fn main() -> ExitCode {
     let parsed = help::command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
     let cli = match parsed {
         Ok(cli) => cli,
-        Err(error) => return refuse_arguments(&error, json),
+        Err(error) => return refuse_arguments(&help::with_tips(error), json),
     };
     let done = log::start(cli.verbose, json).and_then(|()| run(cli.verb));
     // What is still in a buffer may meet a reader that has gone.

@@ -123,7 +123,7 @@ impl Judge {
     pub(crate) fn print_signers(&self, out: &mut dyn Write) -> io::Result<()> {
         let signers = self.judged.get().map(|(_, verdict)| &verdict.signers[..]).unwrap_or_default();
         for signer in signers {
-            writeln!(out, "  signed by {} {}", signer.key, escape::text(&signer.comment))?;
+            writeln!(out, "{}", format!("  signed by {} {}", signer.key, escape::text(&signer.comment)).trim_end())?;
         }
         Ok(())
     }

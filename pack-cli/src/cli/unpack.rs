@@ -104,7 +104,7 @@ pub(crate) struct Unpack {
 }
 
 /// [`Durability`] as an argument.
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum When {
     None,
     End,
@@ -117,9 +117,15 @@ impl Unpack {
             return self.write_usb(medium);
         }
         let target = self.target.as_deref().unwrap_or(Path::new("")); // clap asks for it
-        match ostree_target(target) {
-            Some(repo) => self.import(&repo),
-            None => self.unpack(target),
+        match (ostree_target(target), reserved(target)) {
+            (Some(repo), _) => self.import(&repo),
+            (None, Some(kind)) => {
+                let target = target.display();
+                Err(Failure::usage(format!(
+                    "{kind} targets are not known: for a directory of this name write ./{target}"
+                )))
+            }
+            (None, None) => self.unpack(target),
         }
     }
 
@@ -212,6 +218,9 @@ impl Unpack {
         if self.update || self.path.is_some() || self.hardlink_duplicates {
             return Err(Failure::usage("--update, --path and --hardlink-duplicates are for directories"));
         }
+        if self.durability != When::End {
+            return Err(Failure::usage("--durability is for directories: a repository has everything at the end"));
+        }
         let start = Instant::now();
         let judge = self.trust.load()?;
         let mut input = self.bundle.open()?;
@@ -268,11 +277,13 @@ impl Unpack {
         }
         writeln!(out, "  {}", parts.join(", "))?;
         if stats.was_hashed {
-            writeln!(
-                out,
-                "  {} hashed, since nothing was kept that describes them",
-                count(stats.hashed_files, "file")
-            )?;
+            let files = if stats.hashed_files == 0 { "no file".to_owned() } else { count(stats.hashed_files, "file") };
+            let why = match () {
+                () if self.rehash => "as --rehash asks",
+                () if self.trust_mtime => "and size and time told of the others",
+                () => "since nothing that was kept describes the target",
+            };
+            writeln!(out, "  {files} hashed, {why}")?;
         }
         if stats.resumed_files > 0 {
             writeln!(out, "  {} of a run before this one were right", count(stats.resumed_files, "file"))?;
@@ -330,6 +341,14 @@ type Judging<'a> = dyn Fn(&Head) -> Result<(), Error> + 'a;
 fn ostree_target(target: &Path) -> Option<PathBuf> {
     let repo = target.as_os_str().as_bytes().strip_prefix(b"ostree:")?;
     Some(PathBuf::from(OsStr::from_bytes(repo)))
+}
+
+/// The word before the colon of a target that may be more than a directory some day.
+fn reserved(target: &Path) -> Option<&'static str> {
+    let target = target.as_os_str().as_bytes();
+    ["tar", "composefs"]
+        .into_iter()
+        .find(|kind| target.strip_prefix(kind.as_bytes()).is_some_and(|rest| rest.starts_with(b":")))
 }
 
 /// What was left undone for want of privilege.

@@ -130,7 +130,7 @@ impl<'a> Collector<'a> {
         }
         // A directory and all that is below it stand together, for who reads it.
         kept.sort_by(|a, b| a.reference.cmp(&b.reference).then_with(|| components(a).cmp(components(b))));
-        Diff { differences: kept, counts: self.counts, take: None }
+        Diff { differences: kept, counts: self.counts, ..Diff::default() }
     }
 
     fn count(&mut self, difference: &Difference, (old, new): (Option<u32>, Option<u32>)) {

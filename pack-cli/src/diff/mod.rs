@@ -123,7 +123,7 @@ pub fn diff(old: Side<'_>, new: Side<'_>, options: &DiffOptions, progress: &Prog
         Side::Bundle(bundle) => Some(take::take(bundle, &collector.new_objects())),
         _ => None,
     };
-    Ok(Diff { take, ..collector.finish(options.moves) })
+    Ok(Diff { take, prefix: options.prefix.clone(), ..collector.finish(options.moves) })
 }
 
 fn read(view: View<'_>, wanted: &[Want], options: &DiffOptions, progress: &Progress) -> Result<Vec<Found>, Error> {

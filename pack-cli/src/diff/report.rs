@@ -12,6 +12,8 @@ pub struct Diff {
     pub differences: Vec<Difference>,
     /// How many there are, and of how many bytes.
     pub counts: Counts,
+    /// What was compared lies at or below this path; empty for everything.
+    pub prefix: Vec<u8>,
     /// What one would have to take who has the old side and wants the new one, where that is a bundle.
     pub take: Option<Take>,
 }

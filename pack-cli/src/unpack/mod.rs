@@ -111,7 +111,7 @@ pub struct UnpackStats {
     pub copied_files: u64,
     /// Names that an update removed, each with all below it.
     pub removed: u64,
-    /// Whether the target was looked at and hashed, since nothing was kept that describes it.
+    /// Whether the target was looked at, since nothing that was kept describes it, or since that was asked for.
     pub was_hashed: bool,
     /// Files of the target that were hashed.
     pub hashed_files: u64,

@@ -48,9 +48,9 @@ impl Shortfall {
             _ => None,
         });
         let place = if self.has_signers_file {
-            "add to the allowed signers"
+            "add this line to the allowed signers"
         } else {
-            "write into a file and give it with --trust FILE"
+            "write this line into a file and give it with --trust FILE"
         };
         let principal = self.principal();
         match stranger {

@@ -53,8 +53,17 @@ impl Shared {
         put(share.join("mime/packages/sealift.xml"), include_str!("../../dist/sealift.xml"))?;
         // `file` itself searches no folder for more; its README.Debian names this one.
         put(share.join("file/sealift"), include_str!("../../dist/magic"))?;
-        put(share.join("doc/sealift/README.md"), fs::read("README.md")?)
+        // Where its links lead to.
+        ["README.md", "docs", "spec/sealift.md", "spec/rationale.md", "spec/registry.md", "bench/RESULTS.md"]
+            .iter()
+            .try_for_each(|path| copy(Path::new(path), &share.join("doc/sealift").join(path)))
     }
+}
+
+/// Copies a file, or a folder and all below it, with their permissions.
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to.parent().context("a file lies in a folder")?)?;
+    run(Command::new("cp").args(["-r", "--preserve=mode"]).arg(from).arg(to))
 }
 
 /// Writes a file and the folders above it.

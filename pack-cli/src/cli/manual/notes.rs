@@ -40,6 +40,11 @@ pub(super) const ENVIRONMENT: &[Note] = &[
         text: "Where room is taken for what cannot be written in order, and where the demo works.",
         of: &["sources", "scratch"],
     },
+    Note {
+        name: "SEALIFT_LOG",
+        text: "What is said on standard error, as with -v: a level such as debug, or modules with theirs, as in sealift::unpack=debug.",
+        of: &[],
+    },
     Note { name: "NO_COLOR", text: "Where it is set, nothing is coloured.", of: &[] },
 ];
 

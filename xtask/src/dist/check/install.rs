@@ -117,6 +117,14 @@ impl Debian {
                 "file -m /usr/share/file/sealift:/usr/share/misc/magic --mime-type /try/unnamed /bin/ls",
                 "application/vnd.sealift".into(),
             ),
+            (
+                "cd /usr/share/doc/sealift && ls bench/RESULTS.md spec/sealift.md docs/json.md docs/progress.schema.json",
+                "docs/json.md".into(),
+            ),
+            (
+                "cd /usr/share/doc/sealift/docs/examples/device && ls && test -x sealift-stick && sh -n sealift-stick",
+                "sealift-stick@.service".into(),
+            ),
             ("cd / && md5sum -c /var/lib/dpkg/info/sealift.md5sums", "usr/bin/sealift: OK".into()),
         ];
         for (line, expected) in cases {
