@@ -1,6 +1,7 @@
 //! Updating an installed tree: only what it lacks is read and built, and then moved into it.
 
 use std::path::Path;
+use std::sync::Mutex;
 
 use super::apply::Update;
 use super::changes::Changes;
@@ -88,8 +89,11 @@ impl Job<'_> {
             stage.sync()?;
         }
         journal::write(stage, update.may_delete, durable)?;
-        journal::carry_out(stage, &update, durable)?;
-        Ok(stats)
+        match journal::carry_out(stage, &update, durable)? {
+            None => Ok(stats),
+            // Somebody changed it since it was looked at.
+            Some(unlike) => Err(unlike),
+        }
     }
 
     /// Finds out what the target has, and what is to be done.
@@ -139,8 +143,13 @@ impl Job<'_> {
             privilege,
             progress: self.progress,
             jobs: self.options.jobs,
+            unlike: Mutex::default(),
         };
-        Ok(if update.look(&self.options.prefix)? && update.fits()? { Some(update) } else { None })
+        if !update.look(&self.options.prefix)? {
+            return Ok(None);
+        }
+        update.fits()?;
+        Ok(Some(update))
     }
 
     /// What of the selection is made anew.
