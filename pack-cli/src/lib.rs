@@ -130,8 +130,9 @@
 //! # Progress, and stopping
 //!
 //! Each long operation takes a [`Progress`]. Another thread asks it for a [`Snapshot`] whenever it draws, and may
-//! [`cancel`](Progress::cancel) at any moment: the operation ends with [`Error::Cancelled`], and leaves the target as it was. An
-//! unpacking that was stopped goes on where it was when it is run again. `examples/updater.rs` is such a program.
+//! [`cancel`](Progress::cancel) at any moment: the operation ends with [`Error::Cancelled`], and leaves the target as it was; an update
+//! that has begun to change it ends well instead. An unpacking that was stopped goes on where it was when it is run again.
+//! `examples/updater.rs` is such a program.
 //!
 //! # Errors
 //!

@@ -25,8 +25,9 @@ use super::trust_args::{Judge, TrustArgs};
 /// Unpack a trusted bundle into a new directory, or update one
 ///
 /// A new directory appears by one rename when everything in it is complete, checked and on the medium; until then it grows beside
-/// TARGET. With --update, what TARGET lacks is made beside it, and then moved in file by file. A run that was killed is gone on with by
-/// running it again. Without root, owners are not set and devices are not made, and the summary says so.
+/// TARGET. With --update, what TARGET lacks is made beside it, and then moved in file by file; files that the bundle does not change are
+/// not looked at while what the last one left is kept, unless with --rehash. A run that was killed is gone on with by running it again.
+/// Without root, owners are not set and devices are not made, and the summary says so.
 ///
 /// With ostree:REPO as TARGET, the OSTree commits of the bundle go into that repository, and its refs name them when all is there. With
 /// --usb DIR in its place, they go into the repository DIR/.ostree/repo, where devices that have OSTree alone look for them.
@@ -159,13 +160,18 @@ impl Unpack {
             };
             sealift::unpack::unpack(&mut input, target, &options, Limits::default(), judge, progress)
         });
-        if stats.is_err() && !self.dry_run && is_unfinished(target) {
-            let target = target.display();
-            self.show.warn(&format!(
-                "what is done so far is kept: run it again to go on, or give it up by  sealift clean {target}"
-            ));
-        }
-        let stats = stats.about(&self.bundle.bundle)?;
+        let stats = match stats.about(&self.bundle.bundle) {
+            Err(failure) if !self.dry_run && is_unfinished(target) => {
+                if !failure.is_stop() {
+                    let target = target.display();
+                    self.show.warn(&format!(
+                        "what is done so far is kept: run it again to go on, or give it up by  sealift clean {target}"
+                    ));
+                }
+                return Err(failure.unfinished(target));
+            }
+            stats => stats?,
+        };
         if !self.dry_run {
             judge.commit()?;
         }

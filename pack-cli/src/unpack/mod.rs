@@ -49,7 +49,8 @@ pub struct UnpackOptions {
     pub reference: Option<String>,
     /// Only what lies at or below this path is unpacked.
     pub prefix: Vec<u8>,
-    /// The target may be there already; it becomes what is unpacked, and only what it lacks is read.
+    /// The target may be there already; it becomes what is unpacked, and only what it lacks is read. While the state of its last bundle is
+    /// kept, files that the bundle does not change are not looked at but for their names and kinds: `rehash`, or an audit, does.
     pub update: bool,
     /// An update removes what the bundle does not have.
     pub delete: bool,
@@ -240,6 +241,7 @@ impl Job<'_> {
 fn give_up(stage: Stage, error: Error) -> Error {
     let may_go_on = match &error {
         _ if stage.journal().exists() => true,
+        Error::Cancelled => true,
         // A full disk is not kept full.
         Error::Io { source, .. } => !matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded),
         Error::Format(error) => error.kind() == Kind::Truncated,
