@@ -156,7 +156,11 @@ impl Unpack {
         let stats = self.pace.watch(self.show, "Opening", |progress| {
             let judge = |head: &Head| {
                 judge.judge(head)?;
-                sealift::trust::check_bound(target, head)
+                if let Err(Error::State { path, .. }) = sealift::trust::bound_name(target) {
+                    let path = path.display();
+                    self.show.warn(&format!("{path} is damaged, and counts as not there: files are looked at"));
+                }
+                judge.check_bound(target, head)
             };
             sealift::unpack::unpack(&mut input, target, &options, Limits::default(), judge, progress)
         });
@@ -244,6 +248,7 @@ impl Unpack {
         let (target, bundle) = (target.display().to_string(), shown(&self.bundle.bundle));
         let verb = match (self.dry_run, stats.is_update) {
             (false, false) => "unpacked",
+            (false, true) if !self.update => "is complete already",
             (false, true) => "updated",
             (true, false) => "would be unpacked",
             (true, true) => "would be updated",
