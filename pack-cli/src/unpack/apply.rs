@@ -124,13 +124,7 @@ impl Update<'_> {
         let here = match walk.go(target, directory) {
             Ok(here) => here,
             Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => return Ok((Vec::new(), false)),
-            Err(Errno::XDEV) => {
-                let path = target.path_of(&target.index.directory_path(directory));
-                return Err(Error::Usage(format!(
-                    "another file system is mounted at {} or above it: an update does not cross it",
-                    path.display()
-                )));
-            }
+            Err(Errno::XDEV) => return Err(self.is_mounted(directory, b"")),
             Err(error) => return Err(failed(error)),
         };
         let names = match names_in(here) {
@@ -142,15 +136,30 @@ impl Update<'_> {
         let (mut others, mut found) = (Vec::new(), 0);
         for (name, listed) in names {
             match target.index.find_entry(row, &name) {
+                None if self.may_delete && target.is_mount_point(here, &name) => {
+                    return Err(self.is_mounted(directory, &name));
+                }
                 None => others.push(name),
                 Some((number, entry)) if stays[at(number)] => {
                     let mode = target.index.attributes(target.index.inode(entry.inode)).mode;
                     found += usize::from(known_type(here, &name, listed) == FileType::from_raw_mode(mode.into()));
                 }
+                Some((number, _)) if self.may_be_missing(number) && target.is_mount_point(here, &name) => {
+                    return Err(self.is_mounted(directory, &name));
+                }
                 Some(_) => {}
             }
         }
         Ok((others, found == row.entries().filter(|entry| stays[at(*entry)]).count()))
+    }
+
+    fn is_mounted(&self, directory: u32, name: &[u8]) -> Error {
+        let mut path = self.target.path_of(&self.target.index.directory_path(directory));
+        path.push(crate::error::path_of(name));
+        Error::Usage(format!(
+            "another file system is mounted at {} or above it: an update does not cross it; unmount it meanwhile",
+            path.display()
+        ))
     }
 
     /// Looks whether there is room in the target for what was built. Nothing is changed.

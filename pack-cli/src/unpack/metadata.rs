@@ -96,7 +96,7 @@ impl Privilege {
         inode: &Inode,
     ) -> Result<(), Errno> {
         let present = XattrFilter::default().read(file)?;
-        if !self.root && !(present.is_empty() && attributes.xattrs.is_empty()) {
+        if !(self.root || present.is_empty() && attributes.xattrs.is_empty()) {
             // The attributes of a file that its owner may not write are not his to change either.
             fchmod(file, Mode::RWXU)?;
         }

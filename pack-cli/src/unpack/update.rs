@@ -13,8 +13,8 @@ use super::metadata::Privilege;
 use super::plan::Selection;
 use super::stage::{Layout, Stage};
 use super::state;
-use super::target::{Target, device_of};
-use super::{Durability, Job, UnpackStats, as_u64, check_room, expected, give_up};
+use super::target::Target;
+use super::{Durability, Job, UnpackStats, as_u64, check_room, expected, give_up, room};
 use crate::Error;
 use crate::input::Input;
 use crate::progress::Phase;
@@ -27,7 +27,7 @@ impl Job<'_> {
             let (installed, update) = self.compare(target, &selection, &privilege, None)?;
             let pending = self.to_build(&selection, &update);
             let mut stats = self.stats_of(&installed, &update, &pending);
-            stats.free_bytes = check_room(target, &pending, true)?;
+            stats.free_bytes = room(target)?.bytes;
             return Ok(stats);
         }
         let stage = Stage::open(target, Layout::Files)?;
@@ -58,7 +58,7 @@ impl Job<'_> {
         }
         let privilege = Privilege::of_process(stage.root()).map_err(|error| Error::io("look at", target, error))?;
         let (installed, update) = self.compare(target, &selection, &privilege, Some(found))?;
-        if update.target.device() != device_of(stage.root()).map_err(|error| Error::io("look at", target, error))? {
+        if !update.target.is_beside(stage.root()).map_err(|error| Error::io("look at", target, error))? {
             return Err(Error::Usage(format!(
                 "{} is a mount point: what is new cannot be moved into it; update a directory within",
                 target.display()
@@ -67,7 +67,7 @@ impl Job<'_> {
         let mut pending = self.to_build(&selection, &update);
         let mut stats = self.stats_of(&installed, &update, &pending);
         self.progress.keep(stats.kept_files);
-        stats.free_bytes = check_room(target, &pending, false)?;
+        stats.free_bytes = check_room(self.bundle, stage, &pending)?;
         if !pending.regulars.is_empty() {
             self.progress.enter(Phase::Unpacking, 0, as_u64(pending.regulars.len()));
             let builder = Builder::new(self.bundle, &pending, stage, &privilege, self.progress, self.options);

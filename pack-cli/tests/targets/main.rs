@@ -2,5 +2,9 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod desk;
+mod kept;
+mod mounted;
+mod room;
 mod stopped;
 mod unlike;
+mod versions;

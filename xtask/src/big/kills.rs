@@ -144,10 +144,6 @@ fn kill_once(
     let (then, line) = match (cleans, case.output) {
         (true, Bundle) => ("cleaned", "sealift clean work/out/b.sealift --quiet".to_owned()),
         (true, Tree) => ("cleaned", "sealift clean work/out/target --quiet".to_owned()),
-        // A new tree is not made where one is.
-        (false, Tree) if case.start == "start-empty" && out.join("target").exists() => {
-            ("updated", format!("{} --update", case.line))
-        }
         (false, _) => ("run again", case.line.to_owned()),
     };
     let done = Running::start(ground, &line, case.from_pipe && !cleans)?.output()?;
