@@ -1,7 +1,7 @@
 //! How a verb ends when it does not do what was asked.
 
 use std::io::{self, IsTerminal as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use sealift::Error;
@@ -14,13 +14,13 @@ use super::{escape, interrupt};
 #[derive(Debug)]
 pub(crate) struct Failure {
     error: Error,
-    bundle: Option<PathBuf>,
+    bundle: Option<Box<Path>>,
     /// Two trees differ, which the library has no word for.
     differs: bool,
     /// What there is to say has been said.
     printed: bool,
     /// Where it was stopped, it goes on when it is run again, unless this target is cleaned.
-    unfinished: Option<PathBuf>,
+    unfinished: Option<Box<Path>>,
 }
 
 impl From<Error> for Failure {
@@ -44,7 +44,7 @@ pub(crate) trait About<T> {
 
 impl<T> About<T> for Result<T, Error> {
     fn about(self, bundle: &Path) -> Result<T, Failure> {
-        self.map_err(|error| Failure { bundle: Some(bundle.to_owned()), ..error.into() })
+        self.map_err(|error| Failure { bundle: Some(bundle.into()), ..error.into() })
     }
 }
 
@@ -77,7 +77,7 @@ impl Failure {
 
     /// What was done so far beside this target is kept.
     pub(crate) fn unfinished(self, target: &Path) -> Self {
-        Self { unfinished: Some(target.to_owned()), ..self }
+        Self { unfinished: Some(target.into()), ..self }
     }
 
     /// Whether somebody wished so.

@@ -10,8 +10,10 @@ use sealift::unpack::UnpackOptions;
 
 use crate::desk::{Desk, is_root, said};
 
-/// Something that stands in place of a file.
-fn stand_ins() -> [(&'static str, fn(&Path)); 3] {
+/// Something that stands in place of a file, and how it is made.
+type StandIn = (&'static str, fn(&Path));
+
+fn stand_ins() -> [StandIn; 3] {
     [
         ("a link", |path| symlink("/nonexistent", path).unwrap()),
         ("a socket", |path| drop(UnixListener::bind(path).unwrap())),
