@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use sealift::trust::{Guard, TrustOptions, check_bound};
+use sealift::trust::{Guard, TrustOptions};
 use sealift::unpack::{UnpackOptions, UnpackStats, unpack};
 use sealift::{Error, Head, Input, Limits, Phase, Progress, Snapshot};
 
@@ -71,7 +71,7 @@ fn update(bundle: &Path, target: &Path, trust: &TrustOptions, progress: &Progres
     let mut taken = None;
     let judge = |head: &Head| {
         taken = Some((head.clone(), guard.judge(head)?));
-        check_bound(target, head)
+        guard.check_bound(target, head)
     };
     let jobs = thread::available_parallelism().map_or(1, usize::from);
     let options = UnpackOptions { update: true, delete: true, jobs, ..UnpackOptions::default() };

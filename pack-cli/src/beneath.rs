@@ -99,6 +99,22 @@ pub(crate) fn open_name(from: BorrowedFd<'_>, name: &[u8], flags: OFlags, mode: 
     retry_on_intr(|| openat(from, name, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, mode))
 }
 
+/// Opens, by `open`, what belongs to this process's user. If its mode keeps even him out, the mode is changed; the caller sets it again.
+///
+/// # Errors
+/// As `open`, or chmod(2).
+pub(crate) fn open_own(flags: OFlags, open: impl Fn(OFlags) -> Result<OwnedFd, Errno>) -> Result<OwnedFd, Errno> {
+    match open(flags) {
+        Err(Errno::ACCESS) => {
+            let closed = open(flags | OFlags::PATH)?;
+            let path = format!("/proc/self/fd/{}", closed.as_raw_fd());
+            chmod(&*path, Mode::RWXU)?;
+            retry_on_intr(|| openat(CWD, &*path, flags | OFlags::CLOEXEC, Mode::empty()))
+        }
+        opened => opened,
+    }
+}
+
 /// Opens a regular file that a program of ours wrote, by its path: a link, or a fifo on which opening would wait, is none.
 ///
 /// # Errors

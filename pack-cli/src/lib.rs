@@ -47,7 +47,7 @@
 //! read, and is told when the target is complete.
 //!
 //! ```
-//! use sealift::trust::{Guard, TrustOptions, check_bound};
+//! use sealift::trust::{Guard, TrustOptions};
 //! use sealift::unpack::{UnpackOptions, unpack};
 //! use sealift::{Head, Input, Limits, Progress};
 //!
@@ -64,7 +64,7 @@
 //! let mut taken = None;
 //! let judge = |head: &Head| {
 //!     taken = Some((head.clone(), guard.judge(head)?));
-//!     check_bound(&target, head)
+//!     guard.check_bound(&target, head)
 //! };
 //! let mut input = Input::open(&folder.join("os.sealift"))?; // or Input::pipe
 //! // `update` makes a tree that is there what the bundle has, and reads and writes only what it lacks.
@@ -130,8 +130,9 @@
 //! # Progress, and stopping
 //!
 //! Each long operation takes a [`Progress`]. Another thread asks it for a [`Snapshot`] whenever it draws, and may
-//! [`cancel`](Progress::cancel) at any moment: the operation ends with [`Error::Cancelled`], and leaves the target as it was. An
-//! unpacking that was stopped goes on where it was when it is run again. `examples/updater.rs` is such a program.
+//! [`cancel`](Progress::cancel) at any moment: the operation ends with [`Error::Cancelled`], and leaves the target as it was; an update
+//! that has begun to change it ends well instead. An unpacking that was stopped goes on where it was when it is run again.
+//! `examples/updater.rs` is such a program.
 //!
 //! # Errors
 //!

@@ -147,8 +147,9 @@ impl Snapshot {
 }
 
 impl Progress {
-    /// Asks the operation to stop: it ends with [`Error::Cancelled`] soon, and what it was to make is not there, or is as it was before.
-    /// An operation that has just done its last step ends well all the same.
+    /// Asks the operation to stop: it ends with [`Error::Cancelled`] soon, and what it was to make is not there, or is as it was before;
+    /// an unpacking or an update goes on from there when it is run again. An operation that does its last step ends well all the same, and
+    /// so does an update from when it begins to change the target.
     pub fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
     }

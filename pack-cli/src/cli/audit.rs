@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use sealift::audit::{AuditOptions, audit, state_path};
 use sealift::diff::Diff;
+use sealift::unpack::is_half_updated;
 use sealift::{Limits, Progress};
 use serde::Serialize;
 
@@ -70,6 +71,12 @@ impl Audit {
         let judge = self.trust.load()?;
         let diff = self.pace.watch(self.show, "Opening", |progress| self.audit(&options, &judge, progress))?;
         judge.warn(self.show);
+        if is_half_updated(&self.target) {
+            let target = self.target.display();
+            self.show.warn(&format!(
+                "an update of {target} did not end: run it again, or have it finished by  sealift clean {target}"
+            ));
+        }
         self.print(&diff, &judge, start.elapsed())?;
         match diff.is_empty() {
             true => Ok(()),

@@ -1,7 +1,7 @@
 //! How a verb ends when it does not do what was asked.
 
 use std::io::{self, IsTerminal as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use sealift::Error;
@@ -14,16 +14,18 @@ use super::{escape, interrupt};
 #[derive(Debug)]
 pub(crate) struct Failure {
     error: Error,
-    bundle: Option<PathBuf>,
+    bundle: Option<Box<Path>>,
     /// Two trees differ, which the library has no word for.
     differs: bool,
     /// What there is to say has been said.
     printed: bool,
+    /// Where it was stopped, it goes on when it is run again, unless this target is cleaned.
+    unfinished: Option<Box<Path>>,
 }
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Self { error, bundle: None, differs: false, printed: false }
+        Self { error, bundle: None, differs: false, printed: false, unfinished: None }
     }
 }
 
@@ -42,7 +44,7 @@ pub(crate) trait About<T> {
 
 impl<T> About<T> for Result<T, Error> {
     fn about(self, bundle: &Path) -> Result<T, Failure> {
-        self.map_err(|error| Failure { error, bundle: Some(bundle.to_owned()), differs: false, printed: false })
+        self.map_err(|error| Failure { bundle: Some(bundle.into()), ..error.into() })
     }
 }
 
@@ -73,6 +75,16 @@ impl Failure {
         Self { printed: true, ..Self::differs(String::new()) }
     }
 
+    /// What was done so far beside this target is kept.
+    pub(crate) fn unfinished(self, target: &Path) -> Self {
+        Self { unfinished: Some(target.into()), ..self }
+    }
+
+    /// Whether somebody wished so.
+    pub(crate) fn is_stop(&self) -> bool {
+        matches!(self.error, Error::Cancelled)
+    }
+
     /// Says what happened, and returns the exit status.
     pub(crate) fn report(&self, json: bool) -> ExitCode {
         if self.printed {
@@ -85,8 +97,14 @@ impl Failure {
             Some(bundle) if self.error.kind().is_some() => format!("{}: {}", shown(bundle), self.error),
             _ => self.error.to_string(),
         };
-        if matches!(self.error, Error::Cancelled) {
-            complain("cancelled", "stopped; nothing half-written is left", json);
+        if self.is_stop() {
+            let message = match &self.unfinished {
+                Some(target) => {
+                    format!("stopped; run it again to go on, or give it up by  sealift clean {}", target.display())
+                }
+                None => "stopped; nothing half-written is left".to_owned(),
+            };
+            complain("cancelled", &message, json);
             return interrupt::status();
         }
         complain(self.kind(), &message, json);

@@ -2,7 +2,7 @@
 
 use std::cell::OnceCell;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use sealift::trust::{Guard, SignatureState, Standing, TrustOptions, Utc, Verdict};
@@ -87,6 +87,11 @@ impl Judge {
         let verdict = self.guard.judge(head)?;
         self.judged.get_or_init(|| (head.clone(), verdict));
         Ok(())
+    }
+
+    /// Says whether the bundle may be used for this target.
+    pub(crate) fn check_bound(&self, target: &Path, head: &Head) -> Result<(), Error> {
+        self.guard.check_bound(target, head)
     }
 
     /// Remembers on this device that the bundle was taken.

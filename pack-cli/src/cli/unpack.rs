@@ -25,8 +25,9 @@ use super::trust_args::{Judge, TrustArgs};
 /// Unpack a trusted bundle into a new directory, or update one
 ///
 /// A new directory appears by one rename when everything in it is complete, checked and on the medium; until then it grows beside
-/// TARGET. With --update, what TARGET lacks is made beside it, and then moved in file by file. A run that was killed is gone on with by
-/// running it again. Without root, owners are not set and devices are not made, and the summary says so.
+/// TARGET. With --update, what TARGET lacks is made beside it, and then moved in file by file; files that the bundle does not change are
+/// not looked at while what the last one left is kept, unless with --rehash. A run that was killed is gone on with by running it again.
+/// Without root, owners are not set and devices are not made, and the summary says so.
 ///
 /// With ostree:REPO as TARGET, the OSTree commits of the bundle go into that repository, and its refs name them when all is there. With
 /// --usb DIR in its place, they go into the repository DIR/.ostree/repo, where devices that have OSTree alone look for them.
@@ -161,17 +162,27 @@ impl Unpack {
         let stats = self.pace.watch(self.show, "Opening", |progress| {
             let judge = |head: &Head| {
                 judge.judge(head)?;
-                sealift::trust::check_bound(target, head)
+                if let Err(Error::State { path, .. }) = sealift::trust::bound_name(target) {
+                    let path = path.display();
+                    self.show.warn(&format!("{path} is damaged, and counts as not there: files are looked at"));
+                }
+                judge.check_bound(target, head)
             };
             sealift::unpack::unpack(&mut input, target, &options, Limits::default(), judge, progress)
         });
-        if stats.as_ref().is_err_and(goes_on) && !self.dry_run && is_unfinished(target) {
-            let target = target.display();
-            self.show.warn(&format!(
-                "what is done so far is kept: run it again to go on, or give it up by  sealift clean {target}"
-            ));
-        }
-        let stats = stats.about(&self.bundle.bundle)?;
+        let goes_on = stats.as_ref().is_err_and(goes_on) && !self.dry_run && is_unfinished(target);
+        let stats = match stats.about(&self.bundle.bundle) {
+            Err(failure) if goes_on => {
+                if !failure.is_stop() {
+                    let target = target.display();
+                    self.show.warn(&format!(
+                        "what is done so far is kept: run it again to go on, or give it up by  sealift clean {target}"
+                    ));
+                }
+                return Err(failure.unfinished(target));
+            }
+            stats => stats?,
+        };
         if !self.dry_run {
             judge.commit()?;
         }
@@ -247,6 +258,7 @@ impl Unpack {
         let (target, bundle) = (target.display().to_string(), shown(&self.bundle.bundle));
         let verb = match (self.dry_run, stats.is_update) {
             (false, false) => "unpacked",
+            (false, true) if !self.update => "is complete already",
             (false, true) => "updated",
             (true, false) => "would be unpacked",
             (true, true) => "would be updated",

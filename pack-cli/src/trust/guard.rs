@@ -115,7 +115,7 @@ impl Guard {
         self.now
     }
 
-    fn policy(&self, floors: Floors) -> Policy {
+    pub(super) fn policy(&self, floors: Floors) -> Policy {
         let mut policy = Policy::at(self.now);
         policy.signers = self.settings.signers.value.clone();
         policy.revoked = self.settings.revoked.value.clone().unwrap_or_default();

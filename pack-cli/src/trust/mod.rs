@@ -39,7 +39,7 @@ mod settings;
 pub mod sign;
 mod store;
 
-pub use bound::{bound_name, check_bound};
+pub use bound::bound_name;
 pub use guard::Guard;
 pub use options::TrustOptions;
 pub use places::Places;

@@ -14,7 +14,7 @@ use super::plan::{Place, Selection};
 use super::release::Release;
 use super::stage::Stage;
 use super::target::{Target, TargetWalk};
-use crate::beneath::{known_type, names_in, open_name, open_on_same_device, open_within};
+use crate::beneath::{known_type, names_in, open_name, open_on_same_device, open_own, open_within};
 use crate::parallel::for_each;
 use crate::{Error, Progress};
 
@@ -31,6 +31,8 @@ pub(super) struct Update<'a> {
     pub(super) privilege: &'a Privilege,
     pub(super) progress: &'a Progress,
     pub(super) jobs: usize,
+    /// Why the first was passed over of what is not as it was to be.
+    pub(super) unlike: Mutex<Option<Error>>,
 }
 
 /// Removes a name from the target, at once and with all below it.
@@ -45,6 +47,26 @@ fn take_away(stage: &Stage, directory: BorrowedFd<'_>, name: &[u8]) -> Result<()
     }
 }
 
+fn at(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+/// Whether this error says that something else stands where a file or a directory was, or that it is somebody else's: as often as it is
+/// tried again, it is the same.
+fn is_unlike(error: Errno) -> bool {
+    matches!(
+        error,
+        Errno::NOENT
+            | Errno::LOOP
+            | Errno::NOTDIR
+            | Errno::NXIO
+            | Errno::XDEV
+            | Errno::STALE
+            | Errno::ACCESS
+            | Errno::PERM
+    )
+}
+
 /// Names that one thread goes through before it takes the next ones.
 const BATCH: usize = 256;
 
@@ -55,7 +77,8 @@ enum Step<'a> {
 }
 
 impl Update<'_> {
-    /// Looks at the directories that stay, and lists what `--delete` takes away in them. Returns whether all is there that stays.
+    /// Looks at the directories that stay, and lists what `--delete` takes away in them. Returns whether all is there that stays, each name as
+    /// the kind of file that it is to be.
     ///
     /// # Errors
     /// Another file system is mounted within.
@@ -63,16 +86,19 @@ impl Update<'_> {
         let whole = prefix.split(|byte| *byte == b'/').filter(|name| !name.is_empty()).count();
         let stay: Vec<u32> =
             self.selection.directories.iter().copied().filter(|number| !self.is_new(*number)).collect();
+        let stays = self.entries_that_stay(&stay);
         let batches: Vec<&[u32]> = stay.chunks(BATCH).collect();
         let (is_whole, extras) = (AtomicBool::new(true), Mutex::new(Vec::new()));
         for_each(self.jobs, &batches, TargetWalk::default, |walk, batch| {
             for &directory in *batch {
                 self.progress.check()?;
                 let depth = usize::try_from(self.target.index.directory(directory).depth).unwrap_or(usize::MAX);
-                let (names, has_all) = self.look_at(walk, directory, self.may_delete && depth >= whole)?;
+                let (names, has_all) = self.look_at(walk, directory, &stays)?;
                 is_whole.fetch_and(has_all, Ordering::Relaxed);
-                let mut extras = extras.lock().unwrap_or_else(PoisonError::into_inner);
-                extras.extend(names.into_iter().map(|name| (directory, name)));
+                if self.may_delete && depth >= whole {
+                    let mut extras = extras.lock().unwrap_or_else(PoisonError::into_inner);
+                    extras.extend(names.into_iter().map(|name| (directory, name)));
+                }
             }
             Ok(())
         })?;
@@ -82,38 +108,66 @@ impl Update<'_> {
         Ok(is_whole.into_inner())
     }
 
-    /// The names in a directory that the wanted tree does not have, if they are asked for, and whether all is there that stays.
-    fn look_at(&self, walk: &mut TargetWalk, directory: u32, lists: bool) -> Result<(Vec<Vec<u8>>, bool), Error> {
-        let target = &self.target;
-        let names = walk.go(target, directory).and_then(|at| match lists {
-            true => names_in(at).map(Some),
-            false => Ok(None),
-        });
-        let mut names = match names {
-            Ok(Some(names)) => names,
-            Ok(None) => return Ok((Vec::new(), true)),
-            Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => return Ok((Vec::new(), false)),
-            Err(Errno::XDEV) => {
-                let path = target.path_of(&target.index.directory_path(directory));
-                return Err(Error::Usage(format!(
-                    "another file system is mounted at {} or above it: an update does not cross it",
-                    path.display()
-                )));
-            }
-            Err(error) => return Err(target.failed("read", directory, b"")(error)),
-        };
-        let (row, all) = (target.index.directory(directory), names.len());
-        names.retain(|(name, _)| target.index.find_entry(row, name).is_none());
-        let new = row.entries().filter(|entry| self.may_be_missing(*entry)).count();
-        let is_whole = all - names.len() + new >= row.entries().len();
-        Ok((names.into_iter().map(|(name, _)| name).collect(), is_whole))
+    /// For each entry of the index whether it is wanted, and is there already.
+    fn entries_that_stay(&self, directories: &[u32]) -> Vec<bool> {
+        let mut stays = vec![false; self.target.index.entries().len()];
+        let directories = directories.iter().filter_map(|number| self.place_of(*number)).map(|place| place.entry);
+        for entry in self.selection.entries().chain(directories).filter(|entry| !self.may_be_missing(*entry)) {
+            stays[at(entry)] = true;
+        }
+        stays
     }
 
-    /// Looks whether there is room in the target for what was built, and whether the files are there that stay. Nothing is changed.
+    /// The names in a directory that the wanted tree does not have, and whether all is there that stays.
+    fn look_at(&self, walk: &mut TargetWalk, directory: u32, stays: &[bool]) -> Result<(Vec<Vec<u8>>, bool), Error> {
+        let target = &self.target;
+        let failed = target.failed("read", directory, b"");
+        let here = match walk.go(target, directory) {
+            Ok(here) => here,
+            Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => return Ok((Vec::new(), false)),
+            Err(Errno::XDEV) => return Err(self.is_mounted(directory, b"")),
+            Err(error) => return Err(failed(error)),
+        };
+        let names = match names_in(here) {
+            // Who is not root may not list it; only what is removed is to be known.
+            Err(Errno::ACCESS) if !self.may_delete => return Ok((Vec::new(), true)),
+            names => names.map_err(failed)?,
+        };
+        let row = target.index.directory(directory);
+        let (mut others, mut found) = (Vec::new(), 0);
+        for (name, listed) in names {
+            match target.index.find_entry(row, &name) {
+                None if self.may_delete && target.is_mount_point(here, &name) => {
+                    return Err(self.is_mounted(directory, &name));
+                }
+                None => others.push(name),
+                Some((number, entry)) if stays[at(number)] => {
+                    let mode = target.index.attributes(target.index.inode(entry.inode)).mode;
+                    found += usize::from(known_type(here, &name, listed) == FileType::from_raw_mode(mode.into()));
+                }
+                Some((number, _)) if self.may_be_missing(number) && target.is_mount_point(here, &name) => {
+                    return Err(self.is_mounted(directory, &name));
+                }
+                Some(_) => {}
+            }
+        }
+        Ok((others, found == row.entries().filter(|entry| stays[at(*entry)]).count()))
+    }
+
+    fn is_mounted(&self, directory: u32, name: &[u8]) -> Error {
+        let mut path = self.target.path_of(&self.target.index.directory_path(directory));
+        path.push(crate::error::path_of(name));
+        Error::Usage(format!(
+            "another file system is mounted at {} or above it: an update does not cross it; unmount it meanwhile",
+            path.display()
+        ))
+    }
+
+    /// Looks whether there is room in the target for what was built. Nothing is changed.
     ///
     /// # Errors
     /// A directory that holds files would have to make way.
-    pub(super) fn fits(&self) -> Result<bool, Error> {
+    pub(super) fn fits(&self) -> Result<(), Error> {
         let target = &self.target;
         let mut walk = TargetWalk::default();
         for (directory, entry) in self.built() {
@@ -136,25 +190,7 @@ impl Update<'_> {
                 )));
             }
         }
-        // Where what is not wanted was listed, the others were seen.
-        if self.may_delete { Ok(true) } else { self.has_files_that_stay() }
-    }
-
-    fn has_files_that_stay(&self) -> Result<bool, Error> {
-        let is_missing = AtomicBool::new(false);
-        let batches: Vec<_> = self.changes.metadata.chunks(BATCH).collect();
-        for_each(self.jobs, &batches, TargetWalk::default, |walk, batch| {
-            self.progress.check()?;
-            let is_there = |place: &Place| {
-                let name = self.target.index.name(self.target.index.entry(place.entry));
-                let at = walk.go(&self.target, place.directory);
-                at.and_then(|at| statat(at, name, AtFlags::SYMLINK_NOFOLLOW))
-                    .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile)
-            };
-            is_missing.fetch_or(!batch.iter().map(|(place, _)| place).all(is_there), Ordering::Relaxed);
-            Ok(())
-        })?;
-        Ok(!is_missing.into_inner())
+        Ok(())
     }
 
     fn may_be_missing(&self, entry: u32) -> bool {
@@ -185,8 +221,10 @@ impl Update<'_> {
         as_u64(self.built().len() + self.extras.len())
     }
 
-    /// Brings the target to what the index wants. What was done by a run that was killed is not asked for again.
-    pub(super) fn apply(&self, stage: &Stage, release: &Release) -> Result<(), Error> {
+    /// Brings the target to what the index wants, as far as what stays in it is what it was to be: else it is passed over, and what
+    /// came of the first such file is returned. What was done by a run that was killed is not asked for again. Nobody stops it: halfway the
+    /// target is neither what it was nor what it is to be.
+    pub(super) fn apply(&self, stage: &Stage, release: &Release) -> Result<Option<Error>, Error> {
         let mut walk = TargetWalk::default();
         self.make_directories(&mut walk)?;
         let directories = self.directories_of(Depth::Time);
@@ -198,11 +236,11 @@ impl Update<'_> {
         for_each(self.jobs, &steps, TargetWalk::default, |walk, step| match step {
             Step::Move => self.move_files(stage, release, walk),
             Step::Metadata(places) => {
-                self.progress.check()?;
                 places.iter().try_for_each(|(place, depth)| self.set_metadata(walk, *place, *depth))
             }
         })?;
-        self.finish_directories(&mut walk)
+        self.finish_directories(&mut walk)?;
+        Ok(self.unlike.lock().unwrap_or_else(PoisonError::into_inner).take())
     }
 
     fn make_directories(&self, walk: &mut TargetWalk) -> Result<(), Error> {
@@ -231,7 +269,6 @@ impl Update<'_> {
     /// Moves into the target what was built, and out of it what is not wanted.
     fn move_files(&self, stage: &Stage, release: &Release, walk: &mut TargetWalk) -> Result<(), Error> {
         for (directory, entry) in self.built() {
-            self.progress.check()?;
             self.move_file((stage, release), walk, directory, entry)?;
             self.progress.add(0, 1);
         }
@@ -300,17 +337,25 @@ impl Update<'_> {
         let set = walk.go(&self.target, place.directory).and_then(|at| match depth {
             Depth::Time => utimensat(at, name, &times(inode), AtFlags::SYMLINK_NOFOLLOW),
             Depth::All => {
-                let file = open_name(at, name, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty())?;
+                let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+                let file = open_own(flags, |flags| open_name(at, name, flags, Mode::empty()))?;
                 if FileType::from_raw_mode(fstat(&file)?.st_mode) != FileType::RegularFile {
-                    return Ok(());
+                    return Err(Errno::NXIO);
                 }
                 self.privilege.apply_again(file.as_fd(), index.attributes(inode), inode)
             }
         });
+        self.pass_over_unlike(set, place.directory, name)
+    }
+
+    fn pass_over_unlike(&self, set: Result<(), Errno>, directory: u32, name: &[u8]) -> Result<(), Error> {
+        let failed = self.target.failed("set the metadata of", directory, name);
         match set {
-            // Somebody took it away since it was looked at: what is not there needs no metadata.
-            Err(Errno::NOENT) => Ok(()),
-            set => set.map_err(self.target.failed("set the metadata of", place.directory, name)),
+            Err(error) if is_unlike(error) => {
+                self.unlike.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| failed(error));
+                Ok(())
+            }
+            set => set.map_err(failed),
         }
     }
 
@@ -318,18 +363,18 @@ impl Update<'_> {
     fn finish_directories(&self, walk: &mut TargetWalk) -> Result<(), Error> {
         let index = self.target.index;
         for number in self.directories_of(Depth::All).rev() {
-            let failed = self.target.failed("set the metadata of", number, b"");
             let row = index.directory(number);
             let inode = index.inode(row.inode);
             let flags = OFlags::RDONLY | OFlags::DIRECTORY;
             let opened = match row.parent {
                 None => open_within(self.target.root(), b".", flags, Mode::empty()),
-                Some(parent) => walk
-                    .go(&self.target, parent)
-                    .and_then(|at| open_on_same_device(at, index.name(index.entry(row.entry)), flags, Mode::empty())),
+                Some(parent) => walk.go(&self.target, parent).and_then(|at| {
+                    let name = index.name(index.entry(row.entry));
+                    open_own(flags, |flags| open_on_same_device(at, name, flags, Mode::empty()))
+                }),
             };
             let set = opened.and_then(|at| self.privilege.apply_again(at.as_fd(), index.attributes(inode), inode));
-            set.map_err(&failed)?;
+            self.pass_over_unlike(set, number, b"")?;
         }
         Ok(())
     }

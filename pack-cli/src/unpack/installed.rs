@@ -49,7 +49,10 @@ impl Installed {
     pub(super) fn by_state(target: &Path, prefix: &[u8]) -> Result<Option<Self>, Error> {
         let state = match State::load(target, Limits::default(), |_| Ok(())) {
             // It is made anew.
-            Err(Error::State { .. } | Error::Format(_)) => None,
+            Err(error @ (Error::State { .. } | Error::Format(_))) => {
+                tracing::warn!(%error, "what the target kept is damaged, and counts as not there");
+                None
+            }
             loaded => loaded?.filter(|state| state.prefix == prefix),
         };
         Ok(state.map(|State { head, index, reference, .. }| Self {

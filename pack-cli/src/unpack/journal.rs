@@ -8,8 +8,9 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::BorrowedFd;
 use std::path::Path;
+use std::sync::Mutex;
 
-use rustix::fs::{Mode, OFlags, fstat, syncfs};
+use rustix::fs::{Mode, OFlags, fchmod, fstat, syncfs};
 use rustix::io::Errno;
 use sealift_format::{Index, InodeKind, Limits};
 
@@ -21,7 +22,7 @@ use super::release::Release;
 use super::stage::{Stage, StagedFile, is_taken, sync_parent};
 use super::state::{self, State};
 use super::target::Target;
-use crate::beneath::{open_name, open_own_file};
+use crate::beneath::{open_name, open_own, open_own_file};
 use crate::progress::Phase;
 use crate::{Error, Progress};
 
@@ -58,17 +59,40 @@ fn sync_directory(path: &Path) -> io::Result<()> {
     path.parent().map_or(Ok(()), |parent| File::open(parent)?.sync_all())
 }
 
-/// Moves what the stage holds into the target, and makes the state that goes with it the target's.
-pub(super) fn carry_out(stage: &Stage, update: &Update<'_>, durable: bool) -> Result<(), Error> {
-    Release::during(|release| {
+/// Moves what the stage holds into the target, and makes the state that goes with it the target's. Returns what came of a file of the
+/// target that is not what it was to be: then no state describes the target, and the next update looks at it.
+pub(super) fn carry_out(stage: &Stage, update: &Update<'_>, durable: bool) -> Result<Option<Error>, Error> {
+    let unlike = Release::during(|release| {
         update.progress.enter(Phase::Moving, 0, update.moves());
-        update.apply(stage, release)?;
+        let unlike = update.apply(stage, release)?;
         update.progress.enter(Phase::Syncing, 0, 0);
         let synced = if durable { syncfs(update.target.root()) } else { Ok(()) };
-        synced.map_err(|error| Error::io("sync", update.target.path, error))
+        synced.map_err(|error| Error::io("sync", update.target.path, error))?;
+        Ok::<_, Error>(unlike)
     })?;
-    state::replace(stage)?;
-    if durable { sync_parent(update.target.path) } else { Ok(()) }
+    match unlike {
+        Some(_) => give_up_states(stage)?,
+        None => state::replace(stage)?,
+    }
+    if durable {
+        sync_parent(update.target.path)?;
+    }
+    Ok(unlike)
+}
+
+/// Removes what the target kept, and what was to take its place, and with them the mark.
+fn give_up_states(stage: &Stage) -> Result<(), Error> {
+    state::remove(stage.target())?;
+    remove_all(&stage.state())?;
+    remove_mark(stage)
+}
+
+fn remove_mark(stage: &Stage) -> Result<(), Error> {
+    let path = stage.journal();
+    match std::fs::remove_file(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io("remove", &path, error)),
+        _ => Ok(()),
+    }
 }
 
 /// Finishes the update whose journal the stage has.
@@ -93,12 +117,11 @@ pub(crate) fn complete(stage: &Stage, jobs: usize, progress: &Progress) -> Resul
         Err(Error::State { .. } | Error::Format(_)) => false,
         Err(error) => return Err(error),
     };
-    if !is_whole {
+    match is_whole {
+        true => remove_mark(stage)?,
         // Some files may be new: what was kept of the target does not describe it any more.
-        state::remove(stage.target())?;
-        remove_all(&stage.state())?;
+        false => give_up_states(stage)?,
     }
-    std::fs::remove_file(&path).map_err(|error| Error::io("remove", &path, error))?;
     tracing::info!(
         is_whole,
         "an interrupted update had begun to change the target, and was finished as far as it was whole"
@@ -113,7 +136,7 @@ fn remove_all(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// Returns whether the stage held what it is to hold.
+/// Returns whether the stage held what it is to hold, and the target what was to stay.
 fn finish(stage: &Stage, state: &State, may_delete: bool, jobs: usize, progress: &Progress) -> Result<bool, Error> {
     let Some(tree) = state.tree() else { return Ok(false) };
     if !is_taken(stage.target())? {
@@ -122,10 +145,10 @@ fn finish(stage: &Stage, state: &State, may_delete: bool, jobs: usize, progress:
     let index = &state.index;
     let selection = Selection::list(index, tree, &state.prefix);
     progress.enter(Phase::Hashing, 0, 0);
-    let Some(staged) = staged(stage, index, &selection, progress)? else { return Ok(false) };
     let target = Target::open(stage.target(), index)?;
     let failed = |error| Error::io("look at", stage.target(), error);
     let privilege = Privilege::of_process(target.root()).map_err(failed)?;
+    let Some(staged) = staged(stage, index, &selection, &privilege, progress)? else { return Ok(false) };
     let changes = Changes::all(&selection, target.missing(&selection.directories), staged);
     let mut update = Update {
         target,
@@ -136,12 +159,17 @@ fn finish(stage: &Stage, state: &State, may_delete: bool, jobs: usize, progress:
         privilege: &privilege,
         progress,
         jobs,
+        unlike: Mutex::default(),
     };
     if may_delete {
         // What the bundle lacks goes in any case; that something is missing shows when the target is looked at again.
         update.look(&state.prefix)?;
     }
-    carry_out(stage, &update, true).map(|()| true)
+    let unlike = carry_out(stage, &update, true)?;
+    if let Some(error) = &unlike {
+        tracing::warn!(%error, "something in the target is not what it was to be: the next update looks at all of it");
+    }
+    Ok(unlike.is_none())
 }
 
 /// The entries that the stage still has, or nothing if one of them is not what the index says.
@@ -149,6 +177,7 @@ fn staged(
     stage: &Stage,
     index: &Index,
     selection: &Selection,
+    privilege: &Privilege,
     progress: &Progress,
 ) -> Result<Option<HashSet<u32>>, Error> {
     let (mut staged, mut buffer) = (HashSet::new(), vec![0; 1 << 20]);
@@ -156,9 +185,10 @@ fn staged(
     for StagedFile { entry, name, .. } in stage.files()? {
         progress.check()?;
         let Some(entry) = entry.filter(|entry| selected.contains(entry)) else { return Ok(None) };
-        if let InodeKind::Regular(object) = index.inode(index.entry(entry).inode).kind {
-            let object = index.object(object);
-            let is_whole = holds(stage.root(), &name, (&object.id, object.size), &mut buffer);
+        let inode = index.inode(index.entry(entry).inode);
+        if let InodeKind::Regular(object) = inode.kind {
+            let (object, mode) = (index.object(object), privilege.mode(index.attributes(inode)));
+            let is_whole = holds(stage.root(), &name, (&object.id, object.size), mode, &mut buffer);
             if !is_whole.map_err(|error| Error::io("read", stage.path_of(&name), error))? {
                 return Ok(None);
             }
@@ -168,16 +198,22 @@ fn staged(
     Ok(Some(staged))
 }
 
-/// Whether a file of this name has an object's content.
+/// Whether a file of this name has an object's content. Afterwards it has the mode.
 fn holds(
     directory: BorrowedFd<'_>,
     name: &[u8],
     (id, size): (&[u8; 32], u64),
+    mode: Mode,
     buffer: &mut [u8],
 ) -> Result<bool, Errno> {
-    let file = open_name(directory, name, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty())?;
-    if u64::try_from(fstat(&file)?.st_size) != Ok(size) {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+    let file = open_own(flags, |flags| open_name(directory, name, flags, Mode::empty()))?;
+    let stat = fstat(&file)?;
+    if u64::try_from(stat.st_size) != Ok(size) {
         return Ok(false);
+    }
+    if Mode::from_raw_mode(stat.st_mode) != mode {
+        fchmod(&file, mode)?;
     }
     let mut hasher = blake3::Hasher::new();
     loop {

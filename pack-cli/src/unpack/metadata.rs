@@ -95,7 +95,12 @@ impl Privilege {
         attributes: &Attributes,
         inode: &Inode,
     ) -> Result<(), Errno> {
-        for xattr in XattrFilter::default().read(file)? {
+        let present = XattrFilter::default().read(file)?;
+        if !(self.root || present.is_empty() && attributes.xattrs.is_empty()) {
+            // The attributes of a file that its owner may not write are not his to change either.
+            fchmod(file, Mode::RWXU)?;
+        }
+        for xattr in present {
             if !attributes.xattrs.iter().any(|wanted| wanted.name == xattr.name) {
                 match fremovexattr(file, &*xattr.name) {
                     Err(Errno::PERM) if !self.root => {}

@@ -35,6 +35,7 @@ use crate::progress::Phase;
 use crate::{Error, Progress};
 
 use files::{Builder, Hand};
+use installed::Installed;
 pub(crate) use journal::{Found, complete};
 use metadata::Privilege;
 pub(crate) use plan::Selection;
@@ -49,7 +50,8 @@ pub struct UnpackOptions {
     pub reference: Option<String>,
     /// Only what lies at or below this path is unpacked.
     pub prefix: Vec<u8>,
-    /// The target may be there already; it becomes what is unpacked, and only what it lacks is read.
+    /// The target may be there already; it becomes what is unpacked, and only what it lacks is read. While the state of its last bundle is
+    /// kept, files that the bundle does not change are not looked at but for their names and kinds: `rehash`, or an audit, does.
     pub update: bool,
     /// An update removes what the bundle does not have.
     pub delete: bool,
@@ -134,7 +136,8 @@ pub struct UnpackStats {
 /// Unpacks a bundle into `target`, which is new and appears by one rename when it is complete.
 ///
 /// `judge` decides by the head whether the bundle is to be trusted, before anything behind it is read. What a run left that was
-/// killed, or could not read on, is hashed, and not done again where it is right.
+/// killed, or could not read on, is hashed, and not done again where it is right. Where all of this very bundle is kept as unpacked,
+/// nothing is done, and the files count as kept.
 ///
 /// # Errors
 /// The bundle is refused or damaged, the target exists or has no room, or a file cannot be made. The target is not there then.
@@ -163,6 +166,10 @@ pub fn unpack(
     }
     if is_taken(target)? {
         Stage::remove_finished(target)?;
+        if let Some(stats) = job.complete(target, &selection)? {
+            input.finish(&bundle)?;
+            return Ok(stats);
+        }
         return Err(Error::Usage(format!(
             "{} exists and is not empty: unpack to a new directory, or with --update",
             target.display()
@@ -170,12 +177,16 @@ pub fn unpack(
     }
     stage::check_replaceable(target, given)?;
     let mut stats = expected(&bundle, &selection);
-    stats.free_bytes = check_room(target, &selection, options.dry_run)?;
     if options.dry_run {
+        stats.free_bytes = room(target)?.bytes;
         return Ok(stats);
     }
     let stage = Stage::open(target, Layout::Tree)?;
-    match job.build(input, &stage, selection, &mut stats).and_then(|()| job.settle(&stage)) {
+    let built = check_room(&bundle, &stage, &selection).and_then(|free| {
+        stats.free_bytes = free;
+        job.build(input, &stage, selection, &mut stats)
+    });
+    match built.and_then(|()| job.settle(&stage)) {
         Ok(()) => stage.finish(options.durability != Durability::None)?,
         Err(error) => return Err(give_up(stage, error)),
     }
@@ -191,6 +202,16 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
+    /// Says of a target that took this very bundle what it has: a run that was killed had come to its end.
+    fn complete(&self, target: &Path, selection: &Selection) -> Result<Option<UnpackStats>, Error> {
+        let installed = Installed::by_state(target, &self.options.prefix)?;
+        if !installed.is_some_and(|installed| installed.is_of(&self.bundle.head, self.reference)) {
+            return Ok(None);
+        }
+        let kept_files = as_u64(selection.regulars.len());
+        Ok(Some(UnpackStats { is_update: true, kept_files, free_bytes: room(target)?.bytes, ..UnpackStats::default() }))
+    }
+
     /// Builds in the stage what is selected.
     fn build(
         &self,
@@ -242,6 +263,9 @@ impl Job<'_> {
 fn give_up(stage: Stage, error: Error) -> Error {
     let may_go_on = match &error {
         _ if stage.journal().exists() => true,
+        Error::Cancelled => true,
+        // Nothing was added: room may be made for what is missing.
+        Error::NoSpace { .. } => stage.is_resumed(),
         // A full disk is not kept full.
         Error::Io { source, .. } => !matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded),
         Error::Format(error) => error.kind() == Kind::Truncated,
@@ -281,6 +305,12 @@ const WRITEBACK_INTERVAL: Duration = Duration::from_millis(300);
 #[must_use]
 pub fn is_unfinished(target: &Path) -> bool {
     sibling(target, ".sealift-partial").is_ok_and(|stage| stage.symlink_metadata().is_ok())
+}
+
+/// Whether an update had begun to change `target`, and did not end: some of its files are old, and some new.
+#[must_use]
+pub fn is_half_updated(target: &Path) -> bool {
+    sibling(target, ".sealift-partial").is_ok_and(|stage| stage.join("journal").symlink_metadata().is_ok())
 }
 
 fn as_u64(len: usize) -> u64 {
@@ -325,21 +355,33 @@ fn expected(bundle: &Bundle, selection: &Selection) -> UnpackStats {
     }
 }
 
-/// Compares what is needed with what the target's file system has. Returns its free bytes.
-fn check_room(target: &Path, selection: &Selection, dry_run: bool) -> Result<u64, Error> {
+/// What a file system has left.
+struct Room {
+    bytes: u64,
+    /// `None` where inodes are made as they are needed.
+    inodes: Option<u64>,
+}
+
+fn room(target: &Path) -> Result<Room, Error> {
     let parent = stage::parent_of(target);
     let room = rustix::fs::statvfs(parent).map_err(|error| Error::io("look at", parent, error))?;
-    let free = room.f_bavail.saturating_mul(room.f_frsize);
-    // Some file systems make inodes as they need them, and say 0.
-    let few_inodes = room.f_files > 0 && room.f_favail < selection.inodes();
-    if !dry_run && (free < selection.disk || few_inodes) {
-        if few_inodes {
-            let (needed, free) = (selection.inodes(), room.f_favail);
-            return Err(Error::NoInodes { path: parent.to_owned(), needed, free });
-        }
-        return Err(Error::NoSpace { path: parent.to_owned(), needed: selection.disk, free });
+    Ok(Room { bytes: room.f_bavail.saturating_mul(room.f_frsize), inodes: (room.f_files > 0).then_some(room.f_favail) })
+}
+
+/// Compares what is needed with what the target's file system has, and what the stage has of it already. Returns the free bytes.
+fn check_room(bundle: &Bundle, stage: &Stage, selection: &Selection) -> Result<u64, Error> {
+    let room = room(stage.target())?;
+    let held = stage.held(&bundle.index, &selection.directories)?;
+    let needed = selection.inodes().saturating_sub(held.inodes);
+    let path = stage::parent_of(stage.target());
+    if let Some(free) = room.inodes.filter(|free| *free < needed) {
+        return Err(Error::NoInodes { path: path.to_owned(), needed, free });
     }
-    Ok(free)
+    let needed = selection.disk.saturating_sub(held.bytes);
+    if room.bytes < needed {
+        return Err(Error::NoSpace { path: path.to_owned(), needed, free: room.bytes });
+    }
+    Ok(room.bytes)
 }
 
 fn build(builder: &Builder<'_>, input: &mut Input, options: &UnpackOptions) -> Result<(), Error> {

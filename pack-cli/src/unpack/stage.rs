@@ -51,6 +51,29 @@ pub(super) struct StagedFile {
     pub(super) file_type: FileType,
 }
 
+/// What a stage takes of its file system.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    pub(super) bytes: u64,
+    pub(super) inodes: u64,
+    /// Those of more than one name, which count once.
+    linked: HashSet<u64>,
+}
+
+impl Held {
+    fn add(&mut self, directory: BorrowedFd<'_>, target: &Path) -> Result<(), Error> {
+        for (name, _) in names_in(directory).map_err(|error| Error::io("read", target, error))? {
+            let Ok(stat) = statat(directory, &*name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+            if stat.st_nlink == 1 || self.linked.insert(stat.st_ino) {
+                self.inodes += 1;
+                let blocks = u64::try_from(stat.st_blocks).unwrap_or(0);
+                self.bytes = self.bytes.saturating_add(blocks.saturating_mul(512));
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Layout {
     fn name(self) -> &'static str {
         match self {
@@ -184,6 +207,16 @@ impl Stage {
             present.insert(number);
         }
         Ok(())
+    }
+
+    /// What its files take so far, as far as this index knows them: what the next run builds takes its place.
+    pub(super) fn held(&self, index: &Index, directories: &[u32]) -> Result<Held, Error> {
+        let mut held = Held::default();
+        match self.layout {
+            Layout::Tree => self.visit(index, directories, |_, directory| held.add(directory, &self.target))?,
+            Layout::Files => held.add(self.root(), &self.target)?,
+        }
+        Ok(held)
     }
 
     /// Takes a directory, and all in it, out of the target: it goes with the stage. Its place in the target is empty at once.

@@ -4,7 +4,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags, fstat};
+use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, fstat, statx};
 use rustix::io::Errno;
 use sealift_format::Index;
 
@@ -18,6 +18,7 @@ pub(super) struct Target<'a> {
     pub(super) index: &'a Index,
     root: OwnedFd,
     device: u64,
+    mount: Option<u64>,
 }
 
 /// Where a thread stands in it.
@@ -35,20 +36,34 @@ fn identity(fd: BorrowedFd<'_>) -> Result<Identity, Errno> {
 }
 
 /// The file system that an open file lies on.
-pub(super) fn device_of(fd: BorrowedFd<'_>) -> Result<u64, Errno> {
+fn device_of(fd: BorrowedFd<'_>) -> Result<u64, Errno> {
     fstat(fd).map(|stat| stat.st_dev)
+}
+
+/// The mount of a name in a directory, or of the directory itself where the name is empty: one file system may be mounted at many places.
+/// Kernels before 5.8 do not say.
+fn mount_of(directory: BorrowedFd<'_>, name: &[u8]) -> Option<u64> {
+    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH | AtFlags::NO_AUTOMOUNT;
+    let found = statx(directory, name, flags, StatxFlags::MNT_ID).ok()?;
+    StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::MNT_ID).then_some(found.stx_mnt_id)
 }
 
 impl<'a> Target<'a> {
     pub(super) fn open(path: &'a Path, index: &'a Index) -> Result<Self, Error> {
         let root = open_user_dir(path).map_err(|error| Error::io("open", path, error))?;
         let device = device_of(root.as_fd()).map_err(|error| Error::io("look at", path, error))?;
-        Ok(Self { path, index, root, device })
+        let mount = mount_of(root.as_fd(), b"");
+        Ok(Self { path, index, root, device, mount })
     }
 
-    /// The file system that it lies on.
-    pub(super) fn device(&self) -> u64 {
-        self.device
+    /// Whether files can be renamed from this directory into it.
+    pub(super) fn is_beside(&self, directory: BorrowedFd<'_>) -> Result<bool, Errno> {
+        Ok(device_of(directory)? == self.device && mount_of(directory, b"") == self.mount)
+    }
+
+    /// Whether something is mounted at a name, which cannot be replaced or moved then.
+    pub(super) fn is_mount_point(&self, directory: BorrowedFd<'_>, name: &[u8]) -> bool {
+        self.mount.is_some() && mount_of(directory, name) != self.mount
     }
 
     /// Which of these directories, parents first, are not there.

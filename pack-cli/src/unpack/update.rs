@@ -1,6 +1,7 @@
 //! Updating an installed tree: only what it lacks is read and built, and then moved into it.
 
 use std::path::Path;
+use std::sync::Mutex;
 
 use super::apply::Update;
 use super::changes::Changes;
@@ -12,8 +13,8 @@ use super::metadata::Privilege;
 use super::plan::Selection;
 use super::stage::{Layout, Stage};
 use super::state;
-use super::target::{Target, device_of};
-use super::{Durability, Job, UnpackStats, as_u64, check_room, expected, give_up};
+use super::target::Target;
+use super::{Durability, Job, UnpackStats, as_u64, check_room, expected, give_up, room};
 use crate::Error;
 use crate::input::Input;
 use crate::progress::Phase;
@@ -27,7 +28,7 @@ impl Job<'_> {
             let pending = self.to_build(&selection, &update);
             let mut stats = self.stats_of(&installed, &update, &pending);
             self.progress.keep(stats.kept_files);
-            stats.free_bytes = check_room(target, &pending, true)?;
+            stats.free_bytes = room(target)?.bytes;
             return Ok(stats);
         }
         let stage = Stage::open(target, Layout::Files)?;
@@ -58,7 +59,7 @@ impl Job<'_> {
         }
         let privilege = Privilege::of_process(stage.root()).map_err(|error| Error::io("look at", target, error))?;
         let (installed, update) = self.compare(target, &selection, &privilege, Some(found))?;
-        if update.target.device() != device_of(stage.root()).map_err(|error| Error::io("look at", target, error))? {
+        if !update.target.is_beside(stage.root()).map_err(|error| Error::io("look at", target, error))? {
             return Err(Error::Usage(format!(
                 "{} is a mount point: what is new cannot be moved into it; update a directory within",
                 target.display()
@@ -67,7 +68,7 @@ impl Job<'_> {
         let mut pending = self.to_build(&selection, &update);
         let mut stats = self.stats_of(&installed, &update, &pending);
         self.progress.keep(stats.kept_files);
-        stats.free_bytes = check_room(target, &pending, false)?;
+        stats.free_bytes = check_room(self.bundle, stage, &pending)?;
         if !pending.regulars.is_empty() {
             let builder = Builder::new(self.bundle, &pending, stage, &privilege, self.progress, self.options);
             if let Some((index, tree)) = installed.tree().filter(|_| !stage.is_resumed()) {
@@ -88,8 +89,11 @@ impl Job<'_> {
             stage.sync()?;
         }
         journal::write(stage, update.may_delete, durable)?;
-        journal::carry_out(stage, &update, durable)?;
-        Ok(stats)
+        match journal::carry_out(stage, &update, durable)? {
+            None => Ok(stats),
+            // Somebody changed it since it was looked at.
+            Some(unlike) => Err(unlike),
+        }
     }
 
     /// Finds out what the target has, and what is to be done.
@@ -139,8 +143,13 @@ impl Job<'_> {
             privilege,
             progress: self.progress,
             jobs: self.options.jobs,
+            unlike: Mutex::default(),
         };
-        Ok(if update.look(&self.options.prefix)? && update.fits()? { Some(update) } else { None })
+        if !update.look(&self.options.prefix)? {
+            return Ok(None);
+        }
+        update.fits()?;
+        Ok(Some(update))
     }
 
     /// What of the selection is made anew.

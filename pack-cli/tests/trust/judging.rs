@@ -3,7 +3,7 @@
 use std::fs;
 
 use sealift::Error;
-use sealift::trust::{TrustOptions, bound_name, check_bound};
+use sealift::trust::{TrustOptions, bound_name};
 use sealift::unpack::{Durability, UnpackOptions, unpack};
 use sealift::{Input, Progress};
 use sealift_format::{Envelope, Identity, Kind, Limits};
@@ -123,23 +123,48 @@ fn unsigned_is_for_one_call_and_waives_nothing_else() {
 }
 
 #[test]
+fn a_target_is_bound_to_its_version() {
+    let desk = Desk::new();
+    desk.trust(&["a"]);
+    let (old, new) = (desk.signed(7, &["a"]), desk.signed(8, &["a"]));
+    let target = desk.path("target");
+    let how = UnpackOptions { durability: Durability::None, ..UnpackOptions::default() };
+    let mut input = Input::open(&new).expect("a bundle");
+    unpack(&mut input, &target, &how, Limits::default(), |_| Ok(()), &Progress::default()).expect("a new tree");
+    let check = |options: &TrustOptions| desk.guard(options).expect("good files").check_bound(&target, &head_of(&old));
+    assert_eq!(refusal(check(&options())), (Some(Kind::Downgrade), 1));
+    assert!(check(&TrustOptions { allow_downgrade: true, ..options() }).is_ok());
+
+    // What a stolen key signed is replaced by whoever has the others.
+    desk.trust(&["b", "c"]);
+    let line = [desk.signer_line("os", "a"), desk.signer_line("os", "b")].concat();
+    desk.write("config/allowed_signers", line);
+    desk.write("config/revoked", desk.public_key("a").to_openssh() + "\n");
+    let honest = desk.signed(6, &["b"]);
+    assert!(desk.guard(&options()).expect("good files").check_bound(&target, &head_of(&honest)).is_ok());
+}
+
+#[test]
 fn a_target_is_bound_to_its_first_name() {
     let desk = Desk::new();
     let bundle = desk.pack(7);
     let other = desk.pack_as(Identity { name: "app".to_owned(), ..identity(1) }, 1024);
     let target = desk.path("target");
-    assert!(check_bound(&target, &head_of(&bundle)).is_ok());
+    let unsigned = TrustOptions { allow_unsigned: true, ..options() };
+    let check_bound = |bundle| desk.guard(&unsigned).expect("good files").check_bound(&target, &head_of(bundle));
+    assert!(check_bound(&bundle).is_ok());
     let how = UnpackOptions { durability: Durability::None, ..UnpackOptions::default() };
     let mut input = Input::open(&bundle).expect("a bundle");
     unpack(&mut input, &target, &how, Limits::default(), |_| Ok(()), &Progress::default()).expect("a new tree");
     assert_eq!(bound_name(&target).expect("sound state").as_deref(), Some("os"));
-    assert!(check_bound(&target, &head_of(&bundle)).is_ok());
-    let refused = check_bound(&target, &head_of(&other));
+    assert!(check_bound(&bundle).is_ok());
+    let refused = check_bound(&other);
     assert!(matches!(refused, Err(Error::OtherName { .. })));
     assert_eq!(refusal(refused).1, 1);
 
     desk.write(".target.sealift-state/head", "not a head");
     assert_eq!(refusal(bound_name(&target)), (None, 2));
+    assert!(check_bound(&other).is_ok(), "what is damaged binds to nothing");
     fs::remove_dir_all(&target).expect("it is there");
     assert_eq!(bound_name(&target).expect("nothing is there"), None);
 }

@@ -199,15 +199,11 @@ impl Trial for Killed<'_> {
     fn after(&self, ground: &Ground, cleans: bool) -> Result<Option<String>> {
         let case = self.case;
         let line = match (cleans, case.output) {
-            (true, Bundle) => "sealift clean work/out/b.sealift --quiet".to_owned(),
-            (true, Tree) => "sealift clean work/out/target --quiet".to_owned(),
-            // A new tree is not made where one is.
-            (false, Tree) if case.start == "start-empty" && ground.path("work/out/target").exists() => {
-                format!("{} --update", case.line)
-            }
-            (false, _) => case.line.to_owned(),
+            (true, Bundle) => "sealift clean work/out/b.sealift --quiet",
+            (true, Tree) => "sealift clean work/out/target --quiet",
+            (false, _) => case.line,
         };
-        let (is_done, said) = Running::start(ground, &line, case.from_pipe && !cleans)?.output()?;
+        let (is_done, said) = Running::start(ground, line, case.from_pipe && !cleans)?.output()?;
         if is_done { at_the_end(ground, case, cleans, self.known) } else { Ok(Some(format!("it fails: {said}"))) }
     }
 }

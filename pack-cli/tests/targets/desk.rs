@@ -1,0 +1,189 @@
+//! A folder with bundles and a target, and the verbs on them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use sealift::unpack::{Durability, State, UnpackOptions, UnpackStats, unpack};
+use sealift::{Error, Input, Limits, Progress};
+
+pub(crate) struct Desk(tempfile::TempDir);
+
+/// Who runs the command line where this is root, and what is to be shown is a user's.
+const NOBODY: u32 = 65534;
+
+pub(crate) fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+impl Desk {
+    /// A desk with the tree `tree`, which stays the user's.
+    pub(crate) fn new() -> Self {
+        let desk = Self(tempfile::tempdir().unwrap());
+        fs::set_permissions(desk.path(""), fs::Permissions::from_mode(0o755)).unwrap();
+        fs::create_dir_all(desk.path("tree/lib")).unwrap();
+        fs::create_dir(desk.path("tree/etc")).unwrap();
+        desk.write("tree/lib/lib.so", noise(1, 40_000));
+        desk.write("tree/etc/motd", "hello\n");
+        desk.write("tree/etc/issue", "first\n");
+        desk
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+        fs::write(self.path(name), content).unwrap();
+    }
+
+    pub(crate) fn set_mode(&self, name: &str, mode: u32) {
+        fs::set_permissions(self.path(name), fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    /// Packs `tree` as `VERSION.sealift`.
+    pub(crate) fn pack(&self, version: u64) {
+        let version = version.to_string();
+        let bundle = format!("{version}.sealift");
+        self.run(&["pack", "tree", "-o", &bundle, "--name", "os", "--bundle-version", &version]);
+    }
+
+    /// Unpacks a bundle to `to`.
+    pub(crate) fn unpack(&self, version: u64, to: &str) {
+        self.take(version, to, &UnpackOptions::default(), &Progress::default()).unwrap();
+    }
+
+    /// `--update`
+    pub(crate) fn update(&self, version: u64, to: &str) -> Result<UnpackStats, Error> {
+        self.take(version, to, &UnpackOptions { update: true, ..UnpackOptions::default() }, &Progress::default())
+    }
+
+    /// `--update --delete`
+    pub(crate) fn replace(&self, version: u64, to: &str) -> Result<UnpackStats, Error> {
+        let options = UnpackOptions { update: true, delete: true, ..UnpackOptions::default() };
+        self.take(version, to, &options, &Progress::default())
+    }
+
+    pub(crate) fn take(
+        &self,
+        version: u64,
+        to: &str,
+        options: &UnpackOptions,
+        progress: &Progress,
+    ) -> Result<UnpackStats, Error> {
+        let mut input = Input::open(&self.path(&format!("{version}.sealift")))?;
+        let options = UnpackOptions { durability: Durability::None, jobs: 2, ..options.clone() };
+        unpack(&mut input, &self.path(to), &options, Limits::default(), |_| Ok(()), progress)
+    }
+
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sealift"));
+        command.args(arguments).current_dir(self.path("")).env("SOURCE_DATE_EPOCH", "1700000000");
+        command.env("XDG_STATE_HOME", self.path("state")).env("XDG_CONFIG_HOME", "/nonexistent");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> Output {
+        let done = self.command(arguments).output().unwrap();
+        assert!(done.status.success(), "{arguments:?}: {}", said(&done));
+        done
+    }
+
+    /// Runs the command line as a user who is not root, on a target in `home`.
+    pub(crate) fn run_as_user(&self, line: &str) -> Output {
+        let arguments: Vec<&str> = line.split(' ').collect();
+        let mut command = self.command(&arguments);
+        command.env("XDG_STATE_HOME", self.path("home/state"));
+        if is_root() {
+            command.uid(NOBODY).gid(NOBODY);
+        }
+        command.output().unwrap()
+    }
+
+    /// Makes `home`, and gives it to the user.
+    pub(crate) fn make_home(&self) {
+        fs::create_dir(self.path("home")).unwrap();
+        if is_root() {
+            chown(self.path("home"), Some(NOBODY), Some(NOBODY)).unwrap();
+        }
+    }
+
+    /// Leaves beside `target` what a run leaves that is killed when the mark of its update stands, and nothing is moved yet: what `whole`
+    /// has otherwise lies in the stage.
+    pub(crate) fn leave_update(&self, target: &str, whole: &str) {
+        let state = State::load(&self.path(whole), Limits::default(), |_| Ok(())).unwrap().unwrap();
+        let (folder, name) = target.rsplit_once('/').map_or(("", target), |(folder, name)| (folder, name));
+        let stage = self.path(folder).join(format!(".{name}.sealift-partial"));
+        fs::create_dir_all(stage.join("files")).unwrap();
+        fs::set_permissions(&stage, fs::Permissions::from_mode(0o700)).unwrap();
+        let (whole_folder, whole_name) = whole.rsplit_once('/').unwrap_or(("", whole));
+        let kept = self.path(whole_folder).join(format!(".{whole_name}.sealift-state"));
+        fs::create_dir(stage.join("state")).unwrap();
+        for part in ["head", "index", "part"] {
+            fs::copy(kept.join(part), stage.join("state").join(part)).unwrap();
+        }
+        let index = &state.index;
+        for (directory, row) in (0..).zip(index.directories()) {
+            for number in row.entries() {
+                let path = index.path(directory, index.entry(number));
+                let path = String::from_utf8(path).unwrap();
+                let new = self.path(whole).join(&path);
+                if new.is_file()
+                    && fs::read(&new).unwrap() != fs::read(self.path(target).join(&path)).unwrap_or_default()
+                {
+                    let staged = stage.join("files").join(number.to_string());
+                    let done = Command::new("cp").arg("-p").arg(&new).arg(&staged).status().unwrap();
+                    assert!(done.success(), "{path}");
+                }
+            }
+        }
+        fs::write(stage.join("journal"), "delete\n").unwrap();
+        if is_root() && fs::metadata(self.path(target)).unwrap().uid() == NOBODY {
+            let done = Command::new("chown").args(["-R", "65534:65534"]).arg(&stage).status().unwrap();
+            assert!(done.success());
+        }
+    }
+
+    pub(crate) fn assert_same(&self, target: &str, tree: &str) {
+        assert_eq!(listing(&self.path(target)), listing(&self.path(tree)));
+    }
+}
+
+pub(crate) fn said(done: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr))
+}
+
+/// Bytes that cannot be compressed.
+pub(crate) fn noise(seed: u64, len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    blake3::Hasher::new().update(&seed.to_le_bytes()).finalize_xof().fill(&mut bytes);
+    bytes
+}
+
+/// Each path below a directory with what it is, its mode and its time.
+type Listing = BTreeMap<PathBuf, (Vec<u8>, u32, i64)>;
+
+fn listing(dir: &Path) -> Listing {
+    let mut listing = Listing::new();
+    let mut pending = vec![PathBuf::new()];
+    while let Some(below) = pending.pop() {
+        for entry in fs::read_dir(dir.join(&below)).unwrap() {
+            let entry = entry.unwrap();
+            let (path, metadata) = (below.join(entry.file_name()), entry.metadata().unwrap());
+            let content = match () {
+                () if metadata.is_dir() => {
+                    pending.push(path.clone());
+                    b"a directory".to_vec()
+                }
+                () if metadata.is_file() => fs::read(entry.path()).unwrap(),
+                () => b"another file".to_vec(),
+            };
+            listing.insert(path, (content, metadata.mode(), metadata.mtime()));
+        }
+    }
+    listing
+}

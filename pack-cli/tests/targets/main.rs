@@ -1,0 +1,10 @@
+//! Targets as devices have them: changed by somebody, left by a run that did not end, short of room.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod desk;
+mod kept;
+mod mounted;
+mod room;
+mod stopped;
+mod unlike;
+mod versions;

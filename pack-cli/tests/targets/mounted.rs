@@ -1,0 +1,49 @@
+//! Another mount in a target is found before anything is changed.
+
+use std::fs;
+
+use crate::desk::is_root;
+use crate::unlike::updatable;
+
+/// Mounts `what` of the desk on itself while it lives.
+struct Bound(std::path::PathBuf);
+
+impl Bound {
+    fn new(path: std::path::PathBuf) -> Self {
+        rustix::mount::mount_bind(&path, &path).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Bound {
+    fn drop(&mut self) {
+        let _ = rustix::mount::unmount(&self.0, rustix::mount::UnmountFlags::DETACH);
+    }
+}
+
+#[test]
+fn what_is_mounted_in_a_target_is_found_before_anything_is_changed() {
+    if !is_root() {
+        return;
+    }
+    // The target itself, a file that is replaced, a directory that is new, what is removed.
+    for mounted in ["target", "target/etc", "target/etc/issue", "target/new", "target/mine"] {
+        let desk = updatable();
+        desk.unpack(8, "whole");
+        fs::create_dir(desk.path("tree/new")).unwrap();
+        desk.write("tree/new/file", "new\n");
+        desk.pack(9);
+        for name in ["new", "mine"] {
+            fs::create_dir(desk.path("target").join(name)).unwrap();
+        }
+        {
+            let _bound = Bound::new(desk.path(mounted));
+            let error = desk.replace(9, "target").expect_err(mounted).to_string();
+            assert!(error.contains("mount"), "{mounted}: {error}");
+            assert_eq!(fs::read(desk.path("target/etc/issue")).unwrap(), b"first\n", "{mounted}");
+            assert!(!desk.path(".target.sealift-partial/journal").exists(), "{mounted}");
+        }
+        desk.replace(9, "target").unwrap();
+        desk.assert_same("target", "tree");
+    }
+}

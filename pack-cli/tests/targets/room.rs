@@ -1,0 +1,80 @@
+//! A run goes on where there is just enough room for what it lacks.
+
+use std::fs;
+use std::path::PathBuf;
+
+use sealift::unpack::{UnpackOptions, unpack};
+use sealift::{Error, Input, Limits, Progress};
+
+use crate::desk::{Desk, is_root, noise};
+
+/// A file system of 60 MB while it lives.
+struct Small(PathBuf);
+
+impl Small {
+    fn mount(path: PathBuf) -> Self {
+        fs::create_dir(&path).unwrap();
+        rustix::mount::mount("tmpfs", &path, "tmpfs", rustix::mount::MountFlags::empty(), c"size=60m").unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        let _ = rustix::mount::unmount(&self.0, rustix::mount::UnmountFlags::DETACH);
+    }
+}
+
+/// Version 7 is small, and 8 has 41 MB more, in many files or in one.
+fn growing(files: u64) -> Desk {
+    let desk = Desk::new();
+    desk.pack(7);
+    for file in 0..files {
+        desk.write(&format!("tree/{file}"), noise(file, 41_000_000 / usize::try_from(files).unwrap()));
+    }
+    desk.pack(8);
+    desk
+}
+
+#[test]
+fn what_is_there_already_needs_no_room() {
+    if !is_root() {
+        return;
+    }
+    for (files, update) in [(40, false), (1, false), (40, true), (1, true)] {
+        let desk = growing(files);
+        let _small = Small::mount(desk.path("small"));
+        if update {
+            desk.unpack(7, "small/target");
+        }
+        let cut = fs::read(desk.path("8.sealift")).unwrap()[..30_000_000].to_vec();
+        let options = UnpackOptions { update, jobs: 1, ..UnpackOptions::default() };
+        let mut input = Input::pipe("pipe", Box::new(std::io::Cursor::new(cut)));
+        let target = desk.path("small/target");
+        unpack(&mut input, &target, &options, Limits::default(), |_| Ok(()), &Progress::default())
+            .expect_err("the bundle is cut");
+        desk.take(8, "small/target", &options, &Progress::default())
+            .unwrap_or_else(|error| panic!("{files} files, update {update}: {error}"));
+        desk.assert_same("small/target", "tree");
+    }
+}
+
+#[test]
+fn too_little_room_leaves_what_was_made_before() {
+    if !is_root() {
+        return;
+    }
+    let desk = growing(40);
+    let _small = Small::mount(desk.path("small"));
+    let cut = fs::read(desk.path("8.sealift")).unwrap()[..30_000_000].to_vec();
+    let mut input = Input::pipe("pipe", Box::new(std::io::Cursor::new(cut)));
+    let target = desk.path("small/target");
+    unpack(&mut input, &target, &UnpackOptions::default(), Limits::default(), |_| Ok(()), &Progress::default())
+        .expect_err("the bundle is cut");
+    desk.write("small/other", vec![1; 25_000_000]);
+    let error = desk.take(8, "small/target", &UnpackOptions::default(), &Progress::default());
+    assert!(matches!(error, Err(Error::NoSpace { .. })), "{error:?}");
+    fs::remove_file(desk.path("small/other")).unwrap();
+    let stats = desk.take(8, "small/target", &UnpackOptions::default(), &Progress::default()).unwrap();
+    assert!(stats.resumed_files > 0);
+}

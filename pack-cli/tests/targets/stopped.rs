@@ -1,0 +1,153 @@
+//! Stopped half-way, a run is gone on with by the next, and an update that has begun to change its target ends well.
+
+use std::fs;
+use std::io::{Read, Write as _};
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use sealift::audit::{AuditOptions, audit};
+use sealift::unpack::{UnpackOptions, UnpackStats, unpack};
+use sealift::verify::{Depth, verify};
+use sealift::{Error, Input, Limits, Phase, Progress};
+
+use crate::desk::{Desk, noise, said};
+
+/// A bundle that comes through a pipe, and a caller who wishes to stop when half of it was read.
+struct Half {
+    bytes: Vec<u8>,
+    at: usize,
+    progress: Arc<Progress>,
+}
+
+impl Read for Half {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        if self.at > self.bytes.len() / 2 {
+            self.progress.cancel();
+        }
+        let len = into.len().min(4096).min(self.bytes.len() - self.at);
+        into[..len].copy_from_slice(&self.bytes[self.at..self.at + len]);
+        self.at += len;
+        Ok(len)
+    }
+}
+
+fn half(desk: &Desk, version: u64) -> (Input, Arc<Progress>) {
+    let progress = Arc::new(Progress::default());
+    let bytes = fs::read(desk.path(&format!("{version}.sealift"))).unwrap();
+    (Input::pipe("pipe", Box::new(Half { bytes, at: 0, progress: Arc::clone(&progress) })), progress)
+}
+
+fn stop(desk: &Desk, version: u64, options: &UnpackOptions) -> Result<UnpackStats, Error> {
+    let (mut input, progress) = half(desk, version);
+    unpack(&mut input, &desk.path("target"), options, Limits::default(), |_| Ok(()), &progress)
+}
+
+/// Versions 7 and 8 of a tree, between which all content differs.
+fn large() -> Desk {
+    let desk = Desk::new();
+    for version in [7, 8] {
+        for file in 0..40 {
+            desk.write(&format!("tree/{file}"), noise(version * 100 + file, 200_000));
+        }
+        desk.pack(version);
+    }
+    desk
+}
+
+#[test]
+fn an_unpacking_goes_on() {
+    let desk = large();
+    let stopped = stop(&desk, 8, &UnpackOptions::default());
+    assert!(matches!(stopped, Err(Error::Cancelled)), "{stopped:?}");
+    assert!(!desk.path("target").exists());
+    let stats = desk.take(8, "target", &UnpackOptions::default(), &Progress::default()).unwrap();
+    assert!(stats.resumed_files > 0, "{stats:?}");
+    desk.assert_same("target", "tree");
+    assert!(!desk.path(".target.sealift-partial").exists());
+}
+
+#[test]
+fn an_update_goes_on() {
+    let desk = large();
+    desk.unpack(7, "target");
+    desk.unpack(7, "before");
+    let options = UnpackOptions { update: true, ..UnpackOptions::default() };
+    let stopped = stop(&desk, 8, &options);
+    assert!(matches!(stopped, Err(Error::Cancelled)), "{stopped:?}");
+    desk.assert_same("target", "before");
+    let stats = desk.replace(8, "target").unwrap();
+    assert!(stats.resumed_files > 0, "{stats:?}");
+    desk.assert_same("target", "tree");
+    assert!(!desk.path(".target.sealift-partial").exists());
+}
+
+#[test]
+fn a_signal_stops_the_command_line_and_it_goes_on() {
+    let desk = large();
+    let bytes = fs::read(desk.path("8.sealift")).unwrap();
+    let mut child = desk.command(&["unpack", "-", "target", "--allow-unsigned"]).stdin(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(&bytes[..bytes.len() / 2]).unwrap();
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    // It reads on until it sees the signal.
+    for piece in bytes[bytes.len() / 2..].chunks(50_000) {
+        thread::sleep(Duration::from_millis(10));
+        if stdin.write_all(piece).is_err() {
+            break;
+        }
+    }
+    drop(stdin);
+    let done = child.wait_with_output().unwrap();
+    assert_eq!((done.status.code(), done.status.signal()), (Some(128 + 2), None), "{}", said(&done));
+    assert!(said(&done).contains("run it again to go on, or give it up by  sealift clean target"), "{}", said(&done));
+    let done = desk.run(&["unpack", "8.sealift", "target", "--allow-unsigned"]);
+    assert!(said(&done).contains("of a run before this one were right"), "{}", said(&done));
+    desk.assert_same("target", "tree");
+}
+
+#[test]
+fn an_update_that_changes_its_target_ends_well() {
+    let desk = large();
+    desk.unpack(7, "target");
+    let progress = Arc::new(Progress::default());
+    let update = thread::spawn({
+        let (progress, bundle, target) = (Arc::clone(&progress), desk.path("8.sealift"), desk.path("target"));
+        move || {
+            let options = UnpackOptions { update: true, jobs: 1, ..UnpackOptions::default() };
+            unpack(&mut Input::open(&bundle)?, &target, &options, Limits::default(), |_| Ok(()), &progress)
+        }
+    });
+    let journal = desk.path(".target.sealift-partial/journal");
+    while !journal.exists() && !update.is_finished() {
+        thread::yield_now();
+    }
+    progress.cancel();
+    update.join().unwrap().unwrap();
+    desk.assert_same("target", "tree");
+}
+
+#[test]
+fn verify_and_audit_stop() {
+    let desk = Desk::new();
+    desk.write("tree/noise", noise(1, 8_000_000));
+    fs::File::create_new(desk.path("tree/large")).unwrap().set_len(1 << 30).unwrap();
+    desk.pack(8);
+    let (mut input, progress) = half(&desk, 8);
+    let stopped = verify(&mut input, Depth::Objects, 2, Limits::default(), |_| Ok(()), &progress);
+    assert!(matches!(stopped, Err(Error::Cancelled)));
+
+    desk.unpack(8, "target");
+    let progress = Arc::new(Progress::default());
+    let auditing = thread::spawn({
+        let (progress, target) = (Arc::clone(&progress), desk.path("target"));
+        move || audit(&target, None, &AuditOptions::default(), Limits::default(), |_| Ok(()), &progress)
+    });
+    while progress.snapshot().phase != Phase::Hashing && !auditing.is_finished() {
+        thread::yield_now();
+    }
+    progress.cancel();
+    assert!(matches!(auditing.join().unwrap(), Err(Error::Cancelled)));
+}

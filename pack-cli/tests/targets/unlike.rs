@@ -1,0 +1,189 @@
+//! Somebody changed the target since it took its last bundle.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+
+use sealift::Progress;
+use sealift::unpack::UnpackOptions;
+
+use crate::desk::{Desk, is_root, said};
+
+/// Something that stands in place of a file, and how it is made.
+type StandIn = (&'static str, fn(&Path));
+
+fn stand_ins() -> [StandIn; 3] {
+    [
+        ("a link", |path| symlink("/nonexistent", path).unwrap()),
+        ("a socket", |path| drop(UnixListener::bind(path).unwrap())),
+        ("a directory", |path| fs::create_dir(path).unwrap()),
+    ]
+}
+
+/// A target with version 7, where 8 changes the mode of one file, and the content of another one.
+pub(crate) fn updatable() -> Desk {
+    let desk = Desk::new();
+    desk.pack(7);
+    desk.unpack(7, "target");
+    desk.set_mode("tree/lib/lib.so", 0o755);
+    desk.write("tree/etc/issue", "second\n");
+    desk.pack(8);
+    desk
+}
+
+#[test]
+fn what_stands_in_place_of_a_file_makes_way() {
+    for (what, make) in stand_ins() {
+        let desk = updatable();
+        fs::remove_file(desk.path("target/lib/lib.so")).unwrap();
+        make(&desk.path("target/lib/lib.so"));
+        let stats = desk.replace(8, "target").unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert!(stats.was_hashed, "{what}");
+        desk.assert_same("target", "tree");
+    }
+}
+
+#[test]
+fn what_stands_in_place_of_a_file_does_not_stop_an_update_that_was_killed() {
+    for (what, make) in stand_ins() {
+        for name in ["lib/lib.so", "etc/motd"] {
+            let desk = updatable();
+            desk.unpack(8, "whole");
+            desk.leave_update("target", "whole");
+            fs::remove_file(desk.path("target").join(name)).unwrap();
+            make(&desk.path("target").join(name));
+            let stats = desk.replace(8, "target").unwrap_or_else(|error| panic!("{what} at {name}: {error}"));
+            assert!(stats.was_hashed, "{what} at {name}");
+            desk.assert_same("target", "tree");
+            assert!(!desk.replace(8, "target").unwrap().was_hashed, "{what} at {name}");
+        }
+    }
+}
+
+#[test]
+fn cleaning_ends_an_update_onto_a_changed_target_and_says_so() {
+    let desk = updatable();
+    desk.unpack(8, "whole");
+    desk.leave_update("target", "whole");
+    fs::remove_file(desk.path("target/etc/motd")).unwrap();
+    symlink("/nonexistent", desk.path("target/etc/motd")).unwrap();
+    let done = desk.command(&["clean", "target"]).output().unwrap();
+    assert_eq!(done.status.code(), Some(1), "{}", said(&done));
+    assert!(said(&done).contains("unpack one with --update"), "{}", said(&done));
+    assert_eq!(fs::read(desk.path("target/etc/issue")).unwrap(), b"second\n", "the rest is done");
+    desk.run(&["clean", "target"]);
+    desk.replace(8, "target").unwrap();
+    desk.assert_same("target", "tree");
+}
+
+#[test]
+fn a_closed_file_is_updated_by_its_owner() {
+    let desk = Desk::new();
+    desk.make_home();
+    desk.write("tree/closed", "for nobody\n");
+    desk.set_mode("tree/closed", 0);
+    desk.pack(7);
+    desk.set_mode("tree/closed", 0o400);
+    desk.set_mode("tree/lib/lib.so", 0);
+    desk.write("tree/etc/issue", "second\n");
+    desk.set_mode("tree/etc/issue", 0);
+    desk.pack(8);
+    let run = |line: &str| {
+        let done = desk.run_as_user(line);
+        assert!(done.status.success(), "{line}: {}", said(&done));
+    };
+    run("unpack 7.sealift home/target --allow-unsigned");
+    run("unpack 8.sealift home/target --allow-unsigned --update --delete");
+    run("audit home/target --allow-unsigned --ignore privileged --path etc/motd");
+    if is_root() {
+        desk.assert_same("home/target", "tree");
+    }
+
+    run("unpack 7.sealift home/other --allow-unsigned");
+    desk.leave_update("home/other", "home/target");
+    run("unpack 8.sealift home/other --allow-unsigned --update --delete");
+    if is_root() {
+        desk.assert_same("home/other", "tree");
+    }
+}
+
+#[test]
+fn what_is_missing_is_made_again_without_deleting() {
+    let desk = updatable();
+    desk.write("target/mine", "stays\n");
+    fs::remove_file(desk.path("target/etc/motd")).unwrap();
+    let stats = desk.update(8, "target").unwrap();
+    assert!(stats.was_hashed);
+    fs::remove_file(desk.path("target/mine")).unwrap();
+    fs::remove_dir_all(desk.path("target/lib")).unwrap();
+    assert!(desk.update(8, "target").unwrap().was_hashed);
+    assert_eq!(fs::read(desk.path("target/lib/lib.so")).unwrap(), fs::read(desk.path("tree/lib/lib.so")).unwrap());
+    assert!(!desk.update(8, "target").unwrap().was_hashed, "now it is known again");
+}
+
+#[test]
+fn what_stands_in_place_of_a_file_that_the_bundle_does_not_change_makes_way() {
+    for (what, make) in stand_ins() {
+        let desk = updatable();
+        fs::remove_file(desk.path("target/etc/motd")).unwrap();
+        make(&desk.path("target/etc/motd"));
+        desk.update(8, "target").unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert_eq!(fs::read(desk.path("target/etc/motd")).unwrap(), b"hello\n", "{what}");
+    }
+}
+
+#[test]
+fn a_part_of_a_bundle_is_looked_at_as_a_part() {
+    let desk = updatable();
+    for (part, other) in [("etc", "mine"), ("etc/motd", "etc/mine")] {
+        let target = part.replace('/', "-");
+        let options = |update| UnpackOptions { prefix: part.into(), update, ..UnpackOptions::default() };
+        desk.take(7, &target, &options(false), &Progress::default()).unwrap();
+        desk.write(&format!("{target}/{other}"), "stays\n");
+        assert!(!desk.take(8, &target, &options(true), &Progress::default()).unwrap().was_hashed, "{part}");
+        fs::remove_file(desk.path(&target).join("etc/motd")).unwrap();
+        assert!(desk.take(8, &target, &options(true), &Progress::default()).unwrap().was_hashed, "{part}");
+        assert!(desk.path(&target).join("etc/motd").exists(), "{part}");
+        assert!(desk.path(&target).join(other).exists(), "{part}");
+    }
+}
+
+/// A file of the same size and time, and another content.
+fn falsify(path: &Path) {
+    let metadata = fs::metadata(path).unwrap();
+    fs::write(path, vec![b'x'; usize::try_from(metadata.len()).unwrap()]).unwrap();
+    let file = fs::File::options().write(true).open(path).unwrap();
+    file.set_modified(metadata.modified().unwrap()).unwrap();
+}
+
+#[test]
+fn times_are_believed_only_where_that_is_asked_for() {
+    for (keeps_state, rehash) in [(false, false), (true, true)] {
+        for trust_mtime in [true, false] {
+            let desk = updatable();
+            falsify(&desk.path("target/etc/motd"));
+            if !keeps_state {
+                fs::remove_dir_all(desk.path(".target.sealift-state")).unwrap();
+            }
+            let options = UnpackOptions { update: true, rehash, trust_mtime, ..UnpackOptions::default() };
+            let stats = desk.take(8, "target", &options, &Progress::default()).unwrap();
+            assert!(stats.was_hashed);
+            assert_eq!(stats.hashed_files, if trust_mtime { 1 } else { 3 });
+            let motd = fs::read(desk.path("target/etc/motd")).unwrap();
+            assert_eq!(motd, if trust_mtime { b"xxxxxx" } else { b"hello\n" });
+            assert_eq!(fs::read(desk.path("target/etc/issue")).unwrap(), b"second\n");
+        }
+    }
+}
+
+#[test]
+fn what_an_unchanged_file_holds_is_not_looked_at_while_a_state_is_kept() {
+    let desk = updatable();
+    desk.write("target/etc/motd", "edited\n");
+    desk.update(8, "target").unwrap();
+    assert_eq!(fs::read(desk.path("target/etc/motd")).unwrap(), b"edited\n");
+    let options = UnpackOptions { update: true, rehash: true, ..UnpackOptions::default() };
+    desk.take(8, "target", &options, &Progress::default()).unwrap();
+    assert_eq!(fs::read(desk.path("target/etc/motd")).unwrap(), b"hello\n");
+}
