@@ -80,6 +80,19 @@ fn what_a_killed_signing_left() {
 }
 
 #[test]
+fn signing_removes_what_a_killed_signing_left() {
+    let desk = Desk::new();
+    let partial = desk.path(".b.sealift.sealift-sign-partial");
+    desk.good("key generate -o key --quiet");
+    // The second time there is nothing to write.
+    for _ in 0..2 {
+        fs::write(&partial, "a copy").expect("there is room");
+        desk.good("sign b.sealift --key key");
+        assert!(!exists(&partial));
+    }
+}
+
+#[test]
 fn a_bundle_that_is_being_packed_is_left_alone() {
     let desk = Desk::new();
     let spool = File::create(desk.path(".b.sealift.123.sealift-partial")).expect("there is room");
