@@ -186,6 +186,7 @@ pub mod trust;
 mod unnamed;
 pub mod unpack;
 pub mod verify;
+mod writeback;
 
 pub use error::Error;
 pub use input::Input;

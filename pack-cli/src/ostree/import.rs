@@ -15,6 +15,7 @@ use super::summary::mirror_summary;
 use super::transaction::Transaction;
 use crate::input::Input;
 use crate::progress::Phase;
+use crate::writeback::with_writeback;
 use crate::{Error, Progress};
 
 /// Where refs go in a repository.
@@ -127,7 +128,7 @@ pub(super) fn take(
     if options.dry_run {
         return Ok(stats);
     }
-    work.run(input, options.jobs.max(1))?;
+    with_writeback(|| transaction.sync(), || work.run(input, options.jobs.max(1)))?;
     input.finish(bundle)?;
     for (kind, object) in &plan.metadata {
         let (checksum, bytes) = (&object.checksum, bundle.index.ostree_bytes(object));

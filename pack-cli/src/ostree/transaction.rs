@@ -268,7 +268,8 @@ impl<'a> Transaction<'a> {
         Ok(written)
     }
 
-    fn sync(&self) -> Result<(), Error> {
+    /// Waits until the medium has everything, if the repository asks for that.
+    pub(super) fn sync(&self) -> Result<(), Error> {
         if !self.repo.config().fsync {
             return Ok(());
         }

@@ -23,8 +23,6 @@ mod walk;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::RecvTimeoutError;
-use std::time::Duration;
 
 use sealift_format::{Bundle, Head, Index, Kind, Limits, Ref};
 use sealift_verify::content::{ChunkDecoder, check_object, check_piece};
@@ -32,6 +30,7 @@ use sealift_verify::content::{ChunkDecoder, check_object, check_piece};
 use crate::feed::Feed;
 use crate::input::Input;
 use crate::progress::Phase;
+use crate::writeback::with_writeback;
 use crate::{Error, Progress};
 
 use files::{Builder, Hand};
@@ -235,7 +234,10 @@ impl Job<'_> {
         let files = as_u64(selection.regulars.len() + selection.others.len());
         self.progress.enter(Phase::Unpacking, selection.stored, files);
         let builder = Builder::new(self.bundle, &selection, stage, &privilege, self.progress, self.options);
-        with_writeback(stage, self.options.durability, || build(&builder, input, self.options))?;
+        match self.options.durability {
+            Durability::End => with_writeback(|| stage.sync(), || build(&builder, input, self.options))?,
+            Durability::None | Durability::Each => build(&builder, input, self.options)?,
+        }
         input.finish(self.bundle)?;
         stats.shared_bytes = builder.duplicate_bytes.load(Ordering::Relaxed);
         let skipped = privilege.skipped();
@@ -266,6 +268,8 @@ fn give_up(stage: Stage, error: Error) -> Error {
         Error::Cancelled => true,
         // Nothing was added: room may be made for what is missing.
         Error::NoSpace { .. } => stage.is_resumed(),
+        // The system drops what the medium did not take, and may show it all the same: hashing would not tell.
+        Error::Io { doing: "sync", .. } => false,
         // A full disk is not kept full.
         Error::Io { source, .. } => !matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded),
         Error::Format(error) => error.kind() == Kind::Truncated,
@@ -277,29 +281,6 @@ fn give_up(stage: Stage, error: Error) -> Error {
     }
     error
 }
-
-/// Runs `work`, and meanwhile has the medium take what was written so far: the system would begin with that seconds later, and the last
-/// sync would wait for all of it.
-fn with_writeback<T>(stage: &Stage, durability: Durability, work: impl FnOnce() -> T) -> T {
-    if durability != Durability::End {
-        return work();
-    }
-    let (done, ends) = std::sync::mpsc::channel::<()>();
-    std::thread::scope(|scope| {
-        scope.spawn(move || {
-            while ends.recv_timeout(WRITEBACK_INTERVAL) == Err(RecvTimeoutError::Timeout) {
-                // Its failure shows in the sync that counts.
-                let _ = stage.sync();
-            }
-        });
-        let result = work();
-        drop(done);
-        result
-    })
-}
-
-/// How long what was written may wait.
-const WRITEBACK_INTERVAL: Duration = Duration::from_millis(300);
 
 /// Whether a run left something beside `target` from which the next one goes on.
 #[must_use]

@@ -103,7 +103,7 @@ fn measure(version: usize, runs: usize, places: &Places) -> Result<(String, f64)
     };
     fs::remove_file(bundle)?;
     usages.sort_unstable_by_key(|usage| usage.wall);
-    let middle = usages[usages.len() / 2];
+    let middle = usages[(usages.len() - 1) / 2];
     let times = [middle.wall, middle.user, middle.system].map(seconds).join(" | ");
     let row = format!("{times} | {:.1} MB | {:.1} MB", megabytes("stored_bytes")?, megabytes("logical_bytes")?);
     Ok((row, middle.wall.as_secs_f64()))

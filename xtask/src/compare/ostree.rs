@@ -101,7 +101,7 @@ pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<(
 fn median(usages: &[Usage]) -> Usage {
     let mut sorted = usages.to_vec();
     sorted.sort_unstable_by_key(|usage| usage.wall);
-    sorted.get(sorted.len() / 2).copied().unwrap_or_default()
+    sorted.get(sorted.len().saturating_sub(1) / 2).copied().unwrap_or_default()
 }
 
 /// Seconds of wall time and of CPU for both steps.

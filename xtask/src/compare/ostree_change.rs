@@ -63,7 +63,7 @@ pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<(
         }
         run("ostree --repo=SCRATCH/to fsck --quiet")?;
         usages.sort_unstable_by_key(|usage| usage.wall);
-        let middle = usages[usages.len() / 2];
+        let middle = usages[(usages.len() - 1) / 2];
         println!("   {count} files: {:.3} s", middle.wall.as_secs_f64());
         let summary: serde_json::Value = serde_json::from_str(&summary)?;
         let number = |key: &str| summary[key].as_u64().with_context(|| format!("no {key} in {summary}"));

@@ -27,7 +27,7 @@ impl Samples {
     pub(crate) fn median(&self) -> &Usage {
         let mut sorted: Vec<_> = self.usages.iter().collect();
         sorted.sort_unstable_by_key(|usage| usage.wall);
-        sorted[sorted.len() / 2]
+        sorted[(sorted.len() - 1) / 2]
     }
 
     pub(crate) fn peak_bytes(&self) -> u64 {

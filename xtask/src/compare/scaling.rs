@@ -12,8 +12,6 @@ use super::tree;
 
 /// How much more a file may cost among ten times as many.
 const TOLERANCE: f64 = 1.25;
-/// What a file may cost in memory in any case: less is not told from chance.
-const NOISE_BYTES: f64 = 64.0;
 
 /// What one file costs on average, or one more file.
 struct Costs {
@@ -71,41 +69,31 @@ fn median(contender: &Contender, runs: usize, places: &Places) -> Result<(Usage,
     }
     let peak_bytes = usages.iter().map(|usage| usage.peak_bytes).max().unwrap_or_default();
     usages.sort_unstable_by_key(|usage: &Usage| -> Duration { usage.wall });
-    Ok((usages[usages.len() / 2], peak_bytes))
+    Ok((usages[(usages.len() - 1) / 2], peak_bytes))
 }
 
 impl Costs {
-    /// Holds the last step against the one before. Fixed costs hide in the first.
+    /// Holds the last step against the one before.
     fn judge(&self) -> Vec<Verdict> {
-        let [.., first, middle, last] = self.points.as_slice() else {
+        let [.., middle, last] = self.points.as_slice() else {
             return Vec::new();
         };
         let time = last.1 / middle.1;
-        let slope = |from: &(u32, f64, f64), to: &(u32, f64, f64)| (to.2 - from.2) / f64::from(to.0 - from.0);
-        let (before, after) = (slope(first, middle), slope(middle, last));
-        let wanted = format!("at most {TOLERANCE:.2}");
+        let memory = last.2 / middle.2;
+        let counts = format!("{} to {} files", grouped(last.0.into()), grouped(middle.0.into()));
+        let more = f64::from(last.0) / f64::from(middle.0);
         vec![
             Verdict {
-                what: format!(
-                    "{}: time a file, {} to {} files",
-                    self.name,
-                    grouped(last.0.into()),
-                    grouped(middle.0.into())
-                ),
+                what: format!("{}: time a file, {counts}", self.name),
                 figure: format!("{time:.2}"),
-                wanted: wanted.clone(),
+                wanted: format!("at most {TOLERANCE:.2}"),
                 is_reached: time <= TOLERANCE,
             },
             Verdict {
-                what: format!(
-                    "{}: memory for one more file, up to {} and up to {}",
-                    self.name,
-                    grouped(last.0.into()),
-                    grouped(middle.0.into())
-                ),
-                figure: format!("{after:.0} B, {before:.0} B"),
-                wanted,
-                is_reached: after <= (before * TOLERANCE).max(NOISE_BYTES),
+                what: format!("{}: memory, {counts}", self.name),
+                figure: format!("{memory:.1} times"),
+                wanted: format!("at most {more:.0} times"),
+                is_reached: memory <= more,
             },
         ]
     }

@@ -85,7 +85,7 @@ fn judge(report: &mut Report, samples: &Samples, written: u64, changed: u64, fil
     let median = |usages: &[Usage]| -> Usage {
         let mut sorted = usages.to_vec();
         sorted.sort_unstable_by_key(|usage| usage.wall);
-        sorted.get(sorted.len() / 2).copied().unwrap_or_default()
+        sorted.get(sorted.len().saturating_sub(1) / 2).copied().unwrap_or_default()
     };
     let wall = |usages: &[Usage]| median(usages).wall.as_secs_f64();
     let (fresh, update) = (wall(&samples.fresh), wall(&samples.update));

@@ -1,0 +1,58 @@
+//! Has the medium take what was written so far while the rest is made: the system would begin with that seconds later, and the last sync
+//! would wait for all of it.
+
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+use crate::Error;
+
+/// How long what was written may wait.
+const INTERVAL: Duration = Duration::from_millis(300);
+
+/// Runs `work`, and meanwhile `sync` again and again.
+///
+/// # Errors
+/// Those of `work`, else those of `sync`: the system tells of a write that failed once, to the first who asks (syncfs(2)).
+pub(crate) fn with_writeback<T>(
+    sync: impl Fn() -> Result<(), Error> + Send,
+    work: impl FnOnce() -> Result<T, Error>,
+) -> Result<T, Error> {
+    let (done, ends) = channel::<()>();
+    std::thread::scope(|scope| {
+        let syncing = scope.spawn(move || {
+            let mut synced = Ok(());
+            while synced.is_ok() && ends.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
+                synced = sync();
+            }
+            synced
+        });
+        let result = work();
+        drop(done);
+        match syncing.join() {
+            Ok(synced) => result.and_then(|value| synced.map(|()| value)),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_meanwhile_is_one_of_the_whole() {
+        let (called, calls) = channel();
+        let sync = move || {
+            let _ = called.send(());
+            Err(Error::Usage("the medium is gone".into()))
+        };
+        let work = || {
+            calls.recv().expect("it is called while the work goes on");
+            Ok(7)
+        };
+        assert!(with_writeback(sync, work).is_err_and(|error| error.to_string() == "the medium is gone"));
+        assert_eq!(with_writeback(|| Ok(()), || Ok(7)).ok(), Some(7));
+        let failed = with_writeback(|| Ok(()), || Err::<(), _>(Error::Cancelled));
+        assert!(matches!(failed, Err(Error::Cancelled)));
+    }
+}
