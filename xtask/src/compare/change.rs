@@ -2,7 +2,6 @@
 
 use std::fs::{self, File};
 use std::io::Write as _;
-use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 
@@ -38,12 +37,7 @@ const PATTERNS: [Pattern; 2] = [
 
 pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<()> {
     Job::new(COPY, places).run()?;
-    let mut files: Vec<PathBuf> = Vec::new();
-    tree::walk(&places.path("SCRATCH/changed"), &mut |path, _| {
-        files.push(path.to_owned());
-        Ok(())
-    })?;
-    files.sort_unstable();
+    let files = tree::files(&places.path("SCRATCH/changed"))?;
     pack("TREE", 1, places)?;
     let mut text = String::from(
         "In memory. Some files of the tree get another line each; whole objects are written, and whole chunks read in which they lie.\n\n\

@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::Write as _;
-use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
@@ -31,12 +30,7 @@ pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<(
         run("cp -a TREE SCRATCH/changed")?;
         run(COMMIT)?;
         let mut usages: Vec<Usage> = Vec::new();
-        let mut files: Vec<PathBuf> = Vec::new();
-        tree::walk(&places.path("SCRATCH/changed"), &mut |path, _| {
-            files.push(path.to_owned());
-            Ok(())
-        })?;
-        files.sort_unstable();
+        let files = tree::files(&places.path("SCRATCH/changed"))?;
         // The base is taken before there is another commit, which it would name as well.
         remove(&places.path("SCRATCH/base"))?;
         run("ostree --repo=SCRATCH/to init --mode=bare-user")?;

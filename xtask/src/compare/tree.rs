@@ -115,6 +115,17 @@ pub(crate) fn write_small_files(dir: &Path, count: u32) -> Result<()> {
     Ok(())
 }
 
+/// All regular files below a directory, in the order of their paths.
+pub(crate) fn files(dir: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    walk(dir, &mut |path, _| {
+        files.push(path.to_owned());
+        Ok(())
+    })?;
+    files.sort_unstable();
+    Ok(files)
+}
+
 /// Visits every regular file below a directory.
 pub(crate) fn walk(dir: &Path, visit: &mut dyn FnMut(&Path, &fs::Metadata) -> Result<()>) -> Result<()> {
     for entry in fs::read_dir(dir).with_context(|| format!("cannot list {}", dir.display()))? {
