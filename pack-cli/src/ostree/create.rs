@@ -8,7 +8,7 @@ use std::os::fd::{AsFd as _, AsRawFd as _};
 
 use rustix::fs::{
     AtFlags, Gid, Mode as Permissions, Timespec, Timestamps, UTIME_OMIT, Uid, XattrFlags, chownat, fchmod, fchown,
-    fsetxattr, futimens, lsetxattr, symlinkat, unlinkat,
+    fsetxattr, futimens, lsetxattr, symlinkat,
 };
 use rustix::io::Errno;
 use sealift_format::ostree::file::FileHasher;
@@ -59,12 +59,10 @@ impl Transaction<'_> {
         if self.has(ObjectType::File, checksum)? {
             return Ok(false);
         }
-        let number = self.number();
-        match new {
-            NewFile::Symlink(target) => new_file.symlink(number, target)?,
-            NewFile::Regular { size, content } => new_file.regular(number, size, content)?,
-        }
-        self.enter(ObjectType::File, checksum, number)
+        self.stage_object(ObjectType::File, checksum, |name| match new {
+            NewFile::Symlink(target) => new_file.symlink(name, target),
+            NewFile::Regular { size, content } => new_file.regular(name, size, content),
+        })
     }
 }
 
@@ -145,17 +143,17 @@ impl Creation<'_> {
         Err(ContentError::OsTreeFile { checksum: *self.checksum }.into())
     }
 
-    fn symlink(&self, number: u64, target: &str) -> Result<(), Error> {
+    fn symlink(&self, name: &str, target: &str) -> Result<(), Error> {
         self.check(FileHasher::new(self.attributes, target))?;
         match self.mode {
-            Mode::Bare | Mode::BareUserOnly => self.link(number, target).map_err(|error| self.io(error)),
+            Mode::Bare | Mode::BareUserOnly => self.link(name, target).map_err(|error| self.io(error)),
             Mode::BareUser => {
-                let file = self.store(number, 0o644, &[target.as_bytes(), &[0]].concat())?;
+                let file = self.store(name, 0o644, &[target.as_bytes(), &[0]].concat())?;
                 self.set(&file, 0o644, 0o644).map_err(|error| self.io(error))
             }
             Mode::Archive => {
                 let header = file::encode_archive_header(0, self.attributes, target);
-                let file = self.store(number, 0o644, &header)?;
+                let file = self.store(name, 0o644, &header)?;
                 drop(file);
                 Ok(())
             }
@@ -163,10 +161,9 @@ impl Creation<'_> {
     }
 
     /// Makes a symbolic link as it is.
-    fn link(&self, number: u64, target: &str) -> Result<(), Errno> {
+    fn link(&self, name: &str, target: &str) -> Result<(), Errno> {
         let stage = &self.transaction.stage;
-        let name = number.to_string();
-        symlinkat(target, stage.directory(), &*name)?;
+        symlinkat(target, stage.directory(), name)?;
         if self.mode == Mode::BareUserOnly {
             return Ok(());
         }
@@ -174,7 +171,7 @@ impl Creation<'_> {
         let &Attributes { uid, gid, ref xattrs, .. } = self.attributes;
         if (uid, gid) != (made.uid, made.gid) {
             let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
-            chownat(stage.directory(), &*name, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)?;
+            chownat(stage.directory(), name, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)?;
         }
         let path = format!("/proc/self/fd/{}/{name}", stage.directory().as_raw_fd());
         for xattr in xattrs {
@@ -183,13 +180,13 @@ impl Creation<'_> {
         Ok(())
     }
 
-    fn regular(&self, number: u64, size: u64, content: &mut dyn Read) -> Result<(), Error> {
+    fn regular(&self, name: &str, size: u64, content: &mut dyn Read) -> Result<(), Error> {
         let hasher = FileHasher::new(self.attributes, "");
         let bits = self.bits();
         let (file, made) = if size <= SMALL {
-            self.small(hasher, number, size, content)?
+            self.small(hasher, name, size, content)?
         } else {
-            self.large(hasher, number, size, content)?
+            self.large(hasher, name, size, content)?
         };
         self.set(&file, made, bits).map_err(|error| self.io(error))
     }
@@ -206,7 +203,7 @@ impl Creation<'_> {
     fn small(
         &self,
         mut hasher: FileHasher,
-        number: u64,
+        name: &str,
         size: u64,
         content: &mut dyn Read,
     ) -> Result<(File, u16), Error> {
@@ -218,23 +215,18 @@ impl Creation<'_> {
             let header = file::encode_archive_header(size, self.attributes, "");
             bytes = self.transaction.deflate.whole(header, &bytes).map_err(|error| self.io(error))?;
         }
-        self.store_as(number, &bytes)
+        self.store_as(name, &bytes)
     }
 
-    fn large(&self, hasher: FileHasher, number: u64, size: u64, content: &mut dyn Read) -> Result<(File, u16), Error> {
+    fn large(&self, hasher: FileHasher, name: &str, size: u64, content: &mut dyn Read) -> Result<(File, u16), Error> {
         // Compressed bytes are counted when they are there.
         if self.mode != Mode::Archive {
             self.transaction.take_room(size)?;
         }
-        let (file, made) = self.transaction.create(ObjectType::File, self.checksum, number, self.bits())?;
-        let written = match self.mode {
-            Mode::Archive => self.copy_deflated(hasher, &file, size, content),
-            _ => self.copy(hasher, size, content, &mut &file),
-        };
-        if let Err(error) = written {
-            // Whatever it is, it goes with the stage at the latest.
-            let _ = unlinkat(self.transaction.stage.directory(), number.to_string(), AtFlags::empty());
-            return Err(error);
+        let (file, made) = self.transaction.create(ObjectType::File, self.checksum, name, self.bits())?;
+        match self.mode {
+            Mode::Archive => self.copy_deflated(hasher, &file, size, content)?,
+            _ => self.copy(hasher, size, content, &mut &file)?,
         }
         Ok((file, made))
     }
@@ -272,17 +264,17 @@ impl Creation<'_> {
         to.flush().map_err(|error| self.io(error))
     }
 
-    fn store_as(&self, number: u64, bytes: &[u8]) -> Result<(File, u16), Error> {
+    fn store_as(&self, name: &str, bytes: &[u8]) -> Result<(File, u16), Error> {
         self.transaction.take_room(u64::try_from(bytes.len()).unwrap_or(u64::MAX))?;
-        let (mut file, made) = self.transaction.create(ObjectType::File, self.checksum, number, self.bits())?;
+        let (mut file, made) = self.transaction.create(ObjectType::File, self.checksum, name, self.bits())?;
         file.write_all(bytes).map_err(|error| self.io(error))?;
         Ok((file, made))
     }
 
     /// Makes a file of these bytes and permissions.
-    fn store(&self, number: u64, bits: u16, bytes: &[u8]) -> Result<File, Error> {
+    fn store(&self, name: &str, bits: u16, bytes: &[u8]) -> Result<File, Error> {
         self.transaction.take_room(u64::try_from(bytes.len()).unwrap_or(u64::MAX))?;
-        let (mut file, made) = self.transaction.create(ObjectType::File, self.checksum, number, bits)?;
+        let (mut file, made) = self.transaction.create(ObjectType::File, self.checksum, name, bits)?;
         file.write_all(bytes).map_err(|error| self.io(error))?;
         if made != bits {
             fchmod(&file, Permissions::from_raw_mode(bits.into())).map_err(|error| self.io(error))?;

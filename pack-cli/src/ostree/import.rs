@@ -14,6 +14,7 @@ use super::repo::Repo;
 use super::summary::mirror_summary;
 use super::transaction::Transaction;
 use crate::input::Input;
+use crate::parallel::for_each;
 use crate::progress::Phase;
 use crate::writeback::with_writeback;
 use crate::{Error, Progress};
@@ -103,6 +104,7 @@ pub(super) fn take(
     options: &ImportOptions,
     progress: &Progress,
 ) -> Result<ImportStats, Error> {
+    let jobs = options.jobs.max(1);
     let carried = Carried::new(bundle)?;
     let refs = choose(bundle, &options.refs)?;
     let names = refs.iter().map(|from| destination(repo, from, &options.destination)).collect::<Result<Vec<_>, _>>()?;
@@ -111,7 +113,7 @@ pub(super) fn take(
         policy::check(repo, name, &carried, from)?;
     }
     let transaction = Transaction::begin(repo)?;
-    let mut plan = Plan::new(&carried, repo);
+    let mut plan = Plan::new(&carried, &transaction);
     for (from, name) in refs.iter().zip(&names) {
         plan.add_commits(from, repo.read_ref(name)?)?;
     }
@@ -128,23 +130,29 @@ pub(super) fn take(
     if options.dry_run {
         return Ok(stats);
     }
-    with_writeback(|| transaction.sync(), || work.run(input, options.jobs.max(1)))?;
+    with_writeback(|| transaction.sync(), || work.run(input, jobs))?;
     input.finish(bundle)?;
-    for (kind, object) in &plan.metadata {
-        let (checksum, bytes) = (&object.checksum, bundle.index.ostree_bytes(object));
-        let is_new = match kind {
-            OsTreeKind::Commit => transaction.write_commit(checksum, bytes)?,
-            OsTreeKind::CommitMeta => transaction.write_commitmeta(checksum, bytes)?,
-            OsTreeKind::DirTree => transaction.write_metadata(ObjectType::DirTree, checksum, bytes)?,
-            OsTreeKind::DirMeta => transaction.write_metadata(ObjectType::DirMeta, checksum, bytes)?,
-        };
-        tracing::trace!(object = %hex(checksum), ?kind, is_new);
-    }
+    for_each(
+        jobs,
+        &plan.metadata,
+        || (),
+        |(), (kind, object)| {
+            let (checksum, bytes) = (&object.checksum, bundle.index.ostree_bytes(object));
+            let is_new = match kind {
+                OsTreeKind::Commit => transaction.write_commit(checksum, bytes)?,
+                OsTreeKind::CommitMeta => transaction.write_commitmeta(checksum, bytes)?,
+                OsTreeKind::DirTree => transaction.write_metadata(ObjectType::DirTree, checksum, bytes)?,
+                OsTreeKind::DirMeta => transaction.write_metadata(ObjectType::DirMeta, checksum, bytes)?,
+            };
+            tracing::trace!(object = %hex(checksum), ?kind, is_new);
+            Ok(())
+        },
+    )?;
     for (from, name) in refs.iter().zip(names) {
         transaction.set_ref(name, carried.tip(from)?.checksum);
     }
     progress.enter(Phase::Syncing, 0, 0);
-    transaction.finish(options.jobs.max(1))?;
+    transaction.finish(jobs)?;
     Ok(stats)
 }
 

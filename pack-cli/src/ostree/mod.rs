@@ -14,6 +14,7 @@ mod deflate;
 mod ed25519;
 mod fault;
 mod files;
+mod folders;
 mod import;
 mod key_list;
 mod keyfile;

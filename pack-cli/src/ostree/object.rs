@@ -5,7 +5,7 @@ use sealift_format::ostree::Checksum;
 use super::config::Mode;
 
 /// The type of an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum ObjectType {
     /// A regular file or a symbolic link.
     File,

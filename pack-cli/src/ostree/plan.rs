@@ -9,11 +9,13 @@ use super::carried::Carried;
 use super::import::ImportStats;
 use super::object::ObjectType;
 use super::repo::Repo;
+use super::transaction::Transaction;
 use crate::Error;
 
 /// What the repository lacks.
 pub(super) struct Plan<'a> {
     carried: &'a Carried<'a>,
+    transaction: &'a Transaction<'a>,
     repo: &'a Repo,
     /// For each object of the bundle the files that it makes; links stand under none.
     pub(super) wanted: BTreeMap<Option<u32>, Vec<u32>>,
@@ -21,32 +23,20 @@ pub(super) struct Plan<'a> {
     pub(super) metadata: Vec<(OsTreeKind, OsTreeObject)>,
     seen: HashSet<(OsTreeKind, Checksum)>,
     seen_files: HashSet<Checksum>,
-    /// Whether the repository has a directory for checksums that begin with this byte, once that was looked for: a new one has none.
-    has_directory: [Option<bool>; 256],
 }
 
 impl<'a> Plan<'a> {
     /// A plan with nothing in it.
-    pub(super) fn new(carried: &'a Carried<'a>, repo: &'a Repo) -> Self {
+    pub(super) fn new(carried: &'a Carried<'a>, transaction: &'a Transaction<'a>) -> Self {
         Self {
             carried,
-            repo,
+            transaction,
+            repo: transaction.repo,
             wanted: BTreeMap::new(),
             metadata: Vec::new(),
             seen: HashSet::new(),
             seen_files: HashSet::new(),
-            has_directory: [None; 256],
         }
-    }
-
-    /// Whether the repository has the object.
-    fn has(&mut self, kind: ObjectType, checksum: &Checksum) -> Result<bool, Error> {
-        let known = &mut self.has_directory[usize::from(checksum[0])];
-        let has_directory = match *known {
-            Some(known) => known,
-            None => *known.insert(self.repo.has_directory(checksum)?),
-        };
-        Ok(has_directory && self.repo.has(kind, checksum)?)
     }
 
     /// Adds a ref's commit and its parents, as far as they are carried. What `there`, the commit that the ref names in the repository, has
@@ -89,7 +79,7 @@ impl<'a> Plan<'a> {
 
     fn add_meta(&mut self, checksum: &Checksum) -> Result<(), Error> {
         if self.seen.insert((OsTreeKind::DirMeta, *checksum))
-            && !self.has(ObjectType::DirMeta, checksum)?
+            && !self.transaction.has(ObjectType::DirMeta, checksum)?
             && let Some(object) = self.carried.find(OsTreeKind::DirMeta, checksum)
         {
             self.metadata.push((OsTreeKind::DirMeta, *object));
@@ -129,7 +119,7 @@ impl<'a> Plan<'a> {
                 }
                 pending.push((**tree, old.map(|(old, _)| **old)));
             }
-            if !self.has(ObjectType::DirTree, &dirtree)?
+            if !self.transaction.has(ObjectType::DirTree, &dirtree)?
                 && let Some(object) = self.carried.find(OsTreeKind::DirTree, &dirtree)
             {
                 self.metadata.push((OsTreeKind::DirTree, *object));
@@ -140,7 +130,7 @@ impl<'a> Plan<'a> {
 
     fn add_file(&mut self, checksum: &Checksum) -> Result<(), Error> {
         let Some(&number) = self.carried.files.get(checksum) else { return Ok(()) };
-        if !self.seen_files.insert(*checksum) || self.has(ObjectType::File, checksum)? {
+        if !self.seen_files.insert(*checksum) || self.transaction.has(ObjectType::File, checksum)? {
             return Ok(());
         }
         let object = match self.carried.ostree.files()[usize::try_from(number).unwrap_or(usize::MAX)].kind {

@@ -66,6 +66,27 @@ impl Repo {
             Mode::Archive => object.open_archive(),
         }
     }
+
+    /// Opens the content of a regular file again, whose attributes and size [`Self::open_file`] told.
+    ///
+    /// # Errors
+    /// It is missing or damaged, or cannot be read.
+    pub(crate) fn open_content(
+        &self,
+        checksum: &Checksum,
+        attributes: &Attributes,
+        size: u64,
+    ) -> Result<Content, Error> {
+        let object = Opening { repo: self, checksum };
+        let content = match self.config().mode {
+            Mode::Archive => object.open_archive()?.1,
+            _ => object.regular(Stored::Plain(File::from(object.open()?)), size, attributes)?,
+        };
+        match content {
+            FileContent::Regular(content) => Ok(content),
+            FileContent::Symlink(_) => Err(object.damaged()),
+        }
+    }
 }
 
 /// A file object that is being opened.

@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 use super::config::{Config, Mode};
 use super::fault::RepoFault;
 use super::keyfile::KeyFile;
-use super::object::{ObjectType, hex, loose_path, object_name, prefix};
+use super::object::{ObjectType, hex, loose_path, object_name};
 use super::remote::Remote;
 use super::system::{System, is_missing};
 use crate::Error;
@@ -146,19 +146,6 @@ impl Repo {
             Ok(_) => Ok(true),
             Err(Errno::NOENT) => Ok(false),
             Err(error) => Err(Error::io("look at", self.object_path(kind, checksum), error)),
-        }
-    }
-
-    /// Whether there is a directory in which an object of this checksum would lie.
-    ///
-    /// # Errors
-    /// It could not be told.
-    pub(super) fn has_directory(&self, checksum: &Checksum) -> Result<bool, Error> {
-        let name = prefix(checksum);
-        match statat(&self.objects, &*name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(_) => Ok(true),
-            Err(Errno::NOENT) => Ok(false),
-            Err(error) => Err(Error::io("look at", self.path().join("objects").join(name), error)),
         }
     }
 

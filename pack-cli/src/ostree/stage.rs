@@ -1,5 +1,5 @@
 //! The directory in which objects wait for the end of a transaction: `tmp/staging-BOOT-ID-sealift-…`, with a lock beside it, by which
-//! libostree leaves it alone. What it holds lies flat under numbers, so that libostree takes nothing of it for an object.
+//! libostree leaves it alone. Of what it holds libostree takes nothing for an object.
 
 use std::collections::BTreeSet;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};

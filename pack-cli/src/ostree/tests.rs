@@ -458,6 +458,47 @@ fn threads_write_the_same_objects() {
 }
 
 #[test]
+fn directories_that_came_meanwhile_are_filled() {
+    let folder = TempDir::new().expect("a folder");
+    let source = committed(folder.path(), "archive-z2", plain_tree);
+    let from = Repo::open(&source).expect("it opens");
+    let commit = from.resolve("test/main").expect("a ref");
+    let path = init(folder.path(), "to", "bare-user");
+    let to = Repo::open(&path).expect("it opens");
+    // Two programs find no directory, and both bring all objects; a third makes one of the directories empty.
+    let both = [(); 2].map(|()| Transaction::begin(&to).expect("it begins"));
+    for transaction in &both {
+        write_all(&from, transaction, &commit).expect("it is written");
+    }
+    std::fs::create_dir(path.join("objects").join(&hex(&commit)[..2])).expect("nobody has it");
+    for transaction in both {
+        transaction.finish(2).expect("it ends");
+        ostree(&path, &["fsck"]).expect("all is well");
+    }
+    assert_eq!(names_in(&path.join("tmp")), ["cache"]);
+}
+
+#[test]
+fn directories_of_objects_have_the_group_of_those_above() {
+    let folder = TempDir::new().expect("a folder");
+    let source = committed(folder.path(), "archive-z2", plain_tree);
+    let from = Repo::open(&source).expect("it opens");
+    let commit = from.resolve("test/main").expect("a ref");
+    for shared in [false, true] {
+        let path = init(folder.path(), &format!("to-{shared}"), "archive-z2");
+        let objects = path.join("objects");
+        let bits = if shared { 0o2775 } else { 0o755 };
+        std::fs::set_permissions(&objects, std::fs::Permissions::from_mode(bits)).expect("it is ours");
+        copy(&from, &Repo::open(&path).expect("it opens"), &commit).expect("it is copied");
+        for name in names_in(&objects) {
+            let found = std::fs::metadata(objects.join(&name)).expect("it is there");
+            assert_eq!(found.mode() & 0o2000 != 0, shared, "{}", name.display());
+        }
+        ostree(&path, &["fsck"]).expect("all is well");
+    }
+}
+
+#[test]
 fn a_partial_commit_becomes_whole() {
     let folder = TempDir::new().expect("a folder");
     let source = committed(folder.path(), "archive-z2", plain_tree);

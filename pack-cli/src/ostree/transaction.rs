@@ -4,11 +4,10 @@
 //! gets its name, and the names reach the medium; then the commits, and the marks go; then the refs. Killed at any point, the
 //! repository has what it had, objects that nothing names, or a commit that is marked as partial.
 
-use std::collections::BTreeMap;
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::Write as _;
-use std::os::fd::{AsFd as _, OwnedFd};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{
@@ -16,11 +15,13 @@ use rustix::fs::{
     renameat, renameat_with, syncfs, unlinkat, utimensat,
 };
 use rustix::io::Errno;
+use rustix::path::Arg;
 use sealift_format::ostree::{Checksum, METADATA_LEN_MAX};
 use sha2::{Digest as _, Sha256};
 
 use super::deflate::Deflate;
 use super::fault::RepoFault;
+use super::folders::Folders;
 use super::lock::{Kind, wait_lock};
 use super::object::{ObjectType, hex, object_name, prefix, rest};
 use super::refs::RefName;
@@ -28,7 +29,7 @@ use super::repo::{Repo, partial_mark};
 use super::room::Room;
 use super::stage::Stage;
 use crate::Error;
-use crate::beneath::{open_beneath, open_name, open_within};
+use crate::beneath::{names_in, open_beneath, open_name, open_within};
 use crate::parallel::for_each;
 use crate::unnamed::unnamed_in;
 
@@ -40,7 +41,7 @@ pub(crate) struct Transaction<'a> {
     pub(super) stage: Stage,
     pub(super) deflate: Deflate,
     room: Room,
-    next: AtomicU64,
+    folders: Folders,
     list: Mutex<List>,
     /// Keeps out who prunes. Last, so that it ends after all else.
     _lock: Option<OwnedFd>,
@@ -48,14 +49,13 @@ pub(crate) struct Transaction<'a> {
 
 #[derive(Debug, Default)]
 struct List {
-    /// The numbers of objects in the stage, in the order of the directories that they go to.
-    staged: BTreeMap<(Checksum, ObjectType), u64>,
+    /// Objects in the stage.
+    staged: HashSet<Object>,
     commits: Vec<Checksum>,
     refs: Vec<(RefName, Checksum)>,
 }
 
-/// An object, and the number under which it lies in the stage.
-type Staged = ((Checksum, ObjectType), u64);
+type Object = (Checksum, ObjectType);
 
 /// What a transaction wrote.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,23 +76,24 @@ impl<'a> Transaction<'a> {
         let lock = if repo.config().locking { Some(take_lock(repo)?) } else { None };
         let tmp = make_directory(repo, "tmp").map_err(failed)?;
         let room = Room::of(repo.root(), repo.config().min_free).map_err(failed)?;
+        let folders = Folders::of(repo.objects(), tmp.as_fd()).map_err(failed)?;
         Ok(Self {
             repo,
             stage: Stage::create(tmp).map_err(failed)?,
             deflate: Deflate::new(repo.config().zlib_level),
             room,
-            next: AtomicU64::new(0),
+            folders,
             list: Mutex::default(),
             _lock: lock,
         })
     }
 
-    /// Whether the repository has the object, or is going to have it.
+    /// Whether the repository has the object.
     ///
     /// # Errors
     /// It could not be told.
-    pub(crate) fn has(&self, kind: ObjectType, checksum: &Checksum) -> Result<bool, Error> {
-        Ok(self.list().staged.contains_key(&(*checksum, kind)) || self.repo.has(kind, checksum)?)
+    pub(super) fn has(&self, kind: ObjectType, checksum: &Checksum) -> Result<bool, Error> {
+        Ok(self.folders.has(checksum) && self.repo.has(kind, checksum)?)
     }
 
     /// Writes a dirtree or dirmeta, unless it is there. Returns whether it was not.
@@ -140,15 +141,15 @@ impl<'a> Transaction<'a> {
             return Err(self.repo.fault(RepoFault::TooLong { object: object_name(kind, checksum), len }));
         }
         self.take_room(len)?;
-        let number = self.number();
-        let (mut file, made) = self.create(kind, checksum, number, 0o644)?;
-        let failed = |error| Error::io("write", self.repo.object_path(kind, checksum), error);
-        file.write_all(bytes).map_err(failed)?;
-        if made != 0o644 {
-            rustix::fs::fchmod(&file, Permissions::from_raw_mode(0o644)).map_err(|error| failed(error.into()))?;
-        }
-        drop(file);
-        self.enter(kind, checksum, number)
+        self.stage_object(kind, checksum, |name| {
+            let (mut file, made) = self.create(kind, checksum, name, 0o644)?;
+            let failed = |error| Error::io("write", self.repo.object_path(kind, checksum), error);
+            file.write_all(bytes).map_err(failed)?;
+            if made != 0o644 {
+                rustix::fs::fchmod(&file, Permissions::from_raw_mode(0o644)).map_err(|error| failed(error.into()))?;
+            }
+            Ok(())
+        })
     }
 
     /// Lets a ref name a commit when the transaction ends.
@@ -156,9 +157,39 @@ impl<'a> Transaction<'a> {
         self.list().refs.push((name, commit));
     }
 
-    /// A number that no other file of the stage has.
-    pub(super) fn number(&self) -> u64 {
-        self.next.fetch_add(1, Ordering::Relaxed)
+    /// Lets `make` write an object into the stage, under the path that it is given. Returns whether it did: another thread may have been
+    /// faster. What fails leaves nothing.
+    pub(super) fn stage_object(
+        &self,
+        kind: ObjectType,
+        checksum: &Checksum,
+        make: impl FnOnce(&str) -> Result<(), Error>,
+    ) -> Result<bool, Error> {
+        if !self.list().staged.insert((*checksum, kind)) {
+            return Ok(false);
+        }
+        let failed = |error: Errno| Error::io("create", self.repo.object_path(kind, checksum), error);
+        let folder = match kind {
+            // They come after all others.
+            ObjectType::Commit | ObjectType::CommitMeta => None,
+            _ => self.folders.wait_in(self.stage.directory(), checksum).map_err(failed)?,
+        };
+        let name = self.staged_name(kind, checksum, folder);
+        make(&name).inspect_err(|_| {
+            // Whatever it is, it goes with the stage at the latest, which nobody brings into place.
+            let _ = unlinkat(self.stage.directory(), &*name, AtFlags::empty());
+            self.list().staged.remove(&(*checksum, kind));
+        })?;
+        Ok(true)
+    }
+
+    /// The path of an object in the stage. Where libostree finds the stage of a run that was killed, it takes nothing of it for an object.
+    fn staged_name(&self, kind: ObjectType, checksum: &Checksum, folder: Option<String>) -> String {
+        let rest = rest(kind, checksum, self.repo.config().mode);
+        match folder {
+            Some(folder) => format!("{folder}/{rest}"),
+            None => format!("{}{rest}", prefix(checksum)),
+        }
     }
 
     /// Makes a file in the stage, with these permissions if they are left as they are. Returns those that it has.
@@ -166,37 +197,17 @@ impl<'a> Transaction<'a> {
         &self,
         kind: ObjectType,
         checksum: &Checksum,
-        number: u64,
+        name: &str,
         bits: u16,
     ) -> Result<(File, u16), Error> {
         let is_kept = bits & self.stage.made().masked == 0 && bits & 0o600 == 0o600 && bits & !0o777 == 0;
         let bits = if is_kept { bits } else { 0o600 };
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
         let mode = Permissions::from_raw_mode(bits.into());
-        match open_name(self.stage.directory(), number.to_string().as_bytes(), flags, mode) {
+        match open_name(self.stage.directory(), name.as_bytes(), flags, mode) {
             Ok(file) => Ok((File::from(file), bits & !self.stage.made().masked)),
             Err(error) => Err(Error::io("create", self.repo.object_path(kind, checksum), error)),
         }
-    }
-
-    /// Notes that the file of this number is the object. Returns whether no other is.
-    pub(super) fn enter(&self, kind: ObjectType, checksum: &Checksum, number: u64) -> Result<bool, Error> {
-        let superseded = {
-            let mut list = self.list();
-            match (kind, list.staged.get(&(*checksum, kind)).copied()) {
-                // Another thread was faster.
-                (_, Some(_)) if kind != ObjectType::CommitMeta => Some(number),
-                (_, earlier) => {
-                    list.staged.insert((*checksum, kind), number);
-                    earlier
-                }
-            }
-        };
-        if let Some(superseded) = superseded {
-            let removed = unlinkat(self.stage.directory(), superseded.to_string(), AtFlags::empty());
-            removed.map_err(|error| Error::io("remove", self.repo.object_path(kind, checksum), error))?;
-        }
-        Ok(superseded != Some(number))
     }
 
     /// Whether there is room for that many bytes beyond what is written.
@@ -236,15 +247,14 @@ impl<'a> Transaction<'a> {
         let list = std::mem::take(&mut *self.list());
         let written = Written { objects: u64::try_from(list.staged.len()).unwrap_or(u64::MAX) };
         let partial = self.mark_partial(&list)?;
-        let (commits, others): (Vec<_>, Vec<_>) = list
-            .staged
-            .iter()
-            .map(|(object, number)| (*object, *number))
-            .partition(|((_, kind), _)| *kind == ObjectType::Commit);
+        let mut alone: Vec<Object> = list.staged.iter().copied().filter(|object| self.is_alone(object)).collect();
+        alone.sort_unstable();
+        let (commits, others): (Vec<_>, Vec<_>) = alone.into_iter().partition(|(_, kind)| *kind == ObjectType::Commit);
         // Also what is there already may be of a run that was killed before its objects were on the medium.
         if !(list.staged.is_empty() && list.commits.is_empty() && list.refs.is_empty()) {
             self.sync()?;
         }
+        self.folders.staged().try_for_each(|(folder, name)| self.place_folder(&folder, &name))?;
         for_each(jobs, &by_directory(&others), || (), |(), objects| self.place(objects, false))?;
         if !commits.is_empty() {
             self.sync()?;
@@ -286,7 +296,7 @@ impl<'a> Transaction<'a> {
         let state = make_directory(self.repo, "state").map_err(failed)?;
         for commit in &list.commits {
             let mark = partial_mark(commit);
-            if list.staged.contains_key(&(*commit, ObjectType::Commit)) {
+            if list.staged.contains(&(*commit, ObjectType::Commit)) {
                 let flags = OFlags::WRONLY | OFlags::CREATE;
                 let name = mark.strip_prefix("state/").unwrap_or(&mark);
                 open_name(state.as_fd(), name.as_bytes(), flags, Permissions::from_raw_mode(0o644)).map_err(failed)?;
@@ -314,18 +324,40 @@ impl<'a> Transaction<'a> {
         state.map_err(|error| Error::io("write to", self.repo.path().join("state"), error))
     }
 
+    /// Whether an object waits in the stage among all others, not in a directory of those of its first byte.
+    fn is_alone(&self, (checksum, kind): &Object) -> bool {
+        matches!(kind, ObjectType::Commit | ObjectType::CommitMeta) || self.folders.folder_of(checksum).is_none()
+    }
+
+    /// Brings a directory of the stage into its place, or what is in it, if there is one by now.
+    fn place_folder(&self, folder: &str, name: &str) -> Result<(), Error> {
+        let failed = |error: Errno| Error::io("create", self.repo.path().join("objects").join(name), error);
+        let (stage, objects) = (self.stage.directory(), self.repo.objects());
+        match rename_new(stage, folder, objects, name) {
+            Ok(()) => return Ok(()),
+            Err(Errno::EXIST | Errno::NOTEMPTY) => {}
+            Err(error) => return Err(failed(error)),
+        }
+        let open = |at, name: &str| open_name(at, name.as_bytes(), DIRECTORY, Permissions::empty()).map_err(failed);
+        let (from, to) = (open(stage, folder)?, open(objects, name)?);
+        for (object, _) in names_in(from.as_fd()).map_err(failed)? {
+            place_new(from.as_fd(), &object, to.as_fd(), &object).map_err(failed)?;
+        }
+        Ok(())
+    }
+
     /// Gives objects their names, all in one directory.
-    fn place(&self, objects: &[Staged], sync_each: bool) -> Result<(), Error> {
-        let Some(((first, kind), _)) = objects.first() else { return Ok(()) };
+    fn place(&self, objects: &[Object], sync_each: bool) -> Result<(), Error> {
+        let Some((first, kind)) = objects.first() else { return Ok(()) };
         let unopened = |error: Errno| Error::io("create", self.repo.object_path(*kind, first), error);
         let directory = open_prefix(self.repo, first).map_err(unopened)?;
-        for ((checksum, kind), number) in objects {
+        for (checksum, kind) in objects {
             let failed = |error: Errno| Error::io("create", self.repo.object_path(*kind, checksum), error);
-            let (from, to) = (number.to_string(), rest(*kind, checksum, self.repo.config().mode));
+            let (from, to) = (self.staged_name(*kind, checksum, None), rest(*kind, checksum, self.repo.config().mode));
             if *kind == ObjectType::CommitMeta {
                 renameat(self.stage.directory(), &*from, &directory, &*to).map_err(failed)?;
             } else {
-                rename_new(&self.stage, &from, &directory, &to).map_err(failed)?;
+                place_new(self.stage.directory(), from.as_bytes(), directory.as_fd(), to.as_bytes()).map_err(failed)?;
             }
             if sync_each {
                 fsync(&directory).and_then(|()| fsync(self.repo.objects())).map_err(failed)?;
@@ -340,10 +372,9 @@ impl<'a> Transaction<'a> {
         let failed = |error: Errno| Error::io("write", self.repo.path().join(&path), error);
         let (folder, file_name) = path.rsplit_once('/').unwrap_or(("", &path));
         let directory = make_directory(self.repo, folder).map_err(failed)?;
-        let number = self.number().to_string();
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
         let mode = Permissions::from_raw_mode(0o644);
-        let file = open_name(self.stage.directory(), number.as_bytes(), flags, mode).map_err(failed)?;
+        let file = open_name(self.stage.directory(), b"ref", flags, mode).map_err(failed)?;
         let mut file = File::from(file);
         let text = format!("{}\n", hex(commit));
         file.write_all(text.as_bytes()).map_err(|error| Error::io("write", self.repo.path().join(&path), error))?;
@@ -351,14 +382,14 @@ impl<'a> Transaction<'a> {
         if self.repo.config().fsync {
             fdatasync(&file).map_err(failed)?;
         }
-        renameat(self.stage.directory(), &*number, &directory, file_name).map_err(failed)?;
+        renameat(self.stage.directory(), "ref", &directory, file_name).map_err(failed)?;
         if self.repo.config().fsync { fsync(&directory).map_err(failed) } else { Ok(()) }
     }
 }
 
 /// They come ordered by their checksums.
-fn by_directory(objects: &[Staged]) -> Vec<&[Staged]> {
-    objects.chunk_by(|((a, _), _), ((b, _), _)| a[0] == b[0]).collect()
+fn by_directory(objects: &[Object]) -> Vec<&[Object]> {
+    objects.chunk_by(|(a, _), (b, _)| a[0] == b[0]).collect()
 }
 
 /// Keeps out who prunes, as long as what is returned is open.
@@ -406,11 +437,23 @@ fn open_prefix(repo: &Repo, checksum: &Checksum) -> Result<OwnedFd, Errno> {
 }
 
 /// Gives a staged object its name, unless another program was faster: its object is as good.
-fn rename_new(stage: &Stage, from: &str, directory: &OwnedFd, to: &str) -> Result<(), Errno> {
-    match renameat_with(stage.directory(), from, directory, to, RenameFlags::NOREPLACE) {
-        Ok(()) | Err(Errno::EXIST) => Ok(()),
-        // A file system that cannot: then equal objects may replace each other.
-        Err(Errno::INVAL | Errno::NOSYS) => renameat(stage.directory(), from, directory, to),
-        Err(error) => Err(error),
+fn place_new(stage: BorrowedFd<'_>, from: &[u8], directory: BorrowedFd<'_>, to: &[u8]) -> Result<(), Errno> {
+    match rename_new(stage, from, directory, to) {
+        Err(Errno::EXIST) => Ok(()),
+        renamed => renamed,
+    }
+}
+
+/// Renames what has no name there yet; on a file system that cannot look for that, a file in the place of another, or a directory in that of
+/// an empty one: equal objects may replace each other.
+fn rename_new(
+    from: BorrowedFd<'_>,
+    name: impl Arg + Copy,
+    to: BorrowedFd<'_>,
+    new: impl Arg + Copy,
+) -> Result<(), Errno> {
+    match renameat_with(from, name, to, new, RenameFlags::NOREPLACE) {
+        Err(Errno::INVAL | Errno::NOSYS) => renameat(from, name, to, new),
+        renamed => renamed,
     }
 }

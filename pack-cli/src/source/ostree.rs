@@ -69,6 +69,8 @@ pub(crate) enum FileKind {
 #[derive(Debug)]
 struct ContentObject {
     checksum: Checksum,
+    /// Which of the files it is.
+    file: usize,
     size: u64,
     /// Of a large one: the whole content, once it is known to be right.
     whole: Mutex<Option<Arc<File>>>,
@@ -224,7 +226,7 @@ impl OstreeSource {
                 Header::Symlink(target) => FileKind::Symlink(target),
                 Header::Regular(size) => {
                     let whole = Mutex::default();
-                    self.contents.push(ContentObject { checksum: *checksum, size, whole });
+                    self.contents.push(ContentObject { checksum: *checksum, file: self.files.len(), size, whole });
                     FileKind::Regular(u32::try_from(self.contents.len() - 1).unwrap_or(u32::MAX))
                 }
             };
@@ -282,10 +284,8 @@ impl OstreeSource {
         let Some(object) = self.contents.get(at(content)) else { return Ok(OstreeContent::Bytes(Vec::new())) };
         if object.size <= SMALL {
             let mut bytes = Vec::with_capacity(usize::try_from(object.size).unwrap_or(0));
-            self.read_whole(object, |part| {
-                bytes.extend(part);
-                Ok(())
-            })?;
+            let read = self.open_object(object)?.read_to_end(&mut bytes);
+            read.map_err(|error| self.repo.unread(&object.checksum, error))?;
             return Ok(OstreeContent::Bytes(bytes));
         }
         let mut whole = object.whole.lock().unwrap_or_else(PoisonError::into_inner);
@@ -309,17 +309,18 @@ impl OstreeSource {
         Ok(OstreeContent::File(file))
     }
 
+    fn open_object(&self, object: &ContentObject) -> Result<Content, Error> {
+        self.repo.open_content(&object.checksum, &self.files[object.file].attributes, object.size)
+    }
+
     /// Reads all of a content, which the repository compares with its checksum.
     fn read_whole(
         &self,
         object: &ContentObject,
         mut take: impl FnMut(&[u8]) -> Result<(), Error>,
     ) -> Result<Content, Error> {
-        let (_, FileContent::Regular(mut content)) = self.repo.open_file(&object.checksum)? else {
-            return Err(self.repo.unread(&object.checksum, std::io::ErrorKind::InvalidData.into()));
-        };
-        let len = usize::try_from(content.size()).unwrap_or(usize::MAX).clamp(1, BUFFER_LEN);
-        let mut buffer = vec![0; len];
+        let mut content = self.open_object(object)?;
+        let mut buffer = vec![0; BUFFER_LEN];
         loop {
             match content.read(&mut buffer).map_err(|error| self.repo.unread(&object.checksum, error))? {
                 0 => return Ok(content),

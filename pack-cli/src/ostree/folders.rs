@@ -1,0 +1,85 @@
+//! Directories of `objects` that a repository lacks. What is to lie in one of them waits in a directory of the stage that comes into its
+//! place as a whole: one rename for hundreds of objects. The kernel makes renames between directories one at a time, whoever asks.
+
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::fs::{Mode as Permissions, fgetxattr, fstat, mkdirat};
+use rustix::io::Errno;
+use sealift_format::ostree::Checksum;
+
+use super::object::prefix;
+use crate::beneath::names_in;
+
+/// For each first byte of a checksum, whether the repository has the directory, and whether the stage has one for it.
+#[derive(Debug)]
+pub(super) struct Folders {
+    is_there: [bool; 256],
+    is_staged: [AtomicBool; 256],
+    /// Whether a directory of the stage is what one of `objects` would be.
+    are_alike: bool,
+}
+
+impl Folders {
+    /// Looks at a repository's `objects`. The stage is going to be below `tmp`.
+    pub(super) fn of(objects: BorrowedFd<'_>, tmp: BorrowedFd<'_>) -> Result<Self, Errno> {
+        let names = names_in(objects)?;
+        let is_there = std::array::from_fn(|byte| {
+            let name = name_of(byte);
+            names.iter().any(|(there, _)| *there == name.as_bytes())
+        });
+        Ok(Self {
+            is_there,
+            is_staged: [const { AtomicBool::new(false) }; 256],
+            are_alike: heritage(objects)? == heritage(tmp)?,
+        })
+    }
+
+    /// Whether the repository may have an object of this checksum: it had the directory when it was looked at.
+    pub(super) fn has(&self, checksum: &Checksum) -> bool {
+        self.is_there[usize::from(checksum[0])]
+    }
+
+    /// The directory of the stage in which an object waits, which is made if need be; `None` where it waits among all others.
+    pub(super) fn wait_in(&self, stage: BorrowedFd<'_>, checksum: &Checksum) -> Result<Option<String>, Errno> {
+        let Some(folder) = self.folder_of(checksum) else { return Ok(None) };
+        let is_staged = &self.is_staged[usize::from(checksum[0])];
+        if !is_staged.load(Ordering::Acquire) {
+            match mkdirat(stage, &*folder, Permissions::from_raw_mode(0o777)) {
+                // Another thread was faster.
+                Ok(()) | Err(Errno::EXIST) => is_staged.store(true, Ordering::Release),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Some(folder))
+    }
+
+    /// The directory of the stage in which an object would wait. libostree looks only into those whose names have two letters.
+    pub(super) fn folder_of(&self, checksum: &Checksum) -> Option<String> {
+        let is_new = self.are_alike && !self.has(checksum);
+        is_new.then(|| format!(".{}", prefix(checksum)))
+    }
+
+    /// The directories of the stage, and the names that they get.
+    pub(super) fn staged(&self) -> impl Iterator<Item = (String, String)> {
+        let staged = self.is_staged.iter().enumerate().filter(|(_, is_staged)| is_staged.load(Ordering::Acquire));
+        staged.map(|(byte, _)| (format!(".{}", name_of(byte)), name_of(byte)))
+    }
+}
+
+fn name_of(byte: usize) -> String {
+    format!("{byte:02x}")
+}
+
+/// What a directory gives to those that are made in it: its group, if it is set-group-id, and its default ACL.
+fn heritage(directory: BorrowedFd<'_>) -> Result<(Option<u32>, Vec<u8>), Errno> {
+    let stat = fstat(directory)?;
+    let group = (stat.st_mode & 0o2000 != 0).then_some(stat.st_gid);
+    let mut acl = vec![0; 64 << 10];
+    let len = match fgetxattr(directory, "system.posix_acl_default", &mut acl[..]) {
+        Err(Errno::NODATA | Errno::NOTSUP) => 0,
+        read => read?,
+    };
+    acl.truncate(len);
+    Ok((group, acl))
+}
