@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use sealift_format::ostree::Checksum;
 
 use super::object::prefix;
+use super::read::XATTR_LEN_MAX;
 use crate::beneath::names_in;
 
 /// For each first byte of a checksum, whether the repository has the directory, and whether the stage has one for it.
@@ -71,15 +72,18 @@ fn name_of(byte: usize) -> String {
     format!("{byte:02x}")
 }
 
-/// What a directory gives to those that are made in it: its group, if it is set-group-id, and its default ACL.
-fn heritage(directory: BorrowedFd<'_>) -> Result<(Option<u32>, Vec<u8>), Errno> {
+/// What a directory gives to those that are made in it: its group, if it is set-group-id, its default ACL and its security label.
+fn heritage(directory: BorrowedFd<'_>) -> Result<(Option<u32>, Vec<u8>, Vec<u8>), Errno> {
     let stat = fstat(directory)?;
     let group = (stat.st_mode & 0o2000 != 0).then_some(stat.st_gid);
-    let mut acl = vec![0; 64 << 10];
-    let len = match fgetxattr(directory, "system.posix_acl_default", &mut acl[..]) {
-        Err(Errno::NODATA | Errno::NOTSUP) => 0,
-        read => read?,
+    let xattr = |name: &str| {
+        let mut value = vec![0; XATTR_LEN_MAX];
+        let len = match fgetxattr(directory, name, &mut value[..]) {
+            Err(Errno::NODATA | Errno::NOTSUP) => 0,
+            read => read?,
+        };
+        value.truncate(len);
+        Ok(value)
     };
-    acl.truncate(len);
-    Ok((group, acl))
+    Ok((group, xattr("system.posix_acl_default")?, xattr("security.selinux")?))
 }

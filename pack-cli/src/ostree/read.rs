@@ -50,7 +50,7 @@ const BUFFER_LEN: usize = 64 << 10;
 /// Longest target of a symbolic link, with the zero byte at its end (PATH_MAX).
 const TARGET_LEN_MAX: u64 = 4096;
 /// The longest value that Linux gives (linux/limits.h).
-const XATTR_LEN_MAX: usize = 65_536;
+pub(super) const XATTR_LEN_MAX: usize = 65_536;
 
 impl Repo {
     /// Opens a file object. What it holds counts when it was read to its end without an error; attributes and the target of a
