@@ -8,8 +8,11 @@ use sealift_format::ostree::Malformed;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RepoFault {
+    /// It is not there.
+    #[error("there is no such directory; `ostree init` makes a repository")]
+    NoDirectory,
     /// Its `config` or `objects` is missing.
-    #[error("this is not an OSTree repository: it has no {missing}")]
+    #[error("this is not an OSTree repository: it has no {missing}; `ostree init` makes one")]
     NotARepository {
         /// What there is to be.
         missing: &'static str,

@@ -44,7 +44,10 @@ impl Repo {
     /// # Errors
     /// There is none, or it is of a version or mode that is not known.
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
-        let root = open_user_dir(path).map_err(|error| Error::io("open", path, error))?;
+        let root = open_user_dir(path).map_err(|error| match error {
+            Errno::NOENT => Error::Repository { path: path.to_owned(), fault: Box::new(RepoFault::NoDirectory) },
+            error => Error::io("open", path, error),
+        })?;
         Self::of(root, path)
     }
 

@@ -119,7 +119,7 @@ fn repositories_that_are_not_known() {
     desk.init("target", "archive");
     for (line, said) in [
         ("unpack os.sealift ostree:nothing --allow-unsigned", "not an OSTree repository"),
-        ("unpack os.sealift ostree:nowhere --allow-unsigned", "nowhere"),
+        ("unpack os.sealift ostree:nowhere --allow-unsigned", "nowhere: there is no such directory"),
         ("unpack os.sealift ostree:target --allow-unsigned --ref other", "no OSTree ref other; it has os"),
         ("unpack tree.sealift ostree:target --allow-unsigned", "no OSTree commit"),
         ("unpack os.sealift ostree:target", "signature"),
