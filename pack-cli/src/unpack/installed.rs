@@ -6,7 +6,7 @@ use std::path::Path;
 use sealift_format::{Head, Index, InodeKind, Limits, Ref};
 
 use super::plan::Selection;
-use super::state::State;
+use super::state::{self, State};
 use super::{UnpackOptions, as_u64};
 use crate::hash::{Want, hash_contents};
 use crate::pack::index_of;
@@ -40,20 +40,28 @@ impl Installed {
         self.kept.is_none()
     }
 
+    /// Whether the target still keeps this: it was read before anybody was kept out.
+    pub(super) fn is_current(&self, target: &Path, options: &UnpackOptions) -> bool {
+        self.kept.as_ref().is_some_and(|head| state::is_kept(target, head, &self.reference, &options.prefix))
+    }
+
     /// Whether what was kept is of this very bundle and ref.
     pub(super) fn is_of(&self, head: &Head, reference: &str) -> bool {
         self.kept.as_ref() == Some(head) && self.reference == reference
     }
 
-    /// What the target kept; `None` where it kept nothing, or of another part of a bundle.
-    pub(super) fn by_state(target: &Path, prefix: &[u8]) -> Result<Option<Self>, Error> {
+    /// What the target kept; `None` where it kept nothing, or of another part of a bundle, or where that does not count.
+    pub(super) fn kept(target: &Path, options: &UnpackOptions) -> Result<Option<Self>, Error> {
+        if options.rehash {
+            return Ok(None);
+        }
         let state = match State::load(target, Limits::default(), |_| Ok(())) {
             // It is made anew.
             Err(error @ (Error::State { .. } | Error::Format(_))) => {
                 tracing::warn!(%error, "what the target kept is damaged, and counts as not there");
                 None
             }
-            loaded => loaded?.filter(|state| state.prefix == prefix),
+            loaded => loaded?.filter(|state| state.prefix == options.prefix),
         };
         Ok(state.map(|State { head, index, reference, .. }| Self {
             index,

@@ -149,7 +149,13 @@ pub fn unpack(
     progress: &Progress,
 ) -> Result<UnpackStats, Error> {
     let (given, target) = (target, &*named(target)?);
-    let bundle = input.open_bundle(limits, judge)?;
+    // What the target kept is read meanwhile.
+    let (bundle, kept) = std::thread::scope(|scope| {
+        let kept = options.update.then(|| scope.spawn(|| Installed::kept(target, options)));
+        let bundle = input.open_bundle(limits, judge);
+        (bundle, kept.and_then(|kept| kept.join().ok()?.ok()?))
+    });
+    let bundle = bundle?;
     let tree = choose_ref(&bundle.index, options.reference.as_deref())?;
     let selection = Selection::new(&bundle, tree, &options.prefix);
     if !options.prefix.is_empty()
@@ -161,7 +167,7 @@ pub fn unpack(
     }
     let job = Job { bundle: &bundle, reference: &tree.name, options, progress };
     if options.update && is_taken(target)? {
-        return job.update(input, target, selection);
+        return job.update(input, target, selection, kept);
     }
     if is_taken(target)? {
         Stage::remove_finished(target)?;
@@ -203,7 +209,7 @@ struct Job<'a> {
 impl Job<'_> {
     /// Says of a target that took this very bundle what it has: a run that was killed had come to its end.
     fn complete(&self, target: &Path, selection: &Selection) -> Result<Option<UnpackStats>, Error> {
-        let installed = Installed::by_state(target, &self.options.prefix)?;
+        let installed = Installed::kept(target, self.options)?;
         if !installed.is_some_and(|installed| installed.is_of(&self.bundle.head, self.reference)) {
             return Ok(None);
         }

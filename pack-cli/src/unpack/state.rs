@@ -87,6 +87,18 @@ impl State {
     }
 }
 
+/// Whether this part of the bundle of this head is what `target` took last.
+pub(super) fn is_kept(target: &Path, head: &Head, reference: &str, prefix: &[u8]) -> bool {
+    path_of(target).is_ok_and(|dir| {
+        read_file(&dir.join("head"), HEAD_LEN_MAX.into()).is_ok_and(|bytes| bytes == head.encode())
+            && read_file(&dir.join("part"), PART_LEN_MAX).is_ok_and(|bytes| bytes == part(reference, prefix))
+    })
+}
+
+fn part(reference: &str, prefix: &[u8]) -> Vec<u8> {
+    [reference.as_bytes(), b"\n", prefix].concat()
+}
+
 /// Writes a state to the directory `dir`, which is new.
 pub(super) fn write(dir: &Path, bundle: &Bundle, reference: &str, prefix: &[u8], durable: bool) -> Result<(), Error> {
     match std::fs::remove_dir_all(dir) {
@@ -96,7 +108,7 @@ pub(super) fn write(dir: &Path, bundle: &Bundle, reference: &str, prefix: &[u8],
     std::fs::create_dir(dir).map_err(|error| Error::io("create", dir, error))?;
     write_file(&dir.join("head"), &bundle.head.encode(), durable)?;
     write_file(&dir.join("index"), bundle.index.bytes(), durable)?;
-    write_file(&dir.join("part"), &[reference.as_bytes(), b"\n", prefix].concat(), durable)
+    write_file(&dir.join("part"), &part(reference, prefix), durable)
 }
 
 /// Makes the state in the stage that of its target. The one before goes with the stage: killed in between, the target has none, and

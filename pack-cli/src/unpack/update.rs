@@ -21,10 +21,17 @@ use crate::progress::Phase;
 
 impl Job<'_> {
     /// Brings `target`, which is a directory with something in it, to what is selected.
-    pub(super) fn update(&self, input: &mut Input, target: &Path, selection: Selection) -> Result<UnpackStats, Error> {
+    pub(super) fn update(
+        &self,
+        input: &mut Input,
+        target: &Path,
+        selection: Selection,
+        kept: Option<Installed>,
+    ) -> Result<UnpackStats, Error> {
         if self.options.dry_run {
             let privilege = Privilege::of_this_process();
-            let (installed, update) = self.compare(target, &selection, &privilege, None)?;
+            let kept = kept.map_or_else(|| Installed::kept(target, self.options), |kept| Ok(Some(kept)))?;
+            let (installed, update) = self.compare(target, &selection, &privilege, kept)?;
             let pending = self.to_build(&selection, &update);
             let mut stats = self.stats_of(&installed, &update, &pending);
             self.progress.keep(stats.kept_files);
@@ -36,7 +43,7 @@ impl Job<'_> {
             Err(error) => return Err(give_up(stage, error)),
             Ok(found) => found,
         };
-        match self.update_in(input, &stage, selection, found) {
+        match self.update_in(input, &stage, selection, found, kept) {
             Err(error) => Err(give_up(stage, error)),
             Ok(stats) => stage.remove().map(|()| stats),
         }
@@ -48,8 +55,15 @@ impl Job<'_> {
         stage: &Stage,
         selection: Selection,
         found: Found,
+        kept: Option<Installed>,
     ) -> Result<UnpackStats, Error> {
         let target = stage.target();
+        let kept = match found {
+            Found::Damaged => None,
+            // Another update may have come between.
+            Found::Nothing if kept.as_ref().is_some_and(|kept| kept.is_current(target, self.options)) => kept,
+            Found::Nothing | Found::Finished => Installed::kept(target, self.options)?,
+        };
         if stage.folds_names() {
             return Err(Error::Usage(format!(
                 "{} lies on a file system that takes names for the same which differ in case: it cannot be told what an update \
@@ -58,7 +72,7 @@ impl Job<'_> {
             )));
         }
         let privilege = Privilege::of_process(stage.root()).map_err(|error| Error::io("look at", target, error))?;
-        let (installed, update) = self.compare(target, &selection, &privilege, Some(found))?;
+        let (installed, update) = self.compare(target, &selection, &privilege, kept)?;
         if !update.target.is_beside(stage.root()).map_err(|error| Error::io("look at", target, error))? {
             return Err(Error::Usage(format!(
                 "{} is a mount point: what is new cannot be moved into it; update a directory within",
@@ -78,13 +92,19 @@ impl Job<'_> {
             }
         }
         stats.stored_bytes = pending.stored;
+        let durable = self.options.durability != Durability::None;
+        // Where files are built, the stage is synced as a whole.
+        let sync_stage = durable && !update.changes.build.is_empty();
+        let is_done =
+            update.changes.is_empty() && update.extras.is_empty() && installed.is_of(&self.bundle.head, self.reference);
+        if !is_done {
+            state::write(&stage.state(), self.bundle, self.reference, &self.options.prefix, durable && !sync_stage)?;
+        }
         self.build(input, stage, pending, &mut stats)?;
-        if update.changes.is_empty() && update.extras.is_empty() && installed.is_of(&self.bundle.head, self.reference) {
+        if is_done {
             return Ok(stats);
         }
-        let durable = self.options.durability != Durability::None;
-        state::write(&stage.state(), self.bundle, self.reference, &self.options.prefix, durable)?;
-        if durable && !update.changes.build.is_empty() {
+        if sync_stage {
             self.progress.enter(Phase::Syncing, 0, 0);
             stage.sync()?;
         }
@@ -102,14 +122,9 @@ impl Job<'_> {
         target: &'s Path,
         selection: &'s Selection,
         privilege: &'s Privilege,
-        found: Option<Found>,
+        kept: Option<Installed>,
     ) -> Result<(Installed, Update<'s>), Error> {
-        let by_state = match found {
-            Some(Found::Damaged) => None,
-            _ if self.options.rehash => None,
-            _ => Installed::by_state(target, &self.options.prefix)?,
-        };
-        if let Some(installed) = by_state
+        if let Some(installed) = kept
             && let Some(update) = self.changes(target, selection, privilege, &installed)?
         {
             tracing::info!("what was kept beside the target describes it");

@@ -1,6 +1,12 @@
 //! What is kept beside a target, where it is damaged, or tells of an update that did not end.
 
-use crate::desk::said;
+use std::thread::sleep;
+use std::time::Duration;
+
+use sealift::unpack::{Durability, UnpackOptions, unpack};
+use sealift::{Input, Limits, Progress};
+
+use crate::desk::{Desk, said};
 use crate::unlike::updatable;
 
 #[test]
@@ -25,4 +31,26 @@ fn an_audit_says_that_an_update_is_unfinished() {
     assert!(!audit().contains("did not end"), "{}", audit());
     desk.leave_update("target", "whole");
     assert!(audit().contains("an update of target did not end"), "{}", audit());
+}
+
+#[test]
+fn an_update_that_came_between_counts() {
+    let desk = Desk::new();
+    desk.pack(1);
+    desk.write("tree/etc/motd", "second\n");
+    desk.pack(2);
+    desk.write("tree/etc/motd", "hello\n");
+    desk.write("tree/etc/issue", "third\n");
+    desk.pack(3);
+    desk.unpack(1, "target");
+    let mut input = Input::open(&desk.path("3.sealift")).unwrap();
+    let options = UnpackOptions { update: true, durability: Durability::None, jobs: 2, ..UnpackOptions::default() };
+    // What the target keeps is read while the bundle is judged. Another program brings version 2 then: of what version 1 was, the
+    // target has no longer what version 3 has as well.
+    let judge = |_: &_| {
+        sleep(Duration::from_millis(300));
+        desk.update(2, "target").map(|_| ())
+    };
+    unpack(&mut input, &desk.path("target"), &options, Limits::default(), judge, &Progress::default()).unwrap();
+    desk.assert_same("target", "tree");
 }
