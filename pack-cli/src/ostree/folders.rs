@@ -72,8 +72,16 @@ fn name_of(byte: usize) -> String {
     format!("{byte:02x}")
 }
 
-/// What a directory gives to those that are made in it: its group, if it is set-group-id, its default ACL and its security label.
-fn heritage(directory: BorrowedFd<'_>) -> Result<(Option<u32>, Vec<u8>, Vec<u8>), Errno> {
+/// What a directory gives to those that are made in it.
+#[derive(PartialEq, Eq)]
+struct Heritage {
+    /// If it is set-group-id.
+    group: Option<u32>,
+    acl: Vec<u8>,
+    label: Vec<u8>,
+}
+
+fn heritage(directory: BorrowedFd<'_>) -> Result<Heritage, Errno> {
     let stat = fstat(directory)?;
     let group = (stat.st_mode & 0o2000 != 0).then_some(stat.st_gid);
     let xattr = |name: &str| {
@@ -85,5 +93,5 @@ fn heritage(directory: BorrowedFd<'_>) -> Result<(Option<u32>, Vec<u8>, Vec<u8>)
         value.truncate(len);
         Ok(value)
     };
-    Ok((group, xattr("system.posix_acl_default")?, xattr("security.selinux")?))
+    Ok(Heritage { group, acl: xattr("system.posix_acl_default")?, label: xattr("security.selinux")? })
 }

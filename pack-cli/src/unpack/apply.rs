@@ -134,10 +134,12 @@ impl Update<'_> {
             names => names.map_err(failed)?,
         };
         let row = target.index.directory(directory);
+        let is_mount_point =
+            |name: &[u8]| target.is_mount_point(here, name).map_err(target.failed("look at", directory, name));
         let (mut others, mut found) = (Vec::new(), 0);
         for (name, listed) in names {
             match target.index.find_entry(row, &name) {
-                None if self.may_delete && target.is_mount_point(here, &name) => {
+                None if self.may_delete && is_mount_point(&name)? => {
                     return Err(self.is_mounted(directory, &name));
                 }
                 None => others.push(name),
@@ -145,7 +147,7 @@ impl Update<'_> {
                     let mode = target.index.attributes(target.index.inode(entry.inode)).mode;
                     found += usize::from(known_type(here, &name, listed) == FileType::from_raw_mode(mode.into()));
                 }
-                Some((number, _)) if self.may_be_missing(number) && target.is_mount_point(here, &name) => {
+                Some((number, _)) if self.may_be_missing(number) && is_mount_point(&name)? => {
                     return Err(self.is_mounted(directory, &name));
                 }
                 Some(_) => {}

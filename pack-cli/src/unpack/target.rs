@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, fstat, statx};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 use sealift_format::Index;
 
 use crate::Error;
@@ -41,29 +41,39 @@ fn device_of(fd: BorrowedFd<'_>) -> Result<u64, Errno> {
 }
 
 /// The mount of a name in a directory, or of the directory itself where the name is empty: one file system may be mounted at many places.
-/// Kernels before 5.8 do not say.
-fn mount_of(directory: BorrowedFd<'_>, name: &[u8]) -> Option<u64> {
+/// Kernels before 5.8, and sandboxes that do not know the call, do not say.
+fn mount_of(directory: BorrowedFd<'_>, name: &[u8]) -> Result<Option<u64>, Errno> {
     let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH | AtFlags::NO_AUTOMOUNT;
-    let found = statx(directory, name, flags, StatxFlags::MNT_ID).ok()?;
-    StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::MNT_ID).then_some(found.stx_mnt_id)
+    match retry_on_intr(|| statx(directory, name, flags, StatxFlags::MNT_ID)) {
+        Err(Errno::NOSYS | Errno::PERM) => Ok(None),
+        Err(error) => Err(error),
+        Ok(found) => {
+            let says = StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::MNT_ID);
+            Ok(says.then_some(found.stx_mnt_id))
+        }
+    }
 }
 
 impl<'a> Target<'a> {
     pub(super) fn open(path: &'a Path, index: &'a Index) -> Result<Self, Error> {
         let root = open_user_dir(path).map_err(|error| Error::io("open", path, error))?;
-        let device = device_of(root.as_fd()).map_err(|error| Error::io("look at", path, error))?;
-        let mount = mount_of(root.as_fd(), b"");
+        let failed = |error| Error::io("look at", path, error);
+        let device = device_of(root.as_fd()).map_err(failed)?;
+        let mount = mount_of(root.as_fd(), b"").map_err(failed)?;
         Ok(Self { path, index, root, device, mount })
     }
 
     /// Whether files can be renamed from this directory into it.
     pub(super) fn is_beside(&self, directory: BorrowedFd<'_>) -> Result<bool, Errno> {
-        Ok(device_of(directory)? == self.device && mount_of(directory, b"") == self.mount)
+        Ok(device_of(directory)? == self.device && mount_of(directory, b"")? == self.mount)
     }
 
     /// Whether something is mounted at a name, which cannot be replaced or moved then.
-    pub(super) fn is_mount_point(&self, directory: BorrowedFd<'_>, name: &[u8]) -> bool {
-        self.mount.is_some() && mount_of(directory, name) != self.mount
+    pub(super) fn is_mount_point(&self, directory: BorrowedFd<'_>, name: &[u8]) -> Result<bool, Errno> {
+        match mount_of(directory, name) {
+            Err(Errno::NOENT) => Ok(false),
+            mount => Ok(self.mount.is_some() && mount? != self.mount),
+        }
     }
 
     /// Which of these directories, parents first, are not there.
