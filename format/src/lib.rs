@@ -31,7 +31,8 @@ pub mod verity;
 
 pub use area::{Envelope, area_len_for, encode_area, parse_area};
 pub use difference::{
-    BaseRef, Changed, Content, Difference, Edit, EditedKind, EditedRef, NewFile, Op, Reference, TimeChange,
+    BaseRef, Beside, Changed, CommitObject, Content, Difference, Edit, EditedCommit, EditedCommitRef, EditedKind,
+    EditedRef, EditedTree, NewFile, NewOsTreeFile, Op, OsTreeDifference, Reference, TimeChange, TreeEdit, TreeOp,
 };
 pub use error::{Error, Part};
 pub use frame::{FrameDecoder, check_frame, frame_window};

@@ -28,13 +28,27 @@ impl Difference {
             builder: IndexBuilder::default(),
         };
         trees.find_changed()?;
+        let ostree = self.ostree.as_ref();
+        let laid = ostree.map(|ostree| ostree.lay_objects(base, &mut trees.builder)).transpose()?;
         for edited in &self.refs {
-            trees.builder.begin_ref(&edited.name);
-            let EditedKind::Tree(root) = edited.kind;
-            let from = edited.from.map(|from| base.refs()[usize::from(from)].directory);
-            trees.lay_down(root, from);
+            match edited.kind {
+                EditedKind::Tree(root) => {
+                    trees.builder.begin_ref(&edited.name);
+                    let from = edited.from.map(|from| base.refs()[usize::from(from)].directory);
+                    trees.lay_down(root, from);
+                }
+                EditedKind::Commit(own) => {
+                    let (Some(ostree), Some(laid)) = (ostree, &laid) else { continue };
+                    let own = row(ostree.refs(), own);
+                    let known = own.is_known.then(|| *row(&laid.commits, own.commit));
+                    trees.builder.commit_ref(&edited.name, known, &own.collection);
+                }
+            }
         }
-        let builder = trees.builder;
+        let mut builder = trees.builder;
+        if let Some(laid) = laid {
+            laid.lay_files(self, base, &mut builder);
+        }
         self.check_objects(&builder)?;
         let contents = builder.contents().to_vec();
         let objects = contents.iter().map(|content| self.object(base, *content));
@@ -69,7 +83,7 @@ impl Difference {
         }
     }
 
-    fn node(&self, content: Content, children: u32) -> Node<'_> {
+    pub(super) fn node(&self, content: Content, children: u32) -> Node<'_> {
         match content {
             Content::Directory => Node::Directory { children },
             Content::Regular(object) => Node::Regular { content: self.content(object) },
@@ -91,10 +105,10 @@ impl Difference {
     /// Finds for each edit what the base has of that name.
     fn resolve(&self, base: &Index) -> Result<Vec<OfBase>, Error> {
         let mut found: Vec<OfBase> = Vec::with_capacity(self.edits.len());
-        let mut roots = self.refs.iter();
+        let mut roots = self.trees();
         for (own, edit) in self.edits.iter().enumerate() {
             let Some(parent) = edit.parent else {
-                let from = roots.next().and_then(|edited| edited.from);
+                let from = roots.next().and_then(|(_, from)| from);
                 let directory = from.map(|from| base.refs()[usize::from(from)].directory);
                 let inode = directory.map(|directory| base.directory(directory).inode);
                 let grown = directory.map_or(0, |directory| base.directory(directory).children);

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use crate::index::{Attributes, FileType, Index, InodeKind};
 
+use super::ostree;
 use super::times::{new_time, usual_changes};
 use super::{BaseRef, Changed, Content, Difference, Edit, EditedKind, EditedRef, NewFile, Op, Reference};
 use super::{at, merge, number};
@@ -41,7 +42,11 @@ impl Difference {
                 Reference::Carried(number(objects.len() - 1))
             }
         });
-        let object_of = object_of.collect();
+        let object_of: Vec<Reference> = object_of.collect();
+        let is_same_object = |old: u32, new: u32| object_of[at(new)] == Reference::Base(old);
+        let commits = ostree::between(base, wanted, &from, |old, new| {
+            ostree::is_same_file((base, old), (wanted, new), is_same_object)
+        });
         let mut writer = Writer {
             object_of,
             attribute_rows: BTreeMap::new(),
@@ -62,10 +67,23 @@ impl Difference {
             },
             pairing,
         };
+        let mut commit_refs = 0..;
         for (edited, from) in wanted.refs().iter().zip(from) {
-            let root = writer.add_tree(from.map(|from| base.refs()[usize::from(from)].directory), edited.directory);
-            let kind = EditedKind::Tree(root);
+            let kind = match &edited.ostree {
+                Some(_) => EditedKind::Commit(commit_refs.next().unwrap_or(NONE)),
+                None => {
+                    let from = from.map(|from| base.refs()[usize::from(from)].directory);
+                    EditedKind::Tree(writer.add_tree(from, edited.directory))
+                }
+            };
             writer.difference.refs.push(EditedRef { name: edited.name.clone(), from, kind });
+        }
+        if let Some((mut commits, files)) = commits {
+            for file in files {
+                let attributes = writer.attribute_row(wanted.ostree_attributes(&file));
+                commits.add_file(file.checksum, attributes, writer.content(file.kind));
+            }
+            writer.difference.ostree = Some(commits);
         }
         writer.finish()
     }
@@ -111,6 +129,12 @@ fn blocks<'a>(
     let left = left.map_or(0..0, |left| base.directory(left).entries());
     let right = wanted.directory(right).entries();
     merge(left, |entry| base.name(base.entry(entry)), right, |entry| wanted.name(wanted.entry(entry)))
+}
+
+/// Names stand as they are written: each with a zero byte behind it.
+pub(super) fn put_name(names: &mut Vec<u8>, name: &[u8]) {
+    names.extend(name);
+    names.push(0);
 }
 
 impl Pairing<'_> {
@@ -261,7 +285,7 @@ impl<'a> Writer<'a> {
         let difference = &mut self.difference;
         let edit = number(difference.edits.len());
         let (name_at, name_len) = (number(difference.names.len()), u8::try_from(name.len()).unwrap_or(u8::MAX));
-        difference.names.extend(name);
+        put_name(&mut difference.names, name);
         difference.edits.push(Edit { name_at, name_len, parent, first_edit: 0, block_len: 0, op });
         self.is_used.push(op != Op::Within);
         let mut above = parent.filter(|_| op != Op::Within);
@@ -351,7 +375,7 @@ impl<'a> Writer<'a> {
             let own = number(edits.len());
             let name = difference.name(edit);
             let mut edit = Edit { name_at: number(names.len()), ..*edit };
-            names.extend(name);
+            put_name(&mut names, name);
             if let Op::Linked(link) | Op::Relinked(link) = &mut edit.op {
                 *link = numbers[at(edit_of[at(*link)])];
             }
@@ -366,8 +390,9 @@ impl<'a> Writer<'a> {
             edits.push(edit);
         }
         for edited in &mut difference.refs {
-            let EditedKind::Tree(root) = &mut edited.kind;
-            *root = numbers[at(*root)];
+            if let EditedKind::Tree(root) = &mut edited.kind {
+                *root = numbers[at(*root)];
+            }
         }
         (difference.edits, difference.names) = (edits, names);
         difference

@@ -155,8 +155,7 @@ impl Difference {
         section(3, &|p| {
             p.extend(widen(self.edits.len()).to_le_bytes());
             p.extend(self.edits.iter().map(|edit| op_code(edit.op)));
-            p.extend(self.edits.iter().map(|edit| edit.name_len));
-            self.edits.iter().for_each(|edit| p.extend(self.name(edit)));
+            p.extend(&self.names);
         });
         section(4, &|p| {
             p.extend(&columns.types);
@@ -190,6 +189,9 @@ impl Difference {
             p.extend(self.objects.iter().flat_map(|object| object.id));
         });
         section(13, &|p| p.extend(self.verity));
+        if let Some(ostree) = &self.ostree {
+            section(14, &|p| ostree.encode(self, p));
+        }
         out
     }
 

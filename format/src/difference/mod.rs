@@ -5,6 +5,7 @@
 mod apply;
 mod between;
 mod encode;
+mod ostree;
 mod parse;
 mod reference;
 #[cfg(test)]
@@ -18,6 +19,9 @@ use core::ops::Range;
 
 use crate::index::{Attributes, Device, FileType, Object};
 
+pub use ostree::{
+    Beside, CommitObject, EditedCommit, EditedCommitRef, EditedTree, NewOsTreeFile, OsTreeDifference, TreeEdit, TreeOp,
+};
 pub use reference::Reference;
 pub use times::TimeChange;
 
@@ -29,6 +33,7 @@ pub struct Difference {
     base_refs: Vec<BaseRef>,
     refs: Vec<EditedRef>,
     edits: Vec<Edit>,
+    /// Each with a zero byte behind it.
     names: Vec<u8>,
     symlinks: Vec<(u32, u32)>,
     targets: Vec<u8>,
@@ -36,6 +41,7 @@ pub struct Difference {
     attributes: Vec<Attributes>,
     objects: Vec<Object>,
     verity: [u8; 32],
+    ostree: Option<OsTreeDifference>,
 }
 
 /// A ref of the base.
@@ -64,6 +70,8 @@ pub struct EditedRef {
 pub enum EditedKind {
     /// A tree: the edit of its root directory.
     Tree(u32),
+    /// An OSTree commit: its row of [`OsTreeDifference::refs`].
+    Commit(u32),
 }
 
 /// What becomes of a name in a tree, and of what it names.
@@ -320,5 +328,19 @@ impl Difference {
     #[must_use]
     pub fn verity(&self) -> &[u8; 32] {
         &self.verity
+    }
+
+    /// What becomes of the OSTree commits, if a ref of the wanted index is one.
+    #[must_use]
+    pub fn ostree(&self) -> Option<&OsTreeDifference> {
+        self.ostree.as_ref()
+    }
+
+    /// The refs that are trees: the edit of each one's root, and the base's ref to which it is relative.
+    fn trees(&self) -> impl Iterator<Item = (u32, Option<u16>)> {
+        self.refs.iter().filter_map(|edited| match edited.kind {
+            EditedKind::Tree(root) => Some((root, edited.from)),
+            EditedKind::Commit(_) => None,
+        })
     }
 }

@@ -9,11 +9,12 @@ use crate::name::{component_fault, is_ref_name};
 use crate::{Error, Part};
 
 use super::encode::{code, type_code};
+use super::ostree;
 use super::reference::Rows;
 use super::{BaseRef, Changed, Content, Difference, Edit, EditedKind, EditedRef, NewFile, Op, Reference, TimeChange};
 use super::{at, number};
 
-const RULES: [SectionRule; 13] = [
+const RULES: [SectionRule; 14] = [
     SectionRule::required(1),
     SectionRule::required(2),
     SectionRule::required(3),
@@ -27,6 +28,7 @@ const RULES: [SectionRule; 13] = [
     SectionRule::required(11),
     SectionRule::required(12),
     SectionRule::required(13),
+    SectionRule::optional(14),
 ];
 
 pub(super) fn row_fault(what: &'static str, row: usize) -> Error {
@@ -44,6 +46,7 @@ impl Difference {
             return Err(Error::Limit { what: "index_len", declared: widen(bytes.len()), limit: u32::MAX.into() });
         }
         let sections = read_sections(Part::Index, bytes, &RULES)?;
+        let has_ostree = sections[13].is_some();
         let empty = || Reader::new(Part::Index, &[]);
         let [
             base,
@@ -59,6 +62,7 @@ impl Difference {
             attributes,
             objects,
             verity,
+            commits_section,
         ] = sections.map(|section| section.unwrap_or_else(empty));
 
         let (base_objects, base_refs) = parse_base(base)?;
@@ -72,12 +76,19 @@ impl Difference {
         let verity_digest = verity.array()?;
         verity.finish()?;
 
+        let commits = refs.iter().filter(|parsed| parsed.is_commit).count();
+        if (commits > 0) != has_ostree {
+            return Err(row_fault("the OSTree section is there without a commit, or a commit without it", 0));
+        }
         let rows = EditRows::parse(edits)?;
-        let shapes = parse_changes(changes, &rows.ops, &attributes)?;
+        let mut used = Used::default();
+        let shapes = parse_changes(changes, &rows.ops, &attributes, &mut used)?;
         let (symlinks, targets) = parse_targets(symlinks, count(&shapes, Shape::has_symlink))?;
+        let steps = column(regulars, count(&shapes, Shape::has_regular))?;
+        let object_rows = Rows { carried: number(objects.len()), base: base_objects };
         let contents = Contents {
             block_lens: column(directories, count(&shapes, Shape::has_block))?,
-            regulars: parse_regulars(regulars, &shapes, &objects, base_objects)?,
+            regulars: used.objects(object_rows, steps)?,
             devices: parse_devices(devices, count(&shapes, Shape::has_device))?,
             links: column(links, count(&shapes, Shape::is_link))?,
         };
@@ -93,7 +104,22 @@ impl Difference {
             attributes,
             objects,
             verity: verity_digest,
+            ostree: None,
         };
+        if has_ostree {
+            let section = ostree::Section::parse(commits_section, &difference.attributes, commits)?;
+            for (own, file) in section.difference.files().iter().enumerate() {
+                used.attributes(file.attributes, &difference.attributes, own)?;
+            }
+            let objects = used.objects(object_rows, section.object_steps)?;
+            let (symlinks_before, targets_before) =
+                (number(difference.symlinks.len()), number(difference.targets.len()));
+            difference.symlinks.extend(section.symlinks.iter().map(|(start, len)| (start + targets_before, *len)));
+            difference.targets.extend(section.targets);
+            let own = difference.ostree.insert(section.difference);
+            own.give_contents(objects, symlinks_before);
+        }
+        used.finish(&difference)?;
         difference.lay_down(refs, &rows.name_lens, &shapes, contents)?;
         difference.check_links()?;
         difference.check_entries(entries)?;
@@ -121,10 +147,16 @@ impl Difference {
                 block_len: if shape.has_block() { columns.block_lens.next().unwrap_or(0) } else { 0 },
                 op: columns.op(shape),
             };
-            name_at += u32::from(*name_len);
+            name_at += u32::from(*name_len) + 1;
             Some(edit)
         };
-        for ParsedRef { name, from } in refs {
+        let mut commit_refs = 0..;
+        for ParsedRef { name, from, is_commit } in refs {
+            if is_commit {
+                let kind = EditedKind::Commit(commit_refs.next().unwrap_or(0));
+                self.refs.push(EditedRef { name, from, kind });
+                continue;
+            }
             let root = number(self.edits.len());
             let Some(edit) = next(None) else {
                 return Err(row_fault("the root of a ref is missing", self.edits.len()));
@@ -192,16 +224,13 @@ impl Difference {
     /// A link is to a file of its ref that comes before, or that stays; and a file that only stays is there for a link.
     fn check_links(&self) -> Result<(), Error> {
         let mut is_linked = alloc::vec![false; self.edits.len()];
-        for (ref_at, edited) in self.refs.iter().enumerate() {
-            let EditedKind::Tree(start) = edited.kind;
-            let end = self.refs.get(ref_at + 1).map_or(self.edits.len(), |next| {
-                let EditedKind::Tree(end) = next.kind;
-                at(end)
-            });
-            for own in at(start)..end {
+        let starts: Vec<usize> = self.trees().map(|(root, _)| at(root)).collect();
+        let ends = starts.iter().skip(1).copied().chain([self.edits.len()]);
+        for (start, end) in starts.iter().copied().zip(ends) {
+            for own in start..end {
                 let Some(link) = self.edits[own].op.link() else { continue };
                 let link = at(link);
-                let fits = (at(start)..end).contains(&link)
+                let fits = (start..end).contains(&link)
                     && match self.edits[link].op {
                         Op::Named => true,
                         Op::Changed(changed) => changed.file_type != FileType::Directory,
@@ -233,12 +262,14 @@ impl Difference {
 struct ParsedRef {
     name: String,
     from: Option<u16>,
+    is_commit: bool,
 }
 
 /// Reads kind and name of a ref behind that of the name `last`. Whether it is a commit comes first.
 fn parse_ref(reader: &mut Reader<'_>, last: Option<&String>) -> Result<(bool, String), Error> {
     let is_commit = match reader.u8()? {
         0 => false,
+        1 => true,
         found => return Err(Error::Unsupported { part: Part::Index, what: "kind of ref", found: found.into() }),
     };
     let len = reader.u8()?;
@@ -284,7 +315,7 @@ fn parse_refs(mut reader: Reader<'_>, base_refs: &[BaseRef]) -> Result<Vec<Parse
                 return Err(reader.malformed("two refs are relative to one of the base"));
             }
         }
-        refs.push(ParsedRef { name, from });
+        refs.push(ParsedRef { name, from, is_commit });
     }
     if refs.is_empty() {
         return Err(reader.malformed("there is no ref"));
@@ -304,11 +335,35 @@ impl EditRows {
     fn parse(mut reader: Reader<'_>) -> Result<Self, Error> {
         let count = reader.count()?;
         let ops = reader.take(count)?.to_vec();
-        let name_lens = reader.take(count)?.to_vec();
-        let len = name_lens.iter().map(|len| usize::from(*len)).sum();
-        let names = reader.take(len)?.to_vec();
+        let mut names = Names::default();
+        for _ in 0..count {
+            names.take(&mut reader)?;
+        }
         reader.finish()?;
-        Ok(Self { ops, name_lens, names })
+        Ok(Self { ops, name_lens: names.lens, names: names.bytes })
+    }
+}
+
+/// Names as they stand in a section: each with a zero byte behind it.
+#[derive(Default)]
+pub(super) struct Names {
+    pub(super) lens: Vec<u8>,
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Names {
+    /// Takes the next name and returns it.
+    pub(super) fn take<'a>(&mut self, reader: &mut Reader<'a>) -> Result<&'a [u8], Error> {
+        let Some(len) = reader.rest().iter().take(257).position(|byte| *byte == 0) else {
+            return Err(reader.malformed("a name does not end"));
+        };
+        let Ok(byte_len) = u8::try_from(len) else {
+            return Err(Error::Path { entry: number(self.lens.len()), what: "has more than 255 bytes" });
+        };
+        let bytes = reader.take(len + 1)?;
+        self.lens.push(byte_len);
+        self.bytes.extend(bytes);
+        Ok(&bytes[..len])
     }
 }
 
@@ -365,7 +420,12 @@ fn is_changed(op: u8) -> bool {
     (code::CHANGED + 1..code::CHANGED + 8).contains(&op)
 }
 
-fn parse_changes(mut reader: Reader<'_>, ops: &[u8], attributes: &[Attributes]) -> Result<Vec<Shape>, Error> {
+fn parse_changes(
+    mut reader: Reader<'_>,
+    ops: &[u8],
+    attributes: &[Attributes],
+    used: &mut Used,
+) -> Result<Vec<Shape>, Error> {
     if let Some(own) = ops.iter().position(|op| *op > code::RELINKED && !is_changed(*op)) {
         return Err(row_fault("an edit is of no kind that there is", own));
     }
@@ -380,16 +440,12 @@ fn parse_changes(mut reader: Reader<'_>, ops: &[u8], attributes: &[Attributes]) 
     let mtimes = rows(&has_mtime);
     let mut mtimes = reader.planes::<8>(mtimes)?.i64s().zip(reader.planes::<4>(mtimes)?.u32s());
     reader.finish()?;
-    let mut used = 0;
     let mut shapes = Vec::with_capacity(ops.len());
     for (own, op) in ops.iter().enumerate() {
         let mut shape = Shape { op: *op, file_type: None, attributes: None, mtime: None };
         if has_attributes(op) {
             let row = attribute_rows.next().unwrap_or(0);
-            let Some(found) = attributes.get(at(row)).filter(|_| row <= used) else {
-                return Err(row_fault("attributes are not used in ascending order", own));
-            };
-            used = used.max(row + 1);
+            let found = used.attributes(row, attributes, own)?;
             shape.file_type = Some(found.file_type());
             shape.attributes = Some(row);
         } else if is_changed(*op) {
@@ -413,9 +469,6 @@ fn parse_changes(mut reader: Reader<'_>, ops: &[u8], attributes: &[Attributes]) 
         }
         shapes.push(shape);
     }
-    if used != number(attributes.len()) {
-        return Err(row_fault("attributes are left that no edit has", attributes.len()));
-    }
     Ok(shapes)
 }
 
@@ -425,26 +478,43 @@ fn column(mut reader: Reader<'_>, count: usize) -> Result<Vec<u32>, Error> {
     Ok(values)
 }
 
-fn parse_regulars(
-    reader: Reader<'_>,
-    shapes: &[Shape],
-    objects: &[crate::Object],
-    base: u32,
-) -> Result<Vec<Reference>, Error> {
-    let steps = column(reader, count(shapes, Shape::has_regular))?;
-    let rows = Rows { carried: number(objects.len()), base };
-    let Some(references) = rows.follow(steps.into_iter()) else {
-        return Err(row_fault("a file has an object that neither base nor difference have", 0));
-    };
-    let mut is_used = alloc::vec![false; objects.len()];
-    for reference in &references {
-        if let Reference::Carried(object) = reference {
-            is_used[at(*object)] = true;
-        }
+/// What of the tables of attributes and objects is used.
+#[derive(Default)]
+struct Used {
+    attributes: u32,
+    objects: Vec<u32>,
+}
+
+impl Used {
+    fn attributes<'a>(&mut self, row: u32, rows: &'a [Attributes], own: usize) -> Result<&'a Attributes, Error> {
+        let Some(found) = rows.get(at(row)).filter(|_| row <= self.attributes) else {
+            return Err(row_fault("attributes are not used in ascending order", own));
+        };
+        self.attributes = self.attributes.max(row + 1);
+        Ok(found)
     }
-    match is_used.iter().position(|is_used| !is_used) {
-        Some(object) => Err(row_fault("an object is carried that no file has", object)),
-        None => Ok(references),
+
+    fn objects(&mut self, rows: Rows, steps: Vec<u32>) -> Result<Vec<Reference>, Error> {
+        let Some(references) = rows.follow(steps.into_iter()) else {
+            return Err(row_fault("a file has an object that neither base nor difference have", 0));
+        };
+        self.objects.extend(references.iter().filter_map(|reference| match reference {
+            Reference::Carried(object) => Some(*object),
+            Reference::Base(_) => None,
+        }));
+        Ok(references)
+    }
+
+    fn finish(self, difference: &Difference) -> Result<(), Error> {
+        if self.attributes != number(difference.attributes.len()) {
+            return Err(row_fault("attributes are left that no edit has", difference.attributes.len()));
+        }
+        let mut is_used = alloc::vec![false; difference.objects.len()];
+        self.objects.iter().for_each(|object| is_used[at(*object)] = true);
+        match is_used.iter().position(|is_used| !is_used) {
+            Some(object) => Err(row_fault("an object is carried that no file has", object)),
+            None => Ok(()),
+        }
     }
 }
 

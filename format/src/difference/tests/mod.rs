@@ -1,4 +1,6 @@
-//! Trees small and large, and what becomes of them.
+//! Trees, and what becomes of them.
+
+mod commits;
 
 use alloc::collections::BTreeMap;
 use alloc::vec;
@@ -161,6 +163,10 @@ fn index(refs: &[(&str, &Tree)]) -> Index {
         builder.begin_ref(name);
         tree.lay_down(&mut builder);
     }
+    finished(builder)
+}
+
+fn finished(builder: IndexBuilder) -> Index {
     let objects: Vec<Object> = builder.contents().iter().map(|content| object(*content)).collect();
     let verity = *blake3::hash(&objects.iter().flat_map(|object| object.id).collect::<Vec<_>>()).as_bytes();
     Index::parse(builder.finish(objects.into_iter(), &verity), u64::MAX).expect("it is sound")
@@ -383,7 +389,7 @@ fn some_pair() -> impl Strategy<Value = (Index, Index)> {
 }
 
 /// Goes through all that can be listed.
-fn list_all(difference: &Difference) {
+pub(super) fn list_all(difference: &Difference) {
     for edit in difference.edits() {
         assert!(edit.parent.is_none() || !difference.path(edit).is_empty());
         assert!(
