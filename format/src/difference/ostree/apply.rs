@@ -151,7 +151,7 @@ impl OsTreeDifference {
     fn make_trees(&self, base: Base<'_>) -> Result<Vec<(Vec<u8>, Checksum)>, Error> {
         let mut made = alloc::vec![(Vec::new(), [0; 32]); self.trees.len()];
         let metas = self.dirmetas.iter().map(|bytes| Sha256::digest(bytes).into()).collect::<Vec<Checksum>>();
-        for own in self.bottom_up()? {
+        for own in self.walk()?.bottom_up {
             let bytes = self.make_tree(base, own, &made, &metas)?;
             let checksum = Sha256::digest(&bytes).into();
             made[at(own)] = (bytes, checksum);

@@ -120,6 +120,8 @@ pub(in crate::difference) fn between(
         })
         .collect();
     difference.repository_files = wanted.repository_files().map(|(file, bytes)| (file, bytes.to_vec())).collect();
+    // What an index had in order is in order.
+    difference.find_places().ok()?;
     Some((difference, new_files))
 }
 
@@ -190,7 +192,8 @@ impl OsTreeDifference {
             put_name(&mut self.names, name);
             self.edits.push(TreeEdit { name_at, name_len, op });
         }
-        self.trees.push(EditedTree { like, first_edit, edits: number(self.edits.len()) - first_edit });
+        let edits = number(self.edits.len()) - first_edit;
+        self.trees.push(EditedTree { like, first_edit, edits, named_by: None });
     }
 }
 

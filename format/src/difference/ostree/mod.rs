@@ -83,6 +83,8 @@ pub struct EditedTree {
     pub first_edit: u32,
     /// How many edits it has.
     pub edits: u32,
+    /// The edit that is the first to name it; `None` for the root of a commit.
+    pub named_by: Option<u32>,
 }
 
 /// What becomes of a name in a dirtree.
@@ -206,6 +208,21 @@ impl OsTreeDifference {
         &self.edits[at(tree.first_edit)..at(tree.first_edit) + at(tree.edits)]
     }
 
+    /// The first path at which a dirtree stands, by its number, without a leading slash; empty for a root. It may stand at others.
+    #[must_use]
+    pub fn path(&self, tree: u32) -> Vec<u8> {
+        let mut names = Vec::new();
+        let mut tree = row(&self.trees, tree);
+        while let Some(edit) = tree.named_by {
+            names.push(self.name(row(&self.edits, edit)));
+            // The one above comes before: no dirtree is below itself.
+            let above = self.trees.partition_point(|tree| tree.first_edit <= edit).saturating_sub(1);
+            tree = &self.trees[above];
+        }
+        names.reverse();
+        names.join(&b'/')
+    }
+
     /// The name of an edit.
     #[must_use]
     pub fn name(&self, edit: &TreeEdit) -> &[u8] {
@@ -246,39 +263,47 @@ impl OsTreeDifference {
         Rows { carried: number(self.dirmetas.len()), base: self.base_objects }
     }
 
-    /// Follows the commits through the dirtrees that are carried, in the order of spec 6.6, which is to be that of the tables. Returns
-    /// the dirtrees so that each comes after all that are below it.
-    fn bottom_up(&self) -> Result<Vec<u32>, Error> {
+    /// Follows the commits through the dirtrees that are carried, in the order of spec 6.6, which is to be that of the tables.
+    fn walk(&self) -> Result<Walk, Error> {
         let mut walk = Walk {
             next_meta: 0,
             next_tree: 0,
             is_done: alloc::vec![false; self.trees.len()],
-            done: Vec::with_capacity(self.trees.len()),
+            bottom_up: Vec::with_capacity(self.trees.len()),
+            named_by: Vec::with_capacity(self.trees.len()),
         };
         for commit in &self.commits {
             let CommitObject::Carried { meta, tree, .. } = &commit.commit else { continue };
             walk.meet_meta(*meta)?;
             // Dirtrees whose directories are still to come, and how many of their edits have been gone through.
             let mut open: Vec<(u32, u32)> = Vec::new();
-            open.extend(walk.meet_tree(self, *tree)?.map(|tree| (tree, 0)));
+            open.extend(walk.meet_tree(self, *tree, None)?.map(|tree| (tree, 0)));
             while let Some((tree, gone)) = open.last_mut() {
                 let own = *tree;
                 let Some(edit) = self.edits(row(&self.trees, own)).get(at(*gone)) else {
                     walk.is_done[at(own)] = true;
-                    walk.done.push(own);
+                    walk.bottom_up.push(own);
                     open.pop();
                     continue;
                 };
+                let named_by = row(&self.trees, own).first_edit + *gone;
                 *gone += 1;
                 if let Some(below) = edit.op.tree() {
-                    open.extend(walk.meet_tree(self, below)?.map(|tree| (tree, 0)));
+                    open.extend(walk.meet_tree(self, below, Some(named_by))?.map(|tree| (tree, 0)));
                 }
             }
         }
         if at(walk.next_tree) != self.trees.len() || at(walk.next_meta) != self.dirmetas.len() {
             return Err(row_fault("a dirtree or dirmeta is carried that no commit comes to", at(walk.next_tree)));
         }
-        Ok(walk.done)
+        Ok(walk)
+    }
+
+    /// Gives each dirtree the edit that names it first.
+    fn find_places(&mut self) -> Result<(), Error> {
+        let named_by = self.walk()?.named_by;
+        self.trees.iter_mut().zip(named_by).for_each(|(tree, named_by)| tree.named_by = named_by);
+        Ok(())
     }
 }
 
@@ -306,7 +331,10 @@ struct Walk {
     next_meta: u32,
     next_tree: u32,
     is_done: Vec<bool>,
-    done: Vec<u32>,
+    /// The dirtrees, each after all that are below it.
+    bottom_up: Vec<u32>,
+    /// For each dirtree that it has come to the edit that led there.
+    named_by: Vec<Option<u32>>,
 }
 
 impl Walk {
@@ -324,7 +352,12 @@ impl Walk {
     }
 
     /// Returns the dirtree if it is one that nothing has come to yet. Its dirmetas come before all that is below it.
-    fn meet_tree(&mut self, difference: &OsTreeDifference, tree: Reference) -> Result<Option<u32>, Error> {
+    fn meet_tree(
+        &mut self,
+        difference: &OsTreeDifference,
+        tree: Reference,
+        named_by: Option<u32>,
+    ) -> Result<Option<u32>, Error> {
         let Reference::Carried(tree) = tree else { return Ok(None) };
         if tree > self.next_tree {
             return Err(row_fault("a carried dirtree is in another place than where it is come to", at(tree)));
@@ -335,6 +368,7 @@ impl Walk {
             return if is_done { Ok(None) } else { Err(row_fault("a dirtree is below itself", at(tree))) };
         }
         self.next_tree += 1;
+        self.named_by.push(named_by);
         for edit in difference.edits(row(&difference.trees, tree)) {
             edit.op.meta().map_or(Ok(()), |meta| self.meet_meta(meta))?;
         }

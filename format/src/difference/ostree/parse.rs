@@ -57,7 +57,7 @@ impl Section {
         difference.parse_refs(&mut reader, refs)?;
         difference.parse_repository_files(&mut reader)?;
         reader.finish()?;
-        difference.bottom_up()?;
+        difference.find_places()?;
         Ok(Self { difference, object_steps, symlinks, targets })
     }
 }
@@ -117,7 +117,7 @@ impl OsTreeDifference {
                     own,
                 ));
             }
-            self.trees.push(EditedTree { like, first_edit, edits });
+            self.trees.push(EditedTree { like, first_edit, edits, named_by: None });
             let Some(next) = first_edit.checked_add(edits) else {
                 return Err(reader.malformed("a count is larger than what follows it"));
             };

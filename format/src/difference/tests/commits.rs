@@ -198,6 +198,7 @@ fn a_commit_changes() {
     let changed = TreeOp::DirectoryChanged { tree: Some(Reference::Carried(1)), meta: None };
     assert_eq!((edits[0][0].op, edits[0][1].op), (changed, TreeOp::Removed));
     assert!(matches!(edits[0][2].op, TreeOp::DirectoryAdded { tree: Reference::Base(_), meta: Reference::Base(_) }));
+    assert_eq!([ostree.path(0), ostree.path(1)], [&b""[..], b"edited"]);
     assert_eq!(names(edits[1]), [b"g"]);
     assert_eq!(edits[1][0].op, TreeOp::FileReplaced(Reference::Carried(0)));
 }

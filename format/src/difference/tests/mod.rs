@@ -389,7 +389,13 @@ fn some_pair() -> impl Strategy<Value = (Index, Index)> {
 }
 
 /// Goes through all that can be listed.
-pub(super) fn list_all(difference: &Difference) {
+fn list_all(difference: &Difference) {
+    if let Some(ostree) = difference.ostree() {
+        for (own, tree) in (0..).zip(ostree.trees()) {
+            assert_eq!(ostree.path(own).is_empty(), tree.named_by.is_none());
+            assert!(ostree.edits(tree).iter().all(|edit| !ostree.name(edit).is_empty()));
+        }
+    }
     for edit in difference.edits() {
         assert!(edit.parent.is_none() || !difference.path(edit).is_empty());
         assert!(
