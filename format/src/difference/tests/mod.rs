@@ -1,6 +1,7 @@
 //! Trees, and what becomes of them.
 
 mod commits;
+mod rules;
 
 use alloc::collections::BTreeMap;
 use alloc::vec;
