@@ -307,25 +307,6 @@ impl OsTreeDifference {
     }
 }
 
-#[cfg(test)]
-impl OsTreeDifference {
-    /// Makes the first directory of a dirtree lead back to another one.
-    pub(super) fn turn_back(&mut self, tree: u32, to: u32) {
-        let tree = *row(&self.trees, tree);
-        let mut edits = self.edits[at(tree.first_edit)..].iter_mut();
-        let edit = edits.find_map(|edit| match &mut edit.op {
-            TreeOp::DirectoryAdded { tree, .. } => Some(tree),
-            _ => None,
-        });
-        *edit.expect("it has a directory") = Reference::Carried(to);
-    }
-
-    /// Gives it the numbers of another base.
-    pub(super) fn claim_base_of(&mut self, other: &Self) {
-        (self.base_objects, self.base_files) = (other.base_objects, other.base_files);
-    }
-}
-
 /// Where a walk through what is carried stands.
 struct Walk {
     next_meta: u32,
@@ -373,5 +354,63 @@ impl Walk {
             edit.op.meta().map_or(Ok(()), |meta| self.meet_meta(meta))?;
         }
         Ok(Some(tree))
+    }
+}
+
+/// Ways to break a difference, for tests that are of both kinds of refs.
+#[cfg(test)]
+mod breaks {
+    use super::*;
+
+    /// What is done to a difference, and a part of what is said of it then.
+    type Break = (fn(&mut OsTreeDifference), &'static str);
+
+    impl OsTreeDifference {
+        /// Makes the first directory of a dirtree lead back to another one.
+        pub(in crate::difference) fn turn_back(&mut self, tree: u32, to: u32) {
+            let tree = *row(&self.trees, tree);
+            let mut edits = self.edits[at(tree.first_edit)..].iter_mut();
+            let edit = edits.find_map(|edit| match &mut edit.op {
+                TreeOp::DirectoryAdded { tree, .. } => Some(tree),
+                _ => None,
+            });
+            *edit.expect("it has a directory") = Reference::Carried(to);
+        }
+
+        /// Gives it the numbers of another base.
+        pub(in crate::difference) fn claim_base_of(&mut self, other: &Self) {
+            (self.base_objects, self.base_files) = (other.base_objects, other.base_files);
+        }
+
+        /// Of a difference whose first dirtree is like one of the base's, with edits of `d`, `f` and `n`, and whose last is new.
+        pub(in crate::difference) fn breaks() -> Vec<Break> {
+            alloc::vec![
+                (|own| own.trees[1].like = own.trees[0].like, "that another is like"),
+                (|own| own.trees[0].like = Some(own.base_objects), "that the base does not have"),
+                (|own| own.trees[0].like = None, "in a dirtree that is like none"),
+                (|own| own.dirmetas.push(own.dirmetas[0].clone()), "that no commit comes to"),
+                (|own| own.dirmetas[0].clear(), "index: "),
+                (|own| own.files.push(own.files[0]), "is carried twice"),
+                (|own| own.names[0] = b'z', "do not ascend"),
+                (|own| own.names[0] = 0xff, "do not ascend"),
+                (|own| own.names[0] = b'/', "contains a slash"),
+                (|own| own.refs[0].commit = 1, "a ref names no commit"),
+                (|own| own.refs[0].collection.push('.'), "a collection id"),
+                (|own| own.commits[0].beside = Beside::OfBase, "what is beside a commit"),
+                (|own| own.edits[0].op = TreeOp::FileReplaced(Reference::Base(99)), "neither base nor difference"),
+            ]
+        }
+
+        /// The same, where only the base tells.
+        pub(in crate::difference) fn misfits() -> Vec<Break> {
+            alloc::vec![
+                (|own| own.base_files += 1, "another number of OSTree objects"),
+                (|own| own.trees[0].like = Some(0), "of that number and type"),
+                (|own| own.edits[1].op = TreeOp::FileAdded(Reference::Base(0)), "does not fit the base"),
+                (|own| own.edits[1].op = TreeOp::Removed, "another checksum than the commit says"),
+                (|own| own.commits[0].beside = Beside::OfBase, "the base has nothing beside that commit"),
+                (|own| own.files.reverse(), "index: "),
+            ]
+        }
     }
 }

@@ -8,7 +8,7 @@ use super::*;
 use crate::index::OsTreeKind;
 use crate::ostree::file::FileHasher;
 use crate::ostree::{Checksum, Commit, Dictionary, DirTree, dirmeta};
-use crate::{Beside, CommitObject, RepositoryFile, TreeOp};
+use crate::{Beside, CommitObject, OsTreeDifference, RepositoryFile, TreeOp};
 
 /// A commit to be added to an index: its tree, and whether there is something beside it.
 type Version<'a> = (&'a Tree, bool);
@@ -218,6 +218,48 @@ fn a_dirtree_below_itself() {
     assert!(alloc::format!("{refused}").contains("a dirtree is below itself"), "{refused}");
 }
 
+/// A base, and the difference to a tree of which a directory, a file and a dirmeta are new.
+fn sample() -> (Index, Difference) {
+    let mut tree = Tree::default();
+    let below = tree.add_directory(0, b"d", META);
+    tree.add_file(below, b"f", META, What::Regular(1));
+    tree.add_file(0, b"f", META, What::Regular(1));
+    let base = mixed(&[("a", Err(vec![(&tree, true)]))], b"1");
+    tree.files[0].1 = What::Regular(2);
+    tree.files[1].1 = What::Symlink(b"d".to_vec());
+    let new = tree.add_directory(0, b"n", Meta { permissions: 1, ..META });
+    tree.add_file(new, b"g", META, What::Regular(3));
+    let difference = differ(&base, &mixed(&[("a", Err(vec![(&tree, true)]))], b"2"));
+    (base, difference)
+}
+
+#[test]
+fn rules_of_the_bytes() {
+    let refused = |change: &dyn Fn(&mut OsTreeDifference), rule: &str| {
+        let (_, mut difference) = sample();
+        difference.ostree.as_mut().into_iter().for_each(change);
+        let error = Difference::parse(&difference.encode(), u64::MAX).expect_err(rule);
+        assert!(alloc::format!("{error}").contains(rule), "{error} is not: {rule}");
+    };
+    OsTreeDifference::breaks().into_iter().for_each(|(change, rule)| refused(&change, rule));
+    let (_, mut difference) = sample();
+    difference.ostree = None;
+    assert!(Difference::parse(&difference.encode(), u64::MAX).is_err());
+    let bytes = sample().1.encode();
+    assert!((0..bytes.len()).all(|len| Difference::parse(&bytes[..len], u64::MAX).is_err()));
+}
+
+#[test]
+fn rules_of_the_base() {
+    let (base, difference) = sample();
+    for (change, rule) in OsTreeDifference::misfits() {
+        let mut difference = difference.clone();
+        difference.ostree.as_mut().into_iter().for_each(change);
+        let error = difference.apply(&base).expect_err(rule);
+        assert!(alloc::format!("{error}").contains(rule), "{error} is not: {rule}");
+    }
+}
+
 /// Refs by name: a tree, or a history.
 fn some_pair() -> impl Strategy<Value = (Index, Index)> {
     let name = || prop::sample::select(&["a", "b", "c", "d"][..]);
@@ -294,7 +336,7 @@ proptest! {
 
     #[test]
     fn no_other_bytes_are_taken(
-        (base, wanted) in some_pair(), flips in prop::collection::vec((any::<Pick>(), 0..12_u8), 1..3), cut in 0..3_usize,
+        (base, wanted) in some_pair(), flips in some_flips(), cut in 0..3_usize,
     ) {
         let mut bytes = Difference::between(&base, &wanted).encode();
         for (at, byte) in flips {
