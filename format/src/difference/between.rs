@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use crate::index::{Attributes, FileType, Index, InodeKind};
 
+use super::names::put_name;
 use super::ostree;
 use super::times::{new_time, usual_changes};
 use super::{BaseRef, Changed, Content, Difference, Edit, EditedKind, EditedRef, NewFile, Op, Reference};
@@ -129,12 +130,6 @@ fn blocks<'a>(
     let left = left.map_or(0..0, |left| base.directory(left).entries());
     let right = wanted.directory(right).entries();
     merge(left, |entry| base.name(base.entry(entry)), right, |entry| wanted.name(wanted.entry(entry)))
-}
-
-/// Names stand as they are written: each with a zero byte behind it.
-pub(super) fn put_name(names: &mut Vec<u8>, name: &[u8]) {
-    names.extend(name);
-    names.push(0);
 }
 
 impl Pairing<'_> {

@@ -5,12 +5,16 @@
 mod apply;
 mod between;
 mod encode;
+mod names;
 mod ostree;
 mod parse;
 mod reference;
+mod shape;
 #[cfg(test)]
 mod tests;
 mod times;
+mod tree;
+mod used;
 
 use alloc::string::String;
 use alloc::vec::Vec;

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use crate::index::{Index, InodeKind, OsTree, OsTreeFile, OsTreeKind, OsTreeObject};
 use crate::ostree::{Checksum, Commit, DirTree};
 
-use super::super::between::put_name;
+use super::super::names::put_name;
 use super::{
     Beside, CommitObject, EditedCommit, EditedCommitRef, EditedTree, OsTreeDifference, Reference, TreeEdit, TreeOp, at,
     number,

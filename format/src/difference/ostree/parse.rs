@@ -9,7 +9,8 @@ use crate::index::{Attributes, FileType, RepositoryFile, parse_symlinks};
 use crate::name::{component_fault, is_collection_id};
 use crate::ostree::{Commit, Dictionary, Malformed, dirmeta};
 
-use super::super::parse::{Names, row_fault};
+use super::super::names::Names;
+use super::super::parse::row_fault;
 use super::encode::code;
 use super::{
     Beside, CommitObject, Content, EditedCommit, EditedCommitRef, EditedTree, NewOsTreeFile, OsTreeDifference,
