@@ -13,7 +13,7 @@ extern crate std;
 
 mod area;
 mod bytes;
-mod difference;
+pub mod difference;
 mod error;
 mod frame;
 mod head;
@@ -30,10 +30,7 @@ mod root;
 pub mod verity;
 
 pub use area::{Envelope, area_len_for, encode_area, parse_area};
-pub use difference::{
-    BaseRef, Beside, Changed, CommitObject, Content, Difference, Edit, EditedCommit, EditedCommitRef, EditedKind,
-    EditedRef, EditedTree, NewFile, NewOsTreeFile, Op, OsTreeDifference, Reference, TimeChange, TreeEdit, TreeOp,
-};
+pub use difference::Difference;
 pub use error::{Error, Part};
 pub use frame::{FrameDecoder, check_frame, frame_window};
 pub use head::Head;

@@ -5,10 +5,10 @@ use alloc::collections::BTreeSet;
 use sha2::{Digest as _, Sha256};
 
 use super::*;
+use crate::RepositoryFile;
 use crate::index::OsTreeKind;
 use crate::ostree::file::FileHasher;
 use crate::ostree::{Checksum, Commit, Dictionary, DirTree, dirmeta};
-use crate::{Beside, CommitObject, OsTreeDifference, RepositoryFile, TreeOp};
 
 /// A commit to be added to an index: its tree, and whether there is something beside it.
 type Version<'a> = (&'a Tree, bool);
@@ -231,6 +231,24 @@ fn sample() -> (Index, Difference) {
     tree.add_file(new, b"g", META, What::Regular(3));
     let difference = differ(&base, &mixed(&[("a", Err(vec![(&tree, true)]))], b"2"));
     (base, difference)
+}
+
+/// Who reads an index need not know that a file's content has its checksum (spec 6.6).
+#[test]
+fn a_file_of_one_checksum_and_another_object() {
+    let mut tree = Tree::default();
+    tree.add_file(0, b"f", META, What::Regular(1));
+    tree.add_file(0, b"g", META, What::Regular(2));
+    let with = |content: u32| {
+        let (mut builder, mut commits) = (IndexBuilder::default(), Commits::default());
+        commits.add_ref(&mut builder, "a", &[(&tree, false)]);
+        commits.files[0].1 = What::Regular(content);
+        commits.files.iter().for_each(|(attributes, what)| builder.ostree_file(attributes, what.node()));
+        finished(builder)
+    };
+    let difference = differ(&with(1), &with(5));
+    assert_eq!(difference.objects(), [object(5)]);
+    assert!(difference.ostree().is_some_and(|ostree| ostree.trees().is_empty() && ostree.files().len() == 1));
 }
 
 #[test]

@@ -268,6 +268,20 @@ fn refs_come_and_go() {
     differ(&base, &index(&[("z", &Tree::default())]));
 }
 
+#[test]
+fn a_deep_path() {
+    let mut tree = Tree::default();
+    let mut directory = 0;
+    for _ in 0..20_000 {
+        directory = tree.add_directory(directory, b"d", META);
+    }
+    tree.add_file(directory, b"f", META, What::Regular(1));
+    let base = index(&[("a", &tree)]);
+    tree.files[0].1 = What::Regular(2);
+    let difference = differ(&base, &index(&[("a", &tree)]));
+    assert_eq!(difference.path(difference.edits().last().expect("there are edits")).len(), 40_001);
+}
+
 /// What to do to a tree.
 #[derive(Clone, Debug)]
 enum Step {
