@@ -69,9 +69,6 @@ impl Difference {
         let refs = parse_refs(refs, &base_refs)?;
         let attributes = parse_attributes(attributes)?;
         let objects = parse_objects(objects)?;
-        if number(objects.len()).checked_add(base_objects).is_none() {
-            return Err(row_fault("base and difference have more objects than can be numbered", objects.len()));
-        }
         let mut verity = verity;
         let verity_digest = verity.array()?;
         verity.finish()?;

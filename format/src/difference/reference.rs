@@ -35,8 +35,9 @@ impl Rows {
         put_planes(out, steps.iter().map(|step| step.to_le_bytes()));
     }
 
-    /// The references that steps make; `None` where one passes the last row.
+    /// The references that steps make; `None` where one passes the last row, or the rows are more than can be numbered.
     pub(super) fn follow(self, steps: impl Iterator<Item = u32>) -> Option<Vec<Reference>> {
+        self.carried.checked_add(self.base)?;
         let mut before = u32::MAX;
         steps
             .map(|step| {
@@ -48,5 +49,32 @@ impl Rows {
                 }
             })
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use super::*;
+
+    #[test]
+    fn steps_go_on_where_the_table_ends() {
+        let rows = Rows { carried: 2, base: 3 };
+        let column = [
+            Reference::Carried(0),
+            Reference::Carried(1),
+            Reference::Base(0),
+            Reference::Base(2),
+            Reference::Carried(1),
+        ];
+        let mut bytes = Vec::new();
+        rows.put(&mut bytes, column.into_iter());
+        assert_eq!(bytes[..5], [0, 0, 0, 1, 252]);
+        let steps = [0, 0, 0, 1, u32::MAX - 3];
+        assert_eq!(rows.follow(steps.into_iter()), Some(column.to_vec()));
+        assert_eq!(rows.follow([5].into_iter()), None);
+        assert_eq!(rows.follow([u32::MAX].into_iter()), None);
+        assert_eq!(Rows { carried: 2, base: u32::MAX }.follow(vec![].into_iter()), None);
     }
 }

@@ -75,7 +75,7 @@ fn rules_of_the_bytes() {
     refused(|d| d.attributes.swap(0, 1), "");
     refused(|d| d.objects.push(object(77)), "an object is carried that no file has");
     refused(|d| d.objects[1].id = d.objects[0].id, "id is there twice");
-    refused(|d| d.base_objects = u32::MAX, "more objects than can be numbered");
+    refused(|d| d.base_objects = u32::MAX, "neither base nor difference");
     refused(|d| d.times[0].to = d.times[0].from, "changes of time do not ascend, or one is none");
     refused(|d| d.times.push(d.times[0]), "changes of time do not ascend, or one is none");
     refused(|d| d.times[0].to.1 = 1_000_000_000, "nanoseconds");
