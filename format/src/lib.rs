@@ -13,6 +13,7 @@ extern crate std;
 
 mod area;
 mod bytes;
+pub mod difference;
 mod error;
 mod frame;
 mod head;
@@ -29,6 +30,7 @@ mod root;
 pub mod verity;
 
 pub use area::{Envelope, area_len_for, encode_area, parse_area};
+pub use difference::Difference;
 pub use error::{Error, Part};
 pub use frame::{FrameDecoder, check_frame, frame_window};
 pub use head::Head;

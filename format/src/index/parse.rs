@@ -159,7 +159,7 @@ fn parse_refs(mut reader: Reader<'_>) -> Result<Vec<(String, RefKind)>, Error> {
     Ok(refs)
 }
 
-fn parse_attributes(mut reader: Reader<'_>) -> Result<Vec<Attributes>, Error> {
+pub(crate) fn parse_attributes(mut reader: Reader<'_>) -> Result<Vec<Attributes>, Error> {
     let count = reader.count32()?;
     let mut rows = Vec::new();
     for _ in 0..count {
@@ -174,7 +174,7 @@ fn parse_attributes(mut reader: Reader<'_>) -> Result<Vec<Attributes>, Error> {
     }
 }
 
-fn parse_objects(mut reader: Reader<'_>) -> Result<Vec<Object>, Error> {
+pub(crate) fn parse_objects(mut reader: Reader<'_>) -> Result<Vec<Object>, Error> {
     let count = reader.count()?;
     let sizes = reader.planes::<8>(count)?.u64s();
     let Some(ids_len) = count.checked_mul(32) else {
@@ -286,7 +286,7 @@ fn parse_symlink_section(mut reader: Reader<'_>, count: usize) -> Result<Vec<(u3
 }
 
 /// Reads the lengths of targets and the targets; returns where each lies.
-pub(super) fn parse_symlinks(reader: &mut Reader<'_>, count: usize) -> Result<Vec<(u32, u32)>, Error> {
+pub(crate) fn parse_symlinks(reader: &mut Reader<'_>, count: usize) -> Result<Vec<(u32, u32)>, Error> {
     let lens = reader.planes::<2>(count)?.u16s();
     let mut targets = Vec::with_capacity(count);
     for (at, len) in lens.enumerate() {

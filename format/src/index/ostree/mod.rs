@@ -97,7 +97,7 @@ impl RepositoryFile {
         }
     }
 
-    pub(super) fn code(self) -> u8 {
+    pub(crate) fn code(self) -> u8 {
         match self {
             Self::Summary => 1,
             Self::SummarySignature => 2,

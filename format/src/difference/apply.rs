@@ -1,0 +1,297 @@
+//! Making the wanted index of the base and a difference (spec 6.7.6).
+
+use alloc::vec::Vec;
+
+use crate::Error;
+use crate::index::{FileType, Index, IndexBuilder, InodeKind, Node, Object};
+
+use super::parse::row_fault;
+use super::{Changed, Content, Difference, EditedKind, NewFile, Op, Reference, at, merge, row};
+
+/// No row.
+const NONE: u32 = u32::MAX;
+
+impl Difference {
+    /// Returns the bytes of the wanted index. Only their digest says whether `base` was the right one.
+    ///
+    /// # Errors
+    /// `base` does not have what the edits are about.
+    pub fn apply(&self, base: &Index) -> Result<Vec<u8>, Error> {
+        self.check_base(base)?;
+        let mut trees = Trees {
+            difference: self,
+            base,
+            of_edits: self.resolve(base)?,
+            changed: alloc::vec![None; base.inodes().len()],
+            inode_of_base: alloc::vec![NONE; base.inodes().len()],
+            inode_of_edit: alloc::vec![NONE; self.edits.len()],
+            builder: IndexBuilder::default(),
+        };
+        trees.find_changed()?;
+        let ostree = self.ostree.as_ref();
+        let laid = ostree.map(|ostree| ostree.lay_objects(base, &mut trees.builder)).transpose()?;
+        for edited in &self.refs {
+            match edited.kind {
+                EditedKind::Tree(root) => {
+                    trees.builder.begin_ref(&edited.name);
+                    let from = edited.from.map(|from| base.refs()[usize::from(from)].directory);
+                    trees.lay_down(root, from);
+                }
+                EditedKind::Commit(own) => {
+                    let (Some(ostree), Some(laid)) = (ostree, &laid) else { continue };
+                    let own = row(ostree.refs(), own);
+                    let known = own.is_known.then(|| *row(&laid.commits, own.commit));
+                    trees.builder.commit_ref(&edited.name, known, &own.collection);
+                }
+            }
+        }
+        let mut builder = trees.builder;
+        if let Some(laid) = laid {
+            laid.lay_files(self, base, &mut builder);
+        }
+        self.check_objects(&builder)?;
+        let contents = builder.contents().to_vec();
+        let objects = contents.iter().map(|content| self.object(base, *content));
+        Ok(builder.finish(objects, &self.verity))
+    }
+
+    fn check_base(&self, base: &Index) -> Result<(), Error> {
+        let same_refs = self.base_refs.len() == base.refs().len()
+            && self
+                .base_refs
+                .iter()
+                .zip(base.refs())
+                .all(|(own, named)| own.name == named.name && own.is_commit == named.ostree.is_some());
+        if same_refs && at(self.base_objects) == base.objects().len() {
+            return Ok(());
+        }
+        Err(row_fault("the difference is to another base: it has other refs or another number of objects", 0))
+    }
+
+    /// The number by which the builder knows an object: those of the base come first.
+    fn content(&self, object: Reference) -> u32 {
+        match object {
+            Reference::Base(object) => object,
+            Reference::Carried(object) => self.base_objects + object,
+        }
+    }
+
+    fn object(&self, base: &Index, content: u32) -> Object {
+        match content.checked_sub(self.base_objects) {
+            Some(carried) => *row(&self.objects, carried),
+            None => *base.object(content),
+        }
+    }
+
+    pub(super) fn node(&self, content: Content, children: u32) -> Node<'_> {
+        match content {
+            Content::Directory => Node::Directory { children },
+            Content::Regular(object) => Node::Regular { content: self.content(object) },
+            Content::Symlink(symlink) => Node::Symlink(self.symlink_target(symlink)),
+            Content::Device(device) => Node::Device(device),
+            Content::Plain => Node::Plain,
+        }
+    }
+
+    /// The carried objects are to stand in the order in which the wanted index has them.
+    fn check_objects(&self, builder: &IndexBuilder) -> Result<(), Error> {
+        let carried = builder.contents().iter().filter_map(|content| content.checked_sub(self.base_objects));
+        match carried.zip(0..).find(|(object, place)| object != place) {
+            Some((object, _)) => Err(row_fault("a carried object is in another place than in the index", at(object))),
+            None => Ok(()),
+        }
+    }
+
+    /// Finds for each edit what the base has of that name.
+    fn resolve(&self, base: &Index) -> Result<Vec<OfBase>, Error> {
+        let mut found: Vec<OfBase> = Vec::with_capacity(self.edits.len());
+        let mut roots = self.trees();
+        for (own, edit) in self.edits.iter().enumerate() {
+            let Some(parent) = edit.parent else {
+                let from = roots.next().and_then(|(_, from)| from);
+                let directory = from.map(|from| base.refs()[usize::from(from)].directory);
+                let inode = directory.map(|directory| base.directory(directory).inode);
+                let grown = directory.map_or(0, |directory| base.directory(directory).children);
+                found.push(OfBase { directory, inode, children: grown });
+                continue;
+            };
+            let parent = at(parent);
+            let directory = found[parent].directory.map(|directory| base.directory(directory));
+            let entry = directory.and_then(|directory| base.find_entry(directory, self.name(edit)));
+            if entry.is_some() != edit.op.is_of_base() {
+                return Err(row_fault("an edit does not fit the base: a name is missing there, or there already", own));
+            }
+            let inode = entry.map(|(_, entry)| entry.inode);
+            let kind = inode.map(|inode| base.inode(inode).kind);
+            let is_directory = matches!(kind, Some(InodeKind::Directory(_)));
+            let fits = match edit.op {
+                Op::Within => is_directory,
+                Op::Named => !is_directory,
+                Op::Changed(changed) => {
+                    inode.is_some_and(|inode| base.attributes(base.inode(inode)).file_type() == changed.file_type)
+                }
+                _ => true,
+            };
+            if !fits {
+                return Err(row_fault("an edit does not fit the base: a file has another type there", own));
+            }
+            match edit.op {
+                Op::Added(_) | Op::Linked(_) => found[parent].children = found[parent].children.saturating_add(1),
+                Op::Removed => found[parent].children = found[parent].children.saturating_sub(1),
+                _ => {}
+            }
+            // What is replaced takes nothing of what was there.
+            let directory = match kind {
+                Some(InodeKind::Directory(directory)) if matches!(edit.op, Op::Within | Op::Changed(_)) => {
+                    Some(directory)
+                }
+                _ => None,
+            };
+            let children = directory.map_or(0, |directory| base.directory(directory).children);
+            found.push(OfBase { directory, inode, children });
+        }
+        Ok(found)
+    }
+}
+
+/// What the base has where an edit is.
+#[derive(Clone, Copy)]
+struct OfBase {
+    /// The directory that stays.
+    directory: Option<u32>,
+    inode: Option<u32>,
+    /// How many children the directory has in the wanted index.
+    children: u32,
+}
+
+/// Lays the wanted trees down.
+struct Trees<'a> {
+    difference: &'a Difference,
+    base: &'a Index,
+    of_edits: Vec<OfBase>,
+    /// For each inode of the base what changes of it.
+    changed: Vec<Option<Changed>>,
+    inode_of_base: Vec<u32>,
+    inode_of_edit: Vec<u32>,
+    builder: IndexBuilder,
+}
+
+/// A file of the wanted index.
+#[derive(Clone, Copy)]
+enum File {
+    /// It stays.
+    Base(u32),
+    /// It comes with this edit.
+    New(u32, NewFile),
+}
+
+impl Trees<'_> {
+    fn find_changed(&mut self) -> Result<(), Error> {
+        for (own, (edit, found)) in self.difference.edits.iter().zip(&self.of_edits).enumerate() {
+            let (Op::Changed(changed), Some(inode)) = (edit.op, found.inode) else { continue };
+            if self.changed[at(inode)].replace(changed).is_some() {
+                return Err(row_fault("a file is changed at two of its names", own));
+            }
+        }
+        Ok(())
+    }
+
+    /// Lays a tree down in tree order (spec 6.1).
+    fn lay_down(&mut self, root: u32, from: Option<u32>) {
+        let (difference, base) = (self.difference, self.base);
+        let file = self.file_of(root);
+        self.add_inode(file, self.of_edits[at(root)].children);
+        let mut pending = alloc::vec![(Some(root), from)];
+        while let Some((edit, directory)) = pending.pop() {
+            let below = pending.len();
+            let entries = directory.map_or(0..0, |directory| base.directory(directory).entries());
+            let edits = edit.map_or(0..0, |edit| difference.edit(edit).block());
+            let name_of_entry = |entry| base.name(base.entry(entry));
+            let name_of_edit = |edit| difference.name(difference.edit(edit));
+            for (entry, edit) in merge(entries, name_of_entry, edits, name_of_edit) {
+                let op = edit.map(|edit| difference.edit(edit).op);
+                let file = match (op.and_then(Op::link).or(edit), entry) {
+                    (Some(_), _) if op == Some(Op::Removed) => continue,
+                    (Some(edit), _) => self.file_of(edit),
+                    (None, Some(entry)) => File::Base(base.entry(entry).inode),
+                    (None, None) => continue,
+                };
+                let name = edit.map(name_of_edit).or(entry.map(name_of_entry)).unwrap_or_default();
+                let known = self.inode_of(file);
+                self.builder.entry(name, known);
+                if known.is_some() {
+                    continue;
+                }
+                let directory = self.directory_of(file);
+                let children = match (edit, directory) {
+                    (Some(edit), _) => self.of_edits[at(edit)].children,
+                    (None, Some(directory)) => base.directory(directory).children,
+                    (None, None) => 0,
+                };
+                if self.add_inode(file, children) == FileType::Directory {
+                    pending.push((edit, directory));
+                }
+            }
+            pending[below..].reverse();
+        }
+    }
+
+    /// The file that an edit is about, which is no link.
+    fn file_of(&self, edit: u32) -> File {
+        match self.difference.edit(edit).op.new_file() {
+            Some(file) => File::New(edit, file),
+            None => File::Base(self.of_edits[at(edit)].inode.unwrap_or(0)),
+        }
+    }
+
+    /// The directory of the base that a directory is.
+    fn directory_of(&self, file: File) -> Option<u32> {
+        let File::Base(inode) = file else { return None };
+        match self.base.inode(inode).kind {
+            InodeKind::Directory(directory) => Some(directory),
+            _ => None,
+        }
+    }
+
+    /// The inode that a file has already.
+    fn inode_of(&self, file: File) -> Option<u32> {
+        let inode = match file {
+            File::Base(inode) => self.inode_of_base[at(inode)],
+            File::New(edit, _) => self.inode_of_edit[at(edit)],
+        };
+        Some(inode).filter(|inode| *inode != NONE)
+    }
+
+    /// Adds a file's inode, and returns its type.
+    fn add_inode(&mut self, file: File, children: u32) -> FileType {
+        let (difference, base) = (self.difference, self.base);
+        let (place, attributes, mtime, node) = match file {
+            File::New(edit, file) => {
+                let attributes = row(&difference.attributes, file.attributes);
+                (&mut self.inode_of_edit[at(edit)], attributes, file.mtime, difference.node(file.content, children))
+            }
+            File::Base(inode) => {
+                let found = base.inode(inode);
+                let changed = self.changed[at(inode)];
+                let attributes = changed.and_then(|changed| changed.attributes);
+                let attributes =
+                    attributes.map_or(base.attributes(found), |attributes| row(&difference.attributes, attributes));
+                let mtime = changed.and_then(|changed| changed.mtime);
+                let mtime = mtime.unwrap_or_else(|| difference.new_time((found.mtime, found.mtime_ns)));
+                let node = match (changed.and_then(|changed| changed.content), found.kind) {
+                    (Some(content), _) => difference.node(content, children),
+                    (None, InodeKind::Directory(_)) => Node::Directory { children },
+                    (None, InodeKind::Regular(content)) => Node::Regular { content },
+                    (None, InodeKind::Symlink(symlink)) => Node::Symlink(base.symlink_target(symlink)),
+                    (None, InodeKind::CharDevice(device) | InodeKind::BlockDevice(device)) => {
+                        Node::Device(base.device(device))
+                    }
+                    (None, InodeKind::Fifo | InodeKind::Socket) => Node::Plain,
+                };
+                (&mut self.inode_of_base[at(inode)], attributes, mtime, node)
+            }
+        };
+        *place = self.builder.inode(attributes, mtime, node);
+        attributes.file_type()
+    }
+}

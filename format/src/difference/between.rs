@@ -1,0 +1,395 @@
+//! Comparing two indexes (spec 6.7).
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use crate::index::{Attributes, FileType, Index, InodeKind};
+
+use super::names::put_name;
+use super::ostree;
+use super::times::{new_time, usual_changes};
+use super::{BaseRef, Changed, Content, Difference, Edit, EditedKind, EditedRef, NewFile, Op, Reference};
+use super::{at, merge, number};
+
+/// No row.
+const NONE: u32 = u32::MAX;
+
+impl Difference {
+    /// Returns what makes `wanted` of `base`.
+    #[must_use]
+    pub fn between(base: &Index, wanted: &Index) -> Self {
+        let from = pair_refs(base, wanted);
+        let mut pairing = Pairing {
+            base,
+            wanted,
+            base_of: alloc::vec![NONE; wanted.entries().len()],
+            continues: alloc::vec![NONE; wanted.inodes().len()],
+            continued_by: alloc::vec![NONE; base.inodes().len()],
+        };
+        for (edited, from) in wanted.refs().iter().zip(&from) {
+            if let Some(from) = from
+                && edited.ostree.is_none()
+            {
+                pairing.pair_trees(base.refs()[usize::from(*from)].directory, edited.directory);
+            }
+        }
+        let base_objects: BTreeMap<([u8; 32], u64), u32> =
+            (0..).zip(base.objects()).map(|(number, object)| ((object.id, object.size), number)).collect();
+        let mut objects = Vec::new();
+        let object_of = wanted.objects().iter().map(|object| match base_objects.get(&(object.id, object.size)) {
+            Some(known) => Reference::Base(*known),
+            None => {
+                objects.push(*object);
+                Reference::Carried(number(objects.len() - 1))
+            }
+        });
+        let object_of: Vec<Reference> = object_of.collect();
+        let is_same_object = |old: u32, new: u32| object_of[at(new)] == Reference::Base(old);
+        let commits = ostree::between(base, wanted, &from, |old, new| {
+            ostree::is_same_file((base, old), (wanted, new), is_same_object)
+        });
+        let mut writer = Writer {
+            object_of,
+            attribute_rows: BTreeMap::new(),
+            leads: pairing.leads(),
+            edit_of: alloc::vec![NONE; wanted.inodes().len()],
+            is_used: Vec::new(),
+            difference: Self {
+                base_objects: number(base.objects().len()),
+                base_refs: base
+                    .refs()
+                    .iter()
+                    .map(|named| BaseRef { name: named.name.clone(), is_commit: named.ostree.is_some() })
+                    .collect(),
+                times: usual_changes(pairing.times()),
+                objects,
+                verity: *wanted.verity(),
+                ..Self::default()
+            },
+            pairing,
+        };
+        let mut commit_refs = 0..;
+        for (edited, from) in wanted.refs().iter().zip(from) {
+            let kind = match &edited.ostree {
+                Some(_) => EditedKind::Commit(commit_refs.next().unwrap_or(NONE)),
+                None => {
+                    let from = from.map(|from| base.refs()[usize::from(from)].directory);
+                    EditedKind::Tree(writer.add_tree(from, edited.directory))
+                }
+            };
+            writer.difference.refs.push(EditedRef { name: edited.name.clone(), from, kind });
+        }
+        if let Some((mut commits, files)) = commits {
+            for file in files {
+                let attributes = writer.attribute_row(wanted.ostree_attributes(&file));
+                commits.add_file(file.checksum, attributes, writer.content(file.kind));
+            }
+            writer.difference.ostree = Some(commits);
+        }
+        writer.finish()
+    }
+}
+
+/// For each wanted ref the base's ref to which it is relative: the one of its name, or else one that has no name in the wanted index.
+fn pair_refs(base: &Index, wanted: &Index) -> Vec<Option<u16>> {
+    let mut left: Vec<bool> = alloc::vec![true; base.refs().len()];
+    let mut from = alloc::vec![None; wanted.refs().len()];
+    for by_name in [true, false] {
+        for (from, edited) in from.iter_mut().zip(wanted.refs()).filter(|(from, _)| from.is_none()) {
+            let fits = base.refs().iter().zip(&left).position(|(named, left)| {
+                *left && named.ostree.is_some() == edited.ostree.is_some() && (!by_name || named.name == edited.name)
+            });
+            if let Some(fits) = fits {
+                left[fits] = false;
+                *from = u16::try_from(fits).ok();
+            }
+        }
+    }
+    from
+}
+
+/// What of the base goes on in the wanted index.
+struct Pairing<'a> {
+    base: &'a Index,
+    wanted: &'a Index,
+    /// For each wanted entry the base's entry of the same path.
+    base_of: Vec<u32>,
+    /// For each wanted inode the base's inode that it continues.
+    continues: Vec<u32>,
+    /// For each inode of the base the wanted one that continues it.
+    continued_by: Vec<u32>,
+}
+
+/// The names of two directories' blocks: the entry of the base, of the wanted index, or both.
+fn blocks<'a>(
+    base: &'a Index,
+    left: Option<u32>,
+    wanted: &'a Index,
+    right: u32,
+) -> impl Iterator<Item = (Option<u32>, Option<u32>)> + 'a {
+    let left = left.map_or(0..0, |left| base.directory(left).entries());
+    let right = wanted.directory(right).entries();
+    merge(left, |entry| base.name(base.entry(entry)), right, |entry| wanted.name(wanted.entry(entry)))
+}
+
+impl Pairing<'_> {
+    fn file_type(index: &Index, inode: u32) -> FileType {
+        index.attributes(index.inode(inode)).file_type()
+    }
+
+    /// Finds what goes on: files of one type at one path, each once, in tree order.
+    fn pair_trees(&mut self, base_root: u32, wanted_root: u32) {
+        let (base, wanted) = (self.base, self.wanted);
+        self.join(base.directory(base_root).inode, wanted.directory(wanted_root).inode);
+        let mut pending = alloc::vec![(base_root, wanted_root)];
+        while let Some((left, right)) = pending.pop() {
+            let below = pending.len();
+            for pair in blocks(base, Some(left), wanted, right) {
+                let (Some(left), Some(right)) = pair else { continue };
+                self.base_of[at(right)] = left;
+                let (left, right) = (base.entry(left).inode, wanted.entry(right).inode);
+                let is_free = self.continued_by[at(left)] == NONE && self.continues[at(right)] == NONE;
+                if is_free && Self::file_type(base, left) == Self::file_type(wanted, right) {
+                    self.join(left, right);
+                }
+                if let (InodeKind::Directory(left), InodeKind::Directory(right)) =
+                    (base.inode(left).kind, wanted.inode(right).kind)
+                {
+                    pending.push((left, right));
+                }
+            }
+            pending[below..].reverse();
+        }
+    }
+
+    fn join(&mut self, base: u32, wanted: u32) {
+        self.continued_by[at(base)] = wanted;
+        self.continues[at(wanted)] = base;
+    }
+
+    /// The base's inode that a wanted one continues.
+    fn continued(&self, wanted: u32) -> Option<u32> {
+        Some(self.continues[at(wanted)]).filter(|base| *base != NONE)
+    }
+
+    /// Whether an entry names in both indexes what goes on, so that nothing need be said of the name.
+    fn is_kept(&self, entry: u32) -> bool {
+        let base = self.base_of[at(entry)];
+        base != NONE && self.continued(self.wanted.entry(entry).inode) == Some(self.base.entry(base).inode)
+    }
+
+    /// Old and new time of all that goes on.
+    fn times(&self) -> Vec<((i64, u32), (i64, u32))> {
+        let time = |index: &Index, inode| (index.inode(inode).mtime, index.inode(inode).mtime_ns);
+        let pairs = (0..).zip(&self.continues).filter(|(_, base)| **base != NONE);
+        pairs.map(|(wanted, base)| (time(self.base, *base), time(self.wanted, wanted))).collect()
+    }
+
+    /// For each wanted inode the name at which it is edited: its first one that is kept, or its first; and whether other names
+    /// are linked to it.
+    fn leads(&self) -> Vec<(u32, bool)> {
+        let mut leads = alloc::vec![(NONE, false); self.wanted.inodes().len()];
+        for (number, entry) in (0..).zip(self.wanted.entries()) {
+            let is_kept = self.is_kept(number);
+            let lead = &mut leads[at(entry.inode)];
+            let is_lead = lead.0 == NONE && (is_kept || self.continued(entry.inode).is_none());
+            if is_lead {
+                lead.0 = number;
+            } else if !is_kept {
+                lead.1 = true;
+            }
+        }
+        leads
+    }
+}
+
+/// Lists the edits.
+struct Writer<'a> {
+    pairing: Pairing<'a>,
+    object_of: Vec<Reference>,
+    attribute_rows: BTreeMap<&'a Attributes, u32>,
+    leads: Vec<(u32, bool)>,
+    /// For each wanted inode the edit at its lead.
+    edit_of: Vec<u32>,
+    /// For each edit whether it says something, or something below it does.
+    is_used: Vec<bool>,
+    difference: Difference,
+}
+
+impl<'a> Writer<'a> {
+    fn add_tree(&mut self, base_root: Option<u32>, wanted_root: u32) -> u32 {
+        let (base, wanted) = (self.pairing.base, self.pairing.wanted);
+        let inode = wanted.directory(wanted_root).inode;
+        let op = match base_root {
+            Some(_) => self.change(inode).map_or(Op::Within, Op::Changed),
+            None => Op::Added(self.new_file(inode)),
+        };
+        let root = self.push(None, b"", op);
+        self.is_used[at(root)] = true;
+        let mut pending = alloc::vec![(root, base_root, wanted_root)];
+        while let Some((parent, left, right)) = pending.pop() {
+            let below = pending.len();
+            for (left, right) in blocks(base, left, wanted, right) {
+                let Some(right) = right else {
+                    let name = left.map_or(&[][..], |left| base.name(base.entry(left)));
+                    self.push(Some(parent), name, Op::Removed);
+                    continue;
+                };
+                let entry = wanted.entry(right);
+                let Some(op) = self.op(right) else { continue };
+                let edit = self.push(Some(parent), wanted.name(entry), op);
+                if let InodeKind::Directory(directory) = wanted.inode(entry.inode).kind {
+                    let stays = self.pairing.is_kept(right);
+                    let left = left.filter(|_| stays).map(|left| base.inode(base.entry(left).inode).kind);
+                    let left = match left {
+                        Some(InodeKind::Directory(left)) => Some(left),
+                        _ => None,
+                    };
+                    pending.push((edit, left, directory));
+                }
+                if self.leads[at(entry.inode)].0 == right {
+                    self.edit_of[at(entry.inode)] = edit;
+                }
+            }
+            pending[below..].reverse();
+        }
+        root
+    }
+
+    /// What is to be said of a wanted entry: something of each directory, since something may change below it.
+    fn op(&mut self, entry: u32) -> Option<Op> {
+        let inode = self.pairing.wanted.entry(entry).inode;
+        let (lead, is_linked) = self.leads[at(inode)];
+        let is_new = self.pairing.base_of[at(entry)] == NONE;
+        match (self.pairing.is_kept(entry), lead == entry) {
+            (true, true) => {
+                let changed = self.change(inode).map(Op::Changed);
+                let is_directory = matches!(self.pairing.wanted.inode(inode).kind, InodeKind::Directory(_));
+                changed.or(is_directory.then_some(Op::Within)).or(is_linked.then_some(Op::Named))
+            }
+            (true, false) => None,
+            (false, true) if is_new => Some(Op::Added(self.new_file(inode))),
+            (false, true) => Some(Op::Replaced(self.new_file(inode))),
+            // The inode's number, until all edits have theirs.
+            (false, false) if is_new => Some(Op::Linked(inode)),
+            (false, false) => Some(Op::Relinked(inode)),
+        }
+    }
+
+    fn push(&mut self, parent: Option<u32>, name: &[u8], op: Op) -> u32 {
+        let difference = &mut self.difference;
+        let edit = number(difference.edits.len());
+        let (name_at, name_len) = (number(difference.names.len()), u8::try_from(name.len()).unwrap_or(u8::MAX));
+        put_name(&mut difference.names, name);
+        difference.edits.push(Edit { name_at, name_len, parent, first_edit: 0, block_len: 0, op });
+        self.is_used.push(op != Op::Within);
+        let mut above = parent.filter(|_| op != Op::Within);
+        // What is used already has all above it used.
+        while let Some(directory) = above.filter(|directory| !self.is_used[at(*directory)]) {
+            self.is_used[at(directory)] = true;
+            above = self.difference.edits[at(directory)].parent;
+        }
+        edit
+    }
+
+    fn new_file(&mut self, inode: u32) -> NewFile {
+        let wanted = self.pairing.wanted;
+        let found = wanted.inode(inode);
+        let attributes = self.attribute_row(wanted.attributes(found));
+        NewFile { attributes, mtime: (found.mtime, found.mtime_ns), content: self.content(found.kind) }
+    }
+
+    /// What changes of a wanted inode that continues one of the base.
+    fn change(&mut self, inode: u32) -> Option<Changed> {
+        let (base, wanted) = (self.pairing.base, self.pairing.wanted);
+        let (old, new) = (base.inode(self.pairing.continued(inode)?), wanted.inode(inode));
+        let attributes = wanted.attributes(new);
+        let is_same = match (old.kind, new.kind) {
+            (InodeKind::Regular(old), InodeKind::Regular(new)) => self.object_of[at(new)] == Reference::Base(old),
+            (InodeKind::Symlink(old), InodeKind::Symlink(new)) => {
+                base.symlink_target(old) == wanted.symlink_target(new)
+            }
+            (
+                InodeKind::CharDevice(old) | InodeKind::BlockDevice(old),
+                InodeKind::CharDevice(new) | InodeKind::BlockDevice(new),
+            ) => base.device(old) == wanted.device(new),
+            _ => true,
+        };
+        let mtime = (new.mtime, new.mtime_ns);
+        let usual = new_time(&self.difference.times, (old.mtime, old.mtime_ns));
+        let changed = Changed {
+            file_type: attributes.file_type(),
+            attributes: (base.attributes(old) != attributes).then(|| self.attribute_row(attributes)),
+            mtime: (mtime != usual).then_some(mtime),
+            content: (!is_same).then(|| self.content(new.kind)),
+        };
+        let is_change = changed.attributes.is_some() || changed.mtime.is_some() || changed.content.is_some();
+        is_change.then_some(changed)
+    }
+
+    fn content(&mut self, kind: InodeKind) -> Content {
+        let wanted = self.pairing.wanted;
+        match kind {
+            InodeKind::Directory(_) => Content::Directory,
+            InodeKind::Regular(object) => Content::Regular(self.object_of[at(object)]),
+            InodeKind::Symlink(symlink) => Content::Symlink(self.symlink(wanted.symlink_target(symlink))),
+            InodeKind::CharDevice(device) | InodeKind::BlockDevice(device) => Content::Device(wanted.device(device)),
+            InodeKind::Fifo | InodeKind::Socket => Content::Plain,
+        }
+    }
+
+    fn symlink(&mut self, target: &[u8]) -> u32 {
+        let difference = &mut self.difference;
+        difference.symlinks.push((number(difference.targets.len()), number(target.len())));
+        difference.targets.extend(target);
+        number(difference.symlinks.len() - 1)
+    }
+
+    fn attribute_row(&mut self, attributes: &'a Attributes) -> u32 {
+        let rows = &mut self.difference.attributes;
+        *self.attribute_rows.entry(attributes).or_insert_with(|| {
+            rows.push(attributes.clone());
+            number(rows.len() - 1)
+        })
+    }
+
+    /// Leaves out the directories below which nothing changes, and gives the edits their numbers.
+    fn finish(self) -> Difference {
+        let Self { mut difference, is_used, edit_of, .. } = self;
+        let mut numbers = alloc::vec![NONE; is_used.len()];
+        let mut used = 0;
+        for (number, is_used) in numbers.iter_mut().zip(&is_used) {
+            if *is_used {
+                *number = used;
+                used += 1;
+            }
+        }
+        let mut edits: Vec<Edit> = Vec::with_capacity(at(used));
+        let mut names = Vec::new();
+        for (edit, _) in difference.edits.iter().zip(is_used).filter(|(_, is_used)| *is_used) {
+            let own = number(edits.len());
+            let name = difference.name(edit);
+            let mut edit = Edit { name_at: number(names.len()), ..*edit };
+            put_name(&mut names, name);
+            if let Op::Linked(link) | Op::Relinked(link) = &mut edit.op {
+                *link = numbers[at(edit_of[at(*link)])];
+            }
+            if let Some(parent) = &mut edit.parent {
+                *parent = numbers[at(*parent)];
+                let parent = &mut edits[at(*parent)];
+                if parent.block_len == 0 {
+                    parent.first_edit = own;
+                }
+                parent.block_len += 1;
+            }
+            edits.push(edit);
+        }
+        for edited in &mut difference.refs {
+            if let EditedKind::Tree(root) = &mut edited.kind {
+                *root = numbers[at(*root)];
+            }
+        }
+        (difference.edits, difference.names) = (edits, names);
+        difference
+    }
+}

@@ -1,0 +1,201 @@
+//! Writing a difference (spec 6.7).
+
+use alloc::vec::Vec;
+
+use crate::bytes::{put_planes, put_section, widen};
+use crate::index::FileType;
+
+use super::reference::Rows;
+use super::{Changed, Content, Difference, EditedKind, Op, Reference, number};
+
+/// Codes of [`Op`], spec 6.7.2.
+pub(super) mod code {
+    pub(in super::super) const WITHIN: u8 = 0;
+    pub(in super::super) const NAMED: u8 = 1;
+    pub(in super::super) const REMOVED: u8 = 2;
+    pub(in super::super) const ADDED: u8 = 3;
+    pub(in super::super) const REPLACED: u8 = 4;
+    pub(in super::super) const LINKED: u8 = 5;
+    pub(in super::super) const RELINKED: u8 = 6;
+    /// With one of the three below at least.
+    pub(in super::super) const CHANGED: u8 = 8;
+    pub(in super::super) const ATTRIBUTES: u8 = 1;
+    pub(in super::super) const MTIME: u8 = 2;
+    pub(in super::super) const CONTENT: u8 = 4;
+}
+
+/// The columns of sections 4 to 9, each with a row for those edits that have it.
+#[derive(Default)]
+struct Columns {
+    types: Vec<u8>,
+    attributes: Vec<u32>,
+    mtimes: Vec<i64>,
+    mtime_ns: Vec<u32>,
+    block_lens: Vec<u32>,
+    regulars: Vec<Reference>,
+    target_lens: Vec<u16>,
+    targets: Vec<u8>,
+    majors: Vec<u32>,
+    minors: Vec<u32>,
+    links: Vec<u32>,
+}
+
+impl Columns {
+    fn add(&mut self, difference: &Difference, op: Op) {
+        if let Some(file) = op.new_file() {
+            self.add_parts(difference, Some(file.attributes), Some(file.mtime), Some(file.content));
+        }
+        if let Op::Changed(changed) = op {
+            if changed.attributes.is_none() {
+                self.types.push(type_code(changed.file_type));
+            }
+            self.add_parts(difference, changed.attributes, changed.mtime, changed.content);
+        }
+        self.links.extend(op.link());
+    }
+
+    fn add_parts(
+        &mut self,
+        difference: &Difference,
+        attributes: Option<u32>,
+        mtime: Option<(i64, u32)>,
+        content: Option<Content>,
+    ) {
+        self.attributes.extend(attributes);
+        self.mtimes.extend(mtime.map(|mtime| mtime.0));
+        self.mtime_ns.extend(mtime.map(|mtime| mtime.1));
+        match content {
+            Some(Content::Regular(object)) => self.regulars.push(object),
+            Some(Content::Symlink(symlink)) => {
+                let target = difference.symlink_target(symlink);
+                self.target_lens.push(u16::try_from(target.len()).unwrap_or(u16::MAX));
+                self.targets.extend(target);
+            }
+            Some(Content::Device(device)) => {
+                self.majors.push(device.major);
+                self.minors.push(device.minor);
+            }
+            Some(Content::Directory | Content::Plain) | None => {}
+        }
+    }
+}
+
+/// The type as a column has it: the bits of `st_mode` without those below.
+pub(super) fn type_code(file_type: FileType) -> u8 {
+    u8::try_from(file_type.bits() >> 12).unwrap_or(0)
+}
+
+fn op_code(op: Op) -> u8 {
+    match op {
+        Op::Within => code::WITHIN,
+        Op::Named => code::NAMED,
+        Op::Removed => code::REMOVED,
+        Op::Added(_) => code::ADDED,
+        Op::Replaced(_) => code::REPLACED,
+        Op::Linked(_) => code::LINKED,
+        Op::Relinked(_) => code::RELINKED,
+        Op::Changed(Changed { attributes, mtime, content, .. }) => {
+            let flag = |is_there, flag| if is_there { flag } else { 0 };
+            code::CHANGED
+                | flag(attributes.is_some(), code::ATTRIBUTES)
+                | flag(mtime.is_some(), code::MTIME)
+                | flag(content.is_some(), code::CONTENT)
+        }
+    }
+}
+
+fn put_u32s(out: &mut Vec<u8>, column: &[u32]) {
+    put_planes(out, column.iter().map(|value| value.to_le_bytes()));
+}
+
+fn put_times<'a>(out: &mut Vec<u8>, times: impl Iterator<Item = &'a (i64, u32)> + Clone) {
+    put_planes(out, times.clone().map(|time| time.0.to_le_bytes()));
+    put_planes(out, times.map(|time| time.1.to_le_bytes()));
+}
+
+fn put_ref(out: &mut Vec<u8>, is_commit: bool, name: &str) {
+    out.push(u8::from(is_commit));
+    out.push(u8::try_from(name.len()).unwrap_or(u8::MAX));
+    out.extend(name.as_bytes());
+}
+
+fn put_count16(out: &mut Vec<u8>, count: usize) {
+    out.extend(u16::try_from(count).unwrap_or(u16::MAX).to_le_bytes());
+}
+
+impl Difference {
+    /// Returns the difference's bytes.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut columns = Columns::default();
+        for edit in &self.edits {
+            columns.add(self, edit.op);
+            if edit.op.has_block() {
+                columns.block_lens.push(edit.block_len);
+            }
+        }
+        let mut out = Vec::new();
+        let mut section = |id: u16, write: &dyn Fn(&mut Vec<u8>)| {
+            let mut payload = Vec::new();
+            write(&mut payload);
+            put_section(&mut out, id, true, &payload);
+        };
+        section(1, &|p| {
+            p.extend(self.base_objects.to_le_bytes());
+            put_count16(p, self.base_refs.len());
+            self.base_refs.iter().for_each(|base| put_ref(p, base.is_commit, &base.name));
+        });
+        section(2, &|p| {
+            put_count16(p, self.refs.len());
+            for edited in &self.refs {
+                put_ref(p, !matches!(edited.kind, EditedKind::Tree(_)), &edited.name);
+                p.extend(edited.from.map_or(0, |from| from.saturating_add(1)).to_le_bytes());
+            }
+        });
+        section(3, &|p| {
+            p.extend(widen(self.edits.len()).to_le_bytes());
+            p.extend(self.edits.iter().map(|edit| op_code(edit.op)));
+            p.extend(&self.names);
+        });
+        section(4, &|p| {
+            p.extend(&columns.types);
+            put_u32s(p, &columns.attributes);
+            put_planes(p, columns.mtimes.iter().map(|time| time.to_le_bytes()));
+            put_u32s(p, &columns.mtime_ns);
+        });
+        section(5, &|p| put_u32s(p, &columns.block_lens));
+        section(6, &|p| self.object_rows().put(p, columns.regulars.iter().copied()));
+        section(7, &|p| {
+            put_planes(p, columns.target_lens.iter().map(|len| len.to_le_bytes()));
+            p.extend(&columns.targets);
+        });
+        section(8, &|p| {
+            put_u32s(p, &columns.majors);
+            put_u32s(p, &columns.minors);
+        });
+        section(9, &|p| put_u32s(p, &columns.links));
+        section(10, &|p| {
+            p.extend(number(self.times.len()).to_le_bytes());
+            put_times(p, self.times.iter().map(|change| &change.from));
+            put_times(p, self.times.iter().map(|change| &change.to));
+        });
+        section(11, &|p| {
+            p.extend(number(self.attributes.len()).to_le_bytes());
+            self.attributes.iter().for_each(|row| row.encode(p));
+        });
+        section(12, &|p| {
+            p.extend(widen(self.objects.len()).to_le_bytes());
+            put_planes(p, self.objects.iter().map(|object| object.size.to_le_bytes()));
+            p.extend(self.objects.iter().flat_map(|object| object.id));
+        });
+        section(13, &|p| p.extend(self.verity));
+        if let Some(ostree) = &self.ostree {
+            section(14, &|p| ostree.encode(self, p));
+        }
+        out
+    }
+
+    pub(super) fn object_rows(&self) -> Rows {
+        Rows { carried: number(self.objects.len()), base: self.base_objects }
+    }
+}

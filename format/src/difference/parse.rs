@@ -1,0 +1,260 @@
+//! Reading a difference strictly, without its base (spec 6.7).
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::bytes::{Reader, SectionRule, read_sections, widen};
+use crate::index::{Device, parse_attributes, parse_objects, parse_symlinks};
+use crate::name::is_ref_name;
+use crate::{Error, Part};
+
+use super::names::Names;
+use super::reference::Rows;
+use super::shape::{Contents, Shape, count, parse_changes};
+use super::used::Used;
+use super::{BaseRef, Difference, TimeChange, number, ostree};
+
+const RULES: [SectionRule; 14] = [
+    SectionRule::required(1),
+    SectionRule::required(2),
+    SectionRule::required(3),
+    SectionRule::required(4),
+    SectionRule::required(5),
+    SectionRule::required(6),
+    SectionRule::required(7),
+    SectionRule::required(8),
+    SectionRule::required(9),
+    SectionRule::required(10),
+    SectionRule::required(11),
+    SectionRule::required(12),
+    SectionRule::required(13),
+    SectionRule::optional(14),
+];
+
+pub(super) fn row_fault(what: &'static str, row: usize) -> Error {
+    Error::Row { part: Part::Index, what, row: widen(row) }
+}
+
+impl Difference {
+    /// Parses a decoded difference, which is to have matched its digest. `entries` is the root's maximum.
+    ///
+    /// # Errors
+    /// It is not as spec 6.7 says, or makes more entries than `entries`.
+    pub fn parse(bytes: &[u8], entries: u64) -> Result<Self, Error> {
+        // Places in it are kept in 32 bits.
+        if u32::try_from(bytes.len()).is_err() {
+            return Err(Error::Limit { what: "index_len", declared: widen(bytes.len()), limit: u32::MAX.into() });
+        }
+        let sections = read_sections(Part::Index, bytes, &RULES)?;
+        let has_ostree = sections[13].is_some();
+        let empty = || Reader::new(Part::Index, &[]);
+        let [
+            base,
+            refs,
+            edits,
+            changes,
+            directories,
+            regulars,
+            symlinks,
+            devices,
+            links,
+            times,
+            attributes,
+            objects,
+            verity,
+            commits_section,
+        ] = sections.map(|section| section.unwrap_or_else(empty));
+
+        let (base_objects, base_refs) = parse_base(base)?;
+        let refs = parse_refs(refs, &base_refs)?;
+        let attributes = parse_attributes(attributes)?;
+        let objects = parse_objects(objects)?;
+        let mut verity = verity;
+        let verity_digest = verity.array()?;
+        verity.finish()?;
+
+        let commits = refs.iter().filter(|parsed| parsed.is_commit).count();
+        if (commits > 0) != has_ostree {
+            return Err(row_fault("the OSTree section is there without a commit, or a commit without it", 0));
+        }
+        let rows = EditRows::parse(edits)?;
+        let mut used = Used::default();
+        let shapes = parse_changes(changes, &rows.ops, &attributes, &mut used)?;
+        let (symlinks, targets) = parse_targets(symlinks, count(&shapes, Shape::has_symlink))?;
+        let steps = column(regulars, count(&shapes, Shape::has_regular))?;
+        let object_rows = Rows { carried: number(objects.len()), base: base_objects };
+        let contents = Contents {
+            block_lens: column(directories, count(&shapes, Shape::has_block))?.into_iter(),
+            regulars: used.objects(object_rows, steps)?.into_iter(),
+            symlinks: 0..,
+            devices: parse_devices(devices, count(&shapes, Shape::has_device))?.into_iter(),
+            links: column(links, count(&shapes, Shape::is_link))?.into_iter(),
+        };
+        let mut difference = Self {
+            base_objects,
+            base_refs,
+            refs: Vec::new(),
+            edits: Vec::new(),
+            names: rows.names,
+            symlinks,
+            targets,
+            times: parse_times(times)?,
+            attributes,
+            objects,
+            verity: verity_digest,
+            ostree: None,
+        };
+        if has_ostree {
+            let section = ostree::Section::parse(commits_section, &difference.attributes, commits)?;
+            for (own, file) in section.difference.files().iter().enumerate() {
+                used.attributes(file.attributes, &difference.attributes, own)?;
+            }
+            let objects = used.objects(object_rows, section.object_steps)?;
+            let (symlinks_before, targets_before) =
+                (number(difference.symlinks.len()), number(difference.targets.len()));
+            difference.symlinks.extend(section.symlinks.iter().map(|(start, len)| (start + targets_before, *len)));
+            difference.targets.extend(section.targets);
+            let own = difference.ostree.insert(section.difference);
+            own.give_contents(objects, symlinks_before);
+        }
+        used.finish(&difference)?;
+        difference.lay_down(refs, &rows.name_lens, &shapes, contents)?;
+        difference.check_links()?;
+        difference.check_entries(entries)?;
+        Ok(difference)
+    }
+}
+
+/// A ref of the wanted index, before its root is found.
+pub(super) struct ParsedRef {
+    pub(super) name: String,
+    pub(super) from: Option<u16>,
+    pub(super) is_commit: bool,
+}
+
+/// Reads kind and name of a ref behind that of the name `last`. Whether it is a commit comes first.
+fn parse_ref(reader: &mut Reader<'_>, last: Option<&String>) -> Result<(bool, String), Error> {
+    let is_commit = match reader.u8()? {
+        0 => false,
+        1 => true,
+        found => return Err(Error::Unsupported { part: Part::Index, what: "kind of ref", found: found.into() }),
+    };
+    let len = reader.u8()?;
+    let name = match core::str::from_utf8(reader.take(len.into())?) {
+        Ok(name) if is_ref_name(name) => String::from(name),
+        _ => return Err(reader.malformed("a ref's name has another form than allowed")),
+    };
+    if last.is_some_and(|last| *last >= name) {
+        return Err(reader.malformed("refs do not ascend"));
+    }
+    Ok((is_commit, name))
+}
+
+fn parse_base(mut reader: Reader<'_>) -> Result<(u32, Vec<BaseRef>), Error> {
+    let objects = reader.u32()?;
+    let mut refs: Vec<BaseRef> = Vec::new();
+    for _ in 0..reader.u16()? {
+        let (is_commit, name) = parse_ref(&mut reader, refs.last().map(|last| &last.name))?;
+        refs.push(BaseRef { name, is_commit });
+    }
+    if refs.is_empty() {
+        return Err(reader.malformed("there is no ref"));
+    }
+    reader.finish()?;
+    Ok((objects, refs))
+}
+
+fn parse_refs(mut reader: Reader<'_>, base_refs: &[BaseRef]) -> Result<Vec<ParsedRef>, Error> {
+    let mut refs: Vec<ParsedRef> = Vec::new();
+    let mut is_taken = alloc::vec![false; base_refs.len()];
+    for _ in 0..reader.u16()? {
+        let (is_commit, name) = parse_ref(&mut reader, refs.last().map(|last| &last.name))?;
+        let from = reader.u16()?.checked_sub(1);
+        if let Some(from) = from {
+            let from = usize::from(from);
+            if base_refs.get(from).is_none_or(|base| base.is_commit != is_commit) {
+                return Err(
+                    reader.malformed("a ref is relative to one that the base does not have, or of another kind")
+                );
+            }
+            // So what is made of a base is never larger than the base and the difference.
+            if core::mem::replace(&mut is_taken[from], true) {
+                return Err(reader.malformed("two refs are relative to one of the base"));
+            }
+        }
+        refs.push(ParsedRef { name, from, is_commit });
+    }
+    if refs.is_empty() {
+        return Err(reader.malformed("there is no ref"));
+    }
+    reader.finish()?;
+    Ok(refs)
+}
+
+/// Section 3.
+struct EditRows {
+    ops: Vec<u8>,
+    name_lens: Vec<u8>,
+    names: Vec<u8>,
+}
+
+impl EditRows {
+    fn parse(mut reader: Reader<'_>) -> Result<Self, Error> {
+        let count = reader.count()?;
+        let ops = reader.take(count)?.to_vec();
+        let mut names = Names::default();
+        for _ in 0..count {
+            names.take(&mut reader)?;
+        }
+        reader.finish()?;
+        Ok(Self { ops, name_lens: names.lens, names: names.bytes })
+    }
+}
+
+fn column(mut reader: Reader<'_>, count: usize) -> Result<Vec<u32>, Error> {
+    let values = reader.planes::<4>(count)?.u32s().collect();
+    reader.finish()?;
+    Ok(values)
+}
+
+/// Where something begins, and its length.
+type Span = (u32, u32);
+
+/// Returns where each target lies among the targets, and those.
+fn parse_targets(mut reader: Reader<'_>, count: usize) -> Result<(Vec<Span>, Vec<u8>), Error> {
+    let mut lens = reader.clone();
+    lens.planes::<2>(count)?;
+    let (targets, start) = (lens.rest().to_vec(), number(lens.position()));
+    let mut spans = parse_symlinks(&mut reader, count)?;
+    reader.finish()?;
+    spans.iter_mut().for_each(|(target_at, _)| *target_at -= start);
+    Ok((spans, targets))
+}
+
+fn parse_devices(mut reader: Reader<'_>, count: usize) -> Result<Vec<Device>, Error> {
+    let majors = reader.planes::<4>(count)?.u32s();
+    let minors = reader.planes::<4>(count)?.u32s();
+    reader.finish()?;
+    Ok(majors.zip(minors).map(|(major, minor)| Device { major, minor }).collect())
+}
+
+fn parse_times(mut reader: Reader<'_>) -> Result<Vec<TimeChange>, Error> {
+    let count = reader.count32()?;
+    let mut times = || -> Result<_, Error> {
+        let seconds = reader.planes::<8>(count)?.i64s();
+        Ok(seconds.zip(reader.planes::<4>(count)?.u32s()))
+    };
+    let (from, to) = (times()?, times()?);
+    reader.finish()?;
+    let mut changes: Vec<TimeChange> = Vec::with_capacity(count);
+    for (own, (from, to)) in from.zip(to).enumerate() {
+        if from.1 >= 1_000_000_000 || to.1 >= 1_000_000_000 {
+            return Err(row_fault("nanoseconds of a time reach a second", own));
+        }
+        if from == to || changes.last().is_some_and(|last| last.from >= from) {
+            return Err(row_fault("changes of time do not ascend, or one is none", own));
+        }
+        changes.push(TimeChange { from, to });
+    }
+    Ok(changes)
+}

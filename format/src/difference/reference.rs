@@ -1,0 +1,80 @@
+//! Numbers that go on where a table of the difference ends: rows of the base's (spec 6.7.1).
+
+use alloc::vec::Vec;
+
+use crate::bytes::put_planes;
+
+/// A row that the difference carries, or one that the base has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(clippy::exhaustive_enums, reason = "spec 6.7.1 lists them")]
+pub enum Reference {
+    /// The row of this number in the difference's own table.
+    Carried(u32),
+    /// The row of this number in the base's table.
+    Base(u32),
+}
+
+/// How many rows a column of references can name.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rows {
+    pub(super) carried: u32,
+    pub(super) base: u32,
+}
+
+impl Rows {
+    /// Appends a column as the steps from each number to the next.
+    pub(super) fn put(self, out: &mut Vec<u8>, column: impl Iterator<Item = Reference>) {
+        let mut before = u32::MAX;
+        let steps: Vec<u32> = column
+            .map(|reference| match reference {
+                Reference::Carried(row) => row,
+                Reference::Base(row) => self.carried.wrapping_add(row),
+            })
+            .map(|value| value.wrapping_sub(core::mem::replace(&mut before, value)).wrapping_sub(1))
+            .collect();
+        put_planes(out, steps.iter().map(|step| step.to_le_bytes()));
+    }
+
+    /// The references that steps make; `None` where one passes the last row, or the rows are more than can be numbered.
+    pub(super) fn follow(self, steps: impl Iterator<Item = u32>) -> Option<Vec<Reference>> {
+        self.carried.checked_add(self.base)?;
+        let mut before = u32::MAX;
+        steps
+            .map(|step| {
+                before = before.wrapping_add(1).wrapping_add(step);
+                match before.checked_sub(self.carried) {
+                    None => Some(Reference::Carried(before)),
+                    Some(row) if row < self.base => Some(Reference::Base(row)),
+                    Some(_) => None,
+                }
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use super::*;
+
+    #[test]
+    fn steps_go_on_where_the_table_ends() {
+        let rows = Rows { carried: 2, base: 3 };
+        let column = [
+            Reference::Carried(0),
+            Reference::Carried(1),
+            Reference::Base(0),
+            Reference::Base(2),
+            Reference::Carried(1),
+        ];
+        let mut bytes = Vec::new();
+        rows.put(&mut bytes, column.into_iter());
+        assert_eq!(bytes[..5], [0, 0, 0, 1, 252]);
+        let steps = [0, 0, 0, 1, u32::MAX - 3];
+        assert_eq!(rows.follow(steps.into_iter()), Some(column.to_vec()));
+        assert_eq!(rows.follow([5].into_iter()), None);
+        assert_eq!(rows.follow([u32::MAX].into_iter()), None);
+        assert_eq!(Rows { carried: 2, base: u32::MAX }.follow(vec![].into_iter()), None);
+    }
+}

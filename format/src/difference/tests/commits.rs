@@ -1,0 +1,375 @@
+//! OSTree commits, and what becomes of them.
+
+use alloc::collections::BTreeSet;
+
+use sha2::{Digest as _, Sha256};
+
+use super::*;
+use crate::RepositoryFile;
+use crate::index::OsTreeKind;
+use crate::ostree::file::FileHasher;
+use crate::ostree::{Checksum, Commit, Dictionary, DirTree, dirmeta};
+
+/// A commit to be added to an index: its tree, and whether there is something beside it.
+type Version<'a> = (&'a Tree, bool);
+
+/// The objects of commits, each once.
+#[derive(Default)]
+struct Commits {
+    met: BTreeMap<(OsTreeKind, Checksum), u32>,
+    met_files: BTreeSet<Checksum>,
+    files: Vec<(Attributes, What)>,
+}
+
+fn sum(bytes: &[u8]) -> Checksum {
+    Sha256::digest(bytes).into()
+}
+
+/// As a repository can have it: no other types.
+fn plain(what: &What) -> What {
+    match what {
+        What::Regular(_) | What::Symlink(_) => what.clone(),
+        _ => What::Regular(3),
+    }
+}
+
+fn file_sum(attributes: &Attributes, what: &What) -> Checksum {
+    match what {
+        What::Symlink(target) => {
+            FileHasher::new(attributes, core::str::from_utf8(target).expect("it is text")).finish()
+        }
+        What::Regular(content) => {
+            let mut hasher = FileHasher::new(attributes, "");
+            hasher.update(&content.to_le_bytes());
+            hasher.finish()
+        }
+        _ => [0; 32],
+    }
+}
+
+impl Commits {
+    fn put(&mut self, builder: &mut IndexBuilder, kind: OsTreeKind, bytes: &[u8]) -> bool {
+        let key = (kind, sum(bytes));
+        if self.met.contains_key(&key) {
+            return false;
+        }
+        let number = builder.ostree_object(kind, bytes);
+        self.met.insert(key, number);
+        true
+    }
+
+    /// Adds a history, whose oldest version comes first.
+    fn add_ref(&mut self, builder: &mut IndexBuilder, name: &str, history: &[Version<'_>]) {
+        let mut commits: Vec<Vec<u8>> = Vec::new();
+        for (tree, _) in history {
+            let parent = commits.last().map(|parent| sum(parent));
+            let commit = Commit {
+                metadata: Dictionary::parse(&[]).expect("it is empty"),
+                ref_bindings: Vec::new(),
+                collection_binding: None,
+                parent: parent.as_ref(),
+                related: &[],
+                subject: "a version",
+                body: "",
+                timestamp: 7,
+                root_tree: &sum(&dirtree(tree, 0)),
+                root_meta: &sum(&meta(tree, 0)),
+            };
+            commits.push(commit.encode());
+        }
+        let tip = commits.last().map(|tip| sum(tip)).unwrap_or_default();
+        let known = self.met.get(&(OsTreeKind::Commit, tip)).copied();
+        for (commit, (tree, has_beside)) in commits.iter().zip(history).rev() {
+            if !self.put(builder, OsTreeKind::Commit, commit) {
+                break;
+            }
+            if *has_beside {
+                builder.ostree_object(OsTreeKind::CommitMeta, &[]);
+            }
+            self.put(builder, OsTreeKind::DirMeta, &meta(tree, 0));
+            self.add_tree(builder, tree, 0);
+        }
+        builder.commit_ref(name, known, if name == "a" { "org.example" } else { "" });
+    }
+
+    fn add_tree(&mut self, builder: &mut IndexBuilder, tree: &Tree, directory: usize) {
+        if !self.put(builder, OsTreeKind::DirTree, &dirtree(tree, directory)) {
+            return;
+        }
+        let mut below = Vec::new();
+        for child in tree.directories[directory].1.values() {
+            match *child {
+                Child::File(file) => {
+                    let (meta, what) = &tree.files[file];
+                    let what = plain(what);
+                    let attributes = meta.attributes(what.file_type());
+                    if self.met_files.insert(file_sum(&attributes, &what)) {
+                        self.files.push((attributes, what));
+                    }
+                }
+                Child::Directory(child) => {
+                    below.push(child);
+                }
+            }
+        }
+        for child in &below {
+            self.put(builder, OsTreeKind::DirMeta, &meta(tree, *child));
+        }
+        below.iter().for_each(|child| self.add_tree(builder, tree, *child));
+    }
+}
+
+fn meta(tree: &Tree, directory: usize) -> Vec<u8> {
+    dirmeta::encode(&tree.directories[directory].0.attributes(FileType::Directory))
+}
+
+fn dirtree(tree: &Tree, directory: usize) -> Vec<u8> {
+    let children = &tree.directories[directory].1;
+    let (mut files, mut directories) = (Vec::new(), Vec::new());
+    for (name, child) in children {
+        match *child {
+            Child::File(file) => {
+                let (meta, what) = &tree.files[file];
+                let what = plain(what);
+                files.push((&name[..], file_sum(&meta.attributes(what.file_type()), &what)));
+            }
+            Child::Directory(child) => {
+                directories.push((&name[..], sum(&dirtree(tree, child)), sum(&meta(tree, child))));
+            }
+        }
+    }
+    DirTree {
+        files: files.iter().map(|(name, file)| (*name, file)).collect(),
+        directories: directories.iter().map(|(name, tree, meta)| (*name, tree, meta)).collect(),
+    }
+    .encode()
+}
+
+/// An index of refs, each a tree or a history.
+fn mixed(refs: &[(&str, Result<&Tree, Vec<Version<'_>>>)], summary: &[u8]) -> Index {
+    let mut builder = IndexBuilder::default();
+    let mut commits = Commits::default();
+    for (name, what) in refs {
+        match what {
+            Ok(tree) => {
+                builder.begin_ref(name);
+                tree.lay_down(&mut builder);
+            }
+            Err(history) => commits.add_ref(&mut builder, name, history),
+        }
+    }
+    for (attributes, what) in &commits.files {
+        builder.ostree_file(attributes, what.node());
+    }
+    if refs.iter().any(|(_, what)| what.is_err()) && !summary.is_empty() {
+        builder.repository_file(RepositoryFile::Summary, summary);
+    }
+    finished(builder)
+}
+
+#[test]
+fn a_commit_changes() {
+    let mut tree = Tree::default();
+    let kept = tree.add_directory(0, b"kept", META);
+    tree.add_file(kept, b"f", META, What::Regular(1));
+    let edited = tree.add_directory(0, b"edited", META);
+    tree.add_file(edited, b"f", META, What::Regular(1));
+    tree.add_file(edited, b"g", META, What::Regular(2));
+    let before = tree.clone();
+    let base = mixed(&[("a", Err(vec![(&before, true)]))], b"1");
+    let unchanged = differ(&base, &base);
+    assert!(unchanged.ostree().is_some_and(|ostree| ostree.trees().is_empty() && ostree.files().is_empty()));
+
+    tree.files[2].1 = What::Regular(9);
+    tree.directories[0].1.remove(&b"kept"[..]);
+    let moved = tree.add_directory(0, b"moved", META);
+    tree.add_file(moved, b"f", META, What::Regular(1));
+    let wanted = mixed(&[("a", Err(vec![(&before, true), (&tree, true)]))], b"2");
+    let difference = differ(&base, &wanted);
+    assert_eq!(difference.objects(), [object(9)]);
+    let ostree = difference.ostree().expect("there is a commit");
+    assert_eq!(ostree.commits().len(), 2);
+    assert!(matches!(ostree.commits()[0].commit, CommitObject::Carried { tree: Reference::Carried(0), .. }));
+    assert_eq!(ostree.commits()[0].beside, Beside::Carried(Vec::new()));
+    assert_eq!(ostree.commits()[1].beside, Beside::OfBase);
+    let edits: Vec<_> = ostree.trees().iter().map(|tree| ostree.edits(tree)).collect();
+    let names = |edits: &[_]| edits.iter().map(|edit| ostree.name(edit).to_vec()).collect::<Vec<_>>();
+    assert_eq!(names(edits[0]), [&b"edited"[..], b"kept", b"moved"]);
+    let changed = TreeOp::DirectoryChanged { tree: Some(Reference::Carried(1)), meta: None };
+    assert_eq!((edits[0][0].op, edits[0][1].op), (changed, TreeOp::Removed));
+    assert!(matches!(edits[0][2].op, TreeOp::DirectoryAdded { tree: Reference::Base(_), meta: Reference::Base(_) }));
+    assert_eq!([ostree.path(0), ostree.path(1)], [&b""[..], b"edited"]);
+    assert_eq!(names(edits[1]), [b"g"]);
+    assert_eq!(edits[1][0].op, TreeOp::FileReplaced(Reference::Carried(0)));
+}
+
+#[test]
+fn a_dirtree_below_itself() {
+    let mut tree = Tree::default();
+    let below = tree.add_directory(0, b"d", META);
+    tree.add_directory(below, b"d", META);
+    tree.add_file(below, b"f", META, What::Regular(1));
+    let base = mixed(&[("a", Err(vec![(&Tree::default(), false)]))], b"");
+    let difference = differ(&base, &mixed(&[("a", Err(vec![(&tree, false)]))], b""));
+    assert!(difference.ostree().is_some_and(|ostree| ostree.trees().len() == 2));
+    let mut looped = difference.clone();
+    looped.ostree.as_mut().expect("there is a commit").turn_back(1, 0);
+    let refused = Difference::parse(&looped.encode(), u64::MAX).expect_err("it has no end");
+    assert!(alloc::format!("{refused}").contains("a dirtree is below itself"), "{refused}");
+}
+
+/// A base, and the difference to a tree of which a directory, a file and a dirmeta are new.
+fn sample() -> (Index, Difference) {
+    let mut tree = Tree::default();
+    let below = tree.add_directory(0, b"d", META);
+    tree.add_file(below, b"f", META, What::Regular(1));
+    tree.add_file(0, b"f", META, What::Regular(1));
+    let base = mixed(&[("a", Err(vec![(&tree, true)]))], b"1");
+    tree.files[0].1 = What::Regular(2);
+    tree.files[1].1 = What::Symlink(b"d".to_vec());
+    let new = tree.add_directory(0, b"n", Meta { permissions: 1, ..META });
+    tree.add_file(new, b"g", META, What::Regular(3));
+    let difference = differ(&base, &mixed(&[("a", Err(vec![(&tree, true)]))], b"2"));
+    (base, difference)
+}
+
+/// Who reads an index need not know that a file's content has its checksum (spec 6.6).
+#[test]
+fn a_file_of_one_checksum_and_another_object() {
+    let mut tree = Tree::default();
+    tree.add_file(0, b"f", META, What::Regular(1));
+    tree.add_file(0, b"g", META, What::Regular(2));
+    let with = |content: u32| {
+        let (mut builder, mut commits) = (IndexBuilder::default(), Commits::default());
+        commits.add_ref(&mut builder, "a", &[(&tree, false)]);
+        commits.files[0].1 = What::Regular(content);
+        commits.files.iter().for_each(|(attributes, what)| builder.ostree_file(attributes, what.node()));
+        finished(builder)
+    };
+    let difference = differ(&with(1), &with(5));
+    assert_eq!(difference.objects(), [object(5)]);
+    assert!(difference.ostree().is_some_and(|ostree| ostree.trees().is_empty() && ostree.files().len() == 1));
+}
+
+#[test]
+fn rules_of_the_bytes() {
+    let refused = |change: &dyn Fn(&mut OsTreeDifference), rule: &str| {
+        let (_, mut difference) = sample();
+        difference.ostree.as_mut().into_iter().for_each(change);
+        let error = Difference::parse(&difference.encode(), u64::MAX).expect_err(rule);
+        assert!(alloc::format!("{error}").contains(rule), "{error} is not: {rule}");
+    };
+    OsTreeDifference::breaks().into_iter().for_each(|(change, rule)| refused(&change, rule));
+    let (_, mut difference) = sample();
+    difference.ostree = None;
+    assert!(Difference::parse(&difference.encode(), u64::MAX).is_err());
+    let bytes = sample().1.encode();
+    assert!((0..bytes.len()).all(|len| Difference::parse(&bytes[..len], u64::MAX).is_err()));
+}
+
+#[test]
+fn rules_of_the_base() {
+    let (base, difference) = sample();
+    for (change, rule) in OsTreeDifference::misfits() {
+        let mut difference = difference.clone();
+        difference.ostree.as_mut().into_iter().for_each(change);
+        let error = difference.apply(&base).expect_err(rule);
+        assert!(alloc::format!("{error}").contains(rule), "{error} is not: {rule}");
+    }
+}
+
+/// Refs by name: a tree, or a history.
+fn some_pair() -> impl Strategy<Value = (Index, Index)> {
+    let name = || prop::sample::select(&["a", "b", "c", "d"][..]);
+    // The steps of each version but the first change the one before.
+    let one = || (name(), some_steps(25), some_steps(6), some_steps(4), 0..6_u8, any::<[bool; 3]>(), 0..4_u8);
+    (prop::collection::vec(one(), 1..4), 0..3_u8, 0..3_u8).prop_map(|(refs, old_summary, new_summary)| {
+        let grown: Vec<_> = refs
+            .iter()
+            .map(|(_, first, second, third, ..)| {
+                let first = grown(Tree::default(), first);
+                let second = grown(first.clone(), second);
+                (first, second.clone(), grown(second, third))
+            })
+            .collect();
+        let (mut base, mut wanted) = (BTreeMap::new(), BTreeMap::new());
+        for ((name, _, _, _, shape, beside, fate), (first, second, third)) in refs.iter().zip(&grown) {
+            let (old, new) = match shape {
+                0 => (Ok(first), Ok(second)),
+                1 => (Ok(first), Err(vec![(second, beside[0])])),
+                2 => (Err(vec![(first, beside[0])]), Err(vec![(second, beside[1])])),
+                3 => (Err(vec![(first, beside[0])]), Err(vec![(first, beside[1]), (second, beside[2])])),
+                4 => (
+                    Err(vec![(first, beside[0])]),
+                    Err(vec![(first, beside[0]), (second, beside[1]), (third, beside[2])]),
+                ),
+                _ => (Err(vec![(first, false), (second, true)]), Err(vec![(first, beside[0])])),
+            };
+            if *fate != 0 {
+                base.insert(*name, old);
+            }
+            if *fate != 1 {
+                wanted.insert(if *fate == 2 { "e" } else { *name }, new);
+            }
+        }
+        let nothing = Tree::default();
+        let index_of = |refs: &mut BTreeMap<&'static str, Result<_, _>>, summary: u8| {
+            if refs.is_empty() {
+                refs.insert("z", Ok(&nothing));
+            }
+            let refs: Vec<_> = refs.iter().map(|(name, what)| (*name, what.clone())).collect();
+            mixed(&refs, &[7; 2][..usize::from(summary)])
+        };
+        (index_of(&mut base, old_summary), index_of(&mut wanted, new_summary))
+    })
+}
+
+proptest! {
+    #[test]
+    fn any_pair_comes_back((base, wanted) in some_pair()) {
+        let difference = differ(&base, &wanted);
+        list_all(&difference);
+        let lacking: Vec<Object> =
+            wanted.objects().iter().filter(|object| !base.objects().contains(object)).copied().collect();
+        prop_assert_eq!(difference.objects(), lacking);
+        differ(&wanted, &base);
+    }
+
+    #[test]
+    fn another_base_gives_other_bytes_or_none((base, wanted) in some_pair(), (other, _) in some_pair()) {
+        let mut difference = Difference::between(&base, &wanted);
+        let as_if = Difference::between(&other, &other);
+        difference.base_objects = as_if.base_objects;
+        if difference.base_refs.len() <= as_if.base_refs.len() {
+            difference.base_refs = as_if.base_refs;
+        }
+        if let (Some(own), Some(as_if)) = (&mut difference.ostree, as_if.ostree) {
+            own.claim_base_of(&as_if);
+        }
+        if let Ok(parsed) = Difference::parse(&difference.encode(), u64::MAX) {
+            let _ = parsed.apply(&other);
+        }
+        let _ = Difference::between(&base, &wanted).apply(&other);
+    }
+
+    #[test]
+    fn no_other_bytes_are_taken(
+        (base, wanted) in some_pair(), flips in some_flips(), cut in 0..3_usize,
+    ) {
+        let mut bytes = Difference::between(&base, &wanted).encode();
+        for (at, byte) in flips {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        bytes.truncate(bytes.len() - cut.saturating_sub(1));
+        if let Ok(parsed) = Difference::parse(&bytes, u64::MAX) {
+            prop_assert_eq!(parsed.encode(), bytes.as_slice());
+            list_all(&parsed);
+            if let Ok(made) = parsed.apply(&base) {
+                // Nothing is made that base and difference do not pay for.
+                prop_assert!(made.len() <= base.bytes().len() + 16 * bytes.len());
+                let _ = Index::parse(made, 100_000);
+            }
+        }
+    }
+}

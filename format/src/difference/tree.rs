@@ -1,0 +1,144 @@
+//! Laying the edits down in tree order, and the rules of their trees (spec 6.7.2).
+
+use alloc::vec::Vec;
+
+use crate::Error;
+use crate::bytes::widen;
+use crate::index::FileType;
+use crate::name::component_fault;
+
+use super::parse::{ParsedRef, row_fault};
+use super::shape::{Contents, Shape};
+use super::{Content, Difference, Edit, EditedKind, EditedRef, Op, at, number};
+
+impl Difference {
+    /// Walks the trees of edits in tree order (spec 6.1).
+    pub(super) fn lay_down(
+        &mut self,
+        refs: Vec<ParsedRef>,
+        name_lens: &[u8],
+        shapes: &[Shape],
+        mut contents: Contents,
+    ) -> Result<(), Error> {
+        let mut rows = shapes.iter().zip(name_lens);
+        let mut name_at = 0;
+        let mut next = |parent: Option<u32>| {
+            let (shape, name_len) = rows.next()?;
+            let edit = Edit {
+                name_at,
+                name_len: *name_len,
+                parent,
+                first_edit: 0,
+                block_len: if shape.has_block() { contents.block_lens.next().unwrap_or(0) } else { 0 },
+                op: contents.op(shape),
+            };
+            name_at += u32::from(*name_len) + 1;
+            Some(edit)
+        };
+        let mut commit_refs = 0..;
+        for ParsedRef { name, from, is_commit } in refs {
+            if is_commit {
+                let kind = EditedKind::Commit(commit_refs.next().unwrap_or(0));
+                self.refs.push(EditedRef { name, from, kind });
+                continue;
+            }
+            let root = number(self.edits.len());
+            let Some(edit) = next(None) else {
+                return Err(row_fault("the root of a ref is missing", self.edits.len()));
+            };
+            let fits = match edit.op {
+                Op::Added(_) => from.is_none(),
+                Op::Within | Op::Changed(_) => from.is_some(),
+                _ => false,
+            };
+            if !fits || !edit.op.has_block() || edit.name_len != 0 {
+                return Err(row_fault(
+                    "a ref's root is no directory, has a name, or is not as its base says",
+                    at(root),
+                ));
+            }
+            self.edits.push(edit);
+            let mut pending = alloc::vec![root];
+            while let Some(parent) = pending.pop() {
+                let below = pending.len();
+                let first = number(self.edits.len());
+                let block_len = self.edits[at(parent)].block_len;
+                if block_len > 0 {
+                    self.edits[at(parent)].first_edit = first;
+                }
+                for own in first..first.saturating_add(block_len) {
+                    let Some(edit) = next(Some(parent)) else {
+                        return Err(row_fault("a directory's block passes the end of the edits", at(parent)));
+                    };
+                    self.check_edit(own, &edit, own == first)?;
+                    if edit.op.has_block() {
+                        pending.push(own);
+                    }
+                    self.edits.push(edit);
+                }
+                pending[below..].reverse();
+            }
+            self.refs.push(EditedRef { name, from, kind: EditedKind::Tree(root) });
+        }
+        if self.edits.len() != shapes.len() {
+            return Err(row_fault("edits are left when the last tree is laid down", self.edits.len()));
+        }
+        Ok(())
+    }
+
+    /// Checks an edit below a root by itself and against the one before it in its block.
+    fn check_edit(&self, own: u32, edit: &Edit, is_first: bool) -> Result<(), Error> {
+        let name = self.name(edit);
+        if let Some(what) = component_fault(name) {
+            return Err(Error::Path { entry: own, what });
+        }
+        let before = self.edits.last().filter(|_| !is_first);
+        if before.is_some_and(|before| self.name(before) >= name) {
+            return Err(row_fault("the names of a directory's edits do not ascend", at(own)));
+        }
+        if edit.op == Op::Within && edit.block_len == 0 {
+            return Err(row_fault("a directory is named of which nothing changes", at(own)));
+        }
+        let parent = edit.parent.map(|parent| self.edit(parent).op);
+        if edit.op.is_of_base() && parent.is_some_and(|parent| parent.new_file().is_some()) {
+            return Err(row_fault("an edit of what the base has is below a new directory", at(own)));
+        }
+        Ok(())
+    }
+
+    /// A link is to a file of its ref that comes before, or that stays; and a file that only stays is there for a link.
+    pub(super) fn check_links(&self) -> Result<(), Error> {
+        let mut is_linked = alloc::vec![false; self.edits.len()];
+        let starts: Vec<usize> = self.trees().map(|(root, _)| at(root)).collect();
+        let ends = starts.iter().skip(1).copied().chain([self.edits.len()]);
+        for (start, end) in starts.iter().copied().zip(ends) {
+            for own in start..end {
+                let Some(link) = self.edits[own].op.link() else { continue };
+                let link = at(link);
+                let fits = (start..end).contains(&link)
+                    && match self.edits[link].op {
+                        Op::Named => true,
+                        Op::Changed(changed) => changed.file_type != FileType::Directory,
+                        Op::Added(file) | Op::Replaced(file) => link < own && file.content != Content::Directory,
+                        _ => false,
+                    };
+                if !fits {
+                    return Err(row_fault("a hard link is not to a file of its ref that comes or stays", own));
+                }
+                is_linked[link] = true;
+            }
+        }
+        match self.edits.iter().zip(is_linked).position(|(edit, is_linked)| edit.op == Op::Named && !is_linked) {
+            Some(own) => Err(row_fault("a file is named that stays and that no name is linked to", own)),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn check_entries(&self, entries_max: u64) -> Result<(), Error> {
+        let names = self.edits.iter().filter(|edit| edit.parent.is_some() && edit.op != Op::Removed).count();
+        if widen(names) > entries_max {
+            return Err(Error::Maximum { what: "entries", declared: entries_max, found: widen(names) });
+        }
+        Ok(())
+    }
+}

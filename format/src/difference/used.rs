@@ -1,0 +1,55 @@
+//! That all that is carried is used (spec 6.7.1).
+
+use alloc::vec::Vec;
+
+use crate::Error;
+use crate::index::Attributes;
+
+use super::parse::row_fault;
+use super::reference::Rows;
+use super::{Difference, Reference, at, number};
+
+/// What of the tables of attributes and objects is used.
+#[derive(Default)]
+pub(super) struct Used {
+    attributes: u32,
+    objects: Vec<u32>,
+}
+
+impl Used {
+    pub(super) fn attributes<'a>(
+        &mut self,
+        row: u32,
+        rows: &'a [Attributes],
+        own: usize,
+    ) -> Result<&'a Attributes, Error> {
+        let Some(found) = rows.get(at(row)).filter(|_| row <= self.attributes) else {
+            return Err(row_fault("attributes are not used in ascending order", own));
+        };
+        self.attributes = self.attributes.max(row + 1);
+        Ok(found)
+    }
+
+    pub(super) fn objects(&mut self, rows: Rows, steps: Vec<u32>) -> Result<Vec<Reference>, Error> {
+        let Some(references) = rows.follow(steps.into_iter()) else {
+            return Err(row_fault("a file has an object that neither base nor difference have", 0));
+        };
+        self.objects.extend(references.iter().filter_map(|reference| match reference {
+            Reference::Carried(object) => Some(*object),
+            Reference::Base(_) => None,
+        }));
+        Ok(references)
+    }
+
+    pub(super) fn finish(self, difference: &Difference) -> Result<(), Error> {
+        if self.attributes != number(difference.attributes.len()) {
+            return Err(row_fault("attributes are left that no edit has", difference.attributes.len()));
+        }
+        let mut is_used = alloc::vec![false; difference.objects.len()];
+        self.objects.iter().for_each(|object| is_used[at(*object)] = true);
+        match is_used.iter().position(|is_used| !is_used) {
+            Some(object) => Err(row_fault("an object is carried that no file has", object)),
+            None => Ok(()),
+        }
+    }
+}
