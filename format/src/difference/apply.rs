@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 use crate::Error;
 use crate::index::{FileType, Index, IndexBuilder, InodeKind, Node, Object};
 
-use super::parse::row_fault;
 use super::{Changed, Content, Difference, EditedKind, NewFile, Op, Reference, at, merge, row};
+use crate::index::row_fault;
 
 /// No row.
 const NONE: u32 = u32::MAX;

@@ -21,7 +21,7 @@ use alloc::vec::Vec;
 use core::cmp::Ordering;
 use core::ops::Range;
 
-use crate::index::{Attributes, Device, FileType, Object};
+use crate::index::{Attributes, Device, FileType, Object, number};
 
 pub use ostree::{
     Beside, CommitObject, EditedCommit, EditedCommitRef, EditedTree, NewOsTreeFile, OsTreeDifference, TreeEdit, TreeOp,
@@ -161,11 +161,6 @@ fn row<T>(rows: &[T], number: u32) -> &T {
 
 fn at(number: u32) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
-}
-
-fn number(at: usize) -> u32 {
-    // Counts above u32::MAX are refused where they are read.
-    u32::try_from(at).unwrap_or(u32::MAX)
 }
 
 /// The rows of two ranges by their names, each name once: the row on the left, on the right, or both. In each the names ascend.

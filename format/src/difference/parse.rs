@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::bytes::{Reader, SectionRule, read_sections, widen};
-use crate::index::{Device, parse_attributes, parse_objects, parse_symlinks};
+use crate::index::{Device, parse_attributes, parse_objects, parse_symlinks, row_fault};
 use crate::name::is_ref_name;
 use crate::{Error, Part};
 
@@ -30,10 +30,6 @@ const RULES: [SectionRule; 14] = [
     SectionRule::required(13),
     SectionRule::optional(14),
 ];
-
-pub(super) fn row_fault(what: &'static str, row: usize) -> Error {
-    Error::Row { part: Part::Index, what, row: widen(row) }
-}
 
 impl Difference {
     /// Parses a decoded difference, which is to have matched its digest. `entries` is the root's maximum.

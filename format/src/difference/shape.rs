@@ -8,9 +8,9 @@ use crate::bytes::Reader;
 use crate::index::{Attributes, Device, FileType};
 
 use super::encode::{code, type_code};
-use super::parse::row_fault;
 use super::used::Used;
 use super::{Changed, Content, NewFile, Op, Reference};
+use crate::index::row_fault;
 
 /// What an edit has, before what it has is read.
 #[derive(Clone, Copy)]

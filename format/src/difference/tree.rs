@@ -7,7 +7,9 @@ use crate::bytes::widen;
 use crate::index::FileType;
 use crate::name::component_fault;
 
-use super::parse::{ParsedRef, row_fault};
+use crate::index::row_fault;
+
+use super::parse::ParsedRef;
 use super::shape::{Contents, Shape};
 use super::{Content, Difference, Edit, EditedKind, EditedRef, Op, at, number};
 

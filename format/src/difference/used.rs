@@ -5,9 +5,9 @@ use alloc::vec::Vec;
 use crate::Error;
 use crate::index::Attributes;
 
-use super::parse::row_fault;
 use super::reference::Rows;
 use super::{Difference, Reference, at, number};
+use crate::index::row_fault;
 
 /// What of the tables of attributes and objects is used.
 #[derive(Default)]

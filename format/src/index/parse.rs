@@ -25,11 +25,11 @@ const RULES: [SectionRule; 11] = [
     SectionRule::optional(11),
 ];
 
-pub(super) fn row_fault(what: &'static str, row: usize) -> Error {
+pub(crate) fn row_fault(what: &'static str, row: usize) -> Error {
     Error::Row { part: Part::Index, what, row: widen(row) }
 }
 
-pub(super) fn number(at: usize) -> u32 {
+pub(crate) fn number(at: usize) -> u32 {
     // Counts above u32::MAX are refused where they are read.
     u32::try_from(at).unwrap_or(u32::MAX)
 }

@@ -165,15 +165,15 @@ impl<'a> Transaction<'a> {
         checksum: &Checksum,
         make: impl FnOnce(&str) -> Result<(), Error>,
     ) -> Result<bool, Error> {
-        if !self.list().staged.insert((*checksum, kind)) {
-            return Ok(false);
-        }
         let failed = |error: Errno| Error::io("create", self.repo.object_path(kind, checksum), error);
         let folder = match kind {
             // They come after all others.
             ObjectType::Commit | ObjectType::CommitMeta => None,
             _ => self.folders.wait_in(self.stage.directory(), checksum).map_err(failed)?,
         };
+        if !self.list().staged.insert((*checksum, kind)) {
+            return Ok(false);
+        }
         let name = self.staged_name(kind, checksum, folder);
         make(&name).inspect_err(|_| {
             // Whatever it is, it goes with the stage at the latest, which nobody brings into place.

@@ -10,8 +10,8 @@ use crate::index::{Index, IndexBuilder, InodeKind, Node, OsTree, OsTreeFile, OsT
 use crate::ostree::{Checksum, Commit, DirTree, Malformed};
 
 use super::super::Difference;
-use super::super::parse::row_fault;
 use super::{Beside, CommitObject, OsTreeDifference, Reference, TreeOp, at, row};
+use crate::index::row_fault;
 
 fn misfit(own: u32) -> Error {
     row_fault("an edit of a dirtree does not fit the base", at(own))

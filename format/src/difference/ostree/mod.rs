@@ -15,9 +15,9 @@ use crate::Error;
 use crate::index::RepositoryFile;
 use crate::ostree::Checksum;
 
-use super::parse::row_fault;
 use super::reference::Rows;
 use super::{Content, Reference, at, number, row};
+use crate::index::row_fault;
 
 /// The part of a difference that is about the refs of kind 1.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

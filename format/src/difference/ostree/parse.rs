@@ -10,12 +10,12 @@ use crate::name::{component_fault, is_collection_id};
 use crate::ostree::{Commit, Dictionary, Malformed, dirmeta};
 
 use super::super::names::Names;
-use super::super::parse::row_fault;
 use super::encode::code;
 use super::{
     Beside, CommitObject, Content, EditedCommit, EditedCommitRef, EditedTree, NewOsTreeFile, OsTreeDifference,
     Reference, TreeEdit, TreeOp, at, number,
 };
+use crate::index::row_fault;
 
 /// Section 14, and what of it belongs to the tables of the whole difference.
 pub(in crate::difference) struct Section {
