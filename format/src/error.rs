@@ -19,6 +19,8 @@ pub enum Part {
     Index,
     /// The chunk of this number (spec 7.2).
     Chunk(u32),
+    /// The index of a base, as the target holds it (spec 4.6).
+    Base,
 }
 
 impl Part {
@@ -28,7 +30,7 @@ impl Part {
         match self {
             Self::Preamble | Self::Root | Self::SignatureArea => Kind::Header,
             Self::Layout => Kind::Layout,
-            Self::Index => Kind::Index,
+            Self::Index | Self::Base => Kind::Index,
             Self::Chunk(_) => Kind::Chunk,
         }
     }
@@ -43,6 +45,7 @@ impl fmt::Display for Part {
             Self::Layout => f.write_str("layout"),
             Self::Index => f.write_str("index"),
             Self::Chunk(number) => write!(f, "chunk {number}"),
+            Self::Base => f.write_str("base"),
         }
     }
 }

@@ -129,6 +129,22 @@ impl FrameDecoder {
         window_log: u8,
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
+        self.decode_with(part, stored, len, window_log, &[], out)
+    }
+
+    /// The same, of a frame that was made with a prefix (spec 7.5), which may be empty.
+    ///
+    /// # Errors
+    /// As [`Self::decode`]. wasm32, where nobody has the bases, decodes no frame that has a prefix.
+    pub fn decode_with(
+        &mut self,
+        part: Part,
+        stored: &[u8],
+        len: u64,
+        window_log: u8,
+        prefix: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
         check_frame(part, stored, len, window_log)?;
         let room = usize::try_from(len).map_err(|_| Error::Limit {
             what: "a decoded length",
@@ -138,7 +154,11 @@ impl FrameDecoder {
         if out.len() < room {
             out.resize(room, 0);
         }
-        if self.run(stored, &mut out[..room]) != Some(room) {
+        let decoded = match prefix {
+            [] => self.run(stored, &mut out[..room]),
+            _ => Self::run_with(stored, prefix, &mut out[..room]),
+        };
+        if decoded != Some(room) {
             return Err(Error::Frame { part, what: "the zstd frame is corrupt" });
         }
         Ok(())
@@ -147,6 +167,19 @@ impl FrameDecoder {
     #[cfg(not(target_arch = "wasm32"))]
     fn run(&mut self, stored: &[u8], out: &mut [u8]) -> Option<usize> {
         self.context.decompress(out, stored).ok()
+    }
+
+    /// A context keeps what it refers to for as long as it lives: this one lives for one frame.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn run_with(stored: &[u8], prefix: &[u8], out: &mut [u8]) -> Option<usize> {
+        let mut context = zstd_safe::DCtx::create();
+        context.ref_prefix(prefix).ok()?;
+        context.decompress(out, stored).ok()
+    }
+
+    #[cfg(target_arch = "wasm32")]
+    fn run_with(_stored: &[u8], _prefix: &[u8], _out: &mut [u8]) -> Option<usize> {
+        None
     }
 
     #[cfg(target_arch = "wasm32")]

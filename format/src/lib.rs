@@ -13,6 +13,7 @@ extern crate std;
 
 mod area;
 mod bytes;
+mod delta;
 pub mod difference;
 mod error;
 mod frame;
@@ -27,9 +28,11 @@ pub mod ostree;
 pub mod pieces;
 mod preamble;
 mod root;
+mod suffix;
 pub mod verity;
 
 pub use area::{Envelope, area_len_for, encode_area, parse_area};
+pub use delta::Delta;
 pub use difference::Difference;
 pub use error::{Error, Part};
 pub use frame::{FrameDecoder, check_frame, frame_window};
@@ -40,9 +43,10 @@ pub use index::{
 };
 pub use kind::Kind;
 pub use layout::{
-    BLOCK_LEN, Chunk, Codec, Extent, HOLE_BLOCKS, Holds, Holes, Large, Layout, Piece, data_len, data_ranges, maxima,
+    BLOCK_LEN, BaseRange, Chunk, Codec, Extent, HOLE_BLOCKS, Holds, Holes, Large, Layout, Objects, Piece, data_len, data_ranges, maxima,
 };
 pub use limits::Limits;
-pub use opener::{Bundle, Opener, Step};
+pub use opener::{Bundle, Opened, Opener, Step};
 pub use preamble::Preamble;
-pub use root::{Contents, Identity, Maxima, Root};
+pub use suffix::{Run, Suffix, encode_suffix};
+pub use root::{Base, Bases, Contents, Identity, Maxima, Root};

@@ -16,6 +16,8 @@ pub struct Limits {
     pub window_log: u8,
     /// Components of a path.
     pub depth: u32,
+    /// Bytes of a chunk's prefix.
+    pub prefix_len: u32,
     /// Entries of all trees: an OSTree dirtree that stands at many places takes no bytes for them.
     pub entries: u64,
 }
@@ -28,6 +30,7 @@ impl Default for Limits {
             chunk_len: 128 << 20,
             window_log: 27,
             depth: 100_000,
+            prefix_len: 1 << 30,
             entries: 1 << 27,
         }
     }
@@ -51,7 +54,14 @@ impl Limits {
             ("depth", root.maxima.depth.into(), self.depth.into()),
             ("entries", root.maxima.entries, self.entries),
         ];
-        for (what, declared, limit) in checks {
+        let bases = root.bases.iter().flat_map(|bases| {
+            let lens = bases.bases.iter().map(|base| ("index_len of a base", base.index_len, self.index_len));
+            lens.chain([
+                ("difference_len", bases.difference_len, self.index_len),
+                ("prefix_len", bases.prefix_len.into(), self.prefix_len.into()),
+            ])
+        });
+        for (what, declared, limit) in checks.into_iter().chain(bases) {
             if declared > limit {
                 return Err(Error::Limit { what, declared, limit });
             }

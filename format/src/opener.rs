@@ -6,7 +6,7 @@ use core::ops::Range;
 use crate::bytes::widen;
 use crate::frame::FrameDecoder;
 use crate::layout::{index_maxima, maxima};
-use crate::{Error, Head, Index, Layout, Limits, Part, Preamble};
+use crate::{Delta, Difference, Error, Head, Index, Layout, Limits, Objects, Part, Preamble};
 
 /// A bundle whose head, layout and index have been read. That its root is trusted is for somebody else to say.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +17,37 @@ pub struct Bundle {
     pub layout: Layout,
     /// What is installed.
     pub index: Index,
+}
+
+/// What was opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(clippy::exhaustive_enums, reason = "spec 4.6 knows these two")]
+#[allow(clippy::large_enum_variant, reason = "there is one of it")]
+pub enum Opened {
+    /// A bundle that carries all of its objects.
+    Whole(Bundle),
+    /// One that needs its bases.
+    Delta(Delta),
+}
+
+impl Opened {
+    /// Preamble, root and envelopes.
+    #[must_use]
+    pub fn head(&self) -> &Head {
+        match self {
+            Self::Whole(bundle) => &bundle.head,
+            Self::Delta(delta) => &delta.head,
+        }
+    }
+
+    /// Where the objects lie that it carries.
+    #[must_use]
+    pub fn layout(&self) -> &Layout {
+        match self {
+            Self::Whole(bundle) => &bundle.layout,
+            Self::Delta(delta) => &delta.layout,
+        }
+    }
 }
 
 /// What the opener wants.
@@ -35,13 +66,20 @@ enum State {
     Head,
     Layout,
     Index { layout: Vec<u8> },
-    Done(alloc::boxed::Box<(Layout, Index)>),
+    Done(alloc::boxed::Box<(Layout, What)>),
+}
+
+/// What stands in the index's place.
+#[derive(Debug)]
+enum What {
+    Index(Index),
+    Difference(Difference),
 }
 
 /// Reads the parts before the chunks, in the file's order and each byte once.
 ///
 /// ```
-/// # fn open(file: &[u8]) -> Result<sealift_format::Bundle, sealift_format::Error> {
+/// # fn open(file: &[u8]) -> Result<sealift_format::Opened, sealift_format::Error> {
 /// use sealift_format::{Limits, Opener, Step};
 ///
 /// let mut opener = Opener::new(Some(file.len() as u64), Limits::default());
@@ -125,12 +163,12 @@ impl Opener {
     ///
     /// # Errors
     /// The input ended before the index did.
-    pub fn finish(self) -> Result<Bundle, Error> {
+    pub fn finish(self) -> Result<Opened, Error> {
         match (self.state, self.head) {
-            (State::Done(parts), Some(head)) => {
-                let (layout, index) = *parts;
-                Ok(Bundle { head, layout, index })
-            }
+            (State::Done(parts), Some(head)) => Ok(match *parts {
+                (layout, What::Index(index)) => Opened::Whole(Bundle { head, layout, index }),
+                (layout, What::Difference(difference)) => Opened::Delta(Delta { head, layout, difference }),
+            }),
             (_, head) => Err(Error::Truncated {
                 len: self.part_at.saturating_add(widen(self.part.len())),
                 expected: head.map_or(self.part_at.saturating_add(self.part_len), |head| head.file_len()),
@@ -183,15 +221,25 @@ impl Opener {
 
     fn read_index(&mut self, layout: &[u8]) -> Result<(), Error> {
         let Some(head) = &self.head else { return Ok(()) };
-        let (contents, declared) = (head.root().contents.clone(), head.root().maxima.clone());
-        let decoded = self.decode(Part::Index, &contents.index_blake3, contents.index_len)?;
-        if crate::verity::digest(&decoded) != contents.index_digest {
-            return Err(Error::Digest { part: Part::Index });
-        }
-        let index = Index::parse(decoded, declared.entries)?;
-        declared.check_index(&index_maxima(&index)?)?;
-        let layout = Layout::parse(layout, &index, declared.piece_log2)?;
-        declared.check(&maxima(&index, &layout, declared.piece_log2, declared.window_log)?)?;
+        let (contents, declared) = (&head.root().contents, &head.root().maxima);
+        let parts = if let Some(bases) = &head.root().bases {
+            let decoded = self.decode(Part::Index, &contents.index_blake3, bases.difference_len)?;
+            let difference = Difference::parse(&decoded, declared.entries)?;
+            declared.check_refs(difference.refs().len())?;
+            let layout = Layout::parse(layout, &Objects::from(&difference), declared.piece_log2)?;
+            crate::delta::check_layout(declared, bases, &layout)?;
+            (layout, What::Difference(difference))
+        } else {
+            let decoded = self.decode(Part::Index, &contents.index_blake3, contents.index_len)?;
+            if crate::verity::digest(&decoded) != contents.index_digest {
+                return Err(Error::Digest { part: Part::Index });
+            }
+            let index = Index::parse(decoded, declared.entries)?;
+            declared.check_index(&index_maxima(&index)?)?;
+            let layout = Layout::parse(layout, &Objects::from(&index), declared.piece_log2)?;
+            declared.check(&maxima(&index, &layout, declared.piece_log2, declared.window_log)?)?;
+            (layout, What::Index(index))
+        };
         // Last: a length that the root states wrongly is the root's failure.
         let expected = head.file_len();
         match self.file_len {
@@ -199,7 +247,7 @@ impl Opener {
             Some(len) if len > expected => return Err(Error::Trailing { expected }),
             _ => {}
         }
-        self.next_part(State::Done(alloc::boxed::Box::new((layout, index))), 0);
+        self.next_part(State::Done(alloc::boxed::Box::new(parts)), 0);
         Ok(())
     }
 

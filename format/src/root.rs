@@ -1,5 +1,6 @@
 //! The signed statement (spec 4).
 
+use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -18,6 +19,8 @@ pub struct Root {
     pub maxima: Maxima,
     /// Spec 4.5: keys and values, by ascending key.
     pub annotations: Vec<(String, String)>,
+    /// Spec 4.6: what a delta bundle is relative to.
+    pub bases: Option<Bases>,
 }
 
 /// Name, version and times (spec 4.1).
@@ -52,6 +55,26 @@ pub struct Contents {
     pub layout_stored: u64,
     /// BLAKE3 of the layout's stored bytes.
     pub layout_blake3: [u8; 32],
+}
+
+/// What a delta bundle is relative to (spec 4.6).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bases {
+    /// Decoded bytes of the difference that stands in the index's place.
+    pub difference_len: u64,
+    /// The largest prefix of a chunk, in bytes.
+    pub prefix_len: u32,
+    /// The bases, at least one; the difference is to the first.
+    pub bases: Vec<Base>,
+}
+
+/// A base: an index, whose objects a target is to hold (spec 4.6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Base {
+    /// fs-verity digest of the index.
+    pub index_digest: [u8; 32],
+    /// Its bytes.
+    pub index_len: u64,
 }
 
 /// The numbers that bound what reading the bundle can cost (spec 4.3).
@@ -89,8 +112,13 @@ pub struct Maxima {
     pub object_len: u64,
 }
 
-const RULES: [SectionRule; 4] =
-    [SectionRule::required(1), SectionRule::required(2), SectionRule::required(3), SectionRule::ignorable(4)];
+const RULES: [SectionRule; 5] = [
+    SectionRule::required(1),
+    SectionRule::required(2),
+    SectionRule::required(3),
+    SectionRule::ignorable(4),
+    SectionRule::optional(5),
+];
 
 impl Root {
     /// Parses the root's bytes.
@@ -98,13 +126,15 @@ impl Root {
     /// # Errors
     /// They are not as spec 4 says.
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
-        let [identity, contents, maxima, annotations] = read_sections(Part::Root, bytes, &RULES)?;
+        let [identity, contents, maxima, annotations, bases] = read_sections(Part::Root, bytes, &RULES)?;
         let missing = || Reader::new(Part::Root, bytes).malformed("a required section is missing");
+        let contents = Contents::parse(contents.ok_or_else(missing)?)?;
         Ok(Self {
             identity: Identity::parse(identity.ok_or_else(missing)?)?,
-            contents: Contents::parse(contents.ok_or_else(missing)?)?,
             maxima: Maxima::parse(maxima.ok_or_else(missing)?)?,
             annotations: annotations.map_or(Ok(Vec::new()), parse_annotations)?,
+            bases: bases.map(|bases| Bases::parse(bases, &contents)).transpose()?,
+            contents,
         })
     }
 
@@ -117,6 +147,9 @@ impl Root {
         put_section(&mut out, 3, true, &self.maxima.encode());
         if !self.annotations.is_empty() {
             put_section(&mut out, 4, false, &encode_annotations(&self.annotations));
+        }
+        if let Some(bases) = &self.bases {
+            put_section(&mut out, 5, true, &bases.encode());
         }
         out
     }
@@ -194,6 +227,38 @@ impl Contents {
     }
 }
 
+impl Bases {
+    fn parse(mut reader: Reader<'_>, contents: &Contents) -> Result<Self, Error> {
+        let (difference_len, prefix_len, count) = (reader.u64()?, reader.u32()?, reader.u16()?);
+        if count == 0 {
+            return Err(reader.malformed("a delta bundle has no base"));
+        }
+        let mut bases: Vec<Base> = Vec::new();
+        let mut known = BTreeSet::from([contents.index_digest]);
+        for _ in 0..count {
+            let base = Base { index_digest: reader.array()?, index_len: reader.u64()? };
+            if !known.insert(base.index_digest) {
+                return Err(reader.malformed("a base is named twice, or is what the bundle itself installs"));
+            }
+            bases.push(base);
+        }
+        reader.finish()?;
+        Ok(Self { difference_len, prefix_len, bases })
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        out.extend(self.difference_len.to_le_bytes());
+        out.extend(self.prefix_len.to_le_bytes());
+        out.extend(u16::try_from(self.bases.len()).unwrap_or(u16::MAX).to_le_bytes());
+        for base in &self.bases {
+            out.extend(base.index_digest);
+            out.extend(base.index_len.to_le_bytes());
+        }
+        out
+    }
+}
+
 impl Maxima {
     fn parse(mut reader: Reader<'_>) -> Result<Self, Error> {
         let maxima = Self {
@@ -250,6 +315,11 @@ impl Maxima {
         1 << self.piece_log2.min(63)
     }
 
+    /// Compares the declared number of refs.
+    pub(crate) fn check_refs(&self, found: usize) -> Result<(), Error> {
+        compare(&[("refs", self.refs.into(), widen(found))])
+    }
+
     /// Compares the declared numbers with those that the index gives by itself.
     ///
     /// # Errors
@@ -266,14 +336,12 @@ impl Maxima {
         ])
     }
 
-    /// Compares the declared numbers with those that layout and index give.
+    /// Compares the declared numbers with those that the layout gives by itself.
     ///
     /// # Errors
     /// The first field that differs.
-    pub fn check(&self, found: &Self) -> Result<(), Error> {
-        self.check_index(found)?;
+    pub(crate) fn check_layout(&self, found: &Self) -> Result<(), Error> {
         compare(&[
-            ("disk", self.disk, found.disk),
             ("data", self.data, found.data),
             ("chunks", self.chunks, found.chunks),
             ("chunks_stored", self.chunks_stored, found.chunks_stored),
@@ -281,10 +349,20 @@ impl Maxima {
             ("chunk_stored", self.chunk_stored.into(), found.chunk_stored.into()),
         ])
     }
+
+    /// Compares the declared numbers with those that layout and index give.
+    ///
+    /// # Errors
+    /// The first field that differs.
+    pub fn check(&self, found: &Self) -> Result<(), Error> {
+        self.check_index(found)?;
+        compare(&[("disk", self.disk, found.disk)])?;
+        self.check_layout(found)
+    }
 }
 
 /// Compares fields by name, declared value and found value.
-fn compare(fields: &[(&'static str, u64, u64)]) -> Result<(), Error> {
+pub(crate) fn compare(fields: &[(&'static str, u64, u64)]) -> Result<(), Error> {
     match fields.iter().find(|(_, declared, found)| declared != found) {
         Some(&(what, declared, found)) => Err(Error::Maximum { what, declared, found }),
         None => Ok(()),

@@ -82,7 +82,7 @@ fn index(criterion: &mut Criterion, bundle: &Bundle) {
     });
     let (layout, piece_log2) = (bundle.layout.encode(), bundle.head.root().maxima.piece_log2);
     group.bench_function("parse layout", |bench| {
-        bench.iter(|| Layout::parse(black_box(&layout), &bundle.index, piece_log2).expect("it is sound"));
+        bench.iter(|| Layout::parse(black_box(&layout), &(&bundle.index).into(), piece_log2).expect("it is sound"));
     });
 }
 
@@ -91,14 +91,14 @@ fn chunk(criterion: &mut Criterion, bundle: &Bundle, input: &mut Input) {
     let Holds::Group(range) = &row.holds else { panic!("small files are in groups") };
     let objects = bundle.layout.group(range);
     let mut stored = Vec::new();
-    input.read_chunk(bundle, row, &mut stored).expect("it can be read");
+    input.read_chunk(&bundle.head, row, &mut stored).expect("it can be read");
     let mut decoder = ChunkDecoder::default();
     let mut group = criterion.benchmark_group("chunk");
     group.throughput(Throughput::Bytes(row.len.into()));
     group.bench_function("check and decode", |bench| {
-        bench.iter(|| black_box(decoder.decode(bundle, 0, &stored).expect("it is sound").len()));
+        bench.iter(|| black_box(decoder.decode(bundle, 0, &stored, &[]).expect("it is sound").len()));
     });
-    let decoded = decoder.decode(bundle, 0, &stored).expect("it is sound").to_vec();
+    let decoded = decoder.decode(bundle, 0, &stored, &[]).expect("it is sound").to_vec();
     group.bench_function("check objects", |bench| {
         bench.iter(|| {
             for (object, data) in group_objects(bundle, objects, &decoded) {

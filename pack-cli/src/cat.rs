@@ -90,9 +90,9 @@ impl ObjectWriter<'_> {
         };
         let mut stored = Vec::new();
         let chunk = &bundle.layout.chunks[number];
-        input.read_chunk(bundle, chunk, &mut stored)?;
+        input.read_chunk(&bundle.head, chunk, &mut stored)?;
         let mut decoder = ChunkDecoder::default();
-        let decoded = decoder.decode(bundle, u32::try_from(number).unwrap_or(u32::MAX), &stored)?;
+        let decoded = decoder.decode(bundle, u32::try_from(number).unwrap_or(u32::MAX), &stored, &[])?;
         let Holds::Group(range) = &chunk.holds else { return Ok(()) };
         for (object, data) in group_objects(bundle, bundle.layout.group(range), decoded) {
             if object == self.object {
@@ -112,8 +112,8 @@ impl ObjectWriter<'_> {
                 None => &[],
                 Some(chunk) => {
                     let row = &bundle.layout.chunks[usize::try_from(chunk).unwrap_or(usize::MAX)];
-                    input.read_chunk(bundle, row, &mut stored)?;
-                    decoder.decode(bundle, chunk, &stored)?
+                    input.read_chunk(&bundle.head, row, &mut stored)?;
+                    decoder.decode(bundle, chunk, &stored, &[])?
                 }
             };
             check_piece(bundle, self.object, number, data)?;

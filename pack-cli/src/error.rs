@@ -51,6 +51,20 @@ pub enum Error {
     /// The bundle is not to be used on this device.
     #[error(transparent)]
     Trust(#[from] sealift_verify::Error),
+    /// A delta bundle was given where a bundle is needed that carries all of its objects.
+    #[error("{} is a delta bundle: by itself it lacks what its base has; unpack it onto a target that holds the base", path.display())]
+    IsDelta {
+        /// The bundle.
+        path: PathBuf,
+    },
+    /// A delta bundle's base, or some of its objects, are not there.
+    #[error("{}: {problem}", path.display())]
+    MissingBase {
+        /// The target, or the base that was given.
+        path: PathBuf,
+        /// What is missing, and what to do.
+        problem: String,
+    },
     /// The target took another bundle first.
     #[error("{} took {bound:?}, and this bundle is {name:?}: unpack it elsewhere, or remove the target", target.display())]
     OtherName {

@@ -5,14 +5,15 @@ use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use sealift_format::{Bundle, Error as FormatError};
+use sealift_format::{Chunk, Error as FormatError, Head};
 
 use crate::input::Input;
 use crate::{Error, Progress};
 
 /// The chunks that are wanted of a bundle.
 pub(crate) struct Feed<'a> {
-    bundle: &'a Bundle,
+    head: &'a Head,
+    chunks: &'a [Chunk],
     wanted: &'a [u32],
     progress: &'a Progress,
     /// The input where it is a file: each thread reads it for itself.
@@ -32,11 +33,16 @@ struct FeedState<'a> {
 }
 
 impl<'a> Feed<'a> {
-    /// `wanted` are numbers of chunks in ascending order.
-    pub(crate) fn new(bundle: &'a Bundle, wanted: &'a [u32], input: &'a mut Input, progress: &'a Progress) -> Self {
+    /// `wanted` are numbers of `chunks` in ascending order.
+    pub(crate) fn new(
+        (head, chunks): (&'a Head, &'a [Chunk]),
+        wanted: &'a [u32],
+        input: &'a mut Input,
+        progress: &'a Progress,
+    ) -> Self {
         let (path, file) = (input.path().to_owned(), input.file().and_then(|file| file.try_clone().ok()));
         let state = Mutex::new(FeedState { input, next: 0, failed: None });
-        Self { bundle, wanted, progress, file, path, stop: None, state }
+        Self { head, chunks, wanted, progress, file, path, stop: None, state }
     }
 
     /// Calls `stop` when a thread fails: nobody is to wait then for what it would have done.
@@ -97,17 +103,17 @@ impl<'a> Feed<'a> {
             return Ok(None);
         };
         state.next += 1;
-        let chunk = &self.bundle.layout.chunks[usize::try_from(number).unwrap_or(usize::MAX)];
+        let chunk = &self.chunks[usize::try_from(number).unwrap_or(usize::MAX)];
         let Some(file) = &self.file else {
-            state.input.read_chunk(self.bundle, chunk, stored)?;
+            state.input.read_chunk(self.head, chunk, stored)?;
             return Ok(Some(number));
         };
         drop(state);
         stored.resize(usize::try_from(chunk.stored_len).unwrap_or(usize::MAX), 0);
-        let at = self.bundle.head.chunks_at() + chunk.offset;
+        let at = self.head.chunks_at() + chunk.offset;
         file.read_exact_at(stored, at).map_err(|error| match error.kind() {
             std::io::ErrorKind::UnexpectedEof => {
-                FormatError::Truncated { len: at, expected: self.bundle.head.file_len() }.into()
+                FormatError::Truncated { len: at, expected: self.head.file_len() }.into()
             }
             _ => Error::io("read", &self.path, error),
         })?;

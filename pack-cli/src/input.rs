@@ -5,7 +5,7 @@ use std::io::Read;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-use sealift_format::{Bundle, Chunk, Error as FormatError, Head, Limits, Opener, Step};
+use sealift_format::{Bundle, Chunk, Error as FormatError, Head, Limits, Opened, Opener, Step};
 
 use crate::Error;
 
@@ -63,19 +63,34 @@ impl Input {
         while opener.head().is_none() && self.supply(&mut opener)? {}
         match opener.head() {
             Some(head) => Ok(head.clone()),
-            None => Ok(opener.finish()?.head), // which says where the input is cut
+            None => Ok(opener.finish()?.head().clone()), // which says where the input is cut
         }
     }
 
-    /// Reads head, layout and index. `judge` sees the head before anything behind it is read.
+    /// Reads head, layout and index of a bundle that needs no base. `judge` sees the head before anything behind it is read.
     ///
     /// # Errors
-    /// The input cannot be read, is not a bundle, or was refused.
+    /// The input cannot be read, is not a bundle, was refused, or is a delta bundle.
     pub fn open_bundle(
         &mut self,
         limits: Limits,
         judge: impl FnOnce(&Head) -> Result<(), Error>,
     ) -> Result<Bundle, Error> {
+        match self.open_any(limits, judge)? {
+            Opened::Whole(bundle) => Ok(bundle),
+            Opened::Delta(_) => Err(Error::IsDelta { path: self.path.clone() }),
+        }
+    }
+
+    /// Reads head, layout and index, or the difference in the index's place. `judge` sees the head before anything behind it is read.
+    ///
+    /// # Errors
+    /// The input cannot be read, is not a bundle, or was refused.
+    pub fn open_any(
+        &mut self,
+        limits: Limits,
+        judge: impl FnOnce(&Head) -> Result<(), Error>,
+    ) -> Result<Opened, Error> {
         let mut opener = self.opener(limits);
         while opener.head().is_none() && self.supply(&mut opener)? {}
         if let Some(head) = opener.head() {
@@ -121,18 +136,18 @@ impl Input {
     ///
     /// # Errors
     /// The input cannot be read or is cut.
-    pub fn read_chunk(&mut self, bundle: &Bundle, chunk: &Chunk, stored: &mut Vec<u8>) -> Result<(), Error> {
-        let start = bundle.head.chunks_at() + chunk.offset;
-        self.skip_to(start, bundle)?;
+    pub fn read_chunk(&mut self, head: &Head, chunk: &Chunk, stored: &mut Vec<u8>) -> Result<(), Error> {
+        let start = head.chunks_at() + chunk.offset;
+        self.skip_to(start, head)?;
         stored.resize(usize::try_from(chunk.stored_len).unwrap_or(usize::MAX), 0);
-        self.read_exact_at(stored, start, bundle)
+        self.read_exact_at(stored, start, head)
     }
 
-    fn read_exact_at(&mut self, mut buffer: &mut [u8], mut offset: u64, bundle: &Bundle) -> Result<(), Error> {
+    fn read_exact_at(&mut self, mut buffer: &mut [u8], mut offset: u64, head: &Head) -> Result<(), Error> {
         while !buffer.is_empty() {
             let got = self.read_some(buffer, offset)?;
             if got == 0 {
-                return Err(FormatError::Truncated { len: offset, expected: bundle.head.file_len() }.into());
+                return Err(FormatError::Truncated { len: offset, expected: head.file_len() }.into());
             }
             buffer = &mut buffer[got..];
             offset += u64::try_from(got).unwrap_or(0);
@@ -140,13 +155,13 @@ impl Input {
         Ok(())
     }
 
-    fn skip_to(&mut self, start: u64, bundle: &Bundle) -> Result<(), Error> {
+    fn skip_to(&mut self, start: u64, head: &Head) -> Result<(), Error> {
         let From::Pipe { at, .. } = &self.from else { return Ok(()) };
         let mut at = *at;
         let mut passed = vec![0; usize::try_from((start - at).min(READ_LEN)).unwrap_or(0)];
         while at < start {
             let len = passed.len().min(usize::try_from(start - at).unwrap_or(usize::MAX));
-            self.read_exact_at(&mut passed[..len], at, bundle)?;
+            self.read_exact_at(&mut passed[..len], at, head)?;
             at += u64::try_from(len).unwrap_or(0);
         }
         Ok(())
@@ -156,9 +171,9 @@ impl Input {
     ///
     /// # Errors
     /// The input is cut, or goes on.
-    pub fn finish(&mut self, bundle: &Bundle) -> Result<(), Error> {
-        let expected = bundle.head.file_len();
-        self.skip_to(expected, bundle)?;
+    pub fn finish(&mut self, head: &Head) -> Result<(), Error> {
+        let expected = head.file_len();
+        self.skip_to(expected, head)?;
         if matches!(self.from, From::Pipe { .. }) && self.read_some(&mut [0], expected)? > 0 {
             return Err(FormatError::Trailing { expected }.into());
         }

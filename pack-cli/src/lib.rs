@@ -166,6 +166,7 @@
 #![deny(missing_docs)]
 
 pub mod audit;
+pub mod base;
 mod beneath;
 pub mod cat;
 pub mod clean;

@@ -70,6 +70,8 @@ pub enum Phase {
     Listing,
     /// Reading, hashing and compressing.
     Packing,
+    /// Encoding what a delta bundle carries, in bytes.
+    Encoding,
     /// Writing layout, index and head.
     Finishing,
     /// Hashing what is stored.
@@ -86,10 +88,11 @@ pub enum Phase {
     Syncing,
 }
 
-const PHASES: [(Phase, &str); 10] = [
+const PHASES: [(Phase, &str); 11] = [
     (Phase::Starting, "starting"),
     (Phase::Listing, "listing"),
     (Phase::Packing, "packing"),
+    (Phase::Encoding, "encoding"),
     (Phase::Finishing, "finishing"),
     (Phase::Verifying, "verifying"),
     (Phase::Hashing, "hashing"),

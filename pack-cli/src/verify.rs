@@ -4,8 +4,8 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use sealift_format::{Bundle, Limits};
-use sealift_verify::content::{ChunkDecoder, check_stored};
+use sealift_format::{Bundle, Limits, Opened};
+use sealift_verify::content::{ChunkDecoder, check_shape, check_stored};
 use sealift_verify::objects::{Bare, Checked, PieceMap, VerityTable, check_bare, check_chunk, without_data};
 use sealift_verify::ostree::{LargeFiles, OsTreeFiles};
 pub use sealift_verify::walk::Depth;
@@ -20,12 +20,13 @@ use crate::{Error, Head, Input, Progress};
 #[derive(Clone, Debug)]
 pub struct Verified {
     /// The bundle, without its content.
-    pub bundle: Bundle,
+    pub opened: Opened,
     /// Bytes of the whole file.
     pub file_bytes: u64,
 }
 
-/// Checks every byte of a bundle in one pass, on `jobs` threads.
+/// Checks every byte of a bundle in one pass, on `jobs` threads. Of a delta bundle, the objects are checked where its bases are: here,
+/// [`Depth::Objects`] looks at the shape of the chunks.
 ///
 /// # Errors
 /// The bundle is refused or damaged, or cannot be read.
@@ -37,23 +38,28 @@ pub fn verify(
     judge: impl FnOnce(&Head) -> Result<(), Error>,
     progress: &Progress,
 ) -> Result<Verified, Error> {
-    let bundle = input.open_bundle(limits, judge)?;
-    let all: Vec<u32> = (0..).take(bundle.layout.chunks.len()).collect();
-    progress.enter(Phase::Verifying, bundle.head.root().maxima.chunks_stored, 0);
-    match depth {
-        Depth::Stored => Feed::new(&bundle, &all, input, progress).run(
+    let opened = input.open_any(limits, judge)?;
+    let (head, layout) = (opened.head(), opened.layout());
+    let all: Vec<u32> = (0..).take(layout.chunks.len()).collect();
+    progress.enter(Phase::Verifying, head.root().maxima.chunks_stored, 0);
+    match (depth, &opened) {
+        (Depth::Objects, Opened::Whole(bundle)) => check_objects(bundle, &all, input, jobs, progress)?,
+        _ => Feed::new((head, &layout.chunks), &all, input, progress).run(
             jobs,
             || (),
             |(), number, stored| {
-                let chunk = &bundle.layout.chunks[usize::try_from(number).unwrap_or(usize::MAX)];
-                Ok(check_stored(number, chunk, stored)?)
+                let chunk = &layout.chunks[usize::try_from(number).unwrap_or(usize::MAX)];
+                check_stored(number, chunk, stored)?;
+                if depth == Depth::Objects {
+                    check_shape(head, layout, number, stored)?;
+                }
+                Ok(())
             },
         )?,
-        Depth::Objects => check_objects(&bundle, &all, input, jobs, progress)?,
     }
-    input.finish(&bundle)?;
-    let file_bytes = bundle.head.file_len();
-    Ok(Verified { bundle, file_bytes })
+    input.finish(head)?;
+    let file_bytes = head.file_len();
+    Ok(Verified { opened, file_bytes })
 }
 
 fn check_objects(
@@ -68,9 +74,9 @@ fn check_objects(
     let take = |checked| table.lock().unwrap_or_else(PoisonError::into_inner).take(checked);
     let large = InTurn::new(files.large(bundle));
     let stop = || large.give_up();
-    let feed = Feed::new(bundle, all, input, progress).stopping(&stop);
+    let feed = Feed::new((&bundle.head, &bundle.layout.chunks), all, input, progress).stopping(&stop);
     feed.run(jobs, ChunkDecoder::default, |decoder, number, stored| {
-        let decoded = decoder.decode(bundle, number, stored)?;
+        let decoded = decoder.decode(bundle, number, stored, &[])?;
         let result = check_chunk(bundle, &pieces, &files, number, decoded, |checked| {
             if let Checked::Piece { object, piece, .. } = checked {
                 // Chunks are given out in order, and pieces do not descend: whoever has the one before is at work.

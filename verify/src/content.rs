@@ -5,7 +5,10 @@ use std::ops::Range;
 
 use blake3::hazmat::HasherExt as _;
 use sealift_format::ostree::Checksum;
-use sealift_format::{Bundle, Chunk, Codec, Error as FormatError, Extent, FrameDecoder, Part, data_ranges};
+use sealift_format::{
+    Bundle, Chunk, Codec, Error as FormatError, Extent, FrameDecoder, Head, Layout, Part, Suffix, check_frame,
+    data_ranges,
+};
 
 use crate::ostree::Hex;
 
@@ -70,27 +73,61 @@ pub fn check_stored(number: u32, chunk: &Chunk, stored: &[u8]) -> Result<(), Con
     Err(FormatError::Digest { part: Part::Chunk(number) }.into())
 }
 
+/// Checks what can be known of a chunk of a delta bundle without the bases: the headers of its frames, and the runs of a byte difference.
+/// Its stored bytes are to have matched their digest.
+///
+/// # Errors
+/// They are not as spec 8.1 and 8.2 say.
+pub fn check_shape(head: &Head, layout: &Layout, number: u32, stored: &[u8]) -> Result<(), ContentError> {
+    let Some(chunk) = layout.chunks.get(usize::try_from(number).unwrap_or(usize::MAX)) else {
+        return Err(FormatError::Digest { part: Part::Chunk(number) }.into());
+    };
+    let (part, window_log) = (Part::Chunk(number), head.root().maxima.window_log);
+    match chunk.codec {
+        Codec::Raw => {}
+        Codec::Zstd | Codec::ZstdPrefix => check_frame(part, stored, chunk.len.into(), window_log)?,
+        Codec::Suffix => {
+            let prefix_len = layout.prefix_len(chunk);
+            Suffix::parse(part, stored, chunk.len, prefix_len, window_log, &mut FrameDecoder::new())?;
+        }
+    }
+    Ok(())
+}
+
 impl ChunkDecoder {
     /// Checks the stored bytes of chunk `number` and returns its decoded bytes. They are to be checked by [`check_object`] or
-    /// [`check_piece`] before they are handed out.
+    /// [`check_piece`] before they are handed out. `prefix` are the bytes of the chunk's prefix (spec 7.5), of objects that have been
+    /// checked; of a chunk without one they are not looked at.
     ///
     /// # Errors
     /// The bytes do not match their digest or do not decode.
-    pub fn decode<'a>(&'a mut self, bundle: &Bundle, number: u32, stored: &'a [u8]) -> Result<&'a [u8], ContentError> {
+    pub fn decode<'a>(
+        &'a mut self,
+        bundle: &Bundle,
+        number: u32,
+        stored: &'a [u8],
+        prefix: &[u8],
+    ) -> Result<&'a [u8], ContentError> {
         let at = usize::try_from(number).unwrap_or(usize::MAX);
         let Some(chunk) = bundle.layout.chunks.get(at) else {
             return Err(FormatError::Digest { part: Part::Chunk(number) }.into());
         };
         check_stored(number, chunk, stored)?;
+        let window_log = bundle.head.root().maxima.window_log;
+        let part = Part::Chunk(number);
         match chunk.codec {
-            Codec::Raw => Ok(stored),
-            Codec::Zstd => {
-                let window_log = bundle.head.root().maxima.window_log;
-                let part = Part::Chunk(number);
-                self.decoder.decode(part, stored, chunk.len.into(), window_log, &mut self.decoded)?;
-                Ok(&self.decoded[..usize::try_from(chunk.len).unwrap_or(usize::MAX)])
+            Codec::Raw => return Ok(stored),
+            Codec::Zstd => self.decoder.decode(part, stored, chunk.len.into(), window_log, &mut self.decoded)?,
+            Codec::ZstdPrefix => {
+                self.decoder.decode_with(part, stored, chunk.len.into(), window_log, prefix, &mut self.decoded)?;
+            }
+            Codec::Suffix => {
+                let prefix_len = bundle.layout.prefix_len(chunk);
+                let suffix = Suffix::parse(part, stored, chunk.len, prefix_len, window_log, &mut self.decoder)?;
+                suffix.apply(prefix, &mut self.decoder, &mut self.decoded)?;
             }
         }
+        Ok(&self.decoded[..usize::try_from(chunk.len).unwrap_or(usize::MAX)])
     }
 }
 

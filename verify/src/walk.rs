@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use sealift_format::{Bundle, Error as FormatError, Head, Limits, Opener, Part, Step};
+use sealift_format::{Bundle, Error as FormatError, Head, Limits, Opened, Opener, Part, Step};
 
-use crate::content::{ChunkDecoder, ContentError};
+use crate::content::{ChunkDecoder, ContentError, check_shape, check_stored};
 use crate::objects::{Checked, PieceMap, VerityTable, check_bare, check_chunk, without_data};
 use crate::ostree::{LargeFiles, OsTreeFiles};
 
@@ -15,7 +15,8 @@ use crate::ostree::{LargeFiles, OsTreeFiles};
 pub enum Depth {
     /// Each byte of the file is covered: head, layout, index, and the digest of each chunk.
     Stored,
-    /// Each chunk is also decoded, and each object checked against its id, its fs-verity digest and the checksums of OSTree's files.
+    /// Each chunk is also decoded, and each object checked against its id, its fs-verity digest and the checksums of OSTree's files. Of a
+    /// delta bundle, whose objects can be made where its bases are, the shape of each chunk is checked.
     Objects,
 }
 
@@ -25,7 +26,7 @@ pub enum Depth {
 /// result is the same.
 ///
 /// ```
-/// # fn walk(file: &[u8]) -> Result<sealift_format::Bundle, sealift_verify::content::ContentError> {
+/// # fn walk(file: &[u8]) -> Result<sealift_format::Opened, sealift_verify::content::ContentError> {
 /// use sealift_format::{Limits, Step};
 /// use sealift_verify::walk::{Depth, Walker};
 ///
@@ -121,15 +122,15 @@ impl Walker {
     pub fn head(&self) -> Option<&Head> {
         match &self.stage {
             Stage::Opening(opener) => opener.head(),
-            Stage::Chunks(chunks) => Some(&chunks.bundle.head),
+            Stage::Chunks(chunks) => Some(chunks.opened.head()),
         }
     }
 
     /// The bundle, as soon as its index has been read. Of its chunks nothing is known then.
     #[must_use]
-    pub fn bundle(&self) -> Option<&Bundle> {
+    pub fn opened(&self) -> Option<&Opened> {
         match &self.stage {
-            Stage::Chunks(chunks) => Some(&chunks.bundle),
+            Stage::Chunks(chunks) => Some(&chunks.opened),
             Stage::Opening(_) => None,
         }
     }
@@ -138,7 +139,7 @@ impl Walker {
     ///
     /// # Errors
     /// The input ended before the bundle did, or is not a bundle's.
-    pub fn finish(self) -> Result<Bundle, ContentError> {
+    pub fn finish(self) -> Result<Opened, ContentError> {
         match (self.failure, self.stage) {
             (Some(error), _) => Err(error),
             (None, Stage::Chunks(chunks)) => chunks.finish(),
@@ -150,7 +151,7 @@ impl Walker {
 /// What follows the index.
 #[derive(Debug)]
 struct Chunks {
-    bundle: Bundle,
+    opened: Opened,
     /// The chunk that is being read.
     number: u32,
     /// How much of it has come.
@@ -164,6 +165,8 @@ struct Chunks {
 enum Check {
     Stored(Box<blake3::Hasher>),
     Objects(Box<Objects>),
+    /// Of a delta bundle: what has come of the chunk.
+    Shape(Vec<u8>),
 }
 
 #[derive(Debug)]
@@ -178,25 +181,26 @@ struct Objects {
 }
 
 impl Chunks {
-    fn new(bundle: Bundle, depth: Depth) -> Self {
-        let check = match depth {
-            Depth::Stored => Check::Stored(Box::default()),
-            Depth::Objects => Check::Objects(Box::new(Objects::new(&bundle))),
+    fn new(opened: Opened, depth: Depth) -> Self {
+        let check = match (depth, &opened) {
+            (Depth::Stored, _) => Check::Stored(Box::default()),
+            (Depth::Objects, Opened::Whole(bundle)) => Check::Objects(Box::new(Objects::new(bundle))),
+            (Depth::Objects, Opened::Delta(_)) => Check::Shape(Vec::new()),
         };
-        Self { number: 0, taken: 0, at: bundle.head.chunks_at(), check, bundle }
+        Self { number: 0, taken: 0, at: opened.head().chunks_at(), check, opened }
     }
 
     /// A pipe is also asked for a byte behind the bundle, which it should not have.
     fn needs(&self, file_len: Option<u64>) -> Range<u64> {
-        let end = self.bundle.head.file_len();
+        let end = self.opened.head().file_len();
         self.at..if file_len.is_none() && self.at == end { end.saturating_add(1) } else { end }
     }
 
     fn take(&mut self, mut bytes: &[u8]) -> Result<(), ContentError> {
         while !bytes.is_empty() {
             let number = usize::try_from(self.number).unwrap_or(usize::MAX);
-            let Some(chunk) = self.bundle.layout.chunks.get(number) else {
-                return Err(FormatError::Trailing { expected: self.bundle.head.file_len() }.into());
+            let Some(chunk) = self.opened.layout().chunks.get(number) else {
+                return Err(FormatError::Trailing { expected: self.opened.head().file_len() }.into());
             };
             let stored_len = usize::try_from(chunk.stored_len).unwrap_or(usize::MAX);
             let (part, rest) = bytes.split_at(bytes.len().min(stored_len - self.taken));
@@ -204,7 +208,7 @@ impl Chunks {
             self.taken += part.len();
             self.at = self.at.saturating_add(u64::try_from(part.len()).unwrap_or(u64::MAX));
             let is_whole = self.taken == stored_len;
-            self.check.take(&self.bundle, self.number, part, is_whole)?;
+            self.check.take(&self.opened, self.number, part, is_whole)?;
             if is_whole {
                 (self.number, self.taken) = (self.number + 1, 0);
             }
@@ -212,29 +216,28 @@ impl Chunks {
         Ok(())
     }
 
-    fn finish(self) -> Result<Bundle, ContentError> {
-        let bundle = self.bundle;
-        let expected = bundle.head.file_len();
+    fn finish(self) -> Result<Opened, ContentError> {
+        let expected = self.opened.head().file_len();
         if self.at < expected {
             return Err(FormatError::Truncated { len: self.at, expected }.into());
         }
-        if let Check::Objects(objects) = self.check {
-            objects.finish(&bundle)?;
+        if let (Check::Objects(objects), Opened::Whole(bundle)) = (self.check, &self.opened) {
+            objects.finish(bundle)?;
         }
-        Ok(bundle)
+        Ok(self.opened)
     }
 }
 
 impl Check {
     /// Takes the next part of chunk `number`, the last one if the chunk `is_whole` with it.
-    fn take(&mut self, bundle: &Bundle, number: u32, part: &[u8], is_whole: bool) -> Result<(), ContentError> {
+    fn take(&mut self, opened: &Opened, number: u32, part: &[u8], is_whole: bool) -> Result<(), ContentError> {
+        let chunk = &opened.layout().chunks[usize::try_from(number).unwrap_or(usize::MAX)];
         match self {
             Self::Stored(hasher) => {
                 hasher.update(part);
                 if !is_whole {
                     return Ok(());
                 }
-                let chunk = &bundle.layout.chunks[usize::try_from(number).unwrap_or(usize::MAX)];
                 let found = hasher.finalize();
                 hasher.reset();
                 if found.as_bytes() == &chunk.digest {
@@ -242,7 +245,19 @@ impl Check {
                 }
                 Err(FormatError::Digest { part: Part::Chunk(number) }.into())
             }
-            Self::Objects(objects) => objects.take(bundle, number, part, is_whole),
+            Self::Objects(objects) => match opened {
+                Opened::Whole(bundle) => objects.take(bundle, number, part, is_whole),
+                Opened::Delta(_) => Ok(()),
+            },
+            Self::Shape(stored) => {
+                stored.extend(part);
+                if is_whole {
+                    check_stored(number, chunk, stored)?;
+                    check_shape(opened.head(), opened.layout(), number, stored)?;
+                    stored.clear();
+                }
+                Ok(())
+            }
         }
     }
 }
@@ -271,7 +286,7 @@ impl Objects {
             }
         };
         if is_whole {
-            let decoded = decoder.decode(bundle, number, whole)?;
+            let decoded = decoder.decode(bundle, number, whole, &[])?;
             check_chunk(bundle, pieces, files, number, decoded, |checked| {
                 if let Checked::Piece { object, piece, .. } = checked
                     && let Some(files) = large.get_mut(&object)

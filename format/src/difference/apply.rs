@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::Error;
+use crate::delta::base_object;
 use crate::index::{FileType, Index, IndexBuilder, InodeKind, Node, Object};
 
 use super::{Changed, Content, Difference, EditedKind, NewFile, Op, Reference, at, merge, row};
@@ -12,12 +13,12 @@ use crate::index::row_fault;
 const NONE: u32 = u32::MAX;
 
 impl Difference {
-    /// Returns the bytes of the wanted index. Only their digest says whether `base` was the right one.
+    /// Returns the bytes of the wanted index. Only their digest says whether `bases` were the right ones.
     ///
     /// # Errors
-    /// `base` does not have what the edits are about.
-    pub fn apply(&self, base: &Index) -> Result<Vec<u8>, Error> {
-        self.check_base(base)?;
+    /// The first of the bases does not have what the edits are about, or they have another number of objects.
+    pub fn apply(&self, bases: &[&Index]) -> Result<Vec<u8>, Error> {
+        let base = self.check_bases(bases)?;
         let mut trees = Trees {
             difference: self,
             base,
@@ -51,21 +52,22 @@ impl Difference {
         }
         self.check_objects(&builder)?;
         let contents = builder.contents().to_vec();
-        let objects = contents.iter().map(|content| self.object(base, *content));
-        Ok(builder.finish(objects, &self.verity))
+        let objects = contents.iter().map(|content| self.object(bases, *content)).collect::<Result<Vec<_>, _>>()?;
+        Ok(builder.finish(objects.into_iter(), &self.verity))
     }
 
-    fn check_base(&self, base: &Index) -> Result<(), Error> {
+    /// Returns the base to which the edits are relative.
+    fn check_bases<'a>(&self, bases: &[&'a Index]) -> Result<&'a Index, Error> {
+        let other = || row_fault("the difference is to another base: it has other refs or another number of objects", 0);
+        let base = *bases.first().ok_or_else(other)?;
         let same_refs = self.base_refs.len() == base.refs().len()
             && self
                 .base_refs
                 .iter()
                 .zip(base.refs())
                 .all(|(own, named)| own.name == named.name && own.is_commit == named.ostree.is_some());
-        if same_refs && at(self.base_objects) == base.objects().len() {
-            return Ok(());
-        }
-        Err(row_fault("the difference is to another base: it has other refs or another number of objects", 0))
+        let objects: usize = bases.iter().map(|base| base.objects().len()).sum();
+        if same_refs && at(self.base_objects) == objects { Ok(base) } else { Err(other()) }
     }
 
     /// The number by which the builder knows an object: those of the base come first.
@@ -76,11 +78,12 @@ impl Difference {
         }
     }
 
-    fn object(&self, base: &Index, content: u32) -> Object {
-        match content.checked_sub(self.base_objects) {
-            Some(carried) => *row(&self.objects, carried),
-            None => *base.object(content),
-        }
+    fn object(&self, bases: &[&Index], content: u32) -> Result<Object, Error> {
+        let object = match content.checked_sub(self.base_objects) {
+            Some(carried) => self.objects.get(at(carried)),
+            None => base_object(bases, content),
+        };
+        object.copied().ok_or_else(|| row_fault("the bases lack an object", at(content)))
     }
 
     pub(super) fn node(&self, content: Content, children: u32) -> Node<'_> {

@@ -15,9 +15,9 @@ use super::{at, merge, number};
 const NONE: u32 = u32::MAX;
 
 impl Difference {
-    /// Returns what makes `wanted` of `base`.
+    /// Returns what makes `wanted` of `base`, where the objects of `others` are there as well.
     #[must_use]
-    pub fn between(base: &Index, wanted: &Index) -> Self {
+    pub fn between(base: &Index, others: &[&Index], wanted: &Index) -> Self {
         let from = pair_refs(base, wanted);
         let mut pairing = Pairing {
             base,
@@ -33,8 +33,11 @@ impl Difference {
                 pairing.pair_trees(base.refs()[usize::from(*from)].directory, edited.directory);
             }
         }
-        let base_objects: BTreeMap<([u8; 32], u64), u32> =
-            (0..).zip(base.objects()).map(|(number, object)| ((object.id, object.size), number)).collect();
+        let known = || core::iter::once(&base).chain(others).flat_map(|base| base.objects());
+        let mut base_objects: BTreeMap<([u8; 32], u64), u32> = BTreeMap::new();
+        for (number, object) in (0..).zip(known()) {
+            base_objects.entry((object.id, object.size)).or_insert(number);
+        }
         let mut objects = Vec::new();
         let object_of = wanted.objects().iter().map(|object| match base_objects.get(&(object.id, object.size)) {
             Some(known) => Reference::Base(*known),
@@ -55,7 +58,7 @@ impl Difference {
             edit_of: alloc::vec![NONE; wanted.inodes().len()],
             is_used: Vec::new(),
             difference: Self {
-                base_objects: number(base.objects().len()),
+                base_objects: number(known().count()),
                 base_refs: base
                     .refs()
                     .iter()

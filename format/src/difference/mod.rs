@@ -21,7 +21,7 @@ use alloc::vec::Vec;
 use core::cmp::Ordering;
 use core::ops::Range;
 
-use crate::index::{Attributes, Device, FileType, Object, number};
+use crate::index::{Attributes, Device, FileType, Index, Object, number};
 
 pub use ostree::{
     Beside, CommitObject, EditedCommit, EditedCommitRef, EditedTree, NewOsTreeFile, OsTreeDifference, TreeEdit, TreeOp,
@@ -321,6 +321,14 @@ impl Difference {
     #[must_use]
     pub fn objects(&self) -> &[Object] {
         &self.objects
+    }
+
+    /// The number of each carried object in the wanted index, as far as it has them in their order.
+    #[must_use]
+    pub fn carried_in(&self, wanted: &Index) -> Vec<u32> {
+        let mut carried = self.objects.iter().peekable();
+        let rows = (0..).zip(wanted.objects());
+        rows.filter(|(_, row)| carried.next_if_eq(row).is_some()).map(|(number, _)| number).collect()
     }
 
     /// fs-verity digest over the fs-verity digests of all objects of the wanted index (spec 6, section 10).

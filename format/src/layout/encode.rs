@@ -6,6 +6,7 @@ use crate::bytes::{put_planes, put_section, widen};
 use crate::index::{Index, InodeKind};
 use crate::{Error, Maxima};
 
+use super::prefixes::encode_prefixes;
 use super::{BLOCK_LEN, Codec, Holds, Layout, data_len};
 
 fn number(count: usize) -> u32 {
@@ -52,6 +53,9 @@ impl Layout {
         if let Some(landmark) = self.landmark {
             put_section(&mut out, 5, false, &landmark.to_le_bytes());
         }
+        if let Some(prefixes) = encode_prefixes(&self.chunks, &self.ranges) {
+            put_section(&mut out, 6, true, &prefixes);
+        }
         out
     }
 }
@@ -61,6 +65,8 @@ impl Codec {
         match self {
             Self::Raw => 0,
             Self::Zstd => 1,
+            Self::ZstdPrefix => 2,
+            Self::Suffix => 3,
         }
     }
 }
@@ -95,24 +101,36 @@ pub(crate) fn index_maxima(index: &Index) -> Result<Maxima, Error> {
 pub(super) fn maxima(index: &Index, layout: &Layout, piece_log2: u8, window_log: u8) -> Result<Maxima, Error> {
     let mut maxima = index_maxima(index)?;
     (maxima.piece_log2, maxima.window_log) = (piece_log2, window_log);
-    maxima.chunks = widen(layout.chunks.len());
+    add_layout(&mut maxima, layout)?;
     // Once for each object: many files of one object with many holes are not to cost their product.
     let disk: Vec<u64> = (0..)
         .zip(index.objects())
         .map(|(number, object)| data_len(layout.holes_of(number), 0..object.size))
         .map(|data| data.checked_next_multiple_of(BLOCK_LEN).unwrap_or(u64::MAX))
         .collect();
-    for object in regular_objects(index) {
+    for object in regular_objects(index).filter(|object| layout.is_carried(*object)) {
         let disk = disk.get(usize::try_from(object).unwrap_or(usize::MAX)).copied().unwrap_or(0);
         add("disk", &mut maxima.disk, disk)?;
     }
+    Ok(maxima)
+}
+
+/// The numbers that the layout gives by itself.
+pub(crate) fn layout_maxima(layout: &Layout) -> Result<Maxima, Error> {
+    let mut maxima = Maxima::default();
+    add_layout(&mut maxima, layout)?;
+    Ok(maxima)
+}
+
+fn add_layout(maxima: &mut Maxima, layout: &Layout) -> Result<(), Error> {
+    maxima.chunks = widen(layout.chunks.len());
     for chunk in &layout.chunks {
         add("data", &mut maxima.data, chunk.len.into())?;
         add("chunks_stored", &mut maxima.chunks_stored, chunk.stored_len.into())?;
         maxima.chunk_len = maxima.chunk_len.max(chunk.len);
         maxima.chunk_stored = maxima.chunk_stored.max(chunk.stored_len);
     }
-    Ok(maxima)
+    Ok(())
 }
 
 /// The object of each regular inode.

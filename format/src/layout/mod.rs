@@ -1,14 +1,19 @@
 //! How this file stores the objects (spec 7).
 
 mod encode;
+mod objects;
 mod parse;
+mod prefixes;
 
 use alloc::vec::Vec;
 use core::ops::Range;
 
 use crate::index::Index;
 
-pub(crate) use encode::index_maxima;
+pub(crate) use encode::{index_maxima, layout_maxima};
+pub use objects::Objects;
+pub use prefixes::BaseRange;
+pub(crate) use prefixes::check_ranges;
 
 /// Bytes of a block, the unit of holes (spec 7.1).
 pub const BLOCK_LEN: u64 = 4096;
@@ -33,6 +38,10 @@ pub struct Layout {
     pub extents: Vec<Extent>,
     /// How many of the first chunks hold the hot set (spec 7.4).
     pub landmark: Option<u32>,
+    /// The ranges of all prefixes, chunk after chunk (spec 7.5).
+    pub ranges: Vec<BaseRange>,
+    /// The objects that a delta bundle carries, in ascending order, once the others are known; `None` where all are carried.
+    pub carried: Option<Vec<u32>>,
 }
 
 /// A stored byte string (spec 7.2).
@@ -50,6 +59,8 @@ pub struct Chunk {
     pub digest: [u8; 32],
     /// What it holds.
     pub holds: Holds,
+    /// Its range of [`Layout::ranges`], empty where its codec takes no prefix.
+    pub prefix: Range<u32>,
 }
 
 /// What a chunk holds.
@@ -70,6 +81,18 @@ pub enum Codec {
     Raw,
     /// One zstd frame.
     Zstd,
+    /// One zstd frame that was made with a prefix (spec 7.5).
+    ZstdPrefix,
+    /// A byte difference to a prefix (spec 8.2).
+    Suffix,
+}
+
+impl Codec {
+    /// Whether chunks of it are decoded with a prefix.
+    #[must_use]
+    pub fn has_prefix(self) -> bool {
+        matches!(self, Self::ZstdPrefix | Self::Suffix)
+    }
 }
 
 /// A piece of a large object (spec 7.3).
@@ -136,6 +159,35 @@ impl Layout {
     #[must_use]
     pub fn group(&self, range: &Range<u32>) -> &[u32] {
         slice(&self.grouped, range)
+    }
+
+    /// Whether the bundle brings this object: a base has it otherwise.
+    #[must_use]
+    pub fn is_carried(&self, object: u32) -> bool {
+        self.carried.as_ref().is_none_or(|carried| carried.binary_search(&object).is_ok())
+    }
+
+    /// The same layout with the carried object k under the number `numbers[k]`; these ascend (see [`crate::Difference::carried_in`]).
+    #[must_use]
+    pub fn renumbered(mut self, numbers: Vec<u32>) -> Self {
+        let of = |object: &mut u32| *object = numbers[usize::try_from(*object).unwrap_or(usize::MAX)];
+        self.grouped.iter_mut().for_each(of);
+        self.large.iter_mut().for_each(|large| of(&mut large.object));
+        self.holes.iter_mut().for_each(|holes| of(&mut holes.object));
+        self.carried = Some(numbers);
+        self
+    }
+
+    /// The ranges of base objects that make a chunk's prefix.
+    #[must_use]
+    pub fn prefix_of(&self, chunk: &Chunk) -> &[BaseRange] {
+        slice(&self.ranges, &chunk.prefix)
+    }
+
+    /// Bytes of a chunk's prefix.
+    #[must_use]
+    pub fn prefix_len(&self, chunk: &Chunk) -> u64 {
+        self.prefix_of(chunk).iter().fold(0, |sum, range| sum.saturating_add(range.len))
     }
 
     /// The pieces of an object, none for one that is in a group.

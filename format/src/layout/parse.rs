@@ -3,20 +3,22 @@
 use alloc::vec::Vec;
 
 use crate::bytes::{Reader, SectionRule, read_sections, widen};
-use crate::index::{Index, InodeKind, Object, OsTree};
+use crate::index::Object;
 use crate::{Error, Part, pieces};
 
-use super::{BLOCK_LEN, Chunk, Codec, Extent, HOLE_BLOCKS, Holds, Holes, Large, Layout, Piece, data_len};
+use super::{BLOCK_LEN, Chunk, Codec, Extent, HOLE_BLOCKS, Holds, Holes, Large, Layout, Objects, Piece, data_len};
+use super::prefixes::parse_prefixes;
 
-const RULES: [SectionRule; 5] = [
+const RULES: [SectionRule; 6] = [
     SectionRule::required(1),
     SectionRule::required(2),
     SectionRule::required(3),
     SectionRule::required(4),
     SectionRule::ignorable(5),
+    SectionRule::optional(6),
 ];
 
-fn row_fault(what: &'static str, row: usize) -> Error {
+pub(super) fn row_fault(what: &'static str, row: usize) -> Error {
     Error::Row { part: Part::Layout, what, row: widen(row) }
 }
 
@@ -32,21 +34,22 @@ impl Layout {
     /// Parses the decoded layout, which is to have matched its digest, of a bundle with pieces of 2^`piece_log2` bytes.
     ///
     /// # Errors
-    /// It is not as spec 7 says, or does not place each object of `index` exactly once.
-    pub fn parse(bytes: &[u8], index: &Index, piece_log2: u8) -> Result<Self, Error> {
+    /// It is not as spec 7 says, or does not place each of `objects` exactly once.
+    pub fn parse(bytes: &[u8], objects: &Objects<'_>, piece_log2: u8) -> Result<Self, Error> {
         let piece_len = 1_u64 << piece_log2.min(63);
         let sections = read_sections(Part::Layout, bytes, &RULES)?;
         let empty = || Reader::new(Part::Layout, &[]);
-        let [chunks, groups, pieces, holes, landmark] = sections;
-        let (chunks, grouped_len) = parse_chunks(chunks.unwrap_or_else(empty))?;
+        let [chunks, groups, pieces, holes, landmark, prefixes] = sections;
+        let (mut chunks, grouped_len) = parse_chunks(chunks.unwrap_or_else(empty))?;
         let grouped = parse_groups(groups.unwrap_or_else(empty), grouped_len)?;
-        let (holes, extents) = parse_holes(holes.unwrap_or_else(empty), index.objects())?;
-        let (pieces, large) = parse_pieces(pieces.unwrap_or_else(empty), index.objects(), piece_len)?;
+        let (holes, extents) = parse_holes(holes.unwrap_or_else(empty), objects.rows)?;
+        let (pieces, large) = parse_pieces(pieces.unwrap_or_else(empty), objects.rows, piece_len)?;
         let landmark = landmark.map(|section| parse_landmark(section, chunks.len())).transpose()?;
-        let layout = Self { chunks, grouped, pieces, large, holes, extents, landmark };
-        layout.check_groups(index.objects(), piece_len)?;
-        layout.check_pieces(index.objects(), piece_len)?;
-        layout.check_order(index)?;
+        let ranges = parse_prefixes(prefixes, &mut chunks, objects.base)?;
+        let layout = Self { chunks, grouped, pieces, large, holes, extents, landmark, ranges, carried: None };
+        layout.check_groups(objects.rows, piece_len)?;
+        layout.check_pieces(objects.rows, piece_len)?;
+        layout.check_order(&objects.hashed)?;
         Ok(layout)
     }
 
@@ -124,13 +127,7 @@ impl Layout {
     }
 
     /// Checks that the pieces of what OSTree's files hold come in order: it is hashed from its start to its end.
-    fn check_order(&self, index: &Index) -> Result<(), Error> {
-        let mut hashed = alloc::vec![false; index.objects().len()];
-        for file in index.ostree().map_or(&[][..], OsTree::files) {
-            if let InodeKind::Regular(object) = file.kind {
-                hashed[at(object)] = true;
-            }
-        }
+    fn check_order(&self, hashed: &[bool]) -> Result<(), Error> {
         for large in self.large.iter().filter(|large| hashed[at(large.object)]) {
             if !self.pieces_of(large.object).iter().filter_map(|piece| piece.chunk).is_sorted() {
                 return Err(row_fault("an OSTree file's pieces lie in chunks that descend", at(large.object)));
@@ -153,6 +150,8 @@ fn parse_chunks(mut reader: Reader<'_>) -> Result<(Vec<Chunk>, usize), Error> {
         let codec = match codec {
             0 => Codec::Raw,
             1 => Codec::Zstd,
+            2 => Codec::ZstdPrefix,
+            3 => Codec::Suffix,
             other => {
                 return Err(Error::Unsupported { part: Part::Layout, what: "codec", found: u64::from(*other) });
             }
@@ -172,7 +171,7 @@ fn parse_chunks(mut reader: Reader<'_>) -> Result<(Vec<Chunk>, usize), Error> {
                 Holds::Group(core::mem::replace(&mut grouped, end)..end)
             }
         };
-        chunks.push(Chunk { codec, offset, stored_len, len, digest: reader.array()?, holds });
+        chunks.push(Chunk { codec, offset, stored_len, len, digest: reader.array()?, holds, prefix: 0..0 });
         offset += u64::from(stored_len);
     }
     reader.finish()?;

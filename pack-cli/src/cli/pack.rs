@@ -8,13 +8,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum, ValueHint};
-use sealift::Identity;
+use sealift::base::Base;
 use sealift::pack::{OrderProfile, Output, PackOptions, PackRef, PackStats};
 use sealift::source::{
     DirectoryOptions, Exclude, MetadataOptions, OstreeOptions, OwnerRule, Source, SourceOptions, XattrFilter,
     parse_owner,
 };
 use sealift::trust::sign::{Signer, room_for, sign_root};
+use sealift::{Identity, Input, Limits, Progress};
 use serde::Serialize;
 
 use super::bundle::jobs;
@@ -25,7 +26,7 @@ use super::keys;
 use super::log;
 use super::show::{BOLD, Pace, Show, WARN, json_line};
 use super::time::{self, Moment};
-use super::trust_args::parse_time;
+use super::trust_args::{Judge, PolicyArgs, parse_time};
 
 /// Pack trees into one bundle
 ///
@@ -119,6 +120,15 @@ pub(crate) struct Pack {
     #[arg(long)]
     dry_run: bool,
 
+    /// Leave out what this has, for targets that hold it: a bundle, or a directory
+    #[arg(long, value_name = "BASE", help_heading = "Delta", value_hint = ValueHint::AnyPath)]
+    base: Vec<PathBuf>,
+    /// What it may take to decode a chunk
+    #[arg(long, value_name = "SIZE", help_heading = "Delta", default_value = "128MiB", value_parser = human::parse_size)]
+    delta_memory: u64,
+    #[command(flatten)]
+    policy: PolicyArgs,
+
     #[command(flatten)]
     show: Show,
     #[command(flatten)]
@@ -157,9 +167,23 @@ impl Pack {
             let sources = specs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
             let sources: Vec<(String, Source)> = sources.into_iter().flatten().collect();
             let refs: Vec<PackRef<'_>> = sources.iter().map(|(name, source)| PackRef { name, source }).collect();
-            sealift::pack::pack(&refs, &output, &options, &|signed| sign_root(signed, &signers), progress)
+            let sign = |signed: &[u8]| sign_root(signed, &signers);
+            if self.base.is_empty() {
+                return sealift::pack::pack(&refs, &output, &options, &sign, progress);
+            }
+            let bases = self.base.iter().map(|base| self.open_base(base, &options, progress));
+            let bases = bases.collect::<Result<Vec<_>, _>>()?;
+            sealift::pack::pack_delta(&refs, bases, &output, &options, &sign, progress)
         })?;
         Ok(self.print(&stats, &signers, output == Output::Stdout, start.elapsed())?)
+    }
+
+    fn open_base(&self, path: &Path, options: &PackOptions, progress: &Progress) -> Result<Base, sealift::Error> {
+        if path.is_dir() {
+            return Base::of_installed(path, options.jobs, progress);
+        }
+        let judge = Judge::by(&self.policy.options(&self.compatible))?;
+        Base::of_bundle(&mut Input::open(path)?, Limits::default(), |head| judge.judge(head))
     }
 
     /// The refs' names and their sources.
@@ -200,6 +224,7 @@ impl Pack {
             order,
             level: self.level,
             chunk_len: self.chunk_size.unwrap_or(PackOptions::CHUNK_LEN),
+            delta_memory: self.delta_memory,
             signature_room: u32::try_from(self.signature_room).unwrap_or(u32::MAX),
             jobs: jobs(self.jobs.map(usize::from)),
         })

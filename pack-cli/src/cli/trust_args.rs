@@ -17,6 +17,17 @@ use super::show::{BAD, DIM, GOOD, Show, WARN};
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Trust")]
 pub(crate) struct TrustArgs {
+    #[command(flatten)]
+    policy: PolicyArgs,
+    /// A tag of this device, for bundles that fit some devices only
+    #[arg(long, value_name = "TAG")]
+    compatible: Vec<String>,
+}
+
+/// Whose bundles are used, and when.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Trust")]
+pub(crate) struct PolicyArgs {
     /// Allowed signers, as ssh-keygen and git read them [default: /etc/sealift/allowed_signers, or the user's own]
     #[arg(long, value_name = "FILE")]
     trust: Option<PathBuf>,
@@ -26,9 +37,6 @@ pub(crate) struct TrustArgs {
     /// How many trusted keys must have signed; NAME=N for some names only
     #[arg(long, value_name = "N")]
     threshold: Vec<String>,
-    /// A tag of this device, for bundles that fit some devices only
-    #[arg(long, value_name = "TAG")]
-    compatible: Vec<String>,
     /// Where this device remembers the versions that it took
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     state: Option<PathBuf>,
@@ -56,12 +64,19 @@ impl TrustArgs {
     }
 
     pub(crate) fn options(&self) -> TrustOptions {
+        self.policy.options(&self.compatible)
+    }
+}
+
+impl PolicyArgs {
+    /// The same, of a device with these tags.
+    pub(crate) fn options(&self, compatible: &[String]) -> TrustOptions {
         TrustOptions {
             signers: self.trust.clone(),
             revoked: self.revoked.clone(),
             thresholds: self.threshold.clone(),
             state: self.state.clone(),
-            compatible: self.compatible.clone(),
+            compatible: compatible.to_vec(),
             allow_unsigned: self.allow_unsigned,
             allow_downgrade: self.allow_downgrade,
             time: self.time,

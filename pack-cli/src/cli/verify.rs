@@ -60,7 +60,7 @@ impl Verify {
 
     fn print(&self, verified: &Verified, judge: &Judge, elapsed: Duration) -> std::io::Result<()> {
         let mut out = self.show.out();
-        let root = verified.bundle.head.root();
+        let root = verified.opened.head().root();
         let identity = &root.identity;
         if self.show.json {
             return json_line(
@@ -98,7 +98,7 @@ impl Verify {
             human::rate(verified.file_bytes, elapsed),
         )?;
         if log::is_on() {
-            judge.print_signatures(&mut out, &verified.bundle.head)?;
+            judge.print_signatures(&mut out, verified.opened.head())?;
         }
         Ok(())
     }

@@ -107,6 +107,7 @@ fn label(phase: Phase, starting: &'static str) -> &'static str {
         _ if interrupt::pending() => "Stopping",
         Phase::Listing => "Listing",
         Phase::Packing => "Packing",
+        Phase::Encoding => "Encoding",
         Phase::Finishing => "Finishing",
         Phase::Verifying => "Verifying",
         Phase::Hashing => "Hashing",

@@ -103,11 +103,11 @@ impl<'a> Work<'a> {
     pub(super) fn run(&self, input: &mut Input, jobs: usize) -> Result<(), Error> {
         let files = self.plan.wanted.values().map(Vec::len).sum::<usize>();
         self.progress.enter(Phase::Unpacking, self.stored_bytes(), u64::try_from(files).unwrap_or(0));
-        Feed::new(self.bundle, &self.chunks, input, self.progress).run(
+        Feed::new((&self.bundle.head, &self.bundle.layout.chunks), &self.chunks, input, self.progress).run(
             jobs,
             ChunkDecoder::default,
             |decoder, number, stored| {
-                let decoded = decoder.decode(self.bundle, number, stored)?;
+                let decoded = decoder.decode(self.bundle, number, stored, &[])?;
                 self.take_chunk(number, decoded)
             },
         )?;

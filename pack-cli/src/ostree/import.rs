@@ -131,7 +131,7 @@ pub(super) fn take(
         return Ok(stats);
     }
     with_writeback(|| transaction.sync(), || work.run(input, jobs))?;
-    input.finish(bundle)?;
+    input.finish(&bundle.head)?;
     for_each(
         jobs,
         &plan.metadata,

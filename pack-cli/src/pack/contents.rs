@@ -9,9 +9,10 @@ use super::PackRef;
 use super::ostree::Commits;
 use super::sequence::{PackedObject, Sequenced};
 use super::writer::ChunkWriter;
-use crate::Error;
+use crate::progress::Phase;
 use crate::source::Source;
 use crate::tree::{NodeKind, Tree};
+use crate::{Error, Progress};
 
 /// Builds the index. Returns it with the number in its object table of each packed object.
 pub(super) fn build_index(refs: &[PackRef<'_>], packed: &Sequenced) -> Result<(Index, Vec<u32>), Error> {
@@ -45,6 +46,18 @@ pub(super) fn build_index(refs: &[PackRef<'_>], packed: &Sequenced) -> Result<(I
     let bytes = builder.finish(objects, &verity::digest(&digests));
     // What the parser would refuse is not written.
     Ok((Index::parse(bytes, u64::MAX)?, numbers))
+}
+
+/// Builds the index of one source, as a tree of the ref `name`, by reading all of it.
+pub(crate) fn index_by_reading(name: &str, source: &Source, jobs: usize, progress: &Progress) -> Result<Index, Error> {
+    let sources = [source];
+    let (items, ..) = super::order::access_order(&sources, None);
+    let bytes = items.iter().map(|item| item.len).sum();
+    progress.enter(Phase::Hashing, bytes, u64::try_from(items.len()).unwrap_or(0));
+    let options = super::PackOptions { jobs, ..super::PackOptions::new(super::nobody()) };
+    let plan = super::plan::Plan::new(items, 0, options.chunk_len);
+    let (packed, _) = super::pipeline::Pipeline::new(&sources, plan, None, &options, progress).run(jobs.max(1))?;
+    Ok(build_index(&[PackRef { name, source }], &packed)?.0)
 }
 
 /// Builds the index of one source, as a tree of the ref `name`, from the object id and the extended attributes of each content. The
@@ -157,18 +170,23 @@ pub(super) fn build_layout(
                 chaining_value: *chaining_value,
             }));
         }
-        if !from.holes.is_empty() {
-            let first = u32::try_from(layout.extents.len()).unwrap_or(u32::MAX);
-            layout.extents.extend(&from.holes);
-            let end = u32::try_from(layout.extents.len()).unwrap_or(u32::MAX);
-            layout.holes.push(Holes { object, extents: first..end });
-        }
+        holes_of(&mut layout, object, from);
     }
     if hot_set {
         layout.landmark = Some(landmark(packed, &writer.chunk_of_job));
     }
     debug_assert!(layout.chunks.iter().all(|chunk| chunk.holds != Holds::Group(0..0)), "groups have objects");
     (layout, writer.spool)
+}
+
+/// Gives an object its holes.
+pub(super) fn holes_of(layout: &mut Layout, object: u32, from: &PackedObject) {
+    if !from.holes.is_empty() {
+        let first = u32::try_from(layout.extents.len()).unwrap_or(u32::MAX);
+        layout.extents.extend(&from.holes);
+        let end = u32::try_from(layout.extents.len()).unwrap_or(u32::MAX);
+        layout.holes.push(Holes { object, extents: first..end });
+    }
 }
 
 /// The chunks of the jobs before the hot set's end.

@@ -6,6 +6,7 @@
 
 mod buffers;
 mod contents;
+mod delta;
 mod holes;
 mod order;
 mod ostree;
@@ -18,7 +19,8 @@ mod writer;
 
 use sealift_format::verity;
 use sealift_format::{
-    Contents, Envelope, Head, Identity, Index, Layout, Root, area_len_for, encode_area, frame_window, maxima,
+    Base, Bases, Contents, Difference, Envelope, Head, Identity, Index, Layout, Objects, Root, area_len_for, encode_area,
+    frame_window, maxima,
 };
 use zstd_safe::CCtx;
 
@@ -26,7 +28,8 @@ use crate::progress::Phase;
 use crate::source::Source;
 use crate::{Error, Progress};
 
-pub(crate) use contents::index_of;
+pub(crate) use contents::{index_by_reading, index_of};
+pub use delta::pack_delta;
 pub use order::{OrderProfile, OrderStats};
 pub use spool::Output;
 use spool::Spool;
@@ -47,6 +50,8 @@ pub struct PackOptions {
     pub chunk_len: u64,
     /// Bytes for signatures, at least 64.
     pub signature_room: u32,
+    /// Of a delta bundle: bytes that it may take to decode a chunk.
+    pub delta_memory: u64,
     /// Threads.
     pub jobs: usize,
 }
@@ -57,6 +62,8 @@ impl PackOptions {
     pub const CHUNK_LEN: u64 = 2 << 20;
     /// The usual room for signatures: five of ed25519.
     pub const SIGNATURE_ROOM: u32 = 1024;
+    /// The usual memory in which each chunk of a delta bundle can be decoded.
+    pub const DELTA_MEMORY: u64 = delta::MEMORY;
     /// The usual level.
     pub const LEVEL: i32 = 3;
 
@@ -70,9 +77,15 @@ impl PackOptions {
             level: Self::LEVEL,
             chunk_len: Self::CHUNK_LEN,
             signature_room: Self::SIGNATURE_ROOM,
+            delta_memory: Self::DELTA_MEMORY,
             jobs: std::thread::available_parallelism().map_or(1, usize::from),
         }
     }
+}
+
+/// The identity of what is looked at, and not packed.
+fn nobody() -> Identity {
+    Identity { name: String::new(), version: 0, created: 0, expires: None, compatible: Vec::new() }
 }
 
 /// A source under the ref's name that it gets.
@@ -129,13 +142,16 @@ pub fn pack(
     let plan = plan::Plan::new(items, hot_end, options.chunk_len);
     let in_order = sources.iter().any(|source| matches!(source, Source::Ostree(_)));
     let writer = writer::ChunkWriter::new(Spool::create(output)?, in_order);
-    let pipeline = pipeline::Pipeline::new(&sources, plan, writer, options, progress);
-    let (packed, writer) = pipeline.run(options.jobs.max(1))?;
+    let pipeline = pipeline::Pipeline::new(&sources, plan, Some(writer), options, progress);
+    let (packed, Some(writer)) = pipeline.run(options.jobs.max(1))? else {
+        return Err(Error::Usage("nothing was written".into())); // it gives back what it got
+    };
 
     progress.enter(Phase::Finishing, 0, 0);
     let (index, numbers) = contents::build_index(&refs, &packed)?;
     let (layout, spool) = contents::build_layout(&packed, writer, &numbers, hot_end > 0);
-    let (head, behind) = make_head(&index, &layout, options, sign, spool.wants_aligned_head())?;
+    let front = Front { index: &index, layout: &layout, bases: None };
+    let (head, behind) = front.make_head(options, sign, spool.wants_aligned_head())?;
     let root = head.root().clone();
     let file_bytes = head.file_len();
     let mut front = head.encode();
@@ -170,44 +186,81 @@ fn check_options(refs: &[PackRef<'_>], options: &PackOptions) -> Result<(), Erro
 /// The level at which index and layout are compressed at least: they are read before everything else, by everyone.
 const INDEX_LEVEL: i32 = 6;
 
-/// Makes the head, and the layout and index that follow it as they are stored.
-fn make_head(
-    index: &Index,
-    layout: &Layout,
-    options: &PackOptions,
-    sign: &Signer<'_>,
-    align: bool,
-) -> Result<(Head, Vec<u8>), Error> {
-    let layout_bytes = layout.encode();
-    let mut context = compression_context(options.level.max(INDEX_LEVEL)).map_err(Error::Usage)?;
-    let mut behind = compress(&mut context, &layout_bytes).map_err(Error::Usage)?;
-    let index_stored = compress(&mut context, index.bytes()).map_err(Error::Usage)?;
-    let wide = |len: usize| u64::try_from(len).unwrap_or(u64::MAX);
-    let contents = Contents {
-        index_digest: verity::digest(index.bytes()),
-        index_len: wide(index.bytes().len()),
-        index_stored: wide(index_stored.len()),
-        index_blake3: *blake3::hash(&index_stored).as_bytes(),
-        layout_len: wide(layout_bytes.len()),
-        layout_stored: wide(behind.len()),
-        layout_blake3: *blake3::hash(&behind).as_bytes(),
-    };
-    // Each chunk is one segment, and its window its length.
-    let windows = [frame_window(&behind), frame_window(&index_stored), largest_chunk(layout)];
-    let window_log = log2_ceil(windows.into_iter().flatten().max().unwrap_or(0));
-    behind.extend(index_stored);
-    let piece_log2 = u8::try_from(options.chunk_len.trailing_zeros()).unwrap_or(u8::MAX);
-    let root = Root {
-        identity: options.identity.clone(),
-        contents,
-        maxima: maxima(index, layout, piece_log2, window_log)?,
-        annotations: options.annotations.clone(),
-    };
-    let parsed = Root::parse(&root.encode())?;
-    // The parser reads the layout that a reader will read; what it refuses is not written.
-    Layout::parse(&layout_bytes, index, piece_log2)?;
-    let head = sign_head(parsed, options.signature_room, wide(behind.len()), sign, align)?;
-    Ok((head, behind))
+/// What stands before the chunks.
+struct Front<'a> {
+    index: &'a Index,
+    /// By the numbers of the objects that are carried.
+    layout: &'a Layout,
+    /// Of a delta bundle.
+    bases: Option<FrontBases<'a>>,
+}
+
+/// What a delta bundle is relative to, and the piece size that is its own.
+struct FrontBases<'a> {
+    difference: &'a Difference,
+    indexes: &'a [&'a Index],
+    piece_log2: u8,
+}
+
+impl Front<'_> {
+    /// Makes the head, and the layout and index, or difference, that follow it as they are stored.
+    fn make_head(&self, options: &PackOptions, sign: &Signer<'_>, align: bool) -> Result<(Head, Vec<u8>), Error> {
+        let wide = |len: usize| u64::try_from(len).unwrap_or(u64::MAX);
+        let layout_bytes = self.layout.encode();
+        let mut context = compression_context(options.level.max(INDEX_LEVEL)).map_err(Error::Usage)?;
+        let mut behind = compress(&mut context, &layout_bytes).map_err(Error::Usage)?;
+        let difference = self.bases.as_ref().map(|bases| bases.difference.encode());
+        let index_bytes = self.index.bytes();
+        let index_stored =
+            compress(&mut context, difference.as_deref().unwrap_or(index_bytes)).map_err(Error::Usage)?;
+        let contents = Contents {
+            index_digest: verity::digest(index_bytes),
+            index_len: wide(index_bytes.len()),
+            index_stored: wide(index_stored.len()),
+            index_blake3: *blake3::hash(&index_stored).as_bytes(),
+            layout_len: wide(layout_bytes.len()),
+            layout_stored: wide(behind.len()),
+            layout_blake3: *blake3::hash(&behind).as_bytes(),
+        };
+        // Each chunk is one segment, and its window its length.
+        let windows = [frame_window(&behind), frame_window(&index_stored), largest_chunk(self.layout)];
+        let window_log = log2_ceil(windows.into_iter().flatten().max().unwrap_or(0));
+        behind.extend(index_stored);
+        let usual_log2 = u8::try_from(options.chunk_len.trailing_zeros()).unwrap_or(u8::MAX);
+        let piece_log2 = self.bases.as_ref().map_or(usual_log2, |bases| bases.piece_log2);
+        let (maxima, objects) = match &self.bases {
+            None => (maxima(self.index, self.layout, piece_log2, window_log)?, Objects::from(self.index)),
+            Some(bases) => {
+                let whole = self.layout.clone().renumbered(bases.difference.carried_in(self.index));
+                (maxima(self.index, &whole, piece_log2, window_log)?, Objects::from(bases.difference))
+            }
+        };
+        let root = Root {
+            identity: options.identity.clone(),
+            contents,
+            maxima,
+            annotations: options.annotations.clone(),
+            bases: self.bases.as_ref().map(|bases| self.root_bases(bases, wide(difference.as_ref().map_or(0, Vec::len)))),
+        };
+        let parsed = Root::parse(&root.encode())?;
+        // The parser reads the layout that a reader will read; what it refuses is not written.
+        Layout::parse(&layout_bytes, &objects, piece_log2)?;
+        let head = sign_head(parsed, options.signature_room, wide(behind.len()), sign, align)?;
+        Ok((head, behind))
+    }
+
+    fn root_bases(&self, bases: &FrontBases<'_>, difference_len: u64) -> Bases {
+        let prefix_len = self.layout.chunks.iter().map(|chunk| self.layout.prefix_len(chunk)).max().unwrap_or(0);
+        let base = |index: &&Index| Base {
+            index_digest: verity::digest(index.bytes()),
+            index_len: u64::try_from(index.bytes().len()).unwrap_or(u64::MAX),
+        };
+        Bases {
+            difference_len,
+            prefix_len: u32::try_from(prefix_len).unwrap_or(u32::MAX),
+            bases: bases.indexes.iter().map(base).collect(),
+        }
+    }
 }
 
 /// Signs, in an area that has room for the signatures. Signed are the preamble and the root, and the preamble states the room: so the

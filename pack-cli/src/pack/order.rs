@@ -69,7 +69,7 @@ pub(super) fn access_order(sources: &[&Source], profile: Option<&OrderProfile>) 
     (ordered, hot_end, stats)
 }
 
-fn for_each_path(source: &Source, mut visit: impl FnMut(&[u8], u32)) {
+pub(super) fn for_each_path(source: &Source, mut visit: impl FnMut(&[u8], u32)) {
     let tree = source.tree();
     let mut pending = vec![(0, Vec::new())];
     while let Some((directory, prefix)) = pending.pop() {

@@ -25,7 +25,7 @@ pub(super) struct Pipeline<'a> {
     progress: &'a Progress,
     state: Mutex<State>,
     changed: Condvar,
-    writer: Mutex<ChunkWriter>,
+    writer: Mutex<Option<ChunkWriter>>,
 }
 
 struct State {
@@ -50,15 +50,16 @@ enum Step {
 }
 
 impl<'a> Pipeline<'a> {
+    /// Without a `writer`, contents are read and hashed, and no more.
     pub(super) fn new(
         sources: &'a [&'a Source],
         plan: Plan,
-        writer: ChunkWriter,
+        writer: Option<ChunkWriter>,
         options: &super::PackOptions,
         progress: &'a Progress,
     ) -> Self {
         let piece_len = options.chunk_len;
-        let sequencer = Sequencer::new(piece_len, sources.iter().map(|source| source.content_count()));
+        let sequencer = Sequencer::new(piece_len, writer.is_some(), sources.iter().map(|source| source.content_count()));
         let jobs = u64::try_from(options.jobs).unwrap_or(1);
         Self {
             sources,
@@ -85,7 +86,7 @@ impl<'a> Pipeline<'a> {
     }
 
     /// Runs on `jobs` threads, the caller's among them.
-    pub(super) fn run(self, jobs: usize) -> Result<(Sequenced, ChunkWriter), Error> {
+    pub(super) fn run(self, jobs: usize) -> Result<(Sequenced, Option<ChunkWriter>), Error> {
         std::thread::scope(|scope| {
             for _ in 1..jobs {
                 scope.spawn(|| self.work());
@@ -197,7 +198,9 @@ impl<'a> Pipeline<'a> {
     fn compress(&self, job: ChunkJob, compressor: &mut Compressor) -> Result<(), Error> {
         let (number, len) = (job.number, u64::try_from(job.len).unwrap_or(0));
         let chunk = compressor.run(job)?;
-        let written = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take(number, chunk);
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let written = writer.as_mut().map_or(Ok(()), |writer| writer.take(number, chunk));
+        drop(writer);
         self.lock().held -= len;
         written
     }
@@ -233,6 +236,7 @@ impl Compressor {
             digest: *blake3::hash(&stored).as_bytes(),
             objects: job.objects,
             after: job.after,
+            prefix: Vec::new(),
             stored,
         })
     }

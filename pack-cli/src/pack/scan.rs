@@ -36,6 +36,7 @@ pub(super) struct SmallObject {
     pub(super) verity: [u8; 32],
     pub(super) holes: Vec<Extent>,
     pub(super) xattrs: Vec<Xattr>,
+    pub(super) is_code: bool,
     /// Where its data lie in the batch's buffer.
     pub(super) start: usize,
     pub(super) end: usize,
@@ -51,6 +52,8 @@ pub(super) struct LargePiece {
     pub(super) holes: Vec<Extent>,
     /// Of the object's first piece alone.
     pub(super) xattrs: Vec<Xattr>,
+    /// The same.
+    pub(super) is_code: bool,
     pub(super) data: Buffer,
 }
 
@@ -67,6 +70,9 @@ pub(super) fn scan(
         Task::Piece { item, number } => scan_piece(sources, *item, *number, piece_len, cache, buffers),
     }
 }
+
+/// How executables and libraries begin (elf(5)).
+const ELF: &[u8] = b"\x7fELF";
 
 fn len_of(len: u64) -> usize {
     usize::try_from(len).unwrap_or(usize::MAX)
@@ -85,8 +91,9 @@ fn scan_batch(sources: &[&Source], items: &[Item], cache: &mut OpenCache, buffer
         let id = *blake3::hash(bytes).as_bytes();
         let verity = sealift_format::verity::digest(bytes);
         let holes = find_holes(bytes, 0, 0, 0);
+        let is_code = bytes.starts_with(ELF);
         let end = start + close_up(bytes, 0, &holes);
-        objects.push(SmallObject { item: *item, id, verity, holes, xattrs, start, end });
+        objects.push(SmallObject { item: *item, id, verity, holes, xattrs, is_code, start, end });
         start = end;
     }
     data.truncate(start);
@@ -94,7 +101,7 @@ fn scan_batch(sources: &[&Source], items: &[Item], cache: &mut OpenCache, buffer
 }
 
 /// Moves the data of `bytes`, which begin at byte `start` of their object, together over the holes. Returns how many they are.
-fn close_up(bytes: &mut [u8], start: u64, holes: &[Extent]) -> usize {
+pub(super) fn close_up(bytes: &mut [u8], start: u64, holes: &[Extent]) -> usize {
     let end = start + u64::try_from(bytes.len()).unwrap_or(0);
     let mut kept = 0;
     for range in data_ranges(holes, start..end) {
@@ -131,10 +138,21 @@ fn scan_piece(
     let holes = find_holes(bytes, start / BLOCK_LEN, before, after);
     let chaining_value = pieces::chaining_value(start, std::iter::once(&*bytes));
     let block_hashes = block_hashes(bytes);
+    let is_code = number == 0 && bytes.starts_with(ELF);
     let kept = close_up(bytes, start, &holes);
     data.truncate(kept);
     let (len, is_last) = (end - start, end == item.len);
-    Ok(Scanned::Piece(Box::new(LargePiece { item, len, is_last, chaining_value, block_hashes, holes, xattrs, data })))
+    Ok(Scanned::Piece(Box::new(LargePiece {
+        item,
+        len,
+        is_last,
+        chaining_value,
+        block_hashes,
+        holes,
+        xattrs,
+        is_code,
+        data,
+    })))
 }
 
 /// Blocks of zeros right before `end`, as far as they matter.

@@ -19,6 +19,10 @@ pub(super) struct PackedObject {
     pub(super) size: u64,
     pub(super) verity: [u8; 32],
     pub(super) holes: Vec<Extent>,
+    /// The content that it was first met as.
+    pub(super) first: Item,
+    /// Whether it begins as machine code does.
+    pub(super) is_code: bool,
     /// For a large object its pieces: the job that stores each, and its chaining value.
     pub(super) pieces: Vec<(Option<u32>, [u8; 32])>,
 }
@@ -38,6 +42,8 @@ pub(super) struct ChunkJob {
 /// Takes scanned contents in access order.
 pub(super) struct Sequencer {
     chunk_len: usize,
+    /// Whether the data are to become chunks.
+    keeps: bool,
     objects: Vec<PackedObject>,
     by_id: HashMap<[u8; 32], u32>,
     /// The object of each content of each source.
@@ -63,6 +69,7 @@ struct Pending {
 struct LargeState {
     verity: VerityHasher,
     holes: Vec<Extent>,
+    is_code: bool,
     pieces: Vec<(Option<u32>, [u8; 32])>,
     last_job: Option<u32>,
 }
@@ -80,11 +87,12 @@ fn number(at: usize) -> u32 {
 }
 
 impl Sequencer {
-    /// `content_counts` are those of the sources.
-    pub(super) fn new(chunk_len: u64, content_counts: impl Iterator<Item = u32>) -> Self {
+    /// `content_counts` are those of the sources. Without `keeps`, objects are found and no chunks are made.
+    pub(super) fn new(chunk_len: u64, keeps: bool, content_counts: impl Iterator<Item = u32>) -> Self {
         let unseen = |count: u32| vec![u32::MAX; usize::try_from(count).unwrap_or(0)];
         Self {
             chunk_len: usize::try_from(chunk_len).unwrap_or(usize::MAX / 4),
+            keeps,
             objects: Vec::new(),
             by_id: HashMap::new(),
             object_of: content_counts.map(unseen).collect(),
@@ -135,11 +143,12 @@ impl Sequencer {
     }
 
     fn take_small(&mut self, data: &Arc<Buffer>, small: SmallObject) {
-        let SmallObject { item, id, verity, holes, xattrs, start, end } = small;
+        let SmallObject { item, id, verity, holes, xattrs, is_code, start, end } = small;
         self.take_xattrs(item, xattrs);
-        let (object, is_new) = self.intern(PackedObject { id, size: item.len, verity, holes, pieces: Vec::new() });
+        let found = PackedObject { id, size: item.len, verity, holes, first: item, is_code, pieces: Vec::new() };
+        let (object, is_new) = self.intern(found);
         self.set_object(item, object);
-        if is_new && start < end {
+        if self.keeps && is_new && start < end {
             self.pending_len += end - start;
             self.pending.push(Pending { data: Arc::clone(data), range: start..end, object });
         }
@@ -149,7 +158,8 @@ impl Sequencer {
         let state = self.large.get_or_insert_default();
         update_verity(&mut state.verity, &piece);
         append_holes(&mut state.holes, &piece.holes);
-        let job = (!piece.data.is_empty()).then_some(self.next_job);
+        state.is_code |= piece.is_code;
+        let job = (self.keeps && !piece.data.is_empty()).then_some(self.next_job);
         let after = state.last_job;
         state.last_job = job.or(after);
         state.pieces.push((job, piece.chaining_value));
@@ -172,6 +182,8 @@ impl Sequencer {
             size: item.len,
             verity: state.verity.finish(),
             holes: state.holes,
+            first: item,
+            is_code: state.is_code,
             pieces: state.pieces,
         });
         self.set_object(item, object);

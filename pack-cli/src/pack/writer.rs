@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use sealift_format::{Chunk, Codec, Holds};
+use sealift_format::{BaseRange, Chunk, Codec, Holds};
 
 use super::spool::Spool;
 use crate::Error;
@@ -15,6 +15,7 @@ pub(super) struct StoredChunk {
     pub(super) objects: Vec<u32>,
     /// The job of the piece before it in its object.
     pub(super) after: Option<u32>,
+    pub(super) prefix: Vec<BaseRange>,
     pub(super) stored: Vec<u8>,
 }
 
@@ -23,6 +24,8 @@ pub(super) struct ChunkWriter {
     pub(super) spool: Spool,
     waiting: BTreeMap<u32, StoredChunk>,
     pub(super) chunks: Vec<Chunk>,
+    /// The ranges of all prefixes, chunk after chunk.
+    pub(super) ranges: Vec<BaseRange>,
     /// The packed objects in groups, group after group.
     pub(super) grouped: Vec<u32>,
     /// The chunk that holds each job's bytes.
@@ -40,6 +43,7 @@ impl ChunkWriter {
             spool,
             waiting: BTreeMap::new(),
             chunks: Vec::new(),
+            ranges: Vec::new(),
             grouped: Vec::new(),
             chunk_of_job: Vec::new(),
             pieces: HashMap::new(),
@@ -60,7 +64,7 @@ impl ChunkWriter {
     fn write(&mut self, chunk: StoredChunk) -> Result<(), Error> {
         let number = u32::try_from(self.chunks.len()).unwrap_or(u32::MAX);
         let is_piece = chunk.objects.is_empty();
-        if is_piece {
+        if is_piece && chunk.prefix.is_empty() {
             // Equal pieces compress to equal bytes, and are stored once; in order, once more where that lies before the piece ahead.
             let after = chunk.after.filter(|_| self.in_order).and_then(|job| usize::try_from(job).ok());
             let least = after.and_then(|job| self.chunk_of_job.get(job)).copied().unwrap_or(0);
@@ -75,6 +79,8 @@ impl ChunkWriter {
             self.chunk_of_job.push(number);
         }
         self.spool.write(&chunk.stored)?;
+        let first_range = u32::try_from(self.ranges.len()).unwrap_or(u32::MAX);
+        self.ranges.extend(&chunk.prefix);
         let first = u32::try_from(self.grouped.len()).unwrap_or(u32::MAX);
         self.grouped.extend(&chunk.objects);
         let end = u32::try_from(self.grouped.len()).unwrap_or(u32::MAX);
@@ -86,6 +92,7 @@ impl ChunkWriter {
             len: chunk.len,
             digest: chunk.digest,
             holds: if is_piece { Holds::Piece } else { Holds::Group(first..end) },
+            prefix: first_range..u32::try_from(self.ranges.len()).unwrap_or(u32::MAX),
         });
         self.offset += u64::from(stored_len);
         Ok(())

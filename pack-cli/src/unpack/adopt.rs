@@ -176,12 +176,24 @@ pub(super) fn check_content(
         return Ok(if is_right { Content::Whole } else { Content::Other });
     }
     let rows = builder.bundle.layout.pieces_of(place.object);
+    let piece_at = |piece: u64| piece * piece_len..object.size.min((piece + 1) * piece_len);
+    if !builder.bundle.layout.is_carried(place.object) {
+        let mut values = Vec::new();
+        for piece in 0..object.size.div_ceil(piece_len) {
+            builder.progress.check()?;
+            let range = piece_at(piece);
+            let bytes = read_at(file, buffer, range.start, range.end - range.start).map_err(&failed)?;
+            values.push(pieces::chaining_value(range.start, std::iter::once(bytes)));
+        }
+        let is_right = pieces::object_id(&values) == Some(object.id);
+        return Ok(if is_right { Content::Whole } else { Content::Other });
+    }
     let mut right = Vec::new();
     for (piece, row) in (0..).zip(rows) {
         builder.progress.check()?;
-        let start = piece * piece_len;
-        let bytes = read_at(file, buffer, start, piece_len.min(object.size - start)).map_err(&failed)?;
-        if pieces::chaining_value(start, std::iter::once(bytes)) == row.chaining_value {
+        let range = piece_at(piece);
+        let bytes = read_at(file, buffer, range.start, range.end - range.start).map_err(&failed)?;
+        if pieces::chaining_value(range.start, std::iter::once(bytes)) == row.chaining_value {
             right.push(piece);
         }
     }

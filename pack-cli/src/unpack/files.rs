@@ -2,12 +2,13 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use rustix::fs::{
-    AtFlags, Dev, FileType as UnixType, Mode, OFlags, XattrFlags, chmodat, copy_file_range, fallocate, fstat, fsync,
-    ftruncate, ioctl_ficlone, linkat, lsetxattr, makedev, mkdirat, mknodat, openat, symlinkat, unlinkat,
+    AtFlags, Dev, FileType as UnixType, Mode, OFlags, SeekFrom, XattrFlags, chmodat, copy_file_range, fallocate, fstat, fsync,
+    ftruncate, ioctl_ficlone, linkat, lsetxattr, makedev, mkdirat, mknodat, openat, seek, symlinkat, unlinkat,
 };
 use rustix::io::{Errno, pwrite};
 use sealift_format::{Attributes, Bundle, FileType, Holds, Inode, InodeKind, data_ranges};
@@ -43,6 +44,24 @@ pub(super) struct Hand {
 }
 
 const PRIVATE: Mode = Mode::from_raw_mode(0o600);
+
+/// Where a file of `size` bytes has data, as its file system says.
+fn data_of(file: &OwnedFd, size: u64) -> Result<Vec<Range<u64>>, Errno> {
+    let mut ranges = Vec::new();
+    let mut at = 0;
+    while at < size {
+        let start = match seek(file, SeekFrom::Data(at)) {
+            Err(Errno::NXIO) => break,
+            // A file system that does not know.
+            Err(Errno::INVAL | Errno::OPNOTSUPP) => at,
+            start => start?,
+        };
+        let end = seek(file, SeekFrom::Hole(start)).unwrap_or(size).min(size);
+        ranges.push(start..end);
+        at = end.max(start + 1);
+    }
+    Ok(ranges)
+}
 
 impl<'a> Builder<'a> {
     pub(super) fn new(
@@ -227,7 +246,11 @@ impl<'a> Builder<'a> {
         let failed = self.failed("write", place);
         let size = self.bundle.index.object(place.object).size;
         ftruncate(to, size).map_err(&failed)?;
-        for range in data_ranges(self.bundle.layout.holes_of(place.object), 0..size) {
+        let ranges: Vec<Range<u64>> = match self.bundle.layout.is_carried(place.object) {
+            true => data_ranges(self.bundle.layout.holes_of(place.object), 0..size).collect(),
+            false => data_of(from, size).map_err(&failed)?,
+        };
+        for range in ranges {
             let (mut at, mut offset) = (range.start, range.start);
             while at < range.end {
                 self.progress.check()?;

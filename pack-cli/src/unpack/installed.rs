@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use sealift_format::{Head, Index, InodeKind, Limits, Ref};
+use sealift_format::{Head, Identity, Index, InodeKind, Limits, Ref};
 
 use super::plan::Selection;
 use super::state::{self, State};
@@ -33,6 +33,19 @@ impl Installed {
     /// The tree, and the index that it stands in.
     pub(super) fn tree(&self) -> Option<(&Index, &Ref)> {
         self.index.find_ref(&self.reference).map(|tree| (&self.index, tree))
+    }
+
+    pub(super) fn index(&self) -> &Index {
+        &self.index
+    }
+
+    pub(super) fn reference(&self) -> &str {
+        &self.reference
+    }
+
+    /// Who the bundle was that it took.
+    pub(super) fn identity(&self) -> Option<&Identity> {
+        self.kept.as_ref().map(|head| &head.root().identity)
     }
 
     /// Whether it was looked at, and not known from what was kept.

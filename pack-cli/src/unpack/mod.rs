@@ -7,6 +7,7 @@
 mod adopt;
 mod apply;
 mod changes;
+mod delta;
 mod files;
 mod installed;
 mod journal;
@@ -24,9 +25,10 @@ use std::io;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use sealift_format::{Bundle, Head, Index, Kind, Limits, Ref};
+use sealift_format::{Bundle, Head, Index, Kind, Limits, Opened, Ref};
 use sealift_verify::content::{ChunkDecoder, check_object, check_piece};
 
+use crate::base::{BaseReader, Bases};
 use crate::feed::Feed;
 use crate::input::Input;
 use crate::progress::Phase;
@@ -40,6 +42,7 @@ use metadata::Privilege;
 pub(crate) use plan::Selection;
 use stage::Layout;
 pub(crate) use stage::{Stage, is_taken, named, sibling};
+pub(crate) use target::{Target, TargetWalk};
 pub use state::State;
 
 /// How a bundle is unpacked.
@@ -150,12 +153,17 @@ pub fn unpack(
 ) -> Result<UnpackStats, Error> {
     let (given, target) = (target, &*named(target)?);
     // What the target kept is read meanwhile.
-    let (bundle, kept) = std::thread::scope(|scope| {
+    let (opened, kept) = std::thread::scope(|scope| {
         let kept = options.update.then(|| scope.spawn(|| Installed::kept(target, options)));
-        let bundle = input.open_bundle(limits, judge);
-        (bundle, kept.and_then(|kept| kept.join().ok()?.ok()?))
+        let opened = input.open_any(limits, judge);
+        (opened, kept.and_then(|kept| kept.join().ok()?.ok()?))
     });
-    let bundle = bundle?;
+    let (bundle, bases, kept) = match opened? {
+        Opened::Whole(bundle) => (bundle, Bases::default(), kept),
+        // A delta is for what is there.
+        Opened::Delta(delta) => delta::complete(delta, target, options, progress)?,
+    };
+    let options = &UnpackOptions { update: options.update || bundle.head.root().bases.is_some(), ..options.clone() };
     let tree = choose_ref(&bundle.index, options.reference.as_deref())?;
     let selection = Selection::new(&bundle, tree, &options.prefix);
     if !options.prefix.is_empty()
@@ -165,14 +173,14 @@ pub fn unpack(
         let prefix = String::from_utf8_lossy(&options.prefix);
         return Err(Error::Usage(format!("nothing in the bundle lies at or below {prefix:?}")));
     }
-    let job = Job { bundle: &bundle, reference: &tree.name, options, progress };
+    let job = Job { bundle: &bundle, bases: &bases, reference: &tree.name, options, progress };
     if options.update && is_taken(target)? {
         return job.update(input, target, selection, kept);
     }
     if is_taken(target)? {
         Stage::remove_finished(target)?;
         if let Some(stats) = job.complete(target, &selection)? {
-            input.finish(&bundle)?;
+            input.finish(&bundle.head)?;
             return Ok(stats);
         }
         return Err(Error::Usage(format!(
@@ -201,6 +209,8 @@ pub fn unpack(
 /// What is the same for all steps of an unpacking.
 struct Job<'a> {
     bundle: &'a Bundle,
+    /// Of a delta bundle.
+    bases: &'a Bases,
     reference: &'a str,
     options: &'a UnpackOptions,
     progress: &'a Progress,
@@ -227,30 +237,43 @@ impl Job<'_> {
     ) -> Result<(), Error> {
         let failed = |error| Error::io("look at", stage.target(), error);
         let privilege = Privilege::of_process(stage.root()).map_err(failed)?;
-        if stage.is_resumed() {
-            self.progress.enter(Phase::Hashing, 0, 0);
-            let adopted =
-                adopt::adopt(&Builder::new(self.bundle, &selection, stage, &privilege, self.progress, self.options))?;
-            stats.resumed_files = as_u64(adopted.entries.len());
-            self.progress.keep(stats.resumed_files);
-            tracing::info!(files = stats.resumed_files, "an interrupted run had made these");
-            selection.take_away(self.bundle, |entry| adopted.entries.contains(&entry), adopted.pieces);
+        // An update has looked before it copied what the target has.
+        if stage.is_resumed() && stage.layout() == Layout::Tree {
+            self.adopt(stage, &mut selection, &privilege, stats)?;
             stats.stored_bytes = selection.stored;
         }
         let files = as_u64(selection.regulars.len() + selection.others.len());
         self.progress.enter(Phase::Unpacking, selection.stored, files);
         let builder = Builder::new(self.bundle, &selection, stage, &privilege, self.progress, self.options);
         match self.options.durability {
-            Durability::End => with_writeback(|| stage.sync(), || build(&builder, input, self.options))?,
-            Durability::None | Durability::Each => build(&builder, input, self.options)?,
+            Durability::End => with_writeback(|| stage.sync(), || build(&builder, input, self.bases, self.options))?,
+            Durability::None | Durability::Each => build(&builder, input, self.bases, self.options)?,
         }
-        input.finish(self.bundle)?;
+        input.finish(&self.bundle.head)?;
         stats.shared_bytes = builder.duplicate_bytes.load(Ordering::Relaxed);
         let skipped = privilege.skipped();
         stats.owners_skipped = skipped.owners.load(Ordering::Relaxed);
         stats.set_ids_skipped = skipped.set_ids.load(Ordering::Relaxed);
         stats.xattrs_skipped = skipped.xattrs.load(Ordering::Relaxed);
         stats.devices_skipped = skipped.devices.load(Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Takes over what a run before this one left in the stage.
+    fn adopt(
+        &self,
+        stage: &Stage,
+        selection: &mut Selection,
+        privilege: &Privilege,
+        stats: &mut UnpackStats,
+    ) -> Result<(), Error> {
+        self.progress.enter(Phase::Hashing, 0, 0);
+        let builder = Builder::new(self.bundle, selection, stage, privilege, self.progress, self.options);
+        let adopted = adopt::adopt(&builder)?;
+        stats.resumed_files = as_u64(adopted.entries.len());
+        self.progress.keep(stats.resumed_files);
+        tracing::info!(files = stats.resumed_files, "an interrupted run had made these");
+        selection.take_away(self.bundle, |entry| adopted.entries.contains(&entry), adopted.pieces);
         Ok(())
     }
 
@@ -371,16 +394,18 @@ fn check_room(bundle: &Bundle, stage: &Stage, selection: &Selection) -> Result<u
     Ok(room.bytes)
 }
 
-fn build(builder: &Builder<'_>, input: &mut Input, options: &UnpackOptions) -> Result<(), Error> {
+fn build(builder: &Builder<'_>, input: &mut Input, bases: &Bases, options: &UnpackOptions) -> Result<(), Error> {
     let (bundle, selection) = (builder.bundle, builder.selection);
     let mut hand = Hand::default();
     builder.make_directories(&mut hand)?;
     builder.make_large(&mut hand)?;
-    Feed::new(bundle, &selection.chunks, input, builder.progress).run(
+    Feed::new((&bundle.head, &bundle.layout.chunks), &selection.chunks, input, builder.progress).run(
         options.jobs,
-        || (ChunkDecoder::default(), Hand::default()),
-        |(decoder, hand), number, stored| {
-            let decoded = decoder.decode(bundle, number, stored)?;
+        || (ChunkDecoder::default(), Hand::default(), BaseReader::new(bases), Vec::new()),
+        |(decoder, hand, reader, prefix), number, stored| {
+            let chunk = &bundle.layout.chunks[usize::try_from(number).unwrap_or(usize::MAX)];
+            reader.prefix(bundle.layout.prefix_of(chunk), prefix)?;
+            let decoded = decoder.decode(bundle, number, stored, prefix)?;
             builder.take_chunk(hand, number, decoded)
         },
     )?;

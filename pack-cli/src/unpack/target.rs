@@ -13,9 +13,9 @@ use crate::beneath::{open_on_same_device, open_user_dir, open_within};
 
 /// An installed tree, as an index has it.
 #[derive(Debug)]
-pub(super) struct Target<'a> {
-    pub(super) path: &'a Path,
-    pub(super) index: &'a Index,
+pub(crate) struct Target<'a> {
+    pub(crate) path: &'a Path,
+    pub(crate) index: &'a Index,
     root: OwnedFd,
     device: u64,
     mount: Option<u64>,
@@ -23,7 +23,7 @@ pub(super) struct Target<'a> {
 
 /// Where a thread stands in it.
 #[derive(Debug, Default)]
-pub(super) struct TargetWalk {
+pub(crate) struct TargetWalk {
     /// The directories from the root down to where it stands, and what tells each from all others.
     trail: Vec<(u32, Identity)>,
     at: Option<OwnedFd>,
@@ -55,7 +55,7 @@ fn mount_of(directory: BorrowedFd<'_>, name: &[u8]) -> Result<Option<u64>, Errno
 }
 
 impl<'a> Target<'a> {
-    pub(super) fn open(path: &'a Path, index: &'a Index) -> Result<Self, Error> {
+    pub(crate) fn open(path: &'a Path, index: &'a Index) -> Result<Self, Error> {
         let root = open_user_dir(path).map_err(|error| Error::io("open", path, error))?;
         let failed = |error| Error::io("look at", path, error);
         let device = device_of(root.as_fd()).map_err(failed)?;
@@ -64,12 +64,12 @@ impl<'a> Target<'a> {
     }
 
     /// Whether files can be renamed from this directory into it.
-    pub(super) fn is_beside(&self, directory: BorrowedFd<'_>) -> Result<bool, Errno> {
+    pub(crate) fn is_beside(&self, directory: BorrowedFd<'_>) -> Result<bool, Errno> {
         Ok(device_of(directory)? == self.device && mount_of(directory, b"")? == self.mount)
     }
 
     /// Whether something is mounted at a name, which cannot be replaced or moved then.
-    pub(super) fn is_mount_point(&self, directory: BorrowedFd<'_>, name: &[u8]) -> Result<bool, Errno> {
+    pub(crate) fn is_mount_point(&self, directory: BorrowedFd<'_>, name: &[u8]) -> Result<bool, Errno> {
         match mount_of(directory, name) {
             Err(Errno::NOENT) => Ok(false),
             mount => Ok(self.mount.is_some() && mount? != self.mount),
@@ -77,22 +77,22 @@ impl<'a> Target<'a> {
     }
 
     /// Which of these directories, parents first, are not there.
-    pub(super) fn missing(&self, directories: &[u32]) -> Vec<u32> {
+    pub(crate) fn missing(&self, directories: &[u32]) -> Vec<u32> {
         let mut walk = TargetWalk::default();
         let is_missing =
             |directory: &u32| matches!(walk.go(self, *directory), Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP));
         directories.iter().copied().filter(is_missing).collect()
     }
 
-    pub(super) fn root(&self) -> BorrowedFd<'_> {
+    pub(crate) fn root(&self) -> BorrowedFd<'_> {
         self.root.as_fd()
     }
 
-    pub(super) fn path_of(&self, below: &[u8]) -> PathBuf {
+    pub(crate) fn path_of(&self, below: &[u8]) -> PathBuf {
         self.path.join(crate::error::path_of(below))
     }
 
-    pub(super) fn failed<'n>(
+    pub(crate) fn failed<'n>(
         &'n self,
         doing: &'static str,
         directory: u32,
@@ -114,7 +114,7 @@ impl TargetWalk {
     /// # Errors
     /// ENOENT where it is not there, ELOOP or ENOTDIR where something else stands on the way, EXDEV where another file system does, ESTALE
     /// where somebody moved a directory meanwhile.
-    pub(super) fn go(&mut self, target: &Target<'_>, to: u32) -> Result<BorrowedFd<'_>, Errno> {
+    pub(crate) fn go(&mut self, target: &Target<'_>, to: u32) -> Result<BorrowedFd<'_>, Errno> {
         if self.trail.last().is_none_or(|(number, _)| *number != to) || self.at.is_none() {
             let at = self.walk(target, to);
             if at.is_err() {

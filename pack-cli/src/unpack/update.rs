@@ -5,6 +5,7 @@ use std::sync::Mutex;
 
 use super::apply::Update;
 use super::changes::Changes;
+use super::delta;
 use super::files::Builder;
 use super::installed::Installed;
 use super::journal::{self, Found};
@@ -83,14 +84,19 @@ impl Job<'_> {
         let mut stats = self.stats_of(&installed, &update, &pending);
         self.progress.keep(stats.kept_files);
         stats.free_bytes = check_room(self.bundle, stage, &pending)?;
-        if !pending.regulars.is_empty() {
-            let builder = Builder::new(self.bundle, &pending, stage, &privilege, self.progress, self.options);
-            if let Some((index, tree)) = installed.tree().filter(|_| !stage.is_resumed()) {
-                let copied = copy_local(&builder, &Target::open(target, index)?, tree)?;
-                stats.copied_files = as_u64(copied.len());
-                pending.take_away(self.bundle, |entry| copied.contains(&entry), Default::default());
-            }
+        delta::check_bases(self, target, &pending)?;
+        if stage.is_resumed() {
+            self.adopt(stage, &mut pending, &privilege, &mut stats)?;
         }
+        if !pending.regulars.is_empty()
+            && let Some((index, tree)) = installed.tree()
+        {
+            let builder = Builder::new(self.bundle, &pending, stage, &privilege, self.progress, self.options);
+            let copied = copy_local(&builder, &Target::open(target, index)?, tree)?;
+            stats.copied_files = as_u64(copied.len());
+            pending.take_away(self.bundle, |entry| copied.contains(&entry), Default::default());
+        }
+        delta::check_brought(self, target, &pending)?;
         stats.stored_bytes = pending.stored;
         let durable = self.options.durability != Durability::None;
         // Where files are built, the stage is synced as a whole.

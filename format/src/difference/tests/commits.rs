@@ -273,7 +273,7 @@ fn rules_of_the_base() {
     for (change, rule) in OsTreeDifference::misfits() {
         let mut difference = difference.clone();
         difference.ostree.as_mut().into_iter().for_each(change);
-        let error = difference.apply(&base).expect_err(rule);
+        let error = difference.apply(&[&base]).expect_err(rule);
         assert!(alloc::format!("{error}").contains(rule), "{error} is not: {rule}");
     }
 }
@@ -337,8 +337,8 @@ proptest! {
 
     #[test]
     fn another_base_gives_other_bytes_or_none((base, wanted) in some_pair(), (other, _) in some_pair()) {
-        let mut difference = Difference::between(&base, &wanted);
-        let as_if = Difference::between(&other, &other);
+        let mut difference = Difference::between(&base, &[], &wanted);
+        let as_if = Difference::between(&other, &[], &other);
         difference.base_objects = as_if.base_objects;
         if difference.base_refs.len() <= as_if.base_refs.len() {
             difference.base_refs = as_if.base_refs;
@@ -347,15 +347,15 @@ proptest! {
             own.claim_base_of(&as_if);
         }
         if let Ok(parsed) = Difference::parse(&difference.encode(), u64::MAX) {
-            let _ = parsed.apply(&other);
+            let _ = parsed.apply(&[&other]);
         }
-        let _ = Difference::between(&base, &wanted).apply(&other);
+        let _ = Difference::between(&base, &[], &wanted).apply(&[&other]);
     }
 
     #[test]
     fn no_other_bytes_are_taken(
         (base, wanted) in some_pair(), flips in some_flips(), cut in 0..3_usize,
     ) {
-        take_damaged(&base, Difference::between(&base, &wanted).encode(), flips, cut, 100_000)?;
+        take_damaged(&base, Difference::between(&base, &[], &wanted).encode(), flips, cut, 100_000)?;
     }
 }

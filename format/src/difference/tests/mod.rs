@@ -175,11 +175,11 @@ fn finished(builder: IndexBuilder) -> Index {
 
 /// Takes the difference of two indexes through its bytes, and checks what it makes of the base.
 fn differ(base: &Index, wanted: &Index) -> Difference {
-    let difference = Difference::between(base, wanted);
+    let difference = Difference::between(base, &[], wanted);
     let bytes = difference.encode();
     let parsed = Difference::parse(&bytes, wanted.entries().len().try_into().expect("they are few"));
     assert_eq!(parsed.as_ref(), Ok(&difference));
-    assert_eq!(difference.apply(base).expect("it is the base").as_slice(), wanted.bytes());
+    assert_eq!(difference.apply(&[base]).expect("it is the base").as_slice(), wanted.bytes());
     difference
 }
 
@@ -446,7 +446,7 @@ fn take_damaged(
     if let Ok(parsed) = Difference::parse(&bytes, u64::MAX) {
         prop_assert_eq!(parsed.encode(), bytes.as_slice());
         list_all(&parsed);
-        if let Ok(made) = parsed.apply(base) {
+        if let Ok(made) = parsed.apply(&[base]) {
             // Nothing is made that base and difference do not pay for.
             prop_assert!(made.len() <= base.bytes().len() + 16 * bytes.len());
             let _ = Index::parse(made, entries);
@@ -468,20 +468,20 @@ proptest! {
 
     #[test]
     fn another_base_gives_other_bytes_or_none((base, wanted) in some_pair(), (other, _) in some_pair()) {
-        let mut difference = Difference::between(&base, &wanted);
+        let mut difference = Difference::between(&base, &[], &wanted);
         // As if by chance it had as many objects and the same refs.
         difference.base_objects = number(other.objects().len());
-        difference.base_refs = Difference::between(&other, &other).base_refs;
+        difference.base_refs = Difference::between(&other, &[], &other).base_refs;
         if let Ok(parsed) = Difference::parse(&difference.encode(), u64::MAX) {
-            let _ = parsed.apply(&other);
+            let _ = parsed.apply(&[&other]);
         }
-        let _ = Difference::between(&base, &wanted).apply(&other);
+        let _ = Difference::between(&base, &[], &wanted).apply(&[&other]);
     }
 
     #[test]
     fn no_other_bytes_are_taken(
         (base, wanted) in some_pair(), flips in some_flips(), cut in 0..3_usize,
     ) {
-        take_damaged(&base, Difference::between(&base, &wanted).encode(), flips, cut, u64::MAX)?;
+        take_damaged(&base, Difference::between(&base, &[], &wanted).encode(), flips, cut, u64::MAX)?;
     }
 }

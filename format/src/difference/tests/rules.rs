@@ -123,7 +123,7 @@ fn rules_of_the_base() {
     let misfit = |change: &dyn Fn(&mut Difference), rule: &str| {
         let mut difference = difference.clone();
         change(&mut difference);
-        let error = difference.apply(&base).expect_err(rule);
+        let error = difference.apply(&[&base]).expect_err(rule);
         assert!(alloc::format!("{error}").contains(rule), "{error} is not: {rule}");
     };
     misfit(&|d| d.base_objects += 1, "to another base");

@@ -1,0 +1,88 @@
+//! A delta bundle: what it brings, and the bundle that it becomes with its bases (spec 4.6).
+
+use crate::bytes::widen;
+use crate::layout::{check_ranges, index_maxima, layout_maxima, maxima};
+use crate::root::compare;
+use crate::{Bases, Bundle, Difference, Error, Head, Index, Layout, Maxima, Object, Part, verity};
+
+/// A delta bundle whose head, layout and difference have been read. That its root is trusted is for somebody else to say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delta {
+    /// Preamble, root and envelopes.
+    pub head: Head,
+    /// Where each carried object lies, by its number in the difference.
+    pub layout: Layout,
+    /// What makes the wanted index of the first base's.
+    pub difference: Difference,
+}
+
+impl Delta {
+    /// What it is relative to; none only if the head was changed after it was opened.
+    #[must_use]
+    pub fn bases(&self) -> &[crate::Base] {
+        self.head.root().bases.as_ref().map_or(&[], |bases| &bases.bases)
+    }
+
+    /// Makes the bundle that the delta is with `bases`, in the order of the root: its index is whole, and its layout numbers the
+    /// objects by it and says which are [carried](Layout::carried).
+    ///
+    /// # Errors
+    /// `bases` are not the root's, or the difference does not make the index of the root.
+    pub fn complete(self, bases: &[&Index]) -> Result<Bundle, Error> {
+        let declared = self.bases();
+        let are_same = declared.len() == bases.len()
+            && declared.iter().zip(bases).all(|(declared, base)| verity::digest(base.bytes()) == declared.index_digest);
+        if !are_same {
+            return Err(Error::Digest { part: Part::Base });
+        }
+        check_ranges(&self.layout.ranges, |object| base_object(bases, object).map(|row| row.size))?;
+        let bytes = self.difference.apply(bases)?;
+        if verity::digest(&bytes) != self.head.root().contents.index_digest {
+            return Err(Error::Digest { part: Part::Index });
+        }
+        let index = Index::parse(bytes, self.head.root().maxima.entries)?;
+        self.complete_with(index)
+    }
+
+    /// The same, where the wanted index is known by itself.
+    ///
+    /// # Errors
+    /// It is not the one of the root.
+    pub fn complete_with(self, index: Index) -> Result<Bundle, Error> {
+        let root = self.head.root();
+        if verity::digest(index.bytes()) != root.contents.index_digest {
+            return Err(Error::Digest { part: Part::Index });
+        }
+        // The carried objects stand in the wanted table's order.
+        let numbers = self.difference.carried_in(&index);
+        if numbers.len() != self.difference.objects().len() {
+            let what = "the wanted index lacks a carried object, or has them in another order";
+            return Err(Error::Row { part: Part::Index, what, row: widen(numbers.len()) });
+        }
+        let declared = &root.maxima;
+        let layout = self.layout.renumbered(numbers);
+        declared.check_index(&index_maxima(&index)?)?;
+        declared.check(&maxima(&index, &layout, declared.piece_log2, declared.window_log)?)?;
+        Ok(Bundle { head: self.head, layout, index })
+    }
+}
+
+/// An object by its number among those of all bases.
+#[must_use]
+pub(crate) fn base_object<'a>(bases: &[&'a Index], object: u32) -> Option<&'a Object> {
+    let mut object = usize::try_from(object).ok()?;
+    for base in bases {
+        match base.objects().get(object) {
+            Some(found) => return Some(found),
+            None => object -= base.objects().len(),
+        }
+    }
+    None
+}
+
+/// Compares what the root declares with the layout of a delta bundle.
+pub(crate) fn check_layout(declared: &Maxima, bases: &Bases, layout: &Layout) -> Result<(), Error> {
+    declared.check_layout(&layout_maxima(layout)?)?;
+    let prefix_len = layout.chunks.iter().map(|chunk| layout.prefix_len(chunk)).max().unwrap_or(0);
+    compare(&[("prefix_len", bases.prefix_len.into(), prefix_len)])
+}

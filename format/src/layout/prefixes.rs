@@ -1,0 +1,90 @@
+//! The parts of base objects with which chunks are decoded (spec 7.5).
+
+use alloc::vec::Vec;
+
+use crate::bytes::{Reader, put_planes};
+use crate::Error;
+
+use super::Chunk;
+use super::parse::row_fault;
+
+/// A part of an object of a base.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BaseRange {
+    /// The object's number among those of all bases (spec 4.6).
+    pub object: u32,
+    /// Its first byte.
+    pub offset: u64,
+    /// Its bytes.
+    pub len: u64,
+}
+
+/// Reads the section, gives each chunk its ranges, and returns them all. The bases have `base_objects` objects.
+pub(super) fn parse_prefixes(
+    section: Option<Reader<'_>>,
+    chunks: &mut [Chunk],
+    base_objects: u32,
+) -> Result<Vec<BaseRange>, Error> {
+    let prefixed: Vec<&mut Chunk> = chunks.iter_mut().filter(|chunk| chunk.codec.has_prefix()).collect();
+    let mut reader = match section {
+        Some(reader) if !prefixed.is_empty() => reader,
+        None if prefixed.is_empty() => return Ok(Vec::new()),
+        _ => return Err(row_fault("the prefixes are there without a chunk that has one, or a chunk without them", 0)),
+    };
+    let counts = reader.planes::<4>(prefixed.len())?.u32s();
+    let mut total = 0_u32;
+    for (row, (chunk, count)) in prefixed.into_iter().zip(counts).enumerate() {
+        let Some(end) = total.checked_add(count).filter(|_| count > 0) else {
+            return Err(row_fault("a chunk has no prefix, or there are too many ranges", row));
+        };
+        chunk.prefix = core::mem::replace(&mut total, end)..end;
+    }
+    let count = usize::try_from(total).unwrap_or(usize::MAX);
+    let objects = reader.planes::<4>(count)?.u32s();
+    let offsets = reader.planes::<8>(count)?.u64s();
+    let lens = reader.planes::<8>(count)?.u64s();
+    let ranges: Vec<BaseRange> =
+        objects.zip(offsets).zip(lens).map(|((object, offset), len)| BaseRange { object, offset, len }).collect();
+    reader.finish()?;
+    for (row, range) in ranges.iter().enumerate() {
+        if range.object >= base_objects {
+            return Err(row_fault("a prefix has an object that the bases do not have", row));
+        }
+        if range.len == 0 || range.offset.checked_add(range.len).is_none() {
+            return Err(row_fault("a prefix has a range without bytes, or one that no object has", row));
+        }
+    }
+    let mut seen = Vec::new();
+    for (row, chunk) in chunks.iter().enumerate() {
+        seen.clear();
+        seen.extend(super::slice(&ranges, &chunk.prefix).iter().map(|range| range.object));
+        seen.sort_unstable();
+        if seen.windows(2).any(|pair| pair[0] == pair[1]) {
+            return Err(row_fault("a prefix has an object twice", row));
+        }
+    }
+    Ok(ranges)
+}
+
+/// Returns the section, if a chunk has a prefix.
+pub(super) fn encode_prefixes(chunks: &[Chunk], ranges: &[BaseRange]) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    let counts = chunks.iter().filter(|chunk| chunk.codec.has_prefix()).map(|chunk| &chunk.prefix);
+    put_planes(&mut out, counts.map(|range| (range.end - range.start).to_le_bytes()));
+    if out.is_empty() {
+        return None;
+    }
+    put_planes(&mut out, ranges.iter().map(|range| range.object.to_le_bytes()));
+    put_planes(&mut out, ranges.iter().map(|range| range.offset.to_le_bytes()));
+    put_planes(&mut out, ranges.iter().map(|range| range.len.to_le_bytes()));
+    Some(out)
+}
+
+/// Compares the ranges with the sizes of the base objects that they are parts of.
+pub(crate) fn check_ranges(ranges: &[BaseRange], size: impl Fn(u32) -> Option<u64>) -> Result<(), Error> {
+    let beyond = |range: &BaseRange| size(range.object).is_none_or(|size| range.offset.saturating_add(range.len) > size);
+    match ranges.iter().position(beyond) {
+        Some(row) => Err(row_fault("a prefix passes the end of an object of the base", row)),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,234 @@
+//! Chunks of codec 3: bytes made of a prefix by adding to parts of it and by copying others (spec 8.2).
+
+use alloc::vec::Vec;
+
+use crate::bytes::{Reader, put_planes, widen};
+use crate::frame::check_frame;
+use crate::{Error, FrameDecoder, Part};
+
+/// One run: where in the prefix it begins, what it adds there, and what it copies behind that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// How far the place in the prefix moves from where the run before ended.
+    pub seek: i64,
+    /// Bytes that are sums of the prefix's and of the added ones.
+    pub add: u32,
+    /// Bytes that come as they are.
+    pub copy: u32,
+}
+
+/// A parsed chunk of codec 3, whose runs fit the lengths of the chunk and of its prefix.
+#[derive(Clone, Debug)]
+pub struct Suffix<'a> {
+    part: Part,
+    window_log: u8,
+    runs: Vec<Run>,
+    added_len: u64,
+    added: &'a [u8],
+    copied_len: u64,
+    copied: &'a [u8],
+}
+
+impl<'a> Suffix<'a> {
+    /// Parses the stored bytes of a chunk of `len` bytes whose prefix has `prefix_len`. They are to have matched their digest.
+    ///
+    /// # Errors
+    /// They are not as spec 8.2 says; the error is about `part`.
+    pub fn parse(
+        part: Part,
+        stored: &'a [u8],
+        len: u32,
+        prefix_len: u64,
+        window_log: u8,
+        decoder: &mut FrameDecoder,
+    ) -> Result<Self, Error> {
+        let fault = |what| Error::Malformed { part, what, at: 0 };
+        let mut reader = Reader::new(part, stored);
+        let (count, added_len, control_stored, added_stored) =
+            (reader.u32()?, reader.u32()?, reader.u32()?, reader.u32()?);
+        let control = reader.take(usize::try_from(control_stored).unwrap_or(usize::MAX))?;
+        let added = reader.take(usize::try_from(added_stored).unwrap_or(usize::MAX))?;
+        let copied = reader.rest();
+        // Each run makes a byte at least, so that the chunk's length bounds what is allocated for them.
+        if count == 0 || count > len || added_len > len {
+            return Err(fault("a byte difference has no run, or more than the chunk has bytes"));
+        }
+        let (copied_len, added_len) = (u64::from(len - added_len), u64::from(added_len));
+        let mut decoded = Vec::new();
+        decoder.decode(part, control, u64::from(count) * 16, window_log, &mut decoded)?;
+        let runs = parse_runs(part, &decoded, usize::try_from(count).unwrap_or(usize::MAX))?;
+        check_part(part, added, added_len, window_log)?;
+        check_part(part, copied, copied_len, window_log)?;
+        let suffix = Self { part, window_log, runs, added_len, added, copied_len, copied };
+        suffix.check_runs(prefix_len)?;
+        Ok(suffix)
+    }
+
+    fn check_runs(&self, prefix_len: u64) -> Result<(), Error> {
+        let fault = |what, row| Err(Error::Row { part: self.part, what, row: widen(row) });
+        let (mut at, mut added, mut copied) = (0_u64, 0_u64, 0_u64);
+        for (row, run) in self.runs.iter().enumerate() {
+            if run.add == 0 && run.copy == 0 {
+                return fault("a run makes nothing", row);
+            }
+            added += u64::from(run.add);
+            copied += u64::from(run.copy);
+            match at.checked_add_signed(run.seek) {
+                Some(start) if start <= prefix_len => at = start + u64::from(run.add),
+                _ => return fault("a run moves out of the prefix", row),
+            }
+            if at > prefix_len {
+                return fault("a run passes the end of the prefix", row);
+            }
+        }
+        if (added, copied) != (self.added_len, self.copied_len) {
+            return fault("the runs make another number of bytes than was declared", 0);
+        }
+        Ok(())
+    }
+
+    /// Makes the chunk's bytes, the first `len` of `out`, of its prefix.
+    ///
+    /// # Errors
+    /// A frame does not decode, or the prefix is not of the length for which the runs were parsed.
+    pub fn apply(&self, prefix: &[u8], decoder: &mut FrameDecoder, out: &mut Vec<u8>) -> Result<(), Error> {
+        let (mut added, mut copied) = (Vec::new(), Vec::new());
+        decode_part(self.part, self.added, self.added_len, self.window_log, decoder, &mut added)?;
+        decode_part(self.part, self.copied, self.copied_len, self.window_log, decoder, &mut copied)?;
+        let other = || Error::Malformed { part: self.part, what: "its prefix has another length", at: 0 };
+        let len = |bytes: u32| usize::try_from(bytes).unwrap_or(usize::MAX);
+        let (mut added, mut copied, mut at) = (&added[..], &copied[..], 0_u64);
+        out.clear();
+        for run in &self.runs {
+            at = at.saturating_add_signed(run.seek);
+            let start = usize::try_from(at).map_err(|_| other())?;
+            let base = prefix.get(start..).and_then(|rest| rest.get(..len(run.add))).ok_or_else(other)?;
+            let (sums, rest) = added.split_at_checked(len(run.add)).ok_or_else(other)?;
+            out.extend(base.iter().zip(sums).map(|(base, sum)| base.wrapping_add(*sum)));
+            added = rest;
+            let (bytes, rest) = copied.split_at_checked(len(run.copy)).ok_or_else(other)?;
+            out.extend(bytes);
+            copied = rest;
+            at = at.saturating_add(run.add.into());
+        }
+        Ok(())
+    }
+}
+
+/// Returns the stored bytes of a chunk: of its runs, the bytes that they add, and those that they copy. `compress` makes a frame.
+///
+/// # Errors
+/// Those of `compress`.
+pub fn encode_suffix<E>(
+    runs: &[Run],
+    added: &[u8],
+    copied: &[u8],
+    mut compress: impl FnMut(&[u8]) -> Result<Vec<u8>, E>,
+) -> Result<Vec<u8>, E> {
+    let number = |len: usize| u32::try_from(len).unwrap_or(u32::MAX).to_le_bytes();
+    let mut control = Vec::new();
+    put_planes(&mut control, runs.iter().map(|run| run.add.to_le_bytes()));
+    put_planes(&mut control, runs.iter().map(|run| run.copy.to_le_bytes()));
+    put_planes(&mut control, runs.iter().map(|run| run.seek.to_le_bytes()));
+    let control = compress(&control)?;
+    let mut frame_of = |bytes: &[u8]| if bytes.is_empty() { Ok(Vec::new()) } else { compress(bytes) };
+    let added_frame = frame_of(added)?;
+    let copied_frame = frame_of(copied)?;
+    let mut out = Vec::with_capacity(16 + control.len() + added_frame.len() + copied_frame.len());
+    out.extend(number(runs.len()));
+    out.extend(number(added.len()));
+    out.extend(number(control.len()));
+    out.extend(number(added_frame.len()));
+    out.extend(control);
+    out.extend(added_frame);
+    out.extend(copied_frame);
+    Ok(out)
+}
+
+fn parse_runs(part: Part, control: &[u8], count: usize) -> Result<Vec<Run>, Error> {
+    let mut reader = Reader::new(part, control);
+    let adds = reader.planes::<4>(count)?.u32s();
+    let copies = reader.planes::<4>(count)?.u32s();
+    let seeks = reader.planes::<8>(count)?.i64s();
+    Ok(adds.zip(copies).zip(seeks).map(|((add, copy), seek)| Run { add, copy, seek }).collect())
+}
+
+fn check_part(part: Part, stored: &[u8], len: u64, window_log: u8) -> Result<(), Error> {
+    match (stored, len) {
+        ([], 0) => Ok(()),
+        (_, 0) => Err(Error::Frame { part, what: "a frame is there that makes nothing" }),
+        _ => check_frame(part, stored, len, window_log),
+    }
+}
+
+fn decode_part(
+    part: Part,
+    stored: &[u8],
+    len: u64,
+    window_log: u8,
+    decoder: &mut FrameDecoder,
+    out: &mut Vec<u8>,
+) -> Result<(), Error> {
+    if stored.is_empty() { Ok(()) } else { decoder.decode(part, stored, len, window_log, out) }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use super::*;
+
+    fn stored(runs: &[Run], added: &[u8], copied: &[u8]) -> Vec<u8> {
+        encode_suffix(runs, added, copied, |bytes| {
+            let mut out = vec![0; zstd_safe::compress_bound(bytes.len())];
+            zstd_safe::CCtx::create().compress(&mut out[..], bytes, 3).map(|len| {
+                out.truncate(len);
+                out
+            })
+        })
+        .expect("zstd compresses")
+    }
+
+    fn parse<'a>(stored: &'a [u8], len: u32, prefix_len: u64) -> Result<Suffix<'a>, Error> {
+        Suffix::parse(Part::Chunk(0), stored, len, prefix_len, 20, &mut FrameDecoder::new())
+    }
+
+    #[test]
+    fn runs_add_copy_and_move() {
+        let runs = [Run { seek: 0, add: 2, copy: 1 }, Run { seek: -1, add: 3, copy: 0 }];
+        let bytes = stored(&runs, &[0, 1, 0, 255, 0], b"!");
+        let mut out = Vec::new();
+        let suffix = parse(&bytes, 6, 4).expect("it is sound");
+        suffix.apply(b"abcd", &mut FrameDecoder::new(), &mut out).expect("the prefix fits");
+        assert_eq!(out, b"ac!bbd");
+        assert!(suffix.apply(b"abc", &mut FrameDecoder::new(), &mut out).is_err());
+    }
+
+    #[test]
+    fn each_rule_of_a_run() {
+        let run = |seek, add, copy| Run { seek, add, copy };
+        let cases: [(&[Run], &[u8], &[u8], u32, &str); 8] = [
+            (&[run(0, 5, 0)], &[0; 5], b"", 5, "passes the end"),
+            (&[run(0, 1, 0), run(-2, 1, 0)], &[0; 2], b"", 2, "moves out"),
+            (&[run(0, 1, 0), run(4, 1, 0)], &[0; 2], b"", 2, "moves out"),
+            (&[run(i64::MIN, 1, 0)], &[0; 1], b"", 1, "moves out"),
+            (&[run(i64::MAX, 1, 0)], &[0; 1], b"", 1, "moves out"),
+            (&[run(0, 0, 0), run(0, 0, 1)], b"", b"x", 1, "no run, or more"),
+            (&[run(0, 0, 2), run(0, 0, 0)], b"", b"xy", 2, "makes nothing"),
+            (&[run(0, 2, 0)], &[0; 1], b"x", 2, "another number"),
+        ];
+        for (runs, added, copied, len, rule) in cases {
+            let bytes = stored(runs, added, copied);
+            let error = parse(&bytes, len, 4).expect_err(rule);
+            assert!(alloc::format!("{error}").contains(rule), "{error} is not: {rule}");
+        }
+    }
+
+    #[test]
+    fn no_cut_is_taken() {
+        let bytes = stored(&[Run { seek: 0, add: 2, copy: 2 }], &[1, 2], b"xy");
+        assert!((0..bytes.len()).all(|len| parse(&bytes[..len], 4, 2).is_err()));
+        let longer = [&bytes[..], b"x"].concat();
+        assert!(parse(&longer, 4, 2).is_err());
+    }
+}

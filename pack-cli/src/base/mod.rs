@@ -1,0 +1,140 @@
+//! Bases of delta bundles (spec 4.6): indexes, and the places that hold their objects.
+//!
+//! A base is what a bundle carries, or what a directory holds. Whatever is read of one has been compared with its object's id.
+
+mod bundle;
+mod directory;
+
+use std::ops::Range;
+
+use sealift_format::{BaseRange, Index, Object};
+
+use crate::Error;
+pub(crate) use bundle::BundleBase;
+pub(crate) use directory::DirectoryBase;
+
+/// An index, with a place that holds its objects.
+#[derive(Debug)]
+pub struct Base {
+    pub(crate) index: Index,
+    pub(crate) holder: Holder,
+}
+
+/// What holds the objects of a base.
+#[derive(Debug)]
+pub(crate) enum Holder {
+    Bundle(BundleBase),
+    Directory(DirectoryBase),
+}
+
+/// Bases whose objects are numbered one after the other.
+#[derive(Debug, Default)]
+pub(crate) struct Bases {
+    list: Vec<Base>,
+}
+
+/// What one thread keeps while it reads base objects.
+#[derive(Debug)]
+pub(crate) struct BaseReader<'a> {
+    bases: &'a Bases,
+    readers: Vec<Reader<'a>>,
+}
+
+#[derive(Debug)]
+enum Reader<'a> {
+    Bundle(bundle::Reader<'a>),
+    Directory(directory::Reader<'a>),
+}
+
+impl Bases {
+    pub(crate) fn new(list: Vec<Base>) -> Self {
+        Self { list }
+    }
+
+    pub(crate) fn indexes(&self) -> Vec<&Index> {
+        self.list.iter().map(|base| &base.index).collect()
+    }
+
+    /// The base that has an object, and the object's number there.
+    fn locate(&self, object: u32) -> Option<(usize, u32)> {
+        let mut left = object;
+        for (at, base) in self.list.iter().enumerate() {
+            let count = u32::try_from(base.index.objects().len()).unwrap_or(u32::MAX);
+            if left < count {
+                return Some((at, left));
+            }
+            left -= count;
+        }
+        None
+    }
+
+    /// An object's id and size.
+    pub(crate) fn object(&self, object: u32) -> Option<&Object> {
+        let (at, own) = self.locate(object)?;
+        Some(self.list[at].index.object(own))
+    }
+
+    /// A path for people of what holds an object.
+    pub(crate) fn path(&self, object: u32) -> String {
+        let named = self.locate(object).and_then(|(at, own)| {
+            let index = &self.list[at].index;
+            let holds = |entry: &u32| {
+                let entry = index.entry(*entry);
+                matches!(index.inode(entry.inode).kind, sealift_format::InodeKind::Regular(found) if found == own)
+            };
+            (0..).zip(index.directories()).find_map(|(number, directory)| {
+                let entry = directory.entries().find(holds)?;
+                Some(String::from_utf8_lossy(&index.path(number, index.entry(entry))).into_owned())
+            })
+        });
+        named.unwrap_or_else(|| format!("object {object}"))
+    }
+}
+
+impl<'a> BaseReader<'a> {
+    pub(crate) fn new(bases: &'a Bases) -> Self {
+        let readers = bases.list.iter().map(|base| match &base.holder {
+            Holder::Bundle(holder) => Reader::Bundle(bundle::Reader::new(holder, &base.index)),
+            Holder::Directory(holder) => Reader::Directory(directory::Reader::new(holder, &base.index)),
+        });
+        Self { bases, readers: readers.collect() }
+    }
+
+    /// Appends bytes of a base object to `out`. They have been compared with its id.
+    ///
+    /// # Errors
+    /// The place does not hold the object any more, or cannot be read.
+    pub(crate) fn read(&mut self, object: u32, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
+        let Some((at, own)) = self.bases.locate(object) else {
+            return Err(Error::Usage(format!("the bases have no object {object}")));
+        };
+        match &mut self.readers[at] {
+            Reader::Bundle(reader) => reader.read(own, range, out),
+            Reader::Directory(reader) => reader.read(own, range, out),
+        }
+    }
+
+    /// Fills `out` with a prefix (spec 7.5).
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub(crate) fn prefix(&mut self, ranges: &[BaseRange], out: &mut Vec<u8>) -> Result<(), Error> {
+        out.clear();
+        ranges.iter().try_for_each(|range| {
+            self.read(range.object, range.offset..range.offset.saturating_add(range.len), out)
+        })
+    }
+
+    /// Whether the place holds an object.
+    ///
+    /// # Errors
+    /// It cannot be read for another reason than that it is not there.
+    pub(crate) fn holds(&mut self, object: u32) -> Result<bool, Error> {
+        let Some((at, own)) = self.bases.locate(object) else { return Ok(false) };
+        match &mut self.readers[at] {
+            // What a bundle carries is compared as it is read.
+            Reader::Bundle(_) => Ok(true),
+            Reader::Directory(reader) => reader.holds(own),
+        }
+    }
+}

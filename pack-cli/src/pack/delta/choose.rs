@@ -1,0 +1,201 @@
+//! Which objects of the bases resemble a carried one: by its path, by its name, by names that differ in a version, and by content.
+
+use std::collections::{HashMap, HashSet};
+
+use sealift_format::InodeKind;
+
+use super::names::{likeness, skeleton, split};
+use super::{row, similar};
+use crate::base::Bases;
+use crate::pack::order::for_each_path;
+use crate::pack::{PackOptions, sequence::Sequenced};
+use crate::source::Source;
+use crate::{Error, Progress};
+
+/// Up to this size, siblings of a similar name are taken beside the file of the same path: a new file often began as a copy of one.
+const SMALL: u64 = 64 << 10;
+/// Base objects for a small object, at most.
+const SEVERAL: usize = 3;
+
+/// A file of a base.
+struct BaseFile {
+    path: Vec<u8>,
+    object: u32,
+}
+
+/// Files of the bases by what their names say.
+struct Names<'a> {
+    files: &'a [BaseFile],
+    by_path: HashMap<&'a [u8], usize>,
+    by_name: HashMap<&'a [u8], Vec<usize>>,
+    /// By the skeletons of paths, and of names.
+    by_path_skeleton: HashMap<Vec<u8>, Vec<usize>>,
+    by_name_skeleton: HashMap<Vec<u8>, Vec<usize>>,
+    by_directory: HashMap<&'a [u8], Vec<usize>>,
+}
+
+/// For each carried object the base objects that resemble it, the best first.
+pub(super) fn choose(
+    sources: &[&Source],
+    packed: &Sequenced,
+    carried: &[u32],
+    bases: &Bases,
+    options: &PackOptions,
+    progress: &Progress,
+) -> Result<Vec<Vec<u32>>, Error> {
+    let files = base_files(bases);
+    let names = Names::new(&files);
+    let paths = paths(sources, packed, carried);
+    let mut choice: Vec<Vec<u32>> = carried
+        .iter()
+        .map(|object| {
+            let from = row(packed, *object);
+            let most = if from.size <= SMALL { SEVERAL } else { 1 };
+            paths.get(object).map_or_else(Vec::new, |path| names.resembling(path, most))
+        })
+        .collect();
+    let taken: HashSet<u32> = choice.iter().flatten().copied().collect();
+    let known: HashSet<[u8; 32]> = packed.objects.iter().map(|object| object.id).collect();
+    // What went away, and what nobody's name resembles, may have been moved and changed.
+    let mut gone: Vec<u32> = files
+        .iter()
+        .map(|file| file.object)
+        .filter(|object| !taken.contains(object) && bases.object(*object).is_some_and(|row| !known.contains(&row.id)))
+        .collect();
+    gone.sort_unstable();
+    gone.dedup();
+    let alone: Vec<usize> = (0..carried.len()).filter(|at| choice[*at].is_empty()).collect();
+    let objects: Vec<u32> = alone.iter().map(|at| carried[*at]).collect();
+    let found = similar::find(sources, packed, &objects, bases, &gone, (options.jobs, progress))?;
+    for (at, found) in alone.into_iter().zip(found) {
+        choice[at].extend(found);
+    }
+    Ok(choice)
+}
+
+/// The regular files of all bases that are not empty, in their order.
+fn base_files(bases: &Bases) -> Vec<BaseFile> {
+    let mut files = Vec::new();
+    let mut first = 0;
+    for index in bases.indexes() {
+        for tree in index.refs() {
+            for number in tree.directory..tree.directories_end {
+                let directory = index.directory(number);
+                let prefix = index.directory_path(number);
+                for entry in directory.entries() {
+                    let entry = index.entry(entry);
+                    let InodeKind::Regular(object) = index.inode(entry.inode).kind else { continue };
+                    if index.object(object).size == 0 {
+                        continue;
+                    }
+                    let mut path = prefix.clone();
+                    if !path.is_empty() {
+                        path.push(b'/');
+                    }
+                    path.extend(index.name(entry));
+                    files.push(BaseFile { path, object: first + object });
+                }
+            }
+        }
+        first += u32::try_from(index.objects().len()).unwrap_or(u32::MAX);
+    }
+    files
+}
+
+/// The first path of each carried object.
+fn paths(sources: &[&Source], packed: &Sequenced, carried: &[u32]) -> HashMap<u32, Vec<u8>> {
+    let wanted: HashSet<u32> = carried.iter().copied().collect();
+    let mut paths: HashMap<u32, Vec<u8>> = HashMap::new();
+    for (number, source) in sources.iter().enumerate() {
+        for_each_path(source, |path, content| {
+            let object = packed.object_of[number][usize::try_from(content).unwrap_or(usize::MAX)];
+            if !wanted.contains(&object) {
+                return;
+            }
+            // Of several, the same one whatever the order of the walk.
+            let known = paths.entry(object).or_insert_with(|| path.to_vec());
+            if path < &known[..] {
+                *known = path.to_vec();
+            }
+        });
+    }
+    paths
+}
+
+impl<'a> Names<'a> {
+    fn new(files: &'a [BaseFile]) -> Self {
+        let mut names = Self {
+            files,
+            by_path: HashMap::new(),
+            by_name: HashMap::new(),
+            by_path_skeleton: HashMap::new(),
+            by_name_skeleton: HashMap::new(),
+            by_directory: HashMap::new(),
+        };
+        for (at, file) in files.iter().enumerate() {
+            let (directory, name) = split(&file.path);
+            names.by_path.entry(&file.path).or_insert(at);
+            names.by_name.entry(name).or_default().push(at);
+            names.by_path_skeleton.entry(skeleton(&file.path)).or_default().push(at);
+            names.by_name_skeleton.entry(skeleton(name)).or_default().push(at);
+            names.by_directory.entry(directory).or_default().push(at);
+        }
+        names
+    }
+
+    /// At most so many base objects for the file at `path`, the best first.
+    fn resembling(&self, path: &[u8], most: usize) -> Vec<u32> {
+        let (directory, name) = split(path);
+        let extension = |name: &[u8]| name.iter().rposition(|byte| *byte == b'.').map(|dot| name[dot..].to_vec());
+        let own_extension = extension(name);
+        let mut found: Vec<u32> = Vec::new();
+        let mut take = |files: Vec<usize>| {
+            for at in files {
+                let object = self.files[at].object;
+                if found.len() < most && !found.contains(&object) {
+                    found.push(object);
+                }
+            }
+            found.len() < most
+        };
+        let none = Vec::new();
+        let of = |files: Option<&Vec<usize>>| self.ranked(files.unwrap_or(&none), path);
+        let siblings = || {
+            let files = self.by_directory.get(directory).unwrap_or(&none);
+            let alike = |at: &&usize| extension(split(&self.files[**at].path).1) == own_extension;
+            let files: Vec<usize> = files.iter().filter(alike).copied().collect();
+            self.ranked(&files, path)
+        };
+        let _ = take(self.by_path.get(path).copied().into_iter().collect())
+            && take(of(self.by_path_skeleton.get(&skeleton(path))))
+            && (most > 1 || !self.is_known(path))
+            && take(first_of(of(self.by_name.get(name))))
+            && take(first_of(of(self.by_name_skeleton.get(&skeleton(name)))))
+            && most > 1
+            && take(siblings());
+        found
+    }
+
+    fn is_known(&self, path: &[u8]) -> bool {
+        self.by_path.contains_key(path)
+    }
+
+    /// These files, those of the most similar paths first.
+    fn ranked(&self, files: &[usize], path: &[u8]) -> Vec<usize> {
+        // A name such as Makefile stands in thousands of directories: the ones that are looked at are those nearest in order.
+        let near = files.partition_point(|at| &self.files[*at].path[..] < path);
+        let start = near.saturating_sub(NEAR);
+        let end = files.len().min(near + NEAR);
+        let mut files = files[start..end].to_vec();
+        files.sort_by_key(|at| (std::cmp::Reverse(likeness(&self.files[*at].path, path)), *at));
+        files
+    }
+}
+
+/// Files on either side that are compared.
+const NEAR: usize = 64;
+
+fn first_of(mut files: Vec<usize>) -> Vec<usize> {
+    files.truncate(1);
+    files
+}

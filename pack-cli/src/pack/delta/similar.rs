@@ -1,0 +1,125 @@
+//! What resembles what by content alone: files that were moved and changed, and have another name.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use super::row;
+use crate::base::{BaseReader, Bases};
+use crate::pack::sequence::Sequenced;
+use crate::parallel::for_each;
+use crate::source::{OpenCache, Source};
+use crate::{Error, Progress};
+
+/// Hashes that stand for a content.
+const SKETCH: usize = 24;
+/// Hashes that two contents have in common at least, to resemble each other.
+const COMMON: usize = 3;
+/// Bytes of a content that are looked at.
+const LOOKED_AT: u64 = 8 << 20;
+/// The least content that is looked at.
+const LEAST: u64 = 64;
+
+/// The least hashes of all runs of eight bytes.
+type Sketch = Vec<u64>;
+
+/// For each of `objects`, the one of the base objects `gone` that resembles it most, if one does.
+pub(super) fn find(
+    sources: &[&Source],
+    packed: &Sequenced,
+    objects: &[u32],
+    bases: &Bases,
+    gone: &[u32],
+    (jobs, progress): (usize, &Progress),
+) -> Result<Vec<Option<u32>>, Error> {
+    if objects.is_empty() || gone.is_empty() {
+        return Ok(vec![None; objects.len()]);
+    }
+    let start = || (BaseReader::new(bases), Vec::new());
+    let of_gone = sketches(jobs, gone, start, |(reader, buffer), object| {
+        progress.check()?;
+        buffer.clear();
+        let size = bases.object(object).map_or(0, |row| row.size);
+        if size >= LEAST {
+            reader.read(object, 0..size.min(LOOKED_AT), buffer)?;
+        }
+        Ok(sketch(buffer))
+    })?;
+    let start = || (OpenCache::default(), Vec::new());
+    let of_objects = sketches(jobs, objects, start, |(cache, buffer), object| {
+        progress.check()?;
+        let from = row(packed, object);
+        let len = if from.size >= LEAST { from.size.min(LOOKED_AT) } else { 0 };
+        buffer.resize(usize::try_from(len).unwrap_or(0), 0);
+        let content = sources[from.first.source].open(from.first.content, cache)?;
+        content.read_at(buffer, 0)?;
+        content.finish()?;
+        Ok(sketch(buffer))
+    })?;
+    let mut with: HashMap<u64, Vec<usize>> = HashMap::new();
+    for (at, hash) in of_gone.iter().enumerate().flat_map(|(at, sketch)| sketch.iter().map(move |hash| (at, *hash))) {
+        with.entry(hash).or_default().push(at);
+    }
+    let nearest = |sketch: &Sketch| {
+        let mut common: HashMap<usize, usize> = HashMap::new();
+        for at in sketch.iter().filter_map(|hash| with.get(hash)).flatten() {
+            *common.entry(*at).or_default() += 1;
+        }
+        let best = common.into_iter().max_by_key(|(at, count)| (*count, std::cmp::Reverse(*at)))?;
+        (best.1 >= COMMON).then(|| gone[best.0])
+    };
+    Ok(of_objects.iter().map(nearest).collect())
+}
+
+/// Makes the sketch of each object, on several threads.
+fn sketches<S>(
+    jobs: usize,
+    objects: &[u32],
+    start: impl Fn() -> S + Sync,
+    make: impl Fn(&mut S, u32) -> Result<Sketch, Error> + Sync,
+) -> Result<Vec<Sketch>, Error> {
+    let made = Mutex::new(vec![Sketch::new(); objects.len()]);
+    let tasks: Vec<(usize, u32)> = objects.iter().copied().enumerate().collect();
+    for_each(jobs.max(1), &tasks, start, |own, (at, object)| {
+        let sketch = make(own, *object)?;
+        made.lock().unwrap_or_else(PoisonError::into_inner)[*at] = sketch;
+        Ok(())
+    })?;
+    Ok(made.into_inner().unwrap_or_else(PoisonError::into_inner))
+}
+
+fn sketch(content: &[u8]) -> Sketch {
+    let mut least: Sketch = Vec::with_capacity(SKETCH + 1);
+    for window in content.windows(8) {
+        let word = window.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        // What is the same all over, such as zeros, says nothing.
+        if word == word.rotate_left(8) {
+            continue;
+        }
+        let hash = word.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        if least.len() == SKETCH && least.last().is_some_and(|last| hash >= *last) {
+            continue;
+        }
+        if let Err(at) = least.binary_search(&hash) {
+            least.insert(at, hash);
+            least.truncate(SKETCH);
+        }
+    }
+    least
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_changed_content_keeps_most_of_its_sketch() {
+        let text: Vec<u8> = (0..4000_u32).flat_map(|line| format!("line {}\n", line * 7919 % 4001).into_bytes()).collect();
+        let mut changed = text.clone();
+        changed.splice(100..120, *b"something else");
+        let other: Vec<u8> = (0..4000_u32).flat_map(|line| format!("word {}\n", line * 31).into_bytes()).collect();
+        let common = |a: &Sketch, b: &Sketch| a.iter().filter(|hash| b.contains(hash)).count();
+        assert!(common(&sketch(&text), &sketch(&changed)) >= COMMON * 3);
+        assert!(common(&sketch(&text), &sketch(&other)) < COMMON);
+        assert!(sketch(&[0; 5000]).is_empty() && sketch(b"short").is_empty());
+    }
+}

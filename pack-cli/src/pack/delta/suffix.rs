@@ -1,0 +1,41 @@
+//! Byte differences for machine code (spec 8.2): matches by suffix sorting, as bsdiff finds them.
+
+use bidiff::{DiffParams, Match};
+use sealift_format::{Run, encode_suffix};
+
+use super::encode::compress;
+
+/// The longest prefix that is sorted: it takes some nine bytes of memory for each of its bytes, and a second for six MiB.
+const SORTED: usize = 24 << 20;
+
+/// Whether a byte difference may be tried, and be decoded in `memory` bytes.
+pub(super) fn fits(prefix: &[u8], data: &[u8], memory: u64) -> bool {
+    let needed = prefix.len().saturating_add(data.len().saturating_mul(3));
+    prefix.len() <= SORTED && u64::try_from(needed).is_ok_and(|needed| needed <= memory)
+}
+
+/// Makes the stored bytes of a chunk of codec 3.
+pub(super) fn encode(level: i32, prefix: &[u8], data: &[u8]) -> Result<Vec<u8>, String> {
+    let mut matches: Vec<Match> = Vec::new();
+    let found = bidiff::diff(prefix, data, &DiffParams::default(), |found| {
+        if found.copy_end > found.add_new_start {
+            matches.push(found);
+        }
+        Ok::<(), std::io::Error>(())
+    });
+    found.map_err(|error| error.to_string())?;
+    let (mut runs, mut added, mut copied) = (Vec::with_capacity(matches.len()), Vec::new(), Vec::new());
+    let number = |len: usize| u32::try_from(len).map_err(|_| "a chunk is longer than 32 bits".to_owned());
+    let signed = |place: usize| i64::try_from(place).unwrap_or(i64::MAX);
+    let mut place = 0;
+    for found in matches {
+        let seek = signed(found.add_old_start) - signed(place);
+        let old = &prefix[found.add_old_start..found.add_old_start + found.add_length];
+        let new = &data[found.add_new_start..found.copy_start()];
+        added.extend(new.iter().zip(old).map(|(new, old)| new.wrapping_sub(*old)));
+        copied.extend(&data[found.copy_start()..found.copy_end]);
+        place = found.add_old_start + found.add_length;
+        runs.push(Run { seek, add: number(found.add_length)?, copy: number(found.copy_end - found.copy_start())? });
+    }
+    encode_suffix(&runs, &added, &copied, |bytes| compress(level, bytes, &[]))
+}
