@@ -19,8 +19,12 @@
 //! # }
 //! ```
 
-pub use sealift_format::{Attributes, Device, Extent, FileType, Index, Inode, InodeKind, Object, Ref, Xattr};
+mod edits;
+
 use sealift_format::{Bundle, Head};
+
+pub use edits::{EditedName, edits};
+pub use sealift_format::{Attributes, Device, Extent, FileType, Index, Inode, InodeKind, Object, Ref, Xattr};
 
 use crate::Error;
 use crate::unpack::choose_ref;
@@ -169,7 +173,15 @@ impl Cost {
         let rows =
             (maxima.entries.saturating_add(maxima.inodes)).saturating_add(maxima.objects).saturating_mul(ROW_LEN);
         let window = 1 << maxima.window_log;
+        let (mut parts, mut prefix) = (parts, 0_u64);
+        if let Some(bases) = &head.root().bases {
+            // The bases' indexes and the difference are in memory beside the one that they make; a byte difference is decoded in parts.
+            let lens = bases.bases.iter().map(|base| base.index_len).fold(bases.difference_len, u64::saturating_add);
+            parts = parts.saturating_add(lens.saturating_mul(2)).saturating_add(contents.index_len);
+            prefix = u64::from(bases.prefix_len) + u64::from(maxima.chunk_len);
+        }
         let per_job = u64::from(maxima.chunk_len)
+            + prefix
             + u64::from(maxima.chunk_stored)
             + window.min(maxima.chunk_len.into())
             + (1 << 20);

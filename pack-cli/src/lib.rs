@@ -193,5 +193,5 @@ pub use error::Error;
 pub use input::Input;
 pub use ostree::RepoFault;
 pub use progress::{Phase, Progress, Snapshot};
-pub use sealift_format::{Bundle, Chunk, Envelope, Head, Identity, Index, Kind, Limits, Root, name};
+pub use sealift_format::{Bundle, Chunk, Envelope, Head, Identity, Index, Kind, Limits, Opened, Root, name};
 pub use tree::{DirId, Metadata, NewNode, NodeId, Tree, Visited};

@@ -4,7 +4,7 @@ use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use sealift::{Bundle, Head, Input, Limits};
+use sealift::{Head, Input, Limits, Opened};
 
 use super::failure::{About as _, Failure};
 
@@ -34,8 +34,8 @@ impl BundleArg {
     }
 
     /// Reads what stands before the content, whoever signed it: to be shown, never to be handed out.
-    pub(crate) fn read_untrusted(&self) -> Result<Bundle, Failure> {
-        self.open()?.open_bundle(Limits::default(), |_| Ok(())).about(&self.bundle)
+    pub(crate) fn read_untrusted(&self) -> Result<Opened, Failure> {
+        self.open()?.open_any(Limits::default(), |_| Ok(())).about(&self.bundle)
     }
 }
 

@@ -9,14 +9,14 @@ use std::time::Instant;
 use clap::Args;
 use sealift::diff::{Diff as Found, DiffOptions, Side, take_xattrs_of};
 use sealift::source::Source;
-use sealift::{Bundle, Progress};
+use sealift::{Bundle, Error, Opened as OpenedBundle, Progress};
 use serde::Serialize;
 
 use super::bundle::BundleArg;
 use super::compare_args::{CompareArgs, is_source};
 use super::differences::{self, JsonDifference, Words};
 use super::escape;
-use super::failure::{Failure, shown};
+use super::failure::{About as _, Failure, shown};
 use super::human::{self, Bytes, count};
 use super::show::{BOLD, Pace, Show, json_line};
 
@@ -37,6 +37,7 @@ id and xattrs of a directory's files are there as far as they had to be read.
 
 Examples:
   sealift diff os-7.sealift os-8.sealift
+  sealift diff os-7.sealift os-7-to-8.sealift
   sealift diff os-7.sealift /srv/os --ignore mtime,owner --path usr
   sealift diff /srv/os os-8.sealift --exit-code --quiet || echo an update
   sealift diff --json a.sealift b.sealift | jq -r '.entries[].path'")]
@@ -58,7 +59,7 @@ pub(crate) struct Diff {
     pace: Pace,
 }
 
-const WORDS: Words = Words { added: "added", removed: "removed" };
+const WORDS: Words = Words::USUAL;
 
 /// A side that is open.
 enum Opened {
@@ -88,7 +89,7 @@ impl Diff {
     }
 
     fn compare(&self, options: &DiffOptions, progress: &Arc<Progress>) -> Result<Found, Failure> {
-        let (old, new) = (read_bundle(&self.old)?, read_bundle(&self.new)?);
+        let (old, new) = self.read_bundles()?;
         // A directory is read with the attributes that the bundle has, whatever their names.
         let mut xattrs = self.compare.xattrs();
         for bundle in [&old, &new].into_iter().flatten() {
@@ -104,6 +105,25 @@ impl Diff {
         };
         let (old, new) = (open(old, &self.old)?, open(new, &self.new)?);
         Ok(sealift::diff::diff(old.side(), new.side(), options, progress)?)
+    }
+
+    /// Reads the sides that are bundles. A delta bundle is compared with its base.
+    fn read_bundles(&self) -> Result<(Option<Bundle>, Option<Bundle>), Failure> {
+        let old = match read_bundle(&self.old)? {
+            Some(OpenedBundle::Delta(_)) => return Err(is_delta(&self.old)),
+            Some(OpenedBundle::Whole(old)) => Some(old),
+            None => None,
+        };
+        let new = match (read_bundle(&self.new)?, &old) {
+            (None, _) => None,
+            (Some(OpenedBundle::Whole(new)), _) => Some(new),
+            (Some(OpenedBundle::Delta(delta)), Some(old)) => {
+                let completed = delta.complete(&[&old.index]).map_err(Error::from);
+                Some(completed.about(Path::new(&self.new))?)
+            }
+            (Some(OpenedBundle::Delta(_)), None) => return Err(is_delta(&self.new)),
+        };
+        Ok((old, new))
     }
 
     fn print(&self, diff: &Found, start: Instant) -> std::io::Result<()> {
@@ -127,11 +147,15 @@ impl Diff {
     }
 }
 
-fn read_bundle(argument: &OsStr) -> Result<Option<Bundle>, Failure> {
+fn read_bundle(argument: &OsStr) -> Result<Option<OpenedBundle>, Failure> {
     if is_source(argument) {
         return Ok(None);
     }
     BundleArg { bundle: PathBuf::from(argument) }.read_untrusted().map(Some)
+}
+
+fn is_delta(argument: &OsStr) -> Failure {
+    Error::IsDelta { path: argument.into() }.into()
 }
 
 fn print_take(out: &mut dyn Write, diff: &Found) -> std::io::Result<()> {

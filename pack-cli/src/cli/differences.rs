@@ -21,7 +21,10 @@ pub(crate) struct Words {
 }
 
 impl Words {
-    fn of(self, change: Change) -> &'static str {
+    /// Of two sides, an old and a new one.
+    pub(crate) const USUAL: Self = Self { added: "added", removed: "removed" };
+
+    pub(crate) fn of(self, change: Change) -> &'static str {
         match change {
             Change::Added => self.added,
             Change::Removed => self.removed,
@@ -33,7 +36,7 @@ impl Words {
 }
 
 /// The letter of a line, and its colour.
-fn mark(change: Change) -> (char, Style) {
+pub(crate) fn mark(change: Change) -> (char, Style) {
     match change {
         Change::Added => ('A', GOOD),
         Change::Removed => ('D', BAD),
@@ -273,19 +276,23 @@ fn field_word(field: Field) -> &'static str {
     }
 }
 
+/// A type in JSON.
+pub(crate) fn json_type(file_type: FileType) -> &'static str {
+    match file_type {
+        FileType::Regular => "file",
+        FileType::Directory => "dir",
+        FileType::Symlink => "symlink",
+        FileType::CharDevice => "char",
+        FileType::BlockDevice => "block",
+        FileType::Fifo => "fifo",
+        FileType::Socket => "socket",
+    }
+}
+
 impl<'a> JsonSide<'a> {
     fn of(file: &'a File) -> Self {
-        let kind = match file.file_type {
-            FileType::Regular => "file",
-            FileType::Directory => "dir",
-            FileType::Symlink => "symlink",
-            FileType::CharDevice => "char",
-            FileType::BlockDevice => "block",
-            FileType::Fifo => "fifo",
-            FileType::Socket => "socket",
-        };
         let shown = JsonFile {
-            kind,
+            kind: json_type(file.file_type),
             mode: file.metadata.permissions,
             uid: file.metadata.uid,
             gid: file.metadata.gid,

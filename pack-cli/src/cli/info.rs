@@ -70,6 +70,9 @@ fn print_identity(out: &mut dyn Write, root: &Root) -> io::Result<()> {
     let compatible = if identity.compatible.is_empty() { "any device".into() } else { identity.compatible.join(", ") };
     fact(out, "Fits", compatible)?;
     fact(out, "Content", hex(&root.contents.index_digest))?;
+    for base in root.bases.iter().flat_map(|bases| &bases.bases) {
+        fact(out, "Base", hex(&base.index_digest))?;
+    }
     if !root.annotations.is_empty() {
         // Under a heading of their own, so that no word passes for one of ours.
         writeln!(out, "\n{BOLD}The publisher's words{BOLD:#}")?;
@@ -118,6 +121,8 @@ struct Summary<'a> {
     signatures: Vec<JsonSignature>,
     identity: JsonIdentity<'a>,
     annotations: BTreeMap<&'a str, &'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delta: Option<JsonDelta>,
     contents: JsonContents,
     cost: JsonCost,
 }
@@ -130,6 +135,13 @@ struct JsonIdentity<'a> {
     expires: Option<i64>,
     compatible: &'a [String],
     index_digest: String,
+}
+
+/// Of a delta bundle.
+#[derive(Serialize)]
+struct JsonDelta {
+    bases: Vec<String>,
+    largest_prefix_bytes: u32,
 }
 
 #[derive(Serialize)]
@@ -162,7 +174,7 @@ struct JsonCost {
 
 impl<'a> Summary<'a> {
     fn of(head: &'a Head, seen: &Seen) -> Self {
-        let Root { identity, contents, maxima, annotations } = head.root();
+        let Root { identity, contents, maxima, annotations, bases } = head.root();
         let threads = u64::try_from(jobs(None)).unwrap_or(1);
         let cost = Cost::of(head, threads);
         Self {
@@ -178,6 +190,10 @@ impl<'a> Summary<'a> {
                 index_digest: hex(&contents.index_digest),
             },
             annotations: annotations.iter().map(|(key, value)| (&key[..], &value[..])).collect(),
+            delta: bases.as_ref().map(|bases| JsonDelta {
+                bases: bases.bases.iter().map(|base| hex(&base.index_digest)).collect(),
+                largest_prefix_bytes: bases.prefix_len,
+            }),
             contents: JsonContents {
                 file_bytes: head.file_len(),
                 head_bytes: head.preamble().head_len(),

@@ -5,12 +5,13 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::ffi::OsStrExt as _;
 
 use clap::Args;
-use sealift::inspect::{Listed, What, entries};
-use sealift::{Bundle, Error};
+use sealift::inspect::{EditedName, Listed, What, edits, entries};
+use sealift::{Bundle, Error, Opened};
 use serde::Serialize;
 use serde::ser::{SerializeMap as _, Serializer};
 
 use super::bundle::BundleArg;
+use super::differences::{self, Words};
 use super::escape;
 use super::failure::Failure;
 use super::show::{Form, json_line};
@@ -19,13 +20,14 @@ use super::time::Moment;
 /// List the files in a bundle
 ///
 /// One path a line, in the bundle's order: the files of a directory, then those of its directories. With several refs each path
-/// has REF: before it. Nobody's signature is asked for; `sealift info` says who signed. What a terminal could act on is escaped,
+/// has REF: before it. Of a delta bundle, what it adds (A), changes (M, or m for metadata alone) and removes (D). Nobody's signature is asked for; `sealift info` says who signed. What a terminal could act on is escaped,
 /// as \n, \xff or \u{1b}, and a backslash as \\.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 With --json each line is one object with the fields ref, path, type (file, dir, symlink, char,
 block, fifo, socket), mode, uid, gid, mtime, mtime_ns, size and id (files), target (links), major
-and minor (devices), xattrs and inode. In names each byte outside 0x20 to 0x7e and each % is %XX.
+and minor (devices), xattrs and inode; of a delta bundle ref, path, kind (added,
+changed, metadata, removed), type and size, as far as it says. In names each byte outside 0x20 to 0x7e and each % is %XX.
 
 Examples:
   sealift ls os.sealift | head
@@ -50,7 +52,10 @@ pub(crate) struct Ls {
 
 impl Ls {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let bundle = self.bundle.read_untrusted()?;
+        let bundle = match self.bundle.read_untrusted()? {
+            Opened::Whole(bundle) => bundle,
+            Opened::Delta(delta) => return Ok(self.list_edits(&edits(&delta))?),
+        };
         let several = bundle.index.refs().len() > 1;
         let chosen = self.choose(&bundle)?;
         let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
@@ -76,6 +81,35 @@ impl Ls {
             }
         }
         Ok(out.flush()?)
+    }
+
+    /// Lists what a delta bundle says of names.
+    fn list_edits(&self, edits: &[EditedName<'_>]) -> io::Result<()> {
+        let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+        let several = edits.iter().any(|edit| edit.reference != edits[0].reference);
+        let wanted = self.path.as_ref().map(|path| path.as_bytes().to_vec()).unwrap_or_default();
+        let width = edits.iter().filter_map(|edit| edit.size).max().map_or(0, |size| size.to_string().len());
+        for edit in edits {
+            let prefix = if several { format!("{}:", edit.reference) } else { String::new() };
+            let path = [prefix.as_bytes(), if edit.path.is_empty() { b"." } else { &edit.path }].concat();
+            let rest = path.strip_prefix(&wanted[..]);
+            if !rest.is_some_and(|rest| wanted.is_empty() || rest.is_empty() || rest.starts_with(b"/")) {
+                continue;
+            }
+            let (letter, _) = differences::mark(edit.change);
+            if self.form.show().json {
+                json_line(&mut out, &JsonEdit::of(edit))?;
+            } else if self.null {
+                out.write_all(&path)?;
+                out.write_all(&[0])?;
+            } else if self.long {
+                let size = edit.size.map_or_else(String::new, |size| size.to_string());
+                writeln!(out, "{letter}  {size:>width$}  {}", escape::bytes(&path))?;
+            } else {
+                writeln!(out, "{letter}  {}", escape::bytes(&path))?;
+            }
+        }
+        out.flush()
     }
 
     /// What is listed. A path that names nothing is an error, as with ls.
@@ -251,6 +285,31 @@ impl<'a> JsonEntry<'a> {
                 xattrs: &entry.attributes.xattrs,
             },
             inode: entry.number,
+        }
+    }
+}
+
+/// A line of `--json` of a delta bundle.
+#[derive(Serialize)]
+struct JsonEdit<'a> {
+    #[serde(rename = "ref")]
+    reference: &'a str,
+    path: String,
+    kind: &'static str,
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    file_type: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<u64>,
+}
+
+impl<'a> JsonEdit<'a> {
+    fn of(edit: &EditedName<'a>) -> Self {
+        Self {
+            reference: edit.reference,
+            path: if edit.path.is_empty() { ".".into() } else { escape::percent(&edit.path) },
+            kind: Words::USUAL.of(edit.change),
+            file_type: edit.file_type.map(differences::json_type),
+            size: edit.size,
         }
     }
 }

@@ -76,13 +76,13 @@ pub(crate) struct Unpack {
     #[arg(long)]
     update: bool,
     /// With --update: remove what the bundle does not have
-    #[arg(long, requires = "update")]
+    #[arg(long)]
     delete: bool,
     /// With --update: hash the directory's files, whatever was kept when it took the last bundle
-    #[arg(long, requires = "update")]
+    #[arg(long)]
     rehash: bool,
     /// With --update, where files are looked at: size and time tell whether one is the bundle's
-    #[arg(long, requires = "update")]
+    #[arg(long)]
     trust_mtime: bool,
     /// When the medium must have everything: none, end (before TARGET appears) or each (each file, before the next)
     #[arg(long, value_name = "WHEN", value_enum, default_value = "end", hide_possible_values = true)]

@@ -85,7 +85,9 @@ impl Verify {
         let mark = judge.mark();
         writeln!(out, "{BOLD}{bundle}{BOLD:#}: {GOOD}sound{GOOD:#}, {name} version {version}{mark}")?;
         judge.print_signers(&mut out)?;
-        let what = if self.deep {
+        let what = if root.bases.is_some() {
+            "every byte; its objects are checked where its base is".to_owned()
+        } else if self.deep {
             format!("every byte and the content of {}", count(root.maxima.objects, "object"))
         } else {
             "every byte".to_owned()

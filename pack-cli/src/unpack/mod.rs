@@ -164,6 +164,9 @@ pub fn unpack(
         Opened::Delta(delta) => delta::complete(delta, target, options, progress)?,
     };
     let options = &UnpackOptions { update: options.update || bundle.head.root().bases.is_some(), ..options.clone() };
+    if !options.update && (options.delete || options.rehash || options.trust_mtime) {
+        return Err(Error::Usage("--delete, --rehash and --trust-mtime are for --update, and for delta bundles".into()));
+    }
     let tree = choose_ref(&bundle.index, options.reference.as_deref())?;
     let selection = Selection::new(&bundle, tree, &options.prefix);
     if !options.prefix.is_empty()

@@ -1,6 +1,7 @@
 //! Targets as devices have them: changed by somebody, left by a run that did not end, short of room.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod deltas;
 mod desk;
 mod kept;
 mod mounted;

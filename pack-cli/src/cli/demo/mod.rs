@@ -245,19 +245,16 @@ impl Run {
         let now = Moment::now().0;
         let signers = std::slice::from_ref(signer);
         let options = PackOptions {
-            identity: Identity {
+            level: self.level,
+            signature_room: PackOptions::SIGNATURE_ROOM.max(room_for(signers)),
+            jobs: self.jobs,
+            ..PackOptions::new(Identity {
                 name: "demo".into(),
                 version: u64::try_from(now).unwrap_or(0),
                 created: now,
                 expires: None,
                 compatible: Vec::new(),
-            },
-            annotations: Vec::new(),
-            order: None,
-            level: self.level,
-            chunk_len: PackOptions::CHUNK_LEN,
-            signature_room: PackOptions::SIGNATURE_ROOM.max(room_for(signers)),
-            jobs: self.jobs,
+            })
         };
         let output = Output::File(self.scratch.file("demo.sealift"));
         self.settle()?;

@@ -29,6 +29,9 @@ use plan::Planned;
 /// Bytes that it may take to decode a chunk, where nothing else is wished: its prefix, its stored bytes, and its decoded ones.
 pub(super) const MEMORY: u64 = 128 << 20;
 
+/// Stored bytes of all chunks from which on they are not copied lightly.
+const WORTH_ALIGNING: u64 = 16 << 20;
+
 /// Packs what `refs` have and `bases` lack into a delta bundle. It is relative to the first of the bases, and a target needs all of them.
 ///
 /// # Errors
@@ -77,7 +80,10 @@ pub fn pack_delta(
     let (layout, spool) = build_layout(&packed, &carried, &planned, &places, writer);
     let relative = FrontBases { difference: &difference, indexes: &indexes, piece_log2: limits.piece_log2 };
     let front = Front { index: &index, layout: &layout, bases: Some(relative) };
-    let (head, behind) = front.make_head(options, sign, spool.wants_aligned_head())?;
+    // Copying little behind the head costs less than the bytes that align it.
+    let stored: u64 = layout.chunks.iter().map(|chunk| u64::from(chunk.stored_len)).sum();
+    let align = stored > WORTH_ALIGNING && spool.wants_aligned_head();
+    let (head, behind) = front.make_head(options, sign, align)?;
     let root = head.root().clone();
     let file_bytes = head.file_len();
     let mut front = head.encode();

@@ -1,0 +1,157 @@
+//! Delta bundles onto directories: what they bring, what they need, and what becomes of a target that lacks it.
+
+use std::fs;
+
+use crate::desk::{Desk, noise, said};
+
+/// Text that is like another where the seed is near.
+fn text(seed: u32, lines: u32) -> String {
+    (0..lines).map(|line| format!("{line}: {}\n", (line * 2_654_435 ^ (seed * u32::from(line % 40 == 7))) % 9_973)).collect()
+}
+
+/// Versions 1 and 2 of a tree, and the delta between them; `one` and `two` are what they unpack to.
+fn versions() -> Desk {
+    let desk = Desk::new();
+    for name in ["usr", "usr/share", "old"] {
+        fs::create_dir(desk.path("tree").join(name)).unwrap();
+    }
+    desk.write("tree/usr/same", noise(2, 300_000));
+    desk.write("tree/usr/changed", text(1, 5_000));
+    desk.write("tree/usr/libfoo.so.1.2", noise(3, 90_000));
+    desk.write("tree/old/moved-and-changed", text(9, 4_000));
+    desk.write("tree/old/moved", text(5, 3_000));
+    desk.write("tree/empty", "");
+    desk.write("tree/gone", text(4, 100));
+    desk.pack(1);
+    desk.unpack(1, "one");
+
+    desk.write("tree/usr/changed", text(2, 5_000));
+    let mut library = noise(3, 90_000);
+    library[40_000..40_010].copy_from_slice(b"0123456789");
+    fs::remove_file(desk.path("tree/usr/libfoo.so.1.2")).unwrap();
+    desk.write("tree/usr/libfoo.so.1.3", library);
+    fs::rename(desk.path("tree/old/moved-and-changed"), desk.path("tree/usr/share/other-name")).unwrap();
+    desk.write("tree/usr/share/other-name", text(9, 4_000).replace("17:", "seventeen:"));
+    fs::rename(desk.path("tree/old/moved"), desk.path("tree/usr/share/moved")).unwrap();
+    fs::remove_file(desk.path("tree/gone")).unwrap();
+    desk.write("tree/new", noise(6, 1_000));
+    desk.pack(2);
+    desk.unpack(2, "two");
+    desk.delta(&["1.sealift"], "delta.sealift");
+    desk
+}
+
+impl Desk {
+    fn delta(&self, bases: &[&str], to: &str) {
+        let mut line = vec!["pack", "tree", "-o", to, "--name", "os", "--bundle-version", "2", "--allow-unsigned"];
+        line.extend(bases.iter().flat_map(|base| ["--base", base]));
+        self.run(&line);
+    }
+
+    fn tell(&self, line: &str) -> (Option<i32>, String) {
+        let done = self.command(&line.split(' ').collect::<Vec<_>>()).output().unwrap();
+        (done.status.code(), said(&done))
+    }
+
+    fn len(&self, name: &str) -> u64 {
+        fs::metadata(self.path(name)).unwrap().len()
+    }
+}
+
+#[test]
+fn it_brings_what_the_base_lacks() {
+    let desk = versions();
+    let (delta, full) = (desk.len("delta.sealift"), desk.len("2.sealift"));
+    // 1,000 new bytes of noise are the most of it.
+    assert!(delta < 6_000, "{delta} bytes beside {full}");
+    let (status, said) = desk.tell("unpack delta.sealift one --delete --allow-unsigned");
+    assert_eq!(status, Some(0), "{said}");
+    desk.assert_same("one", "tree");
+
+    // The same once more, and the full bundle after it, find nothing to do.
+    let (status, said) = desk.tell("unpack delta.sealift one --delete --allow-unsigned");
+    assert!(status == Some(0) && said.contains("9 kept"), "{said}");
+    let (status, said) = desk.tell("unpack 2.sealift one --update --delete --allow-unsigned");
+    assert!(status == Some(0) && said.contains("9 kept"), "{said}");
+}
+
+#[test]
+fn a_target_that_kept_nothing_is_hashed() {
+    let desk = versions();
+    fs::remove_dir_all(desk.path(".one.sealift-state")).unwrap();
+    let (status, said) = desk.tell("unpack delta.sealift one --delete --allow-unsigned");
+    assert_eq!(status, Some(0), "{said}");
+    desk.assert_same("one", "tree");
+}
+
+#[test]
+fn a_directory_is_a_base_as_its_bundle_is() {
+    let desk = versions();
+    desk.delta(&["one"], "of-directory.sealift");
+    assert_eq!(fs::read(desk.path("of-directory.sealift")).unwrap(), fs::read(desk.path("delta.sealift")).unwrap());
+}
+
+#[test]
+fn what_the_base_lacks_is_named_and_nothing_is_written() {
+    let desk = versions();
+    let refused = |line: &str, why: &str| {
+        let (status, said) = desk.tell(line);
+        assert!(status == Some(2) && said.contains(why), "{line}: {said}");
+    };
+    refused("unpack delta.sealift absent --allow-unsigned", "it is not there");
+    assert!(!desk.path("absent").exists());
+    desk.unpack(2, "none");
+    fs::remove_dir_all(desk.path(".none.sealift-state")).unwrap();
+    fs::remove_file(desk.path("none/empty")).unwrap();
+    refused("unpack delta.sealift none --allow-unsigned", "its files are not just the base");
+    desk.write("tree/gone", "other");
+    desk.pack(3);
+    desk.unpack(3, "three");
+    refused("unpack delta.sealift three --allow-unsigned", "it took os version 3");
+
+    // A file that stands for a prefix, and one that is only named, were changed by somebody.
+    for name in ["usr/changed", "old/moved"] {
+        let kept = fs::read(desk.path("one").join(name)).unwrap();
+        let mut changed = kept.clone();
+        changed[1000] ^= 1;
+        desk.write(&format!("one/{name}"), &changed);
+        refused("unpack delta.sealift one --delete --allow-unsigned", name);
+        assert_eq!(fs::read(desk.path("one").join(name)).unwrap(), changed);
+        assert!(desk.path("one/gone").exists() && !desk.path(".one.sealift-partial").exists());
+        desk.write(&format!("one/{name}"), kept);
+    }
+    refused("cat delta.sealift usr/changed --allow-unsigned", "is a delta bundle");
+    refused("pack one -o x.sealift --base 1.sealift --allow-unsigned", "there is nothing to bring");
+    refused("pack one -o x.sealift --base delta.sealift --allow-unsigned", "is a delta bundle");
+}
+
+#[test]
+fn it_is_listed_verified_and_compared_without_its_base() {
+    let desk = versions();
+    let list = String::from_utf8(desk.run(&["ls", "delta.sealift"]).stdout).unwrap();
+    let expected = ["D  gone", "A  new", "D  old/moved", "D  old/moved-and-changed", "M  usr/changed"];
+    for line in expected.into_iter().chain(["D  usr/libfoo.so.1.2", "A  usr/libfoo.so.1.3", "A  usr/share/moved"]) {
+        assert!(list.lines().any(|found| found == line), "{line} in:\n{list}");
+    }
+    assert!(!list.contains("usr/same") && !list.contains("lib/lib.so"), "{list}");
+    desk.run(&["verify", "delta.sealift", "--deep", "--allow-unsigned"]);
+    let info = String::from_utf8(desk.run(&["info", "delta.sealift"]).stdout).unwrap();
+    assert!(info.contains("Base"), "{info}");
+    let by_delta = desk.run(&["diff", "1.sealift", "delta.sealift", "--json"]).stdout;
+    let by_bundle = desk.run(&["diff", "1.sealift", "2.sealift", "--json"]).stdout;
+    let entries = |bytes: &[u8]| {
+        let text = String::from_utf8_lossy(bytes).into_owned();
+        text[text.find("\"entries\"").unwrap()..].to_owned()
+    };
+    assert_eq!(entries(&by_delta), entries(&by_bundle));
+}
+
+#[test]
+fn it_is_the_same_on_any_number_of_threads() {
+    let desk = versions();
+    for (jobs, name) in [("1", "a.sealift"), ("5", "b.sealift")] {
+        let line = ["pack", "tree", "-o", name, "--name", "os", "--bundle-version", "2", "--allow-unsigned", "--jobs", jobs];
+        desk.run(&[&line[..], &["--base", "1.sealift"]].concat());
+        assert_eq!(fs::read(desk.path(name)).unwrap(), fs::read(desk.path("delta.sealift")).unwrap(), "{jobs} threads");
+    }
+}
