@@ -258,7 +258,7 @@ impl Unpack {
         let (target, bundle) = (target.display().to_string(), shown(&self.bundle.bundle));
         let verb = match (self.dry_run, stats.is_update) {
             (false, false) => "unpacked",
-            (false, true) if !self.update => "complete already, as unpacked",
+            (false, true) if stats.was_complete => "complete already, as unpacked",
             (false, true) => "updated",
             (true, false) => "would be unpacked",
             (true, true) => "would be updated",

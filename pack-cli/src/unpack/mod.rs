@@ -107,6 +107,8 @@ pub struct UnpackStats {
     pub resumed_files: u64,
     /// Whether the target was there, and was updated.
     pub is_update: bool,
+    /// Whether it had been unpacked from this very bundle, and nothing was left to do.
+    pub was_complete: bool,
     /// Files that an update left as they are.
     pub kept_files: u64,
     /// Files whose content an update left, and whose metadata it set.
@@ -227,7 +229,8 @@ impl Job<'_> {
             return Ok(None);
         }
         let kept_files = as_u64(selection.regulars.len());
-        Ok(Some(UnpackStats { is_update: true, kept_files, free_bytes: room(target)?.bytes, ..UnpackStats::default() }))
+        let (is_update, was_complete) = (true, true);
+        Ok(Some(UnpackStats { is_update, was_complete, kept_files, free_bytes: room(target)?.bytes, ..UnpackStats::default() }))
     }
 
     /// Builds in the stage what is selected.
