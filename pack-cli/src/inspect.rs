@@ -19,11 +19,9 @@
 //! # }
 //! ```
 
-mod edits;
-
 use sealift_format::{Bundle, Head};
 
-pub use edits::{EditedName, edits};
+pub use sealift_format::difference::{Becomes, EditedName};
 pub use sealift_format::{Attributes, Device, Extent, FileType, Index, Inode, InodeKind, Object, Ref, Xattr};
 
 use crate::Error;

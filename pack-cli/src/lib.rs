@@ -194,4 +194,5 @@ pub use input::Input;
 pub use ostree::RepoFault;
 pub use progress::{Phase, Progress, Snapshot};
 pub use sealift_format::{Bundle, Chunk, Envelope, Head, Identity, Index, Kind, Limits, Opened, Root, name};
+pub use sealift_format::Base as RootBase;
 pub use tree::{DirId, Metadata, NewNode, NodeId, Tree, Visited};

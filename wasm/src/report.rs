@@ -1,7 +1,8 @@
 //! What JavaScript is told.
 
 use js_sys::{Array, Uint8Array};
-use sealift_format::{Bundle, Head, InodeKind};
+use sealift_format::difference::Becomes;
+use sealift_format::{Delta, Head, InodeKind, Opened};
 use sealift_verify::trust::{Policy, SignatureState, Standing, unknown_envelopes};
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
@@ -62,10 +63,20 @@ export interface Verdict {
 
 export interface Summary {
   entries: number;
-  /** Regular files, a hard link counted once. */
-  files: number;
+  /** Regular files, a hard link counted once. Of a delta bundle this takes its base. */
+  files?: number;
   /** Their bytes, unpacked. */
   bytes: number;
+  /** Of a delta bundle, whose objects are checked where its bases are: what it does to them. */
+  delta?: {
+    /** Digests of the indexes that a target is to hold, in hexadecimal digits. */
+    bases: string[];
+    /** Names that come, that get another content or type, of which only metadata change, and that go, each with all below it. */
+    added: number;
+    changed: number;
+    metadata: number;
+    removed: number;
+  };
 }
 "#;
 
@@ -111,14 +122,37 @@ fn signer(state: &SignatureState) -> JsValue {
 }
 
 /// What was checked, once all of it was.
-pub(crate) fn summary(bundle: &Bundle) -> Result<JsValue, JsValue> {
-    let maxima = &bundle.head.root().maxima;
+pub(crate) fn summary(opened: &Opened) -> Result<JsValue, JsValue> {
+    let maxima = &opened.head().root().maxima;
+    let count = |what, number: usize| to_js(what, u64::try_from(number).unwrap_or(u64::MAX)).map(JsValue::from);
     let is_file = |kind: &InodeKind| matches!(kind, InodeKind::Regular(_));
-    let files = bundle.index.inodes().iter().filter(|inode| is_file(&inode.kind)).count();
+    let (files, delta) = match opened {
+        Opened::Whole(bundle) => {
+            let files = bundle.index.inodes().iter().filter(|inode| is_file(&inode.kind)).count();
+            (count("files", files)?, JsValue::UNDEFINED)
+        }
+        Opened::Delta(delta) => (JsValue::UNDEFINED, changes(delta, count)?),
+    };
     Ok(object([
         ("entries", to_js("entries", maxima.entries)?.into()),
-        ("files", to_js("files", u64::try_from(files).unwrap_or(u64::MAX))?.into()),
+        ("files", files),
         ("bytes", to_js("logical", maxima.logical)?.into()),
+        ("delta", delta),
+    ]))
+}
+
+/// What a delta bundle does to the trees of its first base.
+fn changes(delta: &Delta, count: impl Fn(&'static str, usize) -> Result<JsValue, JsValue>) -> Result<JsValue, JsValue> {
+    let hex = |digest: &[u8; 32]| digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let bases: Vec<String> = delta.bases().iter().map(|base| hex(&base.index_digest)).collect();
+    let names = delta.difference.edited_names();
+    let of = |becomes| names.iter().filter(|name| name.becomes == becomes).count();
+    Ok(object([
+        ("bases", strings(&bases).into()),
+        ("added", count("added", of(Becomes::Added))?),
+        ("changed", count("changed", of(Becomes::Changed))?),
+        ("metadata", count("metadata", of(Becomes::Metadata))?),
+        ("removed", count("removed", of(Becomes::Removed))?),
     ]))
 }
 

@@ -96,7 +96,7 @@ impl Verifier {
     /// The bundle is not whole, or not as its root says.
     #[wasm_bindgen(unchecked_return_type = "Summary")]
     pub fn finish(self) -> Result<JsValue, JsValue> {
-        let bundle = self.walker.finish().map_err(|error| content_error(&error))?;
-        report::summary(&bundle)
+        let opened = self.walker.finish().map_err(|error| content_error(&error))?;
+        report::summary(&opened)
     }
 }

@@ -9,7 +9,6 @@ mod ground;
 mod kills;
 mod links;
 mod listing;
-mod random;
 mod repositories;
 mod scale;
 mod snapshot;

@@ -2,6 +2,8 @@
 
 mod change;
 mod contenders;
+mod delta;
+mod ebuilds;
 mod floor;
 mod job;
 mod machine;
@@ -36,8 +38,8 @@ use tree::Extent;
 
 const RESULTS: &str = "bench/RESULTS.md";
 /// Measures that are no race.
-const OTHERS: [&str; 9] =
-    ["update", "change", "ostree", "ostree-change", "static-delta", "reads", "scaling", "profile", "floor"];
+const OTHERS: [&str; 10] =
+    ["update", "change", "delta", "ostree", "ostree-change", "static-delta", "reads", "scaling", "profile", "floor"];
 const GIB: u64 = 1 << 30;
 
 struct Options {
@@ -101,6 +103,10 @@ pub(crate) fn main(args: lexopt::Parser) -> Result<()> {
     if options.includes("change") {
         println!("compare: change");
         change::add(&mut report, options.runs, &places)?;
+    }
+    if options.includes("delta") && options.tree.is_none() {
+        println!("compare: delta");
+        delta::add(&mut report, &places)?;
     }
     if options.includes("ostree") {
         println!("compare: ostree");

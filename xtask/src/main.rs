@@ -5,6 +5,7 @@ mod ci;
 mod compare;
 mod dist;
 mod packages;
+mod random;
 mod shell;
 mod steps;
 mod tools;

@@ -72,6 +72,7 @@ const PACKAGES: &[Package] = &[
     package("linux-perf",     Program("perf"),          &[Compare]),
     // The peers.
     package("zstd",           Program("zstd"),          &[Ci, Compare]),
+    package("xdelta3",        Program("xdelta3"),       &[Compare]),
     package("squashfs-tools", Program("mksquashfs"),    &[Compare]),
     package("xz-utils",       Program("xz"),            &[Big, Compare]),
     // Static programs: the C in them is compiled by these.

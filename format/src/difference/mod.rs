@@ -5,6 +5,7 @@
 mod apply;
 mod between;
 mod encode;
+mod listing;
 mod names;
 mod ostree;
 mod parse;
@@ -23,6 +24,7 @@ use core::ops::Range;
 
 use crate::index::{Attributes, Device, FileType, Index, Object, number};
 
+pub use listing::{Becomes, EditedName};
 pub use ostree::{
     Beside, CommitObject, EditedCommit, EditedCommitRef, EditedTree, NewOsTreeFile, OsTreeDifference, TreeEdit, TreeOp,
 };

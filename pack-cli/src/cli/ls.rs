@@ -5,7 +5,8 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::ffi::OsStrExt as _;
 
 use clap::Args;
-use sealift::inspect::{EditedName, Listed, What, edits, entries};
+use sealift::diff::Change;
+use sealift::inspect::{Becomes, EditedName, Listed, What, entries};
 use sealift::{Bundle, Error, Opened};
 use serde::Serialize;
 use serde::ser::{SerializeMap as _, Serializer};
@@ -54,7 +55,7 @@ impl Ls {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let bundle = match self.bundle.read_untrusted()? {
             Opened::Whole(bundle) => bundle,
-            Opened::Delta(delta) => return Ok(self.list_edits(&edits(&delta))?),
+            Opened::Delta(delta) => return Ok(self.list_edits(&delta.difference.edited_names())?),
         };
         let several = bundle.index.refs().len() > 1;
         let chosen = self.choose(&bundle)?;
@@ -96,7 +97,7 @@ impl Ls {
             if !rest.is_some_and(|rest| wanted.is_empty() || rest.is_empty() || rest.starts_with(b"/")) {
                 continue;
             }
-            let (letter, _) = differences::mark(edit.change);
+            let (letter, _) = differences::mark(change_of(edit.becomes));
             if self.form.show().json {
                 json_line(&mut out, &JsonEdit::of(edit))?;
             } else if self.null {
@@ -289,6 +290,16 @@ impl<'a> JsonEntry<'a> {
     }
 }
 
+/// What a comparison calls it.
+fn change_of(becomes: Becomes) -> Change {
+    match becomes {
+        Becomes::Added => Change::Added,
+        Becomes::Changed => Change::Changed,
+        Becomes::Metadata => Change::Metadata,
+        Becomes::Removed => Change::Removed,
+    }
+}
+
 /// A line of `--json` of a delta bundle.
 #[derive(Serialize)]
 struct JsonEdit<'a> {
@@ -307,7 +318,7 @@ impl<'a> JsonEdit<'a> {
         Self {
             reference: edit.reference,
             path: if edit.path.is_empty() { ".".into() } else { escape::percent(&edit.path) },
-            kind: Words::USUAL.of(edit.change),
+            kind: Words::USUAL.of(change_of(edit.becomes)),
             file_type: edit.file_type.map(differences::json_type),
             size: edit.size,
         }

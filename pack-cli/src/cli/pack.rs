@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum, ValueHint};
 use sealift::base::Base;
-use sealift::pack::{OrderProfile, Output, PackOptions, PackRef, PackStats};
+use sealift::pack::{DeltaStats, OrderProfile, Output, PackOptions, PackRef, PackStats};
 use sealift::source::{
     DirectoryOptions, Exclude, MetadataOptions, OstreeOptions, OwnerRule, Source, SourceOptions, XattrFilter,
     parse_owner,
 };
 use sealift::trust::sign::{Signer, room_for, sign_root};
-use sealift::{Identity, Input, Limits, Progress};
+use sealift::{Identity, Input, Limits, Progress, RootBase};
 use serde::Serialize;
 
 use super::bundle::jobs;
@@ -348,6 +348,9 @@ impl Pack {
             writeln!(out, "  {would}signed by {}", signer.public_key().id())?;
         }
         let maxima = &root.maxima;
+        if let Some(delta) = &stats.delta {
+            return self.print_delta(&mut out, stats, delta, elapsed);
+        }
         writeln!(
             out,
             "  {}, {}, {}",
@@ -377,6 +380,39 @@ impl Pack {
         }
         Ok(())
     }
+}
+
+impl Pack {
+    fn print_delta(
+        &self,
+        out: &mut dyn Write,
+        stats: &PackStats,
+        delta: &DeltaStats,
+        elapsed: Duration,
+    ) -> std::io::Result<()> {
+        let maxima = &stats.root.maxima;
+        let bases: Vec<String> = stats.root.bases.iter().flat_map(|bases| &bases.bases).map(base_word).collect();
+        writeln!(out, "  for targets that hold {}", bases.join(" and "))?;
+        writeln!(
+            out,
+            "  {} of {}: {} into {} in {}",
+            count(delta.objects, "new object"),
+            Grouped(maxima.objects),
+            Bytes(delta.bytes),
+            Bytes(stats.file_bytes),
+            human::duration(elapsed),
+        )?;
+        if log::is_on() {
+            let memory = Bytes(delta.memory);
+            writeln!(out, "  {} chunks, each decoded in at most {memory}", Grouped(maxima.chunks))?;
+        }
+        Ok(())
+    }
+}
+
+/// A base as people compare it with what `sealift info` says.
+fn base_word(base: &RootBase) -> String {
+    format!("content {}", &super::ls::hex(&base.index_digest)[..12])
 }
 
 fn wide(number: usize) -> u64 {
@@ -419,9 +455,20 @@ struct Summary<'a> {
     entries: u64,
     objects: u64,
     chunks: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delta: Option<JsonDelta>,
     order_paths: usize,
     order_matched: usize,
     seconds: f64,
+}
+
+/// Of a delta bundle.
+#[derive(Serialize)]
+struct JsonDelta {
+    bases: Vec<String>,
+    objects: u64,
+    bytes: u64,
+    memory_bytes: u64,
 }
 
 impl<'a> Summary<'a> {
@@ -439,6 +486,12 @@ impl<'a> Summary<'a> {
             entries: root.maxima.entries,
             objects: root.maxima.objects,
             chunks: root.maxima.chunks,
+            delta: stats.delta.as_ref().map(|delta| JsonDelta {
+                bases: root.bases.iter().flat_map(|bases| &bases.bases).map(|base| super::ls::hex(&base.index_digest)).collect(),
+                objects: delta.objects,
+                bytes: delta.bytes,
+                memory_bytes: delta.memory,
+            }),
             order_paths: stats.order.paths,
             order_matched: stats.order.matched,
             seconds: human::seconds(elapsed),

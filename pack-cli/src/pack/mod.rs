@@ -106,8 +106,22 @@ pub struct PackStats {
     pub file_bytes: u64,
     /// How much of the order profile was found.
     pub order: OrderStats,
+    /// Of a delta bundle: what it carries.
+    pub delta: Option<DeltaStats>,
     /// Whether the chunks were copied behind the head: the peak of disk use was twice the file then.
     pub copied: bool,
+}
+
+/// What a delta bundle carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DeltaStats {
+    /// Objects that no base has.
+    pub objects: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// What it takes at most to decode a chunk, in bytes: its prefix, its stored bytes and its decoded ones.
+    pub memory: u64,
 }
 
 /// Signs the signed bytes, and gives the envelopes for the signature area.
@@ -160,7 +174,7 @@ pub fn pack(
     if copied {
         tracing::info!("the chunks were copied behind the head, since the file system moves no blocks for it");
     }
-    Ok(PackStats { root, file_bytes, order, copied })
+    Ok(PackStats { root, file_bytes, order, delta: None, copied })
 }
 
 fn check_options(refs: &[PackRef<'_>], options: &PackOptions) -> Result<(), Error> {

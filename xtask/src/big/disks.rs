@@ -11,7 +11,7 @@ use rustix::fs::{FallocateFlags, fallocate};
 
 use super::findings::Findings;
 use super::ground::Ground;
-use super::random::Random;
+use crate::random::Random;
 use super::trees;
 use super::trial::Trial;
 use super::verbs::{Disturbed, VERBS, prepare};

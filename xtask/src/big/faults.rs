@@ -11,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::findings::Findings;
 use super::ground::Ground;
-use super::random::Random;
+use crate::random::Random;
 use super::snapshot::Snapshot;
 use super::trees;
 use super::trial::Trial;

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::findings::Findings;
 use super::ground::{Ground, difference, names};
-use super::random::Random;
+use crate::random::Random;
 use super::snapshot::Snapshot;
 use super::trees;
 use super::trial::Trial;

@@ -12,7 +12,7 @@ use rustix::fs::{CWD, FileType, Mode, RenameFlags, mknodat, renameat_with};
 
 use super::findings::Findings;
 use super::ground::Ground;
-use super::random::Random;
+use crate::random::Random;
 use super::snapshot::Snapshot;
 use super::trees;
 use super::verbs::{VERBS, Verb, prepare};

@@ -14,7 +14,7 @@ use wait4::{ResUse, Wait4 as _};
 
 use super::findings::Findings;
 use super::ground::{Ground, difference};
-use super::random::Random;
+use crate::random::Random;
 use crate::compare::tree::write_small_files;
 use crate::shell::output;
 

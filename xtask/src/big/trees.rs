@@ -9,7 +9,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 
-use super::random::Random;
+use crate::random::Random;
 use crate::shell::run;
 
 /// Copies a real tree of some thousand files: what Python brings.

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Result;
 
 use super::ground::{Ground, difference, names};
-use super::random::Random;
+use crate::random::Random;
 use super::snapshot::Snapshot;
 use super::trees;
 use super::trial::Trial;

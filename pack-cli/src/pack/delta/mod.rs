@@ -12,13 +12,13 @@ mod suffix;
 
 use std::collections::HashMap;
 
-use sealift_format::{Difference, Large, Layout, Piece};
+use sealift_format::{Chunk, Codec, Difference, Large, Layout, Piece};
 
 use super::contents::{build_index, holes_of};
 use super::plan::Plan;
 use super::sequence::{PackedObject, Sequenced};
 use super::writer::ChunkWriter;
-use super::{Front, FrontBases, Output, PackOptions, PackRef, PackStats, Signer, Spool, check_options, order, pipeline};
+use super::{DeltaStats, Front, FrontBases, Output, PackOptions, PackRef, PackStats, Signer, Spool, check_options, order, pipeline};
 use crate::base::{Base, Bases};
 use crate::progress::Phase;
 use crate::source::Source;
@@ -89,7 +89,20 @@ pub fn pack_delta(
     let mut front = head.encode();
     front.extend(behind);
     let copied = spool.finish(&front)?;
-    Ok(PackStats { root, file_bytes, order, copied })
+    let delta = Some(delta_stats(&difference, &layout));
+    Ok(PackStats { root, file_bytes, order, delta, copied })
+}
+
+fn delta_stats(difference: &Difference, layout: &Layout) -> DeltaStats {
+    let memory = |chunk: &Chunk| {
+        let decoded = u64::from(chunk.len) * if chunk.codec == Codec::Suffix { 2 } else { 1 };
+        layout.prefix_len(chunk) + u64::from(chunk.stored_len) + decoded
+    };
+    DeltaStats {
+        objects: u64::try_from(difference.objects().len()).unwrap_or(u64::MAX),
+        bytes: difference.objects().iter().map(|object| object.size).fold(0, u64::saturating_add),
+        memory: layout.chunks.iter().map(memory).max().unwrap_or(0),
+    }
 }
 
 /// The packed objects that no base has.

@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, ensure};
 use super::sources::{Source, Sources, listing};
 use crate::big::findings::Findings;
 use crate::big::ground::{Ground, remove};
-use crate::big::random::Random;
+use crate::random::Random;
 
 const MODES: [&str; 4] = ["archive", "bare-user", "bare", "bare-user-only"];
 /// In each mode.

@@ -10,7 +10,7 @@ use crate::big::disks::{DISKS, Disk, disturb, judge, make, start};
 use crate::big::faults::{CHANGING, KILLED, Status, count_calls, moments, run_patiently};
 use crate::big::findings::Findings;
 use crate::big::ground::{Ground, remove};
-use crate::big::random::Random;
+use crate::random::Random;
 use crate::big::trial::Trial;
 
 /// The largest of the disks, xfs, tells nothing that ext4 does not.

@@ -8,7 +8,7 @@ use super::target::Target;
 use crate::big::findings::Findings;
 use crate::big::ground::Ground;
 use crate::big::kills::kill_often;
-use crate::big::random::Random;
+use crate::random::Random;
 use crate::big::verbs::Disturbed;
 
 const KILLS: u32 = 20;

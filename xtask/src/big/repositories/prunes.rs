@@ -10,7 +10,7 @@ use super::sources::Sources;
 use super::target::{Place, Target};
 use crate::big::findings::Findings;
 use crate::big::ground::Ground;
-use crate::big::random::Random;
+use crate::random::Random;
 use crate::big::trial::Trial as _;
 
 const ROUNDS: u32 = 40;

@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 
 use super::COLLECTION;
 use crate::big::ground::Ground;
-use crate::big::random::Random;
+use crate::random::Random;
 use crate::big::trees;
 
 /// A ref of `source` with an old and a new commit.

@@ -24,6 +24,11 @@ impl Random {
         Self(1)
     }
 
+    /// The same chances for the same number.
+    pub(crate) fn of(number: u64) -> Self {
+        Self(number)
+    }
+
     pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
