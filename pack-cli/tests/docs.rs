@@ -70,6 +70,7 @@ fn the_front_page() {
                         "sealift pack srv/os -o os-{version}.sealift --name os --bundle-version {version} --key release-key -q"
                     ));
                 }
+                good("cp -a srv/os srv/os-9 && echo 9 > srv/os-9/etc/os-release");
                 good("ssh-keygen -q -t ed25519 -N '' -f .ssh/id_ed25519_sk");
                 good("ostree --repo=repo init --mode=bare-user");
                 good("ostree --repo=repo commit --branch=os/stable --tree=dir=srv/os");
