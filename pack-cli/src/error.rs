@@ -210,8 +210,8 @@ impl Error {
     }
 
     /// The error in one word, the same in JSON, in the format's vectors and in JavaScript: that of its [`Kind`] where the bundle is at
-    /// fault, else one of `usage`, `io`, `busy`, `space`, `room`, `changed`, `other-name`, `half-updated`, `folded-name`, `trust-file`, `state`, `repository`, `key`, `tar`
-    /// and `cancelled`.
+    /// fault, else one of `usage`, `io`, `busy`, `space`, `room`, `changed`, `other-name`, `half-updated`, `folded-name`, `trust-file`, `state`, `repository`, `key`, `tar`,
+    /// `delta`, `base` and `cancelled`.
     #[must_use]
     pub fn word(&self) -> &'static str {
         if let Some(kind) = self.kind() {
@@ -231,6 +231,8 @@ impl Error {
             Self::Repository { .. } => "repository",
             Self::Key { .. } | Self::Agent { .. } => "key",
             Self::Tar { .. } => "tar",
+            Self::IsDelta { .. } => "delta",
+            Self::MissingBase { .. } => "base",
             Self::Cancelled => "cancelled",
             _ => "io",
         }

@@ -157,3 +157,62 @@ fn it_is_the_same_on_any_number_of_threads() {
         assert_eq!(fs::read(desk.path(name)).unwrap(), fs::read(desk.path("delta.sealift")).unwrap(), "{jobs} threads");
     }
 }
+
+#[test]
+fn large_files_machine_code_and_holes_come_back() {
+    let desk = Desk::new();
+    let mut code = noise(11, 200_000);
+    code[..4].copy_from_slice(b"\x7fELF");
+    let mut disk = noise(12, 1_500_000);
+    disk[300_000..900_000].fill(0);
+    desk.write("tree/program", &code);
+    desk.write("tree/disk", &disk);
+    desk.write("tree/sparse", [&disk[..], &[0; 400_000]].concat());
+    desk.pack(1);
+    // Addresses all over it are others, and something comes in between.
+    code.iter_mut().skip(100).step_by(16).for_each(|byte| *byte = byte.wrapping_add(4));
+    code.splice(50_000..50_000, noise(13, 100));
+    desk.write("tree/program", &code);
+    disk[1_200_000] ^= 1;
+    disk[600_000] = 7;
+    desk.write("tree/disk", &disk);
+    fs::rename(desk.path("tree/sparse"), desk.path("tree/etc/sparse")).unwrap();
+    for memory in ["128MiB", "1MiB", "64KiB"] {
+        desk.unpack(1, "one");
+        let base = ["pack", "tree", "-o", "delta.sealift", "--name", "os", "--bundle-version", "2", "--allow-unsigned"];
+        desk.run(&[&base[..], &["--base", "1.sealift", "--delta-memory", memory]].concat());
+        // Sums that are zeros but for one in sixteen, and a hundred new bytes.
+        assert!(memory == "64KiB" || desk.len("delta.sealift") < 12_000, "{memory}: {}", desk.len("delta.sealift"));
+        let (status, said) = desk.tell("unpack delta.sealift one --delete --allow-unsigned");
+        assert_eq!(status, Some(0), "{memory}: {said}");
+        desk.assert_same("one", "tree");
+        fs::remove_dir_all(desk.path("one")).unwrap();
+        fs::remove_dir_all(desk.path(".one.sealift-state")).unwrap();
+    }
+}
+
+#[test]
+fn several_refs_and_a_run_that_was_stopped() {
+    let desk = Desk::new();
+    desk.write("tree/lib/big", text(1, 60_000));
+    desk.run(&["pack", "a=tree/lib", "b=tree/etc", "-o", "1.sealift", "--name", "os", "--bundle-version", "1"]);
+    desk.run(&["unpack", "1.sealift", "one", "--ref", "a", "--allow-unsigned"]);
+    desk.write("tree/lib/big", text(2, 60_000));
+    desk.write("tree/lib/copy", text(1, 60_000));
+    let refs = ["pack", "a=tree/lib", "b=tree/etc", "-o", "delta.sealift", "--name", "os", "--bundle-version", "2"];
+    desk.run(&[&refs[..], &["--base", "1.sealift", "--allow-unsigned"]].concat());
+    // What a run left that was killed while it built: one file whole, one cut, and one that nobody knows.
+    let stage = desk.path(".one.sealift-partial/files");
+    fs::create_dir_all(&stage).unwrap();
+    fs::set_permissions(desk.path(".one.sealift-partial"), std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    for (name, content) in [("0", text(2, 60_000)), ("1", text(1, 30_000)), ("77", "x".into())] {
+        fs::write(stage.join(name), content).unwrap();
+    }
+    let (status, said) = desk.tell("unpack delta.sealift one --ref a --delete --allow-unsigned");
+    assert_eq!(status, Some(0), "{said}");
+    desk.assert_same("one", "tree/lib");
+    let (status, said) = desk.tell("unpack delta.sealift one --ref b --delete --allow-unsigned");
+    assert!(status == Some(2) && said.contains("that the delta does not bring"), "{said}");
+    desk.assert_same("one", "tree/lib");
+    assert!(!desk.path(".one.sealift-partial").exists());
+}
