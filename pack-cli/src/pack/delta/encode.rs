@@ -34,6 +34,31 @@ pub(super) struct PiecePlace {
     pub(super) chaining_value: [u8; 32],
 }
 
+/// The place of a chunk among those that are stored.
+#[derive(Clone, Copy, Debug)]
+struct Job {
+    number: u32,
+    /// The one of the piece before it in its object.
+    after: Option<u32>,
+}
+
+/// Numbers the chunks. Pieces without data have no job.
+fn number(planned: &[Planned]) -> Vec<Option<Job>> {
+    let (mut next, mut before) = (0, None);
+    let mut jobs = Vec::with_capacity(planned.len());
+    for chunk in planned {
+        let object = chunk.piece.map(|(object, _)| object);
+        let after = before.filter(|(known, _)| object == Some(*known)).map(|(_, job)| job);
+        let job = (chunk.len > 0).then(|| Job { number: next, after });
+        if let Some(job) = job {
+            next += 1;
+            before = object.map(|object| (object, job.number));
+        }
+        jobs.push(job);
+    }
+    jobs
+}
+
 /// What one thread keeps.
 struct Hand<'a> {
     cache: OpenCache,
@@ -45,17 +70,7 @@ struct Hand<'a> {
 impl Encoder<'_> {
     /// Encodes all chunks into `writer`. Returns what came of each that is a piece.
     pub(super) fn run(&self, planned: &[Planned], writer: &mut ChunkWriter) -> Result<Vec<Option<PiecePlace>>, Error> {
-        // Pieces without data have no job.
-        let mut next = 0;
-        let jobs: Vec<Option<u32>> = planned
-            .iter()
-            .map(|chunk| {
-                (chunk.len > 0).then(|| {
-                    next += 1;
-                    next - 1
-                })
-            })
-            .collect();
+        let jobs = number(planned);
         let tasks: Vec<usize> = (0..planned.len()).collect();
         let places = Mutex::new(vec![None; planned.len()]);
         let writer = Mutex::new(writer);
@@ -70,11 +85,11 @@ impl Encoder<'_> {
             let chunk = &planned[at];
             let chaining_value = self.read(hand, chunk)?;
             if let Some(chaining_value) = chaining_value {
-                let place = PiecePlace { job: jobs[at], chaining_value };
+                let place = PiecePlace { job: jobs[at].map(|job| job.number), chaining_value };
                 places.lock().unwrap_or_else(PoisonError::into_inner)[at] = Some(place);
             }
-            let Some(job) = jobs[at] else { return Ok(()) };
-            let stored = self.encode(hand, chunk)?;
+            let Some(Job { number: job, after }) = jobs[at] else { return Ok(()) };
+            let stored = StoredChunk { after, ..self.encode(hand, chunk)? };
             writer.lock().unwrap_or_else(PoisonError::into_inner).take(job, stored)?;
             self.progress.add(chunk.len, 0);
             Ok(())

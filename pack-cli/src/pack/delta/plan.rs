@@ -122,3 +122,32 @@ fn window((object, base_size): (u32, u64), (start, end, size): (u64, u64, u64), 
     let offset = middle.saturating_sub(len / 2).min(base_size - len);
     Some(BaseRange { object, offset, len })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_lies_where_the_piece_does() {
+        let range = |base, piece, room| window((7, base), piece, room).map(|range| (range.object, range.offset, range.len));
+        assert_eq!(range(100, (0, 10, 100), 1000), Some((7, 0, 100)));
+        assert_eq!(range(1000, (0, 100, 1000), 200), Some((7, 0, 200)));
+        assert_eq!(range(1000, (900, 1000, 1000), 200), Some((7, 800, 200)));
+        assert_eq!(range(1000, (400, 600, 1000), 200), Some((7, 400, 200)));
+        assert_eq!(range(2000, (400, 600, 1000), 200), Some((7, 900, 200)));
+        assert_eq!(range(u64::MAX, (400, 600, 1000), 200).map(|(_, _, len)| len), Some(200));
+        assert_eq!((range(0, (0, 1, 1), 9), range(9, (0, 1, 1), 0)), (None, None));
+    }
+
+    #[test]
+    fn a_piece_and_its_prefix_fit_the_memory() {
+        for memory in [0, 1 << 12, 1 << 20, 128 << 20, 1 << 40] {
+            let identity = crate::pack::nobody();
+            let options = PackOptions { delta_memory: memory, ..PackOptions::new(identity) };
+            let limits = Limits::new(&options);
+            assert!((12..=26).contains(&limits.piece_log2));
+            let room = limits.prefix_room(limits.piece_len());
+            assert!(memory < 1 << 14 || room + 2 * limits.piece_len() <= memory.max(u64::from(u32::MAX)));
+        }
+    }
+}
