@@ -35,7 +35,7 @@ pub use area::{Envelope, area_len_for, encode_area, parse_area};
 pub use delta::Delta;
 pub use difference::Difference;
 pub use error::{Error, Part};
-pub use frame::{FrameDecoder, check_frame, frame_window};
+pub use frame::{FrameDecoder, check_frame, check_frame_with_prefix, frame_window};
 pub use head::Head;
 pub use index::{
     Attributes, Device, Directory, Entry, FileType, Index, IndexBuilder, Inode, InodeKind, Node, Object, OsTree,

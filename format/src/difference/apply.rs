@@ -1,4 +1,4 @@
-//! Making the wanted index of the base and a difference (spec 6.7.6).
+//! Making the wanted index of the base and a difference (spec 6.7.3).
 
 use alloc::vec::Vec;
 
@@ -66,8 +66,16 @@ impl Difference {
                 .iter()
                 .zip(base.refs())
                 .all(|(own, named)| own.name == named.name && own.is_commit == named.ostree.is_some());
-        let objects: usize = bases.iter().map(|base| base.objects().len()).sum();
-        if same_refs && at(self.base_objects) == objects { Ok(base) } else { Err(other()) }
+        let objects = || bases.iter().flat_map(|base| base.objects());
+        if !same_refs || at(self.base_objects) != objects().count() {
+            return Err(other());
+        }
+        let mut carried: Vec<&[u8; 32]> = self.objects.iter().map(|object| &object.id).collect();
+        carried.sort_unstable();
+        match objects().position(|object| carried.binary_search(&&object.id).is_ok()) {
+            Some(object) => Err(row_fault("an object is carried that the bases have", object)),
+            None => Ok(base),
+        }
     }
 
     /// The number by which the builder knows an object: those of the base come first.
