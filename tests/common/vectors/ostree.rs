@@ -10,13 +10,13 @@ pub(super) fn vectors() -> Vec<Vector> {
 
 /// A commit's tree: objects 0 to 5 are the commit, the dirmeta of all directories, and the dirtrees of the root, `b`, and `b/c`; its files
 /// are `a`, `l`, `s`, and `b/t`, of which `s` has set-id bits.
-fn tree() -> Node {
+pub(super) fn tree() -> Node {
     let c = dir([]);
     let b = dir([("c", c), ("t", file("one\n"))]);
     dir([("a", file("one\n")), ("b", b), ("l", symlink("a")), ("s", file("two\n").mode(0o4755)), ("z", file(""))])
 }
 
-fn with_commit() -> Bundle {
+pub(super) fn with_commit() -> Bundle {
     Bundle::with_commits(&[], &[("os/stable", vec![commit(tree())])], Packing::default())
 }
 
