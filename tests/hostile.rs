@@ -8,7 +8,7 @@ use sealift::inspect::Cost;
 use sealift::unpack::{Durability, UnpackOptions, UnpackStats, unpack};
 use sealift::verify::{Depth, verify};
 use sealift::{Error, Input, Limits, Progress};
-use sealift_format::{Index, Kind, Layout, Objects, Opened, Opener, Root, Step};
+use sealift_format::{Difference, Index, Kind, Layout, Objects, Opened, Opener, Root, Step};
 use sealift_tests::bundle::{Attributes, Bundle, Packing};
 use sealift_tests::listing::listing;
 use sealift_tests::ostree::{Grown, nested};
@@ -294,6 +294,24 @@ fn numbers_at_the_edges_are_no_panic() {
         each_edge(&mut index, |bytes| drop(Index::parse(bytes.to_vec(), ENTRIES_MAX)));
         let piece_log2 = bundle.head.root().maxima.piece_log2;
         each_edge(&mut layout, |bytes| drop(Layout::parse(bytes, &Objects::from(&bundle.index), piece_log2)));
+    }
+}
+
+#[test]
+fn numbers_at_the_edges_of_delta_bundles_are_no_panic() {
+    let vectors = load();
+    for name in ["good-delta", "good-delta-suffix", "good-delta-ostree"] {
+        let vector = vectors.iter().find(|vector| vector.name == name).expect("it is there");
+        let base = vectors.iter().find(|base| base.name == vector.bases[0]).expect("it is there");
+        let base = open_whole(&base.bytes).expect("it is taken").index;
+        let Opened::Delta(delta) = open(&vector.bytes, &[usize::MAX]).expect("it is taken") else { panic!("{name}") };
+        each_edge(&mut delta.head.signed()[32..].to_vec(), |bytes| drop(Root::parse(bytes)));
+        each_edge(&mut delta.difference.encode(), |bytes| {
+            let parsed = Difference::parse(bytes, ENTRIES_MAX);
+            drop(parsed.and_then(|difference| difference.apply(&[&base])));
+        });
+        let (piece_log2, objects) = (delta.head.root().maxima.piece_log2, Objects::from(&delta.difference));
+        each_edge(&mut delta.layout.encode(), |bytes| drop(Layout::parse(bytes, &objects, piece_log2)));
     }
 }
 

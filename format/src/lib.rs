@@ -43,10 +43,11 @@ pub use index::{
 };
 pub use kind::Kind;
 pub use layout::{
-    BLOCK_LEN, BaseRange, Chunk, Codec, Extent, HOLE_BLOCKS, Holds, Holes, Large, Layout, Objects, Piece, data_len, data_ranges, maxima,
+    BLOCK_LEN, BaseRange, Chunk, Codec, Extent, HOLE_BLOCKS, Holds, Holes, Large, Layout, Objects, Piece, data_len,
+    data_ranges, maxima,
 };
 pub use limits::Limits;
 pub use opener::{Bundle, Opened, Opener, Step};
 pub use preamble::Preamble;
-pub use suffix::{Run, Suffix, encode_suffix};
 pub use root::{Base, Bases, Contents, Identity, Maxima, Root};
+pub use suffix::{Run, Suffix, encode_suffix};

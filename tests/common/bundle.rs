@@ -5,8 +5,8 @@
 
 use sealift_format::{pieces, verity};
 
-use crate::delta::{Bases, Delta};
 use crate::bytes::{Section, byte, hash, join, narrow, planes16, planes32, planes64, short, wide};
+use crate::delta::{Bases, Delta};
 use crate::frame::frame;
 use crate::keys::Key;
 use crate::ostree::{Commit, OsTree, commit};
@@ -290,8 +290,9 @@ impl Bundle {
 
     /// The file's bytes.
     pub fn encode(self) -> Vec<u8> {
-        let Self { identity, annotations, piece_log2, index, layout, stored, area_len, signers, envelopes, edits, .. } =
-            self;
+        let Self {
+            identity, annotations, piece_log2, index, layout, stored, area_len, signers, envelopes, edits, ..
+        } = self;
         let carried = self.delta.as_ref().map(|delta| delta.carried.clone());
         let delta = self.delta.map(|delta| {
             let difference = join(&edited(delta.difference.sections(), delta.edit));

@@ -387,8 +387,7 @@ impl Bundle {
             (verity::digest(&bytes), wide(bytes.len()))
         };
         let at = |number: &u32| usize::try_from(*number).expect("32 bits");
-        let contents: Vec<Vec<u8>> =
-            carried.iter().map(|(number, _)| self.contents[at(number)].clone()).collect();
+        let contents: Vec<Vec<u8>> = carried.iter().map(|(number, _)| self.contents[at(number)].clone()).collect();
         (self.layout, self.stored) = lay_out(&contents, packing, self.index.ostree.is_some());
         self.delta = Some(Delta {
             bases: bases.iter().map(digest_of).collect(),

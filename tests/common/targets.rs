@@ -1,11 +1,11 @@
 //! The bodies of the fuzz targets. Errors are fine; a panic or a broken promise is a bug. `cargo test` replays the corpora through them.
 
 use sealift::pack::OrderProfile;
-use sealift_format::ostree::{Commit, Dictionary, DirTree, Summary, dirmeta, file, ostreemeta};
 use sealift_format::difference::{Content, Op, Reference};
+use sealift_format::ostree::{Commit, Dictionary, DirTree, Summary, dirmeta, file, ostreemeta};
 use sealift_format::{
-    Contents, Difference, Envelope, FrameDecoder, Head, Identity, Index, IndexBuilder, InodeKind, Kind, Layout, Node, Objects, OsTree, Part,
-    Preamble, Root, Suffix, check_frame, data_len, frame_window, maxima, verity,
+    Contents, Difference, Envelope, FrameDecoder, Head, Identity, Index, IndexBuilder, InodeKind, Kind, Layout, Node,
+    Objects, OsTree, Part, Preamble, Root, Suffix, check_frame, data_len, frame_window, maxima, verity,
 };
 use sealift_verify::trust::{AllowedSigners, KeyId, Now, RevocationList, SshSignature};
 

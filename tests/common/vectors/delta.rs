@@ -81,10 +81,7 @@ pub(super) fn delta() -> Bundle {
         [
             changed("a", 3, file("").mode(0o600).mtime(5, 6)),
             linked("c", 1),
-            within(
-                "d",
-                [changed("f", 4, file("four\n")), gone("g"), named("x")],
-            ),
+            within("d", [changed("f", 4, file("four\n")), gone("g"), named("x")]),
             changed("e", 1, dir([]).mode(0o700)).block([comes("i", file("new\n"))]),
             comes("k", k),
             changed("l", 4, symlink("b")),
@@ -96,8 +93,7 @@ pub(super) fn delta() -> Bundle {
     );
     let fresh = dir([("y", file("five\n"))]);
     let wanted = Bundle::new(&[("main", wanted()), ("new", fresh.clone())], Packing::default());
-    let mut delta =
-        wanted.relative_to(&[&base], &[(1, Some(main)), (0, Some(comes("", fresh)))], Packing::default());
+    let mut delta = wanted.relative_to(&[&base], &[(1, Some(main)), (0, Some(comes("", fresh)))], Packing::default());
     delta.difference().times = vec![((1_700_000_000, 0), (LATER, 0))];
     delta
 }
@@ -122,21 +118,11 @@ fn decoded() -> Vec<u8> {
 fn suffix() -> Suffix {
     let tail = &decoded()[3000..];
     let copied = [&[new_tool()[1000]], tail].concat();
-    Suffix {
-        runs: vec![(1000, 1, 0), (1999, 3022 - 3000, 1)],
-        added: vec![0; 2999],
-        copied,
-        tail: Vec::new(),
-    }
+    Suffix { runs: vec![(1000, 1, 0), (1999, 3022 - 3000, 1)], added: vec![0; 2999], copied, tail: Vec::new() }
 }
 
 /// A delta bundle that is refused without its bases.
-pub(super) fn reject_delta(
-    name: &str,
-    kind: &str,
-    comment: &str,
-    edit: impl FnOnce(&mut Bundle),
-) -> Vector {
+pub(super) fn reject_delta(name: &str, kind: &str, comment: &str, edit: impl FnOnce(&mut Bundle)) -> Vector {
     reject_from(delta(), name, kind, comment, edit)
 }
 
@@ -179,7 +165,24 @@ fn good() -> Vec<Vector> {
             of_two_bases(),
             vec![("good-base", base()), ("good-two-refs", good::two_refs())],
         ),
+        accept_delta(
+            "difference-object-of-two",
+            "an object that both bases have, named by both of its numbers",
+            of_either(),
+            vec![("good-base", base()), ("good-signed", small())],
+        ),
     ]
+}
+
+/// A file comes whose object both bases have, by its number in the second, while a file that stays has it from the first.
+fn of_either() -> Bundle {
+    let (base, other) = (base(), small());
+    let root = within("", [comes("y", file("two\n"))]);
+    let wanted = Bundle::new(&[("main", base_tree().with(b"y", file("two\n")))], Packing::default());
+    let mut delta = wanted.relative_to(&[&base, &other], &[(1, Some(root))], Packing::default());
+    // Objects 5 and 6 are those of the second.
+    delta.difference().regulars = vec![6];
+    delta
 }
 
 /// Objects 5 to 7 of the bases are those of the second: `program`, `symbols` and `MIT`.
@@ -215,9 +218,8 @@ fn bases() -> Vec<Vector> {
     let reject = |name, kind, comment, change: fn(&mut Bases)| {
         reject_delta(name, kind, comment, |b| b.delta().edit_bases = edit(change))
     };
-    let maxima = |name, comment, change: fn(&mut Maxima)| {
-        misfit(name, "header", comment, |b| b.edits.maxima = edit(change))
-    };
+    let maxima =
+        |name, comment, change: fn(&mut Maxima)| misfit(name, "header", comment, |b| b.edits.maxima = edit(change));
     vec![
         reject("bases-none", "header", "no base at all", |bases| bases.bases.clear()),
         reject("bases-twice", "header", "a base is named twice", |bases| bases.bases.push(bases.bases[0])),
@@ -236,7 +238,7 @@ fn bases() -> Vec<Vector> {
             b.edits.maxima = edit(|maxima: &mut Maxima| maxima.refs += 1);
         }),
         maxima("maxima-delta-entries", "one entry more than there is", |maxima| maxima.entries += 1),
-        maxima("maxima-delta-disk", "the blocks of the base's objects are counted", |maxima| maxima.disk += 4096),
+        maxima("maxima-delta-disk", "a block more than the carried objects take", |maxima| maxima.disk += 4096),
     ]
 }
 
@@ -286,7 +288,12 @@ fn frames() -> Vec<Vector> {
             &["good-base"],
             vector("frame-prefix", "chunk", "the frame reaches a byte that stands before its prefix", cut.encode()),
         ),
-        vector("frame-prefix-window", "chunk", "the window of a frame with a prefix passes its content", window.encode()),
+        vector(
+            "frame-prefix-window",
+            "chunk",
+            "the window of a frame with a prefix passes its content",
+            window.encode(),
+        ),
         on(
             &["good-base"],
             reject_from(with_prefix(3), "object-id-delta", "object", "the byte that is copied first is another", |b| {
@@ -328,10 +335,14 @@ fn suffixes() -> Vec<Vector> {
             s.runs[1].2 = 1;
             s.runs[2].1 -= 1;
         }),
-        reject("suffix-seek-over", "the last run moves a byte behind the end of the prefix, and adds none there", |s| {
-            s.runs[1].1 -= 1;
-            s.runs.push((0, 1, 1));
-        }),
+        reject(
+            "suffix-seek-over",
+            "the last run moves a byte behind the end of the prefix, and adds none there",
+            |s| {
+                s.runs[1].1 -= 1;
+                s.runs.push((0, 1, 1));
+            },
+        ),
         reject("suffix-beyond-prefix", "a byte is added to the one behind the prefix", |s| {
             (s.runs[1].0, s.runs[1].1) = (2000, 21);
             s.added.push(0);

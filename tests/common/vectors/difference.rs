@@ -115,9 +115,13 @@ fn tables() -> Vec<Vector> {
         index("difference-objects-many", "the objects of the bases and the carried ones are more than 2^32-1", |d| {
             d.base_objects = u32::MAX;
         }),
-        index("difference-object-left", "the last file has an object of the base, and nothing the last carried one", |d| {
-            d.regulars[4] = 4;
-        }),
+        index(
+            "difference-object-left",
+            "the last file has an object of the base, and nothing the last carried one",
+            |d| {
+                d.regulars[4] = 4;
+            },
+        ),
         index("difference-object-twice", "two carried objects are one", |d| d.objects[3] = d.objects[1]),
         index("difference-times-order", "the changes of times descend", |d| d.times.push((time(1), time(2)))),
         index("difference-times-same", "a time changes to itself", |d| {
@@ -138,11 +142,7 @@ fn edits() -> Vec<Vector> {
         index("difference-op-nothing", "an edit of op 8, in which nothing is new", |d| d.ops[12] = 8),
         index("difference-type", "a file that stays is of type 3", |d| d.types[0] = 3),
         index("difference-nanoseconds", "the nanoseconds of an edit are a second", |d| d.mtimes[0].1 = 1_000_000_000),
-        editing(
-            "difference-content-none",
-            "new content of a directory",
-            [changed("d", 4, dir([])).block([gone("g")])],
-        ),
+        editing("difference-content-none", "new content of a directory", [changed("d", 4, dir([])).block([gone("g")])]),
         path("difference-name-empty", "the name of an edit below a root is empty", b""),
         path("difference-name-slash", "a slash in a name", b"y/z"),
         path("difference-name-dotdot", "an edit of ..", b".."),
@@ -172,9 +172,14 @@ fn edits() -> Vec<Vector> {
         index("difference-edits-short", "the last directory has an edit more than there are", |d| {
             *d.blocks.last_mut().expect("it has blocks") += 1;
         }),
-        reject_delta("difference-entries", "header", "16 edits of names that stay, where the root says 15 entries", |b| {
-            b.edits.maxima = edit(|maxima: &mut Maxima| maxima.entries = 15);
-        }),
+        reject_delta(
+            "difference-entries",
+            "header",
+            "16 edits of names that stay, where the root says 15 entries",
+            |b| {
+                b.edits.maxima = edit(|maxima: &mut Maxima| maxima.entries = 15);
+            },
+        ),
     ]
 }
 
@@ -219,11 +224,7 @@ fn misfits() -> Vec<Vector> {
         index("difference-name-there", "a name comes that the base has", |d| d.names[2] = b"b".to_vec()),
         editing("difference-within-file", "a file stays as a directory", vec![within("a", [gone("x")])]),
         editing("difference-named-directory", "a directory stays as a file", vec![named("d"), linked("y", 1)]),
-        editing(
-            "difference-other-type",
-            "a file stays as a symbolic link",
-            vec![changed("a", 2, symlink("x"))],
-        ),
+        editing("difference-other-type", "a file stays as a symbolic link", vec![changed("a", 2, symlink("x"))]),
         editing(
             "difference-changed-twice",
             "a file changes at two of its names",

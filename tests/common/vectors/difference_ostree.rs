@@ -1,11 +1,11 @@
 //! What a difference says of OSTree commits (spec 6.7.5).
 
 use super::delta::{accept_delta, on, reject_delta};
-use super::ostree::{tree, with_commit};
+use super::ostree::{history, plain, tree, with_commit, with_history};
 use super::*;
 use crate::bundle::Attributes;
 use crate::bytes::narrow;
-use crate::delta::OsTreeDifference;
+use crate::delta::{OsTreeDifference, within};
 use crate::ostree::{commit, dirmeta, file_checksum};
 use crate::tree::Node;
 
@@ -16,7 +16,13 @@ pub(super) fn vectors() -> Vec<Vector> {
         newer(),
         vec![("good-ostree", with_commit())],
     );
-    [vec![good], sections(), objects(), trees(), files(), refs(), misfits()].into_iter().flatten().collect()
+    let history = accept_delta(
+        "good-delta-ostree-history",
+        "commits that the base has, one with its commitmeta and one with a new one, a second ref to the first, and refs that go",
+        of_history(),
+        vec![("good-ostree-history", with_history())],
+    );
+    [vec![good, history], sections(), objects(), trees(), files(), refs(), misfits()].into_iter().flatten().collect()
 }
 
 /// The new directory `b`.
@@ -65,6 +71,38 @@ fn newer() -> Bundle {
         named: [vec![0, 1, 2, 5], vec![0, 1, 2], vec![2, 0, 2]],
         refs: vec![(0, 0, Vec::new())],
         repository_files: summary,
+    });
+    delta
+}
+
+/// The newest commit of `os/stable` and its parent, which gets a commitmeta, for two refs; of the trees only `apps` stays.
+fn of_history() -> Bundle {
+    let base = with_history();
+    let [newest, mut parent] = history();
+    parent.beside = Some(Vec::new());
+    let commits = [("os/stable", vec![newest, parent])];
+    let mut wanted = Bundle::with_commits(&[("apps", plain())], &commits, Packing::default());
+    let collection = b"org.example.Os".to_vec();
+    wanted.index.refs.push((1, b"os/then".to_vec()));
+    if let Some(ostree) = &mut wanted.index.ostree {
+        ostree.commits.push(1);
+        ostree.collections.push(collection.clone());
+        let grown = ostree.grown.clone();
+        ostree.grown.entries += grown.entries;
+        ostree.grown.inodes += grown.inodes;
+        ostree.grown.objects.extend(grown.objects);
+    }
+    let theirs = base.index.ostree.clone().expect("it has commits");
+    let changes = [(1, Some(within("", []))), (2, None), (0, None)];
+    let mut delta = wanted.relative_to(&[&base], &changes, Packing::default());
+    let commits = (1..).zip(&theirs.objects).filter(|(_, object)| object.0 == 4).map(|(number, _)| number);
+    delta.difference().ostree = Some(OsTreeDifference {
+        base_objects: narrow(theirs.objects.len()),
+        base_files: narrow(theirs.rows.len()),
+        commits: commits.zip([1, 2]).collect(),
+        beside: vec![Vec::new()],
+        refs: vec![(0, 0, Vec::new()), (0, 1, collection)],
+        ..OsTreeDifference::default()
     });
     delta
 }
@@ -149,11 +187,17 @@ fn trees() -> Vec<Vector> {
 
 fn files() -> Vec<Vector> {
     vec![
-        reject_from(newer(), "difference-ostree-file-type", "index", "the last file has a directory's attributes", |b| {
-            let difference = b.difference();
-            difference.attributes.push(Attributes { mode: 0o040_755, ..Attributes::default() });
-            difference.ostree.as_mut().expect("it has a commit").files[2].1 = 2;
-        }),
+        reject_from(
+            newer(),
+            "difference-ostree-file-type",
+            "index",
+            "the last file has a directory's attributes",
+            |b| {
+                let difference = b.difference();
+                difference.attributes.push(Attributes { mode: 0o040_755, ..Attributes::default() });
+                difference.ostree.as_mut().expect("it has a commit").files[2].1 = 2;
+            },
+        ),
         index("difference-ostree-file-twice", "two files have one checksum", |o| o.files[2].0 = o.files[0].0),
         index("difference-ostree-file-unknown", "an edit names file 4 of a base that has four", |o| o.named[0][3] = 7),
         index("difference-ostree-tree-unknown", "an edit names dirtree 5 of a base that has five objects", |o| {
