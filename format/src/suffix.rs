@@ -206,8 +206,9 @@ mod tests {
 
     #[test]
     fn each_rule_of_a_run() {
+        type Case<'a> = (&'a [Run], &'a [u8], &'a [u8], u32, &'a str);
         let run = |seek, add, copy| Run { seek, add, copy };
-        let cases: [(&[Run], &[u8], &[u8], u32, &str); 8] = [
+        let cases: [Case<'_>; 8] = [
             (&[run(0, 5, 0)], &[0; 5], b"", 5, "passes the end"),
             (&[run(0, 1, 0), run(-2, 1, 0)], &[0; 2], b"", 2, "moves out"),
             (&[run(0, 1, 0), run(4, 1, 0)], &[0; 2], b"", 2, "moves out"),

@@ -78,6 +78,9 @@ pub struct Difference {
     pub known: Vec<[u8; 32]>,
 }
 
+/// Op and name of each edit of a dirtree.
+pub type TreeEdits = Vec<(u8, Vec<u8>)>;
+
 /// The columns of section 14 (spec 6.7.5).
 #[derive(Clone, Debug, Default)]
 pub struct OsTreeDifference {
@@ -94,7 +97,7 @@ pub struct OsTreeDifference {
     /// The carried dirmetas.
     pub dirmetas: Vec<Vec<u8>>,
     /// What each carried dirtree is like, and its edits: op and name.
-    pub trees: Vec<(u32, Vec<(u8, Vec<u8>)>)>,
+    pub trees: Vec<(u32, TreeEdits)>,
     /// Checksums and attribute rows of the carried files.
     pub files: Vec<([u8; 32], u32)>,
     /// Objects of those that are regular.
