@@ -76,7 +76,7 @@ fn suffixes() -> Vec<Seed> {
     let seeds = [
         ("adds", of(&[(4, 0, 0)], &[0, 1, 255, 0], b"")),
         ("copies", of(&[(0, 4, 8)], b"", b"copy")),
-        ("turns", of(&[(2, 1, 3), (3, 0, -4), (0, 2, 1)], &[0, 0, 1, 0, 0], b"abc")),
+        ("turns", of(&[(2, 1, 3), (3, 0, -4), (0, 31, 1)], &[0, 0, 1, 0, 0], b"as many bytes as three runs need")),
     ];
     let seed = |(name, suffix): (&str, Suffix)| {
         let len = short(suffix.added.len() + suffix.copied.len());

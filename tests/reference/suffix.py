@@ -5,7 +5,7 @@ def parse_suffix(stored, size, prefix_len, window_log):
     """The runs and the two frames that follow them, all of which fit the lengths of chunk and prefix."""
     table = Cursor(stored, "chunk")
     count, added, *lens = table.read("IIII")
-    need(0 < count <= size and added <= size, "chunk", "no run, or more than the chunk has bytes")
+    need(0 < count <= -(-size // 16) and added <= size, "chunk", "no run, or more than the chunk may have")
     control, added_frame = map(table.take, lens)
     copied_frame = bytes(table.rest)
     control = Cursor(unzstd(control, 16 * count, window_log, "chunk"), "chunk")

@@ -324,6 +324,10 @@ fn suffixes() -> Vec<Vector> {
         reject("suffix-none", "no run, and all bytes in the last frame", |s| {
             *s = Suffix { copied: decoded(), ..Suffix::default() };
         }),
+        reject("suffix-runs-many", "190 runs, one for less than 16 bytes each, where 189 may be", |s| {
+            s.runs[0] = (1000 - 188, 1, 0);
+            s.runs.splice(0..0, [(1, 0, 0); 188]);
+        }),
         reject("suffix-frame", "all bytes are added, and a frame of none follows", |s| {
             let base = [&tool()[..], &tool()].concat();
             let added = decoded().iter().zip(base).map(|(wanted, base)| wanted.wrapping_sub(base)).collect();
