@@ -1,11 +1,12 @@
 //! Whatever is done to a signed bundle, it is not taken any more: each byte changed, each cut, each byte added.
 
 use sealift::Input;
+use sealift_format::Opened;
 use sealift_tests::bundle::{Bundle, Packing};
 use sealift_tests::keys::Key;
 use sealift_tests::reader::{Portions, is_trusted, judge, read};
 use sealift_tests::tree::{dir, file, paint, symlink};
-use sealift_tests::vector::{Check, Trust};
+use sealift_tests::vector::{Check, Trust, load};
 
 /// A signed bundle with a group, pieces, a hole and a raw chunk's worth of every part.
 fn signed(raw: bool) -> Vec<u8> {
@@ -42,8 +43,8 @@ fn it_is_taken_as_it_is() {
         let good = signed(raw);
         assert!(verifies(&good, folder.path()));
         assert!(verifies_from_a_pipe(&good));
-        let bundle = read(Input::pipe("pipe", Box::new(Portions::new(&good, &[1]))), Check::Deep, None).expect("sound");
-        assert!(is_trusted(&judge(&bundle.head, Some(&trust())).expect("trusted")));
+        let opened = read(Input::pipe("pipe", Box::new(Portions::new(&good, &[1]))), Check::Deep, None).expect("sound");
+        assert!(is_trusted(&judge(opened.head(), Some(&trust())).expect("trusted")));
     }
 }
 
@@ -86,4 +87,25 @@ fn an_added_byte_is_found() {
         assert!(!verifies_from_a_pipe(&bad), "a byte added at {at}, from a pipe");
     }
     assert!(!verifies(&[&good[..], &[0]].concat(), folder.path()));
+}
+
+/// Without its bases, and without a signature: the BLAKE3 of the area covers the head.
+#[test]
+fn every_changed_byte_of_a_delta_bundle_is_found() {
+    let names = ["good-delta", "good-delta-suffix", "good-delta-ostree"];
+    for vector in load().iter().filter(|vector| names.contains(&vector.name.as_str())) {
+        let verifies = |bytes: &[u8]| {
+            let opened = read(Input::pipe("pipe", Box::new(Portions::new(bytes, &[4096]))), Check::Verify, None);
+            opened.is_ok_and(|opened| matches!(opened, Opened::Delta(_)))
+        };
+        assert!(verifies(&vector.bytes), "{}", vector.name);
+        let mut bad = vector.bytes.clone();
+        for at in 0..bad.len() {
+            for flip in [1, 0x80] {
+                bad[at] ^= flip;
+                assert!(!verifies(&bad), "{}: byte {at} ^ {flip:#x}", vector.name);
+                bad[at] ^= flip;
+            }
+        }
+    }
 }

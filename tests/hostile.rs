@@ -8,11 +8,11 @@ use sealift::inspect::Cost;
 use sealift::unpack::{Durability, UnpackOptions, UnpackStats, unpack};
 use sealift::verify::{Depth, verify};
 use sealift::{Error, Input, Limits, Progress};
-use sealift_format::{Index, Kind, Layout, Opener, Root, Step};
+use sealift_format::{Difference, Index, Kind, Layout, Objects, Opened, Opener, Root, Step};
 use sealift_tests::bundle::{Attributes, Bundle, Packing};
 use sealift_tests::listing::listing;
 use sealift_tests::ostree::{Grown, nested};
-use sealift_tests::reader::{Portions, judge, open};
+use sealift_tests::reader::{Portions, judge, open, open_whole};
 use sealift_tests::targets::ENTRIES_MAX;
 use sealift_tests::tree::{Node, char_device, dir, file, link, paint, symlink};
 use sealift_tests::vector::{Vector, load};
@@ -71,7 +71,9 @@ fn nothing_stays_of_a_bundle_that_is_refused() {
         "object" => !vector.name.starts_with("ostree-file-"),
         _ => vector.name != "verity-table",
     };
-    for vector in load().iter().filter(|vector| is_seen(vector)) {
+    // Nor does it come to the chunks of a delta bundle whose bases it does not find.
+    let is_delta = |vector: &Vector| matches!(open(&vector.bytes, &[usize::MAX]), Ok(Opened::Delta(_)));
+    for vector in load().iter().filter(|vector| is_seen(vector) && !is_delta(vector)) {
         let Vector { name, trust, bytes, .. } = vector;
         let place = Place::new(bytes);
         let mut input = Input::open(&place.bundle).expect("it was written");
@@ -86,7 +88,7 @@ fn nothing_stays_of_a_bundle_that_is_refused() {
 #[test]
 fn names_are_shown_without_control_characters() {
     for vector in load().iter().filter(|vector| vector.expect == "ok") {
-        let bundle = open(&vector.bytes, &[usize::MAX]).expect("it is taken");
+        let Opened::Whole(bundle) = open(&vector.bytes, &[usize::MAX]).expect("it is taken") else { continue };
         let shown = listing(&bundle);
         assert!(shown.bytes().all(|byte| matches!(byte, b'\n' | 0x20..0x7f)), "{}", vector.name);
     }
@@ -258,7 +260,7 @@ fn trees_may_be_deep_and_wide_up_to_a_limit() {
     wide.index.mtime_ns = vec![0; 200_001];
     wide.index.children = vec![200_000];
     wide.index.attributes.push(Attributes { mode: 0x1000, ..Attributes::default() });
-    let bundle = open(&wide.encode(), &[usize::MAX]).expect("it is wide, and sound");
+    let bundle = open_whole(&wide.encode()).expect("it is wide, and sound");
     assert_eq!(bundle.index.entries().len(), 200_000);
 }
 
@@ -270,7 +272,7 @@ fn commits_may_be_deep_up_to_a_limit() {
         ostree.grown = Grown { entries: depth.into(), inodes: u64::from(depth) + 1, depth, objects: Vec::new() };
         bundle
     };
-    let bundle = open(&chain(20_000).encode(), &[usize::MAX]).expect("it is deep, and sound");
+    let bundle = open_whole(&chain(20_000).encode()).expect("it is deep, and sound");
     assert_eq!(bundle.index.entries().len(), 20_000);
     assert_eq!(open(&chain(100_001).encode(), &[usize::MAX]).expect_err("it is too deep").kind(), Kind::Limit);
     let mut hidden = chain(100_001);
@@ -287,17 +289,35 @@ fn numbers_at_the_edges_are_no_panic() {
     for name in ["good-tree", "good-holes", "good-pieces", "good-annotations", "good-ostree"] {
         let vector = vectors.iter().find(|vector| vector.name == name).expect("it is there");
         let (mut root, mut index, mut layout) = decoded(&vector.bytes);
-        let bundle = open(&vector.bytes, &[usize::MAX]).expect("it is taken");
+        let bundle = open_whole(&vector.bytes).expect("it is taken");
         each_edge(&mut root, |bytes| drop(Root::parse(bytes)));
         each_edge(&mut index, |bytes| drop(Index::parse(bytes.to_vec(), ENTRIES_MAX)));
         let piece_log2 = bundle.head.root().maxima.piece_log2;
-        each_edge(&mut layout, |bytes| drop(Layout::parse(bytes, &bundle.index, piece_log2)));
+        each_edge(&mut layout, |bytes| drop(Layout::parse(bytes, &Objects::from(&bundle.index), piece_log2)));
+    }
+}
+
+#[test]
+fn numbers_at_the_edges_of_delta_bundles_are_no_panic() {
+    let vectors = load();
+    for name in ["good-delta", "good-delta-suffix", "good-delta-ostree"] {
+        let vector = vectors.iter().find(|vector| vector.name == name).expect("it is there");
+        let base = vectors.iter().find(|base| base.name == vector.bases[0]).expect("it is there");
+        let base = open_whole(&base.bytes).expect("it is taken").index;
+        let Opened::Delta(delta) = open(&vector.bytes, &[usize::MAX]).expect("it is taken") else { panic!("{name}") };
+        each_edge(&mut delta.head.signed()[32..].to_vec(), |bytes| drop(Root::parse(bytes)));
+        each_edge(&mut delta.difference.encode(), |bytes| {
+            let parsed = Difference::parse(bytes, ENTRIES_MAX);
+            drop(parsed.and_then(|difference| difference.apply(&[&base])));
+        });
+        let (piece_log2, objects) = (delta.head.root().maxima.piece_log2, Objects::from(&delta.difference));
+        each_edge(&mut delta.layout.encode(), |bytes| drop(Layout::parse(bytes, &objects, piece_log2)));
     }
 }
 
 /// Root, index and layout as a reader parses them.
 fn decoded(file: &[u8]) -> (Vec<u8>, Vec<u8>, Vec<u8>) {
-    let bundle = open(file, &[usize::MAX]).expect("it is taken");
+    let bundle = open_whole(file).expect("it is taken");
     let root = bundle.head.signed()[32..].to_vec();
     (root, bundle.index.bytes().to_vec(), bundle.layout.encode())
 }
@@ -340,7 +360,7 @@ fn memory_stays_within_what_is_stated() {
     let bytes = bomb();
     assert!(bytes.len() < 100_000);
     let place = Place::new(&bytes);
-    let stated = Cost::of(&open(&bytes, &[usize::MAX]).expect("it is sound").head, 1).memory;
+    let stated = Cost::of(&open_whole(&bytes).expect("it is sound").head, 1).memory;
     let test = std::env::current_exe().expect("this test");
     let output = std::process::Command::new(test)
         .args(["--exact", "child_that_verifies", "--ignored", "--nocapture"])
@@ -364,6 +384,9 @@ fn claims_cost_nothing() {
         "limit-file-len",
         "limit-object-len",
         "piece-rows-none",
+        "limit-prefix-len",
+        "limit-base-index-len",
+        "limit-difference-len",
     ];
     for vector in vectors.iter().filter(|vector| claims.contains(&vector.name.as_str())) {
         let mut opener = Opener::new(None, Limits::default());

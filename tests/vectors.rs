@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use sealift::Input;
+use sealift_format::Opened;
 use sealift_tests::listing::listing_digest;
-use sealift_tests::reader::{Portions, judge, open, read, walk};
+use sealift_tests::reader::{Portions, apply, judge, open, read, walk};
 use sealift_tests::vector::{Check, Vector, folder, load, names};
 use sealift_tests::vectors;
 
@@ -16,22 +17,24 @@ fn word<T>(result: Result<T, sealift_format::Kind>) -> String {
 fn the_reader_gives_what_the_vectors_expect() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let mut wrong = Vec::new();
-    for vector in load() {
+    let all = load();
+    for vector in &all {
         let path = folder.path().join(&vector.name);
         std::fs::write(&path, &vector.bytes).expect("there is room");
-        let bundle = read(Input::open(&path).expect("it was written"), vector.check, vector.trust.as_ref());
-        if let (Some(listing), Ok(bundle)) = (&vector.listing, &bundle)
+        let opened = read(Input::open(&path).expect("it was written"), vector.check, vector.trust.as_ref());
+        let opened = opened.and_then(|opened| apply(opened, vector, &all));
+        if let (Some(listing), Ok(Opened::Whole(bundle))) = (&vector.listing, &opened)
             && *listing != listing_digest(bundle)
         {
             wrong.push(format!("{}: the listing is another", vector.name));
         }
-        if let Ok(bundle) = &bundle {
-            let verdict = judge(&bundle.head, vector.trust.as_ref()).expect("it was taken");
+        if let Ok(opened) = &opened {
+            let verdict = judge(opened.head(), vector.trust.as_ref()).expect("it was taken");
             if verdict.unknown_envelopes.len() != vector.unknown_envelopes.unwrap_or(0) {
                 wrong.push(format!("{}: {} unknown envelopes", vector.name, verdict.unknown_envelopes.len()));
             }
         }
-        let found = word(bundle);
+        let found = word(opened);
         if found != vector.expect {
             wrong.push(format!("{}: expected {}, found {found}", vector.name, vector.expect));
         }
@@ -53,15 +56,17 @@ fn portions(vector: &Vector) -> Vec<Vec<usize>> {
 
 #[test]
 fn portions_do_not_matter() {
-    for vector in load() {
+    let all = load();
+    for vector in &all {
         let whole = open(&vector.bytes, &[usize::MAX]);
-        for sizes in portions(&vector) {
+        for sizes in portions(vector) {
             assert_eq!(open(&vector.bytes, &sizes), whole, "{}: portions of {sizes:?}", vector.name);
             // From a pipe, whose length nobody knows, only what is read can be missed or left over.
             let by_length = vector.check == Check::Open && matches!(vector.expect.as_str(), "truncated" | "trailing");
             if !by_length {
                 let input = Input::pipe("pipe", Box::new(Portions::new(&vector.bytes, &sizes)));
-                let found = word(read(input, vector.check, vector.trust.as_ref()));
+                let opened = read(input, vector.check, vector.trust.as_ref());
+                let found = word(opened.and_then(|opened| apply(opened, vector, &all)));
                 assert_eq!(found, vector.expect, "{}: a pipe in portions of {sizes:?}", vector.name);
             }
         }
@@ -71,13 +76,15 @@ fn portions_do_not_matter() {
 /// But for the envelopes, which it leaves to others, and chunks, which it always reads.
 #[test]
 fn the_walk_gives_what_the_vectors_expect() {
-    for vector in load() {
+    let all = load();
+    for vector in &all {
         let is_about_signatures = vector.trust.is_some() || vector.name.starts_with("signature-");
         if is_about_signatures || vector.check == Check::Open {
             continue;
         }
-        for sizes in portions(&vector) {
-            let found = word(walk(&vector.bytes, &sizes, vector.check));
+        for sizes in portions(vector) {
+            let opened = walk(&vector.bytes, &sizes, vector.check);
+            let found = word(opened.and_then(|opened| apply(opened, vector, &all)));
             assert_eq!(found, vector.expect, "{}: portions of {sizes:?}", vector.name);
         }
     }

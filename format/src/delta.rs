@@ -31,7 +31,9 @@ impl Delta {
     pub fn complete(self, bases: &[&Index]) -> Result<Bundle, Error> {
         let declared = self.bases();
         let are_same = declared.len() == bases.len()
-            && declared.iter().zip(bases).all(|(declared, base)| verity::digest(base.bytes()) == declared.index_digest);
+            && declared.iter().zip(bases).all(|(declared, base)| {
+                widen(base.bytes().len()) == declared.index_len && verity::digest(base.bytes()) == declared.index_digest
+            });
         if !are_same {
             return Err(Error::Digest { part: Part::Base });
         }
@@ -52,6 +54,10 @@ impl Delta {
         let root = self.head.root();
         if verity::digest(index.bytes()) != root.contents.index_digest {
             return Err(Error::Digest { part: Part::Index });
+        }
+        if widen(index.bytes().len()) != root.contents.index_len {
+            let what = "the wanted index has another length than was declared";
+            return Err(Error::Malformed { part: Part::Index, what, at: 0 });
         }
         // The carried objects stand in the wanted table's order.
         let numbers = self.difference.carried_in(&index);

@@ -79,6 +79,18 @@ pub fn check_frame(part: Part, stored: &[u8], len: u64, window_log: u8) -> Resul
     Err(fault("bytes follow the zstd frame"))
 }
 
+/// The same, of a frame that was made with a prefix (spec 8.1): its window is no longer than what it decodes to.
+///
+/// # Errors
+/// It is not as spec 8.1 says; the error is about `part`.
+pub fn check_frame_with_prefix(part: Part, stored: &[u8], len: u64, window_log: u8) -> Result<(), Error> {
+    check_frame(part, stored, len, window_log)?;
+    match frame_window(stored) {
+        Some(window) if window <= len => Ok(()),
+        _ => Err(Error::Frame { part, what: "the window of the zstd frame passes its content" }),
+    }
+}
+
 fn window_len(descriptor: u8) -> u64 {
     let base = 1_u64 << (10 + (descriptor >> 3));
     base + base / 8 * u64::from(descriptor & 7)
@@ -145,7 +157,10 @@ impl FrameDecoder {
         prefix: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
-        check_frame(part, stored, len, window_log)?;
+        match prefix {
+            [] => check_frame(part, stored, len, window_log)?,
+            _ => check_frame_with_prefix(part, stored, len, window_log)?,
+        }
         let room = usize::try_from(len).map_err(|_| Error::Limit {
             what: "a decoded length",
             declared: len,

@@ -35,7 +35,7 @@ pub use area::{Envelope, area_len_for, encode_area, parse_area};
 pub use delta::Delta;
 pub use difference::Difference;
 pub use error::{Error, Part};
-pub use frame::{FrameDecoder, check_frame, frame_window};
+pub use frame::{FrameDecoder, check_frame, check_frame_with_prefix, frame_window};
 pub use head::Head;
 pub use index::{
     Attributes, Device, Directory, Entry, FileType, Index, IndexBuilder, Inode, InodeKind, Node, Object, OsTree,
@@ -43,10 +43,11 @@ pub use index::{
 };
 pub use kind::Kind;
 pub use layout::{
-    BLOCK_LEN, BaseRange, Chunk, Codec, Extent, HOLE_BLOCKS, Holds, Holes, Large, Layout, Objects, Piece, data_len, data_ranges, maxima,
+    BLOCK_LEN, BaseRange, Chunk, Codec, Extent, HOLE_BLOCKS, Holds, Holes, Large, Layout, Objects, Piece, data_len,
+    data_ranges, maxima,
 };
 pub use limits::Limits;
 pub use opener::{Bundle, Opened, Opener, Step};
 pub use preamble::Preamble;
-pub use suffix::{Run, Suffix, encode_suffix};
 pub use root::{Base, Bases, Contents, Identity, Maxima, Root};
+pub use suffix::{Run, Suffix, encode_suffix};

@@ -6,6 +6,9 @@ use crate::bytes::{Reader, put_planes, widen};
 use crate::frame::check_frame;
 use crate::{Error, FrameDecoder, Part};
 
+/// Bytes of a run; a chunk has a run for each so many of its own bytes at most.
+const RUN_LEN: u32 = 16;
+
 /// One run: where in the prefix it begins, what it adds there, and what it copies behind that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
@@ -49,13 +52,13 @@ impl<'a> Suffix<'a> {
         let control = reader.take(usize::try_from(control_stored).unwrap_or(usize::MAX))?;
         let added = reader.take(usize::try_from(added_stored).unwrap_or(usize::MAX))?;
         let copied = reader.rest();
-        // Each run makes a byte at least, so that the chunk's length bounds what is allocated for them.
-        if count == 0 || count > len || added_len > len {
-            return Err(fault("a byte difference has no run, or more than the chunk has bytes"));
+        // A run takes 16 bytes: what is allocated for them is bounded by the chunk's length.
+        if count == 0 || count > len.div_ceil(RUN_LEN) || added_len > len {
+            return Err(fault("a byte difference has no run, or more than its chunk is long enough for"));
         }
         let (copied_len, added_len) = (u64::from(len - added_len), u64::from(added_len));
         let mut decoded = Vec::new();
-        decoder.decode(part, control, u64::from(count) * 16, window_log, &mut decoded)?;
+        decoder.decode(part, control, u64::from(count) * u64::from(RUN_LEN), window_log, &mut decoded)?;
         let runs = parse_runs(part, &decoded, usize::try_from(count).unwrap_or(usize::MAX))?;
         check_part(part, added, added_len, window_log)?;
         check_part(part, copied, copied_len, window_log)?;
@@ -195,26 +198,27 @@ mod tests {
 
     #[test]
     fn runs_add_copy_and_move() {
-        let runs = [Run { seek: 0, add: 2, copy: 1 }, Run { seek: -1, add: 3, copy: 0 }];
-        let bytes = stored(&runs, &[0, 1, 0, 255, 0], b"!");
+        let runs = [Run { seek: 0, add: 2, copy: 12 }, Run { seek: -1, add: 3, copy: 0 }];
+        let bytes = stored(&runs, &[0, 1, 0, 255, 0], b"hello, world");
         let mut out = Vec::new();
-        let suffix = parse(&bytes, 6, 4).expect("it is sound");
+        let suffix = parse(&bytes, 17, 4).expect("it is sound");
         suffix.apply(b"abcd", &mut FrameDecoder::new(), &mut out).expect("the prefix fits");
-        assert_eq!(out, b"ac!bbd");
+        assert_eq!(out, b"achello, worldbbd");
         assert!(suffix.apply(b"abc", &mut FrameDecoder::new(), &mut out).is_err());
     }
 
     #[test]
     fn each_rule_of_a_run() {
+        type Case<'a> = (&'a [Run], &'a [u8], &'a [u8], u32, &'a str);
         let run = |seek, add, copy| Run { seek, add, copy };
-        let cases: [(&[Run], &[u8], &[u8], u32, &str); 8] = [
+        let cases: [Case<'_>; 8] = [
             (&[run(0, 5, 0)], &[0; 5], b"", 5, "passes the end"),
-            (&[run(0, 1, 0), run(-2, 1, 0)], &[0; 2], b"", 2, "moves out"),
-            (&[run(0, 1, 0), run(4, 1, 0)], &[0; 2], b"", 2, "moves out"),
+            (&[run(0, 1, 15), run(-2, 1, 0)], &[0; 2], &[0; 15], 17, "moves out"),
+            (&[run(0, 1, 15), run(4, 1, 0)], &[0; 2], &[0; 15], 17, "moves out"),
             (&[run(i64::MIN, 1, 0)], &[0; 1], b"", 1, "moves out"),
             (&[run(i64::MAX, 1, 0)], &[0; 1], b"", 1, "moves out"),
-            (&[run(0, 0, 0), run(0, 0, 1)], b"", b"x", 1, "no run, or more"),
-            (&[run(0, 0, 2), run(0, 0, 0)], b"", b"xy", 2, "makes nothing"),
+            (&[run(0, 0, 8), run(0, 0, 8)], b"", &[0; 16], 16, "no run, or more"),
+            (&[run(0, 0, 17), run(0, 0, 0)], b"", &[0; 17], 17, "makes nothing"),
             (&[run(0, 2, 0)], &[0; 1], b"x", 2, "another number"),
         ];
         for (runs, added, copied, len, rule) in cases {

@@ -6,6 +6,7 @@
 use sealift_format::{pieces, verity};
 
 use crate::bytes::{Section, byte, hash, join, narrow, planes16, planes32, planes64, short, wide};
+use crate::delta::{Bases, Delta};
 use crate::frame::frame;
 use crate::keys::Key;
 use crate::ostree::{Commit, OsTree, commit};
@@ -70,6 +71,8 @@ pub struct Layout {
     pub holes: Vec<(u32, Vec<(u64, u64)>)>,
     /// Section 5.
     pub landmark: Option<u32>,
+    /// Section 6: for each chunk that has a prefix the ranges of it, each an object, an offset and a length.
+    pub prefixes: Vec<Vec<(u32, u64, u64)>>,
 }
 
 /// A row of section 1.
@@ -195,6 +198,10 @@ pub struct Bundle {
     pub signers: Vec<Key>,
     /// Further envelopes, from the signed bytes.
     pub envelopes: Vec<MakeEnvelope>,
+    /// What its objects are.
+    pub contents: Vec<Vec<u8>>,
+    /// What makes it a delta bundle; the layout has then the carried objects alone.
+    pub delta: Option<Delta>,
     /// What is done to the structures.
     pub edits: Edits,
 }
@@ -251,6 +258,8 @@ impl Bundle {
             area_len: 64,
             signers: Vec::new(),
             envelopes: Vec::new(),
+            contents,
+            delta: None,
             edits: Edits::default(),
         }
     }
@@ -281,12 +290,24 @@ impl Bundle {
 
     /// The file's bytes.
     pub fn encode(self) -> Vec<u8> {
-        let Self { identity, annotations, piece_log2, index, layout, stored, area_len, signers, envelopes, edits } =
-            self;
+        let Self {
+            identity, annotations, piece_log2, index, layout, stored, area_len, signers, envelopes, edits, ..
+        } = self;
+        let carried = self.delta.as_ref().map(|delta| delta.carried.clone());
+        let delta = self.delta.map(|delta| {
+            let difference = join(&edited(delta.difference.sections(), delta.edit));
+            let of_chunk = |ranges: &Vec<(u32, u64, u64)>| ranges.iter().map(|range| range.2).sum();
+            let prefix_len = layout.prefixes.iter().map(of_chunk).max().unwrap_or(0_u64);
+            let prefix_len = u32::try_from(prefix_len).unwrap_or(u32::MAX);
+            let bases = Bases { difference_len: wide(difference.len()), prefix_len, bases: delta.bases };
+            (difference, edited(bases, delta.edit_bases))
+        });
         let index_bytes = edited(index.sections(), edits.index);
         let index_bytes = join(&index_bytes);
         let layout_bytes = join(&edited(layout.sections(), edits.layout));
-        let index_frame = edited(frame(&index_bytes), edits.index_frame);
+        // A delta bundle has the difference in the index's place.
+        let installed = delta.as_ref().map_or(&index_bytes, |(difference, _)| difference);
+        let index_frame = edited(frame(installed), edits.index_frame);
         let layout_frame = edited(frame(&layout_bytes), edits.layout_frame);
         let contents = Contents {
             index_digest: verity::digest(&index_bytes),
@@ -298,10 +319,10 @@ impl Bundle {
             layout_blake3: hash(&layout_frame),
         };
         let chunk_lens = layout.chunks.iter().map(|chunk| wide(usize::try_from(chunk.len).expect("32 bits")));
-        let window = chunk_lens.chain([contents.index_len, contents.layout_len]).max().unwrap_or(0);
+        let window = chunk_lens.chain([wide(installed.len()), contents.layout_len]).max().unwrap_or(0);
         let window_log = u8::try_from(window.next_power_of_two().trailing_zeros()).expect("below 64").max(10);
         let contents = edited(contents, edits.contents);
-        let maxima = edited(maxima(&index, &layout, piece_log2, window_log), edits.maxima);
+        let maxima = edited(maxima(&index, &layout, carried.as_deref(), (piece_log2, window_log)), edits.maxima);
 
         let mut sections = vec![
             Section::critical(1, identity.encode()),
@@ -311,6 +332,7 @@ impl Bundle {
         if !annotations.is_empty() {
             sections.push(Section::ignorable(4, encode_annotations(&annotations)));
         }
+        sections.extend(delta.map(|(_, bases)| Section::critical(5, bases.encode())));
         let root = edited(join(&edited(sections, edits.root)), edits.root_bytes);
         let mut preamble = vec![0x89, 0x53, 0x4c, 0x46, 0x54, 0x0d, 0x0a, 0x1a, 0, 0, 0, 0];
         preamble.extend(narrow(root.len()).to_le_bytes());
@@ -471,7 +493,7 @@ impl Index {
         0
     }
 
-    fn sections(&self) -> Vec<Section> {
+    pub(crate) fn sections(&self) -> Vec<Section> {
         let u32s = |values: &[u32]| planes32(values.iter().copied());
         let mut refs = short(self.refs.len()).to_le_bytes().to_vec();
         for (kind, name) in &self.refs {
@@ -507,7 +529,7 @@ impl Index {
 }
 
 impl Attributes {
-    fn encode(&self, out: &mut Vec<u8>) {
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         out.extend(self.mode.to_le_bytes());
         out.extend(self.uid.to_le_bytes());
         out.extend(self.gid.to_le_bytes());
@@ -551,6 +573,14 @@ impl Layout {
             Section::critical(4, holes),
         ];
         sections.extend(self.landmark.map(|landmark| Section::ignorable(5, landmark.to_le_bytes().to_vec())));
+        if !self.prefixes.is_empty() {
+            let ranges: Vec<(u32, u64, u64)> = self.prefixes.concat();
+            let mut prefixes = planes32(self.prefixes.iter().map(|ranges| narrow(ranges.len())));
+            prefixes.extend(planes32(ranges.iter().map(|range| range.0)));
+            prefixes.extend(planes64(ranges.iter().map(|range| range.1)));
+            prefixes.extend(planes64(ranges.iter().map(|range| range.2)));
+            sections.push(Section::critical(6, prefixes));
+        }
         sections
     }
 }
@@ -593,7 +623,7 @@ fn data_of(content: &[u8], holes: &[(u64, u64)], start: usize, len: usize) -> Ve
 }
 
 /// Chunks of the contents. `in_order`: the pieces of each are in chunks that do not descend.
-fn lay_out(contents: &[Vec<u8>], packing: Packing, in_order: bool) -> (Layout, Vec<Vec<u8>>) {
+pub(crate) fn lay_out(contents: &[Vec<u8>], packing: Packing, in_order: bool) -> (Layout, Vec<Vec<u8>>) {
     let piece_len = 1 << packing.piece_log2;
     let (mut layout, mut stored) = (Layout::default(), Vec::new());
     let mut add_chunk = |data: &[u8], objects: usize, chunks: &mut Vec<Chunk>| {
@@ -650,18 +680,23 @@ fn lay_out(contents: &[Vec<u8>], packing: Packing, in_order: bool) -> (Layout, V
     (layout, stored)
 }
 
-/// The numbers of spec 4.3, as far as columns that may be wrong give them.
-fn maxima(index: &Index, layout: &Layout, piece_log2: u8, window_log: u8) -> Maxima {
+/// The numbers of spec 4.3, as far as columns that may be wrong give them. Of a delta bundle the layout has the `carried` objects.
+fn maxima(index: &Index, layout: &Layout, carried: Option<&[u32]>, (piece_log2, window_log): (u8, u8)) -> Maxima {
     let grown = index.ostree.as_ref().map(|ostree| ostree.grown.clone()).unwrap_or_default();
     let sizes = objects_of(index)
         .into_iter()
         .chain(grown.objects.iter().copied())
         .map(|object| (object, index.objects.get(object).map_or(0, |row| row.0)));
     let sizes: Vec<(usize, u64)> = sizes.collect();
+    let placed = |object: usize| match carried {
+        Some(carried) => carried.iter().position(|number| *number == narrow(object)),
+        None => Some(object),
+    };
     let holes = |object: usize| {
         let found = layout.holes.iter().filter(|holes| holes.0 == narrow(object)).flat_map(|holes| &holes.1);
         found.map(|extent| extent.1.wrapping_mul(4096)).fold(0, u64::wrapping_add)
     };
+    let stored = sizes.iter().filter_map(|(object, size)| placed(*object).map(|placed| (placed, *size)));
     let blocks = |data: u64| data.checked_next_multiple_of(4096).unwrap_or(0);
     let sum = |values: &mut dyn Iterator<Item = u64>| values.fold(0, u64::wrapping_add);
     Maxima {
@@ -673,7 +708,7 @@ fn maxima(index: &Index, layout: &Layout, piece_log2: u8, window_log: u8) -> Max
         inodes: wide(index.rows.len()) + grown.inodes,
         objects: wide(index.objects.len()),
         logical: sum(&mut sizes.iter().map(|(_, size)| *size)),
-        disk: sum(&mut sizes.iter().map(|(object, size)| blocks(size.wrapping_sub(holes(*object))))),
+        disk: sum(&mut stored.map(|(object, size)| blocks(size.wrapping_sub(holes(object))))),
         data: sum(&mut layout.chunks.iter().map(|chunk| chunk.len.into())),
         chunks: wide(layout.chunks.len()),
         chunks_stored: sum(&mut layout.chunks.iter().map(|chunk| chunk.stored_len.into())),

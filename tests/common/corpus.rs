@@ -4,11 +4,13 @@ use std::path::{Path, PathBuf};
 
 use base64ct::{Base64, Encoding as _};
 use sealift_format::ostree::{Commit, Dictionary, DirTree, dirmeta, file, ostreemeta};
-use sealift_format::{Attributes, Xattr};
+use sealift_format::{Attributes, Delta, Opened, Xattr};
 
+use crate::bytes::short;
+use crate::delta::Suffix;
 use crate::keys::{Key, strings};
-use crate::reader::open;
-use crate::targets::layout_input;
+use crate::reader::{open, open_whole};
+use crate::targets::{difference_input, layout_input, suffix_input};
 use crate::vector::Vector;
 
 /// The folder of the corpora.
@@ -23,7 +25,14 @@ pub type Seed = (&'static str, String, Vec<u8>);
 pub fn seeds(vectors: &[Vector]) -> Vec<Seed> {
     let mut seeds = Vec::new();
     for vector in vectors.iter().filter(|vector| vector.name.starts_with("good-")) {
-        let Ok(bundle) = open(&vector.bytes, &[usize::MAX]) else { continue };
+        let Ok(opened) = open(&vector.bytes, &[usize::MAX]) else { continue };
+        let bundle = match opened {
+            Opened::Whole(bundle) => bundle,
+            Opened::Delta(delta) => {
+                seeds.extend(of_delta(vector, vectors, &delta));
+                continue;
+            }
+        };
         let mut add = |target, bytes: Vec<u8>| seeds.push((target, vector.name.clone(), bytes));
         let (piece_log2, layout) = (bundle.head.root().maxima.piece_log2 - 12, bundle.layout.encode());
         let chunks_at = usize::try_from(bundle.head.chunks_at()).expect("vectors are small");
@@ -40,7 +49,40 @@ pub fn seeds(vectors: &[Vector]) -> Vec<Seed> {
     }
     seeds.extend(signatures());
     seeds.extend(ostree_objects());
+    seeds.extend(suffixes());
     seeds
+}
+
+/// The difference and its base, the head, and the whole file.
+fn of_delta(vector: &Vector, all: &[Vector], delta: &Delta) -> Vec<Seed> {
+    let base = all.iter().find(|base| vector.bases.first() == Some(&base.name)).expect("its base is a vector");
+    let base = open_whole(&base.bytes).expect("a base is taken");
+    let seed = |target, bytes| (target, vector.name.clone(), bytes);
+    vec![
+        seed("preamble_head", delta.head.encode()),
+        seed("difference", difference_input(base.index.bytes(), &delta.difference.encode())),
+        seed("opener", [&[0, 7, 100, 255][..], &vector.bytes].concat()),
+    ]
+}
+
+/// Byte differences to a prefix: adding to parts of it, copying, and both in turn.
+fn suffixes() -> Vec<Seed> {
+    let of = |runs: &[(u32, u32, i64)], added: &[u8], copied: &[u8]| Suffix {
+        runs: runs.to_vec(),
+        added: added.to_vec(),
+        copied: copied.to_vec(),
+        tail: Vec::new(),
+    };
+    let seeds = [
+        ("adds", of(&[(4, 0, 0)], &[0, 1, 255, 0], b"")),
+        ("copies", of(&[(0, 4, 8)], b"", b"copy")),
+        ("turns", of(&[(2, 1, 3), (3, 0, -4), (0, 31, 1)], &[0, 0, 1, 0, 0], b"as many bytes as three runs need")),
+    ];
+    let seed = |(name, suffix): (&str, Suffix)| {
+        let len = short(suffix.added.len() + suffix.copied.len());
+        ("suffix", name.to_owned(), suffix_input(len, b"a prefix", &suffix.encode()))
+    };
+    seeds.into_iter().map(seed).collect()
 }
 
 /// An object of OSTree of each type.

@@ -4,20 +4,28 @@ use zstd_safe::{CCtx, CParameter};
 
 /// Compresses into a frame as spec 8.1 asks for.
 pub fn frame(content: &[u8]) -> Vec<u8> {
-    compress(content, false)
+    compress(content, &[], false)
+}
+
+/// Compresses into such a frame, with a prefix that stands before the content (spec 7.5).
+pub fn frame_with_prefix(content: &[u8], prefix: &[u8]) -> Vec<u8> {
+    compress(content, prefix, false)
 }
 
 /// Compresses into a frame that has a checksum, which spec 8.1 forbids.
 pub fn frame_with_checksum(content: &[u8]) -> Vec<u8> {
-    compress(content, true)
+    compress(content, &[], true)
 }
 
-fn compress(content: &[u8], checksum: bool) -> Vec<u8> {
+fn compress(content: &[u8], prefix: &[u8], checksum: bool) -> Vec<u8> {
     let mut context = CCtx::create();
     let parameters =
         [CParameter::CompressionLevel(9), CParameter::ContentSizeFlag(true), CParameter::ChecksumFlag(checksum)];
     for parameter in parameters {
         context.set_parameter(parameter).expect("zstd knows the parameter");
+    }
+    if !prefix.is_empty() {
+        context.ref_prefix(prefix).expect("nothing is under way");
     }
     let mut out = vec![0; zstd_safe::compress_bound(content.len())];
     let len = context.compress2(&mut out[..], content).expect("there is room");

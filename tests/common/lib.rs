@@ -3,7 +3,9 @@
 
 pub mod bundle;
 pub mod bytes;
+pub mod complete;
 pub mod corpus;
+pub mod delta;
 pub mod frame;
 pub mod keys;
 pub mod listing;

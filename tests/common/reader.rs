@@ -4,13 +4,14 @@ use std::io::Read;
 
 use sealift::verify::{Depth, verify};
 use sealift::{Bundle, Error, Head, Input, Limits, Progress};
-use sealift_format::{Envelope, Kind, Opener, Step};
+use sealift_format::{Envelope, Kind, Opened, Opener, Step};
 use sealift_verify::trust::{
     AllowedSigners, Claims, Device, FloorRecord, Floors, Now, Policy, RevocationList, Standing, Thresholds, Verdict,
 };
 use sealift_verify::walk::Walker;
 
-use crate::vector::{Check, Trust};
+use crate::complete::complete;
+use crate::vector::{Check, Trust, Vector};
 
 /// Portions in which a pipe gives its bytes, over and over.
 #[derive(Clone, Debug)]
@@ -43,7 +44,7 @@ impl Read for Portions {
 ///
 /// # Errors
 /// What is wrong with them.
-pub fn open(bytes: &[u8], sizes: &[usize]) -> Result<Bundle, sealift_format::Error> {
+pub fn open(bytes: &[u8], sizes: &[usize]) -> Result<Opened, sealift_format::Error> {
     let mut opener = Opener::new(u64::try_from(bytes.len()).ok(), Limits::default());
     let mut sizes = sizes.iter().cycle();
     while let Step::Need(range) = opener.step() {
@@ -55,13 +56,24 @@ pub fn open(bytes: &[u8], sizes: &[usize]) -> Result<Bundle, sealift_format::Err
     opener.finish()
 }
 
+/// Opens a bundle that needs no base.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn open_whole(bytes: &[u8]) -> Result<Bundle, sealift_format::Error> {
+    open(bytes, &[usize::MAX]).map(|opened| match opened {
+        Opened::Whole(bundle) => bundle,
+        Opened::Delta(delta) => panic!("{} bases are wanted", delta.bases().len()),
+    })
+}
+
 /// Walks over a file of these bytes that are given in such portions, as far as `check` says, and judges no signature. The error is the
 /// kind of failure.
 ///
 /// # Errors
 /// The bundle is not taken.
-pub fn walk(bytes: &[u8], sizes: &[usize], check: Check) -> Result<Bundle, Kind> {
-    let depth = if check == Check::Deep { Depth::Objects } else { Depth::Stored };
+pub fn walk(bytes: &[u8], sizes: &[usize], check: Check) -> Result<Opened, Kind> {
+    let depth = if check < Check::Deep { Depth::Stored } else { Depth::Objects };
     let mut walker = Walker::new(u64::try_from(bytes.len()).ok(), Limits::default(), depth);
     let mut sizes = sizes.iter().cycle();
     while let Step::Need(range) = walker.step() {
@@ -73,20 +85,37 @@ pub fn walk(bytes: &[u8], sizes: &[usize], check: Check) -> Result<Bundle, Kind>
     walker.finish().map_err(|error| error.kind())
 }
 
-/// Reads an input as far as `check` says. The error is the kind of failure.
+/// Reads an input as far as `check` says, and as it can be read without bases. The error is the kind of failure.
 ///
 /// # Errors
 /// The bundle is not taken.
-pub fn read(mut input: Input, check: Check, trust: Option<&Trust>) -> Result<Bundle, Kind> {
+pub fn read(mut input: Input, check: Check, trust: Option<&Trust>) -> Result<Opened, Kind> {
     let judge = |head: &Head| judge(head, trust).map(|_| ()).map_err(Error::Trust);
     let progress = Progress::default();
     let limits = Limits::default();
     let result = match check {
-        Check::Open => input.open_bundle(limits, judge),
-        Check::Verify => verify(&mut input, Depth::Stored, 1, limits, judge, &progress).map(|done| done.bundle),
-        Check::Deep => verify(&mut input, Depth::Objects, 2, limits, judge, &progress).map(|done| done.bundle),
+        Check::Open => input.open_any(limits, judge),
+        Check::Verify => verify(&mut input, Depth::Stored, 1, limits, judge, &progress).map(|done| done.opened),
+        Check::Deep | Check::Apply => {
+            verify(&mut input, Depth::Objects, 2, limits, judge, &progress).map(|done| done.opened)
+        }
     };
     result.map_err(|error| error.kind().unwrap_or_else(|| panic!("not about the bundle: {error}")))
+}
+
+/// Goes on with what was read of a vector: where it says so, a delta bundle is completed with its bases, which are among `all`, and its
+/// objects are checked.
+///
+/// # Errors
+/// The bundle is not taken.
+pub fn apply(opened: Opened, vector: &Vector, all: &[Vector]) -> Result<Opened, Kind> {
+    if vector.check != Check::Apply {
+        return Ok(opened);
+    }
+    let Opened::Delta(delta) = opened else { panic!("{} needs no base", vector.name) };
+    let base = |name: &String| all.iter().find(|vector| vector.name == *name).expect("its bases are vectors");
+    let bases: Vec<&[u8]> = vector.bases.iter().map(|name| &base(name).bytes[..]).collect();
+    complete(delta, &vector.bytes, &bases).map(Opened::Whole).map_err(|error| error.kind())
 }
 
 /// Judges a head. Without anything said of trust, only the envelopes themselves are judged.

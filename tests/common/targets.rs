@@ -1,10 +1,11 @@
 //! The bodies of the fuzz targets. Errors are fine; a panic or a broken promise is a bug. `cargo test` replays the corpora through them.
 
 use sealift::pack::OrderProfile;
+use sealift_format::difference::{Content, Op, Reference};
 use sealift_format::ostree::{Commit, Dictionary, DirTree, Summary, dirmeta, file, ostreemeta};
 use sealift_format::{
-    Contents, Envelope, FrameDecoder, Head, Identity, Index, IndexBuilder, InodeKind, Kind, Layout, Node, OsTree, Part,
-    Preamble, Root, check_frame, data_len, frame_window, maxima, verity,
+    Contents, Difference, Envelope, FrameDecoder, Head, Identity, Index, IndexBuilder, InodeKind, Kind, Layout, Node,
+    Objects, OsTree, Part, Preamble, Root, Suffix, check_frame, data_len, frame_window, maxima, verity,
 };
 use sealift_verify::trust::{AllowedSigners, KeyId, Now, RevocationList, SshSignature};
 
@@ -20,7 +21,7 @@ pub const ENTRIES_MAX: u64 = 1 << 20;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const ALL: [Target; 11] = [
+pub const ALL: [Target; 13] = [
     ("preamble_head", preamble_head),
     ("index", index),
     ("layout", layout),
@@ -32,6 +33,8 @@ pub const ALL: [Target; 11] = [
     ("revocation", revocation),
     ("order_profile", order_profile),
     ("ostree_object", ostree_object),
+    ("difference", difference),
+    ("suffix", suffix),
 ];
 
 /// Preamble and head encode to the bytes that they were parsed from, and a root to one that says the same.
@@ -140,7 +143,7 @@ fn parsed_layout(data: &[u8]) -> Option<Parsed<'_>> {
     let piece_log2 = 12 + piece_log2 % 15;
     let index = Index::parse(part(&mut rest)?.to_vec(), ENTRIES_MAX).ok()?;
     let bytes = part(&mut rest)?;
-    let layout = Layout::parse(bytes, &index, piece_log2).ok()?;
+    let layout = Layout::parse(bytes, &Objects::from(&index), piece_log2).ok()?;
     Some((piece_log2, index, layout, bytes, rest))
 }
 
@@ -148,7 +151,7 @@ fn parsed_layout(data: &[u8]) -> Option<Parsed<'_>> {
 pub fn layout(data: &[u8]) {
     let Some((piece_log2, index, layout, bytes, _)) = parsed_layout(data) else { return };
     let encoded = layout.encode();
-    assert_eq!(Layout::parse(&encoded, &index, piece_log2).as_ref(), Ok(&layout));
+    assert_eq!(Layout::parse(&encoded, &Objects::from(&index), piece_log2).as_ref(), Ok(&layout));
     assert!(encoded == bytes || encoded.len() < bytes.len());
     for (number, object) in (0..).zip(index.objects()) {
         let data = data_len(layout.holes_of(number), 0..object.size);
@@ -161,6 +164,84 @@ pub fn layout(data: &[u8]) {
     if let Ok(maxima) = maxima(&index, &layout, piece_log2, 10) {
         assert!(maxima.logical >= maxima.object_len && maxima.data >= maxima.chunk_len.into());
     }
+}
+
+/// The input of [`difference`].
+pub fn difference_input(base: &[u8], difference: &[u8]) -> Vec<u8> {
+    [&narrow(base.len()).to_le_bytes(), base, difference].concat()
+}
+
+/// A difference encodes to the bytes that it was parsed from, and all of it can be listed; what it makes of a base is no larger than the
+/// two of them pay for. The input begins with a base's index, which may be none.
+pub fn difference(data: &[u8]) {
+    let mut bytes = data;
+    let Some(base) = part(&mut bytes) else { return };
+    let Ok(difference) = Difference::parse(bytes, ENTRIES_MAX) else { return };
+    assert_eq!(difference.encode(), bytes);
+    list(&difference);
+    let Ok(base) = Index::parse(base.to_vec(), ENTRIES_MAX) else { return };
+    if let Ok(made) = difference.apply(&[&base]) {
+        assert!(made.len() <= base.bytes().len() + 16 * bytes.len());
+        let _ = Index::parse(made, ENTRIES_MAX);
+    }
+}
+
+/// Asks for all that a listing shows.
+fn list(difference: &Difference) {
+    assert!(!difference.base_refs().is_empty() && !difference.refs().is_empty());
+    for edit in difference.edits() {
+        assert_eq!(difference.path(edit).is_empty(), edit.parent.is_none());
+        assert!(edit.block().all(|below| difference.edit(below).parent.is_some()));
+        let file = edit.op.new_file();
+        assert!(file.is_none() || difference.file_type(edit).is_some());
+        let changed = if let Op::Changed(changed) = edit.op { Some(changed) } else { None };
+        let rows = file.map(|file| file.attributes).into_iter().chain(changed.and_then(|changed| changed.attributes));
+        for row in rows {
+            assert!(wide(difference.attribute_rows().len()) > row.into());
+        }
+        let contents = file.map(|file| file.content).into_iter().chain(changed.and_then(|changed| changed.content));
+        contents.for_each(|content| list_content(difference, content));
+        assert!(edit.op.link().is_none_or(|link| edit.op.link() != difference.edit(link).op.link()));
+    }
+    for change in difference.times() {
+        assert_eq!(difference.new_time(change.from), change.to);
+    }
+    let Some(ostree) = difference.ostree() else { return };
+    for (number, tree) in (0..).zip(ostree.trees()) {
+        assert_eq!(ostree.path(number).is_empty(), tree.named_by.is_none());
+        assert!(ostree.edits(tree).iter().all(|edit| !ostree.name(edit).is_empty()));
+    }
+    ostree.files().iter().for_each(|file| list_content(difference, file.content));
+    assert!(ostree.refs().iter().all(|named| wide(ostree.commits().len()) > named.commit.into()));
+}
+
+fn list_content(difference: &Difference, content: Content) {
+    match content {
+        Content::Symlink(symlink) => assert!(!difference.symlink_target(symlink).is_empty()),
+        Content::Regular(Reference::Carried(object)) => assert!(wide(difference.objects().len()) > object.into()),
+        Content::Regular(Reference::Base(object)) => assert!(object < difference.base_objects()),
+        _ => {}
+    }
+}
+
+/// The input of [`suffix`].
+pub fn suffix_input(len: u16, prefix: &[u8], stored: &[u8]) -> Vec<u8> {
+    [&len.to_le_bytes()[..], &narrow(prefix.len()).to_le_bytes(), prefix, stored].concat()
+}
+
+/// A byte difference that fits the lengths of a chunk and of its prefix makes a chunk of that length, or does not decode; and it makes
+/// nothing of a prefix of another length.
+pub fn suffix(data: &[u8]) {
+    let Some((len, mut stored)) = data.split_first_chunk() else { return };
+    let len = u16::from_le_bytes(*len);
+    let Some(prefix) = part(&mut stored) else { return };
+    let (mut decoder, mut out) = (FrameDecoder::new(), Vec::new());
+    let parsed = Suffix::parse(Part::Chunk(0), stored, len.into(), wide(prefix.len()), 20, &mut decoder);
+    let Ok(suffix) = parsed else { return };
+    if suffix.apply(prefix, &mut decoder, &mut out).is_ok() {
+        assert_eq!(out.len(), usize::from(len));
+    }
+    let _ = suffix.apply(&prefix[..prefix.len() / 2], &mut decoder, &mut out);
 }
 
 /// What the headers' check takes, zstd itself reads as one frame of that length; and what decodes was checked.
@@ -230,12 +311,12 @@ pub fn bundle_deep(data: &[u8]) {
         layout_blake3: hash(&layout_frame),
     };
     let identity = Identity { name: "x".into(), version: 0, created: 0, expires: None, compatible: Vec::new() };
-    let root = Root { identity, contents, maxima, annotations: Vec::new() };
+    let root = Root { identity, contents, maxima, annotations: Vec::new(), bases: None };
     let head = Head::new(root, Vec::<Envelope>::new(), 64).expect("it is short");
     let file = [&head.encode()[..], &layout_frame, &index_frame, chunks].concat();
     let input = |sizes: &[usize]| sealift::Input::pipe("pipe", Box::new(Portions::new(&file, sizes)));
     let stored = read(input(&[usize::MAX]), Check::Verify, None);
-    assert!(stored.as_ref().is_ok_and(|bundle| *bundle.head.encode() == head.encode()), "{stored:?}");
+    assert!(stored.as_ref().is_ok_and(|opened| *opened.head().encode() == head.encode()), "{stored:?}");
     // Of several faults, threads may meet another first.
     let walked = walk(&file, &[1000], Check::Deep);
     let deep = read(input(&[100]), Check::Deep, None);

@@ -11,6 +11,8 @@ pub struct Vector {
     pub expect: String,
     /// How far a reader goes.
     pub check: Check,
+    /// The vectors that are the bases of a delta bundle, in the order of its root.
+    pub bases: Vec<String>,
     /// What is special about it.
     pub comment: String,
     /// SHA-256 of the listing of a bundle that is taken.
@@ -24,16 +26,18 @@ pub struct Vector {
 }
 
 /// How far a reader goes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(clippy::exhaustive_enums, reason = "the vectors' form lists them")]
 pub enum Check {
     /// Head, layout and index.
     Open,
     /// And the digest of each chunk.
     Verify,
-    /// And each object.
+    /// And each object; of a delta bundle what can be known of it without its bases.
     #[default]
     Deep,
+    /// And, with the bases, the index that a delta bundle makes, and each object that it carries.
+    Apply,
 }
 
 /// What the administrator and the device say.
@@ -63,7 +67,9 @@ impl Vector {
             Check::Open => lines.push(("check", "open".into())),
             Check::Verify => lines.push(("check", "verify".into())),
             Check::Deep => {}
+            Check::Apply => lines.push(("check", "apply".into())),
         }
+        lines.extend(self.bases.iter().map(|base| ("base", base.clone())));
         lines.push(("comment", self.comment.clone()));
         lines.extend(self.listing.iter().map(|listing| ("listing", listing.clone())));
         lines.extend(self.unknown_envelopes.map(|number| ("unknown-envelopes", number.to_string())));
@@ -103,6 +109,8 @@ impl Vector {
             ("check", "open") => self.check = Check::Open,
             ("check", "verify") => self.check = Check::Verify,
             ("check", "deep") => self.check = Check::Deep,
+            ("check", "apply") => self.check = Check::Apply,
+            ("base", _) => self.bases.push(value.into()),
             ("comment", _) => self.comment = value.into(),
             ("listing", _) => self.listing = Some(value.into()),
             ("unknown-envelopes", _) => self.unknown_envelopes = Some(number()?),
@@ -160,7 +168,8 @@ mod tests {
         let vector = Vector {
             name: "x".into(),
             expect: "untrusted".into(),
-            check: Check::Verify,
+            check: Check::Apply,
+            bases: vec!["y".into(), "z".into()],
             comment: "a: b".into(),
             listing: Some("00".into()),
             unknown_envelopes: Some(3),

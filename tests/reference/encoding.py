@@ -46,31 +46,31 @@ class Cursor:
         need(not self.rest, self.kind, "bytes are left after a structure's last field")
 
 @contextmanager
-def sections(data, kind, required, hints="", optional=""):
+def sections(data, kind, names):
     """The cursors of a section list by name (3.1); when the caller is done, each must be at its end.
 
-    Ids count from 1, first the required sections and the optional ones, which must be understood, then mere hints.
+    Ids count from 1. A name with an exclamation mark need not be there, but must be understood; one with a question mark is a mere hint.
     """
-    required, optional, hints = required.split(), optional.split(), hints.split()
-    names, found, cursor, last = dict(enumerate(required + optional + hints, 1)), {}, Cursor(data, kind), -1
+    marks = {name.rstrip("!?"): name.strip("abcdefghijklmnopqrstuvwxyz") for name in names.split()}
+    names, found, cursor, last = dict(enumerate(marks, 1)), {}, Cursor(data, kind), -1
     while cursor.rest:
         number, flags, size = cursor.read("HHQ")
         name, payload = names.get(number), Cursor(cursor.take(size), kind)
         need(last < number and flags in (0, 1), kind, "section ids do not ascend, or unknown flags")
         last = number
         if name:
-            need(flags == (name not in hints), kind, f"the flags of section {number}")
+            need(flags == (marks[name] != "?"), kind, f"the flags of section {number}")
             found[name] = payload
         else:
             need(not flags, "unsupported", f"section {number} of the {kind} is not known")
-            need(kind != "index", kind, f"an index has no section {number}")
-    need(found.keys() >= set(required), kind, "a section is missing")
-    yield SimpleNamespace(**dict.fromkeys(optional + hints) | found)
+            need(kind != "index", kind, f"neither an index nor a difference has section {number}")
+    need(all(mark or name in found for name, mark in marks.items()), kind, "a section is missing")
+    yield SimpleNamespace(**dict.fromkeys(marks) | found)
     for payload in found.values():
         payload.end()
 
-def unzstd(data, size, window_log, kind):
-    """Decode one zstd frame, after a look at all of its headers (8.1)."""
+def check_frame(data, size, window_log, kind):
+    """Whether the headers are those of one zstd frame (8.1)."""
     try:
         head, last = zstandard.get_frame_parameters(data), False
         need(data[:4] == zstandard.FRAME_HEADER, kind, "not a zstd frame")
@@ -84,6 +84,20 @@ def unzstd(data, size, window_log, kind):
             need(form != 3, kind, "a block of a reserved type")
             frame.take(1 if form == 1 else length)  # form 1 is one byte that is repeated
         frame.end()
-        return zstandard.ZstdDecompressor().decompress(data, max_output_size=size)
+    except zstandard.ZstdError as error:
+        raise Reject(kind, f"zstd: {error}") from None
+    return head
+
+def check_prefixed(data, size, window_log, kind):
+    """The same of a frame that has a prefix."""
+    head = check_frame(data, size, window_log, kind)
+    need(head.window_size <= size, kind, "the frame's window passes its content")
+
+def unzstd(data, size, window_log, kind, prefix=b""):
+    """Decode one zstd frame, after a look at all of its headers (8.1)."""
+    (check_prefixed if prefix else check_frame)(data, size, window_log, kind)
+    try:
+        before = zstandard.ZstdCompressionDict(prefix, dict_type=zstandard.DICT_TYPE_RAWCONTENT) if prefix else None
+        return zstandard.ZstdDecompressor(dict_data=before).decompress(data, max_output_size=size)
     except zstandard.ZstdError as error:
         raise Reject(kind, f"zstd: {error}") from None

@@ -1,11 +1,11 @@
 """The index: what a bundle installs (6)."""
-import re
+import re, struct
 from collections import namedtuple
 from itertools import accumulate, islice
 from types import SimpleNamespace
 
 from encoding import ascends, need, sections
-from ostree import OSTree
+from ostree import OSTree, parse_targets
 
 REF = re.compile(rb"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
 COMPONENT = re.compile(rb"(?!\.\.?\Z)[^/\0]+")
@@ -15,21 +15,16 @@ Attributes = namedtuple("Attributes", "mode uid gid xattrs")
 def parse_index(data, entries):
     """What is installed: columns, and by inode what only a directory, file, link or device has (6.3)."""
     index = SimpleNamespace()
-    names = "refs entries inodes directories regulars symlinks devices attributes objects verity"
-    with sections(data, "index", names, optional="ostree") as found:
-        kinds = dict(parse_refs(found.refs, index))
+    names = "refs entries inodes directories regulars symlinks devices attributes objects verity ostree!"
+    with sections(data, "index", names) as found:
+        kinds = index.kinds = dict(parse_refs(found.refs, index))
         need(index.refs and ascends(index.refs), "index", "no refs, or they do not ascend")
         trees, commits = ([ref for ref in index.refs if kinds[ref] == kind] for kind in (0, 1))
         need(bool(commits) == bool(found.ostree), "index", "OSTree's section is left over or missing")
 
-        count = found.objects.int("Q")
-        [index.sizes] = found.objects.planes("Q", count)
-        index.ids, index.verity = [found.objects.take(32) for _ in range(count)], found.verity.take(32)
-        need(len(set(index.ids)) == count, "index", "an object id stands twice")
-        need(max(index.sizes, default=0) < 1 << 63, "limit", "an object of more than 2^63-1 bytes")
-
-        attributes = list(parse_attributes(found.attributes))
-        need(len(set(attributes)) == len(attributes), "index", "an attribute row stands twice")
+        index.sizes, index.ids = parse_objects(found.objects)
+        index.verity = found.verity.take(32)
+        attributes = parse_attributes(found.attributes)
         rows, index.mtime, index.mtime_ns = map(list, found.inodes.planes("IqI", found.inodes.int("Q")))
         ostree = OSTree(found.ostree, attributes, len(commits), Attributes) if commits else None
         first_used = list(dict.fromkeys([*rows, *(ostree.rows if ostree else ())]))
@@ -43,8 +38,11 @@ def parse_index(data, entries):
         lengths, [index.links] = found.entries.take(count), found.entries.planes("I", count)
         index.names = [found.entries.take(length) for length in lengths]
         need(all(map(COMPONENT.fullmatch, index.names)), "path", "a name that an entry must not have")
-    index.order, index.files = list(tree_order(index, trees)), []
+    index.order, index.files, index.ostree = list(tree_order(index, trees)), [], ostree
     if ostree:
+        regulars, links = iter(files), iter(ostree.targets)
+        contents = [next(regulars if kind == 8 else links) for kind in ostree.kinds]
+        index.ostree_files = [(sum_, attributes[row], content) for sum_, row, content in zip(ostree.files, ostree.rows, contents)]
         index.files = ostree.regular_files(attributes, files)
         index.order += commit_order(index, ostree, commits, [attributes[row] for row in ostree.rows], files, entries)
         index.order.sort(key=lambda line: line[0])
@@ -61,8 +59,59 @@ def parse_refs(table, index):
         index.refs.append(name)
         yield name, kind
 
+def write_index(refs, names, links, inodes, attributes, objects, verity, ostree):
+    """The bytes of an index (6). An inode is its attribute row, its time, and what it has beyond that, by its type."""
+    def column(code, values):
+        rows = [struct.pack("<" + code, value) for value in values]
+        return b"".join(bytes(plane) for plane in zip(*rows))
+
+    def of(*types):
+        return [own for row, _, own in inodes if TYPES[attributes[row].mode >> 12] in types]
+
+    def row(own):
+        xattrs = (bytes([len(name)]) + name + struct.pack("<I", len(value)) + value for name, value in own.xattrs)
+        return struct.pack("<HIIH", own.mode, own.uid, own.gid, len(own.xattrs)) + b"".join(xattrs)
+
+    count, devices, targets = struct.pack("<Q", len(inodes)), of("char", "block"), of("symlink")
+    payloads = [
+        struct.pack("<H", len(refs)) + b"".join(bytes([kind, len(name)]) + name for kind, name in refs),
+        struct.pack("<Q", len(names)) + bytes(map(len, names)) + column("I", links) + b"".join(names),
+        count + column("I", [row for row, _, _ in inodes]) + column("q", [time for _, (time, _), _ in inodes])
+        + column("I", [ns for _, (_, ns), _ in inodes]),
+        column("I", of("dir")),
+        column("I", of("file")),
+        column("H", map(len, targets)) + b"".join(targets),
+        column("I", [major for major, _ in devices]) + column("I", [minor for _, minor in devices]),
+        struct.pack("<I", len(attributes)) + b"".join(map(row, attributes)),
+        struct.pack("<Q", len(objects)) + column("Q", [size for size, _ in objects]) + b"".join(id_ for _, id_ in objects),
+        verity,
+    ]
+    if ostree:
+        metas, files, regulars, links, commits, collections, repository = ostree
+        payloads.append(
+            struct.pack("<I", len(metas)) + bytes(kind for kind, _ in metas) + column("I", [len(data) for _, data in metas])
+            + b"".join(data for _, data in metas) + struct.pack("<I", len(files)) + column("I", files) + column("I", regulars)
+            + column("H", map(len, links)) + b"".join(links) + column("I", commits)
+            + b"".join(bytes([len(name)]) + name for name in collections) + bytes([len(repository)])
+            + b"".join(bytes([kind]) + struct.pack("<I", len(data)) + data for kind, data in repository))
+    parts = (struct.pack("<HHQ", number, 1, len(payload)) + payload for number, payload in enumerate(payloads, 1))
+    return b"".join(parts)
+
+def parse_objects(table):
+    """Sizes and ids (6.5)."""
+    count = table.int("Q")
+    [sizes], ids = table.planes("Q", count), [table.take(32) for _ in range(count)]
+    need(len(set(ids)) == count, "index", "an object id stands twice")
+    need(max(sizes, default=0) < 1 << 63, "limit", "an object of more than 2^63-1 bytes")
+    return sizes, ids
+
 def parse_attributes(table):
-    """The attribute rows (6.4)."""
+    """The attribute rows (6.4), which differ."""
+    rows = list(attribute_rows(table))
+    need(len(set(rows)) == len(rows), "index", "an attribute row stands twice")
+    return rows
+
+def attribute_rows(table):
     for _ in range(table.int("I")):
         mode, uid, gid, count = table.read("HIIH")
         xattrs = tuple((table.string("B"), table.string("I")) for _ in range(count))
@@ -81,11 +130,7 @@ def parse_types(index, found, more):
     index.children = dict(zip(dirs, *found.directories.planes("I", len(dirs))))
     index.device = dict(zip(devices, zip(*found.devices.planes("II", len(devices)))))
 
-    [lengths] = found.symlinks.planes("H", len(links))
-    index.target = {inode: found.symlinks.take(length) for inode, length in zip(links, lengths)}
-    for target in index.target.values():
-        need(0 < len(target) < 4096 and 0 not in target, "index", "the form of a symbolic link's target")
-
+    index.target = dict(zip(links, parse_targets(found.symlinks, len(links))))
     [column] = found.regulars.planes("I", len(files))
     column = [*column, *more]
     # For each file, and then for the end, the number of objects that have come before.

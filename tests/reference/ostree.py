@@ -29,6 +29,40 @@ def header(row, target=b""):
     variant = gvariant.write(HEADER, values)
     return struct.pack(">II", len(variant), 0) + variant
 
+def parse_targets(table, count):
+    """The targets of symbolic links (6.3)."""
+    [lengths] = table.planes("H", count)
+    targets = [table.take(length) for length in lengths]
+    for target in targets:
+        need(0 < len(target) < 4096 and 0 not in target, "index", "the form of a symbolic link's target")
+    return targets
+
+def parse_commit(data):
+    """The checksums of the parent and of the root's dirtree and dirmeta."""
+    values = gvariant.parse("(a{sv}aya(say)sstayay)", data)
+    parent, root, meta = bytes(values[1]), bytes(values[6]), bytes(values[7])
+    need(len(parent) in (0, 32) and len(root) == len(meta) == 32, "index", "the checksums in a commit")
+    return parent, root, meta
+
+def parse_dirmeta(data, make_row):
+    uid, gid, mode, xattrs = gvariant.parse(META, data)
+    mode = swap(mode)
+    need(mode >> 12 == 4, "index", "a dirmeta that is not a directory's")
+    need(2**32 - 1 not in (uid, gid), "index", "an owner that is none")
+    return make_row(mode, swap(uid), swap(gid), xattrs_of(xattrs))
+
+def parse_collection(table):
+    name = table.string("B")
+    need(COLLECTION.fullmatch(name), "index", "the form of a collection id")
+    return name
+
+def parse_repository(table):
+    """Kinds and bytes of the repository's files."""
+    files = [(table.int("B"), table.string("I")) for _ in range(table.int("B"))]
+    kinds = [kind for kind, _ in files]
+    need(ascends(kinds) and set(kinds) <= {1, 2, 3, 4}, "index", "the repository's files")
+    return files
+
 class OSTree:
     """Section 11, followed from the commits in its order."""
 
@@ -44,16 +78,10 @@ class OSTree:
         need(good, "index", "an OSTree file that is neither a file nor a link")
         self.kinds = [attributes[row].mode >> 12 for row in self.rows]
         [self.column] = table.planes("I", self.kinds.count(8))
-        [lengths] = table.planes("H", self.kinds.count(10))
-        self.targets = [table.take(length) for length in lengths]
-        for target in self.targets:
-            need(0 < len(target) < 4096 and 0 not in target, "index", "the form of a symbolic link's target")
+        self.targets = parse_targets(table, self.kinds.count(10))
         [commits] = table.planes("I", refs)
-        self.collections = [table.string("B") for _ in range(refs)]
-        need(all(map(COLLECTION.fullmatch, self.collections)), "index", "the form of a collection id")
-        files = [(table.int("B"), table.string("I")) for _ in range(table.int("B"))]
-        kinds = [kind for kind, _ in files]
-        need(ascends(kinds) and set(kinds) <= {1, 2, 3, 4}, "index", "the repository's files")
+        self.collections = [parse_collection(table) for _ in range(refs)]
+        self.repository = parse_repository(table)
 
         self.next, self.known, self.files, self.trees, self.metas, self.roots = 0, {}, {}, {}, {}, {}
         self.commits = []
@@ -101,10 +129,7 @@ class OSTree:
         number = first = self.take_next("commit")
         need(first is not None, "index", "a ref's commit is missing or stands twice")
         while number is not None:
-            values = gvariant.parse("(a{sv}aya(say)sstayay)", self.objects[number][1])
-            parent, root, meta = bytes(values[1]), bytes(values[6]), bytes(values[7])
-            good = len(parent) in (0, 32) and len(root) == len(meta) == 32
-            need(good, "index", "the checksums in a commit")
+            parent, root, meta = parse_commit(self.objects[number][1])
             if (beside := self.take_next("commitmeta")) is not None:
                 gvariant.parse("a{sv}", self.objects[beside][1])
             meta = self.dirmeta(meta)
@@ -115,11 +140,7 @@ class OSTree:
     def dirmeta(self, checksum):
         number, new = self.take("dirmeta", checksum)
         if new:
-            uid, gid, mode, xattrs = gvariant.parse(META, self.objects[number][1])
-            mode = swap(mode)
-            need(mode >> 12 == 4, "index", "a dirmeta that is not a directory's")
-            need(2**32 - 1 not in (uid, gid), "index", "an owner that is none")
-            self.metas[number] = self.make_row(mode, swap(uid), swap(gid), xattrs_of(xattrs))
+            self.metas[number] = parse_dirmeta(self.objects[number][1], self.make_row)
         return number
 
     def dirtree(self, checksum):

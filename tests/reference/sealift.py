@@ -12,9 +12,12 @@ from types import SimpleNamespace
 
 from blake3 import blake3
 
-from encoding import Cursor, Reject, ascends, need, sections, unzstd
+from apply import apply_difference
+from difference import parse_difference
+from encoding import Cursor, Reject, ascends, check_frame, check_prefixed, need, sections, unzstd
 from hashes import blocks, merge, verity, verity_of_blocks
 from index import parse_index
+from suffix import parse_suffix, unsuffix
 from trust import POLICY, check_signatures, judge
 
 NAME = re.compile(rb"[A-Za-z0-9][A-Za-z0-9._+-]{0,127}")
@@ -24,12 +27,13 @@ ROOT_FIELDS = {
                  "layout_len layout_stored layout_blake3"),
     "maxima": ("BBHIQQQQQQQQIIQ", "piece_log2 window_log refs depth entries inodes objects logical disk data "
                "chunks chunks_stored chunk_len chunk_stored object_len")}
-LIMITS = {"index_len": 1 << 30, "layout_len": 1 << 30, "chunk_len": 1 << 27, "window_log": 27, "entries": 1 << 27}
+LIMITS = {"index_len": 1 << 30, "layout_len": 1 << 30, "chunk_len": 1 << 27, "window_log": 27, "entries": 1 << 27,
+          "difference_len": 1 << 30, "prefix_len": 1 << 30, "base_index_len": 1 << 30}
 
 def parse_root(data):
     """Who the bundle is, what belongs to it and how large it becomes, as one record (4)."""
     root, pairs = SimpleNamespace(), []
-    with sections(data, "header", "identity contents maxima", "annotations") as found:
+    with sections(data, "header", "identity contents maxima annotations? bases!") as found:
         for section, (codes, names) in ROOT_FIELDS.items():
             vars(root).update(zip(names.split(), vars(found)[section].read(codes)))
         root.name = found.identity.string("B")
@@ -37,6 +41,14 @@ def parse_root(data):
         if notes := found.annotations:
             pairs = [(notes.string("B"), notes.string("H")) for _ in range(notes.int("H"))]
             need(pairs, "header", "an empty list of annotations")
+        root.bases, root.difference_len, root.prefix_len = [], 0, 0
+        if bases := found.bases:
+            root.difference_len, root.prefix_len, count = bases.read("QIH")
+            root.bases = [bases.read("32sQ") for _ in range(count)]
+            need(count, "header", "a delta bundle without a base")
+        digests = {root.index_digest, *(digest for digest, _ in root.bases)}
+        need(len(digests) == len(root.bases) + 1, "header", "a base stands twice, or is what is installed")
+        root.base_index_len = max((size for _, size in root.bases), default=0)
     keys = [key for key, _ in pairs]
     need(all(map(NAME.fullmatch, [root.name, *root.tags, *keys])), "header", "the form of a name, tag or key")
     need(ascends(root.tags) and ascends(keys), "header", "compatible tags or annotations do not ascend")
@@ -83,20 +95,38 @@ def parse_holes(table, sizes):
         need(apart and inside, "layout", "holes touch, do not ascend or pass an object's whole blocks")
     return holes
 
-def parse_layout(data, index, piece):
+def parse_prefixes(table, layout, base_objects):
+    """By chunk the ranges of its prefix (7.5)."""
+    chunks = [chunk for chunk, codec in enumerate(layout.codecs) if codec > 1]
+    need(bool(chunks) == bool(table), "layout", "prefixes are left over or missing")
+    layout.prefixes = {}
+    if table:
+        [counts] = table.planes("I", len(chunks))
+        ranges = list(zip(*table.planes("IQQ", sum(counts))))
+        need(all(counts), "layout", "a chunk without a prefix")
+        good = all(number < base_objects and size for number, _, size in ranges)
+        need(good, "layout", "an object that the bases do not have, or a range of no bytes")
+        rest = iter(ranges)
+        layout.prefixes = {chunk: list(islice(rest, count)) for chunk, count in zip(chunks, counts)}
+        for own in layout.prefixes.values():
+            need(len({number for number, _, _ in own}) == len(own), "layout", "a prefix has an object twice")
+    layout.prefix_lens = {chunk: sum(size for _, _, size in own) for chunk, own in layout.prefixes.items()}
+
+def parse_layout(data, index, piece, base_objects=0):
     """How the file stores the objects (7): columns by chunk, and each object's holes, data length and parts."""
     layout, sizes = SimpleNamespace(parts={}), index.sizes
-    with sections(data, "layout", "chunks groups pieces holes", "landmark") as found:
+    with sections(data, "layout", "chunks groups pieces holes landmark? prefixes!") as found:
         count = found.chunks.int("I")
         layout.codecs = found.chunks.take(count)
         layout.stored, layout.lens, counts = found.chunks.planes("III", count)
         layout.digests = [found.chunks.take(32) for _ in range(count)]
-        need(set(layout.codecs) <= {0, 1}, "unsupported", "a chunk of another codec")
+        need(set(layout.codecs) <= {0, 1, 2, 3}, "unsupported", "a chunk of another codec")
         [steps] = found.groups.planes("I", sum(counts))
         count = sum(-(-size // piece) for size in sizes if size > piece)
         [named], values = found.pieces.planes("I", count), [found.pieces.take(32) for _ in range(count)]
         layout.holes = parse_holes(found.holes, sizes)
         landmark = found.landmark.int("I") if found.landmark else 0
+        parse_prefixes(found.prefixes, layout, base_objects)
     for codec, stored, length in zip(layout.codecs, layout.stored, layout.lens):
         need(stored and length and (codec or stored == length), "layout", "the lengths of a chunk")
     need(landmark <= len(layout.lens), "layout", "the landmark is beyond the chunks")
@@ -166,19 +196,60 @@ class Bundle:
 
         # The order of section 11: the index is held against its maxima before the layout is parsed.
         layout, plain = self.decode_part("layout"), self.decode_part("index")
+        self.contents = []
+        if root.bases:
+            self.difference = own = parse_difference(plain, root.entries)
+            self.agree(refs=len(own.refs))
+            self.layout = parse_layout(layout, own, 1 << root.piece_log2, own.base_objects)
+            self.agree_layout()
+            self.agree(prefix_len=max(self.layout.prefix_lens.values(), default=0))
+        else:
+            self.difference = None
+            self.open_index(plain)
+            self.layout = parse_layout(layout, self.index, 1 << root.piece_log2)
+            self.agree_disk()
+            self.agree_layout()
+        *self.starts, end = accumulate(self.layout.stored, initial=chunks)
+        need(self.size >= end, "truncated", "the file ends within its chunks")
+        need(self.size == end, "trailing", "bytes after the last chunk")
+
+    def open_index(self, plain):
+        """The index, held against its digest and its maxima."""
+        root = self.root
+        need(len(plain) == root.index_len, "index", "the index has another length")
         need(verity(plain) == root.index_digest, "index", "index_digest does not agree")
         self.index = index = parse_index(plain, root.entries)
         used, largest = index.object.values(), max(index.sizes, default=0)
         self.agree(refs=len(index.refs), depth=max(depth for _, depth, *_ in index.order),
                    entries=len(index.names), inodes=len(index.inodes), objects=len(index.ids),
                    logical=sum(index.sizes[number] for number in used), object_len=largest)
-        self.layout = layout = parse_layout(layout, index, 1 << root.piece_log2)
-        self.agree(disk=sum(-(-layout.data[number] // 4096) * 4096 for number in used),
-                   data=sum(layout.lens), chunks=len(layout.lens), chunks_stored=sum(layout.stored),
+
+    def agree_disk(self):
+        blocks = [-(-data // 4096) * 4096 for data in self.layout.data]
+        self.agree(disk=sum(blocks[number] for number in self.index.object.values()))
+
+    def agree_layout(self):
+        layout = self.layout
+        self.agree(data=sum(layout.lens), chunks=len(layout.lens), chunks_stored=sum(layout.stored),
                    chunk_len=max(layout.lens, default=0), chunk_stored=max(layout.stored, default=0))
-        *self.starts, end = accumulate(layout.stored, initial=chunks)
-        need(self.size >= end, "truncated", "the file ends within its chunks")
-        need(self.size == end, "trailing", "bytes after the last chunk")
+
+    def complete(self, bases):
+        """Make the wanted index and give the carried objects their numbers in it (4.6). `bases` are whole bundles."""
+        root, own, layout = self.root, self.difference, self.layout
+        given = [(base.root.index_digest, base.root.index_len) for base in bases]
+        need(given == root.bases, "index", "these are not the bases")
+        self.contents = [b"".join(base.content(number)) for base in bases for number in sorted(base.layout.parts)]
+        for number, start, size in (part for ranges in layout.prefixes.values() for part in ranges):
+            good = number < len(self.contents) and start + size <= len(self.contents[number])
+            need(good, "layout", "a prefix passes the end of its object")
+        self.open_index(apply_difference(own, [base.index for base in bases]))
+        ids = {id_: number for number, id_ in enumerate(self.index.ids)}
+        numbers = [ids[id_] for id_ in own.ids]
+        layout.parts = {numbers[number]: parts for number, parts in layout.parts.items()}
+        layout.holes = {numbers[number]: holes for number, holes in layout.holes.items()}
+        data = dict(zip(numbers, layout.data))
+        layout.data = [data.get(number, 0) for number in range(len(ids))]
+        self.agree_disk()
 
     def read(self, count):
         need(count <= self.size - self.file.tell(), "truncated", "the file ends within its first parts")
@@ -190,8 +261,10 @@ class Bundle:
         return stored
 
     def decode_part(self, kind):
-        """The layout or the index (4.2)."""
+        """The layout and the index, or what stands in its place (4.2)."""
         stored, size, digest = (vars(self.root)[f"{kind}_{field}"] for field in ("stored", "len", "blake3"))
+        if kind == "index" and self.root.bases:
+            size = self.root.difference_len
         return unzstd(self.checked(stored, digest, kind), size, self.root.window_log, kind)
 
     def agree(self, **found):
@@ -207,8 +280,22 @@ class Bundle:
 
     @lru_cache(1)
     def decode(self, chunk):
-        stored, length = self.stored(chunk), self.layout.lens[chunk]
-        return unzstd(stored, length, self.root.window_log, "chunk") if self.layout.codecs[chunk] else stored
+        stored, length, codec = self.stored(chunk), self.layout.lens[chunk], self.layout.codecs[chunk]
+        ranges, window = self.layout.prefixes.get(chunk, ()), self.root.window_log
+        prefix = b"".join(self.contents[number][start:start + size] for number, start, size in ranges)
+        if codec == 3:
+            return unsuffix(stored, length, window, prefix)
+        return unzstd(stored, length, window, "chunk", prefix) if codec else stored
+
+    def check_shapes(self):
+        """What can be known of the chunks of a delta bundle without its bases (8.1, 8.2)."""
+        window = self.root.window_log
+        for chunk, (codec, length) in enumerate(zip(self.layout.codecs, self.layout.lens)):
+            stored = self.stored(chunk)
+            if codec == 3:
+                parse_suffix(stored, length, self.layout.prefix_lens[chunk], window)
+            elif codec:
+                (check_prefixed if codec == 2 else check_frame)(stored, length, window, "chunk")
 
     def content(self, number):
         """The bytes of an object part by part, with its holes as zeros."""
@@ -226,6 +313,10 @@ class Bundle:
     def check_objects(self):
         """Check all content (8); gives the SHA-256 of each object."""
         verities, sha256s, files = {}, {}, defaultdict(list)
+        for plain in self.contents:
+            if (id_ := blake3(plain).digest()) in self.index.ids:
+                number = self.index.ids.index(id_)
+                verities[number], sha256s[number] = verity(plain), hashlib.sha256(plain).hexdigest()
         for checksum, header, number in self.index.files:
             files[number].append((checksum, hashlib.sha256(header)))
         for number in self.layout.parts:  # chunk after chunk, so that each group is decoded once
@@ -275,6 +366,7 @@ def main():
     parser.add_argument("bundle")
     parser.add_argument("--content", action="store_true", help="list: check it and add each file's SHA-256")
     parser.add_argument("--deep", action="store_true", help="verify: check the content too")
+    parser.add_argument("--base", action="append", default=[], help="a base of a delta bundle, in the order of its root")
     for key in POLICY:
         parser.add_argument("--" + key, dest=key, action="append", help="as in a vector, or its file")
     arguments = parser.parse_args()
@@ -284,7 +376,12 @@ def main():
         policy[key] = "\n".join(files).split("\n")
     try:
         bundle, sha256s = Bundle(open(arguments.bundle, "rb"), policy), None
-        if arguments.content or arguments.deep:
+        if arguments.base:
+            bundle.complete([Bundle(open(path, "rb"), {}) for path in arguments.base])
+        if bundle.difference and not arguments.base:
+            need(arguments.command == "verify", "unsupported", "a delta bundle is listed with its bases")
+            bundle.check_shapes()
+        elif arguments.content or arguments.deep:
             sha256s = bundle.check_objects()
         elif arguments.command == "verify":
             bundle.check_chunks()

@@ -1,19 +1,23 @@
 #!/usr/bin/env python3
 """Runs vector files (spec/vectors/README.md): vectors.py FILE..."""
-import hashlib, io, sys
+import hashlib, io, os, sys
 from collections import defaultdict
 
 from encoding import Reject
 from sealift import Bundle
 from trust import POLICY
 
-def read_bundle(data, depth, policy):
+def read_bundle(data, depth, policy, bases):
     """What a vector expects of its input, as this reader finds it."""
     try:
         bundle = Bundle(io.BytesIO(data), policy)
         if depth == "verify":
             bundle.check_chunks()
-        if depth == "deep":
+        if depth in ("deep", "apply") and bundle.difference:
+            bundle.check_shapes()
+        if depth == "apply":
+            bundle.complete([Bundle(io.BytesIO(base), {}) for base in bases])
+        if depth == "apply" or depth == "deep" and not bundle.difference:
             bundle.check_objects()
     except Reject as reject:
         kind, _ = reject.args
@@ -22,17 +26,22 @@ def read_bundle(data, depth, policy):
     listing = "".join(bundle.listing()).encode()
     return {"expect": "ok", "listing": hashlib.sha256(listing).hexdigest(), "unknown-envelopes": str(unknown)}
 
+def split(path):
+    """A vector file's header, and the input."""
+    with open(path, "rb") as file:
+        return file.read().split(b"\n\n", 1)
+
 def run_vector(path):
     """Run one vector file; gives a line for each of its keys that does not agree."""
-    with open(path, "rb") as file:
-        header, data = file.read().split(b"\n\n", 1)
+    header, data = split(path)
     keys = defaultdict(list)
     for line in header.decode().split("\n"):
         key, value = line.split(": ", 1)
         keys[key].append(value)
     policy = {key: keys.pop(key) for key in POLICY if key in keys}
     [depth], _ = keys.pop("check", ["deep"]), keys.pop("comment", None)
-    found = {"unknown-envelopes": "0"} | read_bundle(data, depth, policy)
+    bases = [split(os.path.join(os.path.dirname(path), base + ".vec"))[1] for base in keys.pop("base", ())]
+    found = {"unknown-envelopes": "0"} | read_bundle(data, depth, policy, bases)
     wanted = {"unknown-envelopes": ["0"]} | keys
     return [f"{path}: {key} is {found.get(key)}" for key in wanted if wanted[key] != [found.get(key)]]
 

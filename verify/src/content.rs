@@ -7,7 +7,7 @@ use blake3::hazmat::HasherExt as _;
 use sealift_format::ostree::Checksum;
 use sealift_format::{
     Bundle, Chunk, Codec, Error as FormatError, Extent, FrameDecoder, Head, Layout, Part, Suffix, check_frame,
-    data_ranges,
+    check_frame_with_prefix, data_ranges,
 };
 
 use crate::ostree::Hex;
@@ -85,7 +85,8 @@ pub fn check_shape(head: &Head, layout: &Layout, number: u32, stored: &[u8]) -> 
     let (part, window_log) = (Part::Chunk(number), head.root().maxima.window_log);
     match chunk.codec {
         Codec::Raw => {}
-        Codec::Zstd | Codec::ZstdPrefix => check_frame(part, stored, chunk.len.into(), window_log)?,
+        Codec::Zstd => check_frame(part, stored, chunk.len.into(), window_log)?,
+        Codec::ZstdPrefix => check_frame_with_prefix(part, stored, chunk.len.into(), window_log)?,
         Codec::Suffix => {
             let prefix_len = layout.prefix_len(chunk);
             Suffix::parse(part, stored, chunk.len, prefix_len, window_log, &mut FrameDecoder::new())?;

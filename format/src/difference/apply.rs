@@ -1,5 +1,7 @@
-//! Making the wanted index of the base and a difference (spec 6.7.6).
+//! Making the wanted index of the base and a difference (spec 6.7.3).
 
+use alloc::collections::BTreeMap;
+use alloc::collections::btree_map::Entry;
 use alloc::vec::Vec;
 
 use crate::Error;
@@ -8,6 +10,9 @@ use crate::index::{FileType, Index, IndexBuilder, InodeKind, Node, Object};
 
 use super::{Changed, Content, Difference, EditedKind, NewFile, Op, Reference, at, merge, row};
 use crate::index::row_fault;
+
+/// Objects that several bases have: the number of one in a later base, and the number that stands for it.
+pub(super) type Same = BTreeMap<u32, u32>;
 
 /// No row.
 const NONE: u32 = u32::MAX;
@@ -19,9 +24,11 @@ impl Difference {
     /// The first of the bases does not have what the edits are about, or they have another number of objects.
     pub fn apply(&self, bases: &[&Index]) -> Result<Vec<u8>, Error> {
         let base = self.check_bases(bases)?;
+        let same = same_objects(bases);
         let mut trees = Trees {
             difference: self,
             base,
+            same: &same,
             of_edits: self.resolve(base)?,
             changed: alloc::vec![None; base.inodes().len()],
             inode_of_base: alloc::vec![NONE; base.inodes().len()],
@@ -48,7 +55,7 @@ impl Difference {
         }
         let mut builder = trees.builder;
         if let Some(laid) = laid {
-            laid.lay_files(self, base, &mut builder);
+            laid.lay_files(self, base, &same, &mut builder);
         }
         self.check_objects(&builder)?;
         let contents = builder.contents().to_vec();
@@ -58,7 +65,8 @@ impl Difference {
 
     /// Returns the base to which the edits are relative.
     fn check_bases<'a>(&self, bases: &[&'a Index]) -> Result<&'a Index, Error> {
-        let other = || row_fault("the difference is to another base: it has other refs or another number of objects", 0);
+        let other =
+            || row_fault("the difference is to another base: it has other refs or another number of objects", 0);
         let base = *bases.first().ok_or_else(other)?;
         let same_refs = self.base_refs.len() == base.refs().len()
             && self
@@ -66,14 +74,22 @@ impl Difference {
                 .iter()
                 .zip(base.refs())
                 .all(|(own, named)| own.name == named.name && own.is_commit == named.ostree.is_some());
-        let objects: usize = bases.iter().map(|base| base.objects().len()).sum();
-        if same_refs && at(self.base_objects) == objects { Ok(base) } else { Err(other()) }
+        let objects = || bases.iter().flat_map(|base| base.objects());
+        if !same_refs || at(self.base_objects) != objects().count() {
+            return Err(other());
+        }
+        let mut carried: Vec<&[u8; 32]> = self.objects.iter().map(|object| &object.id).collect();
+        carried.sort_unstable();
+        match objects().position(|object| carried.binary_search(&&object.id).is_ok()) {
+            Some(object) => Err(row_fault("an object is carried that the bases have", object)),
+            None => Ok(base),
+        }
     }
 
     /// The number by which the builder knows an object: those of the base come first.
-    fn content(&self, object: Reference) -> u32 {
+    fn content(&self, object: Reference, same: &Same) -> u32 {
         match object {
-            Reference::Base(object) => object,
+            Reference::Base(object) => same.get(&object).copied().unwrap_or(object),
             Reference::Carried(object) => self.base_objects + object,
         }
     }
@@ -86,10 +102,10 @@ impl Difference {
         object.copied().ok_or_else(|| row_fault("the bases lack an object", at(content)))
     }
 
-    pub(super) fn node(&self, content: Content, children: u32) -> Node<'_> {
+    pub(super) fn node(&self, content: Content, same: &Same, children: u32) -> Node<'_> {
         match content {
             Content::Directory => Node::Directory { children },
-            Content::Regular(object) => Node::Regular { content: self.content(object) },
+            Content::Regular(object) => Node::Regular { content: self.content(object, same) },
             Content::Symlink(symlink) => Node::Symlink(self.symlink_target(symlink)),
             Content::Device(device) => Node::Device(device),
             Content::Plain => Node::Plain,
@@ -157,6 +173,21 @@ impl Difference {
     }
 }
 
+/// One content is one row of the wanted index, whichever base's number names it.
+fn same_objects(bases: &[&Index]) -> Same {
+    let mut same = Same::new();
+    if bases.len() > 1 {
+        let mut known = BTreeMap::new();
+        for (number, object) in (0..).zip(bases.iter().flat_map(|base| base.objects())) {
+            match known.entry(&object.id) {
+                Entry::Vacant(place) => drop(place.insert(number)),
+                Entry::Occupied(first) => drop(same.insert(number, *first.get())),
+            }
+        }
+    }
+    same
+}
+
 /// What the base has where an edit is.
 #[derive(Clone, Copy)]
 struct OfBase {
@@ -171,6 +202,7 @@ struct OfBase {
 struct Trees<'a> {
     difference: &'a Difference,
     base: &'a Index,
+    same: &'a Same,
     of_edits: Vec<OfBase>,
     /// For each inode of the base what changes of it.
     changed: Vec<Option<Changed>>,
@@ -267,11 +299,12 @@ impl Trees<'_> {
 
     /// Adds a file's inode, and returns its type.
     fn add_inode(&mut self, file: File, children: u32) -> FileType {
-        let (difference, base) = (self.difference, self.base);
+        let (difference, base, same) = (self.difference, self.base, self.same);
         let (place, attributes, mtime, node) = match file {
             File::New(edit, file) => {
                 let attributes = row(&difference.attributes, file.attributes);
-                (&mut self.inode_of_edit[at(edit)], attributes, file.mtime, difference.node(file.content, children))
+                let node = difference.node(file.content, same, children);
+                (&mut self.inode_of_edit[at(edit)], attributes, file.mtime, node)
             }
             File::Base(inode) => {
                 let found = base.inode(inode);
@@ -282,7 +315,7 @@ impl Trees<'_> {
                 let mtime = changed.and_then(|changed| changed.mtime);
                 let mtime = mtime.unwrap_or_else(|| difference.new_time((found.mtime, found.mtime_ns)));
                 let node = match (changed.and_then(|changed| changed.content), found.kind) {
-                    (Some(content), _) => difference.node(content, children),
+                    (Some(content), _) => difference.node(content, same, children),
                     (None, InodeKind::Directory(_)) => Node::Directory { children },
                     (None, InodeKind::Regular(content)) => Node::Regular { content },
                     (None, InodeKind::Symlink(symlink)) => Node::Symlink(base.symlink_target(symlink)),

@@ -6,8 +6,8 @@ use crate::bytes::{Reader, SectionRule, read_sections, widen};
 use crate::index::Object;
 use crate::{Error, Part, pieces};
 
-use super::{BLOCK_LEN, Chunk, Codec, Extent, HOLE_BLOCKS, Holds, Holes, Large, Layout, Objects, Piece, data_len};
 use super::prefixes::parse_prefixes;
+use super::{BLOCK_LEN, Chunk, Codec, Extent, HOLE_BLOCKS, Holds, Holes, Large, Layout, Objects, Piece, data_len};
 
 const RULES: [SectionRule; 6] = [
     SectionRule::required(1),

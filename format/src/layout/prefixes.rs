@@ -2,8 +2,8 @@
 
 use alloc::vec::Vec;
 
-use crate::bytes::{Reader, put_planes};
 use crate::Error;
+use crate::bytes::{Reader, put_planes};
 
 use super::Chunk;
 use super::parse::row_fault;
@@ -82,7 +82,8 @@ pub(super) fn encode_prefixes(chunks: &[Chunk], ranges: &[BaseRange]) -> Option<
 
 /// Compares the ranges with the sizes of the base objects that they are parts of.
 pub(crate) fn check_ranges(ranges: &[BaseRange], size: impl Fn(u32) -> Option<u64>) -> Result<(), Error> {
-    let beyond = |range: &BaseRange| size(range.object).is_none_or(|size| range.offset.saturating_add(range.len) > size);
+    let beyond =
+        |range: &BaseRange| size(range.object).is_none_or(|size| range.offset.saturating_add(range.len) > size);
     match ranges.iter().position(beyond) {
         Some(row) => Err(row_fault("a prefix passes the end of an object of the base", row)),
         None => Ok(()),

@@ -65,7 +65,7 @@ fn deep() -> Node {
     dir([("a", dir([("z", leaf())])), ("b", b), ("b.c", leaf()), ("c", file("leaf"))])
 }
 
-fn two_refs() -> Bundle {
+pub(super) fn two_refs() -> Bundle {
     let debug = dir([("app", file("program\n")), ("app.debug", file("symbols\n"))]);
     let app = dir([("app", file("program\n")), ("licence", file("MIT\n"))]);
     Bundle::new(&[("app/debug", debug), ("app/main", app)], Packing { group: 2, ..Packing::default() })

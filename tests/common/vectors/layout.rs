@@ -61,7 +61,7 @@ fn chunks() -> Vec<Vector> {
             b.layout.chunks[0].codec = 0;
             b.store(0, b"one\ntwo\n\0".to_vec());
         }),
-        reject("chunk-codec", "unsupported", "a chunk of codec 2", |b| b.layout.chunks[0].codec = 2),
+        reject("chunk-codec", "unsupported", "a chunk of codec 4", |b| b.layout.chunks[0].codec = 4),
     ]
 }
 

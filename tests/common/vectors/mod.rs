@@ -1,6 +1,9 @@
 //! The vectors: each is a sound bundle with one edit, or a sound bundle.
 
 mod content;
+mod delta;
+mod difference;
+mod difference_ostree;
 mod good;
 mod head;
 mod index;
@@ -22,6 +25,9 @@ pub fn all() -> Vec<Vector> {
         ostree::vectors(),
         layout::vectors(),
         content::vectors(),
+        delta::vectors(),
+        difference::vectors(),
+        difference_ostree::vectors(),
         signed::vectors(),
         good::vectors(),
     ]
@@ -58,7 +64,7 @@ fn reject_from(mut from: Bundle, name: &str, kind: &str, comment: &str, edit: im
 /// A bundle that is taken, with its listing.
 fn accept(name: &str, comment: &str, from: Bundle) -> Vector {
     let mut vector = vector(name, "ok", comment, from.encode());
-    let bundle = reader::open(&vector.bytes, &[usize::MAX]);
+    let bundle = reader::open_whole(&vector.bytes);
     let bundle = bundle.unwrap_or_else(|error| panic!("{name}: the reader refuses it: {error}"));
     vector.listing = Some(listing_digest(&bundle));
     vector

@@ -10,13 +10,13 @@ pub(super) fn vectors() -> Vec<Vector> {
 
 /// A commit's tree: objects 0 to 5 are the commit, the dirmeta of all directories, and the dirtrees of the root, `b`, and `b/c`; its files
 /// are `a`, `l`, `s`, and `b/t`, of which `s` has set-id bits.
-fn tree() -> Node {
+pub(super) fn tree() -> Node {
     let c = dir([]);
     let b = dir([("c", c), ("t", file("one\n"))]);
     dir([("a", file("one\n")), ("b", b), ("l", symlink("a")), ("s", file("two\n").mode(0o4755)), ("z", file(""))])
 }
 
-fn with_commit() -> Bundle {
+pub(super) fn with_commit() -> Bundle {
     Bundle::with_commits(&[], &[("os/stable", vec![commit(tree())])], Packing::default())
 }
 
@@ -29,23 +29,35 @@ fn reject_tree(name: &str, kind: &str, comment: &str, tree: Node) -> Vector {
     vector(name, kind, comment, bundle.encode())
 }
 
-fn good() -> Vec<Vector> {
+/// A commit with its commitmeta, and its parent.
+pub(super) fn history() -> [Commit; 2] {
     let old = dir([("a", file("before\n")), ("b", dir([("x", file("one\n").xattr("user.k", b"v"))]))]);
-    let history = vec![Commit { tree: tree(), beside: Some(Vec::new()) }, commit(old)];
-    let plain = dir([("a", file("one\n")), ("d", dir([("e", file("two\n"))]))]);
-    let refs = [("apps", plain.clone()), ("zoo", plain)];
-    let commits = [("os/stable", history), ("os/testing", vec![commit(dir([("n", file("new\n"))]))])];
+    [Commit { tree: tree(), beside: Some(Vec::new()) }, commit(old)]
+}
+
+pub(super) fn plain() -> Node {
+    dir([("a", file("one\n")), ("d", dir([("e", file("two\n"))]))])
+}
+
+/// Refs `apps`, `os/stable`, `os/testing` and `zoo`.
+pub(super) fn with_history() -> Bundle {
+    let refs = [("apps", plain()), ("zoo", plain())];
+    let commits = [("os/stable", history().to_vec()), ("os/testing", vec![commit(dir([("n", file("new\n"))]))])];
     let mut bundle = Bundle::with_commits(&refs, &commits, Packing::default());
     if let Some(ostree) = &mut bundle.index.ostree {
         ostree.collections[1] = b"org.example.Os".to_vec();
         ostree.repository_files = vec![(1, b"a summary".to_vec()), (2, b"its signatures".to_vec())];
     }
+    bundle
+}
+
+fn good() -> Vec<Vector> {
     vec![
         accept("good-ostree", "one OSTree commit", with_commit()),
         accept(
             "good-ostree-history",
             "a commit with its commitmeta and its parent, one of a collection, trees beside them that share content, and a summary",
-            bundle,
+            with_history(),
         ),
         accept(
             "good-ostree-pieces",

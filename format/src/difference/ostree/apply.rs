@@ -10,6 +10,7 @@ use crate::index::{Index, IndexBuilder, InodeKind, Node, OsTree, OsTreeFile, OsT
 use crate::ostree::{Checksum, Commit, DirTree, Malformed};
 
 use super::super::Difference;
+use super::super::apply::Same;
 use super::{Beside, CommitObject, OsTreeDifference, Reference, TreeOp, at, row};
 use crate::index::row_fault;
 
@@ -221,14 +222,20 @@ impl OsTreeDifference {
 
 impl Laid<'_> {
     /// Adds the files to the builder, which has all inodes, and the files of the repository.
-    pub(in crate::difference) fn lay_files(&self, whole: &Difference, base: &Index, builder: &mut IndexBuilder) {
+    pub(in crate::difference) fn lay_files(
+        &self,
+        whole: &Difference,
+        base: &Index,
+        same: &Same,
+        builder: &mut IndexBuilder,
+    ) {
         let Some(own) = whole.ostree() else { return };
         for file in &self.files {
             match file {
                 FileOf::New(file) => {
                     let file = row(&own.files, *file);
                     let attributes = row(whole.attribute_rows(), file.attributes);
-                    builder.ostree_file(attributes, whole.node(file.content, 0));
+                    builder.ostree_file(attributes, whole.node(file.content, same, 0));
                 }
                 FileOf::Base(file) => {
                     let node = match file.kind {

@@ -37,5 +37,10 @@ pub(super) fn encode(level: i32, prefix: &[u8], data: &[u8]) -> Result<Vec<u8>, 
         place = found.add_old_start + found.add_length;
         runs.push(Run { seek, add: number(found.add_length)?, copy: number(found.copy_end - found.copy_start())? });
     }
+    // More runs than a reader takes (spec 8.2) gain nothing: then there is one, which copies.
+    if runs.len() > data.len().div_ceil(16) {
+        runs = vec![Run { seek: 0, add: 0, copy: number(data.len())? }];
+        (added, copied) = (Vec::new(), data.to_vec());
+    }
     encode_suffix(&runs, &added, &copied, |bytes| compress(level, bytes, &[]))
 }

@@ -1,0 +1,362 @@
+//! Delta bundles: bases, prefixes and byte differences (spec 4.6, 7.5 and 8.2).
+
+use super::*;
+use sealift_format::Opened;
+
+use crate::bundle::Maxima;
+use crate::bytes::{Section, hash, join, narrow, wide};
+use crate::complete::complete;
+use crate::delta::{Bases, Suffix, changed, comes, gone, linked, named, relinked, replaces, within};
+use crate::frame::{RawFrame, frame, frame_with_prefix};
+use crate::tree::{Node, char_device, fifo, paint, socket};
+
+pub(super) fn vectors() -> Vec<Vector> {
+    [good(), bases(), prefixes(), frames(), suffixes()].into_iter().flatten().collect()
+}
+
+/// The time that most files of the wanted trees have.
+const LATER: i64 = 1_700_000_001;
+
+/// What the delta bundles here are relative to. Objects 0 to 4 are `one`, the tool, `two`, `six` and `three`.
+pub(super) fn base() -> Bundle {
+    Bundle::new(&[("main", base_tree()), ("old", dir([("x", file("three\n"))]))], Packing::default())
+}
+
+pub(super) fn base_tree() -> Node {
+    let d = dir([("f", file("two\n")), ("g", file("one\n")), ("x", file("six\n"))]);
+    dir([
+        ("a", file("one\n")),
+        ("b", link(1)),
+        ("d", d),
+        ("e", dir([])),
+        ("l", symlink("a")),
+        ("n", char_device(1, 3)),
+        ("p", fifo()),
+        ("t", file(tool())),
+    ])
+}
+
+/// A file of which much stays from one version to the next.
+fn tool() -> Vec<u8> {
+    (0..94_u32).flat_map(|part| hash(&part.to_le_bytes())).take(3000).collect()
+}
+
+fn new_tool() -> Vec<u8> {
+    let mut tool = tool();
+    tool[1000] ^= 0xff;
+    tool.extend(b"and more");
+    tool
+}
+
+/// The tree that [`delta`] makes of the first of [`base`].
+fn wanted() -> Node {
+    let later = |node: Node| node.mtime(LATER, 0);
+    let a = || file("one\n").mode(0o600).mtime(5, 6);
+    let d = dir([("f", later(file("four\n"))), ("x", link(6))]);
+    let e = dir([("i", file("new\n"))]).mode(0o700);
+    let k = dir([("j", symlink("../a")), ("s", socket())]);
+    later(dir([
+        ("a", a()),
+        ("b", link(1)),
+        ("c", link(1)),
+        ("d", later(d)),
+        ("e", later(e)),
+        ("k", k),
+        ("l", later(symlink("b"))),
+        ("m", later(file("six\n"))),
+        ("n", file("two\n")),
+        ("p", link(1)),
+        ("t", later(file(new_tool()))),
+    ]))
+}
+
+/// Edits 0 to 9 are of the root, `a`, `c`, `d`, `e`, `k`, `l`, `m`, `n` and `p`, 10 is of `t`; 11 to 13 are of `d/f`, `d/g` and `d/x`, 14 is
+/// of `e/i`, 15 and 16 of `k/j` and `k/s`. 17 is the root of the second tree and 18 its `y`. Of the carried objects 0 is the new tool,
+/// 1 `four`, 2 `new` and 3 `five`.
+pub(super) fn delta() -> Bundle {
+    let base = base();
+    let k = dir([("j", symlink("../a")), ("s", socket())]);
+    let main = within(
+        "",
+        [
+            changed("a", 3, file("").mode(0o600).mtime(5, 6)),
+            linked("c", 1),
+            within("d", [changed("f", 4, file("four\n")), gone("g"), named("x")]),
+            changed("e", 1, dir([]).mode(0o700)).block([comes("i", file("new\n"))]),
+            comes("k", k),
+            changed("l", 4, symlink("b")),
+            linked("m", 13),
+            replaces("n", file("two\n")),
+            relinked("p", 1),
+            changed("t", 4, file(new_tool())),
+        ],
+    );
+    let fresh = dir([("y", file("five\n"))]);
+    let wanted = Bundle::new(&[("main", wanted()), ("new", fresh.clone())], Packing::default());
+    let mut delta = wanted.relative_to(&[&base], &[(1, Some(main)), (0, Some(comes("", fresh)))], Packing::default());
+    delta.difference().times = vec![((1_700_000_000, 0), (LATER, 0))];
+    delta
+}
+
+/// The same delta bundle, whose chunk is made of the old tool and what follows from it.
+fn with_prefix(codec: u8) -> Bundle {
+    let mut delta = delta();
+    let stored = match codec {
+        2 => frame_with_prefix(&decoded(), &tool()),
+        _ => suffix().encode(),
+    };
+    delta.store_with_prefix(0, codec, stored, &[(1, 0, 3000)]);
+    delta
+}
+
+/// The only chunk's decoded bytes.
+fn decoded() -> Vec<u8> {
+    [&new_tool()[..], b"four\nnew\nfive\n"].concat()
+}
+
+/// The chunk of the old tool by two runs, of which the second begins a byte further on.
+fn suffix() -> Suffix {
+    let tail = &decoded()[3000..];
+    let copied = [&[new_tool()[1000]], tail].concat();
+    Suffix { runs: vec![(1000, 1, 0), (1999, 3022 - 3000, 1)], added: vec![0; 2999], copied, tail: Vec::new() }
+}
+
+/// A delta bundle that is refused without its bases.
+pub(super) fn reject_delta(name: &str, kind: &str, comment: &str, edit: impl FnOnce(&mut Bundle)) -> Vector {
+    reject_from(delta(), name, kind, comment, edit)
+}
+
+/// A delta bundle that is refused with its bases.
+pub(super) fn misfit(name: &str, kind: &str, comment: &str, edit: impl FnOnce(&mut Bundle)) -> Vector {
+    on(&["good-base"], reject_delta(name, kind, comment, edit))
+}
+
+/// The same vector with these bases.
+pub(super) fn on(bases: &[&str], vector: Vector) -> Vector {
+    Vector { check: Check::Apply, bases: bases.iter().map(|base| (*base).to_owned()).collect(), ..vector }
+}
+
+/// A delta bundle that is taken, with its bases, and the listing of what it makes.
+pub(super) fn accept_delta(name: &str, comment: &str, from: Bundle, bases: Vec<(&str, Bundle)>) -> Vector {
+    let names: Vec<&str> = bases.iter().map(|base| base.0).collect();
+    let mut vector = on(&names, vector(name, "ok", comment, from.encode()));
+    let bases: Vec<Vec<u8>> = bases.into_iter().map(|base| base.1.encode()).collect();
+    let opened = reader::open(&vector.bytes, &[usize::MAX]);
+    let Ok(Opened::Delta(delta)) = opened else { panic!("{name}: the reader refuses it: {:?}", opened.err()) };
+    let whole = complete(delta, &vector.bytes, &bases.iter().map(|base| &base[..]).collect::<Vec<_>>());
+    let whole = whole.unwrap_or_else(|error| panic!("{name}: the reader refuses it with its bases: {error}"));
+    vector.listing = Some(listing_digest(&whole));
+    vector
+}
+
+fn good() -> Vec<Vector> {
+    vec![
+        accept("good-base", "to which most delta bundles here are relative", base()),
+        accept_delta("good-delta", "edits of all kinds, and a new ref", delta(), vec![("good-base", base())]),
+        accept_delta(
+            "good-delta-suffix",
+            "a byte difference to an object of the base",
+            with_prefix(3),
+            vec![("good-base", base())],
+        ),
+        accept_delta(
+            "good-delta-two-bases",
+            "objects of two bases, a prefix of parts of both, pieces and a hole",
+            of_two_bases(),
+            vec![("good-base", base()), ("good-two-refs", good::two_refs())],
+        ),
+        accept_delta(
+            "difference-object-of-two",
+            "an object that both bases have, named by both of its numbers",
+            of_either(),
+            vec![("good-base", base()), ("good-signed", small())],
+        ),
+    ]
+}
+
+/// A file comes whose object both bases have, by its number in the second, while a file that stays has it from the first.
+fn of_either() -> Bundle {
+    let (base, other) = (base(), small());
+    let root = within("", [comes("y", file("two\n"))]);
+    let wanted = Bundle::new(&[("main", base_tree().with(b"y", file("two\n")))], Packing::default());
+    let mut delta = wanted.relative_to(&[&base, &other], &[(1, Some(root))], Packing::default());
+    // Objects 5 and 6 are those of the second.
+    delta.difference().regulars = vec![6];
+    delta
+}
+
+/// Objects 5 to 7 of the bases are those of the second: `program`, `symbols` and `MIT`.
+fn of_two_bases() -> Bundle {
+    let (base, other) = (base(), good::two_refs());
+    let big = [&paint(7, 4096)[..], &vec![0; 16 * 4096], &paint(8, 100)].concat();
+    let own = [&tool()[100..], b"program\n"].concat();
+    let new = [("app", file("program\n")), ("big", file(big)), ("own", file(own.clone()))];
+    let wanted = Bundle::new(&[("main", dir(new.clone()))], Packing::default());
+    let root = within(
+        "",
+        [
+            gone("a"),
+            comes("app", new[0].1.clone()),
+            gone("b"),
+            comes("big", new[1].1.clone()),
+            gone("d"),
+            gone("e"),
+            gone("l"),
+            gone("n"),
+            comes("own", new[2].1.clone()),
+            gone("p"),
+            gone("t"),
+        ],
+    );
+    let mut delta = wanted.relative_to(&[&base, &other], &[(1, Some(root))], Packing::default());
+    let stored = frame_with_prefix(&own, &own);
+    delta.store_with_prefix(0, 2, stored, &[(1, 100, 2900), (5, 0, 8)]);
+    delta
+}
+
+fn bases() -> Vec<Vector> {
+    let reject = |name, kind, comment, change: fn(&mut Bases)| {
+        reject_delta(name, kind, comment, |b| b.delta().edit_bases = edit(change))
+    };
+    let maxima =
+        |name, comment, change: fn(&mut Maxima)| misfit(name, "header", comment, |b| b.edits.maxima = edit(change));
+    vec![
+        reject("bases-none", "header", "no base at all", |bases| bases.bases.clear()),
+        reject("bases-twice", "header", "a base is named twice", |bases| bases.bases.push(bases.bases[0])),
+        reject_delta("bases-itself", "header", "what the bundle installs is the second base", |b| {
+            let wanted = join(&b.index.sections());
+            b.delta().bases.push((sealift_format::verity::digest(&wanted), wide(wanted.len())));
+        }),
+        misfit("bases-index-len", "index", "the base's index_len is a byte more than the base has", |b| {
+            b.delta().bases[0].1 += 1;
+        }),
+        reject("maxima-prefix-len", "header", "a prefix of a byte where there is none", |bases| bases.prefix_len = 1),
+        reject("limit-prefix-len", "limit", "a prefix of more than 1 GiB", |bases| bases.prefix_len = (1 << 30) + 1),
+        reject("limit-base-index-len", "limit", "a base whose index has 1 TiB", |bases| bases.bases[0].1 = 1 << 40),
+        reject("limit-difference-len", "limit", "a difference of 1 TiB", |bases| bases.difference_len = 1 << 40),
+        reject_delta("maxima-delta-refs", "header", "one ref more than there is", |b| {
+            b.edits.maxima = edit(|maxima: &mut Maxima| maxima.refs += 1);
+        }),
+        maxima("maxima-delta-entries", "one entry more than there is", |maxima| maxima.entries += 1),
+        maxima("maxima-delta-disk", "a block more than the carried objects take", |maxima| maxima.disk += 4096),
+    ]
+}
+
+fn prefixes() -> Vec<Vector> {
+    let reject = |name, comment, ranges: &[(u32, u64, u64)]| {
+        reject_from(with_prefix(2), name, "layout", comment, |b| b.layout.prefixes = vec![ranges.to_vec()])
+    };
+    vec![
+        reject_from(
+            with_prefix(2),
+            "prefix-section-missing",
+            "layout",
+            "a chunk of codec 2, and no section of prefixes",
+            |b| b.layout.prefixes.clear(),
+        ),
+        reject_delta("prefix-section-left", "layout", "a section of prefixes without a chunk that has one", |b| {
+            b.edits.layout = edit(|s: &mut Vec<Section>| s.push(Section::critical(6, Vec::new())));
+        }),
+        reject("prefix-none", "a chunk of codec 2 whose prefix has no range", &[]),
+        reject("prefix-object-twice", "the two halves of one object", &[(1, 0, 1500), (1, 1500, 1500)]),
+        reject("prefix-empty", "a range of no bytes follows", &[(1, 0, 3000), (0, 0, 0)]),
+        reject("prefix-unknown-object", "object 5, where the base has five", &[(5, 0, 3000)]),
+        reject_from(small(), "prefix-without-bases", "layout", "a prefix in a bundle that has no bases", |b| {
+            b.store_with_prefix(0, 2, frame_with_prefix(b"one\ntwo\n", b"one\n"), &[(0, 0, 4)]);
+        }),
+        on(&["good-base"], reject("prefix-beyond-end", "a byte more than the object has", &[(1, 0, 3001)])),
+    ]
+}
+
+fn frames() -> Vec<Vector> {
+    let frame = |stored: fn() -> Vec<u8>| {
+        let mut delta = delta();
+        delta.store_with_prefix(0, 2, stored(), &[(1, 0, 3000)]);
+        delta
+    };
+    let mut cut = with_prefix(2);
+    cut.layout.prefixes = vec![vec![(1, 1000, 2000)]];
+    let window = frame(|| {
+        // A window of 4 KiB, where the content has 3022 bytes.
+        let mut frame = RawFrame::of(&decoded());
+        (frame.descriptor, frame.fields) = (0b1000_0000, vec![2 << 3]);
+        frame.fields.extend(narrow(decoded().len()).to_le_bytes());
+        frame.encode()
+    });
+    vec![
+        on(
+            &["good-base"],
+            vector("frame-prefix", "chunk", "the frame reaches a byte that stands before its prefix", cut.encode()),
+        ),
+        vector(
+            "frame-prefix-window",
+            "chunk",
+            "the window of a frame with a prefix passes its content",
+            window.encode(),
+        ),
+        on(
+            &["good-base"],
+            reject_from(with_prefix(3), "object-id-delta", "object", "the byte that is copied first is another", |b| {
+                let mut other = suffix();
+                other.copied[0] ^= 1;
+                b.layout.prefixes.clear();
+                b.store_with_prefix(0, 3, other.encode(), &[(1, 0, 3000)]);
+            }),
+        ),
+    ]
+}
+
+fn suffixes() -> Vec<Vector> {
+    let stored = |name, comment, stored: Vec<u8>| {
+        reject_from(delta(), name, "chunk", comment, |b| b.store_with_prefix(0, 3, stored, &[(1, 0, 3000)]))
+    };
+    let reject = |name, comment, change: fn(&mut Suffix)| {
+        let mut own = suffix();
+        change(&mut own);
+        stored(name, comment, own.encode())
+    };
+    let cut = {
+        let mut bytes = suffix().encode();
+        bytes.pop();
+        bytes
+    };
+    vec![
+        reject("suffix-none", "no run, and all bytes in the last frame", |s| {
+            *s = Suffix { copied: decoded(), ..Suffix::default() };
+        }),
+        reject("suffix-runs-many", "190 runs, one for less than 16 bytes each, where 189 may be", |s| {
+            s.runs[0] = (1000 - 188, 1, 0);
+            s.runs.splice(0..0, [(1, 0, 0); 188]);
+        }),
+        reject("suffix-frame", "all bytes are added, and a frame of none follows", |s| {
+            let base = [&tool()[..], &tool()].concat();
+            let added = decoded().iter().zip(base).map(|(wanted, base)| wanted.wrapping_sub(base)).collect();
+            *s = Suffix { runs: vec![(3000, 0, 0), (22, 0, -3000)], added, tail: frame(b""), ..Suffix::default() };
+        }),
+        reject("suffix-run-empty", "a run of no bytes between two others", |s| s.runs.insert(1, (0, 0, 0))),
+        reject("suffix-seek-under", "the first run moves to the byte before the prefix, and adds none there", |s| {
+            s.runs.insert(0, (0, 1, -1));
+            s.runs[1].2 = 1;
+            s.runs[2].1 -= 1;
+        }),
+        reject(
+            "suffix-seek-over",
+            "the last run moves a byte behind the end of the prefix, and adds none there",
+            |s| {
+                s.runs[1].1 -= 1;
+                s.runs.push((0, 1, 1));
+            },
+        ),
+        reject("suffix-beyond-prefix", "a byte is added to the one behind the prefix", |s| {
+            (s.runs[1].0, s.runs[1].1) = (2000, 21);
+            s.added.push(0);
+            s.copied.pop();
+        }),
+        reject("suffix-added", "the runs add a byte less than is declared, and copy one more", |s| {
+            (s.runs[1].0, s.runs[1].1) = (1998, 23);
+        }),
+        reject("suffix-len", "the runs copy a byte more than the chunk has", |s| s.runs[1].1 += 1),
+        stored("suffix-cut", "the last frame lacks its last byte", cut),
+        reject("suffix-left", "a byte follows the last frame", |s| s.tail = vec![0]),
+    ]
+}

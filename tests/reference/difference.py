@@ -1,0 +1,285 @@
+"""The difference that a delta bundle has in place of an index (6.7), as it can be read without a base."""
+from itertools import accumulate
+from types import SimpleNamespace
+
+import gvariant
+from encoding import Reject, ascends, need, sections
+from index import COMPONENT, REF, TYPES, Attributes, parse_attributes, parse_objects
+from ostree import parse_collection, parse_commit, parse_dirmeta, parse_repository, parse_targets
+
+NAMES = ("base refs edits changes directories regulars symlinks devices links times attributes objects verity "
+         "ostree!")
+GONE, NEW, LINK = 2, (3, 4), (5, 6)
+
+def parse_difference(data, entries):
+    """Refs, edits and tables. What is carried is in `sizes` and `ids`, which the layout places."""
+    own = SimpleNamespace()
+    with sections(data, "index", NAMES) as found:
+        own.base_objects = found.base.int("I")
+        own.base_refs = parse_refs(found.base)
+        own.refs = parse_refs(found.refs, own.base_refs)
+        own.sizes, own.ids = parse_objects(found.objects)
+        own.attributes, own.verity = parse_attributes(found.attributes), found.verity.take(32)
+        own.times = parse_times(found.times)
+        commits = sum(kind for kind, _, _ in own.refs)
+        need(bool(commits) == bool(found.ostree), "index", "OSTree's section is left over or missing")
+
+        own.edits, rows = parse_edits(found, own.attributes)
+        columns = parse_columns(found, own)
+        own.ostree = parse_ostree(found.ostree, own, commits) if commits else None
+        rows += own.ostree.rows if commits else []
+        need(list(dict.fromkeys(rows)) == list(range(len(own.attributes))), "index", "attributes are out of order or left")
+        columns += own.ostree.objects if commits else []
+        need(set(range(len(own.ids))) <= set(columns), "index", "an object is carried that no file has")
+    own.files = [(None, None, number) for number in own.ostree.objects if number < len(own.ids)] if commits else []
+    own.roots = list(lay_down(own))
+    check_links(own)
+    stay = sum(edit.parent is not None and edit.op != GONE for edit in own.edits)
+    need(stay <= entries, "header", "the edits make more entries than the root says")
+    return own
+
+def parse_refs(table, base=None):
+    """Kinds and names; of wanted refs also to which of `base` they are relative, or none."""
+    refs = []
+    for _ in range(table.int("H")):
+        kind = table.int("B")
+        need(kind in (0, 1), "unsupported", "a ref that is neither a tree nor a commit")
+        name = table.string("B")
+        need(REF.fullmatch(name) and len(name) < 256, "index", "the form of a ref's name")
+        refs.append((kind, name) if base is None else (kind, name, table.int("H")))
+    need(refs and ascends([ref[1] for ref in refs]), "index", "no refs, or they do not ascend")
+    if base is not None:
+        relative = [(kind, number) for kind, _, number in refs if number]
+        good = all(number <= len(base) and base[number - 1][0] == kind for kind, number in relative)
+        need(good, "index", "a ref is relative to none, or to one of another kind")
+        need(len(set(relative)) == len(relative), "index", "two refs are relative to the same one")
+    return refs
+
+def follow(steps, carried, base):
+    """The rows that `references` name: below `carried` those of the difference (6.7.1)."""
+    need(carried + base < 1 << 32, "index", "more rows than can be numbered")
+    rows = list(accumulate(steps, lambda last, step: (last + 1 + step) % 2**32, initial=-1))[1:]
+    need(all(row < carried + base for row in rows), "index", "a row that neither base nor difference have")
+    return rows
+
+def take_name(table):
+    end = bytes(table.rest[:257]).find(0)
+    need(end >= 0 or len(table.rest) > 256, "index", "a name does not end")
+    need(0 <= end < 256, "path", "a name of more than 255 bytes")
+    return table.take(end + 1)[:-1]
+
+def parse_times(table):
+    """By old time the new one (6.7.4)."""
+    count = table.int("I")
+    old, new = (list(zip(*table.planes("qI", count))) for _ in range(2))
+    need(all(ns < 10**9 for _, ns in old + new), "index", "nanoseconds")
+    need(ascends(old) and all(a != b for a, b in zip(old, new)), "index", "changes of time do not ascend, or are none")
+    return dict(zip(old, new))
+
+def parse_edits(found, attributes):
+    """Sections 3 and 4: the edits, and the attribute rows that they name."""
+    count = found.edits.int("Q")
+    ops = found.edits.take(count)
+    edits = [SimpleNamespace(name=take_name(found.edits), op=op, parent=None, block=[]) for op in ops]
+    need(all(op < 7 or 8 < op < 16 for op in ops), "index", "an op that there is not")
+
+    def having(bit):
+        return [edit for edit in edits if edit.op in NEW or edit.op > 8 and edit.op & bit]
+
+    for edit in edits:
+        edit.row = edit.time = edit.content = edit.link = edit.type = None
+    plain = [edit for edit in edits if edit.op > 8 and not edit.op & 1]
+    for edit, kind in zip(plain, found.changes.take(len(plain))):
+        need(kind in TYPES, "index", "a type that there is not")
+        edit.type = TYPES[kind]
+    [rows] = found.changes.planes("I", len(having(1)))
+    for edit, row in zip(having(1), rows):
+        need(row < len(attributes), "index", "an attribute row that there is not")
+        edit.row, edit.type = attributes[row], TYPES[attributes[row].mode >> 12]
+    for edit, *time in zip(having(2), *found.changes.planes("qI", len(having(2)))):
+        need(time[1] < 10**9, "index", "nanoseconds")
+        edit.time = tuple(time)
+    for edit in edits:
+        edit.has_content = edit.op in NEW or edit.op > 8 and bool(edit.op & 4)
+        edit.has_block = edit.op == 0 or edit.type == "dir"
+        good = edit.op in NEW or not edit.has_content or edit.type not in ("dir", "fifo", "socket")
+        need(good, "index", "new content of a file that has none")
+    return edits, list(rows)
+
+def parse_columns(found, own):
+    """Sections 5 to 9; gives the objects of the regular files."""
+    def having(*types):
+        return [edit for edit in own.edits if edit.has_content and edit.type in types]
+
+    blocks = [edit for edit in own.edits if edit.has_block]
+    for edit, size in zip(blocks, *found.directories.planes("I", len(blocks))):
+        edit.size = size
+    [steps] = found.regulars.planes("I", len(having("file")))
+    objects = follow(steps, len(own.ids), own.base_objects)
+    devices = having("char", "block")
+    links = [edit for edit in own.edits if edit.op in LINK]
+    for edit, *edit.content in zip(devices, *found.devices.planes("II", len(devices))):
+        pass
+    for edit, edit.content in zip(having("file"), objects):
+        pass
+    for edit, edit.content in zip(having("symlink"), parse_targets(found.symlinks, len(having("symlink")))):
+        pass
+    for edit, edit.link in zip(links, *found.links.planes("I", len(links))):
+        pass
+    return objects
+
+def lay_down(own):
+    """Lay the trees of edits down (6.7.2); gives the number of each root and the end of its edits."""
+    edits, at = own.edits, 0
+    for kind, _, relative in own.refs:
+        if kind:
+            continue
+        root, start = at, at
+        need(root < len(edits), "index", "the root of a ref is missing")
+        edit, at = edits[root], at + 1
+        good = edit.has_block and not edit.name and (edit.op == 0 or edit.op > 8 if relative else edit.op == 3)
+        need(good, "index", "a root is no directory, has a name, or is not as its base says")
+        waiting = [root]
+        while waiting:
+            above = waiting.pop()
+            parent, below = edits[above], []
+            need(at + parent.size <= len(edits), "index", "edits are missing")
+            parent.block = list(range(at, at + parent.size))
+            at += parent.size
+            for number in parent.block:
+                edit = edits[number]
+                edit.parent = above
+                need(COMPONENT.fullmatch(edit.name), "path", "a name that an entry must not have")
+                need(edit.op or edit.size, "index", "a directory is named of which nothing changes")
+                need(parent.op not in NEW or edit.op in (3, 5), "index", "the base has nothing in a new directory")
+                if edit.has_block:
+                    below.append(number)
+            need(ascends([edits[number].name for number in parent.block]), "index", "names do not ascend")
+            waiting += reversed(below)
+        yield start, at
+    need(at == len(edits), "index", "edits are left")
+
+def check_links(own):
+    linked = set()
+    for start, end in own.roots:
+        for number in range(start, end):
+            if own.edits[number].op not in LINK:
+                continue
+            link = own.edits[number].link
+            need(start <= link < end, "index", "a link to another ref")
+            to = own.edits[link]
+            good = to.op == 1 or to.type != "dir" and (to.op > 8 or to.op in NEW and link < number)
+            need(good, "index", "a link to nothing that a name can be linked to")
+            linked.add(link)
+    alone = [number for number, edit in enumerate(own.edits) if edit.op == 1 and number not in linked]
+    need(not alone, "index", "a file is named for no link")
+
+def parse_ostree(table, whole, refs):
+    """Section 14 (6.7.5)."""
+    own = SimpleNamespace(beside=[], carried=[])
+    own.base_objects, own.base_files = table.read("II")
+    count = table.int("I")
+    [own.commits], beside = table.planes("I", count), table.take(count)
+
+    def blobs(count):
+        [lens] = table.planes("I", count)
+        return [table.take(length) for length in lens]
+
+    carried, metas = iter(blobs(own.commits.count(0))), iter(blobs(beside.count(2)))
+    for commit, kind in zip(own.commits, beside):
+        need(commit <= own.base_objects, "index", "a commit that the base does not have")
+        need(kind < 3 and (kind != 1 or commit), "index", "what is beside a commit")
+        own.carried.append(None if commit else next(carried))
+        own.beside.append(next(metas) if kind == 2 else kind == 1)
+    own.sums = [parse_commit(data) if data else None for data in own.carried]
+    for data in own.beside:
+        if isinstance(data, bytes):
+            gvariant.parse("a{sv}", data)
+    own.dirmetas = blobs(table.int("I"))
+    for data in own.dirmetas:
+        parse_dirmeta(data, Attributes)
+
+    count = table.int("I")
+    likes, sizes = table.planes("II", count)
+    given = [like for like in likes if like]
+    need(all(like <= own.base_objects for like in given) and len(set(given)) == len(given), "index", "what a dirtree is like")
+    ops, own.trees = list(table.take(sum(sizes))), []
+    for like, size in zip(likes, sizes):
+        edits = [SimpleNamespace(op=op, name=take_name(table)) for op in ops[:size]]
+        del ops[:size]
+        names = [edit.name for edit in edits]
+        need(all(map(COMPONENT.fullmatch, names)), "path", "a name that an entry must not have")
+        utf8 = all(name.decode(errors="ignore").encode() == name for name in names)
+        need(ascends(names) and utf8, "index", "names do not ascend or are not UTF-8")
+        need(all(edit.op < 8 and (like or edit.op in (1, 3)) for edit in edits), "index", "the op of an edit of a dirtree")
+        need(edits or not like, "index", "a dirtree is like one of the base")
+        own.trees.append(SimpleNamespace(like=like, edits=edits))
+
+    count = table.int("I")
+    own.checksums = [table.take(32) for _ in range(count)]
+    need(len(set(own.checksums)) == count, "index", "a file is carried twice")
+    [own.rows] = map(list, table.planes("I", count))
+    good = all(row < len(whole.attributes) and whole.attributes[row].mode >> 12 in (8, 10) for row in own.rows)
+    need(good, "index", "an OSTree file that is neither a file nor a link")
+    kinds = [whole.attributes[row].mode >> 12 for row in own.rows]
+    own.objects = follow(*table.planes("I", kinds.count(8)), len(whole.ids), whole.base_objects)
+    regulars, links = iter(own.objects), iter(parse_targets(table, kinds.count(10)))
+    own.contents = [next(regulars if kind == 8 else links) for kind in kinds]
+
+    edits = [edit for tree in own.trees for edit in tree.edits]
+    roots = [SimpleNamespace(op=None) for data in own.carried if data]
+    for field, ops, first, rows, base in (("file", (1, 2), [], len(own.rows), own.base_files),
+                                          ("tree", (3, 4, 5, 7), roots, len(own.trees), own.base_objects),
+                                          ("meta", (3, 4, 6, 7), roots, len(own.dirmetas), own.base_objects)):
+        named = first + [edit for edit in edits if edit.op in ops]
+        for edit in roots + edits:
+            setattr(edit, field, None)
+        for edit, row in zip(named, follow(*table.planes("I", len(named)), rows, base)):
+            setattr(edit, field, row)
+    roots = iter(roots)
+    own.roots = [next(roots) if data else None for data in own.carried]
+
+    [own.refs], own.known = table.planes("I", refs), table.take(refs)
+    need(all(ref < len(own.commits) for ref in own.refs) and set(own.known) <= {0, 1}, "index", "a ref names no commit")
+    own.collections = [parse_collection(table) for _ in range(refs)]
+    own.repository = parse_repository(table)
+    own.upwards = list(walk(own))
+    return own
+
+def walk(own):
+    """Follow the commits through what is carried; gives the dirtrees, each after all that are below it."""
+    metas = trees = 0
+    done = set()
+
+    def meet_meta(row):
+        nonlocal metas
+        if row is not None and row < len(own.dirmetas):
+            need(row <= metas, "index", "a dirmeta is in another place")
+            metas = max(metas, row + 1)
+
+    def meet_tree(row):
+        """Its edits that are about directories, if it is new."""
+        nonlocal trees
+        if row is None or row >= len(own.trees):
+            return []
+        need(row <= trees, "index", "a dirtree is in another place")
+        need(row == trees or row in done, "index", "a dirtree is below itself")
+        if row < trees:
+            return []
+        trees += 1
+        for edit in own.trees[row].edits:
+            meet_meta(edit.meta)
+        return [(row, iter([edit.tree for edit in own.trees[row].edits]))]
+
+    for root in filter(None, own.roots):
+        meet_meta(root.meta)
+        waiting = meet_tree(root.tree)
+        while waiting:
+            row, below = waiting[-1]
+            try:
+                waiting += meet_tree(next(below))
+            except StopIteration:
+                waiting.pop()
+                done.add(row)
+                yield row
+    need(trees == len(own.trees) and metas == len(own.dirmetas), "index", "a dirtree or dirmeta is left")
