@@ -13,12 +13,14 @@ use rustix::fs::{
     AtFlags, CWD, FileType, Mode, Timespec, Timestamps, XattrFlags, lgetxattr, llistxattr, lsetxattr, mknodat,
     utimensat,
 };
-use sealift::pack::{OrderProfile, Output, PackOptions, PackRef, pack};
+use sealift::base::Base;
+use sealift::pack::{OrderProfile, Output, PackOptions, PackRef, pack, pack_delta};
 use sealift::source::{DirectoryOptions, DirectorySource, Source};
 use sealift::unpack::{Durability, UnpackOptions, unpack};
 use sealift::verify::{Depth, verify};
 use sealift::{Identity, Input, Limits, Progress};
 use sealift_format::Opened;
+use sealift_tests::complete::complete;
 use sealift_tests::reader::{open, open_whole};
 use sealift_tests::targets;
 use sealift_tests::tree::paint;
@@ -280,7 +282,15 @@ fn xattrs(path: &Path) -> Vec<(Vec<u8>, Vec<u8>)> {
 
 fn packed(tree: &Path, bundle: &Path, jobs: usize, chunk_len: u64, order: Option<OrderProfile>) -> Vec<u8> {
     let source = DirectorySource::list(tree, &DirectoryOptions::default(), jobs).expect("it can be listed");
-    let options = PackOptions {
+    let options = pack_options(jobs, chunk_len, order);
+    let refs = [PackRef { name: "main", source: &Source::Directory(source) }];
+    let output = Output::File(bundle.to_owned());
+    pack(&refs, &output, &options, &|_| Ok(Vec::new()), &Progress::default()).expect("it packs");
+    std::fs::read(bundle).expect("it was written")
+}
+
+fn pack_options(jobs: usize, chunk_len: u64, order: Option<OrderProfile>) -> PackOptions {
+    PackOptions {
         identity: Identity { name: "test".into(), version: 1, created: 0, expires: None, compatible: Vec::new() },
         annotations: Vec::new(),
         order,
@@ -289,10 +299,17 @@ fn packed(tree: &Path, bundle: &Path, jobs: usize, chunk_len: u64, order: Option
         signature_room: 64,
         jobs,
         delta_memory: PackOptions::DELTA_MEMORY,
-    };
+    }
+}
+
+/// What a tree has and the bundle `base` lacks.
+fn packed_delta(tree: &Path, base: &Path, bundle: &Path) -> Vec<u8> {
+    let source = DirectorySource::list(tree, &DirectoryOptions::default(), 2).expect("it can be listed");
     let refs = [PackRef { name: "main", source: &Source::Directory(source) }];
-    let output = Output::File(bundle.to_owned());
-    pack(&refs, &output, &options, &|_| Ok(Vec::new()), &Progress::default()).expect("it packs");
+    let mut base = Input::open(base).expect("it was written");
+    let base = Base::of_bundle(&mut base, Limits::default(), |_| Ok(())).expect("it is sound");
+    let (output, options) = (Output::File(bundle.to_owned()), pack_options(2, 4096, None));
+    pack_delta(&refs, vec![base], &output, &options, &|_| Ok(Vec::new()), &Progress::default()).expect("it packs");
     std::fs::read(bundle).expect("it was written")
 }
 
@@ -393,6 +410,24 @@ fn updated(folder: &Path, options: &UnpackOptions, expected: &BTreeMap<PathBuf, 
     assert_eq!(ours, [".target.sealift-state"], "what is left beside the target");
 }
 
+/// A delta bundle from `old` makes the index of `new`, and brings what its objects need.
+fn delta(folder: &Path) {
+    let path = |name: &str| folder.join(name);
+    let [old, new] = ["old", "new"].map(|name| std::fs::read(path(name)).expect("it was written"));
+    let wanted = open_whole(&new).expect("it is sound").index;
+    if open_whole(&old).expect("it is sound").index == wanted {
+        return;
+    }
+    let bytes = packed_delta(&path("new-tree"), &path("old"), &path("delta"));
+    let Ok(Opened::Delta(delta)) = open(&bytes, &[usize::MAX]) else { panic!("it is no delta bundle") };
+    targets::difference(&targets::difference_input(
+        open_whole(&old).expect("it is sound").index.bytes(),
+        &delta.difference.encode(),
+    ));
+    let whole = complete(delta, &bytes, &[&old]).expect("it fits its base");
+    assert!(whole.index == wanted);
+}
+
 fn update(old: &[Item], new: &[Item], kept: &[bool]) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = |name: &str| folder.path().join(name);
@@ -409,6 +444,7 @@ fn update(old: &[Item], new: &[Item], kept: &[bool]) {
     packed(&path("old-tree"), &path("old"), 2, 4096, None);
     packed(&path("new-tree"), &path("new"), 2, 4096, None);
     let expected = seen(&path("new-tree"));
+    delta(folder.path());
     let fresh = |target: &Path| {
         let options = UnpackOptions { durability: Durability::None, jobs: 2, ..UnpackOptions::default() };
         let mut input = Input::open(&path("old")).expect("it was written");
