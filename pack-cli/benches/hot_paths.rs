@@ -41,15 +41,8 @@ fn make_tree(root: &Path) {
 fn pack_tree(tree: &Path, bundle: &Path) {
     let source =
         Source::Directory(DirectorySource::list(tree, &DirectoryOptions::default(), 1).expect("it can be listed"));
-    let options = PackOptions {
-        identity: Identity { name: "bench".into(), version: 1, created: 0, expires: None, compatible: Vec::new() },
-        annotations: Vec::new(),
-        order: None,
-        level: PackOptions::LEVEL,
-        chunk_len: PackOptions::CHUNK_LEN,
-        signature_room: PackOptions::SIGNATURE_ROOM,
-        jobs: 1,
-    };
+    let identity = Identity { name: "bench".into(), version: 1, created: 0, expires: None, compatible: Vec::new() };
+    let options = PackOptions { jobs: 1, ..PackOptions::new(identity) };
     let refs = [PackRef { name: "main", source: &source }];
     pack(&refs, &Output::File(bundle.into()), &options, &|_| Ok(Vec::new()), &Progress::default())
         .expect("it can be packed");

@@ -193,6 +193,6 @@ pub use error::Error;
 pub use input::Input;
 pub use ostree::RepoFault;
 pub use progress::{Phase, Progress, Snapshot};
-pub use sealift_format::{Bundle, Chunk, Envelope, Head, Identity, Index, Kind, Limits, Opened, Root, name};
 pub use sealift_format::Base as RootBase;
+pub use sealift_format::{Bundle, Chunk, Envelope, Head, Identity, Index, Kind, Limits, Opened, Root, name};
 pub use tree::{DirId, Metadata, NewNode, NodeId, Tree, Visited};

@@ -68,12 +68,10 @@ fn size_of(difference: &Difference, content: Option<Content>) -> Option<u64> {
 }
 
 fn add_tree<'a>(difference: &'a Difference, reference: &'a str, root: u32, list: &mut Vec<EditedName<'a>>) {
-    let mut blocks = alloc::vec![root..root + 1];
-    // In the order in which the tree is laid down: a block, and then what is below it.
-    while let Some(mut block) = blocks.pop() {
-        let Some(number) = block.next() else { continue };
-        blocks.push(block);
-        let edit = difference.edit(number);
+    // They are laid down in tree order, up to the root of the next ref.
+    let own = &difference.edits()[at(root)..];
+    let len = own.iter().skip(1).take_while(|edit| edit.parent.is_some()).count();
+    for edit in &own[..=len] {
         let (becomes, content) = match edit.op {
             Op::Within | Op::Named => (None, None),
             Op::Removed => (Some(Becomes::Removed), None),
@@ -93,7 +91,6 @@ fn add_tree<'a>(difference: &'a Difference, reference: &'a str, root: u32, list:
                 size: size_of(difference, content),
             });
         }
-        blocks.push(edit.block());
     }
 }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 
-use sealift_format::{Bundle, Error as FormatError, Head, Holds, Index, Layout, Limits};
+use sealift_format::{Bundle, Error as FormatError, Head, Holds, Layout, Limits};
 use sealift_verify::content::{ChunkDecoder, check_object, check_piece, fill_holes, group_objects, piece_range};
 
 use super::{Base, Holder};
@@ -58,7 +58,8 @@ impl Base {
             }
         }
         let index = bundle.index.clone();
-        Ok(Self { index, holder: Holder::Bundle(BundleBase { file, path, bundle, chunk_of }) })
+        let holder = BundleBase { file, path, bundle, chunk_of };
+        Ok(Self { index, holder: Holder::Bundle(Box::new(holder)) })
     }
 }
 
@@ -67,7 +68,7 @@ fn at(number: u32) -> usize {
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(base: &'a BundleBase, _index: &'a Index) -> Self {
+    pub(super) fn new(base: &'a BundleBase) -> Self {
         Self { base, decoder: ChunkDecoder::default(), stored: Vec::new(), kept: Vec::new() }
     }
 

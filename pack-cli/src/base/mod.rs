@@ -23,7 +23,7 @@ pub struct Base {
 /// What holds the objects of a base.
 #[derive(Debug)]
 pub(crate) enum Holder {
-    Bundle(BundleBase),
+    Bundle(Box<BundleBase>),
     Directory(DirectoryBase),
 }
 
@@ -94,7 +94,7 @@ impl Bases {
 impl<'a> BaseReader<'a> {
     pub(crate) fn new(bases: &'a Bases) -> Self {
         let readers = bases.list.iter().map(|base| match &base.holder {
-            Holder::Bundle(holder) => Reader::Bundle(bundle::Reader::new(holder, &base.index)),
+            Holder::Bundle(holder) => Reader::Bundle(bundle::Reader::new(holder)),
             Holder::Directory(holder) => Reader::Directory(directory::Reader::new(holder, &base.index)),
         });
         Self { bases, readers: readers.collect() }
@@ -120,9 +120,9 @@ impl<'a> BaseReader<'a> {
     /// As [`Self::read`].
     pub(crate) fn prefix(&mut self, ranges: &[BaseRange], out: &mut Vec<u8>) -> Result<(), Error> {
         out.clear();
-        ranges.iter().try_for_each(|range| {
-            self.read(range.object, range.offset..range.offset.saturating_add(range.len), out)
-        })
+        ranges
+            .iter()
+            .try_for_each(|range| self.read(range.object, range.offset..range.offset.saturating_add(range.len), out))
     }
 
     /// Whether the place holds an object.

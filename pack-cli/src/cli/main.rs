@@ -53,7 +53,7 @@ struct Cli {
 /// What can be done. help.rs says who does what.
 #[derive(Debug, Subcommand)]
 enum Verb {
-    Pack(pack::Pack),
+    Pack(Box<pack::Pack>),
     Sign(sign::Sign),
     Root(root::Root),
     Key(key::Key),

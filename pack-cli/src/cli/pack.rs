@@ -488,7 +488,12 @@ impl<'a> Summary<'a> {
             objects: root.maxima.objects,
             chunks: root.maxima.chunks,
             delta: stats.delta.as_ref().map(|delta| JsonDelta {
-                bases: root.bases.iter().flat_map(|bases| &bases.bases).map(|base| super::ls::hex(&base.index_digest)).collect(),
+                bases: root
+                    .bases
+                    .iter()
+                    .flat_map(|bases| &bases.bases)
+                    .map(|base| super::ls::hex(&base.index_digest))
+                    .collect(),
                 objects: delta.objects,
                 bytes: delta.bytes,
                 memory_bytes: delta.memory,

@@ -19,8 +19,8 @@ mod writer;
 
 use sealift_format::verity;
 use sealift_format::{
-    Base, Bases, Contents, Difference, Envelope, Head, Identity, Index, Layout, Objects, Root, area_len_for, encode_area,
-    frame_window, maxima,
+    Base, Bases, Contents, Difference, Envelope, Head, Identity, Index, Layout, Objects, Root, area_len_for,
+    encode_area, frame_window, maxima,
 };
 use zstd_safe::CCtx;
 
@@ -254,7 +254,10 @@ impl Front<'_> {
             contents,
             maxima,
             annotations: options.annotations.clone(),
-            bases: self.bases.as_ref().map(|bases| self.root_bases(bases, wide(difference.as_ref().map_or(0, Vec::len)))),
+            bases: self
+                .bases
+                .as_ref()
+                .map(|bases| self.root_bases(bases, wide(difference.as_ref().map_or(0, Vec::len)))),
         };
         let parsed = Root::parse(&root.encode())?;
         // The parser reads the layout that a reader will read; what it refuses is not written.

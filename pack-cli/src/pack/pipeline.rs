@@ -59,7 +59,8 @@ impl<'a> Pipeline<'a> {
         progress: &'a Progress,
     ) -> Self {
         let piece_len = options.chunk_len;
-        let sequencer = Sequencer::new(piece_len, writer.is_some(), sources.iter().map(|source| source.content_count()));
+        let sequencer =
+            Sequencer::new(piece_len, writer.is_some(), sources.iter().map(|source| source.content_count()));
         let jobs = u64::try_from(options.jobs).unwrap_or(1);
         Self {
             sources,

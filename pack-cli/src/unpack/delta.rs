@@ -119,14 +119,19 @@ pub(super) fn check_bases(job: &Job<'_>, target: &Path, pending: &Selection) -> 
     let bytes = needed.iter().filter_map(|object| bases.object(*object)).map(|object| object.size).sum();
     job.progress.enter(Phase::Hashing, bytes, u64::try_from(needed.len()).unwrap_or(0));
     let gone: Mutex<Vec<u32>> = Mutex::default();
-    for_each(job.options.jobs, &needed, || BaseReader::new(bases), |reader, &object| {
-        job.progress.check()?;
-        if !reader.holds(object)? {
-            gone.lock().unwrap_or_else(PoisonError::into_inner).push(object);
-        }
-        job.progress.add(bases.object(object).map_or(0, |object| object.size), 1);
-        Ok(())
-    })?;
+    for_each(
+        job.options.jobs,
+        &needed,
+        || BaseReader::new(bases),
+        |reader, &object| {
+            job.progress.check()?;
+            if !reader.holds(object)? {
+                gone.lock().unwrap_or_else(PoisonError::into_inner).push(object);
+            }
+            job.progress.add(bases.object(object).map_or(0, |object| object.size), 1);
+            Ok(())
+        },
+    )?;
     let mut gone = gone.into_inner().unwrap_or_else(PoisonError::into_inner);
     if gone.is_empty() {
         return Ok(());

@@ -7,8 +7,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use rustix::fs::{
-    AtFlags, Dev, FileType as UnixType, Mode, OFlags, SeekFrom, XattrFlags, chmodat, copy_file_range, fallocate, fstat, fsync,
-    ftruncate, ioctl_ficlone, linkat, lsetxattr, makedev, mkdirat, mknodat, openat, seek, symlinkat, unlinkat,
+    AtFlags, Dev, FileType as UnixType, Mode, OFlags, SeekFrom, XattrFlags, chmodat, copy_file_range, fallocate, fstat,
+    fsync, ftruncate, ioctl_ficlone, linkat, lsetxattr, makedev, mkdirat, mknodat, openat, seek, symlinkat, unlinkat,
 };
 use rustix::io::{Errno, pwrite};
 use sealift_format::{Attributes, Bundle, FileType, Holds, Inode, InodeKind, data_ranges};

@@ -42,8 +42,8 @@ use metadata::Privilege;
 pub(crate) use plan::Selection;
 use stage::Layout;
 pub(crate) use stage::{Stage, is_taken, named, sibling};
-pub(crate) use target::{Target, TargetWalk};
 pub use state::State;
+pub(crate) use target::{Target, TargetWalk};
 
 /// How a bundle is unpacked.
 #[derive(Clone, Debug, Default)]
@@ -167,7 +167,9 @@ pub fn unpack(
     };
     let options = &UnpackOptions { update: options.update || bundle.head.root().bases.is_some(), ..options.clone() };
     if !options.update && (options.delete || options.rehash || options.trust_mtime) {
-        return Err(Error::Usage("--delete, --rehash and --trust-mtime are for --update, and for delta bundles".into()));
+        return Err(Error::Usage(
+            "--delete, --rehash and --trust-mtime are for --update, and for delta bundles".into(),
+        ));
     }
     let tree = choose_ref(&bundle.index, options.reference.as_deref())?;
     let selection = Selection::new(&bundle, tree, &options.prefix);
@@ -230,7 +232,13 @@ impl Job<'_> {
         }
         let kept_files = as_u64(selection.regulars.len());
         let (is_update, was_complete) = (true, true);
-        Ok(Some(UnpackStats { is_update, was_complete, kept_files, free_bytes: room(target)?.bytes, ..UnpackStats::default() }))
+        Ok(Some(UnpackStats {
+            is_update,
+            was_complete,
+            kept_files,
+            free_bytes: room(target)?.bytes,
+            ..UnpackStats::default()
+        }))
     }
 
     /// Builds in the stage what is selected.

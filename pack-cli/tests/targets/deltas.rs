@@ -152,7 +152,8 @@ fn it_is_listed_verified_and_compared_without_its_base() {
 fn it_is_the_same_on_any_number_of_threads() {
     let desk = versions();
     for (jobs, name) in [("1", "a.sealift"), ("5", "b.sealift")] {
-        let line = ["pack", "tree", "-o", name, "--name", "os", "--bundle-version", "2", "--allow-unsigned", "--jobs", jobs];
+        let line =
+            ["pack", "tree", "-o", name, "--name", "os", "--bundle-version", "2", "--allow-unsigned", "--jobs", jobs];
         desk.run(&[&line[..], &["--base", "1.sealift"]].concat());
         assert_eq!(fs::read(desk.path(name)).unwrap(), fs::read(desk.path("delta.sealift")).unwrap(), "{jobs} threads");
     }
@@ -204,7 +205,8 @@ fn several_refs_and_a_run_that_was_stopped() {
     // What a run left that was killed while it built: one file whole, one cut, and one that nobody knows.
     let stage = desk.path(".one.sealift-partial/files");
     fs::create_dir_all(&stage).unwrap();
-    fs::set_permissions(desk.path(".one.sealift-partial"), std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    fs::set_permissions(desk.path(".one.sealift-partial"), std::os::unix::fs::PermissionsExt::from_mode(0o700))
+        .unwrap();
     for (name, content) in [("0", text(2, 60_000)), ("1", text(1, 30_000)), ("77", "x".into())] {
         fs::write(stage.join(name), content).unwrap();
     }

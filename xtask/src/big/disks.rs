@@ -11,10 +11,10 @@ use rustix::fs::{FallocateFlags, fallocate};
 
 use super::findings::Findings;
 use super::ground::Ground;
-use crate::random::Random;
 use super::trees;
 use super::trial::Trial;
 use super::verbs::{Disturbed, VERBS, prepare};
+use crate::random::Random;
 
 pub(crate) struct Disk {
     pub(crate) name: &'static str,

@@ -11,11 +11,11 @@ use anyhow::{Context, Result, ensure};
 
 use super::findings::Findings;
 use super::ground::Ground;
-use crate::random::Random;
 use super::snapshot::Snapshot;
 use super::trees;
 use super::trial::Trial;
 use super::verbs::{Disturbed, VERBS, prepare};
+use crate::random::Random;
 
 /// What happens to a call.
 struct Fault {

@@ -10,10 +10,10 @@ use anyhow::{Context, Result, ensure};
 
 use super::findings::Findings;
 use super::ground::{Ground, difference, names};
-use crate::random::Random;
 use super::snapshot::Snapshot;
 use super::trees;
 use super::trial::Trial;
+use crate::random::Random;
 
 struct Case {
     name: &'static str,

@@ -12,10 +12,10 @@ use rustix::fs::{CWD, FileType, Mode, RenameFlags, mknodat, renameat_with};
 
 use super::findings::Findings;
 use super::ground::Ground;
-use crate::random::Random;
 use super::snapshot::Snapshot;
 use super::trees;
 use super::verbs::{VERBS, Verb, prepare};
+use crate::random::Random;
 
 const RACES: u32 = 100;
 /// Longer than any of these runs takes.

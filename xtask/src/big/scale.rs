@@ -14,8 +14,8 @@ use wait4::{ResUse, Wait4 as _};
 
 use super::findings::Findings;
 use super::ground::{Ground, difference};
-use crate::random::Random;
 use crate::compare::tree::write_small_files;
+use crate::random::Random;
 use crate::shell::output;
 
 struct Case {

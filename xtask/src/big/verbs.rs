@@ -6,10 +6,10 @@ use std::path::Path;
 use anyhow::Result;
 
 use super::ground::{Ground, difference, names};
-use crate::random::Random;
 use super::snapshot::Snapshot;
 use super::trees;
 use super::trial::Trial;
+use crate::random::Random;
 
 /// What is run, from what, and where its output is.
 #[derive(Clone, Copy)]

@@ -25,8 +25,7 @@ struct Way {
 }
 
 const BASE: &str = "sealift pack OLD -o SCRATCH/base.sealift --name tree --bundle-version 1 --level 3 --key SCRATCH/key --progress none";
-const INSTALL: &str =
-    "sealift unpack SCRATCH/base.sealift SCRATCH/target --trust SCRATCH/allowed_signers --state SCRATCH/delta-state --progress none";
+const INSTALL: &str = "sealift unpack SCRATCH/base.sealift SCRATCH/target --trust SCRATCH/allowed_signers --state SCRATCH/delta-state --progress none";
 const APPLY: &str = "sealift unpack SCRATCH/out.sealift SCRATCH/target --delete --trust SCRATCH/allowed_signers --state SCRATCH/delta-state --progress none";
 const CHECK: &str = "rsync -aHAXnci --modify-window=-1 --delete NEW/ SCRATCH/target/";
 const TARS: [&str; 2] =
@@ -153,7 +152,14 @@ fn measure(pair: &Pair, way: &Way, (old, new): (&Path, &Path), places: &Places) 
         let differences = job(CHECK).output()?;
         ensure!(differences.is_empty(), "{}: the delta gave another tree:\n{differences}", way.name);
     }
-    println!("   {}, {}: {} bytes, {} s and {} s", pair.name, way.name, grouped(bytes), seconds(make.wall), seconds(apply.wall));
+    println!(
+        "   {}, {}: {} bytes, {} s and {} s",
+        pair.name,
+        way.name,
+        grouped(bytes),
+        seconds(make.wall),
+        seconds(apply.wall)
+    );
     Ok(Sample { make, apply, bytes })
 }
 
@@ -180,7 +186,9 @@ fn judge(report: &mut Report, pair: &Pair, samples: &[Sample], full: u64) {
     if let Some(wanted) = pair.share {
         verdict("bytes of level 19, to the full bundle", float(best.bytes) / float(full), wanted);
     }
-    let mut text = String::from("| | bytes | to xdelta3 | make, s | CPU, s | apply, s | peak MiB |\n| --- | --: | --: | --: | --: | --: | --: |\n");
+    let mut text = String::from(
+        "| | bytes | to xdelta3 | make, s | CPU, s | apply, s | peak MiB |\n| --- | --: | --: | --: | --: | --: | --: |\n",
+    );
     for (way, sample) in WAYS.iter().zip(samples) {
         let peak = sample.make.peak_bytes.max(sample.apply.peak_bytes) >> 20;
         text.push_str(&format!(

@@ -15,7 +15,8 @@ const VERSIONS: u64 = 3;
 const CHANGED: u64 = 40;
 const WORDS: [&str; 24] = [
     "library", "support", "enable", "parser", "python", "build", "toolkit", "network", "protocol", "static", "plugin",
-    "system", "daemon", "client", "server", "config", "debug", "test", "doc", "crypto", "image", "audio", "video", "font",
+    "system", "daemon", "client", "server", "config", "debug", "test", "doc", "crypto", "image", "audio", "video",
+    "font",
 ];
 
 /// Writes the tree as it is `weeks` after the first.
@@ -69,7 +70,8 @@ fn body(random: &mut Random, name: &str) -> String {
         word(random)
     );
     for _ in 0..random.below(50) + 12 {
-        let line = format!("\t{}-{}? ( cat-{:02}/{} )\n", word(random), random.below(90), random.below(60), word(random));
+        let line =
+            format!("\t{}-{}? ( cat-{:02}/{} )\n", word(random), random.below(90), random.below(60), word(random));
         text.push_str(&line);
     }
     text

@@ -148,36 +148,33 @@ impl<'a> Names<'a> {
         let (directory, name) = split(path);
         let extension = |name: &[u8]| name.iter().rposition(|byte| *byte == b'.').map(|dot| name[dot..].to_vec());
         let own_extension = extension(name);
+        let of = |files: Option<&Vec<usize>>| self.ranked(files.map_or(&[][..], Vec::as_slice), path);
+        let siblings = || {
+            let alike = |at: &&usize| extension(split(&self.files[**at].path).1) == own_extension;
+            let files = self.by_directory.get(directory).map_or(&[][..], Vec::as_slice);
+            self.ranked(&files.iter().filter(alike).copied().collect::<Vec<_>>(), path)
+        };
+        // From the surest to what may be worth a try.
+        let ways: [&dyn Fn() -> Vec<usize>; 5] = [
+            &|| self.by_path.get(path).copied().into_iter().collect(),
+            &|| of(self.by_path_skeleton.get(&skeleton(path))),
+            &|| first_of(of(self.by_name.get(name))),
+            &|| first_of(of(self.by_name_skeleton.get(&skeleton(name)))),
+            &|| if most > 1 { siblings() } else { Vec::new() },
+        ];
         let mut found: Vec<u32> = Vec::new();
-        let mut take = |files: Vec<usize>| {
-            for at in files {
+        for way in ways {
+            for at in way() {
                 let object = self.files[at].object;
                 if found.len() < most && !found.contains(&object) {
                     found.push(object);
                 }
             }
-            found.len() < most
-        };
-        let none = Vec::new();
-        let of = |files: Option<&Vec<usize>>| self.ranked(files.unwrap_or(&none), path);
-        let siblings = || {
-            let files = self.by_directory.get(directory).unwrap_or(&none);
-            let alike = |at: &&usize| extension(split(&self.files[**at].path).1) == own_extension;
-            let files: Vec<usize> = files.iter().filter(alike).copied().collect();
-            self.ranked(&files, path)
-        };
-        let _ = take(self.by_path.get(path).copied().into_iter().collect())
-            && take(of(self.by_path_skeleton.get(&skeleton(path))))
-            && (most > 1 || !self.is_known(path))
-            && take(first_of(of(self.by_name.get(name))))
-            && take(first_of(of(self.by_name_skeleton.get(&skeleton(name)))))
-            && most > 1
-            && take(siblings());
+            if found.len() == most {
+                break;
+            }
+        }
         found
-    }
-
-    fn is_known(&self, path: &[u8]) -> bool {
-        self.by_path.contains_key(path)
     }
 
     /// These files, those of the most similar paths first.

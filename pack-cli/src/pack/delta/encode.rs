@@ -49,7 +49,7 @@ fn number(planned: &[Planned]) -> Vec<Option<Job>> {
     for chunk in planned {
         let object = chunk.piece.map(|(object, _)| object);
         let after = before.filter(|(known, _)| object == Some(*known)).map(|(_, job)| job);
-        let job = (chunk.len > 0).then(|| Job { number: next, after });
+        let job = (chunk.len > 0).then_some(Job { number: next, after });
         if let Some(job) = job {
             next += 1;
             before = object.map(|object| (object, job.number));

@@ -18,7 +18,10 @@ use super::contents::{build_index, holes_of};
 use super::plan::Plan;
 use super::sequence::{PackedObject, Sequenced};
 use super::writer::ChunkWriter;
-use super::{DeltaStats, Front, FrontBases, Output, PackOptions, PackRef, PackStats, Signer, Spool, check_options, order, pipeline};
+use super::{
+    DeltaStats, Front, FrontBases, Output, PackOptions, PackRef, PackStats, Signer, Spool, check_options, order,
+    pipeline,
+};
 use crate::base::{Base, Bases};
 use crate::progress::Phase;
 use crate::source::Source;
@@ -51,7 +54,8 @@ pub fn pack_delta(
     let (items, hot_end, order) = order::access_order(&sources, options.order.as_ref());
     let (bytes, files) = (items.iter().map(|item| item.len).sum(), items.len());
     progress.enter(Phase::Packing, bytes, u64::try_from(files).unwrap_or(0));
-    let packed = pipeline::Pipeline::new(&sources, Plan::new(items, hot_end, options.chunk_len), None, options, progress);
+    let packed =
+        pipeline::Pipeline::new(&sources, Plan::new(items, hot_end, options.chunk_len), None, options, progress);
     let (packed, _) = packed.run(options.jobs.max(1))?;
     let (index, _) = build_index(&refs, &packed)?;
 
@@ -115,7 +119,8 @@ struct Carried {
 
 impl Carried {
     fn new(packed: &Sequenced, difference: &Difference) -> Self {
-        let by_id: HashMap<[u8; 32], u32> = (0..).zip(&packed.objects).map(|(number, object)| (object.id, number)).collect();
+        let by_id: HashMap<[u8; 32], u32> =
+            (0..).zip(&packed.objects).map(|(number, object)| (object.id, number)).collect();
         let of_row: Vec<u32> =
             difference.objects().iter().map(|object| by_id.get(&object.id).copied().unwrap_or(u32::MAX)).collect();
         let mut objects = of_row.clone();

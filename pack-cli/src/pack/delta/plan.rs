@@ -73,9 +73,16 @@ pub(super) fn plan(
                 let within = start..from.size.min(start + limits.piece_len());
                 let len = data_len(&from.holes, within.clone());
                 let base = chosen.first().map(|base| (*base, size_of(base)));
-                let prefix = base.and_then(|base| window(base, (within.start, within.end, from.size), limits.prefix_room(len)));
+                let prefix =
+                    base.and_then(|base| window(base, (within.start, within.end, from.size), limits.prefix_room(len)));
                 let prefix = prefix.into_iter().collect();
-                planned.push(Planned { piece: Some((*object, number)), len, prefix, is_code: from.is_code, ..Planned::default() });
+                planned.push(Planned {
+                    piece: Some((*object, number)),
+                    len,
+                    prefix,
+                    is_code: from.is_code,
+                    ..Planned::default()
+                });
             }
             continue;
         }
@@ -94,7 +101,8 @@ pub(super) fn plan(
         open.objects.push(*object);
         open.len += len;
         open.is_code = is_alone;
-        let mut room = limits.prefix_room(open.len) - open.prefix.iter().map(|range| range.len).sum::<u64>().min(limits.prefix_room(open.len));
+        let mut room = limits.prefix_room(open.len)
+            - open.prefix.iter().map(|range| range.len).sum::<u64>().min(limits.prefix_room(open.len));
         for base in chosen {
             if open.prefix.iter().any(|range| range.object == *base) {
                 continue;
@@ -129,7 +137,8 @@ mod tests {
 
     #[test]
     fn a_window_lies_where_the_piece_does() {
-        let range = |base, piece, room| window((7, base), piece, room).map(|range| (range.object, range.offset, range.len));
+        let range =
+            |base, piece, room| window((7, base), piece, room).map(|range| (range.object, range.offset, range.len));
         assert_eq!(range(100, (0, 10, 100), 1000), Some((7, 0, 100)));
         assert_eq!(range(1000, (0, 100, 1000), 200), Some((7, 0, 200)));
         assert_eq!(range(1000, (900, 1000, 1000), 200), Some((7, 800, 200)));

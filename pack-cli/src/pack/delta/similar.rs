@@ -113,7 +113,8 @@ mod tests {
 
     #[test]
     fn a_changed_content_keeps_most_of_its_sketch() {
-        let text: Vec<u8> = (0..4000_u32).flat_map(|line| format!("line {}\n", line * 7919 % 4001).into_bytes()).collect();
+        let text: Vec<u8> =
+            (0..4000_u32).flat_map(|line| format!("line {}\n", line * 7919 % 4001).into_bytes()).collect();
         let mut changed = text.clone();
         changed.splice(100..120, *b"something else");
         let other: Vec<u8> = (0..4000_u32).flat_map(|line| format!("word {}\n", line * 31).into_bytes()).collect();

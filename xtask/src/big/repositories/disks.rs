@@ -10,8 +10,8 @@ use crate::big::disks::{DISKS, Disk, disturb, judge, make, start};
 use crate::big::faults::{CHANGING, KILLED, Status, count_calls, moments, run_patiently};
 use crate::big::findings::Findings;
 use crate::big::ground::{Ground, remove};
-use crate::random::Random;
 use crate::big::trial::Trial;
+use crate::random::Random;
 
 /// The largest of the disks, xfs, tells nothing that ext4 does not.
 const USED: [&str; 2] = ["ext4", "btrfs"];

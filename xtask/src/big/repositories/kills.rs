@@ -8,8 +8,8 @@ use super::target::Target;
 use crate::big::findings::Findings;
 use crate::big::ground::Ground;
 use crate::big::kills::kill_often;
-use crate::random::Random;
 use crate::big::verbs::Disturbed;
+use crate::random::Random;
 
 const KILLS: u32 = 20;
 

@@ -10,8 +10,8 @@ use super::sources::Sources;
 use super::target::{Place, Target};
 use crate::big::findings::Findings;
 use crate::big::ground::Ground;
-use crate::random::Random;
 use crate::big::trial::Trial as _;
+use crate::random::Random;
 
 const ROUNDS: u32 = 40;
 const PLACES: [Place; 3] = [Place::Repo("archive"), Place::Repo("bare"), Place::Usb];

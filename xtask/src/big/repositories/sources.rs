@@ -7,8 +7,8 @@ use anyhow::{Context as _, Result};
 
 use super::COLLECTION;
 use crate::big::ground::Ground;
-use crate::random::Random;
 use crate::big::trees;
+use crate::random::Random;
 
 /// A ref of `source` with an old and a new commit.
 pub(super) struct Source {
