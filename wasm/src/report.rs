@@ -148,7 +148,7 @@ fn changes(delta: &Delta, count: impl Fn(&'static str, usize) -> Result<JsValue,
     let names = delta.difference.edited_names();
     let of = |becomes| names.iter().filter(|name| name.becomes == becomes).count();
     Ok(object([
-        ("bases", strings(&bases).into()),
+        ("bases", strings(&bases)),
         ("added", count("added", of(Becomes::Added))?),
         ("changed", count("changed", of(Becomes::Changed))?),
         ("metadata", count("metadata", of(Becomes::Metadata))?),

@@ -100,15 +100,7 @@ impl Desk {
         let path = self.path(&format!("{}-{}.sealift", identity.name, identity.version));
         let tree = DirectorySource::list(&self.path("tree"), &DirectoryOptions::default(), 1).expect("a tree");
         let source = Source::Directory(tree);
-        let options = PackOptions {
-            identity,
-            annotations: Vec::new(),
-            order: None,
-            level: 1,
-            chunk_len: PackOptions::CHUNK_LEN,
-            signature_room,
-            jobs: 1,
-        };
+        let options = PackOptions { level: 1, signature_room, jobs: 1, ..PackOptions::new(identity) };
         let refs = [PackRef { name: "main", source: &source }];
         pack(&refs, &Output::File(path.clone()), &options, &|_| Ok(Vec::new()), &Progress::default())
             .expect("a bundle");
