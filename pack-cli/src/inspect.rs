@@ -176,7 +176,7 @@ impl Cost {
             // The bases' indexes and the difference are in memory beside the one that they make; a byte difference is decoded in parts.
             let lens = bases.bases.iter().map(|base| base.index_len).fold(bases.difference_len, u64::saturating_add);
             parts = parts.saturating_add(lens.saturating_mul(2)).saturating_add(contents.index_len);
-            prefix = u64::from(bases.prefix_len) + u64::from(maxima.chunk_len);
+            prefix = u64::from(bases.prefix_len) + 2 * u64::from(maxima.chunk_len);
         }
         let per_job = u64::from(maxima.chunk_len)
             + prefix

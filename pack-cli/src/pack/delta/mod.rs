@@ -99,7 +99,7 @@ pub fn pack_delta(
 
 fn delta_stats(difference: &Difference, layout: &Layout) -> DeltaStats {
     let memory = |chunk: &Chunk| {
-        let decoded = u64::from(chunk.len) * if chunk.codec == Codec::Suffix { 2 } else { 1 };
+        let decoded = u64::from(chunk.len) * if chunk.codec == Codec::Suffix { 3 } else { 1 };
         layout.prefix_len(chunk) + u64::from(chunk.stored_len) + decoded
     };
     DeltaStats {
