@@ -39,11 +39,9 @@ impl Delta {
         }
         check_ranges(&self.layout.ranges, |object| base_object(bases, object).map(|row| row.size))?;
         let bytes = self.difference.apply(bases)?;
-        if verity::digest(&bytes) != self.head.root().contents.index_digest {
-            return Err(Error::Digest { part: Part::Index });
-        }
+        self.check_wanted(&bytes)?;
         let index = Index::parse(bytes, self.head.root().maxima.entries)?;
-        self.complete_with(index)
+        self.with_wanted(index)
     }
 
     /// The same, where the wanted index is known by itself.
@@ -51,21 +49,31 @@ impl Delta {
     /// # Errors
     /// It is not the one of the root.
     pub fn complete_with(self, index: Index) -> Result<Bundle, Error> {
-        let root = self.head.root();
-        if verity::digest(index.bytes()) != root.contents.index_digest {
+        self.check_wanted(index.bytes())?;
+        self.with_wanted(index)
+    }
+
+    /// Compares the bytes of the wanted index with the root.
+    fn check_wanted(&self, index: &[u8]) -> Result<(), Error> {
+        let contents = &self.head.root().contents;
+        if verity::digest(index) != contents.index_digest {
             return Err(Error::Digest { part: Part::Index });
         }
-        if widen(index.bytes().len()) != root.contents.index_len {
-            let what = "the wanted index has another length than was declared";
-            return Err(Error::Malformed { part: Part::Index, what, at: 0 });
+        if widen(index.len()) == contents.index_len {
+            return Ok(());
         }
+        let what = "the wanted index has another length than was declared";
+        Err(Error::Malformed { part: Part::Index, what, at: 0 })
+    }
+
+    fn with_wanted(self, index: Index) -> Result<Bundle, Error> {
         // The carried objects stand in the wanted table's order.
         let numbers = self.difference.carried_in(&index);
         if numbers.len() != self.difference.objects().len() {
             let what = "the wanted index lacks a carried object, or has them in another order";
             return Err(Error::Row { part: Part::Index, what, row: widen(numbers.len()) });
         }
-        let declared = &root.maxima;
+        let declared = &self.head.root().maxima;
         let layout = self.layout.renumbered(numbers);
         declared.check_index(&index_maxima(&index)?)?;
         declared.check(&maxima(&index, &layout, declared.piece_log2, declared.window_log)?)?;

@@ -95,7 +95,7 @@
 //!     let mut input = Input::open(&bundle)?;
 //!     verify(&mut input, Depth::Objects, 2, Limits::default(), |_| Ok(()), &Progress::default())
 //! };
-//! assert_eq!(check()?.bundle.head.root().identity.version, 7);
+//! assert_eq!(check()?.opened.head().root().identity.version, 7);
 //!
 //! let mut bytes = std::fs::read(&bundle)?;
 //! *bytes.last_mut().expect("a bundle is not empty") ^= 1;

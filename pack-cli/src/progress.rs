@@ -35,7 +35,7 @@ use crate::Error;
 ///     }
 ///     work.join().expect("the thread does not panic")
 /// })?;
-/// assert_eq!(verified.bundle.head.root().identity.name, "os");
+/// assert_eq!(verified.opened.head().root().identity.name, "os");
 /// # Ok(())
 /// # }
 /// ```

@@ -45,7 +45,7 @@ fn pages_say_what_belongs_to_their_verb() {
     let folder = manual();
     let expected = [
         ("sealift.1", "COMMANDS, EXIT STATUS, ENVIRONMENT, FILES, EXAMPLES, SEE ALSO"),
-        ("sealift-pack.1", "EXIT STATUS, ENVIRONMENT, EXAMPLES, SEE ALSO"),
+        ("sealift-pack.1", "EXIT STATUS, ENVIRONMENT, FILES, EXAMPLES, SEE ALSO"),
         ("sealift-verify.1", "EXIT STATUS, ENVIRONMENT, FILES, EXAMPLES, SEE ALSO"),
         ("sealift-ls.1", "EXIT STATUS, EXAMPLES, SEE ALSO"),
         ("sealift-trust.1", "COMMANDS, EXIT STATUS, SEE ALSO"),

@@ -39,7 +39,7 @@ pub(super) fn complete(
     }
     let (wanted, bases) = (delta.head.root().contents.index_digest, delta.bases().to_vec());
     if let Some(kept) = Installed::kept(target, options)? {
-        let digest = verity::digest(kept.index().bytes());
+        let digest = kept.digest();
         if digest == wanted {
             let bundle = delta.complete_with(kept.index().clone())?;
             return Ok((bundle, Bases::default(), Some(kept)));

@@ -43,6 +43,12 @@ impl Installed {
         &self.reference
     }
 
+    /// The index's digest: what was kept has been compared with it.
+    pub(super) fn digest(&self) -> [u8; 32] {
+        let kept = self.kept.as_ref().map(|head| head.root().contents.index_digest);
+        kept.unwrap_or_else(|| sealift_format::verity::digest(self.index.bytes()))
+    }
+
     /// Who the bundle was that it took.
     pub(super) fn identity(&self) -> Option<&Identity> {
         self.kept.as_ref().map(|head| &head.root().identity)

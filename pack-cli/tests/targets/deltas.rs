@@ -1,6 +1,7 @@
 //! Delta bundles onto directories: what they bring, what they need, and what becomes of a target that lacks it.
 
 use std::fs;
+use std::time::{Duration, UNIX_EPOCH};
 
 use crate::desk::{Desk, noise, said};
 
@@ -23,6 +24,11 @@ fn versions() -> Desk {
     desk.write("tree/old/moved", text(5, 3_000));
     desk.write("tree/empty", "");
     desk.write("tree/gone", text(4, 100));
+    // Files that get another time in the next version may have had the same one as these otherwise.
+    for (name, seconds) in [("tree/usr/same", 1000), ("tree/lib/lib.so", 2000)] {
+        let time = UNIX_EPOCH + Duration::from_secs(seconds);
+        fs::File::open(desk.path(name)).unwrap().set_modified(time).unwrap();
+    }
     desk.pack(1);
     desk.unpack(1, "one");
 

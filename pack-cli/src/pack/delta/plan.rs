@@ -1,5 +1,7 @@
 //! Which carried objects go together into a chunk, and with which prefix.
 
+use std::collections::HashSet;
+
 use sealift_format::{BaseRange, data_len};
 
 use super::row;
@@ -63,27 +65,21 @@ pub(super) fn plan(
     limits: &Limits,
 ) -> Vec<Planned> {
     let mut planned: Vec<Planned> = Vec::new();
-    let mut open = Planned::default();
+    let mut open = Group::default();
     for (object, chosen) in carried.iter().zip(choice) {
         let from = row(packed, *object);
-        let size_of = |object: &u32| bases.object(*object).map_or(0, |row| row.size);
+        let chosen: Vec<(u32, u64)> =
+            chosen.iter().map(|base| (*base, bases.object(*base).map_or(0, |row| row.size))).collect();
         if from.size > limits.piece_len() {
-            for number in 0..from.size.div_ceil(limits.piece_len()) {
+            planned.extend((0..from.size.div_ceil(limits.piece_len())).map(|number| {
                 let start = number * limits.piece_len();
-                let within = start..from.size.min(start + limits.piece_len());
-                let len = data_len(&from.holes, within.clone());
-                let base = chosen.first().map(|base| (*base, size_of(base)));
+                let end = from.size.min(start + limits.piece_len());
+                let len = data_len(&from.holes, start..end);
                 let prefix =
-                    base.and_then(|base| window(base, (within.start, within.end, from.size), limits.prefix_room(len)));
-                let prefix = prefix.into_iter().collect();
-                planned.push(Planned {
-                    piece: Some((*object, number)),
-                    len,
-                    prefix,
-                    is_code: from.is_code,
-                    ..Planned::default()
-                });
-            }
+                    chosen.first().and_then(|base| window(*base, (start, end, from.size), limits.prefix_room(len)));
+                let (piece, prefix) = (Some((*object, number)), prefix.into_iter().collect());
+                Planned { objects: Vec::new(), piece, len, prefix, is_code: from.is_code }
+            }));
             continue;
         }
         let len = data_len(&from.holes, 0..from.size);
@@ -91,31 +87,53 @@ pub(super) fn plan(
             continue;
         }
         let is_alone = from.is_code && from.size >= CODE_ALONE;
-        let fresh = chosen.iter().filter(|base| !open.prefix.iter().any(|range| range.object == **base));
-        let added: u64 = fresh.map(size_of).sum();
-        let total: u64 = open.prefix.iter().map(|range| range.len).sum::<u64>() + added;
-        let is_full = open.len + len > limits.group || total > limits.prefix_room(open.len + len);
-        if !open.objects.is_empty() && (is_alone || open.is_code || is_full) {
-            planned.push(std::mem::take(&mut open));
+        if is_alone || open.chunk.is_code || !open.has_room(len, &chosen, limits) {
+            planned.extend(open.end());
         }
-        open.objects.push(*object);
-        open.len += len;
-        open.is_code = is_alone;
-        let mut room = limits.prefix_room(open.len)
-            - open.prefix.iter().map(|range| range.len).sum::<u64>().min(limits.prefix_room(open.len));
+        open.add(*object, (len, from.size), &chosen, limits);
+        open.chunk.is_code = is_alone;
+    }
+    planned.extend(open.end());
+    planned
+}
+
+/// A chunk of whole objects that more may come to.
+#[derive(Default)]
+struct Group {
+    chunk: Planned,
+    prefix_len: u64,
+    /// The base objects of its prefix.
+    named: HashSet<u32>,
+}
+
+impl Group {
+    /// Whether an object of `len` bytes of data goes with what is there, without a cut in what resembles it.
+    fn has_room(&self, len: u64, chosen: &[(u32, u64)], limits: &Limits) -> bool {
+        let len = self.chunk.len + len;
+        let added: u64 = chosen.iter().filter(|(base, _)| !self.named.contains(base)).map(|(_, size)| size).sum();
+        len <= limits.group && self.prefix_len + added <= limits.prefix_room(len)
+    }
+
+    fn add(&mut self, object: u32, (len, size): (u64, u64), chosen: &[(u32, u64)], limits: &Limits) {
+        self.chunk.objects.push(object);
+        self.chunk.len += len;
         for base in chosen {
-            if open.prefix.iter().any(|range| range.object == *base) {
+            if !self.named.insert(base.0) {
                 continue;
             }
-            let Some(range) = window((*base, size_of(base)), (0, from.size, from.size), room) else { continue };
-            room -= range.len;
-            open.prefix.push(range);
+            let room = limits.prefix_room(self.chunk.len).saturating_sub(self.prefix_len);
+            if let Some(range) = window(*base, (0, size, size), room) {
+                self.prefix_len += range.len;
+                self.chunk.prefix.push(range);
+            }
         }
     }
-    if !open.objects.is_empty() {
-        planned.push(open);
+
+    /// The chunk, unless nothing came to it; the next one is empty.
+    fn end(&mut self) -> Option<Planned> {
+        let Self { chunk, .. } = std::mem::take(self);
+        (!chunk.objects.is_empty()).then_some(chunk)
     }
-    planned
 }
 
 /// The part of a base object that lies where `start..end` of an object of `size` bytes does, with as much around it as there is room for.
