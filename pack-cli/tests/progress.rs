@@ -115,6 +115,8 @@ fn progress_is_as_its_schema_says() {
     fs::write(folder.join("tree/3"), "new").unwrap();
     fs::copy(folder.join("tree/4"), folder.join("tree/copy")).unwrap();
     lines(folder, &["pack", "tree", "-o", "b.sealift", "--name", "a"], true);
+    let delta = with(&["pack", "tree", "-o", "delta.sealift", "--name", "a", "--base", "a.sealift"]);
+    assert_eq!(phases(&lines(folder, &delta, true)), ["starting", "listing", "packing", "encoding", "finishing"]);
     let update = with(&["unpack", "b.sealift", "target", "--update"]);
     let looked = lines(folder, &[&update[..], &["--dry-run"]].concat(), true);
     assert_eq!(last(&looked, "files_kept"), &19);
