@@ -101,8 +101,11 @@ fn listed(bases: &[RootBase]) -> String {
 /// Finds out whether the target still has each object of the bases that is needed for `pending`, before anything is written.
 pub(super) fn check_bases(job: &Job<'_>, target: &Path, pending: &Selection) -> Result<(), Error> {
     let (bundle, bases) = (job.bundle, job.bases);
-    if bundle.layout.carried.is_none() || bases.indexes().is_empty() {
+    if bundle.layout.carried.is_none() {
         return Ok(());
+    }
+    if bases.indexes().is_empty() {
+        return check_no_prefix(job, target, pending);
     }
     let mut needed: BTreeSet<u32> = BTreeSet::new();
     for chunk in &pending.chunks {
@@ -142,6 +145,19 @@ pub(super) fn check_bases(job: &Job<'_>, target: &Path, pending: &Selection) -> 
     let problem = format!(
         "files of the base were changed or removed that the delta needs: {}{more}; take the full bundle",
         named.join(", ")
+    );
+    Err(missing(target, &problem))
+}
+
+/// Says which file of a target that took all of this has to be made again, and cannot be without the base, which it does not hold any more.
+fn check_no_prefix(job: &Job<'_>, target: &Path, pending: &Selection) -> Result<(), Error> {
+    let (index, layout) = (&job.bundle.index, &job.bundle.layout);
+    let needs_base = |chunk: &u32| !layout.chunks[usize::try_from(*chunk).unwrap_or(usize::MAX)].prefix.is_empty();
+    let Some(place) = pending.regulars.first().filter(|_| pending.chunks.iter().any(needs_base)) else { return Ok(()) };
+    let path = index.path(place.directory, index.entry(place.entry));
+    let problem = format!(
+        "files that this delta brought are missing or changed, such as {}, and the base is not there any more; take the full bundle",
+        String::from_utf8_lossy(&path)
     );
     Err(missing(target, &problem))
 }

@@ -75,6 +75,14 @@ fn it_brings_what_the_base_lacks() {
     assert_eq!(status, Some(0), "{said}");
     desk.assert_same("one", "tree");
 
+    // A file of it that is lost takes the base, which is not there any more.
+    fs::remove_file(desk.path("one/usr/changed")).unwrap();
+    let (status, said) = desk.tell("unpack delta.sealift one --delete --allow-unsigned");
+    assert!(status == Some(2) && said.contains("one: ") && said.contains("such as usr/changed"), "{said}");
+    let (status, said) = desk.tell("unpack 2.sealift one --update --delete --allow-unsigned");
+    assert_eq!(status, Some(0), "{said}");
+    desk.assert_same("one", "tree");
+
     // The same once more, and the full bundle after it, find nothing to do.
     let (status, said) = desk.tell("unpack delta.sealift one --delete --allow-unsigned");
     assert!(status == Some(0) && said.contains("updated from") && said.contains("10 kept"), "{said}");
