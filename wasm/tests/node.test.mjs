@@ -29,6 +29,13 @@ function judged(signers, options) {
   return verdict;
 }
 
+test("no function returns a bare reference, on which Node 20's optimizer ends the process", () => {
+  const types = readFileSync(new URL("../npm/pkg/sealift_wasm_bg.wasm.d.ts", import.meta.url), "utf8");
+  const functions = types.match(/^export const .*=>.*;$/gm);
+  assert(functions.length > 5);
+  assert.deepEqual(functions.filter((line) => line.endsWith("=> any;")), []);
+});
+
 test("a good bundle, however it comes", () => {
   for (const size of SIZES) {
     for (const depth of [undefined, "objects", "stored"]) {
