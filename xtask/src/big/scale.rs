@@ -52,6 +52,8 @@ const LINES: [(&str, &str); 7] = [
 const TOLERANCE: f64 = 1.5;
 /// What ends sooner says little.
 const MOMENT: Duration = Duration::from_millis(500);
+/// How often a case is measured, unless it holds before.
+const ROUNDS: u32 = 3;
 /// The program itself, and what its allocators hold: `info` declares what the bundle makes it hold.
 const PROGRAM_BYTES: u64 = 24 << 20;
 
@@ -65,14 +67,36 @@ struct Measure {
 pub(crate) fn run() -> Result<()> {
     let mut findings = Findings::default();
     for case in &CASES {
-        let mut measures = Vec::new();
-        for size in case.sizes {
-            measures.push(measure(case, size, &mut findings)?);
+        let mut best: Option<[Vec<Measure>; 2]> = None;
+        for round in 1..=ROUNDS {
+            let mut sizes =
+                [measure(case, case.sizes[0], &mut findings)?, measure(case, case.sizes[1], &mut findings)?];
+            if let Some(before) = &best {
+                sizes.iter_mut().zip(before).for_each(|(now, before)| keep_the_least(now, before));
+            }
+            let problems = judge(case, &sizes);
+            best = Some(sizes);
+            if problems.is_empty() {
+                break;
+            }
+            for problem in problems {
+                match round {
+                    ROUNDS => findings.add(&format!("{}, {problem}", case.name))?,
+                    _ => println!("     {problem}; once more"),
+                }
+            }
         }
-        let [tenth, whole] = measures.as_slice() else { bail!("there are two sizes") };
-        judge(case, tenth, whole, &mut findings)?;
     }
     findings.finish()
+}
+
+/// Others at work, and caches that are cold, only ever add.
+fn keep_the_least(now: &mut [Measure], before: &[Measure]) {
+    for (now, before) in now.iter_mut().zip(before) {
+        now.wall = now.wall.min(before.wall);
+        now.cpu = now.cpu.min(before.cpu);
+        now.peak_bytes = now.peak_bytes.min(before.peak_bytes);
+    }
 }
 
 /// Measures all lines over a tree of that size.
@@ -115,8 +139,9 @@ fn run_line(ground: &Ground, line: &str) -> Result<Measure> {
     Ok(Measure { wall: start.elapsed(), cpu: rusage.utime + rusage.stime, peak_bytes: rusage.maxrss })
 }
 
-/// Prints both sizes beside each other.
-fn judge(case: &Case, tenth: &[Measure], whole: &[Measure], findings: &mut Findings) -> Result<()> {
+/// Prints both sizes beside each other, and returns what does not hold.
+fn judge(case: &Case, [tenth, whole]: &[Vec<Measure>; 2]) -> Vec<String> {
+    let mut problems = Vec::new();
     println!("   {} and {} {}:", case.sizes[0], case.sizes[1], case.name);
     let first_pack = tenth.first().map_or(Duration::ZERO, |pack| pack.cpu);
     for (((name, _), tenth), whole) in LINES.iter().zip(tenth).zip(whole) {
@@ -131,13 +156,13 @@ fn judge(case: &Case, tenth: &[Measure], whole: &[Measure], findings: &mut Findi
         // The paths of such a tree are a page of text for each of its directories: what is printed grows with the square.
         let prints_paths = case.name == DEEP && *name == "ls";
         if times > 10.0 * TOLERANCE && whole.cpu > MOMENT && !prints_paths {
-            findings.add(&format!("{}, {name}: ten times as much takes {times:.1} times as long", case.name))?;
+            problems.push(format!("{name}: ten times as much takes {times:.1} times as long"));
         }
         if whole.peak_bytes > tenth.peak_bytes.saturating_mul(10) {
-            findings.add(&format!("{}, {name}: ten times as much takes more than ten times the memory", case.name))?;
+            problems.push(format!("{name}: ten times as much takes more than ten times the memory"));
         }
     }
-    Ok(())
+    problems
 }
 
 /// `info` says what unpacking takes at most.
