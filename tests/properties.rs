@@ -14,7 +14,7 @@ use rustix::fs::{
     utimensat,
 };
 use sealift::base::Base;
-use sealift::pack::{OrderProfile, Output, PackOptions, PackRef, pack, pack_delta};
+use sealift::pack::{DeltaFor, OrderProfile, Output, PackOptions, PackRef, pack, pack_delta};
 use sealift::source::{DirectoryOptions, DirectorySource, Source};
 use sealift::unpack::{Durability, UnpackOptions, unpack};
 use sealift::verify::{Depth, verify};
@@ -309,7 +309,8 @@ fn packed_delta(tree: &Path, base: &Path, bundle: &Path) -> Vec<u8> {
     let mut base = Input::open(base).expect("it was written");
     let base = Base::of_bundle(&mut base, Limits::default(), |_| Ok(())).expect("it is sound");
     let (output, options) = (Output::File(bundle.to_owned()), pack_options(2, 4096, None));
-    pack_delta(&refs, vec![base], &output, &options, &|_| Ok(Vec::new()), &Progress::default()).expect("it packs");
+    pack_delta(&refs, DeltaFor::Bases(vec![base]), &output, &options, &|_| Ok(Vec::new()), &Progress::default())
+        .expect("it packs");
     std::fs::read(bundle).expect("it was written")
 }
 

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use sealift::Input;
-use sealift_format::Opened;
+use sealift::{Input, Limits};
+use sealift_format::{Opened, Request};
 use sealift_tests::listing::listing_digest;
-use sealift_tests::reader::{Portions, apply, judge, open, read, walk};
-use sealift_tests::vector::{Check, Vector, folder, load, names};
+use sealift_tests::reader::{Portions, apply, complete_request, judge, open, read, walk};
+use sealift_tests::vector::{Check, Vector, folder, load, load_requests, names};
 use sealift_tests::vectors;
 
 fn word<T>(result: Result<T, sealift_format::Kind>) -> String {
@@ -40,6 +40,23 @@ fn the_reader_gives_what_the_vectors_expect() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn requests_are_what_the_vectors_expect() {
+    let (all, mut good) = (load(), 0);
+    for vector in load_requests() {
+        let found = word(complete_request(&vector, &all).map_err(|error| error.kind()));
+        assert_eq!(found, vector.expect, "{}", vector.name);
+        // What is taken is written again as it was.
+        if found == "ok" {
+            let request = Request::parse(&vector.bytes, &Limits::default()).expect("it was taken");
+            let frame = sealift_tests::frame::frame(request.outline());
+            assert_eq!(request.encode(&frame), vector.bytes, "{}", vector.name);
+            good += 1;
+        }
+    }
+    assert_eq!(good, 3);
 }
 
 /// Sizes of portions: all at once, one byte, and a few sequences that repeat.

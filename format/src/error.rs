@@ -21,6 +21,8 @@ pub enum Part {
     Chunk(u32),
     /// The index of a base, as the target holds it (spec 4.6).
     Base,
+    /// What a target says that it holds (spec 13).
+    Request,
 }
 
 impl Part {
@@ -28,7 +30,7 @@ impl Part {
     #[must_use]
     pub fn kind(self) -> Kind {
         match self {
-            Self::Preamble | Self::Root | Self::SignatureArea => Kind::Header,
+            Self::Preamble | Self::Root | Self::SignatureArea | Self::Request => Kind::Header,
             Self::Layout => Kind::Layout,
             Self::Index | Self::Base => Kind::Index,
             Self::Chunk(_) => Kind::Chunk,
@@ -46,6 +48,7 @@ impl fmt::Display for Part {
             Self::Index => f.write_str("index"),
             Self::Chunk(number) => write!(f, "chunk {number}"),
             Self::Base => f.write_str("base"),
+            Self::Request => f.write_str("request"),
         }
     }
 }
@@ -57,6 +60,9 @@ pub enum Error {
     /// The first eight bytes are not Sealift's.
     #[error("this is not a Sealift bundle: it does not begin with its magic bytes")]
     Magic,
+    /// A request where a bundle is wanted.
+    #[error("this is a request, which says what a target holds, and not a bundle: pack one for it with --for")]
+    IsRequest,
     /// A version, section, codec or kind that only a later reader knows.
     #[error("{part}: {what} {found} is not known to this version of Sealift; a newer one may read it")]
     Unsupported {
@@ -153,7 +159,7 @@ impl Error {
     #[must_use]
     pub fn kind(&self) -> Kind {
         match self {
-            Self::Magic | Self::Maximum { .. } => Kind::Header,
+            Self::Magic | Self::IsRequest | Self::Maximum { .. } => Kind::Header,
             Self::Unsupported { .. } => Kind::Unsupported,
             Self::Malformed { part, .. }
             | Self::Row { part, .. }

@@ -27,6 +27,7 @@ mod opener;
 pub mod ostree;
 pub mod pieces;
 mod preamble;
+mod request;
 mod root;
 mod suffix;
 pub mod verity;
@@ -49,5 +50,6 @@ pub use layout::{
 pub use limits::Limits;
 pub use opener::{Bundle, Opened, Opener, Step};
 pub use preamble::Preamble;
+pub use request::Request;
 pub use root::{Base, Bases, Contents, Identity, Maxima, Root};
 pub use suffix::{Run, Suffix, encode_suffix};

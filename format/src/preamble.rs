@@ -1,7 +1,7 @@
 //! The first 32 bytes (spec 3).
 
 use crate::bytes::Reader;
-use crate::{Error, Part};
+use crate::{Error, Part, Request};
 
 /// The preamble: where the root and the signature area end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,8 +32,10 @@ impl Preamble {
     /// Magic, version, lengths or reserved bytes are not as spec 3 says.
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
         let mut reader = Reader::new(Part::Preamble, bytes);
-        if reader.array::<8>()? != Self::MAGIC {
-            return Err(Error::Magic);
+        match reader.array()? {
+            Self::MAGIC => {}
+            Request::MAGIC => return Err(Error::IsRequest),
+            _ => return Err(Error::Magic),
         }
         let version = reader.u32()?;
         if version != Self::VERSION {

@@ -125,7 +125,8 @@
 //! # }
 //! ```
 //!
-//! [`diff`] compares two bundles or trees, [`audit`] an installed tree with what it took, and [`cat`] hands out one file.
+//! [`diff`] compares two bundles or trees, [`audit`] an installed tree with what it took, and [`cat`] hands out one file. [`request`] says
+//! what a target holds, for who packs what it lacks.
 //!
 //! # Progress, and stopping
 //!
@@ -181,6 +182,7 @@ pub mod ostree;
 pub mod pack;
 mod parallel;
 mod progress;
+pub mod request;
 pub mod source;
 mod tree;
 pub mod trust;
@@ -194,5 +196,5 @@ pub use input::Input;
 pub use ostree::RepoFault;
 pub use progress::{Phase, Progress, Snapshot};
 pub use sealift_format::Base as RootBase;
-pub use sealift_format::{Bundle, Chunk, Envelope, Head, Identity, Index, Kind, Limits, Opened, Root, name};
+pub use sealift_format::{Bundle, Chunk, Envelope, Head, Identity, Index, Kind, Limits, Opened, Request, Root, name};
 pub use tree::{DirId, Metadata, NewNode, NodeId, Tree, Visited};

@@ -11,7 +11,7 @@ use crate::delta::Suffix;
 use crate::keys::{Key, strings};
 use crate::reader::{open, open_whole};
 use crate::targets::{difference_input, layout_input, suffix_input};
-use crate::vector::Vector;
+use crate::vector::{Vector, load_requests};
 
 /// The folder of the corpora.
 pub fn folder() -> PathBuf {
@@ -47,6 +47,8 @@ pub fn seeds(vectors: &[Vector]) -> Vec<Seed> {
             add("frame", [&[0][..], &chunk.len.to_le_bytes()[..3], &chunks[..len]].concat());
         }
     }
+    let requests = load_requests().into_iter().filter(|vector| vector.expect == "ok");
+    seeds.extend(requests.map(|vector| ("request", vector.name, vector.bytes[..vector.bytes.len() - 32].to_vec())));
     seeds.extend(signatures());
     seeds.extend(ostree_objects());
     seeds.extend(suffixes());

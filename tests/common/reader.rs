@@ -4,7 +4,7 @@ use std::io::Read;
 
 use sealift::verify::{Depth, verify};
 use sealift::{Bundle, Error, Head, Input, Limits, Progress};
-use sealift_format::{Envelope, Kind, Opened, Opener, Step};
+use sealift_format::{Envelope, Index, Kind, Object, Opened, Opener, Part, Request, Step, verity};
 use sealift_verify::trust::{
     AllowedSigners, Claims, Device, FloorRecord, Floors, Now, Policy, RevocationList, Standing, Thresholds, Verdict,
 };
@@ -96,7 +96,7 @@ pub fn read(mut input: Input, check: Check, trust: Option<&Trust>) -> Result<Ope
     let result = match check {
         Check::Open => input.open_any(limits, judge),
         Check::Verify => verify(&mut input, Depth::Stored, 1, limits, judge, &progress).map(|done| done.opened),
-        Check::Deep | Check::Apply => {
+        Check::Deep | Check::Apply | Check::Request => {
             verify(&mut input, Depth::Objects, 2, limits, judge, &progress).map(|done| done.opened)
         }
     };
@@ -116,6 +116,25 @@ pub fn apply(opened: Opened, vector: &Vector, all: &[Vector]) -> Result<Opened, 
     let base = |name: &String| all.iter().find(|vector| vector.name == *name).expect("its bases are vectors");
     let bases: Vec<&[u8]> = vector.bases.iter().map(|name| &base(name).bytes[..]).collect();
     complete(delta, &vector.bytes, &bases).map(Opened::Whole).map_err(|error| error.kind())
+}
+
+/// Reads a request and completes it with the bases of its vector, which are among `all`.
+///
+/// # Errors
+/// It is not taken, or is not of the base that it has.
+pub fn complete_request(vector: &Vector, all: &[Vector]) -> Result<Index, sealift_format::Error> {
+    let request = Request::parse(&vector.bytes, &Limits::default())?;
+    let base = |name: &String| all.iter().find(|vector| vector.name == *name).expect("its bases are vectors");
+    let bases: Vec<Bundle> = vector.bases.iter().map(|name| open_whole(&base(name).bytes)).collect::<Result<_, _>>()?;
+    let objects: Vec<&Object> = bases.iter().flat_map(|base| base.index.objects()).collect();
+    let known = |start: &[u8; 8], size| {
+        objects.iter().find(|object| object.id.starts_with(start) && object.size == size).map(|object| object.id)
+    };
+    let index = request.complete(known)?;
+    if bases.is_empty() || verity::digest(index.bytes()) == request.base.index_digest {
+        return Ok(index);
+    }
+    Err(sealift_format::Error::Digest { part: Part::Index })
 }
 
 /// Judges a head. Without anything said of trust, only the envelopes themselves are judged.

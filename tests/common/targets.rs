@@ -4,8 +4,8 @@ use sealift::pack::OrderProfile;
 use sealift_format::difference::{Content, Op, Reference};
 use sealift_format::ostree::{Commit, Dictionary, DirTree, Summary, dirmeta, file, ostreemeta};
 use sealift_format::{
-    Contents, Difference, Envelope, FrameDecoder, Head, Identity, Index, IndexBuilder, InodeKind, Kind, Layout, Node,
-    Objects, OsTree, Part, Preamble, Root, Suffix, check_frame, data_len, frame_window, maxima, verity,
+    Contents, Difference, Envelope, FrameDecoder, Head, Identity, Index, IndexBuilder, InodeKind, Kind, Layout, Limits,
+    Node, Objects, OsTree, Part, Preamble, Request, Root, Suffix, check_frame, data_len, frame_window, maxima, verity,
 };
 use sealift_verify::trust::{AllowedSigners, KeyId, Now, RevocationList, SshSignature};
 
@@ -21,7 +21,7 @@ pub const ENTRIES_MAX: u64 = 1 << 20;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const ALL: [Target; 13] = [
+pub const ALL: [Target; 14] = [
     ("preamble_head", preamble_head),
     ("index", index),
     ("layout", layout),
@@ -35,6 +35,7 @@ pub const ALL: [Target; 13] = [
     ("ostree_object", ostree_object),
     ("difference", difference),
     ("suffix", suffix),
+    ("request", request),
 ];
 
 /// Preamble and head encode to the bytes that they were parsed from, and a root to one that says the same.
@@ -184,6 +185,19 @@ pub fn difference(data: &[u8]) {
         assert!(made.len() <= base.bytes().len() + 16 * bytes.len());
         let _ = Index::parse(made, ENTRIES_MAX);
     }
+}
+
+/// A request encodes to what says the same. What it is completed to has the length that it says, and that index asks for it again.
+/// The input has no BLAKE3 at its end.
+pub fn request(data: &[u8]) {
+    let limits = Limits { index_len: 1 << 20, entries: ENTRIES_MAX, ..Limits::default() };
+    let Ok(request) = Request::parse(&[data, &hash(data)].concat(), &limits) else { return };
+    let again = Request::parse(&request.encode(&compress(request.outline())), &limits);
+    assert_eq!(again.as_ref(), Ok(&request));
+    let Ok(index) = request.complete(|_, _| None) else { return };
+    assert_eq!(wide(index.bytes().len()), request.base.index_len);
+    let of_index = Request::of(&index, request.base.index_digest, request.taken.clone());
+    assert_eq!(of_index.outline(), request.outline());
 }
 
 /// Asks for all that a listing shows.

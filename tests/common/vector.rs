@@ -38,6 +38,8 @@ pub enum Check {
     Deep,
     /// And, with the bases, the index that a delta bundle makes, and each object that it carries.
     Apply,
+    /// The input is a request, which is completed with the objects of the bases.
+    Request,
 }
 
 /// What the administrator and the device say.
@@ -68,6 +70,7 @@ impl Vector {
             Check::Verify => lines.push(("check", "verify".into())),
             Check::Deep => {}
             Check::Apply => lines.push(("check", "apply".into())),
+            Check::Request => lines.push(("check", "request".into())),
         }
         lines.extend(self.bases.iter().map(|base| ("base", base.clone())));
         lines.push(("comment", self.comment.clone()));
@@ -110,6 +113,7 @@ impl Vector {
             ("check", "verify") => self.check = Check::Verify,
             ("check", "deep") => self.check = Check::Deep,
             ("check", "apply") => self.check = Check::Apply,
+            ("check", "request") => self.check = Check::Request,
             ("base", _) => self.bases.push(value.into()),
             ("comment", _) => self.comment = value.into(),
             ("listing", _) => self.listing = Some(value.into()),
@@ -137,8 +141,21 @@ pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../spec/vectors")
 }
 
-/// All vectors of the folder, by name.
+/// All vectors of the folder that are about bundles, by name.
 pub fn load() -> Vec<Vector> {
+    let mut vectors = load_all();
+    vectors.retain(|vector| vector.check != Check::Request);
+    vectors
+}
+
+/// Those that are about requests.
+pub fn load_requests() -> Vec<Vector> {
+    let mut vectors = load_all();
+    vectors.retain(|vector| vector.check == Check::Request);
+    vectors
+}
+
+fn load_all() -> Vec<Vector> {
     let mut vectors: Vec<Vector> = names()
         .into_iter()
         .map(|name| {

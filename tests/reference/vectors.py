@@ -3,8 +3,11 @@
 import hashlib, io, os, sys
 from collections import defaultdict
 
-from encoding import Reject
-from sealift import Bundle
+from encoding import Reject, need
+from hashes import verity
+from index import parse_index
+from request import complete, parse_request
+from sealift import LIMITS, Bundle
 from trust import POLICY
 
 def read_bundle(data, depth, policy, bases):
@@ -26,6 +29,19 @@ def read_bundle(data, depth, policy, bases):
     listing = "".join(bundle.listing()).encode()
     return {"expect": "ok", "listing": hashlib.sha256(listing).hexdigest(), "unknown-envelopes": str(unknown)}
 
+def read_request(data, bases):
+    """The same of a request, with what its target holds, if that is known."""
+    try:
+        request = parse_request(data)
+        indexes = [Bundle(io.BytesIO(base), {}).index for base in bases]
+        index = complete(request, [row for known in indexes for row in zip(known.sizes, known.ids)])
+        parse_index(index, LIMITS["entries"])
+        need(not bases or verity(index) == request.digest, "index", "another index comes out")
+    except Reject as reject:
+        kind, _ = reject.args
+        return {"expect": kind}
+    return {"expect": "ok"}
+
 def split(path):
     """A vector file's header, and the input."""
     with open(path, "rb") as file:
@@ -41,7 +57,8 @@ def run_vector(path):
     policy = {key: keys.pop(key) for key in POLICY if key in keys}
     [depth], _ = keys.pop("check", ["deep"]), keys.pop("comment", None)
     bases = [split(os.path.join(os.path.dirname(path), base + ".vec"))[1] for base in keys.pop("base", ())]
-    found = {"unknown-envelopes": "0"} | read_bundle(data, depth, policy, bases)
+    of_input = read_request(data, bases) if depth == "request" else read_bundle(data, depth, policy, bases)
+    found = {"unknown-envelopes": "0"} | of_input
     wanted = {"unknown-envelopes": ["0"]} | keys
     return [f"{path}: {key} is {found.get(key)}" for key in wanted if wanted[key] != [found.get(key)]]
 

@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 pub use attributes::{Attributes, FileType, Xattr};
 pub use builder::{IndexBuilder, Node};
 pub use ostree::{OsTree, OsTreeFile, OsTreeKind, OsTreeObject, OsTreeRef, RepositoryFile};
-pub(crate) use parse::{number, parse_attributes, parse_objects, parse_symlinks, row_fault};
+pub(crate) use parse::{number, objects_section, parse_attributes, parse_objects, parse_symlinks, row_fault};
 
 /// Refs, entries, inodes and objects, in tree order (spec 6.1). Made by [`Index::parse`] alone, so that every number in it
 /// is a valid row number of the table that it points to.

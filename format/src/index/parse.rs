@@ -25,6 +25,12 @@ const RULES: [SectionRule; 11] = [
     SectionRule::optional(11),
 ];
 
+/// The payload of section 9 of an index, or of what has the sections of one.
+pub(crate) fn objects_section(bytes: &[u8]) -> Result<Reader<'_>, Error> {
+    let [.., objects, _, _] = read_sections(Part::Index, bytes, &RULES)?;
+    objects.ok_or_else(|| Reader::new(Part::Index, bytes).malformed("a required section is missing"))
+}
+
 pub(crate) fn row_fault(what: &'static str, row: usize) -> Error {
     Error::Row { part: Part::Index, what, row: widen(row) }
 }

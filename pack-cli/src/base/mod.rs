@@ -1,17 +1,19 @@
 //! Bases of delta bundles (spec 4.6): indexes, and the places that hold their objects.
 //!
-//! A base is what a bundle carries, or what a directory holds. Whatever is read of one has been compared with its object's id.
+//! A base is what a bundle carries, what a directory holds, or what a target says that it holds. Whatever is read of one has been compared with its object's id.
 
 mod bundle;
 mod directory;
+mod requested;
 
 use std::ops::Range;
 
-use sealift_format::{BaseRange, Index, Object};
+use sealift_format::{Base as RootBase, BaseRange, Index, Object, verity};
 
 use crate::Error;
 pub(crate) use bundle::BundleBase;
 pub(crate) use directory::DirectoryBase;
+pub(crate) use requested::RequestedBase;
 
 /// An index, with a place that holds its objects.
 #[derive(Debug)]
@@ -25,6 +27,7 @@ pub struct Base {
 pub(crate) enum Holder {
     Bundle(Box<BundleBase>),
     Directory(DirectoryBase),
+    Requested(Box<RequestedBase>),
 }
 
 /// Bases whose objects are numbered one after the other.
@@ -44,6 +47,18 @@ pub(crate) struct BaseReader<'a> {
 enum Reader<'a> {
     Bundle(bundle::Reader<'a>),
     Directory(directory::Reader<'a>),
+    Requested(Box<requested::Reader<'a>>),
+}
+
+impl Base {
+    /// As a delta bundle names it (spec 4.6).
+    pub(crate) fn named(&self) -> RootBase {
+        if let Holder::Requested(holder) = &self.holder {
+            return holder.named();
+        }
+        let index_len = u64::try_from(self.index.bytes().len()).unwrap_or(u64::MAX);
+        RootBase { index_digest: verity::digest(self.index.bytes()), index_len }
+    }
 }
 
 impl Bases {
@@ -53,6 +68,18 @@ impl Bases {
 
     pub(crate) fn indexes(&self) -> Vec<&Index> {
         self.list.iter().map(|base| &base.index).collect()
+    }
+
+    pub(crate) fn named(&self) -> Vec<RootBase> {
+        self.list.iter().map(Base::named).collect()
+    }
+
+    /// Whether an object can be read: of what was requested only its id may be known.
+    pub(crate) fn is_at_hand(&self, object: u32) -> bool {
+        self.locate(object).is_some_and(|(at, own)| match &self.list[at].holder {
+            Holder::Requested(holder) => holder.place(own).is_some(),
+            Holder::Bundle(_) | Holder::Directory(_) => true,
+        })
     }
 
     /// The base that has an object, and the object's number there.
@@ -96,6 +123,7 @@ impl<'a> BaseReader<'a> {
         let readers = bases.list.iter().map(|base| match &base.holder {
             Holder::Bundle(holder) => Reader::Bundle(bundle::Reader::new(holder)),
             Holder::Directory(holder) => Reader::Directory(directory::Reader::new(holder, &base.index)),
+            Holder::Requested(holder) => Reader::Requested(Box::new(requested::Reader::new(holder))),
         });
         Self { bases, readers: readers.collect() }
     }
@@ -111,6 +139,7 @@ impl<'a> BaseReader<'a> {
         match &mut self.readers[at] {
             Reader::Bundle(reader) => reader.read(own, range, out),
             Reader::Directory(reader) => reader.read(own, range, out),
+            Reader::Requested(reader) => reader.read(own, range, out),
         }
     }
 
@@ -135,6 +164,7 @@ impl<'a> BaseReader<'a> {
             // What a bundle carries is compared as it is read.
             Reader::Bundle(_) => Ok(true),
             Reader::Directory(reader) => reader.holds(own),
+            Reader::Requested(reader) => reader.holds(own),
         }
     }
 }

@@ -22,6 +22,7 @@ mod log;
 mod ls;
 mod manual;
 mod pack;
+mod request;
 mod root;
 mod show;
 mod sign;
@@ -65,6 +66,7 @@ enum Verb {
     Trust(trust::Trust),
     Unpack(unpack::Unpack),
     Audit(audit::Audit),
+    Request(request::Request),
     Clean(clean::Clean),
     Demo(demo::Demo),
     Completions(completions::Completions),
@@ -103,6 +105,7 @@ fn run(verb: Verb) -> Result<(), Failure> {
         Verb::Trust(trust) => trust.run(),
         Verb::Unpack(unpack) => unpack.run(),
         Verb::Audit(audit) => audit.run(),
+        Verb::Request(request) => request.run(),
         Verb::Clean(clean) => clean.run(),
         Verb::Demo(demo) => demo.run(),
         Verb::Completions(completions) => completions.run(),

@@ -9,18 +9,18 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum, ValueHint};
 use sealift::base::Base;
-use sealift::pack::{DeltaStats, OrderProfile, Output, PackOptions, PackRef, PackStats};
+use sealift::pack::{DeltaFor, DeltaStats, OrderProfile, Output, PackOptions, PackRef, PackStats};
 use sealift::source::{
     DirectoryOptions, Exclude, MetadataOptions, OstreeOptions, OwnerRule, Source, SourceOptions, XattrFilter,
     parse_owner,
 };
 use sealift::trust::sign::{Signer, room_for, sign_root};
-use sealift::{Identity, Input, Limits, Progress, RootBase};
+use sealift::{Identity, Input, Limits, Progress, Request, RootBase};
 use serde::Serialize;
 
 use super::bundle::jobs;
 use super::escape;
-use super::failure::Failure;
+use super::failure::{About as _, Failure};
 use super::human::{self, Bytes, Grouped, count};
 use super::keys;
 use super::log;
@@ -124,6 +124,9 @@ pub(crate) struct Pack {
     /// Pack what this lacks, for targets that hold it: a bundle, or a directory
     #[arg(long, value_name = "BASE", help_heading = "Delta", value_hint = ValueHint::AnyPath)]
     base: Vec<PathBuf>,
+    /// Pack what the target of this request lacks; a base that it holds makes the bundle smaller
+    #[arg(long = "for", value_name = "REQUEST", help_heading = "Delta", value_hint = ValueHint::FilePath)]
+    request: Option<PathBuf>,
     /// Memory that decoding a chunk may take: for its prefix, its stored bytes and its decoded ones
     #[arg(long, value_name = "SIZE", help_heading = "Delta", default_value = "128MiB", value_parser = human::parse_size)]
     delta_memory: u64,
@@ -156,6 +159,7 @@ impl Pack {
             self.show.warn("the bundle has version 0, below every later one: give --bundle-version");
         }
         let source_options = self.source_options(&output, options.identity.created)?;
+        let request = self.request(&options.identity)?;
         let signers = keys::open(&self.key)?;
         let start = Instant::now(); // nobody's typing counts
         options.signature_room = options.signature_room.max(room_for(&signers));
@@ -169,14 +173,33 @@ impl Pack {
             let sources: Vec<(String, Source)> = sources.into_iter().flatten().collect();
             let refs: Vec<PackRef<'_>> = sources.iter().map(|(name, source)| PackRef { name, source }).collect();
             let sign = |signed: &[u8]| sign_root(signed, &signers);
-            if self.base.is_empty() {
+            if self.base.is_empty() && request.is_none() {
                 return sealift::pack::pack(&refs, &output, &options, &sign, progress);
             }
             let bases = self.base.iter().map(|base| self.open_base(base, &options, progress));
             let bases = bases.collect::<Result<Vec<_>, _>>()?;
-            sealift::pack::pack_delta(&refs, bases, &output, &options, &sign, progress)
+            let target = match request {
+                Some(request) => DeltaFor::Request(request, bases),
+                None => DeltaFor::Bases(bases),
+            };
+            sealift::pack::pack_delta(&refs, target, &output, &options, &sign, progress)
         })?;
         Ok(self.print(&stats, &signers, output == Output::Stdout, start.elapsed())?)
+    }
+
+    /// The request, if the bundle could be taken where it comes from.
+    fn request(&self, identity: &Identity) -> Result<Option<Request>, Failure> {
+        let Some(path) = &self.request else { return Ok(None) };
+        let request = Request::parse(&read(path)?, &Limits::default()).map_err(sealift::Error::from).about(path)?;
+        let (name, version) = (&identity.name, identity.version);
+        let refused = match &request.taken {
+            Some((taken, _)) if taken != name => format!("took {taken}, and this would be {name}: give --name {taken}"),
+            Some((_, taken)) if *taken > version => {
+                format!("took version {taken} already, and this would be {version}: give a later --bundle-version")
+            }
+            _ => return Ok(Some(request)),
+        };
+        Err(Failure::usage(format!("the target of {} {refused}", path.display())))
     }
 
     fn open_base(&self, path: &Path, options: &PackOptions, progress: &Progress) -> Result<Base, sealift::Error> {

@@ -29,7 +29,7 @@ use crate::source::Source;
 use crate::{Error, Progress};
 
 pub(crate) use contents::{index_by_reading, index_of};
-pub use delta::pack_delta;
+pub use delta::{DeltaFor, pack_delta};
 pub use order::{OrderProfile, OrderStats};
 pub use spool::Output;
 use spool::Spool;
@@ -212,7 +212,7 @@ struct Front<'a> {
 /// What a delta bundle is relative to, and the piece size that is its own.
 struct FrontBases<'a> {
     difference: &'a Difference,
-    indexes: &'a [&'a Index],
+    named: &'a [Base],
     piece_log2: u8,
 }
 
@@ -268,15 +268,7 @@ impl Front<'_> {
 
     fn root_bases(&self, bases: &FrontBases<'_>, difference_len: u64) -> Bases {
         let prefix_len = self.layout.chunks.iter().map(|chunk| self.layout.prefix_len(chunk)).max().unwrap_or(0);
-        let base = |index: &&Index| Base {
-            index_digest: verity::digest(index.bytes()),
-            index_len: u64::try_from(index.bytes().len()).unwrap_or(u64::MAX),
-        };
-        Bases {
-            difference_len,
-            prefix_len: u32::try_from(prefix_len).unwrap_or(u32::MAX),
-            bases: bases.indexes.iter().map(base).collect(),
-        }
+        Bases { difference_len, prefix_len: u32::try_from(prefix_len).unwrap_or(u32::MAX), bases: bases.named.to_vec() }
     }
 }
 
@@ -324,6 +316,12 @@ fn compress_into(context: &mut CCtx<'_>, bytes: &[u8], buffer: &mut Vec<u8>) -> 
     }
     let len = context.compress2(&mut buffer[..], bytes);
     len.map_err(|code| format!("zstd: {}", zstd_safe::get_error_name(code)))
+}
+
+/// Compresses what is read before everything else.
+pub(crate) fn compress_index(bytes: &[u8], level: i32) -> Result<Vec<u8>, Error> {
+    let mut context = compression_context(level.max(INDEX_LEVEL)).map_err(Error::Usage)?;
+    compress(&mut context, bytes).map_err(Error::Usage)
 }
 
 fn compress(context: &mut CCtx<'_>, bytes: &[u8]) -> Result<Vec<u8>, String> {

@@ -23,6 +23,13 @@ pub enum Output {
     Nowhere,
 }
 
+impl Output {
+    /// Writes a file that is known as a whole; it appears when it is complete.
+    pub(crate) fn write(&self, bytes: &[u8]) -> Result<(), Error> {
+        Spool::create(self)?.finish(bytes).map(|_| ())
+    }
+}
+
 /// The chunks of a bundle whose head is not known yet.
 #[derive(Debug)]
 pub(super) struct Spool {

@@ -12,7 +12,7 @@ fn text(seed: u32, lines: u32) -> String {
 }
 
 /// Versions 1 and 2 of a tree, and the delta between them; `one` and `two` are what they unpack to.
-fn versions() -> Desk {
+pub(crate) fn versions() -> Desk {
     let desk = Desk::new();
     for name in ["usr", "usr/share", "old"] {
         fs::create_dir(desk.path("tree").join(name)).unwrap();
@@ -49,18 +49,18 @@ fn versions() -> Desk {
 }
 
 impl Desk {
-    fn delta(&self, bases: &[&str], to: &str) {
+    pub(crate) fn delta(&self, bases: &[&str], to: &str) {
         let mut line = vec!["pack", "tree", "-o", to, "--name", "os", "--bundle-version", "2", "--allow-unsigned"];
         line.extend(bases.iter().flat_map(|base| ["--base", base]));
         self.run(&line);
     }
 
-    fn tell(&self, line: &str) -> (Option<i32>, String) {
+    pub(crate) fn tell(&self, line: &str) -> (Option<i32>, String) {
         let done = self.command(&line.split(' ').collect::<Vec<_>>()).output().unwrap();
         (done.status.code(), said(&done))
     }
 
-    fn len(&self, name: &str) -> u64 {
+    pub(crate) fn len(&self, name: &str) -> u64 {
         fs::metadata(self.path(name)).unwrap().len()
     }
 }

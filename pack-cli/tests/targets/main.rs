@@ -5,6 +5,7 @@ mod deltas;
 mod desk;
 mod kept;
 mod mounted;
+mod requests;
 mod room;
 mod stopped;
 mod unlike;

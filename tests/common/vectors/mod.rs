@@ -9,6 +9,7 @@ mod head;
 mod index;
 mod layout;
 mod ostree;
+mod request;
 mod signed;
 
 use crate::bundle::{Bundle, Edit, Packing};
@@ -28,6 +29,7 @@ pub fn all() -> Vec<Vector> {
         delta::vectors(),
         difference::vectors(),
         difference_ostree::vectors(),
+        request::vectors(),
         signed::vectors(),
         good::vectors(),
     ]

@@ -73,7 +73,7 @@ pub(super) fn choose(
     Ok(choice)
 }
 
-/// The regular files of all bases that are not empty, in their order.
+/// The regular files of all bases that are not empty and can be read, in their order.
 fn base_files(bases: &Bases) -> Vec<BaseFile> {
     let mut files = Vec::new();
     let mut first = 0;
@@ -85,7 +85,7 @@ fn base_files(bases: &Bases) -> Vec<BaseFile> {
                 for entry in directory.entries() {
                     let entry = index.entry(entry);
                     let InodeKind::Regular(object) = index.inode(entry.inode).kind else { continue };
-                    if index.object(object).size == 0 {
+                    if index.object(object).size == 0 || !bases.is_at_hand(first + object) {
                         continue;
                     }
                     let mut path = prefix.clone();

@@ -12,7 +12,7 @@ mod suffix;
 
 use std::collections::HashMap;
 
-use sealift_format::{Chunk, Codec, Difference, Large, Layout, Piece};
+use sealift_format::{Chunk, Codec, Difference, Large, Layout, Piece, Request, verity};
 
 use super::contents::{build_index, holes_of};
 use super::plan::Plan;
@@ -35,13 +35,22 @@ pub(super) const MEMORY: u64 = 128 << 20;
 /// Stored bytes of all chunks from which on they are not copied lightly.
 const WORTH_ALIGNING: u64 = 16 << 20;
 
-/// Packs what `refs` have and `bases` lack into a delta bundle. It is relative to the first of the bases, and a target needs all of them.
+/// What a delta bundle is for.
+#[derive(Debug)]
+pub enum DeltaFor {
+    /// Targets that hold all of these. The delta is relative to the first.
+    Bases(Vec<Base>),
+    /// The target that made the request. What it says that it holds need not be at hand; what is of these bases is of use.
+    Request(Request, Vec<Base>),
+}
+
+/// Packs what `refs` have and a target lacks into a delta bundle.
 ///
 /// # Errors
-/// As [`super::pack`]; or the first base holds just what is packed.
+/// As [`super::pack`]; or the target holds just what is packed, or says what no index can be.
 pub fn pack_delta(
     refs: &[PackRef<'_>],
-    bases: Vec<Base>,
+    target: DeltaFor,
     output: &Output,
     options: &PackOptions,
     sign: &Signer<'_>,
@@ -59,12 +68,16 @@ pub fn pack_delta(
     let (packed, _) = packed.run(options.jobs.max(1))?;
     let (index, _) = build_index(&refs, &packed)?;
 
-    let bases = Bases::new(bases);
-    let indexes = bases.indexes();
+    let bases = Bases::new(match target {
+        DeltaFor::Bases(bases) => bases,
+        DeltaFor::Request(request, at_hand) => vec![Base::of_request(&request, at_hand, &index)?],
+    });
+    let (indexes, named) = (bases.indexes(), bases.named());
     let Some((first, others)) = indexes.split_first() else {
         return Err(Error::Usage("a delta bundle needs a base".into()));
     };
-    if indexes.iter().any(|base| base.bytes() == index.bytes()) {
+    let wanted = verity::digest(index.bytes());
+    if named.iter().any(|base| base.index_digest == wanted) {
         return Err(Error::Usage("the base holds just what is packed: there is nothing to bring".into()));
     }
     let difference = Difference::between(first, others, &index);
@@ -82,7 +95,7 @@ pub fn pack_delta(
 
     progress.enter(Phase::Finishing, 0, 0);
     let (layout, spool) = build_layout(&packed, &carried, &planned, &places, writer);
-    let relative = FrontBases { difference: &difference, indexes: &indexes, piece_log2: limits.piece_log2 };
+    let relative = FrontBases { difference: &difference, named: &named, piece_log2: limits.piece_log2 };
     let front = Front { index: &index, layout: &layout, bases: Some(relative) };
     // Copying little behind the head costs less than the bytes that align it.
     let stored: u64 = layout.chunks.iter().map(|chunk| u64::from(chunk.stored_len)).sum();

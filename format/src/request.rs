@@ -1,0 +1,155 @@
+//! What a target says that it holds, for who packs what it lacks (spec 13).
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::bytes::{Reader, widen};
+use crate::frame::FrameDecoder;
+use crate::index::{Index, objects_section};
+use crate::name::is_bundle_name;
+use crate::{Base, Error, Limits, Part};
+
+const VERSION: u16 = 0;
+/// Bytes of an id that travel.
+const PREFIX: usize = 8;
+/// As zstd's header can say; what a frame decodes to is bounded already.
+const WINDOW_LOG: u8 = 31;
+
+/// The index that a target holds, but for most bytes of each object's id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Name and version of the bundle that the target took, where that is known.
+    pub taken: Option<(String, u64)>,
+    /// What a delta bundle names as its base: the index as the target has it.
+    pub base: Base,
+    /// The index's bytes, in which each object's id has its first eight bytes alone.
+    outline: Vec<u8>,
+    /// Entries that its trees may have.
+    entries: u64,
+}
+
+impl Request {
+    /// The first eight bytes of every request.
+    pub const MAGIC: [u8; 8] = *b"\x89SLRQ\r\n\x1a";
+
+    /// The request of a target that holds `index`, whose digest is known.
+    #[must_use]
+    pub fn of(index: &Index, index_digest: [u8; 32], taken: Option<(String, u64)>) -> Self {
+        let (bytes, count) = (index.bytes(), index.objects().len());
+        let base = Base { index_digest, index_len: widen(bytes.len()) };
+        let mut outline = Vec::with_capacity(bytes.len());
+        if let Ok(section) = objects_section(bytes) {
+            let start = section.position();
+            let ids = start + 8 + 8 * count;
+            outline.extend(&bytes[..start - 8]);
+            outline.extend(widen(8 + (8 + PREFIX) * count).to_le_bytes());
+            outline.extend(&bytes[start..ids]);
+            outline.extend(index.objects().iter().flat_map(|object| &object.id[..PREFIX]));
+            outline.extend(&bytes[ids + 32 * count..]);
+        }
+        Self { taken, base, outline, entries: u64::MAX }
+    }
+
+    /// What [`Self::encode`] wants to be compressed.
+    #[must_use]
+    pub fn outline(&self) -> &[u8] {
+        &self.outline
+    }
+
+    /// Returns the request's bytes. `stored` is one zstd frame of the outline (spec 8.1).
+    #[must_use]
+    pub fn encode(&self, stored: &[u8]) -> Vec<u8> {
+        let mut out = Self::MAGIC.to_vec();
+        let (name, version) = self.taken.as_ref().map_or(("", 0), |(name, version)| (name, *version));
+        out.extend(VERSION.to_le_bytes());
+        out.extend(version.to_le_bytes());
+        out.push(u8::try_from(name.len()).unwrap_or(u8::MAX));
+        out.extend(name.as_bytes());
+        out.extend(self.base.index_digest);
+        out.extend(self.base.index_len.to_le_bytes());
+        out.extend(widen(self.outline.len()).to_le_bytes());
+        out.extend(widen(stored.len()).to_le_bytes());
+        out.extend(stored);
+        let hash = blake3::hash(&out);
+        out.extend(hash.as_bytes());
+        out
+    }
+
+    /// Parses a request's bytes.
+    ///
+    /// # Errors
+    /// They are not as spec 13 says, or declare more than `limits` take. What the outline says is not looked at yet.
+    pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Self, Error> {
+        let mut reader = Reader::new(Part::Request, bytes);
+        if reader.array()? != Self::MAGIC {
+            return Err(Reader::new(Part::Request, bytes).malformed("it does not begin with a request's magic bytes"));
+        }
+        let found = reader.u16()?;
+        if found != VERSION {
+            return Err(Error::Unsupported { part: Part::Request, what: "version", found: found.into() });
+        }
+        let Some(end) = bytes.len().checked_sub(32).filter(|end| *end >= reader.position()) else {
+            return Err(reader.malformed("it ends within a field"));
+        };
+        if *blake3::hash(&bytes[..end]).as_bytes() != bytes[end..] {
+            return Err(Error::Digest { part: Part::Request });
+        }
+        let (start, mut reader) = (reader.position(), Reader::new(Part::Request, &bytes[..end]));
+        reader.take(start)?;
+        let version = reader.u64()?;
+        let name_len = reader.u8()?;
+        let name = core::str::from_utf8(reader.take(name_len.into())?).ok();
+        let taken = match name {
+            Some("") if version == 0 => None,
+            Some(name) if is_bundle_name(name) => Some((name.into(), version)),
+            _ => return Err(reader.malformed("the name of what was taken is not a bundle's")),
+        };
+        let base = Base { index_digest: reader.array()?, index_len: reader.u64()? };
+        let (outline_len, outline_stored) = (reader.u64()?, reader.u64()?);
+        if base.index_len > limits.index_len {
+            let declared = base.index_len;
+            return Err(Error::Limit { what: "index_len", declared, limit: limits.index_len });
+        }
+        if outline_len > base.index_len {
+            return Err(reader.malformed("the outline is longer than the index"));
+        }
+        let stored = reader.take(usize::try_from(outline_stored).unwrap_or(usize::MAX))?;
+        reader.finish()?;
+        let mut outline = Vec::new();
+        FrameDecoder::new().decode(Part::Request, stored, outline_len, WINDOW_LOG, &mut outline)?;
+        Ok(Self { taken, base, outline, entries: limits.entries })
+    }
+
+    /// The index that the target holds. `known` gives the id of an object by its first bytes and its size. Of one that it does not know
+    /// the bytes that are lacking are 0.
+    ///
+    /// # Errors
+    /// What comes out is not as spec 6 says of an index, or is not as long as the request says.
+    pub fn complete(&self, known: impl Fn(&[u8; PREFIX], u64) -> Option<[u8; 32]>) -> Result<Index, Error> {
+        let mut section = objects_section(&self.outline)?;
+        let start = section.position();
+        let count = section.count()?;
+        let sizes = section.planes::<8>(count)?.u64s();
+        let ids = section.position();
+        let Some(prefixes_len) = count.checked_mul(PREFIX) else {
+            return Err(section.malformed("a column is longer than memory"));
+        };
+        let prefixes = section.take(prefixes_len)?;
+        let end = section.position();
+        section.finish()?;
+        let mut bytes = self.outline[..start - 8].to_vec();
+        bytes.extend((8 + 40 * widen(count)).to_le_bytes());
+        bytes.extend(&self.outline[start..ids]);
+        for (size, prefix) in sizes.zip(prefixes.as_chunks::<PREFIX>().0) {
+            match known(prefix, size) {
+                Some(id) => bytes.extend(id),
+                None => bytes.extend(prefix.iter().chain(&[0; 32 - PREFIX])),
+            }
+        }
+        bytes.extend(&self.outline[end..]);
+        if widen(bytes.len()) != self.base.index_len {
+            return Err(Reader::new(Part::Request, &[]).malformed("the index is not as long as is said"));
+        }
+        Index::parse(bytes, self.entries)
+    }
+}

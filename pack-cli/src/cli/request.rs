@@ -1,0 +1,101 @@
+//! `sealift request`: what a target holds, for who packs what it lacks.
+
+use std::io::Write as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+use sealift::pack::Output;
+use sealift::request::{RequestStats, request};
+use serde::Serialize;
+
+use super::bundle::jobs;
+use super::escape;
+use super::failure::Failure;
+use super::human::{Bytes, count};
+use super::ls::hex;
+use super::show::{BOLD, Pace, Show, json_line};
+
+/// Write what a target holds into a small file, for who packs what it lacks
+///
+/// The request holds names, metadata and the first bytes of each file's hash: about a tenth of a bundle's index and no content. Carry it
+/// to where bundles are packed; pack --for REQUEST makes a delta bundle of what the target lacks, with no knowledge of its history. What
+/// TARGET kept of the bundle that it took is believed; without that, all of TARGET is read.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  sealift request /srv/os -o os.request
+  sealift pack /build/os --for os.request -o os-8.sealift --name os --bundle-version 8 --key KEY
+  sealift unpack os-8.sealift /srv/os")]
+pub(crate) struct Request {
+    /// The directory that is to be updated
+    #[arg(value_name = "TARGET", value_hint = ValueHint::DirPath)]
+    target: PathBuf,
+    /// The request to write; - writes it to standard output
+    #[arg(long, short, value_name = "REQUEST")]
+    output: PathBuf,
+    /// Threads [default: as many as the machine runs at once]
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: Option<u16>,
+    #[command(flatten)]
+    show: Show,
+    #[command(flatten)]
+    pace: Pace,
+}
+
+impl Request {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        let output = match self.output.as_os_str().as_bytes() {
+            b"-" => Output::Stdout,
+            _ => Output::File(self.output.clone()),
+        };
+        let jobs = jobs(self.jobs.map(usize::from));
+        let stats = self.pace.watch(self.show, "Listing", |progress| request(&self.target, &output, jobs, progress))?;
+        Ok(self.print(&stats, output == Output::Stdout)?)
+    }
+
+    fn print(&self, stats: &RequestStats, stdout_taken: bool) -> std::io::Result<()> {
+        let mut out = self.show.summary(stdout_taken);
+        if self.show.json {
+            return json_line(&mut out, &Summary::new(stats));
+        }
+        if self.show.quiet {
+            return Ok(());
+        }
+        let request = escape::text(&self.output.display().to_string());
+        let target = escape::text(&self.target.display().to_string());
+        let holds = match &stats.taken {
+            Some((name, version)) => format!("{name} version {version}"),
+            None => "what was read".to_owned(),
+        };
+        writeln!(out, "{BOLD}{request}{BOLD:#}: {target} holds {holds}, content {}", &hex(&stats.index_digest)[..12])?;
+        let (entries, objects) = (count(stats.entries, "entry"), count(stats.objects, "object"));
+        writeln!(out, "  {entries}, {objects} in {}", Bytes(stats.file_bytes))?;
+        writeln!(out, "  pack what it lacks with  sealift pack SOURCE --for {request} -o BUNDLE")
+    }
+}
+
+#[derive(Serialize)]
+struct Summary<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<u64>,
+    index_digest: String,
+    entries: u64,
+    objects: u64,
+    file_bytes: u64,
+}
+
+impl<'a> Summary<'a> {
+    fn new(stats: &'a RequestStats) -> Self {
+        Self {
+            name: stats.taken.as_ref().map(|(name, _)| &name[..]),
+            version: stats.taken.as_ref().map(|(_, version)| *version),
+            index_digest: hex(&stats.index_digest),
+            entries: stats.entries,
+            objects: stats.objects,
+            file_bytes: stats.file_bytes,
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! What a target holds, in a small file: whoever gets it packs just what the target lacks (spec 13).
+
+use std::path::Path;
+
+use sealift_format::{Request, verity};
+
+use crate::base::Base;
+use crate::pack::{Output, PackOptions, compress_index};
+use crate::unpack::State;
+use crate::{Error, Limits, Progress};
+
+/// What a request says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RequestStats {
+    /// Name and version of the bundle that the target took last; `None` where the target was read, since it kept nothing that says so.
+    pub taken: Option<(String, u64)>,
+    /// Digest of the index that the target holds.
+    pub index_digest: [u8; 32],
+    /// Entries of its trees.
+    pub entries: u64,
+    /// Objects that it holds.
+    pub objects: u64,
+    /// Bytes of the request.
+    pub file_bytes: u64,
+}
+
+/// Writes what the directory `target` holds to `output`: by what it kept of the bundle that it took, or else by reading all of it.
+///
+/// # Errors
+/// The target is not there, cannot be read or changes meanwhile; what it kept is damaged; the output cannot be written, and nothing is
+/// left there then.
+pub fn request(target: &Path, output: &Output, jobs: usize, progress: &Progress) -> Result<RequestStats, Error> {
+    let (index, index_digest, taken) = match State::load(target, Limits::default(), |_| Ok(()))? {
+        Some(State { head, index, .. }) => {
+            let root = head.root();
+            (index, root.contents.index_digest, Some((root.identity.name.clone(), root.identity.version)))
+        }
+        None => {
+            let base = Base::of_installed(target, jobs, progress)?;
+            let digest = verity::digest(base.index.bytes());
+            (base.index, digest, None)
+        }
+    };
+    let request = Request::of(&index, index_digest, taken);
+    let bytes = request.encode(&compress_index(request.outline(), PackOptions::LEVEL)?);
+    output.write(&bytes)?;
+    let wide = |len: usize| u64::try_from(len).unwrap_or(u64::MAX);
+    Ok(RequestStats {
+        taken: request.taken,
+        index_digest,
+        entries: wide(index.entries().len()),
+        objects: wide(index.objects().len()),
+        file_bytes: wide(bytes.len()),
+    })
+}

@@ -1,0 +1,85 @@
+//! What a target says that it holds, and bundles that are packed for it.
+
+use std::fs;
+
+use crate::deltas::versions;
+use crate::desk::Desk;
+
+impl Desk {
+    fn done(&self, line: &str) -> String {
+        let (status, said) = self.tell(line);
+        assert_eq!(status, Some(0), "{line}: {said}");
+        said
+    }
+}
+
+const PACK: &str = "pack tree --name os --bundle-version 2 --allow-unsigned";
+
+#[test]
+fn who_knows_no_history_packs_what_a_target_lacks() {
+    let desk = versions();
+    let said = desk.done("request one -o one.request");
+    assert!(said.contains("one holds os version 1, content "), "{said}");
+    // Names and metadata, and 8 bytes for each object.
+    assert!(desk.len("one.request") < 1_000);
+
+    desk.done(&format!("{PACK} --for one.request -o asked.sealift"));
+    let (asked, delta, full) = (desk.len("asked.sealift"), desk.len("delta.sealift"), desk.len("2.sealift"));
+    assert!(asked < full / 2, "{asked} of {full}");
+    assert!(asked > delta, "the old contents are not at hand");
+    desk.done("unpack asked.sealift one --delete --allow-unsigned");
+    desk.assert_same("one", "tree");
+}
+
+#[test]
+fn a_base_at_hand_makes_it_smaller() {
+    let desk = versions();
+    desk.done("request one -o one.request");
+    desk.done(&format!("{PACK} --for one.request --base 1.sealift -o asked.sealift"));
+    // The base is what the target holds.
+    assert_eq!(fs::read(desk.path("asked.sealift")).unwrap(), fs::read(desk.path("delta.sealift")).unwrap());
+
+    // The target is not what any base here is, but has some of its files.
+    desk.write("one/own", "nobody else has this");
+    fs::remove_dir_all(desk.path(".one.sealift-state")).unwrap();
+    let said = desk.done("request one -o read.request");
+    assert!(said.contains("one holds what was read"), "{said}");
+    desk.done(&format!("{PACK} --for read.request -o alone.sealift"));
+    desk.done(&format!("{PACK} --for read.request --base 1.sealift -o helped.sealift"));
+    let (alone, helped) = (desk.len("alone.sealift"), desk.len("helped.sealift"));
+    assert!(helped < alone / 2, "{helped} of {alone}");
+    desk.done("unpack helped.sealift one --delete --allow-unsigned");
+    desk.assert_same("one", "tree");
+}
+
+#[test]
+fn what_could_not_be_taken_is_not_packed() {
+    let desk = versions();
+    desk.done("request two -o two.request");
+    desk.write("cut.request", &fs::read(desk.path("two.request")).unwrap()[..200]);
+    let refused = |line: &str, why: &str| {
+        let (status, said) = desk.tell(line);
+        assert!(status.is_some_and(|status| status != 0) && said.contains(why), "{line}: {said}");
+        assert!(!desk.path("x").exists());
+    };
+    refused(&format!("{PACK} --for two.request -o x"), "there is nothing to bring");
+    refused("pack tree --name os --bundle-version 1 --for two.request -o x", "took version 2 already");
+    refused("pack tree --name other --bundle-version 2 --for two.request -o x", "give --name os");
+    refused(&format!("{PACK} --for cut.request -o x"), "cut.request: request: ");
+    refused(&format!("{PACK} --for 1.sealift -o x"), "1.sealift: request: it does not begin with");
+    refused(&format!("{PACK} --for absent -o x"), "absent");
+    refused("request absent -o x", "absent");
+    refused("info two.request", "two.request: this is a request");
+}
+
+#[test]
+fn a_request_goes_through_a_pipe() {
+    let desk = versions();
+    desk.done("request one -o one.request");
+    let piped = desk.command(&["request", "one", "-o", "-"]).output().unwrap();
+    assert_eq!(piped.stdout, fs::read(desk.path("one.request")).unwrap());
+    let json = desk.command(&["request", "one", "-o", "again.request", "--json"]).output().unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!((&json["name"], &json["version"]), (&"os".into(), &1.into()));
+    assert_eq!(json["file_bytes"], desk.len("one.request"));
+}
