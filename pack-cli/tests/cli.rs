@@ -200,12 +200,34 @@ fn a_terminal_has_a_bar_until_the_work_ends() {
 
 #[test]
 fn a_dry_run_of_pack_tells_the_size_and_writes_nothing() {
-    let folder = packed(|tree| fs::write(tree.join("file"), vec![7; 300_000]).expect("a new file"));
-    let done =
-        sealift(folder.path()).args(["pack", "tree", "-o", "c.sealift", "--name", "b", "--dry-run", "--json"]).output();
-    let summary: serde_json::Value = serde_json::from_slice(&done.expect("sealift runs").stdout).expect("JSON");
-    assert_eq!(summary["file_bytes"], fs::metadata(folder.path().join("b.sealift")).expect("it was packed").len());
-    assert_eq!(summary["dry_run"], true);
+    // 60 chunks, and more than are looked at.
+    let folder = packed(|tree| {
+        for file in 0..120_u32 {
+            let noise = |at: u32| (at.wrapping_mul(2_654_435_761) >> (file % 7)).to_le_bytes()[0];
+            let content: Vec<u8> = (0..40_000).map(|at| noise(at + file * 40_000)).collect();
+            fs::write(tree.join(format!("file-{file}")), content).expect("a new file");
+        }
+    });
+    let line = "pack tree -o c.sealift --name b --chunk-size 64KiB";
+    let json = |line: String| {
+        let done = sealift(folder.path()).args(line.split(' ')).output().expect("sealift runs");
+        let json: serde_json::Value = serde_json::from_slice(&done.stdout).expect("JSON");
+        json
+    };
+    let expected = json(format!("{line} --dry-run --json"));
+    assert!(!folder.path().join("c.sealift").exists());
+    let packed = json(format!("{line} --json"));
+    fs::remove_file(folder.path().join("c.sealift")).expect("it was packed");
+    let near = |what: &str, by: f64| {
+        let (expected, found) = (expected[what].as_f64().expect(what), packed[what].as_f64().expect(what));
+        assert!((expected / found - 1.0).abs() <= by, "{what}: {expected} and {found}");
+    };
+    near("file_bytes", 0.2);
+    near("chunks", 0.5);
+    near("logical_bytes", 0.0);
+    assert_eq!(expected["dry_run"], true);
+    assert!(expected["seconds"].as_f64().is_some_and(|seconds| seconds > 0.0));
+    assert!(expected["sampled_bytes"].as_u64() < expected["logical_bytes"].as_u64());
     let mut names: Vec<_> =
         fs::read_dir(folder.path()).expect("a folder").map(|entry| entry.expect("an entry").file_name()).collect();
     names.sort();

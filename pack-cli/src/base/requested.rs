@@ -18,6 +18,11 @@ pub(crate) struct RequestedBase {
     places: Vec<Option<u32>>,
 }
 
+/// The first bytes of an object's id, and its size.
+type Start = ([u8; 8], u64);
+/// The whole id, and the object's number among those at hand, if it is one of them.
+type Known = ([u8; 32], Option<u32>);
+
 #[derive(Debug)]
 pub(super) struct Reader<'a> {
     base: &'a RequestedBase,
@@ -34,7 +39,7 @@ impl Base {
             return Ok(at_hand.swap_remove(at));
         }
         let at_hand = Bases::new(at_hand);
-        let mut known: HashMap<([u8; 8], u64), ([u8; 32], Option<u32>)> = HashMap::new();
+        let mut known: HashMap<Start, Known> = HashMap::new();
         let start = |object: &Object| (*object.id.first_chunk().unwrap_or(&[0; 8]), object.size);
         let held = at_hand.list.iter().flat_map(|base| base.index.objects());
         known.extend((0..).zip(held).map(|(number, object)| (start(object), (object.id, Some(number)))));

@@ -10,6 +10,7 @@ mod demo;
 mod diff;
 mod differences;
 mod escape;
+mod estimate;
 mod failure;
 mod help;
 mod human;

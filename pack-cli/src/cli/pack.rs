@@ -9,7 +9,10 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum, ValueHint};
 use sealift::base::Base;
-use sealift::pack::{DeltaFor, DeltaStats, OrderProfile, Output, PackOptions, PackRef, PackStats};
+use sealift::pack::{
+    DeltaFor, DeltaStats, Estimate, OrderProfile, Output, PackOptions, PackRef, PackStats, estimate, estimate_delta,
+    pack, pack_delta,
+};
 use sealift::source::{
     DirectoryOptions, Exclude, MetadataOptions, OstreeOptions, OwnerRule, Source, SourceOptions, XattrFilter,
     parse_owner,
@@ -117,7 +120,7 @@ pub(crate) struct Pack {
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
 
-    /// Do all but write: say what the bundle would be, and how large
+    /// Pack nothing: say from a part of the files how large the bundle would be, and how long it takes
     #[arg(long)]
     dry_run: bool,
 
@@ -145,13 +148,18 @@ enum Mtime {
     Clamp,
 }
 
+/// What came of it.
+enum Done {
+    Packed(Box<PackStats>),
+    Expected(Estimate),
+}
+
 impl Pack {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let epoch = time::source_date_epoch()?;
         let specs = self.specs()?;
         let mut options = self.options(epoch)?;
         let output = match self.output.as_os_str().as_bytes() {
-            _ if self.dry_run => Output::Nowhere,
             b"-" => Output::Stdout,
             _ => Output::File(self.output.clone()),
         };
@@ -163,7 +171,7 @@ impl Pack {
         let signers = keys::open(&self.key)?;
         let start = Instant::now(); // nobody's typing counts
         options.signature_room = options.signature_room.max(room_for(&signers));
-        let stats = self.pace.watch(self.show, "Listing", |progress| {
+        let done = self.pace.watch(self.show, "Listing", |progress| {
             let source_options = SourceOptions { progress: Some(Arc::clone(progress)), ..source_options };
             let ostree = OstreeOptions { refs: self.refs.clone(), depth: self.depth };
             let open = |(name, spec): &(Option<String>, OsString)| {
@@ -174,7 +182,10 @@ impl Pack {
             let refs: Vec<PackRef<'_>> = sources.iter().map(|(name, source)| PackRef { name, source }).collect();
             let sign = |signed: &[u8]| sign_root(signed, &signers);
             if self.base.is_empty() && request.is_none() {
-                return sealift::pack::pack(&refs, &output, &options, &sign, progress);
+                return match self.dry_run {
+                    true => estimate(&refs, &options, progress).map(Done::Expected),
+                    false => pack(&refs, &output, &options, &sign, progress).map(|stats| Done::Packed(stats.into())),
+                };
             }
             let bases = self.base.iter().map(|base| self.open_base(base, &options, progress));
             let bases = bases.collect::<Result<Vec<_>, _>>()?;
@@ -182,9 +193,18 @@ impl Pack {
                 Some(request) => DeltaFor::Request(request, bases),
                 None => DeltaFor::Bases(bases),
             };
-            sealift::pack::pack_delta(&refs, target, &output, &options, &sign, progress)
+            match self.dry_run {
+                true => estimate_delta(&refs, target, &options, progress).map(Done::Expected),
+                false => pack_delta(&refs, target, &output, &options, &sign, progress)
+                    .map(|stats| Done::Packed(stats.into())),
+            }
         })?;
-        Ok(self.print(&stats, &signers, output == Output::Stdout, start.elapsed())?)
+        let bundle = escape::text(&self.output.display().to_string());
+        let printed = match done {
+            Done::Expected(expected) => super::estimate::print(self.show, &bundle, &options.identity, &expected),
+            Done::Packed(stats) => self.print(&stats, &signers, output == Output::Stdout, start.elapsed()),
+        };
+        Ok(printed?)
     }
 
     /// The request, if the bundle could be taken where it comes from.
@@ -355,7 +375,7 @@ impl Pack {
     ) -> std::io::Result<()> {
         let mut out = self.show.summary(stdout_taken);
         if self.show.json {
-            return json_line(&mut out, &Summary::new(stats, signers, self.dry_run, elapsed));
+            return json_line(&mut out, &Summary::new(stats, signers, elapsed));
         }
         if self.show.quiet {
             return Ok(());
@@ -363,13 +383,12 @@ impl Pack {
         let (root, bundle) = (&stats.root, escape::text(&self.output.display().to_string()));
         let (name, version) = (&root.identity.name, root.identity.version);
         let mark = if signers.is_empty() { format!(", {WARN}UNSIGNED{WARN:#}") } else { String::new() };
-        let would = if self.dry_run { "would be " } else { "" };
-        writeln!(out, "{BOLD}{bundle}{BOLD:#}: {would}{name} version {version}{mark}")?;
-        if signers.is_empty() && !self.dry_run {
+        writeln!(out, "{BOLD}{bundle}{BOLD:#}: {name} version {version}{mark}")?;
+        if signers.is_empty() {
             writeln!(out, "  sign it with  sealift sign {bundle} --key KEY")?;
         }
         for signer in signers {
-            writeln!(out, "  {would}signed by {}", signer.public_key().id())?;
+            writeln!(out, "  signed by {}", signer.public_key().id())?;
         }
         let maxima = &root.maxima;
         if let Some(delta) = &stats.delta {
@@ -496,10 +515,10 @@ struct JsonDelta {
 }
 
 impl<'a> Summary<'a> {
-    fn new(stats: &'a PackStats, signers: &[Signer], dry_run: bool, elapsed: Duration) -> Self {
+    fn new(stats: &'a PackStats, signers: &[Signer], elapsed: Duration) -> Self {
         let root = &stats.root;
         Self {
-            dry_run,
+            dry_run: false,
             name: &root.identity.name,
             version: root.identity.version,
             created: root.identity.created,

@@ -25,8 +25,8 @@ use super::show::{BOLD, Pace, Show, json_line};
 #[command(after_long_help = "\
 Examples:
   sealift request /srv/os -o os.request
-  sealift pack /build/os --for os.request -o os-8.sealift --name os --bundle-version 8 --key KEY
-  sealift unpack os-8.sealift /srv/os")]
+  sealift pack /srv/os-8 --for os.request -o os.sealift --bundle-version 8
+  sealift unpack os.sealift /srv/os")]
 pub(crate) struct Request {
     /// The directory that is to be updated
     #[arg(value_name = "TARGET", value_hint = ValueHint::DirPath)]

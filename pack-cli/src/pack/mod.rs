@@ -7,6 +7,7 @@
 mod buffers;
 mod contents;
 mod delta;
+mod estimate;
 mod holes;
 mod order;
 mod ostree;
@@ -29,7 +30,8 @@ use crate::source::Source;
 use crate::{Error, Progress};
 
 pub(crate) use contents::{index_by_reading, index_of};
-pub use delta::{DeltaFor, pack_delta};
+pub use delta::{DeltaFor, estimate_delta, pack_delta};
+pub use estimate::{DeltaEstimate, Estimate, estimate};
 pub use order::{OrderProfile, OrderStats};
 pub use spool::Output;
 use spool::Spool;

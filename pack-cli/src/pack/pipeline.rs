@@ -208,15 +208,21 @@ impl<'a> Pipeline<'a> {
 }
 
 /// A thread's zstd context, the buffer in which it joins a group's objects, and the one in which it compresses them.
-struct Compressor {
+pub(super) struct Compressor {
     context: CCtx<'static>,
     joined: Vec<u8>,
     compressed: Vec<u8>,
 }
 
 impl Compressor {
-    fn new(level: i32) -> Result<Self, String> {
+    pub(super) fn new(level: i32) -> Result<Self, String> {
         Ok(Self { context: super::compression_context(level)?, joined: Vec::new(), compressed: Vec::new() })
+    }
+
+    /// Bytes of a chunk of these data as it would be stored.
+    pub(super) fn stored_len(&mut self, data: &[u8]) -> Result<usize, Error> {
+        let len = super::compress_into(&mut self.context, data, &mut self.compressed);
+        Ok(len.map_err(Error::Usage)?.min(data.len()))
     }
 
     fn run(&mut self, job: ChunkJob) -> Result<StoredChunk, Error> {

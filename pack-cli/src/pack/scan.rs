@@ -20,6 +20,14 @@ pub(super) enum Scanned {
 }
 
 impl Scanned {
+    /// The data that would be compressed.
+    pub(super) fn data(&self) -> &[u8] {
+        match self {
+            Self::Batch { data, .. } => data,
+            Self::Piece(piece) => &piece.data,
+        }
+    }
+
     /// Bytes that were read for it.
     pub(super) fn read_len(&self) -> u64 {
         match self {

@@ -83,3 +83,18 @@ fn a_request_goes_through_a_pipe() {
     assert_eq!((&json["name"], &json["version"]), (&"os".into(), &1.into()));
     assert_eq!(json["file_bytes"], desk.len("one.request"));
 }
+
+#[test]
+fn a_delta_is_estimated() {
+    let desk = versions();
+    let line = format!("{PACK} --base 1.sealift -o estimated.sealift");
+    let expected = desk.command(&format!("{line} --dry-run --json").split(' ').collect::<Vec<_>>()).output().unwrap();
+    let expected: serde_json::Value = serde_json::from_slice(&expected.stdout).unwrap();
+    assert!(!desk.path("estimated.sealift").exists());
+    desk.done(&line);
+    let (guess, len) = (expected["file_bytes"].as_u64().unwrap(), desk.len("estimated.sealift"));
+    assert!(guess.abs_diff(len) < len / 3, "{guess} and {len}");
+    assert_eq!(expected["delta"]["objects"], 4);
+    let said = desk.done(&format!("{line} --dry-run"));
+    assert!(said.contains("would be os version 2") && said.contains("4 new objects of"), "{said}");
+}

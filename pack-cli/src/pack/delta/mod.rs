@@ -11,26 +11,33 @@ mod similar;
 mod suffix;
 
 use std::collections::HashMap;
+use std::time::{Duration, Instant};
 
-use sealift_format::{Chunk, Codec, Difference, Large, Layout, Piece, Request, verity};
+use sealift_format::{Chunk, Codec, Difference, Index, Large, Layout, Piece, Request, verity};
 
 use super::contents::{build_index, holes_of};
+use super::estimate::{DeltaEstimate, Estimate, scaled, spread};
 use super::plan::Plan;
 use super::sequence::{PackedObject, Sequenced};
 use super::writer::ChunkWriter;
 use super::{
-    DeltaStats, Front, FrontBases, Output, PackOptions, PackRef, PackStats, Signer, Spool, check_options, order,
-    pipeline,
+    DeltaStats, Front, FrontBases, OrderStats, Output, PackOptions, PackRef, PackStats, Signer, Spool, check_options,
+    compress_index, order, pipeline,
 };
 use crate::base::{Base, Bases};
 use crate::progress::Phase;
 use crate::source::Source;
 use crate::{Error, Progress};
 use encode::{Encoder, PiecePlace};
-use plan::Planned;
+use plan::{Limits, Planned};
 
 /// Bytes that it may take to decode a chunk, where nothing else is wished: its prefix, its stored bytes, and its decoded ones.
 pub(super) const MEMORY: u64 = 128 << 20;
+
+/// Chunks that an estimate encodes.
+const PARTS: usize = 16;
+/// Bytes of a layout for a chunk, with what it says of the objects there.
+const LAYOUT_BYTES: u64 = 100;
 
 /// Stored bytes of all chunks from which on they are not copied lightly.
 const WORTH_ALIGNING: u64 = 16 << 20;
@@ -42,6 +49,68 @@ pub enum DeltaFor {
     Bases(Vec<Base>),
     /// The target that made the request. What it says that it holds need not be at hand; what is of these bases is of use.
     Request(Request, Vec<Base>),
+}
+
+/// What is known of a delta bundle before its chunks are encoded.
+struct Prepared<'a> {
+    sources: Vec<&'a Source>,
+    packed: Sequenced,
+    order: OrderStats,
+    index: Index,
+    bases: Bases,
+    difference: Difference,
+    carried: Carried,
+    limits: Limits,
+    planned: Vec<Planned>,
+}
+
+impl<'a> Prepared<'a> {
+    /// Reads all of the sources, and chooses what of the bases each chunk is like.
+    fn new(refs: &[PackRef<'a>], target: DeltaFor, options: &PackOptions, progress: &Progress) -> Result<Self, Error> {
+        check_options(refs, options)?;
+        let mut refs: Vec<PackRef<'_>> = refs.to_vec();
+        refs.sort_by_key(|from| from.name);
+        let sources: Vec<&Source> = refs.iter().map(|from| from.source).collect();
+        let (items, hot_end, order) = order::access_order(&sources, options.order.as_ref());
+        let (bytes, files) = (items.iter().map(|item| item.len).sum(), items.len());
+        progress.enter(Phase::Packing, bytes, u64::try_from(files).unwrap_or(0));
+        let plan = Plan::new(items, hot_end, options.chunk_len);
+        let packed = pipeline::Pipeline::new(&sources, plan, None, options, progress);
+        let (packed, _) = packed.run(options.jobs.max(1))?;
+        let (index, _) = build_index(&refs, &packed)?;
+
+        let bases = Bases::new(match target {
+            DeltaFor::Bases(bases) => bases,
+            DeltaFor::Request(request, at_hand) => vec![Base::of_request(&request, at_hand, &index)?],
+        });
+        let indexes = bases.indexes();
+        let Some((first, others)) = indexes.split_first() else {
+            return Err(Error::Usage("a delta bundle needs a base".into()));
+        };
+        let wanted = verity::digest(index.bytes());
+        if bases.named().iter().any(|base| base.index_digest == wanted) {
+            return Err(Error::Usage("the base holds just what is packed: there is nothing to bring".into()));
+        }
+        let difference = Difference::between(first, others, &index);
+        let carried = Carried::new(&packed, &difference);
+        let choice = choose::choose(&sources, &packed, &carried.objects, &bases, options, progress)?;
+        let limits = Limits::new(options);
+        let planned = plan::plan(&packed, &carried.objects, &choice, &bases, &limits);
+        Ok(Self { sources, packed, order, index, bases, difference, carried, limits, planned })
+    }
+
+    /// Encodes `planned`, which are some of its chunks, in the order that they have there.
+    fn encode(
+        &self,
+        planned: &[Planned],
+        writer: &mut ChunkWriter,
+        options: &PackOptions,
+        progress: &Progress,
+    ) -> Result<Vec<Option<PiecePlace>>, Error> {
+        progress.enter(Phase::Encoding, planned.iter().map(|chunk| chunk.len).sum(), 0);
+        let Self { sources, packed, bases, limits, .. } = self;
+        Encoder { sources, packed, bases, limits, options, progress }.run(planned, writer)
+    }
 }
 
 /// Packs what `refs` have and a target lacks into a delta bundle.
@@ -56,47 +125,15 @@ pub fn pack_delta(
     sign: &Signer<'_>,
     progress: &Progress,
 ) -> Result<PackStats, Error> {
-    check_options(refs, options)?;
-    let mut refs: Vec<PackRef<'_>> = refs.to_vec();
-    refs.sort_by_key(|from| from.name);
-    let sources: Vec<&Source> = refs.iter().map(|from| from.source).collect();
-    let (items, hot_end, order) = order::access_order(&sources, options.order.as_ref());
-    let (bytes, files) = (items.iter().map(|item| item.len).sum(), items.len());
-    progress.enter(Phase::Packing, bytes, u64::try_from(files).unwrap_or(0));
-    let packed =
-        pipeline::Pipeline::new(&sources, Plan::new(items, hot_end, options.chunk_len), None, options, progress);
-    let (packed, _) = packed.run(options.jobs.max(1))?;
-    let (index, _) = build_index(&refs, &packed)?;
-
-    let bases = Bases::new(match target {
-        DeltaFor::Bases(bases) => bases,
-        DeltaFor::Request(request, at_hand) => vec![Base::of_request(&request, at_hand, &index)?],
-    });
-    let (indexes, named) = (bases.indexes(), bases.named());
-    let Some((first, others)) = indexes.split_first() else {
-        return Err(Error::Usage("a delta bundle needs a base".into()));
-    };
-    let wanted = verity::digest(index.bytes());
-    if named.iter().any(|base| base.index_digest == wanted) {
-        return Err(Error::Usage("the base holds just what is packed: there is nothing to bring".into()));
-    }
-    let difference = Difference::between(first, others, &index);
-    let carried = Carried::new(&packed, &difference);
-    let choice = choose::choose(&sources, &packed, &carried.objects, &bases, options, progress)?;
-    let limits = plan::Limits::new(options);
-    let planned = plan::plan(&packed, &carried.objects, &choice, &bases, &limits);
-
-    let bytes = planned.iter().map(|chunk| chunk.len).sum();
-    progress.enter(Phase::Encoding, bytes, 0);
-    let spool = Spool::create(output)?;
-    let mut writer = ChunkWriter::new(spool, true);
-    let places = Encoder { sources: &sources, packed: &packed, bases: &bases, limits: &limits, options, progress }
-        .run(&planned, &mut writer)?;
+    let prepared = Prepared::new(refs, target, options, progress)?;
+    let mut writer = ChunkWriter::new(Spool::create(output)?, true);
+    let places = prepared.encode(&prepared.planned, &mut writer, options, progress)?;
 
     progress.enter(Phase::Finishing, 0, 0);
-    let (layout, spool) = build_layout(&packed, &carried, &planned, &places, writer);
-    let relative = FrontBases { difference: &difference, named: &named, piece_log2: limits.piece_log2 };
-    let front = Front { index: &index, layout: &layout, bases: Some(relative) };
+    let Prepared { packed, order, index, bases, difference, carried, limits, planned, .. } = &prepared;
+    let (layout, spool) = build_layout(packed, carried, planned, &places, writer);
+    let relative = FrontBases { difference, named: &bases.named(), piece_log2: limits.piece_log2 };
+    let front = Front { index, layout: &layout, bases: Some(relative) };
     // Copying little behind the head costs less than the bytes that align it.
     let stored: u64 = layout.chunks.iter().map(|chunk| u64::from(chunk.stored_len)).sum();
     let align = stored > WORTH_ALIGNING && spool.wants_aligned_head();
@@ -106,8 +143,52 @@ pub fn pack_delta(
     let mut front = head.encode();
     front.extend(behind);
     let copied = spool.finish(&front)?;
-    let delta = Some(delta_stats(&difference, &layout));
-    Ok(PackStats { root, file_bytes, order, delta, copied })
+    let delta = Some(delta_stats(difference, &layout));
+    Ok(PackStats { root, file_bytes, order: *order, delta, copied })
+}
+
+/// Says what [`pack_delta`] comes to: reads all of the sources, and encodes some of what is to be carried.
+///
+/// # Errors
+/// As [`pack_delta`], but for what concerns writing.
+pub fn estimate_delta(
+    refs: &[PackRef<'_>],
+    target: DeltaFor,
+    options: &PackOptions,
+    progress: &Progress,
+) -> Result<Estimate, Error> {
+    let start = Instant::now();
+    let prepared = Prepared::new(refs, target, options, progress)?;
+    let objects = prepared.difference.objects();
+    let front = compress_index(&prepared.difference.encode(), options.level)?;
+    let reading = start.elapsed();
+
+    let sample: Vec<Planned> = spread(&prepared.planned, PARTS).cloned().collect();
+    let mut writer = ChunkWriter::new(Spool::create(&Output::Nowhere)?, true);
+    let start = Instant::now();
+    prepared.encode(&sample, &mut writer, options, progress)?;
+    let encoding = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    let stored = writer.chunks.iter().map(|chunk| u64::from(chunk.stored_len)).sum();
+    let len = |chunks: &[Planned]| chunks.iter().map(|chunk| chunk.len).sum::<u64>();
+    let (all, sampled) = (len(&prepared.planned), len(&sample));
+
+    let wide = |len: usize| u64::try_from(len).unwrap_or(u64::MAX);
+    let contents = &prepared.packed.objects;
+    Ok(Estimate {
+        files: wide(contents.len()),
+        bytes: contents.iter().map(|object| object.size).fold(0, u64::saturating_add),
+        chunks: wide(prepared.planned.iter().filter(|chunk| chunk.len > 0).count()),
+        file_bytes: scaled(stored, all, sampled)
+            + wide(front.len())
+            + LAYOUT_BYTES * wide(prepared.planned.len())
+            + u64::from(options.signature_room),
+        time: reading + Duration::from_nanos(scaled(encoding, all, sampled)),
+        sampled_bytes: sampled,
+        delta: Some(DeltaEstimate {
+            objects: wide(objects.len()),
+            bytes: objects.iter().map(|object| object.size).fold(0, u64::saturating_add),
+        }),
+    })
 }
 
 fn delta_stats(difference: &Difference, layout: &Layout) -> DeltaStats {

@@ -1,0 +1,85 @@
+//! What `sealift pack --dry-run` prints.
+
+use std::io::{self, Write as _};
+
+use sealift::Identity;
+use sealift::pack::Estimate;
+use serde::Serialize;
+
+use super::human::{self, Bytes, Grouped, count};
+use super::show::{BOLD, Show, json_line};
+
+/// Prints what a bundle that is shown as `bundle` comes to.
+pub(crate) fn print(show: Show, bundle: &str, identity: &Identity, estimate: &Estimate) -> io::Result<()> {
+    let mut out = show.summary(false);
+    if show.json {
+        return json_line(&mut out, &Summary::new(identity, estimate));
+    }
+    if show.quiet {
+        return Ok(());
+    }
+    let (name, version) = (&identity.name, identity.version);
+    writeln!(out, "{BOLD}{bundle}{BOLD:#}: would be {name} version {version}")?;
+    let of = match &estimate.delta {
+        Some(delta) => {
+            writeln!(
+                out,
+                "  {} of {}: {}",
+                count(delta.objects, "new object"),
+                Grouped(estimate.files),
+                Bytes(delta.bytes)
+            )?;
+            delta.bytes
+        }
+        None => {
+            writeln!(out, "  {}, {}", count(estimate.files, "file"), Bytes(estimate.bytes))?;
+            estimate.bytes
+        }
+    };
+    writeln!(
+        out,
+        "  about {} in {}, in about {}",
+        human::stored(estimate.file_bytes, of),
+        count(estimate.chunks, "chunk"),
+        human::duration(estimate.time),
+    )?;
+    writeln!(out, "  judged by {} of it", Bytes(estimate.sampled_bytes))
+}
+
+#[derive(Serialize)]
+struct Summary<'a> {
+    dry_run: bool,
+    name: &'a str,
+    version: u64,
+    files: u64,
+    logical_bytes: u64,
+    chunks: u64,
+    file_bytes: u64,
+    sampled_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delta: Option<Delta>,
+    seconds: f64,
+}
+
+#[derive(Serialize)]
+struct Delta {
+    objects: u64,
+    bytes: u64,
+}
+
+impl<'a> Summary<'a> {
+    fn new(identity: &'a Identity, estimate: &Estimate) -> Self {
+        Self {
+            dry_run: true,
+            name: &identity.name,
+            version: identity.version,
+            files: estimate.files,
+            logical_bytes: estimate.bytes,
+            chunks: estimate.chunks,
+            file_bytes: estimate.file_bytes,
+            sampled_bytes: estimate.sampled_bytes,
+            delta: estimate.delta.map(|delta| Delta { objects: delta.objects, bytes: delta.bytes }),
+            seconds: human::seconds(estimate.time),
+        }
+    }
+}

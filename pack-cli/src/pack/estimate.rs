@@ -1,0 +1,142 @@
+//! What packing would come to, found out from a part of the contents before it begins.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::buffers::Buffers;
+use super::pipeline::Compressor;
+use super::plan::{Plan, Task};
+use super::scan::scan;
+use super::{PackOptions, PackRef, check_options, order};
+use crate::parallel::for_each;
+use crate::progress::Phase;
+use crate::source::{OpenCache, Source};
+use crate::{Error, Progress};
+
+/// What is to be expected of packing.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Estimate {
+    /// Files of the sources, hard links once.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Chunks, if no two files are equal.
+    pub chunks: u64,
+    /// Bytes of the bundle.
+    pub file_bytes: u64,
+    /// How long it takes.
+    pub time: Duration,
+    /// Bytes that were read and compressed to know it.
+    pub sampled_bytes: u64,
+    /// Of a delta bundle: what it would carry, whose chunks are the ones that are counted.
+    pub delta: Option<DeltaEstimate>,
+}
+
+/// What a delta bundle would carry. All of the sources are read to know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DeltaEstimate {
+    /// Objects that no base has.
+    pub objects: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// Parts of the contents that are looked at: enough for what lies in different folders to be among them.
+const PARTS: usize = 48;
+/// Stored bytes of index and layout for a file, as bundles of Debian's and of source trees have them.
+const FRONT_BYTES: u64 = 56;
+
+/// Looks at some of the contents of `refs`, and says what packing all of them comes to.
+///
+/// # Errors
+/// As [`super::pack`], but for what concerns writing.
+pub fn estimate(refs: &[PackRef<'_>], options: &PackOptions, progress: &Progress) -> Result<Estimate, Error> {
+    check_options(refs, options)?;
+    let sources: Vec<&Source> = refs.iter().map(|from| from.source).collect();
+    let (items, hot_end, _) = order::access_order(&sources, options.order.as_ref());
+    let (files, bytes) = (wide(items.len()), items.iter().map(|item| item.len).sum());
+    let parts = parts(Plan::new(items, hot_end, options.chunk_len), options.chunk_len);
+    let sample: Vec<&Vec<Task>> = spread(&parts, PARTS).collect();
+    let sampled_bytes = sample.iter().flat_map(|part| part.iter()).map(|task| task.len(options.chunk_len)).sum();
+    progress.enter(Phase::Packing, sampled_bytes, 0);
+
+    let buffers = Buffers::default();
+    let measured: Mutex<(u64, Duration)> = Mutex::default();
+    let start = || (OpenCache::default(), Compressor::new(options.level));
+    for_each(options.jobs.max(1), &sample, start, |(cache, compressor), part| {
+        progress.check()?;
+        let begin = Instant::now();
+        let compressor = compressor.as_mut().map_err(|error| Error::Usage(error.clone()))?;
+        let mut joined = Vec::new();
+        for task in *part {
+            joined.extend(scan(&sources, task, options.chunk_len, cache, &buffers)?.data());
+            progress.add(task.len(options.chunk_len), 0);
+        }
+        let stored = wide(compressor.stored_len(&joined)?);
+        let mut measured = measured.lock().unwrap_or_else(PoisonError::into_inner);
+        *measured = (measured.0 + stored, measured.1 + begin.elapsed());
+        Ok(())
+    })?;
+    let (stored, spent) = measured.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let threads = wide(options.jobs.clamp(1, sample.len().max(1)));
+    let whole = |part: u64| scaled(part, bytes, sampled_bytes);
+    Ok(Estimate {
+        files,
+        bytes,
+        chunks: wide(parts.len()),
+        file_bytes: whole(stored) + files * FRONT_BYTES + u64::from(options.signature_room),
+        time: Duration::from_nanos(whole(u64::try_from(spent.as_nanos()).unwrap_or(u64::MAX)) / threads),
+        sampled_bytes,
+        delta: None,
+    })
+}
+
+/// The tasks of a plan, about a chunk's bytes together. A piece is a chunk of its own.
+fn parts(mut plan: Plan, chunk_len: u64) -> Vec<Vec<Task>> {
+    let mut parts: Vec<Vec<Task>> = Vec::new();
+    // Bytes of the last part, while small contents may still be added to it.
+    let mut open = None;
+    while let Some((task, at_hot_end)) = plan.next() {
+        let is_small = matches!(task, Task::Batch(_));
+        let before = open.filter(|len| is_small && !at_hot_end && *len < chunk_len);
+        let len = before.unwrap_or(0) + task.len(chunk_len);
+        match parts.last_mut().filter(|_| before.is_some()) {
+            Some(last) => last.push(task),
+            None => parts.push(vec![task]),
+        }
+        open = is_small.then_some(len);
+    }
+    parts
+}
+
+/// At most so many of `all`, evenly spread.
+pub(super) fn spread<T>(all: &[T], most: usize) -> impl Iterator<Item = &T> {
+    let count = all.len().min(most);
+    (0..count).map(move |at| &all[at * all.len() / count])
+}
+
+/// What `part` of `sampled` is of `all`.
+pub(super) fn scaled(part: u64, all: u64, sampled: u64) -> u64 {
+    u64::try_from(u128::from(part) * u128::from(all) / u128::from(sampled.max(1))).unwrap_or(u64::MAX)
+}
+
+fn wide(len: usize) -> u64 {
+    u64::try_from(len).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_is_spread_over_all() {
+        let all: Vec<u32> = (0..1000).collect();
+        assert_eq!(spread(&all, 4).copied().collect::<Vec<_>>(), [0, 250, 500, 750]);
+        assert_eq!(spread(&all[..3], 4).copied().collect::<Vec<_>>(), [0, 1, 2]);
+        assert_eq!(spread(&all[..0], 4).count(), 0);
+        assert_eq!(scaled(u64::MAX, 10, 5), u64::MAX);
+        assert_eq!(scaled(7, 100, 0), 700);
+    }
+}
