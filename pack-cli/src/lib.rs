@@ -125,7 +125,7 @@
 //! # }
 //! ```
 //!
-//! [`diff`] compares two bundles or trees, [`audit`] an installed tree with what it took, and [`cat`] hands out one file.
+//! [`join`] makes the full bundle of a delta and its base, [`diff`] compares two bundles or trees, [`audit`] an installed tree with what it took, and [`cat`] hands out one file.
 //!
 //! # Progress, and stopping
 //!
@@ -177,6 +177,7 @@ pub mod hash;
 mod in_turn;
 mod input;
 pub mod inspect;
+pub mod join;
 pub mod ostree;
 pub mod pack;
 mod parallel;
@@ -194,5 +195,5 @@ pub use input::Input;
 pub use ostree::RepoFault;
 pub use progress::{Phase, Progress, Snapshot};
 pub use sealift_format::Base as RootBase;
-pub use sealift_format::{Bundle, Chunk, Envelope, Head, Identity, Index, Kind, Limits, Opened, Root, name};
+pub use sealift_format::{Bundle, Chunk, Envelope, Full, Head, Identity, Index, Kind, Limits, Opened, Root, name};
 pub use tree::{DirId, Metadata, NewNode, NodeId, Tree, Visited};

@@ -294,6 +294,8 @@ pub fn bundle_deep(data: &[u8]) {
         stored = rest;
     }
     let chunks = &chunks[..chunks.len() - stored.len()];
+    // A bundle of all objects stands for no other.
+    layout.full = None;
     let Ok(maxima) = maxima(&index, &layout, piece_log2, 27) else { return };
     // More than that is slow, and not new.
     if maxima.logical > 1 << 22 || maxima.data > 1 << 22 {
@@ -311,7 +313,7 @@ pub fn bundle_deep(data: &[u8]) {
         layout_blake3: hash(&layout_frame),
     };
     let identity = Identity { name: "x".into(), version: 0, created: 0, expires: None, compatible: Vec::new() };
-    let root = Root { identity, contents, maxima, annotations: Vec::new(), bases: None };
+    let root = Root { identity, contents, maxima, annotations: Vec::new(), bases: None, full: None };
     let head = Head::new(root, Vec::<Envelope>::new(), 64).expect("it is short");
     let file = [&head.encode()[..], &layout_frame, &index_frame, chunks].concat();
     let input = |sizes: &[usize]| sealift::Input::pipe("pipe", Box::new(Portions::new(&file, sizes)));

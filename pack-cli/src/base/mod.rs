@@ -3,15 +3,18 @@
 //! A base is what a bundle carries, or what a directory holds. Whatever is read of one has been compared with its object's id.
 
 mod bundle;
+pub(crate) mod chunks;
 mod directory;
+mod file;
 
 use std::ops::Range;
 
-use sealift_format::{BaseRange, Index, Object};
+use sealift_format::{BaseRange, Bundle, Extent, Index, Object, Piece};
 
 use crate::Error;
-pub(crate) use bundle::BundleBase;
+pub(crate) use bundle::{BundleBase, Reader as BundleReader};
 pub(crate) use directory::DirectoryBase;
+pub(crate) use file::BundleFile;
 
 /// An index, with a place that holds its objects.
 #[derive(Debug)]
@@ -46,6 +49,15 @@ enum Reader<'a> {
     Directory(directory::Reader<'a>),
 }
 
+impl Base {
+    fn bundle(&self) -> Option<&Bundle> {
+        match &self.holder {
+            Holder::Bundle(holder) => Some(&holder.file.bundle),
+            Holder::Directory(_) => None,
+        }
+    }
+}
+
 impl Bases {
     pub(crate) fn new(list: Vec<Base>) -> Self {
         Self { list }
@@ -53,6 +65,27 @@ impl Bases {
 
     pub(crate) fn indexes(&self) -> Vec<&Index> {
         self.list.iter().map(|base| &base.index).collect()
+    }
+
+    /// For each base the bundle that holds its objects, where one does.
+    pub(crate) fn files(&self) -> impl Iterator<Item = Option<&BundleFile>> {
+        self.list.iter().map(|base| match &base.holder {
+            Holder::Bundle(holder) => Some(&holder.file),
+            Holder::Directory(_) => None,
+        })
+    }
+
+    /// The holes of an object, as far as a bundle says them.
+    pub(crate) fn holes_of(&self, object: u32) -> &[Extent] {
+        let Some((at, own)) = self.locate(object) else { return &[] };
+        self.list[at].bundle().map_or(&[], |bundle| bundle.layout.holes_of(own))
+    }
+
+    /// The pieces of an object, if a bundle has them in this length.
+    pub(crate) fn pieces_of(&self, object: u32, piece_len: u64) -> &[Piece] {
+        let Some((at, own)) = self.locate(object) else { return &[] };
+        let bundle = self.list[at].bundle().filter(|bundle| bundle.head.root().maxima.piece_len() == piece_len);
+        bundle.map_or(&[], |bundle| bundle.layout.pieces_of(own))
     }
 
     /// The base that has an object, and the object's number there.

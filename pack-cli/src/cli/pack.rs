@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum, ValueHint};
 use sealift::base::Base;
-use sealift::pack::{DeltaStats, OrderProfile, Output, PackOptions, PackRef, PackStats};
+use sealift::pack::{DeltaStats, FullBundle, OrderProfile, Output, PackOptions, PackRef, PackStats};
 use sealift::source::{
     DirectoryOptions, Exclude, MetadataOptions, OstreeOptions, OwnerRule, Source, SourceOptions, XattrFilter,
     parse_owner,
@@ -40,6 +40,7 @@ Examples:
   sealift pack /srv/os -o os.sealift --key ~/.ssh/id_ed25519
   sealift pack os=/srv/os docs=tar:docs.tar -o all.sealift --bundle-version 12
   sealift pack /srv/os -o os-7-to-8.sealift --name os --bundle-version 8 --base os-7.sealift
+  sealift pack /srv/os -o os-7-to-8.sealift --name os --bundle-version 8 --base os-7.sealift --full os-8.sealift
   sealift pack ostree:/ostree/repo --ref os/stable -o os.sealift
   docker export box | sealift pack tar:- -o box.sealift --owner-map uid:1000=0
   sealift pack disk.img -o - --name disk | ssh nas 'cat > disk.sealift'")]
@@ -127,6 +128,9 @@ pub(crate) struct Pack {
     /// Memory that decoding a chunk may take: for its prefix, its stored bytes and its decoded ones
     #[arg(long, value_name = "SIZE", help_heading = "Delta", default_value = "128MiB", value_parser = human::parse_size)]
     delta_memory: u64,
+    /// The full bundle of the same files, which `sealift join` can make of the delta and its base then
+    #[arg(long, value_name = "BUNDLE", help_heading = "Delta", requires = "base")]
+    full: Option<PathBuf>,
     #[command(flatten)]
     policy: PolicyArgs,
 
@@ -174,7 +178,9 @@ impl Pack {
             }
             let bases = self.base.iter().map(|base| self.open_base(base, &options, progress));
             let bases = bases.collect::<Result<Vec<_>, _>>()?;
-            sealift::pack::pack_delta(&refs, bases, &output, &options, &sign, progress)
+            let open = |full: &PathBuf| FullBundle::open(&mut Input::open(full)?, Limits::default());
+            let full = self.full.as_ref().map(open).transpose()?;
+            sealift::pack::pack_delta(&refs, bases, full.as_ref(), &output, &options, &sign, progress)
         })?;
         Ok(self.print(&stats, &signers, output == Output::Stdout, start.elapsed())?)
     }
@@ -403,6 +409,9 @@ impl Pack {
             Bytes(stats.file_bytes),
             human::duration(elapsed),
         )?;
+        if let Some(full) = &stats.root.full {
+            writeln!(out, "  can be joined to the full bundle, {}", Bytes(full.head.file_len()))?;
+        }
         if log::is_on() {
             let memory = Bytes(delta.memory);
             writeln!(out, "  {} chunks, each decoded in at most {memory}", Grouped(maxima.chunks))?;

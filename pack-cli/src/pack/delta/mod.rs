@@ -5,6 +5,7 @@
 
 mod choose;
 mod encode;
+mod full;
 mod names;
 mod plan;
 mod similar;
@@ -27,6 +28,7 @@ use crate::progress::Phase;
 use crate::source::Source;
 use crate::{Error, Progress};
 use encode::{Encoder, PiecePlace};
+pub use full::FullBundle;
 use plan::Planned;
 
 /// Bytes that it may take to decode a chunk, where nothing else is wished: its prefix, its stored bytes, and its decoded ones.
@@ -36,12 +38,14 @@ pub(super) const MEMORY: u64 = 128 << 20;
 const WORTH_ALIGNING: u64 = 16 << 20;
 
 /// Packs what `refs` have and `bases` lack into a delta bundle. It is relative to the first of the bases, and a target needs all of them.
+/// With `full` it stands for that bundle, and can be [joined](crate::join) to it.
 ///
 /// # Errors
-/// As [`super::pack`]; or the first base holds just what is packed.
+/// As [`super::pack`]; or the first base holds just what is packed; or `full` holds something else, or is not what this encoder makes.
 pub fn pack_delta(
     refs: &[PackRef<'_>],
     bases: Vec<Base>,
+    full: Option<&FullBundle>,
     output: &Output,
     options: &PackOptions,
     sign: &Signer<'_>,
@@ -67,6 +71,8 @@ pub fn pack_delta(
     if indexes.iter().any(|base| base.bytes() == index.bytes()) {
         return Err(Error::Usage("the base holds just what is packed: there is nothing to bring".into()));
     }
+    let full = full.map(|full| full.describe(&index, &bases, options, progress)).transpose()?;
+    let (full, full_layout) = full.unzip();
     let difference = Difference::between(first, others, &index);
     let carried = Carried::new(&packed, &difference);
     let choice = choose::choose(&sources, &packed, &carried.objects, &bases, options, progress)?;
@@ -81,8 +87,9 @@ pub fn pack_delta(
         .run(&planned, &mut writer)?;
 
     progress.enter(Phase::Finishing, 0, 0);
-    let (layout, spool) = build_layout(&packed, &carried, &planned, &places, writer);
-    let relative = FrontBases { difference: &difference, indexes: &indexes, piece_log2: limits.piece_log2 };
+    let (mut layout, spool) = build_layout(&packed, &carried, &planned, &places, writer);
+    layout.full = full_layout;
+    let relative = FrontBases { difference: &difference, indexes: &indexes, piece_log2: limits.piece_log2, full };
     let front = Front { index: &index, layout: &layout, bases: Some(relative) };
     // Copying little behind the head costs less than the bytes that align it.
     let stored: u64 = layout.chunks.iter().map(|chunk| u64::from(chunk.stored_len)).sum();
