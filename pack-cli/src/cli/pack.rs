@@ -479,6 +479,8 @@ struct JsonDelta {
     objects: u64,
     bytes: u64,
     memory_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    full_bytes: Option<u64>,
 }
 
 impl<'a> Summary<'a> {
@@ -506,6 +508,7 @@ impl<'a> Summary<'a> {
                 objects: delta.objects,
                 bytes: delta.bytes,
                 memory_bytes: delta.memory,
+                full_bytes: root.full.as_ref().map(|full| full.head.file_len()),
             }),
             order_paths: stats.order.paths,
             order_matched: stats.order.matched,

@@ -119,6 +119,13 @@ fn pieces_of_a_changed_file_are_copied() {
     desk.pack_as("tree", "delta", "2", "--base base --full full");
     let said = desk.assert_joins("base", "delta", "full");
     assert!(said.contains("12 chunks copied, 1 compressed again"), "{said}");
+
+    let info = String::from_utf8(desk.run(&["info", "delta", "--json"]).stdout).unwrap();
+    let root = desk.run(&["root", "full"]).stdout;
+    let full = format!("\"file_bytes\":{},\"root_blake3\":\"{}\"", wide(desk.bytes("full").len()), blake3::hash(&root));
+    assert!(info.contains(&full) && info.contains("\"level\":3"), "{info}");
+    let info = String::from_utf8(desk.run(&["info", "delta"]).stdout).unwrap();
+    assert!(info.contains("Joins to") && info.contains("packed at level 3"), "{info}");
 }
 
 #[test]
