@@ -4,8 +4,8 @@ use sealift::pack::OrderProfile;
 use sealift_format::difference::{Content, Op, Reference};
 use sealift_format::ostree::{Commit, Dictionary, DirTree, Summary, dirmeta, file, ostreemeta};
 use sealift_format::{
-    Contents, Difference, Envelope, FrameDecoder, Head, Identity, Index, IndexBuilder, InodeKind, Kind, Layout, Node,
-    Objects, OsTree, Part, Preamble, Root, Suffix, check_frame, data_len, frame_window, maxima, verity,
+    Contents, Difference, Envelope, FrameDecoder, FullLayout, Head, Identity, Index, IndexBuilder, InodeKind, Kind,
+    Layout, Node, Objects, OsTree, Part, Preamble, Root, Suffix, check_frame, data_len, frame_window, maxima, verity,
 };
 use sealift_verify::trust::{AllowedSigners, KeyId, Now, RevocationList, SshSignature};
 
@@ -147,7 +147,8 @@ fn parsed_layout(data: &[u8]) -> Option<Parsed<'_>> {
     Some((piece_log2, index, layout, bytes, rest))
 }
 
-/// A layout encodes to the bytes that it was parsed from, unless they have sections that nobody knows; and it places each object once.
+/// A layout encodes to the bytes that it was parsed from, unless they have sections that nobody knows; and it places each object once. Told
+/// as a full layout it comes out as it was, and what it tells itself of a full bundle lays out each object, or is refused.
 pub fn layout(data: &[u8]) {
     let Some((piece_log2, index, layout, bytes, _)) = parsed_layout(data) else { return };
     let encoded = layout.encode();
@@ -161,8 +162,17 @@ pub fn layout(data: &[u8]) {
         let pieces = if is_large { object.size.div_ceil(1 << piece_log2) } else { 0 };
         assert_eq!(wide(layout.pieces_of(number).len()), pieces);
     }
-    if let Ok(maxima) = maxima(&index, &layout, piece_log2, 10) {
-        assert!(maxima.logical >= maxima.object_len && maxima.data >= maxima.chunk_len.into());
+    let Ok(maxima) = maxima(&index, &layout, piece_log2, 10) else { return };
+    assert!(maxima.logical >= maxima.object_len && maxima.data >= maxima.chunk_len.into());
+    let holes_of = |object| layout.holes_of(object);
+    let laid_out = FullLayout::from(&layout).lay_out(&index, &maxima, holes_of).expect("it is the same");
+    let held = |layout: &Layout| -> Vec<_> { layout.chunks.iter().map(|row| (row.holds.clone(), row.len)).collect() };
+    let named = |layout: &Layout| -> Vec<_> { layout.pieces.iter().map(|row| row.chunk).collect() };
+    assert_eq!((held(&laid_out), &laid_out.large, &laid_out.holes), (held(&layout), &layout.large, &layout.holes));
+    assert_eq!((&laid_out.grouped, named(&laid_out)), (&layout.grouped, named(&layout)));
+    if let Some(Ok(laid_out)) = layout.full.as_ref().map(|full| full.lay_out(&index, &maxima, holes_of)) {
+        assert_eq!(laid_out.pieces.len(), layout.pieces.len());
+        assert_eq!(laid_out.grouped.len(), layout.grouped.len());
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use sealift_format::{Head, Holds, Layout, Limits};
+use sealift_format::{Bundle, Head, Holds, Layout, Limits};
 use sealift_verify::content::{ChunkDecoder, check_object, check_piece, fill_holes, group_objects, piece_range};
 
 use super::file::BundleFile;
@@ -34,7 +34,12 @@ pub(crate) struct Reader<'a> {
     kept: Vec<(u32, Vec<u8>)>,
     /// The last piece that was found to be right: a large one is read in many parts.
     checked: Option<(u32, u64)>,
+    /// A chunk of a group, and the place behind the object that was read last: the next one is mostly the next.
+    behind: (u32, Place),
 }
+
+/// A place in a group: its objects and its bytes before.
+type Place = (usize, usize);
 
 impl Base {
     /// Takes a bundle as a base, if `judge` takes its head: its content is going to be used.
@@ -82,6 +87,7 @@ impl<'a> Reader<'a> {
             prefix: Vec::new(),
             kept: Vec::new(),
             checked: None,
+            behind: (u32::MAX, (0, 0)),
         }
     }
 
@@ -126,11 +132,14 @@ impl<'a> Reader<'a> {
             return Ok(());
         };
         let Holds::Group(group) = &bundle.layout.chunks[at(number)].holds else { return Ok(()) };
+        let from = if self.behind.0 == number { self.behind.1 } else { (0, 0) };
         let decoded = self.chunk(number)?;
-        let found = group_objects(bundle, bundle.layout.group(group), decoded).find(|(found, _)| *found == object);
-        if let Some((_, data)) = found {
+        let group = bundle.layout.group(group);
+        let found = find(bundle, group, decoded, from, object).or_else(|| find(bundle, group, decoded, (0, 0), object));
+        if let Some((data, behind)) = found {
             check_object(bundle, object, data)?;
             append(&bundle.layout, object, 0..size, range, data, out);
+            self.behind = (number, behind);
         }
         Ok(())
     }
@@ -159,6 +168,24 @@ impl<'a> Reader<'a> {
         }
         Ok(self.kept.first().map_or(&[], |(_, decoded)| decoded))
     }
+}
+
+/// Finds the data of an object in a group, from a place on. Returns it with the place behind it.
+fn find<'d>(
+    bundle: &'d Bundle,
+    group: &'d [u32],
+    decoded: &'d [u8],
+    (mut objects, mut bytes): Place,
+    wanted: u32,
+) -> Option<(&'d [u8], Place)> {
+    let (group, decoded) = (group.get(objects..)?, decoded.get(bytes..)?);
+    for (object, data) in group_objects(bundle, group, decoded) {
+        (objects, bytes) = (objects + 1, bytes + data.len());
+        if object == wanted {
+            return Some((data, (objects, bytes)));
+        }
+    }
+    None
 }
 
 /// Appends the bytes of `wanted`, which lies in `within`, whose data are `data`.

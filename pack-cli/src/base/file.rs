@@ -28,18 +28,24 @@ impl BundleFile {
     }
 
     /// Reads a chunk's stored bytes, and compares them with its digest.
+    pub(crate) fn read_checked(&self, number: u32, stored: &mut Vec<u8>) -> Result<(), Error> {
+        self.read_stored(number, stored)?;
+        let chunk = &self.bundle.layout.chunks[usize::try_from(number).unwrap_or(usize::MAX)];
+        check_stored(number, chunk, stored).map_err(|error| Error::from(error).of_bundle(&self.path))
+    }
+
+    /// Reads a chunk's stored bytes, which are to be checked.
     pub(crate) fn read_stored(&self, number: u32, stored: &mut Vec<u8>) -> Result<(), Error> {
         let chunk = &self.bundle.layout.chunks[usize::try_from(number).unwrap_or(usize::MAX)];
         stored.resize(usize::try_from(chunk.stored_len).unwrap_or(usize::MAX), 0);
         let start = self.bundle.head.chunks_at() + chunk.offset;
-        let read = self.file.read_exact_at(stored, start).map_err(|error| match error.kind() {
+        self.file.read_exact_at(stored, start).map_err(|error| match error.kind() {
             std::io::ErrorKind::UnexpectedEof => {
-                FormatError::Truncated { len: start, expected: self.bundle.head.file_len() }.into()
+                let cut = FormatError::Truncated { len: start, expected: self.bundle.head.file_len() };
+                Error::from(cut).of_bundle(&self.path)
             }
             _ => Error::io("read", &self.path, error),
-        });
-        let checked = read.and_then(|()| Ok(check_stored(number, chunk, stored)?));
-        checked.map_err(|error| error.of_bundle(&self.path))
+        })
     }
 
     pub(crate) fn path(&self) -> &Path {

@@ -187,7 +187,7 @@ impl<'a> Joiner<'a> {
         let Some((base, number)) = same.find(held).next() else { return Ok(None) };
         let Some(file) = self.objects.bases.files().nth(base).flatten() else { return Ok(None) };
         let mut bytes = Vec::new();
-        file.read_stored(number, &mut bytes)?;
+        file.read_checked(number, &mut bytes)?;
         Ok(Some(Stored { codec: file.bundle.layout.chunks[at(number)].codec, bytes, is_copied: true }))
     }
 
