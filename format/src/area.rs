@@ -42,11 +42,20 @@ pub fn parse_area(signed: &[u8], area: &[u8]) -> Result<Vec<Envelope>, Error> {
         return Err(Error::Digest { part: Part::SignatureArea });
     }
     let mut reader = Reader::new(Part::SignatureArea, body);
+    let envelopes = read_envelopes(&mut reader)?;
+    if reader.rest().iter().any(|byte| *byte != 0) {
+        return Err(reader.malformed("the fill after the envelopes is not zero"));
+    }
+    Ok(envelopes)
+}
+
+/// Reads envelopes and their end.
+pub(crate) fn read_envelopes(reader: &mut Reader<'_>) -> Result<Vec<Envelope>, Error> {
     let mut envelopes: Vec<Envelope> = Vec::new();
     loop {
         let kind = reader.u16()?;
         if kind == 0 {
-            break;
+            return Ok(envelopes);
         }
         let len = usize::try_from(reader.u32()?).unwrap_or(usize::MAX);
         let envelope = Envelope { kind, body: reader.take(len)?.to_vec() };
@@ -55,10 +64,15 @@ pub fn parse_area(signed: &[u8], area: &[u8]) -> Result<Vec<Envelope>, Error> {
         }
         envelopes.push(envelope);
     }
-    if reader.rest().iter().any(|byte| *byte != 0) {
-        return Err(reader.malformed("the fill after the envelopes is not zero"));
+}
+
+/// Appends envelopes, which are to be in their order, without their end.
+pub(crate) fn put_envelopes<'a>(out: &mut Vec<u8>, envelopes: impl Iterator<Item = &'a Envelope>) {
+    for envelope in envelopes {
+        out.extend(envelope.kind.to_le_bytes());
+        out.extend(u32::try_from(envelope.body.len()).unwrap_or(u32::MAX).to_le_bytes());
+        out.extend(&envelope.body);
     }
-    Ok(envelopes)
 }
 
 /// Returns the area of `area_len` bytes that follows `signed` and holds `envelopes`, which are put in
@@ -80,11 +94,7 @@ pub fn encode_area(signed: &[u8], envelopes: &[Envelope], area_len: u32) -> Resu
         });
     }
     let mut area = Vec::with_capacity(room);
-    for envelope in envelopes {
-        area.extend(envelope.kind.to_le_bytes());
-        area.extend(u32::try_from(envelope.body.len()).unwrap_or(u32::MAX).to_le_bytes());
-        area.extend(&envelope.body);
-    }
+    put_envelopes(&mut area, envelopes.into_iter());
     area.resize(room - 32, 0);
     let checksum = checksum(signed, &area);
     area.extend(checksum);

@@ -51,6 +51,11 @@ impl Head {
         Self { signed, preamble, root, envelopes: Vec::new() }.with_envelopes(envelopes)
     }
 
+    /// Puts a head together of parts that have been read: `root` of `signed`, whose first bytes are `preamble`.
+    pub(crate) fn of_parts(signed: Vec<u8>, preamble: Preamble, root: Root, envelopes: Vec<Envelope>) -> Self {
+        Self { signed, preamble, root, envelopes }
+    }
+
     /// The same head with other envelopes, put in their order.
     ///
     /// # Errors

@@ -17,6 +17,7 @@ mod delta;
 pub mod difference;
 mod error;
 mod frame;
+mod full;
 mod head;
 mod index;
 mod kind;
@@ -37,6 +38,7 @@ pub use delta::Delta;
 pub use difference::Difference;
 pub use error::{Error, Part};
 pub use frame::{FrameDecoder, check_frame, check_frame_with_prefix, frame_window};
+pub use full::Full;
 pub use head::Head;
 pub use index::{
     Attributes, Device, Directory, Entry, FileType, Index, IndexBuilder, Inode, InodeKind, Node, Object, OsTree,
@@ -44,8 +46,8 @@ pub use index::{
 };
 pub use kind::Kind;
 pub use layout::{
-    BLOCK_LEN, BaseRange, Chunk, Codec, Extent, HOLE_BLOCKS, Holds, Holes, Large, Layout, Objects, Piece, data_len,
-    data_ranges, maxima,
+    BLOCK_LEN, BaseRange, Chunk, Codec, Extent, FullLayout, HOLE_BLOCKS, Holds, Holes, Large, Layout, Objects, Piece,
+    data_len, data_ranges, maxima,
 };
 pub use limits::Limits;
 pub use opener::{Bundle, Opened, Opener, Step};

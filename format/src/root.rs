@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use crate::bytes::{Reader, SectionRule, put_section, read_sections, widen};
 use crate::name::is_bundle_name;
-use crate::{Error, Part};
+use crate::{Error, Full, Part};
 
 /// Who the bundle is, which layout and index belong to it, and how large everything can become.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +21,8 @@ pub struct Root {
     pub annotations: Vec<(String, String)>,
     /// Spec 4.6: what a delta bundle is relative to.
     pub bases: Option<Bases>,
+    /// Spec 4.7: the bundle that a delta bundle stands for, where it says so.
+    pub full: Option<Full>,
 }
 
 /// Name, version and times (spec 4.1).
@@ -112,13 +114,16 @@ pub struct Maxima {
     pub object_len: u64,
 }
 
-const RULES: [SectionRule; 5] = [
+const RULES: [SectionRule; 6] = [
     SectionRule::required(1),
     SectionRule::required(2),
     SectionRule::required(3),
     SectionRule::ignorable(4),
     SectionRule::optional(5),
+    SectionRule::ignorable(6),
 ];
+
+type Sections<'a> = [Option<Reader<'a>>; RULES.len()];
 
 impl Root {
     /// Parses the root's bytes.
@@ -126,16 +131,33 @@ impl Root {
     /// # Errors
     /// They are not as spec 4 says.
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
-        let [identity, contents, maxima, annotations, bases] = read_sections(Part::Root, bytes, &RULES)?;
-        let missing = || Reader::new(Part::Root, bytes).malformed("a required section is missing");
+        Self::of_sections(read_sections(Part::Root, bytes, &RULES)?)
+    }
+
+    /// Parses the root of a bundle that carries all of its objects.
+    pub(crate) fn parse_whole(bytes: &[u8]) -> Result<Self, Error> {
+        let sections = read_sections(Part::Root, bytes, &RULES)?;
+        // Judged before they are read: a root within a root within a root ends here.
+        let [.., bases, full] = &sections;
+        if bases.is_some() || full.is_some() {
+            return Err(Reader::new(Part::Root, bytes).malformed("a full bundle is a delta bundle itself"));
+        }
+        Self::of_sections(sections)
+    }
+
+    fn of_sections([identity, contents, maxima, annotations, bases, full]: Sections<'_>) -> Result<Self, Error> {
+        let missing = || Reader::new(Part::Root, &[]).malformed("a required section is missing");
         let contents = Contents::parse(contents.ok_or_else(missing)?)?;
-        Ok(Self {
-            identity: Identity::parse(identity.ok_or_else(missing)?)?,
-            maxima: Maxima::parse(maxima.ok_or_else(missing)?)?,
-            annotations: annotations.map_or(Ok(Vec::new()), parse_annotations)?,
-            bases: bases.map(|bases| Bases::parse(bases, &contents)).transpose()?,
-            contents,
-        })
+        let identity = Identity::parse(identity.ok_or_else(missing)?)?;
+        let maxima = Maxima::parse(maxima.ok_or_else(missing)?)?;
+        let annotations = annotations.map_or(Ok(Vec::new()), parse_annotations)?;
+        let bases = bases.map(|bases| Bases::parse(bases, &contents)).transpose()?;
+        let full = match (full, &bases) {
+            (None, _) => None,
+            (Some(full), Some(bases)) => Some(Full::parse(full, &contents, bases.bases.len())?),
+            (Some(full), None) => return Err(full.malformed("only a delta bundle stands for a full one")),
+        };
+        Ok(Self { identity, contents, maxima, annotations, bases, full })
     }
 
     /// Returns the root's bytes. Names, tags and annotations are to be of their forms.
@@ -150,6 +172,9 @@ impl Root {
         }
         if let Some(bases) = &self.bases {
             put_section(&mut out, 5, true, &bases.encode());
+        }
+        if let Some(full) = &self.full {
+            put_section(&mut out, 6, false, &full.encode());
         }
         out
     }

@@ -51,6 +51,36 @@ pub enum Error {
     /// The bundle is not to be used on this device.
     #[error(transparent)]
     Trust(#[from] sealift_verify::Error),
+    /// Something is wrong with one of several bundles.
+    #[error("{}: {source}", path.display())]
+    Bundle {
+        /// The bundle.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: Box<Error>,
+    },
+    /// A delta bundle does not say which full bundle it stands for.
+    #[error(
+        "{} does not say which full bundle it stands for: unpack it where its base is, or have it packed with --full",
+        path.display()
+    )]
+    NoFull {
+        /// The delta bundle.
+        path: PathBuf,
+    },
+    /// A full bundle that a delta bundle stands for cannot be made here.
+    #[error(
+        "{}: {own} makes other bytes of the full bundle's content than {packed}, which packed it: take the full bundle itself, or unpack the delta where its base is",
+        path.display()
+    )]
+    OtherEncoder {
+        /// The delta bundle.
+        path: PathBuf,
+        /// The encoder that packed the full bundle.
+        packed: String,
+        /// The one that is here.
+        own: String,
+    },
     /// A delta bundle was given where a bundle is needed that carries all of its objects.
     #[error("{} is a delta bundle: by itself it lacks what its base has; unpack it onto a target that holds the base", path.display())]
     IsDelta {
@@ -197,6 +227,15 @@ impl Error {
         Self::Io { doing, path: path.as_ref().to_owned(), source: source.into() }
     }
 
+    /// The same error, of the bundle at `path`, where it is the bundle's and does not say so itself.
+    pub(crate) fn of_bundle(self, path: &Path) -> Self {
+        match self {
+            Self::Bundle { .. } => self,
+            _ if self.kind().is_some() => Self::Bundle { path: path.to_owned(), source: Box::new(self) },
+            _ => self,
+        }
+    }
+
     /// The bundle's fault, in one word; `None` where it is not the bundle's.
     #[must_use]
     pub fn kind(&self) -> Option<Kind> {
@@ -204,6 +243,7 @@ impl Error {
             Self::Format(error) => Some(error.kind()),
             Self::Content(error) => Some(error.kind()),
             Self::Trust(error) => Some(error.kind()),
+            Self::Bundle { source, .. } => source.kind(),
             Self::Attach { .. } => Some(Kind::Signature),
             _ => None,
         }
@@ -211,7 +251,7 @@ impl Error {
 
     /// The error in one word, the same in JSON, in the format's vectors and in JavaScript: that of its [`Kind`] where the bundle is at
     /// fault, else one of `usage`, `io`, `busy`, `space`, `room`, `changed`, `other-name`, `half-updated`, `folded-name`, `trust-file`, `state`, `repository`, `key`, `tar`,
-    /// `delta`, `base` and `cancelled`.
+    /// `delta`, `full`, `encoder`, `base` and `cancelled`.
     #[must_use]
     pub fn word(&self) -> &'static str {
         if let Some(kind) = self.kind() {
@@ -232,6 +272,8 @@ impl Error {
             Self::Key { .. } | Self::Agent { .. } => "key",
             Self::Tar { .. } => "tar",
             Self::IsDelta { .. } => "delta",
+            Self::NoFull { .. } => "full",
+            Self::OtherEncoder { .. } => "encoder",
             Self::MissingBase { .. } => "base",
             Self::Cancelled => "cancelled",
             _ => "io",

@@ -125,8 +125,8 @@
 //! # }
 //! ```
 //!
-//! [`diff`] compares two bundles or trees, [`audit`] an installed tree with what it took, and [`cat`] hands out one file. [`request`] says
-//! what a target holds, for who packs what it lacks.
+//! [`join`] makes the full bundle of a delta and its base, [`diff`] compares two bundles or trees, [`audit`] an installed tree with what it
+//! took, and [`cat`] hands out one file. [`request`] says what a target holds, for who packs what it lacks.
 //!
 //! # Progress, and stopping
 //!
@@ -178,6 +178,7 @@ pub mod hash;
 mod in_turn;
 mod input;
 pub mod inspect;
+pub mod join;
 pub mod ostree;
 pub mod pack;
 mod parallel;
@@ -196,5 +197,7 @@ pub use input::Input;
 pub use ostree::RepoFault;
 pub use progress::{Phase, Progress, Snapshot};
 pub use sealift_format::Base as RootBase;
-pub use sealift_format::{Bundle, Chunk, Envelope, Head, Identity, Index, Kind, Limits, Opened, Request, Root, name};
+pub use sealift_format::{
+    Bundle, Chunk, Envelope, Full, Head, Identity, Index, Kind, Limits, Opened, Request, Root, name,
+};
 pub use tree::{DirId, Metadata, NewNode, NodeId, Tree, Visited};

@@ -5,7 +5,8 @@ use std::path::Path;
 use sealift_format::{Request, verity};
 
 use crate::base::Base;
-use crate::pack::{Output, PackOptions, compress_index};
+use crate::pack::compress::Compressor;
+use crate::pack::{Output, PackOptions};
 use crate::unpack::State;
 use crate::{Error, Limits, Progress};
 
@@ -43,7 +44,7 @@ pub fn request(target: &Path, output: &Output, jobs: usize, progress: &Progress)
         }
     };
     let request = Request::of(&index, index_digest, taken);
-    let bytes = request.encode(&compress_index(request.outline(), PackOptions::LEVEL)?);
+    let bytes = request.encode(Compressor::for_front(PackOptions::LEVEL)?.compress(request.outline())?);
     output.write(&bytes)?;
     let wide = |len: usize| u64::try_from(len).unwrap_or(u64::MAX);
     Ok(RequestStats {

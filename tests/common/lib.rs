@@ -7,6 +7,7 @@ pub mod complete;
 pub mod corpus;
 pub mod delta;
 pub mod frame;
+pub mod full;
 pub mod keys;
 pub mod listing;
 pub mod ostree;

@@ -30,10 +30,11 @@ ROOT_FIELDS = {
 LIMITS = {"index_len": 1 << 30, "layout_len": 1 << 30, "chunk_len": 1 << 27, "window_log": 27, "entries": 1 << 27,
           "difference_len": 1 << 30, "prefix_len": 1 << 30, "base_index_len": 1 << 30}
 
-def parse_root(data):
-    """Who the bundle is, what belongs to it and how large it becomes, as one record (4)."""
+def parse_root(data, whole=False):
+    """Who the bundle is, what belongs to it and how large it becomes, as one record (4); `whole` if it may be no delta bundle's."""
     root, pairs = SimpleNamespace(), []
-    with sections(data, "header", "identity contents maxima annotations? bases!") as found:
+    with sections(data, "header", "identity contents maxima annotations? bases! full?") as found:
+        need(not whole or not found.bases and not found.full, "header", "the full bundle is a delta bundle")
         for section, (codes, names) in ROOT_FIELDS.items():
             vars(root).update(zip(names.split(), vars(found)[section].read(codes)))
         root.name = found.identity.string("B")
@@ -46,6 +47,7 @@ def parse_root(data):
             root.difference_len, root.prefix_len, count = bases.read("QIH")
             root.bases = [bases.read("32sQ") for _ in range(count)]
             need(count, "header", "a delta bundle without a base")
+        root.full = parse_full(found.full, root) if found.full else None
         digests = {root.index_digest, *(digest for digest, _ in root.bases)}
         need(len(digests) == len(root.bases) + 1, "header", "a base stands twice, or is what is installed")
         root.base_index_len = max((size for _, size in root.bases), default=0)
@@ -57,12 +59,43 @@ def parse_root(data):
     need(ranges, "header", "piece_log2 or window_log is out of its range")
     return root
 
-def parse_area(data, before):
-    """The envelopes as (kind, body); `before` is all that stands before the area (5)."""
-    area, envelopes = Cursor(data[:-32], "header"), []
-    while kind := area.int("H"):
-        envelopes.append((kind, area.string("I")))
+def parse_preamble(data):
+    """The lengths of root and area (3)."""
+    magic, version, root_len, area_len, reserved = struct.unpack("<8sIII12s", data)
+    need(magic == b"\x89SLFT\r\n\x1a", "header", "not a Sealift bundle")
+    need(version == 0, "unsupported", f"format version {version}")
+    ranges = 1 <= root_len <= 1 << 16 and 64 <= area_len <= 1 << 20 and reserved == bytes(12)
+    need(ranges, "header", "root_len, area_len or reserved bytes are out of their ranges")
+    return root_len, area_len
+
+def parse_full(section, root):
+    """The root of the bundle that a delta bundle stands for (4.7)."""
+    need(root.bases, "header", "a bundle that is no delta stands for another")
+    level, encoder = section.int("B"), section.string("B")
+    section.take(32 * len(root.bases))
+    root_len, area_len = parse_preamble(section.take(32))
+    full = parse_root(section.take(root_len), whole=True)
+    envelopes = parse_envelopes(section)
+    room = 34 + sum(6 + len(body) for _, body in envelopes)
+    need(1 <= level <= 22, "header", "the full bundle's level")
+    need(encoder.decode(errors="ignore").encode() == encoder, "header", "not UTF-8")
+    need(room <= area_len, "header", "the full bundle's envelopes are longer than their area")
+    same = (full.index_digest, full.index_len) == (root.index_digest, root.index_len)
+    need(same, "header", "the full bundle has another index")
+    return full
+
+def parse_envelopes(cursor):
+    """Envelopes as (kind, body), to their end (5)."""
+    envelopes = []
+    while kind := cursor.int("H"):
+        envelopes.append((kind, cursor.string("I")))
     need(ascends(envelopes), "header", "envelopes do not ascend")
+    return envelopes
+
+def parse_area(data, before):
+    """The envelopes; `before` is all that stands before the area (5)."""
+    area = Cursor(data[:-32], "header")
+    envelopes = parse_envelopes(area)
     need(not any(area.rest), "header", "fill that is not zero")
     need(blake3(before + data[:-32]).digest() == data[-32:], "header", "area_blake3 does not agree")
     return envelopes
@@ -112,10 +145,19 @@ def parse_prefixes(table, layout, base_objects):
             need(len({number for number, _, _ in own}) == len(own), "layout", "a prefix has an object twice")
     layout.prefix_lens = {chunk: sum(size for _, _, size in own) for chunk, own in layout.prefixes.items()}
 
+def parse_full_layout(table):
+    """How many chunks the bundle has that a delta bundle stands for; the rest is for who makes it (7.6)."""
+    count = table.int("I")
+    [objects] = table.planes("I", count)
+    table.planes("I", sum(objects))
+    table.planes("I", table.int("I"))
+    need(table.int("I") <= count + 1, "layout", "the full bundle's landmark is beyond its chunks")
+    return count
+
 def parse_layout(data, index, piece, base_objects=0):
     """How the file stores the objects (7): columns by chunk, and each object's holes, data length and parts."""
     layout, sizes = SimpleNamespace(parts={}), index.sizes
-    with sections(data, "layout", "chunks groups pieces holes landmark? prefixes!") as found:
+    with sections(data, "layout", "chunks groups pieces holes landmark? prefixes! full?") as found:
         count = found.chunks.int("I")
         layout.codecs = found.chunks.take(count)
         layout.stored, layout.lens, counts = found.chunks.planes("III", count)
@@ -127,6 +169,7 @@ def parse_layout(data, index, piece, base_objects=0):
         layout.holes = parse_holes(found.holes, sizes)
         landmark = found.landmark.int("I") if found.landmark else 0
         parse_prefixes(found.prefixes, layout, base_objects)
+        layout.full_chunks = parse_full_layout(found.full) if found.full else None
     for codec, stored, length in zip(layout.codecs, layout.stored, layout.lens):
         need(stored and length and (codec or stored == length), "layout", "the lengths of a chunk")
     need(landmark <= len(layout.lens), "layout", "the landmark is beyond the chunks")
@@ -178,11 +221,7 @@ class Bundle:
 
         # The head (3 to 5), and whether it may be believed (9).
         signed = self.read(32)
-        magic, version, root_len, area_len, reserved = struct.unpack("<8sIII12s", signed)
-        need(magic == b"\x89SLFT\r\n\x1a", "header", "not a Sealift bundle")
-        need(version == 0, "unsupported", f"format version {version}")
-        ranges = 1 <= root_len <= 1 << 16 and 64 <= area_len <= 1 << 20 and reserved == bytes(12)
-        need(ranges, "header", "root_len, area_len or reserved bytes are out of their ranges")
+        root_len, area_len = parse_preamble(signed)
         signed += self.read(root_len)
         self.root = root = parse_root(signed[32:])
         self.envelopes = parse_area(self.read(area_len), signed)
@@ -201,12 +240,14 @@ class Bundle:
             self.difference = own = parse_difference(plain, root.entries)
             self.agree(refs=len(own.refs))
             self.layout = parse_layout(layout, own, 1 << root.piece_log2, own.base_objects)
+            self.agree_full()
             self.agree_layout()
             self.agree(prefix_len=max(self.layout.prefix_lens.values(), default=0))
         else:
             self.difference = None
             self.open_index(plain)
             self.layout = parse_layout(layout, self.index, 1 << root.piece_log2)
+            self.agree_full()
             self.agree_disk()
             self.agree_layout()
         *self.starts, end = accumulate(self.layout.stored, initial=chunks)
@@ -227,6 +268,10 @@ class Bundle:
     def agree_disk(self):
         blocks = [-(-data // 4096) * 4096 for data in self.layout.data]
         self.agree(disk=sum(blocks[number] for number in self.index.object.values()))
+
+    def agree_full(self):
+        full = self.root.full and self.root.full.chunks
+        need(full == self.layout.full_chunks, "layout", "root and layout do not stand for one full bundle")
 
     def agree_layout(self):
         layout = self.layout

@@ -9,7 +9,7 @@ use crate::{Error, Maxima};
 use super::prefixes::encode_prefixes;
 use super::{BLOCK_LEN, Codec, Holds, Layout, data_len};
 
-fn number(count: usize) -> u32 {
+pub(super) fn number(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
@@ -28,14 +28,8 @@ impl Layout {
         chunks.extend(self.chunks.iter().flat_map(|chunk| chunk.digest));
         put_section(&mut out, 1, true, &chunks);
 
-        let mut before = u32::MAX;
-        let steps: Vec<u32> = self
-            .grouped
-            .iter()
-            .map(|object| object.wrapping_sub(core::mem::replace(&mut before, *object)).wrapping_sub(1))
-            .collect();
         let mut groups = Vec::new();
-        put_planes(&mut groups, steps.iter().copied().map(le));
+        put_steps(&mut groups, self.grouped.iter().copied());
         put_section(&mut out, 2, true, &groups);
 
         let mut pieces = Vec::new();
@@ -56,8 +50,19 @@ impl Layout {
         if let Some(prefixes) = encode_prefixes(&self.chunks, &self.ranges) {
             put_section(&mut out, 6, true, &prefixes);
         }
+        if let Some(full) = &self.full {
+            put_section(&mut out, 7, false, &full.encode());
+        }
         out
     }
+}
+
+/// Appends numbers of which each is the one before it + 1 + step (spec 7.2).
+pub(super) fn put_steps(out: &mut Vec<u8>, numbers: impl Iterator<Item = u32>) {
+    let mut before = u32::MAX;
+    let steps: Vec<u32> =
+        numbers.map(|number| number.wrapping_sub(core::mem::replace(&mut before, number)).wrapping_sub(1)).collect();
+    put_planes(out, steps.iter().map(|step| step.to_le_bytes()));
 }
 
 impl Codec {
@@ -72,7 +77,7 @@ impl Codec {
 }
 
 impl Holds {
-    fn objects(&self) -> u32 {
+    pub(super) fn objects(&self) -> u32 {
         match self {
             Self::Group(range) => range.end - range.start,
             Self::Piece => 0,

@@ -1,6 +1,7 @@
 //! How this file stores the objects (spec 7).
 
 mod encode;
+mod full;
 mod objects;
 mod parse;
 mod prefixes;
@@ -11,6 +12,7 @@ use core::ops::Range;
 use crate::index::Index;
 
 pub(crate) use encode::{index_maxima, layout_maxima};
+pub use full::FullLayout;
 pub use objects::Objects;
 pub use prefixes::BaseRange;
 pub(crate) use prefixes::check_ranges;
@@ -40,6 +42,8 @@ pub struct Layout {
     pub landmark: Option<u32>,
     /// The ranges of all prefixes, chunk after chunk (spec 7.5).
     pub ranges: Vec<BaseRange>,
+    /// What makes the layout of the full bundle that a delta bundle stands for (spec 7.6).
+    pub full: Option<FullLayout>,
     /// The objects that a delta bundle carries, in ascending order, once the others are known; `None` where all are carried.
     pub carried: Option<Vec<u32>>,
 }

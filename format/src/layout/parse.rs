@@ -6,16 +6,18 @@ use crate::bytes::{Reader, SectionRule, read_sections, widen};
 use crate::index::Object;
 use crate::{Error, Part, pieces};
 
+use super::full::FullLayout;
 use super::prefixes::parse_prefixes;
 use super::{BLOCK_LEN, Chunk, Codec, Extent, HOLE_BLOCKS, Holds, Holes, Large, Layout, Objects, Piece, data_len};
 
-const RULES: [SectionRule; 6] = [
+const RULES: [SectionRule; 7] = [
     SectionRule::required(1),
     SectionRule::required(2),
     SectionRule::required(3),
     SectionRule::required(4),
     SectionRule::ignorable(5),
     SectionRule::optional(6),
+    SectionRule::ignorable(7),
 ];
 
 pub(super) fn row_fault(what: &'static str, row: usize) -> Error {
@@ -26,7 +28,7 @@ fn number(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }
 
-fn at(number: u32) -> usize {
+pub(super) fn at(number: u32) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
@@ -39,21 +41,22 @@ impl Layout {
         let piece_len = 1_u64 << piece_log2.min(63);
         let sections = read_sections(Part::Layout, bytes, &RULES)?;
         let empty = || Reader::new(Part::Layout, &[]);
-        let [chunks, groups, pieces, holes, landmark, prefixes] = sections;
+        let [chunks, groups, pieces, holes, landmark, prefixes, full] = sections;
         let (mut chunks, grouped_len) = parse_chunks(chunks.unwrap_or_else(empty))?;
         let grouped = parse_groups(groups.unwrap_or_else(empty), grouped_len)?;
         let (holes, extents) = parse_holes(holes.unwrap_or_else(empty), objects.rows)?;
         let (pieces, large) = parse_pieces(pieces.unwrap_or_else(empty), objects.rows, piece_len)?;
         let landmark = landmark.map(|section| parse_landmark(section, chunks.len())).transpose()?;
         let ranges = parse_prefixes(prefixes, &mut chunks, objects.base)?;
-        let layout = Self { chunks, grouped, pieces, large, holes, extents, landmark, ranges, carried: None };
+        let full = full.map(FullLayout::parse).transpose()?;
+        let layout = Self { chunks, grouped, pieces, large, holes, extents, landmark, ranges, full, carried: None };
         layout.check_groups(objects.rows, piece_len)?;
         layout.check_pieces(objects.rows, piece_len)?;
         layout.check_order(&objects.hashed)?;
         Ok(layout)
     }
 
-    fn check_groups(&self, objects: &[Object], piece_len: u64) -> Result<(), Error> {
+    pub(super) fn check_groups(&self, objects: &[Object], piece_len: u64) -> Result<(), Error> {
         let mut placed = alloc::vec![false; objects.len()];
         for (row, chunk) in self.chunks.iter().enumerate() {
             let Holds::Group(range) = &chunk.holds else { continue };
@@ -88,13 +91,23 @@ impl Layout {
     }
 
     fn check_pieces(&self, objects: &[Object], piece_len: u64) -> Result<(), Error> {
+        self.check_piece_chunks(objects, piece_len)?;
+        for large in &self.large {
+            let values: Vec<[u8; 32]> = self.pieces_of(large.object).iter().map(|piece| piece.chaining_value).collect();
+            if pieces::object_id(&values) != Some(objects[at(large.object)].id) {
+                return Err(row_fault("an object's chaining values do not merge to its id", at(large.object)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that the pieces are in chunks of their length, and each chunk that is no group is a piece's.
+    pub(super) fn check_piece_chunks(&self, objects: &[Object], piece_len: u64) -> Result<(), Error> {
         let mut used = alloc::vec![false; self.chunks.len()];
-        let mut values = Vec::new();
         for large in &self.large {
             let object = &objects[at(large.object)];
             let holes = self.holes_of(large.object);
             let mut start = 0;
-            values.clear();
             for (row, piece) in (at(large.first_piece)..).zip(self.pieces_of(large.object)) {
                 let end = object.size.min(start + piece_len);
                 let data = data_len(holes, start..end);
@@ -112,11 +125,7 @@ impl Layout {
                         _ => return Err(row_fault("a piece's chunk is a group or does not exist", row)),
                     },
                 }
-                values.push(piece.chaining_value);
                 start = end;
-            }
-            if pieces::object_id(&values) != Some(object.id) {
-                return Err(row_fault("an object's chaining values do not merge to its id", at(large.object)));
             }
         }
         let unused = self.chunks.iter().zip(&used).position(|(chunk, used)| chunk.holds == Holds::Piece && !used);
@@ -179,8 +188,14 @@ fn parse_chunks(mut reader: Reader<'_>) -> Result<(Vec<Chunk>, usize), Error> {
 }
 
 fn parse_groups(mut reader: Reader<'_>, count: usize) -> Result<Vec<u32>, Error> {
-    let steps = reader.planes::<4>(count)?.u32s();
+    let grouped = parse_steps(&mut reader, count)?;
     reader.finish()?;
+    Ok(grouped)
+}
+
+/// Reads numbers of which each is the one before it + 1 + step (spec 7.2).
+pub(super) fn parse_steps(reader: &mut Reader<'_>, count: usize) -> Result<Vec<u32>, Error> {
+    let steps = reader.planes::<4>(count)?.u32s();
     let mut before = u32::MAX;
     Ok(steps
         .map(|step| {

@@ -1,37 +1,45 @@
 //! The objects of a base that lie in a bundle.
 
-use std::fs::File;
 use std::ops::Range;
-use std::os::unix::fs::FileExt as _;
-use std::path::PathBuf;
 
-use sealift_format::{Bundle, Error as FormatError, Head, Holds, Layout, Limits};
+use sealift_format::{Bundle, Head, Holds, Layout, Limits};
 use sealift_verify::content::{ChunkDecoder, check_object, check_piece, fill_holes, group_objects, piece_range};
 
-use super::{Base, Holder};
+use super::file::BundleFile;
+use super::{Base, BaseReader, Holder};
 use crate::{Error, Input};
 
-/// A bundle that carries all of its objects.
+/// A bundle, and where its objects are.
 #[derive(Debug)]
 pub(crate) struct BundleBase {
-    file: File,
-    path: PathBuf,
-    bundle: Bundle,
+    pub(crate) file: BundleFile,
     /// For each object the chunk of its group.
     chunk_of: Vec<Option<u32>>,
 }
 
 /// Chunks that a thread keeps: what is wanted next lies near to what was wanted before.
 const KEPT: usize = 6;
+/// Their bytes, unless one alone has more.
+const KEPT_LEN: usize = 64 << 20;
 
 #[derive(Debug)]
-pub(super) struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     base: &'a BundleBase,
+    /// Of a delta bundle: what its prefixes are read from.
+    bases: Option<Box<BaseReader<'a>>>,
     decoder: ChunkDecoder,
     stored: Vec<u8>,
+    prefix: Vec<u8>,
     /// The latest first.
     kept: Vec<(u32, Vec<u8>)>,
+    /// The last piece that was found to be right: a large one is read in many parts.
+    checked: Option<(u32, u64)>,
+    /// A chunk of a group, and the place behind the object that was read last: the next one is mostly the next.
+    behind: (u32, Place),
 }
+
+/// A place in a group: its objects and its bytes before.
+type Place = (usize, usize);
 
 impl Base {
     /// Takes a bundle as a base, if `judge` takes its head: its content is going to be used.
@@ -44,11 +52,15 @@ impl Base {
         judge: impl FnOnce(&Head) -> Result<(), Error>,
     ) -> Result<Self, Error> {
         let bundle = input.open_bundle(limits, judge)?;
-        let path = input.path().to_owned();
-        let Some(file) = input.file() else {
-            return Err(Error::Usage(format!("{}: a base is read at many places, and this is a pipe", path.display())));
-        };
-        let file = file.try_clone().map_err(|error| Error::io("read", &path, error))?;
+        let index = bundle.index.clone();
+        let holder = BundleBase::new(BundleFile::new(input, bundle)?);
+        Ok(Self { index, holder: Holder::Bundle(Box::new(holder)) })
+    }
+}
+
+impl BundleBase {
+    pub(crate) fn new(file: BundleFile) -> Self {
+        let bundle = &file.bundle;
         let mut chunk_of = vec![None; bundle.index.objects().len()];
         for (number, chunk) in (0..).zip(&bundle.layout.chunks) {
             if let Holds::Group(range) = &chunk.holds {
@@ -57,9 +69,7 @@ impl Base {
                 }
             }
         }
-        let index = bundle.index.clone();
-        let holder = BundleBase { file, path, bundle, chunk_of };
-        Ok(Self { index, holder: Holder::Bundle(Box::new(holder)) })
+        Self { file, chunk_of }
     }
 }
 
@@ -69,12 +79,31 @@ fn at(number: u32) -> usize {
 
 impl<'a> Reader<'a> {
     pub(super) fn new(base: &'a BundleBase) -> Self {
-        Self { base, decoder: ChunkDecoder::default(), stored: Vec::new(), kept: Vec::new() }
+        Self {
+            base,
+            bases: None,
+            decoder: ChunkDecoder::default(),
+            stored: Vec::new(),
+            prefix: Vec::new(),
+            kept: Vec::new(),
+            checked: None,
+            behind: (u32::MAX, (0, 0)),
+        }
     }
 
-    pub(super) fn read(&mut self, object: u32, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
+    /// One for a delta bundle that was completed.
+    pub(crate) fn of_delta(delta: &'a BundleBase, bases: BaseReader<'a>) -> Self {
+        Self { bases: Some(Box::new(bases)), ..Self::new(delta) }
+    }
+
+    /// Appends bytes of an object that the bundle carries to `out`. They have been compared with its id.
+    pub(crate) fn read(&mut self, object: u32, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
+        self.read_checked(object, range, out).map_err(|error| error.of_bundle(self.base.file.path()))
+    }
+
+    fn read_checked(&mut self, object: u32, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
         let base = self.base;
-        let bundle = &base.bundle;
+        let bundle = &base.file.bundle;
         let piece_len = bundle.head.root().maxima.piece_len();
         if bundle.index.object(object).size > piece_len {
             for (number, piece) in (0..).zip(bundle.layout.pieces_of(object)) {
@@ -83,12 +112,16 @@ impl<'a> Reader<'a> {
                 if wanted.is_empty() {
                     continue;
                 }
+                let is_checked = self.checked == Some((object, number));
                 let data = match piece.chunk {
                     None => &[],
                     Some(chunk) => self.chunk(chunk)?,
                 };
-                check_piece(bundle, object, number, data)?;
+                if !is_checked {
+                    check_piece(bundle, object, number, data)?;
+                }
                 append(&bundle.layout, object, within, wanted, data, out);
+                self.checked = Some((object, number));
             }
             return Ok(());
         }
@@ -99,11 +132,14 @@ impl<'a> Reader<'a> {
             return Ok(());
         };
         let Holds::Group(group) = &bundle.layout.chunks[at(number)].holds else { return Ok(()) };
+        let from = if self.behind.0 == number { self.behind.1 } else { (0, 0) };
         let decoded = self.chunk(number)?;
-        let found = group_objects(bundle, bundle.layout.group(group), decoded).find(|(found, _)| *found == object);
-        if let Some((_, data)) = found {
+        let group = bundle.layout.group(group);
+        let found = find(bundle, group, decoded, from, object).or_else(|| find(bundle, group, decoded, (0, 0), object));
+        if let Some((data, behind)) = found {
             check_object(bundle, object, data)?;
             append(&bundle.layout, object, 0..size, range, data, out);
+            self.behind = (number, behind);
         }
         Ok(())
     }
@@ -113,24 +149,43 @@ impl<'a> Reader<'a> {
         if let Some(known) = self.kept.iter().position(|(kept, _)| *kept == number) {
             self.kept[..=known].rotate_right(1);
         } else {
-            let base = self.base;
-            let row = &base.bundle.layout.chunks[at(number)];
-            self.stored.resize(at(row.stored_len), 0);
-            let start = base.bundle.head.chunks_at() + row.offset;
-            base.file.read_exact_at(&mut self.stored, start).map_err(|error| match error.kind() {
-                std::io::ErrorKind::UnexpectedEof => {
-                    FormatError::Truncated { len: start, expected: base.bundle.head.file_len() }.into()
-                }
-                _ => Error::io("read", &base.path, error),
-            })?;
-            let decoded = self.decoder.decode(&base.bundle, number, &self.stored, &[])?;
-            let mut buffer = if self.kept.len() < KEPT { Vec::new() } else { self.kept.pop().unwrap_or_default().1 };
+            let file = &self.base.file;
+            file.read_stored(number, &mut self.stored)?;
+            self.prefix.clear();
+            if let Some(bases) = &mut self.bases {
+                bases.prefix(file.bundle.layout.prefix_of(&file.bundle.layout.chunks[at(number)]), &mut self.prefix)?;
+            }
+            let decoded = self.decoder.decode(&file.bundle, number, &self.stored, &self.prefix)?;
+            let mut buffer = Vec::new();
+            let mut kept_len = self.kept.iter().map(|(_, kept)| kept.len()).sum::<usize>() + decoded.len();
+            while self.kept.len() >= KEPT || (kept_len > KEPT_LEN && !self.kept.is_empty()) {
+                buffer = self.kept.pop().unwrap_or_default().1;
+                kept_len -= buffer.len();
+            }
             buffer.clear();
             buffer.extend(decoded);
             self.kept.insert(0, (number, buffer));
         }
         Ok(self.kept.first().map_or(&[], |(_, decoded)| decoded))
     }
+}
+
+/// Finds the data of an object in a group, from a place on. Returns it with the place behind it.
+fn find<'d>(
+    bundle: &'d Bundle,
+    group: &'d [u32],
+    decoded: &'d [u8],
+    (mut objects, mut bytes): Place,
+    wanted: u32,
+) -> Option<(&'d [u8], Place)> {
+    let (group, decoded) = (group.get(objects..)?, decoded.get(bytes..)?);
+    for (object, data) in group_objects(bundle, group, decoded) {
+        (objects, bytes) = (objects + 1, bytes + data.len());
+        if object == wanted {
+            return Some((data, (objects, bytes)));
+        }
+    }
+    None
 }
 
 /// Appends the bytes of `wanted`, which lies in `within`, whose data are `data`.

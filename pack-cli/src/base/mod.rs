@@ -3,16 +3,19 @@
 //! A base is what a bundle carries, what a directory holds, or what a target says that it holds. Whatever is read of one has been compared with its object's id.
 
 mod bundle;
+pub(crate) mod chunks;
 mod directory;
+mod file;
 mod requested;
 
 use std::ops::Range;
 
-use sealift_format::{Base as RootBase, BaseRange, Index, Object, verity};
+use sealift_format::{Base as RootBase, BaseRange, Bundle, Extent, Index, Object, Piece, verity};
 
 use crate::Error;
-pub(crate) use bundle::BundleBase;
+pub(crate) use bundle::{BundleBase, Reader as BundleReader};
 pub(crate) use directory::DirectoryBase;
+pub(crate) use file::BundleFile;
 pub(crate) use requested::RequestedBase;
 
 /// An index, with a place that holds its objects.
@@ -59,6 +62,13 @@ impl Base {
         let index_len = u64::try_from(self.index.bytes().len()).unwrap_or(u64::MAX);
         RootBase { index_digest: verity::digest(self.index.bytes()), index_len }
     }
+
+    fn bundle(&self) -> Option<&Bundle> {
+        match &self.holder {
+            Holder::Bundle(holder) => Some(&holder.file.bundle),
+            Holder::Directory(_) | Holder::Requested(_) => None,
+        }
+    }
 }
 
 impl Bases {
@@ -80,6 +90,27 @@ impl Bases {
             Holder::Requested(holder) => holder.place(own).is_some(),
             Holder::Bundle(_) | Holder::Directory(_) => true,
         })
+    }
+
+    /// For each base the bundle that holds its objects, where one does.
+    pub(crate) fn files(&self) -> impl Iterator<Item = Option<&BundleFile>> {
+        self.list.iter().map(|base| match &base.holder {
+            Holder::Bundle(holder) => Some(&holder.file),
+            Holder::Directory(_) | Holder::Requested(_) => None,
+        })
+    }
+
+    /// The holes of an object, as far as a bundle says them.
+    pub(crate) fn holes_of(&self, object: u32) -> &[Extent] {
+        let Some((at, own)) = self.locate(object) else { return &[] };
+        self.list[at].bundle().map_or(&[], |bundle| bundle.layout.holes_of(own))
+    }
+
+    /// The pieces of an object, if a bundle has them in this length.
+    pub(crate) fn pieces_of(&self, object: u32, piece_len: u64) -> &[Piece] {
+        let Some((at, own)) = self.locate(object) else { return &[] };
+        let bundle = self.list[at].bundle().filter(|bundle| bundle.head.root().maxima.piece_len() == piece_len);
+        bundle.map_or(&[], |bundle| bundle.layout.pieces_of(own))
     }
 
     /// The base that has an object, and the object's number there.

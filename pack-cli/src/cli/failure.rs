@@ -93,8 +93,9 @@ impl Failure {
         if self.is_broken_pipe() {
             return ExitCode::SUCCESS; // the reader has what it wanted
         }
+        let names_it = matches!(self.error, Error::Bundle { .. });
         let message = match &self.bundle {
-            Some(bundle) if self.error.kind().is_some() => format!("{}: {}", shown(bundle), self.error),
+            Some(bundle) if self.error.kind().is_some() && !names_it => format!("{}: {}", shown(bundle), self.error),
             _ => self.error.to_string(),
         };
         if self.is_stop() {

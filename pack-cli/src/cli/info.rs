@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use clap::Args;
 use sealift::inspect::Cost;
-use sealift::{Head, Root};
+use sealift::{Full, Head, Root};
 use serde::Serialize;
 
 use super::bundle::{BundleArg, jobs};
@@ -73,6 +73,17 @@ fn print_identity(out: &mut dyn Write, root: &Root) -> io::Result<()> {
     for base in root.bases.iter().flat_map(|bases| &bases.bases) {
         fact(out, "Base", hex(&base.index_digest))?;
     }
+    if let Some(full) = &root.full {
+        let identity = &full.head.root().identity;
+        fact(
+            out,
+            "Joins to",
+            format!("{} version {}, {}", identity.name, identity.version, exact(full.head.file_len())),
+        )?;
+        fact(out, "", format!("root {}", root_digest(&full.head)))?;
+        let encoder = escape::text(&full.encoder);
+        fact(out, "", format!("packed at level {} by {encoder}", full.level))?;
+    }
     if !root.annotations.is_empty() {
         // Under a heading of their own, so that no word passes for one of ours.
         writeln!(out, "\n{BOLD}The publisher's words{BOLD:#}")?;
@@ -122,7 +133,7 @@ struct Summary<'a> {
     identity: JsonIdentity<'a>,
     annotations: BTreeMap<&'a str, &'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    delta: Option<JsonDelta>,
+    delta: Option<JsonDelta<'a>>,
     contents: JsonContents,
     cost: JsonCost,
 }
@@ -139,9 +150,41 @@ struct JsonIdentity<'a> {
 
 /// Of a delta bundle.
 #[derive(Serialize)]
-struct JsonDelta {
+struct JsonDelta<'a> {
     bases: Vec<String>,
     largest_prefix_bytes: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    full: Option<JsonFull<'a>>,
+}
+
+/// The full bundle that it stands for.
+#[derive(Serialize)]
+struct JsonFull<'a> {
+    name: &'a str,
+    version: u64,
+    file_bytes: u64,
+    root_blake3: String,
+    level: u8,
+    encoder: &'a str,
+}
+
+impl<'a> JsonFull<'a> {
+    fn of(full: &'a Full) -> Self {
+        let identity = &full.head.root().identity;
+        Self {
+            name: &identity.name,
+            version: identity.version,
+            file_bytes: full.head.file_len(),
+            root_blake3: root_digest(&full.head),
+            level: full.level,
+            encoder: &full.encoder,
+        }
+    }
+}
+
+/// The BLAKE3 of what `sealift root` prints.
+fn root_digest(head: &Head) -> String {
+    hex(blake3::hash(head.signed()).as_bytes())
 }
 
 #[derive(Serialize)]
@@ -174,7 +217,7 @@ struct JsonCost {
 
 impl<'a> Summary<'a> {
     fn of(head: &'a Head, seen: &Seen) -> Self {
-        let Root { identity, contents, maxima, annotations, bases } = head.root();
+        let Root { identity, contents, maxima, annotations, bases, full } = head.root();
         let threads = u64::try_from(jobs(None)).unwrap_or(1);
         let cost = Cost::of(head, threads);
         Self {
@@ -193,6 +236,7 @@ impl<'a> Summary<'a> {
             delta: bases.as_ref().map(|bases| JsonDelta {
                 bases: bases.bases.iter().map(|base| hex(&base.index_digest)).collect(),
                 largest_prefix_bytes: bases.prefix_len,
+                full: full.as_ref().map(JsonFull::of),
             }),
             contents: JsonContents {
                 file_bytes: head.file_len(),

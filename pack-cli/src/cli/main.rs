@@ -17,6 +17,7 @@ mod human;
 mod import;
 mod info;
 mod interrupt;
+mod join;
 mod key;
 mod keys;
 mod log;
@@ -64,6 +65,7 @@ enum Verb {
     Ls(ls::Ls),
     Cat(cat::Cat),
     Diff(diff::Diff),
+    Join(Box<join::Join>),
     Trust(trust::Trust),
     Unpack(unpack::Unpack),
     Audit(audit::Audit),
@@ -103,6 +105,7 @@ fn run(verb: Verb) -> Result<(), Failure> {
         Verb::Ls(ls) => ls.run(),
         Verb::Cat(cat) => cat.run(),
         Verb::Diff(diff) => diff.run(),
+        Verb::Join(join) => join.run(),
         Verb::Trust(trust) => trust.run(),
         Verb::Unpack(unpack) => unpack.run(),
         Verb::Audit(audit) => audit.run(),

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use clap::{Args, ValueEnum, ValueHint};
 use sealift::base::Base;
 use sealift::pack::{
-    DeltaFor, DeltaStats, Estimate, OrderProfile, Output, PackOptions, PackRef, PackStats, estimate, estimate_delta,
-    pack, pack_delta,
+    DeltaFor, DeltaStats, Estimate, FullBundle, OrderProfile, Output, PackOptions, PackRef, PackStats, estimate,
+    estimate_delta, pack, pack_delta,
 };
 use sealift::source::{
     DirectoryOptions, Exclude, MetadataOptions, OstreeOptions, OwnerRule, Source, SourceOptions, XattrFilter,
@@ -43,6 +43,7 @@ Examples:
   sealift pack /srv/os -o os.sealift --key ~/.ssh/id_ed25519
   sealift pack os=/srv/os docs=tar:docs.tar -o all.sealift --bundle-version 12
   sealift pack /srv/os -o os-7-to-8.sealift --name os --bundle-version 8 --base os-7.sealift
+  sealift pack /srv/os -o os-7-to-8.sealift --name os --bundle-version 8 --base os-7.sealift --full os-8.sealift
   sealift pack ostree:/ostree/repo --ref os/stable -o os.sealift
   docker export box | sealift pack tar:- -o box.sealift --owner-map uid:1000=0
   sealift pack disk.img -o - --name disk | ssh nas 'cat > disk.sealift'")]
@@ -133,6 +134,9 @@ pub(crate) struct Pack {
     /// Memory that decoding a chunk may take: for its prefix, its stored bytes and its decoded ones
     #[arg(long, value_name = "SIZE", help_heading = "Delta", default_value = "128MiB", value_parser = human::parse_size)]
     delta_memory: u64,
+    /// The full bundle of the same files, which `sealift join` can make of the delta and its base then
+    #[arg(long, value_name = "BUNDLE", help_heading = "Delta", requires = "base")]
+    full: Option<PathBuf>,
     #[command(flatten)]
     policy: PolicyArgs,
 
@@ -189,13 +193,15 @@ impl Pack {
             }
             let bases = self.base.iter().map(|base| self.open_base(base, &options, progress));
             let bases = bases.collect::<Result<Vec<_>, _>>()?;
+            let open = |full: &PathBuf| FullBundle::open(&mut Input::open(full)?, Limits::default());
+            let full = self.full.as_ref().map(open).transpose()?;
             let target = match request {
                 Some(request) => DeltaFor::Request(request, bases),
                 None => DeltaFor::Bases(bases),
             };
             match self.dry_run {
                 true => estimate_delta(&refs, target, &options, progress).map(Done::Expected),
-                false => pack_delta(&refs, target, &output, &options, &sign, progress)
+                false => pack_delta(&refs, target, full.as_ref(), &output, &options, &sign, progress)
                     .map(|stats| Done::Packed(stats.into())),
             }
         })?;
@@ -445,6 +451,9 @@ impl Pack {
             Bytes(stats.file_bytes),
             human::duration(elapsed),
         )?;
+        if let Some(full) = &stats.root.full {
+            writeln!(out, "  can be joined to the full bundle, {}", Bytes(full.head.file_len()))?;
+        }
         if log::is_on() {
             let memory = Bytes(delta.memory);
             writeln!(out, "  {} chunks, each decoded in at most {memory}", Grouped(maxima.chunks))?;
@@ -512,6 +521,8 @@ struct JsonDelta {
     objects: u64,
     bytes: u64,
     memory_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    full_bytes: Option<u64>,
 }
 
 impl<'a> Summary<'a> {
@@ -539,6 +550,7 @@ impl<'a> Summary<'a> {
                 objects: delta.objects,
                 bytes: delta.bytes,
                 memory_bytes: delta.memory,
+                full_bytes: root.full.as_ref().map(|full| full.head.file_len()),
             }),
             order_paths: stats.order.paths,
             order_matched: stats.order.matched,

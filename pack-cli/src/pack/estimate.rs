@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::buffers::Buffers;
-use super::pipeline::Compressor;
+use super::compress::Compressor;
 use super::plan::{Plan, Task};
 use super::scan::scan;
 use super::{PackOptions, PackRef, check_options, order};
@@ -64,17 +64,20 @@ pub fn estimate(refs: &[PackRef<'_>], options: &PackOptions, progress: &Progress
 
     let buffers = Buffers::default();
     let measured: Mutex<(u64, Duration)> = Mutex::default();
-    let start = || (OpenCache::default(), Compressor::new(options.level));
+    let start = || (OpenCache::default(), None);
     for_each(options.jobs.max(1), &sample, start, |(cache, compressor), part| {
         progress.check()?;
         let begin = Instant::now();
-        let compressor = compressor.as_mut().map_err(|error| Error::Usage(error.clone()))?;
+        let compressor = match compressor {
+            Some(compressor) => compressor,
+            None => compressor.insert(Compressor::new(options.level)?),
+        };
         let mut joined = Vec::new();
         for task in *part {
             joined.extend(scan(&sources, task, options.chunk_len, cache, &buffers)?.data());
             progress.add(task.len(options.chunk_len), 0);
         }
-        let stored = wide(compressor.stored_len(&joined)?);
+        let stored = wide(compressor.chunk(&joined)?.1.len());
         let mut measured = measured.lock().unwrap_or_else(PoisonError::into_inner);
         *measured = (measured.0 + stored, measured.1 + begin.elapsed());
         Ok(())

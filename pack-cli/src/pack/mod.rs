@@ -5,6 +5,7 @@
 //! `examples/publish.rs` is a whole program.
 
 mod buffers;
+pub(crate) mod compress;
 mod contents;
 mod delta;
 mod estimate;
@@ -13,29 +14,28 @@ mod order;
 mod ostree;
 mod pipeline;
 pub(crate) mod plan;
-mod scan;
+pub(crate) mod scan;
 mod sequence;
 mod spool;
 mod writer;
 
 use sealift_format::verity;
 use sealift_format::{
-    Base, Bases, Contents, Difference, Envelope, Head, Identity, Index, Layout, Objects, Root, area_len_for,
+    Base, Bases, Contents, Difference, Envelope, Full, Head, Identity, Index, Layout, Objects, Root, area_len_for,
     encode_area, frame_window, maxima,
 };
-use zstd_safe::CCtx;
 
 use crate::progress::Phase;
 use crate::source::Source;
 use crate::{Error, Progress};
 
+use compress::Compressor;
 pub(crate) use contents::{index_by_reading, index_of};
-pub use delta::{DeltaFor, estimate_delta, pack_delta};
+pub use delta::{DeltaFor, FullBundle, estimate_delta, pack_delta};
 pub use estimate::{DeltaEstimate, Estimate, estimate};
 pub use order::{OrderProfile, OrderStats};
 pub use spool::Output;
-use spool::Spool;
-pub(crate) use spool::remove_stale;
+pub(crate) use spool::{Spool, remove_stale};
 
 /// How a bundle is packed.
 #[derive(Clone, Debug)]
@@ -199,9 +199,6 @@ fn check_options(refs: &[PackRef<'_>], options: &PackOptions) -> Result<(), Erro
     }
 }
 
-/// The level at which index and layout are compressed at least: they are read before everything else, by everyone.
-const INDEX_LEVEL: i32 = 6;
-
 /// What stands before the chunks.
 struct Front<'a> {
     index: &'a Index,
@@ -216,6 +213,7 @@ struct FrontBases<'a> {
     difference: &'a Difference,
     named: &'a [Base],
     piece_log2: u8,
+    full: Option<Full>,
 }
 
 impl Front<'_> {
@@ -223,12 +221,11 @@ impl Front<'_> {
     fn make_head(&self, options: &PackOptions, sign: &Signer<'_>, align: bool) -> Result<(Head, Vec<u8>), Error> {
         let wide = |len: usize| u64::try_from(len).unwrap_or(u64::MAX);
         let layout_bytes = self.layout.encode();
-        let mut context = compression_context(options.level.max(INDEX_LEVEL)).map_err(Error::Usage)?;
-        let mut behind = compress(&mut context, &layout_bytes).map_err(Error::Usage)?;
+        let mut compressor = Compressor::for_front(options.level)?;
+        let mut behind = compressor.compress(&layout_bytes)?.to_vec();
         let difference = self.bases.as_ref().map(|bases| bases.difference.encode());
         let index_bytes = self.index.bytes();
-        let index_stored =
-            compress(&mut context, difference.as_deref().unwrap_or(index_bytes)).map_err(Error::Usage)?;
+        let index_stored = compressor.compress(difference.as_deref().unwrap_or(index_bytes))?.to_vec();
         let contents = Contents {
             index_digest: verity::digest(index_bytes),
             index_len: wide(index_bytes.len()),
@@ -260,6 +257,7 @@ impl Front<'_> {
                 .bases
                 .as_ref()
                 .map(|bases| self.root_bases(bases, wide(difference.as_ref().map_or(0, Vec::len)))),
+            full: self.bases.as_ref().and_then(|bases| bases.full.clone()),
         };
         let parsed = Root::parse(&root.encode())?;
         // The parser reads the layout that a reader will read; what it refuses is not written.
@@ -302,33 +300,4 @@ fn largest_chunk(layout: &Layout) -> Option<u64> {
 fn log2_ceil(len: u64) -> u8 {
     let log2 = len.checked_next_power_of_two().map_or(64, u64::trailing_zeros);
     u8::try_from(log2).unwrap_or(u8::MAX).max(10)
-}
-
-fn compression_context(level: i32) -> Result<CCtx<'static>, String> {
-    let mut context = CCtx::create();
-    pipeline::frame_parameters(&mut context, level)?;
-    Ok(context)
-}
-
-/// Compresses `bytes` into one frame, in `buffer`, whose first bytes the frame becomes. Returns its length.
-fn compress_into(context: &mut CCtx<'_>, bytes: &[u8], buffer: &mut Vec<u8>) -> Result<usize, String> {
-    let bound = zstd_safe::compress_bound(bytes.len());
-    if buffer.len() < bound {
-        buffer.resize(bound, 0);
-    }
-    let len = context.compress2(&mut buffer[..], bytes);
-    len.map_err(|code| format!("zstd: {}", zstd_safe::get_error_name(code)))
-}
-
-/// Compresses what is read before everything else.
-pub(crate) fn compress_index(bytes: &[u8], level: i32) -> Result<Vec<u8>, Error> {
-    let mut context = compression_context(level.max(INDEX_LEVEL)).map_err(Error::Usage)?;
-    compress(&mut context, bytes).map_err(Error::Usage)
-}
-
-fn compress(context: &mut CCtx<'_>, bytes: &[u8]) -> Result<Vec<u8>, String> {
-    let mut stored = Vec::new();
-    let len = compress_into(context, bytes, &mut stored)?;
-    stored.truncate(len);
-    Ok(stored)
 }

@@ -3,10 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use sealift_format::Codec;
-use zstd_safe::{CCtx, CParameter};
-
 use super::buffers::Buffers;
+use super::compress::Compressor;
 use super::plan::{Plan, Task};
 use super::scan::{Scanned, scan};
 use super::sequence::{ChunkJob, Sequenced, Sequencer};
@@ -108,12 +106,11 @@ impl<'a> Pipeline<'a> {
 
     fn work(&self) {
         let mut cache = OpenCache::default();
-        let mut compressor = Compressor::new(self.level);
+        let mut hand = None;
         while let Some(step) = self.next_step() {
-            let result = match (step, &mut compressor) {
-                (_, Err(error)) => Err(Error::Usage(error.clone())),
-                (Step::Scan { number, task, at_hot_end }, Ok(_)) => self.scan(number, &task, at_hot_end, &mut cache),
-                (Step::Compress(job), Ok(compressor)) => self.compress(job, compressor),
+            let result = match step {
+                Step::Scan { number, task, at_hot_end } => self.scan(number, &task, at_hot_end, &mut cache),
+                Step::Compress(job) => self.compress(job, &mut hand),
             };
             let mut state = self.lock();
             state.active -= 1;
@@ -196,9 +193,13 @@ impl<'a> Pipeline<'a> {
         state.jobs.extend(jobs);
     }
 
-    fn compress(&self, job: ChunkJob, compressor: &mut Compressor) -> Result<(), Error> {
+    fn compress(&self, job: ChunkJob, hand: &mut Option<Hand>) -> Result<(), Error> {
         let (number, len) = (job.number, u64::try_from(job.len).unwrap_or(0));
-        let chunk = compressor.run(job)?;
+        let chunk = match hand {
+            Some(hand) => hand,
+            None => hand.insert(Hand::new(self.level)?),
+        }
+        .run(job)?;
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let written = writer.as_mut().map_or(Ok(()), |writer| writer.take(number, chunk));
         drop(writer);
@@ -207,22 +208,15 @@ impl<'a> Pipeline<'a> {
     }
 }
 
-/// A thread's zstd context, the buffer in which it joins a group's objects, and the one in which it compresses them.
-pub(super) struct Compressor {
-    context: CCtx<'static>,
+/// What a thread compresses with, and the buffer in which it joins a group's objects.
+struct Hand {
+    compressor: Compressor,
     joined: Vec<u8>,
-    compressed: Vec<u8>,
 }
 
-impl Compressor {
-    pub(super) fn new(level: i32) -> Result<Self, String> {
-        Ok(Self { context: super::compression_context(level)?, joined: Vec::new(), compressed: Vec::new() })
-    }
-
-    /// Bytes of a chunk of these data as it would be stored.
-    pub(super) fn stored_len(&mut self, data: &[u8]) -> Result<usize, Error> {
-        let len = super::compress_into(&mut self.context, data, &mut self.compressed);
-        Ok(len.map_err(Error::Usage)?.min(data.len()))
+impl Hand {
+    fn new(level: i32) -> Result<Self, Error> {
+        Ok(Self { compressor: Compressor::new(level)?, joined: Vec::new() })
     }
 
     fn run(&mut self, job: ChunkJob) -> Result<StoredChunk, Error> {
@@ -230,13 +224,7 @@ impl Compressor {
         for (data, range) in job.parts {
             self.joined.extend(&data[range]);
         }
-        let compressed = super::compress_into(&mut self.context, &self.joined, &mut self.compressed);
-        let len = compressed.map_err(Error::Usage)?;
-        let (codec, stored) = if len < self.joined.len() {
-            (Codec::Zstd, self.compressed[..len].to_vec())
-        } else {
-            (Codec::Raw, self.joined.clone())
-        };
+        let (codec, stored) = self.compressor.chunk(&self.joined)?;
         Ok(StoredChunk {
             codec,
             len: u32::try_from(self.joined.len()).unwrap_or(u32::MAX),
@@ -247,24 +235,4 @@ impl Compressor {
             stored,
         })
     }
-}
-
-/// Sets what every frame of a bundle has in common (spec 8.1).
-pub(super) fn frame_parameters(context: &mut CCtx<'_>, level: i32) -> Result<(), String> {
-    let mut parameters =
-        vec![CParameter::CompressionLevel(level), CParameter::ContentSizeFlag(true), CParameter::ChecksumFlag(false)];
-    // Where zstd's own choice is not the best for a chunk (spec/rationale.md, "Chunk size").
-    match level {
-        // Half the tables: they fit a core's cache. A tenth less time for 0.7 % more bytes.
-        3 | 4 => parameters.extend([CParameter::HashLog(16), CParameter::ChainLog(15)]),
-        // A match of 64 bytes is taken without a look at others, as at level 18, and a table of 1 MiB finds as much as one of 16. Little
-        // more than half the time for 1 % more bytes; 20 is as zstd has it.
-        19 => parameters.extend([CParameter::TargetLength(64), CParameter::HashLog(18)]),
-        _ => {}
-    }
-    for parameter in parameters {
-        let set = context.set_parameter(parameter);
-        set.map_err(|code| format!("zstd level {level}: {}", zstd_safe::get_error_name(code)))?;
-    }
-    Ok(())
 }

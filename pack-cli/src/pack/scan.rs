@@ -109,7 +109,7 @@ fn scan_batch(sources: &[&Source], items: &[Item], cache: &mut OpenCache, buffer
 }
 
 /// Moves the data of `bytes`, which begin at byte `start` of their object, together over the holes. Returns how many they are.
-pub(super) fn close_up(bytes: &mut [u8], start: u64, holes: &[Extent]) -> usize {
+pub(crate) fn close_up(bytes: &mut [u8], start: u64, holes: &[Extent]) -> usize {
     let end = start + u64::try_from(bytes.len()).unwrap_or(0);
     let mut kept = 0;
     for range in data_ranges(holes, start..end) {

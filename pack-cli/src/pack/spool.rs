@@ -32,11 +32,13 @@ impl Output {
 
 /// The chunks of a bundle whose head is not known yet.
 #[derive(Debug)]
-pub(super) struct Spool {
+pub(crate) struct Spool {
     output: Output,
     file: File,
     /// The spool's name, removed when the spool is given up.
     path: Option<PathBuf>,
+    /// Bytes before the chunks that the head will fill.
+    room: u64,
 }
 
 impl Drop for Spool {
@@ -50,12 +52,12 @@ impl Drop for Spool {
 
 impl Spool {
     /// Opens a spool on the output's file system.
-    pub(super) fn create(output: &Output) -> Result<Self, Error> {
+    pub(crate) fn create(output: &Output) -> Result<Self, Error> {
         let path = match output {
             Output::Nowhere => {
                 let null = Path::new("/dev/null");
                 let file = File::options().write(true).open(null).map_err(|error| Error::io("open", null, error))?;
-                return Ok(Self { output: Output::Nowhere, file, path: None });
+                return Ok(Self { output: Output::Nowhere, file, path: None, room: 0 });
             }
             Output::File(path) => partial_path(path)?,
             Output::Stdout => std::env::temp_dir().join(format!("sealift-{}.partial", std::process::id())),
@@ -64,7 +66,7 @@ impl Spool {
             remove_stale(target)?;
         }
         let file = create_locked(&path)?;
-        let mut spool = Self { output: output.clone(), file, path: Some(path) };
+        let mut spool = Self { output: output.clone(), file, path: Some(path), room: 0 };
         if *output == Output::Stdout {
             // Nothing is renamed later, so that the name can go at once.
             spool.remove_name();
@@ -77,18 +79,27 @@ impl Spool {
         self.output != Output::Stdout
     }
 
-    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+    /// Leaves room for a head of which the length is known, before the first chunk is written.
+    pub(crate) fn leave_room(&mut self, len: u64) -> Result<(), Error> {
+        self.room = len;
+        self.file.seek(SeekFrom::Start(len)).map(drop).map_err(|error| self.failed(error))
+    }
+
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.file.write_all(bytes).map_err(|error| self.failed(error))
     }
 
     /// Puts the head before the chunks and makes the output appear. Returns whether the chunks were copied for it.
-    pub(super) fn finish(mut self, head: &[u8]) -> Result<bool, Error> {
+    pub(crate) fn finish(mut self, head: &[u8]) -> Result<bool, Error> {
         let target = match self.output.clone() {
             Output::File(target) => target,
             Output::Stdout => return self.copy_to_stdout(head).map(|()| true),
             Output::Nowhere => return Ok(false),
         };
-        let copied = !self.insert(head)?;
+        let copied = self.room == 0 && !self.insert(head)?;
+        if self.room > 0 {
+            self.file.write_all_at(head, 0).map_err(|error| self.failed(error))?;
+        }
         if copied {
             self.copy_behind(head)?;
         }
@@ -130,7 +141,7 @@ impl Spool {
         let mut out = std::io::stdout().lock();
         let failed = |error| Error::io("write", "standard output", error);
         out.write_all(head).map_err(failed)?;
-        self.file.seek(SeekFrom::Start(0)).map_err(|error| Error::io("read", std::env::temp_dir(), error))?;
+        self.file.seek(SeekFrom::Start(self.room)).map_err(|error| Error::io("read", std::env::temp_dir(), error))?;
         let mut buffer = vec![0; 1 << 20];
         loop {
             let len = self.file.read(&mut buffer).map_err(|error| Error::io("read", std::env::temp_dir(), error))?;

@@ -7,6 +7,7 @@ mod crafted;
 mod damage;
 mod desk;
 mod ed25519;
+mod joined;
 mod keys;
 mod killed;
 mod mirrors;

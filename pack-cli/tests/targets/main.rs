@@ -3,6 +3,7 @@
 
 mod deltas;
 mod desk;
+mod joined;
 mod kept;
 mod mounted;
 mod requests;

@@ -70,6 +70,11 @@ fn wanted() -> Node {
     ]))
 }
 
+/// The bundle of all objects that [`delta`] stands for.
+pub(super) fn whole() -> Bundle {
+    Bundle::new(&[("main", wanted()), ("new", dir([("y", file("five\n"))]))], Packing::default())
+}
+
 /// Edits 0 to 9 are of the root, `a`, `c`, `d`, `e`, `k`, `l`, `m`, `n` and `p`, 10 is of `t`; 11 to 13 are of `d/f`, `d/g` and `d/x`, 14 is
 /// of `e/i`, 15 and 16 of `k/j` and `k/s`. 17 is the root of the second tree and 18 its `y`. Of the carried objects 0 is the new tool,
 /// 1 `four`, 2 `new` and 3 `five`.
@@ -92,8 +97,7 @@ pub(super) fn delta() -> Bundle {
         ],
     );
     let fresh = dir([("y", file("five\n"))]);
-    let wanted = Bundle::new(&[("main", wanted()), ("new", fresh.clone())], Packing::default());
-    let mut delta = wanted.relative_to(&[&base], &[(1, Some(main)), (0, Some(comes("", fresh)))], Packing::default());
+    let mut delta = whole().relative_to(&[&base], &[(1, Some(main)), (0, Some(comes("", fresh)))], Packing::default());
     delta.difference().times = vec![((1_700_000_000, 0), (LATER, 0))];
     delta
 }
@@ -185,13 +189,23 @@ fn of_either() -> Bundle {
     delta
 }
 
-/// Objects 5 to 7 of the bases are those of the second: `program`, `symbols` and `MIT`.
-fn of_two_bases() -> Bundle {
-    let (base, other) = (base(), good::two_refs());
+/// The files of what [`of_two_bases`] makes, and what is the content of the last.
+fn two_bases_files() -> ([(&'static str, Node); 3], Vec<u8>) {
     let big = [&paint(7, 4096)[..], &vec![0; 16 * 4096], &paint(8, 100)].concat();
     let own = [&tool()[100..], b"program\n"].concat();
-    let new = [("app", file("program\n")), ("big", file(big)), ("own", file(own.clone()))];
-    let wanted = Bundle::new(&[("main", dir(new.clone()))], Packing::default());
+    ([("app", file("program\n")), ("big", file(big)), ("own", file(own.clone()))], own)
+}
+
+/// What [`of_two_bases`] makes, with all of its objects.
+pub(super) fn whole_of_two_bases() -> Bundle {
+    Bundle::new(&[("main", dir(two_bases_files().0))], Packing::default())
+}
+
+/// Objects 5 to 7 of the bases are those of the second: `program`, `symbols` and `MIT`.
+pub(super) fn of_two_bases() -> Bundle {
+    let (base, other) = (base(), good::two_refs());
+    let (new, own) = two_bases_files();
+    let wanted = whole_of_two_bases();
     let root = within(
         "",
         [

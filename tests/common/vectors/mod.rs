@@ -4,6 +4,7 @@ mod content;
 mod delta;
 mod difference;
 mod difference_ostree;
+mod full;
 mod good;
 mod head;
 mod index;
@@ -29,6 +30,7 @@ pub fn all() -> Vec<Vector> {
         delta::vectors(),
         difference::vectors(),
         difference_ostree::vectors(),
+        full::vectors(),
         request::vectors(),
         signed::vectors(),
         good::vectors(),

@@ -38,7 +38,7 @@ pub(super) const ENVIRONMENT: &[Note] = &[
     Note {
         name: "TMPDIR",
         text: "Where room is taken for what cannot be written in order, and where the demo works.",
-        of: &["sources", "scratch"],
+        of: &["sources", "delta", "scratch"],
     },
     Note {
         name: "SEALIFT_LOG",

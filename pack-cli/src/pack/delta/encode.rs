@@ -9,6 +9,7 @@ use super::plan::{Limits, Planned};
 use super::{row, suffix};
 use crate::base::{BaseReader, Bases};
 use crate::pack::PackOptions;
+use crate::pack::compress::{self, frame_parameters};
 use crate::pack::scan::close_up;
 use crate::pack::sequence::Sequenced;
 use crate::pack::writer::{ChunkWriter, StoredChunk};
@@ -173,12 +174,12 @@ impl Encoder<'_> {
 pub(super) fn compress(level: i32, data: &[u8], prefix: &[u8]) -> Result<Vec<u8>, String> {
     // A context keeps what it refers to for as long as it lives: this one lives for one frame.
     let mut context = CCtx::create();
-    crate::pack::pipeline::frame_parameters(&mut context, level)?;
+    frame_parameters(&mut context, level)?;
     if !prefix.is_empty() {
         prefix_parameters(&mut context, level, prefix.len() + data.len())?;
         context.ref_prefix(prefix).map_err(|code| zstd_safe::get_error_name(code).to_owned())?;
     }
-    crate::pack::compress(&mut context, data)
+    compress::compress(&mut context, data)
 }
 
 /// Sets what lets a compressor find its matches in a prefix: a window over all of it, and tables that hold it.

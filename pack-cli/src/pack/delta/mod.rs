@@ -5,6 +5,7 @@
 
 mod choose;
 mod encode;
+mod full;
 mod names;
 mod plan;
 mod similar;
@@ -15,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use sealift_format::{Chunk, Codec, Difference, Index, Large, Layout, Piece, Request, verity};
 
+use super::compress::Compressor;
 use super::contents::{build_index, holes_of};
 use super::estimate::{DeltaEstimate, Estimate, scaled, spread};
 use super::plan::Plan;
@@ -22,13 +24,14 @@ use super::sequence::{PackedObject, Sequenced};
 use super::writer::ChunkWriter;
 use super::{
     DeltaStats, Front, FrontBases, OrderStats, Output, PackOptions, PackRef, PackStats, Signer, Spool, check_options,
-    compress_index, order, pipeline,
+    order, pipeline,
 };
 use crate::base::{Base, Bases};
 use crate::progress::Phase;
 use crate::source::Source;
 use crate::{Error, Progress};
 use encode::{Encoder, PiecePlace};
+pub use full::FullBundle;
 use plan::{Limits, Planned};
 
 /// Bytes that it may take to decode a chunk, where nothing else is wished: its prefix, its stored bytes, and its decoded ones.
@@ -113,26 +116,32 @@ impl<'a> Prepared<'a> {
     }
 }
 
-/// Packs what `refs` have and a target lacks into a delta bundle.
+/// Packs what `refs` have and a target lacks into a delta bundle. With `full` it stands for that bundle, and can be
+/// [joined](crate::join) to it.
 ///
 /// # Errors
-/// As [`super::pack`]; or the target holds just what is packed, or says what no index can be.
+/// As [`super::pack`]; or the target holds just what is packed, or says what no index can be; or `full` holds something else, or is not what
+/// this encoder makes.
 pub fn pack_delta(
     refs: &[PackRef<'_>],
     target: DeltaFor,
+    full: Option<&FullBundle>,
     output: &Output,
     options: &PackOptions,
     sign: &Signer<'_>,
     progress: &Progress,
 ) -> Result<PackStats, Error> {
     let prepared = Prepared::new(refs, target, options, progress)?;
+    let full = full.map(|full| full.describe(&prepared.index, &prepared.bases, options, progress)).transpose()?;
+    let (full, full_layout) = full.unzip();
     let mut writer = ChunkWriter::new(Spool::create(output)?, true);
     let places = prepared.encode(&prepared.planned, &mut writer, options, progress)?;
 
     progress.enter(Phase::Finishing, 0, 0);
     let Prepared { packed, order, index, bases, difference, carried, limits, planned, .. } = &prepared;
-    let (layout, spool) = build_layout(packed, carried, planned, &places, writer);
-    let relative = FrontBases { difference, named: &bases.named(), piece_log2: limits.piece_log2 };
+    let (mut layout, spool) = build_layout(packed, carried, planned, &places, writer);
+    layout.full = full_layout;
+    let relative = FrontBases { difference, named: &bases.named(), piece_log2: limits.piece_log2, full };
     let front = Front { index, layout: &layout, bases: Some(relative) };
     // Copying little behind the head costs less than the bytes that align it.
     let stored: u64 = layout.chunks.iter().map(|chunk| u64::from(chunk.stored_len)).sum();
@@ -160,7 +169,7 @@ pub fn estimate_delta(
     let start = Instant::now();
     let prepared = Prepared::new(refs, target, options, progress)?;
     let objects = prepared.difference.objects();
-    let front = compress_index(&prepared.difference.encode(), options.level)?;
+    let front = Compressor::for_front(options.level)?.compress(&prepared.difference.encode())?.len();
     let reading = start.elapsed();
 
     let sample: Vec<Planned> = spread(&prepared.planned, PARTS).cloned().collect();
@@ -179,7 +188,7 @@ pub fn estimate_delta(
         bytes: contents.iter().map(|object| object.size).fold(0, u64::saturating_add),
         chunks: wide(prepared.planned.iter().filter(|chunk| chunk.len > 0).count()),
         file_bytes: scaled(stored, all, sampled)
-            + wide(front.len())
+            + wide(front)
             + LAYOUT_BYTES * wide(prepared.planned.len())
             + u64::from(options.signature_room),
         time: reading + Duration::from_nanos(scaled(encoding, all, sampled)),

@@ -1,0 +1,243 @@
+//! The threads that make the full bundle's chunks, each copied from a base or encoded, and write them in their order.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use sealift_format::{Codec, Holds, Layout, pieces};
+
+use super::objects::{ObjectReader, Objects};
+use crate::base::BundleFile;
+use crate::base::chunks::{self, Held, PieceOf, SameChunks, first_rows, piece_rows};
+use crate::in_turn::InTurn;
+use crate::pack::Spool;
+use crate::pack::compress::Compressor;
+use crate::pack::scan::close_up;
+use crate::parallel::for_each;
+use crate::{Error, Progress};
+
+/// What all threads share.
+pub(super) struct Joiner<'a> {
+    pub(super) objects: &'a Objects<'a>,
+    /// Without what follows from the chunks.
+    pub(super) layout: &'a Layout,
+    pub(super) piece_len: u64,
+    pub(super) level: i32,
+    pub(super) progress: &'a Progress,
+}
+
+/// What came of it.
+pub(super) struct Made {
+    pub(super) layout: Layout,
+    pub(super) spool: Spool,
+    pub(super) copied_chunks: u64,
+    pub(super) copied_bytes: u64,
+    pub(super) encoded_chunks: u64,
+    pub(super) encoded_bytes: u64,
+}
+
+/// A portion of work.
+enum Task {
+    /// A chunk, and the row of a piece that it holds.
+    Chunk { number: u32, row: Option<usize> },
+    /// The chaining value of a piece whose chunk another names before it, or that has none.
+    Value { row: usize },
+}
+
+/// What one thread keeps.
+struct Hand<'a> {
+    reader: ObjectReader<'a>,
+    compressor: Option<Compressor>,
+    data: Vec<u8>,
+}
+
+/// A chunk's stored bytes.
+struct Stored {
+    codec: Codec,
+    bytes: Vec<u8>,
+    is_copied: bool,
+}
+
+/// Writes chunks by their number.
+struct Writer {
+    made: Made,
+    next: u32,
+    waiting: BTreeMap<u32, Stored>,
+}
+
+fn at(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+/// Chunks that are made and wait, for each thread: who is ahead of the others waits when there are more.
+const AHEAD: u32 = 4;
+
+impl<'a> Joiner<'a> {
+    /// Makes all chunks, into `spool`. `layouts` are those of 4.7, by which a chunk may be copied.
+    pub(super) fn run(&self, layouts: &[Option<[u8; 32]>], spool: Spool, jobs: usize) -> Result<Made, Error> {
+        let fits = |base: usize, file: &BundleFile| {
+            layouts.get(base) == Some(&Some(file.bundle.head.root().contents.layout_blake3))
+        };
+        let same = SameChunks::new(self.objects.bases, fits);
+        let rows: Vec<PieceOf> = piece_rows(self.layout).collect();
+        let known = self.known_values();
+        let tasks = self.tasks(&known);
+        let values = Mutex::new(known.clone());
+        let writer = InTurn::new(BTreeMap::from([(0, Writer::new(self.layout.clone(), spool))]));
+        let ahead = u32::try_from(jobs).unwrap_or(u32::MAX).saturating_mul(AHEAD);
+        let start = || Hand { reader: self.objects.reader(), compressor: None, data: Vec::new() };
+        let work = |hand: &mut Hand<'_>, task: &Task| {
+            self.progress.check()?;
+            let (number, stored) = match task {
+                Task::Chunk { number, row: None } => (*number, self.make_group(hand, *number, &same)?),
+                Task::Chunk { number, row: Some(row) } => {
+                    let (value, stored) = self.make_piece(hand, *number, (rows[*row], known[*row]), &same)?;
+                    values.lock().unwrap_or_else(PoisonError::into_inner)[*row] = Some(value);
+                    (*number, stored)
+                }
+                Task::Value { row } => {
+                    let value = self.read_piece(hand, rows[*row])?;
+                    values.lock().unwrap_or_else(PoisonError::into_inner)[*row] = Some(value);
+                    return Ok(());
+                }
+            };
+            let mut written = Ok(());
+            // Chunks are given out in their order, so that whoever has the next one does not wait.
+            let is_turn = |writer: &Writer| number.saturating_sub(writer.next) < ahead;
+            writer.act(0, is_turn, |writer| written = writer.take(number, stored));
+            self.progress.add(self.layout.chunks[at(number)].len.into(), 0);
+            written
+        };
+        for_each(jobs, &tasks, start, |hand, task| work(hand, task).inspect_err(|_| writer.give_up()))?;
+        let mut made = match writer.into_things().next() {
+            Some(writer) => writer.made,
+            None => return Err(Error::Usage("nothing was written".into())), // it gives back what it got
+        };
+        let values = values.into_inner().unwrap_or_else(PoisonError::into_inner);
+        for (piece, value) in made.layout.pieces.iter_mut().zip(values) {
+            piece.chaining_value = value.unwrap_or_default();
+        }
+        Ok(made)
+    }
+
+    /// The chaining values that bases know, by the rows of the pieces.
+    fn known_values(&self) -> Vec<Option<[u8; 32]>> {
+        let mut values = vec![None; self.layout.pieces.len()];
+        for large in &self.layout.large {
+            let Some(number) = self.objects.in_bases(large.object) else { continue };
+            let pieces = self.objects.bases.pieces_of(number, self.piece_len);
+            for (value, piece) in values[at(large.first_piece)..].iter_mut().zip(pieces) {
+                *value = Some(piece.chaining_value);
+            }
+        }
+        values
+    }
+
+    fn tasks(&self, known: &[Option<[u8; 32]>]) -> Vec<Task> {
+        let mut rows = first_rows(self.layout);
+        let mut tasks: Vec<Task> = (0..).zip(&rows).map(|(number, row)| Task::Chunk { number, row: *row }).collect();
+        rows.sort_unstable();
+        let is_left = |row: &usize| known[*row].is_none() && rows.binary_search(&Some(*row)).is_err();
+        tasks.extend((0..known.len()).filter(is_left).map(|row| Task::Value { row }));
+        tasks
+    }
+
+    fn make_group(&self, hand: &mut Hand<'_>, number: u32, same: &SameChunks) -> Result<Stored, Error> {
+        let (index, chunk) = (self.objects.index(), &self.layout.chunks[at(number)]);
+        let objects = match &chunk.holds {
+            Holds::Group(range) => self.layout.group(range),
+            Holds::Piece => &[],
+        };
+        if let Some(copied) = self.copy(&chunks::group(index, objects, chunk.len), same)? {
+            return Ok(copied);
+        }
+        hand.data.clear();
+        for object in objects {
+            let start = hand.data.len();
+            hand.reader.read(*object, 0..index.object(*object).size, &mut hand.data)?;
+            let kept = close_up(&mut hand.data[start..], 0, self.objects.holes_of(*object));
+            hand.data.truncate(start + kept);
+        }
+        self.encode(hand)
+    }
+
+    /// Makes the chunk of a piece whose chaining value may be known; returns that too.
+    fn make_piece(
+        &self,
+        hand: &mut Hand<'_>,
+        chunk: u32,
+        (piece, known): (PieceOf, Option<[u8; 32]>),
+        same: &SameChunks,
+    ) -> Result<([u8; 32], Stored), Error> {
+        let len = self.layout.chunks[at(chunk)].len;
+        let copy = |value| self.copy(&chunks::piece(&value, (piece.1, self.piece_len), len), same);
+        if let Some(value) = known
+            && let Some(copied) = copy(value)?
+        {
+            return Ok((value, copied));
+        }
+        let value = self.read_piece(hand, piece)?;
+        match copy(value)? {
+            Some(copied) => Ok((value, copied)),
+            None => Ok((value, self.encode(hand)?)),
+        }
+    }
+
+    /// The stored bytes of a base's chunk that holds this, if there is one.
+    fn copy(&self, held: &Held, same: &SameChunks) -> Result<Option<Stored>, Error> {
+        let Some((base, number)) = same.find(held).next() else { return Ok(None) };
+        let Some(file) = self.objects.bases.files().nth(base).flatten() else { return Ok(None) };
+        let mut bytes = Vec::new();
+        file.read_checked(number, &mut bytes)?;
+        Ok(Some(Stored { codec: file.bundle.layout.chunks[at(number)].codec, bytes, is_copied: true }))
+    }
+
+    /// Reads the data of a piece. Returns the chaining value.
+    fn read_piece(&self, hand: &mut Hand<'_>, (object, number): PieceOf) -> Result<[u8; 32], Error> {
+        hand.data.clear();
+        let start = number.saturating_mul(self.piece_len);
+        let end = self.objects.index().object(object).size.min(start.saturating_add(self.piece_len));
+        hand.reader.read(object, start..end, &mut hand.data)?;
+        let value = pieces::chaining_value(start, std::iter::once(&hand.data[..]));
+        let kept = close_up(&mut hand.data, start, self.objects.holes_of(object));
+        hand.data.truncate(kept);
+        Ok(value)
+    }
+
+    fn encode(&self, hand: &mut Hand<'_>) -> Result<Stored, Error> {
+        let compressor = match &mut hand.compressor {
+            Some(compressor) => compressor,
+            none => none.insert(Compressor::new(self.level)?),
+        };
+        let (codec, bytes) = compressor.chunk(&hand.data)?;
+        Ok(Stored { codec, bytes, is_copied: false })
+    }
+}
+
+impl Writer {
+    fn new(layout: Layout, spool: Spool) -> Self {
+        let made = Made { layout, spool, copied_chunks: 0, copied_bytes: 0, encoded_chunks: 0, encoded_bytes: 0 };
+        Self { made, next: 0, waiting: BTreeMap::new() }
+    }
+
+    /// Takes chunk `number`, and writes all that come next.
+    fn take(&mut self, number: u32, stored: Stored) -> Result<(), Error> {
+        self.waiting.insert(number, stored);
+        while let Some(stored) = self.waiting.remove(&self.next) {
+            let made = &mut self.made;
+            made.spool.write(&stored.bytes)?;
+            let chunk = &mut made.layout.chunks[at(self.next)];
+            chunk.codec = stored.codec;
+            chunk.stored_len = u32::try_from(stored.bytes.len()).unwrap_or(u32::MAX);
+            chunk.digest = *blake3::hash(&stored.bytes).as_bytes();
+            let (chunks, bytes) = if stored.is_copied {
+                (&mut made.copied_chunks, &mut made.copied_bytes)
+            } else {
+                (&mut made.encoded_chunks, &mut made.encoded_bytes)
+            };
+            *chunks += 1;
+            *bytes += u64::from(chunk.stored_len);
+            self.next += 1;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,175 @@
+//! Joining: the full bundle that a delta bundle stands for, made of the delta and its bases, byte for byte (spec 10.1).
+//!
+//! A mirror that fetched a delta can hand out the full bundle too, with the publisher's signatures. Chunks that a base has are copied as they
+//! are stored there; the others are compressed again, with the publisher's level, and the result counts only if it is what the delta says.
+//!
+//! ```no_run
+//! # fn main() -> Result<(), sealift::Error> {
+//! use sealift::join::{JoinOptions, join};
+//! use sealift::pack::Output;
+//! use sealift::trust::{Guard, TrustOptions};
+//! use sealift::{Input, Progress};
+//!
+//! let guard = Guard::load(&TrustOptions::default())?;
+//! let (base, mut delta) = (Input::open("os-8.sealift".as_ref())?, Input::open("os-8-to-9.sealift".as_ref())?);
+//! let output = Output::File("os-9.sealift".into());
+//! let judge = |head: &sealift::Head| guard.judge(head).map(drop);
+//! let stats = join(&mut [base], &mut delta, &output, &JoinOptions::default(), judge, &Progress::default())?;
+//! println!("{} of {} chunks were copied", stats.copied_chunks, stats.root.maxima.chunks);
+//! # Ok(())
+//! # }
+//! ```
+
+mod chunks;
+mod objects;
+
+use std::path::Path;
+
+use sealift_format::{Base as RootBase, Head, Limits, Opened, Root, verity};
+
+use crate::base::{Base, Bases, BundleBase, BundleFile};
+use crate::pack::compress::{Compressor, encoder};
+use crate::pack::{Output, Spool};
+use crate::progress::Phase;
+use crate::{Error, Input, Progress};
+use chunks::Joiner;
+use objects::Objects;
+
+/// How bundles are joined.
+#[derive(Clone, Debug)]
+pub struct JoinOptions {
+    /// What the bundles may cost.
+    pub limits: Limits,
+    /// Threads.
+    pub jobs: usize,
+}
+
+impl Default for JoinOptions {
+    /// As many threads as the machine runs at once.
+    fn default() -> Self {
+        Self { limits: Limits::default(), jobs: std::thread::available_parallelism().map_or(1, usize::from) }
+    }
+}
+
+/// What came of joining.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct JoinStats {
+    /// The full bundle's root.
+    pub root: Root,
+    /// The whole file's bytes.
+    pub file_bytes: u64,
+    /// Chunks that were copied from a base.
+    pub copied_chunks: u64,
+    /// Their stored bytes.
+    pub copied_bytes: u64,
+    /// Chunks that were encoded.
+    pub encoded_chunks: u64,
+    /// Their stored bytes.
+    pub encoded_bytes: u64,
+}
+
+/// Makes the full bundle that `delta` stands for. `bases` are bundles of all of its bases, in any order. `judge` says whether the delta may
+/// be used, which then vouches for its bases and for the full bundle.
+///
+/// # Errors
+/// The delta is refused, damaged, no delta bundle, or does not say which full bundle it stands for; `bases` are not its bases, or damaged;
+/// this encoder makes other bytes than the publisher's; or the output cannot be written. Nothing is left at the output then.
+pub fn join(
+    bases: &mut [Input],
+    delta: &mut Input,
+    output: &Output,
+    options: &JoinOptions,
+    judge: impl FnOnce(&Head) -> Result<(), Error>,
+    progress: &Progress,
+) -> Result<JoinStats, Error> {
+    let path = delta.path().to_owned();
+    let failed = |error: Error| error.of_bundle(&path);
+    let opened = match delta.open_any(options.limits.clone(), judge).map_err(failed)? {
+        Opened::Delta(opened) => opened,
+        Opened::Whole(_) => {
+            return Err(Error::Usage(format!("{} is a full bundle itself: there is nothing to join", path.display())));
+        }
+    };
+    let Some(full) = opened.head.root().full.clone() else { return Err(Error::NoFull { path }) };
+    options.limits.check(full.head.root()).map_err(|error| failed(error.into()))?;
+    let bases = open_bases(bases, opened.bases(), &options.limits, &path)?;
+    let bundle = opened.complete(&bases.indexes()).map_err(|error| failed(error.into()))?;
+    let delta = BundleBase::new(BundleFile::new(delta, bundle)?);
+    let objects = Objects::new(&delta, &bases).map_err(failed)?;
+    let layout = objects.lay_out(&full.head.root().maxima).map_err(failed)?;
+
+    let other = || Error::OtherEncoder { path: path.clone(), packed: full.encoder.clone(), own: encoder() };
+    let (contents, maxima) = (&full.head.root().contents, &full.head.root().maxima);
+    let mut compressor = Compressor::for_front(full.level.into())?;
+    // The index first: that this encoder makes other bytes shows soonest here.
+    let index = compressor.compress(delta.file.bundle.index.bytes())?.to_vec();
+    if !is_it(&index, contents.index_stored, &contents.index_blake3) {
+        return Err(other());
+    }
+    progress.enter(Phase::Encoding, maxima.data, 0);
+    let mut spool = Spool::create(output)?;
+    spool.leave_room(full.head.chunks_at())?;
+    let (piece_len, level) = (maxima.piece_len(), full.level.into());
+    let joiner = Joiner { objects: &objects, layout: &layout, piece_len, level, progress };
+    let made = joiner.run(&full.layouts, spool, options.jobs.max(1))?;
+
+    progress.enter(Phase::Finishing, 0, 0);
+    let layout_bytes = made.layout.encode();
+    let layout = compressor.compress(&layout_bytes)?;
+    let is_same = contents.layout_len == wide(layout_bytes.len())
+        && maxima.chunks_stored == made.copied_bytes.saturating_add(made.encoded_bytes)
+        && is_it(layout, contents.layout_stored, &contents.layout_blake3);
+    if !is_same {
+        return Err(other());
+    }
+    made.spool.finish(&[&full.head.encode(), layout, &index].concat())?;
+    Ok(JoinStats {
+        root: full.head.root().clone(),
+        file_bytes: full.head.file_len(),
+        copied_chunks: made.copied_chunks,
+        copied_bytes: made.copied_bytes,
+        encoded_chunks: made.encoded_chunks,
+        encoded_bytes: made.encoded_bytes,
+    })
+}
+
+fn wide(len: usize) -> u64 {
+    u64::try_from(len).unwrap_or(u64::MAX)
+}
+
+/// Whether stored bytes are those that the full bundle's root states.
+fn is_it(stored: &[u8], len: u64, blake3: &[u8; 32]) -> bool {
+    wide(stored.len()) == len && blake3::hash(stored).as_bytes() == blake3
+}
+
+/// The start of a digest, as people compare it.
+fn short(digest: &[u8; 32]) -> String {
+    digest[..6].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Opens the bases and puts them in the order of the delta's root.
+fn open_bases(inputs: &mut [Input], declared: &[RootBase], limits: &Limits, delta: &Path) -> Result<Bases, Error> {
+    let mut list: Vec<Option<Base>> = declared.iter().map(|_| None).collect();
+    for input in inputs {
+        // The delta names its bases, and whatever is read of one is compared with what it names: nobody else has to vouch for it.
+        let opened = Base::of_bundle(input, limits.clone(), |_| Ok(()));
+        let base = opened.map_err(|error| error.of_bundle(input.path()))?;
+        let digest = verity::digest(base.index.bytes());
+        let Some(at) = declared.iter().position(|declared| declared.index_digest == digest) else {
+            let wanted: Vec<String> = declared.iter().map(|base| short(&base.index_digest)).collect();
+            let problem =
+                format!("it holds content {}, and the delta is relative to {}", short(&digest), wanted.join(" and "));
+            return Err(Error::MissingBase { path: input.path().to_owned(), problem });
+        };
+        list[at] = Some(base);
+    }
+    let missing = list.iter().position(Option::is_none).map(|at| short(&declared[at].index_digest));
+    match missing {
+        None => Ok(Bases::new(list.into_iter().flatten().collect())),
+        Some(digest) => {
+            let problem = format!("a bundle of content {digest}, to which it is relative, was not given");
+            Err(Error::MissingBase { path: delta.to_owned(), problem })
+        }
+    }
+}
