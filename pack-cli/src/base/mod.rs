@@ -1,17 +1,23 @@
 //! Bases of delta bundles (spec 4.6): indexes, and the places that hold their objects.
 //!
-//! A base is what a bundle carries, or what a directory holds. Whatever is read of one has been compared with its object's id.
+//! A base is what a bundle carries, or what a directory or an OSTree repository holds. Whatever is read of one has been compared with its
+//! object's id.
 
 mod bundle;
+mod check;
 mod directory;
+mod ostree;
 
+use std::io::{Cursor, Read};
 use std::ops::Range;
 
-use sealift_format::{BaseRange, Index, Object};
+use sealift_format::{BaseRange, Index, InodeKind, Object};
 
 use crate::Error;
 pub(crate) use bundle::BundleBase;
+pub(crate) use check::{check, is_the_only, listed, needed, short};
 pub(crate) use directory::DirectoryBase;
+pub(crate) use ostree::OstreeBase;
 
 /// An index, with a place that holds its objects.
 #[derive(Debug)]
@@ -25,6 +31,7 @@ pub struct Base {
 pub(crate) enum Holder {
     Bundle(Box<BundleBase>),
     Directory(DirectoryBase),
+    Ostree(OstreeBase),
 }
 
 /// Bases whose objects are numbered one after the other.
@@ -44,11 +51,26 @@ pub(crate) struct BaseReader<'a> {
 enum Reader<'a> {
     Bundle(bundle::Reader<'a>),
     Directory(directory::Reader<'a>),
+    Ostree(ostree::Reader<'a>),
+}
+
+/// The first path at which an index has an object, for people.
+pub(crate) fn path_of_object(index: &Index, object: u32) -> String {
+    let holds = |entry: &u32| matches!(index.inode(index.entry(*entry).inode).kind, InodeKind::Regular(found) if found == object);
+    let path = (0..).zip(index.directories()).find_map(|(number, directory)| {
+        let entry = directory.entries().find(holds)?;
+        Some(String::from_utf8_lossy(&index.path(number, index.entry(entry))).into_owned())
+    });
+    path.unwrap_or_else(|| format!("object {object}"))
 }
 
 impl Bases {
     pub(crate) fn new(list: Vec<Base>) -> Self {
         Self { list }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.list.is_empty()
     }
 
     pub(crate) fn indexes(&self) -> Vec<&Index> {
@@ -76,18 +98,8 @@ impl Bases {
 
     /// A path for people of what holds an object.
     pub(crate) fn path(&self, object: u32) -> String {
-        let named = self.locate(object).and_then(|(at, own)| {
-            let index = &self.list[at].index;
-            let holds = |entry: &u32| {
-                let entry = index.entry(*entry);
-                matches!(index.inode(entry.inode).kind, sealift_format::InodeKind::Regular(found) if found == own)
-            };
-            (0..).zip(index.directories()).find_map(|(number, directory)| {
-                let entry = directory.entries().find(holds)?;
-                Some(String::from_utf8_lossy(&index.path(number, index.entry(entry))).into_owned())
-            })
-        });
-        named.unwrap_or_else(|| format!("object {object}"))
+        let located = self.locate(object);
+        located.map_or_else(|| format!("object {object}"), |(at, own)| path_of_object(&self.list[at].index, own))
     }
 }
 
@@ -96,6 +108,7 @@ impl<'a> BaseReader<'a> {
         let readers = bases.list.iter().map(|base| match &base.holder {
             Holder::Bundle(holder) => Reader::Bundle(bundle::Reader::new(holder)),
             Holder::Directory(holder) => Reader::Directory(directory::Reader::new(holder, &base.index)),
+            Holder::Ostree(holder) => Reader::Ostree(ostree::Reader::new(holder, &base.index)),
         });
         Self { bases, readers: readers.collect() }
     }
@@ -111,6 +124,7 @@ impl<'a> BaseReader<'a> {
         match &mut self.readers[at] {
             Reader::Bundle(reader) => reader.read(own, range, out),
             Reader::Directory(reader) => reader.read(own, range, out),
+            Reader::Ostree(reader) => reader.read(own, range, out),
         }
     }
 
@@ -125,6 +139,22 @@ impl<'a> BaseReader<'a> {
             .try_for_each(|range| self.read(range.object, range.offset..range.offset.saturating_add(range.len), out))
     }
 
+    /// Opens the content of a base object for somebody who reads it once, and compares it with a checksum of his own.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub(crate) fn open(&mut self, object: u32) -> Result<Box<dyn Read>, Error> {
+        if let Some((at, own)) = self.bases.locate(object)
+            && let Reader::Ostree(reader) = &mut self.readers[at]
+        {
+            return Ok(Box::new(reader.open(own)?));
+        }
+        let mut content = Vec::new();
+        let size = self.bases.object(object).map_or(0, |object| object.size);
+        self.read(object, 0..size, &mut content)?;
+        Ok(Box::new(Cursor::new(content)))
+    }
+
     /// Whether the place holds an object.
     ///
     /// # Errors
@@ -135,6 +165,7 @@ impl<'a> BaseReader<'a> {
             // What a bundle carries is compared as it is read.
             Reader::Bundle(_) => Ok(true),
             Reader::Directory(reader) => reader.holds(own),
+            Reader::Ostree(reader) => reader.holds(own),
         }
     }
 }

@@ -41,6 +41,7 @@ Examples:
   sealift pack os=/srv/os docs=tar:docs.tar -o all.sealift --bundle-version 12
   sealift pack /srv/os -o os-7-to-8.sealift --name os --bundle-version 8 --base os-7.sealift
   sealift pack ostree:/ostree/repo --ref os/stable -o os.sealift
+  sealift pack ostree:/ostree/repo --ref os/stable -o os-7-to-8.sealift --name os --base os-7.sealift
   docker export box | sealift pack tar:- -o box.sealift --owner-map uid:1000=0
   sealift pack disk.img -o - --name disk | ssh nas 'cat > disk.sealift'")]
 pub(crate) struct Pack {
@@ -121,9 +122,9 @@ pub(crate) struct Pack {
     #[arg(long)]
     dry_run: bool,
 
-    /// Pack what this lacks, for targets that hold it: a bundle, or a directory
+    /// Pack what this lacks, for targets that hold it: a bundle, a directory, or [REF=]ostree:REPO:REF, a commit
     #[arg(long, value_name = "BASE", help_heading = "Delta", value_hint = ValueHint::AnyPath)]
-    base: Vec<PathBuf>,
+    base: Vec<OsString>,
     /// Memory that decoding a chunk may take: for its prefix, its stored bytes and its decoded ones
     #[arg(long, value_name = "SIZE", help_heading = "Delta", default_value = "128MiB", value_parser = human::parse_size)]
     delta_memory: u64,
@@ -172,14 +173,25 @@ impl Pack {
             if self.base.is_empty() {
                 return sealift::pack::pack(&refs, &output, &options, &sign, progress);
             }
-            let bases = self.base.iter().map(|base| self.open_base(base, &options, progress));
+            let bases = self.base.iter().map(|base| self.open_base(base, &refs, &options, progress));
             let bases = bases.collect::<Result<Vec<_>, _>>()?;
             sealift::pack::pack_delta(&refs, bases, &output, &options, &sign, progress)
         })?;
         Ok(self.print(&stats, &signers, output == Output::Stdout, start.elapsed())?)
     }
 
-    fn open_base(&self, path: &Path, options: &PackOptions, progress: &Progress) -> Result<Base, sealift::Error> {
+    fn open_base(
+        &self,
+        base: &OsStr,
+        refs: &[PackRef<'_>],
+        options: &PackOptions,
+        progress: &Progress,
+    ) -> Result<Base, sealift::Error> {
+        let (name, spec) = split_ref(base);
+        if spec.as_bytes().starts_with(b"ostree:") {
+            return Base::of_commit(spec, name, refs, options.jobs, progress);
+        }
+        let path = Path::new(base);
         if path.is_dir() {
             return Base::of_installed(path, options.jobs, progress);
         }

@@ -5,6 +5,7 @@
 //! `examples/publish.rs` is a whole program.
 
 mod buffers;
+mod commits;
 mod contents;
 mod delta;
 mod holes;
@@ -28,6 +29,7 @@ use crate::progress::Phase;
 use crate::source::Source;
 use crate::{Error, Progress};
 
+pub(crate) use commits::{CommitRef, HashedCommits};
 pub(crate) use contents::{index_by_reading, index_of};
 pub use delta::pack_delta;
 pub use order::{OrderProfile, OrderStats};
