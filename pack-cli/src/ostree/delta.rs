@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use sealift_format::difference::EditedKind;
-use sealift_format::{Bundle, Delta, Difference, Index, RepositoryFile, verity};
+use sealift_format::{Bundle, Delta, Difference, Index, OsTree, RepositoryFile, verity};
 
 use super::import::{Destination, destination};
 use super::kept::Kept;
@@ -66,8 +66,10 @@ impl Finder<'_> {
             held = format!("; it took {} version {}, content {digest}", identity.name, identity.version);
             let bare = kept.without_repository_files()?;
             for index in std::iter::once(kept.index).chain(bare) {
-                if let Some(role) = self.role(&index) {
-                    return Ok((index, role));
+                match self.role(&index) {
+                    Some(Role::Base) => return Ok((index, Role::Base)),
+                    Some(Role::Wanted) if self.has_tips(&index)? => return Ok((index, Role::Wanted)),
+                    _ => {}
                 }
             }
         }
@@ -81,6 +83,20 @@ impl Finder<'_> {
             return Some(Role::Wanted);
         }
         base::is_the_only(self.delta.bases(), &digest).then_some(Role::Base)
+    }
+
+    /// Whether the newest commits of an index are there: what the repository took may have been taken back and pruned.
+    fn has_tips(&self, index: &Index) -> Result<bool, Error> {
+        let objects = index.ostree().map_or(&[][..], OsTree::objects);
+        for tip in index.refs().iter().filter_map(|from| from.ostree.as_ref()) {
+            let commit = objects.get(usize::try_from(tip.commit).unwrap_or(usize::MAX));
+            if let Some(commit) = commit
+                && !self.repo.has_whole_commit(&commit.checksum)?
+            {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Makes the index of the commits that the refs of the base name here. What stands beside commits, and the files of the repository

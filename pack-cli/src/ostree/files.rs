@@ -309,12 +309,25 @@ impl<'a> Work<'a> {
                 let of_base = by_id.get(&row(*object).id).copied().unwrap_or(u32::MAX);
                 for file in files(*object) {
                     let mut content = reader.open(of_base)?;
-                    self.write_one(*file, row(*object).size, &mut content)?;
+                    self.write_one(*file, row(*object).size, &mut content)
+                        .map_err(|error| self.lost(*object, error))?;
                 }
                 self.progress.add(row(*object).size, 0);
                 Ok(())
             },
         )
+    }
+
+    /// The error of a content that a base had when it was looked at.
+    fn lost(&self, object: u32, error: Error) -> Error {
+        match error {
+            Error::Io { source, .. } if source.kind() == io::ErrorKind::InvalidData => {
+                let path = base::path_of_object(&self.bundle.index, object);
+                let problem = format!("the content of {path} was changed while it was taken over; run it again");
+                Error::MissingBase { path: self.transaction.repo.path().to_owned(), problem }
+            }
+            error => error,
+        }
     }
 
     fn write_links(&self) -> Result<(), Error> {
