@@ -77,7 +77,7 @@ impl Base {
             };
         progress.enter(Phase::Listing, 0, 0);
         let source = OstreeSource::of_commit(&repo, tip, 0, &SourceOptions::default(), jobs)?;
-        let hashed = HashedCommits::read(&[&source], jobs, progress)?;
+        let hashed = HashedCommits::read(std::slice::from_ref(&source), jobs, progress)?;
         let refs = [CommitRef { name: own, collection: &collection, source: &source }];
         Ok(Self::of_repository(&repo, hashed.index(&refs, true, &[])?))
     }

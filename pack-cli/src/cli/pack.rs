@@ -32,8 +32,9 @@ use super::trust_args::{Judge, PolicyArgs, parse_time};
 ///
 /// A SOURCE is a directory, a single file such as a disk image, tar:FILE, or tar:- for a tar archive from standard input. Several
 /// sources become several refs of one bundle, which share equal files: give each its name, as in os=/srv/os. The name of a single
-/// one is main. ostree:REPO is the refs of an OSTree repository, with their commits and signatures as they are, under their names. With --base the bundle is a delta: it carries what the base lacks, and is for targets that hold the base. The bundle appears by one rename when it is complete. Equal trees and options give equal bytes if the moment is
-/// fixed too: set SOURCE_DATE_EPOCH.
+/// one is main. ostree:REPO is the refs of an OSTree repository, with their commits and signatures as they are, under their names. With
+/// --base the bundle is a delta: it carries what the base lacks, and is for targets that hold the base. The bundle appears by one rename
+/// when it is complete. Equal trees and options give equal bytes if the moment is fixed too: set SOURCE_DATE_EPOCH.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -41,7 +42,7 @@ Examples:
   sealift pack os=/srv/os docs=tar:docs.tar -o all.sealift --bundle-version 12
   sealift pack /srv/os -o os-7-to-8.sealift --name os --bundle-version 8 --base os-7.sealift
   sealift pack ostree:/ostree/repo --ref os/stable -o os.sealift
-  sealift pack ostree:/ostree/repo --ref os/stable -o os-7-to-8.sealift --name os --base os-7.sealift
+  sealift pack ostree:/srv/repo --ref os/8 -o os-7-to-8.sealift --name os --base ostree:/srv/repo:os/7
   docker export box | sealift pack tar:- -o box.sealift --owner-map uid:1000=0
   sealift pack disk.img -o - --name disk | ssh nas 'cat > disk.sealift'")]
 pub(crate) struct Pack {

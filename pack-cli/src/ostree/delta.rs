@@ -3,10 +3,12 @@
 
 use std::sync::Arc;
 
-use sealift_format::difference::EditedKind;
-use sealift_format::{Bundle, Delta, Difference, Index, OsTree, RepositoryFile, verity};
+use sealift_format::difference::{CommitObject, EditedCommitRef, EditedKind, OsTreeDifference};
+use sealift_format::ostree::{Checksum, Commit};
+use sealift_format::{Bundle, Delta, Index, OsTree, Ref, RepositoryFile, verity};
+use sha2::{Digest as _, Sha256};
 
-use super::import::{Destination, destination};
+use super::import::{ImportOptions, destination};
 use super::kept::Kept;
 use super::repo::Repo;
 use crate::base::{self, Base, Bases};
@@ -14,16 +16,15 @@ use crate::pack::{CommitRef, HashedCommits};
 use crate::source::{OstreeSource, SourceOptions};
 use crate::{Error, Phase, Progress};
 
-/// Makes the whole bundle of a delta with what a repository holds, into which its refs go to `to`. Returns it with its bases: none where
-/// the repository holds just what the delta makes.
+/// Makes the whole bundle of a delta with what a repository holds, into which it is taken by these options. Returns it with its bases: none
+/// where the repository holds just what the delta makes.
 pub(super) fn complete(
     delta: Delta,
     repo: &Arc<Repo>,
-    to: &Destination,
-    jobs: usize,
+    options: &ImportOptions,
     progress: &Progress,
 ) -> Result<(Bundle, Bases), Error> {
-    let (index, role) = Finder { delta: &delta, repo }.find(to, jobs, progress)?;
+    let (index, role) = Finder { delta: &delta, repo, options, progress }.find()?;
     match role {
         Role::Wanted => Ok((delta.complete_with(index)?, Bases::default())),
         Role::Base => {
@@ -46,21 +47,23 @@ enum Role {
 struct Finder<'a> {
     delta: &'a Delta,
     repo: &'a Arc<Repo>,
+    options: &'a ImportOptions,
+    progress: &'a Progress,
 }
 
-/// A commit that may be one of the base.
-struct Candidate<'a> {
+/// A ref of the base, and the commit that may be its.
+#[derive(Clone, Copy)]
+struct Tip<'a> {
     name: &'a str,
-    /// The collection that the delta says.
-    collection: String,
-    source: OstreeSource,
+    /// The collection that the delta says; empty where it has none.
+    collection: &'a str,
+    commit: Checksum,
 }
 
 impl Finder<'_> {
-    fn find(&self, to: &Destination, jobs: usize, progress: &Progress) -> Result<(Index, Role), Error> {
-        let root = self.delta.head.root();
+    fn find(&self) -> Result<(Index, Role), Error> {
         let mut held = String::new();
-        if let Some(kept) = Kept::load(self.repo, &root.identity.name)? {
+        if let Some(kept) = Kept::load(self.repo, &self.delta.head.root().identity.name)? {
             let identity = &kept.head.root().identity;
             let digest = base::short(&kept.digest());
             held = format!("; it took {} version {}, content {digest}", identity.name, identity.version);
@@ -73,8 +76,16 @@ impl Finder<'_> {
                 }
             }
         }
+        if self.delta.bases().len() > 1 {
+            return Err(self.missing("it would have to hold several, and counts as one", &held));
+        }
         tracing::info!("what the repository kept is not the base: its commits are read");
-        self.by_reading(to, &held, jobs, progress)
+        let tips = self.tips(&held)?;
+        match (self.by_reading(&tips, &held), self.before(&tips)?) {
+            // Some of its refs have been brought to what is wanted.
+            (Err(Error::MissingBase { .. }), Some(before)) => self.by_reading(&before, &held),
+            (found, _) => found,
+        }
     }
 
     fn role(&self, index: &Index) -> Option<Role> {
@@ -85,10 +96,12 @@ impl Finder<'_> {
         base::is_the_only(self.delta.bases(), &digest).then_some(Role::Base)
     }
 
-    /// Whether the newest commits of an index are there: what the repository took may have been taken back and pruned.
+    /// Whether the newest commits of an index are there, as far as they are asked for: what the repository took may have been taken back and
+    /// pruned.
     fn has_tips(&self, index: &Index) -> Result<bool, Error> {
         let objects = index.ostree().map_or(&[][..], OsTree::objects);
-        for tip in index.refs().iter().filter_map(|from| from.ostree.as_ref()) {
+        let is_chosen = |from: &&Ref| self.options.refs.is_empty() || self.options.refs.contains(&from.name);
+        for tip in index.refs().iter().filter(is_chosen).filter_map(|from| from.ostree.as_ref()) {
             let commit = objects.get(usize::try_from(tip.commit).unwrap_or(usize::MAX));
             if let Some(commit) = commit
                 && !self.repo.has_whole_commit(&commit.checksum)?
@@ -99,25 +112,72 @@ impl Finder<'_> {
         Ok(true)
     }
 
-    /// Makes the index of the commits that the refs of the base name here. What stands beside commits, and the files of the repository
-    /// that they came from, may be others there: each way is tried in which the base may have been made.
-    fn by_reading(
-        &self,
-        to: &Destination,
-        held: &str,
-        jobs: usize,
-        progress: &Progress,
-    ) -> Result<(Index, Role), Error> {
+    /// The commits that the refs of the base name here.
+    fn tips(&self, held: &str) -> Result<Vec<Tip<'_>>, Error> {
+        let mut tips = Vec::new();
+        for named in self.delta.difference.base_refs() {
+            let name = &*named.name;
+            if !named.is_commit {
+                return Err(self.missing(&format!("{name} of the base is a directory, which it cannot tell"), held));
+            }
+            let first = self.delta.difference.ostree().and_then(|ostree| ostree.refs().first());
+            let collection = self.edited(name).or(first).map_or("", |edited| &edited.collection);
+            let place = destination(self.repo, name, collection, &self.options.destination)?;
+            let Some(commit) = self.repo.read_ref(&place)? else {
+                return Err(self.missing(&format!("it has no ref {place}, which the base has"), held));
+            };
+            tips.push(Tip { name, collection, commit });
+        }
+        Ok(tips)
+    }
+
+    /// The same, with the parent of each that is just the commit that the delta brings; `None` where there is none of those.
+    fn before<'t>(&self, tips: &[Tip<'t>]) -> Result<Option<Vec<Tip<'t>>>, Error> {
+        let mut before = tips.to_vec();
+        for tip in &mut before {
+            let commits = self.delta.difference.ostree().map_or(&[][..], OsTreeDifference::commits);
+            let row = self.edited(tip.name).and_then(|edited| commits.get(usize::try_from(edited.commit).ok()?));
+            let Some(CommitObject::Carried { bytes, .. }) = row.map(|row| &row.commit) else { continue };
+            if Sha256::digest(bytes)[..] != tip.commit {
+                continue;
+            }
+            if let Some(parent) = Commit::parse(bytes).ok().and_then(|commit| commit.parent.copied())
+                && self.repo.has_whole_commit(&parent)?
+            {
+                tip.commit = parent;
+            }
+        }
+        let is_other = before.iter().zip(tips).any(|(before, tip)| before.commit != tip.commit);
+        Ok(is_other.then_some(before))
+    }
+
+    /// What the delta says of a ref that is a commit.
+    fn edited(&self, name: &str) -> Option<&EditedCommitRef> {
+        let edited = self.delta.difference.refs().iter().find(|edited| edited.name == name)?;
+        match edited.kind {
+            EditedKind::Commit(row) => {
+                self.delta.difference.ostree()?.refs().get(usize::try_from(row).unwrap_or(usize::MAX))
+            }
+            EditedKind::Tree(_) => None,
+        }
+    }
+
+    /// Makes the index of these commits. What stands beside commits, and the files of the repository that they came from, may be others
+    /// here: each way is tried in which the base may have been made.
+    fn by_reading(&self, tips: &[Tip<'_>], held: &str) -> Result<(Index, Role), Error> {
+        let (jobs, progress) = (self.options.jobs.max(1), self.progress);
         progress.enter(Phase::Listing, 0, 0);
-        let candidates = self.candidates(to, held, jobs)?;
-        let sources: Vec<&OstreeSource> = candidates.iter().map(|candidate| &candidate.source).collect();
+        let open = |tip: &Tip<'_>| OstreeSource::of_commit(self.repo, tip.commit, 0, &SourceOptions::default(), jobs);
+        let sources: Result<Vec<OstreeSource>, Error> = tips.iter().map(open).collect();
+        let sources = sources.map_err(|error| self.unreadable(error, held))?;
         let hashed = HashedCommits::read(&sources, jobs, progress).map_err(|error| self.unreadable(error, held))?;
         let mut objects = 0;
-        for (collections, files) in self.ways(&candidates)? {
-            let refs: Vec<CommitRef<'_>> = candidates
+        for (collections, files) in self.ways(tips)? {
+            let refs: Vec<CommitRef<'_>> = tips
                 .iter()
                 .zip(&collections)
-                .map(|(Candidate { name, source, .. }, collection)| CommitRef { name, collection, source })
+                .zip(&sources)
+                .map(|((tip, collection), source)| CommitRef { name: tip.name, collection, source })
                 .collect();
             for with_commitmeta in [true, false] {
                 progress.check()?;
@@ -146,12 +206,12 @@ impl Finder<'_> {
     }
 
     /// In which ways an index may have been made: the collections of its refs, and the files of the repository that it came from.
-    fn ways(&self, candidates: &[Candidate<'_>]) -> Result<Vec<Way>, Error> {
+    fn ways(&self, tips: &[Tip<'_>]) -> Result<Vec<Way>, Error> {
         let own = self.repo.config().collection_id.clone().unwrap_or_default();
-        let told = candidates.iter().map(|candidate| candidate.collection.clone()).collect();
+        let told = tips.iter().map(|tip| tip.collection.to_owned()).collect();
         let mut collections: Vec<Vec<String>> = vec![told];
         for id in [own, String::new()] {
-            let all = vec![id; candidates.len()];
+            let all = vec![id; tips.len()];
             if !collections.contains(&all) {
                 collections.push(all);
             }
@@ -166,26 +226,6 @@ impl Finder<'_> {
             }
         }
         Ok(collections.iter().flat_map(|ids| files.iter().map(|files| (ids.clone(), files.clone()))).collect())
-    }
-
-    /// The commits that the refs of the base name here.
-    fn candidates(&self, to: &Destination, held: &str, jobs: usize) -> Result<Vec<Candidate<'_>>, Error> {
-        let mut candidates = Vec::new();
-        for named in self.delta.difference.base_refs() {
-            let name = &*named.name;
-            if !named.is_commit {
-                return Err(self.missing(&format!("{name} of the base is a directory, which it cannot tell"), held));
-            }
-            let collection = collection_of(&self.delta.difference, name);
-            let place = destination(self.repo, name, &collection, to)?;
-            let Some(tip) = self.repo.read_ref(&place)? else {
-                return Err(self.missing(&format!("it has no ref {place}, which the base has"), held));
-            };
-            let source = OstreeSource::of_commit(self.repo, tip, 0, &SourceOptions::default(), jobs);
-            let source = source.map_err(|error| self.unreadable(error, held))?;
-            candidates.push(Candidate { name, collection, source });
-        }
-        Ok(candidates)
     }
 
     /// The error of commits of which something is missing or damaged.
@@ -207,16 +247,6 @@ impl Finder<'_> {
 
 /// Collections of refs, and files of a repository.
 type Way = (Vec<String>, Vec<(RepositoryFile, Vec<u8>)>);
-
-/// The collection that a delta says of the ref of this name, or else of its first commit.
-fn collection_of(difference: &Difference, name: &str) -> String {
-    let Some(ostree) = difference.ostree() else { return String::new() };
-    let own = difference.refs().iter().find(|edited| edited.name == name).and_then(|edited| match edited.kind {
-        EditedKind::Commit(row) => ostree.refs().get(usize::try_from(row).unwrap_or(usize::MAX)),
-        EditedKind::Tree(_) => None,
-    });
-    own.or(ostree.refs().first()).map_or_else(String::new, |from| from.collection.clone())
-}
 
 /// The files of a repository that travel with its commits.
 fn top_files(repo: &Repo) -> Result<Vec<(RepositoryFile, Vec<u8>)>, Error> {

@@ -111,7 +111,7 @@ pub(super) fn whole(
 ) -> Result<(Bundle, Bases), Error> {
     match opened {
         Opened::Whole(bundle) => Ok((bundle, Bases::default())),
-        Opened::Delta(delta) => delta::complete(delta, repo, &options.destination, options.jobs.max(1), progress),
+        Opened::Delta(delta) => delta::complete(delta, repo, options, progress),
     }
 }
 

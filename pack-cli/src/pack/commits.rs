@@ -41,14 +41,14 @@ impl HashedCommits {
     ///
     /// # Errors
     /// One is missing or damaged, or the caller wished to stop.
-    pub(crate) fn read(sources: &[&OstreeSource], jobs: usize, progress: &Progress) -> Result<Self, Error> {
+    pub(crate) fn read(sources: &[OstreeSource], jobs: usize, progress: &Progress) -> Result<Self, Error> {
         let mut tasks: Vec<(&OstreeSource, u32, &Checksum)> = Vec::new();
         let mut known: HashSet<&Checksum> = HashSet::new();
         for source in sources {
             let contents =
                 (0..source.content_count()).filter_map(|content| Some((content, source.content_checksum(content)?)));
             let new = contents.filter(|(_, checksum)| known.insert(*checksum));
-            tasks.extend(new.map(|(content, checksum)| (*source, content, checksum)));
+            tasks.extend(new.map(|(content, checksum)| (source, content, checksum)));
         }
         let bytes = tasks.iter().map(|(source, content, _)| source.content_len(*content)).sum();
         progress.enter(Phase::Hashing, bytes, u64::try_from(tasks.len()).unwrap_or(0));

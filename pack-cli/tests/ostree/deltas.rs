@@ -284,14 +284,21 @@ fn lost_objects() {
         fs::rename(desk.path("aside"), &object).expect("it is there");
         desk.import("delta.sealift", "device");
         own.is_second("device");
-        // What the delta brought is lost, and the base's commit is not what the ref names: the full bundle helps.
+        // What the delta brought is lost, and the base is still there: it is brought again.
         let commit = desk.path(&format!("device/objects/{}/{}.commit", &own.two[..2], &own.two[2..]));
         fs::remove_file(own.object("device", &own.two, "usr/bin/program")).expect("it is there");
-        fs::remove_file(commit).expect("it is there");
-        let said = own.refused(line, "device");
-        assert!(said.contains("cannot be read") && said.contains("full bundle"), "{mode}: {said}");
-        desk.import("2.sealift", "device");
+        fs::remove_file(&commit).expect("it is there");
+        copy(&desk.path("device"), &desk.path("lacking"));
+        desk.import("delta.sealift", "device");
         own.is_second("device");
+        // Where the base is lost too, the full bundle helps.
+        fs::remove_file(own.object("lacking", &own.one, "usr/bin/program")).expect("it is there");
+        let said = own.refused(&line.replace("device", "lacking"), "lacking");
+        assert!(said.contains("cannot be read") && said.contains("full bundle"), "{mode}: {said}");
+        desk.import("2.sealift", "lacking");
+        assert_eq!(desk.listed("lacking", "os"), desk.listed("source", &own.two));
+        assert!(own.object("lacking", &own.two, "usr/bin/program").exists(), "it is there again");
+        fs::remove_dir_all(desk.path("lacking")).expect("it is there");
         // An update that was taken back is taken again.
         desk.ostree("device", &["reset", "os", &own.one]);
         desk.ostree("device", &["prune", "--refs-only", "--depth=0"]);
@@ -432,6 +439,13 @@ fn several_refs() {
         desk.fsck("one");
         assert_eq!(desk.listed("one", "app"), desk.listed("source", "app"));
         assert_eq!(desk.listed("one", "os"), desk.listed("source", "os^"));
+        let before = desk.snapshot("one");
+        desk.run("unpack delta.sealift ostree:one --ref app --allow-unsigned");
+        desk.is_as(&before, "one", "a second run");
+        // The other one, whose base is what the first one was before.
+        desk.run("unpack delta.sealift ostree:one --allow-unsigned");
+        desk.fsck("one");
+        assert_eq!(desk.listed("one", "os"), desk.listed("source", "os"));
         fs::remove_dir_all(desk.path("one")).expect("it is there");
         desk.import("delta.sealift", &repo);
         desk.fsck(&repo);
