@@ -217,12 +217,14 @@ impl<'a> Reader<'a> {
 
     /// Opens the content of an object, to be read once; whoever reads it compares it with a checksum.
     pub(super) fn open(&mut self, object: u32) -> Result<Content, Error> {
-        let number = self.base.found(object).or_else(|| self.base.files_of(object).next());
-        let opened = match number.and_then(|number| self.file(number)) {
-            Some(file) => self.open_file(file, object)?,
-            None => None,
-        };
-        opened.ok_or_else(|| self.missing(object))
+        for number in self.base.found(object).into_iter().chain(self.base.files_of(object)) {
+            if let Some(file) = self.file(number)
+                && let Some(content) = self.open_file(file, object)?
+            {
+                return Ok(content);
+            }
+        }
+        Err(self.missing(object))
     }
 
     fn missing(&self, object: u32) -> Error {
