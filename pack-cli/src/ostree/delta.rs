@@ -67,13 +67,13 @@ impl Finder<'_> {
             let identity = &kept.head.root().identity;
             let digest = base::short(&kept.digest());
             held = format!("; it took {} version {}, content {digest}", identity.name, identity.version);
-            let bare = kept.without_repository_files()?;
-            for index in std::iter::once(kept.index).chain(bare) {
-                match self.role(&index) {
-                    Some(Role::Base) => return Ok((index, Role::Base)),
-                    Some(Role::Wanted) if self.has_tips(&index)? => return Ok((index, Role::Wanted)),
-                    _ => {}
-                }
+            if let Some(role) = self.role_of_kept(&kept.index)? {
+                return Ok((kept.index, role));
+            }
+            if let Some(index) = kept.without_repository_files()?
+                && let Some(role) = self.role_of_kept(&index)?
+            {
+                return Ok((index, role));
             }
         }
         if self.delta.bases().len() > 1 {
@@ -88,6 +88,7 @@ impl Finder<'_> {
         }
     }
 
+    /// What an index is for the delta; `None` where it is nothing.
     fn role(&self, index: &Index) -> Option<Role> {
         let digest = verity::digest(index.bytes());
         if digest == self.delta.head.root().contents.index_digest {
@@ -96,8 +97,15 @@ impl Finder<'_> {
         base::is_the_only(self.delta.bases(), &digest).then_some(Role::Base)
     }
 
-    /// Whether the newest commits of an index are there, as far as they are asked for: what the repository took may have been taken back and
-    /// pruned.
+    /// The same of what was kept, where its commits are there as far as they are asked for: they may have been taken back and pruned.
+    fn role_of_kept(&self, index: &Index) -> Result<Option<Role>, Error> {
+        Ok(match self.role(index) {
+            Some(Role::Wanted) if !self.has_tips(index)? => None,
+            role => role,
+        })
+    }
+
+    /// Whether the newest commits of an index are there, as far as they are asked for.
     fn has_tips(&self, index: &Index) -> Result<bool, Error> {
         let objects = index.ostree().map_or(&[][..], OsTree::objects);
         let is_chosen = |from: &&Ref| self.options.refs.is_empty() || self.options.refs.contains(&from.name);

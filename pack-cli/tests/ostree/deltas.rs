@@ -146,6 +146,11 @@ fn onto_each_mode() {
                 assert_eq!(again[what], 0, "{repo}: {what} {again}");
             }
             desk.is_as(&before, repo, "a second run");
+            // A run that was killed when the refs were set had kept nothing yet.
+            let kept = fs::read(desk.path(repo).join(KEPT)).expect("it is kept");
+            fs::remove_file(desk.path(repo).join(KEPT)).expect("it is kept");
+            assert_eq!(desk.import("delta.sealift", repo)["files"], 0, "{repo}");
+            assert!(fs::read(desk.path(repo).join(KEPT)).expect("it is kept") == kept, "{repo}");
             // The full bundle finds all there, and says who it is from now on.
             assert_eq!(desk.import("2.sealift", repo)["stored_bytes"], 0, "{repo}");
         }
