@@ -82,8 +82,8 @@ fn the_front_page() {
     assert!(count >= 14, "{count}");
 }
 
-/// Each command in the tables of the page is understood, and one that is whole runs as it stands, with things that are called KEY, DIR or
-/// REPO.
+/// Each command in the tables of the page is understood, and one that is whole runs as it stands, with things that are called KEY, DIR,
+/// REPO or the like.
 #[test]
 fn the_tables_of_coming_from() {
     let folder = tempfile::tempdir().unwrap();
@@ -93,8 +93,10 @@ fn the_tables_of_coming_from() {
         assert_eq!(status, 0, "{line}\n{said}");
     };
     good(
-        "echo a > os/FILE; echo a > disk.img; tar -cf os.tar os; mkdir -p stick; \
-        ssh-keygen -q -t ed25519 -N '' -f KEY; ostree --repo=REPO init --mode=bare-user --collection-id=org.example.Os; \
+        "ostree --repo=REPO init --mode=bare-user --collection-id=org.example.Os; \
+        ostree --repo=REPO commit --branch=FROM --tree=dir=os >/dev/null; \
+        echo a > os/FILE; echo a > disk.img; tar -cf os.tar os; mkdir -p stick; \
+        ssh-keygen -q -t ed25519 -N '' -f KEY; \
         ostree --repo=REPO commit --branch=REF --tree=dir=os >/dev/null; mkdir -p home/.config/sealift; \
         printf '* namespaces=\"sealift\" %s\\n' \"$(cat KEY.pub)\" > home/.config/sealift/allowed_signers",
     );

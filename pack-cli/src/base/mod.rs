@@ -1,21 +1,27 @@
 //! Bases of delta bundles (spec 4.6): indexes, and the places that hold their objects.
 //!
-//! A base is what a bundle carries, what a directory holds, or what a target says that it holds. Whatever is read of one has been compared with its object's id.
+//! A base is what a bundle carries, what a directory or an OSTree repository holds, or what a target says that it holds. Whatever is read
+//! of one has been compared with its object's id.
 
 mod bundle;
+mod check;
 pub(crate) mod chunks;
 mod directory;
 mod file;
+mod ostree;
 mod requested;
 
+use std::io::{Cursor, Read};
 use std::ops::Range;
 
-use sealift_format::{Base as RootBase, BaseRange, Bundle, Extent, Index, Object, Piece, verity};
+use sealift_format::{Base as RootBase, BaseRange, Bundle, Extent, Index, InodeKind, Object, Piece, verity};
 
 use crate::Error;
 pub(crate) use bundle::{BundleBase, Reader as BundleReader};
+pub(crate) use check::{check, is_the_only, listed, needed, short};
 pub(crate) use directory::DirectoryBase;
 pub(crate) use file::BundleFile;
+pub(crate) use ostree::OstreeBase;
 pub(crate) use requested::RequestedBase;
 
 /// An index, with a place that holds its objects.
@@ -30,6 +36,7 @@ pub struct Base {
 pub(crate) enum Holder {
     Bundle(Box<BundleBase>),
     Directory(DirectoryBase),
+    Ostree(OstreeBase),
     Requested(Box<RequestedBase>),
 }
 
@@ -50,6 +57,7 @@ pub(crate) struct BaseReader<'a> {
 enum Reader<'a> {
     Bundle(bundle::Reader<'a>),
     Directory(directory::Reader<'a>),
+    Ostree(ostree::Reader<'a>),
     Requested(Box<requested::Reader<'a>>),
 }
 
@@ -66,14 +74,28 @@ impl Base {
     fn bundle(&self) -> Option<&Bundle> {
         match &self.holder {
             Holder::Bundle(holder) => Some(&holder.file.bundle),
-            Holder::Directory(_) | Holder::Requested(_) => None,
+            Holder::Directory(_) | Holder::Ostree(_) | Holder::Requested(_) => None,
         }
     }
+}
+
+/// The first path at which an index has an object, for people.
+pub(crate) fn path_of_object(index: &Index, object: u32) -> String {
+    let holds = |entry: &u32| matches!(index.inode(index.entry(*entry).inode).kind, InodeKind::Regular(found) if found == object);
+    let path = (0..).zip(index.directories()).find_map(|(number, directory)| {
+        let entry = directory.entries().find(holds)?;
+        Some(String::from_utf8_lossy(&index.path(number, index.entry(entry))).into_owned())
+    });
+    path.unwrap_or_else(|| format!("object {object}"))
 }
 
 impl Bases {
     pub(crate) fn new(list: Vec<Base>) -> Self {
         Self { list }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.list.is_empty()
     }
 
     pub(crate) fn indexes(&self) -> Vec<&Index> {
@@ -88,7 +110,7 @@ impl Bases {
     pub(crate) fn is_at_hand(&self, object: u32) -> bool {
         self.locate(object).is_some_and(|(at, own)| match &self.list[at].holder {
             Holder::Requested(holder) => holder.place(own).is_some(),
-            Holder::Bundle(_) | Holder::Directory(_) => true,
+            Holder::Bundle(_) | Holder::Directory(_) | Holder::Ostree(_) => true,
         })
     }
 
@@ -96,7 +118,7 @@ impl Bases {
     pub(crate) fn files(&self) -> impl Iterator<Item = Option<&BundleFile>> {
         self.list.iter().map(|base| match &base.holder {
             Holder::Bundle(holder) => Some(&holder.file),
-            Holder::Directory(_) | Holder::Requested(_) => None,
+            Holder::Directory(_) | Holder::Ostree(_) | Holder::Requested(_) => None,
         })
     }
 
@@ -134,18 +156,8 @@ impl Bases {
 
     /// A path for people of what holds an object.
     pub(crate) fn path(&self, object: u32) -> String {
-        let named = self.locate(object).and_then(|(at, own)| {
-            let index = &self.list[at].index;
-            let holds = |entry: &u32| {
-                let entry = index.entry(*entry);
-                matches!(index.inode(entry.inode).kind, sealift_format::InodeKind::Regular(found) if found == own)
-            };
-            (0..).zip(index.directories()).find_map(|(number, directory)| {
-                let entry = directory.entries().find(holds)?;
-                Some(String::from_utf8_lossy(&index.path(number, index.entry(entry))).into_owned())
-            })
-        });
-        named.unwrap_or_else(|| format!("object {object}"))
+        let located = self.locate(object);
+        located.map_or_else(|| format!("object {object}"), |(at, own)| path_of_object(&self.list[at].index, own))
     }
 }
 
@@ -154,6 +166,7 @@ impl<'a> BaseReader<'a> {
         let readers = bases.list.iter().map(|base| match &base.holder {
             Holder::Bundle(holder) => Reader::Bundle(bundle::Reader::new(holder)),
             Holder::Directory(holder) => Reader::Directory(directory::Reader::new(holder, &base.index)),
+            Holder::Ostree(holder) => Reader::Ostree(ostree::Reader::new(holder, &base.index)),
             Holder::Requested(holder) => Reader::Requested(Box::new(requested::Reader::new(holder))),
         });
         Self { bases, readers: readers.collect() }
@@ -170,6 +183,7 @@ impl<'a> BaseReader<'a> {
         match &mut self.readers[at] {
             Reader::Bundle(reader) => reader.read(own, range, out),
             Reader::Directory(reader) => reader.read(own, range, out),
+            Reader::Ostree(reader) => reader.read(own, range, out),
             Reader::Requested(reader) => reader.read(own, range, out),
         }
     }
@@ -185,6 +199,22 @@ impl<'a> BaseReader<'a> {
             .try_for_each(|range| self.read(range.object, range.offset..range.offset.saturating_add(range.len), out))
     }
 
+    /// Opens the content of a base object for somebody who reads it once, and compares it with a checksum of his own.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub(crate) fn open(&mut self, object: u32) -> Result<Box<dyn Read>, Error> {
+        if let Some((at, own)) = self.bases.locate(object)
+            && let Reader::Ostree(reader) = &mut self.readers[at]
+        {
+            return Ok(Box::new(reader.open(own)?));
+        }
+        let mut content = Vec::new();
+        let size = self.bases.object(object).map_or(0, |object| object.size);
+        self.read(object, 0..size, &mut content)?;
+        Ok(Box::new(Cursor::new(content)))
+    }
+
     /// Whether the place holds an object.
     ///
     /// # Errors
@@ -195,6 +225,7 @@ impl<'a> BaseReader<'a> {
             // What a bundle carries is compared as it is read.
             Reader::Bundle(_) => Ok(true),
             Reader::Directory(reader) => reader.holds(own),
+            Reader::Ostree(reader) => reader.holds(own),
             Reader::Requested(reader) => reader.holds(own),
         }
     }

@@ -20,7 +20,8 @@ use super::show::{BOLD, Pace, Show, json_line};
 /// finished first, from what it had prepared. Where that is damaged, TARGET holds files of two bundles: the exit status is 1, and an
 /// update makes it whole.
 ///
-/// What a run left in an OSTree repository is removed by the next one that writes there.
+/// What a run left in an OSTree repository is removed by the next one that writes there. What is kept there of the bundles that it
+/// took, in extensions/sealift, may be removed by hand.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:

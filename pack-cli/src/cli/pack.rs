@@ -35,8 +35,9 @@ use super::trust_args::{Judge, PolicyArgs, parse_time};
 ///
 /// A SOURCE is a directory, a single file such as a disk image, tar:FILE, or tar:- for a tar archive from standard input. Several
 /// sources become several refs of one bundle, which share equal files: give each its name, as in os=/srv/os. The name of a single
-/// one is main. ostree:REPO is the refs of an OSTree repository, with their commits and signatures as they are, under their names. With --base the bundle is a delta: it carries what the base lacks, and is for targets that hold the base. The bundle appears by one rename when it is complete. Equal trees and options give equal bytes if the moment is
-/// fixed too: set SOURCE_DATE_EPOCH.
+/// one is main. ostree:REPO is the refs of an OSTree repository, with their commits and signatures as they are, under their names. With
+/// --base the bundle is a delta: it carries what the base lacks, and is for targets that hold the base. The bundle appears by one rename
+/// when it is complete. Equal trees and options give equal bytes if the moment is fixed too: set SOURCE_DATE_EPOCH.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -45,6 +46,7 @@ Examples:
   sealift pack /srv/os -o os-7-to-8.sealift --name os --bundle-version 8 --base os-7.sealift
   sealift pack /srv/os -o os-7-to-8.sealift --name os --bundle-version 8 --base os-7.sealift --full os-8.sealift
   sealift pack ostree:/ostree/repo --ref os/stable -o os.sealift
+  sealift pack ostree:/srv/repo --ref os/8 -o os-7-to-8.sealift --name os --base ostree:/srv/repo:os/7
   docker export box | sealift pack tar:- -o box.sealift --owner-map uid:1000=0
   sealift pack disk.img -o - --name disk | ssh nas 'cat > disk.sealift'")]
 pub(crate) struct Pack {
@@ -125,9 +127,9 @@ pub(crate) struct Pack {
     #[arg(long)]
     dry_run: bool,
 
-    /// Pack what this lacks, for targets that hold it: a bundle, or a directory
+    /// Pack what this lacks, for targets that hold it: a bundle, a directory, or [REF=]ostree:REPO:REF, a commit
     #[arg(long, value_name = "BASE", help_heading = "Delta", value_hint = ValueHint::AnyPath)]
-    base: Vec<PathBuf>,
+    base: Vec<OsString>,
     /// Pack what the target of this request lacks; a base that it holds makes the bundle smaller
     #[arg(long = "for", value_name = "REQUEST", help_heading = "Delta", value_hint = ValueHint::FilePath)]
     request: Option<PathBuf>,
@@ -191,7 +193,7 @@ impl Pack {
                     false => pack(&refs, &output, &options, &sign, progress).map(|stats| Done::Packed(stats.into())),
                 };
             }
-            let bases = self.base.iter().map(|base| self.open_base(base, &options, progress));
+            let bases = self.base.iter().map(|base| self.open_base(base, &refs, &options, progress));
             let bases = bases.collect::<Result<Vec<_>, _>>()?;
             let open = |full: &PathBuf| FullBundle::open(&mut Input::open(full)?, Limits::default());
             let full = self.full.as_ref().map(open).transpose()?;
@@ -228,7 +230,18 @@ impl Pack {
         Err(Failure::usage(format!("the target of {} {refused}", path.display())))
     }
 
-    fn open_base(&self, path: &Path, options: &PackOptions, progress: &Progress) -> Result<Base, sealift::Error> {
+    fn open_base(
+        &self,
+        base: &OsStr,
+        refs: &[PackRef<'_>],
+        options: &PackOptions,
+        progress: &Progress,
+    ) -> Result<Base, sealift::Error> {
+        let (name, spec) = split_ref(base);
+        if spec.as_bytes().starts_with(b"ostree:") {
+            return Base::of_commit(spec, name, refs, options.jobs, progress);
+        }
+        let path = Path::new(base);
         if path.is_dir() {
             return Base::of_installed(path, options.jobs, progress);
         }

@@ -29,6 +29,9 @@ use super::trust_args::{Judge, TrustArgs};
 /// not looked at while what the last one left is kept, unless with --rehash. A run that was killed is gone on with by running it again.
 /// Without root, owners are not set and devices are not made, and the summary says so.
 ///
+/// A delta bundle is for a TARGET that holds its base, and updates it; what it needs of the base is compared with its hashes before
+/// anything is written.
+///
 /// With ostree:REPO as TARGET, the OSTree commits of the bundle go into that repository, and its refs name them when all is there. With
 /// --usb DIR in its place, they go into the repository DIR/.ostree/repo, where devices that have OSTree alone look for them.
 #[derive(Args, Debug)]
@@ -44,6 +47,7 @@ Examples:
   sealift unpack os-2.sealift /srv/os --update --delete
   sealift unpack os-2.sealift ostree:/ostree/repo --remote debian
   sealift unpack os-2.sealift --usb /media/stick
+  sealift unpack os-2-to-3.sealift ostree:/ostree/repo
   sealift unpack os.sealift /srv/os --dry-run")]
 pub(crate) struct Unpack {
     #[command(flatten)]

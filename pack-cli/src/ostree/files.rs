@@ -8,13 +8,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use sealift_format::ostree::Checksum;
-use sealift_format::{Attributes, Bundle, Holds, InodeKind, data_len};
+use sealift_format::{Attributes, Bundle, Chunk, Holds, InodeKind, data_len};
 use sealift_verify::content::{ChunkDecoder, check_object, check_piece, fill_holes, group_objects, piece_range};
 
 use super::carried::Carried;
 use super::create::NewFile;
 use super::plan::Plan;
 use super::transaction::Transaction;
+use crate::base::{self, BaseReader, Bases};
 use crate::feed::Feed;
 use crate::input::Input;
 use crate::parallel::for_each;
@@ -24,6 +25,8 @@ use crate::{Error, Progress};
 /// Making the file objects.
 pub(super) struct Work<'a> {
     bundle: &'a Bundle,
+    /// Of a delta bundle.
+    bases: &'a Bases,
     carried: &'a Carried<'a>,
     plan: &'a Plan<'a>,
     transaction: &'a Transaction<'a>,
@@ -42,7 +45,7 @@ struct Large {
 
 impl<'a> Work<'a> {
     pub(super) fn new(
-        bundle: &'a Bundle,
+        (bundle, bases): (&'a Bundle, &'a Bases),
         carried: &'a Carried<'a>,
         plan: &'a Plan<'a>,
         transaction: &'a Transaction<'a>,
@@ -52,7 +55,9 @@ impl<'a> Work<'a> {
         let mut pieces: BTreeMap<u32, Vec<(u32, u64)>> = BTreeMap::new();
         let mut large = BTreeMap::new();
         let piece_len = bundle.head.root().maxima.piece_len();
-        for object in plan.wanted.keys().flatten().filter(|object| bundle.index.object(**object).size > piece_len) {
+        let is_large =
+            |object: &u32| bundle.index.object(*object).size > piece_len && bundle.layout.is_carried(*object);
+        for object in plan.wanted.keys().flatten().filter(|object| is_large(object)) {
             let mut missing = 0;
             for (number, piece) in (0..).zip(bundle.layout.pieces_of(*object)) {
                 if let Some(chunk) = piece.chunk {
@@ -73,12 +78,53 @@ impl<'a> Work<'a> {
                 chunks.push(number);
             }
         }
-        Self { bundle, carried, plan, transaction, progress, chunks, pieces, large }
+        Self { bundle, bases, carried, plan, transaction, progress, chunks, pieces, large }
     }
 
     pub(super) fn stored_bytes(&self) -> u64 {
-        let chunk = |number: &u32| &self.bundle.layout.chunks[usize::try_from(*number).unwrap_or(usize::MAX)];
-        self.chunks.iter().map(|number| u64::from(chunk(number).stored_len)).sum()
+        self.chunks.iter().map(|number| u64::from(self.chunk(*number).stored_len)).sum()
+    }
+
+    fn chunk(&self, number: u32) -> &'a Chunk {
+        &self.bundle.layout.chunks[usize::try_from(number).unwrap_or(usize::MAX)]
+    }
+
+    /// The objects that are wanted, have bytes, and come from a base.
+    fn lacking(&self) -> Vec<u32> {
+        let layout = &self.bundle.layout;
+        let is_lacking = |object: &u32| !layout.is_carried(*object) && self.bundle.index.object(*object).size > 0;
+        self.plan.wanted.keys().flatten().copied().filter(is_lacking).collect()
+    }
+
+    /// Whether the repository has what a delta needs of its base.
+    pub(super) fn check_bases(&self, jobs: usize) -> Result<(), Error> {
+        if self.bundle.layout.carried.is_none() {
+            return Ok(());
+        }
+        let (lacking, target) = (self.lacking(), self.transaction.repo.path());
+        let needed = base::needed(self.bundle, self.bases, &self.chunks, lacking.iter().copied());
+        if !self.bases.is_empty() {
+            return base::check(self.bases, &needed, target, jobs, self.progress);
+        }
+        // The repository took all of this before, and has lost some of it.
+        let with_prefix = self.chunks.iter().filter(|chunk| !self.chunk(**chunk).prefix.is_empty());
+        let held = with_prefix.flat_map(|chunk| self.wanted_of(*chunk));
+        let Some(object) = lacking.into_iter().chain(held).next() else { return Ok(()) };
+        let problem = format!(
+            "objects of what it took are gone, such as the content of {}, and what it was updated from is not known any more; take the \
+             full bundle",
+            base::path_of_object(&self.bundle.index, object)
+        );
+        Err(Error::MissingBase { path: target.to_owned(), problem })
+    }
+
+    /// The wanted objects of which a chunk holds something.
+    fn wanted_of(&self, chunk: u32) -> Vec<u32> {
+        let is_wanted = |object: &u32| self.plan.wanted.contains_key(&Some(*object));
+        match &self.chunk(chunk).holds {
+            Holds::Group(range) => self.bundle.layout.group(range).iter().copied().filter(is_wanted).collect(),
+            Holds::Piece => self.pieces.get(&chunk).into_iter().flatten().map(|(object, _)| *object).collect(),
+        }
     }
 
     fn attributes(&self, file: u32) -> (&'a Checksum, &'a Attributes, InodeKind) {
@@ -105,12 +151,14 @@ impl<'a> Work<'a> {
         self.progress.enter(Phase::Unpacking, self.stored_bytes(), u64::try_from(files).unwrap_or(0));
         Feed::new((&self.bundle.head, &self.bundle.layout.chunks), &self.chunks, input, self.progress).run(
             jobs,
-            ChunkDecoder::default,
-            |decoder, number, stored| {
-                let decoded = decoder.decode(self.bundle, number, stored, &[])?;
+            || (ChunkDecoder::default(), BaseReader::new(self.bases), Vec::new()),
+            |(decoder, reader, prefix), number, stored| {
+                reader.prefix(self.bundle.layout.prefix_of(self.chunk(number)), prefix)?;
+                let decoded = decoder.decode(self.bundle, number, stored, prefix)?;
                 self.take_chunk(number, decoded)
             },
         )?;
+        self.copy_from_bases(jobs)?;
         // Links, and files without data, which no chunk brings.
         let rest: Vec<Option<u32>> =
             self.plan.wanted.keys().copied().filter(|object| !self.has_data(*object)).collect();
@@ -141,7 +189,7 @@ impl<'a> Work<'a> {
     }
 
     fn take_chunk(&self, number: u32, decoded: &[u8]) -> Result<(), Error> {
-        match &self.bundle.layout.chunks[usize::try_from(number).unwrap_or(usize::MAX)].holds {
+        match &self.chunk(number).holds {
             Holds::Group(range) => {
                 for (object, data) in group_objects(self.bundle, self.bundle.layout.group(range), decoded) {
                     if self.plan.wanted.contains_key(&Some(object)) {
@@ -228,12 +276,58 @@ impl<'a> Work<'a> {
     fn write<'c>(&self, object: u32, content: &mut dyn FnMut(u64) -> Box<dyn Read + 'c>) -> Result<(), Error> {
         let size = self.bundle.index.object(object).size;
         for file in self.plan.wanted.get(&Some(object)).map_or(&[][..], Vec::as_slice) {
-            let (checksum, attributes, _) = self.attributes(*file);
-            let new = NewFile::Regular { size, content: &mut *content(size) };
-            self.transaction.write_file(checksum, attributes, new)?;
-            self.progress.add(0, 1);
+            self.write_one(*file, size, &mut *content(size))?;
         }
         Ok(())
+    }
+
+    fn write_one(&self, file: u32, size: u64, content: &mut dyn Read) -> Result<(), Error> {
+        let (checksum, attributes, _) = self.attributes(file);
+        self.transaction.write_file(checksum, attributes, NewFile::Regular { size, content })?;
+        self.progress.add(0, 1);
+        Ok(())
+    }
+
+    /// Makes the files whose content a base has: what differs is who owns them, or the like.
+    fn copy_from_bases(&self, jobs: usize) -> Result<(), Error> {
+        let lacking = self.lacking();
+        if lacking.is_empty() {
+            return Ok(());
+        }
+        let by_id = self.bases.by_id();
+        let row = |object: u32| self.bundle.index.object(object);
+        let files = |object: u32| self.plan.wanted.get(&Some(object)).map_or(&[][..], Vec::as_slice);
+        let bytes = lacking.iter().map(|object| row(*object).size).sum();
+        let count = lacking.iter().map(|object| files(*object).len()).sum::<usize>();
+        self.progress.enter(Phase::Copying, bytes, u64::try_from(count).unwrap_or(0));
+        for_each(
+            jobs,
+            &lacking,
+            || BaseReader::new(self.bases),
+            |reader, object| {
+                self.progress.check()?;
+                let of_base = by_id.get(&row(*object).id).copied().unwrap_or(u32::MAX);
+                for file in files(*object) {
+                    let mut content = reader.open(of_base)?;
+                    self.write_one(*file, row(*object).size, &mut content)
+                        .map_err(|error| self.lost(*object, error))?;
+                }
+                self.progress.add(row(*object).size, 0);
+                Ok(())
+            },
+        )
+    }
+
+    /// The error of a content that a base had when it was looked at.
+    fn lost(&self, object: u32, error: Error) -> Error {
+        match error {
+            Error::Io { source, .. } if source.kind() == io::ErrorKind::InvalidData => {
+                let path = base::path_of_object(&self.bundle.index, object);
+                let problem = format!("the content of {path} was changed while it was taken over; run it again");
+                Error::MissingBase { path: self.transaction.repo.path().to_owned(), problem }
+            }
+            error => error,
+        }
     }
 
     fn write_links(&self) -> Result<(), Error> {

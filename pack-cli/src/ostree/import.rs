@@ -1,11 +1,14 @@
 //! From a bundle into a repository: only what it lacks is read, each object is compared with its checksum, and refs come last.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use sealift_format::{Bundle, Head, Limits, OsTreeKind, Ref};
+use sealift_format::{Bundle, Head, Limits, Opened, OsTreeKind, Ref};
 
 use super::carried::Carried;
+use super::delta;
 use super::files::Work;
+use super::kept;
 use super::object::{ObjectType, hex};
 use super::plan::Plan;
 use super::policy;
@@ -13,6 +16,7 @@ use super::refs::{RefName, RefPlace};
 use super::repo::Repo;
 use super::summary::mirror_summary;
 use super::transaction::Transaction;
+use crate::base::Bases;
 use crate::input::Input;
 use crate::parallel::for_each;
 use crate::progress::Phase;
@@ -67,14 +71,14 @@ pub struct ImportStats {
     pub has_summary: bool,
 }
 
-/// Takes the commits of a bundle into the repository at `target`.
+/// Takes the commits of a bundle into the repository at `target`. A delta bundle is for one that holds its base.
 ///
 /// `judge` decides by the head whether the bundle is to be trusted, before anything behind it is read. Killed at any point, the repository
 /// is sound, and another run completes.
 ///
 /// # Errors
-/// The bundle is refused or damaged, the repository cannot be used, cannot hold what a commit has, lacks room, or its remote does not accept a
-/// commit. No ref is changed then.
+/// The bundle is refused or damaged, the repository cannot be used, cannot hold what a commit has, lacks room or what a delta is relative to,
+/// or its remote does not accept a commit. No ref is changed then.
 pub fn import(
     input: &mut Input,
     target: &Path,
@@ -83,14 +87,32 @@ pub fn import(
     judge: impl FnOnce(&Head) -> Result<(), Error>,
     progress: &Progress,
 ) -> Result<ImportStats, Error> {
-    let bundle = input.open_bundle(limits, judge)?;
-    let repo = Repo::open(target)?;
-    let mut stats = take(input, &bundle, &repo, options, progress)?;
+    let opened = input.open_any(limits, judge)?;
+    let repo = Arc::new(Repo::open(target)?);
+    let (bundle, bases) = whole(opened, &repo, options, progress)?;
+    let mut stats = take(input, (&bundle, &bases), &repo, options, progress)?;
+    if options.dry_run {
+        return Ok(stats);
+    }
     // Of a mirror of all refs, the summary is the source's.
-    if options.destination == Destination::Mirror && options.refs.is_empty() && !options.dry_run {
+    if options.destination == Destination::Mirror && options.refs.is_empty() {
         stats.has_summary = mirror_summary(&repo, &Carried::new(&bundle)?)?;
     }
+    kept::keep(&repo, &bundle)?;
     Ok(stats)
+}
+
+/// The whole bundle, of a delta with what the repository holds.
+pub(super) fn whole(
+    opened: Opened,
+    repo: &Arc<Repo>,
+    options: &ImportOptions,
+    progress: &Progress,
+) -> Result<(Bundle, Bases), Error> {
+    match opened {
+        Opened::Whole(bundle) => Ok((bundle, Bases::default())),
+        Opened::Delta(delta) => delta::complete(delta, repo, options, progress),
+    }
 }
 
 /// Takes the commits of a bundle that is open and trusted.
@@ -99,7 +121,7 @@ pub fn import(
 /// As [`import`].
 pub(super) fn take(
     input: &mut Input,
-    bundle: &Bundle,
+    (bundle, bases): (&Bundle, &Bases),
     repo: &Repo,
     options: &ImportOptions,
     progress: &Progress,
@@ -107,7 +129,11 @@ pub(super) fn take(
     let jobs = options.jobs.max(1);
     let carried = Carried::new(bundle)?;
     let refs = choose(bundle, &options.refs)?;
-    let names = refs.iter().map(|from| destination(repo, from, &options.destination)).collect::<Result<Vec<_>, _>>()?;
+    let names = refs.iter().map(|from| {
+        let collection = from.ostree.as_ref().map_or("", |ostree| ostree.collection.as_str());
+        destination(repo, &from.name, collection, &options.destination)
+    });
+    let names = names.collect::<Result<Vec<_>, _>>()?;
     repo.check_places(&names)?;
     for (from, name) in refs.iter().zip(&names) {
         policy::check(repo, name, &carried, from)?;
@@ -123,10 +149,11 @@ pub(super) fn take(
         .zip(&names)
         .map(|(from, name)| Ok((name.to_string(), hex(&carried.tip(from)?.checksum))))
         .collect::<Result<_, Error>>()?;
-    let work = Work::new(bundle, &carried, &plan, &transaction, progress);
+    let work = Work::new((bundle, bases), &carried, &plan, &transaction, progress);
     stats.stored_bytes = work.stored_bytes();
-    // What the mode cannot hold, and what has no room, is known before anything is written.
+    // What the mode cannot hold, what has no room, and what of a base is gone, is known before anything is written.
     work.check()?;
+    work.check_bases(jobs)?;
     if options.dry_run {
         return Ok(stats);
     }
@@ -174,8 +201,13 @@ pub(super) fn choose<'a>(bundle: &'a Bundle, names: &[String]) -> Result<Vec<&'a
     names.iter().map(find).collect()
 }
 
-fn destination(repo: &Repo, from: &Ref, destination: &Destination) -> Result<RefName, Error> {
-    let collection = from.ostree.as_ref().map_or("", |ostree| ostree.collection.as_str());
+/// Where the ref of a name and a collection, which may be none, goes.
+pub(super) fn destination(
+    repo: &Repo,
+    name: &str,
+    collection: &str,
+    destination: &Destination,
+) -> Result<RefName, Error> {
     let place = match destination {
         Destination::Remote(remote) => RefPlace::Remote(remote.clone()),
         // A collection that is the repository's own is not mirrored.
@@ -184,5 +216,5 @@ fn destination(repo: &Repo, from: &Ref, destination: &Destination) -> Result<Ref
         }
         Destination::Heads | Destination::Mirror => RefPlace::Heads,
     };
-    RefName::new(place, &from.name).map_err(|fault| repo.fault(fault))
+    RefName::new(place, name).map_err(|fault| repo.fault(fault))
 }

@@ -236,6 +236,29 @@ impl Repo {
         self.fault(RepoFault::RefLink { name: name.to_string(), path: self.path().join(name.path()) })
     }
 
+    /// The commit of this checksum; or of the ref of this name, which is the repository's own or else the only one, and the ref.
+    ///
+    /// # Errors
+    /// There is none, or there are several.
+    pub(crate) fn find_commit(&self, text: &str) -> Result<(Checksum, Option<RefName>), Error> {
+        if let Some(checksum) = parse_checksum(text) {
+            return Ok((checksum, None));
+        }
+        let own = RefName::new(RefPlace::Heads, text).map_err(|fault| self.fault(fault))?;
+        if let Some(checksum) = self.read_ref(&own)? {
+            return Ok((checksum, Some(own)));
+        }
+        let mut others = self.refs()?.into_iter().filter(|(name, _)| name.name == text);
+        match (others.next(), others.next()) {
+            (Some((name, checksum)), None) => Ok((checksum, Some(name))),
+            (Some((first, _)), Some((second, _))) => Err(Error::Usage(format!(
+                "{} has {first} and {second}: name the commit by its checksum",
+                self.path().display()
+            ))),
+            (None, _) => Err(self.fault(RepoFault::NoRef { name: text.to_owned() })),
+        }
+    }
+
     /// The commit that `text` names: a checksum, `REF`, `COLLECTION:REF` or `REMOTE:REF`. Whether it is there is not looked at.
     ///
     /// # Errors

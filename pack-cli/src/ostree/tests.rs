@@ -1,5 +1,6 @@
 //! Against libostree's own program: what it writes is read, and what is written it takes.
 
+mod bases;
 mod killed;
 
 use std::collections::{BTreeMap, BTreeSet};

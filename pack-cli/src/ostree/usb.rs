@@ -1,10 +1,11 @@
 //! A medium for devices that have OSTree and not Sealift: the repository that `ostree create-usb` makes of the same refs.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use sealift_format::{Bundle, Head, Limits, Ref};
+use sealift_format::{Bundle, Head, Limits, Opened, Ref};
 
-use super::import::{Destination, ImportOptions, ImportStats, choose, take};
+use super::import::{Destination, ImportOptions, ImportStats, choose, take, whole};
 use super::repo::Repo;
 use super::skeleton::Skeleton;
 use super::summary::write_summary;
@@ -28,8 +29,8 @@ pub struct UsbOptions {
 /// Takes the commits of a bundle into the repository `.ostree/repo` in the directory `medium`, and makes it if there is none.
 ///
 /// Clients find it there: `ostree pull` and `flatpak` from a medium that is mounted, `ostree pull-local` by its path. The refs become
-/// mirrors of their collections, by which clients look for them, and the summary lists all that the repository has. `judge` decides by the
-/// head whether the bundle is to be trusted, before anything is written. Killed at any point, the repository is sound, and another run
+/// mirrors of their collections, by which clients look for them, and the summary lists all that the repository has. A delta bundle is for a
+/// medium that holds its base, which is read: nothing of ours is kept there. `judge` decides by the head whether the bundle is to be trusted, before anything is written. Killed at any point, the repository is sound, and another run
 /// completes.
 ///
 /// # Errors
@@ -42,10 +43,12 @@ pub fn write_usb(
     judge: impl FnOnce(&Head) -> Result<(), Error>,
     progress: &Progress,
 ) -> Result<ImportStats, Error> {
-    let bundle = input.open_bundle(limits, judge)?;
-    check_collections(&bundle, &options.refs)?;
+    let opened = input.open_any(limits, judge)?;
+    if let Opened::Whole(bundle) = &opened {
+        check_collections(bundle, &options.refs)?;
+    }
     let skeleton = Skeleton::make(medium)?;
-    let written = skeleton.open().and_then(|repo| write(input, &bundle, &repo, options, progress));
+    let written = skeleton.open().and_then(|repo| write(input, opened, &Arc::new(repo), options, progress));
     if options.dry_run || written.is_err() {
         skeleton.remove();
     }
@@ -54,8 +57,8 @@ pub fn write_usb(
 
 fn write(
     input: &mut Input,
-    bundle: &Bundle,
-    repo: &Repo,
+    opened: Opened,
+    repo: &Arc<Repo>,
     options: &UsbOptions,
     progress: &Progress,
 ) -> Result<ImportStats, Error> {
@@ -65,7 +68,9 @@ fn write(
         dry_run: options.dry_run,
         jobs: options.jobs,
     };
-    let stats = take(input, bundle, repo, &import, progress)?;
+    let (bundle, bases) = whole(opened, repo, &import, progress)?;
+    check_collections(&bundle, &options.refs)?;
+    let stats = take(input, (&bundle, &bases), repo, &import, progress)?;
     if !options.dry_run {
         write_summary(repo, options.now)?;
     }

@@ -85,7 +85,7 @@ pub(crate) fn index_of(
     Index::parse(builder.finish(rows.into_iter(), &[0; 32]), u64::MAX)
 }
 
-fn row<T>(rows: &[T], number: u32) -> &T {
+pub(super) fn row<T>(rows: &[T], number: u32) -> &T {
     &rows[usize::try_from(number).unwrap_or(usize::MAX)]
 }
 

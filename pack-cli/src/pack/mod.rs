@@ -5,6 +5,7 @@
 //! `examples/publish.rs` is a whole program.
 
 mod buffers;
+mod commits;
 pub(crate) mod compress;
 mod contents;
 mod delta;
@@ -29,6 +30,7 @@ use crate::progress::Phase;
 use crate::source::Source;
 use crate::{Error, Progress};
 
+pub(crate) use commits::{CommitRef, HashedCommits};
 use compress::Compressor;
 pub(crate) use contents::{index_by_reading, index_of};
 pub use delta::{DeltaFor, FullBundle, estimate_delta, pack_delta};

@@ -16,21 +16,28 @@ pub(super) struct Commits<'a> {
     files: Vec<(usize, &'a Attributes, &'a FileKind)>,
     file_of: HashMap<Checksum, usize>,
     repository_files: Vec<(RepositoryFile, Vec<u8>)>,
+    /// Whether what is beside a commit is left out.
+    is_bare: bool,
 }
 
 impl<'a> Commits<'a> {
+    /// No commits yet. Of those that come what is beside them is left out, unless it is wanted; the files of the repository are these.
+    pub(super) fn of_base(with_commitmeta: bool, files: &[(RepositoryFile, Vec<u8>)]) -> Self {
+        Self { repository_files: files.to_vec(), is_bare: !with_commitmeta, ..Self::default() }
+    }
+
     /// Adds a ref's commits; `number` is that of its source. Returns the number of its newest one if a ref before had it.
     pub(super) fn add(&mut self, number: usize, source: &'a OstreeSource) -> Result<Option<u32>, Error> {
-        for (kind, bytes) in source.repository_files()? {
-            match self.repository_files.iter().find(|(known, _)| *known == kind) {
-                Some((_, known)) if *known != bytes => {
+        for (kind, bytes) in &source.repository_files {
+            match self.repository_files.iter().find(|(known, _)| known == kind) {
+                Some((_, known)) if known != bytes => {
                     return Err(Error::Usage(format!(
                         "two repositories have a {} of their own: a bundle carries one",
                         kind.name()
                     )));
                 }
                 Some(_) => {}
-                None => self.repository_files.push((kind, bytes)),
+                None => self.repository_files.push((*kind, bytes.clone())),
             }
         }
         let tip = source.commits.first().map(|commit| (OsTreeKind::Commit, commit.checksum));
@@ -41,7 +48,7 @@ impl<'a> Commits<'a> {
                 break;
             }
             self.push(OsTreeKind::Commit, commit.checksum, &commit.bytes);
-            if let Some(beside) = &commit.beside {
+            if let Some(beside) = commit.beside.as_ref().filter(|_| !self.is_bare) {
                 self.objects.push((OsTreeKind::CommitMeta, beside));
             }
             let parsed = Commit::parse(&commit.bytes).map_err(unreadable)?;

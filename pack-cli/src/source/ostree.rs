@@ -39,6 +39,8 @@ pub struct OstreeSource {
     pub(crate) files: Vec<FileObject>,
     pub(crate) file_of: HashMap<Checksum, usize>,
     pub(crate) collection: String,
+    /// The files of the repository itself that go with it.
+    pub(crate) repository_files: Vec<(RepositoryFile, Vec<u8>)>,
     contents: Vec<ContentObject>,
     spool_dir: PathBuf,
 }
@@ -108,6 +110,26 @@ impl OstreeSource {
             Some((collection, _)) if is_collection_id(collection) => Some(collection.to_owned()),
             _ => repo.config().collection_id.clone(),
         };
+        let mut source = Self::of_commit(repo, tip, ostree.depth, options, jobs)?;
+        source.collection = collection.unwrap_or_default();
+        for kind in RepositoryFile::ALL {
+            source.repository_files.extend(repo.top_file(kind.name())?.map(|bytes| (kind, bytes)));
+        }
+        Ok(source)
+    }
+
+    /// Reads a commit, and `depth` before it as far as they are there, and the headers of all of their files. They are of no collection,
+    /// and without files of the repository itself.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub(crate) fn of_commit(
+        repo: &Arc<Repo>,
+        tip: Checksum,
+        depth: u32,
+        options: &SourceOptions,
+        jobs: usize,
+    ) -> Result<Self, Error> {
         let mut source = Self {
             repo: Arc::clone(repo),
             tree: Tree::new(no_metadata()),
@@ -115,7 +137,8 @@ impl OstreeSource {
             metadata: HashMap::new(),
             files: Vec::new(),
             file_of: HashMap::new(),
-            collection: collection.unwrap_or_default(),
+            collection: String::new(),
+            repository_files: Vec::new(),
             contents: Vec::new(),
             spool_dir: match options.spool_dir.as_os_str().is_empty() {
                 true => std::env::temp_dir(),
@@ -124,7 +147,7 @@ impl OstreeSource {
         };
         let mut files = Vec::new();
         let mut next = Some(tip);
-        for generation in 0..=ostree.depth {
+        for generation in 0..=depth {
             let Some(checksum) = next.take() else { break };
             // What lies before the newest commit may have been pruned.
             if generation > 0 && !repo.has(ObjectType::Commit, &checksum)? {
@@ -135,15 +158,6 @@ impl OstreeSource {
         source.open_files(&files, options, jobs)?;
         source.build_tree()?;
         Ok(source)
-    }
-
-    /// The files of the repository itself.
-    pub(crate) fn repository_files(&self) -> Result<Vec<(RepositoryFile, Vec<u8>)>, Error> {
-        let mut files = Vec::new();
-        for kind in RepositoryFile::ALL {
-            files.extend(self.repo.top_file(kind.name())?.map(|bytes| (kind, bytes)));
-        }
-        Ok(files)
     }
 
     /// Takes a commit with its dirtrees and dirmetas, and notes the files that are new. Returns its parent.
@@ -271,11 +285,11 @@ impl OstreeSource {
         Ok(())
     }
 
-    pub(super) fn content_len(&self, content: u32) -> u64 {
+    pub(crate) fn content_len(&self, content: u32) -> u64 {
         self.contents.get(at(content)).map_or(0, |content| content.size)
     }
 
-    pub(super) fn content_count(&self) -> u32 {
+    pub(crate) fn content_count(&self) -> u32 {
         u32::try_from(self.contents.len()).unwrap_or(u32::MAX)
     }
 
@@ -307,6 +321,16 @@ impl OstreeSource {
         let Some(file) = file.map(Arc::new) else { return Ok(OstreeContent::Bytes(Vec::new())) };
         *whole = Some(Arc::clone(&file));
         Ok(OstreeContent::File(file))
+    }
+
+    /// The checksum of the file object that has a content.
+    pub(crate) fn content_checksum(&self, content: u32) -> Option<&Checksum> {
+        self.contents.get(at(content)).map(|content| &content.checksum)
+    }
+
+    /// Reads a content from its start to its end, and gives it to `take` part by part.
+    pub(crate) fn read_content(&self, content: u32, take: impl FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
+        self.contents.get(at(content)).map_or(Ok(()), |object| self.read_whole(object, take).map(drop))
     }
 
     fn open_object(&self, object: &ContentObject) -> Result<Content, Error> {

@@ -1,25 +1,19 @@
 //! Delta bundles onto a directory that holds their base: what it kept, or what it is, gives the index and the objects.
 
-use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 
-use sealift_format::{Base as RootBase, Bundle, Delta, Index, verity};
+use sealift_format::{Bundle, Delta, Index, verity};
 
 use super::installed::Installed;
 use super::journal;
 use super::plan::Selection;
 use super::stage::{Stage, is_taken};
 use super::{Job, UnpackOptions};
-use crate::base::{Base, BaseReader, Bases};
+use crate::base::{self, Base, Bases};
 use crate::pack::index_by_reading;
-use crate::parallel::for_each;
 use crate::progress::Phase;
 use crate::source::{DirectoryOptions, DirectorySource, Source};
 use crate::{Error, Progress};
-
-/// How many of several things are named.
-const NAMED: usize = 5;
 
 /// Makes the whole bundle of a delta with what `target` holds. Returns it with its bases, and with what the target kept.
 pub(super) fn complete(
@@ -44,14 +38,14 @@ pub(super) fn complete(
             let bundle = delta.complete_with(kept.index().clone())?;
             return Ok((bundle, Bases::default(), Some(kept)));
         }
-        if is_the_base(&bases, &digest) {
+        if base::is_the_only(&bases, &digest) {
             let (index, reference) = (kept.index().clone(), kept.reference().to_owned());
             return with_base(delta, target, index, &reference).map(|(bundle, bases)| (bundle, bases, Some(kept)));
         }
         let held = kept.identity().map_or_else(String::new, |identity| {
-            format!("; it took {} version {}, content {}", identity.name, identity.version, short(&digest))
+            format!("; it took {} version {}, content {}", identity.name, identity.version, base::short(&digest))
         });
-        return Err(missing(target, &format!("it does not hold the base, content {}{held}", listed(&bases))));
+        return Err(missing(target, &format!("it does not hold the base, content {}{held}", base::listed(&bases))));
     }
     let [named] = delta.difference.base_refs() else {
         return Err(missing(target, "nothing is kept of what it took, and the base has several refs"));
@@ -65,13 +59,13 @@ pub(super) fn complete(
     if digest == wanted {
         return Ok((delta.complete_with(index)?, Bases::default(), None));
     }
-    if is_the_base(&bases, &digest) {
+    if base::is_the_only(&bases, &digest) {
         return with_base(delta, target, index, &reference).map(|(bundle, bases)| (bundle, bases, None));
     }
     let problem = format!(
         "it kept nothing that says what it holds, and its files are not just the base, content {}, but content {}",
-        listed(&bases),
-        short(&digest)
+        base::listed(&bases),
+        base::short(&digest)
     );
     Err(missing(target, &problem))
 }
@@ -81,21 +75,8 @@ fn with_base(delta: Delta, target: &Path, index: Index, reference: &str) -> Resu
     Ok((bundle, Bases::new(vec![Base::of_directory(target, index, reference)])))
 }
 
-fn is_the_base(bases: &[RootBase], digest: &[u8; 32]) -> bool {
-    matches!(bases, [only] if only.index_digest == *digest)
-}
-
 fn missing(path: &Path, problem: &str) -> Error {
     Error::MissingBase { path: path.to_owned(), problem: problem.to_owned() }
-}
-
-/// The start of a digest, as people compare it.
-fn short(digest: &[u8; 32]) -> String {
-    digest[..6].iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn listed(bases: &[RootBase]) -> String {
-    bases.iter().map(|base| short(&base.index_digest)).collect::<Vec<_>>().join(" and ")
 }
 
 /// Finds out whether the target still has each object of the bases that is needed for `pending`, before anything is written.
@@ -107,46 +88,9 @@ pub(super) fn check_bases(job: &Job<'_>, target: &Path, pending: &Selection) -> 
     if bases.indexes().is_empty() {
         return check_no_prefix(job, target, pending);
     }
-    let mut needed: BTreeSet<u32> = BTreeSet::new();
-    for chunk in &pending.chunks {
-        let chunk = &bundle.layout.chunks[usize::try_from(*chunk).unwrap_or(usize::MAX)];
-        needed.extend(bundle.layout.prefix_of(chunk).iter().map(|range| range.object));
-    }
-    let mut by_id: HashMap<[u8; 32], u32> = HashMap::new();
-    for (number, object) in (0..).zip(bases.indexes().iter().flat_map(|index| index.objects())) {
-        by_id.entry(object.id).or_insert(number);
-    }
-    let lacking = pending.regulars.iter().map(|place| place.object).filter(|object| !bundle.layout.is_carried(*object));
-    needed.extend(lacking.filter_map(|object| by_id.get(&bundle.index.object(object).id)));
-    let needed: Vec<u32> = needed.into_iter().collect();
-    let bytes = needed.iter().filter_map(|object| bases.object(*object)).map(|object| object.size).sum();
-    job.progress.enter(Phase::Hashing, bytes, u64::try_from(needed.len()).unwrap_or(0));
-    let gone: Mutex<Vec<u32>> = Mutex::default();
-    for_each(
-        job.options.jobs,
-        &needed,
-        || BaseReader::new(bases),
-        |reader, &object| {
-            job.progress.check()?;
-            if !reader.holds(object)? {
-                gone.lock().unwrap_or_else(PoisonError::into_inner).push(object);
-            }
-            job.progress.add(bases.object(object).map_or(0, |object| object.size), 1);
-            Ok(())
-        },
-    )?;
-    let mut gone = gone.into_inner().unwrap_or_else(PoisonError::into_inner);
-    if gone.is_empty() {
-        return Ok(());
-    }
-    gone.sort_unstable();
-    let named: Vec<String> = gone.iter().take(NAMED).map(|object| bases.path(*object)).collect();
-    let more = if gone.len() > NAMED { format!(" and {} more", gone.len() - NAMED) } else { String::new() };
-    let problem = format!(
-        "files of the base were changed or removed that the delta needs: {}{more}; take the full bundle",
-        named.join(", ")
-    );
-    Err(missing(target, &problem))
+    let objects = pending.regulars.iter().map(|place| place.object);
+    let needed = base::needed(bundle, bases, &pending.chunks, objects);
+    base::check(bases, &needed, target, job.options.jobs, job.progress)
 }
 
 /// Says which file of a target that took all of this has to be made again, and cannot be without the base, which it does not hold any more.

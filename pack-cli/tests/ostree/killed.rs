@@ -1,13 +1,14 @@
 //! Killed at any moment, a run leaves a repository that is sound, and the same command completes it and leaves nothing else.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::Stdio;
 use std::time::Instant;
 
 use crate::desk::{Desk, copy, is_root, noise, write};
 
-/// In each of three modes: a hundred in all.
-const KILLS: u32 = 34;
+/// Of each of three bundles in each of three modes: a hundred in all.
+const KILLS: u32 = 12;
 
 #[test]
 fn archive() {
@@ -37,16 +38,33 @@ fn kill(mode: &str) {
     desk.init("source", "archive");
     let commit = || desk.commit("source", "os", "./tree", &["--owner-uid=0", "--owner-gid=0"]);
     let old = commit();
-    desk.run("pack ostree:source -o old.sealift");
+    desk.run("pack ostree:source -o old.sealift --name os --bundle-version 1");
     (0..120).step_by(2).for_each(|number| make(number, number + 1000));
+    // The content of these is not carried by the delta.
+    for number in (0..120).filter(|number| number % 6 == 3) {
+        let path = desk.path(&format!("tree/d{}/f{number}", number % 7));
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600)).expect("it is ours");
+    }
     write(&desk.path("tree/large"), 0o600, &noise(5, 5 << 20));
     let new = commit();
-    desk.run("pack ostree:source -o new.sealift");
+    let pack = "pack ostree:source --name os --bundle-version 2 --allow-unsigned -o";
+    desk.run(&format!("{pack} new.sealift"));
+    desk.run(&format!("{pack} delta.sealift --base old.sealift"));
 
     desk.init("begun", mode);
     desk.import("old.sealift", "begun");
+    for (bundle, keeps) in [("new", true), ("delta", true), ("delta", false)] {
+        if !keeps {
+            fs::remove_dir_all(desk.path("begun/extensions/sealift")).expect("it is kept");
+        }
+        kill_one(&desk, bundle, (&old, &new));
+    }
+}
+
+/// Kills the unpacking of a bundle of the commit `new` into copies of a repository that has `old`.
+fn kill_one(desk: &Desk, bundle: &str, (old, new): (&str, &str)) {
     copy(&desk.path("begun"), &desk.path("whole"));
-    let line = "unpack new.sealift ostree:target --allow-unsigned --quiet";
+    let line = &format!("unpack {bundle}.sealift ostree:target --allow-unsigned --quiet");
     let start = Instant::now();
     desk.run(&line.replace("target", "whole"));
     let duration = start.elapsed();
@@ -71,5 +89,6 @@ fn kill(mode: &str) {
         assert_eq!(desk.names("target"), whole, "{number}: nothing else is left");
         fs::remove_dir_all(desk.path("target")).expect("it can be removed");
     }
-    println!("killed with the old commit {} times, with the new one {} times", seen[0], seen[1]);
+    fs::remove_dir_all(desk.path("whole")).expect("it can be removed");
+    println!("{bundle}: killed with the old commit {} times, with the new one {} times", seen[0], seen[1]);
 }

@@ -5,6 +5,7 @@ mod circumstances;
 mod commitmeta;
 mod crafted;
 mod damage;
+mod deltas;
 mod desk;
 mod ed25519;
 mod joined;

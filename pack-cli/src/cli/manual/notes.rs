@@ -75,6 +75,12 @@ pub(super) const FILES: &[Note] = &[
         text: "The versions that this device took, those of root and of a user.",
         of: OF_TRUST,
     },
+    Note {
+        name: "REPO/extensions/sealift/NAME",
+        text: "In an OSTree repository, head and index of the last bundle of that name that it took: by that it knows the base of a delta \
+            bundle. It may be removed.",
+        of: &["mirror"],
+    },
 ];
 
 /// The argument of verbs that ask who signed.

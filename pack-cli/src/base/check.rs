@@ -1,0 +1,95 @@
+//! Which objects of its bases the unpacking of a delta bundle needs, and whether they are there: found out before anything is written.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use sealift_format::{Base as RootBase, Bundle};
+
+use super::{BaseReader, Bases};
+use crate::parallel::for_each;
+use crate::{Error, Phase, Progress};
+
+/// How many of several things are named.
+const NAMED: usize = 5;
+
+/// The base objects that make the prefixes of these chunks, and those that are these objects of the bundle, as far as it does not carry
+/// them.
+pub(crate) fn needed(bundle: &Bundle, bases: &Bases, chunks: &[u32], objects: impl Iterator<Item = u32>) -> Vec<u32> {
+    let mut needed: BTreeSet<u32> = BTreeSet::new();
+    for chunk in chunks {
+        let chunk = &bundle.layout.chunks[usize::try_from(*chunk).unwrap_or(usize::MAX)];
+        needed.extend(bundle.layout.prefix_of(chunk).iter().map(|range| range.object));
+    }
+    let by_id = bases.by_id();
+    let lacking = objects.filter(|object| !bundle.layout.is_carried(*object));
+    needed.extend(lacking.filter_map(|object| by_id.get(&bundle.index.object(object).id)));
+    needed.into_iter().collect()
+}
+
+/// Finds out whether `target` still has each of these objects.
+///
+/// # Errors
+/// It has not: some are named.
+pub(crate) fn check(
+    bases: &Bases,
+    needed: &[u32],
+    target: &Path,
+    jobs: usize,
+    progress: &Progress,
+) -> Result<(), Error> {
+    let bytes = needed.iter().filter_map(|object| bases.object(*object)).map(|object| object.size).sum();
+    progress.enter(Phase::Hashing, bytes, u64::try_from(needed.len()).unwrap_or(0));
+    let gone: Mutex<Vec<u32>> = Mutex::default();
+    for_each(
+        jobs,
+        needed,
+        || BaseReader::new(bases),
+        |reader, &object| {
+            progress.check()?;
+            if !reader.holds(object)? {
+                gone.lock().unwrap_or_else(PoisonError::into_inner).push(object);
+            }
+            progress.add(bases.object(object).map_or(0, |object| object.size), 1);
+            Ok(())
+        },
+    )?;
+    let mut gone = gone.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if gone.is_empty() {
+        return Ok(());
+    }
+    gone.sort_unstable();
+    let named: Vec<String> = gone.iter().take(NAMED).map(|object| bases.path(*object)).collect();
+    let more = if gone.len() > NAMED { format!(" and {} more", gone.len() - NAMED) } else { String::new() };
+    let problem = format!(
+        "files of the base were changed or removed that the delta needs: {}{more}; take the full bundle",
+        named.join(", ")
+    );
+    Err(Error::MissingBase { path: target.to_owned(), problem })
+}
+
+/// Whether an index of this digest is all that a delta bundle needs.
+pub(crate) fn is_the_only(bases: &[RootBase], digest: &[u8; 32]) -> bool {
+    matches!(bases, [only] if only.index_digest == *digest)
+}
+
+/// The start of a digest, as people compare it.
+pub(crate) fn short(digest: &[u8; 32]) -> String {
+    digest[..6].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The bases of a delta bundle, for people.
+pub(crate) fn listed(bases: &[RootBase]) -> String {
+    bases.iter().map(|base| short(&base.index_digest)).collect::<Vec<_>>().join(" and ")
+}
+
+impl Bases {
+    /// By its id, the number of each object.
+    pub(crate) fn by_id(&self) -> HashMap<[u8; 32], u32> {
+        let mut by_id = HashMap::new();
+        for (number, object) in (0..).zip(self.list.iter().flat_map(|base| base.index.objects())) {
+            by_id.entry(object.id).or_insert(number);
+        }
+        by_id
+    }
+}

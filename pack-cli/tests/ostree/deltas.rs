@@ -1,0 +1,509 @@
+//! Delta bundles onto repositories that hold their base, and bases that are commits of a repository.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+
+use crate::desk::{Desk, MODES, copy, is_root, noise, plain_tree, write};
+
+/// The owner whom all modes hold.
+const ROOT: &[&str] = &["--owner-uid=0", "--owner-gid=0"];
+
+/// Text that is like another where the seed is near.
+fn prose(seed: u32, lines: u32) -> String {
+    let word = |line: u32| (u64::from(line) * 2_654_435 + u64::from(seed) * u64::from(line % 40 == 7)) % 9_973;
+    (0..lines).map(|line| format!("{line}: {}\n", word(line))).collect()
+}
+
+/// The first version of a tree.
+fn first_tree(root: &Path) {
+    plain_tree(root);
+    write(&root.join("usr/share/prose"), 0o644, prose(1, 5_000).as_bytes());
+    write(&root.join("usr/share/moved"), 0o644, &noise(4, 50_000));
+    write(&root.join("usr/share/gone"), 0o644, b"gone\n");
+    let mut code = noise(5, 200_000);
+    code[..4].copy_from_slice(b"\x7fELF");
+    write(&root.join("usr/bin/program"), 0o755, &code);
+}
+
+/// Changes it: text, machine code, a large file, a name, and metadata alone. 1,000 bytes of it are new noise.
+fn second_tree(root: &Path) {
+    let share = root.join("usr/share");
+    write(&share.join("prose"), 0o644, prose(2, 5_000).as_bytes());
+    let mut code = fs::read(root.join("usr/bin/program")).expect("it is there");
+    code.iter_mut().skip(100).step_by(64).for_each(|byte| *byte = byte.wrapping_add(4));
+    write(&root.join("usr/bin/program"), 0o755, &code);
+    let mut large = fs::read(share.join("large")).expect("it is there");
+    large[1_000_000..1_000_010].copy_from_slice(b"0123456789");
+    write(&share.join("large"), 0o644, &large);
+    fs::rename(share.join("moved"), root.join("usr/moved")).expect("it is there");
+    fs::remove_file(share.join("gone")).expect("it is there");
+    fs::set_permissions(share.join("noise"), fs::Permissions::from_mode(0o600)).expect("it is ours");
+    fs::set_permissions(share.join("void"), fs::Permissions::from_mode(0o600)).expect("it is ours");
+    fs::set_permissions(root.join("none"), fs::Permissions::from_mode(0o600)).expect("it is ours");
+    fs::remove_file(root.join("link")).expect("it is there");
+    symlink("usr/share/prose", root.join("link")).expect("a link");
+    write(&root.join("new"), 0o644, &noise(6, 1_000));
+}
+
+/// Two commits of `os` in a repository, the bundle of each, and the delta between the bundles.
+struct Versions {
+    desk: Desk,
+    one: String,
+    two: String,
+}
+
+impl Versions {
+    fn new(mode: &str) -> Self {
+        let desk = Desk::new();
+        desk.init("source", mode);
+        first_tree(&desk.path("tree"));
+        let one = desk.commit("source", "os", "./tree", ROOT);
+        desk.run("pack ostree:source -o 1.sealift --name os --bundle-version 1");
+        second_tree(&desk.path("tree"));
+        let two = desk.commit("source", "os", "./tree", ROOT);
+        desk.run("pack ostree:source -o 2.sealift --name os --bundle-version 2");
+        let own = Self { desk, one, two };
+        own.delta("1.sealift", "delta.sealift");
+        own
+    }
+
+    fn delta(&self, base: &str, to: &str) {
+        let line =
+            format!("pack ostree:source --ref os -o {to} --name os --bundle-version 2 --base {base} --allow-unsigned");
+        self.desk.run(&line);
+    }
+
+    /// A repository that took the first bundle.
+    fn device(&self, name: &str, mode: &str) {
+        self.desk.init(name, mode);
+        self.desk.import("1.sealift", name);
+    }
+
+    /// It has the second commit, as the source has it.
+    fn is_second(&self, repo: &str) {
+        self.desk.fsck(repo);
+        assert_eq!(self.desk.ostree(repo, &["rev-parse", "os"]).trim(), self.two, "{repo}");
+        assert_eq!(self.desk.listed(repo, "os"), self.desk.listed("source", &self.two), "{repo}");
+        assert_eq!(self.desk.listed(repo, &self.one), self.desk.listed("source", &self.one), "{repo}");
+    }
+
+    /// It is refused, and the repository is as it was. Returns what is said.
+    fn refused(&self, line: &str, repo: &str) -> String {
+        let before = self.desk.snapshot(repo);
+        let said = self.desk.refused(line);
+        self.desk.is_as(&before, repo, line);
+        said
+    }
+
+    fn len(&self, bundle: &str) -> u64 {
+        fs::metadata(self.desk.path(bundle)).expect("a bundle").len()
+    }
+
+    /// The file object that has a path's content in a repository.
+    fn object(&self, repo: &str, commit: &str, path: &str) -> PathBuf {
+        let line = self.desk.ostree(repo, &["ls", "-C", commit, path]);
+        let checksum = line.split_whitespace().find(|word| word.len() == 64).expect("a checksum").to_owned();
+        let found = |end: &str| self.desk.path(&format!("{repo}/objects/{}/{}.{end}", &checksum[..2], &checksum[2..]));
+        if found("file").exists() { found("file") } else { found("filez") }
+    }
+}
+
+fn modes() -> impl Iterator<Item = &'static str> {
+    MODES.iter().copied().filter(|mode| *mode != "bare" || is_root())
+}
+
+/// What a repository keeps of the bundles called os.
+const KEPT: &str = "extensions/sealift/os";
+
+#[test]
+fn onto_each_mode() {
+    let own = Versions::new("archive");
+    let desk = &own.desk;
+    assert!(own.len("delta.sealift") < 12_000, "{} bytes", own.len("delta.sealift"));
+    for mode in modes() {
+        for keeps in [true, false] {
+            let repo = &format!("{mode}-{keeps}");
+            own.device(repo, mode);
+            if !keeps {
+                fs::remove_file(desk.path(repo).join(KEPT)).expect("it is kept");
+            }
+            let line = format!("unpack delta.sealift ostree:{repo} --allow-unsigned");
+            let before = desk.snapshot(repo);
+            let dry = desk.run(&format!("{line} --dry-run --json"));
+            desk.is_as(&before, repo, "a dry run");
+            let taken = desk.import("delta.sealift", repo);
+            let dry: serde_json::Value = serde_json::from_str(&dry).expect("it is JSON");
+            // prose, program, large, new, link; noise, void and none have other permissions alone.
+            for (what, number) in [("commits", 1), ("files", 8)] {
+                assert_eq!((&taken[what], &dry[what]), (&number.into(), &number.into()), "{repo}: {what}");
+            }
+            own.is_second(repo);
+            let before = desk.snapshot(repo);
+            let again = desk.import("delta.sealift", repo);
+            for what in ["commits", "metadata", "files", "stored_bytes"] {
+                assert_eq!(again[what], 0, "{repo}: {what} {again}");
+            }
+            desk.is_as(&before, repo, "a second run");
+            // A run that was killed when the refs were set had kept nothing yet.
+            let kept = fs::read(desk.path(repo).join(KEPT)).expect("it is kept");
+            fs::remove_file(desk.path(repo).join(KEPT)).expect("it is kept");
+            assert_eq!(desk.import("delta.sealift", repo)["files"], 0, "{repo}");
+            assert!(fs::read(desk.path(repo).join(KEPT)).expect("it is kept") == kept, "{repo}");
+            // The full bundle finds all there, and says who it is from now on.
+            assert_eq!(desk.import("2.sealift", repo)["stored_bytes"], 0, "{repo}");
+        }
+    }
+}
+
+#[test]
+fn of_each_mode() {
+    let first = Versions::new("archive");
+    let expected = fs::read(first.desk.path("delta.sealift")).expect("a bundle");
+    for mode in modes() {
+        let own = Versions::new(mode);
+        let desk = &own.desk;
+        assert!(fs::read(desk.path("delta.sealift")).expect("a bundle") == expected, "{mode}: a bundle as base");
+        for base in [format!("ostree:source:{}", own.one), format!("os=ostree:source:{}", own.one)] {
+            own.delta(&base, "of-commit.sealift");
+            assert!(fs::read(desk.path("of-commit.sealift")).expect("a bundle") == expected, "{mode}: {base}");
+        }
+        // A device as base, by its ref.
+        own.device("device", "bare-user-only");
+        own.delta("ostree:device:os", "of-device.sealift");
+        assert!(fs::read(desk.path("of-device.sealift")).expect("a bundle") == expected, "{mode}: a device");
+    }
+}
+
+/// The content of a file with other permissions is not carried.
+#[test]
+fn metadata_alone() {
+    let own = Versions::new("archive");
+    let desk = &own.desk;
+    own.device("device", "bare-user");
+    desk.import("2.sealift", "device");
+    for name in ["usr/share/large", "usr/share/noise", "usr/bin/run"] {
+        fs::set_permissions(desk.path("tree").join(name), fs::Permissions::from_mode(0o640)).expect("it is ours");
+    }
+    let three = desk.commit("source", "os", "./tree", ROOT);
+    let pack = "pack ostree:source -o delta.sealift --name os --bundle-version 3 --base 2.sealift --allow-unsigned";
+    desk.run(pack);
+    assert!(own.len("delta.sealift") < 2_000, "{} bytes", own.len("delta.sealift"));
+    let taken = desk.import("delta.sealift", "device");
+    assert_eq!((&taken["files"], &taken["stored_bytes"]), (&3.into(), &0.into()));
+    desk.fsck("device");
+    assert_eq!(desk.listed("device", "os"), desk.listed("source", &three));
+}
+
+/// A repository's summary, and signatures beside commits, are no part of a base that is a commit: the device finds it all the same.
+#[test]
+fn with_a_summary_and_a_collection() {
+    let desk = Desk::new();
+    desk.ostree("source", &["init", "--mode=archive", "--collection-id=org.example.Os"]);
+    desk.ostree("source", &["config", "set", "core.fsync", "false"]);
+    let mut commits = Vec::new();
+    for number in 1..=3_u32 {
+        fs::create_dir_all(desk.path("tree/sub")).expect("a folder");
+        write(&desk.path("tree/prose"), 0o644, prose(number, 3_000).as_bytes());
+        write(&desk.path("tree/sub/same"), 0o644, &noise(1, 100_000));
+        commits.push(desk.commit("source", "os", "./tree", ROOT));
+        desk.ostree("source", &["summary", "--update"]);
+        desk.run(&format!("pack ostree:source --ref os -o {number}.sealift --name os --bundle-version {number}"));
+        if let [.., before, _] = &commits[..] {
+            let line =
+                format!("pack ostree:source --ref os -o to-{number}.sealift --name os --bundle-version {number}");
+            desk.run(&format!("{line} --base ostree:source:{before}"));
+        }
+    }
+    for (number, to) in ["", "--mirror", "--remote origin"].into_iter().enumerate() {
+        for (mode, keeps) in [("bare-user-only", true), ("archive", false)] {
+            let repo = format!("device-{number}-{keeps}");
+            desk.init(&repo, mode);
+            desk.ostree(&repo, &["remote", "add", "--no-gpg-verify", "origin", "https://example.org/"]);
+            let take = |bundle: &str| desk.run(&format!("unpack {bundle} ostree:{repo} --allow-unsigned {to}"));
+            take("1.sealift");
+            for delta in ["to-2.sealift", "to-3.sealift"] {
+                if !keeps {
+                    fs::remove_file(desk.path(&repo).join(KEPT)).expect("it is kept");
+                    take(delta);
+                    continue;
+                }
+                // While it is kept what was taken, what does not change is not looked at.
+                let same = desk.largest(&repo, ".file");
+                fs::rename(&same, desk.path("aside")).expect("it is there");
+                take(delta);
+                fs::rename(desk.path("aside"), same).expect("it was there");
+            }
+            desk.fsck(&repo);
+            assert_eq!(desk.listed(&repo, &commits[2]), desk.listed("source", &commits[2]), "{repo}");
+            let refs = desk.ostree(&repo, &["refs", "-c", "--list"]) + &desk.ostree(&repo, &["refs", "--list"]);
+            let is_named = refs.contains(["os", "org.example.Os, os", "origin:os"][number]);
+            assert!(is_named, "{repo}: {refs}");
+        }
+    }
+}
+
+/// What a delta needs and the repository has lost is named, before anything is written.
+#[test]
+fn lost_objects() {
+    for mode in modes() {
+        let own = Versions::new("archive");
+        let desk = &own.desk;
+        own.device("device", mode);
+        let line = "unpack delta.sealift ostree:device --allow-unsigned";
+        // One that is the prefix of another, one of which the metadata alone changes, and one that is large.
+        for (path, name) in [
+            ("usr/share/prose", "usr/share/prose"),
+            ("usr/share/noise", "usr/share/noise"),
+            ("usr/share/large", "usr/share/as-large"),
+        ] {
+            let object = own.object("device", &own.one, path);
+            copy(&object, &desk.path("aside"));
+            for damage in ["removed", "changed", "cut"] {
+                let mut bytes = fs::read(&object).expect("it is there");
+                let at = bytes.len() / 2;
+                fs::remove_file(&object).expect("it is there");
+                match damage {
+                    "changed" => bytes[at] ^= 1,
+                    _ => bytes.truncate(at),
+                }
+                if damage != "removed" {
+                    copy(&desk.path("aside"), &object);
+                    fs::write(&object, &bytes).expect("there is room");
+                }
+                let said = own.refused(line, "device");
+                assert!(said.contains("the delta needs: ") && said.contains(name), "{mode}, {path} {damage}: {said}");
+                assert_eq!(desk.ostree("device", &["rev-parse", "os"]).trim(), own.one);
+                let _ = fs::remove_file(&object);
+                copy(&desk.path("aside"), &object);
+            }
+            fs::remove_file(desk.path("aside")).expect("it is there");
+        }
+        // Without what it kept, all of the base is read.
+        fs::remove_file(desk.path("device").join(KEPT)).expect("it is kept");
+        let object = own.object("device", &own.one, "usr/bin/run");
+        fs::rename(&object, desk.path("aside")).expect("it is there");
+        let said = own.refused(line, "device");
+        assert!(said.contains("cannot be read") && said.contains(".file"), "{mode}: {said}");
+        fs::rename(desk.path("aside"), &object).expect("it is there");
+        desk.import("delta.sealift", "device");
+        own.is_second("device");
+        // What the delta brought is lost, and the base is still there: it is brought again.
+        let commit = desk.path(&format!("device/objects/{}/{}.commit", &own.two[..2], &own.two[2..]));
+        fs::remove_file(own.object("device", &own.two, "usr/bin/program")).expect("it is there");
+        fs::remove_file(&commit).expect("it is there");
+        copy(&desk.path("device"), &desk.path("lacking"));
+        desk.import("delta.sealift", "device");
+        own.is_second("device");
+        // Where the base is lost too, the full bundle helps.
+        fs::remove_file(own.object("lacking", &own.one, "usr/bin/program")).expect("it is there");
+        let said = own.refused(&line.replace("device", "lacking"), "lacking");
+        assert!(said.contains("cannot be read") && said.contains("full bundle"), "{mode}: {said}");
+        desk.import("2.sealift", "lacking");
+        assert_eq!(desk.listed("lacking", "os"), desk.listed("source", &own.two));
+        assert!(own.object("lacking", &own.two, "usr/bin/program").exists(), "it is there again");
+        fs::remove_dir_all(desk.path("lacking")).expect("it is there");
+        // An update that was taken back is taken again.
+        desk.ostree("device", &["reset", "os", &own.one]);
+        desk.ostree("device", &["prune", "--refs-only", "--depth=0"]);
+        assert!(desk.try_ostree("device", &["ls", &own.two]).is_err(), "it is pruned");
+        desk.import("delta.sealift", "device");
+        own.is_second("device");
+    }
+}
+
+/// What a repository lacks as a whole is said, and what it has instead.
+#[test]
+fn another_base() {
+    let own = Versions::new("archive");
+    let desk = &own.desk;
+    let line = "unpack delta.sealift ostree:device --allow-unsigned";
+    desk.init("device", "archive");
+    let said = own.refused(line, "device");
+    assert!(said.contains("does not hold the base") && said.contains("no ref os"), "{said}");
+
+    write(&desk.path("tree/new"), 0o644, b"another\n");
+    desk.commit("source", "os", "./tree", ROOT);
+    desk.run("pack ostree:source -o 3.sealift --name os --bundle-version 3");
+    desk.import("3.sealift", "device");
+    let said = own.refused(line, "device");
+    assert!(said.contains("it took os version 3") && said.contains("full bundle"), "{said}");
+    fs::remove_file(desk.path("device").join(KEPT)).expect("it is kept");
+    let said = own.refused(line, "device");
+    assert!(said.contains("the commits that its refs name") && !said.contains("it took"), "{said}");
+
+    // What is kept and damaged counts as not there.
+    own.device("damaged", "archive");
+    let kept = fs::read(desk.path("damaged").join(KEPT)).expect("it is kept");
+    for damaged in [Vec::new(), kept[..100].to_vec(), kept[..kept.len() - 1].to_vec(), b"nothing".repeat(100)] {
+        copy(&desk.path("damaged"), &desk.path("copy"));
+        fs::write(desk.path("copy").join(KEPT), damaged).expect("there is room");
+        desk.import("delta.sealift", "copy");
+        own.is_second("copy");
+        fs::remove_dir_all(desk.path("copy")).expect("it is there");
+    }
+
+    desk.run("pack tree -o tree.sealift --name os --bundle-version 1");
+    own.delta("tree.sealift", "of-tree.sealift");
+    let said = own.refused("unpack of-tree.sealift ostree:damaged --allow-unsigned", "damaged");
+    assert!(said.contains("main of the base is a directory"), "{said}");
+    for (base, why) in [
+        ("ostree:source", "write ostree:REPO:REF"),
+        ("ostree:source:none", "no ref \"none\""),
+        ("ostree:nowhere:os", "no such directory"),
+        ("ostree:source:os", "there is nothing to bring"),
+    ] {
+        let said = desk.refused(&format!("pack ostree:source -o no.sealift --name os --base {base}"));
+        assert!(said.contains(why) && !desk.path("no.sealift").exists(), "{base}: {said}");
+    }
+    let object = own.object("source", &own.one, "usr/share/noise");
+    fs::remove_file(object).expect("it is there");
+    let said = desk.refused(&format!("pack tree -o no.sealift --name os --base os=ostree:source:{}", own.one));
+    assert!(said.contains("it has no object") && !desk.path("no.sealift").exists(), "{said}");
+}
+
+/// Who may bring a delta, and which version, is judged as of any bundle.
+#[test]
+fn signatures_and_versions() {
+    let own = Versions::new("archive");
+    let desk = &own.desk;
+    desk.run("key generate -o key");
+    let public = fs::read_to_string(desk.path("key.pub")).expect("it is there");
+    fs::write(desk.path("signers"), format!("os namespaces=\"sealift\" {public}")).expect("there is room");
+    let pack = |name: &str, version: u32, commit: &str, base: &str, to: &str| {
+        desk.run(&format!(
+            "pack os=ostree:source --ref {commit} -o {to} --name {name} --bundle-version {version} --base {base} --key key --allow-unsigned"
+        ));
+    };
+    pack("os", 2, &own.two, "1.sealift", "up.sealift");
+    pack("os", 1, &own.one, "2.sealift", "down.sealift");
+    pack("app", 3, &own.one, "2.sealift", "other.sealift");
+    own.device("device", "bare-user-only");
+    let take = |bundle: &str| format!("unpack {bundle} ostree:device --trust signers --state state");
+    let said = own.refused(&take("delta.sealift"), "device");
+    assert!(said.contains("signature"), "{said}");
+    desk.run(&take("up.sealift"));
+    own.is_second("device");
+    let said = own.refused(&take("down.sealift"), "device");
+    assert!(said.contains("version 1"), "{said}");
+    own.refused(&take("other.sealift"), "device");
+    desk.run(&(take("down.sealift") + " --allow-downgrade"));
+    assert_eq!(desk.ostree("device", &["rev-parse", "os"]).trim(), own.one);
+}
+
+/// A base with commits before its newest one is found by what is kept alone.
+#[test]
+fn history() {
+    let own = Versions::new("archive");
+    let desk = &own.desk;
+    desk.run("pack ostree:source --depth 1 -o 2-and-1.sealift --name os --bundle-version 2");
+    write(&desk.path("tree/new"), 0o644, b"third\n");
+    let three = desk.commit("source", "os", "./tree", ROOT);
+    let pack = "pack ostree:source --depth 2 -o to-3.sealift --name os --bundle-version 3 --allow-unsigned";
+    desk.run(&format!("{pack} --base 2-and-1.sealift"));
+    desk.init("device", "archive");
+    desk.import("2-and-1.sealift", "device");
+    copy(&desk.path("device"), &desk.path("forgot"));
+    fs::remove_file(desk.path("forgot").join(KEPT)).expect("it is kept");
+    let said = own.refused("unpack to-3.sealift ostree:forgot --allow-unsigned", "forgot");
+    assert!(said.contains("commits before them"), "{said}");
+    desk.import("to-3.sealift", "device");
+    desk.fsck("device");
+    for commit in [&own.one, &own.two, &three] {
+        assert_eq!(desk.listed("device", commit), desk.listed("source", commit));
+    }
+}
+
+/// Refs of one bundle, together and one by one.
+#[test]
+fn several_refs() {
+    let desk = Desk::new();
+    desk.init("source", "archive");
+    let commit = |seed: u32| {
+        for name in ["app", "os"] {
+            fs::create_dir_all(desk.path(name)).expect("a folder");
+            write(&desk.path(name).join("prose"), 0o644, prose(seed, 3_000).as_bytes());
+            write(&desk.path(name).join("own"), 0o644, (name.to_owned() + &prose(seed, 2_000)).as_bytes());
+            desk.commit("source", name, &format!("./{name}"), ROOT);
+        }
+        desk.run(&format!("pack ostree:source -o {seed}.sealift --name all --bundle-version {seed}"));
+    };
+    commit(1);
+    commit(2);
+    desk.run("pack ostree:source -o delta.sealift --name all --bundle-version 2 --base 1.sealift --allow-unsigned");
+    for keeps in [true, false] {
+        let repo = format!("device-{keeps}");
+        desk.init(&repo, "bare-user-only");
+        desk.import("1.sealift", &repo);
+        if !keeps {
+            fs::remove_dir_all(desk.path(&repo).join("extensions/sealift")).expect("it is kept");
+        }
+        copy(&desk.path(&repo), &desk.path("one"));
+        desk.run("unpack delta.sealift ostree:one --ref app --allow-unsigned");
+        desk.fsck("one");
+        assert_eq!(desk.listed("one", "app"), desk.listed("source", "app"));
+        assert_eq!(desk.listed("one", "os"), desk.listed("source", "os^"));
+        let before = desk.snapshot("one");
+        desk.run("unpack delta.sealift ostree:one --ref app --allow-unsigned");
+        desk.is_as(&before, "one", "a second run");
+        // The other one, whose base is what the first one was before.
+        desk.run("unpack delta.sealift ostree:one --allow-unsigned");
+        desk.fsck("one");
+        assert_eq!(desk.listed("one", "os"), desk.listed("source", "os"));
+        fs::remove_dir_all(desk.path("one")).expect("it is there");
+        desk.import("delta.sealift", &repo);
+        desk.fsck(&repo);
+        for name in ["app", "os"] {
+            assert_eq!(desk.listed(&repo, name), desk.listed("source", name), "{repo}");
+        }
+    }
+}
+
+/// A medium that holds the base gets what `unpack --usb` of the full bundle gives it, and keeps nothing of ours.
+#[test]
+fn onto_a_medium() {
+    let desk = Desk::new();
+    desk.ostree("source", &["init", "--mode=archive", "--collection-id=org.example.Os"]);
+    first_tree(&desk.path("tree"));
+    desk.commit("source", "os", "./tree", ROOT);
+    desk.run("pack ostree:source -o 1.sealift --name os --bundle-version 1");
+    second_tree(&desk.path("tree"));
+    let two = desk.commit("source", "os", "./tree", ROOT);
+    desk.run("pack ostree:source -o delta.sealift --name os --bundle-version 2 --base 1.sealift --allow-unsigned");
+    for name in ["stick", "empty"] {
+        fs::create_dir(desk.path(name)).expect("a folder");
+    }
+    let said = desk.refused("unpack delta.sealift --usb empty --allow-unsigned");
+    assert!(said.contains("does not hold the base"), "{said}");
+    assert_eq!(fs::read_dir(desk.path("empty")).expect("a folder").count(), 0, "nothing is left there");
+    desk.run("unpack 1.sealift --usb stick --allow-unsigned");
+    desk.run("unpack delta.sealift --usb stick --allow-unsigned");
+    desk.fsck("stick/.ostree/repo");
+    assert_eq!(desk.listed("stick/.ostree/repo", &two), desk.listed("source", &two));
+    assert_eq!(fs::read_dir(desk.path("stick/.ostree/repo/extensions")).expect("a folder").count(), 0);
+    desk.init("device", "bare-user-only");
+    desk.ostree("device", &["pull-local", "stick/.ostree/repo", &two]);
+    desk.fsck("device");
+}
+
+#[test]
+fn it_is_listed_verified_and_compared() {
+    let own = Versions::new("archive");
+    let desk = &own.desk;
+    let listed = desk.run("ls delta.sealift");
+    let found: BTreeSet<&str> = listed.lines().collect();
+    let kinds = ["M  link", "A  new", "A  usr/moved", "D  usr/share/gone", "D  usr/share/moved", "M  usr/share/prose"];
+    for line in kinds {
+        assert!(found.contains(line), "{line} in:\n{listed}");
+    }
+    assert!(!listed.contains("again") && !listed.contains("usr/share/equal"), "{listed}");
+    assert!(desk.run("info delta.sealift").contains("Base"));
+    desk.run("verify delta.sealift --deep --allow-unsigned");
+    let entries = |line: &str| {
+        let text = desk.run(line);
+        text[text.find("\"entries\"").expect("it is told")..].to_owned()
+    };
+    let by_delta = entries("diff 1.sealift delta.sealift --json");
+    assert_eq!(by_delta, entries("diff 1.sealift 2.sealift --json"));
+}
