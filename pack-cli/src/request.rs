@@ -1,5 +1,7 @@
 //! What a target holds, in a small file: whoever gets it packs just what the target lacks (spec 13).
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use sealift_format::{Request, verity};
@@ -26,19 +28,25 @@ pub struct RequestStats {
     pub file_bytes: u64,
 }
 
-/// Writes what the directory `target` holds to `output`: by what it kept of the bundle that it took, or else by reading all of it.
+/// Writes what `target` holds to `output`. That is a directory, by what it kept of the bundle that it took, or else by reading all of it; or
+/// `ostree:REPO:REF`, a commit that a repository has, which is read.
 ///
 /// # Errors
 /// The target is not there, cannot be read or changes meanwhile; what it kept is damaged; the output cannot be written, and nothing is
 /// left there then.
-pub fn request(target: &Path, output: &Output, jobs: usize, progress: &Progress) -> Result<RequestStats, Error> {
-    let (index, index_digest, taken) = match State::load(target, Limits::default(), |_| Ok(()))? {
+pub fn request(target: &OsStr, output: &Output, jobs: usize, progress: &Progress) -> Result<RequestStats, Error> {
+    let is_commit = target.as_bytes().starts_with(b"ostree:");
+    let kept = if is_commit { None } else { State::load(Path::new(target), Limits::default(), |_| Ok(()))? };
+    let (index, index_digest, taken) = match kept {
         Some(State { head, index, .. }) => {
             let root = head.root();
             (index, root.contents.index_digest, Some((root.identity.name.clone(), root.identity.version)))
         }
         None => {
-            let base = Base::of_installed(target, jobs, progress)?;
+            let base = match is_commit {
+                true => Base::of_commit(target, None, &[], jobs, progress)?,
+                false => Base::of_installed(Path::new(target), jobs, progress)?,
+            };
             let digest = verity::digest(base.index.bytes());
             (base.index, digest, None)
         }

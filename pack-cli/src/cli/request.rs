@@ -1,5 +1,6 @@
 //! `sealift request`: what a target holds, for who packs what it lacks.
 
+use std::ffi::OsString;
 use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
@@ -18,7 +19,7 @@ use super::show::{BOLD, Pace, Show, json_line};
 
 /// Write what a target holds into a small file, for who packs what it lacks
 ///
-/// The request holds names, metadata and the first bytes of each file's hash: about a tenth of a bundle's index and no content. Carry it
+/// The request holds names, metadata and the first bytes of each file's hash, and no content. Carry it
 /// to where bundles are packed; pack --for REQUEST makes a delta bundle of what the target lacks, with no knowledge of its history. What
 /// TARGET kept of the bundle that it took is believed; without that, all of TARGET is read.
 #[derive(Args, Debug)]
@@ -28,9 +29,9 @@ Examples:
   sealift pack /srv/os-8 --for os.request -o os.sealift --bundle-version 8
   sealift unpack os.sealift /srv/os")]
 pub(crate) struct Request {
-    /// The directory that is to be updated
+    /// What is to be updated: a directory, or ostree:REPO:REF, a commit of a repository
     #[arg(value_name = "TARGET", value_hint = ValueHint::DirPath)]
-    target: PathBuf,
+    target: OsString,
     /// The request to write; - writes it to standard output
     #[arg(long, short, value_name = "REQUEST")]
     output: PathBuf,

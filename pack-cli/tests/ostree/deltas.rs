@@ -507,3 +507,18 @@ fn it_is_listed_verified_and_compared() {
     let by_delta = entries("diff 1.sealift delta.sealift --json");
     assert_eq!(by_delta, entries("diff 1.sealift 2.sealift --json"));
 }
+
+#[test]
+fn for_a_request() {
+    let versions = Versions::new("bare-user");
+    let desk = &versions.desk;
+    versions.device("device", "archive");
+    let said = desk.run("request ostree:device:os -o device.request");
+    assert!(said.contains("ostree:device:os holds what was read, content "), "{said}");
+    desk.run("pack ostree:source --ref os -o asked.sealift --name os --bundle-version 2 --for device.request");
+    desk.import("asked.sealift", "device");
+    versions.is_second("device");
+    // Nothing of the old contents was at hand.
+    assert!(versions.len("delta.sealift") < versions.len("asked.sealift"));
+    assert!(versions.len("asked.sealift") < versions.len("2.sealift"));
+}
