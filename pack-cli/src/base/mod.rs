@@ -81,9 +81,9 @@ impl Base {
 
 /// The first path at which an index has an object, for people.
 pub(crate) fn path_of_object(index: &Index, object: u32) -> String {
-    let holds = |entry: &u32| matches!(index.inode(index.entry(*entry).inode).kind, InodeKind::Regular(found) if found == object);
+    let is_it = |kind| matches!(kind, InodeKind::Regular(found) if found == object);
     let path = (0..).zip(index.directories()).find_map(|(number, directory)| {
-        let entry = directory.entries().find(holds)?;
+        let entry = directory.entries().find(|entry| is_it(index.inode(index.entry(*entry).inode).kind))?;
         Some(String::from_utf8_lossy(&index.path(number, index.entry(entry))).into_owned())
     });
     path.unwrap_or_else(|| format!("object {object}"))

@@ -30,8 +30,8 @@ pub struct UsbOptions {
 ///
 /// Clients find it there: `ostree pull` and `flatpak` from a medium that is mounted, `ostree pull-local` by its path. The refs become
 /// mirrors of their collections, by which clients look for them, and the summary lists all that the repository has. A delta bundle is for a
-/// medium that holds its base, which is read: nothing of ours is kept there. `judge` decides by the head whether the bundle is to be trusted, before anything is written. Killed at any point, the repository is sound, and another run
-/// completes.
+/// medium that holds its base, which is read: nothing of ours is kept there. `judge` decides by the head whether the bundle is to be
+/// trusted, before anything is written. Killed at any point, the repository is sound, and another run completes.
 ///
 /// # Errors
 /// As [`super::import()`]; and a ref has no collection id, or the medium is not a directory that can be written to.
