@@ -27,7 +27,7 @@ use std::path::Path;
 
 use sealift_format::{Base as RootBase, Head, Limits, Opened, Root, verity};
 
-use crate::base::{Base, Bases, BundleBase, BundleFile};
+use crate::base::{Base, Bases, BundleBase, BundleFile, listed, short};
 use crate::pack::compress::{Compressor, encoder};
 use crate::pack::{Output, Spool};
 use crate::progress::Phase;
@@ -143,11 +143,6 @@ fn is_it(stored: &[u8], len: u64, blake3: &[u8; 32]) -> bool {
     wide(stored.len()) == len && blake3::hash(stored).as_bytes() == blake3
 }
 
-/// The start of a digest, as people compare it.
-fn short(digest: &[u8; 32]) -> String {
-    digest[..6].iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 /// Opens the bases and puts them in the order of the delta's root.
 fn open_bases(inputs: &mut [Input], declared: &[RootBase], limits: &Limits, delta: &Path) -> Result<Bases, Error> {
     let mut list: Vec<Option<Base>> = declared.iter().map(|_| None).collect();
@@ -157,9 +152,8 @@ fn open_bases(inputs: &mut [Input], declared: &[RootBase], limits: &Limits, delt
         let base = opened.map_err(|error| error.of_bundle(input.path()))?;
         let digest = verity::digest(base.index.bytes());
         let Some(at) = declared.iter().position(|declared| declared.index_digest == digest) else {
-            let wanted: Vec<String> = declared.iter().map(|base| short(&base.index_digest)).collect();
-            let problem =
-                format!("it holds content {}, and the delta is relative to {}", short(&digest), wanted.join(" and "));
+            let wanted = listed(declared);
+            let problem = format!("it holds content {}, and the delta is relative to {wanted}", short(&digest));
             return Err(Error::MissingBase { path: input.path().to_owned(), problem });
         };
         list[at] = Some(base);

@@ -8,7 +8,7 @@ use sealift_format::{Chunk, Full, FullLayout, Index, Limits, verity};
 use sealift_verify::content::ChunkDecoder;
 
 use crate::base::chunks::{Held, SameChunks, held};
-use crate::base::{Bases, BundleFile};
+use crate::base::{Bases, BundleFile, short};
 use crate::pack::PackOptions;
 use crate::pack::compress::{Compressor, encoder};
 use crate::parallel::for_each;
@@ -50,9 +50,7 @@ impl FullBundle {
     ) -> Result<(Full, FullLayout), Error> {
         let bundle = &self.0.bundle;
         if bundle.index.bytes() != index.bytes() {
-            let digest = |index: &Index| -> String {
-                verity::digest(index.bytes())[..6].iter().map(|byte| format!("{byte:02x}")).collect()
-            };
+            let digest = |index: &Index| short(&verity::digest(index.bytes()));
             return Err(Error::Usage(format!(
                 "{} installs something else than what is packed: content {}, and not {}; pack both from the same files, with the same \
                  options",
