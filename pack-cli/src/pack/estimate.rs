@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::buffers::Buffers;
 use super::compress::Compressor;
-use super::plan::{Plan, Task};
+use super::plan::{Item, Plan, Task};
 use super::scan::scan;
 use super::{PackOptions, PackRef, check_options, order};
 use crate::parallel::for_each;
@@ -43,10 +43,13 @@ pub struct DeltaEstimate {
     pub bytes: u64,
 }
 
-/// Parts of the contents that are looked at: enough for what lies in different folders to be among them.
-const PARTS: usize = 48;
+/// Parts of the contents that are looked at: enough for what lies in different folders to be among them, and fewer where each takes long.
+fn part_count(level: i32) -> usize {
+    if level < 10 { 48 } else { 16 }
+}
+
 /// Stored bytes of index and layout for a file, as bundles of Debian's and of source trees have them.
-const FRONT_BYTES: u64 = 56;
+const FRONT_BYTES: u64 = 40;
 
 /// Looks at some of the contents of `refs`, and says what packing all of them comes to.
 ///
@@ -57,8 +60,9 @@ pub fn estimate(refs: &[PackRef<'_>], options: &PackOptions, progress: &Progress
     let sources: Vec<&Source> = refs.iter().map(|from| from.source).collect();
     let (items, hot_end, _) = order::access_order(&sources, options.order.as_ref());
     let (files, bytes) = (wide(items.len()), items.iter().map(|item| item.len).sum());
+    let chunks = chunk_count(&items, options.chunk_len);
     let parts = parts(Plan::new(items, hot_end, options.chunk_len), options.chunk_len);
-    let sample: Vec<&Vec<Task>> = spread(&parts, PARTS).collect();
+    let sample: Vec<&Vec<Task>> = spread(&parts, part_count(options.level)).collect();
     let sampled_bytes = sample.iter().flat_map(|part| part.iter()).map(|task| task.len(options.chunk_len)).sum();
     progress.enter(Phase::Packing, sampled_bytes, 0);
 
@@ -88,12 +92,19 @@ pub fn estimate(refs: &[PackRef<'_>], options: &PackOptions, progress: &Progress
     Ok(Estimate {
         files,
         bytes,
-        chunks: wide(parts.len()),
+        chunks,
         file_bytes: whole(stored) + files * FRONT_BYTES + u64::from(options.signature_room),
         time: Duration::from_nanos(whole(u64::try_from(spent.as_nanos()).unwrap_or(u64::MAX)) / threads),
         sampled_bytes,
         delta: None,
     })
+}
+
+/// Chunks of contents that all differ: small ones together, and the pieces of others.
+fn chunk_count(items: &[Item], chunk_len: u64) -> u64 {
+    let (small, large): (Vec<u64>, Vec<u64>) = items.iter().map(|item| item.len).partition(|len| *len <= chunk_len);
+    let pieces: u64 = large.iter().map(|len| len.div_ceil(chunk_len)).sum();
+    small.iter().sum::<u64>().div_ceil(chunk_len) + pieces
 }
 
 /// The tasks of a plan, about a chunk's bytes together. A piece is a chunk of its own.
