@@ -12,8 +12,8 @@ use crate::{Base, Error, Limits, Part};
 const VERSION: u16 = 0;
 /// Bytes of an id that travel.
 const PREFIX: usize = 8;
-/// As zstd's header can say; what a frame decodes to is bounded already.
-const WINDOW_LOG: u8 = 31;
+/// log2 of the largest window of the outline's frame.
+const WINDOW_LOG: u8 = 27;
 
 /// The index that a target holds, but for most bytes of each object's id.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,21 +33,26 @@ impl Request {
     pub const MAGIC: [u8; 8] = *b"\x89SLRQ\r\n\x1a";
 
     /// The request of a target that holds `index`, whose digest is known.
-    #[must_use]
-    pub fn of(index: &Index, index_digest: [u8; 32], taken: Option<(String, u64)>) -> Self {
+    ///
+    /// # Errors
+    /// The ids of two objects begin alike: such an index cannot be asked for.
+    pub fn of(index: &Index, index_digest: [u8; 32], taken: Option<(String, u64)>) -> Result<Self, Error> {
         let (bytes, count) = (index.bytes(), index.objects().len());
-        let base = Base { index_digest, index_len: widen(bytes.len()) };
-        let mut outline = Vec::with_capacity(bytes.len());
-        if let Ok(section) = objects_section(bytes) {
-            let start = section.position();
-            let ids = start + 8 + 8 * count;
-            outline.extend(&bytes[..start - 8]);
-            outline.extend(widen(8 + (8 + PREFIX) * count).to_le_bytes());
-            outline.extend(&bytes[start..ids]);
-            outline.extend(index.objects().iter().flat_map(|object| &object.id[..PREFIX]));
-            outline.extend(&bytes[ids + 32 * count..]);
+        let mut starts: Vec<&[u8]> = index.objects().iter().map(|object| &object.id[..PREFIX]).collect();
+        starts.sort_unstable();
+        if starts.windows(2).any(|pair| pair[0] == pair[1]) {
+            return Err(Reader::new(Part::Request, &[]).malformed("the ids of two objects begin alike"));
         }
-        Self { taken, base, outline, entries: u64::MAX }
+        let base = Base { index_digest, index_len: widen(bytes.len()) };
+        let start = objects_section(bytes)?.position();
+        let ids = start + 8 + 8 * count;
+        let mut outline = Vec::with_capacity(bytes.len());
+        outline.extend(&bytes[..start - 8]);
+        outline.extend(widen(8 + (8 + PREFIX) * count).to_le_bytes());
+        outline.extend(&bytes[start..ids]);
+        outline.extend(index.objects().iter().flat_map(|object| &object.id[..PREFIX]));
+        outline.extend(&bytes[ids + 32 * count..]);
+        Ok(Self { taken, base, outline, entries: u64::MAX })
     }
 
     /// What [`Self::encode`] wants to be compressed.
@@ -137,7 +142,12 @@ impl Request {
         let prefixes = section.take(prefixes_len)?;
         let end = section.position();
         section.finish()?;
-        let mut bytes = self.outline[..start - 8].to_vec();
+        let len = widen(self.outline.len()).saturating_add(24 * widen(count));
+        let Some(len) = usize::try_from(len).ok().filter(|_| len == self.base.index_len) else {
+            return Err(Reader::new(Part::Request, &[]).malformed("the index is not as long as is said"));
+        };
+        let mut bytes = Vec::with_capacity(len);
+        bytes.extend(&self.outline[..start - 8]);
         bytes.extend((8 + 40 * widen(count)).to_le_bytes());
         bytes.extend(&self.outline[start..ids]);
         for (size, prefix) in sizes.zip(prefixes.as_chunks::<PREFIX>().0) {
@@ -147,9 +157,6 @@ impl Request {
             }
         }
         bytes.extend(&self.outline[end..]);
-        if widen(bytes.len()) != self.base.index_len {
-            return Err(Reader::new(Part::Request, &[]).malformed("the index is not as long as is said"));
-        }
         Index::parse(bytes, self.entries)
     }
 }

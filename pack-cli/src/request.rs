@@ -9,7 +9,7 @@ use sealift_format::{Request, verity};
 use crate::base::Base;
 use crate::pack::compress::Compressor;
 use crate::pack::{Output, PackOptions};
-use crate::unpack::State;
+use crate::unpack::{State, is_half_updated};
 use crate::{Error, Limits, Progress};
 
 /// What a request says.
@@ -36,7 +36,16 @@ pub struct RequestStats {
 /// left there then.
 pub fn request(target: &OsStr, output: &Output, jobs: usize, progress: &Progress) -> Result<RequestStats, Error> {
     let is_commit = target.as_bytes().starts_with(b"ostree:");
+    if !is_commit && is_half_updated(Path::new(target)) {
+        return Err(Error::HalfUpdated { target: target.into() });
+    }
     let kept = if is_commit { None } else { State::load(Path::new(target), Limits::default(), |_| Ok(()))? };
+    if kept.as_ref().is_some_and(|kept| !kept.prefix.is_empty() || kept.index.refs().len() > 1) {
+        let target = target.display();
+        return Err(Error::Usage(format!(
+            "{target} took a part of its bundle, and a request is for what has all of one"
+        )));
+    }
     let (index, index_digest, taken) = match kept {
         Some(State { head, index, .. }) => {
             let root = head.root();
@@ -51,7 +60,8 @@ pub fn request(target: &OsStr, output: &Output, jobs: usize, progress: &Progress
             (base.index, digest, None)
         }
     };
-    let request = Request::of(&index, index_digest, taken);
+    let request =
+        Request::of(&index, index_digest, taken).map_err(|error| Error::from(error).of_bundle(Path::new(target)))?;
     let bytes = request.encode(Compressor::for_front(PackOptions::LEVEL)?.compress(request.outline())?);
     output.write(&bytes)?;
     let wide = |len: usize| u64::try_from(len).unwrap_or(u64::MAX);

@@ -12,11 +12,12 @@ COMPONENT = re.compile(rb"(?!\.\.?\Z)[^/\0]+")
 TYPES = {8: "file", 4: "dir", 10: "symlink", 2: "char", 6: "block", 1: "fifo", 12: "socket"}
 Attributes = namedtuple("Attributes", "mode uid gid xattrs")
 
+SECTIONS = "refs entries inodes directories regulars symlinks devices attributes objects verity ostree!"
+
 def parse_index(data, entries):
     """What is installed: columns, and by inode what only a directory, file, link or device has (6.3)."""
     index = SimpleNamespace()
-    names = "refs entries inodes directories regulars symlinks devices attributes objects verity ostree!"
-    with sections(data, "index", names) as found:
+    with sections(data, "index", SECTIONS) as found:
         kinds = index.kinds = dict(parse_refs(found.refs, index))
         need(index.refs and ascends(index.refs), "index", "no refs, or they do not ascend")
         trees, commits = ([ref for ref in index.refs if kinds[ref] == kind] for kind in (0, 1))

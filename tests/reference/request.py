@@ -4,7 +4,8 @@ from types import SimpleNamespace
 
 from blake3 import blake3
 
-from encoding import Cursor, need, unzstd
+from encoding import Cursor, need, sections, unzstd
+from index import SECTIONS
 from sealift import LIMITS, NAME
 
 def parse_request(data):
@@ -22,12 +23,15 @@ def parse_request(data):
     need(size <= request.index_len, "header", "an outline of more bytes than the index")
     stored = fields.take(stored)
     fields.end()
-    request.outline = unzstd(stored, size, 31, "header")
+    request.outline = unzstd(stored, size, 27, "header")
     return request
 
 def complete(request, objects):
     """The bytes of the target's index, as far as `objects`, pairs of size and id, are those that it has."""
     known = {(size, id_[:8]): id_ for size, id_ in objects}
+    with sections(request.outline, "index", SECTIONS) as found:
+        for payload in filter(None, vars(found).values()):
+            payload.rest = b""  # no more than that they are there
     outline, parts = Cursor(request.outline, "index"), []
     while outline.rest:
         number, flags, size = outline.read("HHQ")

@@ -72,6 +72,13 @@ impl Base {
     }
 }
 
+impl DirectoryBase {
+    /// Whether a file of the tree has the object.
+    pub(super) fn has_place(&self, object: u32) -> bool {
+        self.places[at(object)].is_some()
+    }
+}
+
 fn at(number: u32) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }

@@ -106,11 +106,12 @@ impl Bases {
         self.list.iter().map(Base::named).collect()
     }
 
-    /// Whether an object can be read: of what was requested only its id may be known.
+    /// Whether an object can be read: of what was requested only its id may be known, and a directory may hold one ref of several.
     pub(crate) fn is_at_hand(&self, object: u32) -> bool {
         self.locate(object).is_some_and(|(at, own)| match &self.list[at].holder {
             Holder::Requested(holder) => holder.place(own).is_some(),
-            Holder::Bundle(_) | Holder::Directory(_) | Holder::Ostree(_) => true,
+            Holder::Directory(holder) => holder.has_place(own),
+            Holder::Bundle(_) | Holder::Ostree(_) => true,
         })
     }
 

@@ -42,7 +42,8 @@ impl Base {
         let mut known: HashMap<Start, Known> = HashMap::new();
         let start = |object: &Object| (*object.id.first_chunk().unwrap_or(&[0; 8]), object.size);
         let held = at_hand.list.iter().flat_map(|base| base.index.objects());
-        known.extend((0..).zip(held).map(|(number, object)| (start(object), (object.id, Some(number)))));
+        let place = |number: u32| at_hand.is_at_hand(number).then_some(number);
+        known.extend((0..).zip(held).map(|(number, object)| (start(object), (object.id, place(number)))));
         for object in wanted.objects() {
             known.entry(start(object)).or_insert((object.id, None));
         }

@@ -123,7 +123,7 @@ pub(crate) struct Pack {
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
 
-    /// Pack nothing: say from a part of the files how large the bundle would be, and how long it takes
+    /// Pack nothing: say from a part of the files how large the bundle would be, and how long it takes. For a delta all files are read
     #[arg(long)]
     dry_run: bool,
 
@@ -137,7 +137,8 @@ pub(crate) struct Pack {
     #[arg(long, value_name = "SIZE", help_heading = "Delta", default_value = "128MiB", value_parser = human::parse_size)]
     delta_memory: u64,
     /// The full bundle of the same files, which `sealift join` can make of the delta and its base then
-    #[arg(long, value_name = "BUNDLE", help_heading = "Delta", requires = "base")]
+    #[arg(long, value_name = "BUNDLE", help_heading = "Delta", requires = "base",
+        conflicts_with_all = ["dry_run", "request"])]
     full: Option<PathBuf>,
     #[command(flatten)]
     policy: PolicyArgs,
@@ -219,6 +220,8 @@ impl Pack {
     fn request(&self, identity: &Identity) -> Result<Option<Request>, Failure> {
         let Some(path) = &self.request else { return Ok(None) };
         let request = Request::parse(&read(path)?, &Limits::default()).map_err(sealift::Error::from).about(path)?;
+        // What no index can be is found before all is read that is packed.
+        request.complete(|_, _| None).map_err(sealift::Error::from).about(path)?;
         let (name, version) = (&identity.name, identity.version);
         let refused = match &request.taken {
             Some((taken, _)) if taken != name => format!("took {taken}, and this would be {name}: give --name {taken}"),

@@ -21,13 +21,13 @@ pub struct Estimate {
     pub files: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Chunks, if no two files are equal.
+    /// Chunks, if no two files are equal and none has holes.
     pub chunks: u64,
     /// Bytes of the bundle.
     pub file_bytes: u64,
     /// How long it takes.
     pub time: Duration,
-    /// Bytes that were read and compressed to know it.
+    /// Bytes that were compressed to know it.
     pub sampled_bytes: u64,
     /// Of a delta bundle: what it would carry, whose chunks are the ones that are counted.
     pub delta: Option<DeltaEstimate>,
@@ -87,7 +87,7 @@ pub fn estimate(refs: &[PackRef<'_>], options: &PackOptions, progress: &Progress
         Ok(())
     })?;
     let (stored, spent) = measured.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let threads = wide(options.jobs.clamp(1, sample.len().max(1)));
+    let threads = wide(options.jobs.clamp(1, parts.len().max(1)));
     let whole = |part: u64| scaled(part, bytes, sampled_bytes);
     Ok(Estimate {
         files,
@@ -131,9 +131,10 @@ pub(super) fn spread<T>(all: &[T], most: usize) -> impl Iterator<Item = &T> {
     (0..count).map(move |at| &all[at * all.len() / count])
 }
 
-/// What `part` of `sampled` is of `all`.
+/// What `part` of `sampled` is of `all`; nothing where nothing was sampled.
 pub(super) fn scaled(part: u64, all: u64, sampled: u64) -> u64 {
-    u64::try_from(u128::from(part) * u128::from(all) / u128::from(sampled.max(1))).unwrap_or(u64::MAX)
+    let scaled = (u128::from(part) * u128::from(all)).checked_div(sampled.into());
+    u64::try_from(scaled.unwrap_or(0)).unwrap_or(u64::MAX)
 }
 
 fn wide(len: usize) -> u64 {
@@ -151,6 +152,6 @@ mod tests {
         assert_eq!(spread(&all[..3], 4).copied().collect::<Vec<_>>(), [0, 1, 2]);
         assert_eq!(spread(&all[..0], 4).count(), 0);
         assert_eq!(scaled(u64::MAX, 10, 5), u64::MAX);
-        assert_eq!(scaled(7, 100, 0), 700);
+        assert_eq!(scaled(7, 100, 0), 0);
     }
 }

@@ -70,6 +70,16 @@ fn what_could_not_be_taken_is_not_packed() {
     refused(&format!("{PACK} --for absent -o x"), "absent");
     refused("request absent -o x", "absent");
     refused("info two.request", "two.request: this is a request");
+    refused(&format!("{PACK} --for two.request --base 1.sealift --full 2.sealift -o x"), "cannot be used with");
+    refused(&format!("{PACK} --dry-run --base 1.sealift --full 2.sealift -o x"), "cannot be used with");
+    // An update that did not end: what is kept is of the bundle before it.
+    fs::create_dir_all(desk.path(".one.sealift-partial")).unwrap();
+    desk.write(".one.sealift-partial/journal", "");
+    refused("request one -o x", "an update of it did not end");
+    fs::remove_dir_all(desk.path(".one.sealift-partial")).unwrap();
+    desk.done("pack a=tree b=tree -o parts.sealift --name parts --bundle-version 1");
+    desk.done("unpack parts.sealift part --ref a --allow-unsigned");
+    refused("request part -o x", "part took a part of its bundle");
 }
 
 #[test]
@@ -95,6 +105,19 @@ fn a_delta_is_estimated() {
     let (guess, len) = (expected["file_bytes"].as_u64().unwrap(), desk.len("estimated.sealift"));
     assert!(guess.abs_diff(len) < len / 3, "{guess} and {len}");
     assert_eq!(expected["delta"]["objects"], 4);
+    let full = desk.command(&format!("{PACK} -o full.sealift --json").split(' ').collect::<Vec<_>>()).output().unwrap();
+    let full: serde_json::Value = serde_json::from_slice(&full.stdout).unwrap();
+    assert_eq!(expected["logical_bytes"], full["logical_bytes"]);
+    // A delta that is all holes but for a little.
+    fs::File::create(desk.path("tree/sparse")).unwrap().set_len(900 << 20).unwrap();
+    let sparse = desk.command(&format!("{line} --dry-run --json").split(' ').collect::<Vec<_>>()).output().unwrap();
+    let sparse: serde_json::Value = serde_json::from_slice(&sparse.stdout).unwrap();
+    assert!(
+        sparse["seconds"].as_f64().unwrap() < 600.0 && sparse["file_bytes"].as_u64().unwrap() < 2 * len,
+        "{sparse}"
+    );
+    fs::remove_file(desk.path("tree/sparse")).unwrap();
+
     let said = desk.done(&format!("{line} --dry-run"));
     assert!(said.contains("would be os version 2") && said.contains("4 new objects of"), "{said}");
 }

@@ -5,7 +5,7 @@ use sealift_format::verity;
 use super::delta::base;
 use super::*;
 use crate::bytes::{Section, byte, hash, join, planes64, wide};
-use crate::frame::{frame, frame_with_checksum};
+use crate::frame::{RawFrame, frame, frame_with_checksum};
 use crate::ostree::commit;
 
 /// The parts of a request.
@@ -121,6 +121,13 @@ pub(super) fn vectors() -> Vec<Vector> {
         bad("request-frame", "header", "the outline's frame has a checksum", |it| {
             it.stored = frame_with_checksum(&join(&outline(&base())));
         }),
+        bad("request-frame-window", "header", "the outline's frame has a window of 2^28", |it| {
+            let outline = join(&outline(&base()));
+            let mut raw = RawFrame::of(&outline);
+            raw.descriptor = 0b1000_0000; // content size in 4 bytes, and a window
+            raw.fields.insert(0, 18 << 3);
+            it.stored = raw.encode();
+        }),
         vector("request-blake3", "header", "a flipped bit", flipped).check(Check::Request),
         vector("request-trailing", "header", "a byte behind the BLAKE3", trailing).check(Check::Request),
         bad("request-stored-short", "header", "a byte behind the outline", |it| it.tail.push(0)),
@@ -140,6 +147,9 @@ pub(super) fn vectors() -> Vec<Vector> {
             let children = &mut sections[3].payload;
             let first = children.first_mut().expect("there are directories");
             *first -= 1;
+        }),
+        bad_outline("request-objects-missing", "no section 9", |sections| {
+            sections.remove(8);
         }),
         bad_outline("request-index-section", "no section 10", |sections| {
             sections.remove(9);

@@ -59,6 +59,8 @@ struct Prepared<'a> {
     sources: Vec<&'a Source>,
     packed: Sequenced,
     order: OrderStats,
+    /// Files of the sources, and their bytes.
+    read: (u64, u64),
     index: Index,
     bases: Bases,
     difference: Difference,
@@ -75,8 +77,8 @@ impl<'a> Prepared<'a> {
         refs.sort_by_key(|from| from.name);
         let sources: Vec<&Source> = refs.iter().map(|from| from.source).collect();
         let (items, hot_end, order) = order::access_order(&sources, options.order.as_ref());
-        let (bytes, files) = (items.iter().map(|item| item.len).sum(), items.len());
-        progress.enter(Phase::Packing, bytes, u64::try_from(files).unwrap_or(0));
+        let read = (wide(items.len()), items.iter().map(|item| item.len).sum());
+        progress.enter(Phase::Packing, read.1, read.0);
         let plan = Plan::new(items, hot_end, options.chunk_len);
         let packed = pipeline::Pipeline::new(&sources, plan, None, options, progress);
         let (packed, _) = packed.run(options.jobs.max(1))?;
@@ -99,7 +101,7 @@ impl<'a> Prepared<'a> {
         let choice = choose::choose(&sources, &packed, &carried.objects, &bases, options, progress)?;
         let limits = Limits::new(options);
         let planned = plan::plan(&packed, &carried.objects, &choice, &bases, &limits);
-        Ok(Self { sources, packed, order, index, bases, difference, carried, limits, planned })
+        Ok(Self { sources, packed, order, read, index, bases, difference, carried, limits, planned })
     }
 
     /// Encodes `planned`, which are some of its chunks, in the order that they have there.
@@ -172,7 +174,9 @@ pub fn estimate_delta(
     let front = Compressor::for_front(options.level)?.compress(&prepared.difference.encode())?.len();
     let reading = start.elapsed();
 
-    let sample: Vec<Planned> = spread(&prepared.planned, PARTS).cloned().collect();
+    // Pieces without data cost nothing.
+    let chunks: Vec<&Planned> = prepared.planned.iter().filter(|chunk| chunk.len > 0).collect();
+    let sample: Vec<Planned> = spread(&chunks, PARTS).map(|chunk| (*chunk).clone()).collect();
     let mut writer = ChunkWriter::new(Spool::create(&Output::Nowhere)?, true);
     let start = Instant::now();
     prepared.encode(&sample, &mut writer, options, progress)?;
@@ -181,23 +185,28 @@ pub fn estimate_delta(
     let len = |chunks: &[Planned]| chunks.iter().map(|chunk| chunk.len).sum::<u64>();
     let (all, sampled) = (len(&prepared.planned), len(&sample));
 
-    let wide = |len: usize| u64::try_from(len).unwrap_or(u64::MAX);
-    let contents = &prepared.packed.objects;
+    let threads = |chunks: usize| wide(options.jobs.clamp(1, chunks.max(1)));
+    let spent = encoding.saturating_mul(threads(sample.len())) / threads(chunks.len());
+    let (files, bytes) = prepared.read;
     Ok(Estimate {
-        files: wide(contents.len()),
-        bytes: contents.iter().map(|object| object.size).fold(0, u64::saturating_add),
-        chunks: wide(prepared.planned.iter().filter(|chunk| chunk.len > 0).count()),
+        files,
+        bytes,
+        chunks: wide(chunks.len()),
         file_bytes: scaled(stored, all, sampled)
             + wide(front)
             + LAYOUT_BYTES * wide(prepared.planned.len())
             + u64::from(options.signature_room),
-        time: reading + Duration::from_nanos(scaled(encoding, all, sampled)),
+        time: reading + Duration::from_nanos(scaled(spent, all, sampled)),
         sampled_bytes: sampled,
         delta: Some(DeltaEstimate {
             objects: wide(objects.len()),
             bytes: objects.iter().map(|object| object.size).fold(0, u64::saturating_add),
         }),
     })
+}
+
+fn wide(len: usize) -> u64 {
+    u64::try_from(len).unwrap_or(u64::MAX)
 }
 
 fn delta_stats(difference: &Difference, layout: &Layout) -> DeltaStats {
