@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use sealift_format::{Request, verity};
+use sealift_format::Request;
 
 use crate::base::Base;
 use crate::pack::compress::Compressor;
@@ -56,8 +56,8 @@ pub fn request(target: &OsStr, output: &Output, jobs: usize, progress: &Progress
                 true => Base::of_commit(target, None, &[], jobs, progress)?,
                 false => Base::of_installed(Path::new(target), jobs, progress)?,
             };
-            let digest = verity::digest(base.index.bytes());
-            (base.index, digest, None)
+            let named = base.named();
+            (base.index, named.index_digest, None)
         }
     };
     let request =

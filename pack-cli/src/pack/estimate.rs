@@ -7,10 +7,10 @@ use super::buffers::Buffers;
 use super::compress::Compressor;
 use super::plan::{Item, Plan, Task};
 use super::scan::scan;
-use super::{PackOptions, PackRef, check_options, order};
+use super::{Ordered, PackOptions, PackRef};
 use crate::parallel::for_each;
 use crate::progress::Phase;
-use crate::source::{OpenCache, Source};
+use crate::source::OpenCache;
 use crate::{Error, Progress};
 
 /// What is to be expected of packing.
@@ -56,10 +56,9 @@ const FRONT_BYTES: u64 = 40;
 /// # Errors
 /// As [`super::pack`], but for what concerns writing.
 pub fn estimate(refs: &[PackRef<'_>], options: &PackOptions, progress: &Progress) -> Result<Estimate, Error> {
-    check_options(refs, options)?;
-    let sources: Vec<&Source> = refs.iter().map(|from| from.source).collect();
-    let (items, hot_end, _) = order::access_order(&sources, options.order.as_ref());
-    let (files, bytes) = (wide(items.len()), items.iter().map(|item| item.len).sum());
+    let ordered = Ordered::new(refs, options)?;
+    let (files, bytes) = ordered.size();
+    let Ordered { sources, items, hot_end, .. } = ordered;
     let chunks = chunk_count(&items, options.chunk_len);
     let parts = parts(Plan::new(items, hot_end, options.chunk_len), options.chunk_len);
     let sample: Vec<&Vec<Task>> = spread(&parts, part_count(options.level)).collect();

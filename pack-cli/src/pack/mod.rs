@@ -148,13 +148,10 @@ pub fn pack(
     sign: &Signer<'_>,
     progress: &Progress,
 ) -> Result<PackStats, Error> {
-    check_options(refs, options)?;
-    let mut refs: Vec<PackRef<'_>> = refs.to_vec();
-    refs.sort_by_key(|from| from.name);
-    let sources: Vec<&Source> = refs.iter().map(|from| from.source).collect();
-    let (items, hot_end, order) = order::access_order(&sources, options.order.as_ref());
-    let (bytes, files) = (items.iter().map(|item| item.len).sum(), items.len());
-    progress.enter(Phase::Packing, bytes, u64::try_from(files).unwrap_or(0));
+    let ordered = Ordered::new(refs, options)?;
+    let (files, bytes) = ordered.size();
+    let Ordered { refs, sources, items, hot_end, order } = ordered;
+    progress.enter(Phase::Packing, bytes, files);
 
     tracing::debug!(paths = order.paths, matched = order.matched, "in access order");
     let plan = plan::Plan::new(items, hot_end, options.chunk_len);
@@ -179,6 +176,33 @@ pub fn pack(
         tracing::info!("the chunks were copied behind the head, since the file system moves no blocks for it");
     }
     Ok(PackStats { root, file_bytes, order, delta: None, copied })
+}
+
+/// What is packed, in the order in which it is.
+struct Ordered<'a> {
+    /// By name.
+    refs: Vec<PackRef<'a>>,
+    sources: Vec<&'a Source>,
+    /// In access order.
+    items: Vec<plan::Item>,
+    hot_end: usize,
+    order: OrderStats,
+}
+
+impl<'a> Ordered<'a> {
+    fn new(refs: &[PackRef<'a>], options: &PackOptions) -> Result<Self, Error> {
+        check_options(refs, options)?;
+        let mut refs = refs.to_vec();
+        refs.sort_by_key(|from| from.name);
+        let sources: Vec<&Source> = refs.iter().map(|from| from.source).collect();
+        let (items, hot_end, order) = order::access_order(&sources, options.order.as_ref());
+        Ok(Self { refs, sources, items, hot_end, order })
+    }
+
+    /// Contents, and their bytes.
+    fn size(&self) -> (u64, u64) {
+        (u64::try_from(self.items.len()).unwrap_or(u64::MAX), self.items.iter().map(|item| item.len).sum())
+    }
 }
 
 fn check_options(refs: &[PackRef<'_>], options: &PackOptions) -> Result<(), Error> {

@@ -14,7 +14,7 @@ mod suffix;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use sealift_format::{Chunk, Codec, Difference, Index, Large, Layout, Piece, Request, verity};
+use sealift_format::{Base as RootBase, Chunk, Codec, Difference, Index, Large, Layout, Piece, Request, verity};
 
 use super::compress::Compressor;
 use super::contents::{build_index, holes_of};
@@ -23,8 +23,8 @@ use super::plan::Plan;
 use super::sequence::{PackedObject, Sequenced};
 use super::writer::ChunkWriter;
 use super::{
-    DeltaStats, Front, FrontBases, OrderStats, Output, PackOptions, PackRef, PackStats, Signer, Spool, check_options,
-    order, pipeline,
+    DeltaStats, Front, FrontBases, OrderStats, Ordered, Output, PackOptions, PackRef, PackStats, Signer, Spool,
+    pipeline,
 };
 use crate::base::{Base, Bases};
 use crate::progress::Phase;
@@ -63,6 +63,8 @@ struct Prepared<'a> {
     read: (u64, u64),
     index: Index,
     bases: Bases,
+    /// As the root names them.
+    named: Vec<RootBase>,
     difference: Difference,
     carried: Carried,
     limits: Limits,
@@ -72,12 +74,9 @@ struct Prepared<'a> {
 impl<'a> Prepared<'a> {
     /// Reads all of the sources, and chooses what of the bases each chunk is like.
     fn new(refs: &[PackRef<'a>], target: DeltaFor, options: &PackOptions, progress: &Progress) -> Result<Self, Error> {
-        check_options(refs, options)?;
-        let mut refs: Vec<PackRef<'_>> = refs.to_vec();
-        refs.sort_by_key(|from| from.name);
-        let sources: Vec<&Source> = refs.iter().map(|from| from.source).collect();
-        let (items, hot_end, order) = order::access_order(&sources, options.order.as_ref());
-        let read = (wide(items.len()), items.iter().map(|item| item.len).sum());
+        let ordered = Ordered::new(refs, options)?;
+        let read = ordered.size();
+        let Ordered { refs, sources, items, hot_end, order } = ordered;
         progress.enter(Phase::Packing, read.1, read.0);
         let plan = Plan::new(items, hot_end, options.chunk_len);
         let packed = pipeline::Pipeline::new(&sources, plan, None, options, progress);
@@ -93,7 +92,8 @@ impl<'a> Prepared<'a> {
             return Err(Error::Usage("a delta bundle needs a base".into()));
         };
         let wanted = verity::digest(index.bytes());
-        if bases.named().iter().any(|base| base.index_digest == wanted) {
+        let named = bases.named();
+        if named.iter().any(|base| base.index_digest == wanted) {
             return Err(Error::Usage("the base holds just what is packed: there is nothing to bring".into()));
         }
         let difference = Difference::between(first, others, &index);
@@ -101,7 +101,7 @@ impl<'a> Prepared<'a> {
         let choice = choose::choose(&sources, &packed, &carried.objects, &bases, options, progress)?;
         let limits = Limits::new(options);
         let planned = plan::plan(&packed, &carried.objects, &choice, &bases, &limits);
-        Ok(Self { sources, packed, order, read, index, bases, difference, carried, limits, planned })
+        Ok(Self { sources, packed, order, read, index, bases, named, difference, carried, limits, planned })
     }
 
     /// Encodes `planned`, which are some of its chunks, in the order that they have there.
@@ -140,10 +140,10 @@ pub fn pack_delta(
     let places = prepared.encode(&prepared.planned, &mut writer, options, progress)?;
 
     progress.enter(Phase::Finishing, 0, 0);
-    let Prepared { packed, order, index, bases, difference, carried, limits, planned, .. } = &prepared;
+    let Prepared { packed, order, index, named, difference, carried, limits, planned, .. } = &prepared;
     let (mut layout, spool) = build_layout(packed, carried, planned, &places, writer);
     layout.full = full_layout;
-    let relative = FrontBases { difference, named: &bases.named(), piece_log2: limits.piece_log2, full };
+    let relative = FrontBases { difference, named, piece_log2: limits.piece_log2, full };
     let front = Front { index, layout: &layout, bases: Some(relative) };
     // Copying little behind the head costs less than the bytes that align it.
     let stored: u64 = layout.chunks.iter().map(|chunk| u64::from(chunk.stored_len)).sum();
