@@ -1,6 +1,7 @@
 //! Delta bundles onto a repository that holds their base: what it kept of the bundles that it took, or else its commits, give the index;
 //! its file objects give the contents.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use sealift_format::difference::{CommitObject, EditedCommitRef, EditedKind, OsTreeDifference};
@@ -24,23 +25,40 @@ pub(super) fn complete(
     options: &ImportOptions,
     progress: &Progress,
 ) -> Result<(Bundle, Bases), Error> {
-    let (index, role) = Finder { delta: &delta, repo, options, progress }.find()?;
-    match role {
-        Role::Wanted => Ok((delta.complete_with(index)?, Bases::default())),
-        Role::Base => {
-            let bundle = delta.complete(&[&index])?;
-            Ok((bundle, Bases::new(vec![Base::of_repository(repo, index)])))
+    match (Finder { delta: &delta, repo, options, progress }).find()? {
+        Found::Wanted(index) => Ok((delta.complete_with(index)?, Bases::default())),
+        Found::Bases(indexes) => {
+            let bundle = delta.complete(&indexes.iter().collect::<Vec<_>>())?;
+            let bases = indexes.into_iter().map(|index| Base::of_repository(repo, index));
+            Ok((bundle, Bases::new(bases.collect())))
         }
     }
+}
+
+/// What a repository has of a delta.
+#[derive(Debug)]
+enum Found {
+    /// What it makes.
+    Wanted(Index),
+    /// What it makes that of.
+    Bases(Vec<Index>),
 }
 
 /// What an index is for a delta.
 #[derive(Clone, Copy, Debug)]
 enum Role {
-    /// What it makes.
     Wanted,
-    /// What it makes that of.
+    /// The only base.
     Base,
+}
+
+impl Role {
+    fn found(self, index: Index) -> Found {
+        match self {
+            Self::Wanted => Found::Wanted(index),
+            Self::Base => Found::Bases(vec![index]),
+        }
+    }
 }
 
 /// Looks for the base of a delta.
@@ -61,23 +79,23 @@ struct Tip<'a> {
 }
 
 impl Finder<'_> {
-    fn find(&self) -> Result<(Index, Role), Error> {
+    fn find(&self) -> Result<Found, Error> {
         let mut held = String::new();
         if let Some(kept) = Kept::load(self.repo, &self.delta.head.root().identity.name)? {
             let identity = &kept.head.root().identity;
             let digest = base::short(&kept.digest());
             held = format!("; it took {} version {}, content {digest}", identity.name, identity.version);
             if let Some(role) = self.role_of_kept(&kept.index)? {
-                return Ok((kept.index, role));
+                return Ok(role.found(kept.index));
             }
             if let Some(index) = kept.without_repository_files()?
                 && let Some(role) = self.role_of_kept(&index)?
             {
-                return Ok((index, role));
+                return Ok(role.found(index));
             }
         }
         if self.delta.bases().len() > 1 {
-            return Err(self.missing("it would have to hold several, and counts as one", &held));
+            return self.several().map(Found::Bases);
         }
         tracing::info!("what the repository kept is not the base: its commits are read");
         let tips = self.tips(&held)?;
@@ -86,6 +104,34 @@ impl Finder<'_> {
             (Err(Error::MissingBase { .. }), Some(before)) => self.by_reading(&before, &held),
             (found, _) => found,
         }
+        .map(|(index, role)| role.found(index))
+    }
+
+    /// Several bases, among what was kept of the bundles of each name.
+    fn several(&self) -> Result<Vec<Index>, Error> {
+        let mut kept = Vec::new();
+        for name in Kept::names(self.repo)? {
+            let Some(own) = Kept::load(self.repo, &name)? else { continue };
+            kept.extend(own.without_repository_files()?);
+            kept.push(own.index);
+        }
+        let mut kept: HashMap<[u8; 32], Index> =
+            kept.into_iter().map(|index| (verity::digest(index.bytes()), index)).collect();
+        let (mut found, mut lacking) = (Vec::new(), Vec::new());
+        for base in self.delta.bases() {
+            match kept.remove(&base.index_digest) {
+                Some(index) => found.push(index),
+                None => lacking.push(base::short(&base.index_digest)),
+            }
+        }
+        if lacking.is_empty() {
+            return Ok(found);
+        }
+        let problem = format!(
+            "of the bases it did not take, or does not remember, content {}; take the bundles of that content, or the full bundle",
+            lacking.join(" and ")
+        );
+        Err(Error::MissingBase { path: self.repo.path().to_owned(), problem })
     }
 
     /// What an index is for the delta; `None` where it is nothing.

@@ -16,7 +16,7 @@ use super::repo::Repo;
 use super::stage::Stage;
 use super::transaction::{make_directory, take_lock};
 use crate::Error;
-use crate::beneath::{open_beneath, open_name};
+use crate::beneath::{names_in, open_beneath, open_name};
 
 /// What a repository took last of the bundles of a name.
 #[derive(Debug)]
@@ -29,6 +29,21 @@ pub(super) struct Kept {
 const FOLDER: &str = "extensions/sealift";
 
 impl Kept {
+    /// The names of the bundles of which something is kept.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub(super) fn names(repo: &Repo) -> Result<Vec<String>, Error> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        let names = match open_beneath(repo.root(), FOLDER.as_bytes(), flags, Permissions::empty()) {
+            Err(Errno::NOENT | Errno::NOTDIR) => return Ok(Vec::new()),
+            Err(error) => Err(error),
+            Ok(folder) => names_in(folder.as_fd()),
+        };
+        let names = names.map_err(|error| Error::io("read", repo.path().join(FOLDER), error))?;
+        Ok(names.into_iter().filter_map(|(name, _)| String::from_utf8(name).ok()).collect())
+    }
+
     /// Reads what is kept of the bundles of a name. What is damaged counts as not there: it is made anew.
     ///
     /// # Errors

@@ -460,6 +460,52 @@ fn several_refs() {
     }
 }
 
+/// A delta made of two bundles, onto a repository that took both.
+#[test]
+fn of_several_bases() {
+    let desk = Desk::new();
+    desk.init("source", "archive");
+    let commit = |name: &str, texts: &[(&str, u32)]| {
+        fs::create_dir_all(desk.path(name)).expect("a folder");
+        for (file, seed) in texts {
+            write(&desk.path(name).join(file), 0o644, prose(*seed, 9_000).as_bytes());
+        }
+        desk.commit("source", name, &format!("./{name}"), ROOT);
+    };
+    commit("os", &[("own", 1), ("same", 4)]);
+    commit("app", &[("library", 1_000)]);
+    let pack = |name: &str, version: u32, more: &str| {
+        let to = format!("{name}-{version}.sealift");
+        desk.run(&format!("pack ostree:source --ref {name} -o {to} --name {name} --bundle-version {version} {more}"));
+        to
+    };
+    let bundles = [pack("os", 1, ""), pack("app", 1, "")];
+    // A file that the app brought becomes one of the system's.
+    commit("os", &[("own", 2), ("library", 1_001)]);
+    let delta = pack("os", 2, "--base os-1.sealift --base app-1.sealift --allow-unsigned");
+    let len = fs::metadata(desk.path(&delta)).expect("a bundle").len();
+    assert!(len < 6_000, "{len} bytes");
+    let line = format!("unpack {delta} ostree:device --allow-unsigned");
+    desk.init("device", "bare-user-only");
+    for (taken, lacking) in [(&bundles[0], "of the bases it did not take"), (&bundles[1], "")] {
+        desk.import(taken, "device");
+        if !lacking.is_empty() {
+            let before = desk.snapshot("device");
+            let said = desk.refused(&line);
+            assert!(said.contains(lacking) && said.contains("or the full bundle"), "{said}");
+            desk.is_as(&before, "device", &line);
+        }
+    }
+    desk.import(&delta, "device");
+    desk.fsck("device");
+    for name in ["app", "os"] {
+        assert_eq!(desk.listed("device", name), desk.listed("source", name), "{name}");
+    }
+    let before = desk.snapshot("device");
+    desk.run(&line);
+    desk.is_as(&before, "device", "a second run");
+}
+
 /// A medium that holds the base gets what `unpack --usb` of the full bundle gives it, and keeps nothing of ours.
 #[test]
 fn onto_a_medium() {
