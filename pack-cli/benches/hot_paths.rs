@@ -5,10 +5,11 @@ use std::hint::black_box;
 use std::path::Path;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use sealift::pack::{Output, PackOptions, PackRef, pack};
+use sealift::base::Base;
+use sealift::pack::{DeltaFor, Output, PackOptions, PackRef, pack, pack_delta};
 use sealift::source::{DirectoryOptions, DirectorySource, Source};
 use sealift::{Bundle, Identity, Input, Limits, Progress};
-use sealift_format::{Holds, Index, Layout, verity};
+use sealift_format::{Holds, Index, Layout, Opened, verity};
 use sealift_verify::content::{ChunkDecoder, check_object, group_objects};
 
 const FILES: u64 = 20_000;
@@ -38,13 +39,18 @@ fn make_tree(root: &Path) {
     }
 }
 
-fn pack_tree(tree: &Path, bundle: &Path) {
-    let source =
-        Source::Directory(DirectorySource::list(tree, &DirectoryOptions::default(), 1).expect("it can be listed"));
+fn options() -> PackOptions {
     let identity = Identity { name: "bench".into(), version: 1, created: 0, expires: None, compatible: Vec::new() };
-    let options = PackOptions { jobs: 1, ..PackOptions::new(identity) };
-    let refs = [PackRef { name: "main", source: &source }];
-    pack(&refs, &Output::File(bundle.into()), &options, &|_| Ok(Vec::new()), &Progress::default())
+    PackOptions { jobs: 1, ..PackOptions::new(identity) }
+}
+
+fn listed(tree: &Path) -> Source {
+    Source::Directory(DirectorySource::list(tree, &DirectoryOptions::default(), 1).expect("it can be listed"))
+}
+
+fn pack_tree(tree: &Path, bundle: &Path) {
+    let refs = [PackRef { name: "main", source: &listed(tree) }];
+    pack(&refs, &Output::File(bundle.into()), &options(), &|_| Ok(Vec::new()), &Progress::default())
         .expect("it can be packed");
 }
 
@@ -58,6 +64,7 @@ fn hot_paths(criterion: &mut Criterion) {
 
     index(criterion, &bundle);
     chunk(criterion, &bundle, &mut input);
+    delta(criterion, folder.path());
     hashing(criterion);
     scanning(criterion, &tree, &folder.path().join("again.sealift"));
 }
@@ -98,6 +105,45 @@ fn chunk(criterion: &mut Criterion, bundle: &Bundle, input: &mut Input) {
                 check_object(bundle, object, data).expect("it is sound");
             }
         });
+    });
+}
+
+/// A chunk whose prefix is another version of it.
+fn delta(criterion: &mut Criterion, folder: &Path) {
+    let old = text(1, 2 << 20);
+    let mut new = old.clone();
+    new.iter_mut().step_by(5_000).for_each(|byte| *byte ^= 1);
+    let (tree, base, path) = (folder.join("version"), folder.join("base.sealift"), folder.join("delta.sealift"));
+    fs::create_dir(&tree).expect("a directory can be made");
+    fs::write(tree.join("file"), &old).expect("a file can be written");
+    pack_tree(&tree, &base);
+    fs::write(tree.join("file"), &new).expect("a file can be written");
+    let mut input = Input::open(&base).expect("it is there");
+    let base = Base::of_bundle(&mut input, Limits::default(), |_| Ok(())).expect("it is sound");
+    let refs = [PackRef { name: "main", source: &listed(&tree) }];
+    let (target, to) = (DeltaFor::Bases(vec![base]), Output::File(path.clone()));
+    pack_delta(&refs, target, None, &to, &options(), &|_| Ok(Vec::new()), &Progress::default())
+        .expect("it can be packed");
+
+    let base = input.open_bundle(Limits::default(), |_| Ok(())).expect("it is sound");
+    let mut input = Input::open(&path).expect("it is there");
+    let Opened::Delta(delta) = input.open_any(Limits::default(), |_| Ok(())).expect("it is sound") else {
+        panic!("it has a base")
+    };
+    let bundle = delta.complete(&[&base.index]).expect("that is its base");
+    let row = &bundle.layout.chunks[0];
+    let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
+    let ranges = bundle.layout.prefix_of(row).iter();
+    let prefix: Vec<u8> =
+        ranges.flat_map(|range| &old[place(range.offset)..place(range.offset + range.len)]).copied().collect();
+    assert!(!prefix.is_empty(), "the chunk has a prefix");
+    let mut stored = Vec::new();
+    input.read_chunk(&bundle.head, row, &mut stored).expect("it can be read");
+    let mut decoder = ChunkDecoder::default();
+    let mut group = criterion.benchmark_group("delta");
+    group.throughput(Throughput::Bytes(row.len.into()));
+    group.bench_function("check and decode with a prefix", |bench| {
+        bench.iter(|| black_box(decoder.decode(&bundle, 0, &stored, &prefix).expect("it is sound").len()));
     });
 }
 
