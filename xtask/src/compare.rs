@@ -3,6 +3,7 @@
 mod change;
 mod contenders;
 mod delta;
+mod desktop;
 mod ebuilds;
 mod floor;
 mod job;

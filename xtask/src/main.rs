@@ -3,6 +3,7 @@
 mod big;
 mod ci;
 mod compare;
+mod debian;
 mod dist;
 mod packages;
 mod random;

@@ -64,7 +64,7 @@ const PACKAGES: &[Package] = &[
     package("xfsprogs",       Program("mkfs.xfs"),      &[Big]),
     package("ntfs-3g",        Program("lowntfs-3g"),    &[Big]),
     // A whole system as a tree.
-    package("debootstrap",    Program("debootstrap"),   &[Big, DistCheck]),
+    package("debootstrap",    Program("debootstrap"),   &[Big, Compare, DistCheck]),
     // The core in WebAssembly.
     package("nodejs",         Program("node"),          &[Ci]),
     // Reads are counted, and time is divided by system call.
@@ -73,6 +73,7 @@ const PACKAGES: &[Package] = &[
     // The peers.
     package("zstd",           Program("zstd"),          &[Ci, Compare]),
     package("xdelta3",        Program("xdelta3"),       &[Compare]),
+    package("bsdiff",         Program("bsdiff"),        &[Compare]),
     package("squashfs-tools", Program("mksquashfs"),    &[Compare]),
     package("xz-utils",       Program("xz"),            &[Big, Compare]),
     // Static programs: the C in them is compiled by these.

@@ -9,9 +9,9 @@ use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
 
 use super::findings::Findings;
 use super::ground::{Ground, difference, names, remove};
+use crate::debian::{SUITE, apt, bootstrap, connect};
 use crate::shell::{output, run as run_command, target_dir};
 
-const SUITE: &str = "bookworm";
 /// Each changes the tree in its way: a capability, set-id files, many small files, and names that go.
 const CHANGES: [&[&str]; 3] =
     [&["dist-upgrade"], &["install", "less", "cron", "iputils-ping", "python3-minimal"], &["purge", "cron", "tzdata"]];
@@ -23,18 +23,7 @@ pub(crate) fn run() -> Result<()> {
     let root = ground.path("root");
     run_command(Command::new("cp").args(["-a", "--reflink=auto"]).arg(system()?).arg(&root))?;
     fs::create_dir(ground.path("work"))?;
-    fs::copy("/etc/resolv.conf", root.join("etc/resolv.conf"))?;
-    // What apt brings later is newer than what debootstrap took: point releases and security, from where this machine has them.
-    for sources in ["etc/apt/sources.list", "etc/apt/sources.list.d/debian.sources"] {
-        let here = Path::new("/").join(sources);
-        if here.exists() {
-            fs::copy(here, root.join(sources))?;
-        }
-    }
-    // No package's service is to start.
-    fs::write(root.join("usr/sbin/policy-rc.d"), "#!/bin/sh\nexit 101\n")?;
-    run_command(Command::new("chmod").arg("0755").arg(root.join("usr/sbin/policy-rc.d")))?;
-    apt(&root, &["update"])?;
+    connect(&root)?;
     apt(&root, &["install", "iputils-ping"])?;
     add_specials(&root)?;
 
@@ -63,24 +52,10 @@ fn system() -> Result<PathBuf> {
     if !kept.exists() {
         let new = kept.with_extension("new");
         remove(&new)?;
-        fs::create_dir_all(&new)?;
-        run_command(
-            Command::new("debootstrap")
-                .args(["--variant=minbase", SUITE])
-                .arg(&new)
-                .stdout(fs::File::create(new.with_extension("log"))?),
-        )?;
+        bootstrap(&new, &[])?;
         fs::rename(&new, &kept)?;
     }
     Ok(kept)
-}
-
-fn apt(root: &Path, words: &[&str]) -> Result<()> {
-    let mut command = Command::new("chroot");
-    command.arg(root).args(["apt-get", "-qq", "--yes", "--no-install-recommends"]).args(words);
-    command.env("DEBIAN_FRONTEND", "noninteractive").env("LC_ALL", "C.UTF-8");
-    command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
-    output(&mut command).map(|_| ())
 }
 
 /// What a system may have, and a fresh one lacks.

@@ -2,111 +2,214 @@
 //! once, since the peers take minutes.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
 
-use super::ebuilds;
 use super::job::{Job, Usage};
 use super::places::{Places, remove};
 use super::report::{Report, Verdict, float, grouped, seconds};
-use super::tree;
+use super::{desktop, ebuilds, tree};
 
 /// What makes the file that brings the new version, and what makes the new version of the old one and that file. `OLD` and `NEW` are the trees.
 struct Way {
     name: &'static str,
+    /// The pairs that it is for: some take hours on others, or more memory than there is.
+    pairs: &'static [&'static str],
     /// What is there before the clock starts.
     before: &'static [&'static str],
     make: &'static str,
     file: &'static str,
+    /// What has to be there before it is applied.
+    install: &'static [&'static str],
     apply: &'static str,
-    /// Whether the way is too slow for trees of many files.
-    is_ours: bool,
+    /// What prints something where the outcome is another than the new tree.
+    check: &'static str,
 }
 
+const ALL: &[&str] = &["linux", "debian", "ebuilds"];
 const BASE: &str = "sealift pack OLD -o SCRATCH/base.sealift --name tree --bundle-version 1 --level 3 --key SCRATCH/key --progress none";
 const INSTALL: &str = "sealift unpack SCRATCH/base.sealift SCRATCH/target --trust SCRATCH/allowed_signers --state SCRATCH/delta-state --progress none";
 const APPLY: &str = "sealift unpack SCRATCH/out.sealift SCRATCH/target --delete --trust SCRATCH/allowed_signers --state SCRATCH/delta-state --progress none";
 const CHECK: &str = "rsync -aHAXnci --modify-window=-1 --delete NEW/ SCRATCH/target/";
 const TARS: [&str; 2] =
     ["tar --sort=name -C OLD -cf SCRATCH/old.tar .", "tar --sort=name -C NEW -cf SCRATCH/new.tar ."];
+/// Both trees as commits, and a repository that holds the first.
+const COMMITS: [&str; 6] = [
+    "ostree --repo=SCRATCH/delta-repo init --mode=bare-user",
+    "ostree --repo=SCRATCH/delta-repo commit --branch=tree --tree=dir=OLD",
+    "ostree --repo=SCRATCH/delta-repo refs --create=old tree",
+    "ostree --repo=SCRATCH/delta-repo commit --branch=tree --tree=dir=NEW",
+    "ostree --repo=SCRATCH/device init --mode=bare-user",
+    "ostree --repo=SCRATCH/device pull-local SCRATCH/delta-repo old",
+];
 
-const WAYS: [Way; 5] = [
+const WAYS: [Way; 9] = [
     Way {
-        name: "sealift, level 19",
+        name: BEST,
+        pairs: ALL,
         before: &[BASE],
         make: "sealift pack NEW -o SCRATCH/out.sealift --base SCRATCH/base.sealift --level 19 --name tree --bundle-version 2 --key SCRATCH/key --trust SCRATCH/allowed_signers --progress none",
         file: "SCRATCH/out.sealift",
+        install: &[INSTALL],
         apply: APPLY,
-        is_ours: true,
+        check: CHECK,
     },
     Way {
-        name: "sealift, level 3",
+        name: FAST,
+        pairs: ALL,
         before: &[BASE],
         make: "sealift pack NEW -o SCRATCH/out.sealift --base SCRATCH/base.sealift --level 3 --name tree --bundle-version 2 --key SCRATCH/key --trust SCRATCH/allowed_signers --progress none",
         file: "SCRATCH/out.sealift",
+        install: &[INSTALL],
         apply: APPLY,
-        is_ours: true,
+        check: CHECK,
     },
     Way {
-        name: "xdelta3 -9 on tars",
+        name: ROOMY,
+        pairs: &["debian"],
+        before: &[BASE],
+        make: "sealift pack NEW -o SCRATCH/out.sealift --base SCRATCH/base.sealift --level 19 --delta-memory 512MiB --name tree --bundle-version 2 --key SCRATCH/key --trust SCRATCH/allowed_signers --progress none",
+        file: "SCRATCH/out.sealift",
+        install: &[INSTALL],
+        apply: "sealift unpack SCRATCH/out.sealift SCRATCH/target --delete --trust SCRATCH/allowed_signers --state SCRATCH/delta-state --progress none",
+        check: CHECK,
+    },
+    Way {
+        name: XDELTA,
+        pairs: ALL,
         before: &TARS,
         make: "xdelta3 -9 -f -e -s SCRATCH/old.tar SCRATCH/new.tar SCRATCH/out.xdelta",
         file: "SCRATCH/out.xdelta",
+        install: &[],
         apply: "xdelta3 -d -f -s SCRATCH/old.tar SCRATCH/out.xdelta SCRATCH/made.tar",
-        is_ours: false,
+        check: "cmp SCRATCH/new.tar SCRATCH/made.tar",
     },
     Way {
         name: "zstd -19 --patch-from on tars",
+        pairs: ALL,
         before: &TARS,
         make: "zstd -q -f -19 --long=31 --patch-from=SCRATCH/old.tar SCRATCH/new.tar -o SCRATCH/out.zst",
         file: "SCRATCH/out.zst",
+        install: &[],
         apply: "zstd -q -f -d --long=31 --patch-from=SCRATCH/old.tar SCRATCH/out.zst -o SCRATCH/made.tar",
-        is_ours: false,
+        check: "cmp SCRATCH/new.tar SCRATCH/made.tar",
+    },
+    Way {
+        name: "bsdiff on tars",
+        pairs: &["ebuilds"],
+        before: &TARS,
+        make: "bsdiff SCRATCH/old.tar SCRATCH/new.tar SCRATCH/out.bsdiff",
+        file: "SCRATCH/out.bsdiff",
+        install: &[],
+        apply: "bspatch SCRATCH/old.tar SCRATCH/made.tar SCRATCH/out.bsdiff",
+        check: "cmp SCRATCH/new.tar SCRATCH/made.tar",
     },
     Way {
         name: "xdelta3 -9 on squashfs",
+        pairs: ALL,
         before: &[
             "mksquashfs OLD SCRATCH/old.squashfs -comp zstd -noappend -no-progress -quiet",
             "mksquashfs NEW SCRATCH/new.squashfs -comp zstd -noappend -no-progress -quiet",
         ],
         make: "xdelta3 -9 -f -e -s SCRATCH/old.squashfs SCRATCH/new.squashfs SCRATCH/out.xdelta",
         file: "SCRATCH/out.xdelta",
+        install: &[],
         apply: "xdelta3 -d -f -s SCRATCH/old.squashfs SCRATCH/out.xdelta SCRATCH/made.squashfs",
-        is_ours: false,
+        check: "cmp SCRATCH/new.squashfs SCRATCH/made.squashfs",
+    },
+    Way {
+        name: STATIC,
+        pairs: ALL,
+        before: &COMMITS,
+        make: "ostree --repo=SCRATCH/delta-repo static-delta generate --from=old --to=tree --inline --min-fallback-size=0 --filename=SCRATCH/out.static-delta",
+        file: "SCRATCH/out.static-delta",
+        install: &[],
+        apply: "ostree --repo=SCRATCH/device static-delta apply-offline SCRATCH/out.static-delta",
+        check: "ostree --repo=SCRATCH/device fsck --quiet",
+    },
+    Way {
+        name: "sealift onto OSTree, level 19",
+        pairs: ALL,
+        before: &COMMITS,
+        make: "sealift pack ostree:SCRATCH/delta-repo --ref tree -o SCRATCH/out.sealift --base tree=ostree:SCRATCH/delta-repo:old --level 19 --name tree --bundle-version 2 --key SCRATCH/key --progress none",
+        file: "SCRATCH/out.sealift",
+        install: &["ostree --repo=SCRATCH/device refs --create=tree old"],
+        apply: "sealift unpack SCRATCH/out.sealift ostree:SCRATCH/device --trust SCRATCH/allowed_signers --state SCRATCH/delta-state --progress none",
+        check: "ostree --repo=SCRATCH/device fsck --quiet",
     },
 ];
 
-/// A pair of trees, and what is wanted of our ways beside xdelta3's.
+/// A pair of trees, and what is wanted of our ways beside xdelta3's and ostree's.
 struct Pair {
     name: &'static str,
     title: &'static str,
-    /// Bytes of level 19 and of level 3 to those of xdelta3.
-    bytes: (f64, Option<f64>),
-    /// Seconds of both to make, likewise.
-    seconds: (f64, Option<f64>),
-    /// Bytes of level 19 to those of the full bundle.
-    share: Option<f64>,
+    wanted: &'static [Wanted],
 }
 
-const PAIRS: [Pair; 2] = [
+/// At most so much of one way for each of another.
+struct Wanted {
+    way: &'static str,
+    of: Measure,
+    peer: &'static str,
+    ratio: f64,
+}
+
+#[derive(Clone, Copy)]
+enum Measure {
+    Bytes,
+    MakeTime,
+    /// Bytes, beside the full bundle's instead of a peer's.
+    Share,
+}
+
+use Measure::{Bytes, MakeTime, Share};
+
+const fn wanted(way: &'static str, of: Measure, peer: &'static str, ratio: f64) -> Wanted {
+    Wanted { way, of, peer, ratio }
+}
+
+const BEST: &str = "sealift, level 19";
+const FAST: &str = "sealift, level 3";
+const ROOMY: &str = "sealift, level 19, 512 MiB";
+const XDELTA: &str = "xdelta3 -9 on tars";
+const STATIC: &str = "ostree static-delta";
+const FULL: &str = "the full bundle";
+
+const PAIRS: [Pair; 3] = [
     Pair {
         name: "linux",
         title: "Delta: a kernel's source, to the next security update",
-        bytes: (0.6, Some(0.8)),
-        seconds: (1.0, Some(0.15)),
-        share: None,
+        wanted: &[
+            wanted(BEST, Bytes, XDELTA, 0.6),
+            wanted(BEST, MakeTime, XDELTA, 1.0),
+            wanted(FAST, Bytes, XDELTA, 0.8),
+            wanted(FAST, MakeTime, XDELTA, 0.15),
+        ],
+    },
+    Pair {
+        name: "debian",
+        title: "Delta: a desktop's root, from the point release to its security updates",
+        wanted: &[
+            wanted(ROOMY, Bytes, XDELTA, 0.7),
+            wanted(ROOMY, MakeTime, XDELTA, 0.5),
+            wanted(ROOMY, Bytes, STATIC, 0.5),
+        ],
     },
     Pair {
         name: "ebuilds",
         title: "Delta: a tree of small files, a week later",
-        bytes: (1.35, None),
-        seconds: (1.0, None),
-        share: Some(0.01),
+        wanted: &[
+            wanted(BEST, Bytes, XDELTA, 1.35),
+            wanted(BEST, MakeTime, XDELTA, 1.0),
+            wanted(BEST, Share, FULL, 0.01),
+        ],
     },
 ];
 
+/// What a way took.
 struct Sample {
+    way: &'static str,
     make: Usage,
     apply: Usage,
     bytes: u64,
@@ -114,44 +217,55 @@ struct Sample {
 
 pub(crate) fn add(report: &mut Report, places: &Places) -> Result<()> {
     for pair in &PAIRS {
-        let (old, new) = match pair.name {
-            "linux" => (tree::unpack_previous_kernel(&places.path("SCRATCH/delta-old"))?, places.tree.clone()),
-            _ => {
-                let (old, new) = (places.path("SCRATCH/ebuilds-old"), places.path("SCRATCH/ebuilds-new"));
-                ebuilds::write(&old, 0)?;
-                ebuilds::write(&new, 1)?;
-                (old, new)
-            }
+        let Some((old, new)) = trees(pair, places)? else {
+            println!("   {}: skipped, since only root makes a system", pair.name);
+            continue;
         };
         let mut samples = Vec::new();
-        for way in &WAYS {
+        for way in WAYS.iter().filter(|way| way.pairs.contains(&pair.name)) {
             samples.push(measure(pair, way, (&old, &new), places)?);
         }
         judge(report, pair, &samples, fs::metadata(places.path("SCRATCH/base.sealift"))?.len());
         remove(&old)?;
+        if new != places.tree {
+            remove(&new)?;
+        }
     }
     Ok(())
+}
+
+/// The old and the new tree of a pair; `None` where they cannot be made.
+fn trees(pair: &Pair, places: &Places) -> Result<Option<(PathBuf, PathBuf)>> {
+    let (old, new) = (places.path("SCRATCH/delta-old"), places.path("SCRATCH/delta-new"));
+    Ok(Some(match pair.name {
+        "linux" => (tree::unpack_previous_kernel(&old)?, places.tree.clone()),
+        "debian" if !rustix::process::geteuid().is_root() => return Ok(None),
+        "debian" => {
+            desktop::write(&old, &new)?;
+            (old, new)
+        }
+        _ => {
+            ebuilds::write(&old, 0)?;
+            ebuilds::write(&new, 1)?;
+            (old, new)
+        }
+    }))
 }
 
 fn measure(pair: &Pair, way: &Way, (old, new): (&Path, &Path), places: &Places) -> Result<Sample> {
     let line = |text: &str| text.replace("OLD", &old.display().to_string()).replace("NEW", &new.display().to_string());
     let job = |text: &str| Job::new(&line(text), places);
-    for word in ["SCRATCH/target", "SCRATCH/delta-state", way.file] {
-        remove(&places.path(word))?;
-    }
-    way.before.iter().try_for_each(|text| job(text).run().map(drop))?;
+    let run_all = |lines: &[&str]| lines.iter().try_for_each(|text| job(text).run().map(drop));
+    clear(places)?;
+    run_all(way.before)?;
     tree::read_all(old)?;
     tree::read_all(new)?;
     let make = job(way.make).run()?;
     let bytes = fs::metadata(places.path(way.file))?.len();
-    if way.is_ours {
-        job(INSTALL).run()?;
-    }
+    run_all(way.install)?;
     let apply = job(way.apply).run()?;
-    if way.is_ours {
-        let differences = job(CHECK).output()?;
-        ensure!(differences.is_empty(), "{}: the delta gave another tree:\n{differences}", way.name);
-    }
+    let differences = job(way.check).output()?;
+    ensure!(differences.is_empty(), "{}: something else came of it:\n{differences}", way.name);
     println!(
         "   {}, {}: {} bytes, {} s and {} s",
         pair.name,
@@ -160,42 +274,61 @@ fn measure(pair: &Pair, way: &Way, (old, new): (&Path, &Path), places: &Places) 
         seconds(make.wall),
         seconds(apply.wall)
     );
-    Ok(Sample { make, apply, bytes })
+    Ok(Sample { way: way.name, make, apply, bytes })
+}
+
+/// Removes what the way before left, but for the bundle of the old tree.
+fn clear(places: &Places) -> Result<()> {
+    for name in [
+        "target",
+        "delta-state",
+        "delta-repo",
+        "device",
+        "old.tar",
+        "new.tar",
+        "made.tar",
+        "old.squashfs",
+        "new.squashfs",
+        "made.squashfs",
+        "out.sealift",
+        "out.xdelta",
+        "out.zst",
+        "out.bsdiff",
+        "out.static-delta",
+    ] {
+        remove(&places.path(&format!("SCRATCH/{name}")))?;
+    }
+    Ok(())
 }
 
 fn judge(report: &mut Report, pair: &Pair, samples: &[Sample], full: u64) {
-    let [best, fast, xdelta, ..] = samples else { return };
-    let mut verdict = |what: &str, figure: f64, wanted: f64| {
+    let find = |name: &str| samples.iter().find(|sample| sample.way == name);
+    for wanted in pair.wanted {
+        let (Some(ours), peer) = (find(wanted.way), find(wanted.peer)) else { continue };
+        let (what, figure) = match (wanted.of, peer) {
+            (Bytes, Some(peer)) => ("bytes", float(ours.bytes) / float(peer.bytes)),
+            (MakeTime, Some(peer)) => ("seconds to make", ours.make.wall.as_secs_f64() / peer.make.wall.as_secs_f64()),
+            (Share, _) => ("bytes", float(ours.bytes) / float(full)),
+            (Bytes | MakeTime, None) => continue,
+        };
         report.verdict(Verdict {
-            what: format!("delta, {}: {what}", pair.name),
+            what: format!("delta, {}: {what} of {}, to {}", pair.name, wanted.way, wanted.peer),
             figure: format!("{figure:.3}"),
-            wanted: format!("at most {wanted:.2}"),
-            is_reached: figure <= wanted,
+            wanted: format!("at most {:.2}", wanted.ratio),
+            is_reached: figure <= wanted.ratio,
         });
-    };
-    let bytes = |ours: &Sample| float(ours.bytes) / float(xdelta.bytes);
-    let time = |ours: &Sample| ours.make.wall.as_secs_f64() / xdelta.make.wall.as_secs_f64();
-    verdict("bytes of level 19, to xdelta3 -9 on tars", bytes(best), pair.bytes.0);
-    verdict("seconds to make it, to xdelta3", time(best), pair.seconds.0);
-    if let Some(wanted) = pair.bytes.1 {
-        verdict("bytes of level 3, to xdelta3", bytes(fast), wanted);
     }
-    if let Some(wanted) = pair.seconds.1 {
-        verdict("seconds to make that, to xdelta3", time(fast), wanted);
-    }
-    if let Some(wanted) = pair.share {
-        verdict("bytes of level 19, to the full bundle", float(best.bytes) / float(full), wanted);
-    }
+    let Some(xdelta) = find(XDELTA) else { return };
     let mut text = String::from(
         "| | bytes | to xdelta3 | make, s | CPU, s | apply, s | peak MiB |\n| --- | --: | --: | --: | --: | --: | --: |\n",
     );
-    for (way, sample) in WAYS.iter().zip(samples) {
+    for sample in samples {
         let peak = sample.make.peak_bytes.max(sample.apply.peak_bytes) >> 20;
         text.push_str(&format!(
             "| {} | {} | {:.3} | {} | {} | {} | {peak} |\n",
-            way.name,
+            sample.way,
             grouped(sample.bytes),
-            bytes(sample),
+            float(sample.bytes) / float(xdelta.bytes),
             seconds(sample.make.wall),
             seconds(sample.make.cpu()),
             seconds(sample.apply.wall),
@@ -203,7 +336,7 @@ fn judge(report: &mut Report, pair: &Pair, samples: &[Sample], full: u64) {
     }
     text.push_str(&format!(
         "\nThe full bundle of the old tree at level 3 has {} bytes. Our files hold the index's difference, hashes and signature as well, \
-         and are applied to a tree of files; a tar or an image is made anew by the others' ways, and not unpacked.\n",
+         and are applied to a tree of files or to a repository; a tar or an image is made anew by the others' ways, and not unpacked.\n",
         grouped(full)
     ));
     report.section(pair.title, &text);

@@ -1,0 +1,56 @@
+//! A desktop's root: as of the last point release, and with what was updated since.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::Result;
+
+use super::places::remove;
+use crate::debian::{apt, bootstrap, connect};
+use crate::shell::{run, target_dir};
+
+/// Large programs and libraries, many of which get security updates.
+const PACKAGES: [&str; 8] = [
+    "firefox-esr",
+    "postgresql",
+    "openjdk-17-jre-headless",
+    "libreoffice-writer-nogui",
+    "build-essential",
+    "git",
+    "imagemagick",
+    "vim-nox",
+];
+
+/// Writes both roots. They are made once and kept, since that takes minutes.
+pub(crate) fn write(old: &Path, new: &Path) -> Result<()> {
+    let kept = target_dir()?.join("compare-kept");
+    let (point, updated) = (kept.join("point-release"), kept.join("updated"));
+    if !updated.exists() {
+        let unfinished = kept.join("unfinished");
+        remove(&unfinished)?;
+        remove(&point)?;
+        bootstrap(&unfinished, &PACKAGES)?;
+        copy(&unfinished, &point)?;
+        tidy(&point)?;
+        connect(&unfinished)?;
+        apt(&unfinished, &["dist-upgrade"])?;
+        tidy(&unfinished)?;
+        fs::rename(&unfinished, &updated)?;
+    }
+    copy(&point, old)?;
+    copy(&updated, new)
+}
+
+/// Removes what is no part of a system that is shipped: what apt fetched, and the device nodes, which a commit cannot hold.
+fn tidy(root: &Path) -> Result<()> {
+    for folder in ["var/cache/apt", "var/lib/apt/lists", "dev"] {
+        remove(&root.join(folder))?;
+        fs::create_dir(root.join(folder))?;
+    }
+    Ok(())
+}
+
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    run(Command::new("cp").args(["-a", "--reflink=auto"]).arg(from).arg(to))
+}

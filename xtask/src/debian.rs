@@ -1,0 +1,46 @@
+//! Whole Debian systems, made by debootstrap and changed by their own package manager.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::shell::{output, run};
+
+pub(crate) const SUITE: &str = "bookworm";
+
+/// Makes a fresh system in `to`, with these packages beside the least: as of the last point release.
+pub(crate) fn bootstrap(to: &Path, packages: &[&str]) -> Result<()> {
+    fs::create_dir_all(to)?;
+    let mut command = Command::new("debootstrap");
+    command.arg("--variant=minbase");
+    if !packages.is_empty() {
+        command.arg(format!("--include={}", packages.join(",")));
+    }
+    run(command.arg(SUITE).arg(to).stdout(fs::File::create(to.with_extension("log"))?))
+}
+
+/// Lets a system take packages from where this machine has them, security among them, which debootstrap does not know.
+pub(crate) fn connect(root: &Path) -> Result<()> {
+    fs::copy("/etc/resolv.conf", root.join("etc/resolv.conf"))?;
+    for sources in ["etc/apt/sources.list", "etc/apt/sources.list.d/debian.sources"] {
+        let here = Path::new("/").join(sources);
+        if here.exists() {
+            fs::copy(here, root.join(sources))?;
+        }
+    }
+    // No package's service is to start.
+    fs::write(root.join("usr/sbin/policy-rc.d"), "#!/bin/sh\nexit 101\n")?;
+    run(Command::new("chmod").arg("0755").arg(root.join("usr/sbin/policy-rc.d")))?;
+    apt(root, &["update"])
+}
+
+/// Runs apt-get in a system.
+pub(crate) fn apt(root: &Path, words: &[&str]) -> Result<()> {
+    let mut command = Command::new("chroot");
+    command.arg(root).args(["apt-get", "-qq", "--yes", "--no-install-recommends"]).args(words);
+    command.env("DEBIAN_FRONTEND", "noninteractive").env("LC_ALL", "C.UTF-8");
+    command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
+    output(&mut command).map(|_| ())
+}
