@@ -26,7 +26,7 @@ pub(super) fn complete(
     progress: &Progress,
 ) -> Result<(Bundle, Bases), Error> {
     match (Finder { delta: &delta, repo, options, progress }).find()? {
-        Found::Wanted(index) => Ok((delta.complete_with(index)?, Bases::default())),
+        Found::Wanted(index) => Ok((delta.complete_with(*index)?, Bases::default())),
         Found::Bases(indexes) => {
             let bundle = delta.complete(&indexes.iter().collect::<Vec<_>>())?;
             let bases = indexes.into_iter().map(|index| Base::of_repository(repo, index));
@@ -39,7 +39,7 @@ pub(super) fn complete(
 #[derive(Debug)]
 enum Found {
     /// What it makes.
-    Wanted(Index),
+    Wanted(Box<Index>),
     /// What it makes that of.
     Bases(Vec<Index>),
 }
@@ -55,7 +55,7 @@ enum Role {
 impl Role {
     fn found(self, index: Index) -> Found {
         match self {
-            Self::Wanted => Found::Wanted(index),
+            Self::Wanted => Found::Wanted(Box::new(index)),
             Self::Base => Found::Bases(vec![index]),
         }
     }
