@@ -20,6 +20,7 @@
 
 pub mod content;
 mod error;
+pub mod escape;
 pub mod objects;
 pub mod ostree;
 pub mod trust;

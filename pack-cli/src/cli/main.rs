@@ -9,7 +9,6 @@ mod completions;
 mod demo;
 mod diff;
 mod differences;
-mod escape;
 mod estimate;
 mod failure;
 mod help;
@@ -39,6 +38,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::{FromArgMatches as _, Parser, Subcommand};
+use sealift_verify::escape;
 
 use failure::Failure;
 

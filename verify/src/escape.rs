@@ -1,4 +1,4 @@
-//! Strings that somebody else chose, before they reach a terminal.
+//! Strings that somebody else chose, before they reach a terminal or a page.
 //!
 //! A name from a bundle may hold any bytes but `/` and NUL: sequences that move the cursor, set a window's title or answer
 //! on the reader's behalf, and marks that make text read backwards. Output that goes to a pipe often ends on a terminal too
@@ -8,7 +8,8 @@ use std::fmt::Write as _;
 
 /// Returns `bytes` as text of one line without anything that a terminal acts on. Invalid UTF-8 becomes `\xNN`, a backslash
 /// `\\`, and what cannot be seen `\n`, `\u{1b}` and the like; so no two names look alike for what was escaped.
-pub(crate) fn bytes(bytes: &[u8]) -> String {
+#[must_use]
+pub fn bytes(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         // Quotation marks are harmless, and are the one thing that `escape_debug` knows and terminals do not.
@@ -28,7 +29,8 @@ pub(crate) fn bytes(bytes: &[u8]) -> String {
 }
 
 /// The same for text.
-pub(crate) fn text(text: &str) -> String {
+#[must_use]
+pub fn text(text: &str) -> String {
     bytes(text.as_bytes())
 }
 
@@ -47,7 +49,8 @@ fn push_part(out: &mut String, part: &str) {
 
 /// Returns `bytes` in the form that JSON output has for them: each byte outside 0x20 to 0x7e and each `%` is `%` and two
 /// upper-case hexadecimal digits.
-pub(crate) fn percent(bytes: &[u8]) -> String {
+#[must_use]
+pub fn percent(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len());
     for &byte in bytes {
         if (0x20..=0x7e).contains(&byte) && byte != b'%' {
