@@ -70,6 +70,33 @@ impl VerityHasher {
         }
     }
 
+    /// Appends what is known to `out`, for another instance of this program: threads share memory, and a browser's workers do not.
+    pub fn save(&self, out: &mut Vec<u8>) {
+        let len = |bytes: &[u8]| u16::try_from(bytes.len()).unwrap_or(u16::MAX).to_le_bytes();
+        out.extend(self.len.to_le_bytes());
+        out.extend(u16::try_from(self.levels.len()).unwrap_or(u16::MAX).to_le_bytes());
+        for part in core::iter::once(&self.partial).chain(&self.levels) {
+            out.extend(len(part));
+            out.extend(part);
+        }
+    }
+
+    /// Returns what [`Self::save`] wrote, and the bytes behind it.
+    #[must_use]
+    pub fn restore(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (len, bytes) = bytes.split_first_chunk()?;
+        let (count, mut bytes) = bytes.split_first_chunk()?;
+        let mut parts = Vec::new();
+        for _ in 0..=u16::from_le_bytes(*count) {
+            let (len, rest) = bytes.split_first_chunk()?;
+            let (part, rest) = rest.split_at_checked(u16::from_le_bytes(*len).into())?;
+            parts.push(part.to_vec());
+            bytes = rest;
+        }
+        let partial = parts.remove(0);
+        Some((Self { len: u64::from_le_bytes(*len), partial, levels: parts }, bytes))
+    }
+
     /// Appends a hash to a level, and its block's hash to the one above when the block is full.
     fn push(&mut self, level: usize, hash: &[u8; 32]) {
         if self.levels.len() <= level {
@@ -202,6 +229,19 @@ mod tests {
         }
     }
 
+    /// The hasher as another worker gets it.
+    fn passed_on(hasher: &VerityHasher) -> VerityHasher {
+        let mut saved = Vec::new();
+        hasher.save(&mut saved);
+        for len in 0..saved.len() {
+            assert!(VerityHasher::restore(&saved[..len]).is_none(), "cut after {len} bytes");
+        }
+        saved.push(7);
+        let (restored, rest) = VerityHasher::restore(&saved).expect("it was saved");
+        assert_eq!(rest, [7]);
+        restored
+    }
+
     #[test]
     fn appended_pieces_give_the_same() {
         let content: Vec<u8> = (0_u32..700_000).flat_map(u32::to_le_bytes).collect();
@@ -211,7 +251,7 @@ mod tests {
                 for part in content[..len].chunks(piece) {
                     let mut next = VerityHasher::new();
                     next.update_hashed(crate::bytes::widen(part.len()), &block_hashes(part));
-                    hasher.append(&next);
+                    hasher.append(&passed_on(&next));
                 }
                 assert_eq!(hasher.finish(), digest(&content[..len]), "{len} bytes by {piece}");
             }

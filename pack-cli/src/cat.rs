@@ -26,7 +26,7 @@
 
 use std::io::Write;
 
-use sealift_format::{Bundle, Chunk, Holds, InodeKind, Limits};
+use sealift_format::{Bundle, Holds, InodeKind, Limits};
 use sealift_verify::content::{ChunkDecoder, check_object, check_piece, fill_holes, group_objects, piece_range};
 
 use crate::inspect::find;
@@ -79,20 +79,16 @@ struct ObjectWriter<'a> {
 impl ObjectWriter<'_> {
     fn write_whole(&mut self, input: &mut Input) -> Result<(), Error> {
         let bundle = self.bundle;
-        let holds = |chunk: &Chunk| match &chunk.holds {
-            Holds::Group(range) => bundle.layout.group(range).contains(&self.object),
-            Holds::Piece => false,
-        };
         let size = bundle.index.object(self.object).size;
-        let Some(number) = bundle.layout.chunks.iter().position(holds) else {
+        let Some(number) = bundle.layout.chunk_of(self.object) else {
             check_object(bundle, self.object, &[])?;
             return self.write_range(0, size, &[]);
         };
         let mut stored = Vec::new();
-        let chunk = &bundle.layout.chunks[number];
+        let chunk = &bundle.layout.chunks[usize::try_from(number).unwrap_or(usize::MAX)];
         input.read_chunk(&bundle.head, chunk, &mut stored)?;
         let mut decoder = ChunkDecoder::default();
-        let decoded = decoder.decode(bundle, u32::try_from(number).unwrap_or(u32::MAX), &stored, &[])?;
+        let decoded = decoder.decode(bundle, number, &stored, &[])?;
         let Holds::Group(range) = &chunk.holds else { return Ok(()) };
         for (object, data) in group_objects(bundle, bundle.layout.group(range), decoded) {
             if object == self.object {

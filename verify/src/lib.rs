@@ -18,6 +18,7 @@
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
+pub mod checker;
 pub mod content;
 mod error;
 pub mod escape;

@@ -154,6 +154,40 @@ fn checked_piece(bundle: &Bundle, object: u32, piece: u64, data: &[u8]) -> Resul
     Ok(Checked::Piece { object, piece, tree })
 }
 
+impl Checked {
+    /// Appends this to `out`, for another instance of this program: threads share memory, and a browser's workers do not.
+    pub fn save(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Object { object, digest } => {
+                out.push(0);
+                out.extend(object.to_le_bytes());
+                out.extend(digest);
+            }
+            Self::Piece { object, piece, tree } => {
+                out.push(1);
+                out.extend(object.to_le_bytes());
+                out.extend(piece.to_le_bytes());
+                tree.save(out);
+            }
+        }
+    }
+
+    /// Returns what [`Self::save`] wrote, and the bytes behind it.
+    #[must_use]
+    pub fn restore(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (kind, bytes) = bytes.split_first()?;
+        let (object, bytes) = bytes.split_first_chunk()?;
+        let object = u32::from_le_bytes(*object);
+        if *kind == 0 {
+            let (digest, rest) = bytes.split_first_chunk()?;
+            return Some((Self::Object { object, digest: *digest }, rest));
+        }
+        let (piece, bytes) = bytes.split_first_chunk()?;
+        let (tree, rest) = VerityHasher::restore(bytes)?;
+        Some((Self::Piece { object, piece: u64::from_le_bytes(*piece), tree }, rest))
+    }
+}
+
 impl PieceMap {
     /// The map of a bundle.
     #[must_use]
@@ -166,6 +200,14 @@ impl PieceMap {
         }
         uses.sort_unstable();
         Self { uses }
+    }
+
+    /// The chunks that bring pieces of one of these objects, each once, in ascending order.
+    pub(crate) fn chunks_of(&self, is_wanted: impl Fn(u32) -> bool) -> Vec<u32> {
+        let wanted = self.uses.iter().filter(|(_, object, _)| is_wanted(*object));
+        let mut chunks: Vec<u32> = wanted.map(|(chunk, ..)| *chunk).collect();
+        chunks.dedup();
+        chunks
     }
 
     fn of_chunk(&self, chunk: u32) -> &[(u32, u32, u64)] {

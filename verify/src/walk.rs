@@ -1,13 +1,12 @@
 //! The sans-io check of a whole bundle: says which bytes it needs next, and checks each byte as it comes.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 use sealift_format::{Bundle, Error as FormatError, Head, Limits, Opened, Opener, Part, Step};
 
-use crate::content::{ChunkDecoder, ContentError, check_shape, check_stored};
-use crate::objects::{Checked, PieceMap, VerityTable, check_bare, check_chunk, without_data};
-use crate::ostree::{LargeFiles, OsTreeFiles};
+use crate::checker::ObjectChecker;
+use crate::content::{ContentError, check_shape, check_stored};
+use crate::objects::VerityTable;
 
 /// How thoroughly a bundle is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,11 +172,8 @@ enum Check {
 struct Objects {
     /// What has come of the chunk.
     stored: Vec<u8>,
-    decoder: ChunkDecoder,
-    pieces: PieceMap,
+    checker: ObjectChecker,
     table: VerityTable,
-    files: OsTreeFiles,
-    large: BTreeMap<u32, LargeFiles>,
 }
 
 impl Chunks {
@@ -264,19 +260,11 @@ impl Check {
 
 impl Objects {
     fn new(bundle: &Bundle) -> Self {
-        let files = OsTreeFiles::new(bundle);
-        Self {
-            stored: Vec::new(),
-            decoder: ChunkDecoder::default(),
-            pieces: PieceMap::new(bundle),
-            table: VerityTable::new(bundle),
-            large: files.large(bundle),
-            files,
-        }
+        Self { stored: Vec::new(), checker: ObjectChecker::new(bundle), table: VerityTable::new(bundle) }
     }
 
     fn take(&mut self, bundle: &Bundle, number: u32, part: &[u8], is_whole: bool) -> Result<(), ContentError> {
-        let Self { stored, decoder, pieces, table, files, large } = self;
+        let Self { stored, checker, table } = self;
         // A chunk that comes in one part is not copied.
         let whole = match (is_whole, stored.is_empty()) {
             (true, true) => part,
@@ -286,28 +274,13 @@ impl Objects {
             }
         };
         if is_whole {
-            let decoded = decoder.decode(bundle, number, whole, &[])?;
-            check_chunk(bundle, pieces, files, number, decoded, |checked| {
-                if let Checked::Piece { object, piece, .. } = checked
-                    && let Some(files) = large.get_mut(&object)
-                {
-                    files.take(bundle, piece, decoded);
-                }
-                table.take(checked);
-            })?;
+            checker.check(bundle, number, whole, |checked| table.take(checked))?;
             stored.clear();
         }
         Ok(())
     }
 
-    fn finish(mut self, bundle: &Bundle) -> Result<(), ContentError> {
-        for bare in without_data(bundle) {
-            self.table.take(check_bare(bundle, &self.files, bare)?);
-        }
-        for mut files in self.large.into_values() {
-            while files.take_bare(bundle) {}
-            files.check(bundle)?;
-        }
-        self.table.check(bundle)
+    fn finish(self, bundle: &Bundle) -> Result<(), ContentError> {
+        self.checker.finish_all(bundle, self.table)
     }
 }

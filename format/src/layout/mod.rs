@@ -165,6 +165,16 @@ impl Layout {
         slice(&self.grouped, range)
     }
 
+    /// The chunk in whose group an object lies; none for a large one, and for one without data.
+    #[must_use]
+    pub fn chunk_of(&self, object: u32) -> Option<u32> {
+        let holds = |chunk: &Chunk| match &chunk.holds {
+            Holds::Group(range) => self.group(range).contains(&object),
+            Holds::Piece => false,
+        };
+        self.chunks.iter().position(holds).and_then(|number| u32::try_from(number).ok())
+    }
+
     /// Whether the bundle brings this object: a base has it otherwise.
     #[must_use]
     pub fn is_carried(&self, object: u32) -> bool {
