@@ -6,15 +6,19 @@ use wasm_bindgen::JsValue;
 
 /// The bundle is at fault: an `Error` with a `code`.
 pub(crate) fn refusal(kind: Kind, fact: &impl ToString) -> JsValue {
-    let error = Error::new(&fact.to_string());
-    // A new object takes any property.
-    let _ = Reflect::set(&error, &"code".into(), &kind.word().into());
-    error.into()
+    with_code(kind.word(), fact)
 }
 
-/// The administrator's text is at fault.
+/// The administrator's text is at fault: the program's word for it, too.
 pub(crate) fn unusable(fact: &impl ToString) -> JsValue {
-    Error::new(&fact.to_string()).into()
+    with_code("trust-file", fact)
+}
+
+fn with_code(code: &str, fact: &impl ToString) -> JsValue {
+    let error = Error::new(&fact.to_string());
+    // A new object takes any property.
+    let _ = Reflect::set(&error, &"code".into(), &code.into());
+    error.into()
 }
 
 /// The caller is at fault.

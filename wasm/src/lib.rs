@@ -1,7 +1,8 @@
-//! Sealift's verifier for JavaScript: thin bindings on the machine that checks a bundle as its bytes come.
+//! Sealift's reader for JavaScript: thin bindings on the machine that opens a bundle and on the check of its chunks.
 //!
-//! JavaScript owns all reading: [`Verifier::next`] says which bytes of the file are wanted, [`Verifier::supply`] takes them.
-//! An `Error` about the bundle has the word for its kind as `code` (spec 11); one without `code` is about the call.
+//! JavaScript owns all reading: [`Reader::next`] says which bytes of the file are wanted until the index is there, and then chunks
+//! are checked in any order, by as many readers as there are workers. An `Error` about the bundle has the word for its kind as `code`
+//! (spec 11); one without `code` is about the call.
 #![deny(missing_docs)]
 #![allow(unsafe_code, reason = "what #[wasm_bindgen] expands to; there is none of our own")]
 
@@ -10,11 +11,16 @@ compile_error!(
     "simd128 is off, and hashing would take twice as long: RUSTFLAGS displaces .cargo/config.toml; unset it"
 );
 
+mod check;
+mod compare;
+mod content;
 mod error;
+mod listing;
 mod number;
 mod object;
 mod options;
+mod picture;
+mod reader;
 mod report;
-mod verifier;
 
-pub use verifier::Verifier;
+pub use reader::Reader;

@@ -21,6 +21,12 @@ fn whole(number: u64) -> f64 {
     number as f64
 }
 
+/// A number that is shown, and that nobody reads by: beyond 2^53 it is rounded.
+#[allow(clippy::as_conversions, reason = "rounding is harmless")]
+pub(crate) fn rounded(number: u64) -> f64 {
+    number as f64
+}
+
 /// Seconds since 1970; no calendar reaches those that a float rounds.
 #[allow(clippy::as_conversions, reason = "rounding is harmless")]
 pub(crate) fn seconds_to_js(seconds: i64) -> f64 {

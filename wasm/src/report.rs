@@ -1,95 +1,118 @@
 //! What JavaScript is told.
 
-use js_sys::{Array, Uint8Array};
+use js_sys::{Array, Uint8Array, Uint32Array};
 use sealift_format::difference::Becomes;
-use sealift_format::{Delta, Head, InodeKind, Opened};
+use sealift_format::{Delta, Head, InodeKind, Opened, Root};
+use sealift_verify::escape;
 use sealift_verify::trust::{Policy, SignatureState, Standing, unknown_envelopes};
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 
 use crate::error::refusal;
-use crate::number::{seconds_to_js, to_js};
+use crate::number::{rounded, seconds_to_js, to_js};
 use crate::object::{object, strings};
 
 #[wasm_bindgen(typescript_custom_section)]
 const TYPES: &str = r#"
-export type Kind =
-  | "header" | "layout" | "index" | "path" | "chunk" | "object" | "truncated" | "trailing" | "unsupported" | "limit"
-  | "signature" | "untrusted" | "revoked" | "expired" | "downgrade" | "incompatible";
+import type { Comparison, Edit, Entry, Head, JudgeOptions, Picture, Ref, Summary, Verdict } from "../types.js";
 
 /** Bytes of the file, from an offset, of which any first part will do; or nothing more. */
 export type Step = { need: [offset: number, length: number]; done?: undefined } | { done: true; need?: undefined };
 
-/** What the root states. Until it is judged, anybody may have written it. */
-export interface Head {
-  name: string;
-  /** A u64, as its decimal digits. */
-  version: string;
-  /** Seconds since 1970, as is `expires`. */
-  created: number;
-  expires?: number;
-  /** The tags of the devices that it fits; none means all. */
-  compatible: string[];
-  /** The bytes that signatures are over. */
-  signed: Uint8Array;
+/** Where the chunks lie. */
+export interface Places {
+  /** Where the first one begins. */
+  chunksAt: number;
+  fileBytes: number;
+  /** The stored bytes of each. */
+  lengths: Uint32Array;
+  /** Bytes of memory that a reader of this bundle takes at most. */
+  memory: number;
 }
 
-export interface JudgeOptions {
-  /** Seconds since 1970; default: the clock. */
-  now?: number;
-  /** Distinct trusted keys needed, or rules `N` and `PATTERN=N`. */
-  threshold?: number | string[];
-  /** The tags that the device answers to. */
-  compatible?: string[];
-  /** A revocation list as `ssh-keygen -r` takes it. */
-  revoked?: string | Uint8Array;
-  /** The lowest version that is taken. */
-  floor?: string;
-  /** Waives the need for a trusted signature and nothing else. */
-  allowUnsigned?: boolean;
-  allowDowngrade?: boolean;
-}
-
-export interface Verdict {
-  /** The bundle may be used, and enough trusted keys signed it. */
-  trusted: boolean;
-  /** Each signature; `key` is left out where it is not a good one of that key. */
-  signers: { key?: string; trusted: boolean; status: string }[];
-  /** Kinds of envelopes that this version does not know; they count for nothing. */
-  unknownEnvelopes: number[];
-  /** Why the bundle must not be used. Neither this nor `trusted`: it is unsigned, and that was allowed. */
-  error?: { code: Kind; message: string };
-}
-
-export interface Summary {
-  entries: number;
-  /** Regular files, a hard link counted once. Of a delta bundle this takes its base. */
-  files?: number;
-  /** Their bytes, unpacked. */
-  bytes: number;
-  /** Of a delta bundle, whose objects are checked where its bases are: what it does to them. */
-  delta?: {
-    /** Digests of the indexes that a target is to hold, in hexadecimal digits. */
-    bases: string[];
-    /** Names that come, that get another content or type, of which only metadata change, and that go, each with all below it. */
-    added: number;
-    changed: number;
-    metadata: number;
-    removed: number;
-  };
+export interface Content {
+  object: number;
+  size: number;
+  /** Offset and length of each part's chunk in the file; where the length is 0 there is none. */
+  parts: [offset: number, length: number][];
 }
 "#;
 
+/// What a reader has beside tables and buffers: code, stack, the JavaScript that drives it.
+const BASE_LEN: u64 = 8 << 20;
+/// Bytes of a row of a table, as opened.
+const ROW_LEN: u64 = 96;
+/// Bytes of the file that are given to a reader at once, unless a chunk is longer.
+const RUN_LEN: u64 = 8 << 20;
+
 pub(crate) fn head(head: &Head) -> JsValue {
-    let identity = &head.root().identity;
+    let Root { identity, contents, maxima, annotations, bases, full } = head.root();
+    let annotations = annotations.iter().map(|(key, value)| {
+        let (key, value): (JsValue, JsValue) = (key.as_str().into(), escape::text(value).into());
+        Array::of2(&key, &value)
+    });
+    let full = match full {
+        None => JsValue::UNDEFINED,
+        Some(full) => {
+            let identity = &full.head.root().identity;
+            object([
+                ("name", identity.name.as_str().into()),
+                ("version", identity.version.to_string().into()),
+                ("fileBytes", rounded(full.head.file_len()).into()),
+            ])
+        }
+    };
+    let delta = bases.as_ref().map_or(JsValue::UNDEFINED, |bases| {
+        let digests: Vec<String> = bases.bases.iter().map(|base| hex(&base.index_digest)).collect();
+        object([("bases", strings(&digests)), ("full", full)])
+    });
     object([
         ("name", identity.name.as_str().into()),
         ("version", identity.version.to_string().into()),
         ("created", seconds_to_js(identity.created).into()),
         ("expires", identity.expires.map_or(JsValue::UNDEFINED, |expires| seconds_to_js(expires).into())),
         ("compatible", strings(&identity.compatible)),
+        ("indexDigest", hex(&contents.index_digest).into()),
+        ("annotations", annotations.collect::<Array>().into()),
+        ("delta", delta),
+        ("fileBytes", rounded(head.file_len()).into()),
+        ("layoutBytes", rounded(contents.layout_stored).into()),
+        ("indexBytes", rounded(contents.index_stored).into()),
+        ("chunksBytes", rounded(maxima.chunks_stored).into()),
+        ("logicalBytes", rounded(maxima.logical).into()),
+        ("diskBytes", rounded(maxima.disk).into()),
+        ("entries", rounded(maxima.entries).into()),
+        ("objects", rounded(maxima.objects).into()),
+        ("chunks", rounded(maxima.chunks).into()),
         ("signed", Uint8Array::from(head.signed()).into()),
     ])
+}
+
+pub(crate) fn places(opened: &Opened) -> Result<JsValue, JsValue> {
+    let lengths: Vec<u32> = opened.layout().chunks.iter().map(|chunk| chunk.stored_len).collect();
+    Ok(object([
+        ("chunksAt", to_js("an offset in the file", opened.head().chunks_at())?.into()),
+        ("fileBytes", to_js("file_bytes", opened.head().file_len())?.into()),
+        ("lengths", Uint32Array::from(&lengths[..]).into()),
+        ("memory", rounded(memory(opened.head().root())).into()),
+    ]))
+}
+
+/// The worst that one reader takes, from the root's declarations alone.
+fn memory(root: &Root) -> u64 {
+    let Root { contents, maxima, bases, .. } = root;
+    let index_len = bases.as_ref().map_or(contents.index_len, |bases| bases.difference_len);
+    // Stored and decoded bytes are there together for a moment.
+    let parts = [index_len, contents.index_stored, contents.layout_len, contents.layout_len, contents.layout_stored];
+    let rows = [maxima.entries, maxima.inodes, maxima.objects, maxima.chunks].map(|rows| rows.saturating_mul(ROW_LEN));
+    let run = RUN_LEN.max(maxima.chunk_stored.into());
+    // A run in JavaScript and its copy; a chunk decoded, and the decoder's own window of it.
+    let buffers = [run * 2, u64::from(maxima.chunk_len) * 2, maxima.piece_len()];
+    parts.iter().chain(&rows).chain(&buffers).fold(BASE_LEN, |sum, len| sum.saturating_add(*len))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 pub(crate) fn verdict(head: &Head, policy: &Policy) -> JsValue {
@@ -114,46 +137,54 @@ fn signer(state: &SignatureState) -> JsValue {
         Ok(standing) => standing.to_string(),
         Err(problem) => problem.to_string(),
     };
+    let comment = match &state.outcome {
+        Ok(Standing::Trusted { comment, .. }) if !comment.is_empty() => escape::text(comment).into(),
+        _ => JsValue::UNDEFINED,
+    };
     object([
         ("key", key.map_or(JsValue::UNDEFINED, |key| key.id().to_string().into())),
+        ("keyType", key.map_or(JsValue::UNDEFINED, |key| key.key_type().to_string().into())),
+        ("comment", comment),
         ("trusted", state.outcome.as_ref().is_ok_and(Standing::is_trusted).into()),
         ("status", status.into()),
     ])
 }
 
 /// What was checked, once all of it was.
-pub(crate) fn summary(opened: &Opened) -> Result<JsValue, JsValue> {
+pub(crate) fn summary(opened: &Opened) -> JsValue {
     let maxima = &opened.head().root().maxima;
-    let count = |what, number: usize| to_js(what, u64::try_from(number).unwrap_or(u64::MAX)).map(JsValue::from);
     let is_file = |kind: &InodeKind| matches!(kind, InodeKind::Regular(_));
     let (files, delta) = match opened {
         Opened::Whole(bundle) => {
             let files = bundle.index.inodes().iter().filter(|inode| is_file(&inode.kind)).count();
-            (count("files", files)?, JsValue::UNDEFINED)
+            (count(files), JsValue::UNDEFINED)
         }
-        Opened::Delta(delta) => (JsValue::UNDEFINED, changes(delta, count)?),
+        Opened::Delta(delta) => (JsValue::UNDEFINED, changes(delta)),
     };
-    Ok(object([
-        ("entries", to_js("entries", maxima.entries)?.into()),
+    object([
+        ("entries", rounded(maxima.entries).into()),
         ("files", files),
-        ("bytes", to_js("logical", maxima.logical)?.into()),
+        ("bytes", rounded(maxima.logical).into()),
         ("delta", delta),
-    ]))
+    ])
 }
 
 /// What a delta bundle does to the trees of its first base.
-fn changes(delta: &Delta, count: impl Fn(&'static str, usize) -> Result<JsValue, JsValue>) -> Result<JsValue, JsValue> {
-    let hex = |digest: &[u8; 32]| digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+fn changes(delta: &Delta) -> JsValue {
     let bases: Vec<String> = delta.bases().iter().map(|base| hex(&base.index_digest)).collect();
     let names = delta.difference.edited_names();
     let of = |becomes| names.iter().filter(|name| name.becomes == becomes).count();
-    Ok(object([
+    object([
         ("bases", strings(&bases)),
-        ("added", count("added", of(Becomes::Added))?),
-        ("changed", count("changed", of(Becomes::Changed))?),
-        ("metadata", count("metadata", of(Becomes::Metadata))?),
-        ("removed", count("removed", of(Becomes::Removed))?),
-    ]))
+        ("added", count(of(Becomes::Added))),
+        ("changed", count(of(Becomes::Changed))),
+        ("metadata", count(of(Becomes::Metadata))),
+        ("removed", count(of(Becomes::Removed))),
+    ])
+}
+
+fn count(number: usize) -> JsValue {
+    rounded(u64::try_from(number).unwrap_or(u64::MAX)).into()
 }
 
 /// An error as JavaScript catches it.

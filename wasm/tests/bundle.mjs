@@ -1,4 +1,4 @@
-// Bundles and the loop that feeds them to a verifier, for the tests in this folder.
+// Bundles and the loop that feeds them to a reader, for the tests in this folder.
 
 import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -8,10 +8,11 @@ import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
-const sealift = join(resolve(root, process.env.CARGO_TARGET_DIR ?? "target"), "debug/sealift");
+/** The program that `cargo build` makes. */
+export const sealift = join(resolve(root, process.env.CARGO_TARGET_DIR ?? "target"), "debug/sealift");
 
-/** A small signed bundle, and the public half of its key. */
-export function packed() {
+/** A small signed bundle, the public half of its key, and its files' contents; with `more` bytes in a file of its own. */
+export function packed({ more = 0 } = {}) {
   const desk = mkdtempSync(join(tmpdir(), "sealift-wasm-"));
   try {
     const [tree, key, file] = ["tree", "key", "os.sealift"].map((name) => join(desk, name));
@@ -21,10 +22,13 @@ export function packed() {
     writeFileSync(join(tree, "folder/large"), randomBytes(20_000));
     writeFileSync(join(tree, "folder/hole"), "");
     truncateSync(join(tree, "folder/hole"), 300_000);
+    if (more > 0) writeFileSync(join(tree, "more"), randomBytes(more));
     execFileSync(sealift, ["key", "generate", "-o", key]);
     const identity = ["--name", "os", "--bundle-version", "7", "--compatible", "board", "--expires", "2100-01-01"];
-    execFileSync(sealift, ["pack", tree, "-o", file, "--key", key, "--chunk-size", "4096", ...identity]);
-    return { bytes: readFileSync(file), key: readFileSync(`${key}.pub`, "utf8").trim() };
+    execFileSync(sealift, ["pack", tree, "-o", file, "--key", key, "--chunk-size", more > 0 ? "65536" : "4096", "--annotate", "by=\u202eme", ...identity]);
+    const paths = ["empty", "text", "folder/large", "folder/hole", ...(more > 0 ? ["more"] : [])];
+    const contents = Object.fromEntries(paths.map((path) => [path, readFileSync(join(tree, path))]));
+    return { bytes: readFileSync(file), key: readFileSync(`${key}.pub`, "utf8").trim(), contents };
   } finally {
     rmSync(desk, { recursive: true });
   }
@@ -46,19 +50,40 @@ export function vectors() {
 }
 
 /**
- * Supplies a file, `size` bytes at a time at most, and finishes. `judge` sees the verifier as soon as there is a head.
+ * Supplies a file, `size` bytes at a time at most until it is open, checks its chunks and finishes. `judge` sees the reader as soon as
+ * there is a head. The chunks are given in groups of `group`, to each of `others` in turn.
  */
-export function feed(verifier, bytes, { size = Infinity, judge } = {}) {
+export function feed(reader, bytes, { size = Infinity, depth = "stored", judge, group = Infinity, others = [] } = {}) {
+  const readers = [reader, ...others];
+  for (const each of readers) supplyHead(each, bytes, size, each === reader ? judge : undefined);
+  const { chunksAt, lengths } = reader.open();
+  for (const each of others) each.open();
+  const [own] = readers.map((each) => new Set(each.begin(depth)));
+  let [offset, turn] = [chunksAt, 0];
+  for (let first = 0; first < lengths.length; turn += 1) {
+    let [end, length] = [first, 0];
+    while (end < lengths.length && end - first < group && own.has(end) === own.has(first) && offset + length + lengths[end] <= bytes.length) {
+      length += lengths[end++];
+    }
+    if (end === first) break; // the file has ended
+    const worker = own.has(first) ? reader : readers[turn % readers.length];
+    reader.take(worker.check(first, bytes.subarray(offset, offset + length)));
+    [first, offset] = [end, offset + length];
+  }
+  while (reader.checkBare());
+  return reader.finish(bytes.length);
+}
+
+function supplyHead(reader, bytes, size, judge) {
   let unjudged = judge;
-  for (let step = verifier.next(); !step.done; step = verifier.next()) {
+  for (let step = reader.next(); !step.done; step = reader.next()) {
     const [offset, length] = step.need;
     const part = bytes.subarray(offset, offset + Math.min(length, size));
     if (part.length === 0) break; // a stream that has ended
-    verifier.supply(offset, part);
-    if (unjudged && verifier.head()) {
-      unjudged(verifier);
+    reader.supply(offset, part);
+    if (unjudged && reader.head()) {
+      unjudged(reader);
       unjudged = undefined;
     }
   }
-  return verifier.finish();
 }

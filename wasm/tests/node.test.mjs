@@ -1,15 +1,16 @@
-// The verifier in Node, as `cargo xtask web` builds it. Run by: node --test wasm/tests/node.test.mjs
+// The reader in Node, as `cargo xtask web` builds it. Run by: node --test wasm/tests/node.test.mjs
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { Verifier, initSync } from "../npm/pkg/sealift_wasm.js";
+import { Reader, initSync } from "../npm/pkg/sealift_wasm.js";
 import { feed, packed, vectors } from "./bundle.mjs";
+import { expectationOf, policyOf } from "./policy.mjs";
 
 initSync({ module: readFileSync(new URL("../npm/pkg/sealift_wasm_bg.wasm", import.meta.url)) });
 
-const { bytes, key } = packed();
+const { bytes, key, contents } = packed();
 const SIZES = [Infinity, 1, 1000];
 
 /** The code of what `run` throws, or what it returns. */
@@ -25,7 +26,7 @@ function outcome(run) {
 /** The verdict on the packed bundle. */
 function judged(signers, options) {
   let verdict;
-  feed(new Verifier(bytes.length), bytes, { judge: (verifier) => (verdict = verifier.judge(signers, options)) });
+  feed(new Reader(bytes.length), bytes, { judge: (reader) => (verdict = reader.judge(signers, options)) });
   return verdict;
 }
 
@@ -38,20 +39,53 @@ test("no function returns a bare reference, on which Node 20's optimizer ends th
 
 test("a good bundle, however it comes", () => {
   for (const size of SIZES) {
-    for (const depth of [undefined, "objects", "stored"]) {
+    for (const depth of ["objects", "stored"]) {
       for (const length of [bytes.length, undefined]) {
-        const summary = feed(new Verifier(length, depth), bytes, { size });
+        const summary = feed(new Reader(length), bytes, { size, depth });
         assert.deepEqual(summary, { entries: 5, files: 4, bytes: 330_000 });
       }
     }
   }
 });
 
+test("chunks are checked in any order, by several readers", () => {
+  const readers = () => [0, 1, 2].map(() => new Reader(bytes.length));
+  const [first, ...others] = readers();
+  assert.deepEqual(feed(first, bytes, { depth: "objects", group: 1, others }), { entries: 5, files: 4, bytes: 330_000 });
+
+  const reader = new Reader(bytes.length);
+  feed(reader, bytes);
+  reader.begin("objects");
+  const { chunksAt, lengths } = reader.open();
+  assert(lengths.length > 3);
+  const offsets = [...lengths].map((_, at) => chunksAt + lengths.slice(0, at).reduce((sum, length) => sum + length, 0));
+  for (let at = lengths.length - 1; at >= 0; at -= 1) {
+    reader.take(reader.check(at, bytes.subarray(offsets[at], offsets[at] + lengths[at])));
+  }
+  while (reader.checkBare());
+  assert.equal(reader.finish(bytes.length).entries, 5);
+});
+
+test("what was not checked is missed", () => {
+  const reader = new Reader(bytes.length);
+  feed(reader, bytes);
+  reader.begin("objects");
+  while (reader.checkBare());
+  assert.throws(() => reader.finish(bytes.length), { code: "index" });
+  assert.throws(() => reader.take(new Uint8Array([1, 2, 3])), TypeError);
+});
+
 test("the head says what the root states", () => {
   let head;
-  feed(new Verifier(), bytes, { judge: (verifier) => (head = verifier.head()) });
-  const { signed, created, ...rest } = head;
-  assert.deepEqual(rest, { name: "os", version: "7", expires: Date.UTC(2100, 0) / 1000, compatible: ["board"] });
+  feed(new Reader(), bytes, { judge: (reader) => (head = reader.head()) });
+  const { signed, created, indexDigest, fileBytes, layoutBytes, indexBytes, chunksBytes, diskBytes, chunks, ...rest } = head;
+  assert.deepEqual(rest, {
+    name: "os", version: "7", expires: Date.UTC(2100, 0) / 1000, compatible: ["board"], annotations: [["by", "\\u{202e}me"]],
+    logicalBytes: 330_000, entries: 5, objects: 4,
+  });
+  assert.match(indexDigest, /^[0-9a-f]{64}$/);
+  assert.equal(fileBytes, bytes.length);
+  assert(layoutBytes + indexBytes + chunksBytes < fileBytes && diskBytes < 330_000 && chunks > 3);
   assert(Math.abs(created - Date.now() / 1000) < 3600 || process.env.SOURCE_DATE_EPOCH);
   assert.deepEqual(Buffer.from(signed), bytes.subarray(0, signed.length));
 });
@@ -61,31 +95,81 @@ test("a flip anywhere, a cut anywhere and a byte more are found", () => {
   for (let at = 0; at < bytes.length; at += step) {
     const flipped = Buffer.from(bytes);
     flipped[at] ^= 1;
-    const code = outcome(() => feed(new Verifier(bytes.length), flipped));
+    const code = outcome(() => feed(new Reader(bytes.length), flipped));
     assert.equal(typeof code, "string", `a flip at ${at}`);
     for (const size of [1, 1000]) {
-      assert.equal(outcome(() => feed(new Verifier(bytes.length), flipped, { size })), code, `a flip at ${at}`);
+      assert.equal(outcome(() => feed(new Reader(bytes.length), flipped, { size })), code, `a flip at ${at}`);
     }
     const cut = bytes.subarray(0, at);
     for (const length of [at, bytes.length, undefined]) {
-      assert.equal(outcome(() => feed(new Verifier(length), cut)), "truncated", `a cut at ${at} of ${length}`);
+      assert.equal(outcome(() => feed(new Reader(length), cut)), "truncated", `a cut at ${at} of ${length}`);
     }
   }
   const longer = Buffer.concat([bytes, Buffer.from("x")]);
   for (const length of [longer.length, undefined]) {
-    assert.equal(outcome(() => feed(new Verifier(length), longer)), "trailing");
+    assert.equal(outcome(() => feed(new Reader(length), longer)), "trailing");
   }
 });
 
 test("a failure stays, and the head with it", () => {
   const flipped = Buffer.from(bytes);
-  flipped[bytes.length - 1] ^= 1;
-  const verifier = new Verifier(bytes.length);
-  assert.throws(() => feed(verifier, flipped), { code: "chunk" });
-  assert.deepEqual(verifier.next(), { done: true });
-  assert.equal(verifier.head().name, "os");
-  assert.throws(() => verifier.supply(0, bytes), { code: "chunk" });
-  assert.throws(() => verifier.finish(), { code: "chunk" });
+  const { layoutBytes, indexBytes } = (() => {
+    const reader = new Reader();
+    feed(reader, bytes);
+    return reader.head();
+  })();
+  const reader = new Reader(bytes.length);
+  const { chunksAt } = (() => {
+    const whole = new Reader(bytes.length);
+    feed(whole, bytes);
+    return whole.open();
+  })();
+  assert(chunksAt > layoutBytes + indexBytes);
+  flipped[chunksAt - 1] ^= 1;
+  assert.throws(() => feed(reader, flipped), { code: "index" });
+  assert.equal(reader.head().name, "os");
+
+  const cut = new Reader();
+  assert.throws(() => feed(cut, bytes.subarray(0, chunksAt - 1)), { code: "truncated" });
+  assert.throws(() => cut.open(), { code: "truncated" });
+  assert.throws(() => cut.supply(0, bytes), { code: "truncated" });
+  assert.throws(() => cut.begin("stored"), { code: "truncated" });
+});
+
+test("files are found, listed and read by their chunks", () => {
+  const reader = new Reader(bytes.length);
+  feed(reader, bytes);
+  const [main] = reader.refs();
+  assert.deepEqual([main.name, main.children], ["main", 3]);
+  const names = (entries) => entries.map(({ name, type, size }) => [name, type, size]);
+  const top = reader.children(main.directory, 0, 100);
+  assert.deepEqual(names(top), [["empty", "file", 0], ["folder", "dir", undefined], ["text", "file", 10_000]]);
+  assert.deepEqual(names(reader.children(main.directory, 1, 1)), [["folder", "dir", undefined]]);
+  const below = reader.children(top[1].directory, 0, 100);
+  assert.deepEqual(below.map(({ path, shown }) => [path, shown]), [["folder/hole", "folder/hole"], ["folder/large", "folder/large"]]);
+  assert.deepEqual(reader.entries(Uint32Array.of(below[1].entry)), [below[1]]);
+
+  const found = (text) => reader.entries(reader.search(text)).map(({ path }) => path);
+  assert.deepEqual(found("LARGE"), ["folder/large"]);
+  assert.deepEqual(found("r/h"), ["folder/hole"]);
+  assert.deepEqual(found("nothing"), []);
+  assert.equal(found("").length, 5);
+
+  for (const [path, content] of Object.entries(contents)) {
+    for (const name of [path, `/${path}`, `main:${path}`]) {
+      const { object, size, parts } = reader.content(reader.find(Buffer.from(name)));
+      assert.equal(size, content.length);
+      const read = parts.map(([offset, length], part) => reader.contentPart(object, part, bytes.subarray(offset, offset + length)));
+      assert(Buffer.concat(read).equals(content), path);
+    }
+  }
+  const { object, parts } = reader.content(reader.find(Buffer.from("folder/large")));
+  const flipped = Buffer.from(bytes.subarray(parts[0][0], parts[0][0] + parts[0][1]));
+  flipped[0] ^= 1;
+  assert.throws(() => reader.contentPart(object, 0, flipped), { code: "chunk" });
+  for (const path of ["", "folder/", "nothing", "text/below", "other:text"]) {
+    assert.throws(() => reader.content(reader.find(Buffer.from(path))), TypeError, path);
+  }
 });
 
 test("trust is the administrator's", () => {
@@ -132,16 +216,20 @@ test("what is misread would be another policy", () => {
     assert.throws(() => judged("", options), TypeError, JSON.stringify(options));
   }
   for (const [signers, options] of [["os", {}], ["", { threshold: 0 }], ["", { revoked: "x" }]]) {
-    const isPlain = (error) => error.name === "Error" && error.code === undefined;
-    assert.throws(() => judged(signers, options), isPlain, signers);
+    assert.throws(() => judged(signers, options), { name: "Error", code: "trust-file" }, signers);
   }
   for (const length of [-1, 0.5, 2 ** 53, NaN, Infinity]) {
-    assert.throws(() => new Verifier(length), TypeError);
+    assert.throws(() => new Reader(length), TypeError);
   }
-  assert.throws(() => new Verifier(1, "deep"), TypeError);
-  const verifier = new Verifier(bytes.length);
-  assert.throws(() => verifier.supply(1, bytes), TypeError);
-  assert.throws(() => verifier.judge("", {}), TypeError);
+  const reader = new Reader(bytes.length);
+  assert.throws(() => reader.supply(1, bytes), TypeError);
+  assert.throws(() => reader.judge("", {}), TypeError);
+  for (const early of [() => reader.begin("stored"), () => reader.refs(), () => reader.finish(0)]) assert.throws(early, TypeError);
+  feed(reader, bytes);
+  assert.throws(() => reader.begin("deep"), TypeError);
+  assert.throws(() => reader.children(99, 0, 1), TypeError);
+  assert.throws(() => reader.entries(Uint32Array.of(99)), TypeError);
+  assert.throws(() => reader.contentPart(99, 0, bytes), TypeError);
 });
 
 test("the vectors", async (context) => {
@@ -153,14 +241,12 @@ test("the vectors", async (context) => {
   for (const { name, keys, bytes } of all) {
     await context.test(name, () => {
       assert.deepEqual(Object.keys(keys).filter((key) => !known.includes(key)), []);
-      const check = keys.check?.[0] ?? "deep";
-      // Here is nobody who has bases: a delta bundle is read without them.
-      const expected = check === "apply" ? "ok" : keys.expect[0];
+      const { expected, deep } = expectationOf(keys);
+      const depth = deep ? "objects" : "stored";
       for (const size of SIZES) {
         for (const length of [bytes.length, undefined]) {
-          const verifier = new Verifier(length, ["deep", "apply"].includes(check) ? "objects" : "stored");
-          const judge = (verifier) => judgeVector(verifier, keys);
-          const found = outcome(() => (feed(verifier, bytes, { size, judge }), "ok"));
+          const judge = (reader) => judgeVector(reader, keys);
+          const found = outcome(() => (feed(new Reader(length), bytes, { size, depth, judge }), "ok"));
           assert.equal(found, expected, `${size} bytes at a time, of ${length}`);
         }
       }
@@ -168,24 +254,10 @@ test("the vectors", async (context) => {
   }
 });
 
-/** Throws as the verifier does if a vector's policy refuses. Without one, only the signatures themselves are judged. */
-function judgeVector(verifier, keys) {
-  const judgesTrust = Object.keys(keys).some((key) =>
-    ["trust", "revoked", "threshold", "now", "compatible", "floor", "allow-unsigned"].includes(key));
-  const { error, unknownEnvelopes } = judgesTrust
-    ? verifier.judge((keys.trust ?? []).join("\n"), {
-      now: Number(keys.now?.[0] ?? 1_700_000_000),
-      threshold: Number(keys.threshold?.[0] ?? 1),
-      compatible: keys.compatible ?? [],
-      revoked: (keys.revoked ?? []).join("\n"),
-      floor: keys.floor?.[0],
-      allowUnsigned: keys["allow-unsigned"]?.[0] === "yes",
-    })
-    : verifier.judge("", {
-      now: Number.MIN_SAFE_INTEGER,
-      compatible: verifier.head().compatible,
-      allowUnsigned: true,
-    });
+/** Throws as the reader does if a vector's policy refuses. */
+function judgeVector(reader, keys) {
+  const { allowedSigners = "", ...options } = policyOf(keys, reader.head());
+  const { error, unknownEnvelopes } = reader.judge(allowedSigners, options);
   if (keys["unknown-envelopes"]) assert.equal(unknownEnvelopes.length, Number(keys["unknown-envelopes"][0]));
   if (error) throw Object.assign(new Error(error.message), { code: error.code });
 }

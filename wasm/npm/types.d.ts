@@ -1,0 +1,278 @@
+// What the package's functions take and give. Numbers are whole; sizes are bytes, moments seconds since 1970.
+
+/** What is wrong with a bundle, in the program's words. */
+export type Kind =
+  | "header" | "layout" | "index" | "path" | "chunk" | "object" | "truncated" | "trailing" | "unsupported" | "limit"
+  | "signature" | "untrusted" | "revoked" | "expired" | "downgrade" | "incompatible";
+
+/** Why it could not be told: "changed" where it was another file meanwhile, "trust-file" where the policy's texts are malformed. */
+export type Doubt = "io" | "changed" | "trust-file";
+
+/** A bundle that must not be used, or of which it could not be told. */
+export class SealiftError extends Error {
+  constructor(code: Kind | Doubt, message: string, cause?: unknown);
+  readonly code: Kind | Doubt;
+}
+
+/** Where a bundle comes from. */
+export type BundleSource =
+  | Blob
+  /** Read by Range requests. A server that knows none sends the file, which is then read as a stream. */
+  | string
+  | URL
+  /** Read once, in its order: nothing can be opened in it afterwards. */
+  | ReadableStream<Uint8Array>
+  /** `read` gives `length` bytes from `offset` on, or fewer; none where the file ends. It is called again when the last call has ended. */
+  | { readonly size: number; read(offset: number, length: number, signal?: AbortSignal): Uint8Array | Promise<Uint8Array> };
+
+/** Who is trusted, and what the device is. */
+export interface Policy extends JudgeOptions {
+  /** OpenSSH's file: lines `NAMES namespaces="sealift" TYPE KEY`. Without it nobody is trusted. */
+  allowedSigners?: string;
+}
+
+export interface JudgeOptions {
+  /** Default: the clock. */
+  now?: number;
+  /** Distinct trusted keys needed, or rules `N` and `PATTERN=N`. */
+  threshold?: number | string[];
+  /** The tags that the device answers to. */
+  compatible?: string[];
+  /** A revocation list as `ssh-keygen -r` takes it. */
+  revoked?: string | Uint8Array;
+  /** The lowest version that is taken. */
+  floor?: string;
+  /** Waives the need for a trusted signature and nothing else. */
+  allowUnsigned?: boolean;
+  allowDowngrade?: boolean;
+}
+
+export interface OpenOptions extends Policy {
+  signal?: AbortSignal;
+  /** Called as soon as it is known who signed, when nothing else is. */
+  onHead?(head: Head, verdict: Verdict): void;
+}
+
+export interface VerifyOptions {
+  /** Also decompresses, and checks each file's content, its fs-verity digest and, of OSTree, its checksum. Default: false. */
+  deep?: boolean;
+  signal?: AbortSignal;
+  onProgress?(progress: Progress): void;
+  /** Workers. Default: as many as there are cores. */
+  jobs?: number;
+  /**
+   * Bytes of memory for the readers of all workers, of which there are fewer if they do not fit; one in any case. Default: 256 MiB.
+   * What one takes follows from the bundle's root: its index and layout, twice its largest chunk, and 24 MiB.
+   */
+  memory?: number;
+}
+
+export interface Progress {
+  phase: "verifying";
+  /** Stored bytes of chunks. */
+  bytes: number;
+  bytesTotal: number;
+  /** Since the check began. */
+  seconds: number;
+}
+
+/** What the root states. Until it is judged, anybody may have written it. */
+export interface Head {
+  name: string;
+  /** A u64, as its decimal digits. */
+  version: string;
+  created: number;
+  expires?: number;
+  /** The tags of the devices that it fits; none means all. */
+  compatible: string[];
+  /** The identity of the content, in hexadecimal digits. */
+  indexDigest: string;
+  /** The publisher's words: keys and values, in which what a screen could act on is escaped. */
+  annotations: [key: string, value: string][];
+  /** Of a delta bundle: digests of the indexes that a target is to hold, and the full bundle that it can be joined to. */
+  delta?: { bases: string[]; full?: { name: string; version: string; fileBytes: number } };
+  fileBytes: number;
+  layoutBytes: number;
+  indexBytes: number;
+  chunksBytes: number;
+  /** Of all regular files. */
+  logicalBytes: number;
+  /** That unpacking takes at most. */
+  diskBytes: number;
+  entries: number;
+  objects: number;
+  chunks: number;
+  /** The bytes that signatures are over. */
+  signed: Uint8Array;
+}
+
+export interface Verdict {
+  /** The bundle may be used, and enough trusted keys signed it. */
+  trusted: boolean;
+  /** Each signature; `key` is left out where it is not a good one of that key. */
+  signers: Signer[];
+  /** Kinds of envelopes that this version does not know; they count for nothing. */
+  unknownEnvelopes: number[];
+  /** Why the bundle must not be used. Neither this nor `trusted`: it is unsigned, and that was allowed. */
+  error?: { code: Kind; message: string };
+}
+
+export interface Signer {
+  /** As `ssh-keygen -l` writes it. */
+  key?: string;
+  keyType?: string;
+  /** The comment in the allowed signers. */
+  comment?: string;
+  trusted: boolean;
+  status: string;
+}
+
+export interface Summary {
+  entries: number;
+  /** Regular files, a hard link counted once. Of a delta bundle this takes its base. */
+  files?: number;
+  /** Their bytes, unpacked. */
+  bytes: number;
+  /** Of a delta bundle, whose objects are checked where its bases are: what it does to them. */
+  delta?: {
+    /** Digests of the indexes that a target is to hold, in hexadecimal digits. */
+    bases: string[];
+    /** Names that come, that get another content or type, of which only metadata change, and that go, each with all below it. */
+    added: number;
+    changed: number;
+    metadata: number;
+    removed: number;
+  };
+}
+
+/** Every byte of the bundle is sound. */
+export interface Verified {
+  head: Head;
+  verdict: Verdict;
+  summary: Summary;
+  deep: boolean;
+  seconds: number;
+}
+
+/** A named tree. */
+export interface Ref {
+  name: string;
+  /** The number of its root, for `children`. */
+  directory: number;
+  /** Entries of the root. */
+  children: number;
+}
+
+export type FileType = "file" | "dir" | "symlink" | "char" | "block" | "fifo" | "socket";
+
+export interface Entry {
+  /** Its number. */
+  entry: number;
+  ref: string;
+  /** For showing: what a screen could act on is escaped. */
+  name: string;
+  /** The same of the whole path. */
+  shown: string;
+  /** As `sealift ls --json` has it: a byte outside 0x20 to 0x7e, and `%`, is `%` and two digits. */
+  path: string;
+  type: FileType;
+  mode: number;
+  uid: number;
+  gid: number;
+  mtime: number;
+  /** Of files. */
+  size?: number;
+  /** Of symbolic links, escaped for showing. */
+  target?: string;
+  major?: number;
+  minor?: number;
+  /** Equal numbers are one file. */
+  inode: number;
+  /** Of directories: the number for `children`, and how many those are. */
+  directory?: number;
+  children?: number;
+}
+
+/** What a delta bundle says of a name. */
+export interface Edit {
+  ref: string;
+  /** For showing: what a screen could act on is escaped. */
+  name: string;
+  path: string;
+  kind: "added" | "changed" | "metadata" | "removed";
+  type?: FileType;
+  size?: number;
+}
+
+/** What a bundle changes of an older one. */
+export interface Comparison {
+  /** Names that come and go count once, with all below them; "metadata" are those of which nothing else changes. */
+  added: number;
+  changed: number;
+  metadata: number;
+  removed: number;
+  /** The first of them. */
+  rows: Change[];
+}
+
+export interface Change {
+  kind: "added" | "changed" | "metadata" | "removed";
+  ref: string;
+  /** For showing: what a screen could act on is escaped. */
+  name: string;
+  path: string;
+  type: FileType;
+  /** Bytes of a file. */
+  before?: number;
+  after?: number;
+}
+
+/** What lies where among the chunks, in stored bytes. */
+export interface Picture {
+  /** The hot set of an order profile, which is first. */
+  hot: number;
+  /** Groups of small files. */
+  small: number;
+  /** Pieces of large files. */
+  large: number;
+  /** Pieces that stand for several equal ones. */
+  shared: number;
+  /** Bytes of files, unpacked, whose content another one has as well. */
+  saved: number;
+  /** What most of each part is, if the chunks are divided into equal ones. */
+  columns: ("hot" | "small" | "large" | "shared")[];
+  /** Entries of the largest files. */
+  largest: Uint32Array;
+}
+
+/** An open bundle. Close it: it has workers. */
+export interface Bundle {
+  readonly head: Head;
+  /** As of the last judgement. */
+  readonly verdict: Verdict;
+  /** Where each chunk begins, in bytes from the first; and where the last one ends. */
+  readonly chunkOffsets: Float64Array;
+  /** Judges anew; what is left out is as of the opening. */
+  judge(policy: Policy): Promise<Verdict>;
+  /** Checks every byte. Of one whose verdict is an error, too: look at that. Rejects with a SealiftError. */
+  verify(options?: VerifyOptions): Promise<Verified>;
+  refs(): Promise<Ref[]>;
+  /** `count` entries of a directory from `from` on; default: all. */
+  children(directory: number, from?: number, count?: number): Promise<Entry[]>;
+  entries(numbers: ArrayLike<number>): Promise<Entry[]>;
+  /** The numbers of the entries with this text in their names; where it has a slash, in their paths. */
+  search(text: string): Promise<Uint32Array>;
+  edits(): Promise<Edit[]>;
+  /** What this bundle changes of an older one; at most `limit` changes are listed, 10,000 by default. */
+  compare(older: Bundle, limit?: number): Promise<Comparison>;
+  picture(columns: number): Promise<Picture>;
+  /** Opens a file at `[REF:]PATH`, or an entry. Rejects with the verdict's error if the bundle must not be used. */
+  open(what: string | Uint8Array | Entry): Promise<ReadableStream<Uint8Array>>;
+  close(): void;
+}
+
+/** Opens a bundle: head, layout and index. That somebody vouches for it says its `verdict`. */
+export function openBundle(source: BundleSource, options?: OpenOptions): Promise<Bundle>;
+
+/** Checks signatures and every byte, as `sealift verify` does. Rejects with a SealiftError, before it reads on if the verdict is one. */
+export function verify(source: BundleSource, options?: OpenOptions & VerifyOptions): Promise<Verified>;

@@ -1,0 +1,126 @@
+//! The check of chunks: what one reader keeps of it.
+
+use sealift_format::{Bundle, Error as FormatError, Opened, Part};
+use sealift_verify::checker::ObjectChecker;
+use sealift_verify::content::{ContentError, check_shape, check_stored};
+use sealift_verify::objects::{Bare, Checked, VerityTable, without_data};
+use sealift_verify::walk::Depth;
+
+/// Bytes of holes that are hashed in one call: a page shows progress in between.
+const BARE_LEN: u64 = 32 << 20;
+
+/// A check that has begun.
+#[derive(Debug)]
+pub(crate) enum Check {
+    /// Each chunk against its digest.
+    Stored,
+    /// Of a delta bundle: and the shape of each chunk.
+    Shape,
+    /// And what the chunks hold.
+    Objects(Box<Objects>),
+}
+
+#[derive(Debug)]
+pub(crate) struct Objects {
+    checker: ObjectChecker,
+    /// Only the reader that is told what all of them found has it.
+    table: Option<VerityTable>,
+    /// What is without data and still to be checked, the last first.
+    bare: Option<Vec<Bare>>,
+}
+
+impl Check {
+    pub(crate) fn new(opened: &Opened, depth: Depth) -> Self {
+        match (depth, opened) {
+            (Depth::Stored, _) => Self::Stored,
+            (Depth::Objects, Opened::Delta(_)) => Self::Shape,
+            (Depth::Objects, Opened::Whole(bundle)) => {
+                Self::Objects(Box::new(Objects { checker: ObjectChecker::new(bundle), table: None, bare: None }))
+            }
+        }
+    }
+
+    /// The chunks that are to be checked by the reader that finishes, in this order.
+    pub(crate) fn in_order(&self) -> Vec<u32> {
+        match self {
+            Self::Objects(objects) => objects.checker.in_order(),
+            Self::Stored | Self::Shape => Vec::new(),
+        }
+    }
+
+    /// Checks the chunks from `first` on whose bytes these are, and appends to `found` what it finds.
+    pub(crate) fn run(
+        &mut self,
+        opened: &Opened,
+        first: u32,
+        mut bytes: &[u8],
+        found: &mut Vec<u8>,
+    ) -> Result<(), ContentError> {
+        let mut number = first;
+        while !bytes.is_empty() {
+            let chunk = usize::try_from(number).ok().and_then(|at| opened.layout().chunks.get(at));
+            let whole = chunk.and_then(|chunk| bytes.split_at_checked(usize::try_from(chunk.stored_len).ok()?));
+            let (Some(chunk), Some((stored, rest))) = (chunk, whole) else {
+                return Err(FormatError::Digest { part: Part::Chunk(number) }.into());
+            };
+            match (&mut *self, opened) {
+                (Self::Objects(objects), Opened::Whole(bundle)) => {
+                    objects.checker.check(bundle, number, stored, |checked| checked.save(found))?;
+                }
+                (Self::Shape, _) => {
+                    check_stored(number, chunk, stored)?;
+                    check_shape(opened.head(), opened.layout(), number, stored)?;
+                }
+                _ => check_stored(number, chunk, stored)?,
+            }
+            (number, bytes) = (number + 1, rest);
+        }
+        Ok(())
+    }
+
+    /// Takes what this reader or another one found; false if it is not what `run` appended.
+    pub(crate) fn take(&mut self, opened: &Opened, mut found: &[u8]) -> bool {
+        let (Self::Objects(objects), Opened::Whole(bundle)) = (self, opened) else { return found.is_empty() };
+        let table = objects.table.get_or_insert_with(|| VerityTable::new(bundle));
+        while !found.is_empty() {
+            let Some((checked, rest)) = Checked::restore(found) else { return false };
+            table.take(checked);
+            found = rest;
+        }
+        true
+    }
+
+    /// Checks some of what no chunk brings, and says whether there is more.
+    pub(crate) fn run_bare(&mut self, opened: &Opened) -> Result<bool, ContentError> {
+        let (Self::Objects(objects), Opened::Whole(bundle)) = (self, opened) else { return Ok(false) };
+        let Objects { checker, table, bare } = &mut **objects;
+        let table = table.get_or_insert_with(|| VerityTable::new(bundle));
+        let bare = bare.get_or_insert_with(|| {
+            let mut all: Vec<Bare> = without_data(bundle).collect();
+            all.reverse();
+            all
+        });
+        let mut len = 0;
+        while len < BARE_LEN {
+            let Some(next) = bare.pop() else { return Ok(false) };
+            len += bare_len(bundle, next);
+            table.take(checker.check_bare(bundle, next)?);
+        }
+        Ok(true)
+    }
+
+    /// Compares all that was found with the index.
+    pub(crate) fn finish(self, opened: &Opened) -> Result<(), ContentError> {
+        let (Self::Objects(objects), Opened::Whole(bundle)) = (self, opened) else { return Ok(()) };
+        let table = objects.table.unwrap_or_else(|| VerityTable::new(bundle));
+        objects.checker.finish(bundle, table)
+    }
+}
+
+/// About how long it takes: an object that is empty costs something too.
+fn bare_len(bundle: &Bundle, bare: Bare) -> u64 {
+    match bare {
+        Bare::Object(object) => bundle.index.object(object).size.max(256),
+        Bare::Piece(..) => bundle.head.root().maxima.piece_len(),
+    }
+}

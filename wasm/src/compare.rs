@@ -1,0 +1,194 @@
+//! What changed from one bundle to another, as their indexes say.
+
+use std::ops::Range;
+
+use js_sys::Array;
+use sealift_format::{Index, Inode, InodeKind, Opened};
+use sealift_verify::escape;
+use wasm_bindgen::JsValue;
+
+use crate::listing::{index, type_word};
+use crate::number::rounded;
+use crate::object::object;
+
+/// One tree's side of a name: its bundle's index, and the entry's inode.
+#[derive(Clone, Copy)]
+struct Side<'a> {
+    index: &'a Index,
+    inode: &'a Inode,
+}
+
+/// Counts all changes, and lists the first of them.
+struct Changes {
+    counts: [u32; 4],
+    rows: Array,
+    limit: u32,
+}
+
+/// In the order of the counts.
+#[derive(Clone, Copy)]
+enum Kind {
+    Added,
+    Changed,
+    Metadata,
+    Removed,
+}
+
+/// What a newer bundle changes of an older one: names that come or go count once, with all below them.
+pub(crate) fn compare(older: &Opened, newer: &Opened, limit: u32) -> Result<JsValue, JsValue> {
+    let (older, newer) = (index(older)?, index(newer)?);
+    let mut changes = Changes { counts: [0; 4], rows: Array::new(), limit };
+    let root = |index: &Index, name: &str| index.find_ref(name).map(|reference| reference.directory);
+    let mut names: Vec<&str> = older.refs().iter().chain(newer.refs()).map(|reference| &reference.name[..]).collect();
+    names.sort_unstable();
+    names.dedup();
+    for name in names {
+        let (old, new) = (root(older, name), root(newer, name));
+        let side = |index, directory| Some(side_of_directory(index, directory?));
+        changes.judge(name, b".", side(older, old), side(newer, new));
+        if let (Some(old), Some(new)) = (old, new) {
+            changes.walk(name, (older, old), (newer, new));
+        }
+    }
+    let [added, changed, metadata, removed] = changes.counts;
+    Ok(object([
+        ("added", added.into()),
+        ("changed", changed.into()),
+        ("metadata", metadata.into()),
+        ("removed", removed.into()),
+        ("rows", changes.rows.into()),
+    ]))
+}
+
+/// The names of two directories, which both have in order, with what each has for them.
+struct Joined<'a> {
+    older: &'a Index,
+    newer: &'a Index,
+    old: Range<u32>,
+    new: Range<u32>,
+}
+
+impl<'a> Joined<'a> {
+    fn new((older, old): (&'a Index, u32), (newer, new): (&'a Index, u32)) -> Self {
+        Self { older, newer, old: older.directory(old).entries(), new: newer.directory(new).entries() }
+    }
+}
+
+impl<'a> Iterator for Joined<'a> {
+    type Item = (&'a [u8], Option<Side<'a>>, Option<Side<'a>>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let name = |index: &'a Index, at: &Range<u32>| (!at.is_empty()).then(|| index.name(index.entry(at.start)));
+        let (first, second) = (name(self.older, &self.old), name(self.newer, &self.new));
+        let name = first.into_iter().chain(second).min()?;
+        let take = |index: &'a Index, at: &mut Range<u32>, own: Option<&[u8]>| {
+            let entry = if own == Some(name) { at.next() } else { None };
+            entry.map(|entry| Side { index, inode: index.inode(index.entry(entry).inode) })
+        };
+        Some((name, take(self.older, &mut self.old, first), take(self.newer, &mut self.new, second)))
+    }
+}
+
+fn below(index: &Index, directory: u32, name: &[u8]) -> Vec<u8> {
+    let mut path = index.directory_path(directory);
+    if !path.is_empty() {
+        path.push(b'/');
+    }
+    path.extend(name);
+    path
+}
+
+fn side_of_directory(index: &Index, directory: u32) -> Side<'_> {
+    Side { index, inode: index.inode(index.directory(directory).inode) }
+}
+
+impl Changes {
+    /// Compares what is below two directories.
+    fn walk(&mut self, reference: &str, old: (&Index, u32), new: (&Index, u32)) {
+        let ((older, old), (newer, new)) = (old, new);
+        let mut pending = vec![(old, new)];
+        while let Some((old, new)) = pending.pop() {
+            for (name, before, after) in Joined::new((older, old), (newer, new)) {
+                let path = match after {
+                    Some(_) => below(newer, new, name),
+                    None => below(older, old, name),
+                };
+                self.judge(reference, &path, before, after);
+                if let (Some(before), Some(after)) = (before, after)
+                    && let (InodeKind::Directory(old), InodeKind::Directory(new)) =
+                        (before.inode.kind, after.inode.kind)
+                {
+                    pending.push((old, new));
+                }
+            }
+        }
+    }
+
+    fn judge(&mut self, reference: &str, path: &[u8], before: Option<Side<'_>>, after: Option<Side<'_>>) {
+        let kind = match (before, after) {
+            (None, Some(_)) => Kind::Added,
+            (Some(_), None) => Kind::Removed,
+            (Some(before), Some(after)) if !before.has_content_of(after) => Kind::Changed,
+            (Some(before), Some(after)) if !before.has_metadata_of(after) => Kind::Metadata,
+            _ => return,
+        };
+        let (count, word) = match kind {
+            Kind::Added => (0, "added"),
+            Kind::Changed => (1, "changed"),
+            Kind::Metadata => (2, "metadata"),
+            Kind::Removed => (3, "removed"),
+        };
+        self.counts[count] += 1;
+        if self.rows.length() < self.limit {
+            let size = |side: Option<Side<'_>>| match side.and_then(Side::size) {
+                Some(size) => rounded(size).into(),
+                None => JsValue::UNDEFINED,
+            };
+            let shown = after.or(before).map(|side| type_word(side.index.attributes(side.inode).file_type()));
+            self.rows.push(&object([
+                ("kind", word.into()),
+                ("ref", reference.into()),
+                ("name", escape::bytes(path).into()),
+                ("path", escape::percent(path).into()),
+                ("type", shown.unwrap_or_default().into()),
+                ("before", size(before)),
+                ("after", size(after)),
+            ]));
+        }
+    }
+}
+
+impl Side<'_> {
+    fn size(self) -> Option<u64> {
+        match self.inode.kind {
+            InodeKind::Regular(object) => Some(self.index.object(object).size),
+            _ => None,
+        }
+    }
+
+    /// Whether the type is the same, and content, target or numbers.
+    fn has_content_of(self, other: Side<'_>) -> bool {
+        match (self.inode.kind, other.inode.kind) {
+            (InodeKind::Directory(_), InodeKind::Directory(_))
+            | (InodeKind::Fifo, InodeKind::Fifo)
+            | (InodeKind::Socket, InodeKind::Socket) => true,
+            (InodeKind::Regular(own), InodeKind::Regular(others)) => {
+                self.index.object(own).id == other.index.object(others).id
+            }
+            (InodeKind::Symlink(own), InodeKind::Symlink(others)) => {
+                self.index.symlink_target(own) == other.index.symlink_target(others)
+            }
+            (InodeKind::CharDevice(own), InodeKind::CharDevice(others))
+            | (InodeKind::BlockDevice(own), InodeKind::BlockDevice(others)) => {
+                self.index.device(own) == other.index.device(others)
+            }
+            _ => false,
+        }
+    }
+
+    fn has_metadata_of(self, other: Side<'_>) -> bool {
+        let moment = |inode: &Inode| (inode.mtime, inode.mtime_ns);
+        self.index.attributes(self.inode) == other.index.attributes(other.inode)
+            && moment(self.inode) == moment(other.inode)
+    }
+}

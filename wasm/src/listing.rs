@@ -1,0 +1,182 @@
+//! What is in a bundle, a few rows at a time.
+
+use js_sys::Array;
+use sealift_format::difference::Becomes;
+use sealift_format::{FileType, Index, InodeKind, Opened, Ref};
+use sealift_verify::escape;
+use wasm_bindgen::JsValue;
+
+use crate::error::misuse;
+use crate::number::{rounded, seconds_to_js};
+use crate::object::object;
+
+pub(crate) fn refs(opened: &Opened) -> JsValue {
+    let Opened::Whole(bundle) = opened else { return Array::new().into() };
+    let list = bundle.index.refs().iter().map(|reference| {
+        let children = bundle.index.directory(reference.directory).children;
+        object([
+            ("name", reference.name.as_str().into()),
+            ("directory", reference.directory.into()),
+            ("children", children.into()),
+        ])
+    });
+    list.collect::<Array>().into()
+}
+
+pub(crate) fn children(opened: &Opened, directory: u32, from: u32, count: u32) -> Result<JsValue, JsValue> {
+    let index = index(opened)?;
+    let row = usize::try_from(directory).ok().and_then(|at| index.directories().get(at));
+    let range = row.ok_or_else(|| misuse("there is no such directory"))?.entries();
+    let start = range.start.saturating_add(from).min(range.end);
+    let end = start.saturating_add(count).min(range.end);
+    Ok((start..end).map(|number| entry(index, number)).collect::<Result<Array, JsValue>>()?.into())
+}
+
+pub(crate) fn entries(opened: &Opened, numbers: &[u32]) -> Result<JsValue, JsValue> {
+    let index = index(opened)?;
+    Ok(numbers.iter().map(|&number| entry(index, number)).collect::<Result<Array, JsValue>>()?.into())
+}
+
+pub(crate) fn search(opened: &Opened, text: &str) -> Vec<u32> {
+    let Opened::Whole(bundle) = opened else { return Vec::new() };
+    let (index, wanted) = (&bundle.index, text.to_ascii_lowercase().into_bytes());
+    let by_path = wanted.contains(&b'/');
+    let (mut found, mut name) = (Vec::new(), Vec::new());
+    for (number, directory) in (0..).zip(index.directories()) {
+        let mut path = if by_path { index.directory_path(number) } else { Vec::new() };
+        if by_path && !path.is_empty() {
+            path.push(b'/');
+        }
+        for number in directory.entries() {
+            name.clone_from(&path);
+            name.extend(index.name(index.entry(number)));
+            name.make_ascii_lowercase();
+            if contains(&name, &wanted) {
+                found.push(number);
+            }
+        }
+    }
+    found
+}
+
+fn contains(name: &[u8], wanted: &[u8]) -> bool {
+    wanted.is_empty() || name.windows(wanted.len()).any(|part| part == wanted)
+}
+
+pub(crate) fn find(opened: &Opened, path: &[u8]) -> Result<u32, JsValue> {
+    let index = index(opened)?;
+    let colon = path.iter().position(|byte| *byte == b':');
+    let named = colon.and_then(|at| Some((index.find_ref(std::str::from_utf8(&path[..at]).ok()?)?, &path[at + 1..])));
+    let (reference, path) = match (named, index.refs()) {
+        (Some(named), _) => named,
+        (None, [only]) => (only, path),
+        (None, _) => return Err(misuse("there are several refs: a path begins with REF:")),
+    };
+    let mut directory = Some(reference.directory);
+    let mut found = None;
+    for name in path.split(|byte| *byte == b'/').filter(|name| !matches!(*name, b"" | b".")) {
+        let missing = || misuse(&format!("the bundle has no file {}", escape::bytes(path)));
+        let within = directory.ok_or_else(missing)?;
+        let (number, entry) = index.find_entry(index.directory(within), name).ok_or_else(missing)?;
+        found = Some(number);
+        directory = match index.inode(entry.inode).kind {
+            InodeKind::Directory(directory) => Some(directory),
+            _ => None,
+        };
+    }
+    found.ok_or_else(|| misuse("the path names the root of a tree"))
+}
+
+pub(crate) fn edits(opened: &Opened) -> JsValue {
+    let Opened::Delta(delta) = opened else { return Array::new().into() };
+    let list = delta.difference.edited_names().into_iter().map(|edit| {
+        let kind = match edit.becomes {
+            Becomes::Added => "added",
+            Becomes::Changed => "changed",
+            Becomes::Metadata => "metadata",
+            Becomes::Removed => "removed",
+        };
+        let path: &[u8] = if edit.path.is_empty() { b"." } else { &edit.path };
+        object([
+            ("ref", edit.reference.into()),
+            ("name", escape::bytes(path).into()),
+            ("path", escape::percent(path).into()),
+            ("kind", kind.into()),
+            ("type", edit.file_type.map_or(JsValue::UNDEFINED, |file_type| type_word(file_type).into())),
+            ("size", edit.size.map_or(JsValue::UNDEFINED, |size| rounded(size).into())),
+        ])
+    });
+    list.collect::<Array>().into()
+}
+
+/// The index of a bundle that has one.
+pub(crate) fn index(opened: &Opened) -> Result<&Index, JsValue> {
+    match opened {
+        Opened::Whole(bundle) => Ok(&bundle.index),
+        Opened::Delta(_) => Err(misuse("this is a delta bundle, and its files are where its bases are")),
+    }
+}
+
+fn entry(index: &Index, number: u32) -> Result<JsValue, JsValue> {
+    let row = usize::try_from(number).ok().and_then(|at| index.entries().get(at));
+    let row = row.ok_or_else(|| misuse("there is no such entry"))?;
+    let above = index.directories().partition_point(|directory| directory.first_entry <= number);
+    let parent = holder(index, above, number);
+    let (path, inode) = (index.path(parent, row), index.inode(row.inode));
+    let attributes = index.attributes(inode);
+    let none = || JsValue::UNDEFINED;
+    let (size, target, device, directory) = match inode.kind {
+        InodeKind::Regular(object) => (rounded(index.object(object).size).into(), none(), None, none()),
+        InodeKind::Symlink(target) => (none(), escape::bytes(index.symlink_target(target)).into(), None, none()),
+        InodeKind::CharDevice(device) | InodeKind::BlockDevice(device) => {
+            (none(), none(), Some(index.device(device)), none())
+        }
+        InodeKind::Directory(directory) => (none(), none(), None, directory.into()),
+        InodeKind::Fifo | InodeKind::Socket => (none(), none(), None, none()),
+    };
+    let children = match inode.kind {
+        InodeKind::Directory(directory) => index.directory(directory).children.into(),
+        _ => none(),
+    };
+    Ok(object([
+        ("entry", number.into()),
+        ("ref", ref_of(index, parent).map_or(none(), |reference| reference.name.as_str().into())),
+        ("name", escape::bytes(index.name(row)).into()),
+        ("path", escape::percent(&path).into()),
+        ("shown", escape::bytes(&path).into()),
+        ("type", type_word(attributes.file_type()).into()),
+        ("mode", (attributes.mode & 0o7777).into()),
+        ("uid", attributes.uid.into()),
+        ("gid", attributes.gid.into()),
+        ("mtime", seconds_to_js(inode.mtime).into()),
+        ("size", size),
+        ("target", target),
+        ("major", device.map_or(none(), |device| device.major.into())),
+        ("minor", device.map_or(none(), |device| device.minor.into())),
+        ("inode", row.inode.into()),
+        ("directory", directory),
+        ("children", children),
+    ]))
+}
+
+/// The directory in whose block an entry stands: the last but `above` that begins at or before it and is not empty.
+fn holder(index: &Index, above: usize, number: u32) -> u32 {
+    let before = index.directories()[..above].iter().rposition(|directory| directory.entries().contains(&number));
+    before.and_then(|at| u32::try_from(at).ok()).unwrap_or(0)
+}
+
+fn ref_of(index: &Index, directory: u32) -> Option<&Ref> {
+    index.refs().iter().find(|reference| (reference.directory..reference.directories_end).contains(&directory))
+}
+
+pub(crate) fn type_word(file_type: FileType) -> &'static str {
+    match file_type {
+        FileType::Regular => "file",
+        FileType::Directory => "dir",
+        FileType::Symlink => "symlink",
+        FileType::CharDevice => "char",
+        FileType::BlockDevice => "block",
+        FileType::Fifo => "fifo",
+        FileType::Socket => "socket",
+    }
+}
