@@ -26,7 +26,8 @@ const STEPS: &[Step] = &[
     Step { name: "python", action: Call("the environment of the second reader", tools::ensure_python) },
     Step { name: "test", action: Lines(&["cargo test --locked --workspace"]) },
     Step { name: "web", action: Lines(&[
-        "cargo build --locked", "cargo xtask web", "node --test wasm/tests/node.test.mjs",
+        "cargo build --locked", "cargo xtask web", "wasm/node_modules/.bin/tsc --project wasm",
+        "node --test wasm/tests/node.test.mjs wasm/tests/package.test.mjs",
     ]) },
     Step { name: "library", action: Lines(&["cargo check --locked -p sealift --no-default-features --lib"]) },
     Step { name: "vectors", action: Lines(&[

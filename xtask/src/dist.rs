@@ -9,14 +9,14 @@ mod stage;
 
 use std::env;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 
 use crate::packages::{self, Chore};
-use crate::shell::{output, target_dir};
+use crate::shell::{output, renew, target_dir};
 use crate::tools;
 use machine::{MACHINES, Machine};
 use stage::Shared;
@@ -108,12 +108,4 @@ impl Release {
         names.sort();
         Ok(names)
     }
-}
-
-/// Makes an empty folder.
-fn renew(folder: &Path) -> Result<()> {
-    if folder.exists() {
-        fs::remove_dir_all(folder).with_context(|| format!("cannot clear {}", folder.display()))?;
-    }
-    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))
 }

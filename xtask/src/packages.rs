@@ -15,9 +15,10 @@ pub(crate) enum Chore {
     Compare,
     Dist,
     DistCheck,
+    Web,
 }
 
-use Chore::{Big, Ci, Compare, Dist, DistCheck};
+use Chore::{Big, Ci, Compare, Dist, DistCheck, Web};
 
 enum Probe {
     Program(&'static str),
@@ -65,8 +66,9 @@ const PACKAGES: &[Package] = &[
     package("ntfs-3g",        Program("lowntfs-3g"),    &[Big]),
     // A whole system as a tree.
     package("debootstrap",    Program("debootstrap"),   &[Big, Compare, DistCheck]),
-    // The core in WebAssembly.
-    package("nodejs",         Program("node"),          &[Ci]),
+    // The core in WebAssembly, and what builds its package.
+    package("nodejs",         Program("node"),          &[Ci, Web]),
+    package("npm",            Program("npm"),           &[Ci, Web]),
     // Reads are counted, and time is divided by system call.
     package("strace",         Program("strace"),        &[Big, Ci, Compare]),
     package("linux-perf",     Program("perf"),          &[Compare]),

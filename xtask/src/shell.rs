@@ -1,6 +1,7 @@
 //! Running other programs.
 
 use std::env;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -40,6 +41,14 @@ pub(crate) fn has_program(name: &str) -> bool {
 pub(crate) fn target_dir() -> Result<PathBuf> {
     let dir = env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
     std::path::absolute(Path::new(&dir)).context("cannot name the target folder")
+}
+
+/// Makes an empty folder.
+pub(crate) fn renew(folder: &Path) -> Result<()> {
+    if folder.exists() {
+        fs::remove_dir_all(folder).with_context(|| format!("cannot clear {}", folder.display()))?;
+    }
+    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))
 }
 
 fn name(command: &Command) -> String {

@@ -1,4 +1,4 @@
-//! Tools that cargo and pip install, at one pinned version each, below the target folder.
+//! Tools that cargo, pip and npm install, at one pinned version each, below the target folder; npm's, beside their lockfile.
 
 use std::env;
 use std::fs;
@@ -76,4 +76,15 @@ pub(crate) fn ensure_python() -> Result<()> {
     run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&dir))?;
     run(Command::new(python()?).args(["-m", "pip", "install", "--quiet"]).args(PYTHON_PACKAGES))?;
     fs::write(&stamp, pins).with_context(|| format!("cannot write {}", stamp.display()))
+}
+
+/// Installs what wasm/package-lock.json pins into wasm/node_modules, again when it has changed.
+pub(crate) fn ensure_npm() -> Result<()> {
+    let (lock, stamp) = (Path::new("wasm/package-lock.json"), Path::new("wasm/node_modules/.sealift-lock"));
+    let pins = fs::read_to_string(lock).with_context(|| format!("cannot read {}", lock.display()))?;
+    if fs::read_to_string(stamp).is_ok_and(|done| done == pins) {
+        return Ok(());
+    }
+    run(Command::new("npm").args(["ci", "--silent", "--no-audit", "--no-fund"]).current_dir("wasm"))?;
+    fs::write(stamp, pins).with_context(|| format!("cannot write {}", stamp.display()))
 }

@@ -1,16 +1,21 @@
-//! `cargo xtask web`: the verifier for JavaScript, built into wasm/npm/pkg.
+//! `cargo xtask web`: the package for JavaScript. What is compiled is put into wasm/npm/pkg, and a tarball of it all into target/web.
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, ensure};
 use wasm_bindgen_cli_support::Bindgen;
 
-use crate::shell::{run, target_dir};
+use crate::packages::{self, Chore};
+use crate::shell::{output, renew, run, target_dir};
+use crate::tools;
 
-/// Where the package's code lies; git does not keep it.
+/// Where the compiled part of the package lies; git does not keep it.
 const OUT: &str = "wasm/npm/pkg";
+
+/// Bytes of the reader as a server sends it: what it has today, and a little room. It is to shrink, and not to grow unseen.
+const MAX_GZIPPED: usize = 300_000;
 
 pub(crate) fn main(mut args: lexopt::Parser) -> Result<()> {
     match args.next()? {
@@ -20,6 +25,14 @@ pub(crate) fn main(mut args: lexopt::Parser) -> Result<()> {
 }
 
 fn build() -> Result<()> {
+    packages::ensure(Chore::Web)?;
+    tools::ensure_npm()?;
+    compile()?;
+    shrink(&Path::new(OUT).join("sealift_wasm_bg.wasm"))?;
+    pack()
+}
+
+fn compile() -> Result<()> {
     let target = "wasm32-unknown-unknown";
     // These would displace the flags that .cargo/config.toml has for the target.
     run(Command::new("cargo")
@@ -28,17 +41,39 @@ fn build() -> Result<()> {
         .env_remove("CARGO_ENCODED_RUSTFLAGS"))?;
     let input = target_dir()?.join(target).join("wasm/sealift_wasm.wasm");
     // What an earlier version named otherwise is not to stay.
-    if Path::new(OUT).exists() {
-        fs::remove_dir_all(OUT).with_context(|| format!("cannot clear {OUT}"))?;
-    }
+    renew(Path::new(OUT))?;
     Bindgen::new()
         .input_path(input)
         .typescript(true)
+        // Which file it is says our own code, which knows Node too.
+        .omit_default_module_path(true)
         .web(true)
         .and_then(|bindgen| bindgen.remove_name_section(true).remove_producers_section(true).generate(OUT))
-        .map_err(|error| anyhow!("wasm-bindgen: {error:#}"))?;
-    let module = Path::new(OUT).join("sealift_wasm_bg.wasm");
-    let len = fs::metadata(&module).with_context(|| format!("{} is missing", module.display()))?.len();
-    println!("{}: {len} bytes", module.display());
+        .map_err(|error| anyhow!("wasm-bindgen: {error:#}"))
+}
+
+/// Lets binaryen shorten the module, and holds it against what it may weigh.
+fn shrink(module: &Path) -> Result<()> {
+    let before = fs::metadata(module).with_context(|| format!("{} is missing", module.display()))?.len();
+    run(Command::new("wasm/node_modules/.bin/wasm-opt").arg("-Oz").arg(module).arg("-o").arg(module))?;
+    let after = fs::metadata(module)?.len();
+    let gzip = Command::new("gzip").args(["-9", "--stdout"]).arg(module).stderr(Stdio::inherit()).output()?;
+    ensure!(gzip.status.success(), "gzip ended with {}", gzip.status);
+    let gzipped = gzip.stdout.len();
+    println!("{}: {after} bytes, {before} before wasm-opt, {gzipped} gzipped", module.display());
+    ensure!(gzipped <= MAX_GZIPPED, "it is to be at most {MAX_GZIPPED} bytes gzipped");
+    Ok(())
+}
+
+/// Makes the tarball, of what git keeps and what was compiled.
+fn pack() -> Result<()> {
+    let out = target_dir()?.join("web");
+    let stage = out.join("package");
+    renew(&stage)?;
+    let files = ["package.json", "README.md", "types.d.ts", "src", "pkg"].map(|name| Path::new("wasm/npm").join(name));
+    let licences = ["LICENSE-APACHE", "LICENSE-MIT"].map(Into::into);
+    run(Command::new("cp").arg("-r").args(files.iter().chain(&licences)).arg(&stage))?;
+    let name = output(Command::new("npm").args(["pack", "--silent", "--pack-destination"]).arg(&out).arg(&stage))?;
+    println!("{}", out.join(name).display());
     Ok(())
 }

@@ -1,0 +1,543 @@
+// A bundle that was opened, and its check by workers.
+
+import { SealiftError } from "./errors.js";
+import { openSource } from "./sources.js";
+import { cores, NotSent, Thread } from "./threads.js";
+
+/** Bytes that a worker reads and checks at once, unless a chunk is longer: below, the cost of each read counts. */
+const RUN_BYTES = 8 << 20;
+
+/** Bytes that are read beyond what opening asks for, so that the heads of most bundles come with one read. */
+const AHEAD_BYTES = 1 << 18;
+
+/** Memory for the readers of all workers. */
+const MEMORY_BYTES = 256 << 20;
+
+/** Runs that are with a worker at a time: it reads one while it checks the other. */
+const RUNS_AHEAD = 2;
+
+/**
+ * @typedef {object} Run
+ * @property {number} order Its place in the file.
+ * @property {number} first Its first chunk.
+ * @property {Uint32Array} lengths The stored bytes of each chunk.
+ * @property {number} offset
+ * @property {number} length
+ * @property {boolean} own Whether the first worker has to check it.
+ */
+
+/**
+ * Opens a bundle: head, layout and index, each of which is checked before it is read. Whether anybody vouches for it says its `verdict`.
+ * @param {import("../types.js").BundleSource} source
+ * @param {import("../types.js").OpenOptions} [options]
+ */
+export async function openBundle(source, options = {}) {
+  return open(source, options, () => {});
+}
+
+/**
+ * Checks a bundle's signatures and every byte, as `sealift verify` does.
+ * @param {import("../types.js").BundleSource} source
+ * @param {import("../types.js").OpenOptions & import("../types.js").VerifyOptions} [options]
+ */
+export async function verify(source, options = {}) {
+  const bundle = await open(source, options, refuse);
+  try {
+    return await bundle.verify(options);
+  } finally {
+    bundle.close();
+  }
+}
+
+/** @param {import("../types.js").Verdict} verdict */
+function refuse({ error }) {
+  if (error) throw new SealiftError(error.code, error.message);
+}
+
+/**
+ * @param {import("../types.js").BundleSource} given
+ * @param {import("../types.js").OpenOptions} options
+ * @param {(verdict: import("../types.js").Verdict) => void} judged
+ */
+async function open(given, options, judged) {
+  const { signal, onHead, ...policy } = known(options);
+  signal?.throwIfAborted();
+  const source = await until(signal, openSource(given, signal));
+  /** @type {Thread | undefined} */
+  let thread;
+  try {
+    const { worker, handle } = await startFirst(source);
+    thread = worker;
+    const opening = new Opening(source, thread, handle, signal);
+    const head = await opening.readHead();
+    const verdict = await thread.call("judge", judgement(policy));
+    onHead?.(head, verdict);
+    judged(verdict);
+    const places = await opening.readRest();
+    return new Bundle(opening, head, verdict, places, policy);
+  } catch (error) {
+    thread?.close();
+    source.close?.();
+    signal?.throwIfAborted();
+    throw error;
+  }
+}
+
+const OPEN_OPTIONS = ["allowedSigners", "now", "threshold", "compatible", "revoked", "floor", "allowUnsigned", "allowDowngrade"];
+const OTHER_OPTIONS = ["signal", "onHead", "deep", "onProgress", "jobs", "memory"];
+
+/**
+ * A name that is mistyped would be another policy.
+ * @param {import("../types.js").OpenOptions & import("../types.js").VerifyOptions} options
+ */
+function known(options) {
+  const all = [...OPEN_OPTIONS, ...OTHER_OPTIONS];
+  for (const name of Object.keys(options)) {
+    if (!all.includes(name)) throw new TypeError(`there is no option ${JSON.stringify(name)}; there are ${all.join(", ")}`);
+  }
+  return options;
+}
+
+/** @param {import("../types.js").Policy} options */
+function judgement(options) {
+  const { allowedSigners = "", ...rest } = options;
+  const policy = Object.entries(rest).filter(([name, value]) => OPEN_OPTIONS.includes(name) && value !== undefined);
+  return [allowedSigners, Object.fromEntries(policy)];
+}
+
+/**
+ * The worker that keeps the bundle. Not every Blob can be given to one: Node's that are files cannot.
+ * @param {import("./sources.js").Source} source
+ */
+async function startFirst(source) {
+  try {
+    return { worker: await Thread.start(source.handle, source.size), handle: source.handle };
+  } catch (error) {
+    if (!source.handle || !(error instanceof NotSent)) throw error;
+    return { worker: await Thread.start(undefined, source.size), handle: undefined };
+  }
+}
+
+/** The parts before the chunks, on their way into the first worker. */
+class Opening {
+  /** What the other workers get, too. @type {Uint8Array[]} */
+  #parts = [];
+  /** @type {{ at: number, bytes: Uint8Array }} */
+  #ahead = { at: 0, bytes: new Uint8Array(0) };
+
+  /**
+   * @param {import("./sources.js").Source} source
+   * @param {Thread} thread
+   * @param {import("./sources.js").Handle | undefined} handle By which workers read for themselves.
+   * @param {AbortSignal} [signal]
+   */
+  constructor(source, thread, handle, signal) {
+    this.source = source;
+    this.thread = thread;
+    this.handle = handle;
+    this.signal = signal;
+  }
+
+  async readHead() {
+    for (;;) {
+      const head = await this.thread.call("head");
+      if (head) return head;
+      if (!(await this.#step())) await this.thread.call("open");
+    }
+  }
+
+  async readRest() {
+    while (await this.#step());
+    return this.thread.call("open");
+  }
+
+  /** Gives the reader what it needs; false if that is nothing, or the file has ended. */
+  async #step() {
+    const { need } = await this.thread.call("next");
+    if (!need) return false;
+    const bytes = await this.#read(need[0], Math.min(need[1], RUN_BYTES));
+    if (bytes.length === 0) return false;
+    this.#parts.push(bytes);
+    await this.thread.call("supply", [need[0], bytes]);
+    return true;
+  }
+
+  /**
+   * @param {number} offset
+   * @param {number} length
+   */
+  async #read(offset, length) {
+    const { source, signal } = this;
+    if (source.inOrder) return until(signal, source.read(offset, length, signal));
+    const { at, bytes } = this.#ahead;
+    if (offset < at || offset + length > at + bytes.length) {
+      this.#ahead = { at: offset, bytes: await until(signal, source.read(offset, Math.max(length, AHEAD_BYTES), signal)) };
+    }
+    const start = offset - this.#ahead.at;
+    return this.#ahead.bytes.slice(start, start + length);
+  }
+
+  /** The bytes before the chunks. */
+  bytes() {
+    const whole = new Uint8Array(this.#parts.reduce((sum, part) => sum + part.length, 0));
+    let at = 0;
+    for (const part of this.#parts) {
+      whole.set(part, at);
+      at += part.length;
+    }
+    return whole;
+  }
+}
+
+/** An open bundle. Its first worker keeps index and layout. */
+export class Bundle {
+  /** @type {Opening} */
+  #opening;
+  #places;
+  /** The policy as of the opening. */
+  #policy;
+  /** @type {Thread[]} */
+  #others = [];
+  #checking = false;
+
+  /**
+   * @param {Opening} opening
+   * @param {import("../types.js").Head} head
+   * @param {import("../types.js").Verdict} verdict
+   * @param {import("../pkg/sealift_wasm.js").Places} places
+   * @param {import("../types.js").Policy} policy
+   */
+  constructor(opening, head, verdict, places, policy) {
+    this.#opening = opening;
+    this.#places = places;
+    this.#policy = policy;
+    this.head = head;
+    this.verdict = verdict;
+    /** Where each chunk begins, and where the last one ends. */
+    this.chunkOffsets = new Float64Array(places.lengths.length + 1);
+    places.lengths.forEach((length, at) => (this.chunkOffsets[at + 1] = this.chunkOffsets[at] + length));
+  }
+
+  /**
+   * Judges the bundle anew; what is left out is as of the opening.
+   * @param {import("../types.js").Policy} options
+   */
+  async judge(options) {
+    this.#policy = { ...this.#policy, ...known(options) };
+    this.verdict = await this.#keeper.call("judge", judgement(this.#policy));
+    return this.verdict;
+  }
+
+  /**
+   * Checks every byte, and if it is to be deep what the chunks hold as well.
+   * @param {import("../types.js").VerifyOptions} [options]
+   * @returns {Promise<import("../types.js").Verified>}
+   */
+  async verify(options = {}) {
+    if (this.#checking) throw new TypeError("this bundle is being checked already");
+    this.#checking = true;
+    const { deep = false, signal, onProgress } = options;
+    const start = performance.now();
+    const passed = () => (performance.now() - start) / 1000;
+    const report = (/** @type {number} */ bytes) =>
+      onProgress?.({ phase: "verifying", bytes, bytesTotal: this.head.chunksBytes, seconds: passed() });
+    try {
+      signal?.throwIfAborted();
+      report(0);
+      const depth = deep ? "objects" : "stored";
+      const own = new Set(/** @type {Uint32Array} */ (await this.#keeper.call("begin", [depth])));
+      const runs = [...this.#runs(own)];
+      // A stream has one order, and so have those chunks that one worker has to see.
+      const inTurn = this.#opening.source.inOrder && own.size > 0;
+      const threads = inTurn ? [this.#keeper] : await this.#team(options, runs.length);
+      await Promise.all(threads.slice(1).map((thread) => thread.call("begin", [depth])));
+      const check = new RunCheck(this.#opening, threads, runs, signal, report);
+      await check.run();
+      while (await this.#keeper.call("checkBare")) signal?.throwIfAborted();
+      const summary = await this.#keeper.call("finish", [await this.#length(check, signal)]);
+      report(this.head.chunksBytes);
+      const { head, verdict } = this;
+      return { head, verdict, summary, deep, seconds: passed() };
+    } catch (error) {
+      signal?.throwIfAborted();
+      throw error;
+    } finally {
+      this.#checking = false;
+    }
+  }
+
+  /** The named trees. @returns {Promise<import("../types.js").Ref[]>} */
+  refs() {
+    return this.#keeper.call("refs");
+  }
+
+  /**
+   * Entries of a directory, by the number that a ref or an entry has for it.
+   * @param {number} directory
+   * @param {number} [from]
+   * @param {number} [count]
+   * @returns {Promise<import("../types.js").Entry[]>}
+   */
+  children(directory, from = 0, count = 0xffffffff) {
+    return this.#keeper.call("children", [directory, from, count]);
+  }
+
+  /**
+   * Entries by their numbers.
+   * @param {ArrayLike<number>} numbers
+   * @returns {Promise<import("../types.js").Entry[]>}
+   */
+  entries(numbers) {
+    return this.#keeper.call("entries", [Uint32Array.from(numbers)]);
+  }
+
+  /**
+   * The numbers of the entries with this text in their names; where it has a slash, in their paths.
+   * @param {string} text
+   * @returns {Promise<Uint32Array>}
+   */
+  search(text) {
+    return this.#keeper.call("search", [text]);
+  }
+
+  /** What a delta bundle says of names. @returns {Promise<import("../types.js").Edit[]>} */
+  edits() {
+    return this.#keeper.call("edits");
+  }
+
+  /**
+   * What this bundle changes of an older one.
+   * @param {Bundle} older
+   * @param {number} [limit]
+   * @returns {Promise<import("../types.js").Comparison>}
+   */
+  compare(older, limit = 10_000) {
+    return this.#keeper.call("compare", [older.#opening.bytes(), limit]);
+  }
+
+  /** What lies where in the file. @param {number} columns @returns {Promise<import("../types.js").Picture>} */
+  picture(columns) {
+    return this.#keeper.call("picture", [columns]);
+  }
+
+  /**
+   * Opens a file: the chunks that hold it are read, and no others. Only bytes that were checked come, and only of a bundle that may be used.
+   * @param {string | Uint8Array | import("../types.js").Entry} what `[REF:]PATH`, or an entry.
+   * @returns {Promise<ReadableStream<Uint8Array>>}
+   */
+  async open(what) {
+    refuse(this.verdict);
+    const { source } = this.#opening;
+    if (source.inOrder) throw new TypeError("what came as a stream cannot be read again");
+    const path = typeof what === "string" ? new TextEncoder().encode(what) : what;
+    const entry = path instanceof Uint8Array ? await this.#keeper.call("find", [path]) : path.entry;
+    /** @type {import("../pkg/sealift_wasm.js").Content} */
+    const { object, parts } = await this.#keeper.call("content", [entry]);
+    let next = 0;
+    return new ReadableStream({
+      pull: async (controller) => {
+        const [offset, length] = parts[next];
+        const stored = await source.read(offset, length);
+        const bytes = await this.#keeper.call("contentPart", [object, next, stored], [stored.buffer]);
+        next += 1;
+        if (bytes.length > 0) controller.enqueue(bytes);
+        if (next === parts.length) controller.close();
+      },
+    }, { highWaterMark: 0 });
+  }
+
+  /** Ends the workers. */
+  close() {
+    for (const thread of [this.#keeper, ...this.#others]) thread.close();
+    this.#others = [];
+    this.#opening.source.close?.();
+  }
+
+  get #keeper() {
+    return this.#opening.thread;
+  }
+
+  /**
+   * As many workers as there are cores, memory and work for.
+   * @param {import("../types.js").VerifyOptions} options
+   * @param {number} runs
+   */
+  async #team({ jobs, memory = MEMORY_BYTES }, runs) {
+    const room = Math.floor(memory / this.#places.memory);
+    const wanted = Math.max(1, Math.min(jobs ?? (await cores()), room, runs));
+    const { handle, source } = this.#opening;
+    const started = [];
+    while (this.#others.length + started.length + 1 < wanted) started.push(Thread.start(handle, source.size));
+    const fresh = await Promise.all(started);
+    this.#others.push(...fresh);
+    await Promise.all(fresh.map((thread) => thread.call("follow", [this.#opening.bytes()])));
+    return [this.#keeper, ...this.#others.slice(0, wanted - 1)];
+  }
+
+  /**
+   * The chunks in runs, each of which is read at once.
+   * @param {Set<number>} own The chunks that the first worker is to check.
+   * @returns {Iterable<Run>}
+   */
+  *#runs(own) {
+    const { lengths, chunksAt } = this.#places;
+    let order = 0;
+    for (let first = 0; first < lengths.length; order += 1) {
+      const isOwn = own.has(first);
+      let end = first + 1;
+      let length = lengths[first];
+      while (end < lengths.length && own.has(end) === isOwn && length + lengths[end] <= RUN_BYTES) length += lengths[end++];
+      yield { order, first, lengths: lengths.slice(first, end), offset: chunksAt + this.chunkOffsets[first], length, own: isOwn };
+      first = end;
+    }
+  }
+
+  /**
+   * Bytes of the file, or one more than there are to be.
+   * @param {RunCheck} check
+   * @param {AbortSignal} [signal]
+   */
+  async #length(check, signal) {
+    const { source } = this.#opening;
+    if (check.endsAt !== undefined) return check.endsAt;
+    if (source.size !== undefined) return source.size;
+    const more = await until(signal, source.read(this.#places.fileBytes, 1, signal));
+    return this.#places.fileBytes + more.length;
+  }
+}
+
+/** One check of all runs, by several workers. The failure that lies first in the file is the one that counts. */
+class RunCheck {
+  /** Where the file ended, before the last run did. @type {number | undefined} */
+  endsAt;
+  /** @type {{ order: number, error: unknown } | undefined} */
+  #failure;
+  #done = 0;
+  #turn = Promise.resolve();
+
+  /**
+   * @param {Opening} opening
+   * @param {Thread[]} threads
+   * @param {Run[]} runs
+   * @param {AbortSignal | undefined} signal
+   * @param {(bytes: number) => void} report
+   */
+  constructor(opening, threads, runs, signal, report) {
+    this.opening = opening;
+    this.threads = threads;
+    this.signal = signal;
+    this.report = report;
+    this.own = runs.filter((run) => run.own);
+    this.any = runs.filter((run) => !run.own);
+  }
+
+  async run() {
+    const stop = () => this.threads.forEach((thread) => void thread.call("stop").catch(() => {}));
+    this.signal?.addEventListener("abort", stop);
+    try {
+      await Promise.all(this.threads.flatMap((thread) => Array.from({ length: RUNS_AHEAD }, () => this.#lane(thread))));
+    } finally {
+      this.signal?.removeEventListener("abort", stop);
+    }
+    this.signal?.throwIfAborted();
+    if (this.#failure) throw this.#failure.error;
+  }
+
+  /** @param {Thread} thread */
+  async #lane(thread) {
+    for (;;) {
+      const begun = await this.#begin(thread);
+      if (!begun) return;
+      try {
+        const { found, read } = await begun.answer;
+        if (found.length > 0) await this.threads[0].call("take", [found], [found.buffer]);
+        this.#noteEnd(begun.run, read);
+        this.#done += read;
+        this.report(this.#done);
+      } catch (error) {
+        this.#fail(begun.run, error);
+      }
+    }
+  }
+
+  /**
+   * Begins the next run, and says what comes of it.
+   * @param {Thread} thread
+   * @returns {Promise<{ run: Run, answer: Promise<any> } | undefined>}
+   */
+  async #begin(thread) {
+    if (this.opening.handle) {
+      const run = this.#next(thread);
+      return run && { run, answer: thread.call("check", [run.first, run.lengths, run.offset, run.length]) };
+    }
+    // This thread reads for all workers: one run after the other, as a stream gives them.
+    const before = this.#turn;
+    let done = () => {};
+    this.#turn = new Promise((resolve) => (done = resolve));
+    try {
+      await before;
+      return await this.#readNext(thread);
+    } finally {
+      done();
+    }
+  }
+
+  /** @param {Thread} thread */
+  async #readNext(thread) {
+    const run = this.#next(thread);
+    if (!run) return undefined;
+    const { first, lengths, offset, length } = run;
+    try {
+      const bytes = await until(this.signal, this.opening.source.read(offset, length, this.signal));
+      this.#noteEnd(run, bytes.length);
+      return { run, answer: thread.call("check", [first, lengths, offset, length, bytes], [bytes.buffer]) };
+    } catch (error) {
+      this.#fail(run, error);
+      return undefined;
+    }
+  }
+
+  /**
+   * The next run for a worker. Those that only the first one can check go before the others there.
+   * @param {Thread} thread
+   */
+  #next(thread) {
+    const queue = thread === this.threads[0] && this.own.length > 0 ? this.own : this.any;
+    const [run] = queue;
+    const isLeft = run && !this.signal?.aborted && run.order < (this.#failure?.order ?? Infinity) && run.offset < (this.endsAt ?? Infinity);
+    return isLeft ? queue.shift() : undefined;
+  }
+
+  /**
+   * @param {Run} run
+   * @param {number} read
+   */
+  #noteEnd({ offset, length }, read) {
+    if (read < length) this.endsAt = Math.min(this.endsAt ?? Infinity, offset + read);
+  }
+
+  /**
+   * @param {Run} run
+   * @param {unknown} error
+   */
+  #fail({ order }, error) {
+    if (order < (this.#failure?.order ?? Infinity)) this.#failure = { order, error };
+  }
+}
+
+/**
+ * A promise that ends with the signal at the latest.
+ * @template T
+ * @param {AbortSignal | undefined} signal
+ * @param {Promise<T>} promise
+ * @returns {Promise<T>}
+ */
+function until(signal, promise) {
+  if (!signal) return promise;
+  return new Promise((resolve, reject) => {
+    const stop = () => reject(signal.reason);
+    signal.addEventListener("abort", stop, { once: true });
+    if (signal.aborted) stop();
+    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", stop));
+  });
+}

@@ -1,0 +1,35 @@
+// What goes wrong, in the words of the program.
+
+/** The bundle must not be used, or could not be read: `code` is the word for it. */
+export class SealiftError extends Error {
+  /**
+   * @param {import("../types.js").Kind | import("../types.js").Doubt} code
+   * @param {string} message
+   * @param {unknown} [cause]
+   */
+  constructor(code, message, cause) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.name = "SealiftError";
+    this.code = code;
+  }
+}
+
+/**
+ * An error in the form that crosses between threads, which drops what an `Error` has beside its message.
+ * @param {unknown} error
+ */
+export function packed(error) {
+  const { name, message, code } = /** @type {{ name?: string, message?: string, code?: unknown }} */ (error ?? {});
+  return { name: String(name ?? "Error"), message: String(message ?? error), code: typeof code === "string" ? code : undefined };
+}
+
+/**
+ * @param {ReturnType<typeof packed>} error
+ * @returns {Error}
+ */
+export function unpacked({ name, message, code }) {
+  if (code !== undefined) return new SealiftError(/** @type {any} */ (code), message);
+  if (name === "TypeError") return new TypeError(message);
+  if (name === "AbortError") return new DOMException(message, name);
+  return Object.assign(new Error(message), { name });
+}

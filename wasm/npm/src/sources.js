@@ -1,0 +1,315 @@
+// Where a bundle's bytes come from. Each source gives bytes from any offset, but for a stream, which gives them in their order.
+
+import { SealiftError } from "./errors.js";
+
+/** The first request of a URL brings this much, which of most bundles is the whole head. */
+const FIRST_BYTES = 1 << 18;
+
+/** A server that sends nothing for so long is given up, in milliseconds. */
+const SILENCE = 60_000;
+
+/**
+ * @typedef {object} Source
+ * @property {number} [size] Bytes of the file; of a stream nobody knows.
+ * @property {boolean} inOrder Whether bytes can be read in their order alone.
+ * @property {(offset: number, length: number, signal?: AbortSignal) => Promise<Uint8Array>} read
+ *   Bytes that nobody else uses; fewer than `length` only where the file ends.
+ * @property {() => void} [close]
+ * @property {Handle} [handle] By which a worker opens the same source.
+ */
+
+/** @typedef {{ blob: Blob } | { url: string, size: number, validator: string | null }} Handle */
+
+/**
+ * @param {import("../types.js").BundleSource} source
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<Source>}
+ */
+export async function openSource(source, signal) {
+  if (source instanceof Blob) return ofBlob(source);
+  if (source instanceof ReadableStream) return ofStream(source);
+  if (typeof source === "string" || source instanceof URL) return ofUrl(String(source), signal);
+  if (source && typeof source.read === "function" && Number.isSafeInteger(source.size) && source.size >= 0) return ofReader(source);
+  throw new TypeError("a source is a Blob, a URL, a ReadableStream, or has a size and a function read(offset, length)");
+}
+
+/**
+ * @param {Handle} handle
+ * @returns {Source}
+ */
+export function fromHandle(handle) {
+  return "blob" in handle ? ofBlob(handle.blob) : ofRanges(handle);
+}
+
+/**
+ * @param {Blob} blob
+ * @returns {Source}
+ */
+function ofBlob(blob) {
+  return {
+    size: blob.size,
+    inOrder: false,
+    handle: { blob },
+    async read(offset, length) {
+      try {
+        return new Uint8Array(await sweep(blob.slice(offset, offset + length).arrayBuffer()));
+      } catch (error) {
+        throw new SealiftError("changed", "the file cannot be read any more: it was changed or removed since it was chosen", error);
+      }
+    },
+  };
+}
+
+/**
+ * The engine sees small objects only: without some to collect, it lets hundreds of megabytes of buffers pile up in Chromium.
+ * @template T
+ * @param {Promise<T>} promise
+ * @returns {Promise<T>}
+ */
+async function sweep(promise) {
+  const result = await promise;
+  const length = result instanceof ArrayBuffer ? result.byteLength : 0;
+  for (let done = 0; done < length; done += 1 << 15) litter = new Array(1024).fill(done);
+  return result;
+}
+
+/** @type {number[]} */
+export let litter = [];
+
+/**
+ * @param {{ size: number, read(offset: number, length: number, signal?: AbortSignal): Uint8Array | Promise<Uint8Array> }} reader
+ * @returns {Source}
+ */
+function ofReader(reader) {
+  return {
+    size: reader.size,
+    inOrder: false,
+    async read(offset, length, signal) {
+      const bytes = new Uint8Array(Math.min(length, Math.max(0, reader.size - offset)));
+      let filled = 0;
+      while (filled < bytes.length) {
+        const part = await own(() => reader.read(offset + filled, bytes.length - filled, signal));
+        if (!(part instanceof Uint8Array)) throw new TypeError("read(offset, length) did not give a Uint8Array");
+        if (part.length === 0) return bytes.slice(0, filled);
+        if (part.length > bytes.length - filled) throw new SealiftError("io", "read(offset, length) gave more than length bytes");
+        bytes.set(part, filled);
+        filled += part.length;
+      }
+      return bytes;
+    },
+  };
+}
+
+/**
+ * @param {ReadableStream<Uint8Array>} stream
+ * @returns {Source}
+ */
+function ofStream(stream) {
+  const reader = stream.getReader();
+  let at = 0;
+  /** @type {Uint8Array} */
+  let left = new Uint8Array(0);
+  return {
+    inOrder: true,
+    async read(offset, length) {
+      if (offset !== at) throw new TypeError("a stream is read once, and in its order");
+      const bytes = new Uint8Array(length);
+      let filled = 0;
+      while (filled < length) {
+        if (left.length === 0) {
+          const { done, value } = await own(() => reader.read());
+          if (done) break;
+          if (!(value instanceof Uint8Array)) throw new TypeError("the stream is not one of Uint8Arrays");
+          left = value;
+        }
+        const part = left.subarray(0, length - filled);
+        bytes.set(part, filled);
+        left = left.subarray(part.length);
+        filled += part.length;
+      }
+      at += filled;
+      return filled === length ? bytes : bytes.slice(0, filled);
+    },
+    close() {
+      reader.cancel().catch(() => {});
+    },
+  };
+}
+
+/**
+ * @param {string} url
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<Source>}
+ */
+async function ofUrl(url, signal) {
+  const response = await request(url, 0, FIRST_BYTES, signal);
+  // A server that knows no ranges sends the file.
+  if (response.status === 200 && response.body) return ofStream(response.body);
+  if (response.status === 416) return ofRanges({ url, size: 0, validator: null });
+  const range = rangeOf(response);
+  if (range.start !== 0 || range.end > FIRST_BYTES) throw new SealiftError("io", "the server sent other bytes than were asked for");
+  const first = await body(response, range.end);
+  const handle = { url, size: range.size, validator: validatorOf(response) };
+  const source = ofRanges(handle);
+  return {
+    ...source,
+    read: async (offset, length, signal) =>
+      offset + length <= first.length ? first.slice(offset, offset + length) : source.read(offset, length, signal),
+  };
+}
+
+/**
+ * @param {{ url: string, size: number, validator: string | null }} handle
+ * @returns {Source}
+ */
+function ofRanges(handle) {
+  const { url, size, validator } = handle;
+  return {
+    size,
+    inOrder: false,
+    handle,
+    async read(offset, length, signal) {
+      const wanted = Math.min(length, Math.max(0, size - offset));
+      if (wanted === 0) return new Uint8Array(0);
+      const silence = new AbortController();
+      const end = () => silence.abort(signal?.reason);
+      signal?.addEventListener("abort", end);
+      try {
+        const response = await request(url, offset, wanted, silence.signal);
+        const range = rangeOf(response);
+        if (range.size !== size || validatorOf(response) !== validator) {
+          await response.body?.cancel();
+          throw new SealiftError("changed", "the file on the server was changed while it was read");
+        }
+        if (range.start !== offset || range.end !== offset + wanted) {
+          throw new SealiftError("io", `the server sent bytes ${range.start} to ${range.end} where ${offset} to ${offset + wanted} were asked for`);
+        }
+        return await body(response, wanted, silence);
+      } finally {
+        signal?.removeEventListener("abort", end);
+      }
+    },
+  };
+}
+
+/**
+ * @param {string} url
+ * @param {number} offset
+ * @param {number} length
+ * @param {AbortSignal} [signal]
+ */
+async function request(url, offset, length, signal) {
+  const headers = { Range: `bytes=${offset}-${offset + length - 1}` };
+  const response = await own(() => fetch(url, { headers, signal, cache: "no-store" }), "the server cannot be reached");
+  const { status } = response;
+  if (status === 206 || (offset === 0 && (status === 200 || status === 416))) return response;
+  await response.body?.cancel();
+  if (status === 200 || status === 412 || status === 416) throw new SealiftError("changed", "the server does not send this part of the file any more");
+  throw new SealiftError("io", `the server answers ${status} ${response.statusText}`.trim());
+}
+
+/**
+ * What a partial answer says that it is: bytes from `start` to before `end`, of `size`.
+ * @param {Response} response
+ */
+function rangeOf(response) {
+  const header = response.headers.get("Content-Range");
+  if (header === null) {
+    throw new SealiftError("io", "the server does not show Content-Range; from another origin this takes Access-Control-Expose-Headers: Content-Range, ETag");
+  }
+  const [start, last, size] = (/^bytes (\d+)-(\d+)\/(\d+)$/.exec(header) ?? []).slice(1).map(Number);
+  if (size === undefined || start > last || last >= size || !Number.isSafeInteger(size)) {
+    throw new SealiftError("io", `the server's Content-Range makes no sense: ${header}`);
+  }
+  return { start, end: last + 1, size };
+}
+
+/** @param {Response} response */
+function validatorOf(response) {
+  return response.headers.get("ETag") ?? response.headers.get("Last-Modified");
+}
+
+/**
+ * The body, which is to be `length` bytes long.
+ * @param {Response} response
+ * @param {number} length
+ * @param {AbortController} [silence]
+ */
+async function body(response, length, silence) {
+  let bytes = new Uint8Array(length);
+  let filled = 0;
+  const stream = response.body;
+  if (!stream) throw new SealiftError("io", "the server sent an answer without a body");
+  const { read, cancel } = filler(stream);
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let timer;
+  const wait = () => silence && (timer = setTimeout(() => silence.abort(new SealiftError("io", "the server has stopped sending")), SILENCE));
+  try {
+    for (;;) {
+      wait();
+      const { bytes: next, count, done } = await own(() => read(bytes, filled), "the connection broke");
+      clearTimeout(timer);
+      bytes = next;
+      filled += count;
+      if (done) break;
+    }
+  } finally {
+    clearTimeout(timer);
+    if (filled < length) cancel();
+  }
+  if (filled !== length) throw new SealiftError("io", `the server announced ${length} bytes and sent ${filled}`);
+  return bytes;
+}
+
+/**
+ * How a body fills a buffer. By "byob" it does so itself, which is twice as fast where it is known.
+ * @param {ReadableStream<Uint8Array>} stream
+ * @returns {{
+ *   read(bytes: Uint8Array<ArrayBuffer>, filled: number): Promise<{ bytes: Uint8Array<ArrayBuffer>, count: number, done: boolean }>,
+ *   cancel(): void,
+ * }}
+ */
+function filler(stream) {
+  try {
+    const reader = stream.getReader({ mode: "byob" });
+    return {
+      async read(bytes, filled) {
+        // Behind the last byte there is to be none.
+        const isFull = filled === bytes.length;
+        const { done, value } = await reader.read(isFull ? new Uint8Array(1) : new Uint8Array(bytes.buffer, filled));
+        const count = value?.length ?? 0;
+        // The buffer went to the stream, and came back as another.
+        const buffer = isFull ? bytes.buffer : (value?.buffer ?? new ArrayBuffer(0));
+        return { bytes: new Uint8Array(/** @type {ArrayBuffer} */ (buffer)), count, done };
+      },
+      cancel: () => void reader.cancel().catch(() => {}),
+    };
+  } catch {
+    const reader = stream.getReader();
+    return {
+      async read(bytes, filled) {
+        const { done, value } = await reader.read();
+        if (value) bytes.set(value.subarray(0, bytes.length - filled), filled);
+        return { bytes, count: value?.length ?? 0, done };
+      },
+      cancel: () => void reader.cancel().catch(() => {}),
+    };
+  }
+}
+
+/**
+ * Runs what is not ours, and says so where it fails.
+ * @template T
+ * @param {() => T | Promise<T>} run
+ * @param {string} [what]
+ * @returns {Promise<T>}
+ */
+async function own(run, what) {
+  try {
+    return await run();
+  } catch (error) {
+    const { name, message } = /** @type {{ name?: string, message?: string }} */ (error ?? {});
+    if (error instanceof SealiftError || name === "AbortError" || name === "TimeoutError") throw error;
+    throw new SealiftError("io", `${what ?? "the source fails"}: ${message ?? error}`, error);
+  }
+}

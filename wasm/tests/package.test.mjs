@@ -1,0 +1,271 @@
+// The package in Node: each kind of source, each option. Run by: node --test wasm/tests/package.test.mjs
+
+import assert from "node:assert/strict";
+import { mkdtempSync, openAsBlob, rmSync, writeFileSync } from "node:fs";
+import { open } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+
+import { openBundle, verify } from "../npm/src/index.js";
+import { packed, vectors } from "./bundle.mjs";
+import { expectationOf, wordOf } from "./policy.mjs";
+import { serve } from "./server.mjs";
+
+// Large enough for several runs, and for more than what a URL's first request brings.
+const { bytes, key, contents } = packed({ more: 20 << 20 });
+const trust = { allowedSigners: `os namespaces="sealift" ${key}`, compatible: ["board"] };
+const summary = { entries: 6, files: 5, bytes: 330_000 + (20 << 20) };
+
+let server;
+let folder;
+before(async () => {
+  folder = mkdtempSync(join(tmpdir(), "sealift-package-"));
+  server = await serve(bytes);
+});
+after(async () => {
+  await server.close();
+  rmSync(folder, { recursive: true });
+});
+
+/** Bytes in parts of odd lengths, as a stream. */
+function streamOf(bytes, size = 65_537) {
+  let at = 0;
+  return new ReadableStream({
+    pull(controller) {
+      if (at >= bytes.length) return controller.close();
+      controller.enqueue(Uint8Array.from(bytes.subarray(at, (at += size))));
+    },
+  });
+}
+
+const reader = (bytes, size = bytes.length) => ({ size, read: (offset, length) => Uint8Array.from(bytes.subarray(offset, offset + length)) });
+
+/** Each way in which bytes can come. */
+function ways(bytes) {
+  const file = join(folder, `file-${Math.random()}`);
+  writeFileSync(file, bytes);
+  return {
+    blob: async () => new Blob([bytes]),
+    "blob of a file": () => openAsBlob(file),
+    stream: async () => streamOf(bytes),
+    "stream of bytes": async () => streamOf(bytes.subarray(0, 2_000_000), 1),
+    reader: async () => reader(bytes),
+    "reader of a few bytes": async () => ({ ...reader(bytes), read: async (offset, length) => bytes.subarray(offset, offset + Math.min(length, 99_991)) }),
+    "file handle": async () => {
+      const handle = await open(file);
+      after(() => handle.close());
+      return {
+        size: (await handle.stat()).size,
+        read: async (offset, length) => {
+          const { bytesRead, buffer } = await handle.read(Buffer.alloc(length), 0, length, offset);
+          return buffer.subarray(0, bytesRead);
+        },
+      };
+    },
+  };
+}
+
+for (const [name, source] of Object.entries(ways(bytes))) {
+  if (name === "stream of bytes") continue;
+  for (const deep of [false, true]) {
+    for (const jobs of [1, 3]) {
+      test(`a good bundle by ${name}, ${deep ? "deep" : "as stored"}, by ${jobs}`, async () => {
+        const { head, verdict, summary: found, deep: wasDeep, seconds } = await verify(await source(), { ...trust, deep, jobs });
+        assert.deepEqual(found, summary);
+        assert.deepEqual([head.name, verdict.trusted, wasDeep, seconds > 0], ["os", true, deep, true]);
+      });
+    }
+  }
+}
+
+test("a URL is read by ranges", async () => {
+  for (const url of [server.url("good"), new URL(server.url("good"))]) {
+    server.requests.length = 0;
+    assert.deepEqual((await verify(url, { ...trust, deep: true })).summary, summary);
+    const read = server.requests.map(({ start, last }) => [start, last]).sort(([a], [b]) => a - b);
+    assert(read.length > 2);
+    // Behind the first one, which is of a fixed length, no byte comes twice.
+    for (let at = 2; at < read.length; at += 1) assert(read[at][0] === read[at - 1][1] + 1, JSON.stringify(read));
+  }
+});
+
+test("a server without ranges is read as a stream", async () => {
+  assert.deepEqual((await verify(server.url("whole"), trust)).summary, summary);
+  const bundle = await openBundle(server.url("whole"), trust);
+  await assert.rejects(bundle.open("text"), TypeError);
+  bundle.close();
+});
+
+test("bad servers", async () => {
+  const cases = [
+    ["short", "io"], ["liar", "trailing"], ["other", "io"], ["changed", "changed"], ["gone", "io"], ["silent", "io"], ["missing", "io"],
+  ];
+  for (const [how, code] of cases) {
+    await assert.rejects(verify(server.url(how), trust), { name: "SealiftError", code }, how);
+  }
+  await assert.rejects(verify("http://127.0.0.1:9/", trust), { code: "io" });
+});
+
+test("a flip, a cut and a byte more", async () => {
+  const flipped = Uint8Array.from(bytes);
+  flipped[bytes.length - 1000] ^= 1;
+  const early = Uint8Array.from(flipped);
+  early[bytes.length >> 1] ^= 1;
+  const cases = [
+    [flipped, "chunk"], [early, "chunk"], [bytes.subarray(0, bytes.length - 1), "truncated"], [bytes.subarray(0, bytes.length >> 1), "truncated"],
+    [bytes.subarray(0, 100), "truncated"], [bytes.subarray(0, 0), "truncated"], [Buffer.concat([bytes, Buffer.from("x")]), "trailing"],
+  ];
+  for (const [bad, code] of cases) {
+    for (const [name, source] of Object.entries(ways(bad))) {
+      for (const jobs of [1, 3]) {
+        if (name === "stream of bytes" && (jobs > 1 || bad.length > 200)) continue;
+        await assert.rejects(verify(await source(), { ...trust, jobs }), { code }, `${name}, ${bad.length} bytes`);
+      }
+    }
+  }
+});
+
+test("the failure that lies first in the file counts, however many workers there are", async () => {
+  const bad = Uint8Array.from(bytes);
+  for (const at of [0.4, 0.5, 0.6, 0.9]) bad[Math.floor(bytes.length * at)] ^= 1;
+  const messages = new Set();
+  for (const jobs of [1, 2, 3, 4, 4, 4]) {
+    await verify(new Blob([bad]), { ...trust, jobs }).catch(({ message }) => messages.add(message));
+  }
+  assert.equal(messages.size, 1, [...messages].join("\n"));
+});
+
+test("a file that is changed while it is read", async () => {
+  const file = join(folder, "changes");
+  writeFileSync(file, bytes);
+  const bundle = await openBundle(await openAsBlob(file), trust);
+  writeFileSync(file, bytes.subarray(1));
+  await assert.rejects(bundle.verify(), { code: "changed" });
+  bundle.close();
+
+  // One that nobody notices as such.
+  let reads = 0;
+  const source = { size: bytes.length, read: (offset, length) => bytes.subarray(offset, offset + length).map((byte) => (reads++ > 1e6 ? byte ^ 1 : byte)) };
+  await assert.rejects(verify(source, trust), { code: "chunk" });
+
+  const shrinks = { size: bytes.length, read: (offset, length) => bytes.subarray(offset, Math.min(offset + length, 5 << 20)) };
+  await assert.rejects(verify(shrinks, trust), { code: "truncated" });
+});
+
+test("a source that fails, or is none", async () => {
+  const failing = (read) => verify({ size: bytes.length, read }, trust);
+  await assert.rejects(failing(() => { throw new Error("the stick was pulled"); }), { code: "io", message: /the stick was pulled/ });
+  await assert.rejects(failing((offset, length) => new Uint8Array(length + 1)), { code: "io" });
+  await assert.rejects(failing(() => "text"), TypeError);
+  const late = { size: bytes.length, read: (offset, length) => {
+    if (offset > 5 << 20) throw new Error("late");
+    return bytes.subarray(offset, offset + length);
+  } };
+  await assert.rejects(verify(late, trust), { code: "io", message: /late/ });
+  await assert.rejects(verify(new ReadableStream({ pull() { throw new Error("broken"); } }), trust), { code: "io", message: /broken/ });
+  await assert.rejects(verify(new ReadableStream({ pull: (controller) => controller.enqueue("text") }), trust), TypeError);
+  for (const none of [undefined, null, 1, {}, { size: -1, read() {} }, { size: 1 }, bytes]) {
+    await assert.rejects(verify(none, trust), TypeError);
+  }
+  await assert.rejects(verify(new Blob([bytes]), { ...trust, tags: [] }), TypeError);
+});
+
+test("nothing is read of what is not trusted, unless it is looked at", async () => {
+  const counted = { ...reader(bytes), count: 0 };
+  const source = { size: bytes.length, read: (offset, length) => ((counted.count += length), reader(bytes).read(offset, length)) };
+  await assert.rejects(verify(source, { compatible: ["board"] }), { code: "untrusted" });
+  assert(counted.count < 1 << 20);
+  await assert.rejects(verify(source), { code: "untrusted" });
+  await assert.rejects(verify(source, { ...trust, floor: "8" }), { code: "downgrade" });
+  assert.equal((await verify(source, { ...trust, allowedSigners: "", allowUnsigned: true })).verdict.trusted, false);
+
+  const bundle = await openBundle(new Blob([bytes]));
+  assert.equal(bundle.verdict.error.code, "untrusted");
+  assert.equal((await bundle.children((await bundle.refs())[0].directory)).length, 4);
+  await assert.rejects(bundle.open("text"), { code: "untrusted" });
+  assert.deepEqual((await bundle.verify({ deep: true })).summary, summary);
+  assert.equal((await bundle.judge(trust)).trusted, true);
+  assert.equal((await new Response(await bundle.open("text")).arrayBuffer()).byteLength, 10_000);
+  bundle.close();
+  await assert.rejects(bundle.refs(), Error);
+});
+
+test("the head is known first", async () => {
+  const seen = [];
+  await verify(new Blob([bytes]), { ...trust, onHead: (head, verdict) => seen.push([head.name, verdict.trusted]) });
+  assert.deepEqual(seen, [["os", true]]);
+  const cut = new Blob([bytes.subarray(0, 3000)]);
+  await assert.rejects(verify(cut, { ...trust, onHead: (head) => seen.push(head.version) }), { code: "truncated" });
+  assert.equal(seen[1], "7");
+});
+
+test("progress rises from nothing to all", async () => {
+  for (const source of [new Blob([bytes]), streamOf(bytes)]) {
+    const seen = [];
+    const { head } = await verify(source, { ...trust, deep: true, onProgress: (progress) => seen.push(progress) });
+    assert(seen.length > 3);
+    assert.deepEqual([seen[0].bytes, seen.at(-1).bytes], [0, head.chunksBytes]);
+    for (const [at, { phase, bytes, bytesTotal, seconds }] of seen.entries()) {
+      assert.deepEqual([phase, bytesTotal], ["verifying", head.chunksBytes]);
+      assert(at === 0 || (bytes >= seen[at - 1].bytes && seconds >= seen[at - 1].seconds));
+    }
+  }
+});
+
+test("it can be stopped at any moment", async () => {
+  const reason = new Error("enough");
+  await assert.rejects(verify(new Blob([bytes]), { ...trust, signal: AbortSignal.abort(reason) }), reason);
+  for (const source of [() => new Blob([bytes]), () => streamOf(bytes), () => reader(bytes), () => server.url("good"), () => server.url("whole")]) {
+    for (const when of ["head", "progress"]) {
+      const controller = new AbortController();
+      const stop = () => controller.abort(reason);
+      const on = when === "head" ? { onHead: stop } : { onProgress: ({ bytes }) => bytes > 0 && stop() };
+      await assert.rejects(verify(source(), { ...trust, ...on, signal: controller.signal }), reason);
+    }
+  }
+  // A source that never answers does not keep it.
+  const controller = new AbortController();
+  const silent = { size: bytes.length, read: () => new Promise(() => {}) };
+  setTimeout(() => controller.abort(), 50);
+  await assert.rejects(verify(silent, { ...trust, signal: controller.signal }), { name: "AbortError" });
+
+  // The bundle is as good as before.
+  const bundle = await openBundle(new Blob([bytes]), trust);
+  const other = new AbortController();
+  await assert.rejects(bundle.verify({ signal: other.signal, onProgress: () => other.abort(reason) }), reason);
+  assert.deepEqual((await bundle.verify({ deep: true })).summary, summary);
+  const both = bundle.verify();
+  await assert.rejects(bundle.verify(), TypeError);
+  await both;
+  bundle.close();
+});
+
+test("little memory means few workers, and one in any case", async () => {
+  assert.deepEqual((await verify(new Blob([bytes]), { ...trust, deep: true, memory: 0, jobs: 4 })).summary, summary);
+});
+
+test("a file is read by its chunk", async () => {
+  const bundle = await openBundle(server.url("good"), trust);
+  server.requests.length = 0;
+  for (const [path, content] of Object.entries(contents)) {
+    const read = Buffer.from(await new Response(await bundle.open(path)).arrayBuffer());
+    assert(read.equals(content), path);
+  }
+  const read = server.requests.reduce((sum, { start, last }) => sum + last + 1 - start, 0);
+  assert(read < (21 << 20) && read > (19 << 20), `${read} bytes`);
+  for (const wrong of ["nothing", "folder"]) await assert.rejects(bundle.open(wrong), TypeError);
+  const [entry] = await bundle.entries(await bundle.search("text"));
+  assert.equal((await new Response(await bundle.open(entry)).arrayBuffer()).byteLength, 10_000);
+  assert.equal((await new Response(await bundle.open(Buffer.from("text"))).arrayBuffer()).byteLength, 10_000);
+  bundle.close();
+});
+
+test("the vectors", { concurrency: 4 }, async (context) => {
+  const all = vectors().filter(({ keys }) => keys.check?.[0] !== "request");
+  await Promise.all(all.map(({ name, keys, bytes }) => context.test(name, async () => {
+    for (const source of [new Blob([bytes]), streamOf(bytes, 4096)]) {
+      assert.equal(await wordOf(openBundle, source, keys, { jobs: 2 }), expectationOf(keys).expected);
+    }
+  })));
+});

@@ -1,0 +1,19 @@
+// For the compiler alone: that the package is what types.d.ts says, and how a program in TypeScript uses it.
+
+import * as code from "../npm/src/index.js";
+import type * as types from "../npm/types.js";
+
+code satisfies { openBundle: typeof types.openBundle; verify: typeof types.verify };
+new code.SealiftError("chunk", "") satisfies types.SealiftError;
+
+export async function example(file: File, { openBundle, verify }: typeof types): Promise<string> {
+  const { head, verdict, summary } = await verify(file, { allowedSigners: "", deep: true, onProgress: ({ bytes }) => void bytes });
+  const bundle = await openBundle(new URL("https://example.org/os.sealift"), { signal: AbortSignal.timeout(1000) });
+  const [main] = await bundle.refs();
+  const [first] = await bundle.children(main.directory, 0, 1);
+  const text = await new Response(await bundle.open(first)).text();
+  bundle.close();
+  // @ts-expect-error: a policy that is mistyped would be another one
+  await verify(file, { allowUnsinged: true });
+  return `${head.name} ${head.version} ${verdict.trusted} ${summary.entries} ${text}`;
+}
