@@ -62,7 +62,7 @@ export interface VerifyOptions {
   jobs?: number;
   /**
    * Bytes of memory for the readers of all workers, of which there are fewer if they do not fit; one in any case. Default: 256 MiB.
-   * What one takes follows from the bundle's root: its index and layout, twice its largest chunk, and 24 MiB.
+   * What one takes follows from the bundle's root: its index and layout, twice its largest chunk, and 32 MiB.
    */
   memory?: number;
 }

@@ -106,8 +106,8 @@ fn memory(root: &Root) -> u64 {
     let parts = [index_len, contents.index_stored, contents.layout_len, contents.layout_len, contents.layout_stored];
     let rows = [maxima.entries, maxima.inodes, maxima.objects, maxima.chunks].map(|rows| rows.saturating_mul(ROW_LEN));
     let run = RUN_LEN.max(maxima.chunk_stored.into());
-    // A run in JavaScript and its copy; a chunk decoded, and the decoder's own window of it.
-    let buffers = [run * 2, u64::from(maxima.chunk_len) * 2, maxima.piece_len()];
+    // A run that is read while another is checked, and the copy of that; a chunk decoded, and the decoder's own window of it.
+    let buffers = [run * 3, u64::from(maxima.chunk_len) * 2, maxima.piece_len()];
     parts.iter().chain(&rows).chain(&buffers).fold(BASE_LEN, |sum, len| sum.saturating_add(*len))
 }
 

@@ -8,8 +8,10 @@ import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
+/** Where cargo builds. */
+export const target = resolve(root, process.env.CARGO_TARGET_DIR ?? "target");
 /** The program that `cargo build` makes. */
-export const sealift = join(resolve(root, process.env.CARGO_TARGET_DIR ?? "target"), "debug/sealift");
+export const sealift = join(target, "debug/sealift");
 
 /** A small signed bundle, the public half of its key, and its files' contents; with `more` bytes in a file of its own. */
 export function packed({ more = 0 } = {}) {

@@ -27,7 +27,7 @@ const STEPS: &[Step] = &[
     Step { name: "test", action: Lines(&["cargo test --locked --workspace"]) },
     Step { name: "web", action: Lines(&[
         "cargo build --locked", "cargo xtask web", "wasm/node_modules/.bin/tsc --project wasm",
-        "node --test wasm/tests/node.test.mjs wasm/tests/package.test.mjs",
+        "node --test --test-concurrency=1 wasm/tests/*.test.mjs",
     ]) },
     Step { name: "library", action: Lines(&["cargo check --locked -p sealift --no-default-features --lib"]) },
     Step { name: "vectors", action: Lines(&[

@@ -33,7 +33,7 @@ Usage: cargo xtask COMMAND
     --skip-large    no bundle of 2 GB, no million files
   dist              build static programs, archives and Debian packages into target/dist
     --check         make them twice, run them, install and purge one; needs root
-  web               build the package for JavaScript into target/web
+  web               build the package for JavaScript and the page on it into target/web
 ";
 
 fn main() -> ExitCode {

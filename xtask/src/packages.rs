@@ -69,6 +69,8 @@ const PACKAGES: &[Package] = &[
     // The core in WebAssembly, and what builds its package.
     package("nodejs",         Program("node"),          &[Ci, Web]),
     package("npm",            Program("npm"),           &[Ci, Web]),
+    // The administrator's page is driven in a browser.
+    package("chromium",       Program("chromium"),      &[Ci]),
     // Reads are counted, and time is divided by system call.
     package("strace",         Program("strace"),        &[Big, Ci, Compare]),
     package("linux-perf",     Program("perf"),          &[Compare]),

@@ -1,4 +1,5 @@
-//! `cargo xtask web`: the package for JavaScript. What is compiled is put into wasm/npm/pkg, and a tarball of it all into target/web.
+//! `cargo xtask web`: the package for JavaScript, and the page on it. What is compiled is put into wasm/npm/pkg, and into target/web a
+//! tarball of the package and a folder for any web server.
 
 use std::fs;
 use std::path::Path;
@@ -65,15 +66,22 @@ fn shrink(module: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Makes the tarball, of what git keeps and what was compiled.
+/// Makes the tarball, of what git keeps and what was compiled, and the page with the same package.
 fn pack() -> Result<()> {
     let out = target_dir()?.join("web");
     let stage = out.join("package");
     renew(&stage)?;
-    let files = ["package.json", "README.md", "types.d.ts", "src", "pkg"].map(|name| Path::new("wasm/npm").join(name));
+    let files = ["package.json", "README.md", "types.d.ts", "element.d.ts", "src", "pkg"]
+        .map(|name| Path::new("wasm/npm").join(name));
     let licences = ["LICENSE-APACHE", "LICENSE-MIT"].map(Into::into);
     run(Command::new("cp").arg("-r").args(files.iter().chain(&licences)).arg(&stage))?;
     let name = output(Command::new("npm").args(["pack", "--silent", "--pack-destination"]).arg(&out).arg(&stage))?;
     println!("{}", out.join(name).display());
+    let page = out.join("www");
+    renew(&page)?;
+    let files = ["index.html", "page.css", "icon.svg"].map(|name| Path::new("wasm/www").join(name));
+    run(Command::new("cp").args(files).arg(&page))?;
+    run(Command::new("cp").arg("-r").arg(&stage).arg(page.join("sealift")))?;
+    println!("{}", page.display());
     Ok(())
 }

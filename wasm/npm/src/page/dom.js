@@ -1,0 +1,66 @@
+// Elements, built from what they are. Strings become text nodes and nothing else: a name from a bundle is never markup.
+
+/** @typedef {Node | string | number | null | undefined | false} Child */
+
+/**
+ * An element. Properties that begin with "on" are listeners, "class" and those with a dash or of SVG are attributes, the others properties.
+ * @template {keyof HTMLElementTagNameMap} K
+ * @param {K} name
+ * @param {Record<string, any>} [properties]
+ * @param {...(Child | Child[])} children
+ * @returns {HTMLElementTagNameMap[K]}
+ */
+export function h(name, properties = {}, ...children) {
+  const element = document.createElement(name);
+  for (const [key, value] of Object.entries(properties)) {
+    if (value === undefined || value === null) continue;
+    if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
+    else if (key.includes("-") || key === "class" || key === "role" || key === "for" || key === "colspan") element.setAttribute(key, String(value));
+    else /** @type {any} */ (element)[key] = value;
+  }
+  return fill(element, ...children);
+}
+
+/**
+ * Replaces what an element contains.
+ * @template {Element | ShadowRoot} E
+ * @param {E} element
+ * @param {...(Child | Child[])} children
+ */
+export function fill(element, ...children) {
+  const present = children.flat().filter((child) => child !== null && child !== undefined && child !== false);
+  element.replaceChildren(...present.map((child) => (child instanceof Node ? child : String(child))));
+  return element;
+}
+
+/**
+ * An element of SVG.
+ * @param {string} name
+ * @param {Record<string, string | number>} attributes
+ * @param {...Node} children
+ */
+export function svg(name, attributes, ...children) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, String(value));
+  element.append(...children);
+  return element;
+}
+
+/** @type {Record<string, string>} */
+const PATHS = {
+  good: "M4 12.5l5 5L20 6.5",
+  bad: "M6 6l12 12M18 6L6 18",
+  doubt: "M12 4v10M12 18.5v1",
+  work: "M12 5v7l4.5 2.5",
+  closed: "M9 6l6 6-6 6",
+  open: "M6 9l6 6 6-6",
+};
+
+/**
+ * A picture that says nothing that words beside it do not.
+ * @param {string} name
+ */
+export function icon(name) {
+  const line = svg("path", { d: PATHS[name], fill: "none", stroke: "currentColor", "stroke-width": 2.5, "stroke-linecap": "round", "stroke-linejoin": "round" });
+  return svg("svg", { viewBox: "0 0 24 24", class: "icon", "aria-hidden": "true" }, line);
+}

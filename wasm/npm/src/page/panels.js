@@ -1,0 +1,116 @@
+// The parts of the page that are lists of facts: who signed, what it is, what it changes, how it lies in the file.
+
+import { h, icon, svg } from "./dom.js";
+import { bytes, count, moment } from "./words.js";
+
+/** @typedef {import("../../types.js").Bundle} Bundle */
+/** @typedef {import("../../types.js").Head} Head */
+
+/**
+ * A part of the page with a heading.
+ * @param {string} title
+ * @param {...import("./dom.js").Child} children
+ */
+export function panel(title, ...children) {
+  return h("section", { class: "panel" }, h("h2", {}, title), ...children);
+}
+
+/**
+ * Words and what they stand for.
+ * @param {[string, import("./dom.js").Child][]} rows
+ */
+function facts(rows) {
+  const present = rows.filter(([, value]) => value !== null && value !== undefined && value !== false);
+  return h("dl", {}, present.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
+}
+
+/** @param {import("../../types.js").Verdict} verdict */
+export function signers({ signers, error, unknownEnvelopes }) {
+  const rows = signers.map(({ key, keyType, comment, trusted, status }) =>
+    h("li", { class: trusted ? "good" : "bad" }, icon(trusted ? "good" : "bad"),
+      h("div", {}, h("strong", {}, trusted ? "Trusted" : "Does not count"), comment ? h("bdi", {}, ` ${comment}`) : null,
+        h("div", { class: "key" }, key ?? "a key that did not sign this"), h("div", { class: "quiet" }, keyType ? `${keyType}, ` : null, h("bdi", {}, status)))));
+  const unknown = unknownEnvelopes.length > 0 && h("p", { class: "quiet" }, `Beside these there are signatures of kinds that this page does not know (${unknownEnvelopes.join(", ")}). They count for nothing.`);
+  const why = error && h("p", { class: "quiet" }, h("bdi", {}, error.message));
+  return panel("Who signed it", rows.length > 0 ? h("ul", { class: "signers" }, rows) : h("p", {}, "Nobody."), why, unknown);
+}
+
+/**
+ * @param {Head} head
+ * @param {string | undefined} highest The highest version that was seen.
+ * @param {() => void} forget
+ */
+export function identity(head, highest, forget) {
+  const now = Date.now() / 1000;
+  const expires = head.expires === undefined ? "never" : `${moment(head.expires)}${head.expires <= now ? ", which is over" : ""}`;
+  const seen = highest === undefined ? "This browser has seen none of this name."
+    : [highest === head.version ? "It is the highest that this browser has seen. " : `The highest that this browser has seen is ${highest}. `,
+      h("button", { type: "button", class: "link", onclick: forget }, "Forget it")];
+  const rows = /** @type {[string, any][]} */ ([
+    ["Name", h("bdi", {}, head.name)],
+    ["Version", h("span", {}, `${head.version}. `, h("span", { class: "quiet" }, seen))],
+    ["Created", moment(head.created)],
+    ["Expires", expires],
+    ["Fits", head.compatible.length === 0 ? "any device" : h("bdi", {}, head.compatible.join(", "))],
+    ["Content", h("span", { class: "key" }, head.indexDigest)],
+    ...(head.delta?.bases ?? []).map((base) => ["Needs", h("span", { class: "key" }, base)]),
+    ["Joins to", head.delta?.full && `${head.delta.full.name} version ${head.delta.full.version}, ${bytes(head.delta.full.fileBytes)}`],
+    ["Holds", `${count(head.entries, "entry", "entries")}, ${bytes(head.logicalBytes)} unpacked`],
+    ["File", bytes(head.fileBytes)],
+    ["Disk", `${bytes(head.diskBytes)} at most, unpacked`],
+  ]);
+  const words = head.annotations.length > 0 && [h("h3", {}, "The publisher's words"), facts(head.annotations.map(([key, value]) => [key, h("bdi", {}, value)]))];
+  return panel("What it is", facts(rows), ...(words || []));
+}
+
+const KINDS = /** @type {const} */ ({ added: "comes", changed: "changes", metadata: "metadata", removed: "goes" });
+
+/** Rows of a list of changes that are shown. */
+const SHOWN_ROWS = 1000;
+
+/**
+ * @param {{ added: number, changed: number, metadata: number, removed: number }} counts
+ * @param {{ kind: keyof typeof KINDS, name: string, before?: number, after?: number, size?: number }[]} rows
+ */
+export function changes(counts, rows) {
+  const { added, changed, metadata, removed } = counts;
+  const all = added + changed + metadata + removed;
+  const sum = all === 0 ? "Nothing: the trees are the same." : `${count(added, "name comes", "names come")}, ${count(changed, "changes", "change")}, ${count(removed, "goes", "go")}, and of ${metadata} only metadata.`;
+  // What matters first.
+  const shown = [...rows.filter(({ kind }) => kind !== "metadata"), ...rows.filter(({ kind }) => kind === "metadata")].slice(0, SHOWN_ROWS);
+  const size = (/** @type {typeof rows[number]} */ { before, after, size }) =>
+    before !== undefined && after !== undefined && before !== after ? `${bytes(before)} → ${bytes(after)}` : [after ?? before ?? size].map((each) => (each === undefined ? "" : bytes(each)))[0];
+  const table = all > 0 && h("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": "Changes" }, h("table", {},
+    h("thead", {}, h("tr", {}, ["What", "Name", "Size"].map((title) => h("th", { scope: "col" }, title)))),
+    h("tbody", {}, shown.map((row) => h("tr", { class: row.kind }, h("td", {}, KINDS[row.kind]), h("td", {}, h("bdi", {}, row.name)), h("td", { class: "size" }, size(row)))))));
+  return [h("p", {}, sum), table, all > shown.length && h("p", { class: "quiet" }, `The first ${shown.length} are shown. sealift diff lists all.`)];
+}
+
+const CLASSES = /** @type {const} */ ({ hot: "read first", small: "small files", large: "large files", shared: "shared by several" });
+
+/** Parts of the bar. */
+const COLUMNS = 96;
+
+/** @param {Bundle} bundle */
+export async function layout(bundle) {
+  const picture = await bundle.picture(COLUMNS);
+  const { head } = bundle;
+  const front = head.fileBytes - head.chunksBytes;
+  const bar = svg("svg", { viewBox: `0 0 ${COLUMNS} 10`, preserveAspectRatio: "none", class: "bar", role: "img", "aria-label": "What lies where in the file; the list below says it in words" });
+  for (let x = 0; x < picture.columns.length; ) {
+    const start = x;
+    while (picture.columns[x] === picture.columns[start]) x += 1;
+    bar.append(svg("rect", { x: start, y: 0, width: x - start, height: 10, class: picture.columns[start] }));
+  }
+  const legend = Object.entries(CLASSES).map(([kind, words]) => {
+    const sum = picture[/** @type {keyof typeof CLASSES} */ (kind)];
+    return sum > 0 && h("li", {}, svg("svg", { viewBox: "0 0 10 10", class: "swatch", "aria-hidden": "true" }, svg("rect", { width: 10, height: 10, class: kind })), `${words}: ${bytes(sum)}`);
+  });
+  const entries = await bundle.entries(picture.largest).catch(() => []);
+  const largest = entries.length > 0 && [h("h3", {}, "The largest files"), h("ol", { class: "largest" }, entries.map((entry) => h("li", {}, h("bdi", {}, entry.shown), h("span", { class: "size quiet" }, ` ${bytes(entry.size ?? 0)}`))))];
+  return panel("How it lies in the file",
+    h("p", {}, `First ${bytes(front)} that say what it is, then ${count(head.chunks, "chunk")} of ${bytes(head.chunksBytes)}.`),
+    head.chunks > 0 && bar, h("ul", { class: "legend" }, legend),
+    picture.saved > 0 && h("p", { class: "quiet" }, `${bytes(picture.saved)} of files are there only once, since others are equal.`),
+    ...(largest || []));
+}

@@ -1,0 +1,129 @@
+// How the element looks. A constructed sheet needs no exception in a page's security policy.
+
+/** @type {CSSStyleSheet | undefined} */
+let made;
+
+export function sheet() {
+  if (!made) {
+    made = new CSSStyleSheet();
+    made.replaceSync(STYLE);
+  }
+  return made;
+}
+
+const STYLE = `
+:host {
+  color-scheme: light dark;
+  --text: #1b1f24; --quiet: #57606a; --page: #ffffff; --panel: #f6f8fa; --line: #d0d7de; --link: #0a56b8;
+  --good: #116329; --good-page: #dafbe1; --bad: #a40e26; --bad-page: #ffebe9; --doubt: #7d4e00; --doubt-page: #fff4ce; --work: #0a56b8; --work-page: #ddf0ff;
+  --hot: #c2410c; --small: #2563eb; --large: #6d28d9; --shared: #0f766e;
+  display: block; color: var(--text); background: var(--page); font: 16px/1.5 system-ui, sans-serif; container-type: inline-size;
+}
+@media (prefers-color-scheme: dark) {
+  :host {
+    --text: #e6edf3; --quiet: #9da7b1; --page: #0d1117; --panel: #161b22; --line: #3d444d; --link: #79b8ff;
+    --good: #56d364; --good-page: #0f2a17; --bad: #ff8f87; --bad-page: #3a1214; --doubt: #e3b341; --doubt-page: #2e2408; --work: #79b8ff; --work-page: #0c2440;
+    --hot: #fb923c; --small: #60a5fa; --large: #a78bfa; --shared: #2dd4bf;
+  }
+}
+* { box-sizing: border-box; }
+h2 { font-size: 1.125rem; margin: 0; line-height: 1.3; }
+h3 { font-size: 1rem; margin: 1rem 0 .25rem; overflow-wrap: anywhere; }
+p { margin: .4rem 0; }
+bdi { overflow-wrap: anywhere; }
+.quiet { color: var(--quiet); font-size: .9rem; }
+.fault { color: var(--bad); }
+.fault:empty { display: none; }
+.key { font: .85rem/1.4 ui-monospace, monospace; overflow-wrap: anywhere; }
+.icon { width: 1.25em; height: 1.25em; flex: none; vertical-align: text-bottom; display: inline-block; }
+:focus-visible { outline: 3px solid var(--link); outline-offset: 2px; }
+
+button, .button { font: inherit; color: var(--text); background: var(--page); border: 1px solid var(--quiet); border-radius: 6px; padding: .35rem .8rem; cursor: pointer; display: inline-block; }
+button:hover, .button:hover { border-color: var(--text); }
+button.link { border: 0; padding: 0; color: var(--link); text-decoration: underline; background: none; font-size: inherit; }
+input, textarea { font: inherit; color: var(--text); background: var(--page); border: 1px solid var(--quiet); border-radius: 6px; padding: .35rem .6rem; max-width: 100%; }
+textarea { width: 100%; font: .85rem/1.4 ui-monospace, monospace; resize: vertical; }
+input[type=file] { border: 0; padding: 0; }
+.choose input[type=file], .panel #older { position: absolute; opacity: 0; width: 1px; height: 1px; }
+.choose input[type=file]:focus-visible, #older:focus-visible { outline: none; }
+.choose:focus-within .button, p:focus-within > .button { outline: 3px solid var(--link); outline-offset: 2px; }
+::placeholder { color: var(--quiet); opacity: 1; }
+
+.drop { border: 2px dashed var(--quiet); border-radius: 10px; padding: 1.25rem; display: grid; gap: .8rem; }
+.drop.over { border-color: var(--link); background: var(--work-page); }
+.drop .choose { display: flex; align-items: center; gap: .8rem; flex-wrap: wrap; position: relative; }
+.drop .button { background: var(--link); color: var(--page); border-color: var(--link); font-weight: 600; }
+.drop form { display: flex; gap: .5rem; }
+.drop form input { flex: 1; min-width: 0; }
+
+.banner { display: flex; gap: 1rem; border-radius: 10px; padding: 1rem 1.25rem; margin-top: 1rem; border: 1px solid; }
+.banner .icon { width: 2.25rem; height: 2.25rem; }
+.banner h2 { font-size: 1.35rem; }
+.banner div { min-width: 0; }
+.banner .quiet { color: inherit; }
+.good { --tone: var(--good); --tone-page: var(--good-page); }
+.bad { --tone: var(--bad); --tone-page: var(--bad-page); }
+.doubt { --tone: var(--doubt); --tone-page: var(--doubt-page); }
+.work { --tone: var(--work); --tone-page: var(--work-page); }
+.banner { color: var(--text); background: var(--tone-page); border-color: var(--tone); }
+.banner .icon, .banner h2 { color: var(--tone); }
+
+.progress { display: flex; align-items: center; gap: .8rem; margin-top: .8rem; flex-wrap: wrap; }
+.progress:empty { display: none; }
+progress { flex: 1 1 12rem; height: .8rem; accent-color: var(--link); }
+
+.panel { background: var(--panel); border: 1px solid var(--line); border-radius: 10px; padding: 1rem 1.25rem; margin-top: 1rem; }
+summary { cursor: pointer; }
+summary h2 { display: inline; }
+dl { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: .25rem 1rem; margin: .6rem 0 0; }
+dt { color: var(--quiet); overflow-wrap: anywhere; }
+dd { margin: 0; }
+.signers { list-style: none; margin: .6rem 0 0; padding: 0; display: grid; gap: .6rem; }
+.signers li { display: flex; gap: .6rem; }
+.signers li > div { min-width: 0; }
+.signers .icon, .signers strong { color: var(--tone); }
+.settings label { font-weight: 600; display: inline-block; margin-top: .6rem; }
+.fields { display: flex; gap: 1rem; flex-wrap: wrap; }
+.fields > div { flex: 1 1 14rem; display: grid; }
+
+.files { display: grid; grid-template-columns: minmax(0, 3fr) minmax(0, 2fr); gap: 1rem; margin-top: .6rem; }
+.tree { display: grid; grid-template-rows: auto auto 1fr; gap: .3rem; min-width: 0; }
+.rows { height: 22rem; overflow: auto; background: var(--page); border: 1px solid var(--line); border-radius: 6px; }
+.space { position: relative; }
+.row { position: absolute; inset-inline: 0; height: 28px; display: flex; align-items: center; gap: .8rem; padding: 0 .5rem; cursor: default; white-space: pre; }
+.row:hover { background: var(--panel); }
+.row[aria-selected=true] { background: var(--work-page); }
+.row .name { flex: 1; min-width: 0; overflow: hidden; text-overflow: ellipsis; display: flex; align-items: center; gap: .2rem; }
+.row .name bdi { overflow: hidden; text-overflow: ellipsis; overflow-wrap: normal; flex: 0 1 auto; }
+.row .name bdi.quiet { flex-shrink: 3; }
+.row .mode { font: .8rem ui-monospace, monospace; }
+.size { font-variant-numeric: tabular-nums; text-align: end; font-size: .9rem; white-space: nowrap; }
+.preview { min-width: 0; }
+.preview h3 { margin-top: 0; }
+pre { margin: .4rem 0; padding: .6rem; max-height: 16rem; overflow: auto; background: var(--page); border: 1px solid var(--line); border-radius: 6px; font: .8rem/1.45 ui-monospace, monospace; unicode-bidi: plaintext; }
+
+.scroll { max-height: 24rem; overflow: auto; background: var(--page); border: 1px solid var(--line); border-radius: 6px; }
+table { width: 100%; border-collapse: collapse; font-size: .9rem; }
+th { position: sticky; top: 0; background: var(--panel); text-align: start; font-weight: 600; }
+th, td { padding: .25rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top; }
+td:nth-child(2) { width: 100%; }
+
+.bar { width: 100%; height: 2rem; display: block; border-radius: 6px; margin: .6rem 0; }
+.hot { fill: var(--hot); } .small { fill: var(--small); } .large { fill: var(--large); } .shared { fill: var(--shared); }
+.legend { list-style: none; padding: 0; margin: .4rem 0; display: flex; flex-wrap: wrap; gap: .3rem 1.2rem; font-size: .9rem; }
+.swatch { width: .8rem; height: .8rem; margin-inline-end: .4rem; }
+.largest { margin: .2rem 0; padding-inline-start: 1.5rem; }
+
+@container (max-width: 44rem) {
+  .files { grid-template-columns: minmax(0, 1fr); }
+  .rows { height: 16rem; }
+  .row .mode { display: none; }
+  .drop, .panel, .banner { padding: .9rem; }
+  .wide { flex-basis: 100%; }
+  td.size { white-space: normal; }
+  td:nth-child(2) { min-width: 9rem; }
+  th, td { padding: .25rem .3rem; }
+  dl { grid-template-columns: minmax(0, 1fr); gap: 0; }
+  dd { margin-bottom: .5rem; }
+}
+`;

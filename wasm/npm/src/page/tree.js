@@ -1,0 +1,272 @@
+// The files of a bundle as a tree. Only the rows that are seen exist, however many there are.
+
+import { fill, h, icon } from "./dom.js";
+import { bytes, count, mode } from "./words.js";
+
+/** Pixels of a row, as style.js has it. */
+export const ROW_HEIGHT = 28;
+
+/** Rows beyond the edges of what is seen. */
+const MARGIN = 8;
+
+/** Entries that are asked for at once. */
+const PAGE = 256;
+
+/** @typedef {import("../../types.js").Entry} Entry */
+/** @typedef {import("../../types.js").Bundle} Bundle */
+
+/**
+ * A directory whose entries are shown, or a list of found entries. Its rows are its own entries, and below each those of the open directories.
+ * @typedef {object} Level
+ * @property {number} level
+ * @property {number} count Its own entries.
+ * @property {(from: number, count: number) => Promise<Entry[]>} load
+ * @property {Map<number, Entry>} known
+ * @property {Map<number, Level>} open By the entry's place in this directory.
+ * @property {number} rows All rows.
+ */
+
+/** A tree of rows. It tells when one is chosen by an event "choose", whose detail is the entry. */
+export class Tree {
+  /** @type {Level} */
+  #root;
+  #focus = 0;
+  #asked = 0;
+  #byPath = false;
+
+  /** @param {Bundle} bundle */
+  constructor(bundle) {
+    this.bundle = bundle;
+    this.#root = level(1, 0, async () => []);
+    this.space = h("div", { class: "space" });
+    this.body = h("div", {
+      class: "rows", role: "tree", tabIndex: 0, "aria-label": "Files of the bundle",
+      onscroll: () => this.#draw(), onkeydown: (/** @type {KeyboardEvent} */ event) => this.#key(event), onclick: (/** @type {MouseEvent} */ event) => this.#click(event),
+    }, this.space);
+    this.found = h("p", { class: "quiet", role: "status" });
+    this.filter = h("input", {
+      type: "search", placeholder: "Filter by name, or by path with a /", "aria-label": "Filter files", autocomplete: "off", spellcheck: false,
+      oninput: () => this.#search(),
+    });
+    this.element = h("div", { class: "tree" }, this.filter, this.found, this.body);
+    this.resized = new ResizeObserver(() => this.#draw());
+    this.resized.observe(this.body);
+  }
+
+  close() {
+    this.resized.disconnect();
+  }
+
+  async show() {
+    const refs = await this.bundle.refs();
+    if (refs.length === 1) this.#set(this.#directory(1, refs[0].directory, refs[0].children));
+    else this.#set(ofRefs(refs));
+    const { head } = this.bundle;
+    fill(this.found, `${count(head.entries, "entry", "entries")}, ${bytes(head.logicalBytes)}`);
+  }
+
+  /** @param {Level} root */
+  #set(root) {
+    this.#root = root;
+    this.#focus = 0;
+    this.body.scrollTop = 0;
+    this.#draw();
+  }
+
+  /**
+   * @param {number} deep
+   * @param {number} directory
+   * @param {number} children
+   */
+  #directory(deep, directory, children) {
+    return level(deep, children, (from, count) => this.bundle.children(directory, from, count));
+  }
+
+  async #search() {
+    const text = this.filter.value;
+    const asked = ++this.#asked;
+    if (text === "") {
+      this.#byPath = false;
+      return this.show();
+    }
+    const numbers = await this.bundle.search(text);
+    // A later letter counts.
+    if (asked !== this.#asked) return;
+    this.#byPath = true;
+    this.#set(level(1, numbers.length, (from, count) => this.bundle.entries(numbers.subarray(from, from + count))));
+    fill(this.found, `${count(numbers.length, "entry has", "entries have")} ${text} in the ${text.includes("/") ? "path" : "name"}`);
+  }
+
+  #draw() {
+    const { scrollTop, clientHeight } = this.body;
+    this.space.style.height = `${this.#root.rows * ROW_HEIGHT}px`;
+    const first = Math.max(0, Math.floor(scrollTop / ROW_HEIGHT) - MARGIN);
+    const end = Math.min(this.#root.rows, Math.ceil((scrollTop + clientHeight) / ROW_HEIGHT) + MARGIN);
+    const rows = [];
+    for (let at = first; at < end; at += 1) rows.push(this.#row(at));
+    fill(this.space, rows);
+    if (rows.length > 0) this.body.setAttribute("aria-activedescendant", `row-${this.#focus}`);
+  }
+
+  /** @param {number} at */
+  #row(at) {
+    const { level, place } = locate(this.#root, at);
+    const entry = level.known.get(place);
+    if (!entry) this.#load(level, place);
+    const isDirectory = entry?.type === "dir";
+    const isOpen = level.open.has(place);
+    const row = h("div", {
+      class: "row", role: "treeitem", id: `row-${at}`,
+      "aria-level": level.level, "aria-posinset": place + 1, "aria-setsize": level.count, "aria-expanded": isDirectory ? isOpen : undefined,
+      "aria-selected": at === this.#focus,
+    });
+    row.style.top = `${at * ROW_HEIGHT}px`;
+    row.dataset.at = String(at);
+    if (!entry) return row;
+    const name = h("span", { class: "name" }, isDirectory ? icon(isOpen ? "open" : "closed") : h("span", { class: "icon" }),
+      h("bdi", {}, this.#byPath ? entry.shown : entry.name), entry.target === undefined ? null : h("bdi", { class: "quiet" }, ` → ${entry.target}`));
+    name.style.paddingInlineStart = `${(level.level - 1) * 16}px`;
+    const size = isDirectory ? (entry.children ?? 0) : entry.size;
+    const shown = size === undefined ? "" : isDirectory ? count(size, "entry", "entries") : bytes(size);
+    return fill(row, name, h("span", { class: "mode quiet" }, mode(entry)), h("span", { class: "size" }, shown));
+  }
+
+  /**
+   * @param {Level} level
+   * @param {number} place
+   */
+  async #load(level, place) {
+    const from = Math.floor(place / PAGE) * PAGE;
+    if (level.known.has(-1 - from)) return;
+    // A mark that it was asked for; numbers of places are not negative.
+    level.known.set(-1 - from, /** @type {any} */ (null));
+    const entries = await level.load(from, PAGE).catch(() => []);
+    entries.forEach((entry, at) => level.known.set(from + at, entry));
+    this.#draw();
+  }
+
+  /** @param {number} at */
+  #toggle(at) {
+    const { level, place, above } = locate(this.#root, at);
+    const entry = level.known.get(place);
+    if (entry?.type !== "dir" || entry.directory === undefined) return;
+    const open = level.open.get(place);
+    if (open) level.open.delete(place);
+    else level.open.set(place, this.#directory(level.level + 1, entry.directory, entry.children ?? 0));
+    const change = open ? -open.rows : (entry.children ?? 0);
+    for (const each of [...above, level]) each.rows += change;
+    this.#draw();
+  }
+
+  /** @param {MouseEvent} event */
+  #click(event) {
+    const row = /** @type {Element} */ (event.target).closest(".row");
+    if (!(row instanceof HTMLElement)) return;
+    this.#focus = Number(row.dataset.at);
+    this.#draw();
+    this.#choose();
+  }
+
+  #choose() {
+    const { level, place } = locate(this.#root, this.#focus);
+    const entry = level.known.get(place);
+    if (!entry) return;
+    if (entry.type === "dir") this.#toggle(this.#focus);
+    this.element.dispatchEvent(new CustomEvent("choose", { detail: entry }));
+  }
+
+  /** @param {KeyboardEvent} event */
+  #key(event) {
+    if (this.#root.rows === 0 || event.altKey || event.ctrlKey || event.metaKey) return;
+    const page = Math.max(1, Math.floor(this.body.clientHeight / ROW_HEIGHT) - 1);
+    const last = this.#root.rows - 1;
+    const { level, place, above } = locate(this.#root, this.#focus);
+    const isOpen = level.open.has(place);
+    const isDirectory = level.known.get(place)?.type === "dir";
+    /** @type {Record<string, () => void>} */
+    const keys = {
+      ArrowDown: () => this.#move(this.#focus + 1),
+      ArrowUp: () => this.#move(this.#focus - 1),
+      PageDown: () => this.#move(this.#focus + page),
+      PageUp: () => this.#move(this.#focus - page),
+      Home: () => this.#move(0),
+      End: () => this.#move(last),
+      ArrowRight: () => (isDirectory && !isOpen ? this.#toggle(this.#focus) : isOpen && this.#move(this.#focus + 1)),
+      ArrowLeft: () => (isOpen ? this.#toggle(this.#focus) : above.length > 0 && this.#move(this.#parent())),
+      Enter: () => this.#choose(),
+      " ": () => this.#choose(),
+    };
+    const run = keys[event.key];
+    if (!run) return;
+    event.preventDefault();
+    run();
+  }
+
+  /** The row of the directory that the row with the focus is in. */
+  #parent() {
+    const deep = locate(this.#root, this.#focus).level.level;
+    let at = this.#focus;
+    while (at > 0 && locate(this.#root, at).level.level >= deep) at -= 1;
+    return at;
+  }
+
+  /** @param {number} to */
+  #move(to) {
+    this.#focus = Math.max(0, Math.min(this.#root.rows - 1, to));
+    const top = this.#focus * ROW_HEIGHT;
+    const { scrollTop, clientHeight } = this.body;
+    if (top < scrollTop) this.body.scrollTop = top;
+    else if (top + ROW_HEIGHT > scrollTop + clientHeight) this.body.scrollTop = top + ROW_HEIGHT - clientHeight;
+    this.#draw();
+  }
+}
+
+/**
+ * @param {number} deep
+ * @param {number} count
+ * @param {Level["load"]} load
+ * @returns {Level}
+ */
+function level(deep, count, load) {
+  return { level: deep, count, load, known: new Map(), open: new Map(), rows: count };
+}
+
+/**
+ * The refs as directories.
+ * @param {import("../../types.js").Ref[]} refs
+ */
+function ofRefs(refs) {
+  const entries = refs.map(({ name, directory, children }) => ({
+    entry: -1, ref: name, name, shown: name, path: ".", type: /** @type {const} */ ("dir"), mode: 0o755, uid: 0, gid: 0, mtime: 0, inode: -1, directory, children,
+  }));
+  return level(1, refs.length, async (from, count) => entries.slice(from, from + count));
+}
+
+/**
+ * What stands in a row: a directory, the place in it, and the directories around it.
+ * @param {Level} root
+ * @param {number} at
+ */
+function locate(root, at) {
+  /** @type {Level[]} */
+  const above = [];
+  let level = root;
+  let rest = at;
+  for (;;) {
+    /** @type {Level | undefined} */
+    let inside;
+    let place = rest;
+    for (const [from, open] of [...level.open].sort(([a], [b]) => a - b)) {
+      if (place <= from) break;
+      if (place <= from + open.rows) {
+        rest = place - from - 1;
+        inside = open;
+        break;
+      }
+      place -= open.rows;
+    }
+    if (!inside) return { level, place, above };
+    above.push(level);
+    level = inside;
+  }
+}

@@ -1,0 +1,335 @@
+// The page, driven as a person would. Run by: node --test wasm/tests/page.test.mjs
+
+import assert from "node:assert/strict";
+import { readFileSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { basename, join } from "node:path";
+import { after, before, test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+import { vectors } from "./bundle.mjs";
+import { expectationOf } from "./policy.mjs";
+import { HOSTILE_NAMES, shelf } from "./shelf.mjs";
+import { launch, site } from "./site.mjs";
+
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+let [browser, server, bundles] = [];
+before(async () => {
+  bundles = shelf({ entries: 100_000 });
+  writeFileSync(join(bundles.folder, "signers.txt"), bundles.signers);
+  server = await site({ bundles: bundles.folder, tests: fileURLToPath(new URL(".", import.meta.url)) });
+  browser = await launch();
+});
+after(async () => {
+  await browser?.close();
+  await server?.close();
+  bundles?.remove();
+});
+
+/** A page of its own, with what its console and its policy complain about. */
+async function visit({ path = "/", signers = bundles.signers, ...options } = {}) {
+  const context = await browser.newContext({ acceptDownloads: true, ...options });
+  const page = await context.newPage();
+  const faults = [];
+  page.on("pageerror", (error) => faults.push(String(error)));
+  page.on("console", (message) => ["error", "warning"].includes(message.type()) && faults.push(message.text()));
+  page.on("dialog", (dialog) => (faults.push(`a dialog: ${dialog.message()}`), dialog.dismiss()));
+  page.on("request", (request) => request.url().startsWith(server.origin) || request.url().startsWith("blob:") || faults.push(`a request: ${request.url()}`));
+  await page.goto(server.origin + path);
+  if (signers) {
+    const field = page.getByLabel("Allowed signers", { exact: true });
+    await field.fill(signers);
+    await field.blur();
+  }
+  const choose = (file) => page.locator("#file").setInputFiles(file);
+  const verdict = async (text) => page.locator(".banner h2", { hasText: text }).waitFor({ timeout: 20_000 });
+  const leave = async () => {
+    await context.close();
+    assert.deepEqual(faults, []);
+  };
+  return { page, choose, verdict, leave };
+}
+
+const CASES = {
+  good: ["You can let it in: os, version 7", "good"],
+  unsigned: ["nobody signed it", "bad"],
+  untrusted: ["nobody whom you trust signed it", "bad"],
+  expired: ["its time is over", "bad"],
+  incompatible: ["it is for other devices", "bad"],
+  flipped: ["it is damaged, or was changed", "bad"],
+  truncated: ["the file is not complete", "bad"],
+  trailing: ["something follows the bundle", "bad"],
+  other: ["This is no sound bundle", "bad"],
+  delta: ["You can let it in: os, version 7", "good"],
+};
+
+for (const [name, [words, tone]] of Object.entries(CASES)) {
+  test(`${name}: the verdict comes first, in words`, async () => {
+    const { page, choose, verdict, leave } = await visit();
+    await choose(bundles.files[name]);
+    await verdict(words);
+    await page.getByRole("button", { name: "Save the report" }).waitFor();
+    assert.equal(await page.locator(`.banner.${tone}`).count(), 1);
+    assert(await page.locator(".banner svg").isVisible());
+    await leave();
+  });
+}
+
+test("a bundle is dropped, and another one while the first is being checked", async () => {
+  const { page, verdict, leave } = await visit();
+  const drop = async (name) => {
+    const content = readFileSync(bundles.files[name]).toString("base64");
+    const data = await page.evaluateHandle(([name, content]) => {
+      const transfer = new DataTransfer();
+      transfer.items.add(new File([Uint8Array.from(atob(content), (letter) => letter.charCodeAt(0))], name));
+      return transfer;
+    }, [`${name}.sealift`, content]);
+    await page.dispatchEvent("sealift-verifier", "drop", { dataTransfer: data });
+  };
+  await drop("flipped");
+  await drop("good");
+  await verdict("You can let it in");
+  await page.waitForTimeout(300);
+  assert.match(await page.locator(".banner").textContent(), /good\.sealift/);
+  await leave();
+});
+
+test("an older version than one before", async () => {
+  const { page, choose, verdict, leave } = await visit();
+  await choose(bundles.files.good);
+  await verdict("You can let it in");
+  await choose(bundles.files.older);
+  await verdict("it is older than one before");
+  await page.getByRole("button", { name: "Forget it" }).click();
+  await choose(bundles.files.older);
+  await verdict("You can let it in: os, version 6");
+  await leave();
+});
+
+test("the browser remembers whom to trust, and judges anew when that changes", async () => {
+  const { page, choose, verdict, leave } = await visit({ signers: "" });
+  await choose(bundles.files.good);
+  await verdict("nobody whom you trust signed it");
+  const field = page.getByLabel("Allowed signers", { exact: true });
+  await field.fill("os nonsense");
+  await field.blur();
+  await verdict("what you entered below cannot be read");
+  await field.fill(bundles.signers);
+  await field.blur();
+  await verdict("You can let it in");
+  await page.reload();
+  await choose(bundles.files.good);
+  await verdict("You can let it in");
+  await page.getByText("Whom you trust, and what your devices are").click();
+  await page.getByLabel("The devices' tags").fill("board-x");
+  await page.getByLabel("The devices' tags").blur();
+  await choose(bundles.files.incompatible);
+  await verdict("You can let it in");
+  await page.getByLabel("Revoked keys").fill(bundles.signers.split('" ')[1]);
+  await page.getByLabel("Revoked keys").blur();
+  await verdict("it was signed with a revoked key");
+  await leave();
+});
+
+test("files are browsed, found, looked at and saved", async () => {
+  const { page, choose, verdict, leave } = await visit();
+  await choose(bundles.files.good);
+  await verdict("You can let it in");
+  await page.getByRole("treeitem", { name: "usr" }).click();
+  await page.getByRole("treeitem", { name: "bin" }).click();
+  await page.getByRole("treeitem", { name: "hello" }).first().click();
+  assert.equal(await page.locator(".preview pre").textContent(), "#!/bin/sh\necho hello\n");
+  await page.getByLabel("Filter files").fill("os-rel");
+  await page.getByRole("treeitem", { name: "etc/os-release" }).click();
+  assert.equal(await page.locator(".preview pre").textContent(), "ID=example\nVERSION_ID=7\n");
+  const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Save this file" }).click()]);
+  assert.equal(download.suggestedFilename(), "os-release");
+  assert.equal(readFileSync(await download.path(), "utf8"), "ID=example\nVERSION_ID=7\n");
+  await page.getByLabel("Filter files").fill("libhello.so.1");
+  await page.getByRole("treeitem").first().click();
+  await page.locator(".preview pre.bytes").waitFor();
+  await leave();
+});
+
+test("the content of what nobody trusts is not shown", async () => {
+  const { page, choose, verdict, leave } = await visit();
+  await choose(bundles.files.untrusted);
+  await verdict("nobody whom you trust signed it");
+  await page.getByLabel("Filter files").fill("os-release");
+  await page.getByRole("treeitem").first().click();
+  await page.getByText("Its content is shown when somebody whom you trust has signed the bundle.").waitFor();
+  await leave();
+});
+
+test("by keyboard alone", async () => {
+  const { page, choose, verdict, leave } = await visit();
+  await choose(bundles.files.good);
+  await verdict("You can let it in");
+  await page.getByRole("tree").focus();
+  for (const key of ["End", "ArrowRight", "ArrowRight", "ArrowRight", "ArrowDown", "Enter"]) {
+    await page.keyboard.press(key);
+    await page.waitForTimeout(50); // rows come when the worker has sent them
+  }
+  await page.locator(".preview h3", { hasText: "usr/bin/added" }).waitFor();
+  await page.keyboard.press("ArrowLeft");
+  await page.keyboard.press("ArrowLeft");
+  assert.equal(await page.getByRole("treeitem", { name: "bin" }).getAttribute("aria-expanded"), "false");
+  await leave();
+});
+
+test("what changed against the bundle before", async () => {
+  const { page, choose, verdict, leave } = await visit();
+  await choose(bundles.files.good);
+  await verdict("You can let it in");
+  await page.locator("#older").setInputFiles(bundles.files.older);
+  await page.getByText("Against os version 6").waitFor();
+  const rows = await page.locator("tbody tr").evaluateAll((rows) => rows.map((row) => [...row.cells].map((cell) => cell.textContent)));
+  const found = rows.filter(([what]) => what !== "metadata").map(([what, name]) => `${what} ${name}`).sort();
+  assert.deepEqual(found, [
+    "changes etc/os-release", "changes usr/lib/libcopy.so.1", "changes usr/lib/libhello.so.1", "comes usr/bin/added", "goes usr/bin/gone",
+  ]);
+  await leave();
+});
+
+test("a delta says what it changes", async () => {
+  const { page, choose, verdict, leave } = await visit();
+  await choose(bundles.files.delta);
+  await verdict("You can let it in");
+  await page.getByText("It is a delta: what it makes of its base is checked where that is.").waitFor();
+  const names = await page.locator("tbody td:nth-child(2)").allTextContents();
+  assert(names.includes("usr/bin/added") && names.includes("etc/os-release"), names.join());
+  await leave();
+});
+
+test("names are text", async () => {
+  const { page, choose, verdict, leave } = await visit();
+  await choose(bundles.files.hostile);
+  await verdict("You can let it in");
+  const names = (await page.getByRole("treeitem").locator(".name").allTextContents()).sort();
+  assert.equal(names.length, HOSTILE_NAMES.length);
+  assert(names.includes("invoice\\u{202e}fdp.exe") && names.includes("red\\u{1b}[31m") && names.includes("line\\nbreak") && names.includes("<img src=x onerror=alert(1)>"), names.join("\n"));
+  assert.equal(await page.locator("sealift-verifier img, sealift-verifier script, sealift-verifier b").count(), 0);
+  for (let row = 0; row < names.length; row += 1) {
+    await page.getByRole("treeitem").nth(row).click();
+    await page.locator(".preview pre", { hasText: "\\u{202e}\\u{1b}[2J" }).waitFor();
+  }
+  const text = await page.locator("sealift-verifier").evaluate((element) => element.shadowRoot.textContent);
+  assert(!/[\u202e\u001b]/.test(text));
+  await leave();
+});
+
+test("an address is read by ranges, and a bad one said to be so", async () => {
+  const { page, verdict, leave } = await visit();
+  const field = page.getByLabel("Address of a bundle");
+  await field.fill("/bundles/good.sealift");
+  await field.press("Enter");
+  await verdict("You can let it in");
+  await field.fill("https://example.org/os.sealift");
+  await field.press("Enter");
+  await verdict("the file cannot be read");
+  const text = await page.locator(".banner").textContent();
+  assert.match(text, /cannot be reached/);
+  await page.context().close();
+  await leave().catch(({ actual }) => assert(actual.every((fault) => /example\.org|Content Security Policy/.test(fault)), actual.join("\n")));
+});
+
+test("a portal says whom it trusts, and what is checked", async () => {
+  const { page, leave } = await visit({ signers: null });
+  const check = (signers) => page.evaluate(([src, trust]) => new Promise((resolve) => {
+    const element = document.createElement("sealift-verifier");
+    element.setAttribute("trust-src", trust);
+    element.setAttribute("src", src);
+    element.addEventListener("sealift-verdict", ({ detail }) => resolve(detail));
+    document.querySelector("main").replaceChildren(element);
+  }), ["/bundles/good.sealift", signers]);
+  const data = `/bundles/${basename(bundles.files.other)}`;
+  assert.equal((await check(data)).error.kind, "trust-file");
+  const { sound, trusted, deep, head, summary } = await check("/bundles/signers.txt");
+  assert.deepEqual([sound, trusted, deep, head.version, summary.entries > 40], [true, true, true, "7", true]);
+  assert(await page.getByLabel("Allowed signers", { exact: true }).evaluate((field) => field.readOnly));
+  await leave();
+});
+
+test("the report is saved", async () => {
+  const { page, choose, verdict, leave } = await visit();
+  await choose(bundles.files.flipped);
+  await verdict("it is damaged");
+  const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Save the report" }).click()]);
+  const { sound, trusted, error, head } = JSON.parse(readFileSync(await download.path(), "utf8"));
+  assert.deepEqual([sound, trusted, error.kind, head.name], [false, true, "chunk", "os"]);
+  await leave();
+});
+
+test("100,000 entries scroll and filter without a long frame", async () => {
+  const { page, choose, verdict, leave } = await visit();
+  await choose(bundles.files.many);
+  await verdict("You can let it in");
+  await page.getByRole("button", { name: "Save the report" }).waitFor();
+  await page.waitForTimeout(500);
+  const longest = await page.evaluate(async () => {
+    const find = (selector) => document.querySelector("sealift-verifier").shadowRoot.querySelector(selector);
+    const frame = () => new Promise(requestAnimationFrame);
+    const tasks = [];
+    new PerformanceObserver((list) => tasks.push(...list.getEntries().map(({ duration }) => duration))).observe({ entryTypes: ["longtask"] });
+    const filter = find("input[type=search]");
+    for (const text of ["f", "fi", "file-9", "folder-42/", ""]) {
+      filter.value = text;
+      filter.dispatchEvent(new Event("input"));
+      for (let at = 0; at < 20; at += 1) await frame();
+      const rows = find(".rows");
+      for (let at = 0; at < 30; at += 1) {
+        rows.scrollTop = (rows.scrollHeight * at) / 30;
+        await frame();
+      }
+    }
+    return Math.max(0, ...tasks);
+  });
+  // The browser tells of tasks from 50 ms on, of which there are none where nothing else runs.
+  assert(longest < 150, `${longest} ms`);
+  await leave();
+});
+
+for (const colorScheme of ["light", "dark"]) {
+  for (const viewport of [{ width: 1200, height: 900 }, { width: 390, height: 800 }]) {
+    test(`nothing is hard to use: ${colorScheme}, ${viewport.width} wide`, async () => {
+      const { page, choose, verdict, leave } = await visit({ colorScheme, viewport });
+      for (const [name, [words]] of Object.entries({ ...CASES, none: [] })) {
+        if (name !== "none") {
+          await choose(bundles.files[name]);
+          await verdict(words);
+          await page.getByRole("button", { name: "Save the report" }).waitFor();
+        }
+        await page.evaluate(axe);
+        const { violations } = await page.evaluate(() => window.axe.run());
+        const serious = violations.filter(({ impact }) => ["serious", "critical"].includes(impact));
+        assert.deepEqual(serious.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)]), [], name);
+        const overflow = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+        assert.equal(overflow, 0, `${name} is wider than the page`);
+      }
+      await leave();
+    });
+  }
+}
+
+test("the vectors", async () => {
+  const { page, leave } = await visit({ signers: null });
+  const all = vectors().filter(({ keys }) => keys.check?.[0] !== "request");
+  const wrong = await page.evaluate(async (all) => {
+    const { openBundle } = await import("/sealift/src/index.js");
+    const { wordOf } = await import("/tests/policy.mjs");
+    const wrong = [];
+    const next = all.values();
+    const work = async () => {
+      for (const { name, keys, content, expected } of next) {
+        const bytes = Uint8Array.from(atob(content), (letter) => letter.charCodeAt(0));
+        const found = await wordOf(openBundle, new Blob([bytes]), keys, { jobs: 2 });
+        if (found !== expected) wrong.push(`${name}: expected ${expected}, found ${found}`);
+      }
+    };
+    await Promise.all([work(), work(), work()]);
+    return wrong;
+  }, all.map(({ name, keys, bytes }) => ({ name, keys, content: bytes.toString("base64"), expected: expectationOf(keys).expected })));
+  assert.deepEqual(wrong, []);
+  await leave();
+});
