@@ -15,13 +15,17 @@
 //! assert_eq!(error.kind().word(), "untrusted");
 //! # Ok::<(), sealift_verify::trust::TrustFileError>(())
 //! ```
+//!
+//! With the feature `kernel`, Linux is asked to seal files and what their digests are (fs-verity): the one part that makes system calls.
 #![deny(missing_docs)]
-#![forbid(unsafe_code)]
+#![cfg_attr(not(feature = "kernel"), forbid(unsafe_code))]
 
 pub mod checker;
 pub mod content;
 mod error;
 pub mod escape;
+#[cfg(all(feature = "kernel", target_os = "linux"))]
+pub mod kernel;
 pub mod objects;
 pub mod ostree;
 pub mod trust;

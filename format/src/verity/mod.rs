@@ -1,147 +1,82 @@
-//! The fs-verity digest of bytes: SHA-256, 4096-byte blocks, no salt (kernel documentation, "fs-verity file digest").
+//! The fs-verity digest of bytes (kernel documentation, "fs-verity file digest").
+//!
+//! Objects and the index have that of SHA-256, 4096-byte blocks and no salt, which [`digest`] and [`VerityHasher`] compute;
+//! [`FileHasher`] computes that of any [`Parameters`].
+
+mod parameters;
+mod tree;
 
 use alloc::vec::Vec;
 
 use sha2::{Digest as _, Sha256};
+
+pub use parameters::{Algorithm, FileDigest, FileHasher, Parameters, ParametersError};
+use tree::Tree;
 
 /// Bytes of a data block and of a block of the Merkle tree.
 const BLOCK: usize = 4096;
 
 static ZEROS: [u8; BLOCK] = [0; BLOCK];
 
-/// Computes fs-verity digests piece by piece.
+/// Computes digests piece by piece.
 ///
 /// Updates may be of any lengths: what does not fill a block is kept until it does.
-#[derive(Clone, Debug, Default)]
-pub struct VerityHasher {
-    len: u64,
-    /// Bytes that do not fill a data block yet.
-    partial: Vec<u8>,
-    /// For each level of the tree, the hashes that do not fill a block yet.
-    levels: Vec<Vec<u8>>,
+#[derive(Clone, Debug)]
+pub struct VerityHasher(Tree<Sha256>);
+
+impl Default for VerityHasher {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl VerityHasher {
     /// A hasher that has seen nothing.
     #[must_use]
     pub fn new() -> Self {
-        Self::default()
+        Self(Tree::new(Sha256::new(), BLOCK))
     }
 
     /// Takes the next bytes.
-    pub fn update(&mut self, mut bytes: &[u8]) {
-        self.len = self.len.saturating_add(crate::bytes::widen(bytes.len()));
-        if !self.partial.is_empty() {
-            let (head, rest) = bytes.split_at(bytes.len().min(BLOCK - self.partial.len()));
-            self.partial.extend(head);
-            bytes = rest;
-            if self.partial.len() < BLOCK {
-                return;
-            }
-            let hash = block_hash(&self.partial);
-            self.partial.clear();
-            self.push(0, &hash);
-        }
-        let (blocks, rest) = bytes.as_chunks::<BLOCK>();
-        for block in blocks {
-            self.push(0, &Sha256::digest(block).into());
-        }
-        self.partial.extend(rest);
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
     }
 
     /// Takes the next `len` bytes by the hashes of their blocks, as [`block_hashes`] gives them: for callers that hash parts of a file in
     /// parallel. What came before is to have filled its last block.
     pub fn update_hashed(&mut self, len: u64, hashes: &[[u8; 32]]) {
-        self.len = self.len.saturating_add(len);
-        for hash in hashes {
-            self.push(0, hash);
-        }
+        self.0.update_hashed(len, hashes.iter().map(<[u8; 32]>::as_slice));
     }
 
     /// Takes the bytes that another hasher took with [`Self::update_hashed`], at most 2^n blocks of them. What came before is to have
     /// been a multiple of 2^n blocks. So the pieces of a file are hashed in any order, and what is kept of each is short.
     pub fn append(&mut self, next: &Self) {
-        self.len = self.len.saturating_add(next.len);
-        // What a level lacks to its next full block is on the levels below it.
-        for (level, hashes) in next.levels.iter().enumerate().rev() {
-            for hash in hashes.as_chunks::<32>().0 {
-                self.push(level, hash);
-            }
-        }
+        self.0.append(&next.0);
     }
 
     /// Appends what is known to `out`, for another instance of this program: threads share memory, and a browser's workers do not.
     pub fn save(&self, out: &mut Vec<u8>) {
-        let len = |bytes: &[u8]| u16::try_from(bytes.len()).unwrap_or(u16::MAX).to_le_bytes();
-        out.extend(self.len.to_le_bytes());
-        out.extend(u16::try_from(self.levels.len()).unwrap_or(u16::MAX).to_le_bytes());
-        for part in core::iter::once(&self.partial).chain(&self.levels) {
-            out.extend(len(part));
-            out.extend(part);
-        }
+        self.0.save(out);
     }
 
     /// Returns what [`Self::save`] wrote, and the bytes behind it.
     #[must_use]
     pub fn restore(bytes: &[u8]) -> Option<(Self, &[u8])> {
-        let (len, bytes) = bytes.split_first_chunk()?;
-        let (count, mut bytes) = bytes.split_first_chunk()?;
-        let mut parts = Vec::new();
-        for _ in 0..=u16::from_le_bytes(*count) {
-            let (len, rest) = bytes.split_first_chunk()?;
-            let (part, rest) = rest.split_at_checked(u16::from_le_bytes(*len).into())?;
-            parts.push(part.to_vec());
-            bytes = rest;
-        }
-        let partial = parts.remove(0);
-        Some((Self { len: u64::from_le_bytes(*len), partial, levels: parts }, bytes))
-    }
-
-    /// Appends a hash to a level, and its block's hash to the one above when the block is full.
-    fn push(&mut self, level: usize, hash: &[u8; 32]) {
-        if self.levels.len() <= level {
-            self.levels.resize_with(level + 1, Vec::new);
-        }
-        self.levels[level].extend(hash);
-        if self.levels[level].len() == BLOCK {
-            let hash = block_hash(&self.levels[level]);
-            self.levels[level].clear();
-            self.push(level + 1, &hash);
-        }
+        let (tree, rest) = Tree::new(Sha256::new(), BLOCK).restored(bytes)?;
+        Some((Self(tree), rest))
     }
 
     /// Returns the digest.
     #[must_use]
-    pub fn finish(mut self) -> [u8; 32] {
-        if !self.partial.is_empty() {
-            let hash = block_hash(&core::mem::take(&mut self.partial));
-            self.push(0, &hash);
-        }
-        let root = self.root();
-        file_digest(self.len, &root)
-    }
-
-    /// The Merkle tree's root hash: zeros for an empty file.
-    fn root(&mut self) -> [u8; 32] {
-        let mut level = 0;
-        while level < self.levels.len() {
-            let hashes = core::mem::take(&mut self.levels[level]);
-            let top = level + 1 == self.levels.len();
-            match hashes.as_chunks::<32>().0 {
-                [] => {}
-                [root] if top => return *root,
-                _ => self.push(level + 1, &block_hash(&hashes)),
-            }
-            level += 1;
-        }
-        [0; 32]
+    pub fn finish(self) -> [u8; 32] {
+        let (len, root) = (self.0.len(), self.0.finish());
+        file_digest(len, &root)
     }
 }
 
 /// SHA-256 of a block that zeros fill up.
 fn block_hash(bytes: &[u8]) -> [u8; 32] {
-    let fill = &ZEROS[..BLOCK.saturating_sub(bytes.len())];
-    Sha256::new().chain_update(bytes).chain_update(fill).finalize().into()
+    tree::block_hash(Sha256::new(), BLOCK, bytes).into()
 }
 
 /// Returns the hash of each block of `bytes`, the last filled up with zeros.
@@ -175,14 +110,9 @@ pub fn digest(bytes: &[u8]) -> [u8; 32] {
     file_digest(crate::bytes::widen(bytes.len()), &root)
 }
 
-/// The digest of a file of `len` bytes whose Merkle tree has this root hash.
-fn file_digest(len: u64, root: &[u8; 32]) -> [u8; 32] {
-    let mut descriptor = [0; 256];
-    descriptor[0] = 1; // version
-    descriptor[1] = 1; // SHA-256
-    descriptor[2] = 12; // log2 of the block size
-    descriptor[8..16].copy_from_slice(&len.to_le_bytes());
-    descriptor[16..48].copy_from_slice(root);
+/// The digest of a file of `len` bytes whose Merkle tree has this root hash of 32 bytes. It is asked for each object: without memory.
+fn file_digest(len: u64, root: &[u8]) -> [u8; 32] {
+    let descriptor = parameters::descriptor(Algorithm::Sha256, 4096, &[], len, root);
     Sha256::digest(descriptor).into()
 }
 

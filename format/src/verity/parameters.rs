@@ -1,0 +1,403 @@
+//! Digests with any parameters that the kernel knows: another hash, other blocks, a salt.
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use sha2::{Digest as _, Sha256, Sha512};
+
+use super::tree::Tree;
+
+/// A hash that fs-verity knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[allow(clippy::exhaustive_enums, reason = "the kernel knows no other")]
+pub enum Algorithm {
+    /// What Sealift uses for files and for its index.
+    #[default]
+    Sha256,
+    /// For stores that ask for it.
+    Sha512,
+}
+
+/// How a file is sealed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parameters {
+    algorithm: Algorithm,
+    block_len: u32,
+    salt: Vec<u8>,
+}
+
+/// Why there is no file that is sealed so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ParametersError {
+    /// A block is no power of two, or holds fewer than two hashes.
+    #[error("blocks of {block_len} bytes: write a power of two from {min}, such as 4096")]
+    BlockLen {
+        /// Bytes of a block that was asked for.
+        block_len: u32,
+        /// The smallest block for this hash.
+        min: u32,
+    },
+    /// The salt is longer than its place.
+    #[error("a salt of {len} bytes: {max} are the most")]
+    Salt {
+        /// Bytes of the salt.
+        len: usize,
+        /// The longest salt.
+        max: usize,
+    },
+}
+
+/// An fs-verity digest, and the hash that made it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct FileDigest {
+    algorithm: Algorithm,
+    bytes: Vec<u8>,
+}
+
+/// Computes digests piece by piece, with any parameters. Updates may be of any lengths.
+///
+/// ```
+/// use sealift_format::verity::{Algorithm, FileHasher, Parameters};
+///
+/// let parameters = Parameters::new(Algorithm::Sha256, 4096, &[1, 2, 3, 4])?;
+/// let mut hasher = FileHasher::new(&parameters);
+/// hasher.update(b"foo");
+/// hasher.update(b"\n");
+/// let digest = "sha256:774462bed179b7a0a7ff51438c19ab227e18ed46be1dfaaf9976a64cce3d72c6";
+/// assert_eq!(hasher.finish().to_string(), digest);
+/// # Ok::<(), sealift_format::verity::ParametersError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct FileHasher {
+    parameters: Parameters,
+    tree: AnyTree,
+}
+
+#[derive(Clone, Debug)]
+enum AnyTree {
+    Sha256(Tree<Sha256>),
+    Sha512(Tree<Sha512>),
+}
+
+impl Algorithm {
+    /// Both, as the kernel numbers them.
+    pub const ALL: [Self; 2] = [Self::Sha256, Self::Sha512];
+
+    /// The kernel's number for it.
+    #[must_use]
+    pub fn number(self) -> u8 {
+        match self {
+            Self::Sha256 => 1,
+            Self::Sha512 => 2,
+        }
+    }
+
+    /// The algorithm of that number.
+    #[must_use]
+    pub fn from_number(number: u16) -> Option<Self> {
+        Self::ALL.into_iter().find(|algorithm| u16::from(algorithm.number()) == number)
+    }
+
+    /// Bytes of a hash.
+    #[must_use]
+    pub fn digest_len(self) -> u8 {
+        match self {
+            Self::Sha256 => 32,
+            Self::Sha512 => 64,
+        }
+    }
+
+    /// The name that the kernel and `fsverity` have for it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sha256 => "sha256",
+            Self::Sha512 => "sha512",
+        }
+    }
+
+    fn hash(self, bytes: &[u8]) -> Vec<u8> {
+        match self {
+            Self::Sha256 => Sha256::digest(bytes).to_vec(),
+            Self::Sha512 => Sha512::digest(bytes).to_vec(),
+        }
+    }
+}
+
+impl fmt::Display for Algorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl Default for Parameters {
+    /// SHA-256, blocks of 4096 bytes, no salt.
+    fn default() -> Self {
+        Self { algorithm: Algorithm::Sha256, block_len: 4096, salt: Vec::new() }
+    }
+}
+
+impl Parameters {
+    /// Bytes of the longest salt.
+    pub const SALT_LEN_MAX: usize = 32;
+    /// Bytes of a descriptor.
+    pub const DESCRIPTOR_LEN: usize = 256;
+
+    /// Checks what was asked for. Which blocks a kernel takes is for it to say: 4096 bytes everywhere.
+    ///
+    /// # Errors
+    /// The salt is too long; a block is no power of two, or is too small.
+    pub fn new(algorithm: Algorithm, block_len: u32, salt: &[u8]) -> Result<Self, ParametersError> {
+        let min = 2 * u32::from(algorithm.digest_len());
+        if !block_len.is_power_of_two() || block_len < min {
+            return Err(ParametersError::BlockLen { block_len, min });
+        }
+        if salt.len() > Self::SALT_LEN_MAX {
+            return Err(ParametersError::Salt { len: salt.len(), max: Self::SALT_LEN_MAX });
+        }
+        Ok(Self { algorithm, block_len, salt: salt.to_vec() })
+    }
+
+    /// The hash.
+    #[must_use]
+    pub fn algorithm(&self) -> Algorithm {
+        self.algorithm
+    }
+
+    /// Bytes of a block of data and of the tree.
+    #[must_use]
+    pub fn block_len(&self) -> u32 {
+        self.block_len
+    }
+
+    /// What each block's hash begins with, before zeros fill it up.
+    #[must_use]
+    pub fn salt(&self) -> &[u8] {
+        &self.salt
+    }
+
+    /// Returns the digest of the file that has this descriptor, and its parameters; `None` where there is no such file. A signature's
+    /// length is not part of the digest.
+    #[must_use]
+    pub fn of_descriptor(descriptor: &[u8; Self::DESCRIPTOR_LEN]) -> Option<(Self, FileDigest)> {
+        let [version, number, log_block_len, salt_len, ..] = *descriptor;
+        let algorithm = Algorithm::from_number(number.into()).filter(|_| version == 1)?;
+        let salt = descriptor[80..].get(..usize::from(salt_len))?;
+        let parameters = Self::new(algorithm, 1_u32.checked_shl(log_block_len.into())?, salt).ok()?;
+        let len = u64::from_le_bytes(*descriptor[8..].first_chunk()?);
+        let digest = parameters.digest_of_tree(len, &descriptor[16..16 + usize::from(algorithm.digest_len())]);
+        Some((parameters, digest))
+    }
+
+    /// The digest of a file of `len` bytes whose Merkle tree has this root hash.
+    pub(super) fn digest_of_tree(&self, len: u64, root: &[u8]) -> FileDigest {
+        let descriptor = descriptor(self.algorithm, self.block_len, &self.salt, len, root);
+        FileDigest { algorithm: self.algorithm, bytes: self.algorithm.hash(&descriptor) }
+    }
+
+    /// What comes before each block: the salt, filled up to what the hash takes at a time. Nothing if there is none.
+    fn padded_salt(&self) -> Vec<u8> {
+        let mut padded = self.salt.clone();
+        if !padded.is_empty() {
+            padded.resize(2 * usize::from(self.algorithm.digest_len()), 0);
+        }
+        padded
+    }
+}
+
+impl FileDigest {
+    /// A digest that somebody else made; `None` where it has not the length of that hash.
+    #[must_use]
+    pub fn new(algorithm: Algorithm, bytes: &[u8]) -> Option<Self> {
+        (bytes.len() == usize::from(algorithm.digest_len())).then(|| Self { algorithm, bytes: bytes.to_vec() })
+    }
+
+    /// The hash that made it.
+    #[must_use]
+    pub fn algorithm(&self) -> Algorithm {
+        self.algorithm
+    }
+
+    /// Its bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// What a built-in signature is over: the kernel's `fsverity_formatted_digest`.
+    #[must_use]
+    pub fn formatted(&self) -> Vec<u8> {
+        let len = u16::from(self.algorithm.digest_len());
+        let mut formatted = b"FSVerity".to_vec();
+        formatted.extend(u16::from(self.algorithm.number()).to_le_bytes());
+        formatted.extend(len.to_le_bytes());
+        formatted.extend(&self.bytes);
+        formatted
+    }
+}
+
+/// As `fsverity` prints it: the hash, a colon, and hexadecimal digits.
+impl fmt::Display for FileDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:", self.algorithm)?;
+        self.bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl From<[u8; 32]> for FileDigest {
+    /// The digest of a file that is sealed with the default parameters.
+    fn from(bytes: [u8; 32]) -> Self {
+        Self { algorithm: Algorithm::Sha256, bytes: bytes.to_vec() }
+    }
+}
+
+impl FileHasher {
+    /// A hasher that has seen nothing.
+    #[must_use]
+    pub fn new(parameters: &Parameters) -> Self {
+        let salt = parameters.padded_salt();
+        let block_len = usize::try_from(parameters.block_len).unwrap_or(usize::MAX);
+        let tree = match parameters.algorithm {
+            Algorithm::Sha256 => AnyTree::Sha256(Tree::new(Sha256::new_with_prefix(salt), block_len)),
+            Algorithm::Sha512 => AnyTree::Sha512(Tree::new(Sha512::new_with_prefix(salt), block_len)),
+        };
+        Self { parameters: parameters.clone(), tree }
+    }
+
+    /// Takes the next bytes.
+    pub fn update(&mut self, bytes: &[u8]) {
+        match &mut self.tree {
+            AnyTree::Sha256(tree) => tree.update(bytes),
+            AnyTree::Sha512(tree) => tree.update(bytes),
+        }
+    }
+
+    /// Returns the digest.
+    #[must_use]
+    pub fn finish(self) -> FileDigest {
+        let (len, root) = match self.tree {
+            AnyTree::Sha256(tree) => (tree.len(), tree.finish()),
+            AnyTree::Sha512(tree) => (tree.len(), tree.finish()),
+        };
+        self.parameters.digest_of_tree(len, &root)
+    }
+}
+
+/// The bytes whose hash is the digest (kernel documentation, `struct fsverity_descriptor`).
+pub(super) fn descriptor(algorithm: Algorithm, block_len: u32, salt: &[u8], len: u64, root: &[u8]) -> [u8; 256] {
+    let mut descriptor = [0; Parameters::DESCRIPTOR_LEN];
+    descriptor[0] = 1; // version
+    descriptor[1] = algorithm.number();
+    descriptor[2] = u8::try_from(block_len.trailing_zeros()).unwrap_or(0);
+    descriptor[3] = u8::try_from(salt.len()).unwrap_or(0);
+    descriptor[8..16].copy_from_slice(&len.to_le_bytes());
+    descriptor[16..][..root.len()].copy_from_slice(root);
+    descriptor[80..][..salt.len()].copy_from_slice(salt);
+    descriptor
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString as _;
+    use alloc::vec;
+
+    use proptest::prelude::*;
+
+    fn digest(parameters: &Parameters, parts: impl Iterator<Item = Vec<u8>>) -> FileDigest {
+        let mut hasher = FileHasher::new(parameters);
+        parts.for_each(|part| hasher.update(&part));
+        hasher.finish()
+    }
+
+    /// What `fsverity digest` (fsverity-utils 1.5) prints for bytes, and a salt.
+    #[rustfmt::skip] // a table
+    fn known() -> [(Vec<u8>, &'static [u8], &'static str); 8] {
+        [
+            (vec![], &[], "sha256:3d248ca542a24fc62d1c43b916eae5016878e2533c88238480b26128a1f1af95"),
+            (b"foo\n".to_vec(), &[1, 2, 3, 4], "sha256:774462bed179b7a0a7ff51438c19ab227e18ed46be1dfaaf9976a64cce3d72c6"),
+            (vec![b'A'; 4097], &[], "sha256:7319937c445f61df1a8f310eb4d6da157618d80713972a78d70a7528fc1a6f32"),
+            (vec![b'A'; 524_289], &[], "sha256:a7abb76568871169a79104d00679fae6521dfdb2a2648e380c02b10e96e217ff"),
+            (vec![], &[], "sha512:ccf9e5aea1c2a64efa2f2354a6024b90dffde6bbc017825045dce374474e13d10adb9dadcc6ca8e17a3c075fbd31336e8f266ae6fa93a6c3bed66f9e784e5abf"),
+            (b"foo\n".to_vec(), &[], "sha512:d7b622982ca278c82cc650cf67639a4f7e61d95f19ab3ce77ebece7cd7edc4a7bfc397e85b6b50d8b1d8fe86f91fd73d9949037ba205c6f6fe12393367267943"),
+            (vec![b'A'; 4097], &[], "sha512:6e635c539643f51051de01115da81bb9867ffa2ce96e706d80819cd6d4a151b60870f3c88646bdda25dbbb8a6a57194d6247962da3b932133b9fa45aa11a7f13"),
+            (vec![b'A'; 524_289], &[], "sha512:e957e494d3c66366a8a13f50a5a2cbb8e457eb88337ea6da3c750b9c06e20cff073e3f60bb152c4f314c9b093506c666ec09ccf320f2c8723685a477de02ea38"),
+        ]
+    }
+
+    #[test]
+    fn known_answers() {
+        for (content, salt, answer) in known() {
+            let algorithm = Algorithm::ALL.into_iter().find(|algorithm| answer.starts_with(algorithm.name()));
+            let parameters = Parameters::new(algorithm.expect("a name"), 4096, salt).expect("they are good");
+            let len = content.len();
+            assert_eq!(digest(&parameters, [content].into_iter()).to_string(), answer, "{len} bytes, salt {salt:?}");
+        }
+    }
+
+    #[test]
+    fn parameters_that_no_file_has_are_refused() {
+        let of = |algorithm, block_len, salt: &[u8]| Parameters::new(algorithm, block_len, salt);
+        for block_len in [0, 1, 32, 63, 4095, 4097] {
+            let refused = ParametersError::BlockLen { block_len, min: 64 };
+            assert_eq!(of(Algorithm::Sha256, block_len, &[]), Err(refused));
+        }
+        assert!(of(Algorithm::Sha256, 64, &[0; 32]).is_ok());
+        assert!(of(Algorithm::Sha512, 64, &[]).is_err());
+        assert_eq!(of(Algorithm::Sha256, 4096, &[0; 33]), Err(ParametersError::Salt { len: 33, max: 32 }));
+    }
+
+    #[test]
+    fn the_formatted_digest_is_the_kernels() {
+        let digest = FileDigest::new(Algorithm::Sha256, &[7; 32]).expect("of that length");
+        assert_eq!(digest.formatted(), [&b"FSVerity\x01\0\x20\0"[..], &[7; 32]].concat());
+        assert_eq!(FileDigest::new(Algorithm::Sha512, &[7; 32]), None);
+    }
+
+    fn parameters() -> impl Strategy<Value = Parameters> {
+        let salt = proptest::collection::vec(any::<u8>(), 0..=Parameters::SALT_LEN_MAX);
+        (0..2_usize, 7..14_u32, salt).prop_map(|(algorithm, log_block_len, salt)| {
+            Parameters::new(Algorithm::ALL[algorithm], 1 << log_block_len, &salt).expect("they are good")
+        })
+    }
+
+    proptest! {
+        /// Whatever the lengths of the parts in which content comes, even of one byte or none, its digest is the same.
+        #[test]
+        fn parts_of_any_lengths_give_the_same(
+            parameters in parameters(),
+            content in proptest::collection::vec(any::<u8>(), 0..20_000),
+            lens in proptest::collection::vec(0..5000_usize, 1..50),
+            step in 1..5000_usize,
+        ) {
+            let whole = digest(&parameters, [content.clone()].into_iter());
+            prop_assert_eq!(&digest(&parameters, content.chunks(step).map(<[u8]>::to_vec)), &whole);
+            let mut rest = &content[..];
+            let uneven = lens.iter().cycle().map_while(|len| {
+                let (part, after) = rest.split_at(rest.len().min(*len));
+                let is_over = rest.is_empty() || lens.iter().all(|len| *len == 0);
+                rest = after;
+                (!is_over).then(|| part.to_vec())
+            });
+            let uneven: Vec<Vec<u8>> = uneven.collect();
+            let missing = content[uneven.iter().map(Vec::len).sum()..].to_vec();
+            prop_assert_eq!(&digest(&parameters, uneven.into_iter().chain([missing])), &whole);
+        }
+
+        /// A descriptor says again what it was made of, and any other bytes are no reason to panic.
+        #[test]
+        fn descriptors_are_read_as_they_were_made(
+            parameters in parameters(),
+            len in any::<u64>(),
+            root in proptest::collection::vec(any::<u8>(), 64),
+            noise in proptest::collection::vec(any::<u8>(), Parameters::DESCRIPTOR_LEN),
+        ) {
+            let root = &root[..usize::from(parameters.algorithm.digest_len())];
+            let bytes = descriptor(parameters.algorithm, parameters.block_len, &parameters.salt, len, root);
+            let digest = parameters.digest_of_tree(len, root);
+            prop_assert_eq!(Parameters::of_descriptor(&bytes), Some((parameters, digest)));
+            let _ = Parameters::of_descriptor(noise.first_chunk().expect("that many"));
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Why the kernel did not do what it was asked to, and what to do.
+
+use std::io;
+
+use nix::errno::Errno;
+use sealift_format::verity::{FileDigest, Parameters};
+
+/// What the kernel said of a file.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KernelError {
+    /// The file system, or the kernel, has no fs-verity.
+    #[error(
+        "its file system has no fs-verity: use ext4 made with `mkfs.ext4 -O verity` (or given it by `tune2fs -O verity`), f2fs or \
+         btrfs, and a kernel with CONFIG_FS_VERITY"
+    )]
+    Unsupported,
+    /// It is sealed already, as the kernel says of a second attempt.
+    #[error("it is sealed already")]
+    Sealed,
+    /// It is sealed with other parameters than were asked for, which cannot be changed.
+    #[error("it is sealed already, with {found}: copy it, and seal the copy")]
+    OtherParameters {
+        /// What is known of how it is sealed.
+        found: String,
+    },
+    /// It is sealed, and its content is another than it should be.
+    #[error("it is sealed, and its digest is {found}, not {expected}")]
+    OtherDigest {
+        /// The digest that it should have.
+        expected: FileDigest,
+        /// The digest that it has.
+        found: FileDigest,
+    },
+    /// It is not sealed.
+    #[error("it is not sealed: `sealift seal` does it")]
+    NotSealed,
+    /// Somebody may write to it.
+    #[error("somebody has it open for writing: close it there, or wait until that program and its children have ended")]
+    OpenForWriting,
+    /// Somebody else is sealing it.
+    #[error("somebody else is sealing it: wait until that is done")]
+    Busy,
+    /// It is no regular file.
+    #[error("only regular files are sealed")]
+    NotRegular,
+    /// It is too long for its file system to seal.
+    #[error("it is too long to be sealed on this file system")]
+    TooLong,
+    /// The parameters are beyond this kernel or file system.
+    #[error(
+        "this kernel does not seal with blocks of {block_len} bytes and {algorithm} on this file system: 4096 bytes and sha256 it \
+         takes everywhere"
+    )]
+    Parameters {
+        /// Bytes of a block.
+        block_len: u32,
+        /// The hash's name.
+        algorithm: &'static str,
+    },
+    /// The hash is not built into this kernel.
+    #[error("this kernel has no {algorithm}: load its module, or use sha256")]
+    NoAlgorithm {
+        /// The hash's name.
+        algorithm: &'static str,
+    },
+    /// The process may not write to the file.
+    #[error("whoever seals a file must be allowed to write to it")]
+    NotWritable,
+    /// The kernel's rules keep it from being sealed.
+    #[error(
+        "it is immutable or append-only (lsattr shows it), or this kernel seals nothing without a built-in signature \
+         (fs.verity.require_signatures)"
+    )]
+    NotPermitted,
+    /// The file system is mounted read-only.
+    #[error("its file system is mounted read-only")]
+    ReadOnly,
+    /// The built-in signature is no PKCS#7 message that the kernel takes.
+    #[error("the built-in signature is no PKCS#7 message that this kernel reads")]
+    SignatureForm,
+    /// The built-in signature is longer than the kernel takes.
+    #[error("the built-in signature is too long: the kernel takes 16128 bytes")]
+    SignatureTooLong,
+    /// No certificate in the kernel's keyring fits the built-in signature.
+    #[error(
+        "no certificate in the kernel's keyring .fs-verity has made the built-in signature: root adds one by \
+         `keyctl padd asymmetric '' %keyring:.fs-verity < CERT.der`"
+    )]
+    SignatureKey,
+    /// The built-in signature is of another file.
+    #[error("the built-in signature is of other content, or damaged")]
+    SignatureOther,
+    /// Something else.
+    #[error(transparent)]
+    System(#[from] io::Error),
+}
+
+impl KernelError {
+    /// Whether the file system or the kernel has no fs-verity, so that no other file there will do better.
+    #[must_use]
+    pub fn is_unsupported(&self) -> bool {
+        matches!(self, Self::Unsupported)
+    }
+
+    /// What FS_IOC_ENABLE_VERITY says.
+    pub(super) fn of_enable(errno: Errno, parameters: &Parameters) -> Self {
+        let algorithm = parameters.algorithm().name();
+        match errno {
+            Errno::ENOTTY | Errno::EOPNOTSUPP => Self::Unsupported,
+            Errno::EEXIST => Self::Sealed,
+            Errno::ETXTBSY => Self::OpenForWriting,
+            Errno::EBUSY => Self::Busy,
+            Errno::EISDIR => Self::NotRegular,
+            Errno::EFBIG => Self::TooLong,
+            Errno::EINVAL => Self::Parameters { block_len: parameters.block_len(), algorithm },
+            Errno::ENOPKG => Self::NoAlgorithm { algorithm },
+            Errno::EACCES => Self::NotWritable,
+            Errno::EPERM => Self::NotPermitted,
+            Errno::EROFS => Self::ReadOnly,
+            Errno::EBADMSG => Self::SignatureForm,
+            Errno::EMSGSIZE => Self::SignatureTooLong,
+            Errno::ENOKEY => Self::SignatureKey,
+            Errno::EKEYREJECTED => Self::SignatureOther,
+            other => Self::System(other.into()),
+        }
+    }
+
+    /// What the calls say that read: FS_IOC_MEASURE_VERITY and FS_IOC_READ_VERITY_METADATA.
+    pub(super) fn of_read(errno: Errno) -> Self {
+        match errno {
+            Errno::ENOTTY | Errno::EOPNOTSUPP => Self::Unsupported,
+            Errno::ENODATA => Self::NotSealed,
+            other => Self::System(other.into()),
+        }
+    }
+}

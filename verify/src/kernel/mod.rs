@@ -1,0 +1,246 @@
+//! Asking the kernel: fs-verity of a file is enabled, and its digest is read, which the kernel enforces at every read from then on.
+//!
+//! A file is given as an open descriptor, for reading. What it is called, and whether it is to be sealed, others decide. The kernel's
+//! documentation of all this is `Documentation/filesystems/fsverity.rst`.
+//!
+//! ```no_run
+//! use sealift_verify::kernel::{Sealed, measure, seal};
+//! use sealift_format::verity::Parameters;
+//!
+//! let file = std::fs::File::open("usr/bin/hello")?;
+//! seal(&file, &Parameters::default(), None)?;
+//! assert_eq!(measure(&file)?, sealift_format::verity::digest(&std::fs::read("usr/bin/hello")?).into());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod error;
+mod sys;
+
+use std::os::fd::AsFd;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use sealift_format::verity::{Algorithm, FileDigest, Parameters};
+
+pub use error::KernelError;
+
+/// How long [`seal`] waits for those who may still write to the file. A child that was forked while it was open for writing has it open
+/// until it begins its own program, which takes milliseconds.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Bytes of the longest built-in signature that a kernel takes.
+pub const SIGNATURE_LEN_MAX: usize = 16_128;
+
+/// When a file was sealed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::exhaustive_enums, reason = "there is no third time")]
+pub enum Sealed {
+    /// By this call.
+    Now,
+    /// Before, with the same parameters.
+    Before,
+}
+
+/// What the kernel keeps of a sealed file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Metadata {
+    /// The Merkle tree, from its root down.
+    Tree,
+    /// The descriptor, whose hash is the file's digest; without the signature.
+    Descriptor,
+    /// The built-in signature.
+    Signature,
+}
+
+/// Returns whether files are sealed on the file system of this open file or directory. It asks for a digest, and changes nothing.
+///
+/// # Errors
+/// The kernel cannot say.
+pub fn is_supported(file: impl AsFd) -> Result<bool, KernelError> {
+    match measure(file) {
+        // Also of a directory, which is never sealed.
+        Ok(_) | Err(KernelError::NotSealed) => Ok(true),
+        Err(KernelError::Unsupported) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Enables fs-verity once, as the kernel does it. [`seal`] also waits for writers, and takes a file that is sealed already.
+///
+/// # Errors
+/// The kernel did not.
+pub fn enable(file: impl AsFd, parameters: &Parameters, signature: Option<&[u8]>) -> Result<(), KernelError> {
+    let algorithm = parameters.algorithm().number().into();
+    let signature = signature.unwrap_or_default();
+    sys::enable(file.as_fd(), algorithm, parameters.block_len(), parameters.salt(), signature)
+        .map_err(|errno| KernelError::of_enable(errno, parameters))
+}
+
+/// Seals a file that nobody writes to any more, and returns whether it was sealed before. It waits a moment for who still may.
+///
+/// A built-in signature counts only where the file is sealed now.
+///
+/// # Errors
+/// The kernel did not, somebody has it open for writing, or it is sealed with other parameters.
+pub fn seal(file: impl AsFd, parameters: &Parameters, signature: Option<&[u8]>) -> Result<Sealed, KernelError> {
+    let (start, mut pause) = (Instant::now(), Duration::from_millis(1));
+    loop {
+        match enable(&file, parameters, signature) {
+            Ok(()) => return Ok(Sealed::Now),
+            Err(KernelError::Sealed) => return check_parameters(&file, parameters).map(|()| Sealed::Before),
+            Err(KernelError::OpenForWriting | KernelError::Busy) if start.elapsed() < PATIENCE => {
+                sleep(pause);
+                pause = (2 * pause).min(Duration::from_millis(100));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Returns the digest that the kernel enforces. No content is read.
+///
+/// # Errors
+/// The file is not sealed, or the kernel cannot say.
+pub fn measure(file: impl AsFd) -> Result<FileDigest, KernelError> {
+    let (number, bytes) = sys::measure(file.as_fd()).map_err(KernelError::of_read)?;
+    let digest = Algorithm::from_number(number).and_then(|algorithm| FileDigest::new(algorithm, &bytes));
+    digest.ok_or_else(|| {
+        std::io::Error::other(format!("the kernel knows a hash that is not known here, {number}")).into()
+    })
+}
+
+/// Compares the digest that the kernel enforces with the one that the file should have.
+///
+/// # Errors
+/// They differ, the file is not sealed, or the kernel cannot say.
+pub fn check(file: impl AsFd, expected: &FileDigest) -> Result<(), KernelError> {
+    let found = measure(file)?;
+    if found == *expected { Ok(()) } else { Err(KernelError::OtherDigest { expected: expected.clone(), found }) }
+}
+
+/// Reads from `offset` on what the kernel keeps of a sealed file, and returns how many bytes there were: fewer than fit at its end.
+///
+/// # Errors
+/// The file is not sealed, has no signature, or its file system does not hand this out, as btrfs: [`KernelError::Unsupported`].
+pub fn read_metadata(
+    file: impl AsFd,
+    what: Metadata,
+    mut offset: u64,
+    buffer: &mut [u8],
+) -> Result<usize, KernelError> {
+    let kind = match what {
+        Metadata::Tree => 1,
+        Metadata::Descriptor => 2,
+        Metadata::Signature => 3,
+    };
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match sys::read_metadata(file.as_fd(), kind, offset, &mut buffer[filled..]).map_err(KernelError::of_read)? {
+            0 => break,
+            read => {
+                filled += read;
+                offset = offset.saturating_add(u64::try_from(read).unwrap_or(u64::MAX));
+            }
+        }
+    }
+    Ok(filled)
+}
+
+/// Returns how a file is sealed; `None` where its file system does not hand that out.
+///
+/// # Errors
+/// The file is not sealed, or the kernel cannot say.
+pub fn parameters(file: impl AsFd) -> Result<Option<Parameters>, KernelError> {
+    let mut descriptor = [0; Parameters::DESCRIPTOR_LEN];
+    match read_metadata(file, Metadata::Descriptor, 0, &mut descriptor) {
+        Ok(_) => Ok(Parameters::of_descriptor(&descriptor).map(|(parameters, _)| parameters)),
+        Err(KernelError::Unsupported) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns the built-in signature of a file; `None` where it has none, or its file system does not hand it out.
+///
+/// # Errors
+/// The kernel cannot say.
+pub fn signature(file: impl AsFd) -> Result<Option<Vec<u8>>, KernelError> {
+    let mut signature = vec![0; SIGNATURE_LEN_MAX];
+    match read_metadata(file, Metadata::Signature, 0, &mut signature) {
+        Ok(len) => {
+            signature.truncate(len);
+            Ok(Some(signature))
+        }
+        Err(KernelError::NotSealed | KernelError::Unsupported) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Finds out whether a sealed file has these parameters: by its descriptor, and without one by the hash alone. Whoever knows the digest
+/// that the file should have knows better, and asks [`check`].
+fn check_parameters(file: impl AsFd, wanted: &Parameters) -> Result<(), KernelError> {
+    let found = match parameters(&file)? {
+        Some(found) if found == *wanted => return Ok(()),
+        Some(found) => shown(&found),
+        None => match measure(&file)?.algorithm() {
+            algorithm if algorithm == wanted.algorithm() => return Ok(()),
+            algorithm => algorithm.to_string(),
+        },
+    };
+    Err(KernelError::OtherParameters { found })
+}
+
+fn shown(parameters: &Parameters) -> String {
+    let salt: String = parameters.salt().iter().map(|byte| format!("{byte:02x}")).collect();
+    let salt = if salt.is_empty() { "no salt".to_owned() } else { format!("salt {salt}") };
+    format!("{}, blocks of {} bytes and {salt}", parameters.algorithm(), parameters.block_len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::errno::Errno;
+
+    /// Each error of the kernel's documentation says something of its own, and none of them is the bare number.
+    #[test]
+    fn each_error_says_what_to_do() {
+        let known = [
+            Errno::EACCES,
+            Errno::EBADMSG,
+            Errno::EBUSY,
+            Errno::EEXIST,
+            Errno::EFBIG,
+            Errno::EINVAL,
+            Errno::EISDIR,
+            Errno::EKEYREJECTED,
+            Errno::EMSGSIZE,
+            Errno::ENOKEY,
+            Errno::ENOPKG,
+            Errno::ENOTTY,
+            Errno::EPERM,
+            Errno::EROFS,
+            Errno::ETXTBSY,
+        ];
+        let said = |errno| KernelError::of_enable(errno, &Parameters::default()).to_string();
+        let mut all: Vec<String> = known.into_iter().map(said).collect();
+        assert!(all.iter().all(|text| !text.contains("os error")), "{all:?}");
+        all.sort();
+        all.dedup();
+        assert_eq!(all.len(), known.len());
+        assert_eq!(said(Errno::EOPNOTSUPP), said(Errno::ENOTTY));
+        assert!(said(Errno::EIO).contains("os error 5"));
+        assert!(matches!(KernelError::of_read(Errno::ENODATA), KernelError::NotSealed));
+    }
+
+    /// Whatever this file system has, an unsealed file is never taken for a sealed one.
+    #[test]
+    fn an_unsealed_file_has_no_digest() {
+        let file = tempfile::tempfile().expect("a file");
+        let error = measure(&file).expect_err("it is not sealed");
+        assert!(matches!(error, KernelError::NotSealed | KernelError::Unsupported), "{error}");
+        let supported = is_supported(&file).expect("the kernel says");
+        assert_eq!(supported, matches!(error, KernelError::NotSealed));
+        let folder = std::fs::File::open(std::env::temp_dir()).expect("a folder");
+        assert!(is_supported(&folder).is_ok());
+    }
+}
