@@ -88,7 +88,7 @@ fn draw(now: &Snapshot, stopping: bool) {
     let what = match now.phase {
         _ if stopping => "Stopping",
         Phase::Hashing => "Looking at what is there",
-        Phase::Copying | Phase::Unpacking | Phase::Moving => "Installing",
+        Phase::Copying | Phase::Unpacking | Phase::Moving | Phase::Sealing => "Installing",
         Phase::Syncing => "Waiting for the disk",
         _ => "Starting",
     };

@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use sealift_format::Kind;
+use sealift_verify::kernel::KernelError;
 use sealift_verify::trust::sign::SignError;
 use sealift_verify::trust::{SignatureError, TrustFileError};
 
@@ -153,6 +154,14 @@ pub enum Error {
         /// What is wrong with it.
         fault: Box<RepoFault>,
     },
+    /// The kernel did not seal a file, or says another digest of it.
+    #[error("{}: {source}", path.display())]
+    Kernel {
+        /// The file, or the directory on whose file system it is.
+        path: PathBuf,
+        /// What the kernel said.
+        source: Box<KernelError>,
+    },
     /// A key file cannot be used, or made no signature.
     #[error("{}: {source}", path.display())]
     Key {
@@ -227,6 +236,10 @@ impl Error {
         Self::Io { doing, path: path.as_ref().to_owned(), source: source.into() }
     }
 
+    pub(crate) fn kernel(path: impl AsRef<Path>, source: KernelError) -> Self {
+        Self::Kernel { path: path.as_ref().to_owned(), source: source.into() }
+    }
+
     /// The same error, of the bundle at `path`, where it is the bundle's and does not say so itself.
     pub(crate) fn of_bundle(self, path: &Path) -> Self {
         match self {
@@ -250,8 +263,8 @@ impl Error {
     }
 
     /// The error in one word, the same in JSON, in the format's vectors and in JavaScript: that of its [`Kind`] where the bundle is at
-    /// fault, else one of `usage`, `io`, `busy`, `space`, `room`, `changed`, `other-name`, `half-updated`, `folded-name`, `trust-file`, `state`, `repository`, `key`, `tar`,
-    /// `delta`, `full`, `encoder`, `base` and `cancelled`.
+    /// fault, else one of `usage`, `io`, `busy`, `space`, `room`, `changed`, `other-name`, `half-updated`, `folded-name`, `trust-file`, `state`, `repository`, `verity`, `not-sealed`,
+    /// `other-digest`, `key`, `tar`, `delta`, `full`, `encoder`, `base` and `cancelled`.
     #[must_use]
     pub fn word(&self) -> &'static str {
         if let Some(kind) = self.kind() {
@@ -269,6 +282,11 @@ impl Error {
             Self::TrustFile { .. } => "trust-file",
             Self::State { .. } => "state",
             Self::Repository { .. } => "repository",
+            Self::Kernel { source, .. } => match **source {
+                KernelError::NotSealed => "not-sealed",
+                KernelError::OtherDigest { .. } => "other-digest",
+                _ => "verity",
+            },
             Self::Key { .. } | Self::Agent { .. } => "key",
             Self::Tar { .. } => "tar",
             Self::IsDelta { .. } => "delta",
@@ -286,6 +304,11 @@ impl Error {
     pub fn exit_status(&self) -> u8 {
         match self {
             Self::OtherName { .. } | Self::HalfUpdated { .. } => 1,
+            Self::Kernel { source, .. }
+                if matches!(**source, KernelError::NotSealed | KernelError::OtherDigest { .. }) =>
+            {
+                1
+            }
             _ if self.kind().is_some() => 1,
             _ => 2,
         }

@@ -125,7 +125,7 @@
 //! # }
 //! ```
 //!
-//! [`join`] makes the full bundle of a delta and its base, [`diff`] compares two bundles or trees, [`audit`] an installed tree with what it
+//! [`seal`] has the kernel keep files as they are (fs-verity). [`join`] makes the full bundle of a delta and its base, [`diff`] compares two bundles or trees, [`audit`] an installed tree with what it
 //! took, and [`cat`] hands out one file. [`request`] says what a target holds, for who packs what it lacks.
 //!
 //! # Progress, and stopping
@@ -184,6 +184,7 @@ pub mod pack;
 mod parallel;
 mod progress;
 pub mod request;
+pub mod seal;
 pub mod source;
 mod tree;
 pub mod trust;

@@ -84,11 +84,13 @@ pub enum Phase {
     Unpacking,
     /// Moving files into their places in a target that is there, and removing others.
     Moving,
+    /// Having the kernel seal files.
+    Sealing,
     /// Waiting for the medium to have everything.
     Syncing,
 }
 
-const PHASES: [(Phase, &str); 11] = [
+const PHASES: [(Phase, &str); 12] = [
     (Phase::Starting, "starting"),
     (Phase::Listing, "listing"),
     (Phase::Packing, "packing"),
@@ -99,6 +101,7 @@ const PHASES: [(Phase, &str); 11] = [
     (Phase::Copying, "copying"),
     (Phase::Unpacking, "unpacking"),
     (Phase::Moving, "moving"),
+    (Phase::Sealing, "sealing"),
     (Phase::Syncing, "syncing"),
 ];
 

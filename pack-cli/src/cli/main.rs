@@ -9,6 +9,7 @@ mod completions;
 mod demo;
 mod diff;
 mod differences;
+mod digest;
 mod estimate;
 mod failure;
 mod help;
@@ -22,9 +23,11 @@ mod keys;
 mod log;
 mod ls;
 mod manual;
+mod measure;
 mod pack;
 mod request;
 mod root;
+mod seal;
 mod show;
 mod sign;
 mod time;
@@ -32,6 +35,7 @@ mod trust;
 mod trust_args;
 mod unpack;
 mod verify;
+mod verity_args;
 mod watch;
 
 use std::io::Write as _;
@@ -69,6 +73,9 @@ enum Verb {
     Trust(trust::Trust),
     Unpack(unpack::Unpack),
     Audit(audit::Audit),
+    Seal(seal::Seal),
+    Measure(measure::Measure),
+    Digest(digest::Digest),
     Request(request::Request),
     Clean(clean::Clean),
     Demo(demo::Demo),
@@ -109,6 +116,9 @@ fn run(verb: Verb) -> Result<(), Failure> {
         Verb::Trust(trust) => trust.run(),
         Verb::Unpack(unpack) => unpack.run(),
         Verb::Audit(audit) => audit.run(),
+        Verb::Seal(seal) => seal.run(),
+        Verb::Measure(measure) => measure.run(),
+        Verb::Digest(digest) => digest.run(),
         Verb::Request(request) => request.run(),
         Verb::Clean(clean) => clean.run(),
         Verb::Demo(demo) => demo.run(),

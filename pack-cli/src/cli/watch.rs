@@ -114,6 +114,7 @@ fn label(phase: Phase, starting: &'static str) -> &'static str {
         Phase::Copying => "Copying",
         Phase::Unpacking => "Unpacking",
         Phase::Moving => "Moving",
+        Phase::Sealing => "Sealing",
         Phase::Syncing => "Syncing",
         _ => starting,
     }

@@ -1,0 +1,86 @@
+//! `sealift digest`: the fs-verity digest of files, whatever their file system knows of it.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueHint};
+use sealift::seal::{FileDigest, digest};
+use serde::Serialize;
+
+use super::escape;
+use super::failure::Failure;
+use super::ls::hex;
+use super::show::{Form, Pace, json_line};
+use super::verity_args::VerityArgs;
+
+/// Print the fs-verity digest that files have, or would have if they were sealed
+///
+/// Reads each FILE, and prints what `fsverity digest` prints. No kernel is asked: `sealift measure` does that.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+With --json each line is one object with path, algorithm and digest.
+
+Examples:
+  sealift digest usr/bin/hello
+  sealift digest --hash-alg sha512 --salt 0011 --compact usr/bin/hello
+  find usr -type f -print0 | xargs -0 sealift digest")]
+pub(crate) struct Digest {
+    /// The files
+    #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
+    files: Vec<PathBuf>,
+    #[command(flatten)]
+    parameters: VerityArgs,
+    /// Print the digits alone
+    #[arg(long, conflicts_with = "json", help_heading = "Output")]
+    compact: bool,
+    /// Print what a built-in signature is over, the formatted digest, in place of the digest
+    #[arg(long, conflicts_with = "json", help_heading = "Output")]
+    for_builtin_sig: bool,
+    #[command(flatten)]
+    form: Form,
+    #[command(flatten)]
+    pace: Pace,
+}
+
+impl Digest {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        let (parameters, show) = (self.parameters.parameters()?, self.form.show());
+        for file in &self.files {
+            let digest = self.pace.watch(show, "Opening", |progress| digest(file, &parameters, progress))?;
+            self.print(file, &digest, &mut *show.out())?;
+        }
+        Ok(())
+    }
+
+    fn print(&self, file: &Path, digest: &FileDigest, out: &mut dyn Write) -> std::io::Result<()> {
+        let shown = escape::bytes(file.as_os_str().as_encoded_bytes());
+        match (self.for_builtin_sig, self.compact) {
+            (true, true) => writeln!(out, "{}", hex(&digest.formatted())),
+            (true, false) => writeln!(out, "{} {shown}", hex(&digest.formatted())),
+            (false, true) => writeln!(out, "{}", hex(digest.as_bytes())),
+            (false, false) => print_digest(out, self.form.show().json, file, digest),
+        }
+    }
+}
+
+/// A digest and its file, as `fsverity` prints them, or as JSON.
+pub(super) fn print_digest(out: &mut dyn Write, json: bool, file: &Path, digest: &FileDigest) -> std::io::Result<()> {
+    if json {
+        return json_line(
+            out,
+            &Line {
+                path: escape::percent(file.as_os_str().as_encoded_bytes()),
+                algorithm: digest.algorithm().name(),
+                digest: hex(digest.as_bytes()),
+            },
+        );
+    }
+    writeln!(out, "{digest} {}", escape::bytes(file.as_os_str().as_encoded_bytes()))
+}
+
+#[derive(Serialize)]
+struct Line {
+    path: String,
+    algorithm: &'static str,
+    digest: String,
+}

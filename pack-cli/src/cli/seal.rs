@@ -1,0 +1,99 @@
+//! `sealift seal`: has the kernel keep files as they are.
+
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use clap::{Args, ValueHint};
+use sealift::Error;
+use sealift::seal::{SealOptions, SealStats, seal};
+use serde::Serialize;
+
+use super::bundle::jobs;
+use super::escape;
+use super::failure::Failure;
+use super::human::{self, Bytes, count};
+use super::show::{BOLD, Pace, Show, json_line};
+use super::verity_args::VerityArgs;
+
+/// Seal files: from then on the kernel refuses to return a changed byte
+///
+/// Enables fs-verity on each PATH, and on all regular files below it where it is a directory. A sealed file can be read, renamed and
+/// removed, and never written to again; whoever changes it on the medium makes reading it fail. Files that are sealed already stay as they
+/// are. Nothing is sealed where a file system does not know how: ext4 with its feature `verity`, f2fs and btrfs do.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+With --json one object: files, files_before (sealed before), others (links and
+the like), logical_bytes and seconds.
+
+Examples:
+  sealift seal /srv/os
+  sealift seal usr/bin/hello && sealift measure usr/bin/hello")]
+pub(crate) struct Seal {
+    /// Files, and directories with all below them
+    #[arg(value_name = "PATH", required = true, value_hint = ValueHint::AnyPath)]
+    paths: Vec<PathBuf>,
+    #[command(flatten)]
+    parameters: VerityArgs,
+    /// A built-in signature of the one file that is sealed: PKCS#7 over its formatted digest, as `fsverity sign` makes it
+    #[arg(long, value_name = "SIG")]
+    signature: Option<PathBuf>,
+    /// Threads [default: as many as the machine runs at once]
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: Option<u16>,
+    #[command(flatten)]
+    show: Show,
+    #[command(flatten)]
+    pace: Pace,
+}
+
+impl Seal {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        let start = Instant::now();
+        let read =
+            |path: &PathBuf| fs::read(path).map_err(|source| Error::Io { doing: "read", path: path.clone(), source });
+        let options = SealOptions {
+            parameters: self.parameters.parameters()?,
+            signature: self.signature.as_ref().map(read).transpose()?,
+            jobs: jobs(self.jobs.map(usize::from)),
+        };
+        let stats = self.pace.watch(self.show, "Listing", |progress| seal(&self.paths, &options, progress))?;
+        Ok(self.print(&stats, start.elapsed())?)
+    }
+
+    fn print(&self, stats: &SealStats, elapsed: Duration) -> std::io::Result<()> {
+        let mut out = self.show.out();
+        let SealStats { files, files_before, others, logical_bytes } = *stats;
+        if self.show.json {
+            let seconds = human::seconds(elapsed);
+            return json_line(&mut out, &Summary { files, files_before, others, logical_bytes, seconds });
+        }
+        if self.show.quiet {
+            return Ok(());
+        }
+        let what = match &self.paths[..] {
+            [path] => escape::text(&path.display().to_string()),
+            paths => count(u64::try_from(paths.len()).unwrap_or(u64::MAX), "path"),
+        };
+        let mut parts = vec![count(files, "file")];
+        if files_before > 0 {
+            parts.push(format!("{} were before", human::Grouped(files_before)));
+        }
+        if others > 0 {
+            parts.push(format!("{} of other types have no content", human::Grouped(others)));
+        }
+        let (size, time) = (Bytes(logical_bytes), human::duration(elapsed));
+        writeln!(out, "{BOLD}{what}{BOLD:#}: sealed {}", parts.join(", "))?;
+        writeln!(out, "  {size} in {time}")
+    }
+}
+
+#[derive(Serialize)]
+struct Summary {
+    files: u64,
+    files_before: u64,
+    others: u64,
+    logical_bytes: u64,
+    seconds: f64,
+}

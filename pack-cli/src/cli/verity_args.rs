@@ -1,0 +1,67 @@
+//! The parameters of fs-verity, by the names that `fsverity` has for them.
+
+use clap::{Args, ValueEnum};
+use sealift::seal::{Algorithm, Parameters};
+
+use super::failure::Failure;
+use super::human;
+
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Parameters")]
+pub(crate) struct VerityArgs {
+    /// The hash: sha256, which Sealift uses, or sha512
+    #[arg(long, value_name = "HASH", value_enum, default_value = "sha256", hide_possible_values = true)]
+    hash_alg: Hash,
+    /// Bytes of a block, a power of two; kernels take 4096, and newer ones from 1024 to a page
+    #[arg(long, value_name = "BYTES", default_value = "4096", value_parser = parse_len)]
+    block_size: u32,
+    /// Up to 32 bytes that go into each hash, in hexadecimal digits
+    #[arg(long, value_name = "HEX", value_parser = parse_salt)]
+    salt: Option<Salt>,
+}
+
+/// [`Algorithm`] as an argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Hash {
+    Sha256,
+    Sha512,
+}
+
+#[derive(Clone, Debug)]
+struct Salt(Vec<u8>);
+
+impl VerityArgs {
+    pub(crate) fn parameters(&self) -> Result<Parameters, Failure> {
+        let algorithm = match self.hash_alg {
+            Hash::Sha256 => Algorithm::Sha256,
+            Hash::Sha512 => Algorithm::Sha512,
+        };
+        let salt = self.salt.as_ref().map_or(&[][..], |salt| &salt.0);
+        Parameters::new(algorithm, self.block_size, salt).map_err(|error| Failure::usage(error.to_string()))
+    }
+}
+
+fn parse_len(text: &str) -> Result<u32, String> {
+    u32::try_from(human::parse_size(text)?).map_err(|_| "the size is too large".into())
+}
+
+fn parse_salt(text: &str) -> Result<Salt, String> {
+    let digit = |digit: u8| char::from(digit).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+    let bytes = pairs.iter().map(|[high, low]| Some(digit(*high)? << 4 | digit(*low)?)).collect::<Option<_>>();
+    bytes.filter(|_| rest.is_empty()).map(Salt).ok_or_else(|| "write two hexadecimal digits a byte".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn salts_are_whole_bytes() {
+        assert_eq!(parse_salt("0aFf").map(|salt| salt.0), Ok(vec![10, 255]));
+        assert_eq!(parse_salt("").map(|salt| salt.0), Ok(vec![]));
+        for bad in ["0", "0x", "+1", "00 0", "\u{e4}"] {
+            assert!(parse_salt(bad).is_err(), "{bad}");
+        }
+    }
+}
