@@ -9,6 +9,7 @@ use crate::packages::{self, Chore};
 use crate::shell::{output, run, succeeds};
 use crate::steps::{self, Action, Chosen, Step};
 use crate::tools;
+use crate::vm;
 
 use Action::{Call, Lines};
 
@@ -29,6 +30,7 @@ const STEPS: &[Step] = &[
         "cargo build --locked", "cargo xtask web", "wasm/node_modules/.bin/tsc --project wasm",
         "node --test --test-concurrency=1 wasm/tests/*.test.mjs",
     ]) },
+    Step { name: "vm", action: Call("what only a kernel with fs-verity shows, in Debian's under QEMU", vm::run) },
     Step { name: "library", action: Lines(&["cargo check --locked -p sealift --no-default-features --lib"]) },
     Step { name: "vectors", action: Lines(&[
         "cargo run --locked --quiet -p sealift-tests --bin vectors",

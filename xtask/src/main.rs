@@ -10,6 +10,7 @@ mod random;
 mod shell;
 mod steps;
 mod tools;
+mod vm;
 mod web;
 
 use std::env;
@@ -33,6 +34,7 @@ Usage: cargo xtask COMMAND
     --skip-large    no bundle of 2 GB, no million files
   dist              build static programs, archives and Debian packages into target/dist
     --check         make them twice, run them, install and purge one; needs root
+  vm                run what only a kernel with fs-verity shows, in Debian's under QEMU
   web               build the package for JavaScript and the page on it into target/web
 ";
 
@@ -54,6 +56,7 @@ fn run() -> Result<()> {
         Some(lexopt::Arg::Value(name)) if name == "big" => big::main(args),
         Some(lexopt::Arg::Value(name)) if name == "compare" => compare::main(args),
         Some(lexopt::Arg::Value(name)) if name == "dist" => dist::main(args),
+        Some(lexopt::Arg::Value(name)) if name == "vm" => vm::main(args),
         Some(lexopt::Arg::Value(name)) if name == "web" => web::main(args),
         Some(lexopt::Arg::Long("help") | lexopt::Arg::Short('h')) | None => {
             print!("{HELP}");

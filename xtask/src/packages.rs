@@ -15,10 +15,11 @@ pub(crate) enum Chore {
     Compare,
     Dist,
     DistCheck,
+    Vm,
     Web,
 }
 
-use Chore::{Big, Ci, Compare, Dist, DistCheck, Web};
+use Chore::{Big, Ci, Compare, Dist, DistCheck, Vm, Web};
 
 enum Probe {
     Program(&'static str),
@@ -59,9 +60,9 @@ const PACKAGES: &[Package] = &[
     package("python3",        Program("python3"),       &[Big, Ci]),
     package("python3-venv",   PythonModule("ensurepip"), &[Big, Ci]),
     // The oracle of every fs-verity digest, and a file system that has it.
-    package("fsverity",       Program("fsverity"),      &[Ci]),
-    package("e2fsprogs",      Program("mkfs.ext4"),     &[Big, Ci]),
-    package("btrfs-progs",    Program("mkfs.btrfs"),    &[Big]),
+    package("fsverity",       Program("fsverity"),      &[Ci, Vm]),
+    package("e2fsprogs",      Program("mkfs.ext4"),     &[Big, Ci, Vm]),
+    package("btrfs-progs",    Program("mkfs.btrfs"),    &[Big, Vm]),
     package("xfsprogs",       Program("mkfs.xfs"),      &[Big]),
     package("ntfs-3g",        Program("lowntfs-3g"),    &[Big]),
     // A whole system as a tree.
@@ -79,9 +80,12 @@ const PACKAGES: &[Package] = &[
     package("xdelta3",        Program("xdelta3"),       &[Compare]),
     package("bsdiff",         Program("bsdiff"),        &[Compare]),
     package("squashfs-tools", Program("mksquashfs"),    &[Compare]),
-    package("xz-utils",       Program("xz"),            &[Big, Compare]),
+    package("xz-utils",       Program("xz"),            &[Big, Compare, Vm]),
+    // Keys and certificates for built-in signatures.
+    package("openssl",        Program("openssl"),       &[Vm]),
     // Static programs: the C in them is compiled by these.
-    package("musl-tools",     Program("musl-gcc"),      &[Dist, DistCheck]),
+    package("musl-tools",     Program("musl-gcc"),      &[Dist, DistCheck, Vm]),
+    package("binutils",       Program("strip"),         &[Vm]),
     package("gcc-aarch64-linux-gnu", Program("aarch64-linux-gnu-gcc"), &[Dist, DistCheck]),
     package("libc6-dev-arm64-cross", File("/usr/aarch64-linux-gnu/include/limits.h"), &[Dist, DistCheck]),
     // What runs them, a Debian to install them in, and shells that read our completions.

@@ -9,10 +9,10 @@ use anyhow::{Context, Result, ensure};
 use super::Release;
 use crate::shell::{output, run};
 
-pub(super) struct Machine {
+pub(crate) struct Machine {
     pub(super) name: &'static str,
     /// As rustc names it. With musl a program needs nothing of the system that it runs on.
-    pub(super) target: &'static str,
+    pub(crate) target: &'static str,
     pub(super) debian: &'static str,
     /// What compiles zstd and BLAKE3.
     compiler: &'static str,
@@ -22,7 +22,7 @@ pub(super) struct Machine {
 }
 
 /// The first is the one on which this runs.
-pub(super) const MACHINES: [Machine; 2] = [
+pub(crate) const MACHINES: [Machine; 2] = [
     Machine {
         name: "x86_64",
         target: "x86_64-unknown-linux-musl",
@@ -52,6 +52,18 @@ impl Machine {
         command
     }
 
+    /// `cargo build` for this machine, with the compilers that it takes.
+    pub(crate) fn cargo_build(&self) -> Command {
+        let mut command = Command::new("cargo");
+        command
+            .args(["build", "--quiet", "--locked", "--target", self.target])
+            .env(format!("CC_{}", self.target), self.compiler)
+            // A C library with these checks is not what is linked.
+            .env(format!("CFLAGS_{}", self.target), "-U_FORTIFY_SOURCE")
+            .env(format!("CARGO_TARGET_{}_LINKER", self.target.to_uppercase().replace('-', "_")), self.linker);
+        command
+    }
+
     /// Builds the program, and returns where it lies.
     pub(super) fn build(&self, release: &Release) -> Result<PathBuf> {
         println!("dist: building for {}", self.name);
@@ -60,16 +72,12 @@ impl Machine {
         // Messages name source files: not where they lie on this machine.
         let remap = [(home, "cargo"), (env::current_dir()?, "sealift")];
         let flags = remap.map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display()));
-        run(Command::new("cargo")
-            .args(["build", "--quiet", "--locked", "--profile", "shipped", "--package", "sealift"])
-            .args(["--target", self.target, "--target-dir"])
+        run(self
+            .cargo_build()
+            .args(["--profile", "shipped", "--package", "sealift", "--target-dir"])
             .arg(&release.target)
             .env("SOURCE_DATE_EPOCH", &release.epoch)
-            .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"))
-            .env(format!("CC_{}", self.target), self.compiler)
-            // A C library with these checks is not what is linked.
-            .env(format!("CFLAGS_{}", self.target), "-U_FORTIFY_SOURCE")
-            .env(format!("CARGO_TARGET_{}_LINKER", self.target.to_uppercase().replace('-', "_")), self.linker))?;
+            .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f")))?;
         let program = release.target.join(self.target).join("shipped/sealift");
         let headers = output(Command::new("readelf").arg("--wide").arg("--program-headers").arg(&program))?;
         ensure!(!headers.contains("INTERP"), "{} asks for a dynamic linker", program.display());

@@ -1,0 +1,35 @@
+//! What must hold on a kernel with fs-verity.
+
+mod refusals;
+mod seal;
+mod signatures;
+mod tamper;
+
+use crate::desk::{BTRFS, Desk, EXT4};
+use crate::{Case, Check};
+
+/// On each file system.
+const CASES: &[(&str, Check)] = &[
+    ("the kernel's digests are ours", seal::digests),
+    ("its tree, descriptor and parameters too", seal::metadata),
+    ("a tree is sealed, and once more", seal::trees),
+    ("with other parameters it is not sealed again", seal::other_parameters),
+    ("who writes to a file is waited for, and not for long", seal::writers),
+    ("what is sealed cannot be written to, and can be removed", seal::sealed_files),
+    ("what the kernel refuses is said", refusals::refusals),
+    ("a bit that flips on the disk is an error", tamper::flipped),
+    ("built-in signatures", signatures::signatures),
+];
+
+/// The cases of a suite, and what each is run on, mounted.
+pub(crate) fn of(suite: &str) -> Vec<Case> {
+    match suite {
+        "cases" => {
+            let desks = [EXT4, BTRFS];
+            desks.iter().for_each(Desk::mount);
+            let of = |desk: Desk| CASES.iter().map(move |(name, case)| (desk, *name, *case));
+            desks.into_iter().flat_map(of).collect()
+        }
+        other => panic!("there is no suite {other:?}"),
+    }
+}

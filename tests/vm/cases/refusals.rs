@@ -1,0 +1,17 @@
+//! What the kernel does not do, and what is said then.
+
+use std::fs;
+
+use crate::desk::Desk;
+
+pub(crate) fn refusals(desk: &Desk) {
+    desk.write_noise("refused", 1, 5000);
+    desk.bad("seal --block-size 128 refused", 2, "does not seal with blocks of 128 bytes");
+    desk.bad("measure .", 2, "no regular file");
+    // What has no fs-verity is found before anything is sealed.
+    fs::write("/tmp/file", "content").expect("a file");
+    let line = format!("seal {} /tmp", desk.path("refused").display());
+    desk.bad(&line, 2, "/tmp: its file system has no fs-verity");
+    desk.bad("measure refused", 1, "not sealed");
+    desk.bad("measure /tmp/file", 2, "has no fs-verity");
+}

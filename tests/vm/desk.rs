@@ -1,0 +1,163 @@
+//! A disk of the machine with its file system, and what cases do with it.
+
+use std::ffi::CStr;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+
+use crate::machine::wait_for;
+
+/// A disk that is mounted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Desk {
+    kind: &'static str,
+    device: &'static str,
+    root: &'static str,
+    options: &'static CStr,
+}
+
+/// With the feature `verity`.
+pub(crate) const EXT4: Desk = Desk { kind: "ext4", device: "/dev/vda", root: "/ext4", options: c"" };
+/// Without checksums of its own, which would find a flipped bit first.
+pub(crate) const BTRFS: Desk = Desk { kind: "btrfs", device: "/dev/vdb", root: "/btrfs", options: c"nodatasum" };
+
+/// Bytes of a page, and of a block of both file systems.
+pub(crate) const PAGE: usize = 4096;
+
+impl Desk {
+    pub(crate) fn kind(&self) -> &'static str {
+        self.kind
+    }
+
+    pub(crate) fn root(&self) -> &'static Path {
+        Path::new(self.root)
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.root().join(name)
+    }
+
+    pub(crate) fn mount(&self) {
+        wait_for(Path::new(self.device));
+        fs::create_dir_all(self.root).expect("a directory");
+        let mounted = mount(self.device, self.root, self.kind, MountFlags::empty(), self.options);
+        mounted.unwrap_or_else(|error| panic!("{} does not mount: {error}", self.device));
+    }
+
+    /// Writes everything to the disk, lets `change` have it while nobody has it mounted, and begins with empty caches again.
+    pub(crate) fn change_disk(&self, change: impl FnOnce(&File)) {
+        unmount(self.root, UnmountFlags::empty()).unwrap_or_else(|error| panic!("{} is busy: {error}", self.root));
+        let disk = File::options().read(true).write(true).open(self.device).expect("the disk");
+        change(&disk);
+        disk.sync_all().expect("the disk takes it");
+        drop(disk);
+        self.mount();
+    }
+
+    /// Forgets what was read, so that it is read from the disk again.
+    pub(crate) fn drop_caches(&self) {
+        rustix::fs::sync();
+        fs::write("/proc/sys/vm/drop_caches", "3").expect("the caches go");
+    }
+
+    /// Writes a file of noise, whose blocks differ from each other and from those of other seeds.
+    pub(crate) fn write_noise(&self, name: &str, seed: u64, len: usize) -> Vec<u8> {
+        let content = noise(seed, len);
+        fs::write(self.path(name), &content).expect("a file");
+        content
+    }
+
+    /// Flips a bit of the block of the disk that holds these bytes of a page. No file may have had them before: what is removed stays on
+    /// the disk.
+    pub(crate) fn flip(&self, page: &[u8]) {
+        self.change_disk(|disk| {
+            let at = find(disk, page).expect("the page lies somewhere on the disk");
+            let mut byte = [0];
+            disk.read_exact_at(&mut byte, at + 100).expect("it can be read");
+            disk.write_all_at(&[byte[0] ^ 1], at + 100).expect("it can be written");
+        });
+    }
+
+    /// Runs `sealift` in the root of the file system.
+    pub(crate) fn sealift(&self, line: &str) -> Output {
+        let done = command(line).current_dir(self.root).output();
+        done.unwrap_or_else(|error| panic!("sealift does not start: {error}"))
+    }
+
+    /// Runs `sealift`, which is to end well, and returns what it prints.
+    pub(crate) fn good(&self, line: &str) -> String {
+        let done = self.sealift(line);
+        assert!(done.status.success(), "sealift {line}: {}{}", text(&done.stderr), text(&done.stdout));
+        text(&done.stdout)
+    }
+
+    /// Runs `sealift`, which is to end with that status and a message that has `why`.
+    pub(crate) fn bad(&self, line: &str, status: i32, why: &str) -> String {
+        let done = self.sealift(line);
+        let (out, message) = (text(&done.stdout), text(&done.stderr));
+        assert_eq!(done.status.code(), Some(status), "sealift {line}: {message}{out}");
+        assert!(message.contains(why) || out.contains(why), "sealift {line}: {message}{out}");
+        out
+    }
+}
+
+/// A command of `sealift`, with its words.
+pub(crate) fn command(line: &str) -> Command {
+    let mut command = Command::new("/sealift");
+    command.args(line.split(' ').filter(|word| !word.is_empty()));
+    command.env("HOME", "/tmp").env("SOURCE_DATE_EPOCH", "1700000000");
+    command.stdin(Stdio::null());
+    command
+}
+
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// What does not compress and has no two equal blocks.
+pub(crate) fn noise(seed: u64, len: usize) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut out = Vec::with_capacity(len + 8);
+    while out.len() < len {
+        // xorshift64*
+        state ^= state >> 12;
+        state ^= state << 25;
+        state ^= state >> 27;
+        out.extend(state.wrapping_mul(0x2545_f491_4f6c_dd1d).to_le_bytes());
+    }
+    out.truncate(len);
+    out
+}
+
+/// Where on a disk a page lies.
+fn find(disk: &File, page: &[u8]) -> Option<u64> {
+    let mut buffer = vec![0; 1 << 20];
+    let mut at = 0;
+    loop {
+        let len = read_at(disk, &mut buffer, at).expect("the disk can be read");
+        if len == 0 {
+            return None;
+        }
+        let found = buffer[..len].chunks(PAGE).position(|block| block.get(..page.len()) == Some(page));
+        if let Some(number) = found {
+            return Some(at + u64::try_from(number * PAGE).expect("it is small"));
+        }
+        at += u64::try_from(len).expect("it is small");
+    }
+}
+
+/// Fills the buffer but at the end.
+fn read_at(disk: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match disk.read_at(&mut buffer[filled..], at + u64::try_from(filled).expect("it is small"))? {
+            0 => break,
+            len => filled += len,
+        }
+    }
+    Ok(filled)
+}

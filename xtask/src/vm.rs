@@ -1,0 +1,52 @@
+//! `cargo xtask vm`: what only a kernel with fs-verity shows. Debian's own kernel runs under QEMU, by emulation, which any machine can; the
+//! guest is tests/vm, and its disks are new each time.
+
+mod archive;
+mod debian;
+mod disks;
+mod guest;
+mod machine;
+
+use std::time::Instant;
+
+use anyhow::{Result, ensure};
+
+use crate::packages::{self, Chore};
+use crate::shell::target_dir;
+use disks::Disks;
+use machine::{Ended, Machine};
+
+pub(crate) fn main(mut args: lexopt::Parser) -> Result<()> {
+    match args.next()? {
+        None => run(),
+        Some(other) => Err(other.unexpected().into()),
+    }
+}
+
+/// Runs every suite.
+pub(crate) fn run() -> Result<()> {
+    let start = Instant::now();
+    packages::ensure(Chore::Vm)?;
+    let tools = debian::ensure()?;
+    let work = target_dir()?.join("vm");
+    let machine = Machine::new(&tools, &guest::image(&tools, &work)?, &work);
+    println!("vm: built in {:.1} s", start.elapsed().as_secs_f64());
+    let start = Instant::now();
+    holds(&machine, "cases", &Disks::new(&work)?)?;
+    println!("vm: every suite holds, {:.1} s", start.elapsed().as_secs_f64());
+    Ok(())
+}
+
+/// Runs a suite to its end.
+fn holds(machine: &Machine<'_>, suite: &str, disks: &Disks) -> Result<()> {
+    let failed = match machine.boot(suite, disks, |_| false)? {
+        Ended::Over { failed } => failed,
+        Ended::Killed => 0,
+    };
+    ensure!(
+        failed == 0,
+        "{failed} cases of the suite {suite} fail; what the kernel said is in {}",
+        machine.log().display()
+    );
+    Ok(())
+}

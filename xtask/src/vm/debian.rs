@@ -1,0 +1,148 @@
+//! Debian's packages for the virtual machine: its kernel, and a QEMU that emulates it well. They are fetched by an apt of our own, checked with
+//! Debian's keys, and unpacked below the target folder; what is installed here stays as it is.
+//!
+//! QEMU is that of bookworm-backports: 7.2 of bookworm computes wrong flags after cmpxchg16b, and every third boot of a 6.12 kernel dies of it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::shell::{output, run, target_dir};
+
+const SUITE: &str = "bookworm-backports";
+/// The kernel, what runs it, and what adds a certificate to its keyring.
+const PACKAGES: [&str; 3] = ["linux-image-cloud-amd64", "qemu-system-x86", "keyutils"];
+const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+
+/// Unpacked packages.
+pub(super) struct Tools {
+    /// Where they lie, as they would below `/`.
+    pub(super) root: PathBuf,
+    /// The kernel as an ELF file, which starts without a BIOS and without decompressing itself: half a second less.
+    pub(super) kernel: PathBuf,
+    /// Its drivers.
+    pub(super) modules: PathBuf,
+}
+
+/// Fetches the packages once. To have newer ones, remove the folder.
+pub(super) fn ensure() -> Result<Tools> {
+    let dir = target_dir()?.join("tools/vm");
+    let (root, kernel, stamp) = (dir.join("root"), dir.join("vmlinux"), dir.join("packages"));
+    let wanted = format!("{SUITE} {}", PACKAGES.join(" "));
+    if !fs::read_to_string(&stamp).is_ok_and(|done| done == wanted) {
+        println!("fetching {} of {SUITE}, once", PACKAGES.join(", "));
+        if dir.exists() {
+            fs::remove_dir_all(&dir).with_context(|| format!("cannot clear {}", dir.display()))?;
+        }
+        fetch(&dir, &root)?;
+        let compressed = only(&root.join("boot"), "vmlinuz-")?;
+        let elf = elf_of(&fs::read(&compressed)?).with_context(|| compressed.display().to_string())?;
+        fs::write(&kernel, elf).with_context(|| format!("cannot write {}", kernel.display()))?;
+        fs::write(&stamp, wanted).with_context(|| format!("cannot write {}", stamp.display()))?;
+    }
+    let config = fs::read_to_string(only(&root.join("boot"), "config-")?)?;
+    for option in ["CONFIG_FS_VERITY=y", "CONFIG_FS_VERITY_BUILTIN_SIGNATURES=y", "CONFIG_PVH=y"] {
+        ensure!(config.lines().any(|line| line == option), "Debian's kernel has no {option}");
+    }
+    let modules = only(
+        &[root.join("lib/modules"), root.join("usr/lib/modules")]
+            .into_iter()
+            .find(|dir| dir.is_dir())
+            .context("the kernel has no drivers")?,
+        "",
+    )?;
+    Ok(Tools { root, kernel, modules })
+}
+
+impl Tools {
+    /// A command of a program that was unpacked, with the libraries that were.
+    pub(super) fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(self.root.join(program));
+        command.env("LD_LIBRARY_PATH", self.libraries());
+        command
+    }
+
+    /// Where libraries lie.
+    pub(super) fn libraries(&self) -> String {
+        let folders = ["usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"].map(|folder| self.root.join(folder));
+        folders.map(|folder| folder.display().to_string()).join(":")
+    }
+}
+
+/// Downloads and unpacks the packages, and what they need and this machine lacks.
+fn fetch(dir: &Path, root: &Path) -> Result<()> {
+    let apt = dir.join("apt");
+    for folder in ["state/lists/partial", "cache/archives/partial", "etc"] {
+        fs::create_dir_all(apt.join(folder)).with_context(|| format!("cannot make {}", apt.display()))?;
+    }
+    fs::create_dir_all(root).with_context(|| format!("cannot make {}", root.display()))?;
+    let mirror = mirror()?;
+    let sources = ["bookworm", SUITE].map(|suite| format!("deb [signed-by={KEYS}] {mirror} {suite} main\n"));
+    fs::write(apt.join("etc/sources.list"), sources.concat())?;
+    let at = apt.display();
+    let configuration = format!(
+        "Dir::State \"{at}/state\";\nDir::Cache \"{at}/cache\";\nDir::State::status \"/var/lib/dpkg/status\";\n\
+         Dir::Etc::sourcelist \"{at}/etc/sources.list\";\nDir::Etc::sourceparts \"/dev/null\";\n\
+         Dir::Etc::preferences \"/dev/null\";\nDir::Etc::preferencesparts \"/dev/null\";\n\
+         Acquire::Languages \"none\";\nAPT::Sandbox::User \"\";\nAPT::Architecture \"amd64\";\n"
+    );
+    fs::write(apt.join("apt.conf"), configuration)?;
+    let command = |program: &str| {
+        let mut command = Command::new(program);
+        command.env("APT_CONFIG", apt.join("apt.conf"));
+        command
+    };
+    run(command("apt-get").args(["-qq", "update"]))?;
+    // Installed already or not, each is to be unpacked.
+    run(command("apt-get")
+        .args(["-qq", "--yes", "--download-only", "--no-install-recommends", "--reinstall", "-t", SUITE, "install"])
+        .args(PACKAGES))?;
+    for package in fs::read_dir(apt.join("cache/archives"))? {
+        let package = package?.path();
+        if package.extension().is_some_and(|end| end == "deb") {
+            run(Command::new("dpkg").arg("--extract").arg(&package).arg(root))?;
+        }
+    }
+    // The packages lie unpacked, and their archives are as large again.
+    fs::remove_dir_all(&apt).with_context(|| format!("cannot remove {}", apt.display()))
+}
+
+/// Debian's archive as this machine's apt knows it.
+fn mirror() -> Result<String> {
+    let sites = output(Command::new("apt-get").args(["indextargets", "--format", "$(SITE)"]))?;
+    let site = sites.lines().find(|site| site.ends_with("/debian") || site.ends_with("/debian/"));
+    Ok(site.map_or("http://deb.debian.org/debian", |site| site.trim_end_matches('/')).to_owned())
+}
+
+/// The one entry of a folder whose name begins so.
+fn only(folder: &Path, prefix: &str) -> Result<PathBuf> {
+    let entries = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let names = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
+    let begins = |path: &&PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(prefix));
+    match &names.iter().filter(begins).collect::<Vec<_>>()[..] {
+        [only] => Ok((*only).clone()),
+        found => bail!("{} holds {} of {prefix}*", folder.display(), found.len()),
+    }
+}
+
+/// Takes the ELF file out of a kernel for x86 (kernel documentation, "The Linux/x86 Boot Protocol"): the payload is a zstd frame, and behind it
+/// its decompressed length.
+fn elf_of(kernel: &[u8]) -> Result<Vec<u8>> {
+    let field = |at: usize| -> Result<usize> {
+        let bytes = kernel.get(at..).and_then(<[u8]>::first_chunk).context("the kernel is too short")?;
+        Ok(usize::try_from(u32::from_le_bytes(*bytes))?)
+    };
+    ensure!(kernel.get(0x202..0x206) == Some(b"HdrS".as_slice()), "it is no kernel for x86");
+    let sectors = usize::from(kernel[0x1f1]).max(1);
+    let (start, len) = ((sectors + 1) * 512 + field(0x248)?, field(0x24c)?);
+    let payload = kernel.get(start..start + len).context("the kernel's payload is cut")?;
+    let (frame, elf_len) = payload.split_last_chunk::<4>().context("the kernel's payload is too short")?;
+    let mut elf = vec![0; usize::try_from(u32::from_le_bytes(*elf_len))?];
+    let decoded = zstd_safe::decompress(&mut elf[..], frame);
+    decoded
+        .map_err(|code| anyhow::anyhow!("the kernel is not compressed by zstd: {}", zstd_safe::get_error_name(code)))?;
+    ensure!(elf.starts_with(b"\x7fELF"), "the kernel is no ELF file");
+    Ok(elf)
+}

@@ -1,0 +1,39 @@
+//! The guest's disks.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::shell::output;
+
+/// A disk of each kind, in the order of their names in the guest: vda, vdb.
+pub(super) struct Disks(pub(super) [PathBuf; 2]);
+
+/// How each is made, on a sparse file of so many bytes.
+const KINDS: [(&str, u64, &[&str]); 2] = [
+    ("ext4", 96 << 20, &["mkfs.ext4", "-q", "-F", "-b", "4096", "-O", "verity"]),
+    ("btrfs", 128 << 20, &["mkfs.btrfs", "-q", "-f"]),
+];
+
+impl Disks {
+    /// New and empty ones.
+    pub(super) fn new(work: &Path) -> Result<Self> {
+        let disks = KINDS.map(|(name, ..)| work.join(name).with_extension("disk"));
+        for ((_, len, make), disk) in KINDS.iter().zip(&disks) {
+            if disk.exists() {
+                fs::remove_file(disk)?;
+            }
+            let file = File::create(disk).with_context(|| format!("cannot make {}", disk.display()))?;
+            file.set_len(*len)?;
+            output(Command::new(make[0]).args(&make[1..]).arg(disk).env("PATH", with_system_folders()))?;
+        }
+        Ok(Self(disks))
+    }
+}
+
+/// A user's PATH often lacks the folders of what makes file systems.
+fn with_system_folders() -> String {
+    format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default())
+}

@@ -1,0 +1,94 @@
+//! The virtual machine: starts with a suite, and is over when the guest says so, or is killed.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use super::debian::Tools;
+use super::disks::Disks;
+
+/// A boot takes three seconds, and the longest suite half a minute where nothing else runs.
+const LIMIT: Duration = Duration::from_secs(170);
+
+pub(super) struct Machine<'a> {
+    tools: &'a Tools,
+    image: PathBuf,
+    log: PathBuf,
+}
+
+/// How a boot ended.
+pub(super) enum Ended {
+    /// The guest ran its suite, so many cases of which failed.
+    Over { failed: u32 },
+    /// It was killed, as was wished.
+    Killed,
+}
+
+impl<'a> Machine<'a> {
+    pub(super) fn new(tools: &'a Tools, image: &Path, work: &Path) -> Self {
+        Self { tools, image: image.to_owned(), log: work.join("kernel.log") }
+    }
+
+    /// Where the kernel's messages are.
+    pub(super) fn log(&self) -> &Path {
+        &self.log
+    }
+
+    /// Starts it, and shows what the guest says. It is killed, as if the plug were pulled, at the first line for which `stop` says so.
+    pub(super) fn boot(&self, suite: &str, disks: &Disks, mut stop: impl FnMut(&str) -> bool) -> Result<Ended> {
+        let mut qemu = self.qemu(suite, disks).spawn().context("cannot start QEMU")?;
+        let ended = watch(&mut qemu, &mut stop);
+        // Whatever happened, it is not left behind.
+        let _ = qemu.kill();
+        qemu.wait()?;
+        ended.with_context(|| format!("the suite {suite}; what the kernel said is in {}", self.log.display()))
+    }
+
+    fn qemu(&self, suite: &str, disks: &Disks) -> std::process::Command {
+        let mut qemu = self.tools.command("usr/bin/qemu-system-x86_64");
+        for folder in ["usr/share/seabios", "usr/share/qemu", "usr/lib/ipxe/qemu"] {
+            qemu.arg("-L").arg(self.tools.root.join(folder));
+        }
+        qemu.args(["-accel", "tcg", "-cpu", "max", "-m", "768", "-nodefaults", "-no-user-config", "-no-reboot"]);
+        qemu.args(["-display", "none", "-serial"]).arg(format!("file:{}", self.log.display()));
+        qemu.args(["-serial", "stdio", "-kernel"]).arg(&self.tools.kernel).arg("-initrd").arg(&self.image);
+        qemu.arg("-append").arg(format!("console=ttyS0 panic=-1 loglevel=4 random.trust_cpu=1 suite={suite}"));
+        for (number, disk) in disks.0.iter().enumerate() {
+            // What the guest flushed is in this machine's memory: it outlives QEMU, and that is enough.
+            let disk = disk.display();
+            qemu.arg("-drive").arg(format!("file={disk},if=none,id=disk{number},format=raw,cache=unsafe"));
+            qemu.arg("-device").arg(format!("virtio-blk-pci,drive=disk{number}"));
+        }
+        qemu.stdin(Stdio::null()).stdout(Stdio::piped());
+        qemu
+    }
+}
+
+fn watch(qemu: &mut Child, stop: &mut dyn FnMut(&str) -> bool) -> Result<Ended> {
+    let (sender, lines) = channel();
+    let said = BufReader::new(qemu.stdout.take().context("QEMU's output is ours")?);
+    // Ends with QEMU, which closes its output.
+    std::thread::spawn(move || said.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+    let end = Instant::now() + LIMIT;
+    let mut failed = None;
+    loop {
+        let line = match lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
+            Ok(line) => line,
+            Err(RecvTimeoutError::Timeout) => bail!("the guest is not done after {} s", LIMIT.as_secs()),
+            Err(RecvTimeoutError::Disconnected) => break,
+        };
+        let line = line.trim_end();
+        println!("{line}");
+        if stop(line) {
+            return Ok(Ended::Killed);
+        }
+        if let Some(rest) = line.strip_prefix("vm: over, ") {
+            failed = rest.split(' ').next().and_then(|number| number.parse().ok());
+        }
+    }
+    failed.map(|failed| Ended::Over { failed }).context("the guest died")
+}
