@@ -1,5 +1,8 @@
 //! Whether an installed tree is still what its signed index says, file by file and byte by byte.
 //!
+//! Of a tree that was sealed when it was unpacked, the kernel says what each file is, and no content is read: a file that it still hands out is
+//! what was signed. A file that is not sealed any more is read, and reported.
+//!
 //! ```
 //! # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/bundle.rs"));
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -30,6 +33,7 @@ use std::sync::Arc;
 use sealift_format::{FileType, Index, Limits};
 
 use crate::diff::{self, Change, Diff, DiffOptions, Difference, Field, Side};
+use crate::seal::Digests;
 use crate::source::{DirectoryOptions, DirectorySource, Source, XattrFilter};
 use crate::unpack::{State, state};
 use crate::{Error, Head, Input, Phase, Progress};
@@ -63,8 +67,13 @@ pub fn audit(
     progress: &Arc<Progress>,
 ) -> Result<Diff, Error> {
     let mut diff_options = DiffOptions { moves: false, ..options.diff.clone() };
-    let index = match bundle {
-        Some(input) => input.open_bundle(limits, judge)?.index,
+    let (index, digests) = match bundle {
+        Some(input) => {
+            let index = input.open_bundle(limits, judge)?.index;
+            // What was kept with another bundle is of no use here.
+            let digests = Digests::kept(target, &index).ok().flatten();
+            (index, digests)
+        }
         None => {
             let state = State::load(target, limits, judge)?.ok_or_else(|| no_state(target))?;
             // What was unpacked is what is to be there.
@@ -74,11 +83,14 @@ pub fn audit(
             if diff_options.prefix.is_empty() {
                 diff_options.prefix = state.prefix;
             }
-            state.index
+            let digests = state.sealed.map(|table| Digests::new(&state.index, &table));
+            (state.index, digests)
         }
     };
     let source = list(target, &index, options, progress)?;
-    let mut found = diff::diff(Side::Index(&index), Side::Source(&source), &diff_options, progress)?;
+    let side = digests.as_ref().map_or(Side::Source(&source), |digests| Side::Sealed(&source, digests));
+    let mut found = diff::diff(Side::Index(&index), side, &diff_options, progress)?;
+    found.is_sealed = digests.is_some();
     found.prefix = diff_options.prefix;
     if options.allow_extra {
         allow_extra(&mut found);

@@ -5,6 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use sealift_format::{Xattr, pieces};
 
 use crate::pack::plan::{Item, Plan, Task};
+use crate::parallel::for_each;
+use crate::seal::Digests;
 use crate::source::{OpenCache, Source};
 use crate::{Error, Phase, Progress};
 
@@ -29,6 +31,8 @@ pub struct Found {
     pub id: Option<[u8; 32]>,
     /// The extended attributes that come with it and are not in the source's tree, by name.
     pub xattrs: Vec<Xattr>,
+    /// Whether the kernel keeps it as it is, where that was asked.
+    pub is_sealed: Option<bool>,
 }
 
 /// A content of more bytes is hashed in pieces of this size, by several threads.
@@ -40,7 +44,18 @@ const PIECE_LEN: u64 = 4 << 20;
 /// # Errors
 /// A file cannot be read or changed since it was listed, or the caller wished to stop.
 pub fn hash_contents(source: &Source, wanted: &[Want], jobs: usize, progress: &Progress) -> Result<Vec<Found>, Error> {
-    let items: Vec<Item> = (0..source.content_count())
+    find(source, wanted, None, jobs, progress)
+}
+
+/// The same of a tree that was sealed: a content is not read whose digest the kernel says, and `digests` knows.
+pub(crate) fn find(
+    source: &Source,
+    wanted: &[Want],
+    digests: Option<&Digests>,
+    jobs: usize,
+    progress: &Progress,
+) -> Result<Vec<Found>, Error> {
+    let mut items: Vec<Item> = (0..source.content_count())
         .zip(wanted)
         .filter(|(_, want)| **want != Want::Nothing)
         .map(|(content, want)| Item {
@@ -51,7 +66,14 @@ pub fn hash_contents(source: &Source, wanted: &[Want], jobs: usize, progress: &P
         .collect();
     let files = u64::try_from(items.len()).unwrap_or(0);
     progress.enter(Phase::Hashing, items.iter().map(|item| item.len).sum(), files);
-    let found = vec![Found::default(); usize::try_from(source.content_count()).unwrap_or(0)];
+    let mut found = vec![Found::default(); usize::try_from(source.content_count()).unwrap_or(0)];
+    if let Some(digests) = digests {
+        let asked: Vec<Item> = items.iter().filter(|item| wanted[at(item.content)] == Want::Id).copied().collect();
+        for (content, answer) in measure(source, &asked, digests, jobs, progress)? {
+            found[at(content)] = answer;
+        }
+        items.retain(|item| found[at(item.content)].id.is_none());
+    }
     let state = State { plan: Plan::new(items, 0, PIECE_LEN), found, pieces: Vec::new(), failed: None };
     let run = Run { source, wanted, progress, state: Mutex::new(state) };
     std::thread::scope(|scope| {
@@ -61,6 +83,33 @@ pub fn hash_contents(source: &Source, wanted: &[Want], jobs: usize, progress: &P
         run.work();
     });
     run.state.into_inner().unwrap_or_else(PoisonError::into_inner).finish()
+}
+
+/// Asks the kernel of which digest sealed contents are. Returns what is known of each so.
+fn measure(
+    source: &Source,
+    items: &[Item],
+    digests: &Digests,
+    jobs: usize,
+    progress: &Progress,
+) -> Result<Vec<(u32, Found)>, Error> {
+    let answers = Mutex::new(Vec::with_capacity(items.len()));
+    for_each(jobs, items, OpenCache::default, |cache, item| {
+        progress.check()?;
+        let content = source.open(item.content, cache)?;
+        let digest = content.measure()?;
+        let mut answer = Found { is_sealed: Some(digest.is_some()), ..Found::default() };
+        answer.id = digest.and_then(|digest| digests.object(&digest));
+        if answer.id.is_some() {
+            answer.xattrs = content.xattrs()?;
+            answer.xattrs.sort();
+            content.finish()?;
+            progress.add(item.len, 1);
+        }
+        answers.lock().unwrap_or_else(PoisonError::into_inner).push((item.content, answer));
+        Ok(())
+    })?;
+    Ok(answers.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
 struct Run<'a> {
@@ -155,7 +204,7 @@ impl Run<'_> {
         let mut xattrs = content.xattrs()?;
         xattrs.sort();
         content.finish()?;
-        Ok(Found { id: is_hashed.then(|| *blake3::hash(buffer).as_bytes()), xattrs })
+        Ok(Found { id: is_hashed.then(|| *blake3::hash(buffer).as_bytes()), xattrs, is_sealed: None })
     }
 
     fn read_piece(
@@ -174,14 +223,15 @@ impl Run<'_> {
         // Each piece looks whether the file is still the one that was listed: so all are of one moment.
         content.finish()?;
         let chaining_value = pieces::chaining_value(start, std::iter::once(&buffer[..]));
-        Ok((Found { id: None, xattrs }, Piece { content: item.content, number, chaining_value }))
+        Ok((Found { id: None, xattrs, is_sealed: None }, Piece { content: item.content, number, chaining_value }))
     }
 }
 
 impl State {
     fn take(&mut self, done: Done) {
         for (content, found) in done.found {
-            self.found[at(content)] = found;
+            let is_sealed = self.found[at(content)].is_sealed;
+            self.found[at(content)] = Found { is_sealed, ..found };
         }
         self.pieces.extend(done.piece);
     }

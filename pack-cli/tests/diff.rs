@@ -131,6 +131,7 @@ fn said(diff: &Diff) -> Vec<String> {
             Change::Removed => 'D',
             Change::Changed => 'M',
             Change::Moved => 'R',
+            Change::Unsealed => 'U',
             Change::Metadata => 'm',
         };
         let reference = difference.reference.as_ref().map(|name| format!("{name}:")).unwrap_or_default();

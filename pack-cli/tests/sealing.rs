@@ -108,3 +108,39 @@ fn what_cannot_be_sealed_is_said() {
         assert!(text.contains("mkfs.ext4 -O verity"), "{text}");
     }
 }
+
+/// Nothing is written where what was asked for cannot be.
+#[test]
+fn what_cannot_be_sealed_is_not_unpacked() {
+    let folder = tempfile::tempdir().unwrap();
+    if sealift::seal::is_supported(folder.path()).unwrap() {
+        return;
+    }
+    fs::create_dir(folder.path().join("tree")).unwrap();
+    fs::write(folder.path().join("tree/file"), "content").unwrap();
+    let good = |line: &str| {
+        let done = run(SEALIFT, folder.path(), &line.split(' ').collect::<Vec<_>>());
+        assert!(done.status.success(), "{line}: {}", said(&done.stderr));
+        said(&done.stdout).to_owned()
+    };
+    good("pack tree -o b.sealift --bundle-version 1 --quiet");
+    let names = || {
+        let names = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
+        let mut names: Vec<_> = names.map(|name| name.into_string().unwrap()).collect();
+        names.sort();
+        names
+    };
+    let before = names();
+    for more in [&["out"][..], &["out", "--dry-run"], &["tree", "--update"]] {
+        let options = ["unpack", "b.sealift", "--seal", "require", "--allow-unsigned", "--state", "state", "--json"];
+        let done = run(SEALIFT, folder.path(), &[&options, more].concat());
+        assert_eq!(done.status.code(), Some(2), "{more:?}");
+        assert!(said(&done.stderr).starts_with(r#"{"error":{"kind":"verity","#), "{more:?}: {}", said(&done.stderr));
+        assert_eq!(names(), before, "{more:?}");
+    }
+    assert!(good("unpack b.sealift out --seal try --allow-unsigned --state state").contains("not sealed"));
+    assert!(!folder.path().join(".out.sealift-state/fs-verity").exists());
+    let audited = good("audit out --allow-unsigned --state state --ignore privileged --json");
+    assert!(audited.contains(r#""sealed":false"#), "{audited}");
+    assert!(!good("unpack b.sealift out --update --allow-unsigned --state state").contains("sealed"), "as before");
+}

@@ -7,14 +7,20 @@ mod disks;
 mod guest;
 mod machine;
 
-use std::time::Instant;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 
 use crate::packages::{self, Chore};
+use crate::random::Random;
 use crate::shell::target_dir;
 use disks::Disks;
 use machine::{Ended, Machine};
+
+/// How often the power goes, and how long sealing takes at least.
+const CUTS: usize = 2;
+const SEALING: Duration = Duration::from_millis(800);
 
 pub(crate) fn main(mut args: lexopt::Parser) -> Result<()> {
     match args.next()? {
@@ -33,7 +39,27 @@ pub(crate) fn run() -> Result<()> {
     println!("vm: built in {:.1} s", start.elapsed().as_secs_f64());
     let start = Instant::now();
     holds(&machine, "cases", &Disks::new(&work)?)?;
+    power_cuts(&machine, &Disks::new(&work)?)?;
     println!("vm: every suite holds, {:.1} s", start.elapsed().as_secs_f64());
+    Ok(())
+}
+
+/// Cuts the power while files are sealed, at some moments, and has the next boot complete what was begun.
+fn power_cuts(machine: &Machine<'_>, disks: &Disks) -> Result<()> {
+    let mut random = Random::new()?;
+    for _ in 0..CUTS {
+        let moment = random.moment(SEALING);
+        let ended = machine.boot("cut", disks, |line| {
+            let is_sealing = line == "vm: sealing";
+            if is_sealing {
+                sleep(moment);
+            }
+            is_sealing
+        })?;
+        ensure!(matches!(ended, Ended::Killed), "all was sealed before the power went");
+        println!("vm: the power went after {moment:.1?} of sealing");
+        holds(machine, "resume", disks)?;
+    }
     Ok(())
 }
 

@@ -23,14 +23,15 @@ use super::trust_args::{Judge, TrustArgs};
 
 /// Check that an installed tree still is what its signed bundle says
 ///
-/// Reads every file of TARGET, and compares it with the signed index that was kept when TARGET was unpacked, or with that of BUNDLE. A
-/// line a path that differs: D missing, A extra, M changed (with the size that it should have, and the one that it has), m other
-/// metadata alone. The exit status is 1 where anything differs.
+/// Reads every file of TARGET, and compares it with the signed index that was kept when TARGET was unpacked, or with that of BUNDLE. Where
+/// files were sealed by unpack --seal, the kernel says what they are, and none is read that still is. A
+/// line a path that differs: D missing, A extra, M changed (with the size that it should have, and the one that it has), U not sealed any
+/// more, m other metadata alone. The exit status is 1 where anything differs.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 With --json one object: target, name, version, path (where only a part is
-compared), signers, sound, counts, seconds and entries. An entry has kind
-(missing, extra, changed, metadata), path, fields, and old and new, the file as
+compared), signers, sound, sealed, counts, seconds and entries. An entry has kind
+(missing, extra, changed, unsealed, metadata), path, fields, and old and new, the file as
 the index has it and as it is.
 
 Examples:
@@ -121,7 +122,8 @@ impl Audit {
             }
             let with = self.bundle.as_deref().map_or("what was kept of its bundle".to_owned(), with);
             let paths = differences::compared(diff);
-            writeln!(out, "  {paths} compared with {with} in {}", human::duration(elapsed))?;
+            let asked = if diff.is_sealed { ", asking the kernel" } else { "" };
+            writeln!(out, "  {paths} compared with {with}{asked} in {}", human::duration(elapsed))?;
             differences::print_privileged(&mut out, diff)?;
         }
         out.flush()
@@ -141,6 +143,7 @@ struct Summary<'a> {
     path: String,
     signers: Vec<String>,
     sound: bool,
+    sealed: bool,
     counts: Counts,
     seconds: f64,
     entries: Vec<JsonDifference<'a>>,
@@ -156,6 +159,7 @@ struct Counts {
     changed: u64,
     changed_old_bytes: u64,
     changed_new_bytes: u64,
+    unsealed: u64,
     metadata: u64,
     privileged: u64,
 }
@@ -170,6 +174,7 @@ impl<'a> Summary<'a> {
             path: escape::percent(&diff.prefix),
             signers: judge.signers(),
             sound: diff.is_empty(),
+            sealed: diff.is_sealed,
             counts: Counts {
                 compared: counts.compared,
                 missing: counts.removed,
@@ -179,6 +184,7 @@ impl<'a> Summary<'a> {
                 changed: counts.changed,
                 changed_old_bytes: counts.changed_old_bytes,
                 changed_new_bytes: counts.changed_new_bytes,
+                unsealed: counts.unsealed,
                 metadata: counts.metadata,
                 privileged: counts.privileged,
             },

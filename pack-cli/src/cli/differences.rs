@@ -30,6 +30,7 @@ impl Words {
             Change::Removed => self.removed,
             Change::Changed => "changed",
             Change::Moved => "moved",
+            Change::Unsealed => "unsealed",
             Change::Metadata => "metadata",
         }
     }
@@ -42,6 +43,7 @@ pub(crate) fn mark(change: Change) -> (char, Style) {
         Change::Removed => ('D', BAD),
         Change::Changed => ('M', WARN),
         Change::Moved => ('R', show::BOLD),
+        Change::Unsealed => ('U', WARN),
         Change::Metadata => ('m', DIM),
     }
 }
@@ -81,6 +83,7 @@ pub(crate) fn counts(diff: &Diff, words: Words) -> String {
         (counts.removed, words.removed, of(counts.removed_bytes)),
         (counts.changed, "changed", if has_bytes { changed } else { String::new() }),
         (counts.moved, "moved", of(counts.moved_bytes)),
+        (counts.unsealed, "not sealed", String::new()),
         (counts.metadata, "with other metadata", String::new()),
     ];
     let some = parts.into_iter().filter(|(number, ..)| *number > 0);
@@ -108,7 +111,7 @@ fn sizes(difference: &Difference) -> (String, String) {
         size.map(|size| Bytes(size).to_string()).unwrap_or_default()
     };
     match difference.change {
-        Change::Metadata => (String::new(), String::new()),
+        Change::Metadata | Change::Unsealed => (String::new(), String::new()),
         Change::Moved => (String::new(), size(&difference.new)),
         _ => (size(&difference.old), size(&difference.new)),
     }
@@ -136,7 +139,7 @@ fn notes(difference: &Difference) -> Vec<String> {
     }
     match (&difference.old, &difference.new) {
         (Some(old), Some(new)) => {
-            let quiet_time = difference.change != Change::Metadata;
+            let quiet_time = !matches!(difference.change, Change::Metadata | Change::Unsealed);
             let fields = difference.fields.iter().filter(|field| !(quiet_time && **field == Field::Mtime));
             notes.extend(fields.filter_map(|field| note(*field, old, new)));
         }
@@ -162,6 +165,7 @@ fn note(field: Field, old: &File, new: &File) -> Option<String> {
         |file: &File| file.device.map(|device| format!("{},{}", device.major, device.minor)).unwrap_or_default();
     Some(match field {
         Field::Content => return by_how_much(old.size?, new.size?),
+        Field::Seal => "not sealed".to_owned(),
         Field::Type => format!("{} -> {}", type_word(old.file_type), type_word(new.file_type)),
         Field::Target => format!("-> {}, was -> {}", target(new), target(old)),
         Field::Device => format!("device {} -> {}", device(old), device(new)),
@@ -266,6 +270,7 @@ fn field_word(field: Field) -> &'static str {
     match field {
         Field::Type => "type",
         Field::Content => "content",
+        Field::Seal => "seal",
         Field::Target => "target",
         Field::Device => "device",
         Field::Mode => "mode",

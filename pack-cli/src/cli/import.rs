@@ -39,6 +39,8 @@ pub(crate) fn print(
                 logical_bytes: stats.logical_bytes,
                 stored_bytes: stats.stored_bytes,
                 has_summary: stats.has_summary,
+                sealed: stats.is_sealed,
+                sealed_objects: stats.sealed_objects,
                 seconds: human::seconds(elapsed),
             },
         );
@@ -67,7 +69,11 @@ pub(crate) fn print(
     }
     let (bytes, stored) = (Bytes(stats.logical_bytes), Bytes(stats.stored_bytes));
     let (time, rate) = (human::duration(elapsed), human::rate(stats.logical_bytes, elapsed));
-    writeln!(out, "  {bytes} from {stored} in {time}, {rate}")
+    writeln!(out, "  {bytes} from {stored} in {time}, {rate}")?;
+    if stats.is_sealed {
+        writeln!(out, "  {} sealed: the kernel keeps them as they are", count(stats.sealed_objects, "object"))?;
+    }
+    Ok(())
 }
 
 #[derive(Serialize)]
@@ -89,5 +95,7 @@ struct Summary<'a> {
     logical_bytes: u64,
     stored_bytes: u64,
     has_summary: bool,
+    sealed: bool,
+    sealed_objects: u64,
     seconds: f64,
 }

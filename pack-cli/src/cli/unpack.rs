@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use clap::{ArgGroup, Args, ValueEnum, ValueHint};
 use sealift::ostree::{Destination, ImportOptions, ImportStats, UsbOptions};
-use sealift::unpack::{Durability, UnpackOptions, UnpackStats, is_unfinished};
+use sealift::unpack::{Durability, Seal, UnpackOptions, UnpackStats, is_unfinished};
 use sealift::{Error, Head, Input, Kind, Limits, Progress};
 use serde::Serialize;
 
@@ -88,6 +88,13 @@ pub(crate) struct Unpack {
     /// With --update, where files are looked at: size and time tell whether one is the bundle's
     #[arg(long)]
     trust_mtime: bool,
+    /// Whether the kernel is to keep files as they are (fs-verity): require, try (where the file system can) or off [default: as before]
+    ///
+    /// A sealed file can be read and replaced, and not be written to; where its bytes change on the medium, reading it fails. What is new is
+    /// sealed before it appears, and the index that is kept beside TARGET as well. With require nothing is written where the file system has no
+    /// fs-verity. An update without this seals where the last one did. Files that are there and are sealed for the first time are hashed before.
+    #[arg(long, value_name = "HOW", value_enum, hide_possible_values = true)]
+    seal: Option<SealHow>,
     /// When the medium must have everything: none, end (before TARGET appears) or each (each file, before the next)
     #[arg(long, value_name = "WHEN", value_enum, default_value = "end", hide_possible_values = true)]
     durability: When,
@@ -114,6 +121,14 @@ enum When {
     None,
     End,
     Each,
+}
+
+/// [`Seal`] as an argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum SealHow {
+    Require,
+    Try,
+    Off,
 }
 
 impl Unpack {
@@ -152,6 +167,7 @@ impl Unpack {
             delete: self.delete,
             rehash: self.rehash,
             trust_mtime: self.trust_mtime,
+            seal: self.seal(),
             durability: match self.durability {
                 When::None => Durability::None,
                 When::End => Durability::End,
@@ -194,6 +210,15 @@ impl Unpack {
         Ok(self.print(target, &stats, &judge, start.elapsed())?)
     }
 
+    fn seal(&self) -> Seal {
+        match self.seal {
+            None => Seal::AsBefore,
+            Some(SealHow::Require) => Seal::Require,
+            Some(SealHow::Try) => Seal::Try,
+            Some(SealHow::Off) => Seal::Off,
+        }
+    }
+
     /// Into an OSTree repository.
     fn import(&self, repo: &Path) -> Result<(), Failure> {
         let options = ImportOptions {
@@ -203,6 +228,7 @@ impl Unpack {
                 (None, true) => Destination::Mirror,
                 (None, false) => Destination::Heads,
             },
+            seal: self.seal(),
             dry_run: self.dry_run,
             jobs: jobs(self.jobs.map(usize::from)),
         };
@@ -213,6 +239,9 @@ impl Unpack {
 
     /// Into the OSTree repository of a medium.
     fn write_usb(&self, medium: &Path) -> Result<(), Failure> {
+        if self.seal.is_some() {
+            return Err(Failure::usage("--seal is for directories and ostree:REPO: a medium is for others to read"));
+        }
         let now = source_date_epoch()?.unwrap_or_else(|| Moment::now().0);
         let options = UsbOptions {
             refs: self.references.clone(),
@@ -296,6 +325,7 @@ impl Unpack {
             let files = if stats.hashed_files == 0 { "no file".to_owned() } else { count(stats.hashed_files, "file") };
             let why = match () {
                 () if self.rehash => "as --rehash asks",
+                () if stats.is_sealed => "before they were sealed",
                 () if self.trust_mtime => "and size and time told of the others",
                 () => "since nothing that was kept describes the target",
             };
@@ -325,6 +355,11 @@ impl Unpack {
             let (bytes, stored) = (Bytes(stats.logical_bytes), Bytes(stats.stored_bytes));
             let (time, rate) = (human::duration(elapsed), human::rate(stats.logical_bytes, elapsed));
             writeln!(out, "  {bytes} from {stored} in {time}, {rate}")?;
+        }
+        if stats.is_sealed {
+            writeln!(out, "  {} sealed: the kernel keeps them as they are", count(stats.sealed_files, "file"))?;
+        } else if self.seal == Some(SealHow::Try) {
+            writeln!(out, "  {WARN}not sealed{WARN:#}: the file system has no fs-verity")?;
         }
         if stats.shared_bytes > 0 {
             writeln!(out, "  {} are shared between equal files", Bytes(stats.shared_bytes))?;
@@ -401,6 +436,8 @@ struct Summary<'a> {
     disk_bytes: u64,
     stored_bytes: u64,
     shared_bytes: u64,
+    sealed: bool,
+    sealed_files: u64,
     resumed_files: u64,
     kept_files: u64,
     metadata_files: u64,
@@ -434,6 +471,8 @@ impl<'a> Summary<'a> {
             disk_bytes: stats.disk_bytes,
             stored_bytes: stats.stored_bytes,
             shared_bytes: stats.shared_bytes,
+            sealed: stats.is_sealed,
+            sealed_files: stats.sealed_files,
             resumed_files: stats.resumed_files,
             kept_files: stats.kept_files,
             metadata_files: stats.metadata_files,

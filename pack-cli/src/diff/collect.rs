@@ -166,6 +166,7 @@ impl<'a> Collector<'a> {
                 counts.moved += 1;
                 add(&mut counts.moved_bytes, if first(&difference.new) { new_size } else { 0 });
             }
+            Change::Unsealed => counts.unsealed += 1,
             Change::Metadata => counts.metadata += 1,
         }
     }
@@ -174,7 +175,11 @@ impl<'a> Collector<'a> {
 /// What differs beside metadata makes a change.
 fn change_of(fields: &[Field]) -> Change {
     let is_content = |field: &Field| matches!(field, Field::Type | Field::Content | Field::Target | Field::Device);
-    if fields.iter().any(is_content) { Change::Changed } else { Change::Metadata }
+    match fields {
+        _ if fields.iter().any(is_content) => Change::Changed,
+        _ if fields.contains(&Field::Seal) => Change::Unsealed,
+        _ => Change::Metadata,
+    }
 }
 
 fn components(difference: &Difference) -> impl Iterator<Item = &[u8]> {

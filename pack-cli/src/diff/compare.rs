@@ -32,6 +32,7 @@ impl Rules {
         let fields = [
             // A content that was not read has another size, which says enough.
             (Field::Content, old.size != new.size || old.id != new.id),
+            (Field::Seal, [old, new].into_iter().any(|file| file.is_sealed == Some(false))),
             (Field::Target, old.target != new.target),
             (Field::Device, old.device != new.device),
             (Field::Mode, !no_mode && (a.permissions ^ b.permissions) & mode_mask != 0),

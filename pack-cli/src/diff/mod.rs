@@ -36,7 +36,8 @@ mod wishes;
 
 use sealift_format::Index;
 
-use crate::hash::{Found, Want, hash_contents};
+use crate::hash::{self, Found, Want};
+use crate::seal::Digests;
 use crate::source::{Exclude, XattrFilter};
 use crate::{Error, Progress};
 
@@ -113,8 +114,8 @@ pub fn diff(old: Side<'_>, new: Side<'_>, options: &DiffOptions, progress: &Prog
         walk.run(start, &mut |met| wishes.meet(met))?;
     }
     let (old_wanted, new_wanted) = wishes.finish();
-    let old_found = read(walk.old, &old_wanted, options, progress)?;
-    let new_found = read(walk.new, &new_wanted, options, progress)?;
+    let old_found = read(old, &old_wanted, options, progress)?;
+    let new_found = read(new, &new_wanted, options, progress)?;
     let mut collector = Collector::new(Names::new(walk.old, old_found), Names::new(walk.new, new_found), options);
     for start in &starts {
         walk.run(start, &mut |met| collector.meet(start, met))?;
@@ -126,11 +127,13 @@ pub fn diff(old: Side<'_>, new: Side<'_>, options: &DiffOptions, progress: &Prog
     Ok(Diff { take, prefix: options.prefix.clone(), ..collector.finish(options.moves) })
 }
 
-fn read(view: View<'_>, wanted: &[Want], options: &DiffOptions, progress: &Progress) -> Result<Vec<Found>, Error> {
-    match view {
-        View::Source(source) if wanted.iter().any(|want| *want != Want::Nothing) => {
-            hash_contents(source, wanted, options.jobs, progress)
-        }
-        _ => Ok(Vec::new()),
-    }
+fn read(side: Side<'_>, wanted: &[Want], options: &DiffOptions, progress: &Progress) -> Result<Vec<Found>, Error> {
+    let (View::Source(source), true) = (side.view(), wanted.iter().any(|want| *want != Want::Nothing)) else {
+        return Ok(Vec::new());
+    };
+    let digests: Option<&Digests> = match side {
+        Side::Sealed(_, digests) => Some(digests),
+        _ => None,
+    };
+    hash::find(source, wanted, digests, options.jobs, progress)
 }

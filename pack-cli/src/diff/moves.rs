@@ -58,6 +58,7 @@ mod tests {
             file_type: FileType::Regular,
             size: Some(size),
             id: Some([id; 32]),
+            is_sealed: None,
             target: None,
             device: None,
             metadata,

@@ -14,6 +14,8 @@ pub struct Diff {
     pub counts: Counts,
     /// What was compared lies at or below this path; empty for everything.
     pub prefix: Vec<u8>,
+    /// Whether the kernel was asked, since the new side was sealed.
+    pub is_sealed: bool,
     /// What one would have to take who has the old side and wants the new one, where that is a bundle.
     pub take: Option<Take>,
 }
@@ -53,6 +55,8 @@ pub enum Change {
     Changed,
     /// The old side has the same content elsewhere, and not here.
     Moved,
+    /// Its content is the same, and it is not sealed, as it was to be.
+    Unsealed,
     /// Only its metadata differ.
     Metadata,
 }
@@ -65,6 +69,8 @@ pub enum Field {
     Type,
     /// A regular file's content.
     Content,
+    /// Whether the kernel keeps its content as it is.
+    Seal,
     /// A symbolic link's target.
     Target,
     /// A device's numbers.
@@ -91,6 +97,8 @@ pub struct File {
     pub size: Option<u64>,
     /// A regular file's object id. Of a directory's files it is known as far as they had to be read.
     pub id: Option<[u8; 32]>,
+    /// Whether a regular file is sealed, as far as that was asked.
+    pub is_sealed: Option<bool>,
     /// A symbolic link's target.
     pub target: Option<Vec<u8>>,
     /// A device's numbers.
@@ -125,6 +133,8 @@ pub struct Counts {
     pub moved: u64,
     /// Bytes of the files that have another path.
     pub moved_bytes: u64,
+    /// Paths with the content that they are to have, which are not sealed.
+    pub unsealed: u64,
     /// Paths with other metadata alone.
     pub metadata: u64,
     /// Differences that are what unpacking without root leaves.

@@ -6,6 +6,7 @@ use sealift_format::{Attributes, Bundle, Device, Index, InodeKind, Ref};
 
 use super::File;
 use crate::hash::Found;
+use crate::seal::Digests;
 use crate::source::Source;
 use crate::tree::NodeKind;
 use crate::{DirId, Metadata};
@@ -20,6 +21,9 @@ pub enum Side<'a> {
     Index(&'a Index),
     /// A directory or an archive. Its contents are read as far as they have to be.
     Source(&'a Source),
+    /// A directory whose files were sealed: the kernel says of which digest each is, and where it is that of an object, no content is read.
+    /// A file that is not sealed differs.
+    Sealed(&'a Source, &'a Digests),
 }
 
 impl<'a> Side<'a> {
@@ -27,7 +31,7 @@ impl<'a> Side<'a> {
         match self {
             Self::Bundle(bundle) => View::Index(&bundle.index),
             Self::Index(index) => View::Index(index),
-            Self::Source(source) => View::Source(source),
+            Self::Source(source) | Self::Sealed(source, _) => View::Source(source),
         }
     }
 }
@@ -143,7 +147,7 @@ impl<'a> View<'a> {
             mtime_ns,
             xattrs: attributes.xattrs.clone(),
         };
-        let (mut size, mut id, mut target, mut device) = (None, None, None, None);
+        let (mut size, mut id, mut is_sealed, mut target, mut device) = Default::default();
         match what {
             What::Regular { content, size: len } => {
                 size = Some(len);
@@ -151,7 +155,7 @@ impl<'a> View<'a> {
                     Self::Index(index) => id = Some(index.object(content).id),
                     Self::Source(_) => {
                         let found = found.get(at(content)).cloned().unwrap_or_default();
-                        id = found.id;
+                        (id, is_sealed) = (found.id, found.is_sealed);
                         metadata.xattrs.extend(found.xattrs);
                         metadata.xattrs.sort();
                     }
@@ -161,7 +165,7 @@ impl<'a> View<'a> {
             What::Device(numbers) => device = Some(numbers),
             What::Directory(_) | What::Plain => {}
         }
-        File { file_type: attributes.file_type(), size, id, target, device, metadata, link: None }
+        File { file_type: attributes.file_type(), size, id, is_sealed, target, device, metadata, link: None }
     }
 }
 

@@ -14,12 +14,14 @@ use super::plan::Plan;
 use super::policy;
 use super::refs::{RefName, RefPlace};
 use super::repo::Repo;
+use super::sealing;
 use super::summary::mirror_summary;
 use super::transaction::Transaction;
 use crate::base::Bases;
 use crate::input::Input;
 use crate::parallel::for_each;
 use crate::progress::Phase;
+use crate::unpack::Seal;
 use crate::writeback::with_writeback;
 use crate::{Error, Progress};
 
@@ -45,6 +47,8 @@ pub struct ImportOptions {
     pub refs: Vec<String>,
     /// Where they go.
     pub destination: Destination,
+    /// Whether the kernel is to keep new objects as they are: [`Seal::AsBefore`] is as it was done for the last bundle of this name.
+    pub seal: Seal,
     /// Find out what would be done, and do nothing.
     pub dry_run: bool,
     /// Threads; 0 is 1.
@@ -69,6 +73,10 @@ pub struct ImportStats {
     pub stored_bytes: u64,
     /// Whether the repository, a mirror, has the summary that the bundle carries.
     pub has_summary: bool,
+    /// Whether new objects are sealed.
+    pub is_sealed: bool,
+    /// Objects that were sealed.
+    pub sealed_objects: u64,
 }
 
 /// Takes the commits of a bundle into the repository at `target`. A delta bundle is for one that holds its base.
@@ -89,7 +97,10 @@ pub fn import(
 ) -> Result<ImportStats, Error> {
     let opened = input.open_any(limits, judge)?;
     let repo = Arc::new(Repo::open(target)?);
+    let name = &opened.head().root().identity.name;
+    let is_sealed = sealing::plan(&repo, name, options.seal)?;
     let (bundle, bases) = whole(opened, &repo, options, progress)?;
+    let options = &ImportOptions { seal: if is_sealed { Seal::Require } else { Seal::Off }, ..options.clone() };
     let mut stats = take(input, (&bundle, &bases), &repo, options, progress)?;
     if options.dry_run {
         return Ok(stats);
@@ -98,7 +109,7 @@ pub fn import(
     if options.destination == Destination::Mirror && options.refs.is_empty() {
         stats.has_summary = mirror_summary(&repo, &Carried::new(&bundle)?)?;
     }
-    kept::keep(&repo, &bundle)?;
+    kept::keep(&repo, &bundle, is_sealed)?;
     Ok(stats)
 }
 
@@ -115,7 +126,7 @@ pub(super) fn whole(
     }
 }
 
-/// Takes the commits of a bundle that is open and trusted.
+/// Takes the commits of a bundle that is open and trusted. Whether new objects are sealed has been decided.
 ///
 /// # Errors
 /// As [`import`].
@@ -177,6 +188,9 @@ pub(super) fn take(
     )?;
     for (from, name) in refs.iter().zip(names) {
         transaction.set_ref(name, carried.tip(from)?.checksum);
+    }
+    if options.seal == Seal::Require {
+        (stats.is_sealed, stats.sealed_objects) = (true, transaction.seal(jobs, progress)?);
     }
     progress.enter(Phase::Syncing, 0, 0);
     transaction.finish(jobs)?;

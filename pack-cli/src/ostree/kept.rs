@@ -4,7 +4,7 @@
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, OwnedFd};
 
 use rustix::fs::{Mode as Permissions, OFlags, fchmod, fdatasync, fsync, renameat};
 use rustix::io::Errno;
@@ -17,6 +17,7 @@ use super::stage::Stage;
 use super::transaction::{make_directory, take_lock};
 use crate::Error;
 use crate::beneath::{names_in, open_beneath, open_name};
+use crate::seal::{Parameters, seal_open};
 
 /// What a repository took last of the bundles of a name.
 #[derive(Debug)]
@@ -26,7 +27,7 @@ pub(super) struct Kept {
 }
 
 /// Where it lies in a repository.
-const FOLDER: &str = "extensions/sealift";
+pub(super) const KEPT: &str = "extensions/sealift";
 
 impl Kept {
     /// The names of the bundles of which something is kept.
@@ -35,12 +36,12 @@ impl Kept {
     /// The folder cannot be read.
     pub(super) fn names(repo: &Repo) -> Result<Vec<String>, Error> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-        let names = match open_beneath(repo.root(), FOLDER.as_bytes(), flags, Permissions::empty()) {
+        let names = match open_beneath(repo.root(), KEPT.as_bytes(), flags, Permissions::empty()) {
             Err(Errno::NOENT | Errno::NOTDIR) => return Ok(Vec::new()),
             Err(error) => Err(error),
             Ok(folder) => names_in(folder.as_fd()),
         };
-        let names = names.map_err(|error| Error::io("read", repo.path().join(FOLDER), error))?;
+        let names = names.map_err(|error| Error::io("read", repo.path().join(KEPT), error))?;
         Ok(names.into_iter().filter_map(|(name, _)| String::from_utf8(name).ok()).collect())
     }
 
@@ -49,7 +50,7 @@ impl Kept {
     /// # Errors
     /// It cannot be read.
     pub(super) fn load(repo: &Repo, name: &str) -> Result<Option<Self>, Error> {
-        let path = format!("{FOLDER}/{name}");
+        let path = format!("{KEPT}/{name}");
         let Some(bytes) = read(repo, &path)? else { return Ok(None) };
         match Self::parse(bytes) {
             Ok(kept) => Ok(Some(kept)),
@@ -107,19 +108,24 @@ impl Kept {
     }
 }
 
-/// Keeps what a repository took of a bundle, unless it is just that which is kept.
+/// Keeps what a repository took of a bundle, unless it is just that which is kept. It is sealed if the objects are.
 ///
 /// # Errors
 /// The repository cannot be written to.
-pub(super) fn keep(repo: &Repo, bundle: &Bundle) -> Result<(), Error> {
+pub(super) fn keep(repo: &Repo, bundle: &Bundle, is_sealed: bool) -> Result<(), Error> {
     let name = &bundle.head.root().identity.name;
     let bytes = [&bundle.head.encode(), bundle.index.bytes()].concat();
-    let path = format!("{FOLDER}/{name}");
+    let path = format!("{KEPT}/{name}");
     if read(repo, &path)?.is_some_and(|kept| kept == bytes) {
         return Ok(());
     }
     let _lock = if repo.config().locking { Some(take_lock(repo)?) } else { None };
-    write(repo, name, &bytes).map_err(|error| Error::io("write", repo.path().join(path), error))
+    let path = repo.path().join(path);
+    let kept = write(repo, name, &bytes).map_err(|error| Error::io("write", &path, error))?;
+    if is_sealed {
+        seal_open(kept.as_fd(), &Parameters::default(), None).map_err(|error| Error::kernel(path, error))?;
+    }
+    Ok(())
 }
 
 /// Reads a file of ours, of any length that a bundle's head and index may have.
@@ -136,8 +142,8 @@ fn read(repo: &Repo, path: &str) -> Result<Option<Vec<u8>>, Error> {
     Ok(Some(bytes))
 }
 
-/// Writes it aside, and renames it over what is there.
-fn write(repo: &Repo, name: &str, bytes: &[u8]) -> Result<(), Errno> {
+/// Writes it aside, and renames it over what is there. Returns it, open for reading.
+fn write(repo: &Repo, name: &str, bytes: &[u8]) -> Result<OwnedFd, Errno> {
     let stage = make_directory(repo, "tmp").and_then(Stage::create)?;
     let mode = Permissions::from_raw_mode(0o644);
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
@@ -147,7 +153,11 @@ fn write(repo: &Repo, name: &str, bytes: &[u8]) -> Result<(), Errno> {
     if repo.config().fsync {
         fdatasync(&file)?;
     }
-    let folder = make_directory(repo, FOLDER)?;
+    let folder = make_directory(repo, KEPT)?;
+    drop(file);
     renameat(stage.directory(), "kept", &folder, name)?;
-    if repo.config().fsync { fsync(folder.as_fd()) } else { Ok(()) }
+    if repo.config().fsync {
+        fsync(folder.as_fd())?;
+    }
+    open_name(folder.as_fd(), name.as_bytes(), OFlags::RDONLY | OFlags::NONBLOCK, Permissions::empty())
 }

@@ -30,6 +30,7 @@ mod refs;
 mod remote;
 mod repo;
 mod room;
+mod sealing;
 mod skeleton;
 mod stage;
 mod summary;

@@ -55,7 +55,7 @@ struct List {
     refs: Vec<(RefName, Checksum)>,
 }
 
-type Object = (Checksum, ObjectType);
+pub(super) type Object = (Checksum, ObjectType);
 
 /// What a transaction wrote.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -181,6 +181,19 @@ impl<'a> Transaction<'a> {
             self.list().staged.remove(&(*checksum, kind));
         })?;
         Ok(true)
+    }
+
+    /// The objects in the stage.
+    pub(super) fn staged(&self) -> Vec<Object> {
+        let mut staged: Vec<Object> = self.list().staged.iter().copied().collect();
+        staged.sort_unstable();
+        staged
+    }
+
+    /// The path of an object in the stage.
+    pub(super) fn name_in_stage(&self, kind: ObjectType, checksum: &Checksum) -> String {
+        let folder = self.folders.folder_of(checksum);
+        self.staged_name(kind, checksum, folder.filter(|_| !self.is_alone(&(*checksum, kind))))
     }
 
     /// The path of an object in the stage. Where libostree finds the stage of a run that was killed, it takes nothing of it for an object.

@@ -10,6 +10,7 @@ use super::repo::Repo;
 use super::skeleton::Skeleton;
 use super::summary::write_summary;
 use crate::input::Input;
+use crate::unpack::Seal;
 use crate::{Error, Progress};
 
 /// How a bundle is written to a medium.
@@ -65,6 +66,7 @@ fn write(
     let import = ImportOptions {
         refs: options.refs.clone(),
         destination: Destination::Mirror,
+        seal: Seal::Off,
         dry_run: options.dry_run,
         jobs: options.jobs,
     };

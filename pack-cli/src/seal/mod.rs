@@ -21,6 +21,7 @@
 //! # }
 //! ```
 
+mod digests;
 mod list;
 
 use std::fs::File;
@@ -37,6 +38,7 @@ use sealift_verify::kernel::{self, Sealed};
 
 use crate::parallel::for_each;
 use crate::{Error, Phase, Progress};
+pub use digests::Digests;
 use list::Place;
 
 /// How files are sealed.

@@ -8,7 +8,9 @@ use std::sync::{Arc, Condvar, Mutex};
 
 use rustix::fs::{AtFlags, Mode, OFlags, Stat, fstat, openat, readlinkat, statat};
 use rustix::io::{Errno, retry_on_intr};
+use sealift_format::verity::FileDigest;
 use sealift_format::{Device, FileType, Xattr};
+use sealift_verify::kernel::{self, KernelError};
 
 use super::{Exclude, XattrFilter};
 use crate::beneath::{open_beneath, open_user_dir};
@@ -248,6 +250,15 @@ impl FileContent<'_> {
 
     pub(super) fn xattrs(&self) -> Result<Vec<Xattr>, Error> {
         self.source.xattrs.read(self.fd.as_fd()).map_err(|error| self.io(error))
+    }
+
+    /// The digest that the kernel says; `None` where the file is not sealed.
+    pub(super) fn measure(&self) -> Result<Option<FileDigest>, Error> {
+        match kernel::measure(&self.fd) {
+            Ok(digest) => Ok(Some(digest)),
+            Err(KernelError::NotSealed | KernelError::Unsupported) => Ok(None),
+            Err(error) => Err(Error::kernel(self.source.path_of(self.listed), error)),
+        }
     }
 
     pub(super) fn finish(self) -> Result<(), Error> {

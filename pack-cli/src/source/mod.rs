@@ -34,6 +34,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sealift_format::Xattr;
+use sealift_format::verity::FileDigest;
 
 use crate::error::path_of;
 use crate::ostree::Repo;
@@ -268,6 +269,17 @@ impl Content<'_> {
         match self {
             Self::File(file) => file.xattrs(),
             Self::Tar(_) | Self::Ostree(_) => Ok(Vec::new()),
+        }
+    }
+
+    /// The fs-verity digest that the kernel says; `None` where it is not sealed.
+    ///
+    /// # Errors
+    /// The kernel cannot say.
+    pub fn measure(&self) -> Result<Option<FileDigest>, Error> {
+        match self {
+            Self::File(file) => file.measure(),
+            Self::Tar(_) | Self::Ostree(_) => Ok(None),
         }
     }
 

@@ -113,6 +113,8 @@ fn adopt_file(builder: &Builder<'_>, hand: &mut Hand, buffer: &mut Vec<u8>, plac
     let content = match builder.open(hand, place, flags, Mode::empty())? {
         // It is ours and closed to us: made anew.
         Err(Errno::ACCESS) => Content::Other,
+        // Sealed: that run had come to its end, or nearly.
+        Err(Errno::PERM) => adopt_sealed(builder, hand, buffer, place)?,
         opened => {
             let file = opened.map_err(&failed)?;
             let content = check_content(builder, &file, buffer, place)?;
@@ -132,6 +134,18 @@ fn adopt_file(builder: &Builder<'_>, hand: &mut Hand, buffer: &mut Vec<u8>, plac
         return discard(builder, hand, place);
     }
     Ok(content)
+}
+
+/// What is sealed is right as a whole, or of no use.
+fn adopt_sealed(builder: &Builder<'_>, hand: &mut Hand, buffer: &mut Vec<u8>, place: Place) -> Result<Content, Error> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+    let Ok(file) = builder.open(hand, place, flags, Mode::empty())? else { return Ok(Content::Other) };
+    match check_content(builder, &file, buffer, place) {
+        Ok(Content::Whole) => builder.finish_again(&file, place).map(|()| Content::Whole),
+        // The kernel hands out nothing that is damaged.
+        Ok(_) | Err(Error::Io { .. }) => Ok(Content::Other),
+        Err(error) => Err(error),
+    }
 }
 
 fn discard(builder: &Builder<'_>, hand: &mut Hand, place: Place) -> Result<Content, Error> {

@@ -94,7 +94,7 @@ impl<'a> Builder<'a> {
         Error::FoldedName { path: self.stage.path_of(path) }
     }
 
-    fn path(&self, place: Place) -> Vec<u8> {
+    pub(super) fn path(&self, place: Place) -> Vec<u8> {
         self.bundle.index.path(place.directory, self.bundle.index.entry(place.entry))
     }
 
@@ -355,7 +355,11 @@ impl<'a> Builder<'a> {
     }
 
     /// The directory of the stage in which a file lies, and its name there.
-    fn spot<'h>(&'h self, hand: &'h mut Hand, place: Place) -> Result<(BorrowedFd<'h>, Cow<'h, [u8]>), Error> {
+    pub(super) fn spot<'h>(
+        &'h self,
+        hand: &'h mut Hand,
+        place: Place,
+    ) -> Result<(BorrowedFd<'h>, Cow<'h, [u8]>), Error> {
         match self.stage.layout() {
             Layout::Files => Ok((self.stage.root(), Stage::file_name(place.entry).into())),
             Layout::Tree => {

@@ -22,6 +22,8 @@ pub(super) struct Installed {
     reference: String,
     /// The bundle that it took, where that was kept.
     kept: Option<Head>,
+    /// The fs-verity digests of the index's objects, where they were kept.
+    sealed: Option<Vec<[u8; 32]>>,
     /// Files that were hashed to know it.
     pub(super) hashed_files: u64,
 }
@@ -64,6 +66,11 @@ impl Installed {
         self.kept.as_ref().is_some_and(|head| state::is_kept(target, head, &self.reference, &options.prefix))
     }
 
+    /// What the kernel says of the index's objects, as far as that was kept.
+    pub(super) fn sealed(&self) -> (&Index, &[[u8; 32]]) {
+        (&self.index, self.sealed.as_deref().unwrap_or_default())
+    }
+
     /// Whether what was kept is of this very bundle and ref.
     pub(super) fn is_of(&self, head: &Head, reference: &str) -> bool {
         self.kept.as_ref() == Some(head) && self.reference == reference
@@ -82,10 +89,11 @@ impl Installed {
             }
             loaded => loaded?.filter(|state| state.prefix == options.prefix),
         };
-        Ok(state.map(|State { head, index, reference, .. }| Self {
+        Ok(state.map(|State { head, index, reference, sealed, .. }| Self {
             index,
             reference,
             kept: Some(head),
+            sealed,
             hashed_files: 0,
         }))
     }
@@ -126,6 +134,7 @@ impl Installed {
             index: index_of(LOOKED_AT, &source, &contents)?,
             reference: LOOKED_AT.to_owned(),
             kept: None,
+            sealed: None,
             hashed_files: as_u64(wants.iter().filter(|want| **want == Want::Id).count()),
         })
     }

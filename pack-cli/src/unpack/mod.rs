@@ -15,6 +15,7 @@ mod local;
 mod metadata;
 mod plan;
 mod release;
+mod sealing;
 mod stage;
 pub(crate) mod state;
 mod target;
@@ -39,10 +40,14 @@ use files::{Builder, Hand};
 use installed::Installed;
 pub(crate) use journal::{Found, complete};
 use metadata::Privilege;
+use plan::Place;
 pub(crate) use plan::Selection;
+pub use sealing::Seal;
+use sealing::Sealing;
 use stage::Layout;
 pub(crate) use stage::{Stage, is_taken, named, sibling};
 pub use state::State;
+use state::Took;
 pub(crate) use target::{Target, TargetWalk};
 
 /// How a bundle is unpacked.
@@ -61,6 +66,8 @@ pub struct UnpackOptions {
     pub rehash: bool,
     /// Where an update has to look at the target's files, size and time tell whether they are the bundle's.
     pub trust_mtime: bool,
+    /// Whether the kernel is to keep files as they are. Where files that are there are sealed for the first time, they are hashed before.
+    pub seal: Seal,
     /// When the medium has to have everything.
     pub durability: Durability,
     /// Equal files with equal metadata become one file with several names.
@@ -127,6 +134,10 @@ pub struct UnpackStats {
     pub free_bytes: u64,
     /// Bytes shared between equal files.
     pub shared_bytes: u64,
+    /// Whether the target's files are sealed.
+    pub is_sealed: bool,
+    /// Files that were sealed by this run.
+    pub sealed_files: u64,
     /// Files that did not get their owner, for want of privilege.
     pub owners_skipped: u64,
     /// Files that did not get their set-id bits, since they did not get their owner.
@@ -154,6 +165,7 @@ pub fn unpack(
     progress: &Progress,
 ) -> Result<UnpackStats, Error> {
     let (given, target) = (target, &*named(target)?);
+    let sealing = Sealing::plan(options.seal, target)?;
     // What the target kept is read meanwhile.
     let (opened, kept) = std::thread::scope(|scope| {
         let kept = options.update.then(|| scope.spawn(|| Installed::kept(target, options)));
@@ -171,6 +183,9 @@ pub fn unpack(
             "--delete, --rehash and --trust-mtime are for --update, and for delta bundles".into(),
         ));
     }
+    // What the kernel keeps as it is shall be what was signed.
+    let options = &UnpackOptions { rehash: options.rehash || sealing.is_new(), ..options.clone() };
+    let kept = kept.filter(|_| !options.rehash);
     let tree = choose_ref(&bundle.index, options.reference.as_deref())?;
     let selection = Selection::new(&bundle, tree, &options.prefix);
     if !options.prefix.is_empty()
@@ -180,7 +195,7 @@ pub fn unpack(
         let prefix = String::from_utf8_lossy(&options.prefix);
         return Err(Error::Usage(format!("nothing in the bundle lies at or below {prefix:?}")));
     }
-    let job = Job { bundle: &bundle, bases: &bases, reference: &tree.name, options, progress };
+    let job = Job { bundle: &bundle, bases: &bases, reference: &tree.name, sealing: &sealing, options, progress };
     if options.update && is_taken(target)? {
         return job.update(input, target, selection, kept);
     }
@@ -196,15 +211,18 @@ pub fn unpack(
         )));
     }
     stage::check_replaceable(target, given)?;
-    let mut stats = expected(&bundle, &selection);
+    let mut stats = job.expected(&selection);
     if options.dry_run {
         stats.free_bytes = room(target)?.bytes;
         return Ok(stats);
     }
     let stage = Stage::open(target, Layout::Tree)?;
-    let built = check_room(&bundle, &stage, &selection).and_then(|free| {
+    let built = job.check_room(&stage, &selection).and_then(|free| {
         stats.free_bytes = free;
-        job.build(input, &stage, selection, &mut stats)
+        let all = selection.regulars.clone();
+        job.build(input, &stage, selection, &all, &mut stats)?;
+        stats.sealed_files = sealing.files();
+        Ok(())
     });
     match built.and_then(|()| job.settle(&stage)) {
         Ok(()) => stage.finish(options.durability != Durability::None)?,
@@ -219,13 +237,47 @@ struct Job<'a> {
     /// Of a delta bundle.
     bases: &'a Bases,
     reference: &'a str,
+    sealing: &'a Sealing,
     options: &'a UnpackOptions,
     progress: &'a Progress,
 }
 
 impl Job<'_> {
+    /// What making the selection comes to.
+    fn expected(&self, selection: &Selection) -> UnpackStats {
+        UnpackStats {
+            is_sealed: self.sealing.is_on,
+            disk_bytes: self.disk(selection),
+            ..expected(self.bundle, selection)
+        }
+    }
+
+    /// Bytes that the selection takes on the target.
+    fn disk(&self, selection: &Selection) -> u64 {
+        selection.disk.saturating_add(self.sealing.room(&self.bundle.index, &selection.regulars))
+    }
+
+    /// Compares what is needed with what the target's file system has, and what the stage has of it already. Returns the free bytes.
+    fn check_room(&self, stage: &Stage, selection: &Selection) -> Result<u64, Error> {
+        let room = room(stage.target())?;
+        let held = stage.held(&self.bundle.index, &selection.directories)?;
+        let needed = selection.inodes().saturating_sub(held.inodes);
+        let path = stage::parent_of(stage.target());
+        if let Some(free) = room.inodes.filter(|free| *free < needed) {
+            return Err(Error::NoInodes { path: path.to_owned(), needed, free });
+        }
+        let needed = self.disk(selection).saturating_sub(held.bytes);
+        if room.bytes < needed {
+            return Err(Error::NoSpace { path: path.to_owned(), needed, free: room.bytes });
+        }
+        Ok(room.bytes)
+    }
+
     /// Says of a target that took this very bundle what it has: a run that was killed had come to its end.
     fn complete(&self, target: &Path, selection: &Selection) -> Result<Option<UnpackStats>, Error> {
+        if self.sealing.is_new() {
+            return Ok(None);
+        }
         let installed = Installed::kept(target, self.options)?;
         if !installed.is_some_and(|installed| installed.is_of(&self.bundle.head, self.reference)) {
             return Ok(None);
@@ -237,16 +289,18 @@ impl Job<'_> {
             was_complete,
             kept_files,
             free_bytes: room(target)?.bytes,
+            is_sealed: self.sealing.is_on,
             ..UnpackStats::default()
         }))
     }
 
-    /// Builds in the stage what is selected.
+    /// Builds in the stage what is selected; `all` are the regular files that it holds then, some of which may be there already.
     fn build(
         &self,
         input: &mut Input,
         stage: &Stage,
         mut selection: Selection,
+        all: &[Place],
         stats: &mut UnpackStats,
     ) -> Result<(), Error> {
         let failed = |error| Error::io("look at", stage.target(), error);
@@ -259,9 +313,16 @@ impl Job<'_> {
         let files = as_u64(selection.regulars.len() + selection.others.len());
         self.progress.enter(Phase::Unpacking, selection.stored, files);
         let builder = Builder::new(self.bundle, &selection, stage, &privilege, self.progress, self.options);
+        let mut build = || {
+            build(&builder, input, self.bases, self.options)?;
+            if self.sealing.is_on {
+                self.sealing.seal_staged(&builder, all, self.options.jobs)?;
+            }
+            builder.finish_directories(&mut Hand::default())
+        };
         match self.options.durability {
-            Durability::End => with_writeback(|| stage.sync(), || build(&builder, input, self.bases, self.options))?,
-            Durability::None | Durability::Each => build(&builder, input, self.bases, self.options)?,
+            Durability::End => with_writeback(|| stage.sync(), build)?,
+            Durability::None | Durability::Each => build()?,
         }
         input.finish(&self.bundle.head)?;
         stats.shared_bytes = builder.duplicate_bytes.load(Ordering::Relaxed);
@@ -291,11 +352,20 @@ impl Job<'_> {
         Ok(())
     }
 
+    /// What the target is going to keep.
+    ///
+    /// # Errors
+    /// What was sealed is not what the index says.
+    fn took(&self) -> Result<Took<'_>, Error> {
+        let sealed = self.sealing.table(&self.bundle.index)?;
+        Ok(Took { bundle: self.bundle, reference: self.reference, prefix: &self.options.prefix, sealed })
+    }
+
     /// Makes what was built, and the state that goes with it, durable. The state gets its name before the tree does: a tree
     /// without its state would be bound to no name.
     fn settle(&self, stage: &Stage) -> Result<(), Error> {
         let durable = self.options.durability != Durability::None;
-        state::write(&stage.state(), self.bundle, self.reference, &self.options.prefix, false)?;
+        state::write(&stage.state(), &self.took()?, false)?;
         self.progress.enter(Phase::Syncing, 0, 0);
         if durable {
             stage.sync()?;
@@ -392,22 +462,6 @@ fn room(target: &Path) -> Result<Room, Error> {
     Ok(Room { bytes: room.f_bavail.saturating_mul(room.f_frsize), inodes: (room.f_files > 0).then_some(room.f_favail) })
 }
 
-/// Compares what is needed with what the target's file system has, and what the stage has of it already. Returns the free bytes.
-fn check_room(bundle: &Bundle, stage: &Stage, selection: &Selection) -> Result<u64, Error> {
-    let room = room(stage.target())?;
-    let held = stage.held(&bundle.index, &selection.directories)?;
-    let needed = selection.inodes().saturating_sub(held.inodes);
-    let path = stage::parent_of(stage.target());
-    if let Some(free) = room.inodes.filter(|free| *free < needed) {
-        return Err(Error::NoInodes { path: path.to_owned(), needed, free });
-    }
-    let needed = selection.disk.saturating_sub(held.bytes);
-    if room.bytes < needed {
-        return Err(Error::NoSpace { path: path.to_owned(), needed, free: room.bytes });
-    }
-    Ok(room.bytes)
-}
-
 fn build(builder: &Builder<'_>, input: &mut Input, bases: &Bases, options: &UnpackOptions) -> Result<(), Error> {
     let (bundle, selection) = (builder.bundle, builder.selection);
     let mut hand = Hand::default();
@@ -431,7 +485,7 @@ fn build(builder: &Builder<'_>, input: &mut Input, bases: &Bases, options: &Unpa
     for link in &selection.links {
         builder.link(&mut from, &mut hand, link)?;
     }
-    builder.finish_directories(&mut hand)
+    Ok(())
 }
 
 /// Checks the objects and pieces that have no data, which no chunk brings, and makes the files of such objects.

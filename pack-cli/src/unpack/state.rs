@@ -5,6 +5,7 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use sealift_format::{Bundle, Error as FormatError, Head, Index, Limits, Part, Preamble, Ref, verity};
+use sealift_verify::kernel;
 
 use super::sibling;
 use super::stage::Stage;
@@ -22,6 +23,9 @@ pub struct State {
     pub reference: String,
     /// What was unpacked of it lies at or below this path.
     pub prefix: Vec<u8>,
+    /// Where its files are sealed, the fs-verity digests of the index's objects, in their order, for which the index vouches; none where not
+    /// all of them are in the target.
+    pub sealed: Option<Vec<[u8; 32]>>,
 }
 
 /// The longest head.
@@ -77,8 +81,8 @@ impl State {
             let problem = "it names a ref that the index does not have".into();
             return Err(Error::State { path: dir.join("part"), problem });
         }
-        let prefix = prefix.to_vec();
-        Ok(Some(Self { head, index, reference, prefix }))
+        let (prefix, sealed) = (prefix.to_vec(), read_digests(dir, &index)?);
+        Ok(Some(Self { head, index, reference, prefix, sealed }))
     }
 
     /// The ref that was unpacked.
@@ -95,20 +99,72 @@ pub(super) fn is_kept(target: &Path, head: &Head, reference: &str, prefix: &[u8]
     })
 }
 
+/// The file that says that a target's files are sealed, and of what digest each object is.
+const DIGESTS: &str = "fs-verity";
+
+/// Whether the files of `target` are sealed, as far as it says so.
+pub(super) fn is_sealed(target: &Path) -> bool {
+    path_of(target).is_ok_and(|dir| dir.join(DIGESTS).symlink_metadata().is_ok())
+}
+
+/// The digests that `target` kept of the objects of an index; `None` where it does not say that it is sealed.
+///
+/// # Errors
+/// They cannot be read, or are not what the index says.
+pub(super) fn kept_digests(target: &Path, index: &Index) -> Result<Option<Vec<[u8; 32]>>, Error> {
+    read_digests(&path_of(target)?, index)
+}
+
+fn read_digests(dir: &Path, index: &Index) -> Result<Option<Vec<[u8; 32]>>, Error> {
+    let path = dir.join(DIGESTS);
+    if path.symlink_metadata().is_err() {
+        return Ok(None);
+    }
+    let bytes = read_file(&path, u64::try_from(index.objects().len()).unwrap_or(u64::MAX).saturating_mul(32))?;
+    if !bytes.is_empty() && verity::digest(&bytes) != *index.verity() {
+        return Err(Error::State { path, problem: "it is not what the index says".into() });
+    }
+    Ok(Some(bytes.as_chunks().0.to_vec()))
+}
+
 fn part(reference: &str, prefix: &[u8]) -> Vec<u8> {
     [reference.as_bytes(), b"\n", prefix].concat()
 }
 
+/// What part of a bundle a target took.
+pub(super) struct Took<'a> {
+    pub(super) bundle: &'a Bundle,
+    pub(super) reference: &'a str,
+    pub(super) prefix: &'a [u8],
+    /// The digests of its objects, where files are sealed: then so are the index and the digests.
+    pub(super) sealed: Option<Vec<[u8; 32]>>,
+}
+
 /// Writes a state to the directory `dir`, which is new.
-pub(super) fn write(dir: &Path, bundle: &Bundle, reference: &str, prefix: &[u8], durable: bool) -> Result<(), Error> {
+pub(super) fn write(dir: &Path, took: &Took<'_>, durable: bool) -> Result<(), Error> {
     match std::fs::remove_dir_all(dir) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(Error::io("remove", dir, error)),
         _ => {}
     }
     std::fs::create_dir(dir).map_err(|error| Error::io("create", dir, error))?;
-    write_file(&dir.join("head"), &bundle.head.encode(), durable)?;
-    write_file(&dir.join("index"), bundle.index.bytes(), durable)?;
-    write_file(&dir.join("part"), &part(reference, prefix), durable)
+    let (index, digests) = (dir.join("index"), dir.join(DIGESTS));
+    write_file(&dir.join("head"), &took.bundle.head.encode(), durable)?;
+    write_file(&index, took.bundle.index.bytes(), durable)?;
+    write_file(&dir.join("part"), &part(took.reference, took.prefix), durable)?;
+    if let Some(sealed) = &took.sealed {
+        write_file(&digests, sealed.as_flattened(), durable)?;
+        seal_file(&digests, verity::digest(sealed.as_flattened()))?;
+        seal_file(&index, took.bundle.head.root().contents.index_digest)?;
+    }
+    Ok(())
+}
+
+/// Seals a file that was written: from then on the kernel vouches for this digest.
+fn seal_file(path: &Path, digest: [u8; 32]) -> Result<(), Error> {
+    let file = File::open(path).map_err(|error| Error::io("open", path, error))?;
+    let expected = digest.into();
+    let sealed = kernel::seal(&file, &verity::Parameters::default(), None);
+    sealed.and_then(|_| kernel::check(&file, &expected)).map_err(|error| Error::kernel(path, error))
 }
 
 /// Makes the state in the stage that of its target. The one before goes with the stage: killed in between, the target has none, and

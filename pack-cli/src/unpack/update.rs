@@ -11,11 +11,11 @@ use super::installed::Installed;
 use super::journal::{self, Found};
 use super::local::copy_local;
 use super::metadata::Privilege;
-use super::plan::Selection;
+use super::plan::{Place, Selection};
 use super::stage::{Layout, Stage};
 use super::state;
 use super::target::Target;
-use super::{Durability, Job, UnpackStats, as_u64, check_room, expected, give_up, room};
+use super::{Durability, Job, UnpackStats, as_u64, give_up, room};
 use crate::Error;
 use crate::input::Input;
 use crate::progress::Phase;
@@ -81,9 +81,10 @@ impl Job<'_> {
             )));
         }
         let mut pending = self.to_build(&selection, &update);
+        let built = pending.regulars.clone();
         let mut stats = self.stats_of(&installed, &update, &pending);
         self.progress.keep(stats.kept_files);
-        stats.free_bytes = check_room(self.bundle, stage, &pending)?;
+        stats.free_bytes = self.check_room(stage, &pending)?;
         delta::check_bases(self, target, &pending)?;
         if stage.is_resumed() {
             self.adopt(stage, &mut pending, &privilege, &mut stats)?;
@@ -101,15 +102,17 @@ impl Job<'_> {
         let durable = self.options.durability != Durability::None;
         // Where files are built, the stage is synced as a whole.
         let sync_stage = durable && !update.changes.build.is_empty();
-        let is_done =
-            update.changes.is_empty() && update.extras.is_empty() && installed.is_of(&self.bundle.head, self.reference);
-        if !is_done {
-            state::write(&stage.state(), self.bundle, self.reference, &self.options.prefix, durable && !sync_stage)?;
-        }
-        self.build(input, stage, pending, &mut stats)?;
+        let is_done = update.changes.is_empty()
+            && update.extras.is_empty()
+            && self.sealing.is_done()
+            && installed.is_of(&self.bundle.head, self.reference);
+        self.build(input, stage, pending, &built, &mut stats)?;
         if is_done {
             return Ok(stats);
         }
+        self.seal_kept(&update, &installed)?;
+        stats.sealed_files = self.sealing.files();
+        state::write(&stage.state(), &self.took()?, durable && !sync_stage)?;
         if sync_stage {
             self.progress.enter(Phase::Syncing, 0, 0);
             stage.sync()?;
@@ -120,6 +123,20 @@ impl Job<'_> {
             // Somebody changed it since it was looked at.
             Some(unlike) => Err(unlike),
         }
+    }
+
+    /// Sees to it that what stays is sealed. What was kept says that it is, and of what digest; what was looked at is sealed now.
+    fn seal_kept(&self, update: &Update<'_>, installed: &Installed) -> Result<(), Error> {
+        if !self.sealing.is_on {
+            return Ok(());
+        }
+        if !installed.was_hashed() {
+            self.sealing.take_known(installed.sealed(), update.target.index);
+            return Ok(());
+        }
+        let stays = |place: &&Place| !update.changes.build.contains(&place.entry);
+        let kept: Vec<Place> = update.selection.regulars.iter().filter(stays).copied().collect();
+        self.sealing.seal_kept(&update.target, &kept, self.options.jobs, self.progress)
     }
 
     /// Finds out what the target has, and what is to be done.
@@ -190,7 +207,7 @@ impl Job<'_> {
             removed: as_u64(update.extras.len()),
             hashed_files: installed.hashed_files,
             was_hashed: installed.was_hashed(),
-            ..expected(self.bundle, pending)
+            ..self.expected(pending)
         }
     }
 }

@@ -1,9 +1,12 @@
 //! What must hold on a kernel with fs-verity.
 
+mod audit;
+mod power;
 mod refusals;
 mod seal;
 mod signatures;
 mod tamper;
+mod unpack;
 
 use crate::desk::{BTRFS, Desk, EXT4};
 use crate::{Case, Check};
@@ -19,6 +22,14 @@ const CASES: &[(&str, Check)] = &[
     ("what the kernel refuses is said", refusals::refusals),
     ("a bit that flips on the disk is an error", tamper::flipped),
     ("built-in signatures", signatures::signatures),
+    ("a tree is unpacked, and every file of it sealed", unpack::directories),
+    ("a tree that is there is sealed", unpack::later),
+    ("a part of a bundle is sealed", unpack::parts),
+    ("nothing is written where fs-verity is required and not there", unpack::required),
+    ("an index with a wrong digest of digests is refused", unpack::wrong_digest),
+    ("objects of OSTree are sealed", unpack::repositories),
+    ("an audit finds each kind of damage", audit::damage),
+    ("an audit reads no content of what is sealed", audit::unread),
 ];
 
 /// The cases of a suite, and what each is run on, mounted.
@@ -29,6 +40,16 @@ pub(crate) fn of(suite: &str) -> Vec<Case> {
             desks.iter().for_each(Desk::mount);
             let of = |desk: Desk| CASES.iter().map(move |(name, case)| (desk, *name, *case));
             desks.into_iter().flat_map(of).collect()
+        }
+        // Each with the disks of the one before.
+        "cut" | "resume" => {
+            EXT4.mount();
+            let case: (_, Check) = if suite == "cut" {
+                ("unpack, until the power goes", power::cut)
+            } else {
+                ("what was begun is completed", power::resume)
+            };
+            vec![(EXT4, case.0, case.1)]
         }
         other => panic!("there is no suite {other:?}"),
     }

@@ -1,0 +1,191 @@
+//! Unpacking to files that are sealed.
+
+use std::fs::{self, File};
+use std::path::Path;
+
+use sealift_tests::bundle::{Bundle, Packing};
+use sealift_tests::ostree::commit;
+use sealift_tests::tree::{Node, dir, file, symlink};
+use sealift_verify::kernel;
+
+use crate::desk::{Desk, noise};
+
+/// A tree below `/tmp`, and the bundles of its versions.
+pub(crate) struct Publisher<'a>(&'a Desk);
+
+impl<'a> Publisher<'a> {
+    pub(crate) fn new(desk: &'a Desk) -> Self {
+        let publisher = Self(desk);
+        let _ = fs::remove_dir_all("/tmp/tree"); // of the case before
+        let _ = fs::remove_dir_all("/tmp/state");
+        publisher.write("usr/bin/hello", b"#!/bin/sh\necho hello\n");
+        publisher.write("usr/lib/large", &noise(7, 700_000));
+        publisher.write("usr/lib/small", &noise(8, 10_000));
+        publisher.write("etc/os-release", b"ID=example\n");
+        publisher.write("etc/empty", b"");
+        fs::hard_link("/tmp/tree/usr/lib/small", "/tmp/tree/usr/lib/linked").expect("a link");
+        std::os::unix::fs::symlink("small", "/tmp/tree/usr/lib/symlink").expect("a link");
+        fs::set_permissions("/tmp/tree/etc/os-release", std::os::unix::fs::PermissionsExt::from_mode(0o444))
+            .expect("its mode");
+        publisher
+    }
+
+    pub(crate) fn write(&self, path: &str, content: &[u8]) {
+        let path = Path::new("/tmp/tree").join(path);
+        fs::create_dir_all(path.parent().expect("it has one")).expect("directories");
+        let _ = fs::remove_file(&path);
+        fs::write(path, content).expect("a file");
+    }
+
+    /// Packs the tree, and returns where the bundle lies.
+    pub(crate) fn pack(&self, version: u64) -> String {
+        let bundle = format!("/tmp/{version}.sealift");
+        let options = "--name os --level 1 --quiet";
+        self.0.good(&format!("pack /tmp/tree -o {bundle} --bundle-version {version} {options}"));
+        bundle
+    }
+}
+
+/// The options of who trusts anybody.
+pub(crate) const ANYBODY: &str = "--allow-unsigned --state /tmp/state";
+
+fn index(target: &Path) -> std::path::PathBuf {
+    let name = target.file_name().expect("it has one").to_string_lossy();
+    target.with_file_name(format!(".{name}.sealift-state")).join("index")
+}
+
+/// Whether all files below a folder are sealed, or none is.
+pub(crate) fn assert_sealed(folder: &Path, is_sealed: bool) {
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let metadata = path.symlink_metadata().expect("it is there");
+        if metadata.is_dir() {
+            assert_sealed(&path, is_sealed);
+        } else if metadata.is_file() {
+            let measured = kernel::measure(File::open(&path).expect("it can be opened"));
+            assert_eq!(measured.is_ok(), is_sealed, "{}", path.display());
+        }
+    }
+}
+
+pub(crate) fn directories(desk: &Desk) {
+    let publisher = Publisher::new(desk);
+    let first = publisher.pack(1);
+    let said = desk.good(&format!("unpack {first} os --seal require {ANYBODY}"));
+    assert!(said.contains("5 files sealed"), "{said}");
+    let target = desk.path("os");
+    assert_sealed(&target, true);
+    let index = index(&target);
+    let measured = desk.good(&format!("measure {}", index.display()));
+    let info = desk.good(&format!("info {first} --allow-unsigned --json"));
+    let (digest, _) = measured.strip_prefix("sha256:").and_then(|text| text.split_once(' ')).expect("a digest");
+    assert!(info.contains(digest), "the index is sealed, and its digest is the content's: {measured} {info}");
+
+    // An update seals what is new, as before, and knows what it has.
+    publisher.write("etc/os-release", b"ID=example\nVERSION_ID=2\n");
+    fs::remove_file("/tmp/tree/etc/empty").expect("removed");
+    publisher.write("usr/bin/moved", &noise(8, 10_000));
+    let second = publisher.pack(2);
+    let said = desk.good(&format!("unpack {second} os --update --delete {ANYBODY}"));
+    assert!(said.contains("2 files sealed") && !said.contains("hashed"), "{said}");
+    assert_sealed(&target, true);
+    let sound = desk.good(&format!("audit os {ANYBODY}"));
+    assert!(sound.contains("asking the kernel"), "{sound}");
+    // Nothing is left to do, and nothing is done.
+    let said = desk.good(&format!("unpack {second} os --update --delete --seal require {ANYBODY}"));
+    assert!(said.contains("0 files sealed"), "{said}");
+
+    // What is new is not sealed if that is asked for, and it is not said that it is.
+    publisher.write("etc/os-release", b"ID=example\nVERSION_ID=3\n");
+    let third = publisher.pack(3);
+    desk.good(&format!("unpack {third} os --update --delete --seal off {ANYBODY}"));
+    desk.bad("measure os/etc/os-release", 1, "not sealed");
+    let sound = desk.good(&format!("audit os {ANYBODY}"));
+    assert!(!sound.contains("asking the kernel"), "{sound}");
+}
+
+/// Files that are there are sealed for the first time: they are hashed before.
+pub(crate) fn later(desk: &Desk) {
+    let publisher = Publisher::new(desk);
+    let first = publisher.pack(1);
+    desk.good(&format!("unpack {first} later {ANYBODY}"));
+    assert_sealed(&desk.path("later"), false);
+    // Somebody edits a file, whose size stays the same.
+    fs::write(desk.path("later/usr/bin/hello"), b"#!/bin/sh\necho HELLO\n").expect("it is not sealed");
+    let said = desk.good(&format!("unpack {first} later --update --seal try {ANYBODY}"));
+    assert!(said.contains("hashed, before they were sealed"), "{said}");
+    assert_sealed(&desk.path("later"), true);
+    assert_eq!(fs::read(desk.path("later/usr/bin/hello")).expect("a file"), b"#!/bin/sh\necho hello\n");
+    assert!(desk.good(&format!("audit later {ANYBODY}")).contains("asking the kernel"));
+}
+
+/// A part of a bundle: its digests cannot be compared with the index, so that an audit reads.
+pub(crate) fn parts(desk: &Desk) {
+    let publisher = Publisher::new(desk);
+    let first = publisher.pack(1);
+    desk.good(&format!("unpack {first} part --path etc --seal require {ANYBODY}"));
+    assert_sealed(&desk.path("part"), true);
+    desk.good(&format!("audit part {ANYBODY}"));
+    let file = desk.path("part/etc/os-release");
+    let content = fs::read(&file).expect("a file");
+    fs::remove_file(&file).expect("removed");
+    fs::write(&file, content).expect("written again");
+    desk.bad(&format!("audit part --ignore mtime --ignore mode {ANYBODY}"), 1, "U  etc/os-release");
+}
+
+/// Where there is no fs-verity nothing is written, or nothing sealed.
+pub(crate) fn required(desk: &Desk) {
+    let first = Publisher::new(desk).pack(1);
+    let said = |line: &str| desk.good(&format!("unpack {first} {line} {ANYBODY}"));
+    desk.bad(
+        &format!("unpack {first} /tmp/none --seal require {ANYBODY}"),
+        2,
+        "/tmp: its file system has no fs-verity",
+    );
+    desk.bad(&format!("unpack {first} /tmp/none --dry-run --seal require {ANYBODY}"), 2, "no fs-verity");
+    for name in ["/tmp/none", "/tmp/.none.sealift-partial", "/tmp/.none.sealift-state"] {
+        assert!(!Path::new(name).exists(), "{name}");
+    }
+    assert!(said("/tmp/none --seal try").contains("not sealed"));
+    assert!(!said("/tmp/none --update").contains("sealed"));
+    fs::remove_dir_all("/tmp/none").expect("removed");
+    fs::remove_dir_all("/tmp/.none.sealift-state").expect("removed");
+}
+
+fn small() -> Node {
+    dir([("a", file("one\n")), ("b", file("two\n")), ("link", symlink("a"))])
+}
+
+/// An index whose digest of its files' digests is wrong, though all else agrees.
+pub(crate) fn wrong_digest(desk: &Desk) {
+    let mut bundle = Bundle::new(&[("main", small())], Packing::default());
+    bundle.index.verity[0] ^= 1;
+    fs::write("/tmp/wrong.sealift", bundle.encode()).expect("a file");
+    let why = "its digest of the objects' fs-verity digests is not what the kernel says of them";
+    desk.bad(&format!("unpack /tmp/wrong.sealift wrong --seal require {ANYBODY}"), 1, why);
+    assert!(!desk.path("wrong").exists() && !desk.path(".wrong.sealift-partial").exists());
+}
+
+/// Into a repository of OSTree, where objects wait in a stage of their own.
+pub(crate) fn repositories(desk: &Desk) {
+    for mode in ["bare-user-only", "archive-z2"] {
+        let repo = desk.path(mode);
+        for folder in ["objects", "refs/heads", "refs/remotes", "tmp", "state", "extensions"] {
+            fs::create_dir_all(repo.join(folder)).expect("a folder");
+        }
+        fs::write(repo.join("config"), format!("[core]\nrepo_version=1\nmode={mode}\n")).expect("a file");
+        let first = Bundle::with_commits(&[], &[("main", vec![commit(small())])], Packing::default());
+        fs::write("/tmp/commit.sealift", first.encode()).expect("a file");
+        let said = desk.good(&format!("unpack /tmp/commit.sealift ostree:{mode} --seal require {ANYBODY} --json"));
+        assert!(said.contains(r#""sealed":true"#), "{said}");
+        assert_sealed(&repo.join("objects"), true);
+        assert_sealed(&repo.join("extensions"), true);
+
+        let other = dir([("a", file("one\n")), ("c", file("three\n"))]);
+        let mut second = Bundle::with_commits(&[], &[("main", vec![commit(other)])], Packing::default());
+        second.identity.version = 2;
+        fs::write("/tmp/commit.sealift", second.encode()).expect("a file");
+        desk.good(&format!("unpack /tmp/commit.sealift ostree:{mode} {ANYBODY}"));
+        assert_sealed(&repo.join("objects"), true);
+    }
+}
