@@ -1,8 +1,9 @@
 //! A tree such as a distribution's package descriptions: tens of thousands of files of one to four kilobytes, of which each week some get
 //! a new version, as a file that is copied from the one before.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 use anyhow::Result;
 
@@ -10,14 +11,12 @@ use crate::random::Random;
 
 const CATEGORIES: u64 = 60;
 const PACKAGES: u64 = 150;
-const VERSIONS: u64 = 3;
+const VERSIONS: usize = 3;
 /// Of a thousand packages, those that change in a week.
 const CHANGED: u64 = 40;
-const WORDS: [&str; 24] = [
-    "library", "support", "enable", "parser", "python", "build", "toolkit", "network", "protocol", "static", "plugin",
-    "system", "daemon", "client", "server", "config", "debug", "test", "doc", "crypto", "image", "audio", "video",
-    "font",
-];
+/// When everything was written that no week changed, in seconds since 1970.
+const BEGIN: u64 = 1_700_000_000;
+const WEEK: u64 = 7 * 24 * 3600;
 
 /// Writes the tree as it is `weeks` after the first.
 pub(crate) fn write(to: &Path, weeks: u64) -> Result<()> {
@@ -29,32 +28,58 @@ pub(crate) fn write(to: &Path, weeks: u64) -> Result<()> {
             let dir = to.join(format!("cat-{category:02}")).join(&name);
             fs::create_dir_all(&dir)?;
             let body = body(&mut random, &name);
-            let (mut first, mut edited) = (0, false);
-            for _ in 0..weeks {
+            // The weeks in which what is there now was changed last.
+            let (mut first, mut edited, mut versions) = (0, None, [0; VERSIONS]);
+            for week in 1..=weeks {
                 match random.below(1000) {
                     // A new version comes and the oldest goes, or a file is edited where it is.
-                    chance if chance < CHANGED / 2 => first += 1,
-                    chance if chance < CHANGED => edited = true,
+                    chance if chance < CHANGED / 2 => {
+                        first += 1;
+                        versions.rotate_left(1);
+                        versions[VERSIONS - 1] = week;
+                    }
+                    chance if chance < CHANGED => edited = Some(week),
                     _ => {}
                 }
             }
-            for version in first..first + VERSIONS {
+            for (version, week) in (first..).zip(versions) {
                 let mut text = body.replace("VERSION", &format!("1.{version}")).replace("KEYWORDS", keywords(version));
-                if edited && version == first + 1 {
+                let edited = edited.filter(|_| version == first + 1);
+                if edited.is_some() {
                     text.push_str("\nsrc_test() {\n\temake check || die\n}\n");
                 }
-                fs::write(dir.join(format!("{name}-1.{version}.ebuild")), text)?;
+                let path = dir.join(format!("{name}-1.{version}.ebuild"));
+                write_file(&path, &text, edited.unwrap_or(0).max(week))?;
             }
-            let manifest: String = (first..first + VERSIONS).map(|version| manifest_line(&name, version)).collect();
-            fs::write(dir.join("Manifest"), manifest)?;
+            let manifest: String = (first..).zip(versions).map(|(version, _)| manifest_line(&name, version)).collect();
+            let newest = versions[VERSIONS - 1];
+            write_file(&dir.join("Manifest"), &manifest, newest)?;
+            set_time(&dir, newest)?;
         }
+        set_time(&to.join(format!("cat-{category:02}")), 0)?;
     }
-    Ok(())
+    set_time(to, 0)
 }
 
-fn word(random: &mut Random) -> &'static str {
-    let at = random.below(u64::try_from(WORDS.len()).unwrap_or(1));
-    WORDS[usize::try_from(at).unwrap_or(0)]
+fn write_file(path: &Path, text: &str, week: u64) -> Result<()> {
+    fs::write(path, text)?;
+    set_time(path, week)
+}
+
+/// What a week did not touch keeps its time, as with a mirror that is synchronized.
+fn set_time(path: &Path, week: u64) -> Result<()> {
+    let time = SystemTime::UNIX_EPOCH + Duration::from_secs(BEGIN + week * WEEK);
+    Ok(File::open(path)?.set_modified(time)?)
+}
+
+/// A word of two to four syllables. A vocabulary of few words would make a file of two kilobytes cost a hundred bytes in a bundle; of
+/// Gentoo's tree, 153,000 files, it is 600.
+fn word(random: &mut Random) -> String {
+    let syllable = |number: u64| {
+        let letter = |letters: &str, at: u64| letters.chars().nth(usize::try_from(at).unwrap_or(0)).unwrap_or('x');
+        [letter("bdfghklmnprstvwz", number % 16), letter("aeiou", number / 16)]
+    };
+    (0..2 + random.below(3)).flat_map(|_| syllable(random.below(80))).collect()
 }
 
 fn keywords(version: u64) -> &'static str {
