@@ -174,7 +174,7 @@ impl Encoder<'_> {
 const THOROUGH: i32 = 10;
 /// The highest level that looks for matches in lists. Those above keep trees, into which a prefix takes ten times as long to enter.
 const LISTS: i32 = 12;
-/// Where lists leave less than this part of the data, a tree would not save enough for its time (spec/rationale.md, "A prefix").
+/// Where lists leave less than this part of the data, a tree would not save enough for its time (spec/rationale.md, "A prefix is what the base has").
 const LITTLE: usize = 320;
 /// log2 of the largest window of which a tree of usual size holds every place.
 const TREE_WINDOW: u32 = 23;
