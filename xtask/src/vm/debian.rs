@@ -112,8 +112,10 @@ fn fetch(dir: &Path, root: &Path) -> Result<()> {
 /// Debian's archive as this machine's apt knows it.
 fn mirror() -> Result<String> {
     let sites = output(Command::new("apt-get").args(["indextargets", "--format", "$(SITE)"]))?;
-    let site = sites.lines().find(|site| site.ends_with("/debian") || site.ends_with("/debian/"));
-    Ok(site.map_or("http://deb.debian.org/debian", |site| site.trim_end_matches('/')).to_owned())
+    // A site of security updates alone stands beside the archive itself.
+    let archive = sites.lines().find_map(|site| site.rfind("/debian").map(|at| &site[..at]));
+    let archive = archive.context("apt knows no Debian archive: name one in /etc/apt/sources.list")?;
+    Ok(format!("{archive}/debian"))
 }
 
 /// The one entry of a folder whose name begins so.
