@@ -7,7 +7,7 @@ use sealift_format::{Index, Inode, InodeKind, Opened};
 use sealift_verify::escape;
 use wasm_bindgen::JsValue;
 
-use crate::listing::{index, type_word};
+use crate::listing::index;
 use crate::number::rounded;
 use crate::object::object;
 
@@ -144,7 +144,7 @@ impl Changes {
                 Some(size) => rounded(size).into(),
                 None => JsValue::UNDEFINED,
             };
-            let shown = after.or(before).map(|side| type_word(side.index.attributes(side.inode).file_type()));
+            let shown = after.or(before).map(|side| side.index.attributes(side.inode).file_type().word());
             self.rows.push(&object([
                 ("kind", word.into()),
                 ("ref", reference.into()),

@@ -2,7 +2,7 @@
 
 use js_sys::Array;
 use sealift_format::difference::Becomes;
-use sealift_format::{FileType, Index, InodeKind, Opened, Ref};
+use sealift_format::{Index, InodeKind, Opened, Ref};
 use sealift_verify::escape;
 use wasm_bindgen::JsValue;
 
@@ -102,7 +102,7 @@ pub(crate) fn edits(opened: &Opened) -> JsValue {
             ("name", escape::bytes(path).into()),
             ("path", escape::percent(path).into()),
             ("kind", kind.into()),
-            ("type", edit.file_type.map_or(JsValue::UNDEFINED, |file_type| type_word(file_type).into())),
+            ("type", edit.file_type.map_or(JsValue::UNDEFINED, |file_type| file_type.word().into())),
             ("size", edit.size.map_or(JsValue::UNDEFINED, |size| rounded(size).into())),
         ])
     });
@@ -144,7 +144,7 @@ fn entry(index: &Index, number: u32) -> Result<JsValue, JsValue> {
         ("name", escape::bytes(index.name(row)).into()),
         ("path", escape::percent(&path).into()),
         ("shown", escape::bytes(&path).into()),
-        ("type", type_word(attributes.file_type()).into()),
+        ("type", attributes.file_type().word().into()),
         ("mode", (attributes.mode & 0o7777).into()),
         ("uid", attributes.uid.into()),
         ("gid", attributes.gid.into()),
@@ -167,16 +167,4 @@ fn holder(index: &Index, above: usize, number: u32) -> u32 {
 
 fn ref_of(index: &Index, directory: u32) -> Option<&Ref> {
     index.refs().iter().find(|reference| (reference.directory..reference.directories_end).contains(&directory))
-}
-
-pub(crate) fn type_word(file_type: FileType) -> &'static str {
-    match file_type {
-        FileType::Regular => "file",
-        FileType::Directory => "dir",
-        FileType::Symlink => "symlink",
-        FileType::CharDevice => "char",
-        FileType::BlockDevice => "block",
-        FileType::Fifo => "fifo",
-        FileType::Socket => "socket",
-    }
 }

@@ -26,6 +26,20 @@ pub enum FileType {
 }
 
 impl FileType {
+    /// The word for it in what programs read: JSON and JavaScript.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Regular => "file",
+            Self::Directory => "dir",
+            Self::Symlink => "symlink",
+            Self::CharDevice => "char",
+            Self::BlockDevice => "block",
+            Self::Fifo => "fifo",
+            Self::Socket => "socket",
+        }
+    }
+
     /// The type bits of `st_mode`.
     #[must_use]
     pub fn bits(self) -> u16 {

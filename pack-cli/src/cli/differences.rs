@@ -281,23 +281,10 @@ fn field_word(field: Field) -> &'static str {
     }
 }
 
-/// A type in JSON.
-pub(crate) fn json_type(file_type: FileType) -> &'static str {
-    match file_type {
-        FileType::Regular => "file",
-        FileType::Directory => "dir",
-        FileType::Symlink => "symlink",
-        FileType::CharDevice => "char",
-        FileType::BlockDevice => "block",
-        FileType::Fifo => "fifo",
-        FileType::Socket => "socket",
-    }
-}
-
 impl<'a> JsonSide<'a> {
     fn of(file: &'a File) -> Self {
         let shown = JsonFile {
-            kind: json_type(file.file_type),
+            kind: file.file_type.word(),
             mode: file.metadata.permissions,
             uid: file.metadata.uid,
             gid: file.metadata.gid,

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use clap::Args;
 use sealift::diff::Change;
-use sealift::inspect::{Becomes, EditedName, Listed, What, entries};
+use sealift::inspect::{Becomes, EditedName, FileType, Listed, What, entries};
 use sealift::{Bundle, Error, Opened};
 use serde::Serialize;
 use serde::ser::{SerializeMap as _, Serializer};
@@ -319,7 +319,7 @@ impl<'a> JsonEdit<'a> {
             reference: edit.reference,
             path: if edit.path.is_empty() { ".".into() } else { escape::percent(&edit.path) },
             kind: Words::USUAL.of(change_of(edit.becomes)),
-            file_type: edit.file_type.map(differences::json_type),
+            file_type: edit.file_type.map(FileType::word),
             size: edit.size,
         }
     }
