@@ -10,29 +10,25 @@ use crate::shell::{output, run};
 
 pub(crate) const SUITE: &str = "bookworm";
 
-/// Makes a fresh system in `to`, with these packages beside the least: as of the last point release.
-pub(crate) fn bootstrap(to: &Path, packages: &[&str]) -> Result<()> {
+/// Makes a fresh system in `to`, of the least packages: as of the last point release, which is all that it takes packages from.
+pub(crate) fn bootstrap(to: &Path) -> Result<()> {
     fs::create_dir_all(to)?;
-    let mut command = Command::new("debootstrap");
-    command.arg("--variant=minbase");
-    if !packages.is_empty() {
-        command.arg(format!("--include={}", packages.join(",")));
-    }
-    run(command.arg(SUITE).arg(to).stdout(fs::File::create(to.with_extension("log"))?))
+    let log = fs::File::create(to.with_extension("log"))?;
+    run(Command::new("debootstrap").arg("--variant=minbase").arg(SUITE).arg(to).stdout(log))?;
+    fs::copy("/etc/resolv.conf", to.join("etc/resolv.conf"))?;
+    // No package's service is to start.
+    fs::write(to.join("usr/sbin/policy-rc.d"), "#!/bin/sh\nexit 101\n")?;
+    run(Command::new("chmod").arg("0755").arg(to.join("usr/sbin/policy-rc.d")))
 }
 
 /// Lets a system take packages from where this machine has them, security among them, which debootstrap does not know.
 pub(crate) fn connect(root: &Path) -> Result<()> {
-    fs::copy("/etc/resolv.conf", root.join("etc/resolv.conf"))?;
     for sources in ["etc/apt/sources.list", "etc/apt/sources.list.d/debian.sources"] {
         let here = Path::new("/").join(sources);
         if here.exists() {
             fs::copy(here, root.join(sources))?;
         }
     }
-    // No package's service is to start.
-    fs::write(root.join("usr/sbin/policy-rc.d"), "#!/bin/sh\nexit 101\n")?;
-    run(Command::new("chmod").arg("0755").arg(root.join("usr/sbin/policy-rc.d")))?;
     apt(root, &["update"])
 }
 

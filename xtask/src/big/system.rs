@@ -52,7 +52,7 @@ fn system() -> Result<PathBuf> {
     if !kept.exists() {
         let new = kept.with_extension("new");
         remove(&new)?;
-        bootstrap(&new, &[])?;
+        bootstrap(&new)?;
         fs::rename(&new, &kept)?;
     }
     Ok(kept)

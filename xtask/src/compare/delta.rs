@@ -37,9 +37,9 @@ const TARS: [&str; 2] =
 /// Both trees as commits, and a repository that holds the first.
 const COMMITS: [&str; 6] = [
     "ostree --repo=SCRATCH/delta-repo init --mode=bare-user",
-    "ostree --repo=SCRATCH/delta-repo commit --branch=tree --tree=dir=OLD",
+    "ostree --repo=SCRATCH/delta-repo commit --no-bindings --branch=tree --tree=dir=OLD",
     "ostree --repo=SCRATCH/delta-repo refs --create=old tree",
-    "ostree --repo=SCRATCH/delta-repo commit --branch=tree --tree=dir=NEW",
+    "ostree --repo=SCRATCH/delta-repo commit --no-bindings --branch=tree --tree=dir=NEW",
     "ostree --repo=SCRATCH/device init --mode=bare-user",
     "ostree --repo=SCRATCH/device pull-local SCRATCH/delta-repo old",
 ];
@@ -69,7 +69,7 @@ const WAYS: [Way; 9] = [
         name: ROOMY,
         pairs: &["debian"],
         before: &[BASE],
-        make: "sealift pack NEW -o SCRATCH/out.sealift --base SCRATCH/base.sealift --level 19 --delta-memory 512MiB --name tree --bundle-version 2 --key SCRATCH/key --trust SCRATCH/allowed_signers --progress none",
+        make: "sealift pack NEW -o SCRATCH/out.sealift --base SCRATCH/base.sealift --level 9 --delta-memory 512MiB --name tree --bundle-version 2 --key SCRATCH/key --trust SCRATCH/allowed_signers --progress none",
         file: "SCRATCH/out.sealift",
         install: &[INSTALL],
         apply: "sealift unpack SCRATCH/out.sealift SCRATCH/target --delete --trust SCRATCH/allowed_signers --state SCRATCH/delta-state --progress none",
@@ -86,10 +86,11 @@ const WAYS: [Way; 9] = [
         check: "cmp SCRATCH/new.tar SCRATCH/made.tar",
     },
     Way {
-        name: "zstd -19 --patch-from on tars",
+        // Level 19 takes 17 minutes on the first pair, for a twentieth less.
+        name: "zstd -12 --patch-from on tars",
         pairs: ALL,
         before: &TARS,
-        make: "zstd -q -f -19 --long=31 --patch-from=SCRATCH/old.tar SCRATCH/new.tar -o SCRATCH/out.zst",
+        make: "zstd -q -f -12 --long=31 --patch-from=SCRATCH/old.tar SCRATCH/new.tar -o SCRATCH/out.zst",
         file: "SCRATCH/out.zst",
         install: &[],
         apply: "zstd -q -f -d --long=31 --patch-from=SCRATCH/old.tar SCRATCH/out.zst -o SCRATCH/made.tar",
@@ -171,7 +172,7 @@ const fn wanted(way: &'static str, of: Measure, peer: &'static str, ratio: f64) 
 
 const BEST: &str = "sealift, level 19";
 const FAST: &str = "sealift, level 3";
-const ROOMY: &str = "sealift, level 19, 512 MiB";
+const ROOMY: &str = "sealift, level 9, 512 MiB";
 const XDELTA: &str = "xdelta3 -9 on tars";
 const STATIC: &str = "ostree static-delta";
 const FULL: &str = "the full bundle";

@@ -30,7 +30,9 @@ pub(crate) fn write(old: &Path, new: &Path) -> Result<()> {
         let unfinished = kept.join("unfinished");
         remove(&unfinished)?;
         remove(&point)?;
-        bootstrap(&unfinished, &PACKAGES)?;
+        bootstrap(&unfinished)?;
+        apt(&unfinished, &["update"])?;
+        apt(&unfinished, &[&["install"], &PACKAGES[..]].concat())?;
         copy(&unfinished, &point)?;
         tidy(&point)?;
         connect(&unfinished)?;
