@@ -32,10 +32,11 @@ pub(crate) fn connect(root: &Path) -> Result<()> {
     apt(root, &["update"])
 }
 
-/// Runs apt-get in a system.
+/// Runs apt-get in a system, which sees no process of another; some packages look into /proc when they are installed.
 pub(crate) fn apt(root: &Path, words: &[&str]) -> Result<()> {
-    let mut command = Command::new("chroot");
-    command.arg(root).args(["apt-get", "-qq", "--yes", "--no-install-recommends"]).args(words);
+    let mut command = Command::new("unshare");
+    command.args(["--fork", "--pid", "--kill-child"]).arg(format!("--mount-proc={}", root.join("proc").display()));
+    command.arg("chroot").arg(root).args(["apt-get", "-qq", "--yes", "--no-install-recommends"]).args(words);
     command.env("DEBIAN_FRONTEND", "noninteractive").env("LC_ALL", "C.UTF-8");
     command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
     output(&mut command).map(|_| ())
