@@ -1,5 +1,9 @@
-//! Tells the program when it was built: no clock that is earlier can be right (spec 9).
+//! Tells the program when it was built: no clock that is earlier can be right (spec 9). With the feature `portal`, lists the page's files.
 
+use std::env;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 fn main() {
@@ -7,9 +11,54 @@ fn main() {
     println!("cargo:rerun-if-changed=src");
     let clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     // Whoever builds reproducibly says when, and a slip there would leave devices without this floor.
-    let seconds = match std::env::var("SOURCE_DATE_EPOCH") {
+    let seconds = match env::var("SOURCE_DATE_EPOCH") {
         Ok(text) => text.parse().expect("SOURCE_DATE_EPOCH is a number of seconds"),
         Err(_) => clock(),
     };
     println!("cargo:rustc-env=SEALIFT_BUILD_TIME={seconds}");
+    if env::var_os("CARGO_FEATURE_PORTAL").is_some() {
+        list_page();
+    }
+}
+
+/// Writes page.rs: the files that a browser asks for, with their content.
+fn list_page() {
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo says where"));
+    // Below the folder that cargo builds in, which may be built in for another machine.
+    let page = out.ancestors().map(|folder| folder.join("web/www")).find(|page| page.join("index.html").exists());
+    let page = page.expect("the feature `portal` takes the page that `cargo xtask web` makes: run that first");
+    println!("cargo:rerun-if-changed={}", page.display());
+    let mut list = String::from("const FILES: &[File] = &[\n");
+    add(&page, "", &mut list);
+    list.push_str("];\n");
+    fs::write(out.join("page.rs"), list).expect("OUT_DIR can be written");
+}
+
+fn add(folder: &Path, below: &str, list: &mut String) {
+    let entries = fs::read_dir(folder).expect("the page can be read");
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("the page can be read").path()).collect();
+    paths.sort();
+    for path in paths {
+        let name = path.file_name().and_then(|name| name.to_str()).expect("the page's names are text");
+        let below = format!("{below}/{name}");
+        if path.is_dir() {
+            add(&path, &below, list);
+        } else if let Some(media_type) = media_type(name) {
+            let file = format!("File {{ path: {below:?}, media_type: {media_type:?}, content: include_bytes!({path:?}) }},");
+            writeln!(list, "    {file}").expect("a String takes everything");
+        }
+    }
+}
+
+/// What a browser asks for has one; types for compilers and the package's texts have none.
+fn media_type(name: &str) -> Option<&'static str> {
+    let (_, extension) = name.rsplit_once('.')?;
+    match extension {
+        "html" => Some("text/html; charset=utf-8"),
+        "css" => Some("text/css; charset=utf-8"),
+        "js" => Some("text/javascript; charset=utf-8"),
+        "svg" => Some("image/svg+xml"),
+        "wasm" => Some("application/wasm"),
+        _ => None,
+    }
 }

@@ -181,6 +181,8 @@ pub mod inspect;
 pub mod join;
 pub mod ostree;
 pub mod pack;
+#[cfg(feature = "portal")]
+pub mod portal;
 mod parallel;
 mod progress;
 pub mod request;

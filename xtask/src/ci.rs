@@ -27,7 +27,9 @@ const STEPS: &[Step] = &[
     Step { name: "python", action: Call("the environment of the second reader", tools::ensure_python) },
     Step { name: "test", action: Lines(&["cargo test --locked --workspace"]) },
     Step { name: "web", action: Lines(&[
-        "cargo build --locked", "cargo xtask web", "wasm/node_modules/.bin/tsc --project wasm",
+        "cargo xtask web", "cargo clippy --locked -p sealift --all-targets --features portal -- -D warnings",
+        "cargo test --locked -p sealift --lib --features portal portal", "cargo build --locked --features portal",
+        "wasm/node_modules/.bin/tsc --project wasm",
         "node --test --test-concurrency=1 wasm/tests/*.test.mjs",
     ]) },
     Step { name: "vm", action: Call("what only a kernel with fs-verity shows, in Debian's under QEMU", vm::run) },

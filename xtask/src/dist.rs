@@ -18,6 +18,7 @@ use anyhow::{Context, Result, ensure};
 use crate::packages::{self, Chore};
 use crate::shell::{output, renew, target_dir};
 use crate::tools;
+use crate::web;
 use machine::{MACHINES, Machine};
 use stage::Shared;
 
@@ -50,6 +51,8 @@ pub(crate) fn make(check: bool) -> Result<()> {
     for machine in MACHINES {
         tools::ensure_target(machine.target)?;
     }
+    // The programs hold the page.
+    web::build()?;
     let release = Release::below(target_dir()?)?;
     release.make()?;
     if check { check::all(&release) } else { Ok(()) }

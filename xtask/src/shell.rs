@@ -51,6 +51,14 @@ pub(crate) fn renew(folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))
 }
 
+/// Flags for rustc by which messages in a program name source files, and not where they lie on this machine.
+pub(crate) fn remap_flags() -> Result<[String; 2]> {
+    let home = env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| Some(env::home_dir()?.join(".cargo"))).context("nothing says where cargo lives")?;
+    let remap = [(home, "cargo"), (env::current_dir()?, "sealift")];
+    Ok(remap.map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display())))
+}
+
 fn name(command: &Command) -> String {
     command.get_program().to_string_lossy().into_owned()
 }

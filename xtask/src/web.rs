@@ -9,7 +9,7 @@ use anyhow::{Context, Result, anyhow, ensure};
 use wasm_bindgen_cli_support::Bindgen;
 
 use crate::packages::{self, Chore};
-use crate::shell::{output, renew, run, target_dir};
+use crate::shell::{output, remap_flags, renew, run, target_dir};
 use crate::tools;
 
 /// Where the compiled part of the package lies; git does not keep it.
@@ -25,7 +25,7 @@ pub(crate) fn main(mut args: lexopt::Parser) -> Result<()> {
     }
 }
 
-fn build() -> Result<()> {
+pub(crate) fn build() -> Result<()> {
     packages::ensure(Chore::Web)?;
     tools::ensure_npm()?;
     compile()?;
@@ -35,9 +35,11 @@ fn build() -> Result<()> {
 
 fn compile() -> Result<()> {
     let target = "wasm32-unknown-unknown";
-    // These would displace the flags that .cargo/config.toml has for the target.
+    let flags = remap_flags()?.map(|flag| format!("{flag:?}")).join(",");
+    // These would displace the flags that .cargo/config.toml has for the target; those of --config are added.
     run(Command::new("cargo")
         .args(["build", "--locked", "--profile", "wasm", "--target", target, "--package", "sealift-wasm"])
+        .args(["--config", &format!("target.{target}.rustflags=[{flags}]")])
         .env_remove("RUSTFLAGS")
         .env_remove("CARGO_ENCODED_RUSTFLAGS"))?;
     let input = target_dir()?.join(target).join("wasm/sealift_wasm.wasm");

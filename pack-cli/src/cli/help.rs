@@ -9,7 +9,7 @@ use super::show::BOLD;
 /// Who uses which verbs, in the order of their work.
 pub(crate) const GROUPS: [(&str, &[&str]); 4] = [
     ("Publisher: makes bundles", &["pack", "sign", "root", "key"]),
-    ("Administrator: looks before it is used", &["verify", "info", "ls", "cat", "diff", "join", "trust"]),
+    ("Administrator: looks before it is used", &["verify", "info", "ls", "cat", "diff", "join", "trust", "portal"]),
     ("Device: takes what is in them", &["unpack", "audit", "seal", "measure", "digest", "request", "clean"]),
     ("Everybody: sees it work, and types less", &["demo", "completions"]),
 ];

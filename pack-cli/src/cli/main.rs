@@ -25,6 +25,7 @@ mod ls;
 mod manual;
 mod measure;
 mod pack;
+mod portal;
 mod request;
 mod root;
 mod seal;
@@ -71,6 +72,7 @@ enum Verb {
     Diff(diff::Diff),
     Join(Box<join::Join>),
     Trust(trust::Trust),
+    Portal(portal::Portal),
     Unpack(unpack::Unpack),
     Audit(audit::Audit),
     Seal(seal::Seal),
@@ -114,6 +116,7 @@ fn run(verb: Verb) -> Result<(), Failure> {
         Verb::Diff(diff) => diff.run(),
         Verb::Join(join) => join.run(),
         Verb::Trust(trust) => trust.run(),
+        Verb::Portal(portal) => portal.run(),
         Verb::Unpack(unpack) => unpack.run(),
         Verb::Audit(audit) => audit.run(),
         Verb::Seal(seal) => seal.run(),

@@ -9,6 +9,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use super::MACHINES;
+use super::machine::FEATURES;
 use crate::shell::output;
 
 /// Returns every crate with its licence, and then each text once, under the names of the crates that it came with.
@@ -41,13 +42,10 @@ fn crates() -> Result<Vec<(String, PathBuf, String)>> {
     let metadata: Value = serde_json::from_str(&metadata).context("cargo metadata is JSON")?;
     let mut linked = Vec::new();
     for machine in MACHINES {
-        let tree = ["tree", "--locked", "--package", "sealift", "--edges", "normal,no-proc-macro", "--prefix", "none"];
-        let tree = output(Command::new("cargo").args(tree).args(["--format", "{p}", "--target", machine.target]))?;
-        linked.extend(tree.lines().filter_map(|line| {
-            let mut words = line.split(' ');
-            Some(format!("{} {}", words.next()?, words.next()?.strip_prefix('v')?))
-        }));
+        linked.extend(tree(&["--package", "sealift", "--features", FEATURES, "--target", machine.target])?);
     }
+    // The page in it.
+    linked.extend(tree(&["--package", "sealift-wasm", "--target", "wasm32-unknown-unknown"])?);
     let mut crates = Vec::new();
     for package in metadata["packages"].as_array().context("cargo metadata lists packages")? {
         let text = |field: &str| package[field].as_str().unwrap_or_default();
@@ -61,6 +59,17 @@ fn crates() -> Result<Vec<(String, PathBuf, String)>> {
     ensure!(!crates.is_empty(), "cargo tree and cargo metadata name no crate in common");
     crates.sort();
     Ok(crates)
+}
+
+/// Names with versions of what a package is linked of.
+fn tree(package: &[&str]) -> Result<Vec<String>> {
+    let form = ["tree", "--locked", "--edges", "normal,no-proc-macro", "--prefix", "none", "--format", "{p}"];
+    let tree = output(Command::new("cargo").args(form).args(package))?;
+    let name = |line: &str| {
+        let mut words = line.split(' ');
+        Some(format!("{} {}", words.next()?, words.next()?.strip_prefix('v')?))
+    };
+    Ok(tree.lines().filter_map(name).collect())
 }
 
 /// The texts that come with a crate, also those of C code in a folder of its own.

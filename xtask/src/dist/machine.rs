@@ -1,13 +1,12 @@
 //! The machines for which a program is built, and how.
 
-use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 
 use super::Release;
-use crate::shell::{output, run};
+use crate::shell::{output, remap_flags, run};
 
 pub(crate) struct Machine {
     pub(super) name: &'static str,
@@ -20,6 +19,9 @@ pub(crate) struct Machine {
     /// What runs its programs, where this machine does not.
     emulator: Option<&'static str>,
 }
+
+/// What is handed out has what a plain build leaves out.
+pub(super) const FEATURES: &str = "portal";
 
 /// The first is the one on which this runs.
 pub(crate) const MACHINES: [Machine; 2] = [
@@ -67,17 +69,12 @@ impl Machine {
     /// Builds the program, and returns where it lies.
     pub(super) fn build(&self, release: &Release) -> Result<PathBuf> {
         println!("dist: building for {}", self.name);
-        let home = env::var_os("CARGO_HOME").map(PathBuf::from);
-        let home = home.or_else(|| Some(env::home_dir()?.join(".cargo"))).context("nothing says where cargo lives")?;
-        // Messages name source files: not where they lie on this machine.
-        let remap = [(home, "cargo"), (env::current_dir()?, "sealift")];
-        let flags = remap.map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display()));
         run(self
             .cargo_build()
-            .args(["--profile", "shipped", "--package", "sealift", "--target-dir"])
+            .args(["--profile", "shipped", "--package", "sealift", "--features", FEATURES, "--target-dir"])
             .arg(&release.target)
             .env("SOURCE_DATE_EPOCH", &release.epoch)
-            .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f")))?;
+            .env("CARGO_ENCODED_RUSTFLAGS", remap_flags()?.join("\x1f")))?;
         let program = release.target.join(self.target).join("shipped/sealift");
         let headers = output(Command::new("readelf").arg("--wide").arg("--program-headers").arg(&program))?;
         ensure!(!headers.contains("INTERP"), "{} asks for a dynamic linker", program.display());

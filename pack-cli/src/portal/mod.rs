@@ -1,0 +1,79 @@
+//! The page that checks a bundle in a browser, served from the program that holds it (feature `portal`).
+
+mod answer;
+
+use std::convert::Infallible;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+
+use crate::Error;
+
+/// After a connection could not be taken, as where there are too many open files: the next moment may be better.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A server of the page. It gives the page's own files and nothing else, and takes nothing: what a bundle holds stays in the browser.
+#[derive(Debug)]
+pub struct Portal {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+impl Portal {
+    /// Takes an address; with port 0 any port that is free. From now on connections wait for [`Portal::serve`].
+    ///
+    /// # Errors
+    /// The address is taken, or no address of this machine, or not to be had without more rights.
+    pub fn listen(address: SocketAddr) -> Result<Self, Error> {
+        let listen = || {
+            let listener = TcpListener::bind(address)?;
+            listener.set_nonblocking(true)?;
+            let address = listener.local_addr()?;
+            Ok(Self { listener, address })
+        };
+        listen().map_err(|error: io::Error| Error::io("listen on", address.to_string(), error))
+    }
+
+    /// Where it is to be found.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Answers requests until the process ends.
+    ///
+    /// # Errors
+    /// The system refuses to wait for connections.
+    pub fn serve(self) -> Result<Infallible, Error> {
+        let refused = |error| Error::io("listen on", self.address.to_string(), error);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(refused)?;
+        runtime.block_on(accept(self.listener)).map_err(refused)
+    }
+}
+
+async fn accept(listener: TcpListener) -> io::Result<Infallible> {
+    let listener = tokio::net::TcpListener::from_std(listener)?;
+    loop {
+        match listener.accept().await {
+            Ok((stream, peer)) => {
+                tokio::spawn(async move {
+                    let service = service_fn(|request| async move { Ok::<_, Infallible>(answer::to(&request)) });
+                    // The timer ends connections that never finish their request.
+                    let connection =
+                        http1::Builder::new().timer(TokioTimer::new()).serve_connection(TokioIo::new(stream), service);
+                    if let Err(error) = connection.await {
+                        tracing::debug!(%peer, %error, "a connection ended early");
+                    }
+                });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be taken");
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+}
