@@ -201,6 +201,6 @@ pub use ostree::RepoFault;
 pub use progress::{Phase, Progress, Snapshot};
 pub use sealift_format::Base as RootBase;
 pub use sealift_format::{
-    Bundle, Chunk, Envelope, Full, Head, Identity, Index, Kind, Limits, Opened, Request, Root, name,
+    Bundle, Chunk, Envelope, Full, Head, Identity, Image, Index, Kind, Limits, Opened, Request, Root, name,
 };
 pub use tree::{DirId, Metadata, NewNode, NodeId, Tree, Visited};

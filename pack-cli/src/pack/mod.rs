@@ -284,6 +284,7 @@ impl Front<'_> {
                 .as_ref()
                 .map(|bases| self.root_bases(bases, wide(difference.as_ref().map_or(0, Vec::len)))),
             full: self.bases.as_ref().and_then(|bases| bases.full.clone()),
+            images: Vec::new(),
         };
         let parsed = Root::parse(&root.encode())?;
         // The parser reads the layout that a reader will read; what it refuses is not written.
