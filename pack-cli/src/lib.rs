@@ -155,7 +155,8 @@
 //!
 //! # Features
 //!
-//! `cli`, on by default, is the command line with all that it stands on. A program leaves it out:
+//! `composefs` is composefs images and stores, and brings OpenSSL. `cli`, on by default, is the command line with all that it stands on. A
+//! program leaves it out:
 //!
 //! ```toml
 //! sealift = { version = "0", default-features = false }
@@ -171,6 +172,8 @@ pub mod base;
 mod beneath;
 pub mod cat;
 pub mod clean;
+#[cfg(feature = "composefs")]
+pub mod composefs;
 pub mod diff;
 mod error;
 mod feed;

@@ -42,9 +42,13 @@ mod usb;
 mod tests;
 
 pub use fault::RepoFault;
+#[cfg(feature = "composefs")]
+pub(crate) use folders::Folders;
 pub use import::{Destination, ImportOptions, ImportStats, import};
-pub(crate) use object::{ObjectType, object_name};
+pub(crate) use object::{ObjectType, hex, object_name};
 pub(crate) use read::{Content, FileContent};
 pub(crate) use refs::{RefName, RefPlace};
 pub(crate) use repo::Repo;
+#[cfg(feature = "composefs")]
+pub(crate) use stage::Stage;
 pub use usb::{UsbOptions, write_usb};
