@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::fstatvfs;
 use sealift_format::verity::{Algorithm, FileDigest, FileHasher};
-use sealift_format::{Bundle, Error as FormatError, Head, Image, InodeKind, Limits, Opened, Part, Ref};
+use sealift_format::{Bundle, Error as FormatError, Head, Image, InodeKind, Limits, Object, Opened, Part, Ref};
 use sealift_verify::kernel::{self, KernelError};
 
 use super::delta;
@@ -16,7 +16,7 @@ use super::kept::{self, Found, Kept};
 use super::link::{link_image, link_ref};
 use super::objects::{Plan, Work};
 use super::repo::{Repo, object_name, parameters};
-use super::transaction::{Transaction, hash};
+use super::transaction::{Transaction, hash_with};
 use crate::base::Bases;
 use crate::beneath::open_user_dir;
 use crate::input::Input;
@@ -127,7 +127,7 @@ pub fn import(
     if there.is_none() || kept.is_some() {
         check_room(target, plan.disk_bytes())?;
     }
-    plan.check_bases(target, options.jobs, progress)?;
+    plan.check_bases(target, options.jobs.max(1), progress)?;
     if options.dry_run {
         return Ok(stats);
     }
@@ -157,13 +157,7 @@ fn plan_seal(repo: Option<&Repo>, target: &Path, wish: Seal) -> Result<bool, Err
         && match repo {
             Some(repo) => kernel::is_supported(repo.objects()).map_err(failed)?,
             None => {
-                let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
-                let folder = folder.filter(|_| !target.exists()).unwrap_or(if target.exists() {
-                    target
-                } else {
-                    Path::new(".")
-                });
-                let opened = open_user_dir(folder).map_err(|error| Error::io("open", folder, error))?;
+                let opened = open_user_dir(standing(target)).map_err(|error| Error::io("open", target, error))?;
                 kernel::is_supported(opened).map_err(failed)?
             }
         };
@@ -246,7 +240,7 @@ fn sort_out(
         let Some(of_kept) = by_id.get(&object.id).filter(|_| *wanted) else { continue };
         let Some(digest) = kept.found.digests.get(of_kept) else { continue };
         if object.size > WITHIN_LEN_MAX {
-            named.push((number, digest, object.size));
+            named.push((number, digest, object));
         } else if let Some(content) = kept.found.within.get(of_kept) {
             sorted.known.within.insert(number, content.clone());
             sorted.known.digests.insert(number, digest.clone());
@@ -259,10 +253,10 @@ fn sort_out(
         options.jobs.max(1),
         &named,
         || (),
-        |(), (number, digest, size)| {
+        |(), (number, digest, object)| {
             progress.check()?;
-            if let Some(is_sealed) = is_there(repo, digest, *size, options.rehash)? {
-                there.lock().unwrap_or_else(PoisonError::into_inner).push((*number, *digest, *size, is_sealed));
+            if let Some(is_sealed) = is_there(repo, digest, object, options.rehash)? {
+                there.lock().unwrap_or_else(PoisonError::into_inner).push((*number, *digest, object.size, is_sealed));
             }
             progress.add(0, 1);
             Ok(())
@@ -278,26 +272,40 @@ fn sort_out(
 
 /// Whether the store has what it took before, and whether that is sealed. Unless that is asked for, content is not read: it was compared
 /// when it came, and is before it is mounted.
-fn is_there(repo: &Repo, digest: &FileDigest, size: u64, rehash: bool) -> Result<Option<bool>, Error> {
+fn is_there(repo: &Repo, digest: &FileDigest, object: &Object, rehash: bool) -> Result<Option<bool>, Error> {
     let Some((mut file, found)) = repo.open_object(digest)? else { return Ok(None) };
-    if found != size {
+    if found != object.size {
         return Ok(None);
     }
-    match kernel::check(&file, digest) {
-        Ok(()) => return Ok(Some(true)),
-        Err(KernelError::NotSealed | KernelError::Unsupported) => {}
+    let is_sealed = match kernel::check(&file, digest) {
+        Ok(()) => true,
+        Err(KernelError::NotSealed | KernelError::Unsupported) => false,
         Err(_) => return Ok(None),
-    }
+    };
     if rehash {
-        let hashed = hash(&mut file, repo).map_err(|error| Error::io("read", repo.object_path(digest), error))?;
-        return Ok((hashed == *digest).then_some(false));
+        // What was kept may be wrong as well: both names of the content are compared.
+        let failed = |error| Error::io("read", repo.object_path(digest), error);
+        let mut id = blake3::Hasher::new();
+        let hashed = hash_with(&mut file, repo, |part| {
+            id.update(part);
+        })
+        .map_err(failed)?;
+        return Ok((hashed == *digest && *id.finalize().as_bytes() == object.id).then_some(is_sealed));
     }
-    Ok(Some(false))
+    Ok(Some(is_sealed))
+}
+
+/// The directory that is there and in which the store is, or is going to be.
+fn standing(target: &Path) -> &Path {
+    match target.parent() {
+        _ if target.exists() => target,
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
 }
 
 fn check_room(target: &Path, needed: u64) -> Result<(), Error> {
-    let folder = if target.exists() { target } else { target.parent().unwrap_or(target) };
-    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let folder = standing(target);
     let opened = open_user_dir(folder).map_err(|error| Error::io("open", folder, error))?;
     let room = fstatvfs(&opened).map_err(|error| Error::io("look at", folder, error))?;
     let free = room.f_bavail.saturating_mul(room.f_frsize);

@@ -28,7 +28,7 @@ pub(super) fn link_image(transaction: &Transaction<'_>, repo: &Repo, digest: &Fi
     )
 }
 
-/// Lets a name be that of an image. Returns nothing of what the name was before.
+/// Lets a name be that of an image, whatever it was before.
 ///
 /// # Errors
 /// The store cannot be written to, or has names below this one.

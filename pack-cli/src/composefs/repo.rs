@@ -34,6 +34,9 @@ pub(crate) struct Repo {
 /// What is read of `meta.json` at most.
 const META_LEN_MAX: u64 = 1 << 16;
 
+/// The name of `meta.json` while it is written.
+const META_STAGED: &str = "meta.json.sealift";
+
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 
 /// Blocks of 4096 bytes, no salt.
@@ -60,12 +63,9 @@ impl Repo {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK;
         let meta = match open_name(root.as_fd(), REPO_METADATA_FILENAME.as_bytes(), flags, Permissions::empty()) {
             Err(Errno::NOENT) => {
+                // A run that was killed while it made the store had begun with this file.
                 let names = names_in(root.as_fd()).map_err(failed)?;
-                // What a run that was killed had begun.
-                let is_new =
-                    names.iter().all(|(name, _)| [&b"objects"[..], b"images", b"sealift"].contains(&&name[..]));
-                let has_objects = names.iter().any(|(name, _)| name == b"images");
-                if is_new && !has_objects {
+                if names.iter().all(|(name, _)| name == META_STAGED.as_bytes()) {
                     return Ok(None);
                 }
                 let what = "it has no meta.json and is no composefs store: name a new directory, or have an old store upgraded by cfsctl";
@@ -119,13 +119,12 @@ impl Repo {
         let meta = meta.map_err(|error| Error::Store { path: path.to_owned(), problem: format!("{error:#}") })?;
         let meta_path = path.join(REPO_METADATA_FILENAME);
         let failed = |error: std::io::Error| Error::io("write", &meta_path, error);
-        let staged = format!("{REPO_METADATA_FILENAME}.sealift");
-        match unlinkat(&root, &*staged, AtFlags::empty()) {
+        match unlinkat(&root, META_STAGED, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => {}
             Err(error) => return Err(failed(error.into())),
         }
         let (flags, mode) = (OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL, Permissions::from_raw_mode(0o644));
-        let open = |flags| open_name(root.as_fd(), staged.as_bytes(), flags, mode).map(File::from);
+        let open = |flags| open_name(root.as_fd(), META_STAGED.as_bytes(), flags, mode).map(File::from);
         let mut file = open(flags).map_err(|error| failed(error.into()))?;
         file.write_all(&meta).and_then(|()| file.sync_all()).map_err(failed)?;
         drop(file);
@@ -133,7 +132,7 @@ impl Repo {
             let file = open(OFlags::RDONLY).map_err(|error| failed(error.into()))?;
             seal_open(file.as_fd(), &parameters(algorithm), None).map_err(|error| Error::kernel(&meta_path, error))?;
         }
-        let named = renameat(&root, &*staged, &root, REPO_METADATA_FILENAME).and_then(|()| fsync(&root));
+        let named = renameat(&root, META_STAGED, &root, REPO_METADATA_FILENAME).and_then(|()| fsync(&root));
         named.map_err(|error| failed(error.into()))?;
         drop(root);
         Self::open(path)?.ok_or_else(|| failed(Errno::NOENT.into()))

@@ -267,12 +267,20 @@ fn staged_name(digest: &FileDigest, folder: Option<String>) -> String {
 
 /// The digest that a file would have if it were sealed as the store's objects are.
 pub(super) fn hash(file: &mut File, repo: &Repo) -> io::Result<FileDigest> {
+    hash_with(file, repo, |_| ())
+}
+
+/// The same; `take` is given the bytes as well.
+pub(super) fn hash_with(file: &mut File, repo: &Repo, mut take: impl FnMut(&[u8])) -> io::Result<FileDigest> {
     let (mut hasher, mut buffer) = (FileHasher::new(repo.parameters()), vec![0; 1 << 18]);
     file.rewind()?;
     loop {
         match file.read(&mut buffer) {
             Ok(0) => return Ok(hasher.finish()),
-            Ok(len) => hasher.update(&buffer[..len]),
+            Ok(len) => {
+                hasher.update(&buffer[..len]);
+                take(&buffer[..len]);
+            }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }

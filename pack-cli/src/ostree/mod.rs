@@ -45,7 +45,9 @@ pub use fault::RepoFault;
 #[cfg(feature = "composefs")]
 pub(crate) use folders::Folders;
 pub use import::{Destination, ImportOptions, ImportStats, import};
-pub(crate) use object::{ObjectType, hex, object_name};
+#[cfg(feature = "composefs")]
+pub(crate) use object::hex;
+pub(crate) use object::{ObjectType, object_name};
 pub(crate) use read::{Content, FileContent};
 pub(crate) use refs::{RefName, RefPlace};
 pub(crate) use repo::Repo;
