@@ -86,7 +86,7 @@ pub(crate) fn unpack(dir: &Path, root: &Path, suites: &[&str], packages: &[&str]
     let mut download = command("apt-get");
     download.args(["-qq", "--yes", "--download-only", "--no-install-recommends", "--reinstall"]);
     // Installed already or not, each is to be unpacked.
-    run(download.args(suites.last().map_or(&[][..], |suite| &["-t", suite])).arg("install").args(packages))?;
+    run(download.args(suites.last().map(|suite| format!("--target-release={suite}"))).arg("install").args(packages))?;
     for package in fs::read_dir(apt.join("cache/archives"))? {
         let package = package?.path();
         if package.extension().is_some_and(|end| end == "deb") {
