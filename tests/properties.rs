@@ -294,6 +294,7 @@ fn pack_options(jobs: usize, chunk_len: u64, order: Option<OrderProfile>) -> Pac
     PackOptions {
         identity: Identity { name: "test".into(), version: 1, created: 0, expires: None, compatible: Vec::new() },
         annotations: Vec::new(),
+        images: Vec::new(),
         order,
         level: 1,
         chunk_len,

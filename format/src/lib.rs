@@ -19,6 +19,7 @@ mod error;
 mod frame;
 mod full;
 mod head;
+mod image;
 mod index;
 mod kind;
 mod layout;
@@ -40,6 +41,7 @@ pub use error::{Error, Part};
 pub use frame::{FrameDecoder, check_frame, check_frame_with_prefix, frame_window};
 pub use full::Full;
 pub use head::Head;
+pub use image::Image;
 pub use index::{
     Attributes, Device, Directory, Entry, FileType, Index, IndexBuilder, Inode, InodeKind, Node, Object, OsTree,
     OsTreeFile, OsTreeKind, OsTreeObject, OsTreeRef, Ref, RepositoryFile, Xattr,

@@ -5,8 +5,9 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::bytes::{Reader, SectionRule, put_section, read_sections, widen};
+use crate::image::{encode_images, parse_images};
 use crate::name::is_bundle_name;
-use crate::{Error, Full, Part};
+use crate::{Error, Full, Image, Part};
 
 /// Who the bundle is, which layout and index belong to it, and how large everything can become.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +24,8 @@ pub struct Root {
     pub bases: Option<Bases>,
     /// Spec 4.7: the bundle that a delta bundle stands for, where it says so.
     pub full: Option<Full>,
+    /// Spec 4.8: composefs images of the trees, by ascending ref, version and algorithm.
+    pub images: Vec<Image>,
 }
 
 /// Name, version and times (spec 4.1).
@@ -114,13 +117,14 @@ pub struct Maxima {
     pub object_len: u64,
 }
 
-const RULES: [SectionRule; 6] = [
+const RULES: [SectionRule; 7] = [
     SectionRule::required(1),
     SectionRule::required(2),
     SectionRule::required(3),
     SectionRule::ignorable(4),
     SectionRule::optional(5),
     SectionRule::ignorable(6),
+    SectionRule::ignorable(7),
 ];
 
 type Sections<'a> = [Option<Reader<'a>>; RULES.len()];
@@ -138,14 +142,15 @@ impl Root {
     pub(crate) fn parse_whole(bytes: &[u8]) -> Result<Self, Error> {
         let sections = read_sections(Part::Root, bytes, &RULES)?;
         // Judged before they are read: a root within a root within a root ends here.
-        let [.., bases, full] = &sections;
+        let [.., bases, full, _] = &sections;
         if bases.is_some() || full.is_some() {
             return Err(Reader::new(Part::Root, bytes).malformed("a full bundle is a delta bundle itself"));
         }
         Self::of_sections(sections)
     }
 
-    fn of_sections([identity, contents, maxima, annotations, bases, full]: Sections<'_>) -> Result<Self, Error> {
+    fn of_sections(sections: Sections<'_>) -> Result<Self, Error> {
+        let [identity, contents, maxima, annotations, bases, full, images] = sections;
         let missing = || Reader::new(Part::Root, &[]).malformed("a required section is missing");
         let contents = Contents::parse(contents.ok_or_else(missing)?)?;
         let identity = Identity::parse(identity.ok_or_else(missing)?)?;
@@ -157,7 +162,8 @@ impl Root {
             (Some(full), Some(bases)) => Some(Full::parse(full, &contents, bases.bases.len())?),
             (Some(full), None) => return Err(full.malformed("only a delta bundle stands for a full one")),
         };
-        Ok(Self { identity, contents, maxima, annotations, bases, full })
+        let images = images.map_or(Ok(Vec::new()), |images| parse_images(images, maxima.refs))?;
+        Ok(Self { identity, contents, maxima, annotations, bases, full, images })
     }
 
     /// Returns the root's bytes. Names, tags and annotations are to be of their forms.
@@ -175,6 +181,9 @@ impl Root {
         }
         if let Some(full) = &self.full {
             put_section(&mut out, 6, false, &full.encode());
+        }
+        if !self.images.is_empty() {
+            put_section(&mut out, 7, false, &encode_images(&self.images));
         }
         out
     }

@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use sealift_format::Kind;
+use sealift_format::verity::FileDigest;
 use sealift_verify::kernel::KernelError;
 use sealift_verify::trust::sign::SignError;
 use sealift_verify::trust::{SignatureError, TrustFileError};
@@ -154,6 +155,27 @@ pub enum Error {
         /// What is wrong with it.
         fault: Box<RepoFault>,
     },
+    /// A composefs store, or something in it, cannot be used.
+    #[error("{}: {problem}", path.display())]
+    Store {
+        /// The store.
+        path: PathBuf,
+        /// What is wrong with it, and what to do.
+        problem: String,
+    },
+    /// An object of a composefs store is not what its name says.
+    #[error(
+        "{}: its content has the fs-verity digest {found}, and its name says {expected}: unpack the bundle again, with --rehash",
+        path.display()
+    )]
+    StoreObject {
+        /// The object.
+        path: PathBuf,
+        /// What its name says.
+        expected: Box<FileDigest>,
+        /// What its content has.
+        found: Box<FileDigest>,
+    },
     /// The kernel did not seal a file, or says another digest of it.
     #[error("{}: {source}", path.display())]
     Kernel {
@@ -281,12 +303,13 @@ impl Error {
             Self::HalfUpdated { .. } => "half-updated",
             Self::TrustFile { .. } => "trust-file",
             Self::State { .. } => "state",
-            Self::Repository { .. } => "repository",
+            Self::Repository { .. } | Self::Store { .. } => "repository",
             Self::Kernel { source, .. } => match **source {
                 KernelError::NotSealed => "not-sealed",
                 KernelError::OtherDigest { .. } => "other-digest",
                 _ => "verity",
             },
+            Self::StoreObject { .. } => "other-digest",
             Self::Key { .. } | Self::Agent { .. } => "key",
             Self::Tar { .. } => "tar",
             Self::IsDelta { .. } => "delta",
@@ -303,7 +326,7 @@ impl Error {
     #[must_use]
     pub fn exit_status(&self) -> u8 {
         match self {
-            Self::OtherName { .. } | Self::HalfUpdated { .. } => 1,
+            Self::OtherName { .. } | Self::HalfUpdated { .. } | Self::StoreObject { .. } => 1,
             Self::Kernel { source, .. }
                 if matches!(**source, KernelError::NotSealed | KernelError::OtherDigest { .. }) =>
             {

@@ -155,7 +155,8 @@
 //!
 //! # Features
 //!
-//! `cli`, on by default, is the command line with all that it stands on. A program leaves it out:
+//! `composefs` is composefs images and stores, and brings OpenSSL. `cli`, on by default, is the command line with all that it stands on. A
+//! program leaves it out:
 //!
 //! ```toml
 //! sealift = { version = "0", default-features = false }
@@ -171,6 +172,8 @@ pub mod base;
 mod beneath;
 pub mod cat;
 pub mod clean;
+#[cfg(feature = "composefs")]
+pub mod composefs;
 pub mod diff;
 mod error;
 mod feed;
@@ -201,6 +204,6 @@ pub use ostree::RepoFault;
 pub use progress::{Phase, Progress, Snapshot};
 pub use sealift_format::Base as RootBase;
 pub use sealift_format::{
-    Bundle, Chunk, Envelope, Full, Head, Identity, Index, Kind, Limits, Opened, Request, Root, name,
+    Bundle, Chunk, Envelope, Full, Head, Identity, Image, Index, Kind, Limits, Opened, Request, Root, name,
 };
 pub use tree::{DirId, Metadata, NewNode, NodeId, Tree, Visited};

@@ -106,6 +106,19 @@ pub struct Identity {
     pub tags: Vec<Vec<u8>>,
 }
 
+/// A row of section 7 of the root.
+#[derive(Clone, Debug)]
+pub struct Image {
+    /// The number of a ref.
+    pub reference: u16,
+    /// The form.
+    pub version: u8,
+    /// The hash of fs-verity.
+    pub algorithm: u8,
+    /// With that hash.
+    pub digest: Vec<u8>,
+}
+
 /// Section 2 of the root.
 #[derive(Clone, Debug)]
 pub struct Contents {
@@ -185,6 +198,8 @@ pub struct Bundle {
     pub identity: Identity,
     /// Keys and values.
     pub annotations: Vec<(Vec<u8>, Vec<u8>)>,
+    /// Of its trees.
+    pub images: Vec<Image>,
     /// log2 of the piece size.
     pub piece_log2: u8,
     /// What is installed.
@@ -252,6 +267,7 @@ impl Bundle {
                 tags: Vec::new(),
             },
             annotations: Vec::new(),
+            images: Vec::new(),
             piece_log2: packing.piece_log2,
             index,
             layout,
@@ -292,7 +308,18 @@ impl Bundle {
     /// The file's bytes.
     pub fn encode(self) -> Vec<u8> {
         let Self {
-            identity, annotations, piece_log2, index, layout, stored, area_len, signers, envelopes, edits, ..
+            identity,
+            annotations,
+            images,
+            piece_log2,
+            index,
+            layout,
+            stored,
+            area_len,
+            signers,
+            envelopes,
+            edits,
+            ..
         } = self;
         let carried = self.delta.as_ref().map(|delta| delta.carried.clone());
         let full = self.delta.as_ref().and_then(|delta| delta.full.clone());
@@ -338,6 +365,9 @@ impl Bundle {
         }
         sections.extend(delta.map(|(_, bases)| Section::critical(5, bases.encode())));
         sections.extend(full.as_ref().map(Full::root_section));
+        if !images.is_empty() {
+            sections.push(Section::ignorable(7, encode_images(&images)));
+        }
         let root = edited(join(&edited(sections, edits.root)), edits.root_bytes);
         let mut preamble = vec![0x89, 0x53, 0x4c, 0x46, 0x54, 0x0d, 0x0a, 0x1a, 0, 0, 0, 0];
         preamble.extend(narrow(root.len()).to_le_bytes());
@@ -388,6 +418,17 @@ pub fn encode_annotations(annotations: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
         out.extend(key);
         out.extend(short(value.len()).to_le_bytes());
         out.extend(value);
+    }
+    out
+}
+
+/// Section 7 of the root.
+pub fn encode_images(images: &[Image]) -> Vec<u8> {
+    let mut out = short(images.len()).to_le_bytes().to_vec();
+    for image in images {
+        out.extend(image.reference.to_le_bytes());
+        out.extend([image.version, image.algorithm]);
+        out.extend(&image.digest);
     }
     out
 }

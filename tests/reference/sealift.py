@@ -27,13 +27,14 @@ ROOT_FIELDS = {
                  "layout_len layout_stored layout_blake3"),
     "maxima": ("BBHIQQQQQQQQIIQ", "piece_log2 window_log refs depth entries inodes objects logical disk data "
                "chunks chunks_stored chunk_len chunk_stored object_len")}
+DIGEST_LEN = {1: 32, 2: 64}
 LIMITS = {"index_len": 1 << 30, "layout_len": 1 << 30, "chunk_len": 1 << 27, "window_log": 27, "entries": 1 << 27,
           "difference_len": 1 << 30, "prefix_len": 1 << 30, "base_index_len": 1 << 30}
 
 def parse_root(data, whole=False):
     """Who the bundle is, what belongs to it and how large it becomes, as one record (4); `whole` if it may be no delta bundle's."""
     root, pairs = SimpleNamespace(), []
-    with sections(data, "header", "identity contents maxima annotations? bases! full?") as found:
+    with sections(data, "header", "identity contents maxima annotations? bases! full? images?") as found:
         need(not whole or not found.bases and not found.full, "header", "the full bundle is a delta bundle")
         for section, (codes, names) in ROOT_FIELDS.items():
             vars(root).update(zip(names.split(), vars(found)[section].read(codes)))
@@ -48,6 +49,7 @@ def parse_root(data, whole=False):
             root.bases = [bases.read("32sQ") for _ in range(count)]
             need(count, "header", "a delta bundle without a base")
         root.full = parse_full(found.full, root) if found.full else None
+        root.images = parse_images(found.images, root.refs) if found.images else []
         digests = {root.index_digest, *(digest for digest, _ in root.bases)}
         need(len(digests) == len(root.bases) + 1, "header", "a base stands twice, or is what is installed")
         root.base_index_len = max((size for _, size in root.bases), default=0)
@@ -83,6 +85,17 @@ def parse_full(section, root):
     same = (full.index_digest, full.index_len) == (root.index_digest, root.index_len)
     need(same, "header", "the full bundle has another index")
     return full
+
+def parse_images(section, refs):
+    """The composefs images that the trees make, as (ref, version, algorithm, digest) (4.8)."""
+    images = []
+    for _ in range(section.int("H")):
+        ref, version, algorithm = section.read("HBB")
+        need(version < 2 and algorithm in DIGEST_LEN, "unsupported", "a version or algorithm of an image")
+        need(ref < refs, "header", "an image of a ref that there is not")
+        images.append((ref, version, algorithm, section.take(DIGEST_LEN[algorithm])))
+    need(images and ascends([key[:3] for key in images]), "header", "there are no images, or they do not ascend")
+    return images
 
 def parse_envelopes(cursor):
     """Envelopes as (kind, body), to their end (5)."""

@@ -91,6 +91,8 @@ export interface Head {
   annotations: [key: string, value: string][];
   /** Of a delta bundle: digests of the indexes that a target is to hold, and the full bundle that it can be joined to. */
   delta?: { bases: string[]; full?: { name: string; version: string; fileBytes: number } };
+  /** The composefs images of its trees, as they are stated: the number of the ref, from 0, the form, and the fs-verity digest, as in `sha256:` and digits. */
+  images: { ref: number; version: number; digest: string }[];
   fileBytes: number;
   layoutBytes: number;
   indexBytes: number;

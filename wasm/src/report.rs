@@ -46,7 +46,7 @@ const ROW_LEN: u64 = 96;
 const RUN_LEN: u64 = 8 << 20;
 
 pub(crate) fn head(head: &Head) -> JsValue {
-    let Root { identity, contents, maxima, annotations, bases, full } = head.root();
+    let Root { identity, contents, maxima, annotations, bases, full, images } = head.root();
     let annotations = annotations.iter().map(|(key, value)| {
         let (key, value): (JsValue, JsValue) = (key.as_str().into(), escape::text(value).into());
         Array::of2(&key, &value)
@@ -66,6 +66,13 @@ pub(crate) fn head(head: &Head) -> JsValue {
         let digests: Vec<String> = bases.bases.iter().map(|base| hex(&base.index_digest)).collect();
         object([("bases", strings(&digests)), ("full", full)])
     });
+    let images = images.iter().map(|image| {
+        object([
+            ("ref", image.reference.into()),
+            ("version", image.version.into()),
+            ("digest", image.digest.to_string().into()),
+        ])
+    });
     object([
         ("name", identity.name.as_str().into()),
         ("version", identity.version.to_string().into()),
@@ -75,6 +82,7 @@ pub(crate) fn head(head: &Head) -> JsValue {
         ("indexDigest", hex(&contents.index_digest).into()),
         ("annotations", annotations.collect::<Array>().into()),
         ("delta", delta),
+        ("images", images.collect::<Array>().into()),
         ("fileBytes", rounded(head.file_len()).into()),
         ("layoutBytes", rounded(contents.layout_stored).into()),
         ("indexBytes", rounded(contents.index_stored).into()),

@@ -80,7 +80,7 @@ test("the head says what the root states", () => {
   feed(new Reader(), bytes, { judge: (reader) => (head = reader.head()) });
   const { signed, created, indexDigest, fileBytes, layoutBytes, indexBytes, chunksBytes, diskBytes, chunks, ...rest } = head;
   assert.deepEqual(rest, {
-    name: "os", version: "7", expires: Date.UTC(2100, 0) / 1000, compatible: ["board"], annotations: [["by", "\\u{202e}me"]],
+    name: "os", version: "7", expires: Date.UTC(2100, 0) / 1000, compatible: ["board"], annotations: [["by", "\\u{202e}me"]], images: [],
     logicalBytes: 330_000, entries: 5, objects: 4,
   });
   assert.match(indexDigest, /^[0-9a-f]{64}$/);

@@ -20,6 +20,7 @@ const STEPS: &[Step] = &[
     Step { name: "toolchain", action: Call("what rust-toolchain.toml names", toolchain) },
     Step { name: "format", action: Lines(&["cargo fmt --all --check"]) },
     Step { name: "clippy", action: Lines(&["cargo clippy --locked --workspace --all-targets -- -D warnings"]) },
+    Step { name: "composefs", action: Call("clippy and tests with composefs, beside its own mkcomposefs", composefs) },
     Step { name: "clippy-wasm", action: Lines(&[
         "cargo clippy --locked --target wasm32-unknown-unknown -p sealift-format -p sealift-verify -p sealift-wasm -- -D warnings",
     ]) },
@@ -71,6 +72,19 @@ fn toolchain() -> Result<()> {
         }
     }
     tools::ensure_target("wasm32-unknown-unknown")
+}
+
+/// What a feature that is not on by default adds.
+fn composefs() -> Result<()> {
+    let program = tools::mkcomposefs()?;
+    let cargo = |words: &[&str]| {
+        let mut command = Command::new("cargo");
+        command.args(words).env("SEALIFT_MKCOMPOSEFS", &program);
+        run(&mut command)
+    };
+    let package = ["--locked", "--package", "sealift", "--features", "composefs"];
+    cargo(&[&["clippy", "--all-targets"], &package[..], &["--", "-D", "warnings"]].concat())?;
+    cargo(&[&["test", "--test", "composefs"], &package[..]].concat())
 }
 
 fn deny() -> Result<()> {

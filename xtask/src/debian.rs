@@ -1,10 +1,10 @@
-//! Whole Debian systems, made by debootstrap and changed by their own package manager.
+//! Whole Debian systems, made by debootstrap and changed by their own package manager; and packages that are unpacked and not installed.
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use crate::shell::{output, run};
 
@@ -40,4 +40,68 @@ pub(crate) fn apt(root: &Path, words: &[&str]) -> Result<()> {
     command.env("DEBIAN_FRONTEND", "noninteractive").env("LC_ALL", "C.UTF-8");
     command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
     output(&mut command).map(|_| ())
+}
+
+/// Whether packages that this machine has are there for those that are unpacked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Installed {
+    Counts,
+    /// All that they need is unpacked beside them, down to the C library.
+    Ignored,
+}
+
+const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+
+/// Downloads packages of the last of these suites and what they need, by an apt of our own that works in `dir`, and unpacks them in `root`.
+/// What is installed here stays as it is.
+pub(crate) fn unpack(dir: &Path, root: &Path, suites: &[&str], packages: &[&str], installed: Installed) -> Result<()> {
+    let apt = dir.join("apt");
+    for folder in ["state/lists/partial", "cache/archives/partial", "etc"] {
+        fs::create_dir_all(apt.join(folder)).with_context(|| format!("cannot make {}", apt.display()))?;
+    }
+    fs::create_dir_all(root).with_context(|| format!("cannot make {}", root.display()))?;
+    let mirror = mirror()?;
+    let sources: String =
+        suites.iter().map(|suite| format!("deb [signed-by={KEYS}] {mirror} {suite} main\n")).collect();
+    fs::write(apt.join("etc/sources.list"), sources)?;
+    fs::write(apt.join("etc/status"), "")?;
+    let at = apt.display().to_string();
+    let status = match installed {
+        Installed::Counts => "/var/lib/dpkg/status".to_owned(),
+        Installed::Ignored => format!("{at}/etc/status"),
+    };
+    let configuration = format!(
+        "Dir::State \"{at}/state\";\nDir::Cache \"{at}/cache\";\nDir::State::status \"{status}\";\n\
+         Dir::Etc::sourcelist \"{at}/etc/sources.list\";\nDir::Etc::sourceparts \"/dev/null\";\n\
+         Dir::Etc::preferences \"/dev/null\";\nDir::Etc::preferencesparts \"/dev/null\";\n\
+         Acquire::Languages \"none\";\nAPT::Sandbox::User \"\";\nAPT::Architecture \"amd64\";\n"
+    );
+    fs::write(apt.join("apt.conf"), configuration)?;
+    let command = |program: &str| {
+        let mut command = Command::new(program);
+        command.env("APT_CONFIG", apt.join("apt.conf"));
+        command
+    };
+    run(command("apt-get").args(["-qq", "update"]))?;
+    let mut download = command("apt-get");
+    download.args(["-qq", "--yes", "--download-only", "--no-install-recommends", "--reinstall"]);
+    // Installed already or not, each is to be unpacked.
+    run(download.args(suites.last().map(|suite| format!("--target-release={suite}"))).arg("install").args(packages))?;
+    for package in fs::read_dir(apt.join("cache/archives"))? {
+        let package = package?.path();
+        if package.extension().is_some_and(|end| end == "deb") {
+            run(Command::new("dpkg").arg("--extract").arg(&package).arg(root))?;
+        }
+    }
+    // The packages lie unpacked, and their archives are as large again.
+    fs::remove_dir_all(&apt).with_context(|| format!("cannot remove {}", apt.display()))
+}
+
+/// Debian's archive as this machine's apt knows it.
+fn mirror() -> Result<String> {
+    let sites = output(Command::new("apt-get").args(["indextargets", "--format", "$(SITE)"]))?;
+    // A site of security updates alone stands beside the archive itself.
+    let archive = sites.lines().find_map(|site| site.rfind("/debian").map(|at| &site[..at]));
+    let archive = archive.context("apt knows no Debian archive: name one in /etc/apt/sources.list")?;
+    Ok(format!("{archive}/debian"))
 }

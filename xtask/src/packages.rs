@@ -81,6 +81,9 @@ const PACKAGES: &[Package] = &[
     package("bsdiff",         Program("bsdiff"),        &[Compare]),
     package("squashfs-tools", Program("mksquashfs"),    &[Compare]),
     package("xz-utils",       Program("xz"),            &[Big, Compare, Vm]),
+    // What composefs brings.
+    package("libssl-dev",     File("/usr/include/openssl/ssl.h"), &[Ci]),
+    package("pkg-config",     Program("pkg-config"),    &[Ci]),
     // Keys and certificates for built-in signatures.
     package("openssl",        Program("openssl"),       &[Vm]),
     // Static programs: the C in them is compiled by these.

@@ -7,6 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
+use crate::debian::{self, Installed};
 use crate::shell::{output, run, target_dir};
 
 /// A program from a crate.
@@ -87,4 +88,28 @@ pub(crate) fn ensure_npm() -> Result<()> {
     }
     run(Command::new("npm").args(["ci", "--silent", "--no-audit", "--no-fund"]).current_dir("wasm"))?;
     fs::write(stamp, pins).with_context(|| format!("cannot write {}", stamp.display()))
+}
+
+/// composefs's own programs: Debian has them in sid alone, where everything is newer than here. So they run with sid's C library.
+const COMPOSEFS_SUITE: &str = "sid";
+
+/// Returns `mkcomposefs`, fetched once. To have a newer one, remove its folder.
+pub(crate) fn mkcomposefs() -> Result<PathBuf> {
+    let dir = target_dir()?.join("tools/composefs");
+    let (root, script) = (dir.join("root"), dir.join("mkcomposefs"));
+    if !script.exists() {
+        println!("fetching composefs of {COMPOSEFS_SUITE}, once");
+        if dir.exists() {
+            fs::remove_dir_all(&dir).with_context(|| format!("cannot clear {}", dir.display()))?;
+        }
+        debian::unpack(&dir, &root, &[COMPOSEFS_SUITE], &["composefs"], Installed::Ignored)?;
+        let (usr, libraries) = (root.join("usr"), "lib/x86_64-linux-gnu");
+        let line = format!(
+            "#!/bin/sh\nexec '{0}/{libraries}/ld-linux-x86-64.so.2' --library-path '{0}/{libraries}' '{0}/bin/mkcomposefs' \"$@\"\n",
+            usr.display()
+        );
+        fs::write(&script, line).with_context(|| format!("cannot write {}", script.display()))?;
+        run(Command::new("chmod").arg("0755").arg(&script))?;
+    }
+    Ok(script)
 }

@@ -273,6 +273,17 @@ impl FileHasher {
         }
     }
 
+    /// Takes the bytes that another hasher with the same parameters took, at most 2^n blocks of them. What came before is to have been a
+    /// multiple of 2^n blocks, and only the last bytes of the file may leave a block unfilled. So the pieces of a file are hashed in any
+    /// order, and what is kept of each is short.
+    pub fn append(&mut self, next: &Self) {
+        match (&mut self.tree, &next.tree) {
+            (AnyTree::Sha256(tree), AnyTree::Sha256(next)) => tree.append(next),
+            (AnyTree::Sha512(tree), AnyTree::Sha512(next)) => tree.append(next),
+            _ => debug_assert!(false, "the hashers have the same parameters"),
+        }
+    }
+
     /// Returns the digest.
     #[must_use]
     pub fn finish(self) -> FileDigest {
@@ -383,6 +394,24 @@ mod tests {
             let uneven: Vec<Vec<u8>> = uneven.collect();
             let missing = content[uneven.iter().map(Vec::len).sum()..].to_vec();
             prop_assert_eq!(&digest(&parameters, uneven.into_iter().chain([missing])), &whole);
+        }
+
+        /// Pieces of 2^n blocks that were hashed by themselves give the same.
+        #[test]
+        fn pieces_give_the_same(
+            parameters in parameters(),
+            content in proptest::collection::vec(any::<u8>(), 0..60_000),
+            log_blocks in 0..5_u32,
+        ) {
+            let whole = digest(&parameters, [content.clone()].into_iter());
+            let piece_len = usize::try_from(parameters.block_len()).expect("32 bits") << log_blocks;
+            let mut hasher = FileHasher::new(&parameters);
+            for piece in content.chunks(piece_len) {
+                let mut own = FileHasher::new(&parameters);
+                own.update(piece);
+                hasher.append(&own);
+            }
+            prop_assert_eq!(hasher.finish(), whole);
         }
 
         /// A descriptor says again what it was made of, and any other bytes are no reason to panic.

@@ -60,12 +60,16 @@ impl<D: Digest + Clone> Tree<D> {
         hashes.for_each(|hash| self.push(0, hash));
     }
 
-    /// Takes what another tree took, at most 2^n blocks, after a multiple of 2^n blocks.
+    /// Takes what another tree took, at most 2^n blocks, after a multiple of 2^n blocks. A last block that is not full ends the file.
     pub(super) fn append(&mut self, next: &Self) {
         self.len = self.len.saturating_add(next.len);
         // What a level lacks to its next full block is on the levels below it.
         for (level, hashes) in next.levels.iter().enumerate().rev() {
             hashes.chunks_exact(<D as Digest>::output_size()).for_each(|hash| self.push(level, hash));
+        }
+        if !next.partial.is_empty() {
+            let hash = self.block_hash(&next.partial);
+            self.push(0, &hash);
         }
     }
 

@@ -10,6 +10,8 @@ mod directory;
 mod file;
 mod ostree;
 mod requested;
+#[cfg(feature = "composefs")]
+mod store;
 
 use std::io::{Cursor, Read};
 use std::ops::Range;
@@ -23,6 +25,8 @@ pub(crate) use directory::DirectoryBase;
 pub(crate) use file::BundleFile;
 pub(crate) use ostree::OstreeBase;
 pub(crate) use requested::RequestedBase;
+#[cfg(feature = "composefs")]
+pub(crate) use store::StoreBase;
 
 /// An index, with a place that holds its objects.
 #[derive(Debug)]
@@ -38,6 +42,8 @@ pub(crate) enum Holder {
     Directory(DirectoryBase),
     Ostree(OstreeBase),
     Requested(Box<RequestedBase>),
+    #[cfg(feature = "composefs")]
+    Store(Box<StoreBase>),
 }
 
 /// Bases whose objects are numbered one after the other.
@@ -59,6 +65,8 @@ enum Reader<'a> {
     Directory(directory::Reader<'a>),
     Ostree(ostree::Reader<'a>),
     Requested(Box<requested::Reader<'a>>),
+    #[cfg(feature = "composefs")]
+    Store(store::Reader<'a>),
 }
 
 impl Base {
@@ -74,7 +82,7 @@ impl Base {
     fn bundle(&self) -> Option<&Bundle> {
         match &self.holder {
             Holder::Bundle(holder) => Some(&holder.file.bundle),
-            Holder::Directory(_) | Holder::Ostree(_) | Holder::Requested(_) => None,
+            _ => None,
         }
     }
 }
@@ -111,6 +119,8 @@ impl Bases {
         self.locate(object).is_some_and(|(at, own)| match &self.list[at].holder {
             Holder::Requested(holder) => holder.place(own).is_some(),
             Holder::Directory(holder) => holder.has_place(own),
+            #[cfg(feature = "composefs")]
+            Holder::Store(holder) => holder.has_place(own),
             Holder::Bundle(_) | Holder::Ostree(_) => true,
         })
     }
@@ -119,7 +129,7 @@ impl Bases {
     pub(crate) fn files(&self) -> impl Iterator<Item = Option<&BundleFile>> {
         self.list.iter().map(|base| match &base.holder {
             Holder::Bundle(holder) => Some(&holder.file),
-            Holder::Directory(_) | Holder::Ostree(_) | Holder::Requested(_) => None,
+            _ => None,
         })
     }
 
@@ -169,6 +179,8 @@ impl<'a> BaseReader<'a> {
             Holder::Directory(holder) => Reader::Directory(directory::Reader::new(holder, &base.index)),
             Holder::Ostree(holder) => Reader::Ostree(ostree::Reader::new(holder, &base.index)),
             Holder::Requested(holder) => Reader::Requested(Box::new(requested::Reader::new(holder))),
+            #[cfg(feature = "composefs")]
+            Holder::Store(holder) => Reader::Store(store::Reader::new(holder, &base.index)),
         });
         Self { bases, readers: readers.collect() }
     }
@@ -186,6 +198,8 @@ impl<'a> BaseReader<'a> {
             Reader::Directory(reader) => reader.read(own, range, out),
             Reader::Ostree(reader) => reader.read(own, range, out),
             Reader::Requested(reader) => reader.read(own, range, out),
+            #[cfg(feature = "composefs")]
+            Reader::Store(reader) => reader.read(own, range, out),
         }
     }
 
@@ -228,6 +242,8 @@ impl<'a> BaseReader<'a> {
             Reader::Directory(reader) => reader.holds(own),
             Reader::Ostree(reader) => reader.holds(own),
             Reader::Requested(reader) => reader.holds(own),
+            #[cfg(feature = "composefs")]
+            Reader::Store(reader) => reader.holds(own),
         }
     }
 }

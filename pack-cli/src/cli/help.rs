@@ -10,7 +10,7 @@ use super::show::BOLD;
 pub(crate) const GROUPS: [(&str, &[&str]); 4] = [
     ("Publisher: makes bundles", &["pack", "sign", "root", "key"]),
     ("Administrator: looks before it is used", &["verify", "info", "ls", "cat", "diff", "join", "trust", "portal"]),
-    ("Device: takes what is in them", &["unpack", "audit", "seal", "measure", "digest", "request", "clean"]),
+    ("Device: takes what is in them", &["unpack", "mount", "audit", "seal", "measure", "digest", "request", "clean"]),
     ("Everybody: sees it work, and types less", &["demo", "completions"]),
 ];
 

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use clap::Args;
 use sealift::inspect::Cost;
-use sealift::{Full, Head, Root};
+use sealift::{Full, Head, Image, Root};
 use serde::Serialize;
 
 use super::bundle::{BundleArg, jobs};
@@ -84,6 +84,11 @@ fn print_identity(out: &mut dyn Write, root: &Root) -> io::Result<()> {
         let encoder = escape::text(&full.encoder);
         fact(out, "", format!("packed at level {} by {encoder}", full.level))?;
     }
+    for image in &root.images {
+        let Image { reference, version, digest } = image;
+        fact(out, "Image", format!("of ref {}, composefs version {version}", u32::from(*reference) + 1))?;
+        fact(out, "", digest)?;
+    }
     if !root.annotations.is_empty() {
         // Under a heading of their own, so that no word passes for one of ours.
         writeln!(out, "\n{BOLD}The publisher's words{BOLD:#}")?;
@@ -134,6 +139,8 @@ struct Summary<'a> {
     annotations: BTreeMap<&'a str, &'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     delta: Option<JsonDelta<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    images: Vec<JsonImage>,
     contents: JsonContents,
     cost: JsonCost,
 }
@@ -182,6 +189,27 @@ impl<'a> JsonFull<'a> {
     }
 }
 
+/// A composefs image that a tree makes.
+#[derive(Serialize)]
+struct JsonImage {
+    /// The ref's number in the bundle, from 0.
+    ref_number: u16,
+    version: u8,
+    algorithm: &'static str,
+    digest: String,
+}
+
+impl JsonImage {
+    fn of(image: &Image) -> Self {
+        Self {
+            ref_number: image.reference,
+            version: image.version,
+            algorithm: image.digest.algorithm().name(),
+            digest: hex(image.digest.as_bytes()),
+        }
+    }
+}
+
 /// The BLAKE3 of what `sealift root` prints.
 fn root_digest(head: &Head) -> String {
     hex(blake3::hash(head.signed()).as_bytes())
@@ -217,7 +245,7 @@ struct JsonCost {
 
 impl<'a> Summary<'a> {
     fn of(head: &'a Head, seen: &Seen) -> Self {
-        let Root { identity, contents, maxima, annotations, bases, full } = head.root();
+        let Root { identity, contents, maxima, annotations, bases, full, images } = head.root();
         let threads = u64::try_from(jobs(None)).unwrap_or(1);
         let cost = Cost::of(head, threads);
         Self {
@@ -238,6 +266,7 @@ impl<'a> Summary<'a> {
                 largest_prefix_bytes: bases.prefix_len,
                 full: full.as_ref().map(JsonFull::of),
             }),
+            images: images.iter().map(JsonImage::of).collect(),
             contents: JsonContents {
                 file_bytes: head.file_len(),
                 head_bytes: head.preamble().head_len(),

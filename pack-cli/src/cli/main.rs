@@ -24,6 +24,7 @@ mod log;
 mod ls;
 mod manual;
 mod measure;
+mod mount;
 mod pack;
 mod portal;
 mod request;
@@ -31,6 +32,8 @@ mod root;
 mod seal;
 mod show;
 mod sign;
+#[cfg(feature = "composefs")]
+mod store;
 mod time;
 mod trust;
 mod trust_args;
@@ -74,6 +77,7 @@ enum Verb {
     Trust(trust::Trust),
     Portal(portal::Portal),
     Unpack(unpack::Unpack),
+    Mount(mount::Mount),
     Audit(audit::Audit),
     Seal(seal::Seal),
     Measure(measure::Measure),
@@ -118,6 +122,7 @@ fn run(verb: Verb) -> Result<(), Failure> {
         Verb::Trust(trust) => trust.run(),
         Verb::Portal(portal) => portal.run(),
         Verb::Unpack(unpack) => unpack.run(),
+        Verb::Mount(mount) => mount.run(),
         Verb::Audit(audit) => audit.run(),
         Verb::Seal(seal) => seal.run(),
         Verb::Measure(measure) => measure.run(),

@@ -30,6 +30,7 @@ use super::log;
 use super::show::{BOLD, Pace, Show, WARN, json_line};
 use super::time::{self, Moment};
 use super::trust_args::{Judge, PolicyArgs, parse_time};
+use super::verity_args::Hash;
 
 /// Pack trees into one bundle
 ///
@@ -72,6 +73,10 @@ pub(crate) struct Pack {
     /// A word for people, such as url=https://example.org
     #[arg(long, value_name = "KEY=VALUE", help_heading = "Identity")]
     annotate: Vec<String>,
+    /// State the composefs image of each tree, for composefs:REPO: with sha256, as here without =HASH, or sha512; may be given for both
+    #[arg(long, value_name = "HASH", help_heading = "Identity", value_enum, hide_possible_values = true,
+        num_args = 0..=1, require_equals = true, default_missing_value = "sha256")]
+    composefs: Vec<Hash>,
 
     /// Sign with this OpenSSH key; a public key asks ssh-agent
     #[arg(long, value_name = "KEY", help_heading = "Identity")]
@@ -287,6 +292,7 @@ impl Pack {
                 compatible: self.tags()?,
             },
             annotations: self.annotations()?,
+            images: self.composefs.iter().map(|hash| hash.algorithm()).collect(),
             order,
             level: self.level,
             chunk_len: self.chunk_size.unwrap_or(PackOptions::CHUNK_LEN),

@@ -18,6 +18,7 @@ use super::failure::{About as _, Failure, shown};
 use super::human::{self, Bytes, count};
 use super::import;
 use super::log;
+use super::mount::store_of;
 use super::show::{BOLD, Pace, Show, WARN, json_line};
 use super::time::{Moment, source_date_epoch};
 use super::trust_args::{Judge, TrustArgs};
@@ -34,6 +35,9 @@ use super::trust_args::{Judge, TrustArgs};
 ///
 /// With ostree:REPO as TARGET, the OSTree commits of the bundle go into that repository, and its refs name them when all is there. With
 /// --usb DIR in its place, they go into the repository DIR/.ostree/repo, where devices that have OSTree alone look for them.
+///
+/// With composefs:REPO, the trees of which the bundle states images (pack --composefs) go into that store, which is made if there is none:
+/// each content once, named by its fs-verity digest. `sealift mount` mounts them.
 #[derive(Args, Debug)]
 #[command(group = ArgGroup::new("to").required(true).args(["target", "usb"]))]
 #[command(override_usage = "\
@@ -47,15 +51,16 @@ Examples:
   sealift unpack os-2.sealift /srv/os --update --delete
   sealift unpack os-2.sealift ostree:/ostree/repo --remote debian
   sealift unpack os-2.sealift --usb /media/stick
+  sealift unpack os.sealift composefs:/sysroot/composefs --seal try
   sealift unpack os-2-to-3.sealift ostree:/ostree/repo
   sealift unpack os.sealift /srv/os --dry-run")]
 pub(crate) struct Unpack {
     #[command(flatten)]
     bundle: BundleArg,
-    /// The directory to make or to update, or ostree:REPO; without --update a directory may exist if it is empty
+    /// The directory to make or to update, ostree:REPO, or composefs:REPO; without --update a directory may exist if it is empty
     #[arg(value_name = "TARGET", value_hint = ValueHint::DirPath)]
     target: Option<PathBuf>,
-    /// The ref to unpack, where the bundle has several; of OSTree several may be named [default there: all]
+    /// The ref to unpack, where the bundle has several; into a repository several may be named [default there: all]
     #[arg(long = "ref", value_name = "REF")]
     references: Vec<String>,
     /// Of ostree:REPO: refs become those of this remote, whose signatures it asks for
@@ -82,7 +87,7 @@ pub(crate) struct Unpack {
     /// With --update: remove what the bundle does not have
     #[arg(long)]
     delete: bool,
-    /// With --update: hash the directory's files, whatever was kept when it took the last bundle
+    /// With --update, or into composefs:REPO: hash what is there, whatever was kept when it took the last bundle
     #[arg(long)]
     rehash: bool,
     /// With --update, where files are looked at: size and time tell whether one is the bundle's
@@ -137,6 +142,9 @@ impl Unpack {
             return self.write_usb(medium);
         }
         let target = self.target.as_deref().unwrap_or(Path::new("")); // clap asks for it
+        if let Some(store) = store_of(target) {
+            return self.import_store(store);
+        }
         match (ostree_target(target), reserved(target)) {
             (Some(repo), _) => self.import(&repo),
             (None, Some(kind)) => {
@@ -235,6 +243,55 @@ impl Unpack {
         self.take(self.target.as_deref().unwrap_or(repo), |input, judge, progress| {
             sealift::ostree::import(input, repo, &options, Limits::default(), judge, progress)
         })
+    }
+
+    /// Into a composefs store.
+    #[cfg(feature = "composefs")]
+    fn import_store(&self, store: &Path) -> Result<(), Failure> {
+        if self.remote.is_some() || self.mirror {
+            return Err(Failure::usage("--remote and --mirror are for ostree:REPO"));
+        }
+        self.check_of_repository("composefs:REPO")?;
+        let options = sealift::composefs::ImportOptions {
+            refs: self.references.clone(),
+            seal: self.seal(),
+            rehash: self.rehash,
+            dry_run: self.dry_run,
+            jobs: jobs(self.jobs.map(usize::from)),
+        };
+        let start = Instant::now();
+        let judge = self.trust.load()?;
+        let mut input = self.bundle.open()?;
+        let stats = self.pace.watch(self.show, "Opening", |progress| {
+            let by = |head: &Head| judge.judge(head);
+            sealift::composefs::import(&mut input, store, &options, Limits::default(), by, progress)
+        });
+        let stats = stats.about(&self.bundle.bundle)?;
+        if !self.dry_run {
+            judge.commit()?;
+        }
+        judge.warn(self.show);
+        let between = (self.target.as_deref().unwrap_or(store), self.bundle.bundle.as_path());
+        let how = (self.dry_run, self.seal == Some(SealHow::Try));
+        Ok(super::store::print(self.show, &stats, &judge, between, how, start.elapsed())?)
+    }
+
+    #[cfg(not(feature = "composefs"))]
+    fn import_store(&self, _: &Path) -> Result<(), Failure> {
+        self.check_of_repository("composefs:REPO").and(Err(super::mount::without_composefs()))
+    }
+
+    /// Refuses what is for directories alone.
+    fn check_of_repository(&self, target: &str) -> Result<(), Failure> {
+        if self.update || self.path.is_some() || self.hardlink_duplicates {
+            return Err(Failure::usage(format!(
+                "--update, --path and --hardlink-duplicates are for directories, and not for {target}"
+            )));
+        }
+        if self.durability != When::End {
+            return Err(Failure::usage("--durability is for directories: a repository has everything at the end"));
+        }
+        Ok(())
     }
 
     /// Into the OSTree repository of a medium.
@@ -397,9 +454,7 @@ fn ostree_target(target: &Path) -> Option<PathBuf> {
 /// The word before the colon of a target that may be more than a directory some day.
 fn reserved(target: &Path) -> Option<&'static str> {
     let target = target.as_os_str().as_bytes();
-    ["tar", "composefs"]
-        .into_iter()
-        .find(|kind| target.strip_prefix(kind.as_bytes()).is_some_and(|rest| rest.starts_with(b":")))
+    target.starts_with(b"tar:").then_some("tar")
 }
 
 /// What was left undone for want of privilege.

@@ -22,9 +22,18 @@ pub(crate) struct VerityArgs {
 
 /// [`Algorithm`] as an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Hash {
+pub(crate) enum Hash {
     Sha256,
     Sha512,
+}
+
+impl Hash {
+    pub(crate) fn algorithm(self) -> Algorithm {
+        match self {
+            Self::Sha256 => Algorithm::Sha256,
+            Self::Sha512 => Algorithm::Sha512,
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -32,10 +41,7 @@ struct Salt(Vec<u8>);
 
 impl VerityArgs {
     pub(crate) fn parameters(&self) -> Result<Parameters, Failure> {
-        let algorithm = match self.hash_alg {
-            Hash::Sha256 => Algorithm::Sha256,
-            Hash::Sha512 => Algorithm::Sha512,
-        };
+        let algorithm = self.hash_alg.algorithm();
         let salt = self.salt.as_ref().map_or(&[][..], |salt| &salt.0);
         Parameters::new(algorithm, self.block_size, salt).map_err(|error| Failure::usage(error.to_string()))
     }

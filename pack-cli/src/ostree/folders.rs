@@ -6,15 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{Mode as Permissions, fgetxattr, fstat, mkdirat};
 use rustix::io::Errno;
-use sealift_format::ostree::Checksum;
 
-use super::object::prefix;
 use super::read::XATTR_LEN_MAX;
 use crate::beneath::names_in;
 
 /// For each first byte of a checksum, whether the repository has the directory, and whether the stage has one for it.
 #[derive(Debug)]
-pub(super) struct Folders {
+pub(crate) struct Folders {
     is_there: [bool; 256],
     is_staged: [AtomicBool; 256],
     /// Whether a directory of the stage is what one of `objects` would be.
@@ -23,7 +21,7 @@ pub(super) struct Folders {
 
 impl Folders {
     /// Looks at a repository's `objects`. The stage is going to be below `tmp`.
-    pub(super) fn of(objects: BorrowedFd<'_>, tmp: BorrowedFd<'_>) -> Result<Self, Errno> {
+    pub(crate) fn of(objects: BorrowedFd<'_>, tmp: BorrowedFd<'_>) -> Result<Self, Errno> {
         let names = names_in(objects)?;
         let is_there = std::array::from_fn(|byte| {
             let name = name_of(byte);
@@ -36,15 +34,15 @@ impl Folders {
         })
     }
 
-    /// Whether the repository may have an object of this checksum: it had the directory when it was looked at.
-    pub(super) fn has(&self, checksum: &Checksum) -> bool {
-        self.is_there[usize::from(checksum[0])]
+    /// Whether the repository may have an object whose checksum begins so: it had the directory when it was looked at.
+    pub(crate) fn has(&self, first: u8) -> bool {
+        self.is_there[usize::from(first)]
     }
 
     /// The directory of the stage in which an object waits, which is made if need be; `None` where it waits among all others.
-    pub(super) fn wait_in(&self, stage: BorrowedFd<'_>, checksum: &Checksum) -> Result<Option<String>, Errno> {
-        let Some(folder) = self.folder_of(checksum) else { return Ok(None) };
-        let is_staged = &self.is_staged[usize::from(checksum[0])];
+    pub(crate) fn wait_in(&self, stage: BorrowedFd<'_>, first: u8) -> Result<Option<String>, Errno> {
+        let Some(folder) = self.folder_of(first) else { return Ok(None) };
+        let is_staged = &self.is_staged[usize::from(first)];
         if !is_staged.load(Ordering::Acquire) {
             match mkdirat(stage, &*folder, Permissions::from_raw_mode(0o777)) {
                 // Another thread was faster.
@@ -56,13 +54,13 @@ impl Folders {
     }
 
     /// The directory of the stage in which an object would wait. libostree looks only into those whose names have two letters.
-    pub(super) fn folder_of(&self, checksum: &Checksum) -> Option<String> {
-        let is_new = self.are_alike && !self.has(checksum);
-        is_new.then(|| format!(".{}", prefix(checksum)))
+    pub(crate) fn folder_of(&self, first: u8) -> Option<String> {
+        let is_new = self.are_alike && !self.has(first);
+        is_new.then(|| format!(".{first:02x}"))
     }
 
     /// The directories of the stage, and the names that they get.
-    pub(super) fn staged(&self) -> impl Iterator<Item = (String, String)> {
+    pub(crate) fn staged(&self) -> impl Iterator<Item = (String, String)> {
         let staged = self.is_staged.iter().enumerate().filter(|(_, is_staged)| is_staged.load(Ordering::Acquire));
         staged.map(|(byte, _)| (format!(".{}", name_of(byte)), name_of(byte)))
     }

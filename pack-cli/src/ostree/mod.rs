@@ -42,9 +42,15 @@ mod usb;
 mod tests;
 
 pub use fault::RepoFault;
+#[cfg(feature = "composefs")]
+pub(crate) use folders::Folders;
 pub use import::{Destination, ImportOptions, ImportStats, import};
+#[cfg(feature = "composefs")]
+pub(crate) use object::hex;
 pub(crate) use object::{ObjectType, object_name};
 pub(crate) use read::{Content, FileContent};
 pub(crate) use refs::{RefName, RefPlace};
 pub(crate) use repo::Repo;
+#[cfg(feature = "composefs")]
+pub(crate) use stage::Stage;
 pub use usb::{UsbOptions, write_usb};

@@ -13,7 +13,7 @@ use crate::beneath::{names_in, open_name, open_to_empty, remove_tree};
 
 /// A stage, which is removed when it is dropped.
 #[derive(Debug)]
-pub(super) struct Stage {
+pub(crate) struct Stage {
     directory: OwnedFd,
     made: Made,
     _name: Name,
@@ -42,7 +42,7 @@ const OURS: &str = "-sealift-";
 
 impl Stage {
     /// Makes a stage in a repository's `tmp`, and removes those of our runs that were killed.
-    pub(super) fn create(tmp: OwnedFd) -> Result<Self, Errno> {
+    pub(crate) fn create(tmp: OwnedFd) -> Result<Self, Errno> {
         remove_abandoned(tmp.as_fd())?;
         let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
         let (name, lock) = loop {
@@ -62,7 +62,7 @@ impl Stage {
         Ok(Self { directory, made, _name: name })
     }
 
-    pub(super) fn directory(&self) -> BorrowedFd<'_> {
+    pub(crate) fn directory(&self) -> BorrowedFd<'_> {
         self.directory.as_fd()
     }
 

@@ -93,7 +93,7 @@ impl<'a> Transaction<'a> {
     /// # Errors
     /// It could not be told.
     pub(super) fn has(&self, kind: ObjectType, checksum: &Checksum) -> Result<bool, Error> {
-        Ok(self.folders.has(checksum) && self.repo.has(kind, checksum)?)
+        Ok(self.folders.has(checksum[0]) && self.repo.has(kind, checksum)?)
     }
 
     /// Writes a dirtree or dirmeta, unless it is there. Returns whether it was not.
@@ -169,7 +169,7 @@ impl<'a> Transaction<'a> {
         let folder = match kind {
             // They come after all others.
             ObjectType::Commit | ObjectType::CommitMeta => None,
-            _ => self.folders.wait_in(self.stage.directory(), checksum).map_err(failed)?,
+            _ => self.folders.wait_in(self.stage.directory(), checksum[0]).map_err(failed)?,
         };
         if !self.list().staged.insert((*checksum, kind)) {
             return Ok(false);
@@ -192,7 +192,7 @@ impl<'a> Transaction<'a> {
 
     /// The path of an object in the stage.
     pub(super) fn name_in_stage(&self, kind: ObjectType, checksum: &Checksum) -> String {
-        let folder = self.folders.folder_of(checksum);
+        let folder = self.folders.folder_of(checksum[0]);
         self.staged_name(kind, checksum, folder.filter(|_| !self.is_alone(&(*checksum, kind))))
     }
 
@@ -339,7 +339,7 @@ impl<'a> Transaction<'a> {
 
     /// Whether an object waits in the stage among all others, not in a directory of those of its first byte.
     fn is_alone(&self, (checksum, kind): &Object) -> bool {
-        matches!(kind, ObjectType::Commit | ObjectType::CommitMeta) || self.folders.folder_of(checksum).is_none()
+        matches!(kind, ObjectType::Commit | ObjectType::CommitMeta) || self.folders.folder_of(checksum[0]).is_none()
     }
 
     /// Brings a directory of the stage into its place, or what is in it, if there is one by now.

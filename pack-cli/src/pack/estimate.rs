@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::buffers::Buffers;
 use super::compress::Compressor;
+use super::images::ImageWish;
 use super::plan::{Item, Plan, Task};
 use super::scan::scan;
 use super::{Ordered, PackOptions, PackRef};
@@ -77,7 +78,7 @@ pub fn estimate(refs: &[PackRef<'_>], options: &PackOptions, progress: &Progress
         };
         let mut joined = Vec::new();
         for task in *part {
-            joined.extend(scan(&sources, task, options.chunk_len, cache, &buffers)?.data());
+            joined.extend(scan(&sources, task, options.chunk_len, ImageWish::default(), cache, &buffers)?.data());
             progress.add(task.len(options.chunk_len), 0);
         }
         let stored = wide(compressor.chunk(&joined)?.1.len());

@@ -11,6 +11,7 @@ mod contents;
 mod delta;
 mod estimate;
 mod holes;
+mod images;
 mod order;
 mod ostree;
 mod pipeline;
@@ -21,9 +22,10 @@ mod spool;
 mod writer;
 
 use sealift_format::verity;
+use sealift_format::verity::Algorithm;
 use sealift_format::{
-    Base, Bases, Contents, Difference, Envelope, Full, Head, Identity, Index, Layout, Objects, Root, area_len_for,
-    encode_area, frame_window, maxima,
+    Base, Bases, Contents, Difference, Envelope, Full, Head, Identity, Image, Index, Layout, Objects, Root,
+    area_len_for, encode_area, frame_window, maxima,
 };
 
 use crate::progress::Phase;
@@ -46,6 +48,8 @@ pub struct PackOptions {
     pub identity: Identity,
     /// Words of the publisher, by ascending key.
     pub annotations: Vec<(String, String)>,
+    /// The hashes of fs-verity with which composefs images of the trees are stated, each once; needs the feature `composefs`.
+    pub images: Vec<Algorithm>,
     /// The order in which a workload reads.
     pub order: Option<OrderProfile>,
     /// zstd's level.
@@ -71,12 +75,13 @@ impl PackOptions {
     /// The usual level.
     pub const LEVEL: i32 = 3;
 
-    /// What is usual for all but the identity: no order, no annotations, as many threads as the machine runs at once.
+    /// What is usual for all but the identity: no order, no annotations, no images, as many threads as the machine runs at once.
     #[must_use]
     pub fn new(identity: Identity) -> Self {
         Self {
             identity,
             annotations: Vec::new(),
+            images: Vec::new(),
             order: None,
             level: Self::LEVEL,
             chunk_len: Self::CHUNK_LEN,
@@ -165,7 +170,8 @@ pub fn pack(
     progress.enter(Phase::Finishing, 0, 0);
     let (index, numbers) = contents::build_index(&refs, &packed)?;
     let (layout, spool) = contents::build_layout(&packed, writer, &numbers, hot_end > 0);
-    let front = Front { index: &index, layout: &layout, bases: None };
+    let images = images::state(&index, &packed, options)?;
+    let front = Front { index: &index, layout: &layout, bases: None, images };
     let (head, behind) = front.make_head(options, sign, spool.wants_aligned_head())?;
     let root = head.root().clone();
     let file_bytes = head.file_len();
@@ -212,6 +218,7 @@ fn check_options(refs: &[PackRef<'_>], options: &PackOptions) -> Result<(), Erro
             options.chunk_len
         )));
     }
+    images::check(&options.images)?;
     let mut names: Vec<&str> = refs.iter().map(|from| from.name).collect();
     names.sort_unstable();
     if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -232,6 +239,7 @@ struct Front<'a> {
     layout: &'a Layout,
     /// Of a delta bundle.
     bases: Option<FrontBases<'a>>,
+    images: Vec<Image>,
 }
 
 /// What a delta bundle is relative to, and the piece size that is its own.
@@ -284,6 +292,7 @@ impl Front<'_> {
                 .as_ref()
                 .map(|bases| self.root_bases(bases, wide(difference.as_ref().map_or(0, Vec::len)))),
             full: self.bases.as_ref().and_then(|bases| bases.full.clone()),
+            images: self.images.clone(),
         };
         let parsed = Root::parse(&root.encode())?;
         // The parser reads the layout that a reader will read; what it refuses is not written.

@@ -5,6 +5,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::buffers::Buffers;
 use super::compress::Compressor;
+use super::images::ImageWish;
 use super::plan::{Plan, Task};
 use super::scan::{Scanned, scan};
 use super::sequence::{ChunkJob, Sequenced, Sequencer};
@@ -18,6 +19,7 @@ pub(super) struct Pipeline<'a> {
     buffers: Buffers,
     piece_len: u64,
     level: i32,
+    wish: ImageWish,
     /// Bytes that may be between reading and writing.
     budget: u64,
     progress: &'a Progress,
@@ -65,6 +67,7 @@ impl<'a> Pipeline<'a> {
             buffers: Buffers::default(),
             piece_len,
             level: options.level,
+            wish: ImageWish::of(options),
             budget: super::held_budget(jobs, piece_len),
             progress,
             state: Mutex::new(State {
@@ -156,7 +159,7 @@ impl<'a> Pipeline<'a> {
     }
 
     fn scan(&self, number: usize, task: &Task, at_hot_end: bool, cache: &mut OpenCache) -> Result<(), Error> {
-        let scanned = scan(self.sources, task, self.piece_len, cache, &self.buffers)?;
+        let scanned = scan(self.sources, task, self.piece_len, self.wish, cache, &self.buffers)?;
         let files = match task {
             Task::Batch(items) => u64::try_from(items.len()).unwrap_or(0),
             Task::Piece { number, .. } => u64::from(*number == 0),

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use sealift_format::verity::{VerityHasher, block_hashes};
+use sealift_format::verity::{FileHasher, VerityHasher, block_hashes};
 use sealift_format::{BLOCK_LEN, Extent, Xattr, data_ranges, pieces};
 
 use super::buffers::{Buffer, Buffers};
 use super::holes::{CONTEXT_LEN, find_holes, is_zero};
+use super::images::{ForImages, ImageWish};
 use super::plan::{Item, Task};
 use crate::Error;
 use crate::source::{Content, OpenCache, Source};
@@ -45,6 +46,7 @@ pub(super) struct SmallObject {
     pub(super) holes: Vec<Extent>,
     pub(super) xattrs: Vec<Xattr>,
     pub(super) is_code: bool,
+    pub(super) images: ForImages,
     /// Where its data lie in the batch's buffer.
     pub(super) start: usize,
     pub(super) end: usize,
@@ -57,6 +59,8 @@ pub(super) struct LargePiece {
     pub(super) is_last: bool,
     pub(super) chaining_value: [u8; 32],
     pub(super) block_hashes: Vec<[u8; 32]>,
+    /// If it is asked for.
+    pub(super) sha512: Option<FileHasher>,
     pub(super) holes: Vec<Extent>,
     /// Of the object's first piece alone.
     pub(super) xattrs: Vec<Xattr>,
@@ -70,12 +74,13 @@ pub(super) fn scan(
     sources: &[&Source],
     task: &Task,
     piece_len: u64,
+    wish: ImageWish,
     cache: &mut OpenCache,
     buffers: &Buffers,
 ) -> Result<Scanned, Error> {
     match task {
-        Task::Batch(items) => scan_batch(sources, items, cache, buffers),
-        Task::Piece { item, number } => scan_piece(sources, *item, *number, piece_len, cache, buffers),
+        Task::Batch(items) => scan_batch(sources, items, wish, cache, buffers),
+        Task::Piece { item, number } => scan_piece(sources, (*item, *number), piece_len, wish, cache, buffers),
     }
 }
 
@@ -86,7 +91,13 @@ fn len_of(len: u64) -> usize {
     usize::try_from(len).unwrap_or(usize::MAX)
 }
 
-fn scan_batch(sources: &[&Source], items: &[Item], cache: &mut OpenCache, buffers: &Buffers) -> Result<Scanned, Error> {
+fn scan_batch(
+    sources: &[&Source],
+    items: &[Item],
+    wish: ImageWish,
+    cache: &mut OpenCache,
+    buffers: &Buffers,
+) -> Result<Scanned, Error> {
     let mut data = buffers.take(items.iter().map(|item| len_of(item.len)).sum());
     let mut objects = Vec::with_capacity(items.len());
     let mut start = 0;
@@ -98,10 +109,11 @@ fn scan_batch(sources: &[&Source], items: &[Item], cache: &mut OpenCache, buffer
         content.finish()?;
         let id = *blake3::hash(bytes).as_bytes();
         let verity = sealift_format::verity::digest(bytes);
+        let images = wish.find(bytes);
         let holes = find_holes(bytes, 0, 0, 0);
         let is_code = bytes.starts_with(ELF);
         let end = start + close_up(bytes, 0, &holes);
-        objects.push(SmallObject { item: *item, id, verity, holes, xattrs, is_code, start, end });
+        objects.push(SmallObject { item: *item, id, verity, holes, xattrs, is_code, images, start, end });
         start = end;
     }
     data.truncate(start);
@@ -124,9 +136,9 @@ pub(crate) fn close_up(bytes: &mut [u8], start: u64, holes: &[Extent]) -> usize 
 
 fn scan_piece(
     sources: &[&Source],
-    item: Item,
-    number: u64,
+    (item, number): (Item, u64),
     piece_len: u64,
+    wish: ImageWish,
     cache: &mut OpenCache,
     buffers: &Buffers,
 ) -> Result<Scanned, Error> {
@@ -146,6 +158,7 @@ fn scan_piece(
     let holes = find_holes(bytes, start / BLOCK_LEN, before, after);
     let chaining_value = pieces::chaining_value(start, std::iter::once(&*bytes));
     let block_hashes = block_hashes(bytes);
+    let sha512 = wish.hash_piece(bytes);
     let is_code = number == 0 && bytes.starts_with(ELF);
     let kept = close_up(bytes, start, &holes);
     data.truncate(kept);
@@ -156,6 +169,7 @@ fn scan_piece(
         is_last,
         chaining_value,
         block_hashes,
+        sha512,
         holes,
         xattrs,
         is_code,

@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use sealift_format::verity::VerityHasher;
+use sealift_format::verity::{FileHasher, VerityHasher};
 use sealift_format::{Extent, Xattr, pieces};
 
 use super::buffers::Buffer;
 use super::holes::append_holes;
+use super::images::ForImages;
 use super::plan::Item;
 use super::scan::{LargePiece, Scanned, SmallObject, update_verity};
 
@@ -23,6 +24,8 @@ pub(super) struct PackedObject {
     pub(super) first: Item,
     /// Whether it begins as machine code does.
     pub(super) is_code: bool,
+    #[cfg_attr(not(feature = "composefs"), allow(dead_code, reason = "nothing makes images"))]
+    pub(super) images: ForImages,
     /// For a large object its pieces: the job that stores each, and its chaining value.
     pub(super) pieces: Vec<(Option<u32>, [u8; 32])>,
 }
@@ -68,6 +71,7 @@ struct Pending {
 #[derive(Default)]
 struct LargeState {
     verity: VerityHasher,
+    sha512: Option<FileHasher>,
     holes: Vec<Extent>,
     is_code: bool,
     pieces: Vec<(Option<u32>, [u8; 32])>,
@@ -143,9 +147,10 @@ impl Sequencer {
     }
 
     fn take_small(&mut self, data: &Arc<Buffer>, small: SmallObject) {
-        let SmallObject { item, id, verity, holes, xattrs, is_code, start, end } = small;
+        let SmallObject { item, id, verity, holes, xattrs, is_code, images, start, end } = small;
         self.take_xattrs(item, xattrs);
-        let found = PackedObject { id, size: item.len, verity, holes, first: item, is_code, pieces: Vec::new() };
+        let (size, pieces) = (item.len, Vec::new());
+        let found = PackedObject { id, size, verity, holes, first: item, is_code, images, pieces };
         let (object, is_new) = self.intern(found);
         self.set_object(item, object);
         if self.keeps && is_new && start < end {
@@ -157,6 +162,10 @@ impl Sequencer {
     fn take_piece(&mut self, piece: LargePiece) -> Option<ChunkJob> {
         let state = self.large.get_or_insert_default();
         update_verity(&mut state.verity, &piece);
+        match (&mut state.sha512, &piece.sha512) {
+            (Some(hasher), Some(next)) => hasher.append(next),
+            (first, next) => *first = next.clone(),
+        }
         append_holes(&mut state.holes, &piece.holes);
         state.is_code |= piece.is_code;
         let job = (self.keeps && !piece.data.is_empty()).then_some(self.next_job);
@@ -184,6 +193,7 @@ impl Sequencer {
             holes: state.holes,
             first: item,
             is_code: state.is_code,
+            images: ForImages { sha512: state.sha512.map(FileHasher::finish), ..ForImages::default() },
             pieces: state.pieces,
         });
         self.set_object(item, object);

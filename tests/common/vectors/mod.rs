@@ -7,6 +7,7 @@ mod difference_ostree;
 mod full;
 mod good;
 mod head;
+mod images;
 mod index;
 mod layout;
 mod ostree;
@@ -31,6 +32,7 @@ pub fn all() -> Vec<Vector> {
         difference::vectors(),
         difference_ostree::vectors(),
         full::vectors(),
+        images::vectors(),
         request::vectors(),
         signed::vectors(),
         good::vectors(),

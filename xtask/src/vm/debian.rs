@@ -9,12 +9,12 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::shell::{output, run, target_dir};
+use crate::debian::{self, Installed};
+use crate::shell::target_dir;
 
 const SUITE: &str = "bookworm-backports";
 /// The kernel, what runs it, and what adds a certificate to its keyring.
 const PACKAGES: [&str; 3] = ["linux-image-cloud-amd64", "qemu-system-x86", "keyutils"];
-const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
 /// Unpacked packages.
 pub(super) struct Tools {
@@ -36,7 +36,8 @@ pub(super) fn ensure() -> Result<Tools> {
         if dir.exists() {
             fs::remove_dir_all(&dir).with_context(|| format!("cannot clear {}", dir.display()))?;
         }
-        fetch(&dir, &root)?;
+        let suites = ["bookworm", SUITE];
+        debian::unpack(&dir, &root, &suites, &PACKAGES, Installed::Counts)?;
         let compressed = only(&root.join("boot"), "vmlinuz-")?;
         let elf = elf_of(&fs::read(&compressed)?).with_context(|| compressed.display().to_string())?;
         fs::write(&kernel, elf).with_context(|| format!("cannot write {}", kernel.display()))?;
@@ -69,53 +70,6 @@ impl Tools {
         let folders = ["usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"].map(|folder| self.root.join(folder));
         folders.map(|folder| folder.display().to_string()).join(":")
     }
-}
-
-/// Downloads and unpacks the packages, and what they need and this machine lacks.
-fn fetch(dir: &Path, root: &Path) -> Result<()> {
-    let apt = dir.join("apt");
-    for folder in ["state/lists/partial", "cache/archives/partial", "etc"] {
-        fs::create_dir_all(apt.join(folder)).with_context(|| format!("cannot make {}", apt.display()))?;
-    }
-    fs::create_dir_all(root).with_context(|| format!("cannot make {}", root.display()))?;
-    let mirror = mirror()?;
-    let sources = ["bookworm", SUITE].map(|suite| format!("deb [signed-by={KEYS}] {mirror} {suite} main\n"));
-    fs::write(apt.join("etc/sources.list"), sources.concat())?;
-    let at = apt.display();
-    let configuration = format!(
-        "Dir::State \"{at}/state\";\nDir::Cache \"{at}/cache\";\nDir::State::status \"/var/lib/dpkg/status\";\n\
-         Dir::Etc::sourcelist \"{at}/etc/sources.list\";\nDir::Etc::sourceparts \"/dev/null\";\n\
-         Dir::Etc::preferences \"/dev/null\";\nDir::Etc::preferencesparts \"/dev/null\";\n\
-         Acquire::Languages \"none\";\nAPT::Sandbox::User \"\";\nAPT::Architecture \"amd64\";\n"
-    );
-    fs::write(apt.join("apt.conf"), configuration)?;
-    let command = |program: &str| {
-        let mut command = Command::new(program);
-        command.env("APT_CONFIG", apt.join("apt.conf"));
-        command
-    };
-    run(command("apt-get").args(["-qq", "update"]))?;
-    // Installed already or not, each is to be unpacked.
-    run(command("apt-get")
-        .args(["-qq", "--yes", "--download-only", "--no-install-recommends", "--reinstall", "-t", SUITE, "install"])
-        .args(PACKAGES))?;
-    for package in fs::read_dir(apt.join("cache/archives"))? {
-        let package = package?.path();
-        if package.extension().is_some_and(|end| end == "deb") {
-            run(Command::new("dpkg").arg("--extract").arg(&package).arg(root))?;
-        }
-    }
-    // The packages lie unpacked, and their archives are as large again.
-    fs::remove_dir_all(&apt).with_context(|| format!("cannot remove {}", apt.display()))
-}
-
-/// Debian's archive as this machine's apt knows it.
-fn mirror() -> Result<String> {
-    let sites = output(Command::new("apt-get").args(["indextargets", "--format", "$(SITE)"]))?;
-    // A site of security updates alone stands beside the archive itself.
-    let archive = sites.lines().find_map(|site| site.rfind("/debian").map(|at| &site[..at]));
-    let archive = archive.context("apt knows no Debian archive: name one in /etc/apt/sources.list")?;
-    Ok(format!("{archive}/debian"))
 }
 
 /// The one entry of a folder whose name begins so.

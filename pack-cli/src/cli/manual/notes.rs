@@ -81,6 +81,11 @@ pub(super) const FILES: &[Note] = &[
             bundle. It may be removed.",
         of: &["mirror"],
     },
+    Note {
+        name: "REPO/sealift/state/NAME",
+        text: "In a composefs store, what it took last of the bundles of that name: by that its trees are mounted.",
+        of: &["mirror", "mountpoint"],
+    },
 ];
 
 /// The argument of verbs that ask who signed.

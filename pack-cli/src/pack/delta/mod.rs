@@ -23,7 +23,7 @@ use super::plan::Plan;
 use super::sequence::{PackedObject, Sequenced};
 use super::writer::ChunkWriter;
 use super::{
-    DeltaStats, Front, FrontBases, OrderStats, Ordered, Output, PackOptions, PackRef, PackStats, Signer, Spool,
+    DeltaStats, Front, FrontBases, OrderStats, Ordered, Output, PackOptions, PackRef, PackStats, Signer, Spool, images,
     pipeline,
 };
 use crate::base::{Base, Bases};
@@ -144,7 +144,8 @@ pub fn pack_delta(
     let (mut layout, spool) = build_layout(packed, carried, planned, &places, writer);
     layout.full = full_layout;
     let relative = FrontBases { difference, named, piece_log2: limits.piece_log2, full };
-    let front = Front { index, layout: &layout, bases: Some(relative) };
+    let images = images::state(index, packed, options)?;
+    let front = Front { index, layout: &layout, bases: Some(relative), images };
     // Copying little behind the head costs less than the bytes that align it.
     let stored: u64 = layout.chunks.iter().map(|chunk| u64::from(chunk.stored_len)).sum();
     let align = stored > WORTH_ALIGNING && spool.wants_aligned_head();

@@ -1,0 +1,149 @@
+//! `sealift mount`: a tree that a composefs store took, as a file system.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueHint};
+
+#[cfg(not(feature = "composefs"))]
+use super::failure::Failure;
+use super::show::{Pace, Show};
+use super::trust_args::TrustArgs;
+
+/// Mount a tree that a composefs store took
+///
+/// Nothing is mounted of which not all is what the signed bundle says. Where the store's objects are sealed (unpack --seal), the kernel
+/// vouches for them without reading one, and from then on for each byte that it hands out; otherwise all of them are read and hashed
+/// first. The bundle that the store took is judged again, as unpack does.
+///
+/// The mount is read-only, takes root and Linux 6.12, and goes by umount.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  sealift mount composefs:/sysroot/composefs os /mnt
+  sealift mount composefs:/srv/store app/main /srv/app --trust allowed_signers")]
+pub(crate) struct Mount {
+    /// The store, as composefs:REPO
+    #[arg(value_name = "STORE", value_hint = ValueHint::DirPath)]
+    store: PathBuf,
+    /// The bundle's name, and behind a slash the ref where the store has several of it
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// A directory
+    #[arg(value_name = "MOUNTPOINT", value_hint = ValueHint::DirPath)]
+    mountpoint: PathBuf,
+    #[command(flatten)]
+    trust: TrustArgs,
+    #[command(flatten)]
+    show: Show,
+    #[command(flatten)]
+    pace: Pace,
+}
+
+/// The store of `composefs:REPO`.
+pub(crate) fn store_of(target: &Path) -> Option<&Path> {
+    target.as_os_str().as_bytes().strip_prefix(b"composefs:").map(|store| Path::new(OsStr::from_bytes(store)))
+}
+
+/// Of a program that cannot do it.
+#[cfg(not(feature = "composefs"))]
+pub(crate) fn without_composefs() -> Failure {
+    Failure::usage("this sealift was built without composefs: build it with  cargo build --features composefs")
+}
+
+#[cfg(not(feature = "composefs"))]
+impl Mount {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        let Self { store, name: _, mountpoint: _, trust: _, show: _, pace: _ } = self;
+        match store_of(&store) {
+            None => Err(Failure::usage(format!("{}: write composefs:REPO", store.display()))),
+            Some(_) => Err(without_composefs()),
+        }
+    }
+}
+
+#[cfg(feature = "composefs")]
+mod with_composefs {
+    use std::io::Write;
+    use std::time::{Duration, Instant};
+
+    use sealift::Head;
+    use sealift::composefs::{Checked, MountOptions, MountStats, mount};
+    use serde::Serialize;
+
+    use super::{Mount, store_of};
+    use crate::bundle::jobs;
+    use crate::escape;
+    use crate::failure::{About as _, Failure};
+    use crate::human::{self, Bytes, count};
+    use crate::show::{BOLD, WARN, json_line};
+    use crate::trust_args::Judge;
+
+    impl Mount {
+        pub(crate) fn run(self) -> Result<(), Failure> {
+            let start = Instant::now();
+            let Some(store) = store_of(&self.store) else {
+                return Err(Failure::usage(format!("{}: write composefs:REPO", self.store.display())));
+            };
+            let judge = self.trust.load()?;
+            let options = MountOptions { jobs: jobs(None) };
+            let by = |head: &Head| judge.judge(head);
+            let stats = self.pace.watch(self.show, "Opening", |progress| {
+                mount(store, &self.name, &self.mountpoint, options, by, progress)
+            });
+            let stats = stats.about(&self.store)?;
+            judge.warn(self.show);
+            Ok(self.print(&stats, &judge, start.elapsed())?)
+        }
+
+        fn print(&self, stats: &MountStats, judge: &Judge, elapsed: Duration) -> std::io::Result<()> {
+            let mut out = self.show.out();
+            let (name, version) = judge.identity();
+            let is_sealed = stats.checked == Checked::Kernel;
+            if self.show.json {
+                return json_line(
+                    &mut out,
+                    &Summary {
+                        name,
+                        version,
+                        signers: judge.signers(),
+                        tree: &stats.name,
+                        image: &stats.image,
+                        objects: stats.objects,
+                        sealed: is_sealed,
+                        hashed_bytes: stats.hashed_bytes,
+                        seconds: human::seconds(elapsed),
+                    },
+                );
+            }
+            if self.show.quiet {
+                return Ok(());
+            }
+            let at = self.mountpoint.display().to_string();
+            let (at, tree) = (escape::text(&at), escape::text(&stats.name));
+            writeln!(out, "{BOLD}{at}{BOLD:#}: {tree} of version {version} is mounted{}", judge.mark())?;
+            judge.print_signers(&mut out)?;
+            writeln!(out, "  image {}", stats.image)?;
+            let (objects, time) = (count(stats.objects, "object"), human::duration(elapsed));
+            if is_sealed {
+                return writeln!(out, "  {objects} sealed: the kernel looks at each byte that it hands out");
+            }
+            writeln!(out, "  {objects}, {} hashed in {time}", Bytes(stats.hashed_bytes))?;
+            writeln!(out, "  {WARN}not sealed{WARN:#}: who may write to the store can change what is mounted")
+        }
+    }
+
+    #[derive(Serialize)]
+    struct Summary<'a> {
+        name: &'a str,
+        version: u64,
+        signers: Vec<String>,
+        tree: &'a str,
+        image: &'a str,
+        objects: u64,
+        sealed: bool,
+        hashed_bytes: u64,
+        seconds: f64,
+    }
+}

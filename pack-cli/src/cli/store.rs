@@ -1,0 +1,108 @@
+//! `sealift unpack BUNDLE composefs:REPO`.
+
+use std::io::Write;
+use std::path::Path;
+use std::time::Duration;
+
+use sealift::composefs::ImportStats;
+use serde::Serialize;
+
+use super::escape;
+use super::failure::shown;
+use super::human::{self, Bytes, Grouped, count};
+use super::show::{BOLD, Show, WARN, json_line};
+use super::trust_args::Judge;
+
+/// Says what it came to.
+pub(crate) fn print(
+    show: Show,
+    stats: &ImportStats,
+    judge: &Judge,
+    (target, bundle): (&Path, &Path),
+    (dry_run, tried): (bool, bool),
+    elapsed: Duration,
+) -> std::io::Result<()> {
+    let mut out = show.out();
+    if show.json {
+        return json_line(&mut out, &Summary::new(stats, judge, dry_run, elapsed));
+    }
+    if show.quiet {
+        return Ok(());
+    }
+    let verb = if dry_run { "would take" } else { "took" };
+    let target = target.display().to_string();
+    writeln!(out, "{BOLD}{}{BOLD:#}: {verb} {}{}", escape::text(&target), escape::text(&shown(bundle)), judge.mark())?;
+    judge.print_signers(&mut out)?;
+    for (name, image) in &stats.refs {
+        writeln!(out, "  {} is {image}", escape::text(name))?;
+    }
+    let (new, all) = (count(stats.new_objects, "object"), Grouped(stats.objects));
+    if dry_run {
+        writeln!(out, "  {new} of {all} would be looked for, {} of content", Bytes(stats.logical_bytes))?;
+        return writeln!(out, "  {} would be read; nothing was written", Bytes(stats.stored_bytes));
+    }
+    match stats.new_objects {
+        0 => writeln!(out, "  nothing of {} was missing", count(stats.objects, "object"))?,
+        _ => {
+            let (bytes, stored) = (Bytes(stats.logical_bytes), Bytes(stats.stored_bytes));
+            let (time, rate) = (human::duration(elapsed), human::rate(stats.logical_bytes, elapsed));
+            writeln!(out, "  {new} of {all} were missing\n  {bytes} from {stored} in {time}, {rate}")?;
+        }
+    }
+    if stats.replaced_objects > 0 {
+        let replaced = count(stats.replaced_objects, "object");
+        writeln!(out, "  {WARN}{replaced}{WARN:#} had content that is not what their names say, and were replaced")?;
+    }
+    if stats.is_sealed {
+        writeln!(out, "  {} sealed: the kernel keeps them as they are", count(stats.sealed_objects, "object"))?;
+    } else if tried {
+        writeln!(out, "  {WARN}not sealed{WARN:#}: the file system has no fs-verity")?;
+    }
+    Ok(())
+}
+
+#[derive(Serialize)]
+struct RefLine<'a> {
+    name: &'a str,
+    image: &'a str,
+}
+
+#[derive(Serialize)]
+struct Summary<'a> {
+    dry_run: bool,
+    name: &'a str,
+    version: u64,
+    signers: Vec<String>,
+    refs: Vec<RefLine<'a>>,
+    is_new: bool,
+    objects: u64,
+    new_objects: u64,
+    replaced_objects: u64,
+    logical_bytes: u64,
+    stored_bytes: u64,
+    sealed: bool,
+    sealed_objects: u64,
+    seconds: f64,
+}
+
+impl<'a> Summary<'a> {
+    fn new(stats: &'a ImportStats, judge: &'a Judge, dry_run: bool, elapsed: Duration) -> Self {
+        let (name, version) = judge.identity();
+        Self {
+            dry_run,
+            name,
+            version,
+            signers: judge.signers(),
+            refs: stats.refs.iter().map(|(name, image)| RefLine { name, image }).collect(),
+            is_new: stats.is_new,
+            objects: stats.objects,
+            new_objects: stats.new_objects,
+            replaced_objects: stats.replaced_objects,
+            logical_bytes: stats.logical_bytes,
+            stored_bytes: stats.stored_bytes,
+            sealed: stats.is_sealed,
+            sealed_objects: stats.sealed_objects,
+            seconds: human::seconds(elapsed),
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! What a bundle states of its trees' composefs images (spec 4.8).
+
+use sealift_format::verity::{Algorithm, FileDigest, FileHasher, Parameters};
+use sealift_format::{Image, Index};
+
+use super::PackOptions;
+use super::sequence::Sequenced;
+use crate::Error;
+
+/// What reading a content is to find for images.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ImageWish {
+    is_on: bool,
+    with_sha512: bool,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Default)]
+#[cfg_attr(not(feature = "composefs"), allow(dead_code, reason = "nothing makes images"))]
+pub(super) struct ForImages {
+    /// A content that is within the image; of others nothing.
+    pub(super) within: Box<[u8]>,
+    pub(super) sha512: Option<FileDigest>,
+}
+
+/// As specified in 4.8.
+const WITHIN_LEN_MAX: usize = 64;
+
+/// Blocks of 4096 bytes, no salt.
+pub(super) fn parameters(algorithm: Algorithm) -> Parameters {
+    Parameters::new(algorithm, 4096, &[]).unwrap_or_default() // both hashes have such blocks
+}
+
+impl ImageWish {
+    pub(super) fn of(options: &PackOptions) -> Self {
+        Self { is_on: !options.images.is_empty(), with_sha512: options.images.contains(&Algorithm::Sha512) }
+    }
+
+    /// What there is of a content that is read whole.
+    pub(super) fn find(self, bytes: &[u8]) -> ForImages {
+        let is_within = self.is_on && bytes.len() <= WITHIN_LEN_MAX;
+        let within = if is_within { Box::from(bytes) } else { Box::default() };
+        let hash = || {
+            let mut hasher = FileHasher::new(&parameters(Algorithm::Sha512));
+            hasher.update(bytes);
+            hasher.finish()
+        };
+        ForImages { within, sha512: (self.with_sha512 && !is_within).then(hash) }
+    }
+
+    /// The part of a piece in its content's tree of SHA-512.
+    pub(super) fn hash_piece(self, bytes: &[u8]) -> Option<FileHasher> {
+        self.with_sha512.then(|| {
+            let mut hasher = FileHasher::new(&parameters(Algorithm::Sha512));
+            hasher.update(bytes);
+            hasher
+        })
+    }
+}
+
+/// Whether images can be stated here, and each hash is asked for once.
+pub(super) fn check(images: &[Algorithm]) -> Result<(), Error> {
+    if !images.is_empty() && !cfg!(feature = "composefs") {
+        return Err(Error::Usage(
+            "this sealift was built without composefs: build it with  cargo build --features composefs".into(),
+        ));
+    }
+    match images {
+        [a, b, ..] if a == b || images.len() > 2 => Err(Error::Usage("an image is asked for twice".into())),
+        _ => Ok(()),
+    }
+}
+
+/// Makes the image of each ref's tree with each hash that is asked for, and tells its digest.
+#[cfg(feature = "composefs")]
+pub(super) fn state(index: &Index, packed: &Sequenced, options: &PackOptions) -> Result<Vec<Image>, Error> {
+    use std::collections::HashMap;
+
+    use super::sequence::PackedObject;
+    use crate::composefs::{ImageContent, WITHIN_LEN_MAX, make_image};
+
+    if options.images.is_empty() {
+        return Ok(Vec::new());
+    }
+    let by_id: HashMap<&[u8; 32], &PackedObject> = packed.objects.iter().map(|object| (&object.id, object)).collect();
+    let packed_of = |object: u32| by_id.get(&index.object(object).id).copied();
+    let sha256: HashMap<u32, FileDigest> = (0..)
+        .zip(index.objects())
+        .filter_map(|(number, _)| Some((number, FileDigest::from(packed_of(number)?.verity))))
+        .collect();
+    let mut algorithms = options.images.clone();
+    algorithms.sort_by_key(|algorithm| algorithm.number());
+    let mut images = Vec::new();
+    for (reference, tree) in (0..).zip(index.refs()) {
+        for &algorithm in &algorithms {
+            let image = make_image(index, tree, Image::VERSION_MAX, algorithm, &|object| {
+                let found = packed_of(object)?;
+                if index.object(object).size <= WITHIN_LEN_MAX {
+                    return Some(ImageContent::Within(&found.images.within));
+                }
+                let digest = match algorithm {
+                    Algorithm::Sha256 => sha256.get(&object),
+                    Algorithm::Sha512 => found.images.sha512.as_ref(),
+                };
+                digest.map(ImageContent::Named)
+            })?;
+            let mut hasher = FileHasher::new(&parameters(algorithm));
+            hasher.update(&image);
+            images.push(Image { reference, version: Image::VERSION_MAX, digest: hasher.finish() });
+        }
+    }
+    Ok(images)
+}
+
+/// There are none.
+#[cfg(not(feature = "composefs"))]
+pub(super) fn state(_: &Index, _: &Sequenced, options: &PackOptions) -> Result<Vec<Image>, Error> {
+    check(&options.images).map(|()| Vec::new())
+}

@@ -1,0 +1,200 @@
+//! A folder in which a tree is packed, taken into the store `store`, and mounted at `mnt`.
+
+use std::fs;
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rustix::fs::{CWD, FileType, Mode, XattrFlags, makedev, mknodat, setxattr};
+
+pub(crate) struct Desk(tempfile::TempDir);
+
+/// What a program said, and how it ended.
+pub(crate) struct Said {
+    pub(crate) out: String,
+    error: String,
+    status: Option<i32>,
+}
+
+impl Said {
+    #[track_caller]
+    pub(crate) fn good(self) -> Self {
+        assert_eq!(self.status, Some(0), "{}{}", self.out, self.error);
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn has(self, text: &str) -> Self {
+        assert!(self.out.contains(text), "{text:?} is not in:\n{}", self.out);
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn refused(self, status: i32, why: &str) {
+        let Self { out, error, .. } = &self;
+        assert_eq!(self.status, Some(status), "{out}{error}");
+        // Messages are broken into lines.
+        let words = error.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains(why), "{why:?} is not in:\n{error}");
+    }
+}
+
+/// Unmounts, however a test ends.
+struct Mounted(PathBuf);
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = rustix::mount::unmount(&self.0, rustix::mount::UnmountFlags::DETACH);
+    }
+}
+
+impl Desk {
+    pub(crate) fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        self.0.path()
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sealift"));
+        command.args(arguments).current_dir(self.root()).env("SOURCE_DATE_EPOCH", "1700000000");
+        for (name, folder) in [("HOME", "home"), ("XDG_STATE_HOME", "home/state"), ("XDG_CONFIG_HOME", "home/config")] {
+            command.env(name, self.path(folder));
+        }
+        command
+    }
+
+    pub(crate) fn sealift(&self, arguments: &[&str]) -> Said {
+        let state = self.path("state");
+        let takes_state = matches!(arguments, ["unpack" | "mount", ..]);
+        let mut command = self.command(arguments);
+        if takes_state {
+            command.arg("--state").arg(state);
+        }
+        let done = command.output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Said { out: text(&done.stdout), error: text(&done.stderr), status: done.status.code() }
+    }
+
+    pub(crate) fn pack(&self, tree: &str, bundle: &str, version: u64, options: &[&str]) {
+        let name = bundle.split(['.', '-']).next().unwrap();
+        let version = version.to_string();
+        let arguments =
+            ["pack", tree, "-o", bundle, "--name", name, "--bundle-version", &version, "--xattrs", "trusted.*"];
+        self.sealift(&[&arguments[..], options].concat()).good();
+    }
+
+    pub(crate) fn unpack(&self, bundle: &str, options: &[&str]) -> Said {
+        self.sealift(&[&["unpack", bundle, "composefs:store", "--allow-unsigned"], options].concat())
+    }
+
+    /// The files of the store's objects, but for the image's, the least first.
+    pub(crate) fn objects(&self) -> Vec<String> {
+        let Ok(folders) = fs::read_dir(self.path("store/objects")) else { return Vec::new() };
+        let images: Vec<String> = fs::read_dir(self.path("store/images"))
+            .map(|names| names.map(|name| name.unwrap().file_name().into_string().unwrap()).collect())
+            .unwrap_or_default();
+        let mut objects = Vec::new();
+        for folder in folders {
+            let folder = folder.unwrap().file_name().into_string().unwrap();
+            for object in fs::read_dir(self.path("store/objects").join(&folder)).unwrap() {
+                let object = object.unwrap().file_name().into_string().unwrap();
+                if !images.contains(&format!("{folder}{object}")) {
+                    objects.push(format!("store/objects/{folder}/{object}"));
+                }
+            }
+        }
+        objects.sort_by_key(|object| (fs::metadata(self.path(object)).unwrap().len(), object.clone()));
+        objects
+    }
+
+    /// Mounts a tree, lets `look` look at it, and unmounts it.
+    pub(crate) fn mounted(&self, name: &str, look: impl FnOnce(&Self)) {
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("SKIPPED: mounting takes root");
+            return;
+        }
+        let mountpoint = self.path("mnt");
+        fs::create_dir_all(&mountpoint).unwrap();
+        self.sealift(&["mount", "composefs:store", name, "mnt", "--allow-unsigned"]).good().has("is mounted");
+        let mounted = Mounted(mountpoint);
+        look(self);
+        drop(mounted);
+    }
+
+    /// Compares trees with rsync, which knows nothing of us.
+    #[track_caller]
+    pub(crate) fn assert_same(&self, a: &str, b: &str) {
+        let mut command = Command::new("rsync");
+        command.args(["-aHAXnci", "--delete", &format!("{a}/"), &format!("{b}/")]).current_dir(self.root());
+        let done = command.output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        assert_eq!(String::from_utf8_lossy(&done.stdout), "");
+        let kinds = |tree: &str| {
+            let mut kinds: Vec<_> = fs::read_dir(self.path(tree).join("dev"))
+                .unwrap()
+                .map(|entry| {
+                    let entry = entry.unwrap();
+                    let kind = entry.file_type().unwrap();
+                    (entry.file_name(), kind.is_fifo(), kind.is_char_device(), kind.is_socket())
+                })
+                .collect();
+            kinds.sort();
+            kinds
+        };
+        assert_eq!(kinds(a), kinds(b));
+    }
+
+    /// A tree with all that an image can hold.
+    pub(crate) fn nasty_tree(&self, name: &str) {
+        let at = |path: &str| self.path(name).join(path);
+        for folder in ["bin", "etc", "dev", "a b/\u{fc}/c", "empty"] {
+            fs::create_dir_all(at(folder)).unwrap();
+        }
+        let mut state = 1_u64;
+        let big: Vec<u8> = (0..5_000_000)
+            .map(|_| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                state.to_be_bytes()[0]
+            })
+            .collect();
+        fs::write(at("bin/big"), &big).unwrap();
+        fs::hard_link(at("bin/big"), at("bin/linked")).unwrap();
+        for len in [0, 1, 63, 64, 65, 4095, 4096, 4097, 70_000] {
+            fs::write(at("etc").join(format!("len-{len}")), &big[len..2 * len]).unwrap();
+            fs::write(at("a b").join(format!("same-{len}")), &big[len..2 * len]).unwrap();
+        }
+        fs::write(at("etc/small"), "small\n").unwrap();
+        let hole = fs::File::create(at("etc/hole")).unwrap();
+        hole.set_len(3 << 20).unwrap();
+        let sparse = fs::File::create(at("etc/sparse")).unwrap();
+        std::os::unix::fs::FileExt::write_all_at(&sparse, b"end", 6 << 20).unwrap();
+        symlink("../x", at("bin/link")).unwrap();
+        symlink("y".repeat(4000), at("bin/long-link")).unwrap();
+        setxattr(at("etc/small"), "user.note", b"value", XattrFlags::empty()).unwrap();
+        setxattr(at("etc"), "user.shared", b"value", XattrFlags::empty()).unwrap();
+        fs::set_permissions(at("etc/small"), fs::Permissions::from_mode(0o640)).unwrap();
+        let node = |path: &str, kind, device| {
+            mknodat(CWD, at(path), kind, Mode::from_raw_mode(0o644), device).unwrap();
+        };
+        node("dev/fifo", FileType::Fifo, 0);
+        node("dev/socket", FileType::Socket, 0);
+        if rustix::process::geteuid().is_root() {
+            node("dev/null", FileType::CharacterDevice, makedev(1, 3));
+            node("dev/loop", FileType::BlockDevice, makedev(7, 300));
+            fs::set_permissions(at("bin/big"), fs::Permissions::from_mode(0o4755)).unwrap();
+            std::os::unix::fs::lchown(at("etc/len-64"), Some(100_000), Some(5)).unwrap();
+            setxattr(at("etc/len-64"), "trusted.overlay.opaque", b"y", XattrFlags::empty()).unwrap();
+        }
+        // Many names in one directory take blocks of their own.
+        for number in 0..300 {
+            fs::write(at("a b/\u{fc}").join(format!("a-name-of-some-length-{number}")), number.to_string()).unwrap();
+        }
+    }
+}

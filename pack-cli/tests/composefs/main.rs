@@ -1,0 +1,219 @@
+//! composefs stores, by the command line: what is taken, refused, replaced and mounted. Mounting takes root, erofs and overlayfs; a kernel with
+//! fs-verity is `cargo xtask vm`'s.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod desk;
+
+use std::fs;
+use std::os::unix::fs::FileExt as _;
+use std::process::Command;
+use std::time::Duration;
+
+use desk::{Desk, Said};
+use sealift::seal::{Algorithm, Parameters, digest};
+use sealift::{Head, Input, Limits, Progress};
+
+/// Every kind of file that an image can hold, with contents around its edges, and a second version of it.
+#[test]
+fn a_tree_comes_back_as_it_was() {
+    for hash in ["sha256", "sha512"] {
+        let desk = Desk::new();
+        desk.nasty_tree("os");
+        let images = format!("--composefs={hash}");
+        desk.pack("os", "os.sealift", 1, &[&*images]);
+        desk.unpack("os.sealift", &[]).good().has(&format!("os/main is {hash}:"));
+        desk.mounted("os", |desk| desk.assert_same("os", "mnt"));
+
+        fs::write(desk.path("os/etc/small"), "another\n").unwrap();
+        fs::write(desk.path("os/etc/new"), vec![7; 100_000]).unwrap();
+        desk.pack("os", "os-2.sealift", 2, &[&*images]);
+        desk.unpack("os-2.sealift", &[]).good().has("1 object of ");
+        desk.mounted("os/main", |desk| desk.assert_same("os", "mnt"));
+        desk.unpack("os-2.sealift", &[]).good().has("nothing of ");
+    }
+}
+
+/// The image has the bytes that composefs's own program makes of the same files.
+#[test]
+fn images_are_those_of_mkcomposefs() {
+    let Some(program) = std::env::var_os("SEALIFT_MKCOMPOSEFS") else {
+        eprintln!("SKIPPED: SEALIFT_MKCOMPOSEFS names no mkcomposefs; cargo xtask ci fetches one");
+        return;
+    };
+    let desk = Desk::new();
+    desk.nasty_tree("os");
+    // Its walk through a directory takes a file of two names for two files.
+    fs::remove_file(desk.path("os/bin/linked")).unwrap();
+    desk.pack("os", "os.sealift", 1, &["--composefs"]);
+    desk.unpack("os.sealift", &[]).good();
+    let made = Command::new(program).args(["--min-version=1", "os", "os.img"]).current_dir(desk.root()).status();
+    assert!(made.unwrap().success());
+    let ours = fs::read(desk.path("store/images/refs/os/main")).unwrap();
+    assert!(ours == fs::read(desk.path("os.img")).unwrap(), "the images differ");
+}
+
+/// The digests in the vector are those of the images that its trees make.
+#[test]
+fn the_vectors_images_are_what_they_say() {
+    let desk = Desk::new();
+    let vector = fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../spec/vectors/good-images.vec")).unwrap();
+    let at = vector.windows(2).position(|pair| pair == b"\n\n").unwrap() + 2;
+    fs::write(desk.path("two.sealift"), &vector[at..]).unwrap();
+    desk.unpack("two.sealift", &[]).good().has("test/app/debug is sha256:").has("test/app/main is sha256:");
+    fs::create_dir(desk.path("other")).unwrap();
+    desk.sealift(&["unpack", "two.sealift", "composefs:store", "--allow-unsigned", "--ref", "app/none"])
+        .refused(2, "no ref app/none");
+}
+
+/// What the root states is compared before anything gets a name.
+#[test]
+fn an_image_that_is_not_the_trees_is_refused() {
+    let desk = Desk::new();
+    desk.nasty_tree("os");
+    desk.pack("os", "os.sealift", 1, &["--composefs"]);
+    let head = Input::open(&desk.path("os.sealift")).unwrap().open_bundle(Limits::default(), |_| Ok(())).unwrap().head;
+    let mut root = head.root().clone();
+    let mut other = root.images[0].digest.as_bytes().to_vec();
+    other[31] ^= 1;
+    root.images[0].digest = sealift::seal::FileDigest::new(Algorithm::Sha256, &other).unwrap();
+    let wrong = Head::new(root, Vec::new(), head.preamble().area_len).unwrap().encode();
+    let bytes = fs::read(desk.path("os.sealift")).unwrap();
+    fs::write(desk.path("wrong.sealift"), [&wrong, &bytes[wrong.len()..]].concat()).unwrap();
+    desk.unpack("wrong.sealift", &[]).refused(1, "a composefs image that it states");
+    assert_eq!(desk.objects(), Vec::<String>::new());
+    assert!(!desk.path("store/images").exists() && !desk.path("store/sealift/state").exists());
+    desk.unpack("os.sealift", &[]).good();
+}
+
+#[test]
+fn what_is_missing_or_wrong_is_said() {
+    let desk = Desk::new();
+    desk.nasty_tree("os");
+    desk.pack("os", "bare.sealift", 1, &[]);
+    desk.unpack("bare.sealift", &[]).refused(2, "states no composefs image");
+    assert!(!desk.path("store").exists());
+    desk.pack("os", "os.sealift", 1, &["--composefs"]);
+    desk.unpack("os.sealift", &["--update"]).refused(2, "for directories");
+    fs::create_dir_all(desk.path("full/thing")).unwrap();
+    desk.sealift(&["unpack", "os.sealift", "composefs:full", "--allow-unsigned"]).refused(2, "no composefs store");
+    desk.sealift(&["mount", "composefs:store", "os", "."]).refused(2, "unpack a bundle to it first");
+    desk.unpack("os.sealift", &["--dry-run"]).good().has("nothing was written");
+    assert!(!desk.path("store").exists());
+    desk.unpack("os.sealift", &[]).good();
+    desk.pack("os", "other.sealift", 2, &["--composefs=sha512"]);
+    desk.unpack("other.sealift", &[]).refused(2, "--composefs=sha256");
+    desk.sealift(&["mount", "composefs:store", "app", "."]).refused(2, "it took os");
+    // Nobody signed it.
+    desk.sealift(&["mount", "composefs:store", "os", "."]).refused(1, "trusted key");
+}
+
+/// Where the file system cannot seal, `require` writes nothing, and `try` says so.
+#[test]
+fn sealing_is_as_wished() {
+    let desk = Desk::new();
+    if sealift::seal::is_supported(&desk.path(".")).unwrap() {
+        eprintln!("SKIPPED: this file system has fs-verity");
+        return;
+    }
+    desk.nasty_tree("os");
+    desk.pack("os", "os.sealift", 1, &["--composefs"]);
+    desk.unpack("os.sealift", &["--seal", "require"]).refused(2, "fs-verity");
+    assert!(!desk.path("store").exists());
+    desk.unpack("os.sealift", &["--seal", "try"]).good().has("not sealed");
+}
+
+/// An object with the right name and other content: a mount finds it, and unpacking again replaces it.
+#[test]
+fn an_object_that_was_changed_is_found_and_replaced() {
+    let desk = Desk::new();
+    desk.nasty_tree("os");
+    desk.pack("os", "os.sealift", 1, &["--composefs"]);
+    desk.unpack("os.sealift", &[]).good();
+    let [first, .., last] = &desk.objects()[..] else { panic!("there are several") };
+    let file = fs::File::options().write(true).open(desk.path(first)).unwrap();
+    file.write_all_at(b"evil", 0).unwrap();
+    fs::create_dir(desk.path("mnt")).unwrap();
+    let mount = || desk.sealift(&["mount", "composefs:store", "os", "mnt", "--allow-unsigned"]);
+    mount().refused(1, "fs-verity digest");
+    desk.unpack("os.sealift", &["--rehash"]).good().has("1 object had content that is not what");
+    fs::write(desk.path(last), "short").unwrap();
+    mount().refused(1, "fs-verity digest");
+    // Its length tells.
+    desk.unpack("os.sealift", &[]).good().has("1 object had content that is not what");
+    fs::remove_file(desk.path(last)).unwrap();
+    mount().refused(2, "is missing");
+    desk.unpack("os.sealift", &[]).good().has("1 object of ");
+    fs::remove_dir(desk.path("mnt")).unwrap();
+    desk.mounted("os", |desk| desk.assert_same("os", "mnt"));
+}
+
+/// A delta bundle brings what the store lacks; what is within images comes from what was kept.
+#[test]
+fn a_delta_is_for_a_store_that_holds_its_base() {
+    let desk = Desk::new();
+    desk.nasty_tree("os");
+    desk.pack("os", "os-1.sealift", 1, &["--composefs"]);
+    let mut big = fs::read(desk.path("os/bin/big")).unwrap();
+    big[1_500_000] ^= 1;
+    fs::write(desk.path("os/bin/big"), big).unwrap();
+    fs::write(desk.path("os/etc/small"), "another\n").unwrap();
+    desk.pack("os", "os-2.sealift", 2, &["--composefs", "--base", "os-1.sealift", "--allow-unsigned"]);
+    desk.unpack("os-2.sealift", &[]).refused(2, "does not hold the base");
+    desk.unpack("os-1.sealift", &[]).good();
+    desk.unpack("os-2.sealift", &[]).good().has("1 object of ");
+    desk.mounted("os", |desk| desk.assert_same("os", "mnt"));
+    desk.unpack("os-2.sealift", &["--rehash"]).good().has("nothing of ");
+    // What it needs of the base was changed.
+    let other = Desk::new();
+    fs::copy(desk.path("os-1.sealift"), other.path("os-1.sealift")).unwrap();
+    fs::copy(desk.path("os-2.sealift"), other.path("os-2.sealift")).unwrap();
+    other.unpack("os-1.sealift", &[]).good();
+    for object in other.objects() {
+        let file = fs::File::options().write(true).open(other.path(&object)).unwrap();
+        file.write_all_at(b"evil", 0).unwrap();
+    }
+    other.unpack("os-2.sealift", &[]).refused(2, "take the full bundle");
+}
+
+/// Killed at any moment, a store has no object that is not what its name says, and another run completes it.
+#[test]
+fn a_run_that_was_killed_is_completed() {
+    let desk = Desk::new();
+    desk.nasty_tree("os");
+    for number in 0..400_u32 {
+        fs::write(desk.path(&format!("os/etc/{number}")), number.to_string().repeat(2000)).unwrap();
+    }
+    desk.pack("os", "os.sealift", 1, &["--composefs"]);
+    let parameters = Parameters::default();
+    for millis in [5, 20, 35, 50, 80, 120, 200] {
+        let mut run = desk.command(&["unpack", "os.sealift", "composefs:store", "--allow-unsigned"]).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(millis));
+        run.kill().unwrap();
+        run.wait().unwrap();
+        for object in desk.objects() {
+            let found = digest(&desk.path(&object), &parameters, &Progress::default()).unwrap().to_string();
+            let name = object.strip_prefix("store/objects/").unwrap().replace('/', "");
+            assert_eq!(found, format!("sha256:{name}"), "after {millis} ms");
+        }
+        let image = desk.path("store/images/refs/os/main");
+        assert!(image.symlink_metadata().is_err() || fs::read(image).is_ok(), "a name leads nowhere");
+    }
+    desk.unpack("os.sealift", &[]).good();
+    assert_eq!(fs::read_dir(desk.path("store/sealift/tmp")).unwrap().count(), 0, "the stages are gone");
+    desk.mounted("os", |desk| desk.assert_same("os", "mnt"));
+}
+
+/// Two bundles lie side by side, and share what both have.
+#[test]
+fn bundles_share_a_store() {
+    let desk = Desk::new();
+    desk.nasty_tree("os");
+    desk.pack("os", "os.sealift", 1, &["--composefs"]);
+    desk.pack("os", "app.sealift", 1, &["--composefs"]);
+    desk.unpack("os.sealift", &[]).good();
+    let before = desk.objects();
+    let Said { out, .. } = desk.unpack("app.sealift", &[]).good();
+    assert!(out.contains("nothing of "), "{out}");
+    assert_eq!(desk.objects(), before);
+    desk.mounted("app", |desk| desk.assert_same("os", "mnt"));
+}
