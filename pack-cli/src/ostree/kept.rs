@@ -4,7 +4,7 @@
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use rustix::fs::{Mode as Permissions, OFlags, fchmod, fdatasync, fsync, renameat};
 use rustix::io::Errno;
@@ -122,14 +122,16 @@ fn index_name(head: &Head) -> String {
     format!("index-{}", hex(&head.root().contents.index_digest))
 }
 
-/// Ends the name of the signature for the kernel of an index.
-const SIGNATURE: &str = ".p7s";
+/// The signature for the kernel of an index.
+fn signature_name(head: &Head) -> String {
+    format!("{}.p7s", index_name(head))
+}
 
 /// Whether the index of the last bundle of a name is sealed with a signature for the kernel, as far as the repository says so.
 pub(super) fn is_signed(repo: &Repo, name: &str) -> bool {
     let head =
         read(repo, &path(name, HEAD), HEAD_LEN_MAX.into()).ok().flatten().and_then(|head| Head::parse(&head).ok());
-    let signature = head.map(|head| path(name, &format!("{}{SIGNATURE}", index_name(&head))));
+    let signature = head.map(|head| path(name, &signature_name(&head)));
     let open = |path: String| open_beneath(repo.root(), path.as_bytes(), OFlags::PATH, Permissions::empty());
     signature.is_some_and(|path| open(path).is_ok())
 }
@@ -160,12 +162,15 @@ pub(super) fn keep(
     let (name, head) = (&bundle.head.root().identity.name, bundle.head.encode());
     let is_signature_missing = signature.is_some_and(|signature| signature.is_required) && !is_signed(repo, name);
     let is_kept = read(repo, &path(name, HEAD), HEAD_LEN_MAX.into())?.is_some_and(|kept| kept == head);
+    let shown = repo.path().join(KEPT).join(name);
+    let failed = |error: Errno| Error::io("write", &shown, error);
     if is_kept && !is_signature_missing && Kept::load(repo, name)?.is_some() {
+        // Killed in between, a run has left the index before.
+        let folder = make_directory(repo, &format!("{KEPT}/{name}"));
+        folder.and_then(|folder| remove_others(folder.as_fd(), &bundle.head)).map_err(failed)?;
         return Ok(KernelSignature::None);
     }
     let _lock = if repo.config().locking { Some(take_lock(repo)?) } else { None };
-    let shown = repo.path().join(KEPT).join(name);
-    let failed = |error: Errno| Error::io("write", &shown, error);
     let stage = make_directory(repo, "tmp").and_then(Stage::create).map_err(failed)?;
     let index = write(repo, &stage, "index", bundle.index.bytes()).map_err(failed)?;
     let head = write(repo, &stage, HEAD, &head).map_err(failed)?;
@@ -182,23 +187,27 @@ pub(super) fn keep(
 /// Gives what is in the stage its names: first the index, which no head names yet, and last the head. The index before goes then.
 fn move_in(repo: &Repo, stage: &Stage, head: &Head, signature: Option<WantedSignature<'_>>) -> Result<(), Errno> {
     let folder = make_directory(repo, &format!("{KEPT}/{}", head.root().identity.name))?;
-    let index = index_name(head);
-    let signature_name = format!("{index}{SIGNATURE}");
+    let (index, signature_name) = (index_name(head), signature_name(head));
+    // The same index may have been sealed with one before.
+    remove_tree(folder.as_fd(), signature_name.as_bytes())?;
     renameat(stage.directory(), "index", &folder, &index)?;
     if let Some(signature) = signature {
         write(repo, stage, "signature", signature.body)?;
         renameat(stage.directory(), "signature", &folder, &signature_name)?;
     }
     renameat(stage.directory(), HEAD, &folder, HEAD)?;
-    for (name, _) in names_in(folder.as_fd())? {
-        let stays = name == HEAD.as_bytes()
-            || name == index.as_bytes()
-            || (signature.is_some() && name == signature_name.as_bytes());
-        if !stays {
-            remove_tree(folder.as_fd(), &name)?;
-        }
+    if repo.config().fsync {
+        fsync(folder.as_fd())?;
     }
-    if repo.config().fsync { fsync(folder.as_fd()) } else { Ok(()) }
+    remove_others(folder.as_fd(), head)
+}
+
+/// Removes what a head does not name.
+fn remove_others(folder: BorrowedFd<'_>, head: &Head) -> Result<(), Errno> {
+    let own = [HEAD.to_owned(), index_name(head), signature_name(head)];
+    let names = names_in(folder)?;
+    let mut others = names.iter().filter(|(name, _)| !own.iter().any(|own| own.as_bytes() == name));
+    others.try_for_each(|(name, _)| remove_tree(folder, name))
 }
 
 /// Reads a file of ours of `len` bytes at most, and one more if it is longer.
