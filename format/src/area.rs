@@ -17,6 +17,8 @@ pub struct Envelope {
 impl Envelope {
     /// A binary SSHSIG (spec 9).
     pub const SSH_SIGNATURE: u16 = 1;
+    /// A PKCS#7 signature of the index, for the kernel (spec 5.1).
+    pub const KERNEL_SIGNATURE: u16 = 2;
 
     /// Bytes that it takes in the area.
     #[must_use]

@@ -101,6 +101,11 @@ impl Head {
         &self.envelopes
     }
 
+    /// The bodies of the envelopes of one kind, in their order.
+    pub fn bodies(&self, kind: u16) -> impl Iterator<Item = &[u8]> {
+        self.envelopes.iter().filter(move |envelope| envelope.kind == kind).map(|envelope| &envelope.body[..])
+    }
+
     /// Where the first chunk begins, in bytes from the file's start.
     #[must_use]
     pub fn chunks_at(&self) -> u64 {

@@ -91,6 +91,8 @@ pub fn audit(
     let side = digests.as_ref().map_or(Side::Source(&source), |digests| Side::Sealed(&source, digests));
     let mut found = diff::diff(Side::Index(&index), side, &diff_options, progress)?;
     found.is_sealed = digests.is_some();
+    // Against a bundle, what is kept beside the target may be damaged.
+    found.is_index_signed = found.is_sealed && state::is_index_signed(target).unwrap_or_default();
     found.prefix = diff_options.prefix;
     if options.allow_extra {
         allow_extra(&mut found);

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use sealift_format::Kind;
 use sealift_format::verity::FileDigest;
 use sealift_verify::kernel::KernelError;
+use sealift_verify::kernel_signature::sign::KernelSignError;
 use sealift_verify::trust::sign::SignError;
 use sealift_verify::trust::{SignatureError, TrustFileError};
 
@@ -184,6 +185,14 @@ pub enum Error {
         /// What the kernel said.
         source: Box<KernelError>,
     },
+    /// The kernel does not take the signature for it that the bundle carries, and was to.
+    #[error("{}: {source}; with `--seal try` the index is sealed without the bundle's signature for the kernel", path.display())]
+    SignatureRefused {
+        /// The index.
+        path: PathBuf,
+        /// What the kernel said.
+        source: Box<KernelError>,
+    },
     /// A key file cannot be used, or made no signature.
     #[error("{}: {source}", path.display())]
     Key {
@@ -191,6 +200,14 @@ pub enum Error {
         path: PathBuf,
         /// What is wrong.
         source: SignError,
+    },
+    /// A key or certificate that signs for the kernel cannot be used, or made no signature.
+    #[error("{}: {source}", path.display())]
+    KernelKey {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: KernelSignError,
     },
     /// ssh-agent made no signature.
     #[error("ssh-agent made no signature with {}: {problem}", key.display())]
@@ -207,6 +224,14 @@ pub enum Error {
         path: PathBuf,
         /// What is wrong with it.
         source: SignatureError,
+    },
+    /// A signature for the kernel that was to be added is none, or none of this bundle.
+    #[error("{}: {source}", path.display())]
+    AttachKernel {
+        /// The file of the signature.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: KernelSignError,
     },
     /// The signature area is too small.
     #[error(
@@ -279,7 +304,7 @@ impl Error {
             Self::Content(error) => Some(error.kind()),
             Self::Trust(error) => Some(error.kind()),
             Self::Bundle { source, .. } => source.kind(),
-            Self::Attach { .. } => Some(Kind::Signature),
+            Self::Attach { .. } | Self::AttachKernel { .. } => Some(Kind::Signature),
             _ => None,
         }
     }
@@ -310,7 +335,8 @@ impl Error {
                 _ => "verity",
             },
             Self::StoreObject { .. } => "other-digest",
-            Self::Key { .. } | Self::Agent { .. } => "key",
+            Self::SignatureRefused { .. } => "verity",
+            Self::Key { .. } | Self::KernelKey { .. } | Self::Agent { .. } => "key",
             Self::Tar { .. } => "tar",
             Self::IsDelta { .. } => "delta",
             Self::NoFull { .. } => "full",

@@ -9,6 +9,7 @@ use sealift_format::{Attributes, Delta, FullLayout, Layout, Opened, Xattr};
 use crate::bytes::short;
 use crate::delta::Suffix;
 use crate::keys::{Key, strings};
+use crate::pkcs7::{CERTIFICATE, kernel_signature};
 use crate::reader::{open, open_whole};
 use crate::targets::{difference_input, layout_input, suffix_input};
 use crate::vector::{Vector, load_requests};
@@ -56,6 +57,10 @@ pub fn seeds(vectors: &[Vector]) -> Vec<Seed> {
     let requests = load_requests().into_iter().filter(|vector| vector.expect == "ok");
     seeds.extend(requests.map(|vector| ("request", vector.name, vector.bytes[..vector.bytes.len() - 32].to_vec())));
     seeds.extend(signatures());
+    let signed = vectors.iter().find(|vector| vector.name == "kernel-signature").expect("it is a vector");
+    let head = open_whole(&signed.bytes).expect("it is sound").head;
+    seeds.push(("kernel_signature", "p256".into(), kernel_signature(head.signed())));
+    seeds.push(("kernel_signature", "certificate".into(), CERTIFICATE.to_vec()));
     seeds.extend(ostree_objects());
     seeds.extend(suffixes());
     seeds

@@ -11,6 +11,7 @@ pub mod full;
 pub mod keys;
 pub mod listing;
 pub mod ostree;
+pub mod pkcs7;
 pub mod reader;
 pub mod targets;
 pub mod tree;

@@ -4,9 +4,9 @@ use std::io::Read;
 
 use sealift::verify::{Depth, verify};
 use sealift::{Bundle, Error, Head, Input, Limits, Progress};
-use sealift_format::{Envelope, Index, Kind, Object, Opened, Opener, Part, Request, Step, verity};
+use sealift_format::{Index, Kind, Object, Opened, Opener, Part, Request, Step, verity};
 use sealift_verify::trust::{
-    AllowedSigners, Claims, Device, FloorRecord, Floors, Now, Policy, RevocationList, Standing, Thresholds, Verdict,
+    AllowedSigners, Device, FloorRecord, Floors, Now, Policy, RevocationList, Standing, Thresholds, Verdict,
 };
 use sealift_verify::walk::Walker;
 
@@ -142,18 +142,6 @@ pub fn complete_request(vector: &Vector, all: &[Vector]) -> Result<Index, sealif
 /// # Errors
 /// Why it is refused.
 pub fn judge(head: &Head, trust: Option<&Trust>) -> Result<Verdict, sealift_verify::Error> {
-    let identity = &head.root().identity;
-    let claims = Claims {
-        name: identity.name.clone(),
-        version: identity.version,
-        created: identity.created,
-        expires: identity.expires,
-        compatible: identity.compatible.clone(),
-    };
-    let is_signature = |envelope: &&Envelope| envelope.kind == Envelope::SSH_SIGNATURE;
-    let signatures: Vec<&[u8]> = head.envelopes().iter().filter(is_signature).map(|one| one.body.as_slice()).collect();
-    let unknown = head.envelopes().iter().filter(|one| !is_signature(one)).map(|one| one.kind.into());
-    let unknown: Vec<u32> = unknown.collect();
     let mut policy = match trust {
         Some(trust) => trust.policy(),
         None => Policy::at(Now::exactly(0)),
@@ -161,10 +149,10 @@ pub fn judge(head: &Head, trust: Option<&Trust>) -> Result<Verdict, sealift_veri
     if trust.is_none() {
         // Whatever the bundle claims is let pass.
         policy.allow_unsigned = true;
-        policy.device = Device::with_tags(identity.compatible.iter().cloned());
+        policy.device = Device::with_tags(head.root().identity.compatible.iter().cloned());
         policy.now = Now::exactly(i64::MIN);
     }
-    policy.judge(&claims, head.signed(), &signatures, &unknown)
+    policy.judge_head(head)
 }
 
 impl Trust {

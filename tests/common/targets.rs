@@ -8,10 +8,13 @@ use sealift_format::{
     Layout, Limits, Node, Objects, OsTree, Part, Preamble, Request, Root, Suffix, check_frame, data_len, frame_window,
     maxima, verity,
 };
+use sealift_verify::kernel_signature::sign::{KernelCertificate, KernelKey};
+use sealift_verify::kernel_signature::{LEN_MAX, check};
 use sealift_verify::trust::{AllowedSigners, KeyId, Now, RevocationList, SshSignature};
 
 use crate::bytes::{hash, narrow, wide};
 use crate::frame::frame as compress;
+use crate::pkcs7::CERTIFICATE;
 use crate::reader::{Portions, open, read, walk};
 use crate::vector::Check;
 
@@ -22,7 +25,7 @@ pub const ENTRIES_MAX: u64 = 1 << 20;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const ALL: [Target; 14] = [
+pub const ALL: [Target; 15] = [
     ("preamble_head", preamble_head),
     ("index", index),
     ("layout", layout),
@@ -30,6 +33,7 @@ pub const ALL: [Target; 14] = [
     ("opener", opener),
     ("bundle_deep", bundle_deep),
     ("sshsig", sshsig),
+    ("kernel_signature", kernel_signature),
     ("allowed_signers", allowed_signers),
     ("revocation", revocation),
     ("order_profile", order_profile),
@@ -364,6 +368,21 @@ pub fn sshsig(data: &[u8]) {
     if let Ok(signature) = SshSignature::from_armor(data) {
         assert!(signature.verify(data).is_err());
     }
+}
+
+/// A signature for the kernel has one outermost layer, and does not fit other bytes, whoever's it is; a key is taken of one file alone.
+pub fn kernel_signature(data: &[u8]) {
+    let certificate = KernelCertificate::from_pem(CERTIFICATE).expect("it is one");
+    if check(data).is_ok() {
+        assert!(data.len() <= LEN_MAX);
+        assert!(check(&[data, &[0]].concat()).is_err());
+        assert!(check(&data[..data.len() - 1]).is_err());
+    } else {
+        assert!(certificate.verify(data, b"").is_err());
+    }
+    assert!(certificate.verify(data, data).is_err());
+    let _ = KernelCertificate::from_pem(data).map(|certificate| certificate.verify(data, data));
+    let _ = KernelKey::from_pem(data);
 }
 
 /// A comment changes nothing, and a file grants nothing to a key that it does not list.

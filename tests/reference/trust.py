@@ -53,13 +53,35 @@ def granting(line):
     """Whether an allowed_signers line has the option `namespaces`, for which ssh-keygen does not ask (9)."""
     return re.match(r'\s*\S+\s+(\S+,)?namespaces=', re.sub(r'"(\\.|[^"])*"', '""', line), re.I)
 
+SIGNED_DATA = bytes.fromhex("06092a864886f70d010702")
+
+def der(tag, data):
+    """What a value of this tag holds, if it is all of the data and its length is in the shortest form (5.1)."""
+    for at in range(2, min(4, len(data)) + 1):
+        size = len(data) - at
+        long = bytes([0x81, size]) if size < 0x100 else b"\x82" + size.to_bytes(2, "big")
+        if data[:at] == bytes([tag]) + (bytes([size]) if size < 0x80 else long):
+            return data[at:]
+    need(False, "signature", "no PKCS#7 signature in DER")
+
+def check_kernel_signatures(bodies):
+    """At most one signature for the kernel, which has the form of one (5.1)."""
+    need(len(bodies) <= 1, "signature", "several signatures for the kernel")
+    for body in bodies:
+        need(len(body) <= 16128, "signature", "a signature that is too long for the kernel")
+        info = der(0x30, body)
+        need(info.startswith(SIGNED_DATA), "signature", "no PKCS#7 signature")
+        der(0x30, der(0xa0, info[len(SIGNED_DATA):]))
+        print("note: a signature for the kernel, which counts for nothing here", file=sys.stderr)
+
 def check_signatures(signed, envelopes):
     """The (public key, body) of each signature, all of which verify: 1 of the list in section 9."""
     keys = [(parse_sshsig(body), body) for kind, body in envelopes if kind == 1]
     for _, body in keys:
         need(ssh_keygen(signed, body, "check-novalidate"), "signature", "a signature does not verify")
+    check_kernel_signatures([body for kind, body in envelopes if kind == 2])
     for kind, _ in envelopes:
-        if kind != 1:
+        if kind not in (1, 2):
             print(f"note: an envelope of the unknown kind {kind}", file=sys.stderr)
     return keys
 

@@ -2,6 +2,7 @@
 
 use sealift_format::Kind;
 
+use crate::kernel_signature::FormError;
 use crate::trust::{KeyError, Now, Shortfall, SignatureError, Utc};
 
 /// A fact about a bundle that speaks against using it. What is wrong with the
@@ -17,6 +18,12 @@ pub enum Error {
         number: usize,
         /// What is wrong with it.
         problem: SignatureError,
+    },
+    /// The signature for the kernel is malformed, or there are several.
+    #[error("the signature for the kernel: {problem}")]
+    KernelSignature {
+        /// What is wrong with it.
+        problem: FormError,
     },
     /// Too few trusted keys signed.
     #[error("{0}")]
@@ -79,6 +86,7 @@ impl Error {
                 }
                 _ => Kind::Signature,
             },
+            Self::KernelSignature { .. } => Kind::Signature,
             Self::Untrusted(_) => Kind::Untrusted,
             Self::Revoked(_) => Kind::Revoked,
             Self::Expired { .. } => Kind::Expired,

@@ -26,6 +26,7 @@ mod error;
 pub mod escape;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 pub mod kernel;
+pub mod kernel_signature;
 pub mod objects;
 pub mod ostree;
 pub mod trust;

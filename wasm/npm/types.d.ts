@@ -113,6 +113,8 @@ export interface Verdict {
   trusted: boolean;
   /** Each signature; `key` is left out where it is not a good one of that key. */
   signers: Signer[];
+  /** Whether there is a signature for the kernel, which counts for nothing here: only a kernel that has the certificate checks it. */
+  kernelSignature: boolean;
   /** Kinds of envelopes that this version does not know; they count for nothing. */
   unknownEnvelopes: number[];
   /** Why the bundle must not be used. Neither this nor `trusted`: it is unsigned, and that was allowed. */

@@ -2,7 +2,7 @@
 
 use js_sys::{Array, Uint8Array, Uint32Array};
 use sealift_format::difference::Becomes;
-use sealift_format::{Delta, Head, InodeKind, Opened, Root};
+use sealift_format::{Delta, Envelope, Head, InodeKind, Opened, Root};
 use sealift_verify::escape;
 use sealift_verify::trust::{Policy, SignatureState, Standing, unknown_envelopes};
 use wasm_bindgen::JsValue;
@@ -134,6 +134,7 @@ pub(crate) fn verdict(head: &Head, policy: &Policy) -> JsValue {
     object([
         ("trusted", trusted.into()),
         ("signers", signers.into()),
+        ("kernelSignature", head.bodies(Envelope::KERNEL_SIGNATURE).next().is_some().into()),
         ("unknownEnvelopes", unknown.into()),
         ("error", error),
     ])

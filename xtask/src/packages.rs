@@ -85,7 +85,7 @@ const PACKAGES: &[Package] = &[
     package("libssl-dev",     File("/usr/include/openssl/ssl.h"), &[Ci]),
     package("pkg-config",     Program("pkg-config"),    &[Ci]),
     // Keys and certificates for built-in signatures.
-    package("openssl",        Program("openssl"),       &[Vm]),
+    package("openssl",        Program("openssl"),       &[Ci, Vm]),
     // Static programs: the C in them is compiled by these.
     package("musl-tools",     Program("musl-gcc"),      &[Dist, DistCheck, Vm]),
     package("binutils",       Program("strip"),         &[Vm]),

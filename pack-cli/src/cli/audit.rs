@@ -30,9 +30,9 @@ use super::trust_args::{Judge, TrustArgs};
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 With --json one object: target, name, version, path (where only a part is
-compared), signers, sound, sealed, counts, seconds and entries. An entry has kind
-(missing, extra, changed, unsealed, metadata), path, fields, and old and new, the file as
-the index has it and as it is.
+compared), signers, sound, sealed, kernel_signature, counts, seconds and
+entries. An entry has kind (missing, extra, changed, unsealed, metadata), path,
+fields, and old and new, the file as the index has it and as it is.
 
 Examples:
   sealift audit /srv/os --trust /etc/sealift/allowed_signers
@@ -124,6 +124,9 @@ impl Audit {
             let paths = differences::compared(diff);
             let asked = if diff.is_sealed { ", asking the kernel" } else { "" };
             writeln!(out, "  {paths} compared with {with}{asked} in {}", human::duration(elapsed))?;
+            if diff.is_index_signed {
+                writeln!(out, "  the index is sealed with a signature for the kernel")?;
+            }
             differences::print_privileged(&mut out, diff)?;
         }
         out.flush()
@@ -144,6 +147,7 @@ struct Summary<'a> {
     signers: Vec<String>,
     sound: bool,
     sealed: bool,
+    kernel_signature: bool,
     counts: Counts,
     seconds: f64,
     entries: Vec<JsonDifference<'a>>,
@@ -175,6 +179,7 @@ impl<'a> Summary<'a> {
             signers: judge.signers(),
             sound: diff.is_empty(),
             sealed: diff.is_sealed,
+            kernel_signature: diff.is_index_signed,
             counts: Counts {
                 compared: counts.compared,
                 missing: counts.removed,

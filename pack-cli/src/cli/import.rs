@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use sealift::ostree::ImportStats;
+use sealift::seal::KernelSignature;
 use serde::Serialize;
 
 use super::escape;
@@ -12,6 +13,7 @@ use super::failure::shown;
 use super::human::{self, Bytes, count};
 use super::show::{BOLD, Show, json_line};
 use super::trust_args::Judge;
+use super::unpack::signature_word;
 
 pub(crate) fn print(
     show: Show,
@@ -41,6 +43,7 @@ pub(crate) fn print(
                 has_summary: stats.has_summary,
                 sealed: stats.is_sealed,
                 sealed_objects: stats.sealed_objects,
+                kernel_signature: signature_word(&stats.kernel_signature),
                 seconds: human::seconds(elapsed),
             },
         );
@@ -73,6 +76,9 @@ pub(crate) fn print(
     if stats.is_sealed {
         writeln!(out, "  {} sealed: the kernel keeps them as they are", count(stats.sealed_objects, "object"))?;
     }
+    if stats.kernel_signature == KernelSignature::Taken {
+        writeln!(out, "  the index is sealed with the bundle's signature for the kernel")?;
+    }
     Ok(())
 }
 
@@ -97,5 +103,6 @@ struct Summary<'a> {
     has_summary: bool,
     sealed: bool,
     sealed_objects: u64,
+    kernel_signature: Option<&'static str>,
     seconds: f64,
 }

@@ -135,6 +135,7 @@ struct Summary<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     refusal: Option<String>,
     signatures: Vec<JsonSignature>,
+    kernel_signature: bool,
     identity: JsonIdentity<'a>,
     annotations: BTreeMap<&'a str, &'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -252,6 +253,7 @@ impl<'a> Summary<'a> {
             trust: seen.word(),
             refusal: seen.refusal(),
             signatures: seen.json(),
+            kernel_signature: seen.has_kernel_signature(),
             identity: JsonIdentity {
                 name: &identity.name,
                 version: identity.version,

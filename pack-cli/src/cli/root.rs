@@ -3,6 +3,7 @@
 use std::io::{IsTerminal as _, Write as _};
 
 use clap::Args;
+use sealift::trust::sign::signed_bytes;
 
 use super::bundle::BundleArg;
 use super::failure::Failure;
@@ -10,16 +11,25 @@ use super::show::ErrorForm;
 
 /// Print the bytes to sign, for signing with a tool of your own
 ///
-/// Writes the preamble and the root as they stand at the start of the file: binary, and the whole of what a signature is over.
+/// Writes the preamble and the root as they stand at the start of the file: binary, and the whole of what a signature is over. With --kernel
+/// it is what the signature for the kernel is over, 44 bytes with the digest of the index.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
   sealift root os.sealift > os.root
   ssh-keygen -Y sign -n sealift -f KEY os.root
-  sealift sign os.sealift --attach os.root.sig")]
+  sealift sign os.sealift --attach os.root.sig
+  sealift root os.sealift --kernel > os.digest
+  openssl cms -sign -binary -noattr -nocerts -nosmimecap -outform DER \\
+      -md sha256 -signer kernel.crt -inkey kernel.key \\
+      -in os.digest -out os.p7s
+  sealift sign os.sealift --attach os.p7s --kernel-cert kernel.crt")]
 pub(crate) struct Root {
     #[command(flatten)]
     bundle: BundleArg,
+    /// Print what a signature for the kernel is over
+    #[arg(long)]
+    kernel: bool,
     #[command(flatten)]
     form: ErrorForm,
 }
@@ -32,7 +42,11 @@ impl Root {
                 "standard output is a terminal, and the root is binary: write it to a file with >",
             ));
         }
-        out.write_all(self.bundle.read_head()?.signed())?;
+        let head = self.bundle.read_head()?;
+        match self.kernel {
+            true => out.write_all(&signed_bytes(&head))?,
+            false => out.write_all(head.signed())?,
+        }
         Ok(out.flush()?)
     }
 }

@@ -4,7 +4,8 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
-use sealift::trust::sign::{KeyId, SignChange, SignStats, sign_bundle};
+use sealift::trust::sign::{KernelChange, KernelSigner, KeyId, SignChange, SignStats, sign_bundle};
+use sealift::{Envelope, Error};
 use serde::Serialize;
 
 use super::failure::{About as _, Failure};
@@ -16,14 +17,19 @@ use super::{escape, keys};
 ///
 /// Only the signature area changes, and other signatures stay: no content is read or written again. The bundle is replaced by one
 /// rename, so that it verifies at every moment.
+///
+/// With --kernel-key and --kernel-cert the index is signed for the kernel (PKCS#7, as `fsverity sign`): a kernel that has the certificate vouches
+/// for it where it is sealed (`unpack --seal`). It counts for nothing else, and no device trusts a bundle on account of it.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
   sealift sign os.sealift --key ~/.ssh/id_ed25519
   sealift sign os.sealift --key token.pub               the private half is in ssh-agent
   sealift sign os.sealift --attach os.root.sig          made elsewhere from `sealift root`
-  sealift sign os.sealift --remove SHA256:AbC...        as `sealift info` shows it")]
-#[command(group = clap::ArgGroup::new("change").required(true).multiple(true).args(["key", "attach", "remove"]))]
+  sealift sign os.sealift --remove SHA256:AbC...        as `sealift info` shows it
+  sealift sign os.sealift --kernel-key kernel.key --kernel-cert kernel.crt
+  sealift sign os.sealift --attach index.p7s --kernel-cert kernel.crt")]
+#[command(group = clap::ArgGroup::new("change").required(true).multiple(true).args(["key", "attach", "remove", "kernel_key"]))]
 pub(crate) struct Sign {
     /// The bundle, a file
     #[arg(value_name = "BUNDLE")]
@@ -31,26 +37,53 @@ pub(crate) struct Sign {
     /// Sign with this OpenSSH key; a public key asks ssh-agent
     #[arg(long, value_name = "KEY")]
     key: Vec<PathBuf>,
-    /// Add a signature made by ssh-keygen -Y sign -n sealift
+    /// Add a signature made by ssh-keygen -Y sign -n sealift, or one for the kernel: PKCS#7 in DER, as fsverity sign writes it
     #[arg(long, value_name = "SIG")]
     attach: Vec<PathBuf>,
-    /// Take away the signature of this key
-    #[arg(long, value_name = "SHA256:...", value_parser = parse_id)]
-    remove: Vec<KeyId>,
+    /// Take away the signature of this key, or the one for the kernel
+    #[arg(long, value_name = "SHA256:...|kernel", value_parser = parse_removal)]
+    remove: Vec<Removal>,
+    /// Sign the index for the kernel with this private key: RSA or P-256, in PEM
+    #[arg(long, value_name = "KEY", requires = "kernel_cert")]
+    kernel_key: Option<PathBuf>,
+    /// The key's certificate, in PEM, which kernels have in their keyring .fs-verity; alone, what is attached is checked with it
+    #[arg(long, value_name = "CERT")]
+    kernel_cert: Option<PathBuf>,
     #[command(flatten)]
     show: Show,
     #[command(flatten)]
     pace: Pace,
 }
 
-fn parse_id(text: &str) -> Result<KeyId, String> {
-    text.parse().map_err(|error: sealift::trust::sign::KeyIdError| error.to_string())
+/// A signature that is taken away.
+#[derive(Clone, Copy, Debug)]
+enum Removal {
+    Of(KeyId),
+    Kernel,
+}
+
+/// The word for the signature for the kernel, where others stand by their key.
+const KERNEL: &str = "kernel";
+
+fn parse_removal(text: &str) -> Result<Removal, String> {
+    if text == KERNEL {
+        return Ok(Removal::Kernel);
+    }
+    text.parse().map(Removal::Of).map_err(|error: sealift::trust::sign::KeyIdError| error.to_string())
 }
 
 impl Sign {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let signers = keys::open(&self.key)?;
-        let change = SignChange { keys: &signers, attach: &self.attach, remove: &self.remove };
+        let kernel = self.kernel_signer()?;
+        let remove = self.removed_keys();
+        let change = SignChange {
+            keys: &signers,
+            attach: &self.attach,
+            remove: &remove,
+            kernel: kernel.as_ref(),
+            remove_kernel: self.remove.iter().any(|removal| matches!(removal, Removal::Kernel)),
+        };
         let stats = self.pace.watch(self.show, "Signing", |progress| sign_bundle(&self.bundle, &change, progress));
         let stats = stats.about(&self.bundle)?;
         if !stats.owner_kept {
@@ -59,23 +92,46 @@ impl Sign {
         Ok(self.print(&stats)?)
     }
 
+    fn kernel_signer(&self) -> Result<Option<KernelSigner>, Error> {
+        let Some(certificate) = &self.kernel_cert else { return Ok(None) };
+        if self.kernel_key.is_none() && self.attach.is_empty() {
+            return Err(Error::Usage("--kernel-cert is for --kernel-key, and for what is attached".into()));
+        }
+        KernelSigner::open(self.kernel_key.as_deref(), certificate).map(Some)
+    }
+
+    fn removed_keys(&self) -> Vec<KeyId> {
+        let keys = self.remove.iter().filter_map(|removal| match removal {
+            Removal::Of(key) => Some(*key),
+            Removal::Kernel => None,
+        });
+        keys.collect()
+    }
+
     fn print(&self, stats: &SignStats) -> std::io::Result<()> {
         let mut out = self.show.out();
-        let ids = |keys: &[KeyId]| keys.iter().map(ToString::to_string).collect::<Vec<_>>();
-        let signatures = stats.head.envelopes().len();
+        let shown = |keys: &[KeyId], change| {
+            let kernel = (stats.kernel == change).then(|| KERNEL.to_owned());
+            keys.iter().map(ToString::to_string).chain(kernel).collect::<Vec<_>>()
+        };
+        let added = shown(&stats.added, KernelChange::Added);
+        let replaced = shown(&stats.replaced, KernelChange::Replaced);
+        let removed = shown(&self.removed_keys(), KernelChange::Removed);
+        let for_kernel = stats.head.bodies(Envelope::KERNEL_SIGNATURE).count();
+        let (signatures, kernel_signature) = (stats.head.envelopes().len() - for_kernel, for_kernel > 0);
         if self.show.json {
-            let (added, replaced) = (ids(&stats.added), ids(&stats.replaced));
-            return json_line(&mut out, &Summary { added, replaced, removed: ids(&self.remove), signatures });
+            return json_line(&mut out, &Summary { added, replaced, removed, signatures, kernel_signature });
         }
         if self.show.quiet {
             return Ok(());
         }
         let has = count(u64::try_from(signatures).unwrap_or(u64::MAX), "signature");
-        writeln!(out, "{BOLD}{}{BOLD:#}: has {has}", escape::text(&self.bundle.display().to_string()))?;
-        let lines = [("added", ids(&stats.added)), ("replaced", ids(&stats.replaced)), ("removed", ids(&self.remove))];
-        for (word, keys) in lines {
+        let for_kernel = if kernel_signature { ", and one for the kernel" } else { "" };
+        writeln!(out, "{BOLD}{}{BOLD:#}: has {has}{for_kernel}", escape::text(&self.bundle.display().to_string()))?;
+        for (word, keys) in [("added", added), ("replaced", replaced), ("removed", removed)] {
             for key in keys {
-                writeln!(out, "  {word:<8} {key}")?;
+                let whose = if key == KERNEL { "the one for the kernel" } else { &key };
+                writeln!(out, "  {word:<8} {whose}")?;
             }
         }
         Ok(())
@@ -88,4 +144,5 @@ struct Summary {
     replaced: Vec<String>,
     removed: Vec<String>,
     signatures: usize,
+    kernel_signature: bool,
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use sealift::trust::{Guard, SignatureState, Standing, TrustOptions, Utc, Verdict};
-use sealift::{Error, Head, Kind};
+use sealift::{Envelope, Error, Head, Kind};
 use serde::Serialize;
 
 use super::escape;
@@ -148,6 +148,11 @@ impl Judge {
         Ok(())
     }
 
+    /// Whether the bundle that was judged carries a signature for the kernel.
+    pub(crate) fn has_kernel_signature(&self) -> bool {
+        self.judged.get().is_some_and(|(head, _)| head.bodies(Envelope::KERNEL_SIGNATURE).next().is_some())
+    }
+
     /// The keys that count, for JSON.
     pub(crate) fn signers(&self) -> Vec<String> {
         let verdict = self.judged.get().map(|(_, verdict)| verdict);
@@ -157,8 +162,7 @@ impl Judge {
     /// Prints what became of each signature of a bundle that was judged.
     pub(crate) fn print_signatures(&self, out: &mut dyn Write, head: &Head) -> io::Result<()> {
         let Some((_, verdict)) = self.judged.get() else { return Ok(()) };
-        let (verdict, envelopes) = (Ok(verdict.clone()), head.envelopes().len());
-        Seen { verdict, states: self.guard.inspect(head), envelopes }.print(out)
+        Seen::new(Ok(verdict.clone()), self.guard.inspect(head), head).print(out)
     }
 
     /// Looks at a bundle that may not be used.
@@ -167,7 +171,7 @@ impl Judge {
             Err(error) if error.kind().is_none() => return Err(error), // the device's state, not the bundle
             other => other,
         };
-        Ok(Seen { verdict, states: self.guard.inspect(head), envelopes: head.envelopes().len() })
+        Ok(Seen::new(verdict, self.guard.inspect(head), head))
     }
 }
 
@@ -177,9 +181,16 @@ pub(crate) struct Seen {
     verdict: Result<Verdict, Error>,
     states: Vec<SignatureState>,
     envelopes: usize,
+    /// Bytes of each signature for the kernel, of which a good bundle has one at most.
+    kernel: Vec<usize>,
 }
 
 impl Seen {
+    fn new(verdict: Result<Verdict, Error>, states: Vec<SignatureState>, head: &Head) -> Self {
+        let kernel: Vec<usize> = head.bodies(Envelope::KERNEL_SIGNATURE).map(<[u8]>::len).collect();
+        Self { verdict, states, envelopes: head.envelopes().len() - kernel.len(), kernel }
+    }
+
     /// The verdict as words and not by colour alone.
     pub(crate) fn headline(&self) -> String {
         let unsigned = self.envelopes == 0;
@@ -231,13 +242,19 @@ impl Seen {
             writeln!(out, "          {}", escape::text(&why))?;
         }
         if let Err(error) = &self.verdict
-            && !self.states.is_empty()
+            && (!self.states.is_empty() || !self.kernel.is_empty())
         {
             let message = escape::text(&error.to_string());
             // What it says of each key stands above.
             let news = message.split("; ").filter(|clause| !clause.starts_with("SHA256:"));
             let refusal = format!("Refused: {}", news.collect::<Vec<_>>().join("; "));
             super::show::clauses(out, 2, &refusal)?;
+        }
+        for len in &self.kernel {
+            writeln!(
+                out,
+                "  {DIM}KERNEL{DIM:#}  {len} bytes for kernels that have the certificate, which alone check them"
+            )?;
         }
         let others = self.envelopes.saturating_sub(self.states.len());
         if others > 0 {
@@ -249,6 +266,11 @@ impl Seen {
     /// The signatures, for JSON.
     pub(crate) fn json(&self) -> Vec<JsonSignature> {
         self.states.iter().map(JsonSignature::of).collect()
+    }
+
+    /// Whether there is one for the kernel.
+    pub(crate) fn has_kernel_signature(&self) -> bool {
+        !self.kernel.is_empty()
     }
 
     /// What stands in the way, for JSON.

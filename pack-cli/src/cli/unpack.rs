@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use clap::{ArgGroup, Args, ValueEnum, ValueHint};
 use sealift::ostree::{Destination, ImportOptions, ImportStats, UsbOptions};
+use sealift::seal::KernelSignature;
 use sealift::unpack::{Durability, Seal, UnpackOptions, UnpackStats, is_unfinished};
 use sealift::{Error, Head, Input, Kind, Limits, Progress};
 use serde::Serialize;
@@ -96,8 +97,9 @@ pub(crate) struct Unpack {
     /// Whether the kernel is to keep files as they are (fs-verity): require, try (where the file system can) or off [default: as before]
     ///
     /// A sealed file can be read and replaced, and not be written to; where its bytes change on the medium, reading it fails. What is new is
-    /// sealed before it appears, and the index that is kept beside TARGET as well. With require nothing is written where the file system has no
-    /// fs-verity. An update without this seals where the last one did. Files that are there and are sealed for the first time are hashed before.
+    /// sealed before it appears, and the index that is kept beside TARGET as well, with the signature for the kernel that the bundle may carry
+    /// (`sign --kernel-key`). With require nothing is written where the file system has no fs-verity, or the kernel does not take that signature.
+    /// An update without this seals where the last one did. Files that are there and are sealed for the first time are hashed before.
     #[arg(long, value_name = "HOW", value_enum, hide_possible_values = true)]
     seal: Option<SealHow>,
     /// When the medium must have everything: none, end (before TARGET appears) or each (each file, before the next)
@@ -215,6 +217,7 @@ impl Unpack {
             judge.commit()?;
         }
         judge.warn(self.show);
+        warn_of_signature(self.show, &stats.kernel_signature);
         Ok(self.print(target, &stats, &judge, start.elapsed())?)
     }
 
@@ -333,6 +336,7 @@ impl Unpack {
             judge.commit()?;
         }
         judge.warn(self.show);
+        warn_of_signature(self.show, &stats.kernel_signature);
         let between = (shown_target, self.bundle.bundle.as_path());
         Ok(import::print(self.show, &stats, &judge, between, self.dry_run, start.elapsed())?)
     }
@@ -415,6 +419,9 @@ impl Unpack {
         }
         if stats.is_sealed {
             writeln!(out, "  {} sealed: the kernel keeps them as they are", count(stats.sealed_files, "file"))?;
+            if stats.kernel_signature == KernelSignature::Taken {
+                writeln!(out, "  the index is sealed with the bundle's signature for the kernel")?;
+            }
         } else if self.seal == Some(SealHow::Try) {
             writeln!(out, "  {WARN}not sealed{WARN:#}: the file system has no fs-verity")?;
         }
@@ -429,6 +436,22 @@ impl Unpack {
             writeln!(out, "  {objects}, {inodes}, {} on the target", Bytes(stats.disk_bytes))?;
         }
         Ok(())
+    }
+}
+
+/// Says why the kernel did not take the signature for it.
+fn warn_of_signature(show: Show, signature: &KernelSignature) {
+    if let KernelSignature::Refused(why) = signature {
+        show.warn(&format!("the index is sealed without the bundle's signature for the kernel: {why}"));
+    }
+}
+
+/// What became of the signature for the kernel, for JSON.
+pub(crate) fn signature_word(signature: &KernelSignature) -> Option<&'static str> {
+    match signature {
+        KernelSignature::None => None,
+        KernelSignature::Taken => Some("taken"),
+        KernelSignature::Refused(_) => Some("refused"),
     }
 }
 
@@ -493,6 +516,7 @@ struct Summary<'a> {
     shared_bytes: u64,
     sealed: bool,
     sealed_files: u64,
+    kernel_signature: Option<&'static str>,
     resumed_files: u64,
     kept_files: u64,
     metadata_files: u64,
@@ -528,6 +552,7 @@ impl<'a> Summary<'a> {
             shared_bytes: stats.shared_bytes,
             sealed: stats.is_sealed,
             sealed_files: stats.sealed_files,
+            kernel_signature: signature_word(&stats.kernel_signature),
             resumed_files: stats.resumed_files,
             kept_files: stats.kept_files,
             metadata_files: stats.metadata_files,

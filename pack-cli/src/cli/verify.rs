@@ -69,6 +69,7 @@ impl Verify {
                     name: &identity.name,
                     version: identity.version,
                     signers: judge.signers(),
+                    kernel_signature: judge.has_kernel_signature(),
                     deep: self.deep,
                     file_bytes: verified.file_bytes,
                     chunks: root.maxima.chunks,
@@ -85,6 +86,9 @@ impl Verify {
         let mark = judge.mark();
         writeln!(out, "{BOLD}{bundle}{BOLD:#}: {GOOD}sound{GOOD:#}, {name} version {version}{mark}")?;
         judge.print_signers(&mut out)?;
+        if judge.has_kernel_signature() {
+            writeln!(out, "  with a signature for the kernel, which counts for nothing here")?;
+        }
         let what = if root.bases.is_some() {
             "every byte; its objects are checked where its base is".to_owned()
         } else if self.deep {
@@ -111,6 +115,7 @@ struct Summary<'a> {
     name: &'a str,
     version: u64,
     signers: Vec<String>,
+    kernel_signature: bool,
     deep: bool,
     file_bytes: u64,
     chunks: u64,

@@ -16,6 +16,8 @@ pub struct Diff {
     pub prefix: Vec<u8>,
     /// Whether the kernel was asked, since the new side was sealed.
     pub is_sealed: bool,
+    /// Whether the index that is kept beside it is sealed with a signature for the kernel.
+    pub is_index_signed: bool,
     /// What one would have to take who has the old side and wants the new one, where that is a bundle.
     pub take: Option<Take>,
 }

@@ -21,6 +21,7 @@ use crate::base::Bases;
 use crate::input::Input;
 use crate::parallel::for_each;
 use crate::progress::Phase;
+use crate::seal::KernelSignature;
 use crate::unpack::Seal;
 use crate::writeback::with_writeback;
 use crate::{Error, Progress};
@@ -77,6 +78,8 @@ pub struct ImportStats {
     pub is_sealed: bool,
     /// Objects that were sealed.
     pub sealed_objects: u64,
+    /// What became of the signature for the kernel that the bundle carries, when the index that is kept was sealed.
+    pub kernel_signature: KernelSignature,
 }
 
 /// Takes the commits of a bundle into the repository at `target`. A delta bundle is for one that holds its base.
@@ -100,6 +103,10 @@ pub fn import(
     let name = &opened.head().root().identity.name;
     let is_sealed = sealing::plan(&repo, name, options.seal)?;
     let (bundle, bases) = whole(opened, &repo, options, progress)?;
+    let signature = sealing::signature(&repo, &bundle.head, options.seal).filter(|_| is_sealed);
+    if let Some(signature) = signature.filter(|signature| signature.is_required && !options.dry_run) {
+        kept::try_signature(&repo, &bundle, signature)?;
+    }
     let options = &ImportOptions { seal: if is_sealed { Seal::Require } else { Seal::Off }, ..options.clone() };
     let mut stats = take(input, (&bundle, &bases), &repo, options, progress)?;
     if options.dry_run {
@@ -109,7 +116,7 @@ pub fn import(
     if options.destination == Destination::Mirror && options.refs.is_empty() {
         stats.has_summary = mirror_summary(&repo, &Carried::new(&bundle)?)?;
     }
-    kept::keep(&repo, &bundle, is_sealed)?;
+    stats.kernel_signature = kept::keep(&repo, &bundle, is_sealed, signature)?;
     Ok(stats)
 }
 

@@ -1,23 +1,25 @@
-//! What a repository keeps of the bundles that it took: the head and the index of the last one of each name, one after the other, as
-//! `extensions/sealift/NAME`. libostree leaves `extensions` to others. What is kept is of use only where its index is the base of a delta
-//! bundle, or what that makes; objects are looked at, whatever it says.
+//! What a repository keeps of the bundles that it took: the head of the last one of each name, `extensions/sealift/NAME/head`, and beside it its
+//! index, `index-DIGEST`, with the signature for the kernel with which that is sealed, `index-DIGEST.p7s`. libostree leaves `extensions` to others.
+//! What is kept is of use only where its index is the base of a delta bundle, or what that makes; objects are looked at, whatever it says.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use rustix::fs::{Mode as Permissions, OFlags, fchmod, fdatasync, fsync, renameat};
 use rustix::io::Errno;
 use sealift_format::{
     Bundle, Error as FormatError, Head, Index, IndexBuilder, InodeKind, Limits, Node, Object, Part, Preamble, verity,
 };
+use sealift_verify::kernel::KernelError;
 
+use super::object::hex;
 use super::repo::Repo;
 use super::stage::Stage;
 use super::transaction::{make_directory, take_lock};
 use crate::Error;
-use crate::beneath::{names_in, open_beneath, open_name};
-use crate::seal::{Parameters, seal_open};
+use crate::beneath::{names_in, open_beneath, open_name, remove_tree};
+use crate::seal::{KernelSignature, Parameters, WantedSignature, seal_index, seal_open};
 
 /// What a repository took last of the bundles of a name.
 #[derive(Debug)]
@@ -27,7 +29,11 @@ pub(super) struct Kept {
 }
 
 /// Where it lies in a repository.
-pub(super) const KEPT: &str = "extensions/sealift";
+const KEPT: &str = "extensions/sealift";
+/// The bundle's head.
+pub(super) const HEAD: &str = "head";
+/// The longest head.
+const HEAD_LEN_MAX: u32 = Preamble::LEN + Preamble::ROOT_LEN_MAX + Preamble::AREA_LEN_MAX;
 
 impl Kept {
     /// The names of the bundles of which something is kept.
@@ -50,29 +56,28 @@ impl Kept {
     /// # Errors
     /// It cannot be read.
     pub(super) fn load(repo: &Repo, name: &str) -> Result<Option<Self>, Error> {
-        let path = format!("{KEPT}/{name}");
-        let Some(bytes) = read(repo, &path)? else { return Ok(None) };
-        match Self::parse(bytes) {
+        let Some(head) = read(repo, &path(name, HEAD), HEAD_LEN_MAX.into())? else { return Ok(None) };
+        match Self::parse(repo, name, &head)? {
             Ok(kept) => Ok(Some(kept)),
             Err(error) => {
-                let path = repo.path().join(path);
+                let path = repo.path().join(path(name, HEAD));
                 tracing::warn!(%error, path = %path.display(), "what the repository kept is damaged, and counts as not there");
                 Ok(None)
             }
         }
     }
 
-    fn parse(mut bytes: Vec<u8>) -> Result<Self, FormatError> {
-        let at = |len: u32| usize::try_from(len).unwrap_or(usize::MAX);
-        let preamble = Preamble::parse(bytes.get(..at(Preamble::LEN)).unwrap_or(&bytes))?;
-        let index = bytes.split_off(at(preamble.head_len()).min(bytes.len()));
-        let head = Head::parse(&bytes)?;
-        Limits::default().check(head.root())?;
-        if verity::digest(&index) != head.root().contents.index_digest {
-            return Err(FormatError::Digest { part: Part::Index });
+    fn parse(repo: &Repo, name: &str, head: &[u8]) -> Result<Result<Self, FormatError>, Error> {
+        let head = match Head::parse(head).and_then(|head| Limits::default().check(head.root()).map(|()| head)) {
+            Ok(head) => head,
+            Err(error) => return Ok(Err(error)),
+        };
+        let contents = &head.root().contents;
+        let index = read(repo, &path(name, &index_name(&head)), contents.index_len)?.unwrap_or_default();
+        if verity::digest(&index) != contents.index_digest {
+            return Ok(Err(FormatError::Digest { part: Part::Index }));
         }
-        let index = Index::parse(index, head.root().maxima.entries)?;
-        Ok(Self { head, index })
+        Ok(Index::parse(index, head.root().maxima.entries).map(|index| Self { head, index }))
     }
 
     pub(super) fn digest(&self) -> [u8; 32] {
@@ -108,56 +113,130 @@ impl Kept {
     }
 }
 
-/// Keeps what a repository took of a bundle, unless it is just that which is kept. It is sealed if the objects are.
-///
-/// # Errors
-/// The repository cannot be written to.
-pub(super) fn keep(repo: &Repo, bundle: &Bundle, is_sealed: bool) -> Result<(), Error> {
-    let name = &bundle.head.root().identity.name;
-    let bytes = [&bundle.head.encode(), bundle.index.bytes()].concat();
-    let path = format!("{KEPT}/{name}");
-    if read(repo, &path)?.is_some_and(|kept| kept == bytes) {
-        return Ok(());
-    }
-    let _lock = if repo.config().locking { Some(take_lock(repo)?) } else { None };
-    let path = repo.path().join(path);
-    let kept = write(repo, name, &bytes).map_err(|error| Error::io("write", &path, error))?;
-    if is_sealed {
-        seal_open(kept.as_fd(), &Parameters::default(), None).map_err(|error| Error::kernel(path, error))?;
-    }
-    Ok(())
+/// The file of what is kept of the bundles of a name.
+pub(super) fn path(name: &str, file: &str) -> String {
+    format!("{KEPT}/{name}/{file}")
 }
 
-/// Reads a file of ours, of any length that a bundle's head and index may have.
-fn read(repo: &Repo, path: &str) -> Result<Option<Vec<u8>>, Error> {
-    let failed = |error: std::io::Error| Error::io("read", repo.path().join(path), error);
+fn index_name(head: &Head) -> String {
+    format!("index-{}", hex(&head.root().contents.index_digest))
+}
+
+/// The signature for the kernel of an index.
+fn signature_name(head: &Head) -> String {
+    format!("{}.p7s", index_name(head))
+}
+
+/// Whether the index of the last bundle of a name is sealed with a signature for the kernel, as far as the repository says so.
+pub(super) fn is_signed(repo: &Repo, name: &str) -> bool {
+    let head =
+        read(repo, &path(name, HEAD), HEAD_LEN_MAX.into()).ok().flatten().and_then(|head| Head::parse(&head).ok());
+    let signature = head.map(|head| path(name, &signature_name(&head)));
+    let open = |path: String| open_beneath(repo.root(), path.as_bytes(), OFlags::PATH, Permissions::empty());
+    signature.is_some_and(|path| open(path).is_ok())
+}
+
+/// Finds out whether the kernel takes a signature of a bundle's index, by an index that is sealed and removed again.
+///
+/// # Errors
+/// It does not.
+pub(super) fn try_signature(repo: &Repo, bundle: &Bundle, signature: WantedSignature<'_>) -> Result<(), Error> {
+    let path = repo.path().join(path(&bundle.head.root().identity.name, &index_name(&bundle.head)));
+    let failed = |error: Errno| Error::io("write", &path, error);
+    let stage = make_directory(repo, "tmp").and_then(Stage::create).map_err(failed)?;
+    let index = write(repo, &stage, "index", bundle.index.bytes()).map_err(failed)?;
+    seal_index(index.as_fd(), &path, bundle.head.root().contents.index_digest, Some(signature)).map(drop)
+}
+
+/// Keeps what a repository took of a bundle, unless it is just that which is kept. It is sealed if the objects are, and the index with the
+/// signature for the kernel, of which is returned what became.
+///
+/// # Errors
+/// The repository cannot be written to, or the kernel refuses a signature that is required.
+pub(super) fn keep(
+    repo: &Repo,
+    bundle: &Bundle,
+    is_sealed: bool,
+    signature: Option<WantedSignature<'_>>,
+) -> Result<KernelSignature, Error> {
+    let (name, head) = (&bundle.head.root().identity.name, bundle.head.encode());
+    let is_signature_missing = signature.is_some_and(|signature| signature.is_required) && !is_signed(repo, name);
+    let is_kept = read(repo, &path(name, HEAD), HEAD_LEN_MAX.into())?.is_some_and(|kept| kept == head);
+    let shown = repo.path().join(KEPT).join(name);
+    let failed = |error: Errno| Error::io("write", &shown, error);
+    if is_kept && !is_signature_missing && Kept::load(repo, name)?.is_some() {
+        // Killed in between, a run has left the index before.
+        let folder = make_directory(repo, &format!("{KEPT}/{name}"));
+        folder.and_then(|folder| remove_others(folder.as_fd(), &bundle.head)).map_err(failed)?;
+        return Ok(KernelSignature::None);
+    }
+    let _lock = if repo.config().locking { Some(take_lock(repo)?) } else { None };
+    let stage = make_directory(repo, "tmp").and_then(Stage::create).map_err(failed)?;
+    let index = write(repo, &stage, "index", bundle.index.bytes()).map_err(failed)?;
+    let head = write(repo, &stage, HEAD, &head).map_err(failed)?;
+    let mut outcome = KernelSignature::None;
+    if is_sealed {
+        outcome = seal_index(index.as_fd(), &shown, bundle.head.root().contents.index_digest, signature)?;
+        seal_open(head.as_fd(), &Parameters::default(), None).map_err(|error| Error::kernel(&shown, error))?;
+    }
+    let signature = signature.filter(|_| outcome == KernelSignature::Taken);
+    move_in(repo, &stage, &bundle.head, signature).map_err(failed)?;
+    Ok(outcome)
+}
+
+/// Gives what is in the stage its names: first the index, which no head names yet, and last the head. The index before goes then.
+fn move_in(repo: &Repo, stage: &Stage, head: &Head, signature: Option<WantedSignature<'_>>) -> Result<(), Errno> {
+    let folder = make_directory(repo, &format!("{KEPT}/{}", head.root().identity.name))?;
+    let (index, signature_name) = (index_name(head), signature_name(head));
+    // The same index may have been sealed with one before.
+    remove_tree(folder.as_fd(), signature_name.as_bytes())?;
+    renameat(stage.directory(), "index", &folder, &index)?;
+    if let Some(signature) = signature {
+        write(repo, stage, "signature", signature.body)?;
+        renameat(stage.directory(), "signature", &folder, &signature_name)?;
+    }
+    renameat(stage.directory(), HEAD, &folder, HEAD)?;
+    if repo.config().fsync {
+        fsync(folder.as_fd())?;
+    }
+    remove_others(folder.as_fd(), head)
+}
+
+/// Removes what a head does not name.
+fn remove_others(folder: BorrowedFd<'_>, head: &Head) -> Result<(), Errno> {
+    let own = [HEAD.to_owned(), index_name(head), signature_name(head)];
+    let names = names_in(folder)?;
+    let mut others = names.iter().filter(|(name, _)| !own.iter().any(|own| own.as_bytes() == name));
+    others.try_for_each(|(name, _)| remove_tree(folder, name))
+}
+
+/// Reads a file of ours of `len` bytes at most, and one more if it is longer.
+fn read(repo: &Repo, path: &str, len: u64) -> Result<Option<Vec<u8>>, Error> {
+    let path_of = || repo.path().join(path);
+    let failed = |error: std::io::Error| match KernelError::of_open(&error) {
+        Some(source) => Error::kernel(path_of(), source),
+        None => Error::io("read", path_of(), error),
+    };
     let flags = OFlags::RDONLY | OFlags::NONBLOCK;
     let file = match open_beneath(repo.root(), path.as_bytes(), flags, Permissions::empty()) {
         Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
         opened => File::from(opened.map_err(|error| failed(error.into()))?),
     };
-    let head = Preamble::LEN + Preamble::ROOT_LEN_MAX + Preamble::AREA_LEN_MAX;
     let mut bytes = Vec::new();
-    file.take(Limits::default().index_len + u64::from(head)).read_to_end(&mut bytes).map_err(failed)?;
+    file.take(len.saturating_add(1)).read_to_end(&mut bytes).map_err(failed)?;
     Ok(Some(bytes))
 }
 
-/// Writes it aside, and renames it over what is there. Returns it, open for reading.
-fn write(repo: &Repo, name: &str, bytes: &[u8]) -> Result<OwnedFd, Errno> {
-    let stage = make_directory(repo, "tmp").and_then(Stage::create)?;
+/// Writes a file to the stage, and returns it open for reading.
+fn write(repo: &Repo, stage: &Stage, name: &str, bytes: &[u8]) -> Result<OwnedFd, Errno> {
     let mode = Permissions::from_raw_mode(0o644);
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
-    let mut file = File::from(open_name(stage.directory(), b"kept", flags, mode)?);
+    let mut file = File::from(open_name(stage.directory(), name.as_bytes(), flags, mode)?);
     file.write_all(bytes).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
     fchmod(&file, mode)?;
     if repo.config().fsync {
         fdatasync(&file)?;
     }
-    let folder = make_directory(repo, KEPT)?;
     drop(file);
-    renameat(stage.directory(), "kept", &folder, name)?;
-    if repo.config().fsync {
-        fsync(folder.as_fd())?;
-    }
-    open_name(folder.as_fd(), name.as_bytes(), OFlags::RDONLY | OFlags::NONBLOCK, Permissions::empty())
+    open_name(stage.directory(), name.as_bytes(), OFlags::RDONLY | OFlags::NONBLOCK, Permissions::empty())
 }

@@ -6,16 +6,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{FileType, Mode as Permissions, OFlags, fstat};
 use rustix::io::Errno;
+use sealift_format::Head;
 use sealift_verify::kernel::{self, KernelError, Sealed};
 
-use super::kept::KEPT;
+use super::kept;
 use super::object::ObjectType;
 use super::repo::Repo;
 use super::transaction::Transaction;
 use crate::beneath::{open_beneath, open_name};
 use crate::parallel::for_each;
 use crate::progress::Phase;
-use crate::seal::{Parameters, seal_open};
+use crate::seal::{Parameters, WantedSignature, seal_open};
 use crate::unpack::Seal;
 use crate::{Error, Progress};
 
@@ -34,10 +35,21 @@ pub(super) fn plan(repo: &Repo, name: &str, wish: Seal) -> Result<bool, Error> {
     if is_wished && !is_on && wish != Seal::Try { Err(failed(KernelError::Unsupported)) } else { Ok(is_on) }
 }
 
+/// The signature for the kernel that a bundle carries, with which its index is sealed. It is required as for directories: where that is asked for,
+/// or where the index of the last bundle of its name has one.
+pub(super) fn signature<'a>(repo: &Repo, head: &'a Head, wish: Seal) -> Option<WantedSignature<'a>> {
+    let is_required = match wish {
+        Seal::Off | Seal::Try => false,
+        Seal::AsBefore => kept::is_signed(repo, &head.root().identity.name),
+        Seal::Require => true,
+    };
+    WantedSignature::of(head, is_required)
+}
+
 /// Whether what the repository keeps of the last bundle of a name is sealed.
 fn is_kept_sealed(repo: &Repo, name: &str) -> bool {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK;
-    let path = format!("{KEPT}/{name}");
+    let path = kept::path(name, kept::HEAD);
     let opened = open_beneath(repo.root(), path.as_bytes(), flags, Permissions::empty());
     opened.is_ok_and(|file| kernel::measure(file).is_ok())
 }

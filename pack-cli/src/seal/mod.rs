@@ -22,6 +22,7 @@
 //! ```
 
 mod digests;
+mod index;
 mod list;
 
 use std::fs::File;
@@ -39,6 +40,8 @@ use sealift_verify::kernel::{self, Sealed};
 use crate::parallel::for_each;
 use crate::{Error, Phase, Progress};
 pub use digests::Digests;
+pub use index::KernelSignature;
+pub(crate) use index::{WantedSignature, has_signature, seal_index};
 use list::Place;
 
 /// How files are sealed.

@@ -33,6 +33,7 @@ use crate::base::{BaseReader, Bases};
 use crate::feed::Feed;
 use crate::input::Input;
 use crate::progress::Phase;
+use crate::seal::KernelSignature;
 use crate::writeback::with_writeback;
 use crate::{Error, Progress};
 
@@ -138,6 +139,8 @@ pub struct UnpackStats {
     pub is_sealed: bool,
     /// Files that were sealed by this run.
     pub sealed_files: u64,
+    /// What became of the signature for the kernel that the bundle carries, when the index that is kept was sealed.
+    pub kernel_signature: KernelSignature,
     /// Files that did not get their owner, for want of privilege.
     pub owners_skipped: u64,
     /// Files that did not get their set-id bits, since they did not get their owner.
@@ -219,15 +222,17 @@ pub fn unpack(
     let stage = Stage::open(target, Layout::Tree)?;
     let built = job.check_room(&stage, &selection).and_then(|free| {
         stats.free_bytes = free;
+        job.try_signature(&stage)?;
         let all = selection.regulars.clone();
         job.build(input, &stage, selection, &all, &mut stats)?;
         stats.sealed_files = sealing.files();
         Ok(())
     });
     match built.and_then(|()| job.settle(&stage)) {
-        Ok(()) => stage.finish(options.durability != Durability::None)?,
+        Ok(kernel_signature) => stats.kernel_signature = kernel_signature,
         Err(error) => return Err(give_up(stage, error)),
     }
+    stage.finish(options.durability != Durability::None)?;
     Ok(stats)
 }
 
@@ -275,7 +280,7 @@ impl Job<'_> {
 
     /// Says of a target that took this very bundle what it has: a run that was killed had come to its end.
     fn complete(&self, target: &Path, selection: &Selection) -> Result<Option<UnpackStats>, Error> {
-        if self.sealing.is_new() {
+        if self.sealing.is_on && !self.sealing.is_done(&self.bundle.head) {
             return Ok(None);
         }
         let installed = Installed::kept(target, self.options)?;
@@ -357,20 +362,33 @@ impl Job<'_> {
     /// # Errors
     /// What was sealed is not what the index says.
     fn took(&self) -> Result<Took<'_>, Error> {
-        let sealed = self.sealing.table(&self.bundle.index)?;
-        Ok(Took { bundle: self.bundle, reference: self.reference, prefix: &self.options.prefix, sealed })
+        Ok(Took {
+            bundle: self.bundle,
+            reference: self.reference,
+            prefix: &self.options.prefix,
+            sealed: self.sealing.table(&self.bundle.index)?,
+            signature: self.sealing.signature(&self.bundle.head),
+        })
+    }
+
+    /// Finds out whether the kernel takes the bundle's signature for it, where it has to, before content is read.
+    fn try_signature(&self, stage: &Stage) -> Result<(), Error> {
+        match self.sealing.signature(&self.bundle.head) {
+            Some(signature) if signature.is_required => state::try_signature(&stage.state(), self.bundle, signature),
+            _ => Ok(()),
+        }
     }
 
     /// Makes what was built, and the state that goes with it, durable. The state gets its name before the tree does: a tree
-    /// without its state would be bound to no name.
-    fn settle(&self, stage: &Stage) -> Result<(), Error> {
+    /// without its state would be bound to no name. Returns what became of the signature for the kernel.
+    fn settle(&self, stage: &Stage) -> Result<KernelSignature, Error> {
         let durable = self.options.durability != Durability::None;
-        state::write(&stage.state(), &self.took()?, false)?;
+        let kernel_signature = state::write(&stage.state(), &self.took()?, false)?;
         self.progress.enter(Phase::Syncing, 0, 0);
         if durable {
             stage.sync()?;
         }
-        state::replace(stage)
+        state::replace(stage).map(|()| kernel_signature)
     }
 }
 

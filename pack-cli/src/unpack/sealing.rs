@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use rustix::fs::{FileType, Mode, OFlags, chmod, fstat};
 use rustix::io::Errno;
 use sealift_format::verity::Parameters;
-use sealift_format::{BLOCK_LEN, Error as FormatError, Index, Part, verity};
+use sealift_format::{BLOCK_LEN, Error as FormatError, Head, Index, Part, verity};
 use sealift_verify::kernel::{self, KernelError, Sealed};
 
 use super::files::{Builder, Hand};
@@ -22,7 +22,7 @@ use super::{as_u64, stage, state};
 use crate::beneath::open_name;
 use crate::parallel::for_each;
 use crate::progress::Phase;
-use crate::seal::{Digests, is_supported, seal_open};
+use crate::seal::{Digests, WantedSignature, is_supported, seal_open};
 use crate::{Error, Progress};
 
 /// Whether the kernel is to keep what is unpacked as it is (fs-verity).
@@ -36,7 +36,7 @@ pub enum Seal {
     Off,
     /// Where the target's file system can.
     Try,
-    /// Yes; where the file system cannot, nothing is unpacked.
+    /// Yes; where the file system cannot, or the kernel does not take the signature for it that the bundle carries, nothing is unpacked.
     Require,
 }
 
@@ -47,6 +47,10 @@ pub(super) struct Sealing {
     pub(super) is_on: bool,
     /// They are sealed since the last bundle.
     was_on: bool,
+    /// Whether an index is not to be sealed without the signature for the kernel that its bundle carries.
+    is_signature_required: bool,
+    /// Whether the index of the last bundle was sealed with one.
+    was_signed: bool,
     /// What the kernel said of objects.
     digests: Mutex<BTreeMap<u32, [u8; 32]>>,
     files: AtomicU64,
@@ -69,8 +73,16 @@ impl Sealing {
         if is_required && !is_on && wish != Seal::Try {
             return Err(Error::kernel(folder, KernelError::Unsupported));
         }
+        let was_signed = was_on && state::is_signed(target);
+        let is_signature_required = match wish {
+            Seal::Off | Seal::Try => false,
+            // A publisher who begins to sign for kernels does not stop the devices that have no certificate.
+            Seal::AsBefore => was_signed,
+            Seal::Require => true,
+        };
         tracing::debug!(is_on, was_on, "found out whether files are to be sealed");
-        Ok(Self { is_on, was_on, digests: Mutex::default(), files: AtomicU64::new(0) })
+        let (digests, files) = (Mutex::default(), AtomicU64::new(0));
+        Ok(Self { is_on, was_on, is_signature_required, was_signed, digests, files })
     }
 
     /// Whether files that are there are to be sealed for the first time. Nobody has vouched for them.
@@ -78,9 +90,15 @@ impl Sealing {
         self.is_on && !self.was_on
     }
 
-    /// Whether the target is as it is to be, as far as this goes.
-    pub(super) fn is_done(&self) -> bool {
-        self.is_on == self.was_on
+    /// Whether the target is as it is to be after this bundle, as far as this goes.
+    pub(super) fn is_done(&self, head: &Head) -> bool {
+        let is_signature_missing = self.is_signature_required && !self.was_signed;
+        self.is_on == self.was_on && !(is_signature_missing && self.signature(head).is_some())
+    }
+
+    /// The signature for the kernel with which the index is sealed.
+    pub(super) fn signature<'a>(&self, head: &'a Head) -> Option<WantedSignature<'a>> {
+        WantedSignature::of(head, self.is_signature_required).filter(|_| self.is_on)
     }
 
     /// Bytes that sealing these files takes, at most: file systems keep the tree and a descriptor behind the content.

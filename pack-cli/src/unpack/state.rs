@@ -2,15 +2,17 @@
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
+use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 
 use sealift_format::{Bundle, Error as FormatError, Head, Index, Limits, Part, Preamble, Ref, verity};
-use sealift_verify::kernel;
+use sealift_verify::kernel::KernelError;
 
 use super::sibling;
 use super::stage::Stage;
 use crate::Error;
 use crate::beneath::open_own_file;
+use crate::seal::{self, KernelSignature, WantedSignature, seal_index};
 
 /// What a target took.
 #[derive(Clone, Debug)]
@@ -68,7 +70,7 @@ impl State {
         limits.check(head.root())?;
         judge(&head)?;
         let contents = &head.root().contents;
-        let index = read_file(&dir.join("index"), contents.index_len)?;
+        let index = read_file(&dir.join(INDEX), contents.index_len)?;
         if verity::digest(&index) != contents.index_digest {
             return Err(FormatError::Digest { part: Part::Index }.into());
         }
@@ -99,6 +101,10 @@ pub(super) fn is_kept(target: &Path, head: &Head, reference: &str, prefix: &[u8]
     })
 }
 
+/// The bundle's index.
+const INDEX: &str = "index";
+/// The signature for the kernel with which the index is sealed.
+const SIGNATURE: &str = "index.p7s";
 /// The file that says that a target's files are sealed, and of what digest each object is.
 const DIGESTS: &str = "fs-verity";
 
@@ -138,33 +144,63 @@ pub(super) struct Took<'a> {
     pub(super) prefix: &'a [u8],
     /// The digests of its objects, where files are sealed: then so are the index and the digests.
     pub(super) sealed: Option<Vec<[u8; 32]>>,
+    /// The signature for the kernel with which the index is sealed.
+    pub(super) signature: Option<WantedSignature<'a>>,
 }
 
-/// Writes a state to the directory `dir`, which is new.
-pub(super) fn write(dir: &Path, took: &Took<'_>, durable: bool) -> Result<(), Error> {
+/// Writes a state to the directory `dir`, which is new, and says what became of the signature for the kernel.
+pub(super) fn write(dir: &Path, took: &Took<'_>, durable: bool) -> Result<KernelSignature, Error> {
+    make_empty(dir)?;
+    let (index, digests) = (dir.join(INDEX), dir.join(DIGESTS));
+    write_file(&dir.join("head"), &took.bundle.head.encode(), durable)?;
+    write_file(&index, took.bundle.index.bytes(), durable)?;
+    write_file(&dir.join("part"), &part(took.reference, took.prefix), durable)?;
+    let Some(sealed) = &took.sealed else { return Ok(KernelSignature::None) };
+    write_file(&digests, sealed.as_flattened(), durable)?;
+    seal_file(&digests, verity::digest(sealed.as_flattened()), None)?;
+    let outcome = seal_file(&index, took.bundle.head.root().contents.index_digest, took.signature)?;
+    if let (KernelSignature::Taken, Some(signature)) = (&outcome, took.signature) {
+        write_file(&dir.join(SIGNATURE), signature.body, durable)?;
+    }
+    Ok(outcome)
+}
+
+/// Finds out whether the kernel takes a signature of the index, by an index that is sealed in `dir`; what is written there later takes its place.
+pub(super) fn try_signature(dir: &Path, bundle: &Bundle, signature: WantedSignature<'_>) -> Result<(), Error> {
+    make_empty(dir)?;
+    let index = dir.join(INDEX);
+    write_file(&index, bundle.index.bytes(), false)?;
+    seal_file(&index, bundle.head.root().contents.index_digest, Some(signature)).map(drop)
+}
+
+/// Whether the index that `target` keeps is sealed with a signature for the kernel, as far as it says so.
+pub(super) fn is_signed(target: &Path) -> bool {
+    path_of(target).is_ok_and(|dir| dir.join(SIGNATURE).symlink_metadata().is_ok())
+}
+
+/// The same, as the kernel says, where the file system hands that out.
+///
+/// # Errors
+/// The index cannot be opened.
+pub(crate) fn is_index_signed(target: &Path) -> Result<bool, Error> {
+    let path = path_of(target)?.join(INDEX);
+    let index = open_own_file(&path).map_err(|error| failed_to_read(&path, error))?;
+    let said = seal::has_signature(index.as_fd()).map_err(|error| Error::kernel(path, error))?;
+    Ok(said.unwrap_or_else(|| is_signed(target)))
+}
+
+fn make_empty(dir: &Path) -> Result<(), Error> {
     match std::fs::remove_dir_all(dir) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(Error::io("remove", dir, error)),
         _ => {}
     }
-    std::fs::create_dir(dir).map_err(|error| Error::io("create", dir, error))?;
-    let (index, digests) = (dir.join("index"), dir.join(DIGESTS));
-    write_file(&dir.join("head"), &took.bundle.head.encode(), durable)?;
-    write_file(&index, took.bundle.index.bytes(), durable)?;
-    write_file(&dir.join("part"), &part(took.reference, took.prefix), durable)?;
-    if let Some(sealed) = &took.sealed {
-        write_file(&digests, sealed.as_flattened(), durable)?;
-        seal_file(&digests, verity::digest(sealed.as_flattened()))?;
-        seal_file(&index, took.bundle.head.root().contents.index_digest)?;
-    }
-    Ok(())
+    std::fs::create_dir(dir).map_err(|error| Error::io("create", dir, error))
 }
 
 /// Seals a file that was written: from then on the kernel vouches for this digest.
-fn seal_file(path: &Path, digest: [u8; 32]) -> Result<(), Error> {
+fn seal_file(path: &Path, digest: [u8; 32], signature: Option<WantedSignature<'_>>) -> Result<KernelSignature, Error> {
     let file = File::open(path).map_err(|error| Error::io("open", path, error))?;
-    let expected = digest.into();
-    let sealed = kernel::seal(&file, &verity::Parameters::default(), None);
-    sealed.and_then(|_| kernel::check(&file, &expected)).map_err(|error| Error::kernel(path, error))
+    seal_index(file.as_fd(), path, digest, signature)
 }
 
 /// Makes the state in the stage that of its target. The one before goes with the stage: killed in between, the target has none, and
@@ -201,7 +237,15 @@ fn read_file(path: &Path, len: u64) -> Result<Vec<u8>, Error> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             Err(Error::State { path: path.to_owned(), problem: "it is missing".into() })
         }
-        Err(error) => Err(Error::io("read", path, error)),
+        Err(error) => Err(failed_to_read(path, error)),
+    }
+}
+
+/// An index that was sealed with a signature for the kernel is opened where its certificate is.
+fn failed_to_read(path: &Path, error: io::Error) -> Error {
+    match KernelError::of_open(&error) {
+        Some(source) => Error::kernel(path, source),
+        None => Error::io("read", path, error),
     }
 }
 

@@ -104,15 +104,18 @@ impl Job<'_> {
         let sync_stage = durable && !update.changes.build.is_empty();
         let is_done = update.changes.is_empty()
             && update.extras.is_empty()
-            && self.sealing.is_done()
+            && self.sealing.is_done(&self.bundle.head)
             && installed.is_of(&self.bundle.head, self.reference);
+        if !is_done {
+            self.try_signature(stage)?;
+        }
         self.build(input, stage, pending, &built, &mut stats)?;
         if is_done {
             return Ok(stats);
         }
         self.seal_kept(&update, &installed)?;
         stats.sealed_files = self.sealing.files();
-        state::write(&stage.state(), &self.took()?, durable && !sync_stage)?;
+        stats.kernel_signature = state::write(&stage.state(), &self.took()?, durable && !sync_stage)?;
         if sync_stage {
             self.progress.enter(Phase::Syncing, 0, 0);
             stage.sync()?;

@@ -115,7 +115,16 @@ fn modes() -> impl Iterator<Item = &'static str> {
 }
 
 /// What a repository keeps of the bundles called os.
-const KEPT: &str = "extensions/sealift/os";
+const KEPT: &str = "extensions/sealift/os/head";
+
+/// The one index that it keeps.
+fn kept_index(repo: &Path) -> PathBuf {
+    let folder = repo.join(KEPT).parent().expect("a folder").to_owned();
+    let paths = fs::read_dir(folder).expect("it is kept").map(|entry| entry.expect("an entry").path());
+    let mut found: Vec<_> = paths.filter(|path| !path.ends_with("head")).collect();
+    assert_eq!(found.len(), 1, "{found:?}");
+    found.remove(0)
+}
 
 #[test]
 fn onto_each_mode() {
@@ -341,6 +350,20 @@ fn another_base() {
         fs::write(desk.path("copy").join(KEPT), damaged).expect("there is room");
         desk.import("delta.sealift", "copy");
         own.is_second("copy");
+        fs::remove_dir_all(desk.path("copy")).expect("it is there");
+    }
+    let index = kept_index(&desk.path("damaged"));
+    for damaged in [None, Some(Vec::new()), Some(fs::read(&index).expect("it is kept")[1..].to_vec())] {
+        copy(&desk.path("damaged"), &desk.path("copy"));
+        let index = kept_index(&desk.path("copy"));
+        match damaged {
+            None => fs::remove_file(index).expect("it is kept"),
+            Some(damaged) => fs::write(index, damaged).expect("there is room"),
+        }
+        desk.import("delta.sealift", "copy");
+        own.is_second("copy");
+        // The index before goes.
+        kept_index(&desk.path("copy"));
         fs::remove_dir_all(desk.path("copy")).expect("it is there");
     }
 

@@ -114,9 +114,9 @@ fn unsigned_is_for_one_call_and_waives_nothing_else() {
     let guard = desk.guard(&unsigned).expect("good files");
     assert_eq!(refusal(guard.judge(&head)), (Some(Kind::Signature), 1));
     // What nobody knows is reported and does not count.
-    let strange = vec![Envelope { kind: 2, body: vec![1] }];
+    let strange = vec![Envelope { kind: 3, body: vec![1] }];
     let head = head_of(&bundle).with_envelopes(strange).expect("there is room");
-    assert!(guard.judge(&head).is_ok_and(|verdict| verdict.unknown_envelopes == [2]));
+    assert!(guard.judge(&head).is_ok_and(|verdict| verdict.unknown_envelopes == [3]));
 
     desk.take(&options(), &desk.signed(9, &["a"])).expect("it is trusted");
     assert_eq!(desk.refusal(&unsigned, &bundle), (Some(Kind::Downgrade), 1));

@@ -3,6 +3,7 @@
 mod desk;
 mod generating;
 mod judging;
+mod kernel;
 mod killed;
 mod places;
 mod signing;

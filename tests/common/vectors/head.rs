@@ -65,7 +65,7 @@ fn sections() -> Vec<Vector> {
     let reserved = {
         let mut bundle = small();
         bundle.area_len = 128;
-        bundle.envelopes = vec![Box::new(|_| (2, b"later".to_vec()))];
+        bundle.envelopes = vec![Box::new(|_| (3, b"later".to_vec()))];
         bundle
     };
     let ignorable = {
@@ -99,7 +99,7 @@ fn sections() -> Vec<Vector> {
         ),
         Vector {
             unknown_envelopes: Some(1),
-            ..accept("sections-reserved", "an envelope of the reserved kind 2, which nobody knows yet", reserved)
+            ..accept("sections-reserved", "an envelope of the reserved kind 3, which nobody knows yet", reserved)
         },
         accept("sections-unknown-ignorable", "root and layout each have an unknown section", ignorable),
         reject(

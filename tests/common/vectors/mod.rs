@@ -9,6 +9,7 @@ mod good;
 mod head;
 mod images;
 mod index;
+mod kernel_signature;
 mod layout;
 mod ostree;
 mod request;
@@ -35,6 +36,7 @@ pub fn all() -> Vec<Vector> {
         images::vectors(),
         request::vectors(),
         signed::vectors(),
+        kernel_signature::vectors(),
         good::vectors(),
     ]
     .into_iter()

@@ -3,9 +3,9 @@
 use super::*;
 use crate::keys::{Key, SshSig, strings};
 
-const ONE: Key = Key::Ed25519(1);
+pub(super) const ONE: Key = Key::Ed25519(1);
 const TWO: Key = Key::Ed25519(2);
-const NOW: i64 = 1_800_000_000;
+pub(super) const NOW: i64 = 1_800_000_000;
 
 pub(super) fn vectors() -> Vec<Vector> {
     [key_types(), envelopes(), judgement()].into_iter().flatten().collect()

@@ -7,6 +7,7 @@ mod seal;
 mod signatures;
 mod tamper;
 mod unpack;
+mod vouched;
 
 use crate::desk::{BTRFS, Desk, EXT4};
 use crate::{Case, Check};
@@ -28,6 +29,8 @@ const CASES: &[(&str, Check)] = &[
     ("nothing is written where fs-verity is required and not there", unpack::required),
     ("an index with a wrong digest of digests is refused", unpack::wrong_digest),
     ("objects of OSTree are sealed", unpack::repositories),
+    ("the kernel vouches for the index of a directory", vouched::directories),
+    ("the kernel vouches for the index that a repository keeps", vouched::repositories),
     ("an audit finds each kind of damage", audit::damage),
     ("an audit reads no content of what is sealed", audit::unread),
 ];

@@ -10,7 +10,7 @@ use crate::desk::Desk;
 const REQUIRE: &str = "/proc/sys/fs/verity/require_signatures";
 
 /// Adds a certificate to the kernel's keyring, in the way that our messages advise.
-fn trust(certificate: &str) {
+pub(crate) fn trust(certificate: &str) {
     let certificate = File::open(certificate).expect("a certificate");
     let done = Command::new("/bin/keyctl")
         .args(["padd", "asymmetric", "", "%keyring:.fs-verity"])
@@ -18,6 +18,12 @@ fn trust(certificate: &str) {
         .stdout(Stdio::null())
         .status();
     assert!(done.expect("keyctl starts").success(), "keyctl padd");
+}
+
+/// Takes all certificates out of the kernel's keyring.
+pub(crate) fn clear_trust() {
+    let done = Command::new("/bin/keyctl").args(["clear", "%keyring:.fs-verity"]).status();
+    assert!(done.expect("keyctl starts").success(), "keyctl clear");
 }
 
 pub(crate) fn signatures(desk: &Desk) {

@@ -91,6 +91,11 @@ pub enum KernelError {
     /// The built-in signature is of another file.
     #[error("the built-in signature is of other content, or damaged")]
     SignatureOther,
+    /// The kernel lacks what the built-in signature was made with.
+    #[error(
+        "this kernel cannot check the built-in signature: it lacks its hash or its kind of key, for which there are modules as          ecdsa_generic and rsa_generic"
+    )]
+    SignatureAlgorithm,
     /// Something else.
     #[error(transparent)]
     System(#[from] io::Error),
@@ -103,8 +108,31 @@ impl KernelError {
         matches!(self, Self::Unsupported)
     }
 
+    /// Whether it is the built-in signature that the kernel does not take, so that the file might be sealed without.
+    #[must_use]
+    pub fn is_about_signature(&self) -> bool {
+        matches!(
+            self,
+            Self::SignatureForm
+                | Self::SignatureTooLong
+                | Self::SignatureKey
+                | Self::SignatureOther
+                | Self::SignatureAlgorithm
+        )
+    }
+
+    /// What opening a sealed file says, where it is about its built-in signature.
+    #[must_use]
+    pub fn of_open(error: &io::Error) -> Option<Self> {
+        match error.raw_os_error().map(Errno::from_raw)? {
+            Errno::ENOKEY => Some(Self::SignatureKey),
+            Errno::EKEYREJECTED => Some(Self::SignatureOther),
+            _ => None,
+        }
+    }
+
     /// What FS_IOC_ENABLE_VERITY says.
-    pub(super) fn of_enable(errno: Errno, parameters: &Parameters) -> Self {
+    pub(super) fn of_enable(errno: Errno, parameters: &Parameters, is_signed: bool) -> Self {
         let algorithm = parameters.algorithm().name();
         match errno {
             Errno::ENOTTY | Errno::EOPNOTSUPP => Self::Unsupported,
@@ -114,6 +142,7 @@ impl KernelError {
             Errno::EISDIR => Self::NotRegular,
             Errno::EFBIG => Self::TooLong,
             Errno::EINVAL => Self::Parameters { block_len: parameters.block_len(), algorithm },
+            Errno::ENOPKG if is_signed => Self::SignatureAlgorithm,
             Errno::ENOPKG => Self::NoAlgorithm { algorithm },
             Errno::EACCES => Self::NotWritable,
             Errno::EPERM => Self::NotPermitted,

@@ -24,12 +24,11 @@ use sealift_format::verity::{Algorithm, FileDigest, Parameters};
 
 pub use error::KernelError;
 
+use crate::kernel_signature;
+
 /// How long [`seal`] waits for those who may still write to the file. A child that was forked while it was open for writing has it open
 /// until it begins its own program, which takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(2);
-
-/// Bytes of the longest built-in signature that a kernel takes.
-pub const SIGNATURE_LEN_MAX: usize = 16_128;
 
 /// When a file was sealed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +73,7 @@ pub fn enable(file: impl AsFd, parameters: &Parameters, signature: Option<&[u8]>
     let algorithm = parameters.algorithm().number().into();
     let signature = signature.unwrap_or_default();
     sys::enable(file.as_fd(), algorithm, parameters.block_len(), parameters.salt(), signature)
-        .map_err(|errno| KernelError::of_enable(errno, parameters))
+        .map_err(|errno| KernelError::of_enable(errno, parameters, !signature.is_empty()))
 }
 
 /// Seals a file that nobody writes to any more, and returns whether it was sealed before. It waits a moment for who still may.
@@ -165,7 +164,7 @@ pub fn parameters(file: impl AsFd) -> Result<Option<Parameters>, KernelError> {
 /// # Errors
 /// The kernel cannot say.
 pub fn signature(file: impl AsFd) -> Result<Option<Vec<u8>>, KernelError> {
-    let mut signature = vec![0; SIGNATURE_LEN_MAX];
+    let mut signature = vec![0; kernel_signature::LEN_MAX];
     match read_metadata(file, Metadata::Signature, 0, &mut signature) {
         Ok(len) => {
             signature.truncate(len);
@@ -221,13 +220,20 @@ mod tests {
             Errno::EROFS,
             Errno::ETXTBSY,
         ];
-        let said = |errno| KernelError::of_enable(errno, &Parameters::default()).to_string();
+        let said = |errno| KernelError::of_enable(errno, &Parameters::default(), false).to_string();
         let mut all: Vec<String> = known.into_iter().map(said).collect();
         assert!(all.iter().all(|text| !text.contains("os error")), "{all:?}");
         all.sort();
         all.dedup();
         assert_eq!(all.len(), known.len());
         assert_eq!(said(Errno::EOPNOTSUPP), said(Errno::ENOTTY));
+        let signed = |errno| KernelError::of_enable(errno, &Parameters::default(), true);
+        for errno in [Errno::EBADMSG, Errno::EKEYREJECTED, Errno::EMSGSIZE, Errno::ENOKEY, Errno::ENOPKG] {
+            assert!(signed(errno).is_about_signature(), "{errno}");
+        }
+        assert!(
+            !signed(Errno::EINVAL).is_about_signature() && said(Errno::ENOPKG) != signed(Errno::ENOPKG).to_string()
+        );
         assert!(said(Errno::EIO).contains("os error 5"));
         assert!(matches!(KernelError::of_read(Errno::ENODATA), KernelError::NotSealed));
     }

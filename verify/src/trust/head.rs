@@ -3,7 +3,7 @@
 use sealift_format::{Envelope, Head};
 
 use super::{Claims, Policy, SignatureState, Verdict};
-use crate::Error;
+use crate::{Error, kernel_signature};
 
 impl Claims {
     /// What a head's root states.
@@ -21,11 +21,12 @@ impl Claims {
 }
 
 impl Policy {
-    /// Judges a bundle by its head, as [`Policy::judge`].
+    /// Judges a bundle by its head, as [`Policy::judge`]. A signature for the kernel is to have its form, and counts for nothing.
     ///
     /// # Errors
     /// The bundle must not be used.
     pub fn judge_head(&self, head: &Head) -> Result<Verdict, Error> {
+        kernel_signature::of_head(head)?;
         self.judge(&Claims::of(head), head.signed(), &signatures(head), &unknown_envelopes(head))
     }
 
@@ -39,11 +40,11 @@ impl Policy {
 /// The kinds of a head's envelopes that this reader does not know. They count for nothing.
 #[must_use]
 pub fn unknown_envelopes(head: &Head) -> Vec<u32> {
-    let unknown = head.envelopes().iter().filter(|envelope| envelope.kind != Envelope::SSH_SIGNATURE);
+    let is_known = |kind| matches!(kind, Envelope::SSH_SIGNATURE | Envelope::KERNEL_SIGNATURE);
+    let unknown = head.envelopes().iter().filter(|envelope| !is_known(envelope.kind));
     unknown.map(|envelope| envelope.kind.into()).collect()
 }
 
 fn signatures(head: &Head) -> Vec<&[u8]> {
-    let known = head.envelopes().iter().filter(|envelope| envelope.kind == Envelope::SSH_SIGNATURE);
-    known.map(|envelope| &envelope.body[..]).collect()
+    head.bodies(Envelope::SSH_SIGNATURE).collect()
 }

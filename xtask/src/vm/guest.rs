@@ -142,6 +142,8 @@ fn signed(work: &Path) -> Result<Vec<(&'static str, Vec<u8>)>> {
         output(Command::new("fsverity").arg("sign").arg(at(file)).arg(signature).args(options))?;
     }
     fs::write(at("junk.sig"), Random::fixed().bytes(100))?;
-    let names = ["signed", "good.sig", "ec.sig", "foreign.sig", "other.sig", "junk.sig", "good.der", "ec.der"];
-    names.into_iter().map(|name| Ok((name, fs::read(at(name))?))).collect()
+    let signatures = ["signed", "good.sig", "ec.sig", "foreign.sig", "other.sig", "junk.sig", "good.der", "ec.der"];
+    // With these the guest signs itself.
+    let keys = ["good.key", "good.crt", "ec.key", "ec.crt", "foreign.key", "foreign.crt"];
+    signatures.into_iter().chain(keys).map(|name| Ok((name, fs::read(at(name))?))).collect()
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use sealift_format::{Envelope, Error as FormatError, Head};
+use sealift_verify::kernel_signature;
 use sealift_verify::trust::{KeyId, SshSignature};
 
 use crate::Error;
@@ -13,19 +14,56 @@ pub(super) struct Changed {
     pub(super) head: Head,
     pub(super) added: Vec<KeyId>,
     pub(super) replaced: Vec<KeyId>,
+    pub(super) kernel: KernelChange,
 }
 
-/// Takes away the signatures of the keys in `remove` and adds `add`; a new signature takes the place of an older one of its key. `path` is
+/// What became of the signature for the kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(clippy::exhaustive_enums, reason = "there is no fifth")]
+pub enum KernelChange {
+    /// It stays as it is, or there is none.
+    #[default]
+    None,
+    /// There was none before.
+    Added,
+    /// It took the place of another.
+    Replaced,
+    /// It is gone.
+    Removed,
+}
+
+/// The signatures that are taken away.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Removals<'a> {
+    pub(super) keys: &'a [KeyId],
+    pub(super) kernel: bool,
+}
+
+/// Takes away the signatures in `remove` and adds `add`; a new signature takes the place of an older one of its key, or for the kernel. `path` is
 /// the bundle's, for messages.
 ///
 /// # Errors
-/// A key of `remove` did not sign, a signature that stays is not good, or there is no room.
-pub(super) fn change(head: &Head, add: Vec<Envelope>, remove: &[KeyId], path: &Path) -> Result<Changed, Error> {
+/// A key of `remove` did not sign, a signature that stays is not good, there are several for the kernel, or there is no room.
+pub(super) fn change(head: &Head, add: Vec<Envelope>, remove: Removals<'_>, path: &Path) -> Result<Changed, Error> {
     let mut envelopes = head.envelopes().to_vec();
-    for key in remove {
+    for key in remove.keys {
         if !take_out(&mut envelopes, *key) {
             return Err(Error::Usage(format!("{} has no signature of {key}", path.display())));
         }
+    }
+    let mut kernel = KernelChange::None;
+    if remove.kernel {
+        if !take_out_kernel(&mut envelopes) {
+            return Err(Error::Usage(format!("{} has no signature for the kernel", path.display())));
+        }
+        kernel = KernelChange::Removed;
+    }
+    let (for_kernel, add): (Vec<_>, Vec<_>) =
+        add.into_iter().partition(|envelope| envelope.kind == Envelope::KERNEL_SIGNATURE);
+    if !for_kernel.is_empty() {
+        let again = take_out_kernel(&mut envelopes) || remove.kernel;
+        kernel = if again { KernelChange::Replaced } else { KernelChange::Added };
+        envelopes.extend(for_kernel);
     }
     let (mut added, mut replaced) = (Vec::new(), Vec::new());
     for envelope in add {
@@ -42,7 +80,8 @@ pub(super) fn change(head: &Head, add: Vec<Envelope>, remove: &[KeyId], path: &P
         FormatError::Limit { declared: needed, limit: room, .. } => Error::NoRoom { needed, room },
         other => other.into(),
     })?;
-    Ok(Changed { head, added, replaced })
+    kernel_signature::of_head(&head)?;
+    Ok(Changed { head, added, replaced, kernel })
 }
 
 /// Every reader refuses a bundle with one bad signature, however many good ones there are. Who signs is to learn that now.
@@ -59,6 +98,13 @@ fn check_all(head: &Head, envelopes: &[Envelope]) -> Result<(), Error> {
 fn take_out(envelopes: &mut Vec<Envelope>, key: KeyId) -> bool {
     let before = envelopes.len();
     envelopes.retain(|envelope| key_of(envelope) != Some(key));
+    envelopes.len() < before
+}
+
+/// Takes out what is, or claims to be, a signature for the kernel.
+fn take_out_kernel(envelopes: &mut Vec<Envelope>) -> bool {
+    let before = envelopes.len();
+    envelopes.retain(|envelope| envelope.kind != Envelope::KERNEL_SIGNATURE);
     envelopes.len() < before
 }
 

@@ -19,7 +19,7 @@ use rustix::io::Errno;
 use sealift_format::{Error as FormatError, Head, Preamble};
 use sealift_verify::trust::KeyId;
 
-use super::{Signer, area, read_signature, sign_head};
+use super::{KernelChange, KernelSigner, Signer, area, read_signature, sign_head};
 use crate::progress::Phase;
 use crate::trust::durable;
 use crate::unpack::sibling;
@@ -35,6 +35,10 @@ pub struct SignChange<'a> {
     pub attach: &'a [PathBuf],
     /// Keys whose signatures are taken away (`--remove SHA256:...`).
     pub remove: &'a [KeyId],
+    /// Who signs for the kernel (`--kernel-key KEY --kernel-cert CERT`), or has signed what is attached.
+    pub kernel: Option<&'a KernelSigner>,
+    /// The signature for the kernel is taken away (`--remove kernel`).
+    pub remove_kernel: bool,
 }
 
 /// What came of signing.
@@ -47,6 +51,8 @@ pub struct SignStats {
     pub added: Vec<KeyId>,
     /// Keys that had, and whose new signature took the place of the old one.
     pub replaced: Vec<KeyId>,
+    /// What became of the signature for the kernel.
+    pub kernel: KernelChange,
     /// Whether the file was written; not where it had exactly these signatures before.
     pub written: bool,
     /// Whether the file has its owner and group still; only root may give a file away.
@@ -66,15 +72,19 @@ pub fn sign_bundle(path: &Path, change: &SignChange<'_>, progress: &Progress) ->
     let bundle = Locked::open(path)?;
     let head = bundle.read_head()?;
     let mut add = sign_head(&head, change.keys)?;
-    for file in change.attach {
-        add.push(read_signature(file, head.signed())?);
+    if let Some(signer) = change.kernel {
+        add.extend(signer.sign(&head)?);
     }
-    let area::Changed { head: new, added, replaced } = area::change(&head, add, change.remove, path)?;
+    for file in change.attach {
+        add.push(read_signature(file, &head, change.kernel)?);
+    }
+    let removals = area::Removals { keys: change.remove, kernel: change.remove_kernel };
+    let area::Changed { head: new, added, replaced, kernel } = area::change(&head, add, removals, path)?;
     let written = new != head;
     // What a killed run left goes in any case.
     remove_partial(&bundle.partial()?)?;
     let owner_kept = if written { bundle.replace(&new, progress)? } else { true };
-    Ok(SignStats { head: new, added, replaced, written, owner_kept })
+    Ok(SignStats { head: new, added, replaced, kernel, written, owner_kept })
 }
 
 /// Removes the copy of a bundle that a signing left which was killed. Returns whether there was one.

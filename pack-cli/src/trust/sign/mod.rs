@@ -1,7 +1,8 @@
 //! The publisher's side: keys, and signatures into a bundle.
 //!
 //! A key that never leaves its token or its vault signs the bytes of [`Head::signed`](crate::Head::signed) with `ssh-keygen -Y sign -n
-//! sealift`, and [`sign_bundle`] attaches what it made.
+//! sealift`, and [`sign_bundle`] attaches what it made. A [`KernelSigner`] signs the index for kernels that have its certificate, which is no
+//! part of trust.
 //!
 //! ```
 //! # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/bundle.rs"));
@@ -13,7 +14,7 @@
 //!
 //! generate_key(&folder.join("second"), None, "second@example.org")?;
 //! let keys = [Signer::open(&folder.join("second"), &|_| unreachable!("the key has no passphrase"))?];
-//! let change = SignChange { keys: &keys, attach: &[], remove: &[] };
+//! let change = SignChange { keys: &keys, ..SignChange::default() };
 //! let stats = sign_bundle(&folder.join("os.sealift"), &change, &Progress::default())?;
 //! assert_eq!((stats.added.len(), stats.head.envelopes().len()), (1, 2));
 //! # Ok(())
@@ -25,12 +26,17 @@ mod area;
 mod attach;
 mod bundle;
 mod generate;
+mod kernel;
 mod signer;
 
+pub use area::KernelChange;
 pub use attach::read_signature;
 pub(crate) use bundle::remove_stale;
 pub use bundle::{SignChange, SignStats, sign_bundle};
 pub use generate::generate_key;
+pub use kernel::KernelSigner;
+pub use sealift_verify::kernel_signature::sign::KernelSignError;
+pub use sealift_verify::kernel_signature::signed_bytes;
 pub use sealift_verify::trust::sign::SignError;
 pub use sealift_verify::trust::{KeyId, KeyIdError, PublicKey};
 pub use signer::{AskPassphrase, Signer, room_for, sign_head, sign_root};

@@ -25,14 +25,15 @@ function facts(rows) {
 }
 
 /** @param {import("../../types.js").Verdict} verdict */
-export function signers({ signers, error, unknownEnvelopes }) {
+export function signers({ signers, error, kernelSignature, unknownEnvelopes }) {
   const rows = signers.map(({ key, keyType, comment, trusted, status }) =>
     h("li", { class: trusted ? "good" : "bad" }, icon(trusted ? "good" : "bad"),
       h("div", {}, h("strong", {}, trusted ? "Trusted" : "Does not count"), comment ? h("bdi", {}, ` ${comment}`) : null,
         h("div", { class: "key" }, key ?? "a key that did not sign this"), h("div", { class: "quiet" }, keyType ? `${keyType}, ` : null, h("bdi", {}, status)))));
   const unknown = unknownEnvelopes.length > 0 && h("p", { class: "quiet" }, `Beside these there are signatures of kinds that this page does not know (${unknownEnvelopes.join(", ")}). They count for nothing.`);
+  const kernel = kernelSignature && h("p", { class: "quiet" }, "Beside these there is a signature for the kernel of devices that have its certificate. It counts for nothing here.");
   const why = error && h("p", { class: "quiet" }, h("bdi", {}, error.message));
-  return panel("Who signed it", rows.length > 0 ? h("ul", { class: "signers" }, rows) : h("p", {}, "Nobody."), why, unknown);
+  return panel("Who signed it", rows.length > 0 ? h("ul", { class: "signers" }, rows) : h("p", {}, "Nobody."), why, kernel, unknown);
 }
 
 /**

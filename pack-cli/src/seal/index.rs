@@ -1,0 +1,80 @@
+//! Sealing the index of a bundle, with the signature for the kernel that the bundle carries (spec 5.1).
+
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+
+use sealift_format::{Envelope, Head};
+use sealift_verify::kernel::{self, KernelError};
+
+use super::{Parameters, seal_open};
+use crate::Error;
+
+/// What became of the signature for the kernel that a bundle carries.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[allow(clippy::exhaustive_enums, reason = "there is no fourth")]
+pub enum KernelSignature {
+    /// It carries none, or this run sealed no index.
+    #[default]
+    None,
+    /// The index is sealed with it.
+    Taken,
+    /// The kernel refused it for this reason, and the index is sealed without.
+    Refused(String),
+}
+
+/// A signature for the kernel, and whether the index is not to be sealed without it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WantedSignature<'a> {
+    pub(crate) body: &'a [u8],
+    pub(crate) is_required: bool,
+}
+
+impl<'a> WantedSignature<'a> {
+    /// That of a bundle's head, if it has one.
+    pub(crate) fn of(head: &'a Head, is_required: bool) -> Option<Self> {
+        head.bodies(Envelope::KERNEL_SIGNATURE).next().map(|body| Self { body, is_required })
+    }
+}
+
+/// Seals the file of an index, with a signature if there is one, and sees to it that the kernel says this digest of it. `path` is its name, for
+/// messages.
+///
+/// # Errors
+/// The kernel did not, or refused a signature that is required.
+pub(crate) fn seal_index(
+    file: BorrowedFd<'_>,
+    path: &Path,
+    digest: [u8; 32],
+    signature: Option<WantedSignature<'_>>,
+) -> Result<KernelSignature, Error> {
+    let failed = |error| Error::kernel(path, error);
+    let seal = |signature| seal_open(file, &Parameters::default(), signature);
+    let outcome = match signature {
+        None => seal(None).map(|_| KernelSignature::None).map_err(failed)?,
+        Some(wanted) => match seal(Some(wanted.body)) {
+            Ok(_) => KernelSignature::Taken,
+            Err(source) if source.is_about_signature() && wanted.is_required => {
+                return Err(Error::SignatureRefused { path: path.to_owned(), source: Box::new(source) });
+            }
+            Err(source) if source.is_about_signature() => {
+                tracing::info!(%source, "the kernel does not take the bundle's signature for it");
+                seal(None).map_err(failed)?;
+                KernelSignature::Refused(source.to_string())
+            }
+            Err(source) => return Err(failed(source)),
+        },
+    };
+    kernel::check(file, &digest.into()).map_err(failed)?;
+    Ok(outcome)
+}
+
+/// Whether an open file is sealed with a signature for the kernel; `None` where the file system does not say.
+pub(crate) fn has_signature(file: BorrowedFd<'_>) -> Result<Option<bool>, KernelError> {
+    let mut byte = [0];
+    match kernel::read_metadata(file, kernel::Metadata::Signature, 0, &mut byte) {
+        Ok(_) => Ok(Some(true)),
+        Err(KernelError::NotSealed) => Ok(Some(false)),
+        Err(KernelError::Unsupported) => Ok(None),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,165 @@
+//! The index of a bundle, sealed with the signature for the kernel that the bundle carries.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use sealift_tests::bundle::{Bundle, Packing};
+use sealift_tests::ostree::commit;
+use sealift_tests::tree::{Node, dir, file};
+use sealift_verify::kernel;
+
+use super::signatures::{clear_trust, trust};
+use super::unpack::{ANYBODY, Publisher, assert_sealed};
+use crate::desk::Desk;
+
+/// Signs a bundle for kernels that have the certificate of this key.
+fn sign(desk: &Desk, bundle: &str, key: &str) {
+    desk.good(&format!("sign {bundle} --kernel-key /data/{key}.key --kernel-cert /data/{key}.crt"));
+}
+
+/// Whether an index is sealed with this signature, as the kernel says where it says so.
+fn assert_signed(desk: &Desk, index: &Path, signature: Option<&[u8]>) {
+    let file = File::open(index).expect("it can be opened");
+    kernel::measure(&file).expect("it is sealed");
+    match kernel::signature(&file).expect("the kernel says") {
+        None if desk.kind() == "btrfs" => {}
+        found => assert_eq!(found.as_deref(), signature),
+    }
+}
+
+const TAKEN: &str = r#""kernel_signature":"taken""#;
+const REFUSED: &str = r#""kernel_signature":"refused""#;
+const NO_KEY: &str = "no certificate in the kernel's keyring";
+
+pub(crate) fn directories(desk: &Desk) {
+    let publisher = Publisher::new(desk);
+    let first = publisher.pack(1);
+    sign(desk, &first, "foreign");
+    // Not with a key that the kernel does not know, and then nothing is written.
+    for options in ["", "--dry-run "] {
+        let line = format!("unpack {first} vouched --seal require {options}{ANYBODY}");
+        if options.is_empty() {
+            desk.bad(&line, 2, NO_KEY);
+        } else {
+            desk.good(&line);
+        }
+        for name in ["vouched", ".vouched.sealift-partial", ".vouched.sealift-state"] {
+            assert!(!desk.path(name).exists(), "{name}");
+        }
+    }
+    sign(desk, &first, "good");
+    let said = desk.good(&format!("unpack {first} vouched --seal require {ANYBODY} --json"));
+    assert!(said.contains(TAKEN), "{said}");
+    let state = |name: &str| desk.path(".vouched.sealift-state").join(name);
+    let signature = || fs::read(state("index.p7s")).ok();
+    assert!(signature().is_some());
+    assert_signed(desk, &state("index"), signature().as_deref());
+    let sound = desk.good(&format!("audit vouched {ANYBODY} --json"));
+    assert!(sound.contains(r#""sound":true"#) && sound.contains(r#""kernel_signature":true"#), "{sound}");
+
+    // A delta's is of the index that it makes.
+    publisher.write("etc/os-release", b"ID=example\nVERSION_ID=2\n");
+    let delta = "/tmp/delta.sealift";
+    desk.good(&format!("pack /tmp/tree -o {delta} --name os --bundle-version 2 --base {first} --quiet {ANYBODY}"));
+    sign(desk, delta, "ec");
+    let said = desk.good(&format!("unpack {delta} vouched --delete {ANYBODY} --json"));
+    assert!(said.contains(TAKEN), "{said}");
+    assert_signed(desk, &state("index"), signature().as_deref());
+
+    // Where the last one had one, the next is to have one that the kernel takes, if it has one at all.
+    publisher.write("etc/os-release", b"ID=example\nVERSION_ID=3\n");
+    let third = publisher.pack(3);
+    sign(desk, &third, "foreign");
+    for seal in ["", "--seal require"] {
+        desk.bad(&format!("unpack {third} vouched --update {seal} {ANYBODY}"), 2, "--seal try");
+        assert!(!desk.path(".vouched.sealift-partial").exists());
+    }
+    assert_eq!(fs::read(desk.path("vouched/etc/os-release")).expect("a file"), b"ID=example\nVERSION_ID=2\n");
+    assert!(desk.good(&format!("audit vouched {ANYBODY}")).contains("os version 2"));
+    let said = desk.good(&format!("unpack {third} vouched --update --seal try {ANYBODY} --json"));
+    assert!(said.contains(REFUSED), "{said}");
+    assert_signed(desk, &state("index"), None);
+    let sound = desk.good(&format!("audit vouched {ANYBODY} --json"));
+    assert!(sound.contains(r#""kernel_signature":false"#), "{sound}");
+    // A publisher's signature alone stops nobody.
+    let said = desk.good(&format!("unpack {third} vouched --update {ANYBODY} --json"));
+    assert!(said.contains(r#""sealed":true"#), "{said}");
+    // The same bundle again, which has to have one now.
+    desk.bad(&format!("unpack {third} vouched --update --seal require {ANYBODY}"), 2, NO_KEY);
+    sign(desk, &third, "good");
+    let said = desk.good(&format!("unpack {third} vouched --update --seal require {ANYBODY} --json"));
+    assert!(said.contains(TAKEN), "{said}");
+    assert_signed(desk, &state("index"), signature().as_deref());
+    assert_sealed(&desk.path("vouched"), true);
+
+    // After a start the kernel has no certificate yet, and opens no index that was sealed with a signature.
+    clear_trust();
+    desk.change_disk(|_| {});
+    desk.bad(&format!("audit vouched {ANYBODY}"), 2, "keyctl padd asymmetric");
+    desk.bad(&format!("unpack {third} vouched --update {ANYBODY}"), 2, "keyctl padd asymmetric");
+    trust("/data/good.der");
+    trust("/data/ec.der");
+    desk.good(&format!("audit vouched {ANYBODY}"));
+}
+
+/// What a repository keeps of a bundle is sealed in the same way.
+pub(crate) fn repositories(desk: &Desk) {
+    let repo = desk.path("vouched-repo");
+    for folder in ["objects", "refs/heads", "refs/remotes", "tmp", "state", "extensions"] {
+        fs::create_dir_all(repo.join(folder)).expect("a folder");
+    }
+    fs::write(repo.join("config"), "[core]\nrepo_version=1\nmode=archive-z2\n").expect("a file");
+    let (bundle, to) = ("/tmp/commit.sealift", format!("ostree:vouched-repo {ANYBODY} --json"));
+    let pack = |version: u64, tree: Node, key: &str| {
+        let mut packed = Bundle::with_commits(&[], &[("main", vec![commit(tree)])], Packing::default());
+        packed.identity.version = version;
+        packed.area_len = 1024;
+        fs::write(bundle, packed.encode()).expect("a file");
+        sign(desk, bundle, key);
+    };
+    let one = || dir([("a", file("one\n"))]);
+    pack(1, one(), "foreign");
+    desk.bad(&format!("unpack {bundle} {to} --seal require"), 2, NO_KEY);
+    assert!(!repo.join("refs/heads/main").exists() && !repo.join("extensions/sealift").exists());
+    pack(1, one(), "ec");
+    let said = desk.good(&format!("unpack {bundle} {to} --seal require"));
+    assert!(said.contains(TAKEN), "{said}");
+    assert_sealed(&repo.join("objects"), true);
+    let index = kept(&repo, "");
+    let signature = fs::read(kept(&repo, ".p7s")).expect("it is kept");
+    assert_signed(desk, &index, Some(&signature));
+    let measured = desk.good(&format!("measure {}", index.display()));
+    let info = desk.good(&format!("info {bundle} --allow-unsigned --json"));
+    let (digest, _) = measured.strip_prefix("sha256:").and_then(|text| text.split_once(' ')).expect("a digest");
+    assert!(info.contains(digest), "{measured} {info}");
+
+    let two = || dir([("a", file("two\n"))]);
+    let tip = || fs::read(repo.join("refs/heads/main")).expect("a ref");
+    let before = tip();
+    pack(2, two(), "foreign");
+    desk.bad(&format!("unpack {bundle} {to}"), 2, NO_KEY);
+    assert_eq!(tip(), before);
+    let said = desk.good(&format!("unpack {bundle} {to} --seal try"));
+    assert!(said.contains(REFUSED), "{said}");
+    assert_ne!(tip(), before);
+    // The index before has gone.
+    assert_signed(desk, &kept(&repo, ""), None);
+    assert!(!index.exists());
+    pack(2, two(), "good");
+    let said = desk.good(&format!("unpack {bundle} {to} --seal require"));
+    assert!(said.contains(TAKEN), "{said}");
+    assert_signed(desk, &kept(&repo, ""), fs::read(kept(&repo, ".p7s")).ok().as_deref());
+}
+
+/// The one index that a repository keeps, or what stands beside it.
+fn kept(repo: &Path, end: &str) -> PathBuf {
+    let folder = fs::read_dir(repo.join("extensions/sealift/test")).expect("it is kept");
+    let paths = folder.map(|entry| entry.expect("an entry").path());
+    let is_it = |path: &PathBuf| {
+        let name = path.file_name().expect("it has one").to_string_lossy();
+        name.strip_prefix("index-").is_some_and(|name| name.strip_suffix(end).is_some_and(|digest| digest.len() == 64))
+    };
+    let mut found: Vec<_> = paths.filter(is_it).collect();
+    assert_eq!(found.len(), 1, "{found:?}");
+    found.remove(0)
+}

@@ -1,0 +1,254 @@
+//! Making signatures for the kernel, as `fsverity sign` does, and checking them against the certificate that the kernel is to have.
+//!
+//! P-256 signs deterministically, and RSA with PKCS #1 v1.5 does: equal input gives an equal bundle. Keys in hardware sign elsewhere, by
+//! OpenSSL or `fsverity sign`, and what they made is checked here by [`KernelCertificate::verify`].
+
+use cms::cert::IssuerAndSerialNumber;
+use cms::cert::x509::Certificate;
+use cms::cert::x509::der::asn1::{ObjectIdentifier, OctetString, SetOfVec, UintRef};
+use cms::cert::x509::der::{Any, Decode as _, Encode as _, Header, SecretDocument, SliceReader};
+use cms::cert::x509::spki::AlgorithmIdentifierOwned;
+use cms::content_info::{CmsVersion, ContentInfo};
+use cms::signed_data::{EncapsulatedContentInfo, SignedData, SignerIdentifier, SignerInfo, SignerInfos};
+use p256::ecdsa;
+use p256::ecdsa::signature::{Signer as _, Verifier as _};
+use p256::pkcs8::PrivateKeyInfoRef;
+use ring::rand::SystemRandom;
+use ring::rsa::KeyPair;
+use ring::signature::{RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_SHA256, UnparsedPublicKey};
+
+use super::{FormError, check};
+
+const DATA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.7.1");
+const SIGNED_DATA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.7.2");
+const SHA256: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.16.840.1.101.3.4.2.1");
+const RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
+const SHA256_WITH_RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.11");
+const EC: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.2.1");
+const P256: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.3.1.7");
+const ECDSA_WITH_SHA256: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.4.3.2");
+
+/// Bits of the RSA moduli that a kernel takes.
+const MODULI: [usize; 3] = [2048, 3072, 4096];
+
+/// Why no signature for the kernel was made or taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum KernelSignError {
+    /// The file is no private key in PEM.
+    #[error("it is no private key in PEM (PKCS#8): `openssl pkey -in FILE -out KEY.pem` makes one of other forms")]
+    NotAKey,
+    /// The key has a passphrase.
+    #[error("it has a passphrase: give the key without, as by --kernel-key <(openssl pkey -in FILE)")]
+    Encrypted,
+    /// The key is of another kind.
+    #[error("only RSA and P-256 keys sign for the kernel here: let `fsverity sign` or openssl sign, and --attach it")]
+    KeyType,
+    /// The RSA key has a length that the kernel does not take.
+    #[error("the kernel takes RSA keys of 2048, 3072 and 4096 bits, and this one has {bits}")]
+    KeyBits {
+        /// Its bits.
+        bits: usize,
+    },
+    /// The numbers of the key do not fit each other.
+    #[error("it is a damaged private key")]
+    DamagedKey,
+    /// The file is no certificate.
+    #[error("it is no X.509 certificate in PEM")]
+    NotACertificate,
+    /// The key is another one than the certificate's.
+    #[error("the certificate is of another key")]
+    OtherKey,
+    /// It is no signature that a kernel reads.
+    #[error(transparent)]
+    Form(#[from] FormError),
+    /// It is another certificate's.
+    #[error("none of its signers is the one of the certificate")]
+    OtherSigner,
+    /// It signs more than the digest, or by other algorithms, which is not followed here.
+    #[error(
+        "it is not the plain kind that `fsverity sign` makes: SHA-256, without signed attributes (openssl cms -noattr)"
+    )]
+    NotPlain,
+    /// It does not fit.
+    #[error("it is a signature of another index, or damaged")]
+    Mismatch,
+    /// The system gave no random bytes, or the certificate cannot be encoded again.
+    #[error("no signature could be made")]
+    Failed,
+}
+
+/// What a file in PEM holds, and what it calls that.
+fn document(pem: &[u8]) -> Option<(&str, SecretDocument)> {
+    SecretDocument::from_pem(std::str::from_utf8(pem).ok()?).ok()
+}
+
+/// A certificate that a kernel has, or is to have, in its keyring `.fs-verity`.
+#[derive(Clone, Debug)]
+pub struct KernelCertificate(Certificate);
+
+impl KernelCertificate {
+    /// Reads a certificate in PEM.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn from_pem(pem: &[u8]) -> Result<Self, KernelSignError> {
+        let certificate = match document(pem) {
+            Some(("CERTIFICATE", der)) => Certificate::from_der(der.as_bytes()).ok(),
+            _ => None,
+        };
+        certificate.map(Self).ok_or(KernelSignError::NotACertificate)
+    }
+
+    /// Checks that a signature for the kernel is one of this certificate's key over `signed`, which
+    /// [`signed_bytes`](super::signed_bytes) gives.
+    ///
+    /// # Errors
+    /// It is none, or is one of a kind that only a kernel checks.
+    pub fn verify(&self, body: &[u8], signed: &[u8]) -> Result<(), KernelSignError> {
+        check(body)?;
+        let signed_data = ContentInfo::from_der(body).and_then(|info| info.content.decode_as::<SignedData>());
+        let signed_data = signed_data.map_err(|_| FormError::Form)?;
+        let signers = signed_data.signer_infos.0.into_vec();
+        let signer = signers.iter().find(|signer| signer.sid == self.signer()).ok_or(KernelSignError::OtherSigner)?;
+        let is_plain = signer.digest_alg.oid == SHA256 && signer.signed_attrs.is_none();
+        if !is_plain || signed_data.encap_content_info.econtent.is_some() {
+            return Err(KernelSignError::NotPlain);
+        }
+        let (key, signature) = (self.public_key(), signer.signature.as_bytes());
+        let fits = match signer.signature_algorithm.oid {
+            RSA | SHA256_WITH_RSA => {
+                UnparsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, key).verify(signed, signature).is_ok()
+            }
+            ECDSA_WITH_SHA256 => ecdsa::VerifyingKey::from_sec1_bytes(key)
+                .and_then(|key| key.verify(signed, &ecdsa::Signature::from_der(signature)?))
+                .is_ok(),
+            _ => return Err(KernelSignError::NotPlain),
+        };
+        if fits { Ok(()) } else { Err(KernelSignError::Mismatch) }
+    }
+
+    /// How a signature names it.
+    fn signer(&self) -> SignerIdentifier {
+        let certificate = self.0.tbs_certificate();
+        SignerIdentifier::IssuerAndSerialNumber(IssuerAndSerialNumber {
+            issuer: certificate.issuer().clone(),
+            serial_number: certificate.serial_number().clone(),
+        })
+    }
+
+    fn public_key(&self) -> &[u8] {
+        self.0.tbs_certificate().subject_public_key_info().subject_public_key.raw_bytes()
+    }
+}
+
+/// A private key that signs for the kernel.
+pub struct KernelKey(Secret);
+
+enum Secret {
+    EcdsaP256(ecdsa::SigningKey),
+    Rsa(Box<KeyPair>),
+}
+
+impl std::fmt::Debug for KernelKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("KernelKey")
+    }
+}
+
+impl KernelKey {
+    /// Reads a private key of RSA or P-256, in PEM and PKCS#8.
+    ///
+    /// # Errors
+    /// It is no such key.
+    pub fn from_pem(pem: &[u8]) -> Result<Self, KernelSignError> {
+        match document(pem) {
+            Some(("PRIVATE KEY", der)) => Self::from_pkcs8(der.as_bytes()),
+            Some(("ENCRYPTED PRIVATE KEY", _)) => Err(KernelSignError::Encrypted),
+            _ => Err(KernelSignError::NotAKey),
+        }
+    }
+
+    fn from_pkcs8(der: &[u8]) -> Result<Self, KernelSignError> {
+        let key = PrivateKeyInfoRef::from_der(der).map_err(|_| KernelSignError::NotAKey)?;
+        match (key.algorithm.oid, key.algorithm.parameters_oid()) {
+            (EC, Ok(P256)) => {
+                let key = ecdsa::SigningKey::try_from(key).map_err(|_| KernelSignError::DamagedKey)?;
+                Ok(Self(Secret::EcdsaP256(key)))
+            }
+            (RSA, _) => {
+                let bits = 8 * modulus_len(key.private_key.as_bytes()).ok_or(KernelSignError::DamagedKey)?;
+                if !MODULI.contains(&bits) {
+                    return Err(KernelSignError::KeyBits { bits });
+                }
+                let key = KeyPair::from_pkcs8(der).map_err(|_| KernelSignError::DamagedKey)?;
+                Ok(Self(Secret::Rsa(Box::new(key))))
+            }
+            _ => Err(KernelSignError::KeyType),
+        }
+    }
+
+    /// Signs `signed`, which [`signed_bytes`](super::signed_bytes) gives, as the key of `certificate`, and returns the envelope's body.
+    ///
+    /// # Errors
+    /// The certificate is of another key; what was made does not verify, which only broken hardware explains.
+    pub fn sign(&self, certificate: &KernelCertificate, signed: &[u8]) -> Result<Vec<u8>, KernelSignError> {
+        if self.public_key() != certificate.public_key() {
+            return Err(KernelSignError::OtherKey);
+        }
+        let body = self.encode(certificate.signer(), signed).ok_or(KernelSignError::Failed)?;
+        certificate.verify(&body, signed).map(|()| body)
+    }
+
+    /// As a certificate has it.
+    fn public_key(&self) -> Vec<u8> {
+        match &self.0 {
+            Secret::EcdsaP256(key) => key.verifying_key().to_sec1_point(false).as_bytes().to_vec(),
+            Secret::Rsa(key) => key.public().as_ref().to_vec(),
+        }
+    }
+
+    fn encode(&self, sid: SignerIdentifier, signed: &[u8]) -> Option<Vec<u8>> {
+        // SHA-256 and RSA have parameters that are null, ECDSA has none.
+        let null = |oid| AlgorithmIdentifierOwned { oid, parameters: Some(Any::null()) };
+        let (signature_algorithm, signature) = match &self.0 {
+            Secret::EcdsaP256(key) => {
+                let signature: ecdsa::Signature = key.sign(signed);
+                let algorithm = AlgorithmIdentifierOwned { oid: ECDSA_WITH_SHA256, parameters: None };
+                (algorithm, signature.to_der().as_bytes().to_vec())
+            }
+            Secret::Rsa(key) => {
+                let mut signature = vec![0; key.public().modulus_len()];
+                key.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), signed, &mut signature).ok()?;
+                (null(RSA), signature)
+            }
+        };
+        let signer = SignerInfo {
+            version: CmsVersion::V1,
+            sid,
+            digest_alg: null(SHA256),
+            signed_attrs: None,
+            signature_algorithm,
+            signature: OctetString::new(signature).ok()?,
+            unsigned_attrs: None,
+        };
+        let signed_data = SignedData {
+            version: CmsVersion::V1,
+            digest_algorithms: SetOfVec::from_iter([null(SHA256)]).ok()?,
+            encap_content_info: EncapsulatedContentInfo { econtent_type: DATA, econtent: None },
+            certificates: None,
+            crls: None,
+            signer_infos: SignerInfos(SetOfVec::from_iter([signer]).ok()?),
+        };
+        let content = Any::encode_from(&signed_data).ok()?;
+        ContentInfo { content_type: SIGNED_DATA, content }.to_der().ok()
+    }
+}
+
+/// Bytes of the modulus of an RSAPrivateKey (RFC 8017, A.1.2), which begins with a version and the modulus.
+fn modulus_len(key: &[u8]) -> Option<usize> {
+    let mut reader = SliceReader::new(key).ok()?;
+    Header::decode(&mut reader).ok()?;
+    UintRef::decode(&mut reader).ok()?;
+    UintRef::decode(&mut reader).ok().map(|modulus| modulus.as_bytes().len())
+}
