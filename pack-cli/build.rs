@@ -44,7 +44,8 @@ fn add(folder: &Path, below: &str, list: &mut String) {
         if path.is_dir() {
             add(&path, &below, list);
         } else if let Some(media_type) = media_type(name) {
-            let file = format!("File {{ path: {below:?}, media_type: {media_type:?}, content: include_bytes!({path:?}) }},");
+            let file =
+                format!("File {{ path: {below:?}, media_type: {media_type:?}, content: include_bytes!({path:?}) }},");
             writeln!(list, "    {file}").expect("a String takes everything");
         }
     }

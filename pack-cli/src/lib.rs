@@ -184,9 +184,9 @@ pub mod inspect;
 pub mod join;
 pub mod ostree;
 pub mod pack;
+mod parallel;
 #[cfg(feature = "portal")]
 pub mod portal;
-mod parallel;
 mod progress;
 pub mod request;
 pub mod seal;

@@ -80,7 +80,8 @@ mod tests {
 
     #[test]
     fn nothing_else_is_there() {
-        for path in ["/index.html/", "//index.html", "/../etc/passwd", "/sealift", "/sealift/", "/sealift/package.json"] {
+        for path in ["/index.html/", "//index.html", "/../etc/passwd", "/sealift", "/sealift/", "/sealift/package.json"]
+        {
             assert_eq!(ask(Method::GET, path).status(), StatusCode::NOT_FOUND, "{path}");
         }
         assert_eq!(ask(Method::POST, "/").status(), StatusCode::METHOD_NOT_ALLOWED);
