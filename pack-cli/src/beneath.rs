@@ -234,6 +234,16 @@ pub(crate) fn names_in(directory: BorrowedFd<'_>) -> Result<Vec<(Vec<u8>, FileTy
     Ok(names)
 }
 
+/// The names that are text in a directory below `root`; none where there is no such directory.
+pub(crate) fn names_below(root: BorrowedFd<'_>, path: &str) -> Result<Vec<String>, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+    let names = match open_beneath(root, path.as_bytes(), flags, Mode::empty()) {
+        Err(Errno::NOENT | Errno::NOTDIR) => return Ok(Vec::new()),
+        opened => names_in(opened?.as_fd())?,
+    };
+    Ok(names.into_iter().filter_map(|(name, _)| String::from_utf8(name).ok()).collect())
+}
+
 /// Some file systems do not say in a listing what an entry is.
 pub(crate) fn known_type(directory: BorrowedFd<'_>, name: &[u8], listed: FileType) -> FileType {
     if listed != FileType::Unknown {

@@ -9,9 +9,8 @@ use sealift::seal::KernelSignature;
 use serde::Serialize;
 
 use super::escape;
-use super::failure::shown;
 use super::human::{self, Bytes, count};
-use super::show::{BOLD, Show, json_line};
+use super::show::{Show, json_line};
 use super::trust_args::Judge;
 use super::unpack::signature_word;
 
@@ -51,10 +50,7 @@ pub(crate) fn print(
     if show.quiet {
         return Ok(());
     }
-    let verb = if dry_run { "would take" } else { "took" };
-    let target = target.display().to_string();
-    writeln!(out, "{BOLD}{}{BOLD:#}: {verb} {}{}", escape::text(&target), escape::text(&shown(bundle)), judge.mark())?;
-    judge.print_signers(&mut out)?;
+    judge.print_taken(&mut out, (target, bundle), dry_run)?;
     for (name, commit) in &stats.refs {
         writeln!(out, "  {} is {commit}", escape::text(name))?;
     }

@@ -8,9 +8,8 @@ use sealift::composefs::ImportStats;
 use serde::Serialize;
 
 use super::escape;
-use super::failure::shown;
 use super::human::{self, Bytes, Grouped, count};
-use super::show::{BOLD, Show, WARN, json_line};
+use super::show::{Show, WARN, json_line};
 use super::trust_args::Judge;
 
 /// Says what it came to.
@@ -29,10 +28,7 @@ pub(crate) fn print(
     if show.quiet {
         return Ok(());
     }
-    let verb = if dry_run { "would take" } else { "took" };
-    let target = target.display().to_string();
-    writeln!(out, "{BOLD}{}{BOLD:#}: {verb} {}{}", escape::text(&target), escape::text(&shown(bundle)), judge.mark())?;
-    judge.print_signers(&mut out)?;
+    judge.print_taken(&mut out, (target, bundle), dry_run)?;
     for (name, image) in &stats.refs {
         writeln!(out, "  {} is {image}", escape::text(name))?;
     }

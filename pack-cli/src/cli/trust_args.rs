@@ -10,8 +10,8 @@ use sealift::{Envelope, Error, Head, Kind};
 use serde::Serialize;
 
 use super::escape;
-use super::failure::Failure;
-use super::show::{BAD, DIM, GOOD, Show, WARN};
+use super::failure::{Failure, shown};
+use super::show::{BAD, BOLD, DIM, GOOD, Show, WARN};
 
 /// Whose bundles are used, on which device, and when.
 #[derive(Args, Clone, Debug)]
@@ -137,6 +137,19 @@ impl Judge {
     /// Name and version of the bundle that was judged.
     pub(crate) fn identity(&self) -> (&str, u64) {
         self.judged.get().map_or(("", 0), |(head, _)| (&head.root().identity.name, head.root().identity.version))
+    }
+
+    /// The first lines about a repository or store that took the bundle: which, of whom.
+    pub(crate) fn print_taken(
+        &self,
+        out: &mut dyn Write,
+        (target, bundle): (&Path, &Path),
+        dry_run: bool,
+    ) -> io::Result<()> {
+        let verb = if dry_run { "would take" } else { "took" };
+        let (target, bundle) = (target.display().to_string(), shown(bundle));
+        writeln!(out, "{BOLD}{}{BOLD:#}: {verb} {}{}", escape::text(&target), escape::text(&bundle), self.mark())?;
+        self.print_signers(out)
     }
 
     /// A line for each key that counts.

@@ -18,7 +18,7 @@ use super::repo::Repo;
 use super::stage::Stage;
 use super::transaction::{make_directory, take_lock};
 use crate::Error;
-use crate::beneath::{names_in, open_beneath, open_name, remove_tree};
+use crate::beneath::{names_below, names_in, open_beneath, open_name, remove_tree};
 use crate::seal::{KernelSignature, Parameters, WantedSignature, seal_index, seal_open};
 
 /// What a repository took last of the bundles of a name.
@@ -41,14 +41,7 @@ impl Kept {
     /// # Errors
     /// The folder cannot be read.
     pub(super) fn names(repo: &Repo) -> Result<Vec<String>, Error> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-        let names = match open_beneath(repo.root(), KEPT.as_bytes(), flags, Permissions::empty()) {
-            Err(Errno::NOENT | Errno::NOTDIR) => return Ok(Vec::new()),
-            Err(error) => Err(error),
-            Ok(folder) => names_in(folder.as_fd()),
-        };
-        let names = names.map_err(|error| Error::io("read", repo.path().join(KEPT), error))?;
-        Ok(names.into_iter().filter_map(|(name, _)| String::from_utf8(name).ok()).collect())
+        names_below(repo.root(), KEPT).map_err(|error| Error::io("read", repo.path().join(KEPT), error))
     }
 
     /// Reads what is kept of the bundles of a name. What is damaged counts as not there: it is made anew.
