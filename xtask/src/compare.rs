@@ -1,6 +1,7 @@
 //! `cargo xtask compare`: Sealift and its peers in turn over one tree, in one run; the result is bench/RESULTS.md.
 
 mod change;
+mod composefs;
 mod contenders;
 mod delta;
 mod desktop;
@@ -39,8 +40,21 @@ use tree::Extent;
 
 const RESULTS: &str = "bench/RESULTS.md";
 /// Measures that are no race.
-const OTHERS: [&str; 10] =
-    ["update", "change", "delta", "ostree", "ostree-change", "static-delta", "reads", "scaling", "profile", "floor"];
+const OTHERS: [&str; 13] = [
+    "update",
+    "change",
+    "delta-linux",
+    "delta-debian",
+    "delta-ebuilds",
+    "ostree",
+    "ostree-change",
+    "static-delta",
+    "composefs",
+    "reads",
+    "scaling",
+    "profile",
+    "floor",
+];
 const GIB: u64 = 1 << 30;
 
 struct Options {
@@ -86,7 +100,7 @@ impl Options {
 pub(crate) fn main(args: lexopt::Parser) -> Result<()> {
     let options = Options::parse(args)?;
     packages::ensure(Chore::Compare)?;
-    let (places, extent) = places(&options)?;
+    let (mut places, extent) = places(&options)?;
     if options.includes("unpack-disk") || options.includes("update") {
         // What was unpacked stays until all was measured.
         places.require_disk(extent.bytes * 10 * u64::try_from(options.runs)?)?;
@@ -105,9 +119,11 @@ pub(crate) fn main(args: lexopt::Parser) -> Result<()> {
         println!("compare: change");
         change::add(&mut report, options.runs, &places)?;
     }
-    if options.includes("delta") && options.tree.is_none() {
-        println!("compare: delta");
-        delta::add(&mut report, &places)?;
+    if options.tree.is_none() {
+        for pair in delta::PAIRS.iter().filter(|pair| options.includes(&format!("delta-{}", pair.name))) {
+            println!("compare: delta-{}", pair.name);
+            delta::add(&mut report, pair, &places)?;
+        }
     }
     if options.includes("ostree") {
         println!("compare: ostree");
@@ -121,6 +137,12 @@ pub(crate) fn main(args: lexopt::Parser) -> Result<()> {
     if options.includes("static-delta") {
         println!("compare: static-delta");
         static_delta::add(&mut report, &places)?;
+    }
+    if options.includes("composefs") && options.tree.is_none() {
+        println!("compare: composefs");
+        places.add_program("sealift-composefs", tools::sealift_with_composefs()?);
+        places.add_program("mkcomposefs", tools::mkcomposefs()?);
+        composefs::add(&mut report, options.runs, &places)?;
     }
     if options.includes("reads") {
         println!("compare: reads");

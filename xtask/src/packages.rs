@@ -80,12 +80,16 @@ const PACKAGES: &[Package] = &[
     package("xdelta3",        Program("xdelta3"),       &[Compare]),
     package("bsdiff",         Program("bsdiff"),        &[Compare]),
     package("squashfs-tools", Program("mksquashfs"),    &[Compare]),
+    package("erofs-utils",    Program("mkfs.erofs"),    &[Compare]),
     package("xz-utils",       Program("xz"),            &[Big, Compare, Vm]),
     // What composefs brings.
-    package("libssl-dev",     File("/usr/include/openssl/ssl.h"), &[Ci]),
-    package("pkg-config",     Program("pkg-config"),    &[Ci]),
+    package("libssl-dev",     File("/usr/include/openssl/ssl.h"), &[Ci, Compare]),
+    package("pkg-config",     Program("pkg-config"),    &[Ci, Compare]),
     // Keys and certificates for built-in signatures.
     package("openssl",        Program("openssl"),       &[Ci, Vm]),
+    // OpenSSL's sources are set up by these.
+    package("perl",           Program("perl"),          &[Dist, DistCheck, Vm]),
+    package("make",           Program("make"),          &[Dist, DistCheck, Vm]),
     // Static programs: the C in them is compiled by these.
     package("musl-tools",     Program("musl-gcc"),      &[Dist, DistCheck, Vm]),
     package("binutils",       Program("strip"),         &[Vm]),

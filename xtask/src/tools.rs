@@ -61,6 +61,15 @@ pub(crate) fn sealift() -> Result<PathBuf> {
     Ok(target_dir()?.join("release/sealift"))
 }
 
+/// Returns our program with composefs, in a folder of its own: it is linked to more than the other.
+pub(crate) fn sealift_with_composefs() -> Result<PathBuf> {
+    let dir = target_dir()?.join("composefs");
+    let mut command = Command::new("cargo");
+    command.args(["build", "--locked", "--release", "--package", "sealift", "--features", "composefs", "--target-dir"]);
+    run(command.arg(&dir))?;
+    Ok(dir.join("release/sealift"))
+}
+
 /// Returns where the second reader's Python lies, there or not.
 pub(crate) fn python() -> Result<PathBuf> {
     Ok(target_dir()?.join("tools/python/bin/python"))

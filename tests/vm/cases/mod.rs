@@ -1,6 +1,7 @@
 //! What must hold on a kernel with fs-verity.
 
 mod audit;
+mod composefs;
 mod power;
 mod refusals;
 mod seal;
@@ -31,6 +32,9 @@ const CASES: &[(&str, Check)] = &[
     ("objects of OSTree are sealed", unpack::repositories),
     ("the kernel vouches for the index of a directory", vouched::directories),
     ("the kernel vouches for the index that a repository keeps", vouched::repositories),
+    ("composefs: objects are sealed, and a tree of them mounted", composefs::stores),
+    ("composefs: a bit that flips on the disk is an error", composefs::tampered),
+    ("composefs: an object that was replaced is not mounted", composefs::replaced),
     ("an audit finds each kind of damage", audit::damage),
     ("an audit reads no content of what is sealed", audit::unread),
 ];

@@ -142,8 +142,8 @@ const WAYS: [Way; 9] = [
 ];
 
 /// A pair of trees, and what is wanted of our ways beside xdelta3's and ostree's.
-struct Pair {
-    name: &'static str,
+pub(crate) struct Pair {
+    pub(crate) name: &'static str,
     title: &'static str,
     wanted: &'static [Wanted],
 }
@@ -177,7 +177,7 @@ const XDELTA: &str = "xdelta3 -9 on tars";
 const STATIC: &str = "ostree static-delta";
 const FULL: &str = "the full bundle";
 
-const PAIRS: [Pair; 3] = [
+pub(crate) const PAIRS: [Pair; 3] = [
     Pair {
         name: "linux",
         title: "Delta: a kernel's source, to the next security update",
@@ -216,23 +216,20 @@ struct Sample {
     bytes: u64,
 }
 
-pub(crate) fn add(report: &mut Report, places: &Places) -> Result<()> {
-    for pair in &PAIRS {
-        let Some((old, new)) = trees(pair, places)? else {
-            println!("   {}: skipped, since only root makes a system", pair.name);
-            continue;
-        };
-        let mut samples = Vec::new();
-        for way in WAYS.iter().filter(|way| way.pairs.contains(&pair.name)) {
-            samples.push(measure(pair, way, (&old, &new), places)?);
-        }
-        judge(report, pair, &samples, fs::metadata(places.path("SCRATCH/base.sealift"))?.len());
-        remove(&old)?;
-        if new != places.tree {
-            remove(&new)?;
-        }
+pub(crate) fn add(report: &mut Report, pair: &Pair, places: &Places) -> Result<()> {
+    let Some((old, new)) = trees(pair, places)? else {
+        println!("   {}: skipped, since only root makes a system", pair.name);
+        return Ok(());
+    };
+    let mut samples = Vec::new();
+    for way in WAYS.iter().filter(|way| way.pairs.contains(&pair.name)) {
+        samples.push(measure(pair, way, (&old, &new), places)?);
     }
-    Ok(())
+    let full = places.path("SCRATCH/base.sealift");
+    judge(report, pair, &samples, fs::metadata(&full)?.len());
+    remove(&full)?;
+    remove(&old)?;
+    if new == places.tree { Ok(()) } else { remove(&new) }
 }
 
 /// The old and the new tree of a pair; `None` where they cannot be made.

@@ -1,7 +1,7 @@
 //! A desktop's root: as of the last point release, and with what was updated since.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Result;
@@ -22,8 +22,15 @@ const PACKAGES: [&str; 8] = [
     "vim-nox",
 ];
 
-/// Writes both roots. They are made once and kept, since that takes minutes.
+/// Writes both roots.
 pub(crate) fn write(old: &Path, new: &Path) -> Result<()> {
+    let (point, updated) = roots()?;
+    copy(&point, old)?;
+    copy(&updated, new)
+}
+
+/// Where the roots lie: that of the point release, and the updated one. They are made once and kept, since that takes minutes.
+pub(crate) fn roots() -> Result<(PathBuf, PathBuf)> {
     let kept = target_dir()?.join("compare-kept");
     let (point, updated) = (kept.join("point-release"), kept.join("updated"));
     if !updated.exists() {
@@ -40,8 +47,7 @@ pub(crate) fn write(old: &Path, new: &Path) -> Result<()> {
         tidy(&unfinished)?;
         fs::rename(&unfinished, &updated)?;
     }
-    copy(&point, old)?;
-    copy(&updated, new)
+    Ok((point, updated))
 }
 
 /// Removes what is no part of a system that is shipped: what apt fetched, and the device nodes, which a commit cannot hold.

@@ -1,5 +1,5 @@
-//! From one version of a tree to the next: an update beside a fresh unpacking and beside rsync, an update that finds nothing to do, and
-//! an unpacking that was killed half-way and goes on.
+//! From one version of a tree to the next: an update by the full bundle and by a delta bundle beside a fresh unpacking and beside rsync, an
+//! update that finds nothing to do, and an unpacking that was killed half-way and goes on.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
@@ -19,6 +19,8 @@ const FRESH: &str =
     "sealift unpack SCRATCH/next.sealift TO --trust SCRATCH/allowed_signers --state SCRATCH/next-state --progress none";
 const FIRST: &str = "sealift unpack SCRATCH/previous.sealift TO --trust SCRATCH/allowed_signers --state SCRATCH/previous-state --progress none";
 const UPDATE: &str = "sealift unpack SCRATCH/next.sealift TO --update --delete --trust SCRATCH/allowed_signers --state SCRATCH/next-state --progress none";
+const PACK_DELTA: &str = "sealift pack TREE -o SCRATCH/delta.sealift --base SCRATCH/previous.sealift --name tree --level 3 --bundle-version 2 --key SCRATCH/key --trust SCRATCH/allowed_signers --progress none";
+const DELTA: &str = "sealift unpack SCRATCH/delta.sealift TO --delete --trust SCRATCH/allowed_signers --state SCRATCH/delta-state --progress none";
 const RSYNC: &str = "rsync -a --delete TREE/ TO/ && sync -f TO";
 const CHECK: &str = "rsync -aHAXnci --modify-window=-1 --delete TREE/ TO/";
 
@@ -28,6 +30,7 @@ struct Samples {
     fresh: Vec<Usage>,
     update: Vec<Usage>,
     nothing: Vec<Usage>,
+    delta: Vec<Usage>,
     rsync: Vec<Usage>,
     resumed: Vec<Usage>,
 }
@@ -41,6 +44,7 @@ pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<(
     };
     pack(&previous_word, "SCRATCH/previous.sealift", "1")?;
     pack("TREE", "SCRATCH/next.sealift", "2")?;
+    Job::new(PACK_DELTA, places).run()?;
 
     let mut samples = Samples::default();
     for number in 1..=runs {
@@ -59,6 +63,11 @@ pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<(
         samples.nothing.push(timed(UPDATE, "update")?);
         let differences = job(CHECK, &to("update")).output()?;
         ensure!(differences.is_empty(), "the update gave another tree:\n{differences}");
+
+        job(FIRST, &to("delta")).run()?;
+        samples.delta.push(timed(DELTA, "delta")?);
+        let differences = job(CHECK, &to("delta")).output()?;
+        ensure!(differences.is_empty(), "the delta gave another tree:\n{differences}");
 
         Job::new(&format!("cp -a {previous_word} {}", to("rsync")), places).run()?;
         tree::read_all(&places.tree)?;
@@ -98,6 +107,7 @@ fn judge(report: &mut Report, samples: &Samples, written: u64, changed: u64, fil
         });
     };
     verdict("update: seconds, to a fresh unpacking", update / fresh, 0.25, "");
+    verdict("update by a delta bundle: seconds, to a fresh unpacking", wall(&samples.delta) / fresh, 0.25, "");
     verdict("update: seconds, to rsync -a --delete", update / wall(&samples.rsync), 1.0, "");
     verdict("update: bytes written, to those of the files that changed", float(written) / float(changed), 1.05, "");
     verdict("update, nothing to do: time", wall(&samples.nothing), 0.3, " s");
@@ -113,6 +123,7 @@ fn judge(report: &mut Report, samples: &Samples, written: u64, changed: u64, fil
         ("a fresh unpacking", &samples.fresh),
         ("update", &samples.update),
         ("update, nothing to do", &samples.nothing),
+        ("update by a delta bundle", &samples.delta),
         ("rsync -a --delete", &samples.rsync),
         ("killed half-way, the second run", &samples.resumed),
     ];
@@ -129,7 +140,7 @@ fn judge(report: &mut Report, samples: &Samples, written: u64, changed: u64, fil
         ));
     }
     text.push_str(&format!("\nThe update wrote {} bytes, by strace.\n", grouped(written)));
-    for line in [FRESH, UPDATE, RSYNC] {
+    for line in [FRESH, UPDATE, DELTA, RSYNC] {
         text.push_str(&format!("\n- `{}`", line.replace("TO", "DISK/new")));
     }
     report.section("Update from one Debian version to the next", &text);

@@ -44,6 +44,8 @@ fn crates() -> Result<Vec<(String, PathBuf, String)>> {
     for machine in MACHINES {
         linked.extend(tree(&["--package", "sealift", "--features", FEATURES, "--target", machine.target])?);
     }
+    // What a build script compiles.
+    linked.extend(tree(&["--package", "openssl-src"])?);
     // The page in it.
     linked.extend(tree(&["--package", "sealift-wasm", "--target", "wasm32-unknown-unknown"])?);
     let mut crates = Vec::new();

@@ -21,7 +21,7 @@ pub(crate) struct Machine {
 }
 
 /// What is handed out has what a plain build leaves out.
-pub(super) const FEATURES: &str = "portal";
+pub(super) const FEATURES: &str = "portal,composefs-static";
 
 /// The first is the one on which this runs.
 pub(crate) const MACHINES: [Machine; 2] = [

@@ -13,8 +13,8 @@ use crate::random::Random;
 use crate::shell::{output, run, target_dir};
 use crate::tools;
 
-/// Disks, and the file systems on them that are not built into the kernel.
-const DRIVERS: [&str; 2] = ["virtio_blk", "btrfs"];
+/// Disks, and the file systems on them and of composefs that are not built into the kernel.
+const DRIVERS: [&str; 4] = ["virtio_blk", "btrfs", "erofs", "overlay"];
 
 /// Makes the archive with which the kernel starts, and returns where it lies.
 pub(super) fn image(tools: &Tools, work: &Path) -> Result<PathBuf> {
@@ -42,7 +42,7 @@ fn programs(work: &Path) -> Result<[(PathBuf, &'static str); 2]> {
     run(machine
         .cargo_build()
         .args(["--package", "sealift", "--package", "sealift-tests"])
-        .args(["--bin", "sealift", "--bin", "guest"])
+        .args(["--bin", "sealift", "--bin", "guest", "--features", "sealift/composefs-static"])
         .env("CARGO_PROFILE_DEV_OPT_LEVEL", "1"))?;
     let built = target_dir()?.join(machine.target).join("debug");
     let strip = |name: &str| -> Result<PathBuf> {

@@ -1,0 +1,207 @@
+//! A composefs store beside a plain directory, and a tree mounted from it beside mkcomposefs's image and overlayfs over images that hold
+//! their files: how long `ls -lR` takes of each, with nothing in memory and with everything.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use rustix::mount::{UnmountFlags, unmount};
+
+use super::desktop;
+use super::job::{Job, Usage};
+use super::places::{Places, remove};
+use super::report::{Report, Verdict, float, grouped, seconds};
+use super::tree;
+
+const PACK: &str = "sealift-composefs pack FROM -o SCRATCH/images.sealift --name tree --level 3 --bundle-version 1 --composefs --key SCRATCH/key --progress none";
+const PLAIN: &str = "sealift-composefs unpack SCRATCH/images.sealift DISK/plain --trust SCRATCH/allowed_signers --state SCRATCH/images-state --progress none";
+const STORE: &str = "sealift-composefs unpack SCRATCH/images.sealift composefs:DISK/store --trust SCRATCH/allowed_signers --state SCRATCH/images-state --progress none";
+
+/// A tree that is mounted at `DISK/mounted`, and how it comes there.
+struct Way {
+    name: &'static str,
+    make: &'static [&'static str],
+    /// What holds names, attributes and, but for composefs's, all contents.
+    image: &'static str,
+    mount: &'static [&'static str],
+}
+
+const WAYS: [Way; 4] = [
+    Way {
+        name: OURS,
+        make: &[],
+        image: IMAGE,
+        mount: &[
+            "sealift-composefs mount composefs:DISK/store1 tree DISK/mounted --trust SCRATCH/allowed_signers --state SCRATCH/images-state --quiet",
+        ],
+    },
+    Way {
+        name: PEER,
+        make: &["mkcomposefs --min-version=1 FROM DISK/peer.img"],
+        image: "DISK/peer.img",
+        mount: &[
+            "mount -t erofs -o ro,loop DISK/peer.img DISK/lower",
+            "mount -t overlay -o ro,metacopy=on,redirect_dir=on,lowerdir=DISK/lower::DISK/store1/objects peer DISK/mounted",
+        ],
+    },
+    Way {
+        name: "overlayfs over squashfs",
+        make: &["mksquashfs FROM DISK/tree.squashfs -comp zstd -noappend -no-progress -quiet"],
+        image: "DISK/tree.squashfs",
+        mount: &["mount -t squashfs -o ro,loop DISK/tree.squashfs DISK/lower", OVERLAY],
+    },
+    Way {
+        name: "overlayfs over erofs",
+        make: &["mkfs.erofs --quiet DISK/tree.erofs FROM"],
+        image: "DISK/tree.erofs",
+        mount: &["mount -t erofs -o ro,loop DISK/tree.erofs DISK/lower", OVERLAY],
+    },
+];
+
+const OURS: &str = "sealift mount";
+const PEER: &str = "mkcomposefs";
+const IMAGE: &str = "DISK/store1/images/refs/tree/main";
+/// Read-only, so of two layers.
+const OVERLAY: &str = "mount -t overlay -o ro,lowerdir=DISK/empty:DISK/lower overlay DISK/mounted";
+const LIST: &str = "ls -lR DISK/mounted";
+
+/// How often a tree is listed.
+const LISTINGS: usize = 7;
+
+/// What listing a tree took, the median of all times.
+struct Sample {
+    way: &'static Way,
+    image_bytes: u64,
+    cold: Duration,
+    warm: Duration,
+}
+
+pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<()> {
+    if !rustix::process::geteuid().is_root() {
+        println!("   skipped, since only root mounts");
+        return Ok(());
+    }
+    let trees = [("linux-source", places.tree.clone()), ("a desktop's Debian root", desktop::roots()?.0)];
+    for (name, tree) in trees {
+        let (plain, store) = unpack(&tree, runs, places)?;
+        let samples = WAYS.iter().map(|way| list(way, &tree, places)).collect::<Result<Vec<_>>>()?;
+        judge(report, name, (&plain, &store), &samples);
+        for number in 1..=runs {
+            remove(&places.path(&format!("DISK/store{number}")))?;
+            remove(&places.path(&format!("DISK/plain{number}")))?;
+        }
+    }
+    Ok(())
+}
+
+/// Unpacks the tree in turn to directories and to stores, new ones each time.
+fn unpack(tree: &Path, runs: usize, places: &Places) -> Result<(Vec<Usage>, Vec<Usage>)> {
+    job(PACK, tree, places).run()?;
+    let mut usages = (Vec::new(), Vec::new());
+    for number in 1..=runs {
+        for (line, usages, name) in [(PLAIN, &mut usages.0, "plain"), (STORE, &mut usages.1, "store")] {
+            tree::read_all(&places.path("SCRATCH/images.sealift"))?;
+            Job::new("sync -f DISK", places).run()?;
+            let line = line.replace(&format!("DISK/{name}"), &format!("DISK/{name}{number}"));
+            let usage = Job::new(&line, places).run()?;
+            println!("   {number}/{runs} {name}: {:.3} s", usage.wall.as_secs_f64());
+            usages.push(usage);
+        }
+    }
+    remove(&places.path("SCRATCH/images.sealift"))?;
+    Ok(usages)
+}
+
+fn job(line: &str, tree: &Path, places: &Places) -> Job {
+    Job::new(&line.replace("FROM", &tree.display().to_string()), places)
+}
+
+/// Mount points, until this is dropped.
+struct Mounts(Vec<PathBuf>);
+
+impl Drop for Mounts {
+    fn drop(&mut self) {
+        for path in self.0.iter().rev() {
+            let _ = unmount(path, UnmountFlags::empty());
+        }
+    }
+}
+
+fn list(way: &'static Way, tree: &Path, places: &Places) -> Result<Sample> {
+    way.make.iter().try_for_each(|line| job(line, tree, places).run().map(drop))?;
+    let folders = ["DISK/empty", "DISK/lower", "DISK/mounted"].map(|word| places.path(word));
+    for folder in &folders {
+        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    }
+    let [_, lower, mounted] = folders;
+    let mounts = Mounts(vec![lower, mounted]);
+    way.mount.iter().try_for_each(|line| Job::new(line, places).run().map(drop))?;
+    let (mut cold, mut warm) = (Vec::new(), Vec::new());
+    for _ in 0..LISTINGS {
+        rustix::fs::sync();
+        fs::write("/proc/sys/vm/drop_caches", "3").context("cannot drop caches")?;
+        cold.push(Job::new(LIST, places).run()?.wall);
+        warm.push(Job::new(LIST, places).run()?.wall);
+    }
+    drop(mounts);
+    let image = places.path(way.image);
+    let image_bytes = fs::metadata(&image).with_context(|| format!("cannot find {}", image.display()))?.len();
+    if way.name == PEER && tree == places.tree {
+        // Of a file with several names mkcomposefs makes several; here is none.
+        ensure!(fs::read(&image)? == fs::read(places.path(IMAGE))?, "mkcomposefs makes another image");
+    }
+    if !way.make.is_empty() {
+        remove(&image)?;
+    }
+    let sample = Sample { way, image_bytes, cold: median(cold), warm: median(warm) };
+    println!("   {}: {} s cold, {} s warm", way.name, seconds(sample.cold), seconds(sample.warm));
+    Ok(sample)
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times.get(times.len().saturating_sub(1) / 2).copied().unwrap_or_default()
+}
+
+fn judge(report: &mut Report, tree: &str, (plain, store): (&[Usage], &[Usage]), samples: &[Sample]) {
+    let wall = |usages: &[Usage]| median(usages.iter().map(|usage| usage.wall).collect());
+    let mut verdict = |what: String, figure: f64, limit: f64| {
+        report.verdict(Verdict {
+            what,
+            figure: format!("{figure:.2}"),
+            wanted: format!("at most {limit:.2}"),
+            is_reached: figure <= limit,
+        });
+    };
+    let ratio = wall(store).as_secs_f64() / wall(plain).as_secs_f64();
+    verdict(format!("composefs, {tree}: seconds to unpack, to a plain directory"), ratio, 1.25);
+    let [ours, peers @ ..] = samples else { return };
+    for peer in peers {
+        for (state, ours, peer_time) in [("cold", ours.cold, peer.cold), ("warm", ours.warm, peer.warm)] {
+            let ratio = ours.as_secs_f64() / peer_time.as_secs_f64();
+            verdict(format!("composefs, {tree}: ls -lR, {state}, to {}", peer.way.name), ratio, 1.0);
+        }
+    }
+    let mut text = format!(
+        "To the disk, everything written when it ends: {} s into a plain directory, {} s into a store.\n\n\
+         | | image, bytes | ls -lR cold, s | warm, s |\n| --- | --: | --: | --: |\n",
+        seconds(wall(plain)),
+        seconds(wall(store))
+    );
+    for sample in samples {
+        text.push_str(&format!(
+            "| {} | {} | {} | {} |\n",
+            sample.way.name,
+            grouped(sample.image_bytes),
+            seconds(sample.cold),
+            seconds(sample.warm)
+        ));
+    }
+    let megabytes = samples.first().map_or(0.0, |ours| float(ours.image_bytes) / 1e6);
+    text.push_str(&format!(
+        "\nThe images of composefs, of {megabytes:.1} MB, have names and attributes; contents lie in the store. Those of squashfs and erofs hold \
+         both.\n\n- `{PLAIN}`\n- `{STORE}`\n- `{LIST}`, {LISTINGS} times behind /proc/sys/vm/drop_caches, and again\n"
+    ));
+    report.section(&format!("composefs: {tree}"), &text);
+}
