@@ -9,7 +9,10 @@ use std::os::unix::fs::FileExt as _;
 use std::process::Command;
 use std::time::Duration;
 
+use composefs::fsverity::Sha256HashValue;
+use composefs::repository::Repository;
 use desk::{Desk, Said};
+use rustix::fs::CWD;
 use sealift::seal::{Algorithm, Parameters, digest};
 use sealift::{Head, Input, Limits, Progress};
 
@@ -216,4 +219,54 @@ fn bundles_share_a_store() {
     assert!(out.contains("nothing of "), "{out}");
     assert_eq!(desk.objects(), before);
     desk.mounted("app", |desk| desk.assert_same("os", "mnt"));
+}
+
+/// An image that was replaced is parsed by nobody, least of all by the kernel; unpacking again makes it anew.
+#[test]
+fn an_image_that_was_replaced_is_not_mounted() {
+    let desk = Desk::new();
+    desk.nasty_tree("os");
+    desk.pack("os", "os.sealift", 1, &["--composefs"]);
+    desk.unpack("os.sealift", &[]).good();
+    let image = fs::canonicalize(desk.path("store/images/refs/os/main")).unwrap();
+    let sound = fs::read(&image).unwrap();
+    fs::create_dir(desk.path("mnt")).unwrap();
+    let mount = || desk.sealift(&["mount", "composefs:store", "os", "mnt", "--allow-unsigned"]);
+    let hostile: Vec<u8> = sound.iter().map(|byte| if *byte == 0 { 0xff } else { *byte }).collect();
+    for content in [&hostile[..], &sound[..sound.len() / 2], b"", &[&sound[..], b"more"].concat()] {
+        fs::write(&image, content).unwrap();
+        mount().refused(1, "fs-verity digest");
+    }
+    fs::write(&image, &hostile).unwrap();
+    desk.unpack("os.sealift", &["--rehash"]).good();
+    assert!(fs::read(&image).unwrap() == sound);
+}
+
+/// composefs's own code, of which `cfsctl` is made, opens the store, misses nothing, would remove nothing, and finds what was changed.
+#[test]
+fn composefs_finds_the_store_sound() {
+    let desk = Desk::new();
+    desk.nasty_tree("os");
+    desk.pack("os", "os.sealift", 1, &["--composefs"]);
+    desk.unpack("os.sealift", &[]).good();
+    fs::write(desk.path("os/etc/small"), "another, and longer than what an image holds within itself: ".repeat(2)).unwrap();
+    desk.pack("os", "app.sealift", 1, &["--composefs"]);
+    desk.unpack("app.sealift", &[]).good();
+
+    let store = || Repository::<Sha256HashValue>::open_path(CWD, desk.path("store")).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let fsck = || runtime.block_on(store().fsck()).unwrap();
+    let found = fsck();
+    assert!(found.is_ok(), "{:?}", found.errors());
+    assert_eq!(found.objects_checked(), u64::try_from(desk.objects().len() + 2).unwrap());
+    assert_eq!(found.images_checked(), 2);
+    let mut names: Vec<_> = store().list_image_refs("").unwrap().into_iter().map(|(name, _)| name).collect();
+    names.sort();
+    assert_eq!(names, ["app/main", "os/main"]);
+    let garbage = store().gc_dry_run(&[]).unwrap();
+    assert_eq!((garbage.objects_removed, garbage.images_pruned), (0, 0));
+
+    let [first, ..] = &desk.objects()[..] else { panic!("there is one") };
+    fs::write(desk.path(first), "evil").unwrap();
+    assert_eq!(fsck().objects_corrupted(), 1);
 }
