@@ -249,7 +249,8 @@ fn composefs_finds_the_store_sound() {
     desk.nasty_tree("os");
     desk.pack("os", "os.sealift", 1, &["--composefs"]);
     desk.unpack("os.sealift", &[]).good();
-    fs::write(desk.path("os/etc/small"), "another, and longer than what an image holds within itself: ".repeat(2)).unwrap();
+    fs::write(desk.path("os/etc/small"), "another, and longer than what an image holds within itself: ".repeat(2))
+        .unwrap();
     desk.pack("os", "app.sealift", 1, &["--composefs"]);
     desk.unpack("app.sealift", &[]).good();
 
