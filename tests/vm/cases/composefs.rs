@@ -143,7 +143,7 @@ pub(crate) fn replaced(desk: &Desk) {
     assert_eq!(Mount::read("usr/lib/object").expect_err("it is another").raw_os_error(), Some(IO_ERROR));
     drop(mount);
     // Before a mount: by its digest where it is sealed, by its content where it is not.
-    assert_refused(desk, "replaced-store", 1, "fs-verity digest");
+    assert_refused(desk, "replaced-store", 1, "it is sealed, and its digest is");
     replace(&noise(2006, 30_000), false);
     assert_refused(desk, "replaced-store", 1, "fs-verity digest");
     // The right content with nobody to keep it so is mounted and said.

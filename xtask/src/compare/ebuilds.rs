@@ -102,14 +102,17 @@ fn body(random: &mut Random, name: &str) -> String {
     text
 }
 
-/// As a manifest has it: digests, which do not compress.
+/// As a manifest has it (GLEP 74): two digests of 64 bytes, which do not compress.
 fn manifest_line(name: &str, version: u64) -> String {
-    let digest: String =
-        (0..4).map(|part| format!("{:016x}", seed(name, version, part).wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect();
-    format!("DIST {name}-1.{version}.tar.gz {} BLAKE2B {digest}\n", 10_000 + version * 37)
+    let digest = |kind: u64| -> String {
+        let mut random = Random::of(seed(name, version, kind));
+        random.bytes(64).iter().map(|byte| format!("{byte:02x}")).collect()
+    };
+    let size = 10_000 + version * 37;
+    format!("DIST {name}-1.{version}.tar.gz {size} BLAKE2B {} SHA512 {}\n", digest(0), digest(1))
 }
 
-fn seed(name: &str, version: u64, part: u64) -> u64 {
-    let start = 0xcbf2_9ce4_8422_2325 ^ (version << 8) ^ part;
+fn seed(name: &str, version: u64, kind: u64) -> u64 {
+    let start = 0xcbf2_9ce4_8422_2325 ^ (version << 8) ^ kind;
     name.bytes().fold(start, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
