@@ -1,5 +1,7 @@
 //! What an audit of a store finds: of an OSTree repository, or of a composefs store.
 
+use std::path::Path;
+
 use crate::Error;
 
 /// How a store is audited.
@@ -118,16 +120,15 @@ impl StoreAudit {
 ///
 /// # Errors
 /// There are none, or not these.
-pub(crate) fn kept_names(mut kept: Vec<String>, asked: &[String]) -> Result<Vec<String>, Error> {
+pub(crate) fn kept_names(store: &Path, mut kept: Vec<String>, asked: &[String]) -> Result<Vec<String>, Error> {
+    let store = store.display();
     kept.sort_unstable();
     if kept.is_empty() {
-        return Err(Error::Usage(
-            "it keeps no record of a bundle: give the bundle that it is to be compared with".into(),
-        ));
+        return Err(Error::Usage(format!("{store} keeps no record of a bundle: give the bundle that it is to be compared with")));
     }
     if let Some(unknown) = asked.iter().find(|name| !kept.contains(name)) {
         let held = kept.join(", ");
-        return Err(Error::Usage(format!("it took no bundle called {}; it took {held}", unknown.escape_debug())));
+        return Err(Error::Usage(format!("{store} took no bundle called {}; it took {held}", unknown.escape_debug())));
     }
     kept.retain(|name| asked.is_empty() || asked.contains(name));
     Ok(kept)

@@ -25,8 +25,8 @@ use crate::{Error, Progress};
 
 /// Compares a store with a bundle, or with what it kept of the bundles that it took.
 ///
-/// `judge` decides by each bundle's head whether its index is to be believed. Objects and images of which no bundle knows are looked for where
-/// others have no images in the store, and all of its bundles are looked at.
+/// `judge` decides by each bundle's head whether its index is to be believed. Extra objects are looked for where the store has no images but
+/// those of the trees that are looked at.
 ///
 /// # Errors
 /// There is no store, or it keeps nothing of the bundles; a bundle or what is kept of it is refused or damaged; something cannot be read.
@@ -44,7 +44,7 @@ pub fn audit(
     };
     let mut held = match bundle {
         Some(input) => vec![Held::of_bundle(input, &repo, limits, judge)?],
-        None => kept_names(Kept::names(&repo)?, &options.names)?
+        None => kept_names(repo.path(), Kept::names(&repo)?, &options.names)?
             .iter()
             .map(|name| Held::of_kept(&repo, name, &mut judge))
             .collect::<Result<_, _>>()?,

@@ -43,7 +43,7 @@ pub fn audit(
         let bundle = input.open_bundle(limits, judge)?;
         held.push((bundle.head, bundle.index));
     } else {
-        for name in kept_names(Kept::names(&repo)?, &options.names)? {
+        for name in kept_names(repo.path(), Kept::names(&repo)?, &options.names)? {
             held.extend(Kept::load_judged(&repo, &name, &mut judge)?.map(|Kept { head, index }| (head, index)));
         }
     }

@@ -124,7 +124,7 @@ fn several_bundles() {
     desk.unpack("app.sealift", &[]).good();
     desk.audit(&[]).good().has("app version 3").has("os version 1");
     desk.audit(&["--name", "app"]).good().has("app version 3").has("extra objects are not looked for");
-    desk.audit(&["--name", "tv"]).refused(2, "it took no bundle called tv; it took app, os");
+    desk.audit(&["--name", "tv"]).refused(2, "took no bundle called tv; it took app, os");
     desk.audit(&["--ref", "none"]).refused(2, "no composefs image of none");
     let object = desk.objects().into_iter().find(|object| fs::read(desk.path(object)).unwrap().len() == 65).unwrap();
     fs::remove_file(desk.path(&object)).unwrap();
