@@ -319,7 +319,7 @@ impl<'a> Job<'a> {
         };
         let faults = faults.iter().map(|(digest, fault)| match fault {
             Fault::Missing => finding(FindingKind::Missing, digest),
-            Fault::Other(found) => Finding {
+            Fault::Other(found) | Fault::OtherSealed(found) => Finding {
                 expected: Some(digest.to_string()),
                 found: Some(found.to_string()),
                 ..finding(FindingKind::Changed, digest)

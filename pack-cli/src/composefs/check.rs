@@ -23,6 +23,8 @@ pub(super) enum Fault {
     Missing,
     /// Its content has this digest.
     Other(FileDigest),
+    /// It is sealed, and the kernel says this digest of it.
+    OtherSealed(FileDigest),
 }
 
 impl Fault {
@@ -33,6 +35,10 @@ impl Fault {
                 let problem =
                     format!("object {} is missing: unpack the bundle again, with --rehash", object_name(digest));
                 Error::Store { path: repo.path().to_owned(), problem }
+            }
+            Self::OtherSealed(found) => {
+                let expected = digest.clone();
+                Error::kernel(repo.object_path(digest), KernelError::OtherDigest { expected, found })
             }
             Self::Other(found) => {
                 let (path, expected) = (repo.object_path(digest), Box::new(digest.clone()));
@@ -88,7 +94,7 @@ impl Check<'_> {
         let is_sealed = match self.ask(&file, digest)? {
             Answer::Vouched => true,
             Answer::NotSealed => false,
-            Answer::Other(found) => return (self.note)(digest, Fault::Other(found)).map(|()| None),
+            Answer::Other(found) => return (self.note)(digest, Fault::OtherSealed(found)).map(|()| None),
         };
         let mut bytes = Vec::new();
         let read = file.by_ref().take(size).read_to_end(&mut bytes);
@@ -154,7 +160,7 @@ impl Check<'_> {
                     Answer::NotSealed => found.1.push((digest.clone(), size)),
                     Answer::Other(other) => {
                         drop(found);
-                        return (self.note)(digest, Fault::Other(other));
+                        return (self.note)(digest, Fault::OtherSealed(other));
                     }
                 }
                 Ok(())
