@@ -30,7 +30,7 @@ fn audit(desk: &Desk, repo: &str, options: &str) -> Value {
     let said = crate::desk::text(&output.stdout);
     let json: Value = serde_json::from_str(&said)
         .unwrap_or_else(|error| panic!("{line}: {error}: {said}{}", crate::desk::text(&output.stderr)));
-    assert_eq!(output.status.code(), Some(if json["sound"] == true { 0 } else { 1 }), "{said}");
+    assert_eq!(output.status.code(), Some(i32::from(json["sound"] != true)), "{said}");
     json
 }
 
@@ -183,8 +183,8 @@ fn a_record_that_was_changed() {
     desk.init("target", "bare-user-only");
     desk.import("os.sealift", "target");
     let index = desk.path("target/extensions/sealift/os");
-    let index = fs::read_dir(index).expect("a folder").map(|entry| entry.expect("an entry").path());
-    let index = index.filter(|path| !path.ends_with("head")).next().expect("the index is kept");
+    let mut index = fs::read_dir(index).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let index = index.find(|path| !path.ends_with("head")).expect("the index is kept");
     flip(&index);
     let output = desk.command("audit ostree:target --allow-unsigned").output().expect("sealift runs");
     let said = crate::desk::text(&output.stderr);
