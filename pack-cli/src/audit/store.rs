@@ -124,7 +124,9 @@ pub(crate) fn kept_names(store: &Path, mut kept: Vec<String>, asked: &[String]) 
     let store = store.display();
     kept.sort_unstable();
     if kept.is_empty() {
-        return Err(Error::Usage(format!("{store} keeps no record of a bundle: give the bundle that it is to be compared with")));
+        return Err(Error::Usage(format!(
+            "{store} keeps no record of a bundle: give the bundle that it is to be compared with"
+        )));
     }
     if let Some(unknown) = asked.iter().find(|name| !kept.contains(name)) {
         let held = kept.join(", ");
