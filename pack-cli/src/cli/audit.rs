@@ -1,4 +1,4 @@
-//! `sealift audit`: whether an installed tree is what its bundle says.
+//! `sealift audit`: whether an installed tree, or a store, is what its bundle says.
 
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -6,45 +6,58 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use sealift::audit::{AuditOptions, audit, state_path};
+use sealift::audit::{AuditOptions, StoreAuditOptions, audit, state_path};
 use sealift::diff::Diff;
 use sealift::unpack::is_half_updated;
 use sealift::{Limits, Progress};
 use serde::Serialize;
 
+use super::audit_store::{self, Store};
 use super::bundle::BundleArg;
 use super::compare_args::CompareArgs;
 use super::differences::{self, JsonDifference, Words};
 use super::escape;
 use super::failure::{About as _, Failure, shown};
 use super::human;
+use super::mount::store_of;
 use super::show::{BAD, BOLD, GOOD, Pace, Show, json_line};
 use super::trust_args::{Judge, TrustArgs};
+use super::unpack::ostree_target;
 
-/// Check that an installed tree still is what its signed bundle says
+/// Check that an installed tree, or a store, still is what its signed bundle says
 ///
 /// Reads every file of TARGET, and compares it with the signed index that was kept when TARGET was unpacked, or with that of BUNDLE. Where
 /// files were sealed by unpack --seal, the kernel says what they are, and none is read that still is. A
 /// line a path that differs: D missing, A extra, M changed (with the size that it should have, and the one that it has), U not sealed any
 /// more, m other metadata alone. The exit status is 1 where anything differs.
+///
+/// Of ostree:REPO and composefs:REPO, the names and objects are compared that the bundles brought which it took: each with its checksum or digest, by
+/// the kernel where it is sealed. Other objects are extra in a composefs store, if nobody else has images there; in a repository they are usual.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 With --json one object: target, name, version, path (where only a part is
 compared), signers, sound, sealed, kernel_signature, counts, seconds and
 entries. An entry has kind (missing, extra, changed, unsealed, metadata), path,
-fields, and old and new, the file as the index has it and as it is.
+fields, and old and new, the file as the index has it and as it is. Of a store:
+target, bundles, trees, sound, sealed, extra_known, counts, seconds and entries
+with kind, name, tree, path, expected and found.
 
 Examples:
   sealift audit /srv/os --trust /etc/sealift/allowed_signers
   sealift audit /srv/os os.sealift --path usr --ignore mtime
-  sealift audit ~/app --ignore privileged --allow-extra")]
+  sealift audit ~/app --ignore privileged --allow-extra
+  sealift audit ostree:/ostree/repo
+  sealift audit composefs:/sysroot/composefs --name os")]
 pub(crate) struct Audit {
-    /// The installed tree
+    /// The installed tree, ostree:REPO, or composefs:REPO
     #[arg(value_name = "TARGET")]
     target: PathBuf,
     /// The bundle to compare it with; - reads it from standard input [default: what was kept beside TARGET]
     #[arg(value_name = "BUNDLE")]
     bundle: Option<PathBuf>,
+    /// Of ostree:REPO and composefs:REPO: look only at what was taken of the bundles of this name
+    #[arg(long, value_name = "NAME", conflicts_with = "bundle")]
+    name: Vec<String>,
     #[command(flatten)]
     compare: CompareArgs,
     /// Files that the bundle does not have make no difference
@@ -62,6 +75,14 @@ const WORDS: Words = Words { added: "extra", removed: "missing" };
 
 impl Audit {
     pub(crate) fn run(self) -> Result<(), Failure> {
+        let repo = ostree_target(&self.target);
+        match (repo.as_deref().map(Store::Ostree), store_of(&self.target).map(Store::Composefs)) {
+            (Some(store), _) | (None, Some(store)) => return self.run_store(store),
+            (None, None) if !self.name.is_empty() => {
+                return Err(Failure::usage("--name is for ostree:REPO and composefs:REPO: a tree is of one bundle"));
+            }
+            (None, None) => {}
+        }
         let start = Instant::now();
         let options = AuditOptions {
             diff: self.compare.options()?,
@@ -88,6 +109,22 @@ impl Audit {
             }
             false => Err(Failure::printed()),
         }
+    }
+
+    fn run_store(&self, store: Store<'_>) -> Result<(), Failure> {
+        if let Some(option) = self.compare.of_trees() {
+            return Err(Failure::usage(format!(
+                "{option} is for installed trees: of a store, names and objects are compared"
+            )));
+        }
+        let options = StoreAuditOptions {
+            names: self.name.clone(),
+            reference: self.compare.reference().map(str::to_owned),
+            allow_extra: self.allow_extra,
+            jobs: self.compare.jobs(),
+        };
+        let (target, bundle) = (&*self.target, self.bundle.as_deref());
+        audit_store::Run { store, target, bundle, options, trust: &self.trust, show: self.show, pace: self.pace }.run()
     }
 
     fn audit(&self, options: &AuditOptions, judge: &Judge, progress: &Arc<Progress>) -> Result<Diff, Failure> {

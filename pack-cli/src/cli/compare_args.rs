@@ -66,8 +66,28 @@ impl CompareArgs {
             ignore: self.ignore(),
             exclude,
             moves: true,
-            jobs: jobs(self.jobs.map(usize::from)),
+            jobs: self.jobs(),
         })
+    }
+
+    /// The first of the options given that says something of trees of files, and nothing of a store's objects.
+    pub(crate) fn of_trees(&self) -> Option<&'static str> {
+        let given = [
+            ("--path", self.path.is_some()),
+            ("--ignore", !self.ignore.is_empty()),
+            ("--exclude", !self.exclude.is_empty()),
+            ("--one-file-system", self.one_file_system),
+            ("--xattrs", !self.xattrs.is_empty()),
+        ];
+        given.into_iter().find_map(|(name, is_given)| is_given.then_some(name))
+    }
+
+    pub(crate) fn reference(&self) -> Option<&str> {
+        self.reference.as_deref()
+    }
+
+    pub(crate) fn jobs(&self) -> usize {
+        jobs(self.jobs.map(usize::from))
     }
 
     fn ignore(&self) -> Ignore {

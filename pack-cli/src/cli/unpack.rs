@@ -469,7 +469,7 @@ fn goes_on(error: &Error) -> bool {
 type Judging<'a> = dyn Fn(&Head) -> Result<(), Error> + 'a;
 
 /// The repository of `ostree:REPO`.
-fn ostree_target(target: &Path) -> Option<PathBuf> {
+pub(crate) fn ostree_target(target: &Path) -> Option<PathBuf> {
     let repo = target.as_os_str().as_bytes().strip_prefix(b"ostree:")?;
     Some(PathBuf::from(OsStr::from_bytes(repo)))
 }

@@ -14,6 +14,7 @@ use rustix::fs::{AtFlags, Mode as Permissions, OFlags, fdatasync, fsync, renamea
 use rustix::io::Errno;
 use sealift_format::verity::{self, Algorithm, FileDigest};
 use sealift_format::{Bundle, Error as FormatError, Head, Index, Limits, Part, Preamble};
+use sealift_verify::kernel;
 
 use super::image::WITHIN_LEN_MAX;
 use super::repo::Repo;
@@ -186,6 +187,13 @@ pub(super) fn keep(
     let folder = repo.make_directories(KEPT, 0o700).map_err(|error| failed(error.into()))?;
     let named = renameat(transaction.stage(), STAGED, &folder, &**name).and_then(|()| fsync(&folder));
     named.map_err(|error| failed(error.into()))
+}
+
+/// Whether what is kept of the bundles of a name is sealed, as its objects are then.
+pub(super) fn is_sealed(repo: &Repo, name: &str) -> bool {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+    let opened = open_beneath(repo.root(), format!("{KEPT}/{name}").as_bytes(), flags, Permissions::empty());
+    opened.is_ok_and(|file| kernel::measure(file).is_ok())
 }
 
 pub(super) fn path_of(repo: &Repo, name: &str) -> PathBuf {

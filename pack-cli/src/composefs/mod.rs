@@ -3,9 +3,12 @@
 //! Stores are those of composefs-rs (`cfsctl`, bootc), in their documented form: `meta.json`, `objects`, `images`, and `images/refs`. What
 //! Sealift keeps of the bundles that a store took is in `sealift`, of which composefs knows nothing.
 //!
-//! [`import`] takes the trees of a bundle into a store, and [`mount`] mounts one of them, if all of it is what the bundle says.
+//! [`import`] takes the trees of a bundle into a store, [`mount`] mounts one of them, if all of it is what the bundle says, and [`audit`] finds out
+//! whether all that a store took still is.
 //! [`crate::pack::PackOptions::images`] states images when a bundle is packed.
 
+mod audit;
+mod check;
 mod delta;
 mod image;
 mod import;
@@ -16,6 +19,7 @@ mod objects;
 mod repo;
 mod transaction;
 
+pub use audit::audit;
 pub(crate) use image::{ImageContent, WITHIN_LEN_MAX, make as make_image};
 pub use import::{ImportOptions, ImportStats, import};
 pub(crate) use kept::Found;

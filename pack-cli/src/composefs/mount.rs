@@ -5,29 +5,22 @@
 //! read and hashed before the mount; nothing keeps them so afterwards.
 
 use std::fs::File;
-use std::io::Read as _;
 use std::os::fd::{AsFd as _, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
-use ::composefs::erofs::reader::collect_objects;
-use ::composefs::fsverity::{FsVerityHashValue, Sha256HashValue, Sha512HashValue};
 use rustix::fs::{CWD, Mode as Permissions, OFlags, mkdir, open, openat, rmdir};
 use rustix::io::Errno;
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, UnmountFlags, fsconfig_create, fsconfig_set_flag,
     fsconfig_set_string, fsmount, fsopen, move_mount, unmount,
 };
-use sealift_format::verity::{Algorithm, FileDigest, FileHasher};
+use sealift_format::verity::FileDigest;
 use sealift_format::{Head, Image, Ref};
-use sealift_verify::kernel::{self, KernelError};
 
+use super::check::{Check, Fault, objects_of};
 use super::kept::{Kept, path_of};
-use super::repo::{Repo, object_name};
-use super::transaction::hash;
+use super::repo::Repo;
 use crate::ostree::hex;
-use crate::parallel::for_each;
-use crate::progress::Phase;
 use crate::{Error, Progress};
 
 /// How a tree is mounted.
@@ -97,7 +90,6 @@ pub fn mount(
     let directory = open(mountpoint, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Permissions::empty());
     let directory = directory.map_err(|error| Error::io("open", mountpoint, error))?;
 
-    let job = Job { repo: &repo, progress, jobs: options.jobs.max(1) };
     let mut stats = MountStats {
         name: format!("{bundle}/{}", tree.name),
         image: image.digest.to_string(),
@@ -105,7 +97,7 @@ pub fn mount(
         checked: Checked::Kernel,
         hashed_bytes: 0,
     };
-    let file = job.check(&image.digest, &mut stats)?;
+    let file = check(&repo, &image.digest, options.jobs, progress, &mut stats)?;
     let made = make_mount(&file, &repo, &stats).map_err(|error| Error::io("mount", mountpoint, error))?;
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
     move_mount(&made, "", &directory, "", flags).map_err(|error| Error::io("mount", mountpoint, error))?;
@@ -136,116 +128,25 @@ fn find<'a>(kept: &'a Kept, repo: &Repo, reference: Option<&str>) -> Result<(&'a
     }
 }
 
-/// What is the same for all steps of finding out whether a tree is right.
-struct Job<'a> {
-    repo: &'a Repo,
-    progress: &'a Progress,
+/// Opens the image, which is what its digest says, and compares all objects that it names with theirs.
+fn check(
+    repo: &Repo,
+    digest: &FileDigest,
     jobs: usize,
-}
-
-impl Job<'_> {
-    /// Opens the image, which is what its digest says, and compares all objects that it names with theirs.
-    fn check(&self, digest: &FileDigest, stats: &mut MountStats) -> Result<File, Error> {
-        let (mut file, size) = self.open(digest)?;
-        let failed = |error: std::io::Error| Error::io("read", self.repo.object_path(digest), error);
-        let is_sealed = self.is_sealed(&file, digest)?;
-        let mut image = Vec::new();
-        file.by_ref().take(size).read_to_end(&mut image).map_err(failed)?;
-        // Also of a sealed one: what is parsed here shall be what was measured.
-        let mut hasher = FileHasher::new(self.repo.parameters());
-        hasher.update(&image);
-        self.compare(digest, hasher.finish())?;
-        let objects = match self.repo.algorithm() {
-            Algorithm::Sha256 => objects_of::<Sha256HashValue>(&image, Algorithm::Sha256),
-            Algorithm::Sha512 => objects_of::<Sha512HashValue>(&image, Algorithm::Sha512),
-        };
-        let Some(objects) = objects else {
-            let problem = format!("the image {} cannot be read", hex(digest.as_bytes()));
-            return Err(Error::Store { path: self.repo.path().to_owned(), problem });
-        };
-        let unsealed = self.measure(&objects)?;
-        stats.objects = u64::try_from(objects.len()).unwrap_or(u64::MAX);
-        if !is_sealed || !unsealed.is_empty() {
-            stats.checked = Checked::Hashed;
-        }
-        stats.hashed_bytes = self.hash(&unsealed)?;
-        Ok(file)
+    progress: &Progress,
+    stats: &mut MountStats,
+) -> Result<File, Error> {
+    let note = |digest: &FileDigest, fault: Fault| Err(fault.error(repo, digest));
+    let check = Check { repo, progress, jobs: jobs.max(1), note: &note };
+    let image = check.image(digest)?.ok_or_else(|| Fault::Missing.error(repo, digest))?;
+    let objects = objects_of(&image.bytes, digest, repo)?;
+    stats.objects = u64::try_from(objects.len()).unwrap_or(u64::MAX);
+    let checked = check.objects(&objects)?;
+    if !image.is_sealed || !checked.unsealed.is_empty() {
+        stats.checked = Checked::Hashed;
     }
-
-    fn open(&self, digest: &FileDigest) -> Result<(File, u64), Error> {
-        self.repo.open_object(digest)?.ok_or_else(|| {
-            let problem = format!("object {} is missing: unpack the bundle again, with --rehash", object_name(digest));
-            Error::Store { path: self.repo.path().to_owned(), problem }
-        })
-    }
-
-    /// Whether the kernel vouches for an object.
-    fn is_sealed(&self, file: &File, digest: &FileDigest) -> Result<bool, Error> {
-        match kernel::check(file, digest) {
-            Ok(()) => Ok(true),
-            Err(KernelError::NotSealed | KernelError::Unsupported) => Ok(false),
-            Err(error) => Err(Error::kernel(self.repo.object_path(digest), error)),
-        }
-    }
-
-    fn compare(&self, expected: &FileDigest, found: FileDigest) -> Result<(), Error> {
-        if found == *expected {
-            return Ok(());
-        }
-        let (path, expected) = (self.repo.object_path(expected), Box::new(expected.clone()));
-        Err(Error::StoreObject { path, expected, found: Box::new(found) })
-    }
-
-    /// Asks the kernel of all objects. Returns those for which it does not vouch, and their sizes.
-    fn measure(&self, objects: &[FileDigest]) -> Result<Vec<(FileDigest, u64)>, Error> {
-        self.progress.enter(Phase::Verifying, 0, u64::try_from(objects.len()).unwrap_or(0));
-        let unsealed = Mutex::new(Vec::new());
-        for_each(
-            self.jobs,
-            objects,
-            || (),
-            |(), digest| {
-                self.progress.check()?;
-                let (file, size) = self.open(digest)?;
-                if !self.is_sealed(&file, digest)? {
-                    unsealed.lock().unwrap_or_else(PoisonError::into_inner).push((digest.clone(), size));
-                }
-                self.progress.add(0, 1);
-                Ok(())
-            },
-        )?;
-        Ok(unsealed.into_inner().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Reads objects, and compares them with their digests. Returns their bytes.
-    fn hash(&self, unsealed: &[(FileDigest, u64)]) -> Result<u64, Error> {
-        let bytes = unsealed.iter().map(|(_, size)| *size).fold(0, u64::saturating_add);
-        if unsealed.is_empty() {
-            return Ok(0);
-        }
-        self.progress.enter(Phase::Hashing, bytes, u64::try_from(unsealed.len()).unwrap_or(0));
-        for_each(
-            self.jobs,
-            unsealed,
-            || (),
-            |(), (digest, size)| {
-                self.progress.check()?;
-                let (mut file, _) = self.open(digest)?;
-                let found = hash(&mut file, self.repo);
-                let found = found.map_err(|error| Error::io("read", self.repo.object_path(digest), error))?;
-                self.compare(digest, found)?;
-                self.progress.add(*size, 1);
-                Ok(())
-            },
-        )?;
-        Ok(bytes)
-    }
-}
-
-/// The objects that an image names.
-fn objects_of<D: FsVerityHashValue>(image: &[u8], algorithm: Algorithm) -> Option<Vec<FileDigest>> {
-    let objects = collect_objects::<D>(image).ok()?;
-    objects.iter().map(|digest| FileDigest::new(algorithm, digest.as_bytes())).collect()
+    stats.hashed_bytes = checked.hashed_bytes;
+    Ok(image.file)
 }
 
 /// Makes the mount of an image over the objects, which is nowhere yet.

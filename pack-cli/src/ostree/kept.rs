@@ -60,6 +60,23 @@ impl Kept {
         }
     }
 
+    /// Reads what is kept of the bundles of a name, if `judge` takes the head. `None` where a run was killed before anything counted.
+    ///
+    /// # Errors
+    /// It is refused, damaged or cannot be read.
+    pub(super) fn load_judged(
+        repo: &Repo,
+        name: &str,
+        judge: &mut impl FnMut(&Head) -> Result<(), Error>,
+    ) -> Result<Option<Self>, Error> {
+        let shown = repo.path().join(path(name, HEAD));
+        let of_it = |error: Error| error.of_bundle(&shown);
+        let Some(bytes) = read(repo, &path(name, HEAD), HEAD_LEN_MAX.into())? else { return Ok(None) };
+        let head = Head::parse(&bytes).map_err(|error| of_it(error.into()))?;
+        judge(&head).map_err(of_it)?;
+        Self::parse(repo, name, &bytes)?.map(Some).map_err(|error| of_it(error.into()))
+    }
+
     fn parse(repo: &Repo, name: &str, head: &[u8]) -> Result<Result<Self, FormatError>, Error> {
         let head = match Head::parse(head).and_then(|head| Limits::default().check(head.root()).map(|()| head)) {
             Ok(head) => head,

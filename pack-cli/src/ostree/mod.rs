@@ -4,9 +4,11 @@
 //! when it has the checksum that names it, and parsers take normal forms alone.
 //!
 //! [`import`] takes the commits of a bundle into a repository, and [`write_usb`] into one on a medium for those who have OSTree alone;
+//! [`audit`] finds out whether what it took still is what is signed, and
 //! [`crate::source::Source::open_ostree`] packs those of one.
 
 mod armor;
+mod audit;
 mod carried;
 mod config;
 mod create;
@@ -21,6 +23,7 @@ mod kept;
 mod key_list;
 mod keyfile;
 mod lock;
+mod look;
 mod object;
 mod openpgp;
 mod plan;
@@ -37,10 +40,12 @@ mod summary;
 mod system;
 mod transaction;
 mod usb;
+mod wanted;
 
 #[cfg(test)]
 mod tests;
 
+pub use audit::audit;
 pub use fault::RepoFault;
 #[cfg(feature = "composefs")]
 pub(crate) use folders::Folders;

@@ -248,6 +248,14 @@ impl Content {
     }
 
     /// The file, where it holds the content as it is.
+    pub(super) fn plain(&self) -> Option<&File> {
+        match &self.from {
+            Stored::Plain(file) => Some(file),
+            Stored::Deflated(_) => None,
+        }
+    }
+
+    /// The same, for who goes on with it.
     pub(crate) fn into_plain(self) -> Option<File> {
         match self.from {
             Stored::Plain(file) => Some(file),

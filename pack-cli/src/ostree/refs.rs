@@ -99,7 +99,7 @@ impl Repo {
     pub(crate) fn refs(&self) -> Result<Vec<(RefName, Checksum)>, Error> {
         let mut refs = Vec::new();
         self.collect(RefPlace::Heads, &mut refs)?;
-        for remote in self.names_below("refs/remotes")?.into_iter().filter(|name| is_remote_name(name)) {
+        for remote in self.remotes_with_refs()? {
             self.collect(RefPlace::Remote(remote), &mut refs)?;
         }
         for id in self.names_below("refs/mirrors")?.into_iter().filter(|name| is_collection_id(name)) {
@@ -107,6 +107,14 @@ impl Repo {
         }
         refs.sort();
         Ok(refs)
+    }
+
+    /// The remotes of which there are refs, configured or not.
+    ///
+    /// # Errors
+    /// The directory cannot be read.
+    pub(super) fn remotes_with_refs(&self) -> Result<Vec<String>, Error> {
+        Ok(self.names_below("refs/remotes")?.into_iter().filter(|name| is_remote_name(name)).collect())
     }
 
     fn open_ref_dir(&self, path: &str) -> Result<Option<OwnedFd>, Error> {

@@ -47,7 +47,7 @@ pub(super) fn signature<'a>(repo: &Repo, head: &'a Head, wish: Seal) -> Option<W
 }
 
 /// Whether what the repository keeps of the last bundle of a name is sealed.
-fn is_kept_sealed(repo: &Repo, name: &str) -> bool {
+pub(super) fn is_kept_sealed(repo: &Repo, name: &str) -> bool {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK;
     let path = kept::path(name, kept::HEAD);
     let opened = open_beneath(repo.root(), path.as_bytes(), flags, Permissions::empty());

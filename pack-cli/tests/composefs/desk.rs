@@ -29,6 +29,13 @@ impl Said {
         self
     }
 
+    /// It ended with status 1, and says so of what it found.
+    #[track_caller]
+    pub(crate) fn differs(self) -> Self {
+        assert_eq!(self.status, Some(1), "{}{}", self.out, self.error);
+        self
+    }
+
     #[track_caller]
     pub(crate) fn refused(self, status: i32, why: &str) {
         let Self { out, error, .. } = &self;
@@ -72,7 +79,7 @@ impl Desk {
 
     pub(crate) fn sealift(&self, arguments: &[&str]) -> Said {
         let state = self.path("state");
-        let takes_state = matches!(arguments, ["unpack" | "mount", ..]);
+        let takes_state = matches!(arguments, ["unpack" | "mount" | "audit", ..]);
         let mut command = self.command(arguments);
         if takes_state {
             command.arg("--state").arg(state);
@@ -92,6 +99,11 @@ impl Desk {
 
     pub(crate) fn unpack(&self, bundle: &str, options: &[&str]) -> Said {
         self.sealift(&[&["unpack", bundle, "composefs:store", "--allow-unsigned"], options].concat())
+    }
+
+    /// Audits the store, as far as `options` say.
+    pub(crate) fn audit(&self, options: &[&str]) -> Said {
+        self.sealift(&[&["audit", "composefs:store", "--allow-unsigned"], options].concat())
     }
 
     /// The files of the store's objects, but for the image's, the least first.

@@ -2,6 +2,7 @@
 //! fs-verity is `cargo xtask vm`'s.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod audited;
 mod desk;
 
 use std::fs;

@@ -1,6 +1,7 @@
 //! Bundles between OSTree repositories, which libostree's own program makes and judges.
 
 mod aliases;
+mod audited;
 mod circumstances;
 mod commitmeta;
 mod crafted;

@@ -2,7 +2,13 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 
+use sealift_tests::bundle::{Bundle, Packing};
+use sealift_tests::ostree::commit;
+use sealift_tests::tree::{dir, file};
+
+use super::composefs::take;
 use super::unpack::{ANYBODY, Publisher};
 use crate::desk::{Desk, PAGE, noise};
 
@@ -74,4 +80,117 @@ pub(crate) fn unread(desk: &Desk) {
         desk.flip(&index[..PAGE]);
         desk.bad(&format!("audit unread {ANYBODY}"), 2, "os error 5");
     }
+}
+
+/// Puts another file in the place of an object.
+fn replace(desk: &Desk, object: &Path, with: &[u8], is_sealed: bool) {
+    fs::remove_file(object).expect("removed");
+    fs::write(object, with).expect("a file");
+    if is_sealed {
+        desk.good(&format!("seal {}", object.display()));
+    }
+}
+
+/// A composefs store: the kernel is asked, and what it does not keep is found.
+pub(crate) fn stores(desk: &Desk) {
+    let content = noise(2010, 300_000);
+    let object = take(desk, "audited-store", &content);
+    let audit = format!("audit composefs:audited-store {ANYBODY}");
+    let sound = desk.good(&audit);
+    assert!(sound.contains("asking the kernel") && !sound.contains("hashed"), "{sound}");
+    // No content is read: the page that the disk has lost is found by who reads it.
+    let page = &content[20 * PAGE..21 * PAGE];
+    desk.flip(page);
+    desk.good(&audit);
+    desk.bad(&format!("digest {}", object.display()), 2, "os error 5");
+
+    replace(desk, &object, &content, false);
+    let found = desk.bad(&format!("{audit} --json"), 1, r#""unsealed":1"#);
+    assert!(found.contains(r#""hashed":1,"hashed_bytes":300000,"#), "{found}");
+    assert!(found.contains(r#""path":"usr/lib/object"}"#), "{found}");
+    for is_sealed in [true, false] {
+        replace(desk, &object, &noise(2011, 300_000), is_sealed);
+        desk.bad(&format!("{audit} --json"), 1, r#""changed":1,"unsealed":0"#);
+    }
+    fs::remove_file(&object).expect("removed");
+    desk.bad(&audit, 1, "1 missing");
+    desk.good(&format!("unpack /tmp/store.sealift composefs:audited-store --rehash {ANYBODY}"));
+    desk.good(&audit);
+    fs::remove_dir_all(desk.path("audited-store")).expect("removed");
+}
+
+/// The file of a repository's objects that has this content.
+fn object_of(repo: &Path, content: &[u8]) -> PathBuf {
+    let folders = fs::read_dir(repo.join("objects")).expect("a folder").map(|folder| folder.expect("an entry").path());
+    let mut files =
+        folders.flat_map(|folder| fs::read_dir(folder).expect("a folder")).map(|entry| entry.expect("an entry").path());
+    files.find(|path| fs::read(path).is_ok_and(|bytes| bytes == content)).expect("it is there")
+}
+
+/// A repository of OSTree, of which the index has one digest of all contents' digests.
+pub(crate) fn repositories(desk: &Desk) {
+    let _ = fs::remove_dir_all("/tmp/state"); // of the case before
+    let (repo, content) = (desk.path("audited-repo"), noise(2012, 200_000));
+    for folder in ["objects", "refs/heads", "refs/remotes", "tmp", "state", "extensions"] {
+        fs::create_dir_all(repo.join(folder)).expect("a folder");
+    }
+    fs::write(repo.join("config"), "[core]\nrepo_version=1\nmode=bare-user\n").expect("a file");
+    let tree = dir([("large", file(content.clone())), ("small", file("small\n")), ("usr", dir([("none", file(""))]))]);
+    let bundle = Bundle::with_commits(&[], &[("main", vec![commit(tree)])], Packing::default());
+    fs::write("/tmp/commit.sealift", bundle.encode()).expect("a file");
+    desk.good(&format!("unpack /tmp/commit.sealift ostree:audited-repo --seal require {ANYBODY}"));
+    let audit = format!("audit ostree:audited-repo {ANYBODY}");
+    let sound = desk.good(&audit);
+    assert!(sound.contains("asking the kernel") && !sound.contains("hashed"), "{sound}");
+    let (large, small) = (object_of(&repo, &content), object_of(&repo, b"small\n"));
+    desk.flip(&content[20 * PAGE..21 * PAGE]);
+    desk.good(&audit);
+    desk.bad(&format!("digest {}", large.display()), 2, "os error 5");
+    desk.flip(&flipped(&content[20 * PAGE..21 * PAGE]));
+
+    // The attributes of a file are in one of its own, which goes with it.
+    let attributes = xattr_of(&small);
+    let replace = |with: &[u8], is_sealed: bool| {
+        fs::remove_file(&small).expect("removed");
+        fs::write(&small, with).expect("a file");
+        rustix::fs::setxattr(&small, XATTR, &attributes, rustix::fs::XattrFlags::empty()).expect("it can be set");
+        if is_sealed {
+            desk.good(&format!("seal {}", small.display()));
+        }
+    };
+    replace(b"small\n", false);
+    // One file is read, and what it has agrees with what the kernel says of the others.
+    desk.bad(
+        &format!("{audit} --json"),
+        1,
+        r#""hashed":1,"hashed_bytes":6,"missing":0,"extra":0,"changed":0,"unsealed":1"#,
+    );
+    for is_sealed in [true, false] {
+        replace(b"SMALL\n", is_sealed);
+        desk.bad(&format!("{audit} --json"), 1, r#""changed":1,"unsealed":0"#);
+    }
+    replace(b"small\n", true);
+    desk.good(&audit);
+    // The same content with other attributes, which no seal covers.
+    let mut other = attributes.clone();
+    other[11] ^= 1;
+    rustix::fs::setxattr(&small, XATTR, &other, rustix::fs::XattrFlags::empty()).expect("it can be set");
+    desk.bad(&format!("{audit} --json"), 1, r#""changed":1,"unsealed":0"#);
+    fs::remove_dir_all(repo).expect("removed");
+}
+
+const XATTR: &str = "user.ostreemeta";
+
+fn xattr_of(path: &Path) -> Vec<u8> {
+    let mut value = vec![0; 1024];
+    let len = rustix::fs::getxattr(path, XATTR, &mut value).expect("it has it");
+    value.truncate(len);
+    value
+}
+
+/// A page as [`Desk::flip`] leaves it.
+fn flipped(page: &[u8]) -> Vec<u8> {
+    let mut page = page.to_vec();
+    page[100] ^= 1;
+    page
 }

@@ -86,7 +86,7 @@ pub(crate) fn stores(desk: &Desk) {
 }
 
 /// Takes a tree with a file of this content into a new store, and returns the file's object.
-fn take(desk: &Desk, store: &str, content: &[u8]) -> PathBuf {
+pub(crate) fn take(desk: &Desk, store: &str, content: &[u8]) -> PathBuf {
     let publisher = Publisher::new(desk);
     publisher.write("usr/lib/object", content);
     // A name that no other image on the disk has.

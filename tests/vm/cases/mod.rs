@@ -37,6 +37,8 @@ const CASES: &[(&str, Check)] = &[
     ("composefs: an object that was replaced is not mounted", composefs::replaced),
     ("an audit finds each kind of damage", audit::damage),
     ("an audit reads no content of what is sealed", audit::unread),
+    ("an audit of a composefs store", audit::stores),
+    ("an audit of an OSTree repository", audit::repositories),
 ];
 
 /// The cases of a suite, and what each is run on, mounted.

@@ -3,6 +3,9 @@
 //! Of a tree that was sealed when it was unpacked, the kernel says what each file is, and no content is read: a file that it still hands out is
 //! what was signed. A file that is not sealed any more is read, and reported.
 //!
+//! [`audit`] is of a directory. [`crate::ostree::audit`] is of a repository, and with the feature `composefs` there is one of a store: both compare
+//! objects and names with what was kept of the bundles that they took, and tell what they found as a [`StoreAudit`].
+//!
 //! ```
 //! # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/bundle.rs"));
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -26,6 +29,8 @@
 //! # }
 //! ```
 
+mod store;
+
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,6 +42,8 @@ use crate::seal::Digests;
 use crate::source::{DirectoryOptions, DirectorySource, Source, XattrFilter};
 use crate::unpack::{State, state};
 use crate::{Error, Head, Input, Phase, Progress};
+pub(crate) use store::kept_names;
+pub use store::{Finding, FindingKind, StoreAudit, StoreAuditOptions, StoreCounts};
 
 /// How a tree is audited.
 #[derive(Clone, Debug, Default)]

@@ -1,0 +1,269 @@
+//! `sealift audit ostree:REPO` and `sealift audit composefs:REPO`.
+
+use std::cell::RefCell;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anstyle::Style;
+use sealift::audit::{Finding, FindingKind, StoreAudit, StoreAuditOptions};
+use sealift::diff::Change;
+use sealift::{Error, Head, Input, Limits, Progress};
+use serde::Serialize;
+
+use super::bundle::BundleArg;
+use super::differences;
+use super::escape;
+use super::failure::{About as _, Failure, shown};
+use super::human::{self, Bytes, Grouped, count};
+use super::show::{BAD, BOLD, DIM, GOOD, Pace, Show, json_line};
+use super::trust_args::{Judge, TrustArgs};
+
+/// A store, as TARGET names it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Store<'a> {
+    Ostree(&'a Path),
+    Composefs(&'a Path),
+}
+
+/// What an audit of a store is given.
+pub(crate) struct Run<'a> {
+    pub(crate) store: Store<'a>,
+    /// The store as it was written.
+    pub(crate) target: &'a Path,
+    pub(crate) bundle: Option<&'a Path>,
+    pub(crate) options: StoreAuditOptions,
+    pub(crate) trust: &'a TrustArgs,
+    pub(crate) show: Show,
+    pub(crate) pace: Pace,
+}
+
+impl Run<'_> {
+    pub(crate) fn run(&self) -> Result<(), Failure> {
+        let start = Instant::now();
+        let judges = RefCell::new(Vec::new());
+        let judge = |head: &Head| -> Result<(), Error> {
+            let judge = Judge::by(&self.trust.options())?;
+            judge.judge(head)?;
+            judges.borrow_mut().push(judge);
+            Ok(())
+        };
+        let mut input = match self.bundle {
+            Some(bundle) => Some(BundleArg { bundle: bundle.to_owned() }.open()?),
+            None => None,
+        };
+        let run = |progress: &Arc<Progress>| self.audit(input.as_mut(), judge, progress);
+        let audit = self.pace.watch(self.show, "Opening", run)?;
+        let judges = judges.into_inner();
+        judges.iter().for_each(|judge| judge.warn(self.show));
+        self.print(&audit, &judges, start.elapsed())?;
+        match audit.is_empty() {
+            true => Ok(()),
+            false if self.show.quiet && !self.show.json => {
+                Err(Failure::differs(format!("{}: {}", self.target.display(), counts(&audit))))
+            }
+            false => Err(Failure::printed()),
+        }
+    }
+
+    fn audit(
+        &self,
+        bundle: Option<&mut Input>,
+        judge: impl FnMut(&Head) -> Result<(), Error>,
+        progress: &Progress,
+    ) -> Result<StoreAudit, Failure> {
+        let (options, limits, about) = (&self.options, Limits::default(), self.bundle.unwrap_or(self.target));
+        match self.store {
+            Store::Ostree(repo) => sealift::ostree::audit(repo, bundle, options, limits, judge, progress).about(about),
+            #[cfg(feature = "composefs")]
+            Store::Composefs(store) => {
+                sealift::composefs::audit(store, bundle, options, limits, judge, progress).about(about)
+            }
+            #[cfg(not(feature = "composefs"))]
+            Store::Composefs(_) => Err(super::mount::without_composefs()),
+        }
+    }
+
+    fn print(&self, audit: &StoreAudit, judges: &[Judge], elapsed: Duration) -> std::io::Result<()> {
+        let mut out = BufWriter::with_capacity(1 << 16, self.show.out());
+        let target = self.target.display().to_string();
+        if self.show.json {
+            json_line(&mut out, &Summary::new(&target, audit, judges, elapsed))?;
+        } else if !self.show.quiet {
+            for finding in &audit.findings {
+                print_finding(&mut out, finding)?;
+            }
+            let bundles: Vec<String> = judges.iter().map(identity).collect();
+            let verdict = match audit.is_empty() {
+                true => format!("{GOOD}sound{GOOD:#}, "),
+                false => format!("{BAD}differs{BAD:#} from "),
+            };
+            writeln!(out, "{BOLD}{}{BOLD:#}: {verdict}{}", escape::text(&target), bundles.join(" and "))?;
+            for judge in judges {
+                judge.print_signers(&mut out)?;
+            }
+            if !audit.is_empty() {
+                writeln!(out, "  {}", counts(audit))?;
+            }
+            self.print_work(&mut out, audit, elapsed)?;
+        }
+        out.flush()
+    }
+
+    fn print_work(&self, out: &mut dyn Write, audit: &StoreAudit, elapsed: Duration) -> std::io::Result<()> {
+        let counts = &audit.counts;
+        let with = self.bundle.map_or("what was kept of its bundle".to_owned(), |bundle| escape::text(&shown(bundle)));
+        let asked = if audit.is_sealed { ", asking the kernel" } else { "" };
+        let (objects, time) = (count(counts.objects, "object"), human::duration(elapsed));
+        writeln!(out, "  {objects} compared with {with}{asked} in {time}")?;
+        if counts.hashed > 0 {
+            writeln!(out, "  {} hashed, {}", count(counts.hashed, "object"), Bytes(counts.hashed_bytes))?;
+        }
+        if !audit.is_extra_known && matches!(self.store, Store::Composefs(_)) && !self.options.allow_extra {
+            writeln!(out, "  extra objects are not looked for: the store has other images, which may name them")?;
+        }
+        Ok(())
+    }
+}
+
+/// Name and version of a bundle.
+fn identity(judge: &Judge) -> String {
+    let (name, version) = judge.identity();
+    format!("{name} version {version}{}", judge.mark())
+}
+
+/// The letters are those of directories.
+fn mark(kind: FindingKind) -> (char, Style) {
+    differences::mark(match kind {
+        FindingKind::Missing => Change::Removed,
+        FindingKind::Extra => Change::Added,
+        FindingKind::Changed => Change::Changed,
+        FindingKind::Unsealed => Change::Unsealed,
+    })
+}
+
+fn word(kind: FindingKind) -> &'static str {
+    match kind {
+        FindingKind::Missing => "missing",
+        FindingKind::Extra => "extra",
+        FindingKind::Changed => "changed",
+        FindingKind::Unsealed => "unsealed",
+    }
+}
+
+fn print_finding(out: &mut dyn Write, finding: &Finding) -> std::io::Result<()> {
+    let (letter, style) = mark(finding.kind);
+    write!(out, "{style}{letter}{style:#}  {}", escape::text(&finding.name))?;
+    match (&finding.tree, &finding.path) {
+        (Some(tree), Some(path)) => write!(out, "  {}:{}", escape::text(tree), escape::bytes(path))?,
+        (Some(tree), None) => write!(out, "  {}", escape::text(tree))?,
+        _ => {}
+    }
+    match &finding.found {
+        Some(found) => writeln!(out, "  {DIM}is {}{DIM:#}", escape::text(found)),
+        None => writeln!(out),
+    }
+}
+
+/// The counts in words, without those that are 0.
+fn counts(audit: &StoreAudit) -> String {
+    let counts = &audit.counts;
+    let parts = [
+        (counts.missing, "missing"),
+        (counts.extra, "extra"),
+        (counts.changed, "changed"),
+        (counts.unsealed, "not sealed"),
+    ];
+    let some = parts.into_iter().filter(|(number, _)| *number > 0);
+    some.map(|(number, word)| format!("{} {word}", Grouped(number))).collect::<Vec<_>>().join(", ")
+}
+
+#[derive(Serialize)]
+struct Summary<'a> {
+    target: &'a str,
+    bundles: Vec<JsonBundle<'a>>,
+    trees: &'a [String],
+    sound: bool,
+    sealed: bool,
+    extra_known: bool,
+    counts: Counts,
+    seconds: f64,
+    entries: Vec<Entry<'a>>,
+}
+
+#[derive(Serialize)]
+struct JsonBundle<'a> {
+    name: &'a str,
+    version: u64,
+    signers: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Counts {
+    objects: u64,
+    vouched: u64,
+    hashed: u64,
+    hashed_bytes: u64,
+    missing: u64,
+    extra: u64,
+    changed: u64,
+    unsealed: u64,
+}
+
+#[derive(Serialize)]
+struct Entry<'a> {
+    kind: &'static str,
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tree: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expected: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    found: Option<&'a str>,
+}
+
+impl<'a> Summary<'a> {
+    fn new(target: &'a str, audit: &'a StoreAudit, judges: &'a [Judge], elapsed: Duration) -> Self {
+        let bundle = |judge: &'a Judge| {
+            let (name, version) = judge.identity();
+            JsonBundle { name, version, signers: judge.signers() }
+        };
+        let counts = &audit.counts;
+        Self {
+            target,
+            bundles: judges.iter().map(bundle).collect(),
+            trees: &audit.trees,
+            sound: audit.is_empty(),
+            sealed: audit.is_sealed,
+            extra_known: audit.is_extra_known,
+            counts: Counts {
+                objects: counts.objects,
+                vouched: counts.vouched,
+                hashed: counts.hashed,
+                hashed_bytes: counts.hashed_bytes,
+                missing: counts.missing,
+                extra: counts.extra,
+                changed: counts.changed,
+                unsealed: counts.unsealed,
+            },
+            seconds: human::seconds(elapsed),
+            entries: audit.findings.iter().map(Entry::of).collect(),
+        }
+    }
+}
+
+impl<'a> Entry<'a> {
+    fn of(finding: &'a Finding) -> Self {
+        Self {
+            kind: word(finding.kind),
+            name: &finding.name,
+            tree: finding.tree.as_deref(),
+            path: finding.path.as_deref().map(escape::percent),
+            expected: finding.expected.as_deref(),
+            found: finding.found.as_deref(),
+        }
+    }
+}
