@@ -69,12 +69,22 @@ const LIST: &str = "ls -lR DISK/mounted";
 /// How often a tree is listed.
 const LISTINGS: usize = 7;
 
-/// What listing a tree took, the median of all times.
+impl Way {
+    /// A line or word with folders of its own.
+    fn at(&self, line: &str) -> String {
+        let own = self.name.replace(' ', "-");
+        ["lower", "mounted"]
+            .iter()
+            .fold(line.to_owned(), |line, word| line.replace(&format!("DISK/{word}"), &format!("DISK/{word}-{own}")))
+    }
+}
+
+/// What listing a tree took each time.
 struct Sample {
     way: &'static Way,
     image_bytes: u64,
-    cold: Duration,
-    warm: Duration,
+    cold: Vec<Duration>,
+    warm: Vec<Duration>,
 }
 
 pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<()> {
@@ -85,7 +95,7 @@ pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<(
     let trees = [("linux-source", places.tree.clone()), ("a desktop's Debian root", desktop::roots()?.0)];
     for (name, tree) in trees {
         let (plain, store) = unpack(&tree, runs, places)?;
-        let samples = WAYS.iter().map(|way| list(way, &tree, places)).collect::<Result<Vec<_>>>()?;
+        let samples = list(&tree, places)?;
         judge(report, name, (&plain, &store), &samples);
         for number in 1..=runs {
             remove(&places.path(&format!("DISK/store{number}")))?;
@@ -128,44 +138,58 @@ impl Drop for Mounts {
     }
 }
 
-fn list(way: &'static Way, tree: &Path, places: &Places) -> Result<Sample> {
-    way.make.iter().try_for_each(|line| job(line, tree, places).run().map(drop))?;
-    let folders = ["DISK/empty", "DISK/lower", "DISK/mounted"].map(|word| places.path(word));
-    for folder in &folders {
-        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+/// Lists the tree by each way in turn.
+fn list(tree: &Path, places: &Places) -> Result<Vec<Sample>> {
+    let mut mounts = Mounts(Vec::new());
+    let mut samples = Vec::new();
+    for way in &WAYS {
+        way.make.iter().try_for_each(|line| job(line, tree, places).run().map(drop))?;
+        for word in ["DISK/empty", "DISK/lower", "DISK/mounted"].map(|word| way.at(word)) {
+            let folder = places.path(&word);
+            fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+            mounts.0.push(folder);
+        }
+        way.mount.iter().try_for_each(|line| Job::new(&way.at(line), places).run().map(drop))?;
+        let image = places.path(way.image);
+        let image_bytes = fs::metadata(&image).with_context(|| format!("cannot find {}", image.display()))?.len();
+        if way.name == PEER && tree == places.tree {
+            // Of a file with several names mkcomposefs makes several; here is none.
+            ensure!(fs::read(&image)? == fs::read(places.path(IMAGE))?, "mkcomposefs makes another image");
+        }
+        samples.push(Sample { way, image_bytes, cold: Vec::new(), warm: Vec::new() });
     }
-    let [_, lower, mounted] = folders;
-    let mounts = Mounts(vec![lower, mounted]);
-    way.mount.iter().try_for_each(|line| Job::new(line, places).run().map(drop))?;
-    let (mut cold, mut warm) = (Vec::new(), Vec::new());
     for _ in 0..LISTINGS {
-        rustix::fs::sync();
-        fs::write("/proc/sys/vm/drop_caches", "3").context("cannot drop caches")?;
-        cold.push(Job::new(LIST, places).run()?.wall);
-        warm.push(Job::new(LIST, places).run()?.wall);
+        for sample in &mut samples {
+            let list = Job::new(&sample.way.at(LIST), places);
+            rustix::fs::sync();
+            fs::write("/proc/sys/vm/drop_caches", "3").context("cannot drop caches")?;
+            sample.cold.push(list.run()?.wall);
+            sample.warm.push(list.run()?.wall);
+        }
     }
     drop(mounts);
-    let image = places.path(way.image);
-    let image_bytes = fs::metadata(&image).with_context(|| format!("cannot find {}", image.display()))?.len();
-    if way.name == PEER && tree == places.tree {
-        // Of a file with several names mkcomposefs makes several; here is none.
-        ensure!(fs::read(&image)? == fs::read(places.path(IMAGE))?, "mkcomposefs makes another image");
+    for sample in &samples {
+        println!(
+            "   {}: {} s cold, {} s warm",
+            sample.way.name,
+            seconds(median(&sample.cold)),
+            seconds(median(&sample.warm))
+        );
+        if !sample.way.make.is_empty() {
+            remove(&places.path(sample.way.image))?;
+        }
     }
-    if !way.make.is_empty() {
-        remove(&image)?;
-    }
-    let sample = Sample { way, image_bytes, cold: median(cold), warm: median(warm) };
-    println!("   {}: {} s cold, {} s warm", way.name, seconds(sample.cold), seconds(sample.warm));
-    Ok(sample)
+    Ok(samples)
 }
 
-fn median(mut times: Vec<Duration>) -> Duration {
+fn median(times: &[Duration]) -> Duration {
+    let mut times = times.to_vec();
     times.sort_unstable();
     times.get(times.len().saturating_sub(1) / 2).copied().unwrap_or_default()
 }
 
 fn judge(report: &mut Report, tree: &str, (plain, store): (&[Usage], &[Usage]), samples: &[Sample]) {
-    let wall = |usages: &[Usage]| median(usages.iter().map(|usage| usage.wall).collect());
+    let wall = |usages: &[Usage]| median(&usages.iter().map(|usage| usage.wall).collect::<Vec<_>>());
     let mut verdict = |what: String, figure: f64, limit: f64| {
         report.verdict(Verdict {
             what,
@@ -178,8 +202,8 @@ fn judge(report: &mut Report, tree: &str, (plain, store): (&[Usage], &[Usage]), 
     verdict(format!("composefs, {tree}: seconds to unpack, to a plain directory"), ratio, 1.25);
     let [ours, peers @ ..] = samples else { return };
     for peer in peers {
-        for (state, ours, peer_time) in [("cold", ours.cold, peer.cold), ("warm", ours.warm, peer.warm)] {
-            let ratio = ours.as_secs_f64() / peer_time.as_secs_f64();
+        for (state, ours, theirs) in [("cold", &ours.cold, &peer.cold), ("warm", &ours.warm, &peer.warm)] {
+            let ratio = median(ours).as_secs_f64() / median(theirs).as_secs_f64();
             verdict(format!("composefs, {tree}: ls -lR, {state}, to {}", peer.way.name), ratio, 1.0);
         }
     }
@@ -194,14 +218,14 @@ fn judge(report: &mut Report, tree: &str, (plain, store): (&[Usage], &[Usage]), 
             "| {} | {} | {} | {} |\n",
             sample.way.name,
             grouped(sample.image_bytes),
-            seconds(sample.cold),
-            seconds(sample.warm)
+            seconds(median(&sample.cold)),
+            seconds(median(&sample.warm))
         ));
     }
     let megabytes = samples.first().map_or(0.0, |ours| float(ours.image_bytes) / 1e6);
     text.push_str(&format!(
         "\nThe images of composefs, of {megabytes:.1} MB, have names and attributes; contents lie in the store. Those of squashfs and erofs hold \
-         both.\n\n- `{PLAIN}`\n- `{STORE}`\n- `{LIST}`, {LISTINGS} times behind /proc/sys/vm/drop_caches, and again\n"
+         both.\n\n- `{PLAIN}`\n- `{STORE}`\n- `{LIST}`, of each in turn {LISTINGS} times, with caches dropped and again; the medians\n"
     ));
     report.section(&format!("composefs: {tree}"), &text);
 }
