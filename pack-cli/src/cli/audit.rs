@@ -76,8 +76,12 @@ const WORDS: Words = Words { added: "extra", removed: "missing" };
 impl Audit {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let repo = ostree_target(&self.target);
-        match (repo.as_deref().map(Store::Ostree), store_of(&self.target).map(Store::Composefs)) {
-            (Some(store), _) | (None, Some(store)) => return self.run_store(store),
+        match (repo.as_deref(), store_of(&self.target)) {
+            (Some(repo), _) => return self.run_store(Store::Ostree(repo)),
+            #[cfg(feature = "composefs")]
+            (None, Some(store)) => return self.run_store(Store::Composefs(store)),
+            #[cfg(not(feature = "composefs"))]
+            (None, Some(_)) => return Err(super::mount::without_composefs()),
             (None, None) if !self.name.is_empty() => {
                 return Err(Failure::usage("--name is for ostree:REPO and composefs:REPO: a tree is of one bundle"));
             }

@@ -24,6 +24,7 @@ use super::trust_args::{Judge, TrustArgs};
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Store<'a> {
     Ostree(&'a Path),
+    #[cfg(feature = "composefs")]
     Composefs(&'a Path),
 }
 
@@ -80,8 +81,6 @@ impl Run<'_> {
             Store::Composefs(store) => {
                 sealift::composefs::audit(store, bundle, options, limits, judge, progress).about(about)
             }
-            #[cfg(not(feature = "composefs"))]
-            Store::Composefs(_) => Err(super::mount::without_composefs()),
         }
     }
 
@@ -120,7 +119,7 @@ impl Run<'_> {
         if counts.hashed > 0 {
             writeln!(out, "  {} hashed, {}", count(counts.hashed, "object"), Bytes(counts.hashed_bytes))?;
         }
-        if !audit.is_extra_known && matches!(self.store, Store::Composefs(_)) && !self.options.allow_extra {
+        if !audit.is_extra_known && !matches!(self.store, Store::Ostree(_)) && !self.options.allow_extra {
             writeln!(out, "  extra objects are not looked for: the store has other images, which may name them")?;
         }
         Ok(())
