@@ -187,7 +187,18 @@ pub(crate) fn read_sections<'a, const N: usize>(
     bytes: &'a [u8],
     rules: &[SectionRule; N],
 ) -> Result<[Option<Reader<'a>>; N], Error> {
-    let mut found: [Option<Reader<'a>>; N] = [const { None }; N];
+    let mut found = [const { None }; N];
+    find_sections(part, bytes, rules, &mut found)?;
+    Ok(found)
+}
+
+/// The same, in code that is there once for all lengths.
+fn find_sections<'a>(
+    part: Part,
+    bytes: &'a [u8],
+    rules: &[SectionRule],
+    found: &mut [Option<Reader<'a>>],
+) -> Result<(), Error> {
     let mut reader = Reader::new(part, bytes);
     let mut last = None;
     while !reader.rest().is_empty() {
@@ -214,11 +225,11 @@ pub(crate) fn read_sections<'a, const N: usize>(
             None => {}
         }
     }
-    let missing = rules.iter().zip(&found).any(|(rule, found)| rule.required && found.is_none());
+    let missing = rules.iter().zip(found).any(|(rule, found)| rule.required && found.is_none());
     if missing {
         return Err(reader.malformed("a required section is missing"));
     }
-    Ok(found)
+    Ok(())
 }
 
 /// A length in memory as a number of the format: no platform has more than 64 bits.

@@ -1,6 +1,5 @@
 //! The signed statement (spec 4).
 
-use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -268,13 +267,14 @@ impl Bases {
             return Err(reader.malformed("a delta bundle has no base"));
         }
         let mut bases: Vec<Base> = Vec::new();
-        let mut known = BTreeSet::from([contents.index_digest]);
         for _ in 0..count {
-            let base = Base { index_digest: reader.array()?, index_len: reader.u64()? };
-            if !known.insert(base.index_digest) {
-                return Err(reader.malformed("a base is named twice, or is what the bundle itself installs"));
-            }
-            bases.push(base);
+            bases.push(Base { index_digest: reader.array()?, index_len: reader.u64()? });
+        }
+        let mut known: Vec<&[u8; 32]> = bases.iter().map(|base| &base.index_digest).collect();
+        known.push(&contents.index_digest);
+        known.sort_unstable();
+        if known.windows(2).any(|pair| pair[0] == pair[1]) {
+            return Err(reader.malformed("a base is named twice, or is what the bundle itself installs"));
         }
         reader.finish()?;
         Ok(Self { difference_len, prefix_len, bases })

@@ -72,7 +72,7 @@ fn check_objects(
     let (pieces, files) = (PieceMap::new(bundle), OsTreeFiles::new(bundle));
     let table = Mutex::new(VerityTable::new(bundle));
     let take = |checked| table.lock().unwrap_or_else(PoisonError::into_inner).take(checked);
-    let large = InTurn::new(files.large(bundle));
+    let large = InTurn::new(files.large(bundle).into_iter().collect());
     let stop = || large.give_up();
     let feed = Feed::new((&bundle.head, &bundle.layout.chunks), all, input, progress).stopping(&stop);
     feed.run(jobs, ChunkDecoder::default, |decoder, number, stored| {

@@ -1,5 +1,6 @@
 //! A delta bundle with its bases: the wanted index, and each object that it carries (spec 4.6, 6.7, 7.5 and 8).
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use sealift::Bundle;
@@ -26,7 +27,7 @@ pub fn complete(delta: Delta, file: &[u8], bases: &[&[u8]]) -> Result<Bundle, Co
 
     let (pieces, files) = (PieceMap::new(&bundle), OsTreeFiles::new(&bundle));
     let mut table = VerityTable::new(&bundle);
-    let mut large = files.large(&bundle);
+    let mut large: BTreeMap<_, _> = files.large(&bundle).into_iter().collect();
     for (number, object) in (0..).zip(bundle.index.objects()) {
         if !bundle.layout.is_carried(number) {
             let content = contents.iter().find(|content| hash(content) == object.id).expect("a base has it");

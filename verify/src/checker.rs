@@ -1,7 +1,5 @@
 //! The check of what chunks hold, in any order and by several checkers: each keeps its buffers from one chunk to the next.
 
-use std::collections::BTreeMap;
-
 use sealift_format::Bundle;
 
 use crate::content::{ChunkDecoder, ContentError};
@@ -14,7 +12,8 @@ pub struct ObjectChecker {
     decoder: ChunkDecoder,
     pieces: PieceMap,
     files: OsTreeFiles,
-    large: BTreeMap<u32, LargeFiles>,
+    /// In ascending order of the objects.
+    large: Vec<(u32, LargeFiles)>,
 }
 
 impl ObjectChecker {
@@ -29,7 +28,7 @@ impl ObjectChecker {
     /// whose checksums are over the whole file.
     #[must_use]
     pub fn in_order(&self) -> Vec<u32> {
-        self.pieces.chunks_of(|object| self.large.contains_key(&object))
+        self.pieces.chunks_of(|object| place(&self.large, object).is_some())
     }
 
     /// Checks the stored bytes of chunk `number` and all that it holds, and tells `take` of each object or piece.
@@ -47,9 +46,9 @@ impl ObjectChecker {
         let decoded = decoder.decode(bundle, number, stored, &[])?;
         check_chunk(bundle, pieces, files, number, decoded, |checked| {
             if let Checked::Piece { object, piece, .. } = checked
-                && let Some(files) = large.get_mut(&object)
+                && let Some(at) = place(large, object)
             {
-                files.take(bundle, piece, decoded);
+                large[at].1.take(bundle, piece, decoded);
             }
             take(checked);
         })
@@ -68,7 +67,7 @@ impl ObjectChecker {
     /// # Errors
     /// A large file of OSTree, or the table, is not as the index says.
     pub fn finish(self, bundle: &Bundle, table: VerityTable) -> Result<(), ContentError> {
-        for mut files in self.large.into_values() {
+        for (_, mut files) in self.large {
             while files.take_bare(bundle) {}
             files.check(bundle)?;
         }
@@ -85,4 +84,8 @@ impl ObjectChecker {
         }
         self.finish(bundle, table)
     }
+}
+
+fn place(large: &[(u32, LargeFiles)], object: u32) -> Option<usize> {
+    large.binary_search_by_key(&object, |(own, _)| *own).ok()
 }

@@ -4,11 +4,10 @@
 //! Chunks may be checked in any order and by several threads; one [`VerityTable`] takes what they [`Checked`]. Only where OSTree's files
 //! are large are their pieces to pass in order through [`LargeFiles`](crate::ostree::LargeFiles).
 
-use std::collections::BTreeMap;
 use std::convert::Infallible;
 
 use sealift_format::verity::{VerityHasher, block_hashes, digest};
-use sealift_format::{Bundle, Error as FormatError, Holds, Part, data_len};
+use sealift_format::{Bundle, Error as FormatError, Holds, Large, Part, data_len};
 
 use crate::content::{ContentError, check_object, check_piece, fill_holes, group_objects, piece_range};
 use crate::ostree::OsTreeFiles;
@@ -56,15 +55,18 @@ pub enum Bare {
 #[derive(Clone, Debug)]
 pub struct VerityTable {
     digests: Vec<[u8; 32]>,
-    large: BTreeMap<u32, LargeDigest>,
+    /// In ascending order.
+    large: Vec<LargeDigest>,
 }
 
 /// A large object's digest, put together from its pieces in order.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct LargeDigest {
+    object: u32,
     hasher: VerityHasher,
-    next: u64,
-    waiting: BTreeMap<u64, VerityHasher>,
+    next: usize,
+    /// Of each piece, what came before its turn.
+    waiting: Vec<Option<Box<VerityHasher>>>,
 }
 
 /// Checks what chunk `number` holds, from its decoded bytes, and tells `take` of each object or piece. The OSTree files of a small object
@@ -221,7 +223,14 @@ impl VerityTable {
     /// A table of which nothing is known yet.
     #[must_use]
     pub fn new(bundle: &Bundle) -> Self {
-        Self { digests: vec![[0; 32]; bundle.index.objects().len()], large: BTreeMap::new() }
+        let unknown = |large: &Large| LargeDigest {
+            object: large.object,
+            hasher: VerityHasher::new(),
+            next: 0,
+            waiting: vec![None; bundle.layout.pieces_of(large.object).len()],
+        };
+        let large = bundle.layout.large.iter().map(unknown).collect();
+        Self { digests: vec![[0; 32]; bundle.index.objects().len()], large }
     }
 
     /// Takes what was checked, in any order.
@@ -231,9 +240,12 @@ impl VerityTable {
                 self.digests[usize::try_from(object).unwrap_or(usize::MAX)] = digest;
             }
             Checked::Piece { object, piece, tree } => {
-                let large = self.large.entry(object).or_default();
-                large.waiting.insert(piece, tree);
-                while let Some(tree) = large.waiting.remove(&large.next) {
+                let at = self.large.partition_point(|large| large.object < object);
+                let Some(large) = self.large.get_mut(at).filter(|large| large.object == object) else { return };
+                let place = usize::try_from(piece).ok().and_then(|piece| large.waiting.get_mut(piece));
+                let Some(place) = place else { return };
+                *place = Some(Box::new(tree));
+                while let Some(tree) = large.waiting.get_mut(large.next).and_then(Option::take) {
                     large.hasher.append(&tree);
                     large.next += 1;
                 }
@@ -247,8 +259,9 @@ impl VerityTable {
     /// They differ.
     pub fn check(self, bundle: &Bundle) -> Result<(), ContentError> {
         let mut digests = self.digests;
-        for (object, large) in self.large {
-            digests[usize::try_from(object).unwrap_or(usize::MAX)] = large.hasher.finish();
+        // The digest of one that a base has came whole.
+        for large in self.large.into_iter().filter(|large| large.next > 0) {
+            digests[usize::try_from(large.object).unwrap_or(usize::MAX)] = large.hasher.finish();
         }
         if digest(digests.as_flattened()) == *bundle.index.verity() {
             return Ok(());

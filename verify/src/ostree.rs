@@ -3,7 +3,6 @@
 //! A file of a small object is checked with it. The bytes of a large one pass through a [`LargeFiles`] in order: that its pieces come so,
 //! wherever a bundle is read from its start to its end, the layout has been checked for (spec 7.3).
 
-use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::fmt;
 
@@ -41,17 +40,17 @@ impl OsTreeFiles {
         Self { uses }
     }
 
-    /// The large objects among them, of which nothing has come yet.
+    /// The large objects among them in ascending order, of which nothing has come yet.
     #[must_use]
-    pub fn large(&self, bundle: &Bundle) -> BTreeMap<u32, LargeFiles> {
-        let mut found: BTreeMap<u32, LargeFiles> = BTreeMap::new();
-        for &(object, file) in &self.uses {
-            if !bundle.layout.pieces_of(object).is_empty() {
-                let large = found.entry(object).or_insert(LargeFiles { object, next_piece: 0, hashers: Vec::new() });
-                large.hashers.push((file, hasher(bundle, file)));
-            }
-        }
-        found
+    pub fn large(&self, bundle: &Bundle) -> Vec<(u32, LargeFiles)> {
+        let uses = self.uses.chunk_by(|(object, _), (other, _)| object == other);
+        uses.filter(|uses| !bundle.layout.pieces_of(uses[0].0).is_empty())
+            .map(|uses| {
+                let object = uses[0].0;
+                let hashers = uses.iter().map(|&(_, file)| (file, hasher(bundle, file))).collect();
+                (object, LargeFiles { object, next_piece: 0, hashers })
+            })
+            .collect()
     }
 
     /// Checks the files of a small object whose data are `data`.

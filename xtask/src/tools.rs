@@ -52,6 +52,15 @@ pub(crate) fn ensure_target(target: &str) -> Result<()> {
     if Path::new(&libraries).is_dir() { Ok(()) } else { run(Command::new("rustup").args(["target", "add", target])) }
 }
 
+/// Adds the source of the standard library.
+pub(crate) fn ensure_std_source() -> Result<()> {
+    let root = output(Command::new("rustc").args(["--print", "sysroot"]))?;
+    if Path::new(&root).join("lib/rustlib/src/rust/library").is_dir() {
+        return Ok(());
+    }
+    run(Command::new("rustup").args(["component", "add", "rust-src"]))
+}
+
 /// Returns our program: the one that `SEALIFT_BIN` names (an older build, say), else this tree's, built now.
 pub(crate) fn sealift() -> Result<PathBuf> {
     if let Some(program) = env::var_os("SEALIFT_BIN") {

@@ -1,11 +1,10 @@
 //! The trees of OSTree commits, laid down behind those that the index lays down itself (spec 6.6).
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use crate::Error;
 
-use super::ostree::{Resolved, Tree};
+use super::ostree::{ByObject, Resolved, Tree};
 use super::parse::number;
 use super::{Attributes, Directory, Entry, Inode, InodeKind};
 
@@ -35,22 +34,22 @@ impl Grown {
         resolved: &Resolved,
         attributes: &mut Vec<Attributes>,
     ) -> Result<Vec<(u32, u32)>, Error> {
-        let mut rows: BTreeMap<u32, u32> = BTreeMap::new();
-        for (meta, own) in &resolved.metas {
-            rows.insert(*meta, number(attributes.len()));
+        let mut rows = ByObject::new();
+        for (meta, own) in resolved.metas.iter() {
+            rows.push(meta, number(attributes.len()));
             attributes.push(own.clone());
         }
-        let blocks: BTreeMap<u32, Block> =
-            resolved.trees.iter().map(|(dirtree, tree)| (*dirtree, block(bytes, tree))).collect();
+        let blocks: ByObject<Block> =
+            resolved.trees.iter().map(|(dirtree, tree)| (dirtree, block(bytes, tree))).collect();
         let mut ranges = Vec::with_capacity(resolved.refs.len());
         for commit in resolved.refs.iter().map(|commit| commit.commit) {
-            let Some((dirtree, dirmeta)) = resolved.roots.get(&commit).copied() else { continue };
+            let Some((dirtree, dirmeta)) = resolved.roots.get(commit).copied() else { continue };
             let start = number(self.directories.len());
             let root = Directory { inode: 0, parent: None, entry: 0, depth: 0, first_entry: 0, children: 0 };
-            let root = self.directory(root, rows.get(&dirmeta).copied().unwrap_or(0));
+            let root = self.directory(root, rows.get(dirmeta).copied().unwrap_or(0));
             let mut pending = alloc::vec![(root, dirtree)];
             while let Some((mut directory, dirtree)) = pending.pop() {
-                let names = blocks.get(&dirtree).map_or(&[][..], Vec::as_slice);
+                let names = blocks.get(dirtree).map_or(&[][..], Vec::as_slice);
                 let own = number(self.directories.len());
                 directory.first_entry = number(self.entries.len());
                 directory.children = number(names.len());
@@ -73,7 +72,7 @@ impl Grown {
                         Child::Directory { dirtree, dirmeta } => {
                             let (parent, depth) = (Some(own), directory.depth + 1);
                             let new = Directory { inode, parent, entry, depth, first_entry: 0, children: 0 };
-                            let new = self.directory(new, rows.get(&dirmeta).copied().unwrap_or(0));
+                            let new = self.directory(new, rows.get(dirmeta).copied().unwrap_or(0));
                             pending.push((new, dirtree));
                         }
                     }

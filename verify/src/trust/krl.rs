@@ -35,6 +35,7 @@ pub(super) fn parse(file: &[u8]) -> Result<RevocationList, Malformed> {
         let kind = reader.byte()?;
         section(kind, Reader::new(reader.string()?), &mut list)?;
     }
+    list.order();
     Ok(list)
 }
 
@@ -52,15 +53,9 @@ fn section(kind: u8, mut data: Reader<'_>, list: &mut RevocationList) -> Result<
     while !data.is_empty() {
         let entry = data.string()?;
         match kind {
-            EXPLICIT_KEY => {
-                list.ids.insert(KeyId::of_blob(entry));
-            }
-            FINGERPRINT_SHA1 => {
-                list.sha1s.insert(hash(entry)?);
-            }
-            _ => {
-                list.ids.insert(KeyId::from_bytes(hash(entry)?));
-            }
+            EXPLICIT_KEY => list.ids.push(KeyId::of_blob(entry)),
+            FINGERPRINT_SHA1 => list.sha1s.push(hash(entry)?),
+            _ => list.ids.push(KeyId::from_bytes(hash(entry)?)),
         }
     }
     Ok(())

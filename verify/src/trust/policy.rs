@@ -1,9 +1,7 @@
 //! The judgement.
 
-use std::collections::BTreeSet;
-
 use super::{
-    AllowedSigners, Claims, Device, Floors, Now, PublicKey, RevocationList, Shortfall, SignatureState, Signer,
+    AllowedSigners, Claims, Device, Floors, KeyId, Now, PublicKey, RevocationList, Shortfall, SignatureState, Signer,
     SshSignature, Standing, Thresholds, Verdict,
 };
 use crate::Error;
@@ -189,17 +187,25 @@ fn refuse_bad(states: &[SignatureState]) -> Result<(), Error> {
 /// Counts keys, not signatures and not lines: one key that signed twice, or
 /// that several principals share, is one.
 fn distinct(states: &[SignatureState], counts: impl Fn(&Standing) -> bool) -> usize {
-    let keys: BTreeSet<_> = states
+    let mut keys: Vec<KeyId> = states
         .iter()
         .filter(|state| state.outcome.as_ref().is_ok_and(&counts))
         .filter_map(|state| state.key.as_ref().map(PublicKey::id))
         .collect();
+    keys.sort_unstable();
+    keys.dedup();
     keys.len()
 }
 
 fn one_per_key(mut states: Vec<SignatureState>) -> Vec<SignatureState> {
-    let mut seen = BTreeSet::new();
-    states.retain(|state| state.key.as_ref().is_none_or(|key| seen.insert(key.id())));
+    // A signature area has room for few.
+    let mut seen = Vec::new();
+    states.retain(|state| {
+        let id = state.key.as_ref().map(PublicKey::id);
+        let is_new = id.is_none() || !seen.contains(&id);
+        seen.push(id);
+        is_new
+    });
     states
 }
 
@@ -245,7 +251,7 @@ mod tests {
     }
 
     fn revoke(policy: &mut Policy, number: u8) {
-        policy.revoked.ids.insert(sample::key(number).id());
+        policy.revoked.ids.push(sample::key(number).id());
     }
 
     #[test]

@@ -1,8 +1,6 @@
 //! The administrator's list of keys that no longer count, as `ssh-keygen -r`
 //! takes it: a binary KRL or public keys, one a line.
 
-use std::collections::BTreeSet;
-
 use sha1::{Digest, Sha1};
 
 use super::key_line::{self, KeyLine};
@@ -11,8 +9,8 @@ use super::{KeyError, KeyId, LineError, PublicKey, TrustFileError, krl};
 /// Keys that do not count whatever the allowed signers say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RevocationList {
-    pub(super) ids: BTreeSet<KeyId>,
-    pub(super) sha1s: BTreeSet<[u8; 20]>,
+    pub(super) ids: Vec<KeyId>,
+    pub(super) sha1s: Vec<[u8; 20]>,
 }
 
 impl RevocationList {
@@ -27,9 +25,18 @@ impl RevocationList {
         let mut list = Self::default();
         for (line, text) in key_line::content_lines(file) {
             let id = text.and_then(revoked_key).map_err(|problem| TrustFileError::Revocations { line, problem })?;
-            list.ids.insert(id);
+            list.ids.push(id);
         }
+        list.order();
         Ok(list)
+    }
+
+    /// Each once, in order.
+    pub(super) fn order(&mut self) {
+        self.ids.sort_unstable();
+        self.ids.dedup();
+        self.sha1s.sort_unstable();
+        self.sha1s.dedup();
     }
 
     /// Returns the ids of the keys, as far as the list gives more of them than
@@ -104,7 +111,7 @@ mod tests {
     fn sha1_finds_a_key() {
         let key = sample::key(1);
         let mut list = RevocationList::default();
-        list.sha1s.insert(Sha1::digest(key.blob()).0);
+        list.sha1s.push(Sha1::digest(key.blob()).0);
         assert!(list.contains(&key));
         assert!(!list.contains_id(key.id()));
     }

@@ -108,21 +108,24 @@ impl OsTreeDifference {
         let likes = reader.planes::<4>(count)?.u32s();
         let lens = reader.planes::<4>(count)?.u32s();
         let mut first_edit = 0_u32;
-        let mut taken = alloc::collections::BTreeSet::new();
+        let not_alone = "a dirtree is like one that the base does not have, or that another is like";
         for (own, (like, edits)) in likes.zip(lens).enumerate() {
             let like = like.checked_sub(1);
-            // So what is made of a base is never larger than the base and the difference.
-            if like.is_some_and(|like| like >= self.base_objects || !taken.insert(like)) {
-                return Err(row_fault(
-                    "a dirtree is like one that the base does not have, or that another is like",
-                    own,
-                ));
+            if like.is_some_and(|like| like >= self.base_objects) {
+                return Err(row_fault(not_alone, own));
             }
             self.trees.push(EditedTree { like, first_edit, edits, named_by: None });
             let Some(next) = first_edit.checked_add(edits) else {
                 return Err(reader.malformed("a count is larger than what follows it"));
             };
             first_edit = next;
+        }
+        // So what is made of a base is never larger than the base and the difference.
+        let mut likes: Vec<u32> = self.trees.iter().filter_map(|tree| tree.like).collect();
+        likes.sort_unstable();
+        if let Some(pair) = likes.windows(2).find(|pair| pair[0] == pair[1]) {
+            let own = self.trees.iter().rposition(|tree| tree.like == Some(pair[0]));
+            return Err(row_fault(not_alone, own.unwrap_or(0)));
         }
         let ops = reader.take(at(first_edit))?.to_vec();
         let mut names = Names::default();

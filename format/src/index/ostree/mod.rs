@@ -1,5 +1,6 @@
 //! OSTree commits in an index (spec 6.6): their objects as they stand there, and what belongs to what.
 
+mod by_object;
 mod columns;
 mod section;
 
@@ -10,6 +11,7 @@ use crate::ostree::Checksum;
 
 use super::InodeKind;
 
+pub(super) use by_object::ByObject;
 pub(super) use columns::Columns;
 pub(super) use section::{Resolved, Section, Tree};
 

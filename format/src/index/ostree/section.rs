@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 
 use sha2::{Digest as _, Sha256};
 
+use super::by_object::ByObject;
 use super::{OsTree, OsTreeFile, OsTreeKind, OsTreeObject, OsTreeRef, RepositoryFile};
 use crate::bytes::Reader;
 use crate::index::parse::{number, parse_symlinks, row_fault};
@@ -101,16 +102,16 @@ impl<'a> Section<'a> {
             next: 0,
             known: BTreeMap::new(),
             files: BTreeMap::new(),
-            trees: BTreeMap::new(),
-            metas: BTreeMap::new(),
-            roots: BTreeMap::new(),
-            commit_of: BTreeMap::new(),
+            trees: ByObject::new(),
+            metas: ByObject::new(),
+            roots: ByObject::new(),
+            commit_of: ByObject::new(),
         };
         let mut commits = Vec::with_capacity(self.commits.len());
         for column in &self.commits {
             let commit = match column.checked_sub(1) {
                 None => walk.next_commit()?,
-                Some(known) if walk.roots.contains_key(&known) => known,
+                Some(known) if walk.roots.get(known).is_some() => known,
                 Some(known) => return Err(at_object("a ref names no commit that came before", known)),
             };
             commits.push(commit);
@@ -142,8 +143,8 @@ impl<'a> Section<'a> {
         }
         let (trees, roots, metas, commit_of) = (walk.trees, walk.roots, walk.metas, walk.commit_of);
         let mut objects = self.objects;
-        for (meta, commit) in commit_of {
-            let checksum = objects.get(at(commit)).map(|commit| commit.checksum);
+        for (meta, commit) in commit_of.iter() {
+            let checksum = objects.get(at(*commit)).map(|commit| commit.checksum);
             if let (Some(object), Some(checksum)) = (objects.get_mut(at(meta)), checksum) {
                 object.checksum = checksum;
             }
@@ -188,11 +189,11 @@ pub(in crate::index) struct Resolved {
     pub(in crate::index) refs: Vec<OsTreeRef>,
     pub(in crate::index) ostree: OsTree,
     /// By number of a dirtree.
-    pub(in crate::index) trees: BTreeMap<u32, Tree>,
+    pub(in crate::index) trees: ByObject<Tree>,
     /// By number of a commit, its root's dirtree and dirmeta.
-    pub(in crate::index) roots: BTreeMap<u32, (u32, u32)>,
+    pub(in crate::index) roots: ByObject<(u32, u32)>,
     /// By number of a dirmeta.
-    pub(in crate::index) metas: BTreeMap<u32, Attributes>,
+    pub(in crate::index) metas: ByObject<Attributes>,
 }
 
 /// Goes through the objects in the order of spec 6.6.
@@ -202,10 +203,11 @@ struct Walk<'s, 'a> {
     next: usize,
     known: BTreeMap<(OsTreeKind, Checksum), u32>,
     files: BTreeMap<Checksum, u32>,
-    trees: BTreeMap<u32, Tree>,
-    metas: BTreeMap<u32, Attributes>,
-    roots: BTreeMap<u32, (u32, u32)>,
-    commit_of: BTreeMap<u32, u32>,
+    trees: ByObject<Tree>,
+    metas: ByObject<Attributes>,
+    roots: ByObject<(u32, u32)>,
+    /// By number of a commitmeta, its commit.
+    commit_of: ByObject<u32>,
 }
 
 impl<'a> Walk<'_, 'a> {
@@ -249,11 +251,11 @@ impl<'a> Walk<'_, 'a> {
             let commit = Commit::parse(self.bytes(number)).map_err(malformed(number))?;
             if let Some(meta) = self.take_next(OsTreeKind::CommitMeta, None) {
                 Dictionary::parse(self.bytes(meta)).map_err(malformed(meta))?;
-                self.commit_of.insert(meta, number);
+                self.commit_of.push(meta, number);
             }
             let meta = self.dirmeta(commit.root_meta)?;
             let tree = self.dirtree(commit.root_tree)?;
-            self.roots.insert(number, (tree, meta));
+            self.roots.push(number, (tree, meta));
             let parent = commit.parent.and_then(|parent| self.take_next(OsTreeKind::Commit, Some(parent)));
             match parent {
                 Some(parent) => number = parent,
@@ -265,7 +267,7 @@ impl<'a> Walk<'_, 'a> {
     fn dirmeta(&mut self, checksum: &Checksum) -> Result<u32, Error> {
         let (object, is_new) = self.take(OsTreeKind::DirMeta, checksum)?;
         if is_new {
-            self.metas.insert(object, dirmeta::parse(self.bytes(object)).map_err(malformed(object))?);
+            self.metas.push(object, dirmeta::parse(self.bytes(object)).map_err(malformed(object))?);
         }
         Ok(object)
     }
@@ -286,7 +288,7 @@ impl<'a> Walk<'_, 'a> {
             let (own, index) = (*tree, *done);
             *done += 1;
             let (child, is_new) = self.take(OsTreeKind::DirTree, &checksum)?;
-            if let Some(directory) = self.trees.get_mut(&own).and_then(|tree| tree.directories.get_mut(index)) {
+            if let Some(directory) = self.trees.get_mut(own).and_then(|tree| tree.directories.get_mut(index)) {
                 directory.1 = child;
             }
             if is_new {
@@ -316,7 +318,7 @@ impl<'a> Walk<'_, 'a> {
             tree.directories.push((span(name), 0, meta));
             below.push(**dirtree);
         }
-        self.trees.insert(object, tree);
+        self.trees.push(object, tree);
         Ok(below)
     }
 }

@@ -1,0 +1,44 @@
+//! What is known of some of the metadata objects, by their numbers.
+
+use alloc::vec::Vec;
+
+/// In the order of the numbers, which is the one in which spec 6.6 has the objects come: no map has to sort them.
+#[derive(Debug)]
+pub(in crate::index) struct ByObject<T>(Vec<(u32, T)>);
+
+impl<T> ByObject<T> {
+    pub(in crate::index) fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// Adds what is known of an object whose number is above all before.
+    pub(in crate::index) fn push(&mut self, object: u32, value: T) {
+        debug_assert!(self.0.last().is_none_or(|(last, _)| *last < object));
+        self.0.push((object, value));
+    }
+
+    pub(in crate::index) fn get(&self, object: u32) -> Option<&T> {
+        let at = self.place(object)?;
+        self.0.get(at).map(|(_, value)| value)
+    }
+
+    pub(in crate::index) fn get_mut(&mut self, object: u32) -> Option<&mut T> {
+        let at = self.place(object)?;
+        self.0.get_mut(at).map(|(_, value)| value)
+    }
+
+    pub(in crate::index) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
+        self.0.iter().map(|(object, value)| (*object, value))
+    }
+
+    fn place(&self, object: u32) -> Option<usize> {
+        self.0.binary_search_by_key(&object, |(own, _)| *own).ok()
+    }
+}
+
+impl<T> FromIterator<(u32, T)> for ByObject<T> {
+    /// Their numbers ascend.
+    fn from_iter<I: IntoIterator<Item = (u32, T)>>(pairs: I) -> Self {
+        Self(pairs.into_iter().collect())
+    }
+}
