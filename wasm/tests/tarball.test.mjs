@@ -1,13 +1,15 @@
-// The tarball that `cargo xtask web` makes, in a project that has nothing else. Run by: node --test wasm/tests/tarball.test.mjs
+// The tarball in Node, and in a page that Vite makes. Run by: node --test wasm/tests/tarball.test.mjs
 
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 
-import { packed, target } from "./bundle.mjs";
+import { build, createServer, preview } from "vite";
+
+import { packed } from "./bundle.mjs";
+import { project } from "./project.mjs";
+import { launch } from "./site.mjs";
 
 const PROGRAM = `
 import { openAsBlob } from "node:fs";
@@ -17,19 +19,60 @@ console.log(head.name, head.version, summary.entries);
 `;
 
 test("it is installed and used", () => {
-  const folder = mkdtempSync(join(tmpdir(), "sealift-tarball-"));
+  const { bytes, key } = packed();
+  const { folder, run, remove } = project({ "program.js": PROGRAM, "os.sealift": bytes });
   try {
-    const { bytes, key } = packed();
-    writeFileSync(join(folder, "package.json"), '{ "private": true, "type": "module" }');
-    writeFileSync(join(folder, "program.js"), PROGRAM);
-    writeFileSync(join(folder, "os.sealift"), bytes);
-    const run = (program, ...args) => execFileSync(program, args, { cwd: folder, encoding: "utf8" });
-    run("npm", "install", "--silent", "--offline", "--no-audit", "--no-fund", join(target, "web/sealift-0.0.0.tgz"));
     for (const file of ["README.md", "LICENSE-MIT", "LICENSE-APACHE", "types.d.ts", "element.d.ts", "src/element.js"]) {
       assert(existsSync(join(folder, "node_modules/sealift", file)), file);
     }
     assert.equal(run(process.execPath, "program.js", "os.sealift", `os namespaces="sealift" ${key}`), "os 7 5\n");
   } finally {
-    rmSync(folder, { recursive: true });
+    remove();
   }
 });
+
+const PAGE = `<!doctype html><title>portal</title><script type="module" src="/page.js"></script>
+<p id="said"></p><input type="file"><sealift-verifier trust-src="/signers"></sealift-verifier>`;
+
+const SCRIPT = `
+import { verify } from "sealift";
+import "sealift/element";
+document.querySelector("input").onchange = async ({ target: { files: [file] } }) => {
+  const allowedSigners = await (await fetch("/signers")).text();
+  const { head, summary } = await verify(file, { allowedSigners, compatible: ["board"], deep: true, jobs: 2 });
+  document.querySelector("#said").textContent = [head.name, head.version, summary.entries].join(" ");
+  document.querySelector("sealift-verifier").check(file);
+};
+`;
+
+const serving = {
+  "built by Vite": async (config) => (await build(config), preview(config)),
+  "in Vite's own server": async (config) => (await createServer(config)).listen(),
+};
+
+for (const [how, serve] of Object.entries(serving)) {
+  test(`a page ${how}`, async () => {
+    const { bytes, key } = packed();
+    const { folder, remove } = project({ "index.html": PAGE, "page.js": SCRIPT, "os.sealift": bytes });
+    const browser = await launch();
+    let server;
+    try {
+      const here = { port: 0, host: "127.0.0.1" };
+      server = await serve({ root: folder, configFile: false, logLevel: "warn", server: here, preview: here });
+      const page = await browser.newPage();
+      const faults = [];
+      page.on("pageerror", (error) => faults.push(String(error)));
+      page.on("console", (message) => message.type() === "error" && faults.push(message.text()));
+      await page.route("**/signers", (route) => route.fulfill({ body: `os namespaces="sealift" ${key}` }));
+      await page.goto(server.resolvedUrls.local[0]);
+      await page.locator("body > input").setInputFiles(join(folder, "os.sealift"));
+      await page.locator("#said", { hasText: "os 7 5" }).waitFor({ timeout: 20_000 });
+      await page.locator("sealift-verifier .banner h2", { hasText: "it is for other devices" }).waitFor();
+      assert.deepEqual(faults, []);
+    } finally {
+      await server?.close();
+      await browser.close();
+      remove();
+    }
+  });
+}
