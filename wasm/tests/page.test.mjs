@@ -9,6 +9,7 @@ import { fileURLToPath } from "node:url";
 
 import { vectors } from "./bundle.mjs";
 import { expectationOf } from "./policy.mjs";
+import { giving } from "./server.mjs";
 import { HOSTILE_NAMES, shelf } from "./shelf.mjs";
 import { launch, site } from "./site.mjs";
 
@@ -18,7 +19,8 @@ let [browser, server, bundles] = [];
 before(async () => {
   bundles = shelf({ entries: 100_000 });
   writeFileSync(join(bundles.folder, "signers.txt"), bundles.signers);
-  server = await site({ bundles: bundles.folder, tests: fileURLToPath(new URL(".", import.meta.url)) });
+  const bad = giving(readFileSync(bundles.files.good));
+  server = await site({ bad, bundles: bundles.folder, tests: fileURLToPath(new URL(".", import.meta.url)) });
   browser = await launch();
 });
 after(async () => {
@@ -232,6 +234,55 @@ test("an address is read by ranges, and a bad one said to be so", async () => {
   assert.match(text, /cannot be reached/);
   await page.context().close();
   await leave().catch(({ actual }) => assert(actual.every((fault) => /example\.org|Content Security Policy/.test(fault)), actual.join("\n")));
+});
+
+test("servers that lie are found out, and said to be so", async () => {
+  const { page, verdict, leave } = await visit();
+  const cases = {
+    whole: ["You can let it in: os, version 7", "Whom you trust signed it"],
+    short: ["the file cannot be read", "the server announced 262144 bytes and sent 262143"],
+    liar: ["something follows the bundle", "the file goes on after the bundle's end"],
+    other: ["the file cannot be read", "the server sent bytes 4097 to"],
+    changed: ["the file changed", "the file on the server was changed while it was read"],
+    gone: ["the file cannot be read", "the server answers 404"],
+    silent: ["the file cannot be read", "the server does not show Content-Range"],
+    missing: ["the file cannot be read", "the server answers 404"],
+  };
+  for (const [how, [words, reason]] of Object.entries(cases)) {
+    await page.getByLabel("Address of a bundle").fill(`/bad/${how}`);
+    await page.getByLabel("Address of a bundle").press("Enter");
+    await page.locator(".banner", { hasText: `/bad/${how}` }).filter({ hasText: reason }).waitFor();
+    await verdict(words);
+  }
+  await leave().catch(({ actual }) => assert.deepEqual(actual.filter((fault) => !/status of 404/.test(fault)), []));
+});
+
+test("a file that changes while it is read", async () => {
+  const { page, choose, verdict, leave } = await visit();
+  const [file, whole] = [join(bundles.folder, "changing"), readFileSync(bundles.files.good)];
+  writeFileSync(file, whole);
+  // The page says so, and goes on where the file is what it was: not before it is chosen again.
+  await choose(file);
+  await verdict("You can let it in");
+  writeFileSync(file, whole.subarray(1));
+  await page.getByLabel("Filter files").fill("libhello.so.1");
+  await page.getByRole("treeitem").first().click();
+  await page.getByText("it was changed or removed since it was chosen").waitFor();
+  // Now in the midst of a check, which is held up until the file is another one.
+  writeFileSync(file, whole);
+  await page.evaluate(() => {
+    const { arrayBuffer } = Blob.prototype;
+    Blob.prototype.arrayBuffer = async function () {
+      await new Promise((resolve) => (window.goOn = resolve));
+      return arrayBuffer.call(this);
+    };
+  });
+  await choose(file);
+  while (!(await page.evaluate(() => Boolean(window.goOn)))) await page.waitForTimeout(20);
+  writeFileSync(file, whole.subarray(1));
+  await page.evaluate(() => window.goOn());
+  await verdict("the file changed");
+  await leave();
 });
 
 test("a portal says whom it trusts, and what is checked", async () => {

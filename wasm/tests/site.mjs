@@ -11,13 +11,17 @@ const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 
 const TYPES = { ".html": "text/html", ".js": "text/javascript", ".mjs": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".txt": "text/plain" };
 
-/** Serves www/, the package below /sealift/, and more folders by their first component. A file of another type is octets: wasm, too. */
+/**
+ * Serves www/, the package below /sealift/, and more by their first component: folders, and functions that answer themselves. A file of
+ * another type is octets: wasm, too.
+ */
 export async function site(folders = {}) {
   const roots = { sealift: here("../npm"), ...folders };
   const requests = [];
   const server = createServer((request, response) => {
     const path = normalize(decodeURIComponent(new URL(request.url, "http://localhost").pathname)).slice(1);
     const [first, ...rest] = path.split("/");
+    if (typeof roots[first] === "function") return roots[first](request, response);
     const file = first in roots ? join(roots[first], ...rest) : join(here("../www"), path || "index.html");
     requests.push(path);
     if (!existsSync(file) || !statSync(file).isFile()) return response.writeHead(404).end();
