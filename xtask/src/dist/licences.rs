@@ -12,6 +12,9 @@ use super::MACHINES;
 use super::machine::FEATURES;
 use crate::shell::output;
 
+/// Crates of sources that a build script compiles: cargo does not count them among those that are linked.
+const COMPILED: [&str; 1] = ["openssl-src"];
+
 /// Returns every crate with its licence, and then each text once, under the names of the crates that it came with.
 pub(super) fn collect() -> Result<String> {
     let mut list = String::from("The program sealift holds the Rust standard library, musl, and these crates.\n\n");
@@ -38,14 +41,13 @@ pub(super) fn collect() -> Result<String> {
 
 /// Every crate of others in the program: its name with its version, its folder and its licence.
 fn crates() -> Result<Vec<(String, PathBuf, String)>> {
-    let metadata = output(Command::new("cargo").args(["metadata", "--locked", "--format-version", "1"]))?;
+    let metadata =
+        output(Command::new("cargo").args(["metadata", "--locked", "--all-features", "--format-version", "1"]))?;
     let metadata: Value = serde_json::from_str(&metadata).context("cargo metadata is JSON")?;
     let mut linked = Vec::new();
     for machine in MACHINES {
         linked.extend(tree(&["--package", "sealift", "--features", FEATURES, "--target", machine.target])?);
     }
-    // What a build script compiles.
-    linked.extend(tree(&["--package", "openssl-src"])?);
     // The page in it.
     linked.extend(tree(&["--package", "sealift-wasm", "--target", "wasm32-unknown-unknown"])?);
     let mut crates = Vec::new();
@@ -53,7 +55,8 @@ fn crates() -> Result<Vec<(String, PathBuf, String)>> {
         let text = |field: &str| package[field].as_str().unwrap_or_default();
         let name = format!("{} {}", text("name"), text("version"));
         // Ours have no source.
-        if !package["source"].is_null() && linked.contains(&name) {
+        let is_in_it = linked.contains(&name) || COMPILED.contains(&text("name"));
+        if !package["source"].is_null() && is_in_it {
             let folder = Path::new(text("manifest_path")).parent().context("a manifest lies in a folder")?;
             crates.push((name, folder.to_owned(), text("license").to_owned()));
         }
@@ -85,4 +88,22 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut files: Vec<PathBuf> = output(find.arg(")"))?.lines().map(PathBuf::from).collect();
     files.sort();
     Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_build_scripts_compile_is_among_the_crates_and_each_has_a_licence() {
+        let crates = crates().expect("cargo names them");
+        for compiled in COMPILED {
+            let found = crates.iter().find(|(name, ..)| name.starts_with(&format!("{compiled} ")));
+            let (_, folder, _) = found.unwrap_or_else(|| panic!("{compiled} is missing"));
+            assert!(!files(folder).expect("its folder is read").is_empty(), "{compiled} has no text");
+        }
+        for (name, _, licence) in crates {
+            assert!(!licence.is_empty(), "{name} names no licence");
+        }
+    }
 }
