@@ -12,6 +12,7 @@ mod machine;
 mod measures;
 mod ostree;
 mod ostree_change;
+mod page;
 mod places;
 mod profile;
 mod race;
@@ -33,6 +34,7 @@ use lexopt::ValueExt;
 use crate::packages::{self, Chore};
 use crate::shell::run;
 use crate::tools;
+use crate::web;
 use measures::MEASURES;
 use places::Places;
 use report::Report;
@@ -40,7 +42,7 @@ use tree::Extent;
 
 const RESULTS: &str = "bench/RESULTS.md";
 /// Measures that are no race.
-const OTHERS: [&str; 13] = [
+const OTHERS: [&str; 14] = [
     "update",
     "change",
     "delta-linux",
@@ -50,6 +52,7 @@ const OTHERS: [&str; 13] = [
     "ostree-change",
     "static-delta",
     "composefs",
+    "page",
     "reads",
     "scaling",
     "profile",
@@ -91,8 +94,8 @@ impl Options {
     }
 
     fn wanted_bytes(&self) -> u64 {
-        // A million files with their copies, or the tree thrice beside a bundle of more than 2 GB made from 2 GiB of noise.
-        if self.skip_large { 5 * GIB } else { 13 * GIB }
+        // The tree and two bundles, of 2 GiB and of 6 with the noise that it is made of.
+        if self.skip_large { 5 * GIB } else { 17 * GIB }
     }
 }
 
@@ -144,6 +147,11 @@ pub(crate) fn main(args: lexopt::Parser) -> Result<()> {
         places.add_program("mkcomposefs", tools::mkcomposefs()?);
         composefs::add(&mut report, options.runs, &places)?;
     }
+    if options.includes("page") && options.tree.is_none() && !options.skip_large {
+        println!("compare: page");
+        web::build()?;
+        page::add(&mut report, options.runs, &places)?;
+    }
     if options.includes("reads") {
         println!("compare: reads");
         reads::add(&mut report, &places)?;
@@ -181,7 +189,7 @@ fn race(report: &mut Report, options: &Options, places: &Places) -> Result<()> {
         }
         println!("compare: {}", measure.name);
         if measure.is_large {
-            tree::write_noise(&places.path("SCRATCH/noise"))?;
+            tree::write_noise(&places.path("SCRATCH/noise"), tree::NOISE_FILES)?;
         }
         report.add(measure, &race::run(measure, options.runs, places)?, places);
         for word in ["SCRATCH/noise", "SCRATCH/big.sealift"] {

@@ -68,10 +68,10 @@ const PACKAGES: &[Package] = &[
     // A whole system as a tree.
     package("debootstrap",    Program("debootstrap"),   &[Big, Compare, DistCheck]),
     // The core in WebAssembly, and what builds its package.
-    package("nodejs",         Program("node"),          &[Ci, Web]),
-    package("npm",            Program("npm"),           &[Ci, Web]),
+    package("nodejs",         Program("node"),          &[Ci, Compare, Web]),
+    package("npm",            Program("npm"),           &[Ci, Compare, Web]),
     // The administrator's page is driven in a browser.
-    package("chromium",       Program("chromium"),      &[Ci]),
+    package("chromium",       Program("chromium"),      &[Ci, Compare]),
     // Reads are counted, and time is divided by system call.
     package("strace",         Program("strace"),        &[Big, Ci, Compare]),
     package("linux-perf",     Program("perf"),          &[Compare]),

@@ -51,11 +51,21 @@ pub(crate) fn renew(folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))
 }
 
-/// Flags for rustc by which messages in a program name source files, and not where they lie on this machine.
-pub(crate) fn remap_flags() -> Result<[String; 2]> {
+/// Flags for rustc by which messages in a program name source files, and not where they lie on this machine. Those of the standard library are
+/// named as where its sources are not installed.
+pub(crate) fn remap_flags() -> Result<[String; 3]> {
     let home = env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(env::home_dir()?.join(".cargo"))).context("nothing says where cargo lives")?;
-    let remap = [(home, "cargo"), (env::current_dir()?, "sealift")];
+    let sysroot = output(Command::new("rustc").args(["--print", "sysroot"]))?;
+    let version = output(Command::new("rustc").arg("-vV"))?;
+    let commit =
+        version.lines().find_map(|line| line.strip_prefix("commit-hash: ")).context("rustc names no commit")?;
+    let library = Path::new(&sysroot).join("lib/rustlib/src/rust");
+    let remap = [
+        (home, "cargo".to_owned()),
+        (env::current_dir()?, "sealift".to_owned()),
+        (library, format!("/rustc/{commit}")),
+    ];
     Ok(remap.map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display())))
 }
 

@@ -11,7 +11,8 @@ use crate::packages;
 use crate::shell::{output, run};
 
 const DEBIAN_SOURCE: &str = "linux-source-6.1";
-const NOISE_FILES: u32 = 16;
+/// Files of noise that make 2 GiB.
+pub(crate) const NOISE_FILES: u32 = 16;
 const NOISE_FILE_BYTES: u64 = 128 << 20;
 const FILES_PER_FOLDER: u32 = 1000;
 
@@ -90,11 +91,11 @@ pub(crate) fn forget(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Writes files that do not compress, 2 GiB in all.
-pub(crate) fn write_noise(dir: &Path) -> Result<()> {
+/// Writes files that do not compress, of 128 MiB each.
+pub(crate) fn write_noise(dir: &Path, files: u32) -> Result<()> {
     fs::create_dir(dir)?;
     let source = File::open("/dev/urandom")?;
-    for number in 0..NOISE_FILES {
+    for number in 0..files {
         let mut file = File::create(dir.join(format!("{number:02}")))?;
         io::copy(&mut (&source).take(NOISE_FILE_BYTES), &mut file)?;
     }

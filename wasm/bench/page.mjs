@@ -1,0 +1,211 @@
+// The page and the package in Debian's Chromium beside the limits that the browser sets, and beside the program. Run by `cargo xtask compare`:
+// node wasm/bench/page.mjs SEALIFT FOLDER RUNS; in the folder lie big.sealift, huge.sealift, files.sealift and allowed_signers. Prints JSON.
+
+import { execFileSync } from "node:child_process";
+import { closeSync, openSync, readdirSync, readFileSync, readSync, statSync, writeSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+import { launch, site } from "../tests/site.mjs";
+
+const [sealift, folder, runs] = process.argv.slice(2);
+const at = (name) => join(folder, `${name}.sealift`);
+const cores = availableParallelism();
+const signers = readFileSync(join(folder, "allowed_signers"), "utf8");
+const log = (text) => process.stderr.write(`   ${text}\n`);
+
+const server = await site({ bundles: folder, bench: fileURLToPath(new URL(".", import.meta.url)) });
+const found = {
+  seconds: { bareFile: [], file: [], bareUrl: [], url: [], native: [], deepOne: [], deepTwo: [] },
+  memory: {},
+  verdict: [],
+  frames: [],
+};
+
+/** A page in a browser of its own: what an earlier one left in memory is not counted. */
+async function fresh(use) {
+  const browser = await launch();
+  try {
+    const page = await browser.newPage();
+    await page.goto(server.origin);
+    return await use(page);
+  } finally {
+    await browser.close();
+  }
+}
+
+/** Seconds until as many workers as there are cores have read the file, and done no more. */
+const bare = (page, how) => page.evaluate(async ([how, cores, url]) => {
+  const blob = how === "blob" ? window.chosen : undefined;
+  const size = blob?.size ?? Number((await fetch(url, { method: "HEAD" })).headers.get("Content-Length"));
+  const workers = Array.from({ length: cores }, () => new Worker("/bench/bare.js", { type: "module" }));
+  const start = performance.now();
+  const parts = await Promise.all(workers.map((worker, first) => new Promise((resolve, reject) => {
+    worker.onmessage = ({ data }) => resolve(data);
+    worker.onerror = reject;
+    worker.postMessage({ how, source: { blob, url }, size, first, step: cores });
+  })));
+  const seconds = (performance.now() - start) / 1000;
+  workers.forEach((worker) => worker.terminate());
+  if (parts.reduce((sum, part) => sum + part) !== size) throw new Error(`${parts} of ${size} bytes came`);
+  return seconds;
+}, [how, cores, `${server.origin}/bundles/big.sealift`]);
+
+/** Seconds that the package takes from opening to the end. */
+const check = (page, how, options) => page.evaluate(async ([how, url, options]) => {
+  const { verify } = await import("/sealift/src/index.js");
+  const start = performance.now();
+  await verify(how === "blob" ? window.chosen : url, options);
+  return (performance.now() - start) / 1000;
+}, [how, `${server.origin}/bundles/big.sealift`, { allowedSigners: signers, ...options }]);
+
+/** Gives the page's script a file as a person does. */
+async function choose(page, file) {
+  await page.evaluate(() => {
+    const input = Object.assign(document.createElement("input"), { type: "file", id: "bench" });
+    input.onchange = () => (window.chosen = input.files[0]);
+    document.body.append(input);
+  });
+  await page.locator("#bench").setInputFiles(file);
+}
+
+/** Memory of the browser's processes in bytes; what several share counts once. */
+function memory() {
+  const processes = new Map();
+  for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
+    try {
+      processes.set(Number(pid), Number(readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1].split(" ")[1]));
+    } catch {
+      // It has ended.
+    }
+  }
+  const isOurs = (pid) => pid !== undefined && (processes.get(pid) === process.pid || isOurs(processes.get(pid)));
+  let sum = 0;
+  for (const pid of [...processes.keys()].filter(isOurs)) {
+    try {
+      sum += 1024 * Number(/^Pss: +(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, "utf8"))[1]);
+    } catch {
+      // As above.
+    }
+  }
+  return sum;
+}
+
+/** The most memory above the idle page, while it does something. */
+async function peak(page, run) {
+  await page.waitForTimeout(2000);
+  const idle = memory();
+  let most = idle;
+  const timer = setInterval(() => (most = Math.max(most, memory())), 100);
+  await run();
+  clearInterval(timer);
+  return { idle, peak: most };
+}
+
+async function speed() {
+  for (let run = 1; run <= Number(runs); run += 1) {
+    await fresh(async (page) => {
+      await choose(page, at("big"));
+      const { seconds } = found;
+      seconds.bareFile.push(await bare(page, "blob"));
+      seconds.file.push(await check(page, "blob", {}));
+      seconds.bareUrl.push(await bare(page, "url"));
+      seconds.url.push(await check(page, "url", {}));
+      const start = performance.now();
+      execFileSync(sealift, ["verify", "--deep", "--jobs", "1", "--progress", "none", "--trust", join(folder, "allowed_signers"), "--state", join(folder, "page-state"), at("big")]);
+      seconds.native.push((performance.now() - start) / 1000);
+      seconds.deepOne.push(await check(page, "blob", { deep: true, jobs: 1 }));
+      seconds.deepTwo.push(await check(page, "blob", { deep: true, jobs: 2 }));
+      log(`${run}/${runs} ${Object.entries(seconds).map(([name, all]) => `${name} ${all.at(-1).toFixed(2)}`).join(", ")}`);
+    });
+  }
+}
+
+/** What an administrator sees: seconds from the choice of a file to the verdict on its signature, and memory until all was checked. */
+async function watch(name) {
+  found.memory[name] = await fresh(async (page) => {
+    const field = page.getByLabel("Allowed signers", { exact: true });
+    await field.fill(signers);
+    await field.blur();
+    await page.evaluate(() => {
+      const root = document.querySelector("sealift-verifier").shadowRoot;
+      root.querySelector("#file").addEventListener("change", () => (window.began = performance.now()), { capture: true });
+      new MutationObserver(() => {
+        if (window.began && /Signed by whom you trust|You can let it in/.test(root.querySelector(".banner")?.textContent)) window.judged ??= performance.now();
+      }).observe(root, { subtree: true, childList: true });
+    });
+    return peak(page, async () => {
+      await page.locator("#file").setInputFiles(at(name));
+      await page.locator(".banner.good").waitFor({ timeout: 600_000 });
+      found.verdict.push(await page.evaluate(() => (window.judged - window.began) / 1000));
+    });
+  });
+  const { idle, peak: most } = found.memory[name];
+  log(`${name}: ${((most - idle) / 2 ** 20).toFixed(0)} MiB above ${(idle / 2 ** 20).toFixed(0)}, verdict in ${found.verdict.at(-1).toFixed(3)} s`);
+}
+
+/** A byte that is wrong behind the first 4 GiB. */
+async function refuse(name) {
+  const file = openSync(at(name), "r+");
+  const place = statSync(at(name)).size - 1000;
+  const byte = Buffer.alloc(1);
+  const flip = () => (readSync(file, byte, 0, 1, place), (byte[0] ^= 1), writeSync(file, byte, 0, 1, place));
+  try {
+    flip();
+    await fresh(async (page) => {
+      await page.locator("#file").setInputFiles(at(name));
+      await page.locator(".banner h2", { hasText: "it is damaged" }).waitFor({ timeout: 600_000 });
+    });
+  } finally {
+    flip();
+    closeSync(file);
+  }
+}
+
+/** Seconds of each frame while a tree of 100,000 entries is filtered and scrolled. */
+async function scroll() {
+  found.frames = await fresh(async (page) => {
+    await page.locator("#file").setInputFiles(at("files"));
+    await page.getByRole("button", { name: "Save the report" }).waitFor({ timeout: 60_000 });
+    await page.waitForTimeout(1000);
+    return page.evaluate(async () => {
+      const find = (selector) => document.querySelector("sealift-verifier").shadowRoot.querySelector(selector);
+      const frames = [];
+      let last = await new Promise(requestAnimationFrame);
+      const frame = async () => {
+        const now = await new Promise(requestAnimationFrame);
+        frames.push((now - last) / 1000);
+        last = now;
+      };
+      const filter = find("input[type=search]");
+      for (const text of ["0", "00", "00099", "0042/", ""]) {
+        filter.value = text;
+        filter.dispatchEvent(new Event("input"));
+        for (let count = 0; count < 20; count += 1) await frame();
+        const rows = find(".rows");
+        for (let count = 0; count < 60; count += 1) {
+          rows.scrollTop = (rows.scrollHeight * count) / 60;
+          await frame();
+        }
+      }
+      return frames;
+    });
+  });
+  log(`the longest of ${found.frames.length} frames took ${(1000 * Math.max(...found.frames)).toFixed(1)} ms`);
+}
+
+try {
+  const only = process.argv[5]?.split(",") ?? ["speed", "big", "huge", "tree"];
+  if (only.includes("speed")) await speed();
+  if (only.includes("big")) await watch("big");
+  if (only.includes("huge")) {
+    await watch("huge");
+    await refuse("huge");
+  }
+  if (only.includes("tree")) await scroll();
+  found.bytes = Object.fromEntries(["big", "huge"].map((name) => [name, statSync(at(name)).size]));
+} finally {
+  await server.close();
+}
+console.log(JSON.stringify(found));

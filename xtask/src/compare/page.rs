@@ -1,0 +1,124 @@
+//! The package and the page in Chromium: beside bare loops that only read the same bytes, beside the program, and what an administrator waits for.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+
+use super::contenders::{PACK_BIG, PACK_SMALL_FILES};
+use super::job::Job;
+use super::places::{Places, remove};
+use super::report::{Report, Verdict, float, grouped};
+use super::tree;
+use crate::shell::output;
+
+const PACK_HUGE: &str =
+    "sealift pack SCRATCH/noise -o SCRATCH/huge.sealift --level 3 --bundle-version 1 --key SCRATCH/key --progress none";
+const ENTRIES: u32 = 100_000;
+const SCRIPT: &str = "wasm/bench/page.mjs";
+const MIB: f64 = 1024.0 * 1024.0;
+
+/// What the script prints. All times are in seconds.
+#[derive(Deserialize)]
+struct Found {
+    seconds: BTreeMap<String, Vec<f64>>,
+    memory: BTreeMap<String, Memory>,
+    verdict: Vec<f64>,
+    frames: Vec<f64>,
+    bytes: BTreeMap<String, u64>,
+}
+
+#[derive(Deserialize)]
+struct Memory {
+    idle: u64,
+    peak: u64,
+}
+
+pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<()> {
+    pack(PACK_BIG.line, Some(tree::NOISE_FILES), places)?;
+    pack(PACK_HUGE, Some(3 * tree::NOISE_FILES), places)?;
+    tree::write_small_files(&places.path("SCRATCH/files"), ENTRIES)?;
+    pack(PACK_SMALL_FILES.line, None, places)?;
+    let mut node = Command::new("node");
+    node.arg(SCRIPT).args([places.path("sealift"), places.path("SCRATCH")]).arg(runs.to_string());
+    let found: Found = serde_json::from_str(&output(&mut node)?).with_context(|| format!("{SCRIPT} prints JSON"))?;
+    judge(report, &found);
+    ["SCRATCH/big.sealift", "SCRATCH/huge.sealift", "SCRATCH/files.sealift", "SCRATCH/files"]
+        .iter()
+        .try_for_each(|word| remove(&places.path(word)))
+}
+
+/// Packs, with so many files of noise that go again.
+fn pack(line: &str, noise: Option<u32>, places: &Places) -> Result<()> {
+    let folder = places.path("SCRATCH/noise");
+    noise.map_or(Ok(()), |files| tree::write_noise(&folder, files))?;
+    Job::new(line, places).run()?;
+    remove(&folder)
+}
+
+fn judge(report: &mut Report, found: &Found) {
+    let median = |name: &str| {
+        let mut times = found.seconds.get(name).cloned().unwrap_or_default();
+        times.sort_unstable_by(f64::total_cmp);
+        times.get(times.len().saturating_sub(1) / 2).copied().unwrap_or(f64::NAN)
+    };
+    let mut ratio = |what: &str, figure: f64, limit: f64| {
+        report.verdict(Verdict {
+            what: format!("page: {what}"),
+            figure: format!("{figure:.2}"),
+            wanted: format!("at least {limit:.2}"),
+            is_reached: figure >= limit,
+        });
+    };
+    ratio("speed of checking a file, to only reading it", median("bareFile") / median("file"), 0.8);
+    ratio("speed of checking a URL, to only reading it", median("bareUrl") / median("url"), 0.8);
+    ratio("speed of a deep check by one worker, to verify --deep --jobs 1", median("native") / median("deepOne"), 0.3);
+    ratio("speed of a deep check by two workers, to one", median("deepOne") / median("deepTwo"), 1.5);
+    let mut least = |what: String, figure: f64, limit: f64, unit: &str| {
+        report.verdict(Verdict {
+            what: format!("page: {what}"),
+            figure: format!("{figure:.0} {unit}"),
+            wanted: format!("at most {limit:.0} {unit}"),
+            is_reached: figure <= limit,
+        });
+    };
+    let mut rows = String::new();
+    for (name, Memory { idle, peak }) in &found.memory {
+        let bytes = found.bytes.get(name).copied().unwrap_or_default();
+        let above = float(peak.saturating_sub(*idle)) / MIB;
+        least(format!("memory above the idle page, a bundle of {} bytes", grouped(bytes)), above, 350.0, "MiB");
+        rows.push_str(&format!("| {} | {:.0} | {above:.0} |\n", grouped(bytes), float(*idle) / MIB));
+    }
+    let longest = |times: &[f64]| 1000.0 * times.iter().copied().fold(0.0, f64::max);
+    least("from the choice of a file to the verdict on its signature".to_owned(), longest(&found.verdict), 300.0, "ms");
+    least(
+        format!("longest frame while a tree of {ENTRIES} entries is filtered and scrolled"),
+        longest(&found.frames),
+        50.0,
+        "ms",
+    );
+    let each = |name: &str| {
+        let times = found.seconds.get(name).into_iter().flatten();
+        times.map(|time| format!("{time:.2}")).collect::<Vec<_>>().join(" ")
+    };
+    let speed = |name: &str| float(found.bytes.get("big").copied().unwrap_or_default()) / 1e6 / median(name);
+    let mut text = "| what is done with the bundle of the tree and 2 GiB of noise | seconds, each run | MB/s |\n| --- | --- | --: |\n".to_owned();
+    for (name, what) in [
+        ("bareFile", "a worker for each core reads it as a file, and no more"),
+        ("file", "signature, index, layout and every chunk, as a file"),
+        ("bareUrl", "a worker for each core reads it by Range requests, and no more"),
+        ("url", "signature, index, layout and every chunk, by Range requests"),
+        ("native", "`sealift verify --deep --jobs 1`"),
+        ("deepOne", "deep, one worker"),
+        ("deepTwo", "deep, two workers"),
+    ] {
+        text.push_str(&format!("| {what} | {} | {:.0} |\n", each(name), speed(name)));
+    }
+    text.push_str("\n| checked on the page, deep: bundle, bytes | memory of the idle browser, MiB | above that, MiB |\n| --: | --: | --: |\n");
+    text.push_str(&rows);
+    text.push_str(&format!(
+        "\nMemory is what all processes of the browser have in memory (Pss), asked ten times a second.\n\n- `node {SCRIPT} SEALIFT SCRATCH RUNS`\n"
+    ));
+    report.section("The page in Chromium", &text);
+}
