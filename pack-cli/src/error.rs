@@ -52,7 +52,7 @@ pub enum Error {
     #[error(transparent)]
     Content(#[from] sealift_verify::content::ContentError),
     /// The bundle is not to be used on this device.
-    #[error("{0}{}", advice(.0))]
+    #[error("{}{}", .0, advice(.0))]
     Trust(#[from] sealift_verify::Error),
     /// Something is wrong with one of several bundles.
     #[error("{}: {source}", path.display())]
