@@ -52,7 +52,7 @@ pub enum Error {
     #[error(transparent)]
     Content(#[from] sealift_verify::content::ContentError),
     /// The bundle is not to be used on this device.
-    #[error(transparent)]
+    #[error("{}{}", .0, advice(.0))]
     Trust(#[from] sealift_verify::Error),
     /// Something is wrong with one of several bundles.
     #[error("{}: {source}", path.display())]
@@ -361,6 +361,17 @@ impl Error {
             _ if self.kind().is_some() => 1,
             _ => 2,
         }
+    }
+}
+
+/// What to do about a bundle that a device does not take, behind why.
+fn advice(error: &sealift_verify::Error) -> &'static str {
+    use sealift_verify::Error::{DeviceUnknown, Downgrade, Expired};
+    match error {
+        Expired { .. } => "; get a newer bundle, or give --time if this is not the time",
+        Downgrade { .. } => "; get a newer bundle, or give --allow-downgrade to use this one once",
+        DeviceUnknown { .. } => "; give --compatible TAG or write the tags into the configuration",
+        _ => "",
     }
 }
 

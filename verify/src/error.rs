@@ -32,10 +32,7 @@ pub enum Error {
     #[error("{0}")]
     Revoked(Box<Shortfall>),
     /// Its time is over.
-    #[error(
-        "it expired at {}, and now is {now}; get a newer bundle, \
-         or give --time if this is not the time", Utc(*.expires)
-    )]
+    #[error("it expired at {}, and now is {now}", Utc(*.expires))]
     Expired {
         /// From when on it must not be used.
         expires: i64,
@@ -43,10 +40,7 @@ pub enum Error {
         now: Now,
     },
     /// The device has committed a later version.
-    #[error(
-        "version {version} of {name:?} is older than version {floor}, which this device took; \
-         get a newer bundle, or give --allow-downgrade to use this one once"
-    )]
+    #[error("version {version} of {name:?} is older than version {floor}, which this device took")]
     Downgrade {
         /// The bundle's name.
         name: String,
@@ -64,10 +58,7 @@ pub enum Error {
         device: Vec<String>,
     },
     /// It is for certain devices, and nobody said what this one is.
-    #[error(
-        "it is for devices with a tag of {tags:?}, and nothing says what this one is; \
-         give --compatible TAG or write the tags into the configuration"
-    )]
+    #[error("it is for devices with a tag of {tags:?}, and nothing says what this one is")]
     DeviceUnknown {
         /// The bundle's tags.
         tags: Vec<String>,

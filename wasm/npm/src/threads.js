@@ -10,7 +10,7 @@ const isNode = typeof Worker === "undefined";
 let compiled;
 
 /** The reader's code, compiled once for all workers. Whatever media type the server gives it is as good as another. */
-function code() {
+export function code() {
   compiled ??= load().then((bytes) => WebAssembly.compile(bytes));
   compiled.catch(() => (compiled = undefined));
   return compiled;

@@ -2,6 +2,7 @@
 
 import { openBundle } from "../bundle.js";
 import { SealiftError } from "../errors.js";
+import { code } from "../threads.js";
 import { fill, h, icon } from "./dom.js";
 import { forgetVersion, highest, sawVersion } from "./memory.js";
 import { changes, identity, layout, panel, signers } from "./panels.js";
@@ -43,6 +44,8 @@ export class SealiftVerifier extends HTMLElement {
   }
 
   connectedCallback() {
+    // So that it is there when a bundle is. Should this fail, then the check does, which says so.
+    code().catch(() => {});
     this.#deep.checked = this.getAttribute("deep") !== "no";
     this.#ready = this.#build();
     this.addEventListener("dragover", (event) => {
