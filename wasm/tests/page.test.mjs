@@ -92,6 +92,16 @@ test("a bundle is dropped, and another one while the first is being checked", as
   await drop("flipped");
   await drop("good");
   await verdict("You can let it in");
+  // What is in this one is still being listed when the next one comes.
+  await page.evaluate(async () => {
+    const [many, good] = await Promise.all(["many", "good"].map(async (name) => (await fetch(`/bundles/${name}.sealift`)).blob()));
+    const element = document.querySelector("sealift-verifier");
+    element.check(many);
+    const shown = element.shadowRoot.querySelector(".view");
+    while (!shown.querySelector("[role=tree]")) await new Promise((resolve) => new MutationObserver(resolve).observe(shown, { childList: true, subtree: true }));
+    element.check(good, "good.sealift");
+  });
+  await verdict("You can let it in");
   await page.waitForTimeout(300);
   assert.match(await page.locator(".banner").textContent(), /good\.sealift/);
   await leave();
@@ -131,6 +141,28 @@ test("the browser remembers whom to trust, and judges anew when that changes", a
   await page.getByLabel("Revoked keys").fill(bundles.signers.split('" ')[1]);
   await page.getByLabel("Revoked keys").blur();
   await verdict("it was signed with a revoked key");
+  await leave();
+});
+
+test("what is entered while a bundle is being opened counts", async () => {
+  const { page, verdict, leave } = await visit({ signers: "" });
+  await page.evaluate(async () => {
+    const file = await (await fetch("/bundles/many.sealift")).blob();
+    const gate = new Promise((resolve) => (window.goOn = resolve));
+    let reads = 0;
+    const read = async (offset, length) => {
+      // The first has the head, and the index lies in more.
+      if ((reads += 1) > 1) await gate;
+      return new Uint8Array(await file.slice(offset, offset + length).arrayBuffer());
+    };
+    document.querySelector("sealift-verifier").check({ size: file.size, read });
+  });
+  await verdict("nobody whom you trust signed it");
+  const field = page.getByLabel("Allowed signers", { exact: true });
+  await field.fill(bundles.signers);
+  await field.blur();
+  await page.evaluate(() => window.goOn());
+  await verdict("You can let it in");
   await leave();
 });
 

@@ -86,12 +86,13 @@ export class SealiftVerifier extends HTMLElement {
   async check(source, name = "the bundle") {
     this.#run?.end();
     this.#last = [source, name];
-    const run = new Run(name, this.#view, this.#deep.checked, (report) => this.dispatchEvent(new CustomEvent("sealift-verdict", { detail: report, bubbles: true, composed: true })));
+    const tell = (/** @type {object} */ report) => this.dispatchEvent(new CustomEvent("sealift-verdict", { detail: report, bubbles: true, composed: true }));
+    const run = new Run(name, this.#view, this.#deep.checked, () => this.#settings.policy(), tell);
     this.#run = run;
     await this.#ready;
     if (this.#run !== run) return;
     if (this.#distrust) return run.fail(this.#distrust);
-    await run.check(source, this.#settings.policy());
+    await run.check(source);
   }
 
   #checkSrc() {
@@ -122,7 +123,7 @@ export class SealiftVerifier extends HTMLElement {
   /** By what was entered now. What could not be judged before is checked from the start. */
   #judge() {
     if (this.#run?.isUnjudged && this.#last) this.check(...this.#last);
-    else this.#run?.judge(this.#settings.policy());
+    else this.#run?.judge();
   }
 
   #drop() {
@@ -185,11 +186,13 @@ class Run {
    * @param {string} name
    * @param {HTMLElement} view
    * @param {boolean} deep
+   * @param {() => import("../../types.js").Policy} policy What the administrator says by now.
    * @param {(report: object) => void} tell
    */
-  constructor(name, view, deep, tell) {
+  constructor(name, view, deep, policy, tell) {
     this.name = name;
     this.deep = deep;
+    this.policy = policy;
     this.tell = tell;
     fill(view, this.#banner, this.#progress, this.#signers, this.#identity, this.#files, this.#changes, this.#layout, this.#report);
     this.#say({ tone: "work", title: "Reading who signed it", text: "" });
@@ -207,18 +210,18 @@ class Run {
     this.#tree?.close();
   }
 
-  /**
-   * @param {BundleSource} source
-   * @param {import("../../types.js").Policy} policy
-   */
-  async check(source, policy) {
+  /** @param {BundleSource} source */
+  async check(source) {
     const { signal } = this.#controller;
     try {
-      const bundle = await openBundle(source, { ...policy, signal, onHead: (head, verdict) => this.#takeHead(head, verdict) });
+      const bundle = await openBundle(source, { ...this.policy(), signal, onHead: (head, verdict) => this.#takeHead(head, verdict) });
       if (signal.aborted) return bundle.close();
       this.#bundle = bundle;
-      await this.judge(policy);
+      // Something else may have been entered meanwhile.
+      await this.judge();
       const shown = this.#show(bundle);
+      // It fails with the check where that is ended, which says so.
+      shown.catch(() => {});
       this.#verified = await bundle.verify({ deep: this.deep, signal, onProgress: (progress) => this.#takeProgress(progress) });
       await shown;
     } catch (error) {
@@ -234,18 +237,15 @@ class Run {
     this.#settle();
   }
 
-  /**
-   * Judges by what the administrator says now, and by the versions that were seen.
-   * @param {import("../../types.js").Policy} policy
-   */
-  async judge(policy) {
+  /** Judges by what the administrator says now, and by the versions that were seen. */
+  async judge() {
     const bundle = this.#bundle;
     if (!bundle) return;
     const { signal } = this.#controller;
     try {
       // What is not said any more is not to be as it was.
       const floor = highest(bundle.head.name);
-      this.#takeHead(bundle.head, await bundle.judge({ revoked: undefined, threshold: undefined, ...policy, floor }));
+      this.#takeHead(bundle.head, await bundle.judge({ revoked: undefined, threshold: undefined, ...this.policy(), floor }));
     } catch (error) {
       if (!signal.aborted) this.fail(/** @type {Error} */ (error));
       return;
