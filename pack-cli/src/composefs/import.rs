@@ -337,16 +337,22 @@ impl Job<'_> {
         let (repo, algorithm) = (self.repo, self.repo.algorithm());
         let transaction = Transaction::begin(repo, self.seals)?;
         let work = Work::new(plan, &transaction, algorithm, self.progress);
-        let made = with_writeback(|| transaction.sync(), || work.run(input, self.jobs))?;
-        input.finish(&self.bundle.head)?;
-        self.seal_there(&transaction, unsealed)?;
         let mut found = known;
-        found.digests.extend(made.found.digests);
-        found.within.extend(made.found.within);
-        found.check(&self.bundle.index, algorithm)?;
-
-        self.progress.enter(Phase::Finishing, 0, 0);
-        self.make_images(&transaction, &found)?;
+        // The medium has the objects, or nearly, when the images are made of their digests.
+        let (objects, bytes) = with_writeback(
+            || transaction.sync(),
+            || {
+                let made = work.run(input, self.jobs)?;
+                input.finish(&self.bundle.head)?;
+                self.seal_there(&transaction, unsealed)?;
+                found.digests.extend(made.found.digests);
+                found.within.extend(made.found.within);
+                found.check(&self.bundle.index, algorithm)?;
+                self.progress.enter(Phase::Finishing, 0, 0);
+                self.make_images(&transaction, &found)?;
+                Ok((made.objects, made.bytes))
+            },
+        )?;
         transaction.seal(self.jobs, self.progress)?;
         self.progress.enter(Phase::Syncing, 0, 0);
         transaction.finish()?;
@@ -359,7 +365,7 @@ impl Job<'_> {
                 link_ref(&transaction, repo, name, &image.digest)?;
             }
         }
-        (stats.new_objects, stats.logical_bytes) = (made.objects, made.bytes);
+        (stats.new_objects, stats.logical_bytes) = (objects, bytes);
         (stats.replaced_objects, stats.sealed_objects) = (transaction.replaced(), transaction.sealed());
         Ok(())
     }
