@@ -26,7 +26,7 @@ impl Desk {
     fn command(&self, line: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_sealift"));
         command.args(line.split(' ')).current_dir(self.0.path()).stdin(Stdio::null());
-        command.env("XDG_STATE_HOME", self.path("state")).env("XDG_CONFIG_HOME", "/nonexistent");
+        command.env("SEALIFT_STATE", self.path("state")).env("XDG_CONFIG_HOME", "/nonexistent");
         command
     }
 
@@ -221,7 +221,7 @@ fn a_mount_point_is_refused_before_anything_is_built() {
     );
     let mut unshare = Command::new("unshare");
     unshare.args(["--user", "--map-root-user", "--mount", "sh", "-c", &format!("exec 2>&1; {line}")]);
-    let done = unshare.current_dir(desk.path("")).env("XDG_STATE_HOME", desk.path("state")).output();
+    let done = unshare.current_dir(desk.path("")).env("SEALIFT_STATE", desk.path("state")).output();
     let done = done.expect("util-linux is installed");
     let said = String::from_utf8_lossy(&done.stdout);
     if !done.status.success() {

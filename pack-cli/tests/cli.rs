@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 fn cases() {
     let cases = trycmd::TestCases::new();
     cases.env("SOURCE_DATE_EPOCH", "1700000000").env("HOME", "/nonexistent").env("XDG_CONFIG_HOME", "/nonexistent");
-    cases.env("XDG_STATE_HOME", "/nonexistent").case("tests/cmd/*.md");
+    cases.env("SEALIFT_STATE", "/nonexistent").case("tests/cmd/*.md");
 }
 
 fn sealift(folder: &Path) -> Command {
@@ -172,6 +172,20 @@ fn the_demo_cleans_up_when_it_is_stopped() {
     assert_eq!(fs::read_dir(&scratch).expect("it is there").count(), 0);
 }
 
+/// Whoever runs it: root takes no other folder from the environment.
+#[test]
+fn the_environment_names_the_state() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let state_of = |arguments: &[&str]| {
+        let done =
+            sealift(folder.path()).args(arguments).env("SEALIFT_STATE", "/named").output().expect("sealift runs");
+        let report: serde_json::Value = serde_json::from_slice(&done.stdout).expect("JSON");
+        report["state"].as_str().expect("a path").to_owned()
+    };
+    assert_eq!(state_of(&["trust", "list", "--json"]), "/named");
+    assert_eq!(state_of(&["trust", "list", "--json", "--state", "/given"]), "/given");
+}
+
 /// Runs `line` on a terminal of its own, and returns what it shows there.
 fn on_a_terminal(folder: &Path, line: &str) -> String {
     let line = format!("{} {line}", env!("CARGO_BIN_EXE_sealift"));
@@ -236,7 +250,7 @@ fn a_dry_run_of_pack_tells_the_size_and_writes_nothing() {
 
 /// Runs sealift without anybody's trust, and returns what it prints.
 fn said(folder: &Path, line: &str) -> String {
-    let done = sealift(folder).args(line.split(' ')).env("XDG_STATE_HOME", folder.join("state")).output();
+    let done = sealift(folder).args(line.split(' ')).env("SEALIFT_STATE", folder.join("state")).output();
     let done = done.expect("sealift runs");
     assert!(done.status.success(), "{line}: {}", String::from_utf8_lossy(&done.stderr));
     String::from_utf8(done.stdout).expect("it is text")

@@ -258,6 +258,7 @@ fn run(folder: &Path, command: &str) -> (i32, String) {
         .env_remove("SOURCE_DATE_EPOCH")
         .env_remove("SSH_AUTH_SOCK")
         .env_remove("SEALIFT_LOG")
+        .env_remove("SEALIFT_STATE")
         .stdin(Stdio::null());
     if is_root() {
         shell.uid(NOBODY).gid(NOBODY);

@@ -38,7 +38,7 @@ impl Desk {
     fn command(&self, line: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_sealift"));
         command.args(line.split(' ')).arg("--quiet").current_dir(self.0.path());
-        command.env("SOURCE_DATE_EPOCH", "1700000000").env("XDG_STATE_HOME", self.path("state"));
+        command.env("SOURCE_DATE_EPOCH", "1700000000").env("SEALIFT_STATE", self.path("state"));
         command.env("XDG_CONFIG_HOME", "/nonexistent").stdin(Stdio::null()).stderr(Stdio::null());
         command
     }

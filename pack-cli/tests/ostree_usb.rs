@@ -58,7 +58,7 @@ impl Desk {
     fn command(&self, line: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_sealift"));
         command.args(line.split(' ')).arg("--quiet").current_dir(self.0.path());
-        command.env("SOURCE_DATE_EPOCH", EPOCH).env("XDG_STATE_HOME", self.path("state"));
+        command.env("SOURCE_DATE_EPOCH", EPOCH).env("SEALIFT_STATE", self.path("state"));
         command.env("XDG_CONFIG_HOME", "/nonexistent").stdin(Stdio::null());
         command
     }

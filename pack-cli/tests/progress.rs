@@ -47,7 +47,8 @@ fn check(schema: &Value, value: &Value) -> Result<(), String> {
 fn lines(folder: &Path, arguments: &[&str], success: bool) -> Vec<Value> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sealift"));
     command.current_dir(folder).args(arguments).args(["--json", "--progress", "json"]).stdin(Stdio::null());
-    let done = command.env("SOURCE_DATE_EPOCH", "1700000000").output().unwrap();
+    command.env("SOURCE_DATE_EPOCH", "1700000000").env("SEALIFT_STATE", folder.join("state"));
+    let done = command.output().unwrap();
     let text = String::from_utf8(done.stderr).unwrap();
     assert_eq!(done.status.success(), success, "{arguments:?}: {text}");
     let schema: Value = serde_json::from_str(SCHEMA).unwrap();

@@ -12,10 +12,10 @@ use crate::Error;
 /// | | root | users |
 /// | --- | --- | --- |
 /// | configuration | `/etc/sealift` | `$XDG_CONFIG_HOME/sealift` (`~/.config/sealift`) if `allowed_signers` is there, else `/etc/sealift` |
-/// | state | `/var/lib/sealift` | `$XDG_STATE_HOME/sealift` (`~/.local/state/sealift`) |
+/// | state | `$SEALIFT_STATE`, else `/var/lib/sealift` | `$SEALIFT_STATE`, else `$XDG_STATE_HOME/sealift` (`~/.local/state/sealift`) |
 ///
 /// One folder decides, and the two are never merged: a line that the administrator took out of one file must not live on in
-/// another. Root reads no folder that the environment names, since `sudo` may keep the user's.
+/// another. Of the environment's folders root reads none that is also a user's, since `sudo` may keep those.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_structs, reason = "a caller may say where everything is")]
 pub struct Places {
@@ -45,18 +45,20 @@ impl Places {
 
     fn of(root: bool, environment: impl Fn(&str) -> Option<OsString>) -> Self {
         let system_config = PathBuf::from("/etc/sealift");
-        if root {
-            return Self { user_config: None, system_config, state: Some("/var/lib/sealift".into()) };
-        }
         // The XDG specification: a relative path is not valid and is to be ignored.
         let absolute = |name: &str| environment(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let named = absolute("SEALIFT_STATE");
+        if root {
+            let state = named.or_else(|| Some("/var/lib/sealift".into()));
+            return Self { user_config: None, system_config, state };
+        }
         let folder = |variable: &str, below_home: &str| {
             absolute(variable).or_else(|| absolute("HOME").map(|home| home.join(below_home)))
         };
         Self {
             user_config: folder("XDG_CONFIG_HOME", ".config").map(|folder| folder.join("sealift")),
             system_config,
-            state: folder("XDG_STATE_HOME", ".local/state").map(|folder| folder.join("sealift")),
+            state: named.or_else(|| folder("XDG_STATE_HOME", ".local/state").map(|folder| folder.join("sealift"))),
         }
     }
 
@@ -133,5 +135,9 @@ mod tests {
         assert_eq!(places(false, &xdg), some("/c/sealift", "/s/sealift"));
         assert_eq!(places(false, &[]), (None, None));
         assert_eq!(places(true, &xdg), (None, Some("/var/lib/sealift".to_owned())));
+        let named = [home, xdg[2], ("SEALIFT_STATE", "/n")];
+        assert_eq!(places(false, &named), some("/home/me/.config/sealift", "/n"));
+        assert_eq!(places(true, &named), (None, Some("/n".to_owned())));
+        assert_eq!(places(true, &[("SEALIFT_STATE", "n")]), (None, Some("/var/lib/sealift".to_owned())));
     }
 }

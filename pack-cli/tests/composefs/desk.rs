@@ -71,7 +71,7 @@ impl Desk {
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_sealift"));
         command.args(arguments).current_dir(self.root()).env("SOURCE_DATE_EPOCH", "1700000000");
-        for (name, folder) in [("HOME", "home"), ("XDG_STATE_HOME", "home/state"), ("XDG_CONFIG_HOME", "home/config")] {
+        for (name, folder) in [("HOME", "home"), ("SEALIFT_STATE", "home/state"), ("XDG_CONFIG_HOME", "home/config")] {
             command.env(name, self.path(folder));
         }
         command

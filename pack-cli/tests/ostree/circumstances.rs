@@ -49,8 +49,9 @@ fn masks_and_groups() {
                 "umask {mask}; exec {} unpack {reference}.sealift ostree:{target} --allow-unsigned --quiet",
                 env!("CARGO_BIN_EXE_sealift")
             );
-            let done = Command::new("sh").args(["-c", &line]).current_dir(desk.path("")).output();
-            let done = done.expect("sh runs");
+            let mut shell = Command::new("sh");
+            shell.args(["-c", &line]).current_dir(desk.path("")).env("SEALIFT_STATE", desk.path("state"));
+            let done = shell.output().expect("sh runs");
             assert!(done.status.success(), "{target}: {}", text(&done.stderr));
             desk.fsck(&target);
             assert_eq!(desk.listed(&target, reference), desk.listed("source", reference), "{target}");

@@ -64,7 +64,7 @@ impl Desk {
     pub(crate) fn command(&self, line: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_sealift"));
         command.args(line.split_whitespace()).current_dir(self.0.path()).stdin(Stdio::null());
-        command.env("SOURCE_DATE_EPOCH", "1700000000").env("XDG_STATE_HOME", self.path("state"));
+        command.env("SOURCE_DATE_EPOCH", "1700000000").env("SEALIFT_STATE", self.path("state"));
         command.env("XDG_CONFIG_HOME", "/nonexistent").env("RUST_BACKTRACE", "0");
         command.env("OSTREE_GPG_HOME", self.path("shared"));
         command

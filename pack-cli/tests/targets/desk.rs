@@ -82,7 +82,7 @@ impl Desk {
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_sealift"));
         command.args(arguments).current_dir(self.path("")).env("SOURCE_DATE_EPOCH", "1700000000");
-        command.env("XDG_STATE_HOME", self.path("state")).env("XDG_CONFIG_HOME", "/nonexistent");
+        command.env("SEALIFT_STATE", self.path("state")).env("XDG_CONFIG_HOME", "/nonexistent");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
@@ -97,7 +97,7 @@ impl Desk {
     pub(crate) fn run_as_user(&self, line: &str) -> Output {
         let arguments: Vec<&str> = line.split(' ').collect();
         let mut command = self.command(&arguments);
-        command.env("XDG_STATE_HOME", self.path("home/state"));
+        command.env("SEALIFT_STATE", self.path("home/state"));
         if is_root() {
             command.uid(NOBODY).gid(NOBODY);
         }

@@ -32,7 +32,12 @@ pub(super) const ENVIRONMENT: &[Note] = &[
     Note { name: "SSH_AUTH_SOCK", text: "Where the agent listens that signs for a public key.", of: &["key"] },
     Note {
         name: "HOME, XDG_CONFIG_HOME, XDG_STATE_HOME",
-        text: "Where the folders of a user are. Root reads none that the environment names.",
+        text: "Where the folders of a user are. Root reads none of them.",
+        of: OF_TRUST,
+    },
+    Note {
+        name: "SEALIFT_STATE",
+        text: "Where this device remembers the versions that it took, an absolute path; --state goes before it, and root reads it, too.",
         of: OF_TRUST,
     },
     Note {
