@@ -25,6 +25,7 @@ use crate::dist;
 use crate::packages::{self, Chore};
 use crate::shell::run;
 use crate::steps::{self, Action::Call, Chosen, Step};
+use crate::vm;
 
 #[rustfmt::skip] // a table
 const STEPS: &[Step] = &[
@@ -40,6 +41,7 @@ const STEPS: &[Step] = &[
     Step { name: "links", action: Call("links and fifos that somebody plants or swaps meanwhile", links::run) },
     Step { name: "system", action: Call("a Debian is packed, unpacked, changed by apt, and updated", system::run) },
     Step { name: "scale", action: Call("a million files, 20 GB of holes, 10,000 directories deep", scale::run) },
+    Step { name: "sealed", action: Call("a hundred thousand sealed files are audited, on a kernel with fs-verity", vm::many) },
     Step { name: "dist", action: Call("static programs and packages, made twice, installed and purged", || dist::make(true)) },
     Step { name: "listing", action: Call("the second reader lists a gigabyte as sealift ls does", listing::run) },
 ];

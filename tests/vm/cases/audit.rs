@@ -108,6 +108,8 @@ pub(crate) fn stores(desk: &Desk) {
     let found = desk.bad(&format!("{audit} --json"), 1, r#""unsealed":1"#);
     assert!(found.contains(r#""hashed":1,"hashed_bytes":300000,"#), "{found}");
     assert!(found.contains(r#""path":"usr/lib/object"}"#), "{found}");
+    desk.good("seal audited-store/objects");
+    desk.good(&audit);
     for is_sealed in [true, false] {
         replace(desk, &object, &noise(2011, 300_000), is_sealed);
         desk.bad(&format!("{audit} --json"), 1, r#""changed":1,"unsealed":0"#);
@@ -165,6 +167,8 @@ pub(crate) fn repositories(desk: &Desk) {
         1,
         r#""hashed":1,"hashed_bytes":6,"missing":0,"extra":0,"changed":0,"unsealed":1"#,
     );
+    desk.good("seal audited-repo/objects");
+    desk.good(&audit);
     for is_sealed in [true, false] {
         replace(b"SMALL\n", is_sealed);
         desk.bad(&format!("{audit} --json"), 1, r#""changed":1,"unsealed":0"#);

@@ -2,6 +2,7 @@
 
 mod audit;
 mod composefs;
+mod many;
 mod power;
 mod refusals;
 mod seal;
@@ -59,6 +60,10 @@ pub(crate) fn of(suite: &str) -> Vec<Case> {
                 ("what was begun is completed", power::resume)
             };
             vec![(EXT4, case.0, case.1)]
+        }
+        "many" => {
+            EXT4.mount();
+            vec![(EXT4, "a hundred thousand sealed files are audited", many::audited)]
         }
         other => panic!("there is no suite {other:?}"),
     }

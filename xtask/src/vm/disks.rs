@@ -12,16 +12,24 @@ use crate::shell::output;
 pub(super) struct Disks(pub(super) [PathBuf; 2]);
 
 /// How each is made, on a sparse file of so many bytes.
-const KINDS: [(&str, u64, &[&str]); 2] = [
+type Kinds = [(&'static str, u64, &'static [&'static str]); 2];
+
+/// Cases look for a page all over them.
+pub(super) const SMALL: Kinds = [
     ("ext4", 96 << 20, &["mkfs.ext4", "-q", "-F", "-b", "4096", "-O", "verity"]),
+    ("btrfs", 128 << 20, &["mkfs.btrfs", "-q", "-f"]),
+];
+/// The first has room for the inodes of two hundred thousand files, and some.
+pub(super) const LARGE: Kinds = [
+    ("ext4", 2 << 30, &["mkfs.ext4", "-q", "-F", "-b", "4096", "-O", "verity", "-N", "250000"]),
     ("btrfs", 128 << 20, &["mkfs.btrfs", "-q", "-f"]),
 ];
 
 impl Disks {
     /// New and empty ones.
-    pub(super) fn new(work: &Path) -> Result<Self> {
-        let disks = KINDS.map(|(name, ..)| work.join(name).with_extension("disk"));
-        for ((_, len, make), disk) in KINDS.iter().zip(&disks) {
+    pub(super) fn new(work: &Path, kinds: &Kinds) -> Result<Self> {
+        let disks = kinds.map(|(name, ..)| work.join(name).with_extension("disk"));
+        for ((_, len, make), disk) in kinds.iter().zip(&disks) {
             if disk.exists() {
                 fs::remove_file(disk)?;
             }

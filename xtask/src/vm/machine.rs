@@ -11,13 +11,11 @@ use anyhow::{Context, Result, bail};
 use super::debian::Tools;
 use super::disks::Disks;
 
-/// A boot takes three seconds, and the longest suite half a minute where nothing else runs.
-const LIMIT: Duration = Duration::from_secs(170);
-
 pub(super) struct Machine<'a> {
     tools: &'a Tools,
     image: PathBuf,
     log: PathBuf,
+    limit: Duration,
 }
 
 /// How a boot ended.
@@ -29,8 +27,9 @@ pub(super) enum Ended {
 }
 
 impl<'a> Machine<'a> {
-    pub(super) fn new(tools: &'a Tools, image: &Path, work: &Path) -> Self {
-        Self { tools, image: image.to_owned(), log: work.join("kernel.log") }
+    /// Its disks and the kernel's messages lie in `work`; a suite is given up after `limit`.
+    pub(super) fn new(tools: &'a Tools, image: &Path, work: &Path, limit: Duration) -> Self {
+        Self { tools, image: image.to_owned(), log: work.join("kernel.log"), limit }
     }
 
     /// Where the kernel's messages are.
@@ -41,7 +40,7 @@ impl<'a> Machine<'a> {
     /// Starts it, and shows what the guest says. It is killed, as if the plug were pulled, at the first line for which `stop` says so.
     pub(super) fn boot(&self, suite: &str, disks: &Disks, mut stop: impl FnMut(&str) -> bool) -> Result<Ended> {
         let mut qemu = self.qemu(suite, disks).spawn().context("cannot start QEMU")?;
-        let ended = watch(&mut qemu, &mut stop);
+        let ended = watch(&mut qemu, self.limit, &mut stop);
         // Whatever happened, it is not left behind.
         let _ = qemu.kill();
         qemu.wait()?;
@@ -68,17 +67,17 @@ impl<'a> Machine<'a> {
     }
 }
 
-fn watch(qemu: &mut Child, stop: &mut dyn FnMut(&str) -> bool) -> Result<Ended> {
+fn watch(qemu: &mut Child, limit: Duration, stop: &mut dyn FnMut(&str) -> bool) -> Result<Ended> {
     let (sender, lines) = channel();
     let said = BufReader::new(qemu.stdout.take().context("QEMU's output is ours")?);
     // Ends with QEMU, which closes its output.
     std::thread::spawn(move || said.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
-    let end = Instant::now() + LIMIT;
+    let end = Instant::now() + limit;
     let mut failed = None;
     loop {
         let line = match lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
             Ok(line) => line,
-            Err(RecvTimeoutError::Timeout) => bail!("the guest is not done after {} s", LIMIT.as_secs()),
+            Err(RecvTimeoutError::Timeout) => bail!("the guest is not done after {} s", limit.as_secs()),
             Err(RecvTimeoutError::Disconnected) => break,
         };
         let line = line.trim_end();
