@@ -60,7 +60,7 @@ const PACKAGES: &[Package] = &[
     package("python3",        Program("python3"),       &[Big, Ci]),
     package("python3-venv",   PythonModule("ensurepip"), &[Big, Ci]),
     // The oracle of every fs-verity digest, and a file system that has it.
-    package("fsverity",       Program("fsverity"),      &[Ci, Vm]),
+    package("fsverity",       Program("fsverity"),      &[Ci, Compare, Vm]),
     package("e2fsprogs",      Program("mkfs.ext4"),     &[Big, Ci, Vm]),
     package("btrfs-progs",    Program("mkfs.btrfs"),    &[Big, Vm]),
     package("xfsprogs",       Program("mkfs.xfs"),      &[Big]),

@@ -70,6 +70,10 @@ pub(crate) const CAT_COLD: Contender = only_reads(
     "sealift cat DISK/tree.sealift FILE --trust SCRATCH/allowed_signers --state SCRATCH/state",
 );
 
+/// 2 GiB, by one thread.
+pub(crate) const DIGEST: Contender =
+    only_reads("sealift digest", "find SCRATCH/noise -type f -exec sealift digest --progress none {} +");
+
 pub(crate) const TAR_ZSTD: Contender = makes(
     "tar + zstd",
     "tar --sort=name -C TREE -cf - . | zstd -q -3 -TCORES -o SCRATCH/tree.tar.zst",
@@ -96,4 +100,6 @@ pub(crate) const UNSQUASHFS_TO_DISK: Contender =
     makes("unsquashfs", "unsquashfs -q -n -d DISK/new SCRATCH/tree.squashfs && sync -f DISK/new", "DISK/new");
 pub(crate) const CP_TO_DISK: Contender = makes("cp -a", "cp -a TREE DISK/new && sync -f DISK/new", "DISK/new");
 pub(crate) const B3SUM: Contender = only_reads("b3sum", "b3sum SCRATCH/big.sealift");
+pub(crate) const FSVERITY_DIGEST: Contender =
+    only_reads("fsverity digest", "find SCRATCH/noise -type f -exec fsverity digest {} +");
 pub(crate) const ZSTD_TEST: Contender = only_reads("zstd -t", "zstd -q -t SCRATCH/tree.tar.zst");

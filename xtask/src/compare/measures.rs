@@ -101,6 +101,19 @@ pub(crate) const MEASURES: &[Measure] = &[
         wanted: &[Wanted::Seconds(1.0, &["zstd -t"])],
     },
     Measure {
+        name: "digest",
+        title: "fs-verity digests of 2 GiB of noise",
+        ours: &run::DIGEST,
+        peers: &[&run::FSVERITY_DIGEST],
+        needs: &[],
+        reads: &["SCRATCH/noise"],
+        state: State::Warm,
+        check: None,
+        is_large: true,
+        // At least 0.9 of its speed.
+        wanted: &[Wanted::Seconds(1.11, &["fsverity digest"])],
+    },
+    Measure {
         name: "info",
         title: "State what a bundle is, from its head",
         ours: &run::INFO,
