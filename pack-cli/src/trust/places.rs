@@ -47,7 +47,7 @@ impl Places {
         let system_config = PathBuf::from("/etc/sealift");
         // The XDG specification: a relative path is not valid and is to be ignored.
         let absolute = |name: &str| environment(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        let named = absolute("SEALIFT_STATE");
+        let named = environment("SEALIFT_STATE").filter(|path| !path.is_empty()).map(PathBuf::from);
         if root {
             let state = named.or_else(|| Some("/var/lib/sealift".into()));
             return Self { user_config: None, system_config, state };
@@ -138,6 +138,7 @@ mod tests {
         let named = [home, xdg[2], ("SEALIFT_STATE", "/n")];
         assert_eq!(places(false, &named), some("/home/me/.config/sealift", "/n"));
         assert_eq!(places(true, &named), (None, Some("/n".to_owned())));
-        assert_eq!(places(true, &[("SEALIFT_STATE", "n")]), (None, Some("/var/lib/sealift".to_owned())));
+        assert_eq!(places(true, &[("SEALIFT_STATE", "n")]), (None, Some("n".to_owned())));
+        assert_eq!(places(true, &[("SEALIFT_STATE", "")]), (None, Some("/var/lib/sealift".to_owned())));
     }
 }

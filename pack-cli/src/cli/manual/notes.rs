@@ -37,7 +37,7 @@ pub(super) const ENVIRONMENT: &[Note] = &[
     },
     Note {
         name: "SEALIFT_STATE",
-        text: "Where this device remembers the versions that it took, an absolute path; --state goes before it, and root reads it, too.",
+        text: "Where this device remembers the versions that it took, as with --state, which goes before it. Root reads it, too.",
         of: OF_TRUST,
     },
     Note {
