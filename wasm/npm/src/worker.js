@@ -4,6 +4,9 @@ import { initSync, Reader } from "../pkg/sealift_wasm.js";
 import { packed } from "./errors.js";
 import { fromHandle } from "./sources.js";
 
+/** Bytes that are checked before others have their turn: who asks something of the bundle, and what is being read for the next run. */
+const TURN_BYTES = 1 << 20;
+
 /** @type {Reader} */
 let reader;
 /** @type {import("./sources.js").Source | undefined} */
@@ -11,6 +14,12 @@ let source;
 let stopped = new AbortController();
 /** Chunks are checked in the order in which they were asked for, whichever bytes come first. */
 let turn = Promise.resolve();
+const { port1, port2 } = new MessageChannel();
+/** Lets what waits for this thread go first. */
+const others = () => new Promise((resolve) => {
+  port1.onmessage = resolve;
+  port2.postMessage(undefined);
+});
 
 /** @type {Record<string, (...args: any[]) => any>} */
 const functions = {
@@ -71,8 +80,12 @@ const functions = {
       const bytes = await reading;
       await before;
       if (!bytes) throw new TypeError("there is nothing to read from");
-      const found = reader.check(first, bytes.subarray(0, wholeChunks(lengths, bytes.length)));
-      return { found, read: bytes.length };
+      const found = [];
+      for (const part of parts(lengths, bytes.length)) {
+        if (part.from > 0) await others();
+        found.push(reader.check(first + part.chunk, bytes.subarray(part.from, part.end)));
+      }
+      return { found: joined(found), read: bytes.length };
     } finally {
       done();
     }
@@ -96,17 +109,34 @@ function openFrom(reader, bytes) {
 }
 
 /**
- * The bytes of those chunks that are whole.
+ * The chunks that are whole, in parts of which each is checked at once.
  * @param {Uint32Array} lengths
  * @param {number} length
  */
-function wholeChunks(lengths, length) {
-  let end = 0;
-  for (const next of lengths) {
-    if (end + next > length) break;
-    end += next;
+function parts(lengths, length) {
+  const all = [];
+  let part = { chunk: 0, from: 0, end: 0 };
+  for (const [chunk, next] of lengths.entries()) {
+    if (part.end + next > length) break;
+    if (part.end - part.from >= TURN_BYTES) {
+      all.push(part);
+      part = { chunk, from: part.end, end: part.end };
+    }
+    part.end += next;
   }
-  return end;
+  all.push(part);
+  return all;
+}
+
+/** @param {Uint8Array[]} found */
+function joined(found) {
+  const all = new Uint8Array(found.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of found) {
+    all.set(part, at);
+    at += part.length;
+  }
+  return all;
 }
 
 /**
