@@ -12,7 +12,7 @@ use crate::pack::{PackOptions, sequence::Sequenced};
 use crate::source::Source;
 use crate::{Error, Progress};
 
-/// Up to this size, siblings of a similar name are taken beside the file of the same path: a new file often began as a copy of one.
+/// Up to this size, a file of a new path gets siblings of a similar name: it often began as a copy of one.
 const SMALL: u64 = 64 << 10;
 /// Base objects for a small object, at most.
 const SEVERAL: usize = 3;
@@ -143,8 +143,12 @@ impl<'a> Names<'a> {
         names
     }
 
-    /// At most so many base objects for the file at `path`, the best first.
+    /// At most so many base objects for the file at `path`, the best first. What the path had before is enough: beside it, siblings cost more
+    /// than they save (spec/rationale.md, "What resembles what").
     fn resembling(&self, path: &[u8], most: usize) -> Vec<u32> {
+        if let Some(at) = self.by_path.get(path) {
+            return vec![self.files[*at].object];
+        }
         let (directory, name) = split(path);
         let extension = |name: &[u8]| name.iter().rposition(|byte| *byte == b'.').map(|dot| name[dot..].to_vec());
         let own_extension = extension(name);
@@ -155,8 +159,7 @@ impl<'a> Names<'a> {
             self.ranked(&files.iter().filter(alike).copied().collect::<Vec<_>>(), path)
         };
         // From the surest to what may be worth a try.
-        let ways: [&dyn Fn() -> Vec<usize>; 5] = [
-            &|| self.by_path.get(path).copied().into_iter().collect(),
+        let ways: [&dyn Fn() -> Vec<usize>; 4] = [
             &|| of(self.by_path_skeleton.get(&skeleton(path))),
             &|| first_of(of(self.by_name.get(name))),
             &|| first_of(of(self.by_name_skeleton.get(&skeleton(name)))),
