@@ -76,53 +76,36 @@ fn compress(state: &mut [v128; 8], parts: [&[u8; PART]; LANES]) {
     let mut words: [v128; 16] = core::array::from_fn(|at| {
         swap_bytes(u32x4(word(parts[0], at), word(parts[1], at), word(parts[2], at), word(parts[3], at)))
     });
-    let mut letters = *state;
+    let [mut a, mut b, mut c, mut d, mut e, mut f, mut g, mut h] = *state;
     for (pass, constants) in ROUNDS.as_chunks::<16>().0.iter().enumerate() {
         if pass > 0 {
-            eight_words::<0>(&mut words);
-            eight_words::<8>(&mut words);
+            schedule(&mut words);
         }
-        eight_rounds::<0>(&mut letters, constants, &words);
-        eight_rounds::<8>(&mut letters, constants, &words);
+        for (constants, words) in constants.as_chunks::<8>().0.iter().zip(words.as_chunks::<8>().0) {
+            // Eight rounds, after which each name stands for what it stood for before.
+            round(a, b, c, &mut d, e, f, g, &mut h, constants[0], words[0]);
+            round(h, a, b, &mut c, d, e, f, &mut g, constants[1], words[1]);
+            round(g, h, a, &mut b, c, d, e, &mut f, constants[2], words[2]);
+            round(f, g, h, &mut a, b, c, d, &mut e, constants[3], words[3]);
+            round(e, f, g, &mut h, a, b, c, &mut d, constants[4], words[4]);
+            round(d, e, f, &mut g, h, a, b, &mut c, constants[5], words[5]);
+            round(c, d, e, &mut f, g, h, a, &mut b, constants[6], words[6]);
+            round(b, c, d, &mut e, f, g, h, &mut a, constants[7], words[7]);
+        }
     }
-    for (word, new) in state.iter_mut().zip(letters) {
+    for (word, new) in state.iter_mut().zip([a, b, c, d, e, f, g, h]) {
         *word = u32x4_add(*word, new);
     }
 }
 
-/// The next eight words of the schedule. Their places are known to the compiler, which keeps them in registers.
-#[inline(always)]
-fn eight_words<const FIRST: usize>(words: &mut [v128; 16]) {
-    next_word(words, FIRST);
-    next_word(words, FIRST + 1);
-    next_word(words, FIRST + 2);
-    next_word(words, FIRST + 3);
-    next_word(words, FIRST + 4);
-    next_word(words, FIRST + 5);
-    next_word(words, FIRST + 6);
-    next_word(words, FIRST + 7);
-}
-
-#[inline(always)]
-fn next_word(words: &mut [v128; 16], at: usize) {
-    let (early, late) = (words[(at + 1) % 16], words[(at + 14) % 16]);
-    let early = xor(rotate::<7>(early), rotate::<18>(early), u32x4_shr(early, 3));
-    let late = xor(rotate::<17>(late), rotate::<19>(late), u32x4_shr(late, 10));
-    words[at] = u32x4_add(u32x4_add(words[at], early), u32x4_add(words[(at + 9) % 16], late));
-}
-
-/// Eight rounds, after which each letter stands for what it stood for before.
-#[inline(always)]
-fn eight_rounds<const FIRST: usize>(letters: &mut [v128; 8], constants: &[u32; 16], words: &[v128; 16]) {
-    let [a, b, c, d, e, f, g, h] = letters;
-    round(*a, *b, *c, d, *e, *f, *g, h, constants[FIRST], words[FIRST]);
-    round(*h, *a, *b, c, *d, *e, *f, g, constants[FIRST + 1], words[FIRST + 1]);
-    round(*g, *h, *a, b, *c, *d, *e, f, constants[FIRST + 2], words[FIRST + 2]);
-    round(*f, *g, *h, a, *b, *c, *d, e, constants[FIRST + 3], words[FIRST + 3]);
-    round(*e, *f, *g, h, *a, *b, *c, d, constants[FIRST + 4], words[FIRST + 4]);
-    round(*d, *e, *f, g, *h, *a, *b, c, constants[FIRST + 5], words[FIRST + 5]);
-    round(*c, *d, *e, f, *g, *h, *a, b, constants[FIRST + 6], words[FIRST + 6]);
-    round(*b, *c, *d, e, *f, *g, *h, a, constants[FIRST + 7], words[FIRST + 7]);
+/// The next sixteen words of the schedule.
+fn schedule(words: &mut [v128; 16]) {
+    for at in 0..16 {
+        let (early, late) = (words[(at + 1) % 16], words[(at + 14) % 16]);
+        let early = xor(rotate::<7>(early), rotate::<18>(early), u32x4_shr(early, 3));
+        let late = xor(rotate::<17>(late), rotate::<19>(late), u32x4_shr(late, 10));
+        words[at] = u32x4_add(u32x4_add(words[at], early), u32x4_add(words[(at + 9) % 16], late));
+    }
 }
 
 /// One round, which changes two of the eight: the others move on by a letter.
