@@ -72,7 +72,7 @@ const WAYS: [Way; 9] = [
         name: ROOMY,
         pairs: &["debian"],
         before: &[BASE],
-        make: "sealift pack NEW -o SCRATCH/out.sealift --base SCRATCH/base.sealift --level 13 --delta-memory 512MiB --name tree --bundle-version 2 --key SCRATCH/key --trust SCRATCH/allowed_signers --progress none",
+        make: "sealift pack NEW -o SCRATCH/out.sealift --base SCRATCH/base.sealift --level 12 --delta-memory 512MiB --name tree --bundle-version 2 --key SCRATCH/key --trust SCRATCH/allowed_signers --progress none",
         file: "SCRATCH/out.sealift",
         install: &[INSTALL],
         apply: "sealift unpack SCRATCH/out.sealift SCRATCH/target --delete --trust SCRATCH/allowed_signers --state SCRATCH/delta-state --progress none",
@@ -177,7 +177,7 @@ const fn wanted(way: &'static str, of: Measure, peer: &'static str, ratio: f64) 
 
 const BEST: &str = "sealift, level 19";
 const FAST: &str = "sealift, level 3";
-const ROOMY: &str = "sealift, level 13, 512 MiB";
+const ROOMY: &str = "sealift, level 12, 512 MiB";
 const XDELTA: &str = "xdelta3 -9 on tars";
 const STATIC: &str = "ostree static-delta";
 const FULL: &str = "the full bundle";

@@ -212,8 +212,9 @@ fn prefix_parameters(context: &mut CCtx<'_>, level: i32, len: usize) -> Result<(
     let mut parameters = vec![CParameter::WindowLog(window_log)];
     let is_quick = level < THOROUGH;
     if level <= LISTS {
-        // A quick look needs no place of each byte: what is long is found by its own table, and small tables are soon emptied.
-        let table_log = window_log.min(if is_quick { 20 } else { 24 });
+        // A quick look needs no place of each byte: what is long is found by its own table, and small tables are soon emptied. A thorough
+        // one knows the last 2^26 places of the largest windows.
+        let table_log = window_log.min(if is_quick { 20 } else { 26 });
         parameters.extend([CParameter::HashLog(table_log), CParameter::ChainLog(table_log)]);
     }
     if window_log > if is_quick { 20 } else { TREE_WINDOW } {
