@@ -199,3 +199,23 @@ fn first_of(mut files: Vec<usize>) -> Vec<usize> {
     files.truncate(1);
     files
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_path_had_comes_alone_and_others_by_name() {
+        let paths = ["lib/libfoo.so.1.2", "src/one.c", "src/two.c", "src/two.h"];
+        let files: Vec<BaseFile> =
+            (0..).zip(paths).map(|(object, path)| BaseFile { path: path.into(), object }).collect();
+        let names = Names::new(&files);
+        assert_eq!(names.resembling(b"src/one.c", SEVERAL), [1], "the same path, and no siblings");
+        assert_eq!(names.resembling(b"lib/libfoo.so.1.3", 1), [0], "another version");
+        assert_eq!(names.resembling(b"elsewhere/two.h", 1), [3], "moved");
+        let mut siblings = names.resembling(b"src/three.c", SEVERAL);
+        siblings.sort_unstable();
+        assert_eq!(siblings, [1, 2], "new: siblings of its extension");
+        assert!(names.resembling(b"src/three.c", 1).is_empty(), "siblings are for small files");
+    }
+}
