@@ -13,6 +13,7 @@ extern crate std;
 
 mod area;
 mod bytes;
+mod cost;
 mod delta;
 pub mod difference;
 mod error;
@@ -35,6 +36,7 @@ mod suffix;
 pub mod verity;
 
 pub use area::{Envelope, area_len_for, encode_area, parse_area};
+pub use cost::Cost;
 pub use delta::Delta;
 pub use difference::Difference;
 pub use error::{Error, Part};
@@ -44,7 +46,7 @@ pub use head::Head;
 pub use image::Image;
 pub use index::{
     Attributes, Device, Directory, Entry, FileType, Index, IndexBuilder, Inode, InodeKind, Node, Object, OsTree,
-    OsTreeFile, OsTreeKind, OsTreeObject, OsTreeRef, Ref, RepositoryFile, Xattr,
+    OsTreeFile, OsTreeKind, OsTreeObject, OsTreeRef, Ref, RepositoryFile, Xattr, XattrIter, XattrRef, Xattrs,
 };
 pub use kind::Kind;
 pub use layout::{

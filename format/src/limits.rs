@@ -1,6 +1,7 @@
 //! How much a reader is willing to take on.
 
 use crate::Error;
+use crate::cost::Cost;
 use crate::root::Root;
 
 /// A reader's own limits, compared with what the root declares before anything is allocated.
@@ -20,6 +21,10 @@ pub struct Limits {
     pub prefix_len: u32,
     /// Entries of all trees: an OSTree dirtree that stands at many places takes no bytes for them.
     pub entries: u64,
+    /// Bytes of all files: holes cost no bytes of the bundle, and the time to hash them.
+    pub logical: u64,
+    /// Bytes of memory that the bundle takes at most on one thread, by [`Cost`].
+    pub memory: u64,
 }
 
 impl Default for Limits {
@@ -29,14 +34,29 @@ impl Default for Limits {
             layout_len: 1 << 30,
             chunk_len: 128 << 20,
             window_log: 27,
-            depth: 100_000,
+            depth: 4096,
             prefix_len: 1 << 30,
-            entries: 1 << 27,
+            entries: 1 << 24,
+            logical: 1 << 42,
+            memory: u64::MAX,
         }
     }
 }
 
 impl Limits {
+    /// No limits but those that the format has: for what was read within limits before, such as a device's own records.
+    pub const NONE: Self = Self {
+        index_len: u64::MAX,
+        layout_len: u64::MAX,
+        chunk_len: u32::MAX,
+        window_log: 31,
+        depth: u32::MAX,
+        prefix_len: u32::MAX,
+        entries: u64::MAX,
+        logical: u64::MAX,
+        memory: u64::MAX,
+    };
+
     /// Compares the root's declared sizes with these limits.
     ///
     /// # Errors
@@ -53,6 +73,8 @@ impl Limits {
             ("window_log", root.maxima.window_log.into(), self.window_log.into()),
             ("depth", root.maxima.depth.into(), self.depth.into()),
             ("entries", root.maxima.entries, self.entries),
+            ("logical", root.maxima.logical, self.logical),
+            ("memory", Cost::of(root, 1).memory, self.memory),
         ];
         let bases = root.bases.iter().flat_map(|bases| {
             let lens = bases.bases.iter().map(|base| ("index_len of a base", base.index_len, self.index_len));

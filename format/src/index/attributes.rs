@@ -1,6 +1,8 @@
 //! Type, permissions, owner and extended attributes (spec 6.4).
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::fmt;
 
 use crate::Error;
 use crate::bytes::Reader;
@@ -79,8 +81,8 @@ pub struct Attributes {
     pub uid: u32,
     /// Group, below 2^32-1.
     pub gid: u32,
-    /// Extended attributes by ascending name.
-    pub xattrs: Vec<Xattr>,
+    /// Extended attributes.
+    pub xattrs: Xattrs,
 }
 
 /// An extended attribute.
@@ -90,6 +92,125 @@ pub struct Xattr {
     pub name: Vec<u8>,
     /// Its value, at most 65,536 bytes.
     pub value: Vec<u8>,
+}
+
+/// An extended attribute of [`Xattrs`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(clippy::exhaustive_structs, reason = "an attribute has no more")]
+pub struct XattrRef<'a> {
+    /// Its name with the namespace.
+    pub name: &'a [u8],
+    /// Its value.
+    pub value: &'a [u8],
+}
+
+impl XattrRef<'_> {
+    /// The same for itself.
+    #[must_use]
+    pub fn to_owned(self) -> Xattr {
+        Xattr { name: self.name.to_vec(), value: self.value.to_vec() }
+    }
+}
+
+/// Extended attributes by ascending name, as an index has them: one piece of memory however many they are, which copies share. An
+/// attribute takes few bytes of a bundle, and one that is thousands of files' stands in it once.
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Xattrs(Option<Arc<[u8]>>);
+
+impl Xattrs {
+    pub(crate) fn builder() -> XattrsBuilder {
+        XattrsBuilder::default()
+    }
+
+    /// The attributes in the order of their names.
+    #[must_use]
+    pub fn iter(&self) -> XattrIter<'_> {
+        XattrIter(self.0.as_deref().unwrap_or_default())
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.iter().count()
+    }
+
+    /// The value of the attribute of this name.
+    #[must_use]
+    pub fn get(&self, name: &[u8]) -> Option<&[u8]> {
+        self.iter().find(|xattr| xattr.name == name).map(|xattr| xattr.value)
+    }
+}
+
+/// The attributes of [`Xattrs`].
+#[derive(Clone, Debug)]
+pub struct XattrIter<'a>(&'a [u8]);
+
+impl<'a> Iterator for XattrIter<'a> {
+    type Item = XattrRef<'a>;
+
+    fn next(&mut self) -> Option<XattrRef<'a>> {
+        let (name_len, rest) = self.0.split_first()?;
+        let (name, rest) = rest.split_at_checked(usize::from(*name_len))?;
+        let (value_len, rest) = rest.split_first_chunk()?;
+        let value_len = usize::try_from(u32::from_le_bytes(*value_len)).unwrap_or(usize::MAX);
+        let (value, rest) = rest.split_at_checked(value_len)?;
+        self.0 = rest;
+        Some(XattrRef { name, value })
+    }
+}
+
+impl<'a> IntoIterator for &'a Xattrs {
+    type Item = XattrRef<'a>;
+    type IntoIter = XattrIter<'a>;
+
+    fn into_iter(self) -> XattrIter<'a> {
+        self.iter()
+    }
+}
+
+/// Names and values are to be as [`Xattr`] says, and each name there once.
+impl From<Vec<Xattr>> for Xattrs {
+    fn from(mut list: Vec<Xattr>) -> Self {
+        list.sort_unstable();
+        let mut builder = Self::builder();
+        list.iter().for_each(|xattr| builder.push(XattrRef { name: &xattr.name, value: &xattr.value }));
+        builder.finish()
+    }
+}
+
+/// Makes [`Xattrs`] of attributes that come by ascending name.
+#[derive(Debug, Default)]
+pub(crate) struct XattrsBuilder(Vec<u8>);
+
+impl XattrsBuilder {
+    pub(crate) fn push(&mut self, xattr: XattrRef<'_>) {
+        self.0.push(u8::try_from(xattr.name.len()).unwrap_or(u8::MAX));
+        self.0.extend(xattr.name);
+        self.0.extend(u32::try_from(xattr.value.len()).unwrap_or(u32::MAX).to_le_bytes());
+        self.0.extend(xattr.value);
+    }
+
+    pub(crate) fn finish(self) -> Xattrs {
+        Xattrs((!self.0.is_empty()).then(|| self.0.into()))
+    }
+}
+
+impl FromIterator<Xattr> for Xattrs {
+    fn from_iter<I: IntoIterator<Item = Xattr>>(list: I) -> Self {
+        list.into_iter().collect::<Vec<_>>().into()
+    }
+}
+
+impl fmt::Debug for Xattrs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
 }
 
 impl Attributes {
@@ -106,24 +227,25 @@ impl Attributes {
         if uid == u32::MAX || gid == u32::MAX {
             return Err(reader.malformed("an owner or group is 2^32-1, which is nobody"));
         }
-        let mut xattrs: Vec<Xattr> = Vec::new();
+        let (start, mut last): (_, &[u8]) = (reader.rest(), &[]);
         for _ in 0..count {
             let name_len = reader.u8()?;
-            let name = reader.take(name_len.into())?.to_vec();
+            let name = reader.take(name_len.into())?;
             if name.is_empty() || name.contains(&0) {
                 return Err(reader.malformed("the name of an extended attribute is empty or has a NUL byte"));
             }
-            if xattrs.last().is_some_and(|last| last.name >= name) {
+            if last >= name {
                 return Err(reader.malformed("names of extended attributes do not ascend"));
             }
             let value_len = reader.u32()?;
             if value_len > Self::XATTR_LEN_MAX {
                 return Err(reader.malformed("an extended attribute is longer than 65536 bytes"));
             }
-            let value = reader.take(usize::try_from(value_len).unwrap_or(usize::MAX))?.to_vec();
-            xattrs.push(Xattr { name, value });
+            reader.take(usize::try_from(value_len).unwrap_or(usize::MAX))?;
+            last = name;
         }
-        Ok(Self { mode, uid, gid, xattrs })
+        let xattrs = &start[..start.len() - reader.rest().len()];
+        Ok(Self { mode, uid, gid, xattrs: Xattrs((!xattrs.is_empty()).then(|| xattrs.into())) })
     }
 
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
@@ -131,12 +253,7 @@ impl Attributes {
         out.extend(self.uid.to_le_bytes());
         out.extend(self.gid.to_le_bytes());
         out.extend(u16::try_from(self.xattrs.len()).unwrap_or(u16::MAX).to_le_bytes());
-        for xattr in &self.xattrs {
-            out.push(u8::try_from(xattr.name.len()).unwrap_or(u8::MAX));
-            out.extend(&xattr.name);
-            out.extend(u32::try_from(xattr.value.len()).unwrap_or(u32::MAX).to_le_bytes());
-            out.extend(&xattr.value);
-        }
+        out.extend(self.xattrs.0.as_deref().unwrap_or_default());
     }
 
     /// The type. A row that was parsed has one.

@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::Error;
+use crate::bytes::widen;
 
 use super::ostree::{ByObject, Resolved, Tree};
 use super::parse::number;
@@ -42,6 +43,7 @@ impl Grown {
         let blocks: ByObject<Block> =
             resolved.trees.iter().map(|(dirtree, tree)| (dirtree, block(bytes, tree))).collect();
         let mut ranges = Vec::with_capacity(resolved.refs.len());
+        self.make_room(resolved)?;
         for commit in resolved.refs.iter().map(|commit| commit.commit) {
             let Some((dirtree, dirmeta)) = resolved.roots.get(commit).copied() else { continue };
             let start = number(self.directories.len());
@@ -57,7 +59,10 @@ impl Grown {
                     inode.kind = InodeKind::Directory(own);
                 }
                 self.directories.push(directory);
-                self.make_room(names.len())?;
+                if widen(self.entries.len() + names.len()) > self.entries_max {
+                    let found = widen(self.entries.len() + names.len());
+                    return Err(Error::Maximum { what: "entries", declared: self.entries_max, found });
+                }
                 let below = pending.len();
                 for ((name_at, name_len), child) in names.iter().copied() {
                     let entry = number(self.entries.len());
@@ -91,15 +96,76 @@ impl Grown {
         Directory { inode, ..directory }
     }
 
-    fn make_room(&self, names: usize) -> Result<(), Error> {
-        let found = crate::bytes::widen(self.entries.len()).saturating_add(crate::bytes::widen(names));
-        if found > self.entries_max {
-            return Err(Error::Maximum { what: "entries", declared: self.entries_max, found });
+    /// Counts what the trees of all refs come to, before the first of them is laid down, and makes room for exactly that: a few dirtrees
+    /// that stand in each other twice are more entries than any memory holds.
+    fn make_room(&mut self, resolved: &Resolved) -> Result<(), Error> {
+        let mut sizes: ByObject<Option<Grows>> = resolved.trees.iter().map(|(dirtree, _)| (dirtree, None)).collect();
+        let mut all = Grows { entries: widen(self.entries.len()), directories: 0 };
+        for commit in resolved.refs.iter().map(|commit| commit.commit) {
+            let Some((root, _)) = resolved.roots.get(commit).copied() else { continue };
+            all = all.and(grows(resolved, root, &mut sizes));
+        }
+        if all.entries > self.entries_max {
+            return Err(Error::Maximum { what: "entries", declared: self.entries_max, found: all.entries });
         }
         // Rows are numbered by 32 bits.
         let limit = u64::from(u32::MAX) / 2;
-        if found > limit { Err(Error::Limit { what: "entries", declared: found, limit }) } else { Ok(()) }
+        if all.entries > limit {
+            return Err(Error::Limit { what: "entries", declared: all.entries, limit });
+        }
+        let new = usize::try_from(all.entries).unwrap_or(usize::MAX).saturating_sub(self.entries.len());
+        let directories = usize::try_from(all.directories).unwrap_or(usize::MAX);
+        // Each entry has an inode of its own, and each tree's root one more.
+        let inodes = new.saturating_add(resolved.refs.len());
+        let room = self.entries.try_reserve_exact(new);
+        let room = room.and_then(|()| self.inodes.try_reserve_exact(inodes));
+        let room = room.and_then(|()| self.directories.try_reserve_exact(directories));
+        // No more than what is there is a limit as well.
+        room.map_err(|_| Error::Limit { what: "entries", declared: all.entries, limit: widen(self.entries.len()) })
     }
+}
+
+/// What a dirtree comes to with all that is below it, each time that it stands somewhere.
+#[derive(Clone, Copy, Default)]
+struct Grows {
+    entries: u64,
+    directories: u64,
+}
+
+impl Grows {
+    fn and(self, other: Self) -> Self {
+        Self {
+            entries: self.entries.saturating_add(other.entries),
+            directories: self.directories.saturating_add(other.directories),
+        }
+    }
+}
+
+/// Sums up a dirtree, without recursion, after those in it. `sizes` has those that are known.
+fn grows(resolved: &Resolved, root: u32, sizes: &mut ByObject<Option<Grows>>) -> Grows {
+    let below = |dirtree: u32| resolved.trees.get(dirtree).map_or(&[][..], |tree| &tree.directories);
+    let mut pending = alloc::vec![(root, 0)];
+    while let Some((dirtree, next)) = pending.last_mut() {
+        let dirtree = *dirtree;
+        if let Some((_, child, _)) = below(dirtree).get(*next) {
+            *next += 1;
+            // What is begun is known as nothing until it is done: no dirtree stands in itself.
+            if let Some(size @ None) = sizes.get_mut(*child) {
+                *size = Some(Grows::default());
+                pending.push((*child, 0));
+            }
+            continue;
+        }
+        pending.pop();
+        let Some(tree) = resolved.trees.get(dirtree) else { continue };
+        let own = Grows { entries: widen(tree.files.len() + tree.directories.len()), directories: 1 };
+        let below = tree.directories.iter().filter_map(|(_, child, _)| sizes.get(*child).copied().flatten());
+        let sum = below.fold(own, Grows::and);
+        if let Some(size) = sizes.get_mut(dirtree) {
+            *size = Some(sum);
+        }
+    }
+    sizes.get(root).copied().flatten().unwrap_or_default()
 }
 
 /// The names of a dirtree in byte order, files and directories together.

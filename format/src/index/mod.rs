@@ -9,7 +9,7 @@ mod parse;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-pub use attributes::{Attributes, FileType, Xattr};
+pub use attributes::{Attributes, FileType, Xattr, XattrIter, XattrRef, Xattrs};
 pub use builder::{IndexBuilder, Node};
 pub use ostree::{OsTree, OsTreeFile, OsTreeKind, OsTreeObject, OsTreeRef, RepositoryFile};
 pub(crate) use parse::{number, objects_section, parse_attributes, parse_objects, parse_symlinks, row_fault};

@@ -167,7 +167,8 @@ fn parse_refs(mut reader: Reader<'_>) -> Result<Vec<(String, RefKind)>, Error> {
 
 pub(crate) fn parse_attributes(mut reader: Reader<'_>) -> Result<Vec<Attributes>, Error> {
     let count = reader.count32()?;
-    let mut rows = Vec::new();
+    // A row has twelve bytes at least.
+    let mut rows = Vec::with_capacity(count.min(reader.rest().len() / 12));
     for _ in 0..count {
         rows.push(Attributes::parse(&mut reader)?);
     }

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use super::Malformed;
 use super::framing::{Elements, Shape, Writer, members};
-use crate::{Attributes, FileType, Xattr};
+use crate::{Attributes, FileType, XattrRef, Xattrs};
 
 /// Encodes `(uuua(ayay))`.
 pub(super) fn encode(attributes: &Attributes) -> Vec<u8> {
@@ -42,19 +42,19 @@ pub(super) fn number(bytes: &[u8]) -> Result<u32, Malformed> {
 }
 
 /// Encodes `a(ayay)`.
-pub(super) fn encode_xattrs(xattrs: &[Xattr]) -> Vec<u8> {
+pub(super) fn encode_xattrs(xattrs: &Xattrs) -> Vec<u8> {
     let mut array = Writer::default();
     for xattr in xattrs {
         let mut pair = Writer::default();
-        pair.put(Shape::BYTES, &[&xattr.name, &[0][..]].concat());
-        pair.put(Shape::BYTES, &xattr.value);
+        pair.put(Shape::BYTES, &[xattr.name, &[0]].concat());
+        pair.put(Shape::BYTES, xattr.value);
         array.put(Shape::BYTES, &pair.tuple());
     }
     array.array()
 }
 
-fn parse_xattrs(bytes: &[u8]) -> Result<Vec<Xattr>, Malformed> {
-    let mut xattrs: Vec<Xattr> = Vec::new();
+fn parse_xattrs(bytes: &[u8]) -> Result<Xattrs, Malformed> {
+    let (mut xattrs, mut last, mut count): (_, &[u8], _) = (Xattrs::builder(), &[], 0);
     for pair in Elements::of(bytes, 1)? {
         let [name, value] = members(pair?, [Shape::BYTES; 2])?;
         let name = match name.split_last() {
@@ -71,13 +71,14 @@ fn parse_xattrs(bytes: &[u8]) -> Result<Vec<Xattr>, Malformed> {
         if u32::try_from(value.len()).map_or(true, |len| len > Attributes::XATTR_LEN_MAX) {
             return Err(Malformed::new("an extended attribute is longer than 65536 bytes"));
         }
-        if xattrs.last().is_some_and(|last| *last.name >= *name) {
+        if last >= name {
             return Err(Malformed::new("names of extended attributes do not ascend"));
         }
-        if xattrs.len() == usize::from(u16::MAX) {
+        if count == u16::MAX {
             return Err(Malformed::new("there are more than 65535 extended attributes"));
         }
-        xattrs.push(Xattr { name: name.to_vec(), value: value.to_vec() });
+        xattrs.push(XattrRef { name, value });
+        (last, count) = (name, count + 1);
     }
-    Ok(xattrs)
+    Ok(xattrs.finish())
 }

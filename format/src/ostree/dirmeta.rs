@@ -29,12 +29,13 @@ mod tests {
 
     use proptest::prelude::*;
 
+    use super::super::framing::{Shape, Writer};
     use super::*;
     use crate::ostree::tests::{hex, some_attributes, sum};
 
     #[test]
     fn the_usual_directory() {
-        let usual = Attributes { mode: 0o40755, uid: 0, gid: 0, xattrs: Vec::new() };
+        let usual = Attributes { mode: 0o40755, uid: 0, gid: 0, xattrs: crate::Xattrs::default() };
         let bytes = encode(&usual);
         assert_eq!(hex(&bytes), "0000000000000000000041ed");
         assert_eq!(sum(&bytes), "446a0ef11b7cc167f3b603e585c7eeeeb675faa412d5ec73f62988eb0b6c5488");
@@ -43,7 +44,7 @@ mod tests {
 
     #[test]
     fn what_attributes_cannot_hold() {
-        let usual = Attributes { mode: 0o40755, uid: 0, gid: 0, xattrs: Vec::new() };
+        let usual = Attributes { mode: 0o40755, uid: 0, gid: 0, xattrs: crate::Xattrs::default() };
         let with = |at: usize, value: u8| {
             let mut bytes = encode(&usual);
             bytes[at] = value;
@@ -53,8 +54,13 @@ mod tests {
         assert_eq!(with(10, 0x81), "a dirmeta is not that of a directory");
         assert_eq!(with(10, 0x01), "a mode has no file type");
         let xattr = |name: usize, value: usize| {
-            let xattrs = vec![crate::Xattr { name: vec![b'a'; name], value: vec![0; value] }];
-            parse(&encode(&Attributes { xattrs, ..usual.clone() }))
+            let (mut pair, mut pairs, mut writer) = (Writer::default(), Writer::default(), Writer::default());
+            pair.put(Shape::BYTES, &[&vec![b'a'; name][..], &[0]].concat());
+            pair.put(Shape::BYTES, &vec![0; value]);
+            pairs.put(Shape::BYTES, &pair.tuple());
+            [0, 0, 0o40755].into_iter().for_each(|number| writer.put_u32(number));
+            writer.put(Shape::BYTES, &pairs.array());
+            parse(&writer.tuple())
         };
         assert!(xattr(255, 65_536).is_ok());
         assert!(xattr(256, 0).is_err() && xattr(1, 65_537).is_err() && xattr(0, 0).is_err());

@@ -167,7 +167,7 @@ mod tests {
     use crate::ostree::tests::{hex, some_attributes, sum};
 
     fn plain(mode: u16) -> Attributes {
-        Attributes { mode, uid: 0, gid: 0, xattrs: Vec::new() }
+        Attributes { mode, uid: 0, gid: 0, xattrs: crate::Xattrs::default() }
     }
 
     #[test]
@@ -201,7 +201,7 @@ mod tests {
     fn extended_attributes() {
         let xattr = |name: &[u8], value: &[u8]| Xattr { name: name.to_vec(), value: value.to_vec() };
         let xattrs = vec![xattr(b"user.a", b"1"), xattr(b"user.b", b"2")];
-        let attributes = Attributes { mode: 0o100_755, uid: 1000, gid: 1000, xattrs };
+        let attributes = Attributes { mode: 0o100_755, uid: 1000, gid: 1000, xattrs: xattrs.into() };
         let header = encode_header(&attributes, "");
         let variant = "000003e8000003e8000081ed0000000000757365722e61003107757365722e62003207091211";
         assert_eq!(hex(&header[8..]), variant);
