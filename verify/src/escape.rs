@@ -28,7 +28,60 @@ pub fn bytes(bytes: &[u8]) -> String {
     out
 }
 
-/// The same for text.
+/// Returns the bytes of which [`bytes`] made `shown`; `None` if nothing in it is escaped, or something that is nowhere escaped so.
+#[must_use]
+pub fn unescaped(shown: &[u8]) -> Option<Vec<u8>> {
+    let mut parts = shown.split(|byte| *byte == b'\\');
+    let mut out = parts.next()?.to_vec();
+    let mut is_escaped = false;
+    while let Some(part) = parts.next() {
+        is_escaped = true;
+        let (letter, rest) = match part.split_first() {
+            Some((letter, rest)) => (*letter, rest),
+            // Two backslashes: the second begins the next part, which stands as it is.
+            None => (b'\\', parts.next()?),
+        };
+        let rest = match letter {
+            b'\\' => {
+                out.push(b'\\');
+                rest
+            }
+            b'n' | b'r' | b't' | b'0' => {
+                out.push(match letter {
+                    b'n' => b'\n',
+                    b'r' => b'\r',
+                    b't' => b'\t',
+                    _ => 0,
+                });
+                rest
+            }
+            b'x' => {
+                let (digits, rest) = rest.split_at_checked(2)?;
+                out.push(u8::try_from(number(digits)?).ok()?);
+                rest
+            }
+            b'u' => {
+                let rest = rest.strip_prefix(b"{")?;
+                let end = rest.iter().position(|byte| *byte == b'}')?;
+                let character = char::from_u32(number(&rest[..end])?)?;
+                out.extend(character.encode_utf8(&mut [0; 4]).bytes());
+                &rest[end + 1..]
+            }
+            _ => return None,
+        };
+        out.extend(rest);
+    }
+    is_escaped.then_some(out)
+}
+
+/// Up to six hexadecimal digits.
+fn number(digits: &[u8]) -> Option<u32> {
+    let are_digits = (1..=6).contains(&digits.len()) && digits.iter().all(u8::is_ascii_hexdigit);
+    let text = core::str::from_utf8(digits).ok().filter(|_| are_digits)?;
+    u32::from_str_radix(text, 16).ok()
+}
+
+/// The same as [`bytes`] for text.
 #[must_use]
 pub fn text(text: &str) -> String {
     bytes(text.as_bytes())
@@ -84,6 +137,32 @@ mod tests {
         ];
         for (name, shown) in cases {
             assert_eq!(bytes(name), shown);
+            assert_eq!(unescaped(shown.as_bytes()), (name != shown.as_bytes()).then(|| name.to_vec()), "{shown}");
+        }
+    }
+
+    #[test]
+    fn what_is_nowhere_escaped_so_is_not_unescaped() {
+        for shown in [
+            "plain",
+            "",
+            "\\",
+            "a\\",
+            "\\q",
+            "\\x4",
+            "\\xg0",
+            "\\x+1",
+            "\\u{}",
+            "\\u{d800}",
+            "\\u{110000}",
+            "\\u{41",
+            "\\u41",
+        ] {
+            assert_eq!(unescaped(shown.as_bytes()), None, "{shown}");
+        }
+        for every in 0..=u8::MAX {
+            let name = [b'\\', every, b'\\', b'\\', every, b'n'];
+            assert_eq!(unescaped(bytes(&name).as_bytes()), Some(name.to_vec()));
         }
     }
 

@@ -4,7 +4,7 @@
 use super::key_line::{self, KeyLine};
 use super::options::Options;
 use super::pattern::PatternList;
-use super::{KeyId, LineError, NAMESPACE, Now, Standing, TrustFileError};
+use super::{KeyId, LineError, NAMESPACE, Now, PublicKey, Standing, TrustFileError};
 
 /// Whose signature counts, for which names, and when.
 ///
@@ -31,6 +31,8 @@ pub struct SignerLine {
     pub valid_before: Option<i64>,
     /// The key.
     pub key: KeyId,
+    /// The key itself; `None` where it is one that Sealift does not accept, and that is granted nothing of ours.
+    pub public_key: Option<PublicKey>,
     /// What follows the key.
     pub comment: String,
     namespaces: Option<PatternList>,
@@ -50,6 +52,12 @@ impl AllowedSigners {
             })
             .collect::<Result<_, _>>()?;
         Ok(Self { lines })
+    }
+
+    /// Returns all lines, also those of other namespaces.
+    #[must_use]
+    pub fn lines(&self) -> &[SignerLine] {
+        &self.lines
     }
 
     /// Returns the lines that let a key sign bundles.
@@ -76,18 +84,23 @@ impl SignerLine {
         let (principals, rest) = principals(text)?;
         let (options, rest) = Options::split_off(rest)?;
         let key = KeyLine::parse(rest)?;
+        let (public_key, refusal) = match key.key {
+            Ok(public_key) => (Some(public_key), None),
+            Err(refusal) => (None, Some(refusal)),
+        };
         let line = Self {
             line: number,
             principals: PatternList::new(principals),
             valid_after: options.after,
             valid_before: options.before,
             key: key.id,
+            public_key,
             comment: key.comment.into(),
             namespaces: options.namespaces,
         };
         // A file may serve git as well, so a key is our business only where it
         // is granted something of ours.
-        match key.refusal {
+        match refusal {
             Some(error) if line.grants_namespace() => Err(error.into()),
             _ => Ok(line),
         }
@@ -219,7 +232,9 @@ mod tests {
 
     #[test]
     fn an_unaccepted_key_matters_only_where_it_is_granted_something() {
-        assert!(AllowedSigners::parse(format!("me {SHORT_DSA}").as_bytes()).is_ok());
+        let file = AllowedSigners::parse(format!("me {SHORT_DSA}\nme {KEY}").as_bytes()).expect("a good file");
+        let keys: Vec<_> = file.lines().iter().map(|line| line.public_key.as_ref().map(PublicKey::id)).collect();
+        assert_eq!(keys, [None, Some(key())]);
         let granted = problem(&format!("me namespaces=\"*\" {SHORT_DSA}"));
         assert!(granted.to_string().contains("ssh-dss"), "{granted}");
     }

@@ -1,14 +1,20 @@
-//! The version below which a name never goes again on this device.
+//! What a device remembers of one name: the version below which it never goes again, and how late it is at least.
 
 use std::collections::BTreeSet;
 
 use super::{Claims, KeyId, RevocationList, Verdict};
 
-/// The highest version that one set of keys raised.
+/// How far beyond the device's clock a `created` may lie that one key alone signed: clocks differ, and so do time zones in them.
+pub const CREATED_MARGIN: i64 = 24 * 60 * 60;
+
+/// What one set of keys raised.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(clippy::exhaustive_structs, reason = "it is what a device writes down")]
 pub struct FloorRecord {
-    /// The version.
+    /// The highest version.
     pub version: u64,
+    /// The newest `created`, as far as it was borne out, in seconds since 1970.
+    pub created: i64,
     /// Every trusted key that had signed it.
     pub keys: BTreeSet<KeyId>,
 }
@@ -43,18 +49,39 @@ impl Floors {
         self.records.iter().filter(|record| record.stands(revoked, threshold)).map(|record| record.version).max()
     }
 
+    /// Returns the newest `created` that counts toward *now* for this name. A
+    /// record of which one key is revoked counts for none: a thief's date
+    /// must not expire everything, and other records or the clock know better.
+    #[must_use]
+    pub fn newest_created(&self, revoked: &RevocationList) -> Option<i64> {
+        let stands = |record: &&FloorRecord| record.keys.iter().all(|key| !revoked.contains_id(*key));
+        self.records.iter().filter(stands).map(|record| record.created).max()
+    }
+
     /// Returns the records after a bundle was committed. A version below the
     /// floor that was let through lowers nothing.
+    ///
+    /// `threshold` is the number of keys that the name needs, and `clock` the
+    /// later of the device's clock and the tool's build time. A `created`
+    /// counts in full where at least two keys signed it, and as many as the
+    /// name needs; else it counts up to [`CREATED_MARGIN`] after the clock:
+    /// one key alone must not move the time to where everything has expired.
     #[must_use]
-    pub fn after(&self, claims: &Claims, verdict: &Verdict) -> Self {
+    pub fn after(&self, claims: &Claims, verdict: &Verdict, threshold: usize, clock: i64) -> Self {
         let mut floors = self.clone();
         if verdict.unsigned {
             return floors;
         }
         let keys: BTreeSet<_> = verdict.signers.iter().map(|signer| signer.key).collect();
+        let is_borne_out = keys.len() >= threshold.max(2);
+        let latest = if is_borne_out { i64::MAX } else { clock.saturating_add(CREATED_MARGIN) };
+        let created = claims.created.min(latest);
         match floors.records.iter_mut().find(|record| record.keys == keys) {
-            Some(record) => record.version = record.version.max(claims.version),
-            None => floors.records.push(FloorRecord { version: claims.version, keys }),
+            Some(record) => {
+                record.version = record.version.max(claims.version);
+                record.created = record.created.max(created);
+            }
+            None => floors.records.push(FloorRecord { version: claims.version, created, keys }),
         }
         floors
     }
@@ -87,14 +114,47 @@ mod tests {
 
     fn commit(floors: &Floors, version: u64, numbers: &[u8], unsigned: bool) -> Floors {
         let claims = Claims { version, ..Claims::default() };
+        floors.after(&claims, &verdict(numbers, unsigned), 1, 0)
+    }
+
+    fn verdict(numbers: &[u8], unsigned: bool) -> Verdict {
         let signers = numbers.iter().map(|number| Signer {
             key: key(*number),
             key_type: KeyType::Ed25519,
             line: 1,
             comment: String::new(),
         });
-        let verdict = Verdict { signers: signers.collect(), unsigned, ..Verdict::default() };
-        floors.after(&claims, &verdict)
+        Verdict { signers: signers.collect(), unsigned, ..Verdict::default() }
+    }
+
+    #[test]
+    fn a_date_counts_as_far_as_clock_or_keys_bear_it_out() {
+        let clock = 1_000_000;
+        let newest = |created: i64, numbers: &[u8], threshold: usize, list: &[u8]| {
+            let claims = Claims { created, ..Claims::default() };
+            let floors = Floors::default().after(&claims, &verdict(numbers, false), threshold, clock);
+            floors.newest_created(&revoked(list))
+        };
+        for believed in [0, clock, clock + CREATED_MARGIN] {
+            assert_eq!(newest(believed, &[1], 1, &[]), Some(believed));
+        }
+        for beyond in [clock + CREATED_MARGIN + 1, 1 << 62, i64::MAX] {
+            assert_eq!(newest(beyond, &[1], 1, &[]), Some(clock + CREATED_MARGIN));
+            assert_eq!(newest(beyond, &[1, 2], 3, &[]), Some(clock + CREATED_MARGIN), "let through with too few");
+            assert_eq!(newest(beyond, &[1, 2], 1, &[]), Some(beyond));
+            assert_eq!(newest(beyond, &[1, 2], 2, &[]), Some(beyond));
+            assert_eq!(newest(beyond, &[1, 2], 2, &[2]), None, "one of the two was a thief's");
+        }
+        // Many steps lead no further than one.
+        let mut floors = Floors::default();
+        for step in 1..9 {
+            let claims = Claims { created: clock + step * CREATED_MARGIN, version: 1, ..Claims::default() };
+            floors = floors.after(&claims, &verdict(&[1], false), 1, clock);
+        }
+        assert_eq!(floors.newest_created(&revoked(&[])), Some(clock + CREATED_MARGIN));
+        let earlier = Claims { created: 5, version: 1, ..Claims::default() };
+        let floors = floors.after(&earlier, &verdict(&[1], false), 1, clock);
+        assert_eq!(floors.newest_created(&revoked(&[])), Some(clock + CREATED_MARGIN));
     }
 
     #[test]

@@ -45,6 +45,6 @@ pub fn unknown_envelopes(head: &Head) -> Vec<u32> {
     unknown.map(|envelope| envelope.kind.into()).collect()
 }
 
-fn signatures(head: &Head) -> Vec<&[u8]> {
+pub(super) fn signatures(head: &Head) -> Vec<&[u8]> {
     head.bodies(Envelope::SSH_SIGNATURE).collect()
 }

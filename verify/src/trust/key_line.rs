@@ -18,8 +18,8 @@ const KEY_TYPES: &[&str] = &[
 #[derive(Debug)]
 pub(super) struct KeyLine<'a> {
     pub(super) id: KeyId,
-    /// Why no signature of this key could count.
-    pub(super) refusal: Option<KeyError>,
+    /// The key, or why no signature of it could count.
+    pub(super) key: Result<PublicKey, KeyError>,
     pub(super) comment: &'a str,
 }
 
@@ -40,12 +40,11 @@ impl<'a> KeyLine<'a> {
         if !names_type(&blob, key_type) {
             return Err(LineError::TypeMismatch(key_type.into()));
         }
-        let refusal = match PublicKey::parse(&blob) {
-            Ok(_) => None,
-            Err(error @ KeyError::Malformed(_)) => return Err(error.into()),
-            Err(error) => Some(error),
-        };
-        Ok(Self { id: KeyId::of_blob(&blob), refusal, comment: comment.trim() })
+        let key = PublicKey::parse(&blob);
+        match key {
+            Err(error @ KeyError::Malformed(_)) => Err(error.into()),
+            key => Ok(Self { id: KeyId::of_blob(&blob), key, comment: comment.trim() }),
+        }
     }
 }
 

@@ -1,10 +1,13 @@
 //! The judgement.
 
 use super::{
-    AllowedSigners, Claims, Device, Floors, KeyId, Now, PublicKey, RevocationList, Shortfall, SignatureState, Signer,
-    SshSignature, Standing, Thresholds, Verdict,
+    AllowedSigners, Claims, Device, Floors, KeyId, Now, PublicKey, RevocationList, Shortfall, SignatureError,
+    SignatureState, Signer, SshSignature, Standing, Thresholds, Verdict,
 };
 use crate::Error;
+
+/// Signatures that a bundle may have: far more than any threshold asks for, and few enough to be checked in no time (spec 9).
+pub const SIGNATURES_MAX: usize = 64;
 
 /// Everything that the administrator and the device have to say about a
 /// bundle of one name.
@@ -60,8 +63,16 @@ impl Policy {
         signatures: &[&[u8]],
         unknown_envelopes: &[u32],
     ) -> Result<Verdict, Error> {
-        let states = self.inspect(claims, signed_bytes, signatures);
-        refuse_bad(&states)?;
+        if signatures.len() > SIGNATURES_MAX {
+            let problem = SignatureError::TooMany { number: signatures.len() };
+            return Err(Error::Signature { number: SIGNATURES_MAX + 1, problem });
+        }
+        let mut states = Vec::new();
+        for state in self.states(claims, signed_bytes, signatures) {
+            // The first one that is bad decides: nobody pays for checking the others.
+            refuse_bad(std::slice::from_ref(&state))?;
+            states.push(state);
+        }
         // What the claims say matters only once they are somebody's.
         let unsigned = match self.count(claims, &states) {
             Ok(()) => false,
@@ -79,6 +90,7 @@ impl Policy {
             unsigned,
             below_floor,
             unknown_envelopes: unknown_envelopes.to_vec(),
+            since: Vec::new(),
         })
     }
 
@@ -86,18 +98,30 @@ impl Policy {
     /// showing a bundle that may not be used.
     #[must_use]
     pub fn inspect(&self, claims: &Claims, signed_bytes: &[u8], signatures: &[&[u8]]) -> Vec<SignatureState> {
-        signatures
-            .iter()
-            .zip(1..)
-            .map(|(blob, number)| match SshSignature::parse(blob) {
-                Ok(signature) => SignatureState {
-                    number,
-                    key: Some(signature.key().clone()),
-                    outcome: signature.verify(signed_bytes).map(|key| self.standing(key, &claims.name)),
-                },
-                Err(error) => SignatureState { number, key: None, outcome: Err(error) },
-            })
-            .collect()
+        let mut states: Vec<_> = self.states(claims, signed_bytes, signatures).collect();
+        if signatures.len() > SIGNATURES_MAX {
+            let problem = SignatureError::TooMany { number: signatures.len() };
+            states.push(SignatureState { number: SIGNATURES_MAX + 1, key: None, outcome: Err(problem) });
+        }
+        states
+    }
+
+    /// What became of each signature, as far as they are looked at, one by one.
+    fn states<'s>(
+        &'s self,
+        claims: &'s Claims,
+        signed_bytes: &'s [u8],
+        signatures: &'s [&[u8]],
+    ) -> impl Iterator<Item = SignatureState> + 's {
+        let state = move |(blob, number): (&&[u8], usize)| match SshSignature::parse(blob) {
+            Ok(signature) => SignatureState {
+                number,
+                key: Some(signature.key().clone()),
+                outcome: signature.verify(signed_bytes).map(|key| self.standing(key, &claims.name)),
+            },
+            Err(error) => SignatureState { number, key: None, outcome: Err(error) },
+        };
+        signatures.iter().take(SIGNATURES_MAX).zip(1..).map(state)
     }
 
     /// Says what a key is to this device for a bundle's name.
@@ -112,7 +136,7 @@ impl Policy {
         standing
     }
 
-    fn count(&self, claims: &Claims, states: &[SignatureState]) -> Result<(), Error> {
+    pub(super) fn count(&self, claims: &Claims, states: &[SignatureState]) -> Result<(), Error> {
         let needed = self.thresholds.for_name(&claims.name);
         let counted = distinct(states, Standing::is_trusted);
         if counted >= needed {
@@ -165,7 +189,7 @@ impl Policy {
 
 impl Signer {
     /// Returns the signer if the signature counts.
-    fn of(state: &SignatureState) -> Option<Self> {
+    pub(super) fn of(state: &SignatureState) -> Option<Self> {
         match (&state.key, &state.outcome) {
             (Some(key), Ok(Standing::Trusted { line, comment })) => {
                 Some(Self { key: key.id(), key_type: key.key_type(), line: *line, comment: comment.clone() })
@@ -175,7 +199,7 @@ impl Signer {
     }
 }
 
-fn refuse_bad(states: &[SignatureState]) -> Result<(), Error> {
+pub(super) fn refuse_bad(states: &[SignatureState]) -> Result<(), Error> {
     for SignatureState { number, outcome, .. } in states {
         if let Err(problem) = outcome {
             return Err(Error::Signature { number: *number, problem: problem.clone() });
@@ -197,7 +221,7 @@ fn distinct(states: &[SignatureState], counts: impl Fn(&Standing) -> bool) -> us
     keys.len()
 }
 
-fn one_per_key(mut states: Vec<SignatureState>) -> Vec<SignatureState> {
+pub(super) fn one_per_key(mut states: Vec<SignatureState>) -> Vec<SignatureState> {
     // A signature area has room for few.
     let mut seen = Vec::new();
     states.retain(|state| {
@@ -213,7 +237,7 @@ fn one_per_key(mut states: Vec<SignatureState>) -> Vec<SignatureState> {
 mod tests {
     use sealift_format::Kind;
 
-    use super::super::{FloorRecord, SignatureError, sample};
+    use super::super::{FloorRecord, sample};
     use super::*;
 
     const SIGNED: &[u8] = b"preamble and root";
@@ -334,7 +358,7 @@ mod tests {
         assert_eq!(kind(&policy, &expired, &[]), Some(Kind::Expired));
         let other_device = Claims { compatible: vec!["board".into()], ..claims() };
         assert_eq!(kind(&policy, &other_device, &[]), Some(Kind::Incompatible));
-        policy.floors = Floors::new(vec![FloorRecord { version: 8, keys: [sample::key(1).id()].into() }]);
+        policy.floors = Floors::new(vec![FloorRecord { version: 8, created: 0, keys: [sample::key(1).id()].into() }]);
         assert_eq!(kind(&policy, &claims(), &[]), Some(Kind::Downgrade));
     }
 
@@ -350,7 +374,7 @@ mod tests {
     #[test]
     fn a_floor_holds_and_is_not_lowered() {
         let mut policy = policy();
-        policy.floors = Floors::new(vec![FloorRecord { version: 7, keys: [sample::key(2).id()].into() }]);
+        policy.floors = Floors::new(vec![FloorRecord { version: 7, created: 0, keys: [sample::key(2).id()].into() }]);
         let version = |version| Claims { version, ..claims() };
         assert_eq!(kind(&policy, &version(7), &[1]), None);
         assert_eq!(kind(&policy, &version(6), &[1]), Some(Kind::Downgrade));
@@ -358,12 +382,30 @@ mod tests {
         policy.allow_downgrade = true;
         let verdict = judge(&policy, &version(6), &[1]).expect("allowed");
         assert_eq!(verdict.below_floor, Some(7));
-        let after = policy.floors.after(&version(6), &verdict);
+        let after = policy.floors.after(&version(6), &verdict, 1, 0);
         assert_eq!(after.effective(&policy.revoked, 1), Some(7));
 
         policy.allow_downgrade = false;
         revoke(&mut policy, 2);
         assert_eq!(kind(&policy, &version(6), &[1]), None);
+    }
+
+    #[test]
+    fn many_signatures_are_refused_before_any_is_checked() {
+        let good = sample::signature(1, SIGNED);
+        let judge = |number: usize, last: &[u8]| {
+            let mut blobs = vec![&good[..]; number - 1];
+            blobs.push(last);
+            (policy().judge(&claims(), SIGNED, &blobs, &[]), policy().inspect(&claims(), SIGNED, &blobs))
+        };
+        assert!(judge(SIGNATURES_MAX, &good).0.is_ok());
+        let (refused, shown) = judge(SIGNATURES_MAX + 1, &good);
+        let is_many = |problem: &SignatureError| matches!(problem, SignatureError::TooMany { number: 65 });
+        assert!(matches!(refused, Err(Error::Signature { problem, .. }) if is_many(&problem)));
+        assert_eq!(shown.len(), SIGNATURES_MAX + 1);
+        assert!(shown.last().is_some_and(|last| last.outcome.as_ref().is_err_and(is_many)));
+        // A bad one decides wherever it is.
+        assert!(judge(SIGNATURES_MAX, b"bad").0.is_err());
     }
 
     #[test]

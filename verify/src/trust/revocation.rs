@@ -74,8 +74,8 @@ impl RevocationList {
 
 fn revoked_key(text: &str) -> Result<KeyId, LineError> {
     let key = KeyLine::parse(text)?;
-    match key.refusal {
-        Some(error @ KeyError::Certificate(_)) => Err(error.into()),
+    match key.key {
+        Err(error @ KeyError::Certificate(_)) => Err(error.into()),
         // A key that could not sign anyway may be listed as well.
         _ => Ok(key.id),
     }

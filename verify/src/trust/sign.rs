@@ -42,7 +42,7 @@ pub enum SignError {
     #[error("an empty passphrase protects nothing; give one, or write the key without")]
     EmptyPassphrase,
     /// The passphrase does not open the key.
-    #[error("the passphrase does not fit")]
+    #[error("wrong passphrase")]
     WrongPassphrase,
     /// The key signs through ssh-agent alone.
     #[error("a key of type {0} signs through ssh-agent only; run `ssh-add FILE` and give FILE.pub")]

@@ -39,6 +39,12 @@ pub enum SignatureError {
     /// An authenticator signed without being touched.
     #[error("the authenticator signed without a touch; make the key without no-touch-required")]
     NoTouch,
+    /// There are more than anybody needs, each of which would have to be checked.
+    #[error("there are {number} signatures, and a bundle has 64 at most")]
+    TooMany {
+        /// As many.
+        number: usize,
+    },
     /// The signature does not fit these bytes and this key.
     #[error("it does not fit these bytes; the bundle or the signature was changed")]
     Mismatch,

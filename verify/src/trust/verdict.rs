@@ -1,6 +1,6 @@
 //! What a judgement found.
 
-use super::{KeyId, KeyType, PublicKey, SignatureError, Standing};
+use super::{KeyId, KeyType, PublicKey, SignatureError, Since, Standing};
 
 /// The bundle may be used; this is why.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub struct Verdict {
     pub below_floor: Option<u64>,
     /// Kinds of envelopes that this reader does not know. They count for nothing.
     pub unknown_envelopes: Vec<u32>,
+    /// What became so since the device took it, of a bundle that it has.
+    pub since: Vec<Since>,
 }
 
 /// A trusted key that signed.
