@@ -1,0 +1,285 @@
+//! Opening paths beneath a directory: no symbolic link is followed, and a path may be longer than PATH_MAX.
+
+use std::fs::File;
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
+
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, chmod, fchmod, fstat, openat, openat2, renameat, statat,
+    unlinkat,
+};
+use rustix::io::{Errno, retry_on_intr};
+
+/// Longest path given to one system call, below PATH_MAX of 4096.
+pub const STEP_LEN: usize = 4000;
+
+/// Opens `path`, made of plain components, beneath `root`; an empty path is `root` itself.
+///
+/// # Errors
+/// As openat2(2); a symbolic link on the way is ELOOP.
+pub fn open_beneath(root: BorrowedFd<'_>, path: &[u8], flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
+    let mut rest = path;
+    let mut at: Option<OwnedFd> = None;
+    while rest.len() > STEP_LEN {
+        let cut = rest[..STEP_LEN].iter().rposition(|byte| *byte == b'/').ok_or(Errno::NAMETOOLONG)?;
+        let from = at.as_ref().map_or(root, AsFd::as_fd);
+        at = Some(open_step(
+            from,
+            &rest[..cut],
+            OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+            Mode::empty(),
+            ResolveFlags::BENEATH,
+        )?);
+        rest = &rest[cut + 1..];
+    }
+    let from = at.as_ref().map_or(root, AsFd::as_fd);
+    open_step(from, if rest.is_empty() { b"." } else { rest }, flags | OFlags::CLOEXEC, mode, ResolveFlags::BENEATH)
+}
+
+/// Opens a path of at most [`STEP_LEN`] bytes, made of plain components and `..`, without following a symbolic link.
+///
+/// # Errors
+/// As openat2(2).
+pub fn open_within(from: BorrowedFd<'_>, path: &[u8], flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
+    open_step(from, path, flags | OFlags::CLOEXEC, mode, ResolveFlags::empty())
+}
+
+/// Opens one name without following a symbolic link or entering another file system.
+///
+/// # Errors
+/// As openat2(2); EXDEV for another file system.
+pub fn open_on_same_device(from: BorrowedFd<'_>, name: &[u8], flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
+    open_step(from, name, flags | OFlags::CLOEXEC, mode, ResolveFlags::BENEATH | ResolveFlags::NO_XDEV)
+}
+
+fn open_step(
+    from: BorrowedFd<'_>,
+    path: &[u8],
+    flags: OFlags,
+    mode: Mode,
+    resolve: ResolveFlags,
+) -> Result<OwnedFd, Errno> {
+    let resolve = resolve | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    loop {
+        return match openat2(from, path, flags | OFlags::NOFOLLOW, mode, resolve) {
+            Err(Errno::AGAIN | Errno::INTR) => continue, // a rename elsewhere raced with the look-up
+            // Kernels before 5.6, and sandboxes that do not know the call.
+            Err(error @ (Errno::NOSYS | Errno::PERM)) => {
+                static ONCE: std::sync::Once = std::sync::Once::new();
+                ONCE.call_once(|| tracing::info!(%error, "openat2 is missing: paths are opened name by name"));
+                open_by_component(from, path, flags, mode)
+            }
+            other => other,
+        };
+    }
+}
+
+fn open_by_component(from: BorrowedFd<'_>, path: &[u8], flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
+    let mut names: Vec<&[u8]> = path.split(|byte| *byte == b'/').collect();
+    let last = names.pop().unwrap_or(b".");
+    let mut at: Option<OwnedFd> = None;
+    for name in names {
+        let here = at.as_ref().map_or(from, AsFd::as_fd);
+        let step = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        at = Some(retry_on_intr(|| openat(here, name, step, Mode::empty()))?);
+    }
+    let here = at.as_ref().map_or(from, AsFd::as_fd);
+    retry_on_intr(|| openat(here, last, flags | OFlags::NOFOLLOW, mode))
+}
+
+/// Opens one name in a directory, as openat(2), again where a signal came between. A symbolic link is not followed.
+///
+/// # Errors
+/// As openat(2).
+pub fn open_name(from: BorrowedFd<'_>, name: &[u8], flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
+    retry_on_intr(|| openat(from, name, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, mode))
+}
+
+/// Opens, by `open`, what belongs to this process's user. If its mode keeps even him out, the mode is changed; the caller sets it again.
+///
+/// # Errors
+/// As `open`, or chmod(2).
+pub fn open_own(flags: OFlags, open: impl Fn(OFlags) -> Result<OwnedFd, Errno>) -> Result<OwnedFd, Errno> {
+    match open(flags) {
+        Err(Errno::ACCESS) => {
+            let closed = open(flags | OFlags::PATH)?;
+            let path = format!("/proc/self/fd/{}", closed.as_raw_fd());
+            chmod(&*path, Mode::RWXU)?;
+            retry_on_intr(|| openat(CWD, &*path, flags | OFlags::CLOEXEC, Mode::empty()))
+        }
+        opened => opened,
+    }
+}
+
+/// Opens a regular file that a program of ours wrote, by its path: a link, or a fifo on which opening would wait, is none.
+///
+/// # Errors
+/// As open(2); ELOOP or EINVAL where it is not a regular file.
+pub fn open_own_file(path: &std::path::Path) -> std::io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(retry_on_intr(|| openat(CWD, path, flags, Mode::empty()))?);
+    if file.metadata()?.is_file() { Ok(file) } else { Err(Errno::INVAL.into()) }
+}
+
+/// Opens a directory by a path that the user gave: links are followed.
+pub fn open_user_dir(path: &std::path::Path) -> Result<OwnedFd, Errno> {
+    retry_on_intr(|| openat(CWD, path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()))
+}
+
+/// Names in the directory that is being removed, for directories that were found deeper.
+const MOVED: &str = ".sealift-removed-";
+
+/// Removes a file, or a directory and all in it, without following a link. It is well if it is not there.
+///
+/// Directories that lie deep are first moved up to `name`, so that neither depth nor open files limit it.
+///
+/// # Errors
+/// As unlinkat(2), or a directory cannot be opened.
+pub fn remove_tree(parent: BorrowedFd<'_>, name: &[u8]) -> Result<(), Errno> {
+    match unlinkat(parent, name, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => return Ok(()),
+        Err(Errno::ISDIR | Errno::PERM) => {}
+        Err(error) => return Err(error),
+    }
+    remove_contents(open_to_empty(parent, name)?.as_fd())?;
+    unlinkat(parent, name, AtFlags::REMOVEDIR)
+}
+
+/// Removes all that an open directory holds, without following a link.
+///
+/// # Errors
+/// As [`remove_tree`].
+pub fn remove_contents(top: BorrowedFd<'_>) -> Result<(), Errno> {
+    let mut moved = 0_u64;
+    empty(top, top, 0, &mut moved)?;
+    let mut next = 0;
+    while next < moved {
+        let name = format!("{MOVED}{next}");
+        next += 1;
+        match open_to_empty(top, name.as_bytes()) {
+            Ok(below) => empty(top, below.as_fd(), 0, &mut moved)?,
+            Err(Errno::NOENT) => continue, // of a run that was killed, and has moved on
+            Err(error) => return Err(error),
+        }
+        unlinkat(top, &*name, AtFlags::REMOVEDIR)?;
+    }
+    Ok(())
+}
+
+/// Levels down to which a directory is emptied where it lies, each with an open file.
+const LEVELS: u32 = 64;
+
+/// Removes what `directory` holds; a directory in it that is not empty goes to `top` if it lies too deep.
+fn empty(top: BorrowedFd<'_>, directory: BorrowedFd<'_>, level: u32, moved: &mut u64) -> Result<(), Errno> {
+    for (name, _) in names_in(directory)? {
+        match unlinkat(directory, &*name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => continue,
+            Err(Errno::ISDIR | Errno::PERM) => {}
+            Err(error) => return Err(error),
+        }
+        match unlinkat(directory, &*name, AtFlags::REMOVEDIR) {
+            Err(Errno::NOTEMPTY | Errno::EXIST | Errno::ACCESS) => {}
+            other => {
+                other?;
+                continue;
+            }
+        }
+        let below = open_to_empty(directory, &name)?;
+        if level < LEVELS {
+            empty(top, below.as_fd(), level + 1, moved)?;
+            unlinkat(directory, &*name, AtFlags::REMOVEDIR)?;
+            continue;
+        }
+        loop {
+            let done = renameat(directory, &*name, top, format!("{MOVED}{moved}").as_bytes());
+            *moved += 1;
+            match done {
+                // A run that was killed left one of this name, which is counted with ours.
+                Err(Errno::NOTEMPTY | Errno::EXIST) => {}
+                other => break other?,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Opens a directory so that its owner may empty it.
+pub fn open_to_empty(parent: BorrowedFd<'_>, name: &[u8]) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+    let open = || open_within(parent, name, flags, Mode::empty());
+    match open() {
+        Err(Errno::ACCESS) => {
+            let path = open_within(parent, name, OFlags::PATH | OFlags::DIRECTORY, Mode::empty())?;
+            chmod(format!("/proc/self/fd/{}", path.as_raw_fd()), Mode::RWXU)?;
+            open()
+        }
+        Ok(fd) => {
+            if fstat(&fd)?.st_mode & 0o700 != 0o700 {
+                fchmod(&fd, Mode::RWXU)?;
+            }
+            Ok(fd)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The names in an open directory, without `.` and `..`, and what they are as far as the file system tells.
+pub fn names_in(directory: BorrowedFd<'_>) -> Result<Vec<(Vec<u8>, FileType)>, Errno> {
+    let mut names = Vec::new();
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = retry_on_intr(|| openat(directory, ".", flags, Mode::empty()))?;
+    for entry in rustix::fs::Dir::new(opened)? {
+        let entry = entry?;
+        let name = entry.file_name().to_bytes();
+        if !matches!(name, b"." | b"..") {
+            names.push((name.to_vec(), entry.file_type()));
+        }
+    }
+    Ok(names)
+}
+
+/// The names that are text in a directory below `root`; none where there is no such directory.
+pub fn names_below(root: BorrowedFd<'_>, path: &str) -> Result<Vec<String>, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+    let names = match open_beneath(root, path.as_bytes(), flags, Mode::empty()) {
+        Err(Errno::NOENT | Errno::NOTDIR) => return Ok(Vec::new()),
+        opened => names_in(opened?.as_fd())?,
+    };
+    Ok(names.into_iter().filter_map(|(name, _)| String::from_utf8(name).ok()).collect())
+}
+
+/// Some file systems do not say in a listing what an entry is.
+pub fn known_type(directory: BorrowedFd<'_>, name: &[u8], listed: FileType) -> FileType {
+    if listed != FileType::Unknown {
+        return listed;
+    }
+    let stat = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
+    stat.map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deep_tree_is_removed_and_what_links_name_stays() {
+        let scratch = tempfile::tempdir().expect("a temporary folder");
+        let root = open_user_dir(scratch.path()).expect("it can be opened");
+        std::fs::write(scratch.path().join("outside"), "kept").expect("a file");
+        let mut at = root.try_clone().expect("a descriptor");
+        for depth in 0..1000 {
+            rustix::fs::mkdirat(&at, "d", Mode::RWXU).expect("a directory");
+            let below = openat(&at, "d", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).expect("it is there");
+            rustix::fs::symlinkat(scratch.path().join("outside"), &below, "link").expect("a link");
+            if depth % 100 == 0 {
+                rustix::fs::mkdirat(&below, "side", Mode::RWXU).expect("a directory");
+                rustix::fs::symlinkat(scratch.path(), &below, "side/up").expect("a link");
+            }
+            at = below;
+        }
+        rustix::fs::chmodat(&root, "d/d", Mode::empty(), AtFlags::empty()).expect("it is ours");
+        remove_tree(root.as_fd(), b"d").expect("it can be removed");
+        remove_tree(root.as_fd(), b"d").expect("it is well that it is gone");
+        let names = names_in(root.as_fd()).expect("it can be listed");
+        assert_eq!(names.iter().map(|(name, _)| &name[..]).collect::<Vec<_>>(), [b"outside"]);
+    }
+}

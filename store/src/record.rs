@@ -1,0 +1,103 @@
+//! What an install record says of its target: which part of a bundle was unpacked, into which directory, and as whom.
+//!
+//! ```text
+//! sealift record 1
+//! ref NAME
+//! prefix HEX
+//! inode NUMBER
+//! root yes|no
+//! check BLAKE3
+//! ```
+
+use sealift_format::name::is_ref_name;
+
+/// What was unpacked, and where to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(clippy::exhaustive_structs, reason = "who unpacks fills it in")]
+pub struct Record {
+    /// The ref that was unpacked.
+    pub reference: String,
+    /// What was unpacked of it lies at or below this path.
+    pub prefix: Vec<u8>,
+    /// The number of the target's inode, on the file system that has the record: a copy of the tree, or another tree under its name, has
+    /// another one. The device's number is not kept, since it changes from boot to boot.
+    pub inode: u64,
+    /// Whether root unpacked it: else owners, set-id bits and some extended attributes were left out.
+    pub as_root: bool,
+}
+
+const TITLE: &str = "sealift record 1";
+
+impl Record {
+    /// The name of the file in an install record.
+    pub const FILE: &str = "record";
+    /// The longest file: a path takes two digits a byte.
+    pub const LEN_MAX: u64 = 1 << 20;
+
+    /// The file's bytes.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let Self { reference, prefix, inode, as_root } = self;
+        let prefix: String = prefix.iter().map(|byte| format!("{byte:02x}")).collect();
+        let root = if *as_root { "yes" } else { "no" };
+        let text = format!("{TITLE}\nref {reference}\nprefix {prefix}\ninode {inode}\nroot {root}\n");
+        let check = blake3::hash(text.as_bytes()).to_hex();
+        format!("{text}check {check}\n").into_bytes()
+    }
+
+    /// Reads what [`Record::encode`] wrote, and nothing else.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(bytes: &[u8]) -> Result<Self, String> {
+        let text = str::from_utf8(bytes).map_err(|_| "it is not text".to_owned())?;
+        let mut lines = text.lines();
+        let title = lines.next().unwrap_or_default();
+        if title != TITLE {
+            return Err(format!("its first line is {title:?}, not {TITLE:?}"));
+        }
+        let mut field = |name: &str| {
+            let line = lines.next().and_then(|line| line.strip_prefix(name));
+            line.and_then(|rest| rest.strip_prefix(' ')).ok_or_else(|| format!("it has no line {name:?}"))
+        };
+        let reference = field("ref")?.to_owned();
+        let prefix = from_hex(field("prefix")?).ok_or("its prefix is not hexadecimal")?;
+        let inode = field("inode")?.parse().map_err(|_| "its inode is not a number")?;
+        let as_root = field("root")? == "yes";
+        let record = Self { reference, prefix, inode, as_root };
+        // One spelling, and the check over it: a flipped bit is not another record.
+        if !is_ref_name(&record.reference) || record.encode() != bytes {
+            return Err("its check is not that of its lines".to_owned());
+        }
+        Ok(record)
+    }
+}
+
+fn from_hex(text: &str) -> Option<Vec<u8>> {
+    let digit = |byte: &u8| char::from(*byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+    let byte = |[high, low]: &[u8; 2]| Some(digit(high)? << 4 | digit(low)?);
+    if rest.is_empty() { pairs.iter().map(byte).collect() } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_and_no_flipped_bit_is() {
+        let record = Record { reference: "os/stable".into(), prefix: b"usr/\n\xff".to_vec(), inode: 77, as_root: true };
+        for record in [record.clone(), Record { prefix: Vec::new(), as_root: false, ..record }] {
+            let bytes = record.encode();
+            assert_eq!(Record::parse(&bytes), Ok(record));
+            for at in 0..bytes.len() {
+                assert!(Record::parse(&bytes[..at]).is_err(), "cut at {at}");
+                for bit in 0..8 {
+                    let mut flipped = bytes.clone();
+                    flipped[at] ^= 1 << bit;
+                    assert!(Record::parse(&flipped).is_err(), "bit {bit} of byte {at}");
+                }
+            }
+        }
+    }
+}
