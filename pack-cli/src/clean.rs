@@ -3,8 +3,10 @@
 use std::path::Path;
 
 use crate::trust::sign;
-use crate::unpack::{Found, Stage, complete, is_taken, named, state};
+use crate::unpack::{Found, Stage, complete, state};
 use crate::{Error, Progress, pack};
+use rustix::fs::FileType;
+use sealift_store::{Place, Site};
 
 /// What was found beside a target or an output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,25 +27,30 @@ pub struct Cleaned {
 /// Another run is at work on the target, something cannot be removed, or what is staged is damaged: then the target holds files of
 /// both bundles, and an update makes it whole.
 pub fn clean(target: &Path, jobs: usize, progress: &Progress) -> Result<Cleaned, Error> {
-    let target = &*named(target)?;
+    let place = Place::resolve(target)?;
+    let target = place.path();
     let packed = pack::remove_stale(target)?;
     if let Some(path) = packed.in_use {
         return Err(Error::Busy { path });
     }
     let spools = packed.removed + u64::from(sign::remove_stale(target)?);
     let mut cleaned = Cleaned { spools, ..Cleaned::default() };
-    let is_there = target.symlink_metadata().is_ok();
-    let Some(stage) = Stage::find(target)? else {
+    if place.stat()?.is_some_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile) {
+        return Ok(cleaned); // a bundle
+    }
+    let site = Site::of(place)?;
+    let target = site.path();
+    let Some(stage) = Stage::find(&site)? else {
         // Who removed the tree left what was kept beside it.
-        cleaned.was_removed = !is_there && state::remove(target)?;
+        cleaned.was_removed = site.root().is_none() && state::remove(&site)?;
         return Ok(cleaned);
     };
-    let found = complete(&stage, jobs, progress)?;
+    let found = complete(&stage, &site, jobs, progress)?;
     stage.remove()?;
-    let is_taken = is_taken(target)?;
+    let is_taken = site.is_taken()?;
     if !is_taken {
         // A new tree has its state before it has its name.
-        state::remove(target)?;
+        state::remove(&site)?;
     }
     match found {
         Found::Finished => cleaned.was_finished = true,

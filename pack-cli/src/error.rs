@@ -108,6 +108,16 @@ pub enum Error {
         /// The bundle's name.
         name: String,
     },
+    /// The target is a directory that this program did not make.
+    #[error(
+        "{} was not unpacked by sealift, or its install record is gone or of another directory: \
+         --adopt takes it over, and with --dry-run says what that would replace and delete",
+        target.display()
+    )]
+    NotOurs {
+        /// The target.
+        target: PathBuf,
+    },
     /// The target's file system takes two names for one.
     #[error(
         "{}: this file system takes the name for another one of the bundle, by its letters' case or form: unpack to one that tells them apart",
@@ -244,9 +254,18 @@ pub enum Error {
         /// Bytes that there are.
         room: u64,
     },
+    /// What was to be a new file is there already.
+    #[error("{} exists already", path.display())]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
     /// Something that was asked for cannot be done so.
     #[error("{0}")]
     Usage(String),
+    /// A place cannot be used, or was exchanged.
+    #[error("{}{}", .0, place_advice(.0))]
+    Place(sealift_store::Error),
     /// Another run is at work there.
     #[error("another run has {} in use: wait until it has ended", path.display())]
     Busy {
@@ -310,7 +329,7 @@ impl Error {
     }
 
     /// The error in one word, the same in JSON, in the format's vectors and in JavaScript: that of its [`Kind`] where the bundle is at
-    /// fault, else one of `usage`, `io`, `busy`, `space`, `room`, `changed`, `other-name`, `half-updated`, `folded-name`, `trust-file`, `state`, `repository`, `verity`, `not-sealed`,
+    /// fault, else one of `usage`, `exists`, `io`, `busy`, `space`, `room`, `changed`, `other-name`, `not-ours`, `half-updated`, `folded-name`, `trust-file`, `state`, `repository`, `verity`, `not-sealed`,
     /// `other-digest`, `key`, `tar`, `delta`, `full`, `encoder`, `base` and `cancelled`.
     #[must_use]
     pub fn word(&self) -> &'static str {
@@ -319,11 +338,16 @@ impl Error {
         }
         match self {
             Self::Usage(_) => "usage",
+            Self::Exists { .. } => "exists",
             Self::Busy { .. } => "busy",
+            Self::Place(sealift_store::Error::Unusable { .. }) => "usage",
+            Self::Place(sealift_store::Error::Foreign { .. }) => "foreign",
+            Self::Place(sealift_store::Error::Exchanged { .. }) => "changed",
             Self::NoSpace { .. } | Self::NoInodes { .. } => "space",
             Self::NoRoom { .. } => "room",
             Self::Changed { .. } | Self::Changing { .. } => "changed",
             Self::OtherName { .. } => "other-name",
+            Self::NotOurs { .. } => "not-ours",
             Self::FoldedName { .. } => "folded-name",
             Self::HalfUpdated { .. } => "half-updated",
             Self::TrustFile { .. } => "trust-file",
@@ -347,19 +371,53 @@ impl Error {
         }
     }
 
-    /// How a program that met this error ends: 1 where it is about this bundle or target, which must not be used as it is; 2 where it
-    /// could not be told, as with a wrong option, a full disk or a malformed trust file.
+    /// The name of a declared number that is over the reader's limit, and the number.
+    #[must_use]
+    pub fn over_limit(&self) -> Option<(&'static str, u64)> {
+        match self {
+            Self::Format(sealift_format::Error::Limit { what, declared, .. }) => Some((what, *declared)),
+            Self::Bundle { source, .. } => source.over_limit(),
+            _ => None,
+        }
+    }
+
+    /// How a program that met this error ends:
+    ///
+    /// | status | what it means |
+    /// | --- | --- |
+    /// | 1 | the bundle or the target is damaged, or is not what it is to be |
+    /// | 2 | it could not be told or done: a wrong option, input or output, a full disk, a malformed trust file, a state that cannot be kept |
+    /// | 3 | policy refuses it: the signer, the name, the version, the expiry, a tag, what a repository asks for |
+    /// | 4 | a delta bundle's base is not here |
     #[must_use]
     pub fn exit_status(&self) -> u8 {
         match self {
-            Self::OtherName { .. } | Self::HalfUpdated { .. } | Self::StoreObject { .. } => 1,
+            Self::Bundle { source, .. } => source.exit_status(),
+            Self::MissingBase { .. } | Self::IsDelta { .. } => 4,
+            Self::OtherName { .. } => 3,
+            Self::Repository { fault, .. } if matches!(**fault, RepoFault::Refused { .. }) => 3,
+            Self::HalfUpdated { .. } | Self::StoreObject { .. } => 1,
             Self::Kernel { source, .. }
                 if matches!(**source, KernelError::NotSealed | KernelError::OtherDigest { .. }) =>
             {
                 1
             }
-            _ if self.kind().is_some() => 1,
-            _ => 2,
+            _ => match self.kind() {
+                Some(Kind::Untrusted | Kind::Revoked | Kind::Incompatible | Kind::Expired | Kind::Downgrade) => 3,
+                Some(_) => 1,
+                None => 2,
+            },
+        }
+    }
+}
+
+impl From<sealift_store::Error> for Error {
+    fn from(error: sealift_store::Error) -> Self {
+        match error {
+            sealift_store::Error::Io { doing, path, source } => Self::Io { doing, path, source },
+            sealift_store::Error::Busy { path } => Self::Busy { path },
+            sealift_store::Error::Damaged { path, problem } => Self::State { path, problem },
+            other => Self::Place(other),
         }
     }
 }
@@ -371,6 +429,16 @@ fn advice(error: &sealift_verify::Error) -> &'static str {
         Expired { .. } => "; get a newer bundle, or give --time if this is not the time",
         Downgrade { .. } => "; get a newer bundle, or give --allow-downgrade to use this one once",
         DeviceUnknown { .. } => "; give --compatible TAG or write the tags into the configuration",
+        _ => "",
+    }
+}
+
+/// What to do about a place that cannot be used.
+fn place_advice(error: &sealift_store::Error) -> &'static str {
+    use sealift_store::Error::{Exchanged, Foreign};
+    match error {
+        Foreign { .. } => ": remove it, or give what it stands for",
+        Exchanged { .. } => ": nothing was written elsewhere; find out who did, and run this again",
         _ => "",
     }
 }

@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use sealift_format::{Chunk, Error as FormatError, Head};
 
 use crate::input::Input;
+use crate::panic_guard::OnPanic;
 use crate::{Error, Progress};
 
 /// The chunks that are wanted of a bundle.
@@ -69,6 +70,11 @@ impl<'a> Feed<'a> {
     }
 
     fn work<S>(&self, start: &impl Fn() -> S, work: &impl Fn(&mut S, u32, &[u8]) -> Result<(), Error>) {
+        // Who waits for what this thread would have done shall not do so when it panics, nor go on with what is left.
+        let _guard = OnPanic(|| {
+            self.state.lock().unwrap_or_else(PoisonError::into_inner).next = usize::MAX;
+            self.stop.iter().for_each(|stop| stop());
+        });
         let mut own = start();
         let mut stored = Vec::new();
         loop {
@@ -118,5 +124,62 @@ impl<'a> Feed<'a> {
             _ => Error::io("read", &self.path, error),
         })?;
         Ok(Some(number))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use sealift_format::{Codec, Contents, Holds, Identity, Maxima, Root};
+
+    use super::*;
+    use crate::in_turn::InTurn;
+    use crate::panic_guard::assert_panics;
+
+    fn head() -> Head {
+        let identity = Identity { name: "os".into(), version: 1, created: 0, expires: None, compatible: Vec::new() };
+        let none = [0; 32];
+        let contents = Contents {
+            index_digest: none,
+            index_len: 0,
+            index_stored: 0,
+            index_blake3: none,
+            layout_len: 0,
+            layout_stored: 0,
+            layout_blake3: none,
+        };
+        let maxima = Maxima { piece_log2: 12, window_log: 10, ..Maxima::default() };
+        let (annotations, bases, full, images) = Default::default();
+        let root = Root { identity, contents, maxima, annotations, bases, full, images };
+        Head::new(root, Vec::new(), 64).expect("it is sound")
+    }
+
+    #[test]
+    fn nobody_waits_for_a_chunk_whose_thread_panicked() {
+        assert_panics(|| {
+            let head = head();
+            let chunk = |offset| Chunk {
+                codec: Codec::Raw,
+                offset,
+                stored_len: 1,
+                len: 1,
+                digest: [0; 32],
+                holds: Holds::Piece,
+                prefix: 0..0,
+            };
+            let chunks = [chunk(0), chunk(1)];
+            let mut input = Input::pipe("pipe", Box::new(std::io::repeat(0)));
+            let progress = Progress::default();
+            let turns = InTurn::new(BTreeMap::from([(0, 0)]));
+            let stop = || turns.give_up();
+            let feed = Feed::new((&head, &chunks), &[0, 1], &mut input, &progress).stopping(&stop);
+            let work = |(): &mut (), number: u32, _: &[u8]| {
+                assert!(number > 0, "as the test wants");
+                turns.act(0, |turn| *turn == 1, |turn| *turn += 1);
+                Ok(())
+            };
+            let _ = feed.run(2, || (), work);
+        });
     }
 }

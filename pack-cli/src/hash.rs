@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use sealift_format::{Xattr, pieces};
+use sealift_format::{Xattrs, pieces};
 
 use crate::pack::plan::{Item, Plan, Task};
 use crate::parallel::for_each;
@@ -30,7 +30,7 @@ pub struct Found {
     /// BLAKE3 of its bytes, where it was wanted.
     pub id: Option<[u8; 32]>,
     /// The extended attributes that come with it and are not in the source's tree, by name.
-    pub xattrs: Vec<Xattr>,
+    pub xattrs: Xattrs,
     /// Whether the kernel keeps it as it is, where that was asked.
     pub is_sealed: Option<bool>,
 }
@@ -101,8 +101,7 @@ fn measure(
         let mut answer = Found { is_sealed: Some(digest.is_some()), ..Found::default() };
         answer.id = digest.and_then(|digest| digests.object(&digest));
         if answer.id.is_some() {
-            answer.xattrs = content.xattrs()?;
-            answer.xattrs.sort();
+            answer.xattrs = content.xattrs()?.into();
             content.finish()?;
             progress.add(item.len, 1);
         }
@@ -201,8 +200,7 @@ impl Run<'_> {
         let is_hashed = self.wanted[at(item.content)] == Want::Id;
         buffer.resize(len_of(item.len), 0);
         content.read_at(buffer, 0)?;
-        let mut xattrs = content.xattrs()?;
-        xattrs.sort();
+        let xattrs = content.xattrs()?.into();
         content.finish()?;
         Ok(Found { id: is_hashed.then(|| *blake3::hash(buffer).as_bytes()), xattrs, is_sealed: None })
     }
@@ -218,8 +216,7 @@ impl Run<'_> {
         let start = number * PIECE_LEN;
         buffer.resize(len_of(PIECE_LEN.min(item.len - start)), 0);
         content.read_at(buffer, start)?;
-        let mut xattrs = if number == 0 { content.xattrs()? } else { Vec::new() };
-        xattrs.sort();
+        let xattrs = if number == 0 { content.xattrs()?.into() } else { Xattrs::default() };
         // Each piece looks whether the file is still the one that was listed: so all are of one moment.
         content.finish()?;
         let chaining_value = pieces::chaining_value(start, std::iter::once(&buffer[..]));

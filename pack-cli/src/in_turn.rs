@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
+use crate::panic_guard::OnPanic;
+
 /// Things by number. A thread that comes before its turn waits.
 #[derive(Debug)]
 pub(crate) struct InTurn<T> {
@@ -26,6 +28,7 @@ impl<T> InTurn<T> {
     /// Lets `act` have the thing of that number, if there is one, when `is_turn` says so of it. Does nothing when it is over.
     pub(crate) fn act(&self, number: u32, is_turn: impl Fn(&T) -> bool, act: impl FnOnce(&mut T)) {
         let Some(mut thing) = self.wait(number, is_turn) else { return };
+        let _guard = OnPanic(|| self.give_up());
         act(&mut thing);
         self.lock().things.insert(number, Some(thing));
         self.changed.notify_all();
@@ -63,6 +66,7 @@ impl<T> InTurn<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::panic_guard::assert_panics;
 
     #[test]
     fn turns_come_in_order_whoever_comes_first() {
@@ -74,6 +78,17 @@ mod tests {
             }
         });
         assert_eq!(lists.into_things().collect::<Vec<_>>(), [(0..20).collect::<Vec<_>>()]);
+    }
+
+    #[test]
+    fn nobody_waits_for_a_thread_that_panicked() {
+        assert_panics(|| {
+            let numbers = InTurn::new(BTreeMap::from([(1, 0)]));
+            std::thread::scope(|scope| {
+                scope.spawn(|| numbers.act(1, |number| *number == 1, |number| *number += 1));
+                numbers.act(1, |number| *number == 0, |_| panic!("as the test wants"));
+            });
+        });
     }
 
     #[test]

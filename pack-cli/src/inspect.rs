@@ -19,10 +19,15 @@
 //! # }
 //! ```
 
-use sealift_format::{Bundle, Head};
+use sealift_format::difference::{CommitObject, EditedKind};
+use sealift_format::{Bundle, Difference, Opened};
+use sealift_verify::escape;
+use sha2::{Digest as _, Sha256};
 
 pub use sealift_format::difference::{Becomes, EditedName};
-pub use sealift_format::{Attributes, Device, Extent, FileType, Index, Inode, InodeKind, Object, Ref, Xattr};
+pub use sealift_format::{
+    Attributes, Cost, Device, Extent, FileType, Index, Inode, InodeKind, Object, Ref, Xattr, XattrRef, Xattrs,
+};
 
 use crate::Error;
 use crate::unpack::choose_ref;
@@ -87,6 +92,76 @@ impl Listed<'_> {
     }
 }
 
+/// A ref of a bundle, as far as the bundle alone tells of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NamedRef<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// What it is.
+    pub kind: RefKind<'a>,
+}
+
+/// What a ref is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RefKind<'a> {
+    /// A tree.
+    Tree,
+    /// An OSTree commit.
+    Commit {
+        /// Its checksum; of those that only its base has, a delta bundle does not tell it.
+        checksum: Option<[u8; 32]>,
+        /// Its collection id; empty where it has none.
+        collection: &'a str,
+    },
+}
+
+/// The refs of a bundle, by name.
+#[must_use]
+pub fn refs(opened: &Opened) -> Vec<NamedRef<'_>> {
+    match opened {
+        Opened::Whole(bundle) => refs_of(&bundle.index),
+        Opened::Delta(delta) => edited_refs(&delta.difference),
+    }
+}
+
+fn refs_of(index: &Index) -> Vec<NamedRef<'_>> {
+    let objects = index.ostree().map_or(&[][..], |ostree| ostree.objects());
+    let refs = index.refs().iter().map(|found| {
+        let kind = match &found.ostree {
+            None => RefKind::Tree,
+            Some(ostree) => RefKind::Commit {
+                checksum: row(objects, ostree.commit).map(|object| object.checksum),
+                collection: &ostree.collection,
+            },
+        };
+        NamedRef { name: &found.name, kind }
+    });
+    refs.collect()
+}
+
+fn edited_refs(difference: &Difference) -> Vec<NamedRef<'_>> {
+    let (refs, commits) = difference.ostree().map_or((&[][..], &[][..]), |ostree| (ostree.refs(), ostree.commits()));
+    let kind = |kind| match kind {
+        EditedKind::Tree(_) => RefKind::Tree,
+        EditedKind::Commit(number) => {
+            let found = row(refs, number);
+            let commit = found.and_then(|found| row(commits, found.commit)).map(|edited| &edited.commit);
+            let checksum = match commit {
+                Some(CommitObject::Carried { bytes, .. }) => Some(Sha256::digest(bytes).into()),
+                _ => None,
+            };
+            RefKind::Commit { checksum, collection: found.map_or("", |found| &found.collection) }
+        }
+    };
+    difference.refs().iter().map(|found| NamedRef { name: &found.name, kind: kind(found.kind) }).collect()
+}
+
+fn row<T>(rows: &[T], number: u32) -> Option<&T> {
+    rows.get(usize::try_from(number).ok()?)
+}
+
 /// All entries of a bundle's refs in tree order (spec 6.1), each ref's root first.
 pub fn entries(bundle: &Bundle) -> impl Iterator<Item = Listed<'_>> {
     bundle.index.refs().iter().flat_map(|reference| entries_of(bundle, reference))
@@ -122,11 +197,20 @@ fn listed<'a>(bundle: &'a Bundle, reference: &'a Ref, parent: Option<u32>, name:
     Listed { reference, parent, name, number, inode, attributes: index.attributes(inode), what, index }
 }
 
-/// The entry at a path of a bundle: `[REF:]PATH`. A path without a ref is looked up in the only ref.
+/// The entry at a path of a bundle: `[REF:]PATH`. A path without a ref is looked up in the only ref. Where no file is called just so, the
+/// path is taken for what [`escape::bytes`](sealift_verify::escape::bytes) made of it, as lists have it.
 ///
 /// # Errors
 /// There is no such ref or path, or the ref is missing and there are several.
 pub fn find<'a>(bundle: &'a Bundle, path: &[u8]) -> Result<Listed<'a>, Error> {
+    let exact = find_exact(bundle, path);
+    match escape::unescaped(path).filter(|_| exact.is_err()) {
+        Some(unescaped) => find_exact(bundle, &unescaped).or(exact),
+        None => exact,
+    }
+}
+
+fn find_exact<'a>(bundle: &'a Bundle, path: &[u8]) -> Result<Listed<'a>, Error> {
     let colon = path.iter().position(|byte| *byte == b':');
     let named = colon.and_then(|at| Some((std::str::from_utf8(&path[..at]).ok()?, &path[at + 1..])));
     let (reference, path) = match named.filter(|(name, _)| bundle.index.find_ref(name).is_some()) {
@@ -142,51 +226,4 @@ pub fn find<'a>(bundle: &'a Bundle, path: &[u8]) -> Result<Listed<'a>, Error> {
         at = listed(bundle, reference, Some(directory), bundle.index.name(entry), entry.inode);
     }
     Ok(at)
-}
-
-/// The worst that unpacking a bundle can cost, from its root alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cost {
-    /// Bytes of memory.
-    pub memory: u64,
-    /// Bytes of disk, on a file system of 4096-byte blocks that shares none.
-    pub disk: u64,
-    /// Inodes.
-    pub inodes: u64,
-}
-
-/// Bytes that reading keeps for each row of a table, beside the decoded index: rows of entries and inodes, and what unpacking adds for
-/// each file.
-const ROW_LEN: u64 = 96;
-/// Bytes that a process has before it reads anything.
-const BASE_LEN: u64 = 12 << 20;
-
-impl Cost {
-    /// The cost of unpacking on `jobs` threads.
-    #[must_use]
-    pub fn of(head: &Head, jobs: u64) -> Self {
-        let (contents, maxima) = (&head.root().contents, &head.root().maxima);
-        // Stored and decoded index are in memory together for a moment, the layout likewise.
-        let parts = contents.index_len + contents.index_stored + contents.layout_len * 2 + contents.layout_stored;
-        let rows =
-            (maxima.entries.saturating_add(maxima.inodes)).saturating_add(maxima.objects).saturating_mul(ROW_LEN);
-        let window = 1 << maxima.window_log;
-        let (mut parts, mut prefix) = (parts, 0_u64);
-        if let Some(bases) = &head.root().bases {
-            // The bases' indexes and the difference are in memory beside the one that they make; a byte difference is decoded in parts.
-            let lens = bases.bases.iter().map(|base| base.index_len).fold(bases.difference_len, u64::saturating_add);
-            parts = parts.saturating_add(lens.saturating_mul(2)).saturating_add(contents.index_len);
-            prefix = u64::from(bases.prefix_len) + 2 * u64::from(maxima.chunk_len);
-        }
-        let per_job = u64::from(maxima.chunk_len)
-            + prefix
-            + u64::from(maxima.chunk_stored)
-            + window.min(maxima.chunk_len.into())
-            + (1 << 20);
-        Self {
-            memory: parts.saturating_add(rows).saturating_add(per_job * jobs.max(1)).saturating_add(BASE_LEN),
-            disk: maxima.disk.saturating_add(maxima.inodes.saturating_mul(4096)),
-            inodes: maxima.inodes,
-        }
-    }
 }

@@ -43,13 +43,13 @@
 //!
 //! # Unpack
 //!
-//! A [`trust::Guard`] holds the administrator's files and what this device took before. It judges the head, before anything behind it is
-//! read, and is told when the target is complete.
+//! A [`trust::Guard`] holds the administrator's files and what this device took before. By a [`trust::Admission`] it judges the head, before
+//! anything behind it is read, and remembers the version before the first file of it can be reached.
 //!
 //! ```
-//! use sealift::trust::{Guard, TrustOptions};
+//! use sealift::trust::{Admission, Guard, TrustOptions};
 //! use sealift::unpack::{UnpackOptions, unpack};
-//! use sealift::{Head, Input, Limits, Progress};
+//! use sealift::{Input, Limits, Progress};
 //!
 //! # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/bundle.rs"));
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -61,18 +61,11 @@
 //!     ..TrustOptions::default()
 //! })?;
 //! let target = folder.join("target");
-//! let mut taken = None;
-//! let judge = |head: &Head| {
-//!     taken = Some((head.clone(), guard.judge(head)?));
-//!     guard.check_bound(&target, head)
-//! };
+//! let admission = Admission::by(&guard)?; // the state can be written, or nothing begins
 //! let mut input = Input::open(&folder.join("os.sealift"))?; // or Input::pipe
 //! // `update` makes a tree that is there what the bundle has, and reads and writes only what it lacks.
 //! let options = UnpackOptions { update: true, delete: true, jobs: 2, ..UnpackOptions::default() };
-//! let stats = unpack(&mut input, &target, &options, Limits::default(), judge, &Progress::default())?;
-//! if let Some((head, verdict)) = taken {
-//!     guard.commit(&head, &verdict)?; // from now on no lower version is taken
-//! }
+//! let stats = unpack(&mut input, &target, &options, Limits::default(), &admission, &Progress::default())?;
 //! assert_eq!(stats.files, 1);
 //! assert_eq!(std::fs::read(target.join("etc/os-release"))?, b"ID=example\n");
 //! # Ok(())
@@ -118,7 +111,7 @@
 //! # let folder = signed_bundle()?;
 //! # let bundle = folder.path().join("os.sealift");
 //! let bundle = Input::open(&bundle)?.open_bundle(Limits::default(), |_| Ok(()))?;
-//! println!("unpacking takes at most {} bytes of disk", Cost::of(&bundle.head, 2).disk);
+//! println!("unpacking takes at most {} bytes of disk", Cost::of(bundle.head.root(), 2).disk);
 //! let regular = entries(&bundle).filter(|entry| matches!(entry.what, What::Regular { .. }));
 //! assert_eq!(regular.map(|entry| entry.path()).collect::<Vec<_>>(), [b"etc/os-release"]);
 //! # Ok(())
@@ -144,8 +137,10 @@
 //! | status | meaning |
 //! | --- | --- |
 //! | 0 | good |
-//! | 1 | this bundle or target must not be used as it is: damaged, not trusted, expired, older, for another device |
-//! | 2 | it could not be told: a wrong option, input or output, a full disk, a malformed trust file |
+//! | 1 | the bundle or the target is damaged, or is not what it is to be |
+//! | 2 | it could not be told or done: a wrong option, input or output, a full disk, a malformed trust file |
+//! | 3 | refused by policy: not trusted, another name, older, expired, for another device |
+//! | 4 | the base of a delta bundle is not here |
 //! | 128 + N | stopped by signal N: the program's own, as the library knows no signals |
 //!
 //! # Logs
@@ -169,8 +164,8 @@
 
 pub mod audit;
 pub mod base;
-mod beneath;
 pub mod cat;
+pub mod choose;
 pub mod clean;
 #[cfg(feature = "composefs")]
 pub mod composefs;
@@ -184,6 +179,7 @@ pub mod inspect;
 pub mod join;
 pub mod ostree;
 pub mod pack;
+mod panic_guard;
 mod parallel;
 #[cfg(feature = "portal")]
 pub mod portal;
@@ -191,9 +187,9 @@ mod progress;
 pub mod request;
 pub mod seal;
 pub mod source;
+pub mod status;
 mod tree;
 pub mod trust;
-mod unnamed;
 pub mod unpack;
 pub mod verify;
 mod writeback;

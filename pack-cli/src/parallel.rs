@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use crate::Error;
+use crate::panic_guard::OnPanic;
 
 /// Runs `work` on each item, on `jobs` threads, in no certain order. Each thread has its own state, made by `start`.
 ///
@@ -18,6 +19,7 @@ pub(crate) fn for_each<T: Sync, S>(
     let next = AtomicUsize::new(0);
     let failed: Mutex<Option<Error>> = Mutex::new(None);
     let run = || {
+        let _guard = OnPanic(|| next.store(items.len(), Ordering::Relaxed));
         let mut own = start();
         while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
             if let Err(error) = work(&mut own, item) {
@@ -33,4 +35,19 @@ pub(crate) fn for_each<T: Sync, S>(
         run();
     });
     failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::panic_guard::assert_panics;
+
+    #[test]
+    fn a_panic_ends_the_work_of_all() {
+        assert_panics(|| {
+            let items: Vec<u32> = (0..1000).collect();
+            let work = |(): &mut (), item: &u32| if *item == 3 { panic!("as the test wants") } else { Ok(()) };
+            let _ = for_each(2, &items, || (), work);
+        });
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use sealift_format::name::component_fault;
-use sealift_format::{Attributes, Device, FileType, Xattr};
+use sealift_format::{Attributes, Device, FileType, Xattrs};
 
 /// Number of a directory of a [`Tree`]; 0 is the root.
 pub type DirId = u32;
@@ -35,8 +35,8 @@ pub struct Metadata {
     pub mtime: i64,
     /// Nanoseconds of the time.
     pub mtime_ns: u32,
-    /// Extended attributes in any order.
-    pub xattrs: Vec<Xattr>,
+    /// Extended attributes.
+    pub xattrs: Xattrs,
 }
 
 /// What a new file is.
@@ -222,7 +222,7 @@ impl Tree {
         }
     }
 
-    pub(crate) fn set_xattrs(&mut self, node: NodeId, xattrs: Vec<Xattr>) {
+    pub(crate) fn set_xattrs(&mut self, node: NodeId, xattrs: Xattrs) {
         let node = at(node);
         let mut metadata = Metadata { xattrs, ..self.metadata(node) };
         let file_type = self.attributes[at(self.nodes[node].attributes)].file_type();
@@ -236,7 +236,6 @@ impl Tree {
     }
 
     fn attribute_row(&mut self, file_type: FileType, metadata: &mut Metadata) -> u32 {
-        metadata.xattrs.sort();
         let attributes = Attributes {
             mode: file_type.bits() | metadata.permissions & 0o7777,
             uid: metadata.uid,

@@ -17,7 +17,7 @@
 //!
 //! # let (mut input, progress) = (Input::open(&bundle)?, std::sync::Arc::new(Progress::default()));
 //! # let unpack_options = sealift::unpack::UnpackOptions::default();
-//! # sealift::unpack::unpack(&mut input, &target, &unpack_options, Limits::default(), |_| Ok(()), &progress)?;
+//! # sealift::unpack::unpack(&mut input, &target, &unpack_options, Limits::default(), &sealift::trust::Admission::of_anyone(), &progress)?;
 //! // As a user, who cannot give files to their owners.
 //! let ignore = Ignore { privileged: true, ..Ignore::default() };
 //! let options = AuditOptions { diff: DiffOptions { ignore, ..DiffOptions::default() }, ..AuditOptions::default() };
@@ -36,6 +36,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sealift_format::{FileType, Index, Limits};
+use sealift_store::Site;
 
 use crate::diff::{self, Change, Diff, DiffOptions, Difference, Field, Side};
 use crate::seal::Digests;
@@ -73,16 +74,22 @@ pub fn audit(
     judge: impl FnOnce(&Head) -> Result<(), Error>,
     progress: &Arc<Progress>,
 ) -> Result<Diff, Error> {
+    let site = Site::resolve(target)?;
     let mut diff_options = DiffOptions { moves: false, ..options.diff.clone() };
+    let mut is_of_another = false;
+    // Root set owners, set-id bits and the rest: that another has been set since is no want of privilege.
+    let as_root = state::kept_record(&site).is_ok_and(|record| record.is_some_and(|record| record.as_root));
+    diff_options.ignore.privileged &= !as_root;
     let (index, digests) = match bundle {
         Some(input) => {
             let index = input.open_bundle(limits, judge)?.index;
             // What was kept with another bundle is of no use here.
-            let digests = Digests::kept(target, &index).ok().flatten();
+            let digests = Digests::kept(&site, &index).ok().flatten();
             (index, digests)
         }
         None => {
-            let state = State::load(target, limits, judge)?.ok_or_else(|| no_state(target))?;
+            let state = State::of(&site, limits, judge)?.ok_or_else(|| no_state(target))?;
+            is_of_another = !state.is_of(&site)?;
             // What was unpacked is what is to be there.
             if diff_options.reference.is_none() {
                 diff_options.reference = Some(state.reference);
@@ -94,13 +101,18 @@ pub fn audit(
             (state.index, digests)
         }
     };
-    let source = list(target, &index, options, progress)?;
+    let source = list(&site, &index, options, progress)?;
     let side = digests.as_ref().map_or(Side::Source(&source), |digests| Side::Sealed(&source, digests));
     let mut found = diff::diff(Side::Index(&index), side, &diff_options, progress)?;
     found.is_sealed = digests.is_some();
     // Against a bundle, what is kept beside the target may be damaged.
-    found.is_index_signed = found.is_sealed && state::is_index_signed(target).unwrap_or_default();
+    found.is_index_signed = found.is_sealed && state::is_index_signed(&site).unwrap_or_default();
     found.prefix = diff_options.prefix;
+    found.is_of_another = is_of_another;
+    if as_root {
+        found.counts.privileged = 0;
+        found.differences.iter_mut().for_each(|difference| difference.privileged = false);
+    }
     if options.allow_extra {
         allow_extra(&mut found);
     }
@@ -125,34 +137,32 @@ fn no_state(target: &Path) -> Error {
     ))
 }
 
-fn list(target: &Path, index: &Index, options: &AuditOptions, progress: &Arc<Progress>) -> Result<Source, Error> {
+fn list(site: &Site, index: &Index, options: &AuditOptions, progress: &Arc<Progress>) -> Result<Source, Error> {
     let mut xattrs = options.xattrs.clone();
     diff::take_xattrs_of(index, &mut xattrs);
     let listing = DirectoryOptions {
         xattrs,
         one_file_system: options.one_file_system,
         exclude: options.diff.exclude.clone(),
+        omit_output: None,
         progress: Some(Arc::clone(progress)),
     };
     progress.enter(Phase::Listing, 0, 0);
-    Ok(Source::Directory(DirectorySource::list(target, &listing, options.diff.jobs)?))
+    Ok(Source::Directory(DirectorySource::list_open(site.reopen()?, site.path(), &listing, options.diff.jobs)?))
 }
 
 /// Takes extra files out, and with them the times of the directories that they came into.
 fn allow_extra(found: &mut Diff) {
     let is_extra = |difference: &&Difference| difference.change == Change::Added;
     let touched: HashSet<Vec<u8>> =
-        found.differences.iter().filter(is_extra).map(|extra| parent(&extra.path).to_vec()).collect();
+        found.differences.iter().filter(is_extra).map(|extra| extra.path.parent().to_vec()).collect();
     let counts = &mut found.counts;
     found.differences.retain(|difference| {
         let is_directory = difference.new.as_ref().is_some_and(|new| new.file_type == FileType::Directory);
-        let is_time = is_directory && difference.fields == [Field::Mtime] && touched.contains(&difference.path);
+        let is_time =
+            is_directory && difference.fields == [Field::Mtime] && touched.contains(&difference.path.to_vec());
         counts.metadata -= u64::from(is_time);
         !is_time && difference.change != Change::Added
     });
     (counts.added, counts.added_bytes) = (0, 0);
-}
-
-fn parent(path: &[u8]) -> &[u8] {
-    path.iter().rposition(|byte| *byte == b'/').map_or(b"", |slash| &path[..slash])
 }

@@ -53,8 +53,10 @@ impl Base {
     ) -> Result<Self, Error> {
         let bundle = input.open_bundle(limits, judge)?;
         let index = bundle.index.clone();
+        let identity = &bundle.head.root().identity;
+        let identity = (identity.name.clone(), identity.version);
         let holder = BundleBase::new(BundleFile::new(input, bundle)?);
-        Ok(Self { index, holder: Holder::Bundle(Box::new(holder)) })
+        Ok(Self { index, holder: Holder::Bundle(Box::new(holder)), identity: Some(identity) })
     }
 }
 

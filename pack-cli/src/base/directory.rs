@@ -4,6 +4,7 @@ use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{FileType, Mode, OFlags, fstat};
@@ -11,16 +12,17 @@ use rustix::io::Errno;
 use sealift_format::{Index, InodeKind};
 
 use super::{Base, Holder};
-use crate::beneath::open_name;
 use crate::pack::index_by_reading;
 use crate::source::{DirectoryOptions, DirectorySource, Source};
 use crate::unpack::{State, Target, TargetWalk};
 use crate::{Error, Limits, Progress};
+use sealift_store::Site;
+use sealift_store::confined::open_name;
 
 /// A directory that holds a tree of an index.
 #[derive(Debug)]
 pub(crate) struct DirectoryBase {
-    path: PathBuf,
+    site: Arc<Site>,
     /// For each object a directory of the index, and an entry there.
     places: Vec<Option<(u32, u32)>>,
     /// Which objects have been compared with their ids.
@@ -47,16 +49,20 @@ impl Base {
     /// # Errors
     /// It cannot be read, or changes meanwhile.
     pub fn of_installed(path: &Path, jobs: usize, progress: &Progress) -> Result<Self, Error> {
-        if let Some(state) = State::load(path, Limits::default(), |_| Ok(()))? {
-            return Ok(Self::of_directory(path, state.index, &state.reference));
+        let site = Arc::new(Site::resolve(path)?);
+        if let Some(state) = State::of(&site, Limits::NONE, |_| Ok(()))? {
+            let identity = &state.head.root().identity;
+            let identity = Some((identity.name.clone(), identity.version));
+            return Ok(Self { identity, ..Self::of_directory(site, state.index, &state.reference) });
         }
-        let source = Source::Directory(DirectorySource::list(path, &DirectoryOptions::default(), jobs)?);
+        let listed = DirectorySource::list_open(site.reopen()?, site.path(), &DirectoryOptions::default(), jobs)?;
+        let source = Source::Directory(listed);
         let index = index_by_reading(MAIN, &source, jobs, progress)?;
-        Ok(Self::of_directory(path, index, MAIN))
+        Ok(Self::of_directory(site, index, MAIN))
     }
 
-    /// Takes the directory at `path`, which holds the tree of the ref `reference` of `index`, as a base.
-    pub(crate) fn of_directory(path: &Path, index: Index, reference: &str) -> Self {
+    /// Takes a directory, which holds the tree of the ref `reference` of `index`, as a base.
+    pub(crate) fn of_directory(site: Arc<Site>, index: Index, reference: &str) -> Self {
         let mut places = vec![None; index.objects().len()];
         if let Some(tree) = index.find_ref(reference) {
             for directory in tree.directory..tree.directories_end {
@@ -68,7 +74,7 @@ impl Base {
             }
         }
         let checked = places.iter().map(|_| AtomicBool::new(false)).collect();
-        Self { index, holder: Holder::Directory(DirectoryBase { path: path.to_owned(), places, checked }) }
+        Self { index, holder: Holder::Directory(DirectoryBase { site, places, checked }), identity: None }
     }
 }
 
@@ -92,7 +98,7 @@ impl<'a> Reader<'a> {
     fn open(&mut self, object: u32) -> Result<Option<File>, Error> {
         let Some((directory, entry)) = self.base.places[at(object)] else { return Ok(None) };
         if self.target.is_none() {
-            self.target = Some(Target::open(&self.base.path, self.index)?);
+            self.target = Some(Target::open(&self.base.site, self.index)?);
         }
         let Some(target) = &self.target else { return Ok(None) };
         let name = self.index.name(self.index.entry(entry));
@@ -152,7 +158,7 @@ impl<'a> Reader<'a> {
     fn path_of(&self, object: u32) -> PathBuf {
         let place = self.base.places[at(object)];
         let below = place.map(|(directory, entry)| self.index.path(directory, self.index.entry(entry)));
-        self.base.path.join(crate::error::path_of(&below.unwrap_or_default()))
+        self.base.site.path().join(crate::error::path_of(&below.unwrap_or_default()))
     }
 
     fn failed(&self, object: u32, error: std::io::Error) -> Error {

@@ -33,6 +33,8 @@ pub(crate) use store::StoreBase;
 pub struct Base {
     pub(crate) index: Index,
     pub(crate) holder: Holder,
+    /// Name and version of the bundle that it was, where that is known.
+    pub(crate) identity: Option<(String, u64)>,
 }
 
 /// What holds the objects of a base.
@@ -70,6 +72,12 @@ enum Reader<'a> {
 }
 
 impl Base {
+    /// Name and version of the bundle that it was, where that is known.
+    #[must_use]
+    pub fn identity(&self) -> Option<(&str, u64)> {
+        self.identity.as_ref().map(|(name, version)| (&name[..], *version))
+    }
+
     /// As a delta bundle names it (spec 4.6).
     pub(crate) fn named(&self) -> RootBase {
         if let Holder::Requested(holder) = &self.holder {

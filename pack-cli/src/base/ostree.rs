@@ -3,16 +3,15 @@
 use std::ffi::OsStr;
 use std::io::{ErrorKind, Read};
 use std::ops::Range;
-use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::FileExt as _;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use sealift_format::ostree::Checksum;
 use sealift_format::{Index, InodeKind, OsTree, OsTreeFile};
 
 use super::{Base, Holder, path_of_object};
-use crate::ostree::{Content, ObjectType, RefName, RefPlace, Repo, object_name};
+use crate::ostree::{CommitSpec, Content, ObjectType, RefName, RefPlace, Repo, object_name};
 use crate::pack::{CommitRef, HashedCommits, PackRef};
 use crate::source::{OstreeSource, Source, SourceOptions};
 use crate::{Error, Phase, Progress};
@@ -39,9 +38,10 @@ pub(super) struct Reader<'a> {
 const READ_LEN: usize = 256 << 10;
 
 impl Base {
-    /// Takes a commit of an OSTree repository as a base: `ostree:REPO:REF`, where REF may be the checksum of a commit. It is what packing
-    /// it would make, with what stands beside it, and without parents and files of the repository itself. Its ref is called `name`, or else
-    /// REF; a checksum as the only commit of `packed`, whose refs say of which collection it is.
+    /// Takes a commit of an OSTree repository as a base: `ostree:REPO:REF`, where REF may be the checksum of a commit; without REF the
+    /// repository's only ref, or the one that is called as the only commit of `packed`. It is what packing it would make, with what stands
+    /// beside it, and without parents and files of the repository itself. Its ref is called `name`, or else REF; a checksum as the only
+    /// commit of `packed`, whose refs say of which collection it is.
     ///
     /// # Errors
     /// The repository lacks the commit, or an object of it, or holds something else than it says.
@@ -53,9 +53,10 @@ impl Base {
         progress: &Progress,
     ) -> Result<Self, Error> {
         let usage = |problem: &str| Error::Usage(format!("{}: {problem}", spec.display()));
-        let Some((repo, text)) = split(spec) else { return Err(usage("write ostree:REPO:REF")) };
+        let Some(CommitSpec { repo, reference }) = CommitSpec::parse(spec) else {
+            return Err(usage("write ostree:REPO:REF"));
+        };
         let repo = Arc::new(Repo::open(repo)?);
-        let (tip, found) = repo.find_commit(text)?;
         let commits: Vec<(&str, &OstreeSource)> = packed
             .iter()
             .filter_map(|from| match from.source {
@@ -66,6 +67,10 @@ impl Base {
         let only = match &commits[..] {
             [only] => Some(only),
             _ => None,
+        };
+        let (tip, found) = match reference {
+            Some(text) => repo.find_commit(text)?,
+            None => only_commit(&repo, name.or(only.map(|(name, _)| *name)))?,
         };
         let own = name.or(found.as_ref().map(RefName::name)).or(only.map(|(name, _)| *name));
         let own = own.ok_or_else(|| usage("which ref is this? write REF=ostree:REPO:CHECKSUM"))?;
@@ -93,17 +98,22 @@ impl Base {
             .collect();
         files.sort_unstable();
         let found = index.objects().iter().map(|_| AtomicU32::new(0)).collect();
-        Self { index, holder: Holder::Ostree(OstreeBase { repo: Arc::clone(repo), files, found }) }
+        Self { index, holder: Holder::Ostree(OstreeBase { repo: Arc::clone(repo), files, found }), identity: None }
     }
 }
 
-/// Splits `ostree:REPO:REF` at the last colon.
-fn split(spec: &OsStr) -> Option<(&Path, &str)> {
-    let rest = spec.as_bytes().strip_prefix(b"ostree:")?;
-    let colon = rest.iter().rposition(|byte| *byte == b':')?;
-    let text = std::str::from_utf8(&rest[colon + 1..]).ok()?;
-    let is_whole = colon > 0 && !text.is_empty();
-    is_whole.then(|| (Path::new(OsStr::from_bytes(&rest[..colon])), text))
+/// The commit of the ref of a name, or else of the only ref.
+fn only_commit(repo: &Repo, name: Option<&str>) -> Result<(Checksum, Option<RefName>), Error> {
+    let refs = repo.refs()?;
+    let mut named = refs.iter().filter(|(found, _)| name.is_some_and(|name| found.name() == name));
+    match (named.next(), named.next(), &refs[..]) {
+        (Some((name, checksum)), None, _) | (None, _, [(name, checksum)]) => Ok((*checksum, Some(name.clone()))),
+        _ => {
+            let (repo, all) = (repo.path().display(), refs.iter().map(|(name, _)| name.to_string()));
+            let all = all.collect::<Vec<_>>().join(", ");
+            Err(Error::Usage(format!("{repo} has several refs, or none: write ostree:{repo}:REF; it has {all}")))
+        }
+    }
 }
 
 fn at(number: u32) -> usize {
@@ -233,21 +243,5 @@ impl<'a> Reader<'a> {
         let path = path_of_object(self.index, object);
         let problem = format!("its object {name}, the content of {path}, is missing or damaged");
         Error::MissingBase { path: self.base.repo.path().to_owned(), problem }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_repository_and_a_ref() {
-        let found = |text| split(OsStr::new(text)).map(|(repo, name)| (repo.display().to_string(), name.to_owned()));
-        let good = |repo: &str, name: &str| Some((repo.to_owned(), name.to_owned()));
-        assert_eq!(found("ostree:/srv/repo:os/main"), good("/srv/repo", "os/main"));
-        assert_eq!(found("ostree:a:b:os"), good("a:b", "os"));
-        for bad in ["ostree:", "ostree:repo", "ostree:repo:", "ostree::os", "repo:os", ""] {
-            assert_eq!(found(bad), None, "{bad}");
-        }
     }
 }

@@ -50,7 +50,8 @@ impl Base {
         let index = request.complete(|start, size| known.get(&(*start, size)).map(|(id, _)| *id))?;
         let places = index.objects().iter().map(|object| known.get(&start(object)).and_then(|(_, place)| *place));
         let places = places.collect();
-        Ok(Self { index, holder: Holder::Requested(Box::new(RequestedBase { named: request.base, at_hand, places })) })
+        let holder = RequestedBase { named: request.base, at_hand, places };
+        Ok(Self { index, holder: Holder::Requested(Box::new(holder)), identity: request.taken.clone() })
     }
 }
 

@@ -34,7 +34,11 @@ impl Base {
     /// Takes a store, which has what is known of the objects of `index`, as a base.
     pub(crate) fn of_store(repo: &Arc<Repo>, index: Index, found: Found) -> Self {
         let checked = index.objects().iter().map(|_| AtomicBool::new(false)).collect();
-        Self { index, holder: Holder::Store(Box::new(StoreBase { repo: Arc::clone(repo), found, checked })) }
+        Self {
+            index,
+            holder: Holder::Store(Box::new(StoreBase { repo: Arc::clone(repo), found, checked })),
+            identity: None,
+        }
     }
 }
 

@@ -6,23 +6,24 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use sealift::Progress;
 use sealift::audit::{AuditOptions, StoreAuditOptions, audit, state_path};
 use sealift::diff::Diff;
+use sealift::ostree::CommitSpec;
 use sealift::unpack::is_half_updated;
-use sealift::{Limits, Progress};
 use serde::Serialize;
 
 use super::audit_store::{self, Store};
 use super::bundle::BundleArg;
 use super::compare_args::CompareArgs;
-use super::differences::{self, JsonDifference, Words};
+use super::differences::{self, JsonDifferences, Words};
 use super::escape;
-use super::failure::{About as _, Failure, shown};
+use super::failure::{About as _, Failure, shown, verdict_printed};
 use super::human;
+use super::limits::limits;
 use super::mount::store_of;
 use super::show::{BAD, BOLD, GOOD, Pace, Show, json_line};
 use super::trust_args::{Judge, TrustArgs};
-use super::unpack::ostree_target;
 
 /// Check that an installed tree, or a store, still is what its signed bundle says
 ///
@@ -31,12 +32,20 @@ use super::unpack::ostree_target;
 /// line a path that differs: D missing, A extra, M changed (with the size that it should have, and the one that it has), U not sealed any
 /// more, m other metadata alone. The exit status is 1 where anything differs.
 ///
-/// Of ostree:REPO and composefs:REPO, the names and objects are compared that the bundles brought which it took: each with its checksum or digest, by
-/// the kernel where it is sealed. Other objects are extra in a composefs store, if nobody else has images there; in a repository they are usual.
+/// TARGET is judged by what was unpacked there: that this device took a newer version elsewhere, that an expiry passed or that a key was
+/// revoked since is said, and is no difference. With --ignore privileged nothing is passed over of a tree that root unpacked.
+///
+/// Of ostree:REPO, compares the refs and objects that the installed bundles brought: each with its checksum, or by the kernel where it is
+/// sealed. Other objects are usual there.
+#[cfg_attr(
+    feature = "composefs",
+    doc = "",
+    doc = " Of composefs:REPO the same, each with its digest. Other objects are extra in a store, if nobody else has images there."
+)]
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 With --json one object: target, name, version, path (where only a part is
-compared), signers, sound, sealed, kernel_signature, counts, seconds and
+compared), signers, since (what became so since it was taken), of_another, sound, sealed, kernel_signature, counts, seconds and
 entries. An entry has kind (missing, extra, changed, unsealed, metadata), path,
 fields, and old and new, the file as the index has it and as it is. Of a store:
 target, bundles, trees, sound, sealed, extra_known, counts, seconds and entries
@@ -47,16 +56,17 @@ Examples:
   sealift audit /srv/os os.sealift --path usr --ignore mtime
   sealift audit ~/app --ignore privileged --allow-extra
   sealift audit ostree:/ostree/repo
-  sealift audit composefs:/sysroot/composefs --name os")]
+  sealift audit ostree:/ostree/repo --name os")]
 pub(crate) struct Audit {
-    /// The installed tree, ostree:REPO, or composefs:REPO
+    #[cfg_attr(feature = "composefs", doc = "The installed tree, ostree:REPO or ostree:REPO:REF, or composefs:REPO")]
+    #[cfg_attr(not(feature = "composefs"), doc = "The installed tree, or ostree:REPO or ostree:REPO:REF")]
     #[arg(value_name = "TARGET")]
     target: PathBuf,
     /// The bundle to compare it with; - reads it from standard input [default: what was kept beside TARGET]
     #[arg(value_name = "BUNDLE")]
     bundle: Option<PathBuf>,
-    /// Of ostree:REPO and composefs:REPO: look only at what was taken of the bundles of this name
-    #[arg(long, value_name = "NAME", conflicts_with = "bundle")]
+    /// The name that TARGET is to be of; of a repository or store look only at what was taken of bundles of this name
+    #[arg(long, value_name = "NAME")]
     name: Vec<String>,
     #[command(flatten)]
     compare: CompareArgs,
@@ -75,16 +85,16 @@ const WORDS: Words = Words { added: "extra", removed: "missing" };
 
 impl Audit {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let repo = ostree_target(&self.target);
-        match (repo.as_deref(), store_of(&self.target)) {
-            (Some(repo), _) => return self.run_store(Store::Ostree(repo)),
+        let repo = CommitSpec::parse(self.target.as_os_str());
+        match (&repo, store_of(&self.target)) {
+            (Some(spec), _) => {
+                let reference = spec.one_ref(self.compare.reference())?;
+                return self.run_store(Store::Ostree(spec.repo), reference);
+            }
             #[cfg(feature = "composefs")]
-            (None, Some(store)) => return self.run_store(Store::Composefs(store)),
+            (None, Some(store)) => return self.run_store(Store::Composefs(store), self.compare.reference()),
             #[cfg(not(feature = "composefs"))]
             (None, Some(_)) => return Err(super::mount::without_composefs()),
-            (None, None) if !self.name.is_empty() => {
-                return Err(Failure::usage("--name is for ostree:REPO and composefs:REPO: a tree is of one bundle"));
-            }
             (None, None) => {}
         }
         let start = Instant::now();
@@ -103,19 +113,32 @@ impl Audit {
                 "an update of {target} did not end: run it again, or have it finished by  sealift clean {target}"
             ));
         }
-        self.print(&diff, &judge, start.elapsed())?;
+        verdict_printed(self.print(&diff, &judge, start.elapsed()))?;
+        if let Some(wrong) = self.wrong_name(&judge) {
+            return Err(Failure::differs(wrong));
+        }
         match diff.is_empty() {
             true => Ok(()),
             // Who asked for errors only is told of this one.
             false if self.show.quiet && !self.show.json => {
-                let counts = differences::counts(&diff, WORDS);
+                let counts = match diff.differences.is_empty() {
+                    true => "what is kept beside it is of another directory".to_owned(),
+                    false => differences::counts(&diff, WORDS),
+                };
                 Err(Failure::differs(format!("{}: {counts}", self.target.display())))
             }
             false => Err(Failure::printed()),
         }
     }
 
-    fn run_store(&self, store: Store<'_>) -> Result<(), Failure> {
+    /// What to say where the tree is of another name than it is to be of.
+    fn wrong_name(&self, judge: &Judge) -> Option<String> {
+        let (name, _) = judge.identity();
+        let is_wrong = !self.name.is_empty() && !self.name.iter().any(|wanted| wanted == name);
+        is_wrong.then(|| format!("{} is {name}, not {}", self.target.display(), self.name.join(" or ")))
+    }
+
+    fn run_store(&self, store: Store<'_>, reference: Option<&str>) -> Result<(), Failure> {
         if let Some(option) = self.compare.of_trees() {
             return Err(Failure::usage(format!(
                 "{option} is for installed trees: of a store, names and objects are compared"
@@ -123,7 +146,7 @@ impl Audit {
         }
         let options = StoreAuditOptions {
             names: self.name.clone(),
-            reference: self.compare.reference().map(str::to_owned),
+            reference: reference.map(str::to_owned),
             allow_extra: self.allow_extra,
             jobs: self.compare.jobs(),
         };
@@ -132,13 +155,13 @@ impl Audit {
     }
 
     fn audit(&self, options: &AuditOptions, judge: &Judge, progress: &Arc<Progress>) -> Result<Diff, Failure> {
-        let by = |head: &sealift::Head| judge.judge(head);
+        let by = |head: &sealift::Head| judge.judge_taken(head);
         let Some(bundle) = &self.bundle else {
-            let done = audit(&self.target, None, options, Limits::default(), by, progress);
+            let done = audit(&self.target, None, options, limits(), by, progress);
             return done.about(&state_path(&self.target)?);
         };
         let mut input = BundleArg { bundle: bundle.clone() }.open()?;
-        audit(&self.target, Some(&mut input), options, Limits::default(), by, progress).about(bundle)
+        audit(&self.target, Some(&mut input), options, limits(), by, progress).about(bundle)
     }
 
     fn print(&self, diff: &Diff, judge: &Judge, elapsed: Duration) -> std::io::Result<()> {
@@ -146,19 +169,28 @@ impl Audit {
         let target = self.target.display().to_string();
         let (name, version) = judge.identity();
         if self.show.json {
-            json_line(&mut out, &Summary::new(&target, (name, version), judge, diff, elapsed))?;
+            let is_sound = diff.is_empty() && self.wrong_name(judge).is_none();
+            json_line(&mut out, &Summary::new(&target, (name, version), judge, (diff, is_sound), elapsed))?;
         } else if !self.show.quiet {
             differences::print_table(&mut out, diff)?;
             let (target, mark) = (escape::text(&target), judge.mark());
+            let is_sound = diff.is_empty() && self.wrong_name(judge).is_none();
             let verdict =
-                if diff.is_empty() { format!("{GOOD}sound{GOOD:#}, ") } else { format!("{BAD}differs{BAD:#} from ") };
+                if is_sound { format!("{GOOD}sound{GOOD:#}, ") } else { format!("{BAD}differs{BAD:#} from ") };
             let part = match &diff.prefix[..] {
                 [] => String::new(),
                 prefix => format!(" at {}", escape::bytes(prefix)),
             };
             writeln!(out, "{BOLD}{target}{BOLD:#}: {verdict}{name} version {version}{part}{mark}")?;
             judge.print_signers(&mut out)?;
-            if !diff.is_empty() {
+            judge.print_since(&mut out)?;
+            if diff.is_of_another {
+                writeln!(
+                    out,
+                    "  {BAD}what is kept beside it is of another directory{BAD:#}: one of them was copied or moved here"
+                )?;
+            }
+            if !diff.differences.is_empty() {
                 writeln!(out, "  {}", differences::counts(diff, WORDS))?;
             }
             let with = self.bundle.as_deref().map_or("what was kept of its bundle".to_owned(), with);
@@ -186,12 +218,16 @@ struct Summary<'a> {
     #[serde(skip_serializing_if = "String::is_empty")]
     path: String,
     signers: Vec<String>,
+    /// What became so since it was taken.
+    since: Vec<String>,
+    /// Whether what is kept beside it is of another directory.
+    of_another: bool,
     sound: bool,
     sealed: bool,
     kernel_signature: bool,
     counts: Counts,
     seconds: f64,
-    entries: Vec<JsonDifference<'a>>,
+    entries: JsonDifferences<'a>,
 }
 
 #[derive(Serialize)]
@@ -210,7 +246,13 @@ struct Counts {
 }
 
 impl<'a> Summary<'a> {
-    fn new(target: &'a str, (name, version): (&'a str, u64), judge: &Judge, diff: &'a Diff, elapsed: Duration) -> Self {
+    fn new(
+        target: &'a str,
+        (name, version): (&'a str, u64),
+        judge: &Judge,
+        (diff, is_sound): (&'a Diff, bool),
+        elapsed: Duration,
+    ) -> Self {
         let counts = &diff.counts;
         Self {
             target,
@@ -218,7 +260,9 @@ impl<'a> Summary<'a> {
             version,
             path: escape::percent(&diff.prefix),
             signers: judge.signers(),
-            sound: diff.is_empty(),
+            since: judge.since(),
+            of_another: diff.is_of_another,
+            sound: is_sound,
             sealed: diff.is_sealed,
             kernel_signature: diff.is_index_signed,
             counts: Counts {
@@ -235,7 +279,7 @@ impl<'a> Summary<'a> {
                 privileged: counts.privileged,
             },
             seconds: human::seconds(elapsed),
-            entries: differences::json(diff, WORDS),
+            entries: JsonDifferences { diff, words: WORDS },
         }
     }
 }

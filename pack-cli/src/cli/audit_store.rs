@@ -9,14 +9,15 @@ use std::time::{Duration, Instant};
 use anstyle::Style;
 use sealift::audit::{Finding, FindingKind, StoreAudit, StoreAuditOptions};
 use sealift::diff::Change;
-use sealift::{Error, Head, Input, Limits, Progress};
+use sealift::{Error, Head, Input, Progress};
 use serde::Serialize;
 
 use super::bundle::BundleArg;
 use super::differences;
 use super::escape;
-use super::failure::{About as _, Failure, shown};
+use super::failure::{About as _, Failure, shown, verdict_printed};
 use super::human::{self, Bytes, Grouped, count};
+use super::limits::limits;
 use super::show::{BAD, BOLD, DIM, GOOD, Pace, Show, json_line};
 use super::trust_args::{Judge, TrustArgs};
 
@@ -46,7 +47,7 @@ impl Run<'_> {
         let judges = RefCell::new(Vec::new());
         let judge = |head: &Head| -> Result<(), Error> {
             let judge = Judge::by(&self.trust.options())?;
-            judge.judge(head)?;
+            judge.judge_taken(head)?;
             judges.borrow_mut().push(judge);
             Ok(())
         };
@@ -58,7 +59,7 @@ impl Run<'_> {
         let audit = self.pace.watch(self.show, "Opening", run)?;
         let judges = judges.into_inner();
         judges.iter().for_each(|judge| judge.warn(self.show));
-        self.print(&audit, &judges, start.elapsed())?;
+        verdict_printed(self.print(&audit, &judges, start.elapsed()))?;
         match audit.is_empty() {
             true => Ok(()),
             false if self.show.quiet && !self.show.json => {
@@ -74,7 +75,7 @@ impl Run<'_> {
         judge: impl FnMut(&Head) -> Result<(), Error>,
         progress: &Progress,
     ) -> Result<StoreAudit, Failure> {
-        let (options, limits, about) = (&self.options, Limits::default(), self.bundle.unwrap_or(self.target));
+        let (options, limits, about) = (&self.options, limits(), self.bundle.unwrap_or(self.target));
         match self.store {
             Store::Ostree(repo) => sealift::ostree::audit(repo, bundle, options, limits, judge, progress).about(about),
             #[cfg(feature = "composefs")]
@@ -101,6 +102,7 @@ impl Run<'_> {
             writeln!(out, "{BOLD}{}{BOLD:#}: {verdict}{}", escape::text(&target), bundles.join(" and "))?;
             for judge in judges {
                 judge.print_signers(&mut out)?;
+                judge.print_since(&mut out)?;
             }
             if !audit.is_empty() {
                 writeln!(out, "  {}", counts(audit))?;
@@ -196,6 +198,8 @@ struct JsonBundle<'a> {
     name: &'a str,
     version: u64,
     signers: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    since: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -228,7 +232,7 @@ impl<'a> Summary<'a> {
     fn new(target: &'a str, audit: &'a StoreAudit, judges: &'a [Judge], elapsed: Duration) -> Self {
         let bundle = |judge: &'a Judge| {
             let (name, version) = judge.identity();
-            JsonBundle { name, version, signers: judge.signers() }
+            JsonBundle { name, version, signers: judge.signers(), since: judge.since() }
         };
         let counts = &audit.counts;
         Self {

@@ -4,12 +4,13 @@ use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use sealift::{Head, Input, Limits, Opened};
+use sealift::{Head, Input, Opened};
 
 use super::failure::{About as _, Failure};
+use super::limits::limits;
 
 /// A file, or standard input.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 pub(crate) struct BundleArg {
     /// The bundle; - reads it from standard input
     #[arg(value_name = "BUNDLE")]
@@ -30,12 +31,12 @@ impl BundleArg {
 
     /// Reads the head alone.
     pub(crate) fn read_head(&self) -> Result<Head, Failure> {
-        self.open()?.read_head(Limits::default()).about(&self.bundle)
+        self.open()?.read_head(limits()).about(&self.bundle)
     }
 
     /// Reads what stands before the content, whoever signed it: to be shown, never to be handed out.
     pub(crate) fn read_untrusted(&self) -> Result<Opened, Failure> {
-        self.open()?.open_any(Limits::default(), |_| Ok(())).about(&self.bundle)
+        self.open()?.open_any(limits(), |_| Ok(())).about(&self.bundle)
     }
 }
 

@@ -5,16 +5,19 @@ use std::io::{BufWriter, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 
 use clap::Args;
-use sealift::{Error, Limits, Progress};
+use sealift::Progress;
 
 use super::bundle::BundleArg;
 use super::failure::{About as _, Failure};
+use super::limits::limits;
 use super::show::ErrorForm;
 use super::trust_args::TrustArgs;
 
 /// Write the content of one file to standard output
 ///
-/// Only bytes that were checked are written, and only from a bundle that is trusted.
+/// Only bytes that were checked are written, and only from a bundle that is trusted. A name may be given as it is, or as `sealift ls`
+/// prints it, with \n, \xff or \u{1b} for what a terminal could act on, and \\ for a backslash; a file that is called just as written
+/// goes before one that is escaped so.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -37,15 +40,11 @@ impl Cat {
         let judge = self.trust.load()?;
         let mut input = self.bundle.open()?;
         let mut out = BufWriter::with_capacity(1 << 20, std::io::stdout().lock());
-        let (limits, progress) = (Limits::default(), Progress::default());
+        let (limits, progress) = (limits(), Progress::default());
         let path = self.path.as_bytes();
         let written = sealift::cat::cat(&mut input, path, &mut out, limits, |head| judge.judge(head), &progress);
-        match written {
-            // The reader that has gone is main's to know.
-            Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::BrokenPipe => Err(source.into()),
-            other => other.about(&self.bundle.bundle),
-        }?;
-        out.flush()?;
+        written.about(&self.bundle.bundle)?;
+        out.flush().map_err(Failure::content)?;
         judge.warn(self.form.show());
         Ok(())
     }

@@ -22,7 +22,7 @@ pub(crate) struct CompareArgs {
     /// Compare only what lies at or below this path
     #[arg(long, value_name = "[REF:]PREFIX")]
     path: Option<OsString>,
-    /// What makes no difference: mode, owner, mtime, xattrs, links; metadata for these five; privileged
+    /// Differences to ignore: mode, owner, mtime, xattrs, links; metadata for these five; privileged
     ///
     /// links is which names are one file. privileged is what unpacking without root leaves out: owner and group, set-id bits,
     /// capabilities and other security.* and trusted.* attributes, and devices.
@@ -124,6 +124,7 @@ impl CompareArgs {
                 xattrs,
                 one_file_system: self.one_file_system,
                 exclude: options.exclude.clone(),
+                omit_output: None,
                 progress: None,
             },
             spool_dir: std::env::temp_dir(),
@@ -133,7 +134,9 @@ impl CompareArgs {
     }
 }
 
-/// Whether an argument names a directory or an archive, and not a bundle.
+/// Whether an argument names a directory, an archive or a commit, and not a bundle.
 pub(crate) fn is_source(argument: &OsStr) -> bool {
-    argument.as_bytes().starts_with(b"tar:") || Path::new(argument).is_dir()
+    argument.as_bytes().starts_with(b"tar:")
+        || argument.as_bytes().starts_with(b"ostree:")
+        || Path::new(argument).is_dir()
 }

@@ -8,7 +8,7 @@ use clap_complete::Shell;
 use super::failure::Failure;
 use super::help;
 
-/// Print what makes a shell complete sealift's words
+/// Generate shell completions
 ///
 /// The shell loads it from a file of its own place, or at each start from its rc file. Debian's package brings those of bash, zsh and
 /// fish.

@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io::{BufWriter, Write};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,9 +15,9 @@ use serde::Serialize;
 
 use super::bundle::BundleArg;
 use super::compare_args::{CompareArgs, is_source};
-use super::differences::{self, JsonDifference, Words};
+use super::differences::{self, JsonDifferences, Words};
 use super::escape;
-use super::failure::{About as _, Failure, shown};
+use super::failure::{About as _, Failure, shown, verdict_printed};
 use super::human::{self, Bytes, count};
 use super::show::{BOLD, Pace, Show, json_line};
 
@@ -42,7 +43,7 @@ Examples:
   sealift diff /srv/os os-8.sealift --exit-code --quiet || echo an update
   sealift diff --json a.sealift b.sealift | jq -r '.entries[].path'")]
 pub(crate) struct Diff {
-    /// The old side: a bundle, - for standard input, a directory, or tar:FILE
+    /// The old side: a bundle, - for standard input, a directory, tar:FILE, or ostree:REPO:REF
     #[arg(value_name = "A")]
     old: OsString,
     /// The new side, likewise
@@ -84,7 +85,7 @@ impl Diff {
         }
         let options = self.compare.options()?;
         let diff = self.pace.watch(self.show, "Opening", |progress| self.compare(&options, progress))?;
-        self.print(&diff, start)?;
+        verdict_printed(self.print(&diff, start))?;
         if self.exit_code && !diff.is_empty() { Err(Failure::printed()) } else { Ok(()) }
     }
 
@@ -99,6 +100,11 @@ impl Diff {
         let open = |bundle: Option<Bundle>, argument: &OsStr| match bundle {
             Some(bundle) => Ok(Opened::Bundle(Box::new(bundle))),
             None => {
+                let mut source_options = source_options.clone();
+                if argument.as_bytes().starts_with(b"ostree:") {
+                    // A commit is read as it is; what is left out is left out of the comparison.
+                    source_options.directory.exclude = None;
+                }
                 let source = Source::open_spec(argument, &source_options, options.jobs);
                 source.map(|source| Opened::Source(Box::new(source)))
             }
@@ -162,7 +168,7 @@ fn print_take(out: &mut dyn Write, diff: &Found) -> std::io::Result<()> {
     match diff.take {
         Some(take) if take.objects > 0 => {
             let (objects, logical) = (count(take.objects, "new object"), Bytes(take.logical_bytes));
-            writeln!(out, "  {objects} to take: {logical}, in chunks of {} as stored", Bytes(take.stored_bytes))
+            writeln!(out, "  {objects} to transfer: {logical} ({} compressed)", Bytes(take.stored_bytes))
         }
         Some(_) if !diff.is_empty() => writeln!(out, "  no new content to take"),
         _ => Ok(()),
@@ -177,7 +183,7 @@ struct Summary<'a> {
     counts: Counts,
     take: Option<Take>,
     seconds: f64,
-    entries: Vec<JsonDifference<'a>>,
+    entries: JsonDifferences<'a>,
 }
 
 #[derive(Serialize)]
@@ -230,7 +236,7 @@ impl<'a> Summary<'a> {
                 stored_bytes: take.stored_bytes,
             }),
             seconds,
-            entries: differences::json(diff, WORDS),
+            entries: JsonDifferences { diff, words: WORDS },
         }
     }
 }

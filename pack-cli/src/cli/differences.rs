@@ -1,11 +1,13 @@
 //! Differences as a table, and as JSON.
 
+use std::cmp::Ordering;
 use std::io::{self, Write};
+use std::sync::Arc;
 
 use anstyle::Style;
-use sealift::diff::{Change, Diff, Difference, Field, File};
-use sealift::inspect::{FileType, Xattr};
-use serde::Serialize;
+use sealift::diff::{Change, Diff, Difference, Field, File, TreePath};
+use sealift::inspect::{FileType, Xattrs};
+use serde::{Serialize, Serializer};
 
 use super::human::{Bytes, Grouped, count};
 use super::ls::{JsonFile, hex};
@@ -50,10 +52,10 @@ pub(crate) fn mark(change: Change) -> (char, Style) {
 
 /// Writes a line for each difference: letter, old and new size, path, and what else there is to say.
 pub(crate) fn print_table(out: &mut dyn Write, diff: &Diff) -> io::Result<()> {
-    let sizes: Vec<(String, String)> = diff.differences.iter().map(sizes).collect();
-    let old_width = sizes.iter().map(|(old, _)| old.len()).max().unwrap_or(0);
-    let new_width = sizes.iter().map(|(_, new)| new.len()).max().unwrap_or(0);
-    for (difference, (old, new)) in diff.differences.iter().zip(&sizes) {
+    let widths = diff.differences.iter().map(sizes).map(|(old, new)| (old.len(), new.len()));
+    let (old_width, new_width) = widths.fold((0, 0), |(old, new), (a, b)| (old.max(a), new.max(b)));
+    for difference in &diff.differences {
+        let (old, new) = sizes(difference);
         let (letter, style) = mark(difference.change);
         write!(out, "{style}{letter}{style:#}  ")?;
         let arrow = if !old.is_empty() && !new.is_empty() { "->" } else { "  " };
@@ -106,7 +108,7 @@ pub(crate) fn print_privileged(out: &mut dyn Write, diff: &Diff) -> io::Result<(
 
 /// The sizes of a regular file whose content came, went or changed.
 fn sizes(difference: &Difference) -> (String, String) {
-    let size = |file: &Option<File>| {
+    let size = |file: &Option<Arc<File>>| {
         let size = file.as_ref().and_then(|file| file.size);
         size.map(|size| Bytes(size).to_string()).unwrap_or_default()
     };
@@ -118,10 +120,10 @@ fn sizes(difference: &Difference) -> (String, String) {
 }
 
 /// A path as other verbs print it; a directory's ends with a slash.
-fn full_path(difference: &Difference, path: &[u8]) -> String {
+fn full_path(difference: &Difference, path: &TreePath) -> String {
     let file = difference.new.as_ref().or(difference.old.as_ref());
     let is_directory = file.is_some_and(|file| file.file_type == FileType::Directory);
-    let path = match path {
+    let path = match &path.to_vec()[..] {
         b"" => "./".to_owned(),
         path => format!("{}{}", escape::bytes(path), if is_directory { "/" } else { "" }),
     };
@@ -144,7 +146,7 @@ fn notes(difference: &Difference) -> Vec<String> {
             notes.extend(fields.filter_map(|field| note(*field, old, new)));
         }
         (Some(file), None) | (None, Some(file)) => {
-            notes.extend(file.link.as_ref().map(|link| format!("hard link to {}", escape::bytes(link))));
+            notes.extend(file.link.as_ref().map(|link| format!("hard link to {}", escape::bytes(&link.to_vec()))));
             notes.extend(file.target.as_ref().map(|target| format!("-> {}", escape::bytes(target))));
             let kind = type_word(file.file_type);
             notes.extend((file.target.is_none() && !is_plain(file.file_type)).then(|| kind.to_owned()));
@@ -175,8 +177,8 @@ fn note(field: Field, old: &File, new: &File) -> Option<String> {
         Field::Mtime => format!("mtime {} -> {}", Moment(a.mtime), Moment(b.mtime)),
         Field::Xattrs => format!("xattrs {}", xattr_names(&a.xattrs, &b.xattrs)),
         Field::Links => match (&old.link, &new.link) {
-            (_, Some(link)) => format!("now a hard link to {}", escape::bytes(link)),
-            (Some(link), None) => format!("no hard link to {} any more", escape::bytes(link)),
+            (_, Some(link)) => format!("now a hard link to {}", escape::bytes(&link.to_vec())),
+            (Some(link), None) => format!("no hard link to {} any more", escape::bytes(&link.to_vec())),
             (None, None) => "other hard links".to_owned(),
         },
     })
@@ -190,18 +192,27 @@ fn by_how_much(old: u64, new: u64) -> Option<String> {
 }
 
 /// The names that differ: `+` came, `-` went, the others have another value.
-fn xattr_names(old: &[Xattr], new: &[Xattr]) -> String {
-    let find = |list: &[Xattr], name: &[u8]| list.iter().find(|xattr| xattr.name == name).cloned();
-    let gone = old.iter().filter(|xattr| find(new, &xattr.name).is_none());
-    let mut names: Vec<String> = gone.map(|xattr| format!("-{}", escape::bytes(&xattr.name))).collect();
-    for xattr in new {
-        match find(old, &xattr.name) {
-            None => names.push(format!("+{}", escape::bytes(&xattr.name))),
-            Some(before) if before.value != xattr.value => names.push(escape::bytes(&xattr.name)),
-            Some(_) => {}
+fn xattr_names(old: &Xattrs, new: &Xattrs) -> String {
+    let (mut olds, mut news) = (old.iter().peekable(), new.iter().peekable());
+    let (mut gone, mut others) = (Vec::new(), Vec::new());
+    loop {
+        let order = match (olds.peek(), news.peek()) {
+            (None, None) => break,
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (Some(old), Some(new)) => old.name.cmp(new.name),
+        };
+        let old = if order.is_le() { olds.next() } else { None };
+        let new = if order.is_ge() { news.next() } else { None };
+        match (old, new) {
+            (Some(old), None) => gone.push(format!("-{}", escape::bytes(old.name))),
+            (None, Some(new)) => others.push(format!("+{}", escape::bytes(new.name))),
+            (Some(old), Some(new)) if old.value != new.value => others.push(escape::bytes(new.name)),
+            _ => {}
         }
     }
-    names.join(" ")
+    gone.extend(others);
+    gone.join(" ")
 }
 
 fn type_word(file_type: FileType) -> &'static str {
@@ -223,7 +234,7 @@ pub(crate) fn compared(diff: &Diff) -> String {
 
 /// A difference in JSON. Its files have the fields that `ls --json` gives.
 #[derive(Serialize)]
-pub(crate) struct JsonDifference<'a> {
+struct JsonDifference<'a> {
     kind: &'static str,
     #[serde(rename = "ref", skip_serializing_if = "Option::is_none")]
     reference: Option<&'a str>,
@@ -247,9 +258,17 @@ struct JsonSide<'a> {
     link: Option<String>,
 }
 
-/// All differences in JSON.
-pub(crate) fn json(diff: &Diff, words: Words) -> Vec<JsonDifference<'_>> {
-    diff.differences.iter().map(|difference| JsonDifference::of(difference, words)).collect()
+/// All differences in JSON, each made when it is written: their paths together may be far longer than what they were found in.
+pub(crate) struct JsonDifferences<'a> {
+    pub(crate) diff: &'a Diff,
+    pub(crate) words: Words,
+}
+
+impl Serialize for JsonDifferences<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer
+            .collect_seq(self.diff.differences.iter().map(|difference| JsonDifference::of(difference, self.words)))
+    }
 }
 
 impl<'a> JsonDifference<'a> {
@@ -257,11 +276,11 @@ impl<'a> JsonDifference<'a> {
         Self {
             kind: words.of(difference.change),
             reference: difference.reference.as_deref(),
-            path: if difference.path.is_empty() { ".".into() } else { escape::percent(&difference.path) },
-            from: difference.from.as_deref().map(escape::percent),
+            path: if difference.path.is_empty() { ".".into() } else { escape::percent(&difference.path.to_vec()) },
+            from: difference.from.as_ref().map(|from| escape::percent(&from.to_vec())),
             fields: difference.fields.iter().map(|field| field_word(*field)).collect(),
-            old: difference.old.as_ref().map(JsonSide::of),
-            new: difference.new.as_ref().map(JsonSide::of),
+            old: difference.old.as_deref().map(JsonSide::of),
+            new: difference.new.as_deref().map(JsonSide::of),
         }
     }
 }
@@ -297,6 +316,6 @@ impl<'a> JsonSide<'a> {
             minor: file.device.map(|device| device.minor),
             xattrs: &file.metadata.xattrs,
         };
-        Self { file: shown, link: file.link.as_deref().map(escape::percent) }
+        Self { file: shown, link: file.link.as_ref().map(|link| escape::percent(&link.to_vec())) }
     }
 }

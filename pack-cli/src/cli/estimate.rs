@@ -43,7 +43,7 @@ pub(crate) fn print(show: Show, bundle: &str, identity: &Identity, estimate: &Es
         count(estimate.chunks, "chunk"),
         human::duration(estimate.time),
     )?;
-    writeln!(out, "  judged by {} of it", Bytes(estimate.sampled_bytes))
+    writeln!(out, "  estimated from a sample of {}", Bytes(estimate.sampled_bytes))
 }
 
 #[derive(Serialize)]

@@ -8,31 +8,46 @@ use sealift::Error;
 use serde::Serialize;
 
 use super::show::{self, BAD};
-use super::{escape, interrupt};
+use super::{escape, interrupt, limits};
 
 /// An error and the bundle that it is about.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    error: Error,
+    error: Box<Error>,
     bundle: Option<Box<Path>>,
     /// Two trees differ, which the library has no word for.
     differs: bool,
     /// What there is to say has been said.
     printed: bool,
+    /// Who read a list, or a summary of what is done, has gone.
+    unread: bool,
+    /// None of the bundles there could be taken, and why has been said of each.
+    places: Option<Box<str>>,
     /// Where it was stopped, it goes on when it is run again, unless this target is cleaned.
     unfinished: Option<Box<Path>>,
 }
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Self { error, bundle: None, differs: false, printed: false, unfinished: None }
+        let error = Box::new(error);
+        Self { error, bundle: None, differs: false, printed: false, unread: false, places: None, unfinished: None }
     }
 }
 
-/// Only writing to standard output fails with a bare error here: the library names its files.
+/// Only writing to standard output fails with a bare error here: the library names its files. What is written so are lists and summaries,
+/// of which a reader may take as much as it wants; [`Failure::content`] is for the rest.
 impl From<io::Error> for Failure {
     fn from(source: io::Error) -> Self {
-        Error::Io { doing: "write", path: "standard output".into(), source }.into()
+        let unread = source.kind() == io::ErrorKind::BrokenPipe;
+        Self { unread, ..Self::content(source) }
+    }
+}
+
+/// What came of printing a verdict that the exit status gives as well: a reader that has gone makes no other of it.
+pub(crate) fn verdict_printed(printed: io::Result<()>) -> Result<(), Failure> {
+    match printed {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => Ok(other?),
     }
 }
 
@@ -65,6 +80,11 @@ impl Failure {
         Error::Usage(message.into()).into()
     }
 
+    /// Standard output did not take content, of which a part is of no use.
+    pub(crate) fn content(source: io::Error) -> Self {
+        Error::Io { doing: "write", path: "standard output".into(), source }.into()
+    }
+
     /// What came out is not what went in.
     pub(crate) fn differs(message: String) -> Self {
         Self { differs: true, ..Self::usage(message) }
@@ -80,30 +100,56 @@ impl Failure {
         Self { unfinished: Some(target.into()), ..self }
     }
 
+    /// Says what happened, and goes on with others.
+    pub(crate) fn tell(&self, json: bool) {
+        self.report(json);
+    }
+
+    /// The same, of which has been said what there is to say.
+    pub(crate) fn told(self) -> Self {
+        Self { printed: true, ..self }
+    }
+
+    /// Which of two failures counts more: damage before a refusal by policy, and that before what could not be told.
+    pub(crate) fn gravity(&self) -> u8 {
+        match self.error.exit_status() {
+            1 => 3,
+            3 => 2,
+            _ => 1,
+        }
+    }
+
     /// Whether somebody wished so.
     pub(crate) fn is_stop(&self) -> bool {
-        matches!(self.error, Error::Cancelled)
+        matches!(*self.error, Error::Cancelled)
     }
 
     /// Says what happened, and returns the exit status.
     pub(crate) fn report(&self, json: bool) -> ExitCode {
         if self.printed {
-            return ExitCode::FAILURE;
+            return if self.differs { ExitCode::FAILURE } else { ExitCode::from(self.error.exit_status()) };
         }
-        if self.is_broken_pipe() {
+        if self.unread {
             return ExitCode::SUCCESS; // the reader has what it wanted
         }
-        let names_it = matches!(self.error, Error::Bundle { .. });
-        let message = match &self.bundle {
-            Some(bundle) if self.error.kind().is_some() && !names_it => format!("{}: {}", shown(bundle), self.error),
-            _ => self.error.to_string(),
+        let message = self.message();
+        let message = match self.error.over_limit().and_then(|(what, declared)| limits::advice(what, declared)) {
+            Some(advice) => format!("{message}: {advice}"),
+            None => message,
         };
+        if let Some(places) = &self.places {
+            complain(self.kind(), &format!("{places}: no bundle that this device may take"), json);
+            return ExitCode::from(self.error.exit_status());
+        }
         if self.is_stop() {
             let message = match &self.unfinished {
                 Some(target) => {
-                    format!("stopped; run it again to go on, or give it up by  sealift clean {}", target.display())
+                    format!(
+                        "interrupted; repeat the command to resume, or discard it: sealift clean {}",
+                        target.display()
+                    )
                 }
-                None => "stopped; nothing half-written is left".to_owned(),
+                None => "interrupted; nothing half-written is left".to_owned(),
             };
             complain("cancelled", &message, json);
             return interrupt::status();
@@ -112,12 +158,32 @@ impl Failure {
         if self.differs { ExitCode::FAILURE } else { ExitCode::from(self.error.exit_status()) }
     }
 
-    fn kind(&self) -> &'static str {
-        if self.differs { "differs" } else { self.error.word() }
+    /// What happened, in a sentence.
+    pub(crate) fn message(&self) -> String {
+        let names_it = matches!(*self.error, Error::Bundle { .. });
+        match &self.bundle {
+            Some(bundle) if self.error.kind().is_some() && !names_it => format!("{}: {}", shown(bundle), self.error),
+            _ if matches!(*self.error, Error::Exists { .. }) => format!("{}: give --force to replace it", self.error),
+            _ => self.error.to_string(),
+        }
     }
 
-    fn is_broken_pipe(&self) -> bool {
-        matches!(&self.error, Error::Io { source, .. } if source.kind() == io::ErrorKind::BrokenPipe)
+    /// Whether it is this bundle's, so that another bundle may fare better.
+    pub(crate) fn is_of(&self, bundle: &Path) -> bool {
+        match &*self.error {
+            // A file that a worn medium does not give.
+            Error::Io { path, .. } => path == bundle,
+            error => matches!(error.exit_status(), 1 | 3 | 4),
+        }
+    }
+
+    /// The same of all the bundles that were there.
+    pub(crate) fn of_several(self, places: &str) -> Self {
+        Self { places: Some(places.into()), ..self }
+    }
+
+    pub(crate) fn kind(&self) -> &'static str {
+        if self.differs { "differs" } else { self.error.word() }
     }
 }
 

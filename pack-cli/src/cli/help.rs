@@ -7,31 +7,50 @@ use super::Cli;
 use super::show::BOLD;
 
 /// Who uses which verbs, in the order of their work.
-pub(crate) const GROUPS: [(&str, &[&str]); 4] = [
-    ("Publisher: makes bundles", &["pack", "sign", "root", "key"]),
-    ("Administrator: looks before it is used", &["verify", "info", "ls", "cat", "diff", "join", "trust", "portal"]),
-    ("Device: takes what is in them", &["unpack", "mount", "audit", "seal", "measure", "digest", "request", "clean"]),
-    ("Everybody: sees it work, and types less", &["demo", "completions"]),
+const GROUPS: [(&str, &[&str]); 4] = [
+    ("Publisher: make bundles", &["pack", "sign", "root", "key"]),
+    ("Administrator: inspect and check bundles", &["verify", "info", "ls", "cat", "diff", "join", "trust", "portal"]),
+    (
+        "Device: install bundles",
+        &["unpack", "mount", "audit", "status", "seal", "measure", "digest", "request", "clean"],
+    ),
+    ("Other", &["demo", "completions"]),
 ];
 
+/// Whether this program was built without what the verb needs: it then says so, and nobody is led to it.
+pub(crate) fn is_lacking(verb: &str) -> bool {
+    match verb {
+        "portal" => !cfg!(feature = "portal"),
+        "mount" => !cfg!(feature = "composefs"),
+        _ => false,
+    }
+}
+
+/// Those of [`GROUPS`] that this program has.
+pub(crate) fn groups() -> impl Iterator<Item = (&'static str, impl Iterator<Item = &'static str>)> {
+    GROUPS.iter().map(|(heading, verbs)| (*heading, verbs.iter().copied().filter(|verb| !is_lacking(verb))))
+}
+
 /// What each exit status means.
-pub(crate) const STATUSES: [(&str, &str); 4] = [
+pub(crate) const STATUSES: [(&str, &str); 6] = [
     ("0", "good"),
-    ("1", "this bundle or target must not be used as it is"),
+    ("1", "damaged, or different"),
     ("2", "usage, input or output, a full disk"),
+    ("3", "refused: signer, name, version, expiry or tag"),
+    ("4", "the base of a delta is not here"),
     ("128 + N", "stopped by signal N (Ctrl-C: 130)"),
 ];
 
 /// The command line with its verbs in groups, for which clap has no word.
 pub(crate) fn command() -> Command {
     let command = Cli::command().max_term_width(80);
-    let mut groups = String::new();
-    for (heading, verbs) in GROUPS {
-        groups.push_str(&format!("\n{BOLD}{heading}{BOLD:#}\n"));
+    let mut listed = String::new();
+    for (heading, verbs) in groups() {
+        listed.push_str(&format!("\n{BOLD}{heading}{BOLD:#}\n"));
         for verb in verbs {
             let found = command.find_subcommand(verb).and_then(Command::get_about);
             let about = found.map(ToString::to_string).unwrap_or_default();
-            groups.push_str(&format!("  {BOLD}{verb:<11}{BOLD:#} {about}\n"));
+            listed.push_str(&format!("  {BOLD}{verb:<11}{BOLD:#} {about}\n"));
         }
     }
     let mut statuses = String::new();
@@ -39,21 +58,26 @@ pub(crate) fn command() -> Command {
         statuses.push_str(&format!("  {BOLD}{status:<11}{BOLD:#} {meaning}\n"));
     }
     let template = format!(
-        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{groups}\n{BOLD}Options{BOLD:#}\n{{options}}\n\n\
-        {BOLD}Exit status{BOLD:#}\n{statuses}\nA bundle called - is read from standard input.\n"
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{listed}\n{BOLD}Options{BOLD:#}\n{{options}}\n\n\
+        {BOLD}Exit status{BOLD:#}\n{statuses}\nA bundle called - is read from standard input, but by sign, which changes a file.\n\
+        Man pages after `cargo install`: sealift manual ~/.cargo/share/man/man1\n"
     );
     command.help_template(template)
 }
 
 /// Leaves out of an error's tips what is hidden, and says which verb does what people call by another name.
 pub(crate) fn with_tips(mut error: Error) -> Error {
+    if let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg)
+        && let Some(tip) = tip_of_option(option)
+    {
+        error.remove(ContextKind::SuggestedArg);
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+        return error;
+    }
     let Some(ContextValue::String(verb)) = error.get(ContextKind::InvalidSubcommand) else { return error };
-    let tip = match &**verb {
-        "update" | "upgrade" | "install" => Some("'sealift unpack --update' brings a directory to what a bundle has"),
-        _ => None,
-    };
+    let tip = tip_of_verb(verb);
     if let Some(ContextValue::Strings(similar)) = error.remove(ContextKind::SuggestedSubcommand) {
-        let is_shown = |name: &String| GROUPS.iter().any(|(_, verbs)| verbs.contains(&&**name));
+        let is_shown = |name: &String| groups().any(|(_, mut verbs)| verbs.any(|verb| verb == name));
         let shown: Vec<String> = similar.into_iter().filter(is_shown).collect();
         if !shown.is_empty() && tip.is_none() {
             error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(shown));
@@ -67,6 +91,34 @@ pub(crate) fn with_tips(mut error: Error) -> Error {
     error
 }
 
+/// What other programs call by this word.
+fn tip_of_verb(verb: &str) -> Option<&'static str> {
+    Some(match verb {
+        "update" | "upgrade" | "install" => "'sealift unpack --update' brings a directory to what a bundle has",
+        "extract" | "restore" | "x" | "import" | "pull" => "'sealift unpack' takes the files out of a bundle",
+        "list" | "l" | "t" | "tree" => "'sealift ls' lists the files in a bundle",
+        "create" | "c" | "build" | "bundle" | "archive" | "backup" | "commit" => "'sealift pack' makes a bundle",
+        "check" | "test" => "'sealift verify' checks a bundle, and 'sealift audit' an installed tree",
+        "fsck" => "'sealift audit' checks an installed tree or repository, and 'sealift verify' a bundle",
+        "keygen" | "genkey" | "generate-key" => "'sealift key generate' makes a key",
+        "show" | "inspect" | "dump" => "'sealift info' says what a bundle is, and 'sealift ls' what is in it",
+        "delta" | "static-delta" => "'sealift pack --base' makes a delta bundle",
+        "help" => "'sealift --help' and 'sealift VERB --help' print help",
+        "man" => "'sealift manual DIR' writes the man pages",
+        _ => return None,
+    })
+}
+
+/// What other programs call by this option.
+fn tip_of_option(option: &str) -> Option<&'static str> {
+    Some(match option.split('=').next().unwrap_or_default() {
+        "--version" => "'--bundle-version' is the version of the bundle; 'sealift --version' is that of the program",
+        "--sign" | "--sign-key" | "--gpg-sign" | "--signing-key" => "'--key' signs with an OpenSSH key",
+        "--allowed-signers" | "--trusted" => "'--trust' names the file of allowed signers",
+        _ => return None,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,7 +130,7 @@ mod tests {
 
     #[test]
     fn every_verb_stands_in_one_group() {
-        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, verbs)| verbs.iter().copied()).collect();
+        let mut grouped: Vec<&str> = groups().flat_map(|(_, verbs)| verbs).collect();
         let command = command();
         let mut verbs: Vec<&str> =
             command.get_subcommands().filter(|verb| !verb.is_hide_set()).map(Command::get_name).collect();

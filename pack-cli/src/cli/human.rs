@@ -112,7 +112,7 @@ pub(crate) fn percentage(part: u64, whole: u64) -> String {
     format!("{}.{} %", tenths / 10, tenths % 10)
 }
 
-/// Parses a size: `65536`, `64k`, `64KiB`, `1M`, `1MiB`, `1G`. Units are powers of 1024; a decimal one (`1MB`) is refused, as it
+/// Parses a size: `65536`, `64k`, `64KiB`, `1M`, `1MiB`, `1G`, `1T`. Units are powers of 1024; a decimal one (`1MB`) is refused, as it
 /// would be meant otherwise.
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
@@ -122,6 +122,7 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
         "k" | "kib" => 10,
         "m" | "mib" => 20,
         "g" | "gib" => 30,
+        "t" | "tib" => 40,
         _ => return Err("write a size such as 65536, 64k or 1MiB".into()),
     };
     let number: u64 = digits.parse().map_err(|_| "write a size such as 65536, 64k or 1MiB".to_owned())?;

@@ -9,8 +9,8 @@ use sealift::seal::KernelSignature;
 use serde::Serialize;
 
 use super::escape;
-use super::human::{self, Bytes, count};
-use super::show::{Show, json_line};
+use super::human::{self, Bytes, Grouped, count};
+use super::show::{Show, WARN, json_line};
 use super::trust_args::Judge;
 use super::unpack::signature_word;
 
@@ -19,7 +19,7 @@ pub(crate) fn print(
     stats: &ImportStats,
     judge: &Judge,
     (target, bundle): (&Path, &Path),
-    dry_run: bool,
+    (dry_run, trust_record): (bool, bool),
     elapsed: Duration,
 ) -> std::io::Result<()> {
     let mut out = show.out();
@@ -39,7 +39,14 @@ pub(crate) fn print(
                 files: stats.files,
                 logical_bytes: stats.logical_bytes,
                 stored_bytes: stats.stored_bytes,
+                checked_objects: stats.checked_objects,
+                hashed_objects: stats.hashed_objects,
+                hashed_bytes: stats.hashed_bytes,
+                repaired_objects: stats.repaired_objects,
                 has_summary: stats.has_summary,
+                summary_updated: stats.is_summary_updated,
+                summary_signature_removed: stats.has_lost_signature,
+                flatpak_index_removed: stats.was_flatpak,
                 sealed: stats.is_sealed,
                 sealed_objects: stats.sealed_objects,
                 kernel_signature: signature_word(&stats.kernel_signature),
@@ -57,18 +64,28 @@ pub(crate) fn print(
     if stats.has_summary {
         writeln!(out, "  the summary is the source's")?;
     }
-    if stats.commits + stats.metadata + stats.files == 0 {
-        return writeln!(out, "  nothing was missing");
+    if stats.is_summary_updated {
+        writeln!(out, "  updated the summary")?;
     }
     let new = [(stats.commits, "commit"), (stats.metadata, "directory object"), (stats.files, "file object")];
     let new: Vec<_> = new.iter().filter(|(n, _)| *n > 0).map(|(n, noun)| count(*n, noun)).collect();
-    writeln!(out, "  {} were missing", new.join(", "))?;
+    match new.is_empty() {
+        true => writeln!(out, "  no new objects")?,
+        false => writeln!(out, "  {} {}", new.join(", "), if dry_run { "to add" } else { "added" })?,
+    }
+    print_check(
+        &mut out,
+        (stats.checked_objects, stats.hashed_objects, stats.repaired_objects),
+        (dry_run, trust_record),
+    )?;
     if dry_run {
         return writeln!(out, "  {} would be read; nothing was written", Bytes(stats.stored_bytes));
     }
-    let (bytes, stored) = (Bytes(stats.logical_bytes), Bytes(stats.stored_bytes));
-    let (time, rate) = (human::duration(elapsed), human::rate(stats.logical_bytes, elapsed));
-    writeln!(out, "  {bytes} from {stored} in {time}, {rate}")?;
+    if !new.is_empty() || stats.repaired_objects > 0 {
+        let (bytes, stored) = (Bytes(stats.logical_bytes), Bytes(stats.stored_bytes));
+        let (time, rate) = (human::duration(elapsed), human::rate(stats.logical_bytes, elapsed));
+        writeln!(out, "  wrote {bytes} (read {stored} from the bundle) in {time}, {rate}")?;
+    }
     if stats.is_sealed {
         writeln!(out, "  {} sealed: the kernel keeps them as they are", count(stats.sealed_objects, "object"))?;
     }
@@ -76,6 +93,49 @@ pub(crate) fn print(
         writeln!(out, "  the index is sealed with the bundle's signature for the kernel")?;
     }
     Ok(())
+}
+
+/// Says how objects of a repository or store were looked at, and what became of those that were not right.
+pub(crate) fn print_check(
+    out: &mut dyn Write,
+    (checked, hashed, repaired): (u64, u64, u64),
+    (dry_run, trust_record): (bool, bool),
+) -> std::io::Result<()> {
+    match (checked, hashed) {
+        _ if trust_record => writeln!(out, "  objects that were there were not checked (--trust-record)")?,
+        (0, _) => {}
+        (_, 0) => writeln!(out, "  {} checked by size and time, not by content", count(checked, "object"))?,
+        _ if hashed < checked => {
+            writeln!(
+                out,
+                "  {} checked by size and time, of which {} hashed",
+                count(checked, "object"),
+                Grouped(hashed)
+            )?;
+        }
+        _ => writeln!(out, "  {} hashed", count(hashed, "object"))?,
+    }
+    if repaired > 0 {
+        let (objects, verb) = (count(repaired, "damaged object"), if dry_run { "to be replaced" } else { "replaced" });
+        writeln!(out, "  {WARN}{objects}{WARN:#} {verb}")?;
+    }
+    Ok(())
+}
+
+/// Says what others have to do for a summary that was written anew.
+pub(crate) fn warn_of_summary(show: Show, stats: &ImportStats, target: &Path) {
+    let repo = target.as_os_str().to_string_lossy();
+    let repo = repo.strip_prefix("ostree:").unwrap_or(&repo);
+    if stats.was_flatpak {
+        let signed = if stats.has_lost_signature { " --gpg-sign=KEY" } else { "" };
+        show.warn(&format!(
+            "clients of Flatpak find the new commits, but not their names, sizes and AppStream data: run  flatpak build-update-repo{signed} {repo}"
+        ));
+    } else if stats.has_lost_signature {
+        show.warn(&format!(
+            "the summary was signed, and is no more: sign it with  ostree summary --update --gpg-sign=KEY --repo={repo}"
+        ));
+    }
 }
 
 #[derive(Serialize)]
@@ -96,7 +156,14 @@ struct Summary<'a> {
     files: u64,
     logical_bytes: u64,
     stored_bytes: u64,
+    checked_objects: u64,
+    hashed_objects: u64,
+    hashed_bytes: u64,
+    repaired_objects: u64,
     has_summary: bool,
+    summary_updated: bool,
+    summary_signature_removed: bool,
+    flatpak_index_removed: bool,
     sealed: bool,
     sealed_objects: u64,
     kernel_signature: Option<&'static str>,

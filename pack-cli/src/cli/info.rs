@@ -1,26 +1,28 @@
-//! `sealift info`: what a bundle says of itself, and who signed it, from its head alone.
+//! `sealift info`: what a bundle says of itself, and who signed it, from its head and index.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use clap::Args;
 use sealift::inspect::Cost;
-use sealift::{Full, Head, Image, Root};
+use sealift::{Full, Head, Image, Opened, Root};
 use serde::Serialize;
 
 use super::bundle::{BundleArg, jobs};
 use super::escape;
-use super::failure::{Failure, shown};
+use super::failure::{About as _, Failure, shown};
 use super::human::{Bytes, Grouped, count, percentage};
+use super::limits::limits;
 use super::ls::hex;
+use super::refs::{self, JsonRef};
 use super::show::{BOLD, Form, fact, json_line};
 use super::time::Moment;
 use super::trust_args::{JsonSignature, Seen, TrustArgs};
 
 /// Show who signed a bundle, what it is, and what unpacking costs
 ///
-/// Reads the head alone, a few hundred bytes, and trusts nothing in it: a bundle that this machine would not use is shown as well,
-/// and marked. Whether the rest of the file is sound is for `sealift verify` to say.
+/// Reads what stands before the content, and trusts nothing in it: a bundle that this machine would not use is shown as well, and
+/// marked. Of a damaged one all is shown that its head says. Whether the content is sound is for `sealift verify` to say.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -38,25 +40,43 @@ pub(crate) struct Info {
 
 impl Info {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let head = self.bundle.read_head()?;
+        let mut head = None;
+        let opened = self.bundle.open()?.open_any(limits(), |read| {
+            head = Some(read.clone());
+            Ok(())
+        });
+        let opened = opened.about(&self.bundle.bundle);
+        // Without a head there is nothing to show.
+        let Some(head) = head else { return opened.map(drop) };
         let seen = self.trust.load()?.inspect(&head)?;
+        self.show(&head, &seen, opened.as_ref().ok())?;
+        opened.map(drop)
+    }
+
+    fn show(&self, head: &Head, seen: &Seen, opened: Option<&Opened>) -> io::Result<()> {
         let show = self.form.show();
         let mut out = show.out();
         if show.json {
-            return Ok(json_line(&mut out, &Summary::of(&head, &seen))?);
+            return json_line(&mut out, &Summary { refs: opened.map(JsonRef::all), ..Summary::of(head, seen) });
         }
-        Ok(print(&mut out, &shown(&self.bundle.bundle), &head, &seen)?)
+        print(&mut out, &shown(&self.bundle.bundle), head, seen, opened)
     }
 }
 
-/// Prints all that the head says, for people.
-pub(crate) fn print(out: &mut dyn Write, bundle: &str, head: &Head, seen: &Seen) -> io::Result<()> {
+/// Prints all that the head says, and the refs, if they could be read, for people.
+pub(crate) fn print(
+    out: &mut dyn Write,
+    bundle: &str,
+    head: &Head,
+    seen: &Seen,
+    opened: Option<&Opened>,
+) -> io::Result<()> {
     let root = head.root();
     writeln!(out, "{BOLD}{}{BOLD:#}: {}", escape::text(bundle), seen.headline())?;
     print_identity(out, root)?;
     writeln!(out, "\n{BOLD}Signatures{BOLD:#}")?;
     seen.print(out)?;
-    print_contents(out, head)?;
+    print_contents(out, head, opened)?;
     print_cost(out, head)
 }
 
@@ -68,7 +88,7 @@ fn print_identity(out: &mut dyn Write, root: &Root) -> io::Result<()> {
     let expires = identity.expires.map_or("never".into(), |at| Moment(at).with_distance());
     fact(out, "Expires", expires)?;
     let compatible = if identity.compatible.is_empty() { "any device".into() } else { identity.compatible.join(", ") };
-    fact(out, "Fits", compatible)?;
+    fact(out, "Compatible", compatible)?;
     fact(out, "Content", hex(&root.contents.index_digest))?;
     for base in root.bases.iter().flat_map(|bases| &bases.bases) {
         fact(out, "Base", hex(&base.index_digest))?;
@@ -91,7 +111,7 @@ fn print_identity(out: &mut dyn Write, root: &Root) -> io::Result<()> {
     }
     if !root.annotations.is_empty() {
         // Under a heading of their own, so that no word passes for one of ours.
-        writeln!(out, "\n{BOLD}The publisher's words{BOLD:#}")?;
+        writeln!(out, "\n{BOLD}Annotations{BOLD:#}")?;
     }
     for (key, value) in &root.annotations {
         fact(out, key, escape::text(value))?;
@@ -99,10 +119,14 @@ fn print_identity(out: &mut dyn Write, root: &Root) -> io::Result<()> {
     Ok(())
 }
 
-fn print_contents(out: &mut dyn Write, head: &Head) -> io::Result<()> {
+fn print_contents(out: &mut dyn Write, head: &Head, opened: Option<&Opened>) -> io::Result<()> {
     let maxima = &head.root().maxima;
     writeln!(out, "\n{BOLD}Contents{BOLD:#}")?;
     fact(out, "Refs", Grouped(maxima.refs.into()))?;
+    match opened {
+        Some(opened) => refs::print(out, opened)?,
+        None => fact(out, "", "their names cannot be read")?,
+    }
     fact(out, "Entries", Grouped(maxima.entries))?;
     fact(out, "Inodes", Grouped(maxima.inodes))?;
     fact(out, "Objects", Grouped(maxima.objects))?;
@@ -116,7 +140,7 @@ fn print_contents(out: &mut dyn Write, head: &Head) -> io::Result<()> {
 
 fn print_cost(out: &mut dyn Write, head: &Head) -> io::Result<()> {
     let threads = u64::try_from(jobs(None)).unwrap_or(1);
-    let cost = Cost::of(head, threads);
+    let cost = Cost::of(head.root(), threads);
     writeln!(out, "\n{BOLD}Unpacking takes at most{BOLD:#}")?;
     fact(out, "Disk", exact(cost.disk))?;
     fact(out, "Inodes", Grouped(cost.inodes))?;
@@ -142,6 +166,8 @@ struct Summary<'a> {
     delta: Option<JsonDelta<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     images: Vec<JsonImage>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refs: Option<Vec<JsonRef<'a>>>,
     contents: JsonContents,
     cost: JsonCost,
 }
@@ -248,7 +274,7 @@ impl<'a> Summary<'a> {
     fn of(head: &'a Head, seen: &Seen) -> Self {
         let Root { identity, contents, maxima, annotations, bases, full, images } = head.root();
         let threads = u64::try_from(jobs(None)).unwrap_or(1);
-        let cost = Cost::of(head, threads);
+        let cost = Cost::of(head.root(), threads);
         Self {
             trust: seen.word(),
             refusal: seen.refusal(),
@@ -269,6 +295,7 @@ impl<'a> Summary<'a> {
                 full: full.as_ref().map(JsonFull::of),
             }),
             images: images.iter().map(JsonImage::of).collect(),
+            refs: None,
             contents: JsonContents {
                 file_bytes: head.file_len(),
                 head_bytes: head.preamble().head_len(),

@@ -9,6 +9,8 @@ use sealift::{Phase, Progress};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use super::keys;
+
 /// The first signal that came; 0 before.
 static SIGNAL: AtomicU8 = AtomicU8::new(0);
 /// What is running.
@@ -24,6 +26,7 @@ pub(crate) fn listen() {
             let number = u8::try_from(signal).unwrap_or(2);
             let first = SIGNAL.compare_exchange(0, number, Ordering::Relaxed, Ordering::Relaxed).is_ok();
             if !first || !cancel() {
+                keys::show_typing();
                 clear_line();
                 std::process::exit(128 + signal);
             }

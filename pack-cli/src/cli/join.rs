@@ -1,20 +1,21 @@
 //! `sealift join`: the full bundle, of a delta and its base.
 
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use sealift::Input;
 use sealift::join::{JoinOptions, JoinStats};
 use sealift::pack::Output;
-use sealift::{Input, Limits};
 use serde::Serialize;
 
 use super::bundle::jobs;
 use super::escape;
 use super::failure::Failure;
 use super::human::{self, Bytes, count};
+use super::limits::limits;
 use super::ls::hex;
+use super::output;
 use super::show::{BOLD, Pace, Show, json_line};
 use super::trust_args::{Judge, TrustArgs};
 
@@ -40,6 +41,9 @@ pub(crate) struct Join {
     /// The full bundle to write; - writes it to standard output
     #[arg(long, short, value_name = "BUNDLE")]
     output: PathBuf,
+    /// Replace the bundle if it exists
+    #[arg(long)]
+    force: bool,
     /// Threads [default: as many as the machine runs at once]
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
@@ -55,13 +59,10 @@ impl Join {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let start = Instant::now();
         let judge = self.trust.load()?;
-        let output = match self.output.as_os_str().as_bytes() {
-            b"-" => Output::Stdout,
-            _ => Output::File(self.output.clone()),
-        };
+        let output = output::of(&self.output, self.force)?;
         let mut bases = self.bases.iter().map(|base| Input::open(base)).collect::<Result<Vec<_>, _>>()?;
         let mut delta = Input::open(&self.delta)?;
-        let options = JoinOptions { limits: Limits::default(), jobs: jobs(self.jobs.map(usize::from)) };
+        let options = JoinOptions { limits: limits(), jobs: jobs(self.jobs.map(usize::from)) };
         let stats = self.pace.watch(self.show, "Opening", |progress| {
             sealift::join::join(&mut bases, &mut delta, &output, &options, |head| judge.judge(head), progress)
         })?;
@@ -94,7 +95,7 @@ impl Join {
         }
         let bundle = escape::text(&self.output.display().to_string());
         let (name, version, mark) = (&identity.name, identity.version, judge.mark());
-        writeln!(out, "{BOLD}{bundle}{BOLD:#}: {name} version {version}, as the delta says{mark}")?;
+        writeln!(out, "{BOLD}{bundle}{BOLD:#}: rebuilt, identical to the publisher's {name} version {version}{mark}")?;
         judge.print_signers(&mut out)?;
         writeln!(
             out,

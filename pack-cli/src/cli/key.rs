@@ -1,9 +1,10 @@
 //! `sealift key`: keys to sign with.
 
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueHint};
+use sealift::Error;
 use sealift::trust::sign::{PublicKey, Zeroizing, generate_key};
 use serde::Serialize;
 
@@ -25,13 +26,13 @@ enum Action {
 
 /// Make an Ed25519 key in OpenSSH's form
 ///
-/// Writes the private half to KEY and the public half to KEY.pub; neither is ever written over. Any OpenSSH key does as well,
-/// also one on a security token.
+/// Writes the private half to KEY and the public half to KEY.pub; neither is ever written over. OpenSSH's own keys do as well: Ed25519
+/// and ECDSA P-256 as files or through ssh-agent, RSA from 3072 bits and those on a security token through ssh-agent.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
   sealift key generate -o release --passphrase --comment release@example.org
-  sealift pack /srv/os -o os.sealift --key release")]
+  sealift pack /srv/os -o os.sealift --name os --bundle-version 7 --key release")]
 struct Generate {
     /// The file to write
     #[arg(long, short, value_name = "KEY")]
@@ -39,6 +40,9 @@ struct Generate {
     /// Ask on the terminal for a passphrase that protects it
     #[arg(long)]
     passphrase: bool,
+    /// Read that passphrase from the first line of this file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "passphrase")]
+    passphrase_file: Option<PathBuf>,
     /// A word for people that stands behind the public half
     #[arg(long, value_name = "TEXT", default_value = "")]
     comment: String,
@@ -55,7 +59,11 @@ impl Key {
 
 impl Generate {
     fn run(self) -> Result<(), Failure> {
-        let passphrase = if self.passphrase { Some(ask_twice()?) } else { None };
+        let passphrase = match &self.passphrase_file {
+            Some(file) => Some(keys::read_passphrase(file)?),
+            None if self.passphrase => Some(ask_twice()?),
+            None => None,
+        };
         let key = generate_key(&self.output, passphrase.as_ref().map(|secret| secret.as_str()), &self.comment)?;
         Ok(self.print(&key)?)
     }
@@ -72,14 +80,18 @@ impl Generate {
         let path = escape::text(&self.output.display().to_string());
         writeln!(out, "{BOLD}{path}{BOLD:#}: {}", key.id())?;
         writeln!(out, "  sign with     sealift pack ... --key {path}")?;
-        writeln!(out, "  to trust it, a line in the device's allowed signers, with the bundle's NAME:")?;
+        writeln!(out, "  trust with    sealift trust add NAME {path}.pub")?;
+        writeln!(out, "  or by a line in the device's allowed signers, with the bundle's NAME:")?;
         writeln!(out, "  NAME namespaces=\"sealift\" {public} {}", escape::text(&self.comment))
     }
 }
 
 fn ask_twice() -> Result<Zeroizing<String>, Failure> {
     let ask = |prompt| {
-        keys::ask_for(prompt).map_err(|error| Failure::usage(format!("no terminal to ask for the passphrase: {error}")))
+        keys::ask_for(prompt).map_err(|error| match error.kind() {
+            ErrorKind::Interrupted => Error::Cancelled.into(),
+            _ => Failure::usage(format!("no terminal to ask for the passphrase: {error}")),
+        })
     };
     let (first, second) = (ask("Passphrase: ")?, ask("Once more: ")?);
     match first.as_str() {

@@ -1,27 +1,195 @@
-//! `--key`: the publisher's keys, and asking for their passphrases.
+//! `--key`: the publisher's keys, and where their passphrases come from.
 
+use std::cell::OnceCell;
+use std::fs::File;
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use sealift::Error;
-use sealift::trust::sign::{Signer, Zeroizing};
+use sealift::trust::sign::{SignError, Signer, Zeroizing};
 
-/// Opens every key, asking on the terminal for the passphrases that they have.
-pub(crate) fn open(paths: &[PathBuf]) -> Result<Vec<Signer>, Error> {
-    paths.iter().map(|path| Signer::open(path, &ask)).collect()
+use super::failure::{Failure, complain};
+use super::{escape, interrupt};
+
+/// How often somebody who types is asked for a passphrase, as ssh does.
+const TRIES: u32 = 3;
+/// What a terminal hands out of a line at most (N_TTY_BUF_SIZE): none of an answer is left where a buffer was before it grew.
+const LINE_LEN: usize = 4096;
+
+/// Opens every key. Its passphrase is the first line of `passphrase_file`, or what somebody answers on the terminal or in the window of
+/// ssh's askpass program.
+pub(crate) fn open(paths: &[PathBuf], passphrase_file: Option<&Path>) -> Result<Vec<Signer>, Failure> {
+    let given = OnceCell::new();
+    let mut signers: Vec<Signer> = Vec::new();
+    for path in paths {
+        let signer = open_one(path, passphrase_file, &given)?;
+        let id = signer.public_key().id();
+        if signers.iter().any(|other| other.public_key().id() == id) {
+            return Err(Failure::usage(format!("{} is a key that is given twice, {id}", path.display())));
+        }
+        signers.push(signer);
+    }
+    Ok(signers)
+}
+
+fn open_one(path: &Path, passphrase_file: Option<&Path>, given: &OnceCell<Zeroizing<String>>) -> Result<Signer, Error> {
+    if let Some(file) = passphrase_file {
+        return Signer::open(path, &|_| {
+            if given.get().is_none() {
+                let _ = given.set(read_passphrase(file)?);
+            }
+            Ok(given.get().cloned().unwrap_or_default())
+        });
+    }
+    let mut tries = 1;
+    loop {
+        match Signer::open(path, &ask) {
+            Err(Error::Key { source: SignError::WrongPassphrase, .. }) if tries < TRIES => {
+                tries += 1;
+                complain("key", &format!("{}: wrong passphrase, try again", path.display()), false);
+            }
+            other => return other,
+        }
+    }
+}
+
+/// Reads the first line of a file, which may be a pipe.
+pub(crate) fn read_passphrase(path: &Path) -> Result<Zeroizing<String>, Error> {
+    let read = std::fs::read(path).map(Zeroizing::new);
+    let bytes = read.map_err(|source| Error::Io { doing: "read", path: path.to_owned(), source })?;
+    let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    match std::str::from_utf8(line.strip_suffix(b"\r").unwrap_or(line)) {
+        Ok("") => Err(Error::Usage(format!("{} begins with an empty line, and not with a passphrase", path.display()))),
+        Ok(passphrase) => Ok(Zeroizing::new(passphrase.to_owned())),
+        Err(_) => Err(Error::Usage(format!("{} is not UTF-8", path.display()))),
+    }
 }
 
 fn ask(path: &Path) -> Result<Zeroizing<String>, Error> {
-    ask_for(&format!("Passphrase of {}: ", super::escape::text(&path.display().to_string()))).map_err(|source| {
-        Error::Usage(format!(
-            "{} has a passphrase, and no terminal to ask for it is there ({source}): load the key with ssh-add, and give its public \
-             half, {}.pub",
+    ask_for(&format!("Passphrase of {}: ", escape::text(&path.display().to_string()))).map_err(|source| match source.kind() {
+        ErrorKind::Interrupted => Error::Cancelled, // by Ctrl-C, before it was asked
+        _ => Error::Usage(format!(
+            "{} needs a passphrase, but there is no terminal to ask on ({source}): give --passphrase-file, or load the key with \
+             ssh-add and give its public half, {}.pub",
             path.display(),
             path.display(),
-        ))
+        )),
     })
 }
 
-/// Asks on the terminal, whatever standard input is, and shows nothing of the answer.
+/// Asks on the terminal, whatever standard input is, and shows nothing of the answer; or as ssh does without one, by `SSH_ASKPASS`.
 pub(crate) fn ask_for(prompt: &str) -> std::io::Result<Zeroizing<String>> {
-    rpassword::prompt_password(prompt).map(Zeroizing::new)
+    let terminal = File::options().read(true).write(true).open("/dev/tty");
+    if let Some(program) = askpass(terminal.is_ok()) {
+        return ask_by(&program, prompt);
+    }
+    let mut terminal = terminal?;
+    // Before the prompt: who answers it at once is not to be read by others.
+    let _hidden = Hidden::of(terminal.try_clone()?)?;
+    terminal.write_all(prompt.as_bytes())?;
+    read_line(&mut terminal)
+}
+
+/// Reads a line of a terminal, without its end.
+fn read_line(terminal: &mut File) -> std::io::Result<Zeroizing<String>> {
+    let (mut line, mut byte) = (Zeroizing::new(Vec::with_capacity(LINE_LEN)), [0]);
+    loop {
+        match terminal.read(&mut byte) {
+            Ok(0) if line.is_empty() => return Err(ErrorKind::UnexpectedEof.into()),
+            Ok(0) => break,
+            Ok(_) if byte[0] == b'\n' => break,
+            Ok(_) => line.push(byte[0]),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let text = std::str::from_utf8(&line).map_err(|_| std::io::Error::other("the answer is not UTF-8"))?;
+    Ok(Zeroizing::new(text.to_owned()))
+}
+
+/// The program that asks in place of the terminal, as ssh(1) says.
+fn askpass(has_terminal: bool) -> Option<PathBuf> {
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    let has_display = set("DISPLAY").is_some() || set("WAYLAND_DISPLAY").is_some();
+    let wanted = match set("SSH_ASKPASS_REQUIRE").as_ref().and_then(|value| value.to_str()) {
+        Some("never") => false,
+        Some("force") => true,
+        Some("prefer") => has_display,
+        _ => has_display && !has_terminal,
+    };
+    set("SSH_ASKPASS").filter(|_| wanted).map(PathBuf::from)
+}
+
+fn ask_by(program: &Path, prompt: &str) -> std::io::Result<Zeroizing<String>> {
+    let done = Command::new(program).arg(prompt).stdin(Stdio::null()).stderr(Stdio::inherit()).output()?;
+    let answer = Zeroizing::new(done.stdout);
+    if !done.status.success() {
+        return Err(std::io::Error::other(format!("{} gave no answer", program.display())));
+    }
+    let line = answer.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    match std::str::from_utf8(line.strip_suffix(b"\r").unwrap_or(line)) {
+        Ok(line) => Ok(Zeroizing::new(line.to_owned())),
+        Err(_) => Err(std::io::Error::other(format!("{} answered in another form than UTF-8", program.display()))),
+    }
+}
+
+/// The terminal as it was before it was made to hide what is typed.
+static BEFORE: Mutex<Option<(File, Termios)>> = Mutex::new(None);
+
+/// While it lives, [`show_typing`] knows how the terminal was.
+struct Hidden;
+
+impl Hidden {
+    /// Hides what is typed from now on, but for the end of the line.
+    fn of(terminal: File) -> std::io::Result<Self> {
+        // Under the lock: who leaves meanwhile finds the terminal as it was, or knows how it was.
+        let mut slot = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
+        if interrupt::pending() {
+            return Err(ErrorKind::Interrupted.into());
+        }
+        let before = tcgetattr(&terminal)?;
+        let mut hidden = before.clone();
+        hidden.local_modes.remove(LocalModes::ECHO);
+        hidden.local_modes.insert(LocalModes::ECHONL);
+        tcsetattr(&terminal, OptionalActions::Now, &hidden)?;
+        *slot = Some((terminal, before));
+        Ok(Self)
+    }
+}
+
+impl Drop for Hidden {
+    fn drop(&mut self) {
+        show_typing();
+    }
+}
+
+/// Makes the terminal show again what is typed, if it was being asked for a passphrase. A process that a signal ends has to do so itself.
+pub(crate) fn show_typing() {
+    let before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some((terminal, before)) = before {
+        // With the terminal gone there is nothing to restore.
+        let _ = tcsetattr(&terminal, OptionalActions::Now, &before);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_passphrase_is_the_first_line() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let file = folder.path().join("passphrase");
+        for (content, passphrase) in [("one two\n", "one two"), ("one\r\nmore\n", "one"), (" one", " one")] {
+            std::fs::write(&file, content).expect("written");
+            assert_eq!(read_passphrase(&file).expect("a passphrase").as_str(), passphrase);
+        }
+        for content in ["", "\n", "\nlater\n"] {
+            std::fs::write(&file, content).expect("written");
+            assert!(matches!(read_passphrase(&file), Err(Error::Usage(_))), "{content:?}");
+        }
+    }
 }

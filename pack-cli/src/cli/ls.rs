@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use clap::Args;
 use sealift::diff::Change;
-use sealift::inspect::{Becomes, EditedName, FileType, Listed, What, entries};
+use sealift::inspect::{Becomes, EditedName, FileType, Listed, What, Xattrs, entries};
 use sealift::{Bundle, Error, Opened};
 use serde::Serialize;
 use serde::ser::{SerializeMap as _, Serializer};
@@ -238,8 +238,8 @@ pub(crate) struct JsonFile<'a> {
     pub(crate) major: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) minor: Option<u32>,
-    #[serde(skip_serializing_if = "<[_]>::is_empty", serialize_with = "xattrs")]
-    pub(crate) xattrs: &'a [sealift::inspect::Xattr],
+    #[serde(skip_serializing_if = "has_none", serialize_with = "xattrs")]
+    pub(crate) xattrs: &'a Xattrs,
 }
 
 /// A line of `--json`, as tests/reference/README.md has it: the fields in this order.
@@ -325,11 +325,15 @@ impl<'a> JsonEdit<'a> {
     }
 }
 
+fn has_none(xattrs: &&Xattrs) -> bool {
+    xattrs.is_empty()
+}
+
 /// Extended attributes as one object: names, and values in hexadecimal digits.
-fn xattrs<S: Serializer>(xattrs: &[sealift::inspect::Xattr], serializer: S) -> Result<S::Ok, S::Error> {
-    let mut map = serializer.serialize_map(Some(xattrs.len()))?;
+fn xattrs<S: Serializer>(xattrs: &Xattrs, serializer: S) -> Result<S::Ok, S::Error> {
+    let mut map = serializer.serialize_map(None)?;
     for xattr in xattrs {
-        map.serialize_entry(&escape::percent(&xattr.name), &hex(&xattr.value))?;
+        map.serialize_entry(&escape::percent(xattr.name), &hex(xattr.value))?;
     }
     map.end()
 }

@@ -1,5 +1,6 @@
 //! The command line: a thin shell on the library. A verb is a file, which parses its arguments, calls the library, and prints.
 
+mod adopt;
 mod audit;
 mod audit_store;
 mod bundle;
@@ -21,24 +22,30 @@ mod interrupt;
 mod join;
 mod key;
 mod keys;
+mod limits;
 mod log;
 mod ls;
 mod manual;
 mod measure;
 mod mount;
+mod output;
 mod pack;
 mod portal;
+mod refs;
 mod request;
 mod root;
 mod seal;
+mod several;
 mod show;
 mod sign;
+mod status;
 #[cfg(feature = "composefs")]
 mod store;
 mod time;
 mod trust;
 mod trust_args;
 mod unpack;
+mod updated;
 mod verify;
 mod verity_args;
 mod watch;
@@ -60,6 +67,17 @@ struct Cli {
     /// Say more, and what is done on standard error; -vv: in detail
     #[arg(long, short, global = true, action = clap::ArgAction::Count, help_heading = "Output")]
     verbose: u8,
+    /// Refuse bundles that declare more: entries=N, depth=N, size=SIZE, memory=SIZE
+    ///
+    /// A bundle's root declares how large everything in it becomes; what is over a limit is refused before anything is read or
+    /// allocated. Usual are entries=16777216 (names of files), depth=4096 (directories in each other), size=4T (bytes of all files,
+    /// which take their time to hash even where they are holes) and no limit of memory, of which `sealift info` says how much a
+    /// bundle takes at most.
+    #[arg(
+        long = "limit", value_name = "WHAT=N", global = true, value_delimiter = ',', hide_short_help = true,
+        value_parser = limits::parse_limit, help_heading = "Limits"
+    )]
+    limits: Vec<limits::Limit>,
 }
 
 /// What can be done. help.rs says who does what.
@@ -76,10 +94,13 @@ enum Verb {
     Diff(diff::Diff),
     Join(Box<join::Join>),
     Trust(trust::Trust),
+    #[command(hide = help::is_lacking("portal"))]
     Portal(portal::Portal),
     Unpack(unpack::Unpack),
+    #[command(hide = help::is_lacking("mount"))]
     Mount(mount::Mount),
     Audit(audit::Audit),
+    Status(status::Status),
     Seal(seal::Seal),
     Measure(measure::Measure),
     Digest(digest::Digest),
@@ -100,6 +121,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return refuse_arguments(&help::with_tips(error), json),
     };
+    limits::choose(&cli.limits);
     let done = log::start(cli.verbose, json).and_then(|()| run(cli.verb));
     // What is still in a buffer may meet a reader that has gone.
     match done.and_then(|()| Ok(std::io::stdout().flush()?)) {
@@ -125,6 +147,7 @@ fn run(verb: Verb) -> Result<(), Failure> {
         Verb::Unpack(unpack) => unpack.run(),
         Verb::Mount(mount) => mount.run(),
         Verb::Audit(audit) => audit.run(),
+        Verb::Status(status) => status.run(),
         Verb::Seal(seal) => seal.run(),
         Verb::Measure(measure) => measure.run(),
         Verb::Digest(digest) => digest.run(),

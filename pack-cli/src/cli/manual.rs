@@ -127,9 +127,9 @@ fn add_verbs(roff: &mut Roff, command: &Command) {
     if !is_root(command) {
         return command.get_subcommands().for_each(|verb| add_verb(roff, verb));
     }
-    for (heading, verbs) in help::GROUPS {
+    for (heading, verbs) in help::groups() {
         roff.control("SS", [heading]);
-        verbs.iter().filter_map(|verb| command.find_subcommand(verb)).for_each(|verb| add_verb(roff, verb));
+        verbs.filter_map(|verb| command.find_subcommand(verb)).for_each(|verb| add_verb(roff, verb));
     }
 }
 

@@ -13,14 +13,15 @@ use super::trust_args::TrustArgs;
 
 /// Mount a tree that a composefs store took
 ///
-/// Nothing is mounted of which not all is what the signed bundle says. Where the store's objects are sealed (unpack --seal), the kernel
+/// Mounts only if every object matches the signed bundle. Where the store's objects are sealed (unpack --seal), the kernel
 /// vouches for them without reading one, and from then on for each byte that it hands out; otherwise all of them are read and hashed
 /// first. The bundle that the store took is judged again, as unpack does.
 ///
-/// The mount is read-only, takes root and Linux 6.12, and goes by umount.
+/// The mount is read-only. Requires root and Linux 6.12; unmount with umount.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
+  sealift unpack os.sealift composefs:/sysroot/composefs --seal try
   sealift mount composefs:/sysroot/composefs os /mnt
   sealift mount composefs:/srv/store app/main /srv/app --trust allowed_signers")]
 pub(crate) struct Mount {
@@ -49,17 +50,17 @@ pub(crate) fn store_of(target: &Path) -> Option<&Path> {
 /// Of a program that cannot do it.
 #[cfg(not(feature = "composefs"))]
 pub(crate) fn without_composefs() -> Failure {
-    Failure::usage("this sealift was built without composefs: build it with  cargo build --features composefs")
+    Failure::usage(
+        "this sealift was built without composefs: take one that `cargo xtask dist` makes, or build it with \
+         `cargo build --release --features composefs`",
+    )
 }
 
 #[cfg(not(feature = "composefs"))]
 impl Mount {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let Self { store, name: _, mountpoint: _, trust: _, show: _, pace: _ } = self;
-        match store_of(&store) {
-            None => Err(Failure::usage(format!("{}: write composefs:REPO", store.display()))),
-            Some(_) => Err(without_composefs()),
-        }
+        let Self { store: _, name: _, mountpoint: _, trust: _, show: _, pace: _ } = self;
+        Err(without_composefs())
     }
 }
 
@@ -88,7 +89,7 @@ mod with_composefs {
             };
             let judge = self.trust.load()?;
             let options = MountOptions { jobs: jobs(None) };
-            let by = |head: &Head| judge.judge(head);
+            let by = |head: &Head| judge.judge_taken(head);
             let stats = self.pace.watch(self.show, "Opening", |progress| {
                 mount(store, &self.name, &self.mountpoint, options, by, progress)
             });
@@ -124,6 +125,7 @@ mod with_composefs {
             let (at, tree) = (escape::text(&at), escape::text(&stats.name));
             writeln!(out, "{BOLD}{at}{BOLD:#}: {tree} of version {version} is mounted{}", judge.mark())?;
             judge.print_signers(&mut out)?;
+            judge.print_since(&mut out)?;
             writeln!(out, "  image {}", stats.image)?;
             let (objects, time) = (count(stats.objects, "object"), human::duration(elapsed));
             if is_sealed {

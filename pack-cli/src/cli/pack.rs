@@ -14,11 +14,11 @@ use sealift::pack::{
     estimate_delta, pack, pack_delta,
 };
 use sealift::source::{
-    DirectoryOptions, Exclude, MetadataOptions, OstreeOptions, OwnerRule, Source, SourceOptions, XattrFilter,
-    parse_owner,
+    DirectoryOptions, Exclude, MetadataOptions, OmitOutput, OstreeOptions, OwnerRule, Source, SourceOptions,
+    XattrFilter, parse_owner,
 };
 use sealift::trust::sign::{Signer, room_for, sign_root};
-use sealift::{Identity, Input, Limits, Progress, Request, RootBase};
+use sealift::{Identity, Input, Progress, Request, RootBase};
 use serde::Serialize;
 
 use super::bundle::jobs;
@@ -26,7 +26,9 @@ use super::escape;
 use super::failure::{About as _, Failure};
 use super::human::{self, Bytes, Grouped, count};
 use super::keys;
+use super::limits::limits;
 use super::log;
+use super::output;
 use super::show::{BOLD, Pace, Show, WARN, json_line};
 use super::time::{self, Moment};
 use super::trust_args::{Judge, PolicyArgs, parse_time};
@@ -36,18 +38,18 @@ use super::verity_args::Hash;
 ///
 /// A SOURCE is a directory, a single file such as a disk image, tar:FILE, or tar:- for a tar archive from standard input. Several
 /// sources become several refs of one bundle, which share equal files: give each its name, as in os=/srv/os. The name of a single
-/// one is main. ostree:REPO is the refs of an OSTree repository, with their commits and signatures as they are, under their names. With
-/// --base the bundle is a delta: it carries what the base lacks, and is for targets that hold the base. The bundle appears by one rename
+/// one is main. ostree:REPO is the refs of an OSTree repository, and ostree:REPO:REF one of them, with their commits and signatures as
+/// they are, under their names; where REPO has a colon, the longest part that is a directory is meant. With --base the bundle is a delta: it carries what the base lacks, and is for targets that hold the base. The bundle appears by one rename
 /// when it is complete. Equal trees and options give equal bytes if the moment is fixed too: set SOURCE_DATE_EPOCH.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
-  sealift pack /srv/os -o os.sealift --key ~/.ssh/id_ed25519
-  sealift pack os=/srv/os docs=tar:docs.tar -o all.sealift --bundle-version 12
+  sealift pack /srv/os -o os.sealift --name os --bundle-version 7 --key ~/.ssh/id_ed25519
+  sealift pack os=/srv/os docs=tar:docs.tar -o all.sealift --name all --bundle-version 12
   sealift pack /srv/os -o os-7-to-8.sealift --name os --bundle-version 8 --base os-7.sealift
   sealift pack /srv/os -o os-7-to-8.sealift --name os --bundle-version 8 --base os-7.sealift --full os-8.sealift
   sealift pack ostree:/ostree/repo --ref os/stable -o os.sealift
-  sealift pack ostree:/srv/repo --ref os/8 -o os-7-to-8.sealift --name os --base ostree:/srv/repo:os/7
+  sealift pack ostree:/srv/repo --ref os/8 -o os-7-to-8.sealift --name os --bundle-version 8 --base ostree:/srv/repo:os/7
   docker export box | sealift pack tar:- -o box.sealift --owner-map uid:1000=0
   sealift pack disk.img -o - --name disk | ssh nas 'cat > disk.sealift'")]
 pub(crate) struct Pack {
@@ -57,12 +59,15 @@ pub(crate) struct Pack {
     /// The bundle to write; - writes it to standard output
     #[arg(long, short, value_name = "BUNDLE")]
     output: PathBuf,
+    /// Replace the bundle if it exists
+    #[arg(long)]
+    force: bool,
 
-    /// What the bundle updates [default: the output's name without .sealift]
+    /// What the bundle updates; to be given with --key [default: the output's name without .sealift]
     #[arg(long, value_name = "NAME", help_heading = "Identity")]
     name: Option<String>,
-    /// A number that rises from bundle to bundle [default: SOURCE_DATE_EPOCH, or 0]
-    #[arg(long, value_name = "N", help_heading = "Identity")]
+    /// A whole number that rises from bundle to bundle; to be given with --key [default: 0]
+    #[arg(long, value_name = "N", help_heading = "Identity", value_parser = parse_version)]
     bundle_version: Option<u64>,
     /// From when on nobody is to take the bundle
     #[arg(long, value_name = "TIME", help_heading = "Identity", value_parser = parse_time)]
@@ -75,12 +80,15 @@ pub(crate) struct Pack {
     annotate: Vec<String>,
     /// State the composefs image of each tree, for composefs:REPO: with sha256, as here without =HASH, or sha512; may be given for both
     #[arg(long, value_name = "HASH", help_heading = "Identity", value_enum, hide_possible_values = true,
-        num_args = 0..=1, require_equals = true, default_missing_value = "sha256")]
+        num_args = 0..=1, require_equals = true, default_missing_value = "sha256", hide = !cfg!(feature = "composefs"))]
     composefs: Vec<Hash>,
 
-    /// Sign with this OpenSSH key; a public key asks ssh-agent
+    /// Sign with this OpenSSH key: Ed25519 or ECDSA P-256; a public key, of RSA or a token too, asks ssh-agent
     #[arg(long, value_name = "KEY", help_heading = "Identity")]
     key: Vec<PathBuf>,
+    /// Read the passphrase of the keys from the first line of this file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Identity", requires = "key")]
+    passphrase_file: Option<PathBuf>,
 
     /// Leave out what matches, in .gitignore's syntax
     #[arg(long, value_name = "PATTERN", help_heading = "Files")]
@@ -91,7 +99,7 @@ pub(crate) struct Pack {
     /// Of ostree:REPO: a ref, or COLLECTION:REF [default: all]
     #[arg(long = "ref", value_name = "REF", help_heading = "OSTree")]
     refs: Vec<String>,
-    /// Of ostree:REPO: so many commits before each newest one too
+    /// Also include N parent commits of each ref (ostree:REPO)
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, help_heading = "OSTree")]
     depth: u32,
 
@@ -132,7 +140,7 @@ pub(crate) struct Pack {
     #[arg(long)]
     dry_run: bool,
 
-    /// Pack what this lacks, for targets that hold it: a bundle, a directory, or [REF=]ostree:REPO:REF, a commit
+    /// Pack what this lacks, for targets that hold it: a bundle, a directory, or [REF=]ostree:REPO[:REF], a commit
     #[arg(long, value_name = "BASE", help_heading = "Delta", value_hint = ValueHint::AnyPath)]
     base: Vec<OsString>,
     /// Pack what the target of this request lacks; a base that it holds makes the bundle smaller
@@ -170,17 +178,16 @@ impl Pack {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let epoch = time::source_date_epoch()?;
         let specs = self.specs()?;
+        self.check_signed_identity()?;
         let mut options = self.options(epoch)?;
-        let output = match self.output.as_os_str().as_bytes() {
-            b"-" => Output::Stdout,
-            _ => Output::File(self.output.clone()),
-        };
-        if self.bundle_version.is_none() && epoch.is_none() {
-            self.show.warn("the bundle has version 0, below every later one: give --bundle-version");
-        }
-        let source_options = self.source_options(&output, options.identity.created)?;
+        let output = if self.dry_run { Output::Nowhere } else { output::of(&self.output, self.force)? };
+        let source_options = self.source_options(options.identity.created)?;
         let request = self.request(&options.identity)?;
-        let signers = keys::open(&self.key)?;
+        let signers = keys::open(&self.key, self.passphrase_file.as_deref())?;
+        if signers.is_empty() {
+            output::warn_of_signed(&output, "an unsigned one", self.show);
+        }
+        let omitted = source_options.directory.omit_output.clone();
         let start = Instant::now(); // nobody's typing counts
         options.signature_room = options.signature_room.max(room_for(&signers));
         let done = self.pace.watch(self.show, "Listing", |progress| {
@@ -201,7 +208,8 @@ impl Pack {
             }
             let bases = self.base.iter().map(|base| self.open_base(base, &refs, &options, progress));
             let bases = bases.collect::<Result<Vec<_>, _>>()?;
-            let open = |full: &PathBuf| FullBundle::open(&mut Input::open(full)?, Limits::default());
+            bases.iter().try_for_each(|base| self.check_above(base, &options.identity))?;
+            let open = |full: &PathBuf| FullBundle::open(&mut Input::open(full)?, limits());
             let full = self.full.as_ref().map(open).transpose()?;
             let target = match request {
                 Some(request) => DeltaFor::Request(request, bases),
@@ -213,6 +221,7 @@ impl Pack {
                     .map(|stats| Done::Packed(stats.into())),
             }
         })?;
+        self.warn_of_omitted(&omitted.map(|omitted| omitted.left_out()).unwrap_or_default());
         let bundle = escape::text(&self.output.display().to_string());
         let printed = match done {
             Done::Expected(expected) => super::estimate::print(self.show, &bundle, &options.identity, &expected),
@@ -221,10 +230,46 @@ impl Pack {
         Ok(printed?)
     }
 
+    /// What a device is to trust is meant, and not taken from a file's name or the clock.
+    fn check_signed_identity(&self) -> Result<(), Failure> {
+        let missing = match (&self.name, self.bundle_version) {
+            _ if self.key.is_empty() => return Ok(()),
+            (Some(_), Some(_)) => return Ok(()),
+            (None, None) => "--name NAME and --bundle-version N",
+            (None, Some(_)) => "--name NAME",
+            (Some(_), None) => "--bundle-version N",
+        };
+        Err(Failure::usage(format!(
+            "a signed bundle needs {missing}: devices go by its name and version, which are defaults for unsigned trials only"
+        )))
+    }
+
+    /// A device that has the base refuses what is not above it.
+    fn check_above(&self, base: &Base, identity: &Identity) -> Result<(), sealift::Error> {
+        match base.identity() {
+            // Trials have no version.
+            Some((_, 0)) if identity.version == 0 && self.key.is_empty() => Ok(()),
+            Some((name, version)) if name == identity.name && identity.version <= version && self.request.is_none() => {
+                Err(sealift::Error::Usage(format!(
+                    "the base is version {version} of {name}, and this would be version {}: give a later --bundle-version",
+                    identity.version
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Says which files of the packed tree are not in the bundle.
+    fn warn_of_omitted(&self, paths: &[PathBuf]) {
+        let (Some(first), more) = (paths.first(), paths.len().saturating_sub(1)) else { return };
+        let more = if more == 0 { String::new() } else { format!(" and {}", plural(more, "more bundle")) };
+        self.show.warn(&format!("left out {}{more}, which the bundle is written beside", first.display()));
+    }
+
     /// The request, if the bundle could be taken where it comes from.
     fn request(&self, identity: &Identity) -> Result<Option<Request>, Failure> {
         let Some(path) = &self.request else { return Ok(None) };
-        let request = Request::parse(&read(path)?, &Limits::default()).map_err(sealift::Error::from).about(path)?;
+        let request = Request::parse(&read(path)?, &limits()).map_err(sealift::Error::from).about(path)?;
         // What no index can be is found before all is read that is packed.
         request.complete(|_, _| None).map_err(sealift::Error::from).about(path)?;
         let (name, version) = (&identity.name, identity.version);
@@ -254,7 +299,7 @@ impl Pack {
             return Base::of_installed(path, options.jobs, progress);
         }
         let judge = Judge::by(&self.policy.options(&self.compatible))?;
-        Base::of_bundle(&mut Input::open(path)?, Limits::default(), |head| judge.judge(head))
+        Base::of_bundle(&mut Input::open(path)?, limits(), |head| judge.judge_base(head))
     }
 
     /// The refs' names and their sources.
@@ -278,7 +323,10 @@ impl Pack {
 
     fn options(&self, epoch: Option<i64>) -> Result<PackOptions, Failure> {
         let created = epoch.unwrap_or_else(|| Moment::now().0);
-        let version = self.bundle_version.or_else(|| epoch.and_then(|seconds| u64::try_from(seconds).ok()));
+        if let Some(expires) = self.expires.filter(|expires| *expires <= created) {
+            let expires = Moment(expires);
+            return Err(Failure::usage(format!("--expires {expires} has passed: nobody could take the bundle")));
+        }
         let order = match &self.order {
             Some(path) => Some(OrderProfile::parse(&read(path)?)),
             None => None,
@@ -286,7 +334,7 @@ impl Pack {
         Ok(PackOptions {
             identity: Identity {
                 name: self.bundle_name()?,
-                version: version.unwrap_or(0),
+                version: self.bundle_version.unwrap_or(0),
                 created,
                 expires: self.expires,
                 compatible: self.tags()?,
@@ -355,21 +403,23 @@ impl Pack {
         }
     }
 
-    fn source_options(&self, output: &Output, created: i64) -> Result<SourceOptions, Failure> {
+    fn source_options(&self, created: i64) -> Result<SourceOptions, Failure> {
         let mut xattrs = XattrFilter::default();
         for pattern in &self.xattrs {
             xattrs.add(pattern.as_bytes());
         }
         let owner_map = self.owner_map.iter().map(|rule| OwnerRule::parse(rule)).collect::<Result<_, _>>()?;
-        let spool_dir = match output {
-            Output::File(path) => path.parent().filter(|parent| !parent.as_os_str().is_empty()).map(Path::to_owned),
-            _ => Some(std::env::temp_dir()),
+        let is_stdout = self.output == Path::new("-");
+        let spool_dir = match is_stdout {
+            false => self.output.parent().filter(|parent| !parent.as_os_str().is_empty()).map(Path::to_owned),
+            true => Some(std::env::temp_dir()),
         };
         Ok(SourceOptions {
             directory: DirectoryOptions {
                 xattrs,
                 one_file_system: self.one_file_system,
                 exclude: self.excluded()?,
+                omit_output: if is_stdout { None } else { OmitOutput::of(&self.output) },
                 progress: None,
             },
             metadata: MetadataOptions {
@@ -413,7 +463,13 @@ impl Pack {
         let mark = if signers.is_empty() { format!(", {WARN}UNSIGNED{WARN:#}") } else { String::new() };
         writeln!(out, "{BOLD}{bundle}{BOLD:#}: {name} version {version}{mark}")?;
         if signers.is_empty() {
-            writeln!(out, "  sign it with  sealift sign {bundle} --key KEY")?;
+            match self.name.is_some() && self.bundle_version.is_some() {
+                true => writeln!(
+                    out,
+                    "  sign it with  sealift sign {bundle} --name {name} --bundle-version {version} --key KEY"
+                )?,
+                false => writeln!(out, "  a trial: a release has --name, --bundle-version and --key")?,
+            }
         }
         for signer in signers {
             writeln!(out, "  signed by {}", signer.public_key().id())?;
@@ -509,6 +565,11 @@ fn split_ref(argument: &OsStr) -> (Option<&str>, &OsStr) {
         Ok(name) if sealift::name::is_ref_name(name) => (Some(name), OsStr::from_bytes(&bytes[at + 1..])),
         _ => (None, argument),
     }
+}
+
+/// A version as people give it.
+pub(crate) fn parse_version(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("the version must be a whole number, not {text:?}"))
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {

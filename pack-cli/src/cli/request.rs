@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::io::Write as _;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
@@ -15,9 +14,10 @@ use super::escape;
 use super::failure::Failure;
 use super::human::{Bytes, count};
 use super::ls::hex;
+use super::output;
 use super::show::{BOLD, Pace, Show, json_line};
 
-/// Write what a target holds into a small file, for who packs what it lacks
+/// Describe a target, so that a publisher can pack a delta for it
 ///
 /// The request holds names, metadata and the first bytes of each file's hash, and no content. Carry it
 /// to where bundles are packed; pack --for REQUEST makes a delta bundle of what the target lacks, with no knowledge of its history. What
@@ -35,6 +35,9 @@ pub(crate) struct Request {
     /// The request to write; - writes it to standard output
     #[arg(long, short, value_name = "REQUEST")]
     output: PathBuf,
+    /// Replace the request if it exists
+    #[arg(long)]
+    force: bool,
     /// Threads [default: as many as the machine runs at once]
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
@@ -46,10 +49,8 @@ pub(crate) struct Request {
 
 impl Request {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let output = match self.output.as_os_str().as_bytes() {
-            b"-" => Output::Stdout,
-            _ => Output::File(self.output.clone()),
-        };
+        let output = output::of(&self.output, self.force)?;
+        output::warn_of_signed(&output, "a request", self.show);
         let jobs = jobs(self.jobs.map(usize::from));
         let stats = self.pace.watch(self.show, "Listing", |progress| request(&self.target, &output, jobs, progress))?;
         Ok(self.print(&stats, output == Output::Stdout)?)

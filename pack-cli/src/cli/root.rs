@@ -43,10 +43,10 @@ impl Root {
             ));
         }
         let head = self.bundle.read_head()?;
-        match self.kernel {
-            true => out.write_all(&signed_bytes(&head))?,
-            false => out.write_all(head.signed())?,
-        }
-        Ok(out.flush()?)
+        let written = match self.kernel {
+            true => out.write_all(&signed_bytes(&head)),
+            false => out.write_all(head.signed()),
+        };
+        written.and_then(|()| out.flush()).map_err(Failure::content)
     }
 }

@@ -1,15 +1,17 @@
 //! `sealift sign`: signatures into and out of a bundle.
 
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, ValueHint};
 use sealift::trust::sign::{KernelChange, KernelSigner, KeyId, SignChange, SignStats, sign_bundle};
-use sealift::{Envelope, Error};
+use sealift::{Envelope, Error, Input};
 use serde::Serialize;
 
 use super::failure::{About as _, Failure};
 use super::human::count;
+use super::limits::limits;
+use super::pack::parse_version;
 use super::show::{BOLD, Pace, Show, json_line};
 use super::{escape, keys};
 
@@ -23,7 +25,7 @@ use super::{escape, keys};
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
-  sealift sign os.sealift --key ~/.ssh/id_ed25519
+  sealift sign os.sealift --name os --bundle-version 7 --key ~/.ssh/id_ed25519
   sealift sign os.sealift --key token.pub               the private half is in ssh-agent
   sealift sign os.sealift --attach os.root.sig          made elsewhere from `sealift root`
   sealift sign os.sealift --remove SHA256:AbC...        as `sealift info` shows it
@@ -34,9 +36,18 @@ pub(crate) struct Sign {
     /// The bundle, a file
     #[arg(value_name = "BUNDLE")]
     bundle: PathBuf,
-    /// Sign with this OpenSSH key; a public key asks ssh-agent
+    /// Sign with this OpenSSH key: Ed25519 or ECDSA P-256; a public key, of RSA or a token too, asks ssh-agent
     #[arg(long, value_name = "KEY")]
     key: Vec<PathBuf>,
+    /// Read the passphrase of the keys from the first line of this file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "key")]
+    passphrase_file: Option<PathBuf>,
+    /// The name of what is signed; to be given with the first key that signs a bundle
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// The version of what is signed; to be given with the first key that signs a bundle
+    #[arg(long, value_name = "N", value_parser = parse_version)]
+    bundle_version: Option<u64>,
     /// Add a signature made by ssh-keygen -Y sign -n sealift, or one for the kernel: PKCS#7 in DER, as fsverity sign writes it
     #[arg(long, value_name = "SIG")]
     attach: Vec<PathBuf>,
@@ -74,7 +85,8 @@ fn parse_removal(text: &str) -> Result<Removal, String> {
 
 impl Sign {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let signers = keys::open(&self.key)?;
+        self.check_identity()?;
+        let signers = keys::open(&self.key, self.passphrase_file.as_deref())?;
         let kernel = self.kernel_signer()?;
         let remove = self.removed_keys();
         let change = SignChange {
@@ -82,6 +94,8 @@ impl Sign {
             attach: &self.attach,
             remove: &remove,
             kernel: kernel.as_ref(),
+            name: self.name.as_deref(),
+            version: self.bundle_version,
             remove_kernel: self.remove.iter().any(|removal| matches!(removal, Removal::Kernel)),
         };
         let stats = self.pace.watch(self.show, "Signing", |progress| sign_bundle(&self.bundle, &change, progress));
@@ -90,6 +104,27 @@ impl Sign {
             self.show.warn("the bundle belongs to you now: only root may write a file and leave it to another");
         }
         Ok(self.print(&stats)?)
+    }
+
+    /// Who signs first says what: until then name and version may be those of a trial.
+    fn check_identity(&self) -> Result<(), Failure> {
+        if self.bundle == Path::new("-") {
+            return Err(Failure::usage("signing changes a file: give its name"));
+        }
+        if self.key.is_empty() || (self.name.is_some() && self.bundle_version.is_some()) {
+            return Ok(());
+        }
+        let head = Input::open(&self.bundle)?.read_head(limits()).about(&self.bundle)?;
+        if head.bodies(Envelope::SSH_SIGNATURE).next().is_some() {
+            return Ok(());
+        }
+        let identity = &head.root().identity;
+        Err(Failure::usage(format!(
+            "nobody has signed {} yet: say what it is to be trusted as with --name {} --bundle-version {}, or pack it again",
+            self.bundle.display(),
+            identity.name,
+            identity.version
+        )))
     }
 
     fn kernel_signer(&self) -> Result<Option<KernelSigner>, Error> {

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::escape;
 use super::human::{self, Bytes, Grouped, count};
+use super::import;
 use super::show::{Show, WARN, json_line};
 use super::trust_args::Judge;
 
@@ -18,7 +19,7 @@ pub(crate) fn print(
     stats: &ImportStats,
     judge: &Judge,
     (target, bundle): (&Path, &Path),
-    (dry_run, tried): (bool, bool),
+    (dry_run, tried, trust_record): (bool, bool, bool),
     elapsed: Duration,
 ) -> std::io::Result<()> {
     let mut out = show.out();
@@ -38,17 +39,18 @@ pub(crate) fn print(
         return writeln!(out, "  {} would be read; nothing was written", Bytes(stats.stored_bytes));
     }
     match stats.new_objects {
-        0 => writeln!(out, "  nothing of {} was missing", count(stats.objects, "object"))?,
+        0 => writeln!(out, "  no new objects")?,
         _ => {
             let (bytes, stored) = (Bytes(stats.logical_bytes), Bytes(stats.stored_bytes));
             let (time, rate) = (human::duration(elapsed), human::rate(stats.logical_bytes, elapsed));
-            writeln!(out, "  {new} of {all} were missing\n  {bytes} from {stored} in {time}, {rate}")?;
+            writeln!(out, "  {new} of {all} added\n  wrote {bytes} (read {stored} from the bundle) in {time}, {rate}")?;
         }
     }
-    if stats.replaced_objects > 0 {
-        let replaced = count(stats.replaced_objects, "object");
-        writeln!(out, "  {WARN}{replaced}{WARN:#} had content that is not what their names say, and were replaced")?;
-    }
+    import::print_check(
+        &mut out,
+        (stats.checked_objects, stats.hashed_objects, stats.repaired_objects),
+        (false, trust_record),
+    )?;
     if stats.is_sealed {
         writeln!(out, "  {} sealed: the kernel keeps them as they are", count(stats.sealed_objects, "object"))?;
     } else if tried {
@@ -73,7 +75,9 @@ struct Summary<'a> {
     is_new: bool,
     objects: u64,
     new_objects: u64,
-    replaced_objects: u64,
+    checked_objects: u64,
+    hashed_objects: u64,
+    repaired_objects: u64,
     logical_bytes: u64,
     stored_bytes: u64,
     sealed: bool,
@@ -93,7 +97,9 @@ impl<'a> Summary<'a> {
             is_new: stats.is_new,
             objects: stats.objects,
             new_objects: stats.new_objects,
-            replaced_objects: stats.replaced_objects,
+            checked_objects: stats.checked_objects,
+            hashed_objects: stats.hashed_objects,
+            repaired_objects: stats.repaired_objects,
             logical_bytes: stats.logical_bytes,
             stored_bytes: stats.stored_bytes,
             sealed: stats.is_sealed,

@@ -5,12 +5,13 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
-use sealift::trust::{Guard, SignatureState, Standing, TrustOptions, Utc, Verdict};
+use sealift::trust::{Admission, Guard, SignatureState, Standing, TrustOptions, Utc, Verdict};
 use sealift::{Envelope, Error, Head, Kind};
 use serde::Serialize;
 
 use super::escape;
 use super::failure::{Failure, shown};
+use super::human::count;
 use super::show::{BAD, BOLD, DIM, GOOD, Show, WARN};
 
 /// Whose bundles are used, on which device, and when.
@@ -37,7 +38,7 @@ pub(crate) struct PolicyArgs {
     /// How many trusted keys must have signed; NAME=N for some names only
     #[arg(long, value_name = "N")]
     threshold: Vec<String>,
-    /// Where this device remembers the versions that it took
+    /// Directory for rollback protection (highest version seen)
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     state: Option<PathBuf>,
     /// Judge keys and expiry as of this moment, such as 2027-01-31
@@ -97,6 +98,23 @@ impl Judge {
         Ok(Self { guard: Guard::load(options)?, judged: OnceCell::new() })
     }
 
+    /// What an operation asks that installs, or that only says what it would do. It is given back to [`Judge::took`].
+    pub(crate) fn admission(&self, dry_run: bool) -> Result<Admission<'_>, Error> {
+        if dry_run { Admission::trial(&self.guard) } else { Admission::by(&self.guard) }
+    }
+
+    /// Remembers what was judged by an admission of this judge.
+    pub(crate) fn took(&self, admission: &Admission<'_>) {
+        if let Some((head, verdict)) = admission.taken() {
+            self.judged.get_or_init(|| (head.clone(), verdict.clone()));
+        }
+    }
+
+    /// By whom it judges.
+    pub(crate) fn guard(&self) -> &Guard {
+        &self.guard
+    }
+
     /// Says whether the bundle may be used.
     pub(crate) fn judge(&self, head: &Head) -> Result<(), Error> {
         let verdict = self.guard.judge(head)?;
@@ -104,27 +122,35 @@ impl Judge {
         Ok(())
     }
 
-    /// Says whether the bundle may be used for this target.
-    pub(crate) fn check_bound(&self, target: &Path, head: &Head) -> Result<(), Error> {
-        self.guard.check_bound(target, head)
+    /// Says whether the bundle is one that this device may have taken.
+    pub(crate) fn judge_taken(&self, head: &Head) -> Result<(), Error> {
+        let verdict = self.guard.judge_taken(head)?;
+        self.judged.get_or_init(|| (head.clone(), verdict));
+        Ok(())
     }
 
-    /// Remembers on this device that the bundle was taken.
-    pub(crate) fn commit(&self) -> Result<(), Error> {
-        self.judged.get().map_or(Ok(()), |(head, verdict)| self.guard.commit(head, verdict))
+    /// Says whether the bundle may be used as a base.
+    pub(crate) fn judge_base(&self, head: &Head) -> Result<(), Error> {
+        self.guard.judge_base(head).map(drop)
     }
 
     /// What was waived, and ought to be seen whatever else is printed.
     pub(crate) fn warn(&self, show: Show) {
-        let Some((_, verdict)) = self.judged.get() else { return };
+        let Some((head, verdict)) = self.judged.get() else { return };
         if verdict.unsigned {
             show.warn("UNSIGNED: no trusted key signed this bundle, and --allow-unsigned let it pass");
         }
         if let Some(floor) = verdict.below_floor {
             show.warn(&format!("this device took version {floor} before, and --allow-downgrade let an older one pass"));
         }
-        for kind in &verdict.unknown_envelopes {
-            show.warn(&format!("an envelope of kind {kind} is unknown here and counts for nothing"));
+        if let Some(unknown) = unknown_envelopes(&verdict.unknown_envelopes) {
+            show.warn(&unknown);
+        }
+        if let Some(expires) = self.guard.expired_but_for_time(head)
+            && verdict.since.is_empty()
+        {
+            let expires = Utc(expires);
+            show.warn(&format!("this bundle expired at {expires} by this machine's clock, and --time let it pass"));
         }
     }
 
@@ -146,7 +172,7 @@ impl Judge {
         (target, bundle): (&Path, &Path),
         dry_run: bool,
     ) -> io::Result<()> {
-        let verb = if dry_run { "would take" } else { "took" };
+        let verb = if dry_run { "would import" } else { "imported" };
         let (target, bundle) = (target.display().to_string(), shown(bundle));
         writeln!(out, "{BOLD}{}{BOLD:#}: {verb} {}{}", escape::text(&target), escape::text(&bundle), self.mark())?;
         self.print_signers(out)
@@ -164,6 +190,20 @@ impl Judge {
     /// Whether the bundle that was judged carries a signature for the kernel.
     pub(crate) fn has_kernel_signature(&self) -> bool {
         self.judged.get().is_some_and(|(head, _)| head.bodies(Envelope::KERNEL_SIGNATURE).next().is_some())
+    }
+
+    /// A line for each thing that became so since the bundle was taken.
+    pub(crate) fn print_since(&self, out: &mut dyn Write) -> io::Result<()> {
+        for since in self.since() {
+            writeln!(out, "  {DIM}since then:{DIM:#} {since}")?;
+        }
+        Ok(())
+    }
+
+    /// The same as texts, for JSON.
+    pub(crate) fn since(&self) -> Vec<String> {
+        let since = self.judged.get().map(|(_, verdict)| &verdict.since[..]).unwrap_or_default();
+        since.iter().map(ToString::to_string).collect()
     }
 
     /// The keys that count, for JSON.
@@ -185,6 +225,25 @@ impl Judge {
             other => other,
         };
         Ok(Seen::new(verdict, self.guard.inspect(head), head))
+    }
+}
+
+/// How many envelopes of which kinds count for nothing: there may be thousands.
+fn unknown_envelopes(kinds: &[u32]) -> Option<String> {
+    const NAMED: usize = 3;
+    let mut distinct = kinds.to_vec();
+    distinct.sort_unstable();
+    distinct.dedup();
+    let named: Vec<String> = distinct.iter().take(NAMED).map(ToString::to_string).collect();
+    let more = if distinct.len() > NAMED { ", ..." } else { "" };
+    let named = format!("{}{more}", named.join(", "));
+    match kinds.len() {
+        0 => None,
+        1 => Some(format!("an envelope of kind {named} is unknown here and counts for nothing")),
+        number => Some(format!(
+            "{} (of kind {named}) are unknown here and count for nothing",
+            count(u64::try_from(number).unwrap_or(u64::MAX), "envelope")
+        )),
     }
 }
 

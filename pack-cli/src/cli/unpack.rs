@@ -1,66 +1,85 @@
 //! `sealift unpack`: a bundle into a new directory.
 
 use std::ffi::{OsStr, OsString};
-use std::io::{ErrorKind, Write};
+use std::io::Write;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use clap::{ArgGroup, Args, ValueEnum, ValueHint};
+use clap::{Args, ValueEnum, ValueHint};
 use sealift::ostree::{Destination, ImportOptions, ImportStats, UsbOptions};
 use sealift::seal::KernelSignature;
-use sealift::unpack::{Durability, Seal, UnpackOptions, UnpackStats, is_unfinished};
-use sealift::{Error, Head, Input, Kind, Limits, Progress};
+use sealift::trust::Admission;
+use sealift::unpack::{Durability, Seal, UnpackOptions, UnpackStats, may_go_on};
+use sealift::{Error, Input, Progress};
 use serde::Serialize;
 
+use super::adopt;
 use super::bundle::{BundleArg, jobs};
 use super::escape;
 use super::failure::{About as _, Failure, shown};
 use super::human::{self, Bytes, count};
 use super::import;
+use super::limits::limits;
 use super::log;
 use super::mount::store_of;
+use super::several::Several;
 use super::show::{BOLD, Pace, Show, WARN, json_line};
 use super::time::{Moment, source_date_epoch};
 use super::trust_args::{Judge, TrustArgs};
+use super::updated::{self, Asked};
 
 /// Unpack a trusted bundle into a new directory, or update one
 ///
 /// A new directory appears by one rename when everything in it is complete, checked and on the medium; until then it grows beside
-/// TARGET. With --update, what TARGET lacks is made beside it, and then moved in file by file; files that the bundle does not change are
-/// not looked at while what the last one left is kept, unless with --rehash. A run that was killed is gone on with by running it again.
+/// TARGET. With --update, what TARGET lacks is made beside it, and then moved in file by file. Files are compared with the record of the last
+/// update by size, times and inode number; what differs is read, and repaired. Repeat the command to resume an interrupted run.
 /// Without root, owners are not set and devices are not made, and the summary says so.
 ///
 /// A delta bundle is for a TARGET that holds its base, and updates it; what it needs of the base is compared with its hashes before
 /// anything is written.
 ///
+/// Of several bundles, and of those in a DIR such as a stick, the newest is taken that this device may take: as a delta where the base is
+/// here, else in full. The others are named with the reason; where the chosen one turns out damaged it is the next one's turn.
+///
 /// With ostree:REPO as TARGET, the OSTree commits of the bundle go into that repository, and its refs name them when all is there. With
 /// --usb DIR in its place, they go into the repository DIR/.ostree/repo, where devices that have OSTree alone look for them.
-///
-/// With composefs:REPO, the trees of which the bundle states images (pack --composefs) go into that store, which is made if there is none:
-/// each content once, named by its fs-verity digest. `sealift mount` mounts them.
+#[cfg_attr(
+    feature = "composefs",
+    doc = "",
+    doc = " With composefs:REPO, the trees of which the bundle states images (pack --composefs) go into that store, which is made if there",
+    doc = " is none: each content once, named by its fs-verity digest. `sealift mount` mounts them."
+)]
 #[derive(Args, Debug)]
-#[command(group = ArgGroup::new("to").required(true).args(["target", "usb"]))]
 #[command(override_usage = "\
-sealift unpack [OPTIONS] <BUNDLE> <TARGET>
-       sealift unpack [OPTIONS] <BUNDLE> --usb <DIR>")]
+sealift unpack [OPTIONS] <BUNDLE|DIR>... <TARGET>
+       sealift unpack [OPTIONS] <BUNDLE|DIR>... --usb <DIR>")]
 #[command(after_long_help = "\
 Examples:
   sealift unpack os.sealift /srv/os --trust /etc/sealift/allowed_signers
   curl -s https://example.org/os.sealift | sealift unpack - /srv/second
   sealift unpack os.sealift etc --path etc --allow-unsigned
   sealift unpack os-2.sealift /srv/os --update --delete
+  sealift unpack /media/stick /srv/os --name os --update --delete
   sealift unpack os-2.sealift ostree:/ostree/repo --remote debian
   sealift unpack os-2.sealift --usb /media/stick
-  sealift unpack os.sealift composefs:/sysroot/composefs --seal try
   sealift unpack os-2-to-3.sealift ostree:/ostree/repo
   sealift unpack os.sealift /srv/os --dry-run")]
 pub(crate) struct Unpack {
-    #[command(flatten)]
+    /// The bundle, several, or directories of such; - reads one from standard input
+    #[arg(skip)]
     bundle: BundleArg,
-    /// The directory to make or to update, ostree:REPO, or composefs:REPO; without --update a directory may exist if it is empty
-    #[arg(value_name = "TARGET", value_hint = ValueHint::DirPath)]
+    /// Bundles, or directories that have some; - reads one from standard input. The last is TARGET:
+    #[cfg_attr(feature = "composefs", doc = " the directory to make or to update, ostree:REPO, or composefs:REPO;")]
+    #[cfg_attr(not(feature = "composefs"), doc = " the directory to make or to update, or ostree:REPO;")]
+    /// without --update a directory may exist if it is empty
+    #[arg(value_name = "PATH", required = true, value_hint = ValueHint::AnyPath)]
+    paths: Vec<PathBuf>,
+    #[arg(skip)]
     target: Option<PathBuf>,
+    /// Of several bundles: the name of the one that is wanted [default: that of what TARGET has]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
     /// The ref to unpack, where the bundle has several; into a repository several may be named [default there: all]
     #[arg(long = "ref", value_name = "REF")]
     references: Vec<String>,
@@ -85,16 +104,25 @@ pub(crate) struct Unpack {
     /// Bring a directory that is there to what the bundle has; only what it lacks is read and written
     #[arg(long)]
     update: bool,
-    /// With --update: remove what the bundle does not have
+    /// With --update: delete what the bundle does not have; --dry-run and -v list it
     #[arg(long)]
     delete: bool,
-    /// With --update, or into composefs:REPO: hash what is there, whatever was kept when it took the last bundle
+    /// With --update: take over a directory that sealift did not make; on a terminal it asks first
+    ///
+    /// What the bundle has replaces what is there, and with --delete all else is deleted. On a terminal it says how much that is, with the first
+    /// names, and asks; without one this option is the consent. With --dry-run it says so and does nothing.
     #[arg(long)]
+    adopt: bool,
+    /// Read and hash what is there, instead of comparing sizes and times with the record of the last bundle
+    #[arg(long, conflicts_with = "trust_record")]
     rehash: bool,
-    /// With --update, where files are looked at: size and time tell whether one is the bundle's
+    /// Do not look at what is there: rely on the record of the last bundle alone
+    #[arg(long)]
+    trust_record: bool,
+    /// With --update, where there is no record: files of the bundle's size and time are not read
     #[arg(long)]
     trust_mtime: bool,
-    /// Whether the kernel is to keep files as they are (fs-verity): require, try (where the file system can) or off [default: as before]
+    /// Protect files with fs-verity: require, try (where the file system can) or off [default: as before]
     ///
     /// A sealed file can be read and replaced, and not be written to; where its bytes change on the medium, reading it fails. What is new is
     /// sealed before it appears, and the index that is kept beside TARGET as well, with the signature for the kernel that the bundle may carry
@@ -102,13 +130,13 @@ pub(crate) struct Unpack {
     /// An update without this seals where the last one did. Files that are there and are sealed for the first time are hashed before.
     #[arg(long, value_name = "HOW", value_enum, hide_possible_values = true)]
     seal: Option<SealHow>,
-    /// When the medium must have everything: none, end (before TARGET appears) or each (each file, before the next)
+    /// When to flush to disk: none, end (before TARGET appears) or each (each file, before the next)
     #[arg(long, value_name = "WHEN", value_enum, default_value = "end", hide_possible_values = true)]
     durability: When,
     /// Make files with equal content and metadata one file with several names
     #[arg(long)]
     hardlink_duplicates: bool,
-    /// Say what would be written and whether there is room, and write nothing
+    /// Say what would be written and deleted, and write nothing; ends as the run would
     #[arg(long)]
     dry_run: bool,
     /// Threads [default: as many as the machine runs at once]
@@ -139,7 +167,45 @@ enum SealHow {
 }
 
 impl Unpack {
-    pub(crate) fn run(self) -> Result<(), Failure> {
+    pub(crate) fn run(mut self) -> Result<(), Failure> {
+        let mut paths = std::mem::take(&mut self.paths);
+        if self.usb.is_none() {
+            self.target = if paths.len() > 1 { paths.pop() } else { None };
+            if self.target.is_none() {
+                return Err(Failure::usage(if cfg!(feature = "composefs") {
+                    "give the TARGET behind the bundle: a directory, ostree:REPO or composefs:REPO"
+                } else {
+                    "give the TARGET behind the bundle: a directory or ostree:REPO"
+                }));
+            }
+        }
+        if let ([bundle], None) = (&paths[..], &self.name)
+            && !bundle.is_dir()
+        {
+            self.bundle = BundleArg { bundle: bundle.clone() };
+            return self.run_one();
+        }
+        if paths.iter().any(|path| path == Path::new("-")) {
+            return Err(Failure::usage("of several bundles each is a file: standard input can be read once only"));
+        }
+        let several = Several { paths: &paths, name: self.wanted_name(), trust: &self.trust.clone(), show: self.show };
+        several.take(|bundle| {
+            self.bundle = BundleArg { bundle: bundle.to_owned() };
+            self.run_one()
+        })
+    }
+
+    /// The name that was given, or that a directory is bound to.
+    fn wanted_name(&self) -> Option<String> {
+        let bound = || {
+            let target = self.target.as_deref()?;
+            // What is damaged binds to nothing; whatever else is wrong there shows when it is unpacked.
+            sealift::trust::bound_name(target).ok().flatten()
+        };
+        self.name.clone().or_else(bound)
+    }
+
+    fn run_one(&self) -> Result<(), Failure> {
         if let Some(medium) = &self.usb {
             return self.write_usb(medium);
         }
@@ -174,8 +240,10 @@ impl Unpack {
             reference,
             prefix: prefix(self.path.clone().unwrap_or_default()),
             update: self.update,
+            adopt: self.adopt,
             delete: self.delete,
             rehash: self.rehash,
+            trust_record: self.trust_record,
             trust_mtime: self.trust_mtime,
             seal: self.seal(),
             durability: match self.durability {
@@ -184,41 +252,55 @@ impl Unpack {
                 When::Each => Durability::Each,
             },
             hardlink_duplicates: self.hardlink_duplicates,
+            list_deletions: self.dry_run || log::is_on(),
             dry_run: self.dry_run,
             jobs: jobs(self.jobs.map(usize::from)),
         };
+        // What is read once, as a pipe, cannot be looked at before.
+        let is_file = self.bundle.bundle.is_file();
+        if self.adopt && !self.dry_run && is_file && adopt::may_ask() {
+            self.ask(target, &options)?;
+        }
         let judge = self.trust.load()?;
         let mut input = self.bundle.open()?;
+        let admission = judge.admission(self.dry_run)?;
+        if let Err(Error::State { path, .. }) = sealift::trust::bound_name(target) {
+            let path = path.display();
+            self.show.warn(&format!("{path} is damaged, and counts as not there: files are looked at"));
+        }
         let stats = self.pace.watch(self.show, "Opening", |progress| {
-            let judge = |head: &Head| {
-                judge.judge(head)?;
-                if let Err(Error::State { path, .. }) = sealift::trust::bound_name(target) {
-                    let path = path.display();
-                    self.show.warn(&format!("{path} is damaged, and counts as not there: files are looked at"));
-                }
-                judge.check_bound(target, head)
-            };
-            sealift::unpack::unpack(&mut input, target, &options, Limits::default(), judge, progress)
+            sealift::unpack::unpack(&mut input, target, &options, limits(), &admission, progress)
         });
-        let goes_on = stats.as_ref().is_err_and(goes_on) && !self.dry_run && is_unfinished(target);
+        judge.took(&admission);
+        let goes_on = stats.as_ref().is_err_and(|error| !self.dry_run && may_go_on(target, error));
         let stats = match stats.about(&self.bundle.bundle) {
             Err(failure) if goes_on => {
                 if !failure.is_stop() {
                     let target = target.display();
                     self.show.warn(&format!(
-                        "what is done so far is kept: run it again to go on, or give it up by  sealift clean {target}"
+                        "progress was saved: repeat the command to resume, or discard it: sealift clean {target}"
                     ));
                 }
                 return Err(failure.unfinished(target));
             }
             stats => stats?,
         };
-        if !self.dry_run {
-            judge.commit()?;
-        }
         judge.warn(self.show);
         warn_of_signature(self.show, &stats.kernel_signature);
         Ok(self.print(target, &stats, &judge, start.elapsed())?)
+    }
+
+    /// Asks before a directory is taken over that nobody unpacked.
+    fn ask(&self, target: &Path, options: &UnpackOptions) -> Result<(), Failure> {
+        let options = UnpackOptions { dry_run: true, list_deletions: true, ..options.clone() };
+        let judge = self.trust.load()?;
+        let mut input = self.bundle.open()?;
+        let admission = judge.admission(true)?;
+        let stats = self.pace.watch(self.show, "Opening", |progress| {
+            sealift::unpack::unpack(&mut input, target, &options, limits(), &admission, progress)
+        });
+        let stats = stats.about(&self.bundle.bundle)?;
+        if stats.was_adopted { adopt::ask(target, &stats) } else { Ok(()) }
     }
 
     fn seal(&self) -> Seal {
@@ -240,11 +322,14 @@ impl Unpack {
                 (None, false) => Destination::Heads,
             },
             seal: self.seal(),
+            rehash: self.rehash,
+            trust_record: self.trust_record,
+            now: now()?,
             dry_run: self.dry_run,
             jobs: jobs(self.jobs.map(usize::from)),
         };
-        self.take(self.target.as_deref().unwrap_or(repo), |input, judge, progress| {
-            sealift::ostree::import(input, repo, &options, Limits::default(), judge, progress)
+        self.take(self.target.as_deref().unwrap_or(repo), |input, admission, progress| {
+            sealift::ostree::import(input, repo, &options, limits(), admission, progress)
         })
     }
 
@@ -259,23 +344,22 @@ impl Unpack {
             refs: self.references.clone(),
             seal: self.seal(),
             rehash: self.rehash,
+            trust_record: self.trust_record,
             dry_run: self.dry_run,
             jobs: jobs(self.jobs.map(usize::from)),
         };
         let start = Instant::now();
         let judge = self.trust.load()?;
         let mut input = self.bundle.open()?;
+        let admission = judge.admission(self.dry_run)?;
         let stats = self.pace.watch(self.show, "Opening", |progress| {
-            let by = |head: &Head| judge.judge(head);
-            sealift::composefs::import(&mut input, store, &options, Limits::default(), by, progress)
+            sealift::composefs::import(&mut input, store, &options, limits(), &admission, progress)
         });
+        judge.took(&admission);
         let stats = stats.about(&self.bundle.bundle)?;
-        if !self.dry_run {
-            judge.commit()?;
-        }
         judge.warn(self.show);
         let between = (self.target.as_deref().unwrap_or(store), self.bundle.bundle.as_path());
-        let how = (self.dry_run, self.seal == Some(SealHow::Try));
+        let how = (self.dry_run, self.seal == Some(SealHow::Try), self.trust_record);
         Ok(super::store::print(self.show, &stats, &judge, between, how, start.elapsed())?)
     }
 
@@ -286,9 +370,9 @@ impl Unpack {
 
     /// Refuses what is for directories alone.
     fn check_of_repository(&self, target: &str) -> Result<(), Failure> {
-        if self.update || self.path.is_some() || self.hardlink_duplicates {
+        if self.update || self.adopt || self.path.is_some() || self.hardlink_duplicates {
             return Err(Failure::usage(format!(
-                "--update, --path and --hardlink-duplicates are for directories, and not for {target}"
+                "--update, --adopt, --path and --hardlink-duplicates are for directories, and not for {target}"
             )));
         }
         if self.durability != When::End {
@@ -302,25 +386,26 @@ impl Unpack {
         if self.seal.is_some() {
             return Err(Failure::usage("--seal is for directories and ostree:REPO: a medium is for others to read"));
         }
-        let now = source_date_epoch()?.unwrap_or_else(|| Moment::now().0);
         let options = UsbOptions {
             refs: self.references.clone(),
-            now: u64::try_from(now).unwrap_or(0),
+            now: now()?,
+            rehash: self.rehash,
+            trust_record: self.trust_record,
             dry_run: self.dry_run,
             jobs: jobs(self.jobs.map(usize::from)),
         };
-        self.take(medium, |input, judge, progress| {
-            sealift::ostree::write_usb(input, medium, &options, Limits::default(), judge, progress)
+        self.take(medium, |input, admission, progress| {
+            sealift::ostree::write_usb(input, medium, &options, limits(), admission, progress)
         })
     }
 
     fn take(
         &self,
         shown_target: &Path,
-        take: impl FnOnce(&mut Input, &Judging<'_>, &Progress) -> Result<ImportStats, Error>,
+        take: impl FnOnce(&mut Input, &Admission<'_>, &Progress) -> Result<ImportStats, Error>,
     ) -> Result<(), Failure> {
-        if self.update || self.path.is_some() || self.hardlink_duplicates {
-            return Err(Failure::usage("--update, --path and --hardlink-duplicates are for directories"));
+        if self.update || self.adopt || self.path.is_some() || self.hardlink_duplicates {
+            return Err(Failure::usage("--update, --adopt, --path and --hardlink-duplicates are for directories"));
         }
         if self.durability != When::End {
             return Err(Failure::usage("--durability is for directories: a repository has everything at the end"));
@@ -328,17 +413,16 @@ impl Unpack {
         let start = Instant::now();
         let judge = self.trust.load()?;
         let mut input = self.bundle.open()?;
-        let stats = self
-            .pace
-            .watch(self.show, "Opening", |progress| take(&mut input, &|head: &Head| judge.judge(head), progress));
+        let admission = judge.admission(self.dry_run)?;
+        let stats = self.pace.watch(self.show, "Opening", |progress| take(&mut input, &admission, progress));
+        judge.took(&admission);
         let stats = stats.about(&self.bundle.bundle)?;
-        if !self.dry_run {
-            judge.commit()?;
-        }
         judge.warn(self.show);
         warn_of_signature(self.show, &stats.kernel_signature);
+        import::warn_of_summary(self.show, &stats, shown_target);
         let between = (shown_target, self.bundle.bundle.as_path());
-        Ok(import::print(self.show, &stats, &judge, between, self.dry_run, start.elapsed())?)
+        let how = (self.dry_run, self.trust_record);
+        Ok(import::print(self.show, &stats, &judge, between, how, start.elapsed())?)
     }
 
     fn print(&self, target: &Path, stats: &UnpackStats, judge: &Judge, elapsed: Duration) -> std::io::Result<()> {
@@ -352,7 +436,7 @@ impl Unpack {
         let (target, bundle) = (target.display().to_string(), shown(&self.bundle.bundle));
         let verb = match (self.dry_run, stats.is_update) {
             (false, false) => "unpacked",
-            (false, true) if stats.was_complete => "complete already, as unpacked",
+            (_, true) if stats.was_complete => "already complete, as unpacked",
             (false, true) => "updated",
             (true, false) => "would be unpacked",
             (true, true) => "would be updated",
@@ -360,51 +444,27 @@ impl Unpack {
         let mark = judge.mark();
         writeln!(out, "{BOLD}{}{BOLD:#}: {verb} from {}{mark}", escape::text(&target), escape::text(&bundle))?;
         judge.print_signers(&mut out)?;
-        let contents = [
-            (stats.files, if stats.is_update { "new file" } else { "file" }),
-            (stats.directories, "directory"),
-            (stats.links, "hard link"),
-        ];
-        let mut parts: Vec<String> = contents.iter().filter(|(n, _)| *n > 0).map(|(n, noun)| count(*n, noun)).collect();
-        if stats.others > 0 {
-            parts.push(format!("{} of other types", human::Grouped(stats.others)));
+        writeln!(out, "  {}", updated::made(stats))?;
+        if stats.copied_files > 0 {
+            writeln!(out, "  {} copied from what was there", count(stats.copied_files, "file"))?;
         }
-        if let (Some(files), true) = (parts.first_mut(), stats.copied_files > 0) {
-            files.push_str(&format!(" ({} from what was there)", human::Grouped(stats.copied_files)));
+        let asked = Asked { rehash: self.rehash, trust_mtime: self.trust_mtime, trust_record: self.trust_record };
+        for line in updated::checked(stats, &asked, self.dry_run) {
+            writeln!(out, "  {line}")?;
         }
-        if stats.is_update {
-            parts.push(format!("{} kept", human::Grouped(stats.kept_files)));
-            if stats.metadata_files > 0 {
-                parts.push(format!("{} with new metadata", human::Grouped(stats.metadata_files)));
-            }
-            if stats.removed > 0 {
-                parts.push(format!("{} removed", count(stats.removed, "name")));
-            }
+        if stats.was_adopted {
+            let verb = if self.dry_run { "would replace" } else { "took it over: replaced" };
+            writeln!(out, "  {verb} {}", updated::kinds(&stats.replaced))?;
         }
-        writeln!(out, "  {}", parts.join(", "))?;
-        if stats.was_hashed {
-            let files = if stats.hashed_files == 0 { "no file".to_owned() } else { count(stats.hashed_files, "file") };
-            let why = match () {
-                () if self.rehash => "as --rehash asks",
-                () if stats.is_sealed => "before they were sealed",
-                () if self.trust_mtime => "and size and time told of the others",
-                () => "since nothing that was kept describes the target",
-            };
-            writeln!(out, "  {files} hashed, {why}")?;
-        }
+        updated::print_deletions(&mut out, stats, self.dry_run)?;
         if stats.resumed_files > 0 {
-            writeln!(out, "  {} of a run before this one were right", count(stats.resumed_files, "file"))?;
+            writeln!(out, "  reused {} from the interrupted run", count(stats.resumed_files, "file"))?;
         }
         if self.dry_run {
             let (disk, free) = (Bytes(stats.disk_bytes), Bytes(stats.free_bytes));
-            let room = if stats.disk_bytes > stats.free_bytes {
-                format!("{WARN}too little{WARN:#}: {free} are free")
-            } else {
-                format!("{free} are free")
-            };
             writeln!(
                 out,
-                "  {} of content, {disk} and {} on the target; {room}",
+                "  {} of content, {disk} and {} on the target; {free} are free",
                 Bytes(stats.logical_bytes),
                 count(stats.inodes, "inode")
             )?;
@@ -412,6 +472,10 @@ impl Unpack {
         }
         if stats.logical_bytes == 0 {
             writeln!(out, "  in {}", human::duration(elapsed))?;
+        } else if stats.is_update {
+            let (bytes, stored, time) =
+                (Bytes(stats.logical_bytes), Bytes(stats.stored_bytes), human::duration(elapsed));
+            writeln!(out, "  wrote {bytes} in {time} (read {stored} from the bundle)")?;
         } else {
             let (bytes, stored) = (Bytes(stats.logical_bytes), Bytes(stats.stored_bytes));
             let (time, rate) = (human::duration(elapsed), human::rate(stats.logical_bytes, elapsed));
@@ -429,7 +493,7 @@ impl Unpack {
             writeln!(out, "  {} are shared between equal files", Bytes(stats.shared_bytes))?;
         }
         for line in skipped(stats) {
-            writeln!(out, "  {WARN}skipped{WARN:#} {line}")?;
+            writeln!(out, "  {WARN}{line}{WARN:#}")?;
         }
         if log::is_on() {
             let (objects, inodes) = (count(stats.objects, "object"), count(stats.inodes, "inode"));
@@ -455,18 +519,11 @@ pub(crate) fn signature_word(signature: &KernelSignature) -> Option<&'static str
     }
 }
 
-/// Whether the same run may get further when it is run again.
-fn goes_on(error: &Error) -> bool {
-    match error {
-        Error::Io { source, .. } => !matches!(source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded),
-        Error::Format(error) => error.kind() == Kind::Truncated,
-        Error::Cancelled => true,
-        _ => false,
-    }
+/// The moment of what is written now, in seconds since 1970.
+fn now() -> Result<u64, Failure> {
+    let now = source_date_epoch()?.unwrap_or_else(|| Moment::now().0);
+    Ok(u64::try_from(now).unwrap_or(0))
 }
-
-/// Decides by the head whether a bundle is to be trusted.
-type Judging<'a> = dyn Fn(&Head) -> Result<(), Error> + 'a;
 
 /// The repository of `ostree:REPO`.
 pub(crate) fn ostree_target(target: &Path) -> Option<PathBuf> {
@@ -483,13 +540,13 @@ fn reserved(target: &Path) -> Option<&'static str> {
 /// What was left undone for want of privilege.
 pub(crate) fn skipped(stats: &UnpackStats) -> Vec<String> {
     let lines = [
-        (stats.owners_skipped, "file", "not root: owned by you"),
-        (stats.set_ids_skipped, "set-id file", "not root: without their set-id bits"),
-        (stats.xattrs_skipped, "extended attribute", "not root: not set"),
-        (stats.devices_skipped, "device", "not root: not made"),
+        (stats.owners_skipped, "entry", "owned by you, and not by the recorded owner"),
+        (stats.set_ids_skipped, "set-id file", "without set-id bits"),
+        (stats.xattrs_skipped, "extended attribute", "not set"),
+        (stats.devices_skipped, "device", "not made"),
     ];
     let some = lines.into_iter().filter(|(number, ..)| *number > 0);
-    some.map(|(number, noun, why)| format!("{} ({why})", count(number, noun))).collect()
+    some.map(|(number, noun, what)| format!("{}: {what} (not running as root)", count(number, noun))).collect()
 }
 
 /// `/usr/`, `./usr` and `usr` are one path in a bundle.
@@ -521,7 +578,19 @@ struct Summary<'a> {
     kept_files: u64,
     metadata_files: u64,
     copied_files: u64,
-    removed: u64,
+    was_complete: bool,
+    adopted: bool,
+    added_files: u64,
+    replaced_files: u64,
+    deleted_files: u64,
+    deleted_directories: u64,
+    deleted_symlinks: u64,
+    deleted_others: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    deletions: Vec<String>,
+    checked: &'static str,
+    checked_files: u64,
+    changed_files: u64,
     was_hashed: bool,
     hashed_files: u64,
     inodes: u64,
@@ -536,6 +605,7 @@ struct Summary<'a> {
 impl<'a> Summary<'a> {
     fn new(stats: &UnpackStats, judge: &'a Judge, dry_run: bool, elapsed: Duration) -> Self {
         let (name, version) = judge.identity();
+        let deletions = stats.deletions.iter();
         Self {
             dry_run,
             name,
@@ -557,7 +627,23 @@ impl<'a> Summary<'a> {
             kept_files: stats.kept_files,
             metadata_files: stats.metadata_files,
             copied_files: stats.copied_files,
-            removed: stats.removed,
+            was_complete: stats.was_complete,
+            adopted: stats.was_adopted,
+            added_files: stats.files.saturating_sub(stats.replaced.files),
+            replaced_files: stats.replaced.files.min(stats.files),
+            deleted_files: stats.deleted.files,
+            deleted_directories: stats.deleted.directories,
+            deleted_symlinks: stats.deleted.symlinks,
+            deleted_others: stats.deleted.others,
+            deletions: deletions.map(|path| escape::bytes(path.as_os_str().as_bytes()).to_string()).collect(),
+            checked: match () {
+                () if !stats.is_update => "nothing",
+                () if stats.was_hashed => "content",
+                () if stats.checked_files == 0 => "record",
+                () => "stat",
+            },
+            checked_files: stats.checked_files,
+            changed_files: stats.changed_files,
             was_hashed: stats.was_hashed,
             hashed_files: stats.hashed_files,
             inodes: stats.inodes,

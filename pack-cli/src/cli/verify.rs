@@ -1,17 +1,18 @@
 //! `sealift verify`: whether every byte is sound, and who says so.
 
 use std::io::Write;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use clap::Args;
-use sealift::Limits;
+use clap::{Args, ValueHint};
 use sealift::verify::{Depth, Verified};
 use serde::Serialize;
 
 use super::bundle::{BundleArg, jobs};
 use super::escape;
-use super::failure::{About as _, Failure, shown};
+use super::failure::{About as _, Failure, shown, verdict_printed};
 use super::human::{self, Bytes, count};
+use super::limits::limits;
 use super::log;
 use super::show::{BOLD, GOOD, Pace, Show, json_line};
 use super::trust_args::{Judge, TrustArgs};
@@ -25,9 +26,13 @@ use super::trust_args::{Judge, TrustArgs};
 Examples:
   sealift verify os.sealift --trust /etc/sealift/allowed_signers
   sealift verify --deep os.sealift
+  sealift verify /media/stick/*.sealift
   ssh nas cat os.sealift | sealift verify -")]
 pub(crate) struct Verify {
-    #[command(flatten)]
+    /// The bundles; - reads one from standard input. The exit status of several is the worst one's, 1 before 3 before 2
+    #[arg(value_name = "BUNDLE", required = true, value_hint = ValueHint::FilePath)]
+    bundles: Vec<PathBuf>,
+    #[arg(skip)]
     bundle: BundleArg,
     /// Also decompress, and check each file's content, its fs-verity digest and, of OSTree, its checksum
     #[arg(long)]
@@ -44,18 +49,39 @@ pub(crate) struct Verify {
 }
 
 impl Verify {
-    pub(crate) fn run(self) -> Result<(), Failure> {
+    pub(crate) fn run(mut self) -> Result<(), Failure> {
+        let bundles = std::mem::take(&mut self.bundles);
+        if let [bundle] = &bundles[..] {
+            self.bundle = BundleArg { bundle: bundle.clone() };
+            return self.run_one();
+        }
+        let mut worst: Option<Failure> = None;
+        for bundle in bundles {
+            self.bundle = BundleArg { bundle };
+            let Err(failure) = self.run_one() else { continue };
+            if failure.is_stop() {
+                return Err(failure);
+            }
+            failure.tell(self.show.json);
+            if worst.as_ref().is_none_or(|worst| failure.gravity() > worst.gravity()) {
+                worst = Some(failure);
+            }
+        }
+        worst.map_or(Ok(()), |worst| Err(worst.told()))
+    }
+
+    fn run_one(&self) -> Result<(), Failure> {
         let start = Instant::now();
         let judge = self.trust.load()?;
         let mut input = self.bundle.open()?;
         let depth = if self.deep { Depth::Objects } else { Depth::Stored };
         let jobs = jobs(self.jobs.map(usize::from));
         let verified = self.pace.watch(self.show, "Opening", |progress| {
-            sealift::verify::verify(&mut input, depth, jobs, Limits::default(), |head| judge.judge(head), progress)
+            sealift::verify::verify(&mut input, depth, jobs, limits(), |head| judge.judge(head), progress)
         });
         let verified = verified.about(&self.bundle.bundle)?;
         judge.warn(self.show);
-        Ok(self.print(&verified, &judge, start.elapsed())?)
+        verdict_printed(self.print(&verified, &judge, start.elapsed()))
     }
 
     fn print(&self, verified: &Verified, judge: &Judge, elapsed: Duration) -> std::io::Result<()> {

@@ -18,10 +18,10 @@ use super::kept::{self, Found, Kept, path_of};
 use super::link::{Link, Standing};
 use super::repo::{Repo, object_name};
 use crate::audit::{Finding, FindingKind, StoreAudit, StoreAuditOptions, kept_names};
-use crate::beneath::names_below;
 use crate::input::Input;
 use crate::ostree::hex;
 use crate::{Error, Progress};
+use sealift_store::confined::names_below;
 
 /// Compares a store with a bundle, or with what it kept of the bundles that it took.
 ///
@@ -85,10 +85,7 @@ struct Held {
 
 impl Held {
     fn of_kept(repo: &Repo, name: &str, judge: &mut impl FnMut(&Head) -> Result<(), Error>) -> Result<Self, Error> {
-        let Some(Kept { head, index, found }) = Kept::load(repo, name)? else {
-            let problem = "it is damaged: unpack the bundle again, or give it to compare the store with".into();
-            return Err(Error::Store { path: path_of(repo, name), problem });
-        };
+        let Kept { head, index, found } = Kept::load_whole(repo, name)?;
         judge(&head).map_err(|error| error.of_bundle(&path_of(repo, name)))?;
         Ok(Self { head, index, found, is_sealed: kept::is_sealed(repo, name) })
     }

@@ -170,8 +170,7 @@ impl Maker<'_, '_> {
     fn stat(&self, inode: u32) -> Stat {
         let inode = self.index.inode(inode);
         let Attributes { mode, uid, gid, xattrs } = self.index.attributes(inode);
-        let xattrs =
-            xattrs.iter().map(|xattr| (Box::from(OsStr::from_bytes(&xattr.name)), Box::from(&xattr.value[..])));
+        let xattrs = xattrs.iter().map(|xattr| (Box::from(OsStr::from_bytes(xattr.name)), Box::from(xattr.value)));
         Stat {
             st_mode: u32::from(*mode) & 0o7777,
             st_uid: *uid,

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::fstatvfs;
 use sealift_format::verity::{Algorithm, FileDigest, FileHasher};
-use sealift_format::{Bundle, Error as FormatError, Head, Image, InodeKind, Limits, Object, Opened, Part, Ref};
+use sealift_format::{Bundle, Error as FormatError, Image, InodeKind, Limits, Object, Opened, Part, Ref};
 use sealift_verify::kernel::{self, KernelError};
 
 use super::delta;
@@ -18,13 +18,14 @@ use super::objects::{Plan, Work};
 use super::repo::{Repo, object_name, parameters};
 use super::transaction::{Transaction, hash_with};
 use crate::base::Bases;
-use crate::beneath::open_user_dir;
 use crate::input::Input;
 use crate::parallel::for_each;
 use crate::progress::Phase;
+use crate::trust::Admission;
 use crate::unpack::Seal;
 use crate::writeback::with_writeback;
 use crate::{Error, Progress};
+use sealift_store::confined::open_user_dir;
 
 /// How a bundle is taken into a store.
 #[derive(Clone, Debug, Default)]
@@ -34,8 +35,10 @@ pub struct ImportOptions {
     pub refs: Vec<String>,
     /// Whether the kernel is to keep objects and images as they are: [`Seal::AsBefore`] is as the store says of itself.
     pub seal: Seal,
-    /// Hash the objects that the store has already, and do not rely on what was kept when it took the last bundle.
+    /// Read and hash the objects that the store has, and do not rely on what the file system says of them.
     pub rehash: bool,
+    /// Do not look at objects that the store took before.
+    pub trust_record: bool,
     /// Find out what would be done, and do nothing.
     pub dry_run: bool,
     /// Threads; 0 is 1.
@@ -58,8 +61,12 @@ pub struct ImportStats {
     pub logical_bytes: u64,
     /// Stored bytes that were read for them.
     pub stored_bytes: u64,
+    /// Objects and images that the store took before and that were looked at: whether they are there, and have the size that they are to have.
+    pub checked_objects: u64,
+    /// Of these, the ones that were read and compared with their names, or for which the kernel vouched.
+    pub hashed_objects: u64,
     /// Objects that were there, were not what their names say, and were replaced.
-    pub replaced_objects: u64,
+    pub repaired_objects: u64,
     /// Whether the objects and images are sealed.
     pub is_sealed: bool,
     /// Objects and images that were sealed.
@@ -76,21 +83,21 @@ struct Chosen<'a> {
 
 /// Takes trees of a bundle into the store at `target`, which is made if there is none. A delta bundle is for one that holds its base.
 ///
-/// `judge` decides by the head whether the bundle is to be trusted, before anything behind it is read. Killed at any point, the store is
-/// sound, and another run completes.
+/// `admission` decides by the head whether the bundle is to be trusted, before anything behind it is read, and remembers it before anything of
+/// it can be reached in the store. Killed at any point, the store is sound, and another run completes.
 ///
 /// # Errors
-/// The bundle is refused or damaged, states no image that is wanted, or another than its tree makes; the store cannot be used, cannot be
+/// The bundle is refused or damaged, older than the one that the store took, or cannot be remembered; it states no image that is wanted, or another than its tree makes; the store cannot be used, cannot be
 /// sealed as is asked, lacks room or what a delta is relative to. No name is changed then.
 pub fn import(
     input: &mut Input,
     target: &Path,
     options: &ImportOptions,
     limits: Limits,
-    judge: impl FnOnce(&Head) -> Result<(), Error>,
+    admission: &Admission<'_>,
     progress: &Progress,
 ) -> Result<ImportStats, Error> {
-    let opened = input.open_any(limits, judge)?;
+    let opened = input.open_any(limits, |head| admission.judge(head))?;
     let root = opened.head().root();
     let Some(first) = root.images.first() else {
         return Err(Error::Usage("the bundle states no composefs image: have it packed with --composefs".into()));
@@ -102,13 +109,17 @@ pub fn import(
         Some(repo) => Kept::load(repo, &root.identity.name)?,
         None => None,
     };
+    if let Some(kept) = &kept {
+        admission.check_kept(target, &kept.head)?;
+    }
     let (bundle, bases) = match opened {
         Opened::Whole(bundle) => (bundle, Bases::default()),
         Opened::Delta(delta) => delta::complete(delta, there.as_ref(), target, kept.as_ref())?,
     };
     let chosen = choose(&bundle, algorithm, &options.refs)?;
     let held = kept.as_ref().zip(there.as_deref());
-    let Sorted { wanted, known, unsealed } = sort_out(&bundle, &chosen, held, seals, options, progress)?;
+    let Sorted { wanted, known, unsealed, checked, hashed } =
+        sort_out(&bundle, &chosen, held, seals, options, progress)?;
     let plan = Plan::new((&bundle, &bases), wanted);
     let mut stats = ImportStats {
         refs: chosen
@@ -120,6 +131,8 @@ pub fn import(
         logical_bytes: plan.objects().map(|object| bundle.index.object(object).size).fold(0, u64::saturating_add),
         stored_bytes: plan.stored_bytes(),
         is_sealed: seals,
+        checked_objects: checked,
+        hashed_objects: hashed,
         ..ImportStats::default()
     };
     stats.objects =
@@ -135,7 +148,8 @@ pub fn import(
         Some(repo) => repo,
         None => Arc::new(Repo::create(target, algorithm, seals)?),
     };
-    let job = Job { repo: &repo, bundle: &bundle, chosen: &chosen, seals, progress, jobs: options.jobs.max(1) };
+    let job =
+        Job { repo: &repo, bundle: &bundle, chosen: &chosen, admission, seals, progress, jobs: options.jobs.max(1) };
     job.run(input, &plan, (known, &unsealed), &mut stats)?;
     Ok(stats)
 }
@@ -213,6 +227,9 @@ struct Sorted {
     known: Found,
     /// Of these the ones that are to be sealed and are not, and their sizes.
     unsealed: Vec<(FileDigest, u64)>,
+    /// How many were looked at, and of these read.
+    checked: u64,
+    hashed: u64,
 }
 
 fn sort_out(
@@ -232,7 +249,7 @@ fn sort_out(
             }
         }
     }
-    let mut sorted = Sorted { wanted, known: Found::default(), unsealed: Vec::new() };
+    let mut sorted = Sorted { wanted, known: Found::default(), unsealed: Vec::new(), checked: 0, hashed: 0 };
     let Some((kept, repo)) = held else { return Ok(sorted) };
     let by_id: HashMap<&[u8; 32], u32> = kept.index.objects().iter().map(|object| &object.id).zip(0..).collect();
     let mut named = Vec::new();
@@ -247,7 +264,16 @@ fn sort_out(
             *wanted = false;
         }
     }
-    progress.enter(Phase::Hashing, 0, count(named.iter()));
+    if options.trust_record && !seals {
+        for (number, digest, _) in named {
+            sorted.known.digests.insert(number, digest.clone());
+            sorted.wanted[usize::try_from(number).unwrap_or(usize::MAX)] = false;
+        }
+        return Ok(sorted);
+    }
+    sorted.checked = count(named.iter());
+    sorted.hashed = if options.rehash { sorted.checked } else { 0 };
+    progress.enter(Phase::Hashing, 0, sorted.checked);
     let there = Mutex::new(Vec::new());
     for_each(
         options.jobs.max(1),
@@ -317,16 +343,17 @@ fn count(items: impl Iterator) -> u64 {
 }
 
 /// What is the same for all steps of taking trees into a store.
-struct Job<'a> {
+struct Job<'a, 'g> {
     repo: &'a Repo,
     bundle: &'a Bundle,
     chosen: &'a [Chosen<'a>],
+    admission: &'a Admission<'g>,
     seals: bool,
     progress: &'a Progress,
     jobs: usize,
 }
 
-impl Job<'_> {
+impl Job<'_, '_> {
     fn run(
         &self,
         input: &mut Input,
@@ -355,7 +382,7 @@ impl Job<'_> {
         )?;
         transaction.seal(self.jobs, self.progress)?;
         self.progress.enter(Phase::Syncing, 0, 0);
-        transaction.finish()?;
+        transaction.finish(|| self.admission.commit())?;
         for image in self.chosen.iter().flat_map(|chosen| &chosen.images) {
             link_image(&transaction, repo, &image.digest)?;
         }
@@ -366,7 +393,7 @@ impl Job<'_> {
             }
         }
         (stats.new_objects, stats.logical_bytes) = (objects, bytes);
-        (stats.replaced_objects, stats.sealed_objects) = (transaction.replaced(), transaction.sealed());
+        (stats.repaired_objects, stats.sealed_objects) = (transaction.replaced(), transaction.sealed());
         Ok(())
     }
 

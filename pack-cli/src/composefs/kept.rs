@@ -10,7 +10,7 @@ use std::io::{Read as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::path::PathBuf;
 
-use rustix::fs::{AtFlags, Mode as Permissions, OFlags, fdatasync, fsync, renameat, unlinkat};
+use rustix::fs::{AtFlags, Mode as Permissions, OFlags, fdatasync, fstat, fsync, renameat, unlinkat};
 use rustix::io::Errno;
 use sealift_format::verity::{self, Algorithm, FileDigest};
 use sealift_format::{Bundle, Error as FormatError, Head, Index, Limits, Part, Preamble};
@@ -20,8 +20,9 @@ use super::image::WITHIN_LEN_MAX;
 use super::repo::Repo;
 use super::transaction::Transaction;
 use crate::Error;
-use crate::beneath::{names_below, open_beneath, open_name};
 use crate::seal::seal_open;
+use sealift_store::check_owner;
+use sealift_store::confined::{names_below, open_beneath, open_name};
 
 /// What a store took last of the bundles of a name.
 #[derive(Debug)]
@@ -121,28 +122,45 @@ impl Kept {
     /// It cannot be read.
     pub(super) fn load(repo: &Repo, name: &str) -> Result<Option<Self>, Error> {
         let Some(bytes) = read(repo, name)? else { return Ok(None) };
-        let kept = Self::parse(bytes, repo.algorithm());
-        if kept.is_none() {
-            let path = path_of(repo, name);
-            tracing::warn!(path = %path.display(), "what the store kept is damaged, and counts as not there");
+        match Self::parse(bytes, name, repo.algorithm()) {
+            Ok(kept) => Ok(Some(kept)),
+            Err(error) => {
+                let path = path_of(repo, name);
+                tracing::warn!(%error, path = %path.display(), "what the store kept is damaged, and counts as not there");
+                Ok(None)
+            }
         }
-        Ok(kept)
     }
 
-    fn parse(mut bytes: Vec<u8>, algorithm: Algorithm) -> Option<Self> {
+    /// Reads what is kept of the bundles of a name, which is there.
+    ///
+    /// # Errors
+    /// It is damaged or cannot be read.
+    pub(super) fn load_whole(repo: &Repo, name: &str) -> Result<Self, Error> {
+        let bytes = read(repo, name)?.unwrap_or_default();
+        Self::parse(bytes, name, repo.algorithm()).map_err(|error| Error::from(error).of_bundle(&path_of(repo, name)))
+    }
+
+    fn parse(mut bytes: Vec<u8>, name: &str, algorithm: Algorithm) -> Result<Self, FormatError> {
+        let malformed = |part, what| FormatError::Malformed { part, what, at: 0 };
         let at = |len: u32| usize::try_from(len).unwrap_or(usize::MAX);
-        let preamble = Preamble::parse(bytes.get(..at(Preamble::LEN))?).ok()?;
+        let preamble = Preamble::parse(bytes.get(..at(Preamble::LEN)).unwrap_or_default())?;
         let mut rest = bytes.split_off(at(preamble.head_len()).min(bytes.len()));
-        let head = Head::parse(&bytes).ok()?;
-        Limits::default().check(head.root()).ok()?;
-        let contents = &head.root().contents;
-        let table = rest.split_off(usize::try_from(contents.index_len).ok()?.min(rest.len()));
-        if verity::digest(&rest) != contents.index_digest {
-            return None;
+        let head = Head::parse(&bytes)?;
+        Limits::NONE.check(head.root())?;
+        if head.root().identity.name != name {
+            return Err(malformed(Part::Root, "it is of a bundle of another name"));
         }
-        let index = Index::parse(rest, head.root().maxima.entries).ok()?;
-        let found = Found::parse(&table, &index, algorithm)?;
-        Some(Self { head, index, found })
+        let contents = &head.root().contents;
+        let index_len = usize::try_from(contents.index_len).unwrap_or(usize::MAX);
+        let table = rest.split_off(index_len.min(rest.len()));
+        if verity::digest(&rest) != contents.index_digest {
+            return Err(FormatError::Digest { part: Part::Index });
+        }
+        let index = Index::parse(rest, head.root().maxima.entries)?;
+        let found = Found::parse(&table, &index, algorithm);
+        let found = found.ok_or_else(|| malformed(Part::Index, "what is kept of its objects is wrong"))?;
+        Ok(Self { head, index, found })
     }
 
     pub(super) fn digest(&self) -> [u8; 32] {
@@ -203,10 +221,17 @@ pub(super) fn path_of(repo: &Repo, name: &str) -> PathBuf {
 /// Reads a file of ours, of any length that a bundle's head and index and what follows may have.
 fn read(repo: &Repo, name: &str) -> Result<Option<Vec<u8>>, Error> {
     let failed = |error: std::io::Error| Error::io("read", path_of(repo, name), error);
+    let folder =
+        match open_beneath(repo.root(), KEPT.as_bytes(), OFlags::RDONLY | OFlags::DIRECTORY, Permissions::empty()) {
+            Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
+            opened => opened.map_err(|error| failed(error.into()))?,
+        };
+    let stat = fstat(&folder).map_err(|error| failed(error.into()))?;
+    // Whoever may write to it may have put anything there.
+    check_owner(stat.st_uid, stat.st_mode, &repo.path().join(KEPT))?;
     let flags = OFlags::RDONLY | OFlags::NONBLOCK;
-    let path = format!("{KEPT}/{name}");
-    let file = match open_beneath(repo.root(), path.as_bytes(), flags, Permissions::empty()) {
-        Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
+    let file = match open_name(folder.as_fd(), name.as_bytes(), flags, Permissions::empty()) {
+        Err(Errno::NOENT) => return Ok(None),
         opened => File::from(opened.map_err(|error| failed(error.into()))?),
     };
     let head = Preamble::LEN + Preamble::ROOT_LEN_MAX + Preamble::AREA_LEN_MAX;

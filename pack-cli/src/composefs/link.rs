@@ -10,8 +10,8 @@ use sealift_format::verity::FileDigest;
 use super::repo::{Repo, object_name};
 use super::transaction::Transaction;
 use crate::Error;
-use crate::beneath::open_beneath;
 use crate::ostree::hex;
+use sealift_store::confined::open_beneath;
 
 /// The name of the link in the stage.
 const STAGED: &str = "link";

@@ -16,12 +16,12 @@ use sealift_format::verity::{FileDigest, FileHasher};
 use sealift_verify::kernel::{self, KernelError, Sealed};
 
 use super::repo::{Repo, make_directory, object_name};
-use crate::beneath::{names_in, open_name};
 use crate::ostree::{Folders, Stage, hex};
 use crate::parallel::for_each;
 use crate::progress::Phase;
 use crate::seal::seal_open;
 use crate::{Error, Progress};
+use sealift_store::confined::{names_in, open_name};
 
 /// Where stages are.
 const TMP: &str = "sealift/tmp";
@@ -196,14 +196,16 @@ impl<'a> Transaction<'a> {
         staged_name(digest, self.folders.folder_of(first))
     }
 
-    /// Brings all that was written into its place. Returns how many objects that are.
+    /// Brings all that was written into its place. Returns how many objects that are. `ready` is called when all of it is on the medium and
+    /// nothing has its name yet; if it fails, nothing gets one.
     ///
     /// # Errors
-    /// The store cannot be written to; it is then as the module says of one who was killed.
-    pub(super) fn finish(&self) -> Result<u64, Error> {
+    /// That of `ready`; or the store cannot be written to; it is then as the module says of one who was killed.
+    pub(super) fn finish(&self, ready: impl FnOnce() -> Result<(), Error>) -> Result<u64, Error> {
         let mut staged: Vec<FileDigest> = self.list().iter().cloned().collect();
         // Also what is there already may be of a run that was killed before its objects were on the medium.
         self.sync()?;
+        ready()?;
         self.folders.staged().try_for_each(|(folder, name)| self.place_folder(&folder, &name))?;
         staged.retain(|digest| self.name_in_stage(digest) == staged_name(digest, None));
         staged.sort_unstable_by(|a, b| a.as_bytes().cmp(b.as_bytes()));

@@ -1,5 +1,7 @@
 //! What a walk over both sides finds, and what it comes to.
 
+use std::sync::Arc;
+
 use sealift_format::FileType;
 
 use super::compare::Rules;
@@ -29,11 +31,10 @@ impl<'a> Collector<'a> {
         Self { old, new, rules, links: !options.ignore.links, counts, differences, nodes }
     }
 
-    pub(super) fn meet(&mut self, start: &Start, met: Met<'_>) {
-        let path = met.path();
+    pub(super) fn meet(&mut self, start: &Start, met: &Met) {
         self.counts.compared += u64::from(met.old.is_some() || met.new.is_some());
-        let old = met.old.map(|node| self.old.file(node, &path));
-        let new = met.new.map(|node| self.new.file(node, &path));
+        let old = met.old.map(|node| self.old.file(node, &met.path));
+        let new = met.new.map(|node| self.new.file(node, &met.path));
         let (change, fields) = match (&old, &new) {
             (None, None) => return,
             (Some(_), None) => (Change::Removed, Vec::new()),
@@ -49,7 +50,7 @@ impl<'a> Collector<'a> {
         let mut difference = Difference {
             change,
             reference: start.reference.clone(),
-            path,
+            path: met.path.clone(),
             from: None,
             old,
             new,
@@ -64,8 +65,15 @@ impl<'a> Collector<'a> {
         self.nodes.push((met.old, met.new));
     }
 
-    fn fields(&mut self, met: Met<'_>, old: &File, new: &File) -> Vec<Field> {
-        let mut fields = self.rules.fields(old, new);
+    fn fields(&mut self, met: &Met, old: &File, new: &File) -> Vec<Field> {
+        // Ignored is what unpacking leaves out, and not what somebody has added since.
+        let has_gained = match (self.old.view, self.new.view) {
+            (View::Index(_), View::Source(_)) => Rules::has_gained(old, new),
+            (View::Source(_), View::Index(_)) => Rules::has_gained(new, old),
+            _ => false,
+        };
+        let rules = if has_gained { self.rules.with_privileged() } else { self.rules };
+        let mut fields = rules.fields(old, new);
         if let (Some(a), Some(b)) = (met.old, met.new)
             && old.file_type == new.file_type
             && (self.old.is_linked(a) || self.new.is_linked(b))
@@ -91,6 +99,7 @@ impl<'a> Collector<'a> {
             (Some(expected), Some(there)) => {
                 difference.change == Change::Metadata
                     && there.metadata.uid != 0
+                    && !Rules::has_gained(expected, there)
                     && !difference.fields.contains(&Field::Links)
                     && self.rules.without_privileged().fields(expected, there).is_empty()
             }
@@ -128,20 +137,18 @@ impl<'a> Collector<'a> {
                 kept.push(difference);
             }
         }
-        // A directory and all that is below it stand together, for who reads it.
-        kept.sort_by(|a, b| a.reference.cmp(&b.reference).then_with(|| components(a).cmp(components(b))));
         Diff { differences: kept, counts: self.counts, ..Diff::default() }
     }
 
     fn count(&mut self, difference: &Difference, (old, new): (Option<u32>, Option<u32>)) {
         let counts = &mut self.counts;
-        let size = |file: &Option<File>| file.as_ref().and_then(|file| file.size).unwrap_or(0);
+        let size = |file: &Option<Arc<File>>| file.as_ref().and_then(|file| file.size).unwrap_or(0);
         let (old_size, new_size) = (size(&difference.old), size(&difference.new));
         // Bytes of a file of several names come and go with the last of them.
-        let counts_for = |names: &Names<'_>, node: Option<u32>, file: &Option<File>| {
+        let counts_for = |names: &Names<'_>, node: Option<u32>, file: &Option<Arc<File>>| {
             node.zip(file.as_ref()).is_some_and(|(node, file)| names.counts(node, file))
         };
-        let first = |file: &Option<File>| file.as_ref().is_some_and(|file| file.link.is_none());
+        let first = |file: &Option<Arc<File>>| file.as_ref().is_some_and(|file| file.link.is_none());
         let add = |sum: &mut u64, size: u64| *sum = sum.saturating_add(size);
         counts.privileged += u64::from(difference.privileged);
         match difference.change {
@@ -180,8 +187,4 @@ fn change_of(fields: &[Field]) -> Change {
         _ if fields.contains(&Field::Seal) => Change::Unsealed,
         _ => Change::Metadata,
     }
-}
-
-fn components(difference: &Difference) -> impl Iterator<Item = &[u8]> {
-    difference.path.split(|byte| *byte == b'/')
 }

@@ -1,11 +1,14 @@
 //! Two files of one path: which of their fields differ.
 
-use sealift_format::{FileType, Xattr};
+use sealift_format::{FileType, XattrRef, Xattrs};
 
 use super::{Field, File, Ignore};
 
 /// The bits that set the user or the group that a program runs as.
 const SET_IDS: u16 = 0o6000;
+
+/// What gives a program capabilities.
+const CAPABILITY: &[u8] = b"security.capability";
 
 /// By which rules files are compared.
 #[derive(Clone, Copy, Debug)]
@@ -16,6 +19,11 @@ pub(super) struct Rules {
 }
 
 impl Rules {
+    /// The same rules, with what only root can set.
+    pub(super) fn with_privileged(self) -> Self {
+        Self { ignore: Ignore { privileged: false, ..self.ignore }, ..self }
+    }
+
     /// The same rules, without what only root can set.
     pub(super) fn without_privileged(self) -> Self {
         Self { ignore: Ignore { privileged: true, ..self.ignore }, ..self }
@@ -43,8 +51,18 @@ impl Rules {
         fields.into_iter().filter(|(_, differs)| *differs).map(|(field, _)| field).collect()
     }
 
-    fn same_xattrs(self, old: &[Xattr], new: &[Xattr]) -> bool {
-        let counts = |xattr: &&Xattr| !self.ignore.privileged || !is_privileged(&xattr.name);
+    /// Whether a file has a privilege that it is not to have: no unpacking leaves that out.
+    pub(super) fn has_gained(expected: &File, there: &File) -> bool {
+        let (expected, there) = (&expected.metadata, &there.metadata);
+        let new = |xattr: XattrRef<'_>| {
+            xattr.name == CAPABILITY
+                && !expected.xattrs.iter().any(|other| (other.name, other.value) == (xattr.name, xattr.value))
+        };
+        there.permissions & !expected.permissions & SET_IDS != 0 || there.xattrs.iter().any(new)
+    }
+
+    fn same_xattrs(self, old: &Xattrs, new: &Xattrs) -> bool {
+        let counts = |xattr: &XattrRef<'_>| !self.ignore.privileged || !is_privileged(xattr.name);
         old.iter().filter(counts).eq(new.iter().filter(counts))
     }
 }

@@ -17,8 +17,8 @@
 //! let tree = Source::open_spec(tree.as_os_str(), &SourceOptions::default(), 1)?;
 //! let options = DiffOptions { ignore: sealift::diff::Ignore::METADATA, ..DiffOptions::default() };
 //! let found = diff(Side::Bundle(&bundle), Side::Source(&tree), &options, &Progress::default())?;
-//! let lines: Vec<_> = found.differences.iter().map(|found| (found.change, &found.path[..])).collect();
-//! assert_eq!(lines, [(Change::Added, &b"hello"[..])]);
+//! let lines: Vec<_> = found.differences.iter().map(|found| (found.change, found.path.to_vec())).collect();
+//! assert_eq!(lines, [(Change::Added, b"hello".to_vec())]);
 //! # Ok(())
 //! # }
 //! ```
@@ -27,6 +27,7 @@ mod collect;
 mod compare;
 mod moves;
 mod names;
+mod path;
 mod report;
 mod side;
 mod start;
@@ -43,6 +44,7 @@ use crate::{Error, Progress};
 
 use collect::Collector;
 use names::Names;
+pub use path::TreePath;
 pub use report::{Change, Counts, Diff, Difference, Field, File, Take};
 pub use side::Side;
 use side::View;
@@ -94,11 +96,7 @@ impl Ignore {
 /// Makes a filter take also those extended attributes that an index has, whatever their names: with it, a directory is read that is to be
 /// compared with that index.
 pub fn take_xattrs_of(index: &Index, filter: &mut XattrFilter) {
-    for xattr in index.attribute_rows().iter().flat_map(|row| &row.xattrs) {
-        if !filter.takes(&xattr.name) {
-            filter.add(&xattr.name);
-        }
-    }
+    filter.add_names_of(index);
 }
 
 /// Compares two sides.

@@ -41,7 +41,7 @@ fn key<'a>(difference: &'a Difference, file: &File) -> Option<Key<'a>> {
 }
 
 fn key_with_name<'a>(difference: &'a Difference, file: &File) -> Option<Key<'a>> {
-    let name = difference.path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    let name = difference.path.name();
     key(difference, file).map(|(reference, id, _)| (reference, id, name))
 }
 
@@ -53,7 +53,14 @@ mod tests {
     use crate::Metadata;
 
     fn difference(change: Change, path: &str, id: u8, size: u64) -> Difference {
-        let metadata = Metadata { permissions: 0o644, uid: 0, gid: 0, mtime: 0, mtime_ns: 0, xattrs: Vec::new() };
+        let metadata = Metadata {
+            permissions: 0o644,
+            uid: 0,
+            gid: 0,
+            mtime: 0,
+            mtime_ns: 0,
+            xattrs: sealift_format::Xattrs::default(),
+        };
         let file = File {
             file_type: FileType::Regular,
             size: Some(size),
@@ -68,10 +75,10 @@ mod tests {
         Difference {
             change,
             reference: None,
-            path: path.into(),
+            path: crate::diff::TreePath::of(path.as_bytes()),
             from: None,
-            old: is_old.then(|| file.clone()),
-            new: (!is_old).then_some(file),
+            old: is_old.then(|| file.clone().into()),
+            new: (!is_old).then_some(file.into()),
             fields: Vec::new(),
             privileged: false,
         }

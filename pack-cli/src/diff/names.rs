@@ -2,9 +2,10 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
-use super::File;
 use super::side::View;
+use super::{File, TreePath};
 use crate::hash::Found;
 
 /// A side's files, and which of their names have been met.
@@ -13,8 +14,8 @@ pub(super) struct Names<'a> {
     found: Vec<Found>,
     /// Nodes of several names.
     linked: HashSet<u32>,
-    /// The first name of each of them that was met.
-    first: HashMap<u32, Vec<u8>>,
+    /// The first name of each of them that was met, and the file that all its others are.
+    first: HashMap<u32, (TreePath, Option<Arc<File>>)>,
     /// Those of which both sides have a name.
     kept: HashSet<u32>,
     /// The node of the other side that has the same names.
@@ -31,22 +32,27 @@ impl<'a> Names<'a> {
     }
 
     /// The file at a path.
-    pub(super) fn file(&mut self, node: u32, path: &[u8]) -> File {
-        let mut file = self.view.file(node, &self.found);
+    pub(super) fn file(&mut self, node: u32, path: &TreePath) -> Arc<File> {
+        let file = || self.view.file(node, &self.found);
         if let Some((content, _)) = self.view.node(node).content() {
             let at = usize::try_from(content).unwrap_or(usize::MAX);
             self.met.resize(self.met.len().max(at + 1), false);
             self.met[at] = true;
         }
-        if self.linked.contains(&node) {
-            match self.first.entry(node) {
-                Entry::Occupied(first) => file.link = Some(first.get().clone()),
-                Entry::Vacant(entry) => {
-                    entry.insert(path.to_vec());
-                }
+        if !self.linked.contains(&node) {
+            return file().into();
+        }
+        match self.first.entry(node) {
+            Entry::Occupied(mut first) => {
+                let (link, other) = first.get_mut();
+                let other = other.get_or_insert_with(|| Arc::new(File { link: Some(link.clone()), ..file() }));
+                Arc::clone(other)
+            }
+            Entry::Vacant(entry) => {
+                entry.insert((path.clone(), None));
+                file().into()
             }
         }
-        file
     }
 
     /// Whether a file has several names.

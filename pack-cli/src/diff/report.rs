@@ -2,6 +2,9 @@
 
 use sealift_format::{Device, FileType};
 
+use std::sync::Arc;
+
+use super::TreePath;
 use crate::Metadata;
 
 /// All differences between two sides.
@@ -18,6 +21,8 @@ pub struct Diff {
     pub is_sealed: bool,
     /// Whether the index that is kept beside it is sealed with a signature for the kernel.
     pub is_index_signed: bool,
+    /// Whether what is kept beside an audited directory is of another one, which it was copied or moved from: that is a difference.
+    pub is_of_another: bool,
     /// What one would have to take who has the old side and wants the new one, where that is a bundle.
     pub take: Option<Take>,
 }
@@ -29,15 +34,15 @@ pub struct Difference {
     /// In which way.
     pub change: Change,
     /// The ref whose tree it stands in, where several are compared.
-    pub reference: Option<String>,
+    pub reference: Option<Arc<str>>,
     /// The path below the root; empty for the root.
-    pub path: Vec<u8>,
+    pub path: TreePath,
     /// Where the file was, if it was moved: a path of the same ref.
-    pub from: Option<Vec<u8>>,
+    pub from: Option<TreePath>,
     /// The old side's file.
-    pub old: Option<File>,
+    pub old: Option<Arc<File>>,
     /// The new side's file.
-    pub new: Option<File>,
+    pub new: Option<Arc<File>>,
     /// What differs, where both sides have the file.
     pub fields: Vec<Field>,
     /// Whether this is what unpacking without root leaves: no device, or a file of a user's without its owner, its set-id bits or the
@@ -102,13 +107,13 @@ pub struct File {
     /// Whether a regular file is sealed, as far as that was asked.
     pub is_sealed: Option<bool>,
     /// A symbolic link's target.
-    pub target: Option<Vec<u8>>,
+    pub target: Option<Box<[u8]>>,
     /// A device's numbers.
     pub device: Option<Device>,
     /// Everything else. Of a directory's regular files, extended attributes are known as far as they had to be read.
     pub metadata: Metadata,
-    /// The first of its names in tree order, if that is another one.
-    pub link: Option<Vec<u8>>,
+    /// The first of its names in the order of the differences, if that is another one.
+    pub link: Option<TreePath>,
 }
 
 /// How many differences there are. Bytes are those of regular files, once for each, however many names it has.
@@ -159,6 +164,6 @@ impl Diff {
     /// Whether there is no difference.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.differences.is_empty()
+        self.differences.is_empty() && !self.is_of_another
     }
 }

@@ -156,12 +156,13 @@ impl<'a> View<'a> {
                     Self::Source(_) => {
                         let found = found.get(at(content)).cloned().unwrap_or_default();
                         (id, is_sealed) = (found.id, found.is_sealed);
-                        metadata.xattrs.extend(found.xattrs);
-                        metadata.xattrs.sort();
+                        if !found.xattrs.is_empty() {
+                            metadata.xattrs = found.xattrs;
+                        }
                     }
                 }
             }
-            What::Symlink(to) => target = Some(to.to_vec()),
+            What::Symlink(to) => target = Some(to.into()),
             What::Device(numbers) => device = Some(numbers),
             What::Directory(_) | What::Plain => {}
         }

@@ -1,12 +1,13 @@
 //! Which trees are compared with which, and from which path on.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use sealift_format::Index;
 
-use super::DiffOptions;
 use super::side::View;
 use super::walk::Start;
+use super::{DiffOptions, TreePath};
 use crate::Error;
 use crate::unpack::choose_ref;
 
@@ -15,8 +16,8 @@ pub(super) fn starts(old: View<'_>, new: View<'_>, options: &DiffOptions) -> Res
     let (named, path) = split_prefix(old, new, &options.prefix);
     let several = old.refs().len().max(new.refs().len()) > 1;
     let begin = |reference: Option<&str>, old_root: Option<u32>, new_root: Option<u32>| Start {
-        reference: reference.map(str::to_owned),
-        path: path.clone(),
+        reference: reference.map(Arc::from),
+        path: TreePath::of(&path),
         old: old_root.and_then(|root| old.find(root, &path)),
         new: new_root.and_then(|root| new.find(root, &path)),
     };

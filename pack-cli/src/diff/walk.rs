@@ -1,7 +1,10 @@
-//! Two trees at once, in tree order (spec 6.1), name by name.
+//! Two trees at once, name by name, in the order of their paths' components.
 
 use std::cmp::Ordering;
+use std::iter::Peekable;
+use std::sync::Arc;
 
+use super::TreePath;
 use super::side::View;
 use crate::source::Exclude;
 use crate::{Error, Progress};
@@ -9,33 +12,28 @@ use crate::{Error, Progress};
 /// Where a walk begins: a path, and the node that either side has there.
 #[derive(Clone, Debug)]
 pub(super) struct Start {
-    pub(super) reference: Option<String>,
-    pub(super) path: Vec<u8>,
+    pub(super) reference: Option<Arc<str>>,
+    pub(super) path: TreePath,
     pub(super) old: Option<u32>,
     pub(super) new: Option<u32>,
 }
 
-/// A name, and the node that either side has under it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Met<'a> {
-    directory: &'a [u8],
-    name: &'a [u8],
+/// A path, and the node that either side has there.
+#[derive(Clone, Debug)]
+pub(super) struct Met {
+    pub(super) path: TreePath,
     pub(super) old: Option<u32>,
     pub(super) new: Option<u32>,
 }
 
-impl Met<'_> {
-    pub(super) fn path(&self) -> Vec<u8> {
-        if self.directory.is_empty() { self.name.to_vec() } else { [self.directory, self.name].join(&b'/') }
-    }
+/// A directory whose names are met, and those of them that are still to come.
+struct Entered<'a> {
+    path: TreePath,
+    olds: Names<'a>,
+    news: Names<'a>,
 }
 
-/// A directory that is still to be entered.
-struct Pending {
-    path: Vec<u8>,
-    old: Option<u32>,
-    new: Option<u32>,
-}
+type Names<'a> = Peekable<std::vec::IntoIter<(&'a [u8], u32)>>;
 
 /// The two sides, and what is left out of both.
 #[derive(Clone, Copy)]
@@ -46,54 +44,58 @@ pub(super) struct Walk<'a> {
     pub(super) progress: &'a Progress,
 }
 
-impl Walk<'_> {
-    /// Calls `meet` for the start, and for each name below it that a side has.
-    pub(super) fn run(&self, start: &Start, meet: &mut dyn FnMut(Met<'_>)) -> Result<(), Error> {
-        let first = Met { directory: &[], name: &start.path, old: start.old, new: start.new };
-        meet(first);
-        let mut pending: Vec<Pending> = self.below(&first).into_iter().collect();
-        while let Some(directory) = pending.pop() {
-            self.progress.check()?;
-            let below = pending.len();
-            self.enter(&directory, &mut |met| {
-                if !self.leaves_out(&met) {
-                    meet(met);
-                    pending.extend(self.below(&met));
-                }
-            });
-            pending[below..].reverse();
+impl<'a> Walk<'a> {
+    /// Calls `meet` for the start, and for each name below it that a side has: a directory, all that is below it, then what follows it.
+    pub(super) fn run(&self, start: &Start, meet: &mut dyn FnMut(&Met)) -> Result<(), Error> {
+        let first = Met { path: start.path.clone(), old: start.old, new: start.new };
+        meet(&first);
+        let mut entered: Vec<Entered<'a>> = self.enter(&first).into_iter().collect();
+        while let Some(directory) = entered.last_mut() {
+            let Some(met) = directory.next() else {
+                entered.pop();
+                continue;
+            };
+            let below = self.enter(&met);
+            if self.leaves_out(&met, below.is_some()) {
+                continue;
+            }
+            meet(&met);
+            if below.is_some() {
+                self.progress.check()?;
+            }
+            entered.extend(below);
         }
         Ok(())
     }
 
-    /// Merges the names of a directory of each side.
-    fn enter(&self, directory: &Pending, meet: &mut dyn FnMut(Met<'_>)) {
-        let olds = directory.old.map(|old| self.old.children(old)).unwrap_or_default();
-        let news = directory.new.map(|new| self.new.children(new)).unwrap_or_default();
-        let (mut olds, mut news) = (olds.into_iter().peekable(), news.into_iter().peekable());
-        loop {
-            let order = match (olds.peek(), news.peek()) {
-                (None, None) => return,
-                (Some(_), None) => Ordering::Less,
-                (None, Some(_)) => Ordering::Greater,
-                (Some((old, _)), Some((new, _))) => old.cmp(new),
-            };
-            let old = if order.is_le() { olds.next() } else { None };
-            let new = if order.is_ge() { news.next() } else { None };
-            let name = old.or(new).map(|(name, _)| name).unwrap_or_default();
-            let (old, new) = (old.map(|(_, node)| node), new.map(|(_, node)| node));
-            meet(Met { directory: &directory.path, name, old, new });
-        }
-    }
-
-    fn below(&self, met: &Met<'_>) -> Option<Pending> {
+    fn enter(&self, met: &Met) -> Option<Entered<'a>> {
         let old = met.old.and_then(|old| self.old.node(old).directory());
         let new = met.new.and_then(|new| self.new.node(new).directory());
-        (old.is_some() || new.is_some()).then(|| Pending { path: met.path(), old, new })
+        (old.is_some() || new.is_some()).then(|| Entered {
+            path: met.path.clone(),
+            olds: old.map(|old| self.old.children(old)).unwrap_or_default().into_iter().peekable(),
+            news: new.map(|new| self.new.children(new)).unwrap_or_default().into_iter().peekable(),
+        })
     }
 
-    fn leaves_out(&self, met: &Met<'_>) -> bool {
-        let Some(exclude) = self.exclude else { return false };
-        exclude.takes(&met.path(), self.below(met).is_some())
+    fn leaves_out(&self, met: &Met, is_directory: bool) -> bool {
+        self.exclude.is_some_and(|exclude| exclude.takes(&met.path.to_vec(), is_directory))
+    }
+}
+
+impl Entered<'_> {
+    /// The next name of either side.
+    fn next(&mut self) -> Option<Met> {
+        let order = match (self.olds.peek(), self.news.peek()) {
+            (None, None) => return None,
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (Some((old, _)), Some((new, _))) => old.cmp(new),
+        };
+        let old = if order.is_le() { self.olds.next() } else { None };
+        let new = if order.is_ge() { self.news.next() } else { None };
+        let name = old.or(new).map(|(name, _)| name).unwrap_or_default();
+        let (old, new) = (old.map(|(_, node)| node), new.map(|(_, node)| node));
+        Some(Met { path: self.path.join(name), old, new })
     }
 }

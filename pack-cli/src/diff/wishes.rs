@@ -35,7 +35,7 @@ impl<'a> Wishes<'a> {
         }
     }
 
-    pub(super) fn meet(&mut self, met: Met<'_>) {
+    pub(super) fn meet(&mut self, met: &Met) {
         let old = met.old.and_then(|node| self.old.view.node(node).content());
         let new = met.new.and_then(|node| self.new.view.node(node).content());
         let want = match (old, new) {

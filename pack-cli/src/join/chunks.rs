@@ -12,6 +12,7 @@ use crate::in_turn::InTurn;
 use crate::pack::Spool;
 use crate::pack::compress::Compressor;
 use crate::pack::scan::close_up;
+use crate::panic_guard::OnPanic;
 use crate::parallel::for_each;
 use crate::{Error, Progress};
 
@@ -107,7 +108,10 @@ impl<'a> Joiner<'a> {
             self.progress.add(self.layout.chunks[at(number)].len.into(), 0);
             written
         };
-        for_each(jobs, &tasks, start, |hand, task| work(hand, task).inspect_err(|_| writer.give_up()))?;
+        for_each(jobs, &tasks, start, |hand, task| {
+            let _guard = OnPanic(|| writer.give_up());
+            work(hand, task).inspect_err(|_| writer.give_up())
+        })?;
         let mut made = match writer.into_things().next() {
             Some(writer) => writer.made,
             None => return Err(Error::Usage("nothing was written".into())), // it gives back what it got

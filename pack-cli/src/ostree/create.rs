@@ -175,7 +175,7 @@ impl Creation<'_> {
         }
         let path = format!("/proc/self/fd/{}/{name}", stage.directory().as_raw_fd());
         for xattr in xattrs {
-            lsetxattr(&*path, &*xattr.name, &xattr.value, XattrFlags::empty())?;
+            lsetxattr(&*path, xattr.name, xattr.value, XattrFlags::empty())?;
         }
         Ok(())
     }
@@ -293,7 +293,7 @@ impl Creation<'_> {
                     fchown(file, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)))?;
                 }
                 for xattr in xattrs {
-                    fsetxattr(file, &*xattr.name, &xattr.value, XattrFlags::empty())?;
+                    fsetxattr(file, xattr.name, xattr.value, XattrFlags::empty())?;
                 }
                 // An access ACL changes the group's bits.
                 is_changed |= !xattrs.is_empty();

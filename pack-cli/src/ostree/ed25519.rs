@@ -169,7 +169,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::beneath::open_user_dir;
+    use sealift_store::confined::open_user_dir;
 
     /// RFC 8032, 7.1: secret key, message and signature of the tests 1 to 3.
     const VECTORS: [(&str, &str, &str); 3] = [

@@ -8,7 +8,7 @@ use rustix::fs::{Mode as Permissions, fgetxattr, fstat, mkdirat};
 use rustix::io::Errno;
 
 use super::read::XATTR_LEN_MAX;
-use crate::beneath::names_in;
+use sealift_store::confined::names_in;
 
 /// For each first byte of a checksum, whether the repository has the directory, and whether the stage has one for it.
 #[derive(Debug)]

@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use sealift_format::{Bundle, Head, Limits, Opened, OsTreeKind, Ref};
+use sealift_format::{Bundle, Limits, Opened, OsTreeKind, Ref};
 
 use super::carried::Carried;
+use super::closure::{self, Depth};
 use super::delta;
 use super::files::Work;
 use super::kept;
@@ -15,13 +16,14 @@ use super::policy;
 use super::refs::{RefName, RefPlace};
 use super::repo::Repo;
 use super::sealing;
-use super::summary::mirror_summary;
+use super::summary::{Renewed, mirror_summary, renew_summary};
 use super::transaction::Transaction;
 use crate::base::Bases;
 use crate::input::Input;
 use crate::parallel::for_each;
 use crate::progress::Phase;
 use crate::seal::KernelSignature;
+use crate::trust::Admission;
 use crate::unpack::Seal;
 use crate::writeback::with_writeback;
 use crate::{Error, Progress};
@@ -50,6 +52,12 @@ pub struct ImportOptions {
     pub destination: Destination,
     /// Whether the kernel is to keep new objects as they are: [`Seal::AsBefore`] is as it was done for the last bundle of this name.
     pub seal: Seal,
+    /// Read and hash the objects that the repository has, and do not rely on what the file system says of them.
+    pub rehash: bool,
+    /// Do not look at objects of commits that the repository has.
+    pub trust_record: bool,
+    /// The moment at which a summary that is written anew is said to be written, in seconds since 1970.
+    pub now: u64,
     /// Find out what would be done, and do nothing.
     pub dry_run: bool,
     /// Threads; 0 is 1.
@@ -72,8 +80,22 @@ pub struct ImportStats {
     pub logical_bytes: u64,
     /// Stored bytes that were read for them.
     pub stored_bytes: u64,
+    /// Objects of the commits that were there and were looked at: whether they have the size, type and time that they are to have.
+    pub checked_objects: u64,
+    /// Of these, the ones that were read and compared with their checksums, or for which the kernel vouched.
+    pub hashed_objects: u64,
+    /// Bytes that were read for that.
+    pub hashed_bytes: u64,
+    /// Objects that were there, were not what their names say, and were replaced.
+    pub repaired_objects: u64,
     /// Whether the repository, a mirror, has the summary that the bundle carries.
     pub has_summary: bool,
+    /// Whether the repository had a summary that listed other commits, and has one now that lists those that its refs name.
+    pub is_summary_updated: bool,
+    /// Whether that was signed, and is no more: only who has the key can sign it again.
+    pub has_lost_signature: bool,
+    /// Whether it was Flatpak's, which lists more of each ref: `flatpak build-update-repo` writes that again.
+    pub was_flatpak: bool,
     /// Whether new objects are sealed.
     pub is_sealed: bool,
     /// Objects that were sealed.
@@ -84,23 +106,29 @@ pub struct ImportStats {
 
 /// Takes the commits of a bundle into the repository at `target`. A delta bundle is for one that holds its base.
 ///
-/// `judge` decides by the head whether the bundle is to be trusted, before anything behind it is read. Killed at any point, the repository
-/// is sound, and another run completes.
+/// `admission` decides by the head whether the bundle is to be trusted, before anything behind it is read, and remembers it before anything
+/// of it can be reached in the repository. Killed at any point, the repository is sound, and another run completes.
+///
+/// Of the commits' objects that are there, size, type and time are looked at, and those that are not as they are to be are taken again.
 ///
 /// # Errors
-/// The bundle is refused or damaged, the repository cannot be used, cannot hold what a commit has, lacks room or what a delta is relative to,
-/// or its remote does not accept a commit. No ref is changed then.
+/// The bundle is refused or damaged, or older than the one that the repository took; the repository cannot be used, cannot hold what a commit
+/// has, lacks room or what a delta is relative to, its remote does not accept a commit, or the bundle cannot be remembered. Nothing in the
+/// repository is changed then.
 pub fn import(
     input: &mut Input,
     target: &Path,
     options: &ImportOptions,
     limits: Limits,
-    judge: impl FnOnce(&Head) -> Result<(), Error>,
+    admission: &Admission<'_>,
     progress: &Progress,
 ) -> Result<ImportStats, Error> {
-    let opened = input.open_any(limits, judge)?;
+    let opened = input.open_any(limits, |head| admission.judge(head))?;
     let repo = Arc::new(Repo::open(target)?);
     let name = &opened.head().root().identity.name;
+    if let Some(kept) = kept::head(&repo, name)? {
+        admission.check_kept(target, &kept)?;
+    }
     let is_sealed = sealing::plan(&repo, name, options.seal)?;
     let (bundle, bases) = whole(opened, &repo, options, progress)?;
     let signature = sealing::signature(&repo, &bundle.head, options.seal).filter(|_| is_sealed);
@@ -108,7 +136,8 @@ pub fn import(
         kept::try_signature(&repo, &bundle, signature)?;
     }
     let options = &ImportOptions { seal: if is_sealed { Seal::Require } else { Seal::Off }, ..options.clone() };
-    let mut stats = take(input, (&bundle, &bases), &repo, options, progress)?;
+    let started = kept::now();
+    let mut stats = take(input, (&bundle, &bases), &repo, (options, admission), progress)?;
     if options.dry_run {
         return Ok(stats);
     }
@@ -116,8 +145,25 @@ pub fn import(
     if options.destination == Destination::Mirror && options.refs.is_empty() {
         stats.has_summary = mirror_summary(&repo, &Carried::new(&bundle)?)?;
     }
+    if !stats.has_summary {
+        let Renewed { is_updated, has_lost_signature, was_flatpak } = renew(&repo, &bundle, options)?;
+        (stats.is_summary_updated, stats.has_lost_signature, stats.was_flatpak) =
+            (is_updated, has_lost_signature, was_flatpak);
+    }
     stats.kernel_signature = kept::keep(&repo, &bundle, is_sealed, signature)?;
+    if stats.hashed_objects > 0 && stats.repaired_objects == 0 {
+        kept::touch(&repo, &bundle, started)?;
+    }
     Ok(stats)
+}
+
+/// Lets the summary list what the refs that were taken name now, if the repository has one.
+fn renew(repo: &Repo, bundle: &Bundle, options: &ImportOptions) -> Result<Renewed, Error> {
+    let names = choose(bundle, &options.refs)?.into_iter().map(|from| {
+        let collection = from.ostree.as_ref().map_or("", |ostree| ostree.collection.as_str());
+        destination(repo, &from.name, collection, &options.destination)
+    });
+    renew_summary(repo, &names.collect::<Result<Vec<_>, _>>()?, options.now)
 }
 
 /// The whole bundle, of a delta with what the repository holds.
@@ -141,7 +187,7 @@ pub(super) fn take(
     input: &mut Input,
     (bundle, bases): (&Bundle, &Bases),
     repo: &Repo,
-    options: &ImportOptions,
+    (options, admission): (&ImportOptions, &Admission<'_>),
     progress: &Progress,
 ) -> Result<ImportStats, Error> {
     let jobs = options.jobs.max(1);
@@ -156,12 +202,22 @@ pub(super) fn take(
     for (from, name) in refs.iter().zip(&names) {
         policy::check(repo, name, &carried, from)?;
     }
-    let transaction = Transaction::begin(repo)?;
+    // One that cannot be read is told before anything is written.
+    let there = names.iter().map(|name| repo.read_ref(name)).collect::<Result<Vec<_>, _>>()?;
+    let mut transaction = Transaction::begin(repo)?;
+    let wanted = if options.trust_record { Vec::new() } else { closure::of(repo, &carried, &refs)? };
+    let depth = if options.rehash { Depth::Content } else { Depth::Sizes };
+    let seen = closure::look(repo, bundle, &wanted, depth, (jobs, progress))?;
+    transaction.replace(seen.damaged.clone());
     let mut plan = Plan::new(&carried, &transaction);
-    for (from, name) in refs.iter().zip(&names) {
-        plan.add_commits(from, repo.read_ref(name)?)?;
+    if options.trust_record {
+        for (from, commit) in refs.iter().zip(there) {
+            plan.add_commits(from, commit)?;
+        }
+    } else {
+        plan.add_lacking(&wanted, &seen)?;
     }
-    let mut stats = plan.stats();
+    let mut stats = plan.stats(&seen);
     stats.refs = refs
         .iter()
         .zip(&names)
@@ -200,7 +256,7 @@ pub(super) fn take(
         (stats.is_sealed, stats.sealed_objects) = (true, transaction.seal(jobs, progress)?);
     }
     progress.enter(Phase::Syncing, 0, 0);
-    transaction.finish(jobs)?;
+    transaction.finish(jobs, || admission.commit())?;
     Ok(stats)
 }
 

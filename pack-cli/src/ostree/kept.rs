@@ -5,21 +5,27 @@
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{Mode as Permissions, OFlags, fchmod, fdatasync, fsync, renameat};
+use rustix::fs::{
+    Mode as Permissions, OFlags, Timespec, Timestamps, UTIME_OMIT, fchmod, fdatasync, fstat, fsync, futimens, mkdirat,
+    renameat,
+};
 use rustix::io::Errno;
 use sealift_format::{
     Bundle, Error as FormatError, Head, Index, IndexBuilder, InodeKind, Limits, Node, Object, Part, Preamble, verity,
 };
 use sealift_verify::kernel::KernelError;
 
+use super::closure::written_at;
 use super::object::hex;
 use super::repo::Repo;
 use super::stage::Stage;
 use super::transaction::{make_directory, take_lock};
 use crate::Error;
-use crate::beneath::{names_below, names_in, open_beneath, open_name, remove_tree};
 use crate::seal::{KernelSignature, Parameters, WantedSignature, seal_index, seal_open};
+use sealift_store::check_owner;
+use sealift_store::confined::{names_below, names_in, open_beneath, open_name, remove_tree};
 
 /// What a repository took last of the bundles of a name.
 #[derive(Debug)]
@@ -49,7 +55,7 @@ impl Kept {
     /// # Errors
     /// It cannot be read.
     pub(super) fn load(repo: &Repo, name: &str) -> Result<Option<Self>, Error> {
-        let Some(head) = read(repo, &path(name, HEAD), HEAD_LEN_MAX.into())? else { return Ok(None) };
+        let Some(head) = read(repo, name, HEAD, HEAD_LEN_MAX.into())? else { return Ok(None) };
         match Self::parse(repo, name, &head)? {
             Ok(kept) => Ok(Some(kept)),
             Err(error) => {
@@ -71,19 +77,19 @@ impl Kept {
     ) -> Result<Option<Self>, Error> {
         let shown = repo.path().join(path(name, HEAD));
         let of_it = |error: Error| error.of_bundle(&shown);
-        let Some(bytes) = read(repo, &path(name, HEAD), HEAD_LEN_MAX.into())? else { return Ok(None) };
-        let head = Head::parse(&bytes).map_err(|error| of_it(error.into()))?;
+        let Some(bytes) = read(repo, name, HEAD, HEAD_LEN_MAX.into())? else { return Ok(None) };
+        let head = parse_head(name, &bytes).map_err(|error| of_it(error.into()))?;
         judge(&head).map_err(of_it)?;
         Self::parse(repo, name, &bytes)?.map(Some).map_err(|error| of_it(error.into()))
     }
 
     fn parse(repo: &Repo, name: &str, head: &[u8]) -> Result<Result<Self, FormatError>, Error> {
-        let head = match Head::parse(head).and_then(|head| Limits::default().check(head.root()).map(|()| head)) {
+        let head = match parse_head(name, head).and_then(|head| Limits::NONE.check(head.root()).map(|()| head)) {
             Ok(head) => head,
             Err(error) => return Ok(Err(error)),
         };
         let contents = &head.root().contents;
-        let index = read(repo, &path(name, &index_name(&head)), contents.index_len)?.unwrap_or_default();
+        let index = read(repo, name, &index_name(&head), contents.index_len)?.unwrap_or_default();
         if verity::digest(&index) != contents.index_digest {
             return Ok(Err(FormatError::Digest { part: Part::Index }));
         }
@@ -123,6 +129,90 @@ impl Kept {
     }
 }
 
+/// Parses the head that is kept of the bundles of a name: one that was copied here from those of another is none.
+fn parse_head(name: &str, bytes: &[u8]) -> Result<Head, FormatError> {
+    let head = Head::parse(bytes)?;
+    if head.root().identity.name == name {
+        Ok(head)
+    } else {
+        Err(FormatError::Malformed { part: Part::Root, what: "it is of a bundle of another name", at: 0 })
+    }
+}
+
+/// The head that is kept of the bundles of a name; `None` where there is none that can be read.
+///
+/// # Errors
+/// It is another user's, or cannot be opened.
+pub(super) fn head(repo: &Repo, name: &str) -> Result<Option<Head>, Error> {
+    let bytes = read(repo, name, HEAD, HEAD_LEN_MAX.into())?;
+    Ok(bytes.and_then(|bytes| parse_head(name, &bytes).ok()))
+}
+
+/// When what is kept of the bundles of a name was written, in nanoseconds since 1970.
+pub(super) fn written(repo: &Repo, name: &str) -> Option<i128> {
+    let folder = folder(repo, name).ok().flatten()?;
+    let file = open_name(folder.as_fd(), HEAD.as_bytes(), OFlags::PATH, Permissions::empty()).ok()?;
+    fstat(file).ok().map(|stat| written_at(&stat))
+}
+
+/// A moment before which everything was written that is written by now: the clock of files goes by steps.
+pub(super) fn now() -> Timespec {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timespec { tv_sec: i64::try_from(now.as_secs()).unwrap_or(i64::MAX).saturating_sub(1), tv_nsec: 0 }
+}
+
+/// Says that all objects of a bundle, of which this is kept, are known to be right as they were then.
+///
+/// # Errors
+/// It is another user's, or cannot be written to.
+pub(super) fn touch(repo: &Repo, bundle: &Bundle, then: Timespec) -> Result<(), Error> {
+    let name = &bundle.head.root().identity.name;
+    let failed = |error: Errno| Error::io("write", repo.path().join(path(name, HEAD)), error);
+    let Some(folder) = folder(repo, name)? else { return Ok(()) };
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+    let file = open_name(folder.as_fd(), HEAD.as_bytes(), flags, Permissions::empty()).map_err(failed)?;
+    let stat = fstat(&file).map_err(failed)?;
+    if (stat.st_mtime, stat.st_mtime_nsec) >= (then.tv_sec, u64::try_from(then.tv_nsec).unwrap_or(0)) {
+        return Ok(());
+    }
+    let omit = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
+    futimens(file, &Timestamps { last_access: omit, last_modification: then }).map_err(failed)
+}
+
+/// Opens the folder of what is kept of the bundles of a name; `None` where there is none.
+///
+/// # Errors
+/// It is another user's, who may have put anything into it, or cannot be opened.
+fn folder(repo: &Repo, name: &str) -> Result<Option<OwnedFd>, Error> {
+    let mut at = None;
+    for path in [KEPT.to_owned(), format!("{KEPT}/{name}")] {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        let shown = repo.path().join(&path);
+        let failed = |error: Errno| Error::io("open", &shown, error);
+        let folder = match open_beneath(repo.root(), path.as_bytes(), flags, Permissions::empty()) {
+            Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
+            opened => opened.map_err(failed)?,
+        };
+        let stat = fstat(&folder).map_err(failed)?;
+        check_owner(stat.st_uid, stat.st_mode, &shown)?;
+        at = Some(folder);
+    }
+    Ok(at)
+}
+
+/// Makes the folder of what is kept of the bundles of a name, to which nobody else may write.
+fn make_folder(repo: &Repo, name: &str) -> Result<OwnedFd, Errno> {
+    let mut at = make_directory(repo, "extensions")?;
+    for name in ["sealift", name] {
+        match mkdirat(&at, name, Permissions::from_raw_mode(0o755)) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(error),
+        }
+        at = open_name(at.as_fd(), name.as_bytes(), OFlags::RDONLY | OFlags::DIRECTORY, Permissions::empty())?;
+    }
+    Ok(at)
+}
+
 /// The file of what is kept of the bundles of a name.
 pub(super) fn path(name: &str, file: &str) -> String {
     format!("{KEPT}/{name}/{file}")
@@ -139,9 +229,7 @@ fn signature_name(head: &Head) -> String {
 
 /// Whether the index of the last bundle of a name is sealed with a signature for the kernel, as far as the repository says so.
 pub(super) fn is_signed(repo: &Repo, name: &str) -> bool {
-    let head =
-        read(repo, &path(name, HEAD), HEAD_LEN_MAX.into()).ok().flatten().and_then(|head| Head::parse(&head).ok());
-    let signature = head.map(|head| path(name, &signature_name(&head)));
+    let signature = head(repo, name).ok().flatten().map(|head| path(name, &signature_name(&head)));
     let open = |path: String| open_beneath(repo.root(), path.as_bytes(), OFlags::PATH, Permissions::empty());
     signature.is_some_and(|path| open(path).is_ok())
 }
@@ -171,12 +259,12 @@ pub(super) fn keep(
 ) -> Result<KernelSignature, Error> {
     let (name, head) = (&bundle.head.root().identity.name, bundle.head.encode());
     let is_signature_missing = signature.is_some_and(|signature| signature.is_required) && !is_signed(repo, name);
-    let is_kept = read(repo, &path(name, HEAD), HEAD_LEN_MAX.into())?.is_some_and(|kept| kept == head);
+    let is_kept = read(repo, name, HEAD, HEAD_LEN_MAX.into())?.is_some_and(|kept| kept == head);
     let shown = repo.path().join(KEPT).join(name);
     let failed = |error: Errno| Error::io("write", &shown, error);
     if is_kept && !is_signature_missing && Kept::load(repo, name)?.is_some() {
         // Killed in between, a run has left the index before.
-        let folder = make_directory(repo, &format!("{KEPT}/{name}"));
+        let folder = make_folder(repo, name);
         folder.and_then(|folder| remove_others(folder.as_fd(), &bundle.head)).map_err(failed)?;
         return Ok(KernelSignature::None);
     }
@@ -196,7 +284,7 @@ pub(super) fn keep(
 
 /// Gives what is in the stage its names: first the index, which no head names yet, and last the head. The index before goes then.
 fn move_in(repo: &Repo, stage: &Stage, head: &Head, signature: Option<WantedSignature<'_>>) -> Result<(), Errno> {
-    let folder = make_directory(repo, &format!("{KEPT}/{}", head.root().identity.name))?;
+    let folder = make_folder(repo, &head.root().identity.name)?;
     let (index, signature_name) = (index_name(head), signature_name(head));
     // The same index may have been sealed with one before.
     remove_tree(folder.as_fd(), signature_name.as_bytes())?;
@@ -220,16 +308,17 @@ fn remove_others(folder: BorrowedFd<'_>, head: &Head) -> Result<(), Errno> {
     others.try_for_each(|(name, _)| remove_tree(folder, name))
 }
 
-/// Reads a file of ours of `len` bytes at most, and one more if it is longer.
-fn read(repo: &Repo, path: &str, len: u64) -> Result<Option<Vec<u8>>, Error> {
-    let path_of = || repo.path().join(path);
+/// Reads a file of what is kept of the bundles of a name, of `len` bytes at most, and one more if it is longer.
+fn read(repo: &Repo, name: &str, file: &str, len: u64) -> Result<Option<Vec<u8>>, Error> {
+    let path_of = || repo.path().join(path(name, file));
     let failed = |error: std::io::Error| match KernelError::of_open(&error) {
         Some(source) => Error::kernel(path_of(), source),
         None => Error::io("read", path_of(), error),
     };
     let flags = OFlags::RDONLY | OFlags::NONBLOCK;
-    let file = match open_beneath(repo.root(), path.as_bytes(), flags, Permissions::empty()) {
-        Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
+    let Some(folder) = folder(repo, name)? else { return Ok(None) };
+    let file = match open_name(folder.as_fd(), file.as_bytes(), flags, Permissions::empty()) {
+        Err(Errno::NOENT) => return Ok(None),
         opened => File::from(opened.map_err(|error| failed(error.into()))?),
     };
     let mut bytes = Vec::new();

@@ -10,6 +10,7 @@
 mod armor;
 mod audit;
 mod carried;
+mod closure;
 mod config;
 mod create;
 mod deflate;
@@ -35,6 +36,7 @@ mod repo;
 mod room;
 mod sealing;
 mod skeleton;
+mod spec;
 mod stage;
 mod summary;
 mod system;
@@ -56,6 +58,7 @@ pub(crate) use object::{ObjectType, object_name};
 pub(crate) use read::{Content, FileContent};
 pub(crate) use refs::{RefName, RefPlace};
 pub(crate) use repo::Repo;
+pub use spec::CommitSpec;
 #[cfg(feature = "composefs")]
 pub(crate) use stage::Stage;
 pub use usb::{UsbOptions, write_usb};

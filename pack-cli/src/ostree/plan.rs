@@ -6,10 +6,12 @@ use sealift_format::ostree::{Checksum, Commit, DirTree};
 use sealift_format::{InodeKind, OsTreeKind, OsTreeObject, Ref};
 
 use super::carried::Carried;
+use super::closure::Seen;
 use super::import::ImportStats;
 use super::object::ObjectType;
 use super::repo::Repo;
 use super::transaction::Transaction;
+use super::wanted::{Wanted, What};
 use crate::Error;
 
 /// What the repository lacks.
@@ -37,6 +39,34 @@ impl<'a> Plan<'a> {
             seen: HashSet::new(),
             seen_files: HashSet::new(),
         }
+    }
+
+    /// Adds of the objects that are wanted those that are missing or damaged, and the commits that are marked as partial.
+    pub(super) fn add_lacking(&mut self, wanted: &[Wanted<'_>], seen: &Seen) -> Result<(), Error> {
+        for wanted in wanted {
+            let (checksum, is_lacking) = (&wanted.checksum, seen.is_lacking(wanted));
+            let kind = match wanted.kind {
+                ObjectType::File => {
+                    if is_lacking && let What::File(file) = wanted.what {
+                        self.want(checksum, file.kind);
+                    }
+                    continue;
+                }
+                ObjectType::Commit => OsTreeKind::Commit,
+                ObjectType::DirTree => OsTreeKind::DirTree,
+                ObjectType::DirMeta => OsTreeKind::DirMeta,
+                ObjectType::CommitMeta => OsTreeKind::CommitMeta,
+            };
+            let is_partial = wanted.kind == ObjectType::Commit && self.repo.is_partial(checksum)?;
+            if is_lacking || is_partial {
+                self.metadata.extend(self.carried.find(kind, checksum).map(|object| (kind, *object)));
+            }
+            if wanted.kind == ObjectType::Commit {
+                let kind = OsTreeKind::CommitMeta;
+                self.metadata.extend(self.carried.find(kind, checksum).map(|object| (kind, *object)));
+            }
+        }
+        Ok(())
     }
 
     /// Adds a ref's commit and its parents, as far as they are carried. What `there`, the commit that the ref names in the repository, has
@@ -130,27 +160,41 @@ impl<'a> Plan<'a> {
 
     fn add_file(&mut self, checksum: &Checksum) -> Result<(), Error> {
         let Some(&number) = self.carried.files.get(checksum) else { return Ok(()) };
-        if !self.seen_files.insert(*checksum) || self.transaction.has(ObjectType::File, checksum)? {
-            return Ok(());
+        if self.seen_files.insert(*checksum) && !self.transaction.has(ObjectType::File, checksum)? {
+            self.want(checksum, self.carried.ostree.files()[usize::try_from(number).unwrap_or(usize::MAX)].kind);
         }
-        let object = match self.carried.ostree.files()[usize::try_from(number).unwrap_or(usize::MAX)].kind {
-            InodeKind::Regular(object) => Some(object),
-            _ => None,
-        };
-        self.wanted.entry(object).or_default().push(number);
         Ok(())
     }
 
-    pub(super) fn stats(&self) -> ImportStats {
+    fn want(&mut self, checksum: &Checksum, kind: InodeKind) {
+        let object = match kind {
+            InodeKind::Regular(object) => Some(object),
+            _ => None,
+        };
+        if let Some(&number) = self.carried.files.get(checksum) {
+            self.wanted.entry(object).or_default().push(number);
+        }
+    }
+
+    pub(super) fn stats(&self, seen: &Seen) -> ImportStats {
+        let damaged = |is: &dyn Fn(ObjectType) -> bool| {
+            u64::try_from(seen.damaged.iter().filter(|(_, kind)| is(*kind)).count()).unwrap_or(u64::MAX)
+        };
         let count = |is: &dyn Fn(OsTreeKind) -> bool| {
             u64::try_from(self.metadata.iter().filter(|(kind, _)| is(*kind)).count()).unwrap_or(u64::MAX)
         };
         let size = |object: &Option<u32>| object.map_or(0, |object| self.carried.bundle.index.object(object).size);
         let len = |files: &Vec<u32>| u64::try_from(files.len()).unwrap_or(u64::MAX);
         ImportStats {
-            commits: count(&|kind| kind == OsTreeKind::Commit),
-            metadata: count(&|kind| matches!(kind, OsTreeKind::DirTree | OsTreeKind::DirMeta)),
-            files: self.wanted.values().map(len).sum(),
+            commits: count(&|kind| kind == OsTreeKind::Commit)
+                .saturating_sub(damaged(&|kind| kind == ObjectType::Commit)),
+            metadata: count(&|kind| matches!(kind, OsTreeKind::DirTree | OsTreeKind::DirMeta))
+                .saturating_sub(damaged(&|kind| matches!(kind, ObjectType::DirTree | ObjectType::DirMeta))),
+            files: self.wanted.values().map(len).sum::<u64>().saturating_sub(damaged(&|kind| kind == ObjectType::File)),
+            checked_objects: seen.checked,
+            hashed_objects: seen.hashed,
+            hashed_bytes: seen.hashed_bytes,
+            repaired_objects: damaged(&|_| true),
             logical_bytes: self.wanted.iter().map(|(object, files)| size(object).saturating_mul(len(files))).sum(),
             ..ImportStats::default()
         }

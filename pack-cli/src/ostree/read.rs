@@ -17,8 +17,8 @@ use super::fault::RepoFault;
 use super::object::{ObjectType, loose_path, object_name};
 use super::repo::Repo;
 use crate::Error;
-use crate::beneath::open_beneath;
 use crate::source::XattrFilter;
+use sealift_store::confined::open_beneath;
 
 /// What a file object holds beside its attributes.
 #[derive(Debug)]
@@ -216,14 +216,13 @@ impl Opening<'_> {
     }
 
     /// What a file itself tells; where the mode keeps nothing of it, it belongs to root and has no extended attributes.
-    fn bare_attributes(&self, stat: &Stat, mut xattrs: Vec<Xattr>) -> Result<Attributes, Error> {
-        xattrs.sort();
+    fn bare_attributes(&self, stat: &Stat, xattrs: Vec<Xattr>) -> Result<Attributes, Error> {
         let mode = u16::try_from(stat.st_mode).map_err(|_| self.damaged())?;
         let (uid, gid) = match self.repo.config().mode {
             Mode::Bare => (stat.st_uid, stat.st_gid),
             _ => (0, 0),
         };
-        Ok(Attributes { mode, uid, gid, xattrs })
+        Ok(Attributes { mode, uid, gid, xattrs: xattrs.into() })
     }
 
     fn symlink(&self, attributes: Attributes, target: String) -> Result<(Attributes, FileContent), Error> {

@@ -14,7 +14,7 @@ use super::fault::RepoFault;
 use super::object::parse_checksum;
 use super::repo::Repo;
 use crate::Error;
-use crate::beneath::{known_type, names_in, open_beneath};
+use sealift_store::confined::{known_type, names_in, open_beneath};
 
 /// To whom a ref belongs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -251,6 +251,14 @@ impl Repo {
     pub(crate) fn find_commit(&self, text: &str) -> Result<(Checksum, Option<RefName>), Error> {
         if let Some(checksum) = parse_checksum(text) {
             return Ok((checksum, None));
+        }
+        if let Some((owner, name)) = text.split_once(':') {
+            let checksum = self.resolve(text)?;
+            let place = match is_collection_id(owner) && !self.config().remotes.iter().any(|own| own.name == owner) {
+                true => RefPlace::Mirror(owner.to_owned()),
+                false => RefPlace::Remote(owner.to_owned()),
+            };
+            return Ok((checksum, RefName::new(place, name).ok()));
         }
         let own = RefName::new(RefPlace::Heads, text).map_err(|fault| self.fault(fault))?;
         if let Some(checksum) = self.read_ref(&own)? {

@@ -17,7 +17,7 @@ use super::object::{ObjectType, hex, loose_path, object_name};
 use super::remote::Remote;
 use super::system::{System, is_missing};
 use crate::Error;
-use crate::beneath::{open_beneath, open_user_dir};
+use sealift_store::confined::{open_beneath, open_user_dir};
 
 /// A repository of a mode that is known.
 #[derive(Debug)]

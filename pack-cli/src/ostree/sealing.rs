@@ -13,12 +13,12 @@ use super::kept;
 use super::object::ObjectType;
 use super::repo::Repo;
 use super::transaction::Transaction;
-use crate::beneath::{open_beneath, open_name};
 use crate::parallel::for_each;
 use crate::progress::Phase;
 use crate::seal::{Parameters, WantedSignature, seal_open};
 use crate::unpack::Seal;
 use crate::{Error, Progress};
+use sealift_store::confined::{open_beneath, open_name};
 
 /// Finds out whether the new objects of a bundle of that name are to be sealed, before anything is written.
 ///

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use super::repo::Repo;
 use crate::Error;
-use crate::beneath::{open_beneath, open_name, open_user_dir};
+use sealift_store::confined::{open_beneath, open_name, open_user_dir};
 
 /// Where clients look for a repository on a medium.
 pub(super) const PATH: &str = ".ostree/repo";

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use super::lock::{Kind, try_lock};
 use super::object::hex;
-use crate::beneath::{names_in, open_name, open_to_empty, remove_tree};
+use sealift_store::confined::{names_in, open_name, open_to_empty, remove_tree};
 
 /// A stage, which is removed when it is dropped.
 #[derive(Debug)]

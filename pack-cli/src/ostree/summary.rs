@@ -13,12 +13,12 @@ use sealift_format::ostree::{Checksum, Summary, SummaryRef, SummaryRefs};
 
 use super::carried::Carried;
 use super::object::ObjectType;
-use super::refs::RefPlace;
+use super::refs::{RefName, RefPlace};
 use super::repo::Repo;
 use super::stage::Stage;
 use super::transaction::{make_directory, take_lock};
 use crate::Error;
-use crate::beneath::open_name;
+use sealift_store::confined::open_name;
 
 /// Writes the summary of all refs that the repository has, as of `now`, in seconds since 1970.
 ///
@@ -27,6 +27,51 @@ use crate::beneath::open_name;
 pub(super) fn write_summary(repo: &Repo, now: u64) -> Result<(), Error> {
     let _lock = if repo.config().locking { Some(take_lock(repo)?) } else { None };
     replace(repo, &encode(repo, now)?, None)
+}
+
+/// What became of the summary of a repository that is no medium.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Renewed {
+    /// It listed other commits, and was written anew.
+    pub(super) is_updated: bool,
+    /// It was signed, which only who has the key can do again.
+    pub(super) has_lost_signature: bool,
+    /// It was Flatpak's, which lists more of each ref.
+    pub(super) was_flatpak: bool,
+}
+
+/// Writes the summary of a repository that has one anew, if it does not list the commits that these refs name now. Flatpak's index of
+/// summaries goes then: without it, clients of Flatpak read the summary.
+///
+/// # Errors
+/// As [`write_summary`].
+pub(super) fn renew_summary(repo: &Repo, names: &[RefName], now: u64) -> Result<Renewed, Error> {
+    let Some(there) = repo.top_file(SUMMARY)? else { return Ok(Renewed::default()) };
+    let _lock = if repo.config().locking { Some(take_lock(repo)?) } else { None };
+    let new = encode(repo, now)?;
+    let listed = Summary::parse(&new).map(|summary| listed(&summary, names)).unwrap_or_default();
+    // One that cannot be read lists none.
+    let before = Summary::parse(&there).map(|summary| self::listed(&summary, names)).unwrap_or_default();
+    if listed == before && Summary::parse(&there).is_ok() {
+        return Ok(Renewed::default());
+    }
+    let has = |name| Ok::<_, Error>(repo.top_file(name)?.is_some());
+    let renewed = Renewed {
+        is_updated: true,
+        has_lost_signature: has(SIGNATURE)? || has(INDEX_SIGNATURE)?,
+        was_flatpak: has(INDEX)? || there.windows(FLATPAK.len()).any(|window| window == FLATPAK),
+    };
+    replace(repo, &new, None)?;
+    Ok(renewed)
+}
+
+/// Which of these refs a summary lists, by their collections and names, and their commits.
+fn listed(summary: &Summary<'_>, names: &[RefName]) -> Vec<(String, String, Checksum)> {
+    let own = summary.collection_id.unwrap_or_default();
+    let all = std::iter::once((own, &summary.refs)).chain(summary.collections.iter().map(|(id, refs)| (*id, refs)));
+    let refs = all.flat_map(|(id, refs)| refs.iter().map(move |(name, commit)| (id, *name, commit.commit())));
+    let is_asked = |name: &str| names.iter().any(|asked| asked.name() == name);
+    refs.filter(|(_, name, _)| is_asked(name)).map(|(id, name, commit)| (id.into(), name.into(), commit)).collect()
 }
 
 /// Gives a mirror the summary that the bundle carries, with its signature, as `ostree pull --mirror` does: if all that it names is in the
@@ -66,6 +111,11 @@ pub(super) fn mirror_summary(repo: &Repo, carried: &Carried<'_>) -> Result<bool,
 
 const SUMMARY: &str = "summary";
 const SIGNATURE: &str = "summary.sig";
+/// Where Flatpak lists summaries, which clients of Flatpak look for first.
+const INDEX: &str = "summary.idx";
+const INDEX_SIGNATURE: &str = "summary.idx.sig";
+/// What a summary of Flatpak holds, and no other.
+const FLATPAK: &[u8] = b"xa.cache\0";
 
 fn encode(repo: &Repo, now: u64) -> Result<Vec<u8>, Error> {
     let refs = repo.refs()?;
@@ -116,10 +166,12 @@ fn replace(repo: &Repo, summary: &[u8], signature: Option<&[u8]>) -> Result<(), 
         move |error: Errno| Error::io("write", path.clone(), error)
     };
     let stage = make_directory(repo, "tmp").and_then(Stage::create).map_err(failed("tmp"))?;
-    // A signature is one of the bytes that were there.
-    match unlinkat(repo.root(), SIGNATURE, AtFlags::empty()) {
-        Ok(()) | Err(Errno::NOENT) => {}
-        Err(error) => return Err(failed(SIGNATURE)(error)),
+    // A signature is one of the bytes that were there, and an index lists what they were.
+    for name in [INDEX_SIGNATURE, INDEX, SIGNATURE] {
+        match unlinkat(repo.root(), name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(error) => return Err(failed(name)(error)),
+        }
     }
     for (name, bytes) in std::iter::once((SUMMARY, summary)).chain(signature.map(|bytes| (SIGNATURE, bytes))) {
         put(repo, &stage, name, bytes).map_err(failed(name))?;

@@ -46,7 +46,7 @@ fn init(folder: &Path, name: &str, mode: &str) -> PathBuf {
 fn is_root() -> bool {
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {
-        println!("skipped: files of other owners need root");
+        sealift_skipped::skipped("needs root: files of other owners");
     }
     is_root
 }
@@ -168,7 +168,7 @@ fn copy(from: &Repo, to: &Repo, commit: &Checksum) -> Result<u64, Error> {
     let transaction = Transaction::begin(to)?;
     write_all(from, &transaction, commit)?;
     transaction.set_ref(RefName::new(RefPlace::Heads, "test/main").expect("it is a name"), *commit);
-    Ok(transaction.finish(2)?.objects)
+    Ok(transaction.finish(2, || Ok(()))?.objects)
 }
 
 fn write_all(from: &Repo, transaction: &Transaction<'_>, commit: &Checksum) -> Result<(), Error> {
@@ -362,7 +362,7 @@ fn refs_are_those_of_libostree() {
     for name in &names {
         transaction.set_ref(name.clone(), commit);
     }
-    assert_eq!(transaction.finish(2).expect("it ends").objects, 0);
+    assert_eq!(transaction.finish(2, || Ok(())).expect("it ends").objects, 0);
     let listed: BTreeSet<_> = ostree(&path, &["refs"]).expect("they are listed").lines().map(str::to_owned).collect();
     assert_eq!(listed, ["a/b/c.d-e", "os:stable", "test/main"].map(str::to_owned).into());
     let mirrored = ostree(&path, &["refs", "--collections"]).expect("they are listed");
@@ -453,7 +453,7 @@ fn threads_write_the_same_objects() {
             scope.spawn(|| write_all(&from, &transaction, &commit).expect("it is written"));
         }
     });
-    let objects = transaction.finish(2).expect("it ends").objects;
+    let objects = transaction.finish(2, || Ok(())).expect("it ends").objects;
     assert_eq!(usize::try_from(objects).expect("it fits"), loose(&path).len());
     ostree(&path, &["fsck"]).expect("all is well");
 }
@@ -473,7 +473,7 @@ fn directories_that_came_meanwhile_are_filled() {
     }
     std::fs::create_dir(path.join("objects").join(&hex(&commit)[..2])).expect("nobody has it");
     for transaction in both {
-        transaction.finish(2).expect("it ends");
+        transaction.finish(2, || Ok(())).expect("it ends");
         ostree(&path, &["fsck"]).expect("all is well");
     }
     assert_eq!(names_in(&path.join("tmp")), ["cache"]);
@@ -536,7 +536,7 @@ fn what_has_another_checksum_is_not_written() {
         let path = init(folder.path(), "repo", mode);
         let repo = Repo::open(&path).expect("it opens");
         let transaction = Transaction::begin(&repo).expect("it begins");
-        let attributes = Attributes { mode: 0o100_644, uid: 0, gid: 0, xattrs: Vec::new() };
+        let attributes = Attributes { mode: 0o100_644, uid: 0, gid: 0, xattrs: sealift_format::Xattrs::default() };
         for len in [0, 4, 1 << 20] {
             let bytes = noise(len);
             let mut content = &bytes[..];
@@ -551,7 +551,7 @@ fn what_has_another_checksum_is_not_written() {
         let sum = Sha256::new_with_prefix(file::encode_header(&attributes, "")).chain_update(b"foo\n").finalize();
         let new = NewFile::Regular { size: 4, content: &mut &b"foo"[..] };
         transaction.write_file(&sum.into(), &attributes, new).expect_err("it ends");
-        assert_eq!(transaction.finish(2).expect("it ends").objects, 0);
+        assert_eq!(transaction.finish(2, || Ok(())).expect("it ends").objects, 0);
         assert!(loose(&path).is_empty());
     }
 }
@@ -567,14 +567,15 @@ fn a_transaction_that_is_dropped_leaves_nothing() {
     let repo = Repo::open(&path).expect("it opens");
     let first = Transaction::begin(&repo).expect("it begins");
     let second = Transaction::begin(&repo).expect("they write together");
-    let usual = dirmeta::encode(&Attributes { mode: 0o40755, uid: 0, gid: 0, xattrs: Vec::new() });
+    let usual =
+        dirmeta::encode(&Attributes { mode: 0o40755, uid: 0, gid: 0, xattrs: sealift_format::Xattrs::default() });
     let checksum: Checksum = Sha256::digest(&usual).into();
     assert!(first.write_metadata(ObjectType::DirMeta, &checksum, &usual).expect("it is new"));
     assert!(!first.write_metadata(ObjectType::DirMeta, &checksum, &usual).expect("it is staged"));
     assert!(second.write_metadata(ObjectType::DirMeta, &checksum, &usual).expect("it is new there"));
     drop(first);
     assert!(!repo.has(ObjectType::DirMeta, &checksum).expect("it can be told"));
-    assert_eq!(second.finish(2).expect("it ends").objects, 1);
+    assert_eq!(second.finish(2, || Ok(())).expect("it ends").objects, 1);
     assert!(repo.has(ObjectType::DirMeta, &checksum).expect("it can be told"));
     assert_eq!(names_in(&path.join("tmp")), ["cache"]);
 }
@@ -632,4 +633,32 @@ fn what_is_no_repository() {
 /// The names in a directory.
 fn names_in(path: &Path) -> Vec<std::ffi::OsString> {
     std::fs::read_dir(path).expect("a directory").map(|entry| entry.expect("an entry").file_name()).collect()
+}
+
+/// What a device cannot remember leaves the repository as it was, marks included.
+#[test]
+fn what_is_not_ready_is_not_there() {
+    let folder = TempDir::new().expect("a folder");
+    let source = committed(folder.path(), "archive-z2", plain_tree);
+    let from = Repo::open(&source).expect("it opens");
+    let commit = from.resolve("test/main").expect("a ref");
+    let path = init(folder.path(), "to", "bare-user");
+    let to = Repo::open(&path).expect("it opens");
+    for is_ready in [false, true] {
+        let transaction = Transaction::begin(&to).expect("it begins");
+        write_all(&from, &transaction, &commit).expect("it is written");
+        transaction.set_ref(RefName::new(RefPlace::Heads, "test/main").expect("a name"), commit);
+        let finished = transaction.finish(2, || {
+            assert_eq!(loose(&path).len(), 0, "nothing has its name yet");
+            assert!(
+                to.read_ref(&RefName::new(RefPlace::Heads, "test/main").expect("a name")).expect("it reads").is_none()
+            );
+            if is_ready { Ok(()) } else { Err(Error::Cancelled) }
+        });
+        assert_eq!(finished.is_ok(), is_ready);
+        assert_eq!(names_in(&path.join("state")).len(), 0);
+        assert_eq!(loose(&path).is_empty(), !is_ready);
+        ostree(&path, &["fsck"]).expect("all is well");
+    }
+    assert_eq!(ostree(&path, &["rev-parse", "test/main"]).expect("it is there").trim(), hex(&commit));
 }

@@ -29,9 +29,9 @@ use super::repo::{Repo, partial_mark};
 use super::room::Room;
 use super::stage::Stage;
 use crate::Error;
-use crate::beneath::{names_in, open_beneath, open_name, open_within};
 use crate::parallel::for_each;
-use crate::unnamed::unnamed_in;
+use sealift_store::confined::{names_in, open_beneath, open_name, open_within, remove_tree};
+use sealift_store::unnamed::unnamed_in;
 
 /// What is going to be in a repository. Several threads may write objects; nothing is in its place before [`Self::finish`], and a
 /// transaction that is dropped leaves nothing.
@@ -43,6 +43,8 @@ pub(crate) struct Transaction<'a> {
     room: Room,
     folders: Folders,
     list: Mutex<List>,
+    /// Objects that are there and are not what their names say: they count as missing, and are replaced.
+    damaged: HashSet<Object>,
     /// Keeps out who prunes. Last, so that it ends after all else.
     _lock: Option<OwnedFd>,
 }
@@ -56,6 +58,15 @@ struct List {
 }
 
 pub(super) type Object = (Checksum, ObjectType);
+
+/// Files that mark commits as partial.
+#[derive(Debug, Default)]
+struct Marks {
+    /// Those that this transaction made.
+    new: Vec<String>,
+    /// All of its commits that are marked, also by earlier runs.
+    partial: Vec<String>,
+}
 
 /// What a transaction wrote.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -84,8 +95,14 @@ impl<'a> Transaction<'a> {
             room,
             folders,
             list: Mutex::default(),
+            damaged: HashSet::new(),
             _lock: lock,
         })
+    }
+
+    /// Takes these objects for missing from now on, and lets new ones replace them.
+    pub(super) fn replace(&mut self, damaged: HashSet<Object>) {
+        self.damaged = damaged;
     }
 
     /// Whether the repository has the object.
@@ -93,7 +110,8 @@ impl<'a> Transaction<'a> {
     /// # Errors
     /// It could not be told.
     pub(super) fn has(&self, kind: ObjectType, checksum: &Checksum) -> Result<bool, Error> {
-        Ok(self.folders.has(checksum[0]) && self.repo.has(kind, checksum)?)
+        let is_sound = !self.damaged.contains(&(*checksum, kind));
+        Ok(is_sound && self.folders.has(checksum[0]) && self.repo.has(kind, checksum)?)
     }
 
     /// Writes a dirtree or dirmeta, unless it is there. Returns whether it was not.
@@ -252,14 +270,15 @@ impl<'a> Transaction<'a> {
         self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Brings all that was written into its place, on `jobs` threads.
+    /// Brings all that was written into its place, on `jobs` threads. `ready` is called when all of it is on the medium and nothing has its
+    /// name yet; if it fails, the repository is as it was.
     ///
     /// # Errors
-    /// The repository cannot be written to; it is then as the module says of one who was killed.
-    pub(crate) fn finish(self, jobs: usize) -> Result<Written, Error> {
+    /// That of `ready`; or the repository cannot be written to, and is then as the module says of one who was killed.
+    pub(crate) fn finish(self, jobs: usize, ready: impl FnOnce() -> Result<(), Error>) -> Result<Written, Error> {
         let list = std::mem::take(&mut *self.list());
         let written = Written { objects: u64::try_from(list.staged.len()).unwrap_or(u64::MAX) };
-        let partial = self.mark_partial(&list)?;
+        let Marks { new, partial } = self.mark_partial(&list)?;
         let mut alone: Vec<Object> = list.staged.iter().copied().filter(|object| self.is_alone(object)).collect();
         alone.sort_unstable();
         let (commits, others): (Vec<_>, Vec<_>) = alone.into_iter().partition(|(_, kind)| *kind == ObjectType::Commit);
@@ -267,6 +286,10 @@ impl<'a> Transaction<'a> {
         if !(list.staged.is_empty() && list.commits.is_empty() && list.refs.is_empty()) {
             self.sync()?;
         }
+        ready().inspect_err(|_| {
+            // One that stays marks a commit that nobody has.
+            let _ = self.remove_marks(&new);
+        })?;
         self.folders.staged().try_for_each(|(folder, name)| self.place_folder(&folder, &name))?;
         for_each(jobs, &by_directory(&others), || (), |(), objects| self.place(objects, false))?;
         if !commits.is_empty() {
@@ -299,9 +322,9 @@ impl<'a> Transaction<'a> {
         syncfs(self.repo.objects()).map_err(|error| Error::io("sync", self.repo.path(), error))
     }
 
-    /// Marks each commit that is new as partial. Returns the marks that are there, also those of earlier runs.
-    fn mark_partial(&self, list: &List) -> Result<Vec<String>, Error> {
-        let mut marks = Vec::new();
+    /// Marks each commit that is new as partial.
+    fn mark_partial(&self, list: &List) -> Result<Marks, Error> {
+        let mut marks = Marks::default();
         if list.commits.is_empty() {
             return Ok(marks);
         }
@@ -310,13 +333,17 @@ impl<'a> Transaction<'a> {
         for commit in &list.commits {
             let mark = partial_mark(commit);
             if list.staged.contains(&(*commit, ObjectType::Commit)) {
-                let flags = OFlags::WRONLY | OFlags::CREATE;
+                let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
                 let name = mark.strip_prefix("state/").unwrap_or(&mark);
-                open_name(state.as_fd(), name.as_bytes(), flags, Permissions::from_raw_mode(0o644)).map_err(failed)?;
+                match open_name(state.as_fd(), name.as_bytes(), flags, Permissions::from_raw_mode(0o644)) {
+                    Ok(_) => marks.new.push(mark.clone()),
+                    Err(Errno::EXIST) => {}
+                    Err(error) => return Err(failed(error)),
+                }
             } else if !self.repo.is_partial(commit)? {
                 continue;
             }
-            marks.push(mark);
+            marks.partial.push(mark);
         }
         Ok(marks)
     }
@@ -367,8 +394,8 @@ impl<'a> Transaction<'a> {
         for (checksum, kind) in objects {
             let failed = |error: Errno| Error::io("create", self.repo.object_path(*kind, checksum), error);
             let (from, to) = (self.staged_name(*kind, checksum, None), rest(*kind, checksum, self.repo.config().mode));
-            if *kind == ObjectType::CommitMeta {
-                renameat(self.stage.directory(), &*from, &directory, &*to).map_err(failed)?;
+            if *kind == ObjectType::CommitMeta || self.damaged.contains(&(*checksum, *kind)) {
+                place_over(self.stage.directory(), &from, directory.as_fd(), &to).map_err(failed)?;
             } else {
                 place_new(self.stage.directory(), from.as_bytes(), directory.as_fd(), to.as_bytes()).map_err(failed)?;
             }
@@ -446,6 +473,17 @@ fn open_prefix(repo: &Repo, checksum: &Checksum) -> Result<OwnedFd, Errno> {
     match mkdirat(repo.objects(), &*name, Permissions::from_raw_mode(0o777)) {
         Ok(()) | Err(Errno::EXIST) => open(),
         Err(error) => Err(error),
+    }
+}
+
+/// Gives a staged object its name, whatever has it.
+fn place_over(stage: BorrowedFd<'_>, from: &str, directory: BorrowedFd<'_>, to: &str) -> Result<(), Errno> {
+    match renameat(stage, from, directory, to) {
+        Err(Errno::ISDIR) => {
+            remove_tree(directory, to.as_bytes())?;
+            renameat(stage, from, directory, to)
+        }
+        renamed => renamed,
     }
 }
 

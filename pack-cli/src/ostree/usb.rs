@@ -3,13 +3,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use sealift_format::{Bundle, Head, Limits, Opened, Ref};
+use sealift_format::{Bundle, Limits, Opened, Ref};
 
 use super::import::{Destination, ImportOptions, ImportStats, choose, take, whole};
 use super::repo::Repo;
 use super::skeleton::Skeleton;
 use super::summary::write_summary;
 use crate::input::Input;
+use crate::trust::Admission;
 use crate::unpack::Seal;
 use crate::{Error, Progress};
 
@@ -21,6 +22,10 @@ pub struct UsbOptions {
     pub refs: Vec<String>,
     /// The moment at which the summary is said to be written, in seconds since 1970.
     pub now: u64,
+    /// Read and hash the objects that the repository has, and do not rely on what the file system says of them.
+    pub rehash: bool,
+    /// Do not look at objects of commits that the repository has.
+    pub trust_record: bool,
     /// Find out what would be done, and do nothing.
     pub dry_run: bool,
     /// Threads; 0 is 1.
@@ -31,8 +36,8 @@ pub struct UsbOptions {
 ///
 /// Clients find it there: `ostree pull` and `flatpak` from a medium that is mounted, `ostree pull-local` by its path. The refs become
 /// mirrors of their collections, by which clients look for them, and the summary lists all that the repository has. A delta bundle is for a
-/// medium that holds its base, which is read: nothing of ours is kept there. `judge` decides by the head whether the bundle is to be
-/// trusted, before anything is written. Killed at any point, the repository is sound, and another run completes.
+/// medium that holds its base, which is read: nothing of ours is kept there. `admission` decides by the head whether the bundle is to be
+/// trusted, before anything is written, and remembers it before anything of it can be reached. Killed at any point, the repository is sound, and another run completes.
 ///
 /// # Errors
 /// As [`super::import()`]; and a ref has no collection id, or the medium is not a directory that can be written to.
@@ -41,15 +46,16 @@ pub fn write_usb(
     medium: &Path,
     options: &UsbOptions,
     limits: Limits,
-    judge: impl FnOnce(&Head) -> Result<(), Error>,
+    admission: &Admission<'_>,
     progress: &Progress,
 ) -> Result<ImportStats, Error> {
-    let opened = input.open_any(limits, judge)?;
+    let opened = input.open_any(limits, |head| admission.judge(head))?;
     if let Opened::Whole(bundle) = &opened {
         check_collections(bundle, &options.refs)?;
     }
     let skeleton = Skeleton::make(medium)?;
-    let written = skeleton.open().and_then(|repo| write(input, opened, &Arc::new(repo), options, progress));
+    let written =
+        skeleton.open().and_then(|repo| write(input, opened, &Arc::new(repo), (options, admission), progress));
     if options.dry_run || written.is_err() {
         skeleton.remove();
     }
@@ -60,19 +66,22 @@ fn write(
     input: &mut Input,
     opened: Opened,
     repo: &Arc<Repo>,
-    options: &UsbOptions,
+    (options, admission): (&UsbOptions, &Admission<'_>),
     progress: &Progress,
 ) -> Result<ImportStats, Error> {
     let import = ImportOptions {
         refs: options.refs.clone(),
         destination: Destination::Mirror,
         seal: Seal::Off,
+        rehash: options.rehash,
+        trust_record: options.trust_record,
+        now: options.now,
         dry_run: options.dry_run,
         jobs: options.jobs,
     };
     let (bundle, bases) = whole(opened, repo, &import, progress)?;
     check_collections(&bundle, &options.refs)?;
-    let stats = take(input, (&bundle, &bases), repo, &import, progress)?;
+    let stats = take(input, (&bundle, &bases), repo, (&import, admission), progress)?;
     if !options.dry_run {
         write_summary(repo, options.now)?;
     }

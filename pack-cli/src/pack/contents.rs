@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 
 use sealift_format::verity;
-use sealift_format::{Error as FormatError, Holds, Holes, Index, IndexBuilder, Large, Layout, Node, Object, Piece};
+use sealift_format::{
+    Attributes, Error as FormatError, Holds, Holes, Index, IndexBuilder, Large, Layout, Node, Object, Piece, Xattrs,
+};
 
 use super::PackRef;
 use super::ostree::Commits;
@@ -30,7 +32,7 @@ pub(super) fn build_index(refs: &[PackRef<'_>], packed: &Sequenced) -> Result<(I
         let object_of = &packed.object_of[number];
         lay_down(&mut builder, from.source, |content| {
             let object = object_of[usize::try_from(content).unwrap_or(usize::MAX)];
-            (object, xattrs.get(&(number, content)).map_or(&[][..], |xattrs| xattrs))
+            (object, xattrs.get(&(number, content)).copied())
         });
     }
     commits.lay_down(&mut builder, |source, content| *row(&packed.object_of[source], content));
@@ -62,11 +64,7 @@ pub(crate) fn index_by_reading(name: &str, source: &Source, jobs: usize, progres
 
 /// Builds the index of one source, as a tree of the ref `name`, from the object id and the extended attributes of each content. The
 /// fs-verity digests are left open.
-pub(crate) fn index_of(
-    name: &str,
-    source: &Source,
-    contents: &[([u8; 32], Vec<sealift_format::Xattr>)],
-) -> Result<Index, FormatError> {
+pub(crate) fn index_of(name: &str, source: &Source, contents: &[([u8; 32], Xattrs)]) -> Result<Index, FormatError> {
     let mut numbers: HashMap<[u8; 32], u32> = HashMap::new();
     let mut objects = Vec::new();
     let object_of: Vec<u32> = (0..)
@@ -80,7 +78,7 @@ pub(crate) fn index_of(
         .collect();
     let mut builder = IndexBuilder::default();
     builder.begin_ref(name);
-    lay_down(&mut builder, source, |content| (*row(&object_of, content), &row(contents, content).1[..]));
+    lay_down(&mut builder, source, |content| (*row(&object_of, content), Some(&row(contents, content).1)));
     let rows: Vec<Object> = builder.contents().iter().map(|&object| *row(&objects, object)).collect();
     Index::parse(builder.finish(rows.into_iter(), &[0; 32]), u64::MAX)
 }
@@ -90,11 +88,7 @@ pub(super) fn row<T>(rows: &[T], number: u32) -> &T {
 }
 
 /// Lays a source's tree down in tree order (spec 6.1).
-fn lay_down<'a>(
-    builder: &mut IndexBuilder,
-    source: &Source,
-    content: impl Fn(u32) -> (u32, &'a [sealift_format::Xattr]),
-) {
+fn lay_down<'a>(builder: &mut IndexBuilder, source: &Source, content: impl Fn(u32) -> (u32, Option<&'a Xattrs>)) {
     let tree = source.tree();
     let mut inode_of = vec![None; tree.node_count()];
     let inode = |builder: &mut IndexBuilder, node: u32| add_inode(builder, tree, node, &content);
@@ -120,7 +114,7 @@ fn add_inode<'a>(
     builder: &mut IndexBuilder,
     tree: &Tree,
     node: u32,
-    content: impl Fn(u32) -> (u32, &'a [sealift_format::Xattr]),
+    content: impl Fn(u32) -> (u32, Option<&'a Xattrs>),
 ) -> u32 {
     let node = tree.node(node);
     let attributes = tree.attributes(node);
@@ -134,10 +128,8 @@ fn add_inode<'a>(
         NodeKind::Plain => Node::Plain,
         NodeKind::Regular { content: number } => {
             let (object, xattrs) = content(number);
-            if !xattrs.is_empty() {
-                let mut attributes = attributes.clone();
-                attributes.xattrs = xattrs.to_vec();
-                attributes.xattrs.sort();
+            if let Some(xattrs) = xattrs.filter(|xattrs| !xattrs.is_empty()) {
+                let attributes = Attributes { xattrs: xattrs.clone(), ..attributes.clone() };
                 return builder.inode(&attributes, mtime, Node::Regular { content: object });
             }
             Node::Regular { content: object }

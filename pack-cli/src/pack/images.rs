@@ -62,7 +62,9 @@ impl ImageWish {
 pub(super) fn check(images: &[Algorithm]) -> Result<(), Error> {
     if !images.is_empty() && !cfg!(feature = "composefs") {
         return Err(Error::Usage(
-            "this sealift was built without composefs: build it with  cargo build --features composefs".into(),
+            "this sealift was built without composefs: take one that `cargo xtask dist` makes, or build it with \
+             `cargo build --release --features composefs`"
+                .into(),
         ));
     }
     match images {

@@ -10,6 +10,7 @@ use super::plan::{Plan, Task};
 use super::scan::{Scanned, scan};
 use super::sequence::{ChunkJob, Sequenced, Sequencer};
 use super::writer::{ChunkWriter, StoredChunk};
+use crate::panic_guard::OnPanic;
 use crate::source::{OpenCache, Source};
 use crate::{Error, Progress};
 
@@ -42,6 +43,8 @@ struct State {
     /// Bytes of results that the sequencer has not taken, and of jobs that are not written.
     held: u64,
     failed: Option<Error>,
+    /// A thread panicked, which ends the run: nobody waits for it.
+    is_over: bool,
 }
 
 enum Step {
@@ -81,6 +84,7 @@ impl<'a> Pipeline<'a> {
                 active: 0,
                 held: 0,
                 failed: None,
+                is_over: false,
             }),
             changed: Condvar::new(),
             writer: Mutex::new(writer),
@@ -108,6 +112,7 @@ impl<'a> Pipeline<'a> {
     }
 
     fn work(&self) {
+        let _guard = self.ending_on_panic();
         let mut cache = OpenCache::default();
         let mut hand = None;
         while let Some(step) = self.next_step() {
@@ -124,11 +129,18 @@ impl<'a> Pipeline<'a> {
         }
     }
 
+    fn ending_on_panic(&self) -> OnPanic<impl FnMut()> {
+        OnPanic(|| {
+            self.lock().is_over = true;
+            self.changed.notify_all();
+        })
+    }
+
     /// Waits for something to do; `None` when all is done or has failed.
     fn next_step(&self) -> Option<Step> {
         let mut state = self.lock();
         loop {
-            if state.failed.is_some() {
+            if state.is_over || state.failed.is_some() {
                 return None;
             }
             if let Some(job) = state.jobs.pop_front() {
@@ -237,5 +249,26 @@ impl Hand {
             prefix: Vec::new(),
             stored,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pack::plan::Item;
+    use crate::panic_guard::assert_panics;
+    use crate::{Identity, pack::PackOptions};
+
+    #[test]
+    fn nobody_waits_for_a_thread_that_panicked() {
+        assert_panics(|| {
+            let identity =
+                Identity { name: "os".into(), version: 1, created: 0, expires: None, compatible: Vec::new() };
+            let options = PackOptions::new(identity);
+            // There is no such source.
+            let plan = Plan::new(vec![Item { source: 7, content: 0, len: 1 }], 0, options.chunk_len);
+            let progress = Progress::default();
+            let _ = Pipeline::new(&[], plan, None, &options, &progress).run(3);
+        });
     }
 }

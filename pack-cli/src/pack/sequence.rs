@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use sealift_format::verity::{FileHasher, VerityHasher};
-use sealift_format::{Extent, Xattr, pieces};
+use sealift_format::{Extent, Xattr, Xattrs, pieces};
 
 use super::buffers::Buffer;
 use super::holes::append_holes;
@@ -51,7 +51,7 @@ pub(super) struct Sequencer {
     by_id: HashMap<[u8; 32], u32>,
     /// The object of each content of each source.
     object_of: Vec<Vec<u32>>,
-    xattrs: Vec<(Item, Vec<Xattr>)>,
+    xattrs: Vec<(Item, Xattrs)>,
     pending: Vec<Pending>,
     pending_len: usize,
     large: Option<LargeState>,
@@ -82,7 +82,7 @@ struct LargeState {
 pub(super) struct Sequenced {
     pub(super) objects: Vec<PackedObject>,
     pub(super) object_of: Vec<Vec<u32>>,
-    pub(super) xattrs: Vec<(Item, Vec<Xattr>)>,
+    pub(super) xattrs: Vec<(Item, Xattrs)>,
     pub(super) landmark: Option<u32>,
 }
 
@@ -214,7 +214,7 @@ impl Sequencer {
 
     fn take_xattrs(&mut self, item: Item, xattrs: Vec<Xattr>) {
         if !xattrs.is_empty() {
-            self.xattrs.push((item, xattrs));
+            self.xattrs.push((item, xattrs.into()));
         }
     }
 

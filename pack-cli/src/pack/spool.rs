@@ -6,17 +6,20 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FallocateFlags, fallocate};
+use rustix::fs::{CWD, FallocateFlags, RenameFlags, fallocate, renameat_with};
+use rustix::io::Errno;
 
 use crate::Error;
-use crate::beneath::open_own_file;
+use sealift_store::confined::open_own_file;
 
 /// Where a bundle is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Output {
-    /// A file, which appears when it is complete.
+    /// A file, which appears when it is complete, in the place of one that is there.
     File(PathBuf),
+    /// A file that is not there yet, which appears when it is complete.
+    New(PathBuf),
     /// Standard output; the chunks are spooled in the temporary directory meanwhile.
     Stdout,
     /// Nothing is written; only what the bundle would be is found out.
@@ -27,6 +30,14 @@ impl Output {
     /// Writes a file that is known as a whole; it appears when it is complete.
     pub(crate) fn write(&self, bytes: &[u8]) -> Result<(), Error> {
         Spool::create(self)?.finish(bytes).map(|_| ())
+    }
+
+    /// The file's path, unless it is written elsewhere.
+    fn path(&self) -> Option<&Path> {
+        match self {
+            Self::File(path) | Self::New(path) => Some(path),
+            Self::Stdout | Self::Nowhere => None,
+        }
     }
 }
 
@@ -59,10 +70,13 @@ impl Spool {
                 let file = File::options().write(true).open(null).map_err(|error| Error::io("open", null, error))?;
                 return Ok(Self { output: Output::Nowhere, file, path: None, room: 0 });
             }
-            Output::File(path) => partial_path(path)?,
+            Output::File(path) | Output::New(path) => partial_path(path)?,
             Output::Stdout => std::env::temp_dir().join(format!("sealift-{}.partial", std::process::id())),
         };
-        if let Output::File(target) = output {
+        if let Output::New(target) = output {
+            refuse_existing(target)?; // before hours of work
+        }
+        if let Some(target) = output.path() {
             remove_stale(target)?;
         }
         let file = create_locked(&path)?;
@@ -92,7 +106,7 @@ impl Spool {
     /// Puts the head before the chunks and makes the output appear. Returns whether the chunks were copied for it.
     pub(crate) fn finish(mut self, head: &[u8]) -> Result<bool, Error> {
         let target = match self.output.clone() {
-            Output::File(target) => target,
+            Output::File(target) | Output::New(target) => target,
             Output::Stdout => return self.copy_to_stdout(head).map(|()| true),
             Output::Nowhere => return Ok(false),
         };
@@ -105,7 +119,10 @@ impl Spool {
         }
         self.file.sync_all().map_err(|error| self.failed(error))?;
         if let Some(path) = &self.path {
-            std::fs::rename(path, &target).map_err(|error| Error::io("rename to", &target, error))?;
+            match self.output {
+                Output::New(_) => rename_to_new(path, &target)?,
+                _ => std::fs::rename(path, &target).map_err(|error| Error::io("rename to", &target, error))?,
+            }
         }
         self.path = None;
         sync_parent(&target).map(|()| copied).map_err(|error| Error::io("sync the directory of", &target, error))
@@ -184,6 +201,27 @@ fn create_locked(path: &Path) -> Result<File, Error> {
         TryLockError::Error(error) => Error::io("lock", path, error),
     })?;
     Ok(file)
+}
+
+/// Refuses what is there, a symbolic link that leads nowhere included.
+fn refuse_existing(target: &Path) -> Result<(), Error> {
+    match target.symlink_metadata() {
+        Ok(_) => Err(Error::Exists { path: target.to_owned() }),
+        Err(_) => Ok(()), // which shows when the spool is made
+    }
+}
+
+/// Gives a spool its name, unless somebody took that meanwhile.
+fn rename_to_new(spool: &Path, target: &Path) -> Result<(), Error> {
+    match renameat_with(CWD, spool, CWD, target, RenameFlags::NOREPLACE) {
+        Err(Errno::EXIST) => Err(Error::Exists { path: target.to_owned() }),
+        // The file system does not know how, as some of the network.
+        Err(Errno::INVAL | Errno::NOSYS) => {
+            refuse_existing(target)?;
+            std::fs::rename(spool, target).map_err(|error| Error::io("rename to", target, error))
+        }
+        renamed => renamed.map_err(|error| Error::io("rename to", target, error)),
+    }
 }
 
 /// What became of the spools beside an output.

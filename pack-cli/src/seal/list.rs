@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FileType, Mode, OFlags, fstat};
 use sealift_verify::kernel;
 
-use crate::beneath::{known_type, names_in, open_beneath};
 use crate::error::path_of;
 use crate::{Error, Progress};
+use sealift_store::confined::{known_type, names_in, open_beneath};
 
 /// What was found at and below some paths.
 pub(super) struct List<'a> {

@@ -120,6 +120,14 @@ pub fn is_supported(path: &Path) -> Result<bool, Error> {
     kernel::is_supported(opened).map_err(|error| Error::kernel(path, error))
 }
 
+/// The same of a directory that is open; `path` is its name, for messages.
+pub(crate) fn is_supported_in(directory: BorrowedFd<'_>, path: &Path) -> Result<bool, Error> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = retry_on_intr(|| openat(directory, ".", flags, Mode::empty()));
+    let opened = opened.map_err(|error| Error::io("open", path, error))?;
+    kernel::is_supported(opened).map_err(|error| Error::kernel(path, error))
+}
+
 /// Seals files, and all regular files below directories. Links within a directory are not followed.
 ///
 /// Nothing is sealed where one of the file systems has no fs-verity.

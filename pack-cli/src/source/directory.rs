@@ -12,10 +12,11 @@ use sealift_format::verity::FileDigest;
 use sealift_format::{Device, FileType, Xattr};
 use sealift_verify::kernel::{self, KernelError};
 
-use super::{Exclude, XattrFilter};
-use crate::beneath::{open_beneath, open_user_dir};
+use super::{Exclude, OmitOutput, XattrFilter};
 use crate::error::path_of;
+use crate::panic_guard::OnPanic;
 use crate::{DirId, Error, Metadata, NewNode, NodeId, Progress, Tree};
+use sealift_store::confined::{open_beneath, open_user_dir};
 
 /// How a directory is read.
 #[derive(Clone, Debug, Default)]
@@ -26,6 +27,8 @@ pub struct DirectoryOptions {
     pub one_file_system: bool,
     /// What is left out.
     pub exclude: Option<Exclude>,
+    /// What is being packed into, which is left out as well.
+    pub omit_output: Option<OmitOutput>,
     /// Told of the files as they are listed; it may ask to stop.
     pub progress: Option<Arc<Progress>>,
 }
@@ -89,6 +92,16 @@ impl DirectorySource {
     /// Something cannot be listed; the error names it.
     pub fn list(path: &Path, options: &DirectoryOptions, jobs: usize) -> Result<Self, Error> {
         let root = open_user_dir(path).map_err(|error| Error::io("read", path, error))?;
+        Self::list_open(root, path, options, jobs)
+    }
+
+    /// Lists a directory that is open; `path` is its name, for messages.
+    pub(crate) fn list_open(
+        root: OwnedFd,
+        path: &Path,
+        options: &DirectoryOptions,
+        jobs: usize,
+    ) -> Result<Self, Error> {
         let stat = fstat(&root).map_err(|error| Error::io("read", path, error))?;
         let listings = Lister::new(path, options, stat.st_dev).run(&root, jobs)?;
         let mut source = Self {
@@ -126,7 +139,7 @@ impl DirectorySource {
         while let Some((slot, directory, node)) = pending.pop() {
             let Listing { mut entries, xattrs } = std::mem::take(&mut listings[slot]);
             if !xattrs.is_empty() {
-                self.tree.set_xattrs(node, xattrs);
+                self.tree.set_xattrs(node, xattrs.into());
             }
             entries.sort_by(|a, b| a.name.cmp(&b.name));
             let below = pending.len();
@@ -328,6 +341,8 @@ struct ListerState {
     busy: usize,
     listings: Vec<Listing>,
     failed: Option<Error>,
+    /// A thread panicked, which ends the run: nobody waits for it.
+    is_over: bool,
 }
 
 /// A directory to be listed.
@@ -366,10 +381,11 @@ impl<'a> Lister<'a> {
     }
 
     fn work(&self) {
+        let _guard = self.ending_on_panic();
         loop {
             let mut state = self.lock();
             let job = loop {
-                if state.failed.is_some() || (state.pending.is_empty() && state.busy == 0) {
+                if state.is_over || state.failed.is_some() || (state.pending.is_empty() && state.busy == 0) {
                     self.changed.notify_all();
                     return;
                 }
@@ -389,6 +405,13 @@ impl<'a> Lister<'a> {
             }
             self.changed.notify_all();
         }
+    }
+
+    fn ending_on_panic(&self) -> OnPanic<impl FnMut()> {
+        OnPanic(|| {
+            self.lock().is_over = true;
+            self.changed.notify_all();
+        })
     }
 
     fn advance<T>(&self, listed: (T, Listing)) -> Result<(T, Listing), Error> {
@@ -428,6 +451,7 @@ impl<'a> Lister<'a> {
             entries: Vec::new(),
             xattrs: self.read_xattrs(fd.as_fd()).map_err(|error| failed(&job.path, error))?,
         };
+        let omit = self.options.omit_output.as_ref().filter(|omit| omit.is_in(fd.as_fd()));
         let names = retry_on_intr(|| rustix::fs::Dir::read_from(&fd)).map_err(|error| failed(&job.path, error))?;
         for name in names {
             let name = name.map_err(|error| failed(&job.path, error))?.file_name().to_owned();
@@ -440,6 +464,9 @@ impl<'a> Lister<'a> {
             let is_directory = file_type == Some(FileType::Directory);
             if self.options.excludes(path, is_directory) {
                 tracing::debug!(path = ?path_of(&path()), "left out: a pattern takes it");
+                continue;
+            }
+            if omit.is_some_and(|omit| omit.takes(fd.as_fd(), &name, &stat, &path())) {
                 continue;
             }
             let found = match file_type {
@@ -483,6 +510,29 @@ fn metadata_of(stat: &Stat, xattrs: Vec<Xattr>) -> Metadata {
         gid: stat.st_gid,
         mtime: stat.st_mtime,
         mtime_ns: u32::try_from(stat.st_mtime_nsec).unwrap_or(0),
-        xattrs,
+        xattrs: xattrs.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::panic_guard::assert_panics;
+
+    #[test]
+    fn nobody_waits_for_a_lister_that_panicked() {
+        assert_panics(|| {
+            let folder = tempfile::tempdir().expect("a folder");
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+            let parent = Arc::new(rustix::fs::open(folder.path(), flags, Mode::empty()).expect("it is there"));
+            let options = DirectoryOptions::default();
+            let lister = Lister::new(folder.path(), &options, 0);
+            // There is no such slot to put the listing in.
+            lister.lock().pending.push(Job { slot: 7, parent, name: c".".into(), path: Vec::new() });
+            std::thread::scope(|scope| {
+                scope.spawn(|| lister.work());
+                lister.work();
+            });
+        });
     }
 }

@@ -10,7 +10,7 @@ use rustix::fs::{AtFlags, FileType, statat};
 use super::directory::FoundFile;
 use super::{DirectorySource, XattrFilter};
 use crate::Error;
-use crate::beneath::open_user_dir;
+use sealift_store::confined::open_user_dir;
 
 /// Takes the regular file at `path` as a source. A symbolic link is followed; the name is the link's.
 ///

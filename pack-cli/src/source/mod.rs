@@ -23,6 +23,7 @@
 mod directory;
 mod exclude;
 mod file;
+mod omit;
 mod ostree;
 mod owner;
 mod tar;
@@ -37,12 +38,13 @@ use sealift_format::Xattr;
 use sealift_format::verity::FileDigest;
 
 use crate::error::path_of;
-use crate::ostree::Repo;
+use crate::ostree::{CommitSpec, Repo};
 use crate::{Error, Phase, Progress, Tree};
 
 pub use directory::{DirectoryOptions, DirectorySource};
 pub use exclude::Exclude;
 pub use file::open_file;
+pub use omit::OmitOutput;
 pub(crate) use ostree::FileKind;
 pub use ostree::{OstreeContent, OstreeOptions, OstreeSource};
 pub use owner::{MetadataOptions, OwnerRule, parse_owner};
@@ -109,7 +111,7 @@ pub struct OpenCache {
 }
 
 impl Source {
-    /// Opens what SOURCE on a command line says: `tar:FILE`, `tar:-`, a directory, or a file. Directories are listed on
+    /// Opens what SOURCE on a command line says: `tar:FILE`, `tar:-`, `ostree:REPO:REF`, a directory, or a file. Directories are listed on
     /// `jobs` threads.
     ///
     /// # Errors
@@ -125,12 +127,15 @@ impl Source {
                 Self::Directory(DirectorySource::list(path, &directory, jobs)?)
             }
             Spec::Path(path) => Self::Directory(open_file(path, &directory.xattrs)?),
-            Spec::Ostree(_) => {
+            Spec::Ostree(named) => {
+                let repo = Repo::open(named.repo)?;
+                if named.reference.is_none() && repo.refs()?.len() > 1 {
+                    let spec = spec.display();
+                    return Err(Error::Usage(format!("{spec}: the repository has several refs: write {spec}:REF")));
+                }
                 let mut sources = Self::open_ostree(spec, &OstreeOptions::default(), options, jobs)?;
-                return match (sources.pop(), sources.is_empty()) {
-                    (Some((_, source)), true) => Ok(source),
-                    _ => Err(Error::Usage(format!("{}: the repository has several refs", spec.display()))),
-                };
+                let none = || Error::Usage(format!("{}: the repository has no refs", spec.display()));
+                return sources.pop().map(|(_, source)| source).ok_or_else(none);
             }
         };
         options.metadata.apply(source.tree_mut());
@@ -165,7 +170,7 @@ impl Source {
     /// Opens refs of an OSTree repository, each a source of its own under its name: the ones that are asked for, or all.
     ///
     /// # Errors
-    /// `spec` is not `ostree:REPO`, the repository lacks a ref or an object or holds something else than it says, or the options would
+    /// `spec` is not `ostree:REPO` or `ostree:REPO:REF`, it names another ref than the options, the repository lacks a ref or an object or holds something else than it says, or the options would
     /// change what the commits' checksums stand for.
     pub fn open_ostree(
         spec: &OsStr,
@@ -173,15 +178,20 @@ impl Source {
         options: &SourceOptions,
         jobs: usize,
     ) -> Result<Vec<(String, Self)>, Error> {
-        let Spec::Ostree(path) = Spec::parse(spec)? else {
-            return Err(Error::Usage(format!("{}: write ostree:REPO", spec.display())));
+        let Spec::Ostree(named) = Spec::parse(spec)? else {
+            return Err(Error::Usage(format!("{}: write ostree:REPO or ostree:REPO:REF", spec.display())));
         };
+        let path = named.repo;
+        for option in &ostree.refs {
+            named.one_ref(Some(option))?;
+        }
         if options.metadata != MetadataOptions::default() || options.directory.exclude.is_some() {
             return Err(Error::Usage(format!("{}: a commit is packed as it is, or not at all", spec.display())));
         }
         options.begin();
         let repo = Arc::new(Repo::open(path)?);
         let refs = match ostree.refs.is_empty() {
+            _ if named.reference.is_some() => named.reference.map(str::to_owned).into_iter().collect(),
             true => repo.refs()?.into_iter().map(|(name, _)| name.to_string()).collect(),
             false => ostree.refs.clone(),
         };
@@ -302,7 +312,7 @@ impl Content<'_> {
 enum Spec<'a> {
     TarStdin,
     TarFile(&'a Path),
-    Ostree(&'a Path),
+    Ostree(CommitSpec<'a>),
     Path(&'a Path),
 }
 
@@ -314,8 +324,10 @@ impl<'a> Spec<'a> {
             Some((b"tar", b"")) => usage("write tar:FILE, or tar:- for standard input"),
             Some((b"tar", b"-")) => Ok(Self::TarStdin),
             Some((b"tar", file)) => Ok(Self::TarFile(path_of(file))),
-            Some((b"ostree", b"")) => usage("write ostree:REPO"),
-            Some((b"ostree", repo)) => Ok(Self::Ostree(path_of(repo))),
+            Some((b"ostree", _)) => match CommitSpec::parse(spec) {
+                Some(named) => Ok(Self::Ostree(named)),
+                None => usage("write ostree:REPO or ostree:REPO:REF"),
+            },
             Some((scheme, _)) => {
                 let scheme = String::from_utf8_lossy(scheme);
                 usage(&format!(
@@ -353,7 +365,7 @@ mod tests {
         let good = [
             ("tar:-", Spec::TarStdin),
             ("tar:a:b.tar", Spec::TarFile(Path::new("a:b.tar"))),
-            ("ostree:/srv/repo", Spec::Ostree(Path::new("/srv/repo"))),
+            ("ostree:/srv/repo", Spec::Ostree(CommitSpec { repo: Path::new("/srv/repo"), reference: None })),
             ("a", Spec::Path(Path::new("a"))),
             ("./ostree:x", Spec::Path(Path::new("./ostree:x"))),
             ("dir/a:b", Spec::Path(Path::new("dir/a:b"))),

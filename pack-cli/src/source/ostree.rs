@@ -15,7 +15,7 @@ use crate::Error;
 use crate::ostree::{Content, FileContent, ObjectType, Repo};
 use crate::parallel::for_each;
 use crate::tree::{Metadata, NewNode, Tree};
-use crate::unnamed::unnamed_file;
+use sealift_store::unnamed::unnamed_file;
 
 /// What is taken of a repository.
 #[derive(Clone, Debug, Default)]
@@ -390,7 +390,7 @@ fn at(content: u32) -> usize {
 }
 
 fn no_metadata() -> Metadata {
-    Metadata { permissions: 0, uid: 0, gid: 0, mtime: 0, mtime_ns: 0, xattrs: Vec::new() }
+    Metadata { permissions: 0, uid: 0, gid: 0, mtime: 0, mtime_ns: 0, xattrs: sealift_format::Xattrs::default() }
 }
 
 fn metadata_of(attributes: &Attributes) -> Metadata {

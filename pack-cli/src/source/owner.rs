@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     fn file(uid: u32, gid: u32, mtime: i64) -> Metadata {
-        Metadata { permissions: 0o644, uid, gid, mtime, mtime_ns: 5, xattrs: Vec::new() }
+        Metadata { permissions: 0o644, uid, gid, mtime, mtime_ns: 5, xattrs: sealift_format::Xattrs::default() }
     }
 
     #[test]

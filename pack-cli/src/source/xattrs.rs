@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use rustix::fs::{fgetxattr, flistxattr, lgetxattr, llistxattr};
 use rustix::io::Errno;
-use sealift_format::Xattr;
+use sealift_format::{Index, Xattr};
 
 /// The longest list of names that Linux gives (linux/limits.h).
 const XATTR_LIST_MAX: usize = 65_536;
@@ -14,6 +14,37 @@ const XATTR_LIST_MAX: usize = 65_536;
 #[derive(Clone, Debug)]
 pub struct XattrFilter {
     patterns: Vec<Vec<u8>>,
+    names: Names,
+}
+
+/// Names as they are, sorted, one behind the other in `bytes`: an index may have very many.
+#[derive(Clone, Debug, Default)]
+struct Names {
+    bytes: Vec<u8>,
+    spans: Vec<(u32, u8)>,
+}
+
+impl Names {
+    fn get(bytes: &[u8], (at, len): (u32, u8)) -> &[u8] {
+        let at = usize::try_from(at).unwrap_or(usize::MAX);
+        &bytes[at..at + usize::from(len)]
+    }
+
+    fn add<'a>(&mut self, names: impl Iterator<Item = &'a [u8]>) {
+        for name in names {
+            // What does not fit has another length than any name on a file system, or is one of more names than an index can have.
+            let (Ok(at), Ok(len)) = (u32::try_from(self.bytes.len()), u8::try_from(name.len())) else { continue };
+            self.bytes.extend(name);
+            self.spans.push((at, len));
+        }
+        let bytes = &self.bytes;
+        self.spans.sort_unstable_by(|a, b| Self::get(bytes, *a).cmp(Self::get(bytes, *b)));
+        self.spans.dedup_by(|a, b| Self::get(bytes, *a) == Self::get(bytes, *b));
+    }
+
+    fn has(&self, name: &[u8]) -> bool {
+        self.spans.binary_search_by(|span| Self::get(&self.bytes, *span).cmp(name)).is_ok()
+    }
 }
 
 impl Default for XattrFilter {
@@ -21,7 +52,7 @@ impl Default for XattrFilter {
     fn default() -> Self {
         let names: [&[u8]; 4] =
             [b"security.capability", b"system.posix_acl_access", b"system.posix_acl_default", b"user.*"];
-        Self { patterns: names.iter().map(|name| name.to_vec()).collect() }
+        Self { patterns: names.iter().map(|name| name.to_vec()).collect(), names: Names::default() }
     }
 }
 
@@ -31,10 +62,19 @@ impl XattrFilter {
         self.patterns.push(pattern.to_vec());
     }
 
+    /// Takes also those that files of `index` have, whatever their names.
+    pub fn add_names_of(&mut self, index: &Index) {
+        let Self { patterns, names } = self;
+        let is_new = |name: &&[u8]| !patterns.iter().any(|pattern| matches(pattern, name));
+        names.add(
+            index.attribute_rows().iter().flat_map(|row| row.xattrs.iter()).map(|xattr| xattr.name).filter(is_new),
+        );
+    }
+
     /// Whether an attribute of this name is packed.
     #[must_use]
     pub fn takes(&self, name: &[u8]) -> bool {
-        self.patterns.iter().any(|pattern| matches(pattern, name))
+        self.names.has(name) || self.patterns.iter().any(|pattern| matches(pattern, name))
     }
 
     /// Reads the attributes of an open file that this filter takes.
@@ -83,11 +123,26 @@ impl XattrFilter {
 
 /// Whether `name` matches a pattern in which `*` stands for any bytes.
 fn matches(pattern: &[u8], name: &[u8]) -> bool {
-    match pattern.split_first() {
-        None => name.is_empty(),
-        Some((b'*', rest)) => (0..=name.len()).any(|at| matches(rest, &name[at..])),
-        Some((first, rest)) => name.first() == Some(first) && matches(rest, &name[1..]),
+    let (mut p, mut n) = (0, 0);
+    // The last star, and up to where it stands for bytes of the name: only that one may have to stand for more.
+    let mut star = None;
+    while n < name.len() {
+        match pattern.get(p) {
+            Some(b'*') => {
+                star = Some((p, n));
+                p += 1;
+            }
+            Some(byte) if *byte == name[n] => (p, n) = (p + 1, n + 1),
+            _ => match &mut star {
+                Some((at, end)) => {
+                    *end += 1;
+                    (p, n) = (*at + 1, *end);
+                }
+                None => return false,
+            },
+        }
     }
+    pattern[p..].iter().all(|byte| *byte == b'*')
 }
 
 #[cfg(test)]
@@ -106,8 +161,7 @@ mod tests {
         let file = tempfile::tempfile_in(env!("CARGO_MANIFEST_DIR")).expect("a file can be made");
         let set = |name: &str, value: &[u8]| rustix::fs::fsetxattr(&file, name, value, rustix::fs::XattrFlags::empty());
         if set("user.note", b"yes").is_err() {
-            println!("skipped: this file system has no extended attributes");
-            return;
+            return sealift_skipped::skipped("needs extended attributes on this file system");
         }
         for number in 0..50 {
             set(&format!("user.a_name_that_makes_the_list_of_names_long.{number}"), b"").expect("there is room");
@@ -121,5 +175,21 @@ mod tests {
     fn patterns() {
         assert!(matches(b"*", b"") && matches(b"a*c", b"abbc") && matches(b"trusted.*", b"trusted.x"));
         assert!(!matches(b"a*c", b"abd") && !matches(b"a", b"ab"));
+        assert!(
+            matches(b"*a*b*", b"xaxbx") && matches(b"a*ab", b"aab") && !matches(b"a*ab", b"ab") && !matches(b"*a", b"")
+        );
+    }
+
+    #[test]
+    fn many_stars_take_no_time() {
+        assert!(!matches(&b"*a".repeat(100), &[&[b'a'; 250][..], b"b"].concat()));
+    }
+
+    #[test]
+    fn names_of_an_index_are_no_patterns() {
+        let mut filter = XattrFilter::default();
+        filter.names.add([&b"trusted.*"[..], b"trusted.b", b"trusted.a", b"trusted.b"].into_iter());
+        assert_eq!(filter.names.spans.len(), 3);
+        assert!(filter.takes(b"trusted.a") && filter.takes(b"trusted.b") && !filter.takes(b"trusted.c"));
     }
 }

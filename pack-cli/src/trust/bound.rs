@@ -1,65 +1,65 @@
 //! A target is bound to the first name that it took, and to the version that it has.
 
-use std::io::{self, Read as _};
 use std::path::Path;
 
 use sealift_format::Head;
+use sealift_store::Site;
 use sealift_verify::trust::{FloorRecord, Floors, Standing};
 
 use super::Guard;
 use crate::Error;
-use crate::beneath::open_own_file;
-use crate::unpack::sibling;
+use crate::unpack::state::kept_head;
 
 /// Returns the name of the bundle that `target` took, from the head that is kept beside it; `None` where it took none, or is not
 /// there any more.
 ///
 /// # Errors
-/// The kept head cannot be read or is damaged.
+/// The kept head cannot be read or is damaged, or is another user's.
 pub fn bound_name(target: &Path) -> Result<Option<String>, Error> {
-    Ok(kept_head(target)?.map(|head| head.root().identity.name.clone()))
+    Ok(kept_head(&Site::resolve(target)?)?.map(|head| head.root().identity.name.clone()))
 }
 
-fn kept_head(target: &Path) -> Result<Option<Head>, Error> {
-    match std::fs::symlink_metadata(target) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        other => other.map_err(|error| Error::io("read", target, error))?,
-    };
-    let path = sibling(target, ".sealift-state")?.join("head");
-    let mut bytes = Vec::new();
-    match open_own_file(&path).and_then(|mut file| file.read_to_end(&mut bytes)) {
-        Ok(_) => match Head::parse(&bytes) {
-            Ok(head) => Ok(Some(head)),
-            Err(error) => Err(Error::State { path, problem: error.to_string() }),
-        },
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Error::io("read", path, error)),
+/// Refuses a bundle of another name than the one that a target is bound to, which had taken the bundle of the head `kept`: a key that may sign
+/// an app must not get to replace the system by a slip of the administrator's hand.
+///
+/// # Errors
+/// [`Error::OtherName`].
+pub(super) fn check_name(target: &Path, kept: &Head, head: &Head) -> Result<(), Error> {
+    let (bound, name) = (&kept.root().identity.name, &head.root().identity.name);
+    if bound != name {
+        return Err(Error::OtherName { target: target.to_owned(), bound: bound.clone(), name: name.clone() });
+    }
+    Ok(())
+}
+
+/// The head that is kept beside a target. One that is damaged binds to nothing.
+///
+/// # Errors
+/// It cannot be read, or is another user's.
+pub(super) fn kept(site: &Site) -> Result<Option<Head>, Error> {
+    match kept_head(site) {
+        Err(error @ Error::State { .. }) => {
+            tracing::warn!(%error, "the target is bound to nothing");
+            Ok(None)
+        }
+        kept => kept,
     }
 }
 
 impl Guard {
-    /// Refuses a bundle of another name than the one that `target` is bound to: a key that may sign an app must not get to replace the
-    /// system by a slip of the administrator's hand. Refuses a lower version than the target has, as [`Guard::judge`] does of one that the
-    /// device took: an update that did not end may have been finished by [`crate::clean`], which commits nothing.
-    ///
-    /// A kept head that is damaged binds to nothing.
+    /// Refuses a bundle of another name than the one that `target` is bound to. Refuses a lower version than the target has, as
+    /// [`Guard::judge`] does of one that the device took: its state may have been lost since.
     ///
     /// # Errors
     /// [`Error::OtherName`] where it is another name, and [`Error::Trust`] where it is a lower version; else the kept head cannot be read.
     pub fn check_bound(&self, target: &Path, head: &Head) -> Result<(), Error> {
-        let kept = match kept_head(target) {
-            Err(error @ Error::State { .. }) => {
-                tracing::warn!(%error, "the target is bound to nothing");
-                return Ok(());
-            }
-            kept => kept?,
-        };
-        let Some(kept) = kept else { return Ok(()) };
-        let (bound, name) = (&kept.root().identity.name, &head.root().identity.name);
-        if bound != name {
-            return Err(Error::OtherName { target: target.to_owned(), bound: bound.clone(), name: name.clone() });
-        }
-        self.policy(self.floor_of(&kept)).judge_head(head)?;
+        let site = Site::resolve(target)?;
+        kept(&site)?.map_or(Ok(()), |kept| self.check_kept(target, &kept, head))
+    }
+
+    pub(super) fn check_kept(&self, target: &Path, kept: &Head, head: &Head) -> Result<(), Error> {
+        check_name(target, kept, head)?;
+        self.policy(self.floor_of(kept)).judge_head(head)?;
         Ok(())
     }
 
@@ -70,7 +70,7 @@ impl Guard {
         let signatures = self.inspect(kept).into_iter();
         let signed = signatures.filter(|signature| signature.outcome.as_ref().is_ok_and(counts));
         let keys = signed.filter_map(|signature| signature.key.map(|key| key.id())).collect();
-        let record = FloorRecord { version: kept.root().identity.version, keys };
+        let record = FloorRecord { version: kept.root().identity.version, created: 0, keys };
         Floors::new(if record.keys.is_empty() { Vec::new() } else { vec![record] })
     }
 }

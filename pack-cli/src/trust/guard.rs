@@ -4,6 +4,7 @@ use sealift_format::Head;
 use sealift_verify::trust::{Claims, Floors, Now, Policy, SignatureState, Verdict};
 
 use super::settings::Settings;
+use super::store::Held;
 use super::{FloorReport, Places, Store, TrustOptions, TrustReport, now};
 use crate::Error;
 
@@ -13,7 +14,7 @@ pub struct Guard {
     settings: Settings,
     places: Places,
     store: Store,
-    now: Now,
+    time: Option<i64>,
     allow_unsigned: bool,
     allow_downgrade: bool,
 }
@@ -34,14 +35,12 @@ impl Guard {
     pub fn load_from(options: &TrustOptions, places: Places) -> Result<Self, Error> {
         let settings = Settings::load(options, &places)?;
         let store = Store::at(places.state(options)?);
-        let revoked = settings.revoked.value.clone().unwrap_or_default();
-        // Read even where --time overrides it: a damaged state is to be noticed at once.
-        let newest = store.newest_created(&revoked)?;
+        store.check()?; // one that cannot be read is to be noticed at once
         Ok(Self {
             settings,
             places,
             store,
-            now: now::now(options.time, newest),
+            time: options.time,
             allow_unsigned: options.allow_unsigned,
             allow_downgrade: options.allow_downgrade,
         })
@@ -54,25 +53,79 @@ impl Guard {
     pub fn judge(&self, head: &Head) -> Result<Verdict, Error> {
         let identity = &head.root().identity;
         let floors = self.store.floors(&identity.name)?;
+        self.judge_above(floors, head)
+    }
+
+    fn judge_above(&self, floors: Floors, head: &Head) -> Result<Verdict, Error> {
+        let identity = &head.root().identity;
         let taken = floors.records().iter().map(|record| record.version).max();
-        tracing::debug!(name = identity.name, version = identity.version, taken, now = self.now.seconds(), "judged");
-        Ok(self.policy(floors).judge_head(head)?)
+        let policy = self.policy(floors);
+        tracing::debug!(name = identity.name, version = identity.version, taken, now = policy.now.seconds(), "judged");
+        Ok(policy.judge_head(head)?)
+    }
+
+    /// Judges a bundle that this device took, by its signatures and not by its freshness: what became so since is told as [`Verdict::since`].
+    ///
+    /// # Errors
+    /// [`Error::Trust`] where no key signed it that counts or counted; else the floor cannot be read.
+    pub fn judge_taken(&self, head: &Head) -> Result<Verdict, Error> {
+        let floors = self.store.floors(&head.root().identity.name)?;
+        Ok(self.policy(floors).judge_taken(head)?)
+    }
+
+    /// Judges a bundle whose content is a base, by its signatures and not by its freshness.
+    ///
+    /// # Errors
+    /// [`Error::Trust`] where too few trusted keys signed it.
+    pub fn judge_base(&self, head: &Head) -> Result<Verdict, Error> {
+        let floors = self.store.floors(&head.root().identity.name)?;
+        Ok(self.policy(floors).judge_base(head)?)
+    }
+
+    /// When a bundle expired that is judged as of a moment that was given, where it would be refused as of now.
+    #[must_use]
+    pub fn expired_but_for_time(&self, head: &Head) -> Option<i64> {
+        self.time?;
+        let identity = &head.root().identity;
+        let floors = self.store.floors(&identity.name).unwrap_or_default();
+        let revoked = self.settings.revoked.value.clone().unwrap_or_default();
+        let now = now::now(None, floors.newest_created(&revoked));
+        identity.expires.filter(|expires| now.seconds() >= *expires && self.now().seconds() < *expires)
     }
 
     /// Says of each signature what became of it, and refuses nothing: for showing a bundle, not for using it.
     #[must_use]
     pub fn inspect(&self, head: &Head) -> Vec<SignatureState> {
-        self.policy(Floors::default()).inspect_head(head)
+        // Where the state cannot be read, which judging says, the clock alone tells the time.
+        let floors = self.store.floors(&head.root().identity.name).unwrap_or_default();
+        self.policy(floors).inspect_head(head)
     }
 
-    /// Remembers that the device took the bundle: raises the floor of its name and the newest `created`. To be called once the
-    /// target is complete; until then a bundle that failed on the way must not have shut out the one before it.
+    /// Remembers that the device takes the bundle, which is judged again: raises the floor of its name and the newest `created`.
     ///
     /// # Errors
-    /// The state cannot be read or written.
-    pub fn commit(&self, head: &Head, verdict: &Verdict) -> Result<(), Error> {
-        tracing::debug!(state = ?self.store.dir(), version = head.root().identity.version, "remembered as taken");
-        self.store.commit(&Claims::of(head), verdict)
+    /// The bundle must not be used any more, or the state cannot be read or written.
+    pub(super) fn remember(&self, held: &Held, head: &Head) -> Result<(), Error> {
+        let claims = Claims::of(head);
+        let _lock = held.lock()?;
+        // Read again under the lock: another run may have raised it since this one judged.
+        let before = held.floors(&claims.name)?;
+        let verdict = self.judge_above(before.clone(), head)?;
+        let threshold = self.settings.thresholds.value.as_ref().map_or(1, |rules| rules.for_name(&claims.name));
+        let after = before.after(&claims, &verdict, threshold, now::own_time());
+        if after != before {
+            held.replace(&claims.name, &after)?;
+        }
+        tracing::debug!(state = ?self.store.dir(), version = claims.version, "remembered as taken");
+        Ok(())
+    }
+
+    pub(super) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    pub(super) fn allows_unsigned(&self) -> bool {
+        self.allow_unsigned
     }
 
     /// Describes everything by which this guard judges.
@@ -96,7 +149,7 @@ impl Guard {
             passed_over: self.places.passed_over()?,
             state: self.store.dir().to_owned(),
             floors: self.floors(&policy)?,
-            now: self.now,
+            now: self.now(),
         })
     }
 
@@ -104,21 +157,24 @@ impl Guard {
         let report = |name: String| {
             let floors = self.store.floors(&name)?;
             let version = floors.effective(&policy.revoked, policy.thresholds.for_name(&name));
-            Ok(FloorReport { name, version, records: floors.records().to_vec() })
+            let newest_created = floors.newest_created(&policy.revoked);
+            Ok(FloorReport { name, version, newest_created, records: floors.records().to_vec() })
         };
         self.store.names()?.into_iter().map(report).collect()
     }
 
-    /// The moment of all its judgements.
+    /// The moment of its judgements, but for names of which a newer bundle was taken.
     #[must_use]
     pub fn now(&self) -> Now {
-        self.now
+        now::now(self.time, None)
     }
 
+    /// The policy for bundles of the name whose floors these are.
     pub(super) fn policy(&self, floors: Floors) -> Policy {
-        let mut policy = Policy::at(self.now);
+        let revoked = self.settings.revoked.value.clone().unwrap_or_default();
+        let mut policy = Policy::at(now::now(self.time, floors.newest_created(&revoked)));
         policy.signers = self.settings.signers.value.clone();
-        policy.revoked = self.settings.revoked.value.clone().unwrap_or_default();
+        policy.revoked = revoked;
         policy.thresholds = self.settings.thresholds.value.clone().unwrap_or_default();
         policy.device = self.settings.device.value.clone().unwrap_or_default();
         policy.floors = floors;

@@ -27,8 +27,10 @@
 //! # }
 //! ```
 
+mod admission;
 mod bound;
 mod durable;
+mod edit;
 mod guard;
 mod now;
 mod options;
@@ -39,12 +41,14 @@ mod settings;
 pub mod sign;
 mod store;
 
+pub use admission::Admission;
 pub use bound::bound_name;
+pub use edit::{Added, Exported, GivenKey, Revoked, Withdrawn, add_signer, export_signers, revoke_key};
 pub use guard::Guard;
 pub use options::TrustOptions;
 pub use places::Places;
 pub use report::{FloorReport, TrustReport};
 pub use sealift_verify::trust::{
-    FloorRecord, Now, NowSource, SignatureState, SignerLine, Standing, TimeError, Utc, Verdict,
+    FloorRecord, Now, NowSource, SignatureState, SignerLine, Since, Standing, TimeError, Utc, Verdict,
 };
 pub use store::{Store, reset_floor};

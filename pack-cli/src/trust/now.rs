@@ -15,6 +15,11 @@ fn clock() -> Option<i64> {
     i64::try_from(since.as_secs()).ok()
 }
 
+/// The later of the clock and the build, beyond which nothing that somebody says counts unless several keys say it.
+pub(super) fn own_time() -> i64 {
+    clock().unwrap_or(0).max(build_time())
+}
+
 /// The moment that was given, or else the latest of those that are known (spec 9).
 pub(super) fn now(given: Option<i64>, newest_created: Option<i64>) -> Now {
     given.map_or_else(|| Now::latest(clock(), newest_created, build_time()), Now::exactly)

@@ -73,6 +73,21 @@ impl Places {
         }
     }
 
+    /// Returns the folder to which a first key goes: the one that decides, or the user's own where neither has a file. A user's own file
+    /// beside those of the system would make all of these not count.
+    ///
+    /// # Errors
+    /// It cannot be found out which files are there.
+    pub(super) fn config_to_begin(&self) -> Result<&Path, Error> {
+        let Some(user) = &self.user_config else { return self.config() };
+        for name in [SIGNERS, REVOKED, THRESHOLDS, COMPATIBLE] {
+            if is_there(&self.system_config.join(name))? {
+                return self.config();
+            }
+        }
+        Ok(user)
+    }
+
     /// Returns the user's files that lie there and do not count, because there is no `allowed_signers` beside them.
     ///
     /// # Errors

@@ -1,23 +1,15 @@
-//! The text of a state file: a first line that says what it is, then a number and the keys that vouch for it, one a line.
+//! The text of a state file: a first line that says what it is and of which name, then for each set of keys what they vouched for.
 
 use std::collections::BTreeSet;
-use std::fmt::{Display, Write as _};
-use std::str::FromStr;
+use std::fmt::Write as _;
 
-use sealift_verify::trust::KeyId;
-
-/// A number, and every trusted key that had signed it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Record<T> {
-    pub(super) number: T,
-    pub(super) keys: BTreeSet<KeyId>,
-}
+use sealift_verify::trust::{FloorRecord, KeyId};
 
 /// Writes records in their one order.
-pub(super) fn encode<T: Display>(title: &str, records: &[Record<T>]) -> String {
+pub(super) fn encode(name: &str, records: &[FloorRecord]) -> String {
     let mut lines: Vec<String> = records.iter().map(line).collect();
     lines.sort();
-    let mut text = format!("{title}\n");
+    let mut text = format!("{}\n", title(name));
     for line in lines {
         text.push_str(&line);
         text.push('\n');
@@ -25,8 +17,13 @@ pub(super) fn encode<T: Display>(title: &str, records: &[Record<T>]) -> String {
     text
 }
 
-fn line<T: Display>(record: &Record<T>) -> String {
-    let mut line = record.number.to_string();
+/// The name is in it, so that a file put in another's place is noticed.
+fn title(name: &str) -> String {
+    format!("sealift floor 2 {name}")
+}
+
+fn line(record: &FloorRecord) -> String {
+    let mut line = format!("{} {}", record.version, record.created);
     for key in &record.keys {
         let _ = write!(line, " {key}"); // a String takes everything
     }
@@ -37,38 +34,38 @@ fn line<T: Display>(record: &Record<T>) -> String {
 ///
 /// # Errors
 /// The words for what is wrong with it.
-pub(super) fn parse<T: Display + FromStr>(title: &str, bytes: &[u8]) -> Result<Vec<Record<T>>, String> {
-    let text = str::from_utf8(bytes).map_err(|_| "it is not text".to_owned())?;
-    let Some(rest) = text.strip_prefix(title).and_then(|rest| rest.strip_prefix('\n')) else {
+pub(super) fn parse(name: &str, text: &str) -> Result<Vec<FloorRecord>, String> {
+    let title = title(name);
+    let Some(rest) = text.strip_prefix(&title).and_then(|rest| rest.strip_prefix('\n')) else {
         let found = text.lines().next().unwrap_or_default();
         return Err(format!("its first line is {found:?}, not {title:?}; was it written by a newer version?"));
     };
     let mut records = Vec::new();
     for (line, number) in rest.lines().zip(2..) {
-        records.push(record(line).ok_or_else(|| format!("line {number} is not a number and the keys for it"))?);
+        let record = record(line);
+        records.push(record.ok_or_else(|| format!("line {number} is not a version, a moment and the keys for them"))?);
     }
     if records.is_empty() {
         return Err("nothing follows its first line".to_owned());
     }
-    // One spelling: what was cut, joined or edited by halves is noticed.
-    if encode(title, &records) != text {
+    // One spelling: what was edited by halves is noticed.
+    if encode(name, &records) != text {
         return Err("its lines are not in the one form in which they are written".to_owned());
     }
     Ok(records)
 }
 
-fn record<T: FromStr>(line: &str) -> Option<Record<T>> {
+fn record(line: &str) -> Option<FloorRecord> {
     let mut words = line.split(' ');
-    let number = words.next()?.parse().ok()?;
+    let version = words.next()?.parse().ok()?;
+    let created = words.next()?.parse().ok()?;
     let keys = words.map(str::parse).collect::<Result<BTreeSet<KeyId>, _>>().ok()?;
-    (!keys.is_empty()).then_some(Record { number, keys })
+    (!keys.is_empty()).then_some(FloorRecord { version, created, keys })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const TITLE: &str = "sealift floor 1";
 
     fn key(number: u8) -> KeyId {
         KeyId::from_bytes([number; 32])
@@ -77,40 +74,39 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         let records = [
-            Record { number: 7_u64, keys: [key(2), key(1)].into() },
-            Record { number: u64::MAX, keys: [key(3)].into() },
+            FloorRecord { version: 7, created: -5, keys: [key(2), key(1)].into() },
+            FloorRecord { version: u64::MAX, created: i64::MAX, keys: [key(3)].into() },
         ];
-        let text = encode(TITLE, &records);
-        assert_eq!(text.lines().next(), Some(TITLE));
-        let read = parse::<u64>(TITLE, text.as_bytes()).expect("it is sound");
-        assert_eq!(encode(TITLE, &read), text);
+        let text = encode("os", &records);
+        assert_eq!(text.lines().next(), Some("sealift floor 2 os"));
+        let read = parse("os", &text).expect("it is sound");
+        assert_eq!(encode("os", &read), text);
         assert_eq!(read.len(), 2);
-        for at in 0..text.len() {
-            let cut = parse::<u64>(TITLE, &text.as_bytes()[..at]);
-            // A cut at a line's end is a file that could have been written: names and renames guard against it.
-            assert!(cut.is_err() || text.as_bytes()[at - 1] == b'\n', "cut at {at}");
-        }
+        assert!(parse("app", &text).is_err());
     }
 
     #[test]
     fn another_spelling_is_refused() {
-        let key = key(1);
+        let (key, title) = (key(1), title("os"));
         for text in [
             String::new(),
-            format!("{TITLE}\n"),
-            format!("{TITLE}\n7 {key}"),
-            format!("{TITLE}\n7\n"),
-            format!("{TITLE}\n7  {key}\n"),
-            format!("{TITLE}\n7 {key} {key}\n"),
-            format!("{TITLE}\n07 {key}\n"),
-            format!("{TITLE}\n+7 {key}\n"),
-            format!("{TITLE}\n-7 {key}\n"),
-            format!("{TITLE}\n18446744073709551616 {key}\n"),
-            format!("{TITLE}\r\n7 {key}\r\n"),
-            format!("{TITLE}\n8 {key}\n7 {key}\n"),
-            format!("sealift floor 2\n7 {key}\n"),
+            format!("{title}\n"),
+            format!("{title}\n7 0 {key}"),
+            format!("{title}\n7 0\n"),
+            format!("{title}\n7 {key}\n"),
+            format!("{title}\n7  0 {key}\n"),
+            format!("{title}\n7 0 {key} {key}\n"),
+            format!("{title}\n07 0 {key}\n"),
+            format!("{title}\n+7 0 {key}\n"),
+            format!("{title}\n-7 0 {key}\n"),
+            format!("{title}\n18446744073709551616 0 {key}\n"),
+            format!("{title}\r\n7 0 {key}\r\n"),
+            format!("{title}\n8 0 {key}\n7 0 {key}\n"),
+            format!("sealift floor 3 os\n7 0 {key}\n"),
+            format!("sealift floor 1\n7 {key}\n"),
         ] {
-            assert!(parse::<u64>(TITLE, text.as_bytes()).is_err(), "{text:?}");
+            assert!(parse("os", &text).is_err(), "{text:?}");
         }
+        assert!(parse("os", &format!("{title}\n7 0 {key}\n")).is_ok());
     }
 }

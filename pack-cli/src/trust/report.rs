@@ -32,7 +32,7 @@ pub struct TrustReport {
     pub state: PathBuf,
     /// What was committed, by name.
     pub floors: Vec<FloorReport>,
-    /// The moment of all judgements.
+    /// The moment of judgements, but for names of which a newer bundle was taken.
     pub now: Now,
 }
 
@@ -44,6 +44,8 @@ pub struct FloorReport {
     pub name: String,
     /// The lowest version that is taken; `None` where revocation withdrew all that was.
     pub version: Option<u64>,
+    /// The newest `created` that counts for this name.
+    pub newest_created: Option<i64>,
     /// What was committed, under which keys.
     pub records: Vec<FloorRecord>,
 }

@@ -12,8 +12,8 @@ use super::files::{Builder, Hand};
 use super::plan::Place;
 use super::stage::{Layout, StagedFile};
 use crate::Error;
-use crate::beneath::{known_type, names_in, remove_tree};
 use crate::parallel::for_each;
+use sealift_store::confined::{known_type, names_in, remove_tree};
 
 /// What need not be done again.
 #[derive(Debug, Default)]

@@ -8,15 +8,16 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, chmod, fstat, mkdirat, renamea
 use rustix::io::Errno;
 
 use super::as_u64;
+use super::census::Census;
 use super::changes::{Changes, Depth};
 use super::metadata::{Privilege, times};
 use super::plan::{Place, Selection};
 use super::release::Release;
 use super::stage::Stage;
 use super::target::{Target, TargetWalk};
-use crate::beneath::{known_type, names_in, open_name, open_on_same_device, open_own, open_within};
 use crate::parallel::for_each;
 use crate::{Error, Progress};
+use sealift_store::confined::{known_type, names_in, open_name, open_on_same_device, open_own, open_within};
 
 /// What is done to a target, which is the wanted index's afterwards.
 pub(super) struct Update<'a> {
@@ -31,6 +32,12 @@ pub(super) struct Update<'a> {
     pub(super) privilege: &'a Privilege,
     pub(super) progress: &'a Progress,
     pub(super) jobs: usize,
+    /// What stands in places where something is made anew.
+    pub(super) present: Census,
+    /// Directories, in theirs, that stand in places of files.
+    pub(super) displaced: Vec<(u32, Vec<u8>)>,
+    /// The digest of the wanted index.
+    pub(super) of: [u8; 32],
     /// Why the first was passed over of what is not as it was to be.
     pub(super) unlike: Mutex<Option<Error>>,
 }
@@ -70,6 +77,29 @@ fn is_unlike(error: Errno) -> bool {
 /// Names that one thread goes through before it takes the next ones.
 const BATCH: usize = 256;
 
+/// What was seen in a directory.
+#[derive(Default)]
+struct Seen {
+    /// Names that the wanted tree does not have.
+    others: Vec<Vec<u8>>,
+    /// Directories that stand in places of files.
+    displaced: Vec<Vec<u8>>,
+    /// What else stands where something is made anew.
+    present: Census,
+    /// Whether all is there that stays, each name as the kind of file that it is to be.
+    has_all: bool,
+}
+
+/// An update does not cross mount points.
+pub(super) fn is_mounted(target: &Target<'_>, directory: u32, name: &[u8]) -> Error {
+    let mut path = target.path_of(&target.index.directory_path(directory));
+    path.push(crate::error::path_of(name));
+    Error::Usage(format!(
+        "another file system is mounted at {} or above it: an update does not cross it; unmount it meanwhile",
+        path.display()
+    ))
+}
+
 /// A part of what is done to a target.
 enum Step<'a> {
     Move,
@@ -88,21 +118,23 @@ impl Update<'_> {
             self.selection.directories.iter().copied().filter(|number| !self.is_new(*number)).collect();
         let stays = self.entries_that_stay(&stay);
         let batches: Vec<&[u32]> = stay.chunks(BATCH).collect();
-        let (is_whole, extras) = (AtomicBool::new(true), Mutex::new(Vec::new()));
+        let (is_whole, all) = (AtomicBool::new(true), Mutex::new((Vec::new(), Vec::new(), Census::default())));
         for_each(self.jobs, &batches, TargetWalk::default, |walk, batch| {
             for &directory in *batch {
                 self.progress.check()?;
                 let depth = usize::try_from(self.target.index.directory(directory).depth).unwrap_or(usize::MAX);
-                let (names, has_all) = self.look_at(walk, directory, &stays)?;
-                is_whole.fetch_and(has_all, Ordering::Relaxed);
+                let seen = self.look_at(walk, directory, &stays)?;
+                is_whole.fetch_and(seen.has_all, Ordering::Relaxed);
+                let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
                 if self.may_delete && depth >= whole {
-                    let mut extras = extras.lock().unwrap_or_else(PoisonError::into_inner);
-                    extras.extend(names.into_iter().map(|name| (directory, name)));
+                    all.0.extend(seen.others.into_iter().map(|name| (directory, name)));
                 }
+                all.1.extend(seen.displaced.into_iter().map(|name| (directory, name)));
+                all.2 = all.2.plus(seen.present);
             }
             Ok(())
         })?;
-        self.extras = extras.into_inner().unwrap_or_else(PoisonError::into_inner);
+        (self.extras, self.displaced, self.present) = all.into_inner().unwrap_or_else(PoisonError::into_inner);
         self.extras.sort_unstable();
         self.extras.iter().for_each(|(directory, _)| self.changes.touch(*directory));
         Ok(is_whole.into_inner())
@@ -118,51 +150,53 @@ impl Update<'_> {
         stays
     }
 
-    /// The names in a directory that the wanted tree does not have, and whether all is there that stays.
-    fn look_at(&self, walk: &mut TargetWalk, directory: u32, stays: &[bool]) -> Result<(Vec<Vec<u8>>, bool), Error> {
+    /// Looks at the names in a directory.
+    fn look_at(&self, walk: &mut TargetWalk, directory: u32, stays: &[bool]) -> Result<Seen, Error> {
         let target = &self.target;
         let failed = target.failed("read", directory, b"");
         let here = match walk.go(target, directory) {
             Ok(here) => here,
-            Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => return Ok((Vec::new(), false)),
-            Err(Errno::XDEV) => return Err(self.is_mounted(directory, b"")),
+            Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => return Ok(Seen::default()),
+            Err(Errno::XDEV) => return Err(is_mounted(target, directory, b"")),
             Err(error) => return Err(failed(error)),
         };
         let names = match names_in(here) {
             // Who is not root may not list it; only what is removed is to be known.
-            Err(Errno::ACCESS) if !self.may_delete => return Ok((Vec::new(), true)),
+            Err(Errno::ACCESS) if !self.may_delete => return Ok(Seen { has_all: true, ..Seen::default() }),
             names => names.map_err(failed)?,
         };
         let row = target.index.directory(directory);
         let is_mount_point =
             |name: &[u8]| target.is_mount_point(here, name).map_err(target.failed("look at", directory, name));
-        let (mut others, mut found) = (Vec::new(), 0);
+        let (mut seen, mut found) = (Seen::default(), 0);
         for (name, listed) in names {
             match target.index.find_entry(row, &name) {
                 None if self.may_delete && is_mount_point(&name)? => {
-                    return Err(self.is_mounted(directory, &name));
+                    return Err(is_mounted(target, directory, &name));
                 }
-                None => others.push(name),
+                None => seen.others.push(name),
                 Some((number, entry)) if stays[at(number)] => {
                     let mode = target.index.attributes(target.index.inode(entry.inode)).mode;
                     found += usize::from(known_type(here, &name, listed) == FileType::from_raw_mode(mode.into()));
                 }
                 Some((number, _)) if self.may_be_missing(number) && is_mount_point(&name)? => {
-                    return Err(self.is_mounted(directory, &name));
+                    return Err(is_mounted(target, directory, &name));
+                }
+                Some((number, entry)) if self.may_be_missing(number) => {
+                    let kind = known_type(here, &name, listed);
+                    let mode = target.index.attributes(target.index.inode(entry.inode)).mode;
+                    match kind {
+                        FileType::Directory if FileType::from_raw_mode(mode.into()) != FileType::Directory => {
+                            seen.displaced.push(name);
+                        }
+                        kind => seen.present.add(kind),
+                    }
                 }
                 Some(_) => {}
             }
         }
-        Ok((others, found == row.entries().filter(|entry| stays[at(*entry)]).count()))
-    }
-
-    fn is_mounted(&self, directory: u32, name: &[u8]) -> Error {
-        let mut path = self.target.path_of(&self.target.index.directory_path(directory));
-        path.push(crate::error::path_of(name));
-        Error::Usage(format!(
-            "another file system is mounted at {} or above it: an update does not cross it; unmount it meanwhile",
-            path.display()
-        ))
+        seen.has_all = found == row.entries().filter(|entry| stays[at(*entry)]).count();
+        Ok(seen)
     }
 
     /// Looks whether there is room in the target for what was built. Nothing is changed.
@@ -337,7 +371,13 @@ impl Update<'_> {
         let entry = index.entry(place.entry);
         let (inode, name) = (index.inode(entry.inode), index.name(entry));
         let set = walk.go(&self.target, place.directory).and_then(|at| match depth {
-            Depth::Time => utimensat(at, name, &times(inode), AtFlags::SYMLINK_NOFOLLOW),
+            Depth::Time => {
+                let kind = FileType::from_raw_mode(statat(at, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode);
+                if kind != FileType::from_raw_mode(index.attributes(inode).mode.into()) {
+                    return Err(Errno::NXIO);
+                }
+                utimensat(at, name, &times(inode), AtFlags::SYMLINK_NOFOLLOW)
+            }
             Depth::All => {
                 let flags = OFlags::RDONLY | OFlags::NONBLOCK;
                 let file = open_own(flags, |flags| open_name(at, name, flags, Mode::empty()))?;

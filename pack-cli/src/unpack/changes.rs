@@ -6,6 +6,7 @@ use sealift_format::{Attributes, Index, Inode, InodeKind, Ref};
 
 use super::metadata::Privilege;
 use super::plan::{Place, Selection};
+use super::recheck::Recheck;
 
 /// What is to be done with an installed tree, by numbers of the wanted index.
 #[derive(Debug, Default)]
@@ -20,6 +21,8 @@ pub(super) struct Changes {
     pub(super) directories: HashMap<u32, Depth>,
     /// Regular files that stay as they are.
     pub(super) kept: u64,
+    /// For each entry of the wanted index, the installed one of the same path.
+    installed: Vec<u32>,
 }
 
 /// How much of the metadata is set.
@@ -53,9 +56,10 @@ impl Changes {
         wanted: &Index,
         selection: &Selection,
         privilege: &Privilege,
+        recheck: &Recheck,
     ) -> Self {
         let mut changes = Self::default();
-        let mut pairing = Pairing::new(installed, tree, wanted);
+        let mut pairing = Pairing::new(installed, tree, wanted, recheck);
         let mut is_selected = vec![false; wanted.entries().len()];
         for entry in selection.entries() {
             is_selected[at(entry)] = true;
@@ -72,6 +76,7 @@ impl Changes {
                     let (a, b) = (installed.directory(old).inode, wanted.directory(directory).inode);
                     let (a, b) = (installed.inode(a), wanted.inode(b));
                     match difference((installed, a), (wanted, b), privilege) {
+                        _ if recheck.unlike_directories.contains(&old) => changes.touch(directory),
                         // Only a name's time can be set without opening it, and the root of the tree has none.
                         Some(Depth::Time) if wanted.directory(directory).parent.is_some() => {
                             changes.directories.insert(directory, Depth::Time);
@@ -97,17 +102,31 @@ impl Changes {
             }
             match difference((installed, installed.inode(old)), (wanted, wanted.inode(inode)), privilege) {
                 Some(depth) => changes.metadata.push((place, depth)),
+                None if recheck.retimed.contains(&old) => changes.metadata.push((place, Depth::Time)),
                 None => changes.kept += 1,
             }
         }
         changes.metadata.sort_unstable_by_key(|(place, _)| place.entry);
+        changes.installed = pairing.entry_of;
         changes
     }
 
-    /// All that is selected, as if nothing were known of the installed tree but what is in `staged`.
-    pub(super) fn all(selection: &Selection, new_directories: Vec<u32>, staged: HashSet<u32>) -> Self {
+    /// The entry of the installed index that an entry of the wanted one was found as.
+    pub(super) fn installed(&self, entry: u32) -> Option<u32> {
+        self.installed.get(at(entry)).copied().filter(|installed| *installed != NONE)
+    }
+
+    /// All that is selected, as if nothing were known of the installed tree but what is in `staged`. What was to be made anew is there, or
+    /// has its place already.
+    pub(super) fn all(
+        selection: &Selection,
+        new_directories: Vec<u32>,
+        staged: HashSet<u32>,
+        privilege: &Privilege,
+    ) -> Self {
         let rest = selection.regulars.iter().filter(|place| !staged.contains(&place.entry));
-        let mut metadata: Vec<_> = rest.map(|place| (*place, Depth::All)).collect();
+        let depth = if privilege.is_root() { Depth::Time } else { Depth::All };
+        let mut metadata: Vec<_> = rest.map(|place| (*place, depth)).collect();
         metadata.sort_unstable_by_key(|(place, _)| place.entry);
         Self {
             metadata,
@@ -115,6 +134,7 @@ impl Changes {
             directories: selection.directories.iter().map(|directory| (*directory, Depth::All)).collect(),
             build: staged,
             kept: 0,
+            installed: Vec::new(),
         }
     }
 
@@ -136,6 +156,9 @@ impl Changes {
 struct Pairing<'a> {
     installed: &'a Index,
     wanted: &'a Index,
+    recheck: &'a Recheck,
+    /// The installed entry of each wanted one.
+    entry_of: Vec<u32>,
     /// The installed directory of each wanted one.
     directory_of: Vec<u32>,
     root: u32,
@@ -146,7 +169,7 @@ struct Pairing<'a> {
 }
 
 impl<'a> Pairing<'a> {
-    fn new(installed: &'a Index, tree: &Ref, wanted: &'a Index) -> Self {
+    fn new(installed: &'a Index, tree: &Ref, wanted: &'a Index, recheck: &'a Recheck) -> Self {
         let mut installed_names = vec![0; installed.inodes().len()];
         for directory in tree.directory..tree.directories_end {
             for entry in installed.directory(directory).entries() {
@@ -156,6 +179,8 @@ impl<'a> Pairing<'a> {
         Self {
             installed,
             wanted,
+            recheck,
+            entry_of: vec![NONE; wanted.entries().len()],
             directory_of: vec![NONE; wanted.directories().len()],
             root: tree.directory,
             fates: vec![Fate::Unknown; wanted.inodes().len()],
@@ -183,10 +208,14 @@ impl<'a> Pairing<'a> {
             }
             let found =
                 Some(old.start).filter(|at| !old.is_empty() && self.installed.name(self.installed.entry(*at)) == name);
+            let found_entry = found.unwrap_or(NONE);
             let found = found.map(|at| self.installed.entry(at).inode);
+            self.entry_of[at(number)] = found_entry;
             match (self.wanted.inode(entry.inode).kind, found) {
                 (InodeKind::Directory(below), Some(found)) => {
-                    if let InodeKind::Directory(old) = self.installed.inode(found).kind {
+                    if let InodeKind::Directory(old) = self.installed.inode(found).kind
+                        && !self.recheck.missing_directories.contains(&old)
+                    {
                         self.directory_of[at(below)] = old;
                     }
                 }
@@ -195,6 +224,7 @@ impl<'a> Pairing<'a> {
                     self.wanted_names[at(entry.inode)] += 1;
                     let fate = &mut self.fates[at(entry.inode)];
                     *fate = match (*fate, found) {
+                        (_, Some(found)) if self.recheck.unlike.contains(&found) => Fate::New,
                         (Fate::Unknown, Some(found)) => Fate::Is(found),
                         (Fate::Is(known), Some(found)) if known == found => Fate::Is(known),
                         _ => Fate::New,
@@ -212,10 +242,17 @@ impl<'a> Pairing<'a> {
         if self.installed_names[at(old)] != self.wanted_names[at(inode)] {
             return true;
         }
+        let is_retimed = self.recheck.retimed.contains(&old);
+        let differs = is_retimed || difference((self.installed, a), (self.wanted, b), privilege).is_some();
+        // What is done to it would be done to a file elsewhere.
+        if differs && self.recheck.linked.contains(&old) {
+            return true;
+        }
         let is_same = match (a.kind, b.kind) {
-            (InodeKind::Regular(a), InodeKind::Regular(b)) => {
-                let (a, b) = (self.installed.object(a), self.wanted.object(b));
-                return a.id != b.id || a.size != b.size;
+            (InodeKind::Regular(old), InodeKind::Regular(new)) => {
+                let (old, new) = (self.installed.object(old), self.wanted.object(new));
+                let (is, shall) = (self.installed.attributes(a), self.wanted.attributes(b));
+                return old.id != new.id || old.size != new.size || privilege.makes_anew(is, shall);
             }
             (InodeKind::Symlink(a), InodeKind::Symlink(b)) => {
                 self.installed.symlink_target(a) == self.wanted.symlink_target(b)
@@ -227,7 +264,7 @@ impl<'a> Pairing<'a> {
             (InodeKind::Fifo, InodeKind::Fifo) | (InodeKind::Socket, InodeKind::Socket) => true,
             _ => false,
         };
-        !is_same || difference((self.installed, a), (self.wanted, b), privilege).is_some()
+        !is_same || differs
     }
 }
 

@@ -1,13 +1,15 @@
 //! Delta bundles onto a directory that holds their base: what it kept, or what it is, gives the index and the objects.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use sealift_format::{Bundle, Delta, Index, verity};
+use sealift_store::Site;
 
 use super::installed::Installed;
 use super::journal;
 use super::plan::Selection;
-use super::stage::{Stage, is_taken};
+use super::stage::Stage;
 use super::{Job, UnpackOptions};
 use crate::base::{self, Base, Bases};
 use crate::pack::index_by_reading;
@@ -18,21 +20,23 @@ use crate::{Error, Progress};
 /// Makes the whole bundle of a delta with what `target` holds. Returns it with its bases, and with what the target kept.
 pub(super) fn complete(
     delta: Delta,
-    target: &Path,
+    site: &Arc<Site>,
     options: &UnpackOptions,
     progress: &Progress,
 ) -> Result<(Bundle, Bases, Option<Installed>), Error> {
-    if !is_taken(target)? {
+    let target = site.path();
+    if !site.is_taken()? {
         return Err(missing(target, "it is not there, and a delta bundle is unpacked onto what it updates"));
     }
     // What an update before this one left unfinished comes first: it is known only then what the target holds.
     if !options.dry_run
-        && let Some(stage) = Stage::find(target)?
+        && let Some(stage) = Stage::find(site)?
     {
-        journal::complete(&stage, options.jobs, progress)?;
+        journal::complete(&stage, site, options.jobs, progress)?;
     }
+    super::update::check_ours(site, options)?;
     let (wanted, bases) = (delta.head.root().contents.index_digest, delta.bases().to_vec());
-    if let Some(kept) = Installed::kept(target, options)? {
+    if let Some(kept) = Installed::kept(site, options)? {
         let digest = kept.digest();
         if digest == wanted {
             let bundle = delta.complete_with(kept.index().clone())?;
@@ -40,7 +44,7 @@ pub(super) fn complete(
         }
         if base::is_the_only(&bases, &digest) {
             let (index, reference) = (kept.index().clone(), kept.reference().to_owned());
-            return with_base(delta, target, index, &reference).map(|(bundle, bases)| (bundle, bases, Some(kept)));
+            return with_base(delta, site, index, &reference).map(|(bundle, bases)| (bundle, bases, Some(kept)));
         }
         let held = kept.identity().map_or_else(String::new, |identity| {
             format!("; it took {} version {}, content {}", identity.name, identity.version, base::short(&digest))
@@ -53,14 +57,19 @@ pub(super) fn complete(
     tracing::info!("nothing that was kept describes the target: it is hashed");
     progress.enter(Phase::Listing, 0, 0);
     let reference = named.name.clone();
-    let source = Source::Directory(DirectorySource::list(target, &DirectoryOptions::default(), options.jobs)?);
+    let source = Source::Directory(DirectorySource::list_open(
+        site.reopen()?,
+        target,
+        &DirectoryOptions::default(),
+        options.jobs,
+    )?);
     let index = index_by_reading(&reference, &source, options.jobs, progress)?;
     let digest = verity::digest(index.bytes());
     if digest == wanted {
         return Ok((delta.complete_with(index)?, Bases::default(), None));
     }
     if base::is_the_only(&bases, &digest) {
-        return with_base(delta, target, index, &reference).map(|(bundle, bases)| (bundle, bases, None));
+        return with_base(delta, site, index, &reference).map(|(bundle, bases)| (bundle, bases, None));
     }
     let problem = format!(
         "it kept nothing that says what it holds, and its files are not just the base, content {}, but content {}",
@@ -70,9 +79,9 @@ pub(super) fn complete(
     Err(missing(target, &problem))
 }
 
-fn with_base(delta: Delta, target: &Path, index: Index, reference: &str) -> Result<(Bundle, Bases), Error> {
+fn with_base(delta: Delta, site: &Arc<Site>, index: Index, reference: &str) -> Result<(Bundle, Bases), Error> {
     let bundle = delta.complete(&[&index])?;
-    Ok((bundle, Bases::new(vec![Base::of_directory(target, index, reference)])))
+    Ok((bundle, Bases::new(vec![Base::of_directory(Arc::clone(site), index, reference)])))
 }
 
 fn missing(path: &Path, problem: &str) -> Error {

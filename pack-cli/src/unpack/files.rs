@@ -19,8 +19,8 @@ use super::plan::{Link, Place, Selection};
 use super::stage::{Layout, Stage};
 use super::walk::Walk;
 use super::{Durability, UnpackOptions};
-use crate::beneath::{open_name, open_within};
 use crate::{Error, Progress};
+use sealift_store::confined::{open_name, open_within};
 
 /// What all threads of an unpacking share.
 pub(super) struct Builder<'a> {
@@ -414,7 +414,7 @@ impl<'a> Builder<'a> {
         for xattr in &attributes.xattrs {
             let mut path = format!("/proc/self/fd/{}/", directory.as_raw_fd()).into_bytes();
             path.extend(name);
-            match lsetxattr(&*path, &*xattr.name, &xattr.value, XattrFlags::empty()) {
+            match lsetxattr(&*path, xattr.name, xattr.value, XattrFlags::empty()) {
                 Err(Errno::PERM | Errno::NOTSUP) if !self.privilege.is_root() => {
                     self.privilege.skipped().xattrs.fetch_add(1, Ordering::Relaxed);
                 }

@@ -1,10 +1,11 @@
 //! What a target holds before an update: by what it kept of the last bundle, else by looking.
 
 use std::collections::HashSet;
-use std::path::Path;
 
 use sealift_format::{Head, Identity, Index, InodeKind, Limits, Ref};
+use sealift_store::{Site, StatCache};
 
+use super::metadata::Privilege;
 use super::plan::Selection;
 use super::state::{self, State};
 use super::{UnpackOptions, as_u64};
@@ -24,6 +25,10 @@ pub(super) struct Installed {
     kept: Option<Head>,
     /// The fs-verity digests of the index's objects, where they were kept.
     sealed: Option<Vec<[u8; 32]>>,
+    /// By what its files are known without reading them.
+    stats: Option<StatCache>,
+    /// Whether root unpacked it.
+    as_root: bool,
     /// Files that were hashed to know it.
     pub(super) hashed_files: u64,
 }
@@ -56,14 +61,25 @@ impl Installed {
         self.kept.as_ref().map(|head| &head.root().identity)
     }
 
+    /// Whether its files were sealed.
+    pub(super) fn is_sealed(&self) -> bool {
+        self.sealed.as_ref().is_some_and(|digests| !digests.is_empty())
+    }
+
+    /// By what its files are known without reading them.
+    pub(super) fn stats(&self) -> Option<&StatCache> {
+        self.stats.as_ref()
+    }
+
     /// Whether it was looked at, and not known from what was kept.
     pub(super) fn was_hashed(&self) -> bool {
         self.kept.is_none()
     }
 
     /// Whether the target still keeps this: it was read before anybody was kept out.
-    pub(super) fn is_current(&self, target: &Path, options: &UnpackOptions) -> bool {
-        self.kept.as_ref().is_some_and(|head| state::is_kept(target, head, &self.reference, &options.prefix))
+    pub(super) fn is_current(&self, site: &Site, options: &UnpackOptions) -> Result<bool, Error> {
+        let Some(head) = &self.kept else { return Ok(false) };
+        state::is_kept(site, head, &self.reference, &options.prefix)
     }
 
     /// What the kernel says of the index's objects, as far as that was kept.
@@ -76,12 +92,17 @@ impl Installed {
         self.kept.as_ref() == Some(head) && self.reference == reference
     }
 
+    /// Whether it was unpacked with the same privilege as this process has.
+    pub(super) fn is_by_this_user(&self, privilege: &Privilege) -> bool {
+        self.as_root == privilege.is_root()
+    }
+
     /// What the target kept; `None` where it kept nothing, or of another part of a bundle, or where that does not count.
-    pub(super) fn kept(target: &Path, options: &UnpackOptions) -> Result<Option<Self>, Error> {
+    pub(super) fn kept(site: &Site, options: &UnpackOptions) -> Result<Option<Self>, Error> {
         if options.rehash {
             return Ok(None);
         }
-        let state = match State::load(target, Limits::default(), |_| Ok(())) {
+        let state = match State::of(site, Limits::NONE, |_| Ok(())) {
             // It is made anew.
             Err(error @ (Error::State { .. } | Error::Format(_))) => {
                 tracing::warn!(%error, "what the target kept is damaged, and counts as not there");
@@ -89,30 +110,30 @@ impl Installed {
             }
             loaded => loaded?.filter(|state| state.prefix == options.prefix),
         };
-        Ok(state.map(|State { head, index, reference, sealed, .. }| Self {
-            index,
-            reference,
-            kept: Some(head),
-            sealed,
-            hashed_files: 0,
-        }))
+        // Of a tree that was copied or moved over the one that was unpacked it says nothing.
+        let state = match state {
+            Some(state) if state.is_of(site)? => Some(state),
+            _ => None,
+        };
+        let Some(State { head, index, reference, sealed, as_root, .. }) = state else { return Ok(None) };
+        let stats = state::kept_stats(site, head.root().contents.index_digest, index.entries().len())?;
+        Ok(Some(Self { index, reference, kept: Some(head), sealed, stats, as_root, hashed_files: 0 }))
     }
 
     /// Lists the target, and hashes what may be of use for `selection` of the wanted index.
     pub(super) fn by_looking(
-        target: &Path,
+        site: &Site,
         wanted: &Index,
         selection: &Selection,
         options: &UnpackOptions,
         progress: &Progress,
     ) -> Result<Self, Error> {
         let mut xattrs = XattrFilter::default();
-        for xattr in wanted.attribute_rows().iter().flat_map(|attributes| &attributes.xattrs) {
-            xattrs.add(&xattr.name);
-        }
+        xattrs.add_names_of(wanted);
         progress.enter(Phase::Listing, 0, 0);
         let listing = DirectoryOptions { xattrs, ..DirectoryOptions::default() };
-        let source = Source::Directory(DirectorySource::list(target, &listing, options.jobs)?);
+        let source =
+            Source::Directory(DirectorySource::list_open(site.reopen()?, site.path(), &listing, options.jobs)?);
         let sizes: HashSet<u64> = selection.regulars.iter().map(|place| wanted.object(place.object).size).collect();
         let assumed = if options.trust_mtime { by_time(&source, wanted, selection) } else { Vec::new() };
         let known = |content: usize| assumed.get(content).copied().flatten();
@@ -135,6 +156,8 @@ impl Installed {
             reference: LOOKED_AT.to_owned(),
             kept: None,
             sealed: None,
+            stats: None,
+            as_root: false,
             hashed_files: as_u64(wants.iter().filter(|want| **want == Want::Id).count()),
         })
     }

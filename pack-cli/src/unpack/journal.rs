@@ -4,10 +4,7 @@
 //! still holds is moved by the next run.
 
 use std::collections::HashSet;
-use std::fs::File;
-use std::io::{self, Read as _};
 use std::os::fd::BorrowedFd;
-use std::path::Path;
 use std::sync::Mutex;
 
 use rustix::fs::{Mode, OFlags, fchmod, fstat, syncfs};
@@ -15,16 +12,20 @@ use rustix::io::Errno;
 use sealift_format::{Index, InodeKind, Limits};
 
 use super::apply::Update;
+use super::census::Census;
 use super::changes::Changes;
+use super::gather::{Kept, gather};
 use super::metadata::Privilege;
 use super::plan::Selection;
 use super::release::Release;
-use super::stage::{Stage, StagedFile, is_taken, sync_parent};
+use super::stage::{Stage, StagedFile};
 use super::state::{self, State};
 use super::target::Target;
-use crate::beneath::{open_name, open_own, open_own_file};
 use crate::progress::Phase;
 use crate::{Error, Progress};
+use sealift_store::confined::{open_name, open_own};
+use sealift_store::stat_cache::next_moment;
+use sealift_store::{OwnDir, Place, Site};
 
 /// What became of a stage that was left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,90 +38,110 @@ pub(crate) enum Found {
     Damaged,
 }
 
-/// What a journal says: whether the update removes what the bundle does not have.
-const DELETE: &[u8] = b"delete\n";
-const KEEP: &[u8] = b"keep\n";
+/// The mark in the stage.
+const JOURNAL: &str = "journal";
+/// What a journal says: whether the update removes what the bundle does not have, and of which directory it is.
+const DELETE: &str = "delete";
+const KEEP: &str = "keep";
+
+fn text(may_delete: bool, inode: u64) -> String {
+    format!("{} {inode}\n", if may_delete { DELETE } else { KEEP })
+}
+
+/// Reads what [`text`] wrote.
+fn parse(bytes: &[u8]) -> Option<(bool, u64)> {
+    let found = str::from_utf8(bytes).ok()?.trim_end();
+    let (word, inode) = found.split_once(' ')?;
+    let (may_delete, inode) = (word == DELETE, inode.parse().ok()?);
+    (text(may_delete, inode).as_bytes() == bytes).then_some((may_delete, inode))
+}
+
+/// Whether an update that is staged is not given up any more.
+pub(super) fn is_set(stage: &Stage) -> bool {
+    stage.own().has(JOURNAL).unwrap_or(true)
+}
+
+/// Whether the stage that a run left of the target at `place` has the mark.
+pub(super) fn is_left(place: &Place) -> Result<bool, Error> {
+    match OwnDir::open(&place.sibling(sealift_store::Stage::SUFFIX)?)? {
+        Some(stage) => Ok(stage.has(JOURNAL)?),
+        None => Ok(false),
+    }
+}
 
 /// Sets the mark.
-pub(super) fn write(stage: &Stage, may_delete: bool, durable: bool) -> Result<(), Error> {
-    let path = stage.journal();
-    let new = path.with_extension("new");
-    let written = File::create(&new).and_then(|mut file| {
-        io::Write::write_all(&mut file, if may_delete { DELETE } else { KEEP })?;
-        if durable { file.sync_all() } else { Ok(()) }
-    });
-    // It is there as a whole, or not at all.
-    let written = written.and_then(|()| std::fs::rename(&new, &path));
-    let written = written.and_then(|()| if durable { sync_directory(&path) } else { Ok(()) });
-    written.map_err(|error| Error::io("write", path, error))
+pub(super) fn write(stage: &Stage, site: &Site, may_delete: bool, durable: bool) -> Result<(), Error> {
+    site.check()?;
+    Ok(stage.own().replace(JOURNAL, text(may_delete, site.identity()?.1).as_bytes(), durable)?)
 }
 
-fn sync_directory(path: &Path) -> io::Result<()> {
-    path.parent().map_or(Ok(()), |parent| File::open(parent)?.sync_all())
-}
-
-/// Moves what the stage holds into the target, and makes the state that goes with it the target's. Returns what came of a file of the
-/// target that is not what it was to be: then no state describes the target, and the next update looks at it.
-pub(super) fn carry_out(stage: &Stage, update: &Update<'_>, durable: bool) -> Result<Option<Error>, Error> {
+/// Moves what the stage holds into the target, and makes the state that goes with it the target's, with what tells its files where `kept` says
+/// what was known of them. Returns what came of a file of the target that is not what it was to be: the next update reads all of them then.
+pub(super) fn carry_out(
+    stage: &Stage,
+    site: &Site,
+    update: &Update<'_>,
+    kept: Option<&Kept<'_>>,
+    durable: bool,
+) -> Result<Option<Error>, Error> {
     let unlike = Release::during(|release| {
         update.progress.enter(Phase::Moving, 0, update.moves());
         let unlike = update.apply(stage, release)?;
+        if let (None, Some(kept), Some(state)) = (&unlike, kept, stage.state()?) {
+            let since = next_moment(stage.own().fd());
+            let since = since.map_err(|error| Error::io("create a file in", stage.own().path(), error))?;
+            state::write_stats(&state, &gather(update, kept, since)?)?;
+        }
         update.progress.enter(Phase::Syncing, 0, 0);
         let synced = if durable { syncfs(update.target.root()) } else { Ok(()) };
         synced.map_err(|error| Error::io("sync", update.target.path, error))?;
         Ok::<_, Error>(unlike)
     })?;
-    match unlike {
-        Some(_) => give_up_states(stage)?,
-        None => state::replace(stage)?,
-    }
+    site.check()?;
+    state::replace(stage, site)?;
     if durable {
-        sync_parent(update.target.path)?;
+        site.place().sync_parent()?;
     }
     Ok(unlike)
 }
 
-/// Removes what the target kept, and what was to take its place, and with them the mark.
-fn give_up_states(stage: &Stage) -> Result<(), Error> {
-    state::remove(stage.target())?;
-    remove_all(&stage.state())?;
+/// Removes what was to take the place of the target's record, and the mark. Whose the target is stays known; its files are read next time.
+fn give_up_state(stage: &Stage, site: &Site) -> Result<(), Error> {
+    state::forget_stats(site)?;
+    stage.own().remove(Stage::STATE)?;
     remove_mark(stage)
 }
 
 fn remove_mark(stage: &Stage) -> Result<(), Error> {
-    let path = stage.journal();
-    match std::fs::remove_file(&path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io("remove", &path, error)),
-        _ => Ok(()),
-    }
+    Ok(stage.own().remove(JOURNAL)?)
 }
 
 /// Finishes the update whose journal the stage has.
 ///
 /// # Errors
 /// The target cannot be changed. Another run goes on from there.
-pub(crate) fn complete(stage: &Stage, jobs: usize, progress: &Progress) -> Result<Found, Error> {
-    let path = stage.journal();
-    let mut text = Vec::new();
-    match open_own_file(&path).and_then(|file| file.take(16).read_to_end(&mut text)) {
-        Ok(_) => {}
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
-        Err(error) => return Err(Error::io("read", path, error)),
+pub(crate) fn complete(stage: &Stage, site: &Site, jobs: usize, progress: &Progress) -> Result<Found, Error> {
+    let Some(bytes) = stage.own().read(JOURNAL, 64)? else { return Ok(Found::Nothing) };
+    let Some((may_delete, inode)) = parse(&bytes) else { return Ok(Found::Nothing) };
+    // It was begun on another directory, which somebody moved away: this one is not touched.
+    if site.root().is_some() && site.identity()?.1 != inode {
+        return Err(sealift_store::Error::Exchanged { path: site.path().to_owned() }.into());
     }
-    if text != DELETE && text != KEEP {
-        return Ok(Found::Nothing);
-    }
-    let is_whole = match State::read(&stage.state(), Limits::default(), |_| Ok(())) {
+    let state = match stage.state() {
+        Ok(dir) => dir.map(|dir| State::read(&dir, Limits::NONE, |_| Ok(()))).transpose(),
+        Err(error) => Err(error),
+    };
+    let is_whole = match state {
         // All was done but to remove the stage.
         Ok(None) => true,
-        Ok(Some(state)) => finish(stage, &state, text == DELETE, jobs, progress)?,
+        Ok(Some(state)) => finish(stage, site, &state, may_delete, jobs, progress)?,
         Err(Error::State { .. } | Error::Format(_)) => false,
         Err(error) => return Err(error),
     };
     match is_whole {
         true => remove_mark(stage)?,
         // Some files may be new: what was kept of the target does not describe it any more.
-        false => give_up_states(stage)?,
+        false => give_up_state(stage, site)?,
     }
     tracing::info!(
         is_whole,
@@ -129,27 +150,30 @@ pub(crate) fn complete(stage: &Stage, jobs: usize, progress: &Progress) -> Resul
     Ok(if is_whole { Found::Finished } else { Found::Damaged })
 }
 
-fn remove_all(path: &Path) -> Result<(), Error> {
-    match std::fs::remove_dir_all(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io("remove", path, error)),
-        _ => Ok(()),
-    }
-}
-
 /// Returns whether the stage held what it is to hold, and the target what was to stay.
-fn finish(stage: &Stage, state: &State, may_delete: bool, jobs: usize, progress: &Progress) -> Result<bool, Error> {
+fn finish(
+    stage: &Stage,
+    site: &Site,
+    state: &State,
+    may_delete: bool,
+    jobs: usize,
+    progress: &Progress,
+) -> Result<bool, Error> {
     let Some(tree) = state.tree() else { return Ok(false) };
-    if !is_taken(stage.target())? {
+    if !site.is_taken()? {
         return Ok(false);
     }
     let index = &state.index;
     let selection = Selection::list(index, tree, &state.prefix);
     progress.enter(Phase::Hashing, 0, 0);
-    let target = Target::open(stage.target(), index)?;
-    let failed = |error| Error::io("look at", stage.target(), error);
+    let target = Target::open(site, index)?;
+    let failed = |error| Error::io("look at", site.path(), error);
+    if !target.is_beside(stage.root()).map_err(failed)? {
+        return Err(sealift_store::Error::Exchanged { path: site.path().to_owned() }.into());
+    }
     let privilege = Privilege::of_process(target.root()).map_err(failed)?;
     let Some(staged) = staged(stage, index, &selection, &privilege, progress)? else { return Ok(false) };
-    let changes = Changes::all(&selection, target.missing(&selection.directories), staged);
+    let changes = Changes::all(&selection, target.missing(&selection.directories), staged, &privilege);
     let mut update = Update {
         target,
         selection: &selection,
@@ -160,12 +184,15 @@ fn finish(stage: &Stage, state: &State, may_delete: bool, jobs: usize, progress:
         progress,
         jobs,
         unlike: Mutex::default(),
+        present: Census::default(),
+        displaced: Vec::new(),
+        of: state.head.root().contents.index_digest,
     };
     if may_delete {
         // What the bundle lacks goes in any case; that something is missing shows when the target is looked at again.
         update.look(&state.prefix)?;
     }
-    let unlike = carry_out(stage, &update, true)?;
+    let unlike = carry_out(stage, site, &update, None, true)?;
     if let Some(error) = &unlike {
         tracing::warn!(%error, "something in the target is not what it was to be: the next update looks at all of it");
     }

@@ -9,12 +9,12 @@ use sealift_format::{Index, InodeKind, Ref};
 use super::adopt::{Content, check_content};
 use super::as_u64;
 use super::files::{Builder, Hand};
-use super::plan::Place;
+use super::plan::{Place, Selection};
 use super::target::{Target, TargetWalk};
 use crate::Error;
-use crate::beneath::open_name;
 use crate::parallel::for_each;
 use crate::progress::Phase;
+use sealift_store::confined::open_name;
 
 /// What one thread keeps.
 #[derive(Default)]
@@ -24,15 +24,18 @@ struct Copier {
     buffer: Vec<u8>,
 }
 
+/// The places that are to have an object, and where the installed tree has it.
+type Task<'a> = (&'a [Place], &'a [(u32, u32)]);
+
 /// Makes what it can of the selection from the installed tree, which stays as it is. Each copy is hashed after it was made. Returns the
 /// entries of what was made.
 pub(super) fn copy_local(builder: &Builder<'_>, target: &Target<'_>, tree: &Ref) -> Result<HashSet<u32>, Error> {
-    let at = places_by_object(builder, target.index, tree);
-    let tasks: Vec<(&[Place], (u32, u32))> = builder
+    let at = places_by_object(&builder.bundle.index, builder.selection, target.index, tree);
+    let tasks: Vec<Task<'_>> = builder
         .selection
         .regulars
         .chunk_by(|a, b| a.object == b.object)
-        .filter_map(|places| Some((places, *at.get(&places.first()?.object)?)))
+        .filter_map(|places| Some((places, &at.get(&places.first()?.object)?[..])))
         .collect();
     if tasks.is_empty() {
         return Ok(HashSet::new());
@@ -41,33 +44,52 @@ pub(super) fn copy_local(builder: &Builder<'_>, target: &Target<'_>, tree: &Ref)
     let bytes = tasks.iter().map(|(places, _)| size(places)).sum();
     builder.progress.enter(Phase::Copying, bytes, tasks.iter().map(|(places, _)| as_u64(places.len())).sum());
     let made: Mutex<HashSet<u32>> = Mutex::default();
-    for_each(builder.options.jobs, &tasks, Copier::default, |copier, (places, (directory, entry))| {
-        builder.progress.check()?;
-        if copy(builder, copier, target, (*directory, *entry), places)? {
-            builder.progress.add(size(places), 0);
-            made.lock().unwrap_or_else(PoisonError::into_inner).extend(places.iter().map(|place| place.entry));
+    for_each(builder.options.jobs, &tasks, Copier::default, |copier, (places, sources)| {
+        for &source in *sources {
+            builder.progress.check()?;
+            if copy(builder, copier, target, source, places)? {
+                builder.progress.add(size(places), 0);
+                made.lock().unwrap_or_else(PoisonError::into_inner).extend(places.iter().map(|place| place.entry));
+                break;
+            }
         }
         Ok(())
     })?;
     Ok(made.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// For each object that is selected and not empty, a directory and an entry of the installed tree that have it.
-fn places_by_object(builder: &Builder<'_>, installed: &Index, tree: &Ref) -> HashMap<u32, (u32, u32)> {
-    let wanted = &builder.bundle.index;
-    let objects = builder.selection.regulars.iter().map(|place| place.object);
+/// Entries of regular files whose content the installed tree is to have.
+pub(super) fn local_entries(wanted: &Index, selection: &Selection, installed: &Index, tree: &Ref) -> HashSet<u32> {
+    let at = places_by_object(wanted, selection, installed, tree);
+    selection.regulars.iter().filter(|place| at.contains_key(&place.object)).map(|place| place.entry).collect()
+}
+
+/// How many files of one content are tried, one after the other.
+const SOURCES: usize = 4;
+
+/// For each object that is selected and not empty, directories and entries of the installed tree that have it.
+fn places_by_object(
+    wanted: &Index,
+    selection: &Selection,
+    installed: &Index,
+    tree: &Ref,
+) -> HashMap<u32, Vec<(u32, u32)>> {
+    let objects = selection.regulars.iter().map(|place| place.object);
     let by_id: HashMap<[u8; 32], u32> = objects
         .map(|object| (wanted.object(object), object))
         .filter(|(row, _)| row.size > 0)
         .map(|(row, object)| (row.id, object))
         .collect();
-    let mut places = HashMap::new();
+    let mut places: HashMap<u32, Vec<(u32, u32)>> = HashMap::new();
     for directory in tree.directory..tree.directories_end {
         for entry in installed.directory(directory).entries() {
             if let InodeKind::Regular(object) = installed.inode(installed.entry(entry).inode).kind
                 && let Some(object) = by_id.get(&installed.object(object).id)
             {
-                places.entry(*object).or_insert((directory, entry));
+                let sources = places.entry(*object).or_default();
+                if sources.len() < SOURCES {
+                    sources.push((directory, entry));
+                }
             }
         }
     }

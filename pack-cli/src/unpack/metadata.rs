@@ -4,11 +4,11 @@ use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{
-    AtFlags, Gid, Mode, Stat, Timespec, Timestamps, Uid, XattrFlags, chownat, fchmod, fchown, fremovexattr, fsetxattr,
-    fstat, futimens, utimensat,
+    AtFlags, Gid, Mode, Stat, Statx, Timespec, Timestamps, Uid, XattrFlags, chownat, fchmod, fchown, fremovexattr,
+    fsetxattr, fstat, futimens, utimensat,
 };
 use rustix::io::Errno;
-use sealift_format::{Attributes, Inode, Xattr};
+use sealift_format::{Attributes, FileType, Inode, Xattr, XattrRef};
 
 use crate::source::XattrFilter;
 
@@ -81,10 +81,14 @@ impl Privilege {
         if self.root {
             return a == b;
         }
-        let xattrs = |attributes: &Attributes| -> Vec<Xattr> {
-            attributes.xattrs.iter().filter(|xattr| is_own_xattr(&xattr.name)).cloned().collect()
-        };
-        a.mode & !SET_IDS == b.mode & !SET_IDS && xattrs(a) == xattrs(b)
+        let is_own = |xattr: &XattrRef<'_>| is_own_xattr(xattr.name);
+        a.mode & !SET_IDS == b.mode & !SET_IDS && a.xattrs.iter().filter(is_own).eq(b.xattrs.iter().filter(is_own))
+    }
+
+    /// Whether a file that has the attributes `a` gets `b` as a new inode, of content that was checked. Root gives nothing to a file that was
+    /// there: whoever it belonged to may have put another in its place, hold it open, or have linked it from elsewhere.
+    pub(super) fn makes_anew(&self, a: &Attributes, b: &Attributes) -> bool {
+        self.root && a != b
     }
 
     /// Sets all metadata of an open file or directory of a tree that is installed, and removes the extended attributes that it is not
@@ -125,7 +129,7 @@ impl Privilege {
             fchown(file, Some(Uid::from_raw(attributes.uid)), Some(Gid::from_raw(attributes.gid)))?;
         }
         for xattr in &attributes.xattrs {
-            match fsetxattr(file, &*xattr.name, &xattr.value, XattrFlags::empty()) {
+            match fsetxattr(file, xattr.name, xattr.value, XattrFlags::empty()) {
                 Err(Errno::PERM | Errno::NOTSUP) if !self.root => {
                     self.skipped.xattrs.fetch_add(1, Ordering::Relaxed);
                 }
@@ -148,6 +152,20 @@ impl Privilege {
             && attributes.mode & SET_IDS == 0
             && stat.st_mode & 0o7777 == u32::from(attributes.mode & 0o7777)
             && (stat.st_mtime, u32::try_from(stat.st_mtime_nsec)) == (inode.mtime, Ok(inode.mtime_ns))
+    }
+
+    /// Whether a file of an installed tree has all that this process sets, but for its time.
+    pub(super) fn is_as_set(&self, stat: &Statx, xattrs: &[Xattr], attributes: &Attributes) -> bool {
+        let set_ids = if self.root { 0 } else { SET_IDS };
+        // A symbolic link's own mode is not set.
+        let is_link = attributes.file_type() == FileType::Symlink;
+        let is_own = |xattr: &XattrRef<'_>| self.root || is_own_xattr(xattr.name);
+        let found = xattrs.iter().map(|xattr| XattrRef { name: &xattr.name, value: &xattr.value });
+        let mut found: Vec<XattrRef<'_>> = found.filter(is_own).collect();
+        found.sort_unstable_by_key(|xattr| xattr.name);
+        (is_link || stat.stx_mode & 0o7777 == attributes.mode & 0o7777 & !set_ids)
+            && (!self.root || (stat.stx_uid, stat.stx_gid) == (attributes.uid, attributes.gid))
+            && found.into_iter().eq(attributes.xattrs.iter().filter(is_own))
     }
 
     /// Sets the metadata of a symbolic link, device, fifo or socket, whose name is not opened.

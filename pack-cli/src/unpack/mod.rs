@@ -6,14 +6,17 @@
 
 mod adopt;
 mod apply;
+mod census;
 mod changes;
 mod delta;
 mod files;
+mod gather;
 mod installed;
 mod journal;
 mod local;
 mod metadata;
 mod plan;
+mod recheck;
 mod release;
 mod sealing;
 mod stage;
@@ -23,10 +26,14 @@ mod update;
 mod walk;
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use sealift_format::{Bundle, Head, Index, Kind, Limits, Opened, Ref};
+use rustix::io::Errno;
+use sealift_format::{Bundle, Head, Index, InodeKind, Kind, Limits, Opened, Ref};
+use sealift_store::stat_cache::next_moment;
+use sealift_store::{Record, Site, identity};
 use sealift_verify::content::{ChunkDecoder, check_object, check_piece};
 
 use crate::base::{BaseReader, Bases};
@@ -34,10 +41,13 @@ use crate::feed::Feed;
 use crate::input::Input;
 use crate::progress::Phase;
 use crate::seal::KernelSignature;
+use crate::trust::Admission;
 use crate::writeback::with_writeback;
 use crate::{Error, Progress};
 
+pub use census::Census;
 use files::{Builder, Hand};
+use gather::gather_new;
 use installed::Installed;
 pub(crate) use journal::{Found, complete};
 use metadata::Privilege;
@@ -45,8 +55,8 @@ use plan::Place;
 pub(crate) use plan::Selection;
 pub use sealing::Seal;
 use sealing::Sealing;
-use stage::Layout;
-pub(crate) use stage::{Stage, is_taken, named, sibling};
+pub(crate) use stage::Stage;
+use stage::{Held, Layout};
 pub use state::State;
 use state::Took;
 pub(crate) use target::{Target, TargetWalk};
@@ -58,13 +68,17 @@ pub struct UnpackOptions {
     pub reference: Option<String>,
     /// Only what lies at or below this path is unpacked.
     pub prefix: Vec<u8>,
-    /// The target may be there already; it becomes what is unpacked, and only what it lacks is read. While the state of its last bundle is
-    /// kept, files that the bundle does not change are not looked at but for their names and kinds: `rehash`, or an audit, does.
+    /// The target may be there already; it becomes what is unpacked, and only what it lacks is read. Its files are compared with its install
+    /// record by size, times and inode number; what differs is read, and made again where it is another.
     pub update: bool,
+    /// A directory that this program did not make is taken over by an update.
+    pub adopt: bool,
     /// An update removes what the bundle does not have.
     pub delete: bool,
     /// An update hashes the target, and does not rely on what was kept when it took the last bundle.
     pub rehash: bool,
+    /// An update relies on the install record alone, and looks at nothing of the files but their names and kinds.
+    pub trust_record: bool,
     /// Where an update has to look at the target's files, size and time tell whether they are the bundle's.
     pub trust_mtime: bool,
     /// Whether the kernel is to keep files as they are. Where files that are there are sealed for the first time, they are hashed before.
@@ -73,6 +87,8 @@ pub struct UnpackOptions {
     pub durability: Durability,
     /// Equal files with equal metadata become one file with several names.
     pub hardlink_duplicates: bool,
+    /// The stats name all that is deleted, and not only how much.
+    pub list_deletions: bool,
     /// Find out what would be done, and do nothing.
     pub dry_run: bool,
     /// Threads; 0 is 1.
@@ -105,6 +121,8 @@ pub struct UnpackStats {
     pub links: u64,
     /// Symbolic links, devices, fifos and sockets.
     pub others: u64,
+    /// Those of them that are symbolic links.
+    pub symlinks: u64,
     /// Bytes of all regular files.
     pub logical_bytes: u64,
     /// Bytes that they take on the target.
@@ -123,9 +141,19 @@ pub struct UnpackStats {
     pub metadata_files: u64,
     /// Files that an update made from what the target had, under this name or another.
     pub copied_files: u64,
-    /// Names that an update removed, each with all below it.
-    pub removed: u64,
-    /// Whether the target was looked at, since nothing that was kept describes it, or since that was asked for.
+    /// What an update deleted, with all that was below it.
+    pub deleted: Census,
+    /// Its paths in the target, directories' with a slash behind them, where that was asked for.
+    pub deletions: Vec<PathBuf>,
+    /// What stood in places where an update made something anew.
+    pub replaced: Census,
+    /// Whether the target was a directory that this program had not made.
+    pub was_adopted: bool,
+    /// Files that an update compared with their record: by size, times and inode number, or by reading them.
+    pub checked_files: u64,
+    /// Those of them that were not as their record says, or missing.
+    pub changed_files: u64,
+    /// Whether all files of the target were hashed, since nothing that was kept describes them, or since that was asked for.
     pub was_hashed: bool,
     /// Files of the target that were hashed.
     pub hashed_files: u64,
@@ -153,9 +181,9 @@ pub struct UnpackStats {
 
 /// Unpacks a bundle into `target`, which is new and appears by one rename when it is complete.
 ///
-/// `judge` decides by the head whether the bundle is to be trusted, before anything behind it is read. What a run left that was
-/// killed, or could not read on, is hashed, and not done again where it is right. Where all of this very bundle is kept as unpacked,
-/// nothing is done, and the files count as kept.
+/// `admission` decides by the head whether the bundle is to be trusted, before anything behind it is read, and remembers that it was taken
+/// before the first of its files can be reached. What a run left that was killed, or could not read on, is hashed, and not done again where
+/// it is right. Where all of this very bundle is kept as unpacked, nothing is done, and the files count as kept.
 ///
 /// # Errors
 /// The bundle is refused or damaged, the target exists or has no room, or a file cannot be made. The target is not there then.
@@ -164,27 +192,36 @@ pub fn unpack(
     target: &Path,
     options: &UnpackOptions,
     limits: Limits,
-    judge: impl FnOnce(&Head) -> Result<(), Error>,
+    admission: &Admission<'_>,
     progress: &Progress,
 ) -> Result<UnpackStats, Error> {
-    let (given, target) = (target, &*named(target)?);
-    let sealing = Sealing::plan(options.seal, target)?;
+    let (given, site) = (target, &Arc::new(Site::resolve(target)?));
+    let sealing = Sealing::plan(options.seal, site)?;
+    let judge = |head: &Head| {
+        admission.judge(head)?;
+        admission.check_bound(site, head)
+    };
     // What the target kept is read meanwhile.
     let (opened, kept) = std::thread::scope(|scope| {
-        let kept = options.update.then(|| scope.spawn(|| Installed::kept(target, options)));
+        let kept = options.update.then(|| scope.spawn(|| Installed::kept(site, options)));
         let opened = input.open_any(limits, judge);
         (opened, kept.and_then(|kept| kept.join().ok()?.ok()?))
     });
     let (bundle, bases, kept) = match opened? {
         Opened::Whole(bundle) => (bundle, Bases::default(), kept),
         // A delta is for what is there.
-        Opened::Delta(delta) => delta::complete(delta, target, options, progress)?,
+        Opened::Delta(delta) => delta::complete(delta, site, options, progress)?,
     };
     let options = &UnpackOptions { update: options.update || bundle.head.root().bases.is_some(), ..options.clone() };
-    if !options.update && (options.delete || options.rehash || options.trust_mtime) {
+    let for_updates = options.delete || options.rehash || options.trust_mtime || options.trust_record || options.adopt;
+    if !options.update && for_updates {
         return Err(Error::Usage(
-            "--delete, --rehash and --trust-mtime are for --update, and for delta bundles".into(),
+            "--adopt, --delete, --rehash, --trust-record and --trust-mtime are for --update, and for delta bundles"
+                .into(),
         ));
+    }
+    if options.trust_record && options.rehash {
+        return Err(Error::Usage("--rehash reads all files, and --trust-record none: give one of them".into()));
     }
     // What the kernel keeps as it is shall be what was signed.
     let options = &UnpackOptions { rehash: options.rehash || sealing.is_new(), ..options.clone() };
@@ -193,33 +230,34 @@ pub fn unpack(
     let selection = Selection::new(&bundle, tree, &options.prefix);
     if !options.prefix.is_empty()
         && selection.inodes() == as_u64(selection.directories.len())
-        && !names_directory(&bundle, tree, &options.prefix)
+        && !names_directory(&bundle.index, tree, &options.prefix)
     {
         let prefix = String::from_utf8_lossy(&options.prefix);
         return Err(Error::Usage(format!("nothing in the bundle lies at or below {prefix:?}")));
     }
-    let job = Job { bundle: &bundle, bases: &bases, reference: &tree.name, sealing: &sealing, options, progress };
-    if options.update && is_taken(target)? {
-        return job.update(input, target, selection, kept);
+    let reference = &tree.name;
+    let job = Job { site, admission, bundle: &bundle, bases: &bases, reference, sealing: &sealing, options, progress };
+    if options.update && site.is_taken()? {
+        return job.update(input, selection, kept);
     }
-    if is_taken(target)? {
-        Stage::remove_finished(target)?;
-        if let Some(stats) = job.complete(target, &selection)? {
-            input.finish(&bundle.head)?;
-            return Ok(stats);
+    if site.is_taken()? {
+        Stage::remove_finished(site)?;
+        if let Some(kept) = job.complete()? {
+            return job.update(input, selection, Some(kept));
         }
         return Err(Error::Usage(format!(
             "{} exists and is not empty: unpack to a new directory, or with --update",
-            target.display()
+            site.path().display()
         )));
     }
-    stage::check_replaceable(target, given)?;
+    stage::check_replaceable(site, given)?;
     let mut stats = job.expected(&selection);
     if options.dry_run {
-        stats.free_bytes = room(target)?.bytes;
+        stats.free_bytes = job.expect_room(&selection)?;
         return Ok(stats);
     }
-    let stage = Stage::open(target, Layout::Tree)?;
+    let stage = Stage::open(site, Layout::Tree)?;
+    let all_selected = selection.clone();
     let built = job.check_room(&stage, &selection).and_then(|free| {
         stats.free_bytes = free;
         job.try_signature(&stage)?;
@@ -228,16 +266,18 @@ pub fn unpack(
         stats.sealed_files = sealing.files();
         Ok(())
     });
-    match built.and_then(|()| job.settle(&stage)) {
+    match built.and_then(|()| job.settle(&stage, &all_selected)) {
         Ok(kernel_signature) => stats.kernel_signature = kernel_signature,
         Err(error) => return Err(give_up(stage, error)),
     }
-    stage.finish(options.durability != Durability::None)?;
+    stage.finish(site, options.durability != Durability::None)?;
     Ok(stats)
 }
 
 /// What is the same for all steps of an unpacking.
 struct Job<'a> {
+    site: &'a Site,
+    admission: &'a Admission<'a>,
     bundle: &'a Bundle,
     /// Of a delta bundle.
     bases: &'a Bases,
@@ -264,10 +304,23 @@ impl Job<'_> {
 
     /// Compares what is needed with what the target's file system has, and what the stage has of it already. Returns the free bytes.
     fn check_room(&self, stage: &Stage, selection: &Selection) -> Result<u64, Error> {
-        let room = room(stage.target())?;
         let held = stage.held(&self.bundle.index, &selection.directories)?;
+        self.compare_room(selection, &held)
+    }
+
+    /// The same before a stage is made.
+    fn expect_room(&self, selection: &Selection) -> Result<u64, Error> {
+        match sealift_store::Stage::is_left(self.site.place())? {
+            // What a run before this one left there is not looked at, and takes some of what is needed.
+            true => room(self.site).map(|room| room.bytes),
+            false => self.compare_room(selection, &Held::default()),
+        }
+    }
+
+    fn compare_room(&self, selection: &Selection, held: &Held) -> Result<u64, Error> {
+        let room = room(self.site)?;
         let needed = selection.inodes().saturating_sub(held.inodes);
-        let path = stage::parent_of(stage.target());
+        let path = self.site.place().parent_path();
         if let Some(free) = room.inodes.filter(|free| *free < needed) {
             return Err(Error::NoInodes { path: path.to_owned(), needed, free });
         }
@@ -278,25 +331,13 @@ impl Job<'_> {
         Ok(room.bytes)
     }
 
-    /// Says of a target that took this very bundle what it has: a run that was killed had come to its end.
-    fn complete(&self, target: &Path, selection: &Selection) -> Result<Option<UnpackStats>, Error> {
+    /// What a target keeps that took this very bundle: a run that was killed had come to its end, or somebody repeats it.
+    fn complete(&self) -> Result<Option<Installed>, Error> {
         if self.sealing.is_on && !self.sealing.is_done(&self.bundle.head) {
             return Ok(None);
         }
-        let installed = Installed::kept(target, self.options)?;
-        if !installed.is_some_and(|installed| installed.is_of(&self.bundle.head, self.reference)) {
-            return Ok(None);
-        }
-        let kept_files = as_u64(selection.regulars.len());
-        let (is_update, was_complete) = (true, true);
-        Ok(Some(UnpackStats {
-            is_update,
-            was_complete,
-            kept_files,
-            free_bytes: room(target)?.bytes,
-            is_sealed: self.sealing.is_on,
-            ..UnpackStats::default()
-        }))
+        let installed = Installed::kept(self.site, self.options)?;
+        Ok(installed.filter(|installed| installed.is_of(&self.bundle.head, self.reference)))
     }
 
     /// Builds in the stage what is selected; `all` are the regular files that it holds then, some of which may be there already.
@@ -357,15 +398,19 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// What the target is going to keep.
+    /// What the target, a directory of this inode, is going to keep.
     ///
     /// # Errors
     /// What was sealed is not what the index says.
-    fn took(&self) -> Result<Took<'_>, Error> {
+    fn took(&self, inode: u64) -> Result<Took<'_>, Error> {
         Ok(Took {
             bundle: self.bundle,
-            reference: self.reference,
-            prefix: &self.options.prefix,
+            record: Record {
+                reference: self.reference.to_owned(),
+                prefix: self.options.prefix.clone(),
+                inode,
+                as_root: rustix::process::geteuid().is_root(),
+            },
             sealed: self.sealing.table(&self.bundle.index)?,
             signature: self.sealing.signature(&self.bundle.head),
         })
@@ -374,55 +419,104 @@ impl Job<'_> {
     /// Finds out whether the kernel takes the bundle's signature for it, where it has to, before content is read.
     fn try_signature(&self, stage: &Stage) -> Result<(), Error> {
         match self.sealing.signature(&self.bundle.head) {
-            Some(signature) if signature.is_required => state::try_signature(&stage.state(), self.bundle, signature),
+            Some(signature) if signature.is_required => state::try_signature(stage, self.bundle, signature),
             _ => Ok(()),
         }
     }
 
     /// Makes what was built, and the state that goes with it, durable. The state gets its name before the tree does: a tree
     /// without its state would be bound to no name. Returns what became of the signature for the kernel.
-    fn settle(&self, stage: &Stage) -> Result<KernelSignature, Error> {
+    fn settle(&self, stage: &Stage, selection: &Selection) -> Result<KernelSignature, Error> {
         let durable = self.options.durability != Durability::None;
-        let kernel_signature = state::write(&stage.state(), &self.took()?, false)?;
+        let failed = |error| Error::io("look at", stage.target(), error);
+        let tree = identity(stage.root()).map_err(failed)?;
+        let kernel_signature = state::write(stage, &self.took(tree.1)?, false)?;
+        if let Some(state) = stage.state()? {
+            let since = next_moment(stage.own().fd()).map_err(failed)?;
+            let built = Target::staged(stage.target(), stage.root(), &self.bundle.index)?;
+            let of = self.bundle.head.root().contents.index_digest;
+            let stats = gather_new(&built, of, selection, since, self.options.jobs)?;
+            state::write_stats(&state, &stats)?;
+        }
         self.progress.enter(Phase::Syncing, 0, 0);
         if durable {
             stage.sync()?;
         }
-        state::replace(stage).map(|()| kernel_signature)
+        stage.check(self.site)?;
+        // What is to come is complete and checked. From here on the device knows that it took this version.
+        self.admission.commit()?;
+        state::replace(stage, self.site).map(|()| kernel_signature)
     }
 }
 
 /// After an error, the stage stays if running again may go on from it.
 fn give_up(stage: Stage, error: Error) -> Error {
-    let may_go_on = match &error {
-        _ if stage.journal().exists() => true,
-        Error::Cancelled => true,
-        // Nothing was added: room may be made for what is missing.
-        Error::NoSpace { .. } => stage.is_resumed(),
-        // The system drops what the medium did not take, and may show it all the same: hashing would not tell.
-        Error::Io { doing: "sync", .. } => false,
-        // A full disk is not kept full.
-        Error::Io { source, .. } => !matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded),
-        Error::Format(error) => error.kind() == Kind::Truncated,
-        _ => false,
-    };
-    if !may_go_on {
+    let keeps = journal::is_set(&stage)
+        || match &error {
+            // Nothing was added.
+            Error::NoSpace { .. } | Error::NoInodes { .. } => stage.is_resumed(),
+            error => may_get_further(error),
+        };
+    if !keeps {
         // What cannot be removed is a rest that is named as one, and the next run removes it.
         let _ = stage.remove();
     }
     error
 }
 
+/// Whether the same run may get further when it is run again, as far as the error tells.
+fn may_get_further(error: &Error) -> bool {
+    match error {
+        Error::Cancelled => true,
+        // Room may be made for what is missing.
+        Error::NoSpace { .. } | Error::NoInodes { .. } => true,
+        // The system drops what the medium did not take, and may show it all the same: hashing would not tell.
+        Error::Io { doing: "sync", .. } => false,
+        Error::Io { source, .. } => !is_lasting(source),
+        Error::Format(error) => error.kind() == Kind::Truncated,
+        _ => false,
+    }
+}
+
+/// Whether a system call fails in the same way as often as it is tried: the file system has no such thing, or not so many or so long, or
+/// it is not allowed. Neither is a full disk kept full.
+fn is_lasting(error: &io::Error) -> bool {
+    let lasting = [
+        Errno::MLINK,
+        Errno::NOTSUP,
+        Errno::OPNOTSUPP,
+        Errno::NOSYS,
+        Errno::INVAL,
+        Errno::NAMETOOLONG,
+        Errno::TOOBIG,
+        Errno::RANGE,
+        Errno::FBIG,
+        Errno::OVERFLOW,
+        Errno::ILSEQ,
+        Errno::PERM,
+        Errno::ACCESS,
+        Errno::ROFS,
+    ];
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+        || Errno::from_io_error(error).is_some_and(|errno| lasting.contains(&errno))
+}
+
+/// Whether a run that ended with `error` left something beside `target` from which the next one goes on.
+#[must_use]
+pub fn may_go_on(target: &Path, error: &Error) -> bool {
+    is_half_updated(target) || is_unfinished(target) && may_get_further(error)
+}
+
 /// Whether a run left something beside `target` from which the next one goes on.
 #[must_use]
 pub fn is_unfinished(target: &Path) -> bool {
-    sibling(target, ".sealift-partial").is_ok_and(|stage| stage.symlink_metadata().is_ok())
+    sealift_store::Place::resolve(target).is_ok_and(|place| sealift_store::Stage::is_left(&place).unwrap_or(true))
 }
 
 /// Whether an update had begun to change `target`, and did not end: some of its files are old, and some new.
 #[must_use]
 pub fn is_half_updated(target: &Path) -> bool {
-    sibling(target, ".sealift-partial").is_ok_and(|stage| stage.join("journal").symlink_metadata().is_ok())
+    sealift_store::Place::resolve(target).is_ok_and(|place| journal::is_left(&place).unwrap_or(false))
 }
 
 fn as_u64(len: usize) -> u64 {
@@ -442,19 +536,31 @@ pub(crate) fn choose_ref<'a>(index: &'a Index, name: Option<&str>) -> Result<&'a
     }
 }
 
-fn names_directory(bundle: &Bundle, tree: &Ref, prefix: &[u8]) -> bool {
-    (tree.directory..tree.directories_end).any(|directory| bundle.index.directory_path(directory) == prefix)
+/// Whether a directory has this path: it is looked for name by name, whatever else the tree has.
+fn names_directory(index: &Index, tree: &Ref, prefix: &[u8]) -> bool {
+    let mut names = prefix.split(|byte| *byte == b'/');
+    let below = |directory: u32, name: &[u8]| {
+        let (_, entry) = index.find_entry(index.directory(directory), name)?;
+        match index.inode(entry.inode).kind {
+            InodeKind::Directory(directory) => Some(directory),
+            _ => None,
+        }
+    };
+    names.try_fold(tree.directory, below).is_some()
 }
 
 fn expected(bundle: &Bundle, selection: &Selection) -> UnpackStats {
     let mut objects: Vec<u32> = selection.regulars.iter().map(|place| place.object).collect();
     objects.dedup();
+    let kind = |place: &Place| bundle.index.inode(bundle.index.entry(place.entry).inode).kind;
+    let is_symlink = |place: &&Place| matches!(kind(place), InodeKind::Symlink(_));
     UnpackStats {
         files: as_u64(selection.regulars.len()),
         objects: as_u64(objects.len()),
         directories: as_u64(selection.directories.len()),
         links: as_u64(selection.links.len()),
         others: as_u64(selection.others.len()),
+        symlinks: as_u64(selection.others.iter().filter(|place| is_symlink(place)).count()),
         logical_bytes: selection
             .regulars
             .iter()
@@ -474,10 +580,12 @@ struct Room {
     inodes: Option<u64>,
 }
 
-fn room(target: &Path) -> Result<Room, Error> {
-    let parent = stage::parent_of(target);
-    let room = rustix::fs::statvfs(parent).map_err(|error| Error::io("look at", parent, error))?;
-    Ok(Room { bytes: room.f_bavail.saturating_mul(room.f_frsize), inodes: (room.f_files > 0).then_some(room.f_favail) })
+fn room(site: &Site) -> Result<Room, Error> {
+    let failed = |error| Error::io("look at", site.place().parent_path(), error);
+    let room = rustix::fs::fstatvfs(site.place().parent()).map_err(failed)?;
+    // One that has no blocks, as ramfs, has no bounds either.
+    let bytes = if room.f_blocks == 0 { u64::MAX } else { room.f_bavail.saturating_mul(room.f_frsize) };
+    Ok(Room { bytes, inodes: (room.f_files > 0).then_some(room.f_favail) })
 }
 
 fn build(builder: &Builder<'_>, input: &mut Input, bases: &Bases, options: &UnpackOptions) -> Result<(), Error> {

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{Mode, OFlags};
 
-use crate::beneath::open_name;
+use sealift_store::confined::open_name;
 
 /// Where the files go that are about to lose their names.
 pub(super) struct Release(SyncSender<OwnedFd>);

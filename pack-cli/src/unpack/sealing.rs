@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -18,12 +18,13 @@ use sealift_verify::kernel::{self, KernelError, Sealed};
 use super::files::{Builder, Hand};
 use super::plan::Place;
 use super::target::{Target, TargetWalk};
-use super::{as_u64, stage, state};
-use crate::beneath::open_name;
+use super::{as_u64, state};
 use crate::parallel::for_each;
 use crate::progress::Phase;
-use crate::seal::{Digests, WantedSignature, is_supported, seal_open};
+use crate::seal::{Digests, WantedSignature, is_supported_in, seal_open};
 use crate::{Error, Progress};
+use sealift_store::Site;
+use sealift_store::confined::open_name;
 
 /// Whether the kernel is to keep what is unpacked as it is (fs-verity).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,19 +62,19 @@ impl Sealing {
     ///
     /// # Errors
     /// The file system has no fs-verity, and that was required.
-    pub(super) fn plan(wish: Seal, target: &Path) -> Result<Self, Error> {
-        let was_on = state::is_sealed(target);
-        let folder = stage::parent_of(target);
+    pub(super) fn plan(wish: Seal, site: &Site) -> Result<Self, Error> {
+        let was_on = state::is_sealed(site)?;
+        let folder = site.place().parent_path();
         let is_required = match wish {
             Seal::Off => false,
             Seal::AsBefore => was_on,
             Seal::Try | Seal::Require => true,
         };
-        let is_on = is_required && is_supported(folder)?;
+        let is_on = is_required && is_supported_in(site.place().parent(), folder)?;
         if is_required && !is_on && wish != Seal::Try {
             return Err(Error::kernel(folder, KernelError::Unsupported));
         }
-        let was_signed = was_on && state::is_signed(target);
+        let was_signed = was_on && state::is_signed(site)?;
         let is_signature_required = match wish {
             Seal::Off | Seal::Try => false,
             // A publisher who begins to sign for kernels does not stop the devices that have no certificate.
@@ -224,8 +225,8 @@ fn open_to_seal(at: BorrowedFd<'_>, name: &[u8]) -> Result<OwnedFd, Errno> {
 
 impl Digests {
     /// Those that a target kept of the objects of an index.
-    pub(crate) fn kept(target: &Path, index: &Index) -> Result<Option<Self>, Error> {
-        Ok(state::kept_digests(target, index)?.map(|table| Self::new(index, &table)))
+    pub(crate) fn kept(site: &Site, index: &Index) -> Result<Option<Self>, Error> {
+        Ok(state::kept_digests(site, index)?.map(|table| Self::new(index, &table)))
     }
 }
 

@@ -1,32 +1,28 @@
 //! The directory in which a tree, or what is new of one, grows until it is complete.
 
-use std::borrow::Cow;
 use std::collections::HashSet;
-use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, RenameFlags, fchmod, flock, fstat, mkdirat, renameat,
-    renameat_with, statat, syncfs,
+    AtFlags, FileType, Mode, OFlags, RenameFlags, fchmod, fstat, mkdirat, renameat, renameat_with, statat,
 };
 use rustix::io::Errno;
 use sealift_format::Index;
 
 use super::walk::Walk;
 use crate::Error;
-use crate::beneath::{known_type, names_in, open_name, open_to_empty, remove_tree};
+use sealift_store::confined::{known_type, names_in, open_name, open_to_empty};
+use sealift_store::{OwnDir, Site};
 
-/// `.NAME.sealift-partial` beside the target. In it are `tree` or `files`, the `state` that the target is going to have, and, once an update
-/// may not be given up any more, a `journal`.
+/// The stage of a directory target. In it are `tree` or `files`, the `state` that the target is going to have, and, once an update may not be
+/// given up any more, a `journal`.
 #[derive(Debug)]
 pub(crate) struct Stage {
+    dir: sealift_store::Stage,
+    /// The target's path, for messages.
     target: PathBuf,
-    path: PathBuf,
-    /// The stage itself, whose lock ends with the process.
-    lock: OwnedFd,
     layout: Layout,
     root: OwnedFd,
     is_resumed: bool,
@@ -91,53 +87,71 @@ impl Layout {
 }
 
 impl Stage {
+    /// The target's next state.
+    pub(super) const STATE: &str = "state";
+    /// Where the target's last state goes when it gets the next.
+    pub(super) const OLD_STATE: &str = "old-state";
+
     /// Makes the stage, or opens the one that a run left which did not end. What a run of the other layout left goes.
     ///
     /// # Errors
     /// Another run is at work on the target, or the directory cannot be made.
-    pub(super) fn open(target: &Path, layout: Layout) -> Result<Self, Error> {
-        let path = sibling(target, ".sealift-partial")?;
-        let failed = |error| Error::io("create", &path, error);
-        match mkdirat(CWD, &path, Mode::RWXU) {
-            Err(Errno::EXIST) => {}
-            other => other.map_err(failed)?,
-        }
-        let lock = lock(&path)?;
-        let stat = fstat(&lock).map_err(failed)?;
-        // What others may have put there is not built upon.
-        let problem = match stat {
-            _ if stat.st_uid != rustix::process::geteuid().as_raw() => "belongs to somebody else",
-            _ if stat.st_mode & 0o022 != 0 => "may be written to by others, and what is in it may be theirs",
-            _ => "",
-        };
-        if !problem.is_empty() {
-            return Err(Error::Usage(format!("{} {problem}: remove it", path.display())));
-        }
-        remove_tree(lock.as_fd(), layout.other().name().as_bytes()).map_err(failed)?;
-        let is_resumed = match mkdirat(&lock, layout.name(), Mode::RWXU) {
+    pub(super) fn open(site: &Site, layout: Layout) -> Result<Self, Error> {
+        site.lock()?;
+        let dir = sealift_store::Stage::open(site.place())?;
+        let failed = |error| Error::io("create", dir.path(), error);
+        dir.own().remove(layout.other().name())?;
+        let is_resumed = match mkdirat(dir.own().fd(), layout.name(), Mode::RWXU) {
             Err(Errno::EXIST) => true,
             other => other.map(|()| false).map_err(failed)?,
         };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-        let root = open_name(lock.as_fd(), layout.name().as_bytes(), flags, Mode::empty()).map_err(failed)?;
+        let root = open_name(dir.own().fd(), layout.name().as_bytes(), flags, Mode::empty()).map_err(failed)?;
         fchmod(&root, Mode::RWXU).map_err(failed)?;
-        Ok(Self { target: target.to_owned(), path, lock, layout, root, is_resumed, taken_away: AtomicU64::new(0) })
+        let target = site.path().to_owned();
+        Ok(Self { dir, target, layout, root, is_resumed, taken_away: AtomicU64::new(0) })
     }
 
     /// Opens the stage that a run left, for what it may hold of an update; `None` where there is none.
-    pub(crate) fn find(target: &Path) -> Result<Option<Self>, Error> {
-        let path = sibling(target, ".sealift-partial")?;
-        if path.symlink_metadata().is_ok() { Self::open(target, Layout::Files).map(Some) } else { Ok(None) }
+    pub(crate) fn find(site: &Site) -> Result<Option<Self>, Error> {
+        let is_left = sealift_store::Stage::is_left(site.place())?;
+        if is_left { Self::open(site, Layout::Files).map(Some) } else { Ok(None) }
     }
 
     /// Removes the stage of a run that was killed after its tree had become the target.
-    pub(super) fn remove_finished(target: &Path) -> Result<(), Error> {
-        let path = sibling(target, ".sealift-partial")?;
-        let is_there = |name: &str| path.join(name).symlink_metadata().is_ok();
-        if path.symlink_metadata().is_err() || is_there("tree") || is_there("files") {
+    pub(super) fn remove_finished(site: &Site) -> Result<(), Error> {
+        if !sealift_store::Stage::is_left(site.place())? {
             return Ok(());
         }
-        Self::open(target, Layout::Tree)?.remove()
+        let dir = sealift_store::Stage::open(site.place())?;
+        if dir.own().has(Layout::Tree.name())? || dir.own().has(Layout::Files.name())? {
+            return Ok(());
+        }
+        Ok(dir.remove()?)
+    }
+
+    /// The directory itself, in which all else lies.
+    pub(super) fn own(&self) -> &OwnDir {
+        self.dir.own()
+    }
+
+    /// Sees to it that nobody exchanged the target or this stage since this run opened them.
+    ///
+    /// # Errors
+    /// Somebody did: nothing is to be moved anywhere.
+    pub(super) fn check(&self, site: &Site) -> Result<(), Error> {
+        self.dir.check()?;
+        Ok(site.check()?)
+    }
+
+    /// The target's next state, where it has been written.
+    pub(super) fn state(&self) -> Result<Option<OwnDir>, Error> {
+        Ok(self.own().directory(Self::STATE)?)
+    }
+
+    /// An empty directory for the target's next state.
+    pub(super) fn new_state(&self) -> Result<OwnDir, Error> {
+        Ok(self.own().new_directory(Self::STATE)?)
     }
 
     /// The directory in which files are made.
@@ -151,7 +165,7 @@ impl Stage {
 
     /// Whether this directory takes names for the same that differ in case.
     pub(super) fn folds_names(&self) -> bool {
-        statat(&self.lock, self.layout.name().to_uppercase(), AtFlags::SYMLINK_NOFOLLOW).is_ok()
+        statat(self.own().fd(), self.layout.name().to_uppercase(), AtFlags::SYMLINK_NOFOLLOW).is_ok()
     }
 
     /// Whether a run before this one left something.
@@ -163,14 +177,9 @@ impl Stage {
         &self.target
     }
 
-    /// Where the target's next state is written.
-    pub(super) fn state(&self) -> PathBuf {
-        self.path.join("state")
-    }
-
     /// What a stage of [`Layout::Files`] holds.
     pub(super) fn files(&self) -> Result<Vec<StagedFile>, Error> {
-        let names = names_in(self.root()).map_err(|error| Error::io("read", &self.path, error))?;
+        let names = names_in(self.root()).map_err(|error| Error::io("read", self.dir.path(), error))?;
         let of = |name: &[u8]| std::str::from_utf8(name).ok().and_then(|name| name.parse().ok());
         Ok(names
             .into_iter()
@@ -221,33 +230,23 @@ impl Stage {
 
     /// Takes a directory, and all in it, out of the target: it goes with the stage. Its place in the target is empty at once.
     pub(super) fn take_away(&self, directory: BorrowedFd<'_>, name: &[u8]) -> Result<(), Errno> {
-        match mkdirat(&self.lock, "removed", Mode::RWXU) {
+        match mkdirat(self.own().fd(), "removed", Mode::RWXU) {
             Err(Errno::EXIST) => {}
             made => made?,
         }
         loop {
             let number = self.taken_away.fetch_add(1, Ordering::Relaxed);
             let to = format!("removed/{number}");
-            match renameat_with(directory, name, &self.lock, &*to, RenameFlags::NOREPLACE) {
+            match renameat_with(directory, name, self.own().fd(), &*to, RenameFlags::NOREPLACE) {
                 // Of a run that was killed.
                 Err(Errno::EXIST) => {}
                 // Who is not root may move a directory only if it is open to changes.
                 Err(Errno::ACCESS) if open_to_empty(directory, name).is_ok() => {
-                    return renameat_with(directory, name, &self.lock, &*to, RenameFlags::NOREPLACE);
+                    return renameat_with(directory, name, self.own().fd(), &*to, RenameFlags::NOREPLACE);
                 }
                 renamed => return renamed,
             }
         }
-    }
-
-    /// Where the target's last state goes when it gets the next.
-    pub(super) fn old_state(&self) -> PathBuf {
-        self.path.join("old-state")
-    }
-
-    /// The mark that an update is not given up any more.
-    pub(super) fn journal(&self) -> PathBuf {
-        self.path.join("journal")
     }
 
     /// The path of a file in the stage, for messages: the name that it is going to have.
@@ -257,22 +256,31 @@ impl Stage {
 
     /// Waits until the medium has everything.
     pub(super) fn sync(&self) -> Result<(), Error> {
-        syncfs(&self.lock).map_err(|error| Error::io("sync", &self.target, error))
+        Ok(self.dir.sync()?)
     }
 
     /// Makes the tree the target, which is not there or an empty directory, and removes the stage.
-    pub(super) fn finish(self, durable: bool) -> Result<(), Error> {
-        let failed = |error| Error::io("create", &self.target, error);
-        match renameat_with(&self.lock, "tree", CWD, &self.target, RenameFlags::NOREPLACE) {
-            // An empty directory that was there before is replaced.
-            Err(Errno::EXIST | Errno::INVAL | Errno::NOSYS) => {
-                renameat(&self.lock, "tree", CWD, &self.target).map_err(failed)?;
+    pub(super) fn finish(self, site: &Site, durable: bool) -> Result<(), Error> {
+        let (own, place) = (self.own().fd(), site.place());
+        let failed = |error| Error::io("create", place.path(), error);
+        let (from, to) = (Layout::Tree.name(), place.name());
+        let rename = || match renameat_with(own, from, place.parent(), to, RenameFlags::NOREPLACE) {
+            // An empty directory that was there before is replaced: over one with something in it, or a link, no directory goes.
+            Err(Errno::EXIST | Errno::INVAL | Errno::NOSYS) => renameat(own, from, place.parent(), to),
+            renamed => renamed,
+        };
+        match rename() {
+            // Who is not root may move a directory only if it is open to changes: `..` in it is one.
+            Err(Errno::ACCESS) => {
+                let mode = Mode::from_raw_mode(fstat(&self.root).map_err(failed)?.st_mode);
+                fchmod(&self.root, mode | Mode::RWXU).map_err(failed)?;
+                rename().map_err(failed)?;
+                fchmod(&self.root, mode).map_err(failed)?;
             }
-            other => other.map_err(failed)?,
+            renamed => renamed.map_err(failed)?,
         }
-        let target = self.target.clone();
         self.remove()?;
-        if durable { sync_parent(&target) } else { Ok(()) }
+        if durable { Ok(place.sync_parent()?) } else { Ok(()) }
     }
 
     /// The name of an entry's file in a stage of [`Layout::Files`].
@@ -282,56 +290,19 @@ impl Stage {
 
     /// Removes the stage and all in it.
     pub(crate) fn remove(self) -> Result<(), Error> {
-        let parent = parent_of(&self.path);
-        let failed = |error| Error::io("remove", &self.path, error);
-        let directory = crate::beneath::open_user_dir(parent).map_err(failed)?;
-        let name = self.path.file_name().unwrap_or_default();
-        remove_tree(directory.as_fd(), name.as_encoded_bytes()).map_err(failed)
+        Ok(self.dir.remove()?)
     }
-}
-
-/// Opens a stage and takes its lock.
-fn lock(path: &Path) -> Result<OwnedFd, Error> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-    let opened = open_name(CWD, path.as_os_str().as_encoded_bytes(), flags, Mode::empty());
-    let fd = match opened {
-        Err(Errno::NOTDIR | Errno::LOOP) => {
-            let what = if path.is_symlink() { "a link, which is not followed" } else { "not a directory" };
-            return Err(Error::Usage(format!("{} is {what}: remove it", path.display())));
-        }
-        opened => opened.map_err(|error| Error::io("open", path, error))?,
-    };
-    let busy = || Error::Busy { path: path.to_owned() };
-    match flock(&fd, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => {}
-        Err(Errno::WOULDBLOCK) => return Err(busy()),
-        Err(error) => return Err(Error::io("lock", path, error)),
-    }
-    // A run that ended in between took the name away.
-    let failed = |error| Error::io("look at", path, error);
-    let held = fstat(&fd).map_err(failed)?;
-    match statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(named) if (held.st_dev, held.st_ino) == (named.st_dev, named.st_ino) => Ok(fd),
-        Ok(_) | Err(Errno::NOENT) => Err(busy()),
-        Err(error) => Err(failed(error)),
-    }
-}
-
-/// Waits until the medium has the names beside the target.
-pub(super) fn sync_parent(target: &Path) -> Result<(), Error> {
-    let parent = parent_of(target);
-    File::open(parent).and_then(|parent| parent.sync_all()).map_err(|error| Error::io("sync", parent, error))
 }
 
 /// Refuses a target that a rename does not replace, before anything is built beside it.
-pub(super) fn check_replaceable(target: &Path, given: &Path) -> Result<(), Error> {
-    let Ok(present) = target.symlink_metadata() else { return Ok(()) };
-    let parent = parent_of(target);
-    let beside = parent.metadata().map_err(|error| Error::io("look at", parent, error))?;
-    if present.dev() != beside.dev() {
+pub(super) fn check_replaceable(site: &Site, given: &Path) -> Result<(), Error> {
+    if site.root().is_none() {
+        return Ok(());
+    }
+    if site.is_mount_point()? {
         return Err(Error::Usage(format!(
             "{} is a mount point, which a new tree cannot replace: unpack to a directory within",
-            target.display()
+            site.path().display()
         )));
     }
     if given.file_name().is_none() {
@@ -341,46 +312,4 @@ pub(super) fn check_replaceable(target: &Path, given: &Path) -> Result<(), Error
         )));
     }
     Ok(())
-}
-
-/// Whether there is something at `target`: an empty directory counts as nothing.
-///
-/// # Errors
-/// It is not a directory, or cannot be read.
-pub(crate) fn is_taken(target: &Path) -> Result<bool, Error> {
-    match std::fs::symlink_metadata(target) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(Error::io("read", target, error)),
-        Ok(metadata) if metadata.is_dir() => {
-            let mut entries = std::fs::read_dir(target).map_err(|error| Error::io("read", target, error))?;
-            Ok(entries.next().is_some())
-        }
-        Ok(_) => Err(Error::Usage(format!("{} exists and is not a directory", target.display()))),
-    }
-}
-
-/// The target by a path that ends with its name, as `.` and `..` do not.
-pub(crate) fn named(target: &Path) -> Result<Cow<'_, Path>, Error> {
-    if target.file_name().is_some() {
-        return Ok(target.into());
-    }
-    let real = std::fs::canonicalize(target).map_err(|error| Error::io("read", target, error))?;
-    match real.file_name() {
-        Some(_) => Ok(real.into()),
-        None => Err(Error::Usage(format!("{} has nothing beside it: name a directory within", target.display()))),
-    }
-}
-
-/// `.NAME` and a suffix, beside the target.
-pub(crate) fn sibling(target: &Path, suffix: &str) -> Result<PathBuf, Error> {
-    let target = named(target)?;
-    let name = target.file_name().unwrap_or_default();
-    let mut sibling = std::ffi::OsString::from(".");
-    sibling.push(name);
-    sibling.push(suffix);
-    Ok(target.with_file_name(sibling))
-}
-
-pub(super) fn parent_of(target: &Path) -> &Path {
-    target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }

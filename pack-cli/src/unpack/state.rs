@@ -1,17 +1,16 @@
-//! What a target keeps of the bundle that it took, beside it: the head, the index, and which part of it was unpacked.
+//! What a target keeps of the bundle that it took, beside it: the head, the index, and which part of it was unpacked into which directory.
 
-use std::fs::File;
-use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{AtFlags, RenameFlags, renameat, renameat_with, statat};
+use rustix::io::Errno;
 use sealift_format::{Bundle, Error as FormatError, Head, Index, Limits, Part, Preamble, Ref, verity};
+use sealift_store::{OwnDir, Record, Site, StatCache};
 use sealift_verify::kernel::KernelError;
 
-use super::sibling;
 use super::stage::Stage;
 use crate::Error;
-use crate::beneath::open_own_file;
 use crate::seal::{self, KernelSignature, WantedSignature, seal_index};
 
 /// What a target took.
@@ -25,6 +24,10 @@ pub struct State {
     pub reference: String,
     /// What was unpacked of it lies at or below this path.
     pub prefix: Vec<u8>,
+    /// The number of the inode of the directory that was made of it.
+    pub inode: u64,
+    /// Whether root unpacked it, with owners and all.
+    pub as_root: bool,
     /// Where its files are sealed, the fs-verity digests of the index's objects, in their order, for which the index vouches; none where not
     /// all of them are in the target.
     pub sealed: Option<Vec<[u8; 32]>>,
@@ -32,227 +35,299 @@ pub struct State {
 
 /// The longest head.
 const HEAD_LEN_MAX: u32 = Preamble::LEN + Preamble::ROOT_LEN_MAX + Preamble::AREA_LEN_MAX;
-/// The longest ref's name and path.
-const PART_LEN_MAX: u64 = 1 << 20;
-
-/// Where the state of `target` is, or would be. A target's other names, such as a link to it, have none of their own.
-///
-/// # Errors
-/// `target` does not end with a name.
-pub(crate) fn path_of(target: &Path) -> Result<PathBuf, Error> {
-    let real = std::fs::canonicalize(target);
-    sibling(real.as_deref().unwrap_or(target), ".sealift-state")
-}
+/// The bundle's head.
+const HEAD: &str = "head";
+/// The bundle's index.
+const INDEX: &str = "index";
+/// By what the files are known without reading them.
+const STATS: &str = "stats";
+/// The signature for the kernel with which the index is sealed.
+const SIGNATURE: &str = "index.p7s";
+/// The file that says that a target's files are sealed, and of what digest each object is.
+const DIGESTS: &str = "fs-verity";
 
 impl State {
     /// Reads what `target` took, if `judge` takes the head: verified, then parsed. `None` where it took nothing.
     ///
     /// # Errors
-    /// The state cannot be read, is damaged, or was refused.
+    /// The state cannot be read, is damaged or another user's, or was refused.
     pub fn load(
         target: &Path,
         limits: Limits,
         judge: impl FnOnce(&Head) -> Result<(), Error>,
     ) -> Result<Option<Self>, Error> {
-        Self::read(&path_of(target)?, limits, judge)
+        Self::of(&Site::resolve(target)?, limits, judge)
     }
 
-    /// Reads a state's directory; `None` where there is none.
-    pub(super) fn read(
-        dir: &Path,
+    /// Reads what the target at `site` took.
+    pub(crate) fn of(
+        site: &Site,
         limits: Limits,
         judge: impl FnOnce(&Head) -> Result<(), Error>,
     ) -> Result<Option<Self>, Error> {
-        if !dir.exists() {
-            return Ok(None);
-        }
-        let head = Head::parse(&read_file(&dir.join("head"), HEAD_LEN_MAX.into())?)?;
+        site.record()?.map(|dir| Self::read(&dir, limits, judge)).transpose()
+    }
+
+    /// Reads a state's directory.
+    pub(super) fn read(
+        dir: &OwnDir,
+        limits: Limits,
+        judge: impl FnOnce(&Head) -> Result<(), Error>,
+    ) -> Result<Self, Error> {
+        let head = Head::parse(&read(dir, HEAD, HEAD_LEN_MAX.into())?)?;
         limits.check(head.root())?;
         judge(&head)?;
         let contents = &head.root().contents;
-        let index = read_file(&dir.join(INDEX), contents.index_len)?;
+        let index = read(dir, INDEX, contents.index_len)?;
         if verity::digest(&index) != contents.index_digest {
             return Err(FormatError::Digest { part: Part::Index }.into());
         }
         let index = Index::parse(index, head.root().maxima.entries)?;
-        let part = read_file(&dir.join("part"), PART_LEN_MAX)?;
-        let cut = part.iter().position(|byte| *byte == b'\n');
-        let (reference, prefix) = cut.map_or((&part[..], &[][..]), |cut| (&part[..cut], &part[cut + 1..]));
-        let reference = String::from_utf8_lossy(reference).into_owned();
+        let Record { reference, prefix, inode, as_root } = read_record(dir)?;
         if index.find_ref(&reference).is_none() {
             let problem = "it names a ref that the index does not have".into();
-            return Err(Error::State { path: dir.join("part"), problem });
+            return Err(Error::State { path: dir.path().join(Record::FILE), problem });
         }
-        let (prefix, sealed) = (prefix.to_vec(), read_digests(dir, &index)?);
-        Ok(Some(Self { head, index, reference, prefix, sealed }))
+        let sealed = read_digests(dir, &index)?;
+        Ok(Self { head, index, reference, prefix, inode, as_root, sealed })
     }
 
     /// The ref that was unpacked.
     pub(crate) fn tree(&self) -> Option<&Ref> {
         self.index.find_ref(&self.reference)
     }
+
+    /// Whether it is of the directory at `site`, which lies on the record's file system: not of one that was copied or moved over it.
+    pub(crate) fn is_of(&self, site: &Site) -> Result<bool, Error> {
+        Ok(site.root().is_some() && site.identity()?.1 == self.inode)
+    }
 }
 
-/// Whether this part of the bundle of this head is what `target` took last.
-pub(super) fn is_kept(target: &Path, head: &Head, reference: &str, prefix: &[u8]) -> bool {
-    path_of(target).is_ok_and(|dir| {
-        read_file(&dir.join("head"), HEAD_LEN_MAX.into()).is_ok_and(|bytes| bytes == head.encode())
-            && read_file(&dir.join("part"), PART_LEN_MAX).is_ok_and(|bytes| bytes == part(reference, prefix))
-    })
+fn read_record(dir: &OwnDir) -> Result<Record, Error> {
+    let bytes = read(dir, Record::FILE, Record::LEN_MAX)?;
+    Record::parse(&bytes).map_err(|problem| Error::State { path: dir.path().join(Record::FILE), problem })
 }
 
-/// The bundle's index.
-const INDEX: &str = "index";
-/// The signature for the kernel with which the index is sealed.
-const SIGNATURE: &str = "index.p7s";
-/// The file that says that a target's files are sealed, and of what digest each object is.
-const DIGESTS: &str = "fs-verity";
-
-/// Whether the files of `target` are sealed, as far as it says so.
-pub(super) fn is_sealed(target: &Path) -> bool {
-    path_of(target).is_ok_and(|dir| dir.join(DIGESTS).symlink_metadata().is_ok())
+/// What the target at `site` keeps of how it was unpacked; `None` where it keeps nothing.
+pub(crate) fn kept_record(site: &Site) -> Result<Option<Record>, Error> {
+    site.record()?.map(|dir| read_record(&dir)).transpose()
 }
 
-/// The digests that `target` kept of the objects of an index; `None` where it does not say that it is sealed.
+/// The head of the bundle that the target at `site` took; `None` where it took none, or is not there any more.
+///
+/// # Errors
+/// The kept head cannot be read or is damaged.
+pub(crate) fn kept_head(site: &Site) -> Result<Option<Head>, Error> {
+    let Some(dir) = site.record()?.filter(|_| site.root().is_some()) else { return Ok(None) };
+    let bytes = read(&dir, HEAD, HEAD_LEN_MAX.into())?;
+    let parsed = Head::parse(&bytes);
+    parsed.map(Some).map_err(|error| Error::State { path: dir.path().join(HEAD), problem: error.to_string() })
+}
+
+/// By what the files of the target at `site` are known, numbered by the entries of the index of this digest; `None` where that is missing,
+/// damaged, of another index or another user's.
+///
+/// # Errors
+/// The record is another user's.
+pub(super) fn kept_stats(site: &Site, of: [u8; 32], entries: usize) -> Result<Option<StatCache>, Error> {
+    let Some(dir) = site.record()? else { return Ok(None) };
+    let bytes = dir.read(STATS, StatCache::encoded_len(entries)).ok().flatten();
+    let user = rustix::process::geteuid().as_raw();
+    let stats = bytes.and_then(|bytes| StatCache::parse(&bytes));
+    Ok(stats.filter(|stats| (stats.of, stats.user, stats.len()) == (of, user, entries)))
+}
+
+/// Writes by what the files of a target are known to its state, or to the one that it is going to have. That takes the medium's time only
+/// where it is wanted for other reasons: what was cut is noticed, and the files are read.
+pub(super) fn write_stats(dir: &OwnDir, stats: &StatCache) -> Result<(), Error> {
+    Ok(dir.replace(STATS, &stats.encode(), false)?)
+}
+
+/// Forgets by what the files of the target at `site` are known: the next run reads them.
+pub(super) fn forget_stats(site: &Site) -> Result<(), Error> {
+    match site.record()? {
+        Some(dir) => Ok(dir.remove(STATS)?),
+        None => Ok(()),
+    }
+}
+
+/// Whether nothing says that this program made the directory at `site`, or what its record says is of another directory.
+///
+/// # Errors
+/// The record cannot be read, or is another user's.
+pub(super) fn is_foreign(site: &Site) -> Result<bool, Error> {
+    let Some(dir) = site.record()? else { return Ok(true) };
+    match read_record(&dir) {
+        Ok(record) => Ok(record.inode != site.identity()?.1),
+        // It is damaged, and was ours.
+        Err(Error::State { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether this part of the bundle of this head is what the target at `site` took last.
+pub(super) fn is_kept(site: &Site, head: &Head, reference: &str, prefix: &[u8]) -> Result<bool, Error> {
+    let Some(dir) = site.record()? else { return Ok(false) };
+    let record = read_record(&dir);
+    Ok(read(&dir, HEAD, HEAD_LEN_MAX.into()).is_ok_and(|bytes| bytes == head.encode())
+        && record.is_ok_and(|record| record.reference == reference && record.prefix == prefix))
+}
+
+/// Whether the files of the target at `site` are sealed, as far as it says so.
+pub(crate) fn is_sealed(site: &Site) -> Result<bool, Error> {
+    has(site, DIGESTS)
+}
+
+fn has(site: &Site, name: &str) -> Result<bool, Error> {
+    let Some(dir) = site.record()? else { return Ok(false) };
+    Ok(dir.has(name)?)
+}
+
+/// The digests that the target at `site` kept of the objects of an index; `None` where it does not say that it is sealed.
 ///
 /// # Errors
 /// They cannot be read, or are not what the index says.
-pub(super) fn kept_digests(target: &Path, index: &Index) -> Result<Option<Vec<[u8; 32]>>, Error> {
-    read_digests(&path_of(target)?, index)
+pub(super) fn kept_digests(site: &Site, index: &Index) -> Result<Option<Vec<[u8; 32]>>, Error> {
+    match site.record()? {
+        Some(dir) => read_digests(&dir, index),
+        None => Ok(None),
+    }
 }
 
-fn read_digests(dir: &Path, index: &Index) -> Result<Option<Vec<[u8; 32]>>, Error> {
-    let path = dir.join(DIGESTS);
-    if path.symlink_metadata().is_err() {
+fn read_digests(dir: &OwnDir, index: &Index) -> Result<Option<Vec<[u8; 32]>>, Error> {
+    if !dir.has(DIGESTS)? {
         return Ok(None);
     }
-    let bytes = read_file(&path, u64::try_from(index.objects().len()).unwrap_or(u64::MAX).saturating_mul(32))?;
+    let len_max = u64::try_from(index.objects().len()).unwrap_or(u64::MAX).saturating_mul(32);
+    let bytes = read(dir, DIGESTS, len_max)?;
     if !bytes.is_empty() && verity::digest(&bytes) != *index.verity() {
-        return Err(Error::State { path, problem: "it is not what the index says".into() });
+        return Err(Error::State { path: dir.path().join(DIGESTS), problem: "it is not what the index says".into() });
     }
     Ok(Some(bytes.as_chunks().0.to_vec()))
-}
-
-fn part(reference: &str, prefix: &[u8]) -> Vec<u8> {
-    [reference.as_bytes(), b"\n", prefix].concat()
 }
 
 /// What part of a bundle a target took.
 pub(super) struct Took<'a> {
     pub(super) bundle: &'a Bundle,
-    pub(super) reference: &'a str,
-    pub(super) prefix: &'a [u8],
+    pub(super) record: Record,
     /// The digests of its objects, where files are sealed: then so are the index and the digests.
     pub(super) sealed: Option<Vec<[u8; 32]>>,
     /// The signature for the kernel with which the index is sealed.
     pub(super) signature: Option<WantedSignature<'a>>,
 }
 
-/// Writes a state to the directory `dir`, which is new, and says what became of the signature for the kernel.
-pub(super) fn write(dir: &Path, took: &Took<'_>, durable: bool) -> Result<KernelSignature, Error> {
-    make_empty(dir)?;
-    let (index, digests) = (dir.join(INDEX), dir.join(DIGESTS));
-    write_file(&dir.join("head"), &took.bundle.head.encode(), durable)?;
-    write_file(&index, took.bundle.index.bytes(), durable)?;
-    write_file(&dir.join("part"), &part(took.reference, took.prefix), durable)?;
+/// Writes a state to the stage, and says what became of the signature for the kernel.
+pub(super) fn write(stage: &Stage, took: &Took<'_>, durable: bool) -> Result<KernelSignature, Error> {
+    let dir = stage.new_state()?;
+    dir.write_new(HEAD, &took.bundle.head.encode(), durable)?;
+    dir.write_new(INDEX, took.bundle.index.bytes(), durable)?;
+    dir.write_new(Record::FILE, &took.record.encode(), durable)?;
     let Some(sealed) = &took.sealed else { return Ok(KernelSignature::None) };
-    write_file(&digests, sealed.as_flattened(), durable)?;
-    seal_file(&digests, verity::digest(sealed.as_flattened()), None)?;
-    let outcome = seal_file(&index, took.bundle.head.root().contents.index_digest, took.signature)?;
+    dir.write_new(DIGESTS, sealed.as_flattened(), durable)?;
+    seal_file(&dir, DIGESTS, verity::digest(sealed.as_flattened()), None)?;
+    let outcome = seal_file(&dir, INDEX, took.bundle.head.root().contents.index_digest, took.signature)?;
     if let (KernelSignature::Taken, Some(signature)) = (&outcome, took.signature) {
-        write_file(&dir.join(SIGNATURE), signature.body, durable)?;
+        dir.write_new(SIGNATURE, signature.body, durable)?;
     }
     Ok(outcome)
 }
 
-/// Finds out whether the kernel takes a signature of the index, by an index that is sealed in `dir`; what is written there later takes its place.
-pub(super) fn try_signature(dir: &Path, bundle: &Bundle, signature: WantedSignature<'_>) -> Result<(), Error> {
-    make_empty(dir)?;
-    let index = dir.join(INDEX);
-    write_file(&index, bundle.index.bytes(), false)?;
-    seal_file(&index, bundle.head.root().contents.index_digest, Some(signature)).map(drop)
+/// Finds out whether the kernel takes a signature of the index, by an index that is sealed in the stage; what is written there later takes its
+/// place.
+pub(super) fn try_signature(stage: &Stage, bundle: &Bundle, signature: WantedSignature<'_>) -> Result<(), Error> {
+    let dir = stage.new_state()?;
+    dir.write_new(INDEX, bundle.index.bytes(), false)?;
+    seal_file(&dir, INDEX, bundle.head.root().contents.index_digest, Some(signature)).map(drop)
 }
 
-/// Whether the index that `target` keeps is sealed with a signature for the kernel, as far as it says so.
-pub(super) fn is_signed(target: &Path) -> bool {
-    path_of(target).is_ok_and(|dir| dir.join(SIGNATURE).symlink_metadata().is_ok())
+/// Whether the index that the target at `site` keeps is sealed with a signature for the kernel, as far as it says so.
+pub(super) fn is_signed(site: &Site) -> Result<bool, Error> {
+    has(site, SIGNATURE)
 }
 
 /// The same, as the kernel says, where the file system hands that out.
 ///
 /// # Errors
 /// The index cannot be opened.
-pub(crate) fn is_index_signed(target: &Path) -> Result<bool, Error> {
-    let path = path_of(target)?.join(INDEX);
-    let index = open_own_file(&path).map_err(|error| failed_to_read(&path, error))?;
+pub(crate) fn is_index_signed(site: &Site) -> Result<bool, Error> {
+    let Some(dir) = site.record()? else { return Ok(false) };
+    let path = dir.path().join(INDEX);
+    let opened = dir.open_file(INDEX).map_err(of_sealed)?;
+    let Some(index) = opened else { return Ok(false) };
     let said = seal::has_signature(index.as_fd()).map_err(|error| Error::kernel(path, error))?;
-    Ok(said.unwrap_or_else(|| is_signed(target)))
-}
-
-fn make_empty(dir: &Path) -> Result<(), Error> {
-    match std::fs::remove_dir_all(dir) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(Error::io("remove", dir, error)),
-        _ => {}
-    }
-    std::fs::create_dir(dir).map_err(|error| Error::io("create", dir, error))
+    said.map_or_else(|| is_signed(site), Ok)
 }
 
 /// Seals a file that was written: from then on the kernel vouches for this digest.
-fn seal_file(path: &Path, digest: [u8; 32], signature: Option<WantedSignature<'_>>) -> Result<KernelSignature, Error> {
-    let file = File::open(path).map_err(|error| Error::io("open", path, error))?;
-    seal_index(file.as_fd(), path, digest, signature)
+fn seal_file(
+    dir: &OwnDir,
+    name: &str,
+    digest: [u8; 32],
+    signature: Option<WantedSignature<'_>>,
+) -> Result<KernelSignature, Error> {
+    let path = dir.path().join(name);
+    let file = dir.open_file(name)?.ok_or_else(|| Error::io("open", &path, Errno::NOENT))?;
+    seal_index(file.as_fd(), &path, digest, signature)
 }
 
 /// Makes the state in the stage that of its target. The one before goes with the stage: killed in between, the target has none, and
 /// the stage the one to come.
-pub(super) fn replace(stage: &Stage) -> Result<(), Error> {
-    let (path, old) = (path_of(stage.target())?, stage.old_state());
-    let failed = |error| Error::io("rename to", &path, error);
-    match std::fs::remove_dir_all(&old) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(Error::io("remove", &old, error)),
-        _ => {}
-    }
-    match std::fs::rename(&path, &old) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
-        _ => {}
-    }
-    std::fs::rename(stage.state(), &path).map_err(failed)
-}
-
-/// Removes what `target` kept. Returns whether there was something.
-pub(crate) fn remove(target: &Path) -> Result<bool, Error> {
-    let path = path_of(target)?;
-    match std::fs::remove_dir_all(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        removed => removed.map(|()| true).map_err(|error| Error::io("remove", &path, error)),
-    }
-}
-
-/// Reads a file of `len` bytes at most, and one more if it is longer.
-fn read_file(path: &Path, len: u64) -> Result<Vec<u8>, Error> {
-    let mut bytes = Vec::new();
-    let read = open_own_file(path).and_then(|file| file.take(len.saturating_add(1)).read_to_end(&mut bytes));
-    match read {
-        Ok(_) => Ok(bytes),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            Err(Error::State { path: path.to_owned(), problem: "it is missing".into() })
+///
+/// # Errors
+/// It cannot be renamed, or somebody else put something else where the record was, which is left there.
+pub(super) fn replace(stage: &Stage, site: &Site) -> Result<(), Error> {
+    let (place, own) = (site.record_place()?, stage.own());
+    let failed = |error| Error::io("rename to", place.path(), error);
+    own.remove(Stage::OLD_STATE)?;
+    if let Some(before) = site.record()? {
+        renameat(place.parent(), place.name(), own.fd(), Stage::OLD_STATE).map_err(failed)?;
+        let moved = statat(own.fd(), Stage::OLD_STATE, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
+        if (moved.st_dev, moved.st_ino) != before.identity()? {
+            // What came under the name in between is nobody's to remove.
+            renameat_with(own.fd(), Stage::OLD_STATE, place.parent(), place.name(), RenameFlags::NOREPLACE)
+                .map_err(failed)?;
+            return Err(sealift_store::Error::Exchanged { path: place.path().to_owned() }.into());
         }
-        Err(error) => Err(failed_to_read(path, error)),
+    }
+    match renameat_with(own.fd(), Stage::STATE, place.parent(), place.name(), RenameFlags::NOREPLACE) {
+        // A file system that does not know this kind of rename: over a directory with something in it, none goes.
+        Err(Errno::INVAL | Errno::NOSYS) => {
+            renameat(own.fd(), Stage::STATE, place.parent(), place.name()).map_err(failed)
+        }
+        renamed => renamed.map_err(failed),
+    }
+}
+
+/// Removes what the target at `site` kept. Returns whether there was something.
+pub(crate) fn remove(site: &Site) -> Result<bool, Error> {
+    let Some(dir) = site.record()? else { return Ok(false) };
+    dir.remove_from(&site.record_place()?)?;
+    Ok(true)
+}
+
+/// Reads a file of ours of `len` bytes at most, and one more if it is longer.
+fn read(dir: &OwnDir, name: &str, len: u64) -> Result<Vec<u8>, Error> {
+    match dir.read(name, len).map_err(of_sealed)? {
+        Some(bytes) => Ok(bytes),
+        None => Err(Error::State { path: dir.path().join(name), problem: "it is missing".into() }),
     }
 }
 
 /// An index that was sealed with a signature for the kernel is opened where its certificate is.
-fn failed_to_read(path: &Path, error: io::Error) -> Error {
-    match KernelError::of_open(&error) {
-        Some(source) => Error::kernel(path, source),
-        None => Error::io("read", path, error),
+fn of_sealed(error: sealift_store::Error) -> Error {
+    match error {
+        sealift_store::Error::Io { path, source, doing } => match KernelError::of_open(&source) {
+            Some(source) => Error::kernel(path, source),
+            None => Error::Io { doing, path, source },
+        },
+        other => other.into(),
     }
 }
 
-fn write_file(path: &Path, bytes: &[u8], durable: bool) -> Result<(), Error> {
-    let written = File::create_new(path).and_then(|mut file| {
-        file.write_all(bytes)?;
-        if durable { file.sync_all() } else { Ok(()) }
-    });
-    written.map_err(|error| Error::io("write", path, error))
+/// Where the state of `target` is, or would be, for messages.
+///
+/// # Errors
+/// The target cannot be resolved.
+pub(crate) fn path_of(target: &Path) -> Result<PathBuf, Error> {
+    Ok(Site::resolve(target)?.record_place()?.path().to_owned())
 }

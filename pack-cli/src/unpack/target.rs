@@ -9,7 +9,8 @@ use rustix::io::{Errno, retry_on_intr};
 use sealift_format::Index;
 
 use crate::Error;
-use crate::beneath::{open_on_same_device, open_user_dir, open_within};
+use sealift_store::Site;
+use sealift_store::confined::{open_on_same_device, open_within};
 
 /// An installed tree, as an index has it.
 #[derive(Debug)]
@@ -55,11 +56,19 @@ fn mount_of(directory: BorrowedFd<'_>, name: &[u8]) -> Result<Option<u64>, Errno
 }
 
 impl<'a> Target<'a> {
-    pub(crate) fn open(path: &'a Path, index: &'a Index) -> Result<Self, Error> {
-        let root = open_user_dir(path).map_err(|error| Error::io("open", path, error))?;
+    pub(crate) fn open(site: &'a Site, index: &'a Index) -> Result<Self, Error> {
+        let (path, root) = (site.path(), site.reopen()?);
         let failed = |error| Error::io("look at", path, error);
         let device = device_of(root.as_fd()).map_err(failed)?;
         let mount = mount_of(root.as_fd(), b"").map_err(failed)?;
+        Ok(Self { path, index, root, device, mount })
+    }
+
+    /// The same of a tree in a stage, open as `root`.
+    pub(crate) fn staged(path: &'a Path, root: BorrowedFd<'_>, index: &'a Index) -> Result<Self, Error> {
+        let failed = |error| Error::io("look at", path, error);
+        let root = open_within(root, b".", OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()).map_err(failed)?;
+        let (device, mount) = (device_of(root.as_fd()).map_err(failed)?, mount_of(root.as_fd(), b"").map_err(failed)?);
         Ok(Self { path, index, root, device, mount })
     }
 

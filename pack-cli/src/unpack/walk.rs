@@ -6,7 +6,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use sealift_format::{Directory, Index};
 
-use crate::beneath::{STEP_LEN, open_within};
+use sealift_store::confined::{STEP_LEN, open_within};
 
 /// The directory at which a thread stands. The stage belongs to nobody else while it grows, so that `..` leads where it came from.
 #[derive(Debug, Default)]

@@ -241,7 +241,10 @@ impl Run {
 
     fn pack(&mut self, signer: &Signer) -> Result<(), Failure> {
         let level = if self.level == PackOptions::LEVEL { String::new() } else { format!(" --level {}", self.level) };
-        self.command(&format!("sealift pack {} -o demo.sealift --key key{level}", self.tree.path.display()))?;
+        self.command(&format!(
+            "sealift pack {} -o demo.sealift --name demo --bundle-version 1 --key key{level}",
+            self.tree.path.display()
+        ))?;
         let now = Moment::now().0;
         let signers = std::slice::from_ref(signer);
         let options = PackOptions {
@@ -250,7 +253,7 @@ impl Run {
             jobs: self.jobs,
             ..PackOptions::new(Identity {
                 name: "demo".into(),
-                version: u64::try_from(now).unwrap_or(0),
+                version: 1,
                 created: now,
                 expires: None,
                 compatible: Vec::new(),
@@ -280,9 +283,9 @@ impl Run {
     fn info(&mut self) -> Result<(), Failure> {
         self.command("sealift info demo.sealift --trust allowed_signers")?;
         let (mut input, judge) = (Input::open(&self.scratch.file("demo.sealift"))?, self.judge()?);
-        let bundle = input.open_bundle(Limits::default(), |_| Ok(()))?;
-        let seen = judge.inspect(&bundle.head)?;
-        Ok(info::print(&mut self.out, "demo.sealift", &bundle.head, &seen)?)
+        let opened = input.open_any(Limits::default(), |_| Ok(()))?;
+        let seen = judge.inspect(opened.head())?;
+        Ok(info::print(&mut self.out, "demo.sealift", opened.head(), &seen, Some(&opened))?)
     }
 
     fn verify(&mut self, flag: &str, depth: Depth) -> Result<(), Failure> {
@@ -311,13 +314,13 @@ impl Run {
         self.settle()?;
         let start = Instant::now();
         let stats = self.pace.watch(self.show, "Opening", |progress| {
-            let judge = |head: &_| judge.judge(head);
-            sealift::unpack::unpack(&mut input, &target, &options, Limits::default(), judge, progress)
+            let admission = judge.admission(false)?;
+            sealift::unpack::unpack(&mut input, &target, &options, Limits::default(), &admission, progress)
         })?;
         let elapsed = start.elapsed();
         self.say(&format!("{}, {}", count(stats.files, "file"), count(stats.directories, "directory")), elapsed)?;
         for line in super::unpack::skipped(&stats) {
-            writeln!(self.out, "  skipped {line}")?;
+            writeln!(self.out, "  {line}")?;
         }
         self.table.add(Row::ours("unpack", "sealift unpack", None, elapsed, self.tree.bytes));
         Ok(())

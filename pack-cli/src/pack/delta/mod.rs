@@ -94,7 +94,7 @@ impl<'a> Prepared<'a> {
         let wanted = verity::digest(index.bytes());
         let named = bases.named();
         if named.iter().any(|base| base.index_digest == wanted) {
-            return Err(Error::Usage("the base holds just what is packed: there is nothing to bring".into()));
+            return Err(Error::Usage("nothing has changed since the base: there is nothing to pack".into()));
         }
         let difference = Difference::between(first, others, &index);
         let carried = Carried::new(&packed, &difference);

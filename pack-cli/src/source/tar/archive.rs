@@ -12,7 +12,7 @@ use super::header::Block;
 use crate::Error;
 use crate::source::SourceOptions;
 use crate::source::directory::Identity;
-use crate::unnamed::unnamed_file;
+use sealift_store::unnamed::unnamed_file;
 
 /// How much of a pipe is read at a time.
 const PIPE_BUFFER_LEN: usize = 256 * 1024;

@@ -186,7 +186,7 @@ impl Draft {
 
 /// A directory that no member describes.
 fn unnamed_directory() -> Metadata {
-    Metadata { permissions: 0o755, uid: 0, gid: 0, mtime: 0, mtime_ns: 0, xattrs: Vec::new() }
+    Metadata { permissions: 0o755, uid: 0, gid: 0, mtime: 0, mtime_ns: 0, xattrs: sealift_format::Xattrs::default() }
 }
 
 /// The names of which a path is made; none for the root.

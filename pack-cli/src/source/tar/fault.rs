@@ -31,6 +31,11 @@ pub enum TarFault {
         /// The record.
         keyword: String,
     },
+    /// Extended attributes that no file has.
+    #[error(
+        "the member has extended attributes that no file can have: names have 1 to 255 bytes, values up to 65536, and a file has up to 65535"
+    )]
+    Xattrs,
     /// A record for one member stands where it would hold for all.
     #[error("a global extended header sets {keyword}, which belongs to one member")]
     PaxGlobal {

@@ -152,6 +152,14 @@ impl Pax {
                 self.xattrs.insert(name.to_vec(), value);
             }
         }
+        let fits = |(name, value): (&Vec<u8>, &Vec<u8>)| {
+            (1..=255).contains(&name.len())
+                && !name.contains(&0)
+                && u32::try_from(value.len()).is_ok_and(|len| len <= Attributes::XATTR_LEN_MAX)
+        };
+        if self.xattrs.len() > usize::from(u16::MAX) || !self.xattrs.iter().all(fits) {
+            return Err(TarFault::Xattrs);
+        }
         Ok(self.xattrs.into_iter().map(|(name, value)| Xattr { name, value }).collect())
     }
 }
@@ -292,6 +300,17 @@ mod tests {
         assert_eq!(pax.size, Some(7));
         let xattrs = pax.into_xattrs().expect("no ACLs");
         assert_eq!(xattrs, [Xattr { name: b"user.a".to_vec(), value: value.to_vec() }]);
+    }
+
+    #[test]
+    fn attributes_that_no_file_can_have_are_refused() {
+        let with = |count: usize, name_len: usize| {
+            let name = |number: usize| [format!("{number:06}").into_bytes(), vec![b'a'; name_len]].concat();
+            let xattrs = (0..count).map(|number| (name(number), Vec::new())).collect();
+            Pax { xattrs, ..Pax::default() }.into_xattrs()
+        };
+        assert!(with(65_535, 0).is_ok() && with(1, 249).is_ok());
+        assert!(matches!(with(65_536, 0), Err(TarFault::Xattrs)) && matches!(with(1, 250), Err(TarFault::Xattrs)));
     }
 
     #[test]

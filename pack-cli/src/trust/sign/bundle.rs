@@ -22,7 +22,6 @@ use sealift_verify::trust::KeyId;
 use super::{KernelChange, KernelSigner, Signer, area, read_signature, sign_head};
 use crate::progress::Phase;
 use crate::trust::durable;
-use crate::unpack::sibling;
 use crate::{Error, Progress};
 
 /// What is to happen to a bundle's signatures.
@@ -37,6 +36,10 @@ pub struct SignChange<'a> {
     pub remove: &'a [KeyId],
     /// Who signs for the kernel (`--kernel-key KEY --kernel-cert CERT`), or has signed what is attached.
     pub kernel: Option<&'a KernelSigner>,
+    /// What the bundle is to be called: another one is not changed.
+    pub name: Option<&'a str>,
+    /// What version it is to have.
+    pub version: Option<u64>,
     /// The signature for the kernel is taken away (`--remove kernel`).
     pub remove_kernel: bool,
 }
@@ -71,6 +74,7 @@ const STEP: u64 = 32 << 20;
 pub fn sign_bundle(path: &Path, change: &SignChange<'_>, progress: &Progress) -> Result<SignStats, Error> {
     let bundle = Locked::open(path)?;
     let head = bundle.read_head()?;
+    check_identity(path, &head, change)?;
     let mut add = sign_head(&head, change.keys)?;
     if let Some(signer) = change.kernel {
         add.extend(signer.sign(&head)?);
@@ -82,9 +86,21 @@ pub fn sign_bundle(path: &Path, change: &SignChange<'_>, progress: &Progress) ->
     let area::Changed { head: new, added, replaced, kernel } = area::change(&head, add, removals, path)?;
     let written = new != head;
     // What a killed run left goes in any case.
-    remove_partial(&bundle.partial()?)?;
+    remove_partial(&bundle.partial())?;
     let owner_kept = if written { bundle.replace(&new, progress)? } else { true };
     Ok(SignStats { head: new, added, replaced, kernel, written, owner_kept })
+}
+
+/// Refuses to sign something else than what is meant.
+fn check_identity(path: &Path, head: &Head, change: &SignChange<'_>) -> Result<(), Error> {
+    let identity = &head.root().identity;
+    let is_other = change.name.is_some_and(|name| name != identity.name)
+        || change.version.is_some_and(|version| version != identity.version);
+    if !is_other {
+        return Ok(());
+    }
+    let (path, name, version) = (path.display(), &identity.name, identity.version);
+    Err(Error::Usage(format!("{path} is {name} version {version}: pack it again to have it be something else")))
 }
 
 /// Removes the copy of a bundle that a signing left which was killed. Returns whether there was one.
@@ -94,7 +110,7 @@ pub fn sign_bundle(path: &Path, change: &SignChange<'_>, progress: &Progress) ->
 pub(crate) fn remove_stale(bundle: &Path) -> Result<bool, Error> {
     let real = std::fs::canonicalize(bundle);
     let bundle = real.as_deref().unwrap_or(bundle);
-    let path = sibling(bundle, PARTIAL)?;
+    let path = partial_of(bundle);
     if path.symlink_metadata().is_err() {
         return Ok(false);
     }
@@ -108,6 +124,14 @@ pub(crate) fn remove_stale(bundle: &Path) -> Result<bool, Error> {
         locked => locked.map_err(|error| Error::io("lock", bundle, error))?,
     }
     remove_partial(&path)
+}
+
+/// Where a bundle's copy grows.
+fn partial_of(bundle: &Path) -> PathBuf {
+    let mut name = std::ffi::OsString::from(".");
+    name.push(bundle.file_name().unwrap_or_default());
+    name.push(PARTIAL);
+    bundle.with_file_name(name)
 }
 
 /// Returns whether there was one.
@@ -146,8 +170,8 @@ impl Locked {
         }
     }
 
-    fn partial(&self) -> Result<PathBuf, Error> {
-        sibling(&self.path, PARTIAL)
+    fn partial(&self) -> PathBuf {
+        partial_of(&self.path)
     }
 
     fn read_head(&self) -> Result<Head, Error> {
@@ -171,7 +195,7 @@ impl Locked {
 
     /// Puts a copy with another head in the bundle's place, and says whether it has the same owner.
     fn replace(self, head: &Head, progress: &Progress) -> Result<bool, Error> {
-        let partial = Partial::create(self.partial()?)?;
+        let partial = Partial::create(self.partial())?;
         let failed = |error| Error::io("write", &partial.path, error);
         self.copy_to(&partial, progress)?;
         // The lock keeps other signers away, and nobody else: what was cut meanwhile must not take the bundle's place.

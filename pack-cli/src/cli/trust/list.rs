@@ -1,30 +1,17 @@
-//! `sealift trust`: by what this device judges, and what it remembers.
+//! `sealift trust list`.
 
 use std::io::{self, Write};
 use std::path::Path;
 
-use clap::{Args, Subcommand};
-use sealift::trust::{Guard, NowSource, SignerLine, TrustReport, reset_floor};
+use clap::Args;
+use sealift::trust::{Guard, NowSource, SignerLine, TrustReport};
 use serde::Serialize;
 
-use super::escape;
-use super::failure::Failure;
-use super::show::{BOLD, DIM, Form, Show, WARN, fact, json_line};
-use super::time::Moment;
-use super::trust_args::TrustArgs;
-
-/// Show or reset what this device trusts
-#[derive(Args, Debug)]
-pub(crate) struct Trust {
-    #[command(subcommand)]
-    action: Action,
-}
-
-#[derive(Debug, Subcommand)]
-enum Action {
-    List(List),
-    Reset(Reset),
-}
+use crate::escape;
+use crate::failure::Failure;
+use crate::show::{BOLD, DIM, Form, WARN, fact, json_line};
+use crate::time::Moment;
+use crate::trust_args::TrustArgs;
 
 /// Show whose signatures count, and the versions that were taken
 #[derive(Args, Debug)]
@@ -32,66 +19,15 @@ enum Action {
 Examples:
   sealift trust list
   sealift trust list --trust new_signers          try a file before it is installed")]
-struct List {
+pub(super) struct List {
     #[command(flatten)]
     trust: TrustArgs,
     #[command(flatten)]
     form: Form,
 }
 
-/// Forget the versions that were taken of one name
-///
-/// Afterwards an older bundle of that name is taken again, once. To take one older bundle and keep the floor, use --allow-downgrade.
-#[derive(Args, Debug)]
-#[command(after_long_help = "\
-Examples:
-  sealift trust reset os")]
-struct Reset {
-    /// The bundles' name
-    name: String,
-    #[command(flatten)]
-    trust: TrustArgs,
-    #[command(flatten)]
-    show: Show,
-}
-
-impl Trust {
-    pub(crate) fn run(self) -> Result<(), Failure> {
-        match self.action {
-            Action::List(list) => list.run(),
-            Action::Reset(reset) => reset.run(),
-        }
-    }
-}
-
-impl Reset {
-    fn run(self) -> Result<(), Failure> {
-        let forgotten = reset_floor(&self.trust.options(), &self.name)?;
-        let versions =
-            forgotten.map_or(Vec::new(), |floors| floors.records().iter().map(|record| record.version).collect());
-        let highest = versions.iter().max().copied();
-        let mut out = self.show.out();
-        if self.show.json {
-            #[derive(Serialize)]
-            struct Summary<'a> {
-                name: &'a str,
-                forgotten: Option<u64>,
-            }
-            return Ok(json_line(&mut out, &Summary { name: &self.name, forgotten: highest })?);
-        }
-        let name = escape::text(&self.name);
-        match highest {
-            _ if self.show.quiet => Ok(()),
-            Some(version) => {
-                Ok(writeln!(out, "{BOLD}{name}{BOLD:#}: version {version} is forgotten, any is taken now")?)
-            }
-            None => Ok(writeln!(out, "{BOLD}{name}{BOLD:#}: nothing was remembered")?),
-        }
-    }
-}
-
 impl List {
-    fn run(self) -> Result<(), Failure> {
+    pub(super) fn run(self) -> Result<(), Failure> {
         let report = Guard::load(&self.trust.options())?.describe()?;
         let show = self.form.show();
         let mut out = show.out();

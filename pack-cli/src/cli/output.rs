@@ -1,0 +1,45 @@
+//! `-o FILE`: where a file is written, and what is there already.
+
+use std::io::IsTerminal as _;
+use std::path::Path;
+
+use sealift::pack::Output;
+use sealift::{Envelope, Error, Input};
+
+use super::failure::Failure;
+use super::limits::limits;
+use super::show::Show;
+
+/// Where `-o` leads. A file that is there is replaced by force alone.
+pub(crate) fn of(path: &Path, force: bool) -> Result<Output, Failure> {
+    if path == Path::new("-") {
+        if std::io::stdout().is_terminal() {
+            return Err(Failure::usage(
+                "standard output is a terminal, and this is binary: write to a file, or into a pipe",
+            ));
+        }
+        return Ok(Output::Stdout);
+    }
+    match path.symlink_metadata() {
+        // Its place would be taken by a file: /dev/null, by root.
+        Ok(found) if !found.is_file() && !found.is_symlink() => Err(Failure::usage(format!(
+            "{} is not a file, and would be replaced by one: give another name, or - for standard output",
+            path.display()
+        ))),
+        Ok(_) if !force => Err(Error::Exists { path: path.to_owned() }.into()),
+        Ok(_) => Ok(Output::File(path.to_owned())),
+        Err(_) => Ok(Output::New(path.to_owned())),
+    }
+}
+
+/// Says that a signed bundle makes way for something that nobody signed.
+pub(crate) fn warn_of_signed(output: &Output, becomes: &str, show: Show) {
+    let Output::File(path) = output else { return };
+    let head = Input::open(path).and_then(|mut input| input.read_head(limits()));
+    let Ok(head) = head else { return }; // no bundle
+    if head.bodies(Envelope::SSH_SIGNATURE).next().is_some() {
+        let identity = &head.root().identity;
+        let (path, name, version) = (path.display(), &identity.name, identity.version);
+        show.warn(&format!("{path} is a signed bundle, {name} version {version}, and {becomes} takes its place"));
+    }
+}

@@ -1,0 +1,108 @@
+//! `unpack` of several bundles: the newest that this device may take, and what is said of the others.
+
+use std::path::{Path, PathBuf};
+
+use sealift::Error;
+use sealift::choose::{Candidate, choose};
+use serde::Serialize;
+
+use super::escape;
+use super::failure::{Failure, shown};
+use super::limits::limits;
+use super::show::{BOLD, Show};
+use super::trust_args::TrustArgs;
+
+/// Files and directories of bundles, of which one is taken.
+pub(crate) struct Several<'a> {
+    pub(crate) paths: &'a [PathBuf],
+    /// The name that is wanted.
+    pub(crate) name: Option<String>,
+    pub(crate) trust: &'a TrustArgs,
+    pub(crate) show: Show,
+}
+
+impl Several<'_> {
+    /// Takes the best with `take`, or the next one where that fails on account of the bundle.
+    pub(crate) fn take(&self, mut take: impl FnMut(&Path) -> Result<(), Failure>) -> Result<(), Failure> {
+        let judge = self.trust.load()?;
+        let choice = choose(self.paths, self.name.as_deref(), judge.guard(), limits())?;
+        let mut refusal = None;
+        for passed in choice.passed_over {
+            let other = match &passed.error {
+                Error::OtherName { bound, name, .. } => Some(format!("it is {name}, and {bound} is wanted")),
+                _ => None,
+            };
+            let failure = Failure::from(passed.error);
+            self.say(&passed.path, failure.kind(), &other.unwrap_or_else(|| failure.message()));
+            // The newest one's is what is to be done about it.
+            refusal.get_or_insert(failure);
+        }
+        check_one_name(&choice.candidates)?;
+        let mut candidates = choice.candidates.into_iter();
+        while let Some(candidate) = candidates.next() {
+            match take(&candidate.path) {
+                Err(failure) if failure.is_of(&candidate.path) => {
+                    self.say(&candidate.path, failure.kind(), &failure.message());
+                    refusal = Some(failure);
+                }
+                Err(failure) => return Err(failure),
+                Ok(()) => {
+                    for older in candidates {
+                        let why = match older.version == candidate.version {
+                            true => format!("{} is the same version", shown(&candidate.path)),
+                            false => format!("{} is newer, version {}", shown(&candidate.path), candidate.version),
+                        };
+                        self.say(&older.path, "older", &why);
+                    }
+                    return Ok(());
+                }
+            }
+        }
+        let places = self.paths.iter().map(|path| shown(path)).collect::<Vec<_>>().join(", ");
+        Err(match refusal {
+            Some(failure) => failure.of_several(&places),
+            None => Failure::usage(format!("{places}: there is no bundle, which would be called *.sealift")),
+        })
+    }
+
+    /// Says on standard error why a bundle is not taken.
+    fn say(&self, bundle: &Path, kind: &str, why: &str) {
+        if self.show.quiet {
+            return;
+        }
+        // What it asks an administrator to write down is for `verify` to say.
+        let why = why.split(": ").skip_while(|part| *part == shown(bundle)).collect::<Vec<_>>().join(": ");
+        let why = why.split("; ").next().unwrap_or_default();
+        let bundle = escape::text(&shown(bundle));
+        if self.show.json {
+            let line = Line { passed_over: PassedOver { bundle: &bundle, kind, message: why } };
+            anstream::eprintln!("{}", serde_json::to_string(&line).unwrap_or_default());
+        } else {
+            anstream::eprintln!("{BOLD}sealift:{BOLD:#} passed over {bundle}: {}", escape::text(why));
+        }
+    }
+}
+
+/// Which of several names is meant cannot be guessed.
+fn check_one_name(candidates: &[Candidate]) -> Result<(), Error> {
+    let Some(first) = candidates.first() else { return Ok(()) };
+    match candidates.iter().find(|other| other.name != first.name) {
+        Some(other) => Err(Error::Usage(format!(
+            "there are bundles of {} and of {}: say with --name which is wanted",
+            first.name, other.name
+        ))),
+        None => Ok(()),
+    }
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    passed_over: PassedOver<'a>,
+}
+
+#[derive(Serialize)]
+struct PassedOver<'a> {
+    bundle: &'a str,
+    kind: &'a str,
+    message: &'a str,
+}

@@ -1,0 +1,151 @@
+//! `sealift status`: what is installed where.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use sealift::status::{Installed, directory, store};
+use sealift::trust::Guard;
+use serde::Serialize;
+
+use super::escape;
+use super::failure::Failure;
+use super::mount::store_of;
+use super::show::{BAD, BOLD, DIM, Form, WARN, json_line};
+use super::time::Moment;
+use super::trust_args::{Judge, TrustArgs};
+use super::unpack::ostree_target;
+
+/// Show what is installed where, since when, and who signed it
+///
+/// Of each TARGET, the bundle that it took last of each name, by what is kept of it: nothing of the tree is read, which audit does. Without
+/// TARGET, the versions that this device took, below which it goes no more.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  sealift status
+  sealift status /srv/os ostree:/ostree/repo
+  sealift status /srv/os --json")]
+pub(crate) struct Status {
+    #[cfg_attr(feature = "composefs", doc = "Installed trees, ostree:REPO, or composefs:REPO")]
+    #[cfg_attr(not(feature = "composefs"), doc = "Installed trees, or ostree:REPO")]
+    #[arg(value_name = "TARGET")]
+    targets: Vec<PathBuf>,
+    #[command(flatten)]
+    trust: TrustArgs,
+    #[command(flatten)]
+    form: Form,
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    target: &'a str,
+    name: &'a str,
+    version: u64,
+    created: i64,
+    expires: Option<i64>,
+    taken: i64,
+    signers: Vec<String>,
+    since: Vec<String>,
+    refusal: Option<String>,
+    sealed: Option<bool>,
+    as_root: Option<bool>,
+    of_another: bool,
+}
+
+#[derive(Serialize)]
+struct FloorLine<'a> {
+    name: &'a str,
+    version: Option<u64>,
+}
+
+impl Status {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        let show = self.form.show();
+        let mut out = show.out();
+        if self.targets.is_empty() {
+            return self.floors(&mut out, show.json);
+        }
+        for target in &self.targets {
+            let found = match (ostree_target(target), store_of(target)) {
+                (Some(repo), _) => store(&repo, "extensions/sealift")?,
+                (None, Some(repo)) => store(repo, "sealift/state")?,
+                (None, None) => directory(target)?.into_iter().collect(),
+            };
+            if found.is_empty() && !show.json {
+                let target = escape::text(&target.display().to_string());
+                writeln!(out, "{BOLD}{target}{BOLD:#}: {WARN}no record of a bundle{WARN:#}")?;
+            }
+            for installed in &found {
+                self.print(&mut out, target, installed, show.json)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn print(&self, out: &mut dyn Write, target: &Path, installed: &Installed, json: bool) -> Result<(), Failure> {
+        let judge = Judge::by(&self.trust.options())?;
+        let refusal = match judge.judge_taken(&installed.head) {
+            Err(error) if error.kind().is_none() => return Err(error.into()),
+            judged => judged.err().map(|error| error.to_string()),
+        };
+        let identity = &installed.head.root().identity;
+        let target = target.display().to_string();
+        if json {
+            let line = Line {
+                target: &target,
+                name: &identity.name,
+                version: identity.version,
+                created: identity.created,
+                expires: identity.expires,
+                taken: installed.taken,
+                signers: judge.signers(),
+                since: judge.since(),
+                refusal,
+                sealed: installed.is_sealed,
+                as_root: installed.as_root,
+                of_another: installed.is_of_another,
+            };
+            return Ok(json_line(out, &line)?);
+        }
+        let (name, version) = (escape::text(&identity.name), identity.version);
+        let mark = judge.mark();
+        writeln!(out, "{BOLD}{}{BOLD:#}: {name} version {version}{mark}", escape::text(&target))?;
+        writeln!(out, "  unpacked {}, made {}", Moment(installed.taken), Moment(identity.created))?;
+        judge.print_signers(out)?;
+        judge.print_since(out)?;
+        self.print_rest(out, installed, refusal).map_err(Into::into)
+    }
+
+    fn print_rest(&self, out: &mut dyn Write, installed: &Installed, refusal: Option<String>) -> io::Result<()> {
+        if let Some(refusal) = refusal {
+            super::show::clauses(out, 2, &format!("{BAD}not trusted{BAD:#}: {}", escape::text(&refusal)))?;
+        }
+        if installed.is_sealed == Some(true) {
+            writeln!(out, "  sealed: the kernel keeps its files as they are")?;
+        }
+        if installed.as_root == Some(false) {
+            writeln!(out, "  {DIM}unpacked without root{DIM:#}")?;
+        }
+        if installed.is_of_another {
+            writeln!(out, "  {BAD}what is kept beside it is of another directory{BAD:#}")?;
+        }
+        Ok(())
+    }
+
+    fn floors(&self, out: &mut dyn Write, json: bool) -> Result<(), Failure> {
+        let report = Guard::load(&self.trust.options())?.describe()?;
+        for floor in &report.floors {
+            if json {
+                json_line(out, &FloorLine { name: &floor.name, version: floor.version })?;
+                continue;
+            }
+            let version = floor.version.map_or("any version".into(), |version| format!("version {version}"));
+            writeln!(out, "{BOLD}{}{BOLD:#}: {version} or newer", escape::text(&floor.name))?;
+        }
+        if report.floors.is_empty() && !json {
+            writeln!(out, "nothing was taken: {} is empty", escape::text(&report.state.display().to_string()))?;
+        }
+        Ok(())
+    }
+}

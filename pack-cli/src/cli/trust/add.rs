@@ -1,0 +1,63 @@
+//! `sealift trust add`.
+
+use std::io::Write as _;
+
+use clap::{Args, ValueHint};
+use sealift::trust::{Places, add_signer};
+use serde::Serialize;
+
+use super::{FileArgs, given_key};
+use crate::escape;
+use crate::failure::Failure;
+use crate::show::{BOLD, Show, json_line};
+
+/// Let a key sign the bundles of a name
+///
+/// Adds a line to the allowed signers, which is made if it is not there; what stands in it stays as it is. Ask the key's owner for its
+/// fingerprint first. A user without a file of their own, on a machine whose /etc/sealift is empty, gets one in ~/.config/sealift.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  sealift trust add os release.pub
+  sealift trust add 'os,app-*' release.pub --trust allowed_signers
+  ssh publisher cat release.pub | sealift trust add os -")]
+pub(super) struct Add {
+    /// The bundles' name, or a pattern such as 'app-*', or several with ',' between them
+    name: String,
+    /// The public key: a .pub file, its line, or - for standard input
+    #[arg(value_name = "KEY", value_hint = ValueHint::FilePath)]
+    key: String,
+    #[command(flatten)]
+    files: FileArgs,
+    #[command(flatten)]
+    show: Show,
+}
+
+impl Add {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let given = given_key(&self.key)?;
+        let added = add_signer(&self.files.options(), &Places::of_this_process(), &self.name, &given)?;
+        let mut out = self.show.out();
+        let (key, path) = (given.key.id().to_string(), added.path.display().to_string());
+        if self.show.json {
+            let summary =
+                Summary { path: &path, line: added.line, principals: &self.name, key, comment: &given.comment };
+            return Ok(json_line(&mut out, &summary)?);
+        }
+        if self.show.quiet {
+            return Ok(());
+        }
+        writeln!(out, "{BOLD}{}{BOLD:#}: line {} is new", escape::text(&path), added.line)?;
+        writeln!(out, "  {key} {}", escape::text(&given.comment))?;
+        Ok(writeln!(out, "  may sign {}", self.name)?)
+    }
+}
+
+#[derive(Serialize)]
+struct Summary<'a> {
+    path: &'a str,
+    line: usize,
+    principals: &'a str,
+    key: String,
+    comment: &'a str,
+}

@@ -1,0 +1,55 @@
+//! `sealift trust reset`.
+
+use std::io::Write as _;
+
+use clap::Args;
+use sealift::trust::reset_floor;
+use serde::Serialize;
+
+use crate::escape;
+use crate::failure::Failure;
+use crate::show::{BOLD, Show, json_line};
+use crate::trust_args::TrustArgs;
+
+/// Forget the versions that were taken of one name
+///
+/// Afterwards an older bundle of that name is taken again, once. To take one older bundle and keep the floor, use --allow-downgrade.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  sealift trust reset os")]
+pub(super) struct Reset {
+    /// The bundles' name
+    name: String,
+    #[command(flatten)]
+    trust: TrustArgs,
+    #[command(flatten)]
+    show: Show,
+}
+
+impl Reset {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let forgotten = reset_floor(&self.trust.options(), &self.name)?;
+        let versions =
+            forgotten.map_or(Vec::new(), |floors| floors.records().iter().map(|record| record.version).collect());
+        let highest = versions.iter().max().copied();
+        let mut out = self.show.out();
+        if self.show.json {
+            #[derive(Serialize)]
+            struct Summary<'a> {
+                name: &'a str,
+                forgotten: Option<u64>,
+            }
+            return Ok(json_line(&mut out, &Summary { name: &self.name, forgotten: highest })?);
+        }
+        let name = escape::text(&self.name);
+        match highest {
+            _ if self.show.quiet => Ok(()),
+            Some(version) => {
+                let still = "existing targets still refuse older versions";
+                Ok(writeln!(out, "forgot version {version} of {BOLD}{name}{BOLD:#} ({still})")?)
+            }
+            None => Ok(writeln!(out, "{BOLD}{name}{BOLD:#}: nothing was remembered")?),
+        }
+    }
+}

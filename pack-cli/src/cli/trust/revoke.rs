@@ -1,0 +1,66 @@
+//! `sealift trust revoke`.
+
+use std::io::Write as _;
+
+use clap::{Args, ValueHint};
+use sealift::trust::{Places, Withdrawn, revoke_key};
+use serde::Serialize;
+
+use super::{FileArgs, given_key};
+use crate::escape;
+use crate::failure::Failure;
+use crate::show::{BOLD, Show, json_line};
+
+/// Make a key count no more
+///
+/// Adds it to the list of revoked keys, which is made if it is not there. What it signed counts no more, and the versions that it raised
+/// are forgotten. Its lines in the allowed signers may stay.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  sealift trust revoke release.pub
+  sealift trust revoke SHA256:n4bQgYhMfWWaL+qgxVrQFaO/TxsrC4Is0V1sFbDwCgg")]
+pub(super) struct Revoke {
+    /// The key: its .pub file, the line of it, - for standard input, or the fingerprint of a key in the allowed signers
+    #[arg(value_name = "KEY", value_hint = ValueHint::FilePath)]
+    key: String,
+    #[command(flatten)]
+    files: FileArgs,
+    #[command(flatten)]
+    show: Show,
+}
+
+impl Revoke {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let withdrawn = if self.key.starts_with("SHA256:") {
+            Withdrawn::Id(self.key.parse().map_err(|error| Failure::usage(format!("{error}")))?)
+        } else {
+            Withdrawn::Key(given_key(&self.key)?)
+        };
+        let revoked = revoke_key(&self.files.options(), &Places::of_this_process(), &withdrawn)?;
+        let mut out = self.show.out();
+        let (key, path) = (revoked.key.to_string(), revoked.path.display().to_string());
+        if self.show.json {
+            return Ok(json_line(&mut out, &Summary { path: &path, key, lines: revoked.lines })?);
+        }
+        if self.show.quiet {
+            return Ok(());
+        }
+        writeln!(out, "{BOLD}{}{BOLD:#}: {key} is revoked", escape::text(&path))?;
+        match &revoked.lines[..] {
+            [] => Ok(writeln!(out, "  the allowed signers do not name it")?),
+            [line] => Ok(writeln!(out, "  line {line} of the allowed signers counts no more")?),
+            lines => {
+                let lines: Vec<_> = lines.iter().map(ToString::to_string).collect();
+                Ok(writeln!(out, "  lines {} of the allowed signers count no more", lines.join(", "))?)
+            }
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Summary<'a> {
+    path: &'a str,
+    key: String,
+    lines: Vec<usize>,
+}

@@ -1,0 +1,117 @@
+//! Paths that share what they have in common.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// A path below a root, as its last name and the path before it, which others share: a tree of n names takes memory for n names, however
+/// deep it is. Empty for the root.
+#[derive(Clone, Default)]
+pub struct TreePath(Option<Arc<Step>>);
+
+struct Step {
+    before: TreePath,
+    name: Box<[u8]>,
+}
+
+impl Drop for Step {
+    /// One after the other: a path may have more names than a stack has room for.
+    fn drop(&mut self) {
+        let mut before = self.before.0.take();
+        while let Some(mut step) = before {
+            before = Arc::get_mut(&mut step).and_then(|step| step.before.0.take());
+        }
+    }
+}
+
+impl TreePath {
+    /// The path that is written so, with slashes.
+    #[must_use]
+    pub fn of(path: &[u8]) -> Self {
+        let names = path.split(|byte| *byte == b'/').filter(|name| !name.is_empty());
+        names.fold(Self::default(), |path, name| path.join(name))
+    }
+
+    /// The path of the file of this name in the directory that this is the path of.
+    #[must_use]
+    pub fn join(&self, name: &[u8]) -> Self {
+        Self(Some(Arc::new(Step { before: self.clone(), name: name.into() })))
+    }
+
+    /// The path as it is written, with slashes.
+    #[must_use]
+    pub fn to_vec(&self) -> Vec<u8> {
+        let mut names: Vec<&[u8]> = self.names().collect();
+        names.reverse();
+        names.join(&b'/')
+    }
+
+    /// Its last name; empty for the root.
+    #[must_use]
+    pub fn name(&self) -> &[u8] {
+        self.0.as_ref().map_or(b"", |step| &step.name)
+    }
+
+    /// The path of the directory that it lies in; of the root, itself.
+    #[must_use]
+    pub fn parent(&self) -> Self {
+        self.0.as_ref().map_or_else(Self::default, |step| step.before.clone())
+    }
+
+    /// Whether it is that of the root.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Its names, from the last one to the first.
+    fn names(&self) -> impl Iterator<Item = &[u8]> {
+        let steps = std::iter::successors(self.0.as_ref(), |step| step.before.0.as_ref());
+        steps.map(|step| &*step.name)
+    }
+}
+
+impl PartialEq for TreePath {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Some(a), Some(b)) if Arc::ptr_eq(a, b) => true,
+            _ => self.names().eq(other.names()),
+        }
+    }
+}
+
+impl Eq for TreePath {}
+
+impl PartialEq<[u8]> for TreePath {
+    fn eq(&self, other: &[u8]) -> bool {
+        self.to_vec() == other
+    }
+}
+
+impl fmt::Debug for TreePath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{}\"", self.to_vec().escape_ascii())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_what_is_written() {
+        let path = TreePath::of(b"usr//bin/sh");
+        assert_eq!(path.to_vec(), b"usr/bin/sh");
+        assert_eq!((path.name(), path.parent().to_vec()), (&b"sh"[..], b"usr/bin".to_vec()));
+        assert_eq!(path, TreePath::of(b"usr/bin").join(b"sh"));
+        assert_ne!(path, TreePath::of(b"usr/bin/bash"));
+        assert!(TreePath::of(b"").is_empty() && TreePath::default().parent().is_empty());
+    }
+
+    #[test]
+    fn a_deep_path_takes_no_stack() {
+        let deep = || (0..1_000_000).fold(TreePath::default(), |path, _| path.join(b"d"));
+        let (one, other) = (deep(), deep());
+        assert_eq!(one.to_vec().len(), 1_999_999);
+        assert!(one == other);
+    }
+}

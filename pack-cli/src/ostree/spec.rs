@@ -1,0 +1,93 @@
+//! `ostree:REPO` and `ostree:REPO:REF`, wherever a source, a base, a side of a comparison or a repository is named.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+/// A repository, and the ref or the checksum of a commit in it that is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::exhaustive_structs, reason = "it is what was written")]
+pub struct CommitSpec<'a> {
+    /// The repository's path.
+    pub repo: &'a Path,
+    /// `REF`, `REMOTE:REF`, `COLLECTION:REF` or a checksum; `None` where none is named.
+    pub reference: Option<&'a str>,
+}
+
+impl<'a> CommitSpec<'a> {
+    /// Parses what begins with `ostree:`; `None` of anything else. Both a path and a ref may have colons: the repository is the longest part
+    /// before one of them that is a directory, or else all before the last. What has a colon in its own name and is not there yet is
+    /// written with the ref, as in `ostree:a:b:os`.
+    #[must_use]
+    pub fn parse(spec: &'a OsStr) -> Option<Self> {
+        let rest = spec.as_bytes().strip_prefix(b"ostree:").filter(|rest| !rest.is_empty())?;
+        let path = |bytes| Path::new(OsStr::from_bytes(bytes));
+        if path(rest).is_dir() {
+            return Some(Self { repo: path(rest), reference: None });
+        }
+        let mut splits = (0..rest.len()).rev().filter(|at| *at > 0 && rest[*at] == b':').filter_map(|at| {
+            let reference = std::str::from_utf8(&rest[at + 1..]).ok().filter(|text| !text.is_empty())?;
+            Some(Self { repo: path(&rest[..at]), reference: Some(reference) })
+        });
+        let last = splits.next();
+        let found = last.into_iter().chain(splits).find(|found| found.repo.is_dir());
+        Some(found.or(last).unwrap_or(Self { repo: path(rest), reference: None }))
+    }
+
+    /// The ref that is named here, or by `option`, which must not be another.
+    ///
+    /// # Errors
+    /// They are two.
+    pub fn one_ref(&self, option: Option<&'a str>) -> Result<Option<&'a str>, crate::Error> {
+        match (self.reference, option) {
+            (Some(own), Some(other)) if own != other => Err(crate::Error::Usage(format!(
+                "--ref {} is not the ref in ostree:{}:{}: name it once",
+                other.escape_debug(),
+                self.repo.display(),
+                own.escape_debug()
+            ))),
+            (own, option) => Ok(own.or(option)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_path_that_is_there_is_the_repository() {
+        let scratch = tempfile::tempdir().expect("a folder");
+        for name in ["repo", "with:colon", "a", "a:b"] {
+            std::fs::create_dir(scratch.path().join(name)).expect("a folder");
+        }
+        let root = scratch.path().display();
+        for (rest, repo, reference) in [
+            ("repo", "repo", None),
+            ("repo:os/main", "repo", Some("os/main")),
+            ("repo:origin:os/main", "repo", Some("origin:os/main")),
+            ("with:colon", "with:colon", None),
+            ("with:colon:os", "with:colon", Some("os")),
+            ("a:b", "a:b", None),
+            ("a:b:os", "a:b", Some("os")),
+            ("a:c", "a", Some("c")),
+            // Nothing of these is there.
+            ("none", "none", None),
+            ("none:os", "none", Some("os")),
+            ("no:ne:os", "no:ne", Some("os")),
+            ("none:", "none:", None),
+        ] {
+            let spec = format!("ostree:{root}/{rest}");
+            let found = CommitSpec::parse(OsStr::new(&spec)).expect(rest);
+            assert_eq!(found.repo, scratch.path().join(repo), "{rest}");
+            assert_eq!(found.reference, reference, "{rest}");
+        }
+        for bad in ["ostree:", "repo:os", "", "./ostree:x"] {
+            assert_eq!(CommitSpec::parse(OsStr::new(bad)), None, "{bad}");
+        }
+        let one = CommitSpec { repo: Path::new("r"), reference: Some("os") };
+        assert_eq!(one.one_ref(None).expect("it is one"), Some("os"));
+        assert_eq!(one.one_ref(Some("os")).expect("they agree"), Some("os"));
+        assert!(one.one_ref(Some("app")).is_err());
+    }
+}

@@ -1,0 +1,119 @@
+//! Leaving out what is being packed into: the bundle that is to be made, what a run left of it, and the bundles beside it.
+
+use std::ffi::CStr;
+use std::fs::File;
+use std::os::fd::BorrowedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, openat};
+use sealift_format::Preamble;
+
+use crate::error::path_of;
+
+/// The place of an output that may lie within the packed tree. A clone is the same one.
+#[derive(Clone, Debug)]
+pub struct OmitOutput {
+    /// Device and inode of the directory that it lies in.
+    directory: (u64, u64),
+    name: Box<[u8]>,
+    left_out: Arc<Mutex<Vec<PathBuf>>>,
+}
+
+impl OmitOutput {
+    /// Takes the directory of `output` as it is now; `None` where there is none, which shows when something is written there.
+    #[must_use]
+    pub fn of(output: &Path) -> Option<Self> {
+        let parent = output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let (directory, name) = (rustix::fs::stat(parent).ok()?, output.file_name()?);
+        Some(Self {
+            directory: (directory.st_dev, directory.st_ino),
+            name: name.as_bytes().into(),
+            left_out: Arc::default(),
+        })
+    }
+
+    /// What was left out of the trees that were listed since, by its path below their roots. An unfinished file is not worth a word.
+    #[must_use]
+    pub fn left_out(&self) -> Vec<PathBuf> {
+        let mut paths = self.left_out.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        paths.sort();
+        paths
+    }
+
+    /// Whether this is the output's directory.
+    pub(super) fn is_in(&self, directory: BorrowedFd<'_>) -> bool {
+        fstat(directory).is_ok_and(|stat| (stat.st_dev, stat.st_ino) == self.directory)
+    }
+
+    /// Whether a file of the output's directory is left out. `path` is what it is called below the packed root.
+    pub(super) fn takes(&self, directory: BorrowedFd<'_>, name: &CStr, stat: &Stat, path: &[u8]) -> bool {
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return false;
+        }
+        if self.is_partial(name.to_bytes()) {
+            return true;
+        }
+        let takes = *name.to_bytes() == *self.name || is_bundle(directory, name);
+        if takes {
+            self.left_out.lock().unwrap_or_else(PoisonError::into_inner).push(path_of(path).to_owned());
+        }
+        takes
+    }
+
+    /// `.NAME.N.sealift-partial`, as a spool is called.
+    fn is_partial(&self, name: &[u8]) -> bool {
+        let rest = name.strip_prefix(b".").and_then(|rest| rest.strip_prefix(&*self.name));
+        rest.is_some_and(|rest| rest.ends_with(b".sealift-partial") || rest.ends_with(b".assembled"))
+    }
+}
+
+/// Whether a file is a bundle by its name and by its first bytes.
+fn is_bundle(directory: BorrowedFd<'_>, name: &CStr) -> bool {
+    if !name.to_bytes().ends_with(b".sealift") {
+        return false;
+    }
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let Ok(file) = openat(directory, name, flags, Mode::empty()) else { return false }; // which shows when it is packed
+    let mut start = [0; Preamble::MAGIC.len()];
+    File::from(file).read_exact_at(&mut start, 0).is_ok() && start == Preamble::MAGIC
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::source::{DirectoryOptions, DirectorySource, Source};
+
+    #[test]
+    fn the_output_and_bundles_beside_it_are_left_out() {
+        let scratch = tempfile::tempdir().expect("a scratch directory");
+        let at = |name: &str| scratch.path().join(name);
+        fs::create_dir(at("sub")).expect("made");
+        let bundle = [&Preamble::MAGIC[..], b"rest"].concat();
+        let files: [(&str, &[u8]); 7] = [
+            ("os-8.sealift", b"whatever it is"),
+            ("os-7.sealift", &bundle),
+            (".os-8.sealift.17.sealift-partial", b"half"),
+            ("page.sealift", b"not one"),
+            ("bundle", &bundle),
+            // What lies elsewhere in the tree belongs to it.
+            ("sub/os-8.sealift", b"kept"),
+            ("sub/os-7.sealift", &bundle),
+        ];
+        for (name, content) in files {
+            fs::write(at(name), content).expect("written");
+        }
+        let omit = OmitOutput::of(&at("os-8.sealift")).expect("the directory is there");
+        let options = DirectoryOptions { omit_output: Some(omit.clone()), ..DirectoryOptions::default() };
+        let source = Source::Directory(DirectorySource::list(scratch.path(), &options, 2).expect("listed"));
+        let mut paths = Vec::new();
+        source.tree().visit(|visited| paths.push(String::from_utf8_lossy(&visited.path).into_owned()));
+        paths.sort();
+        assert_eq!(paths, ["", "bundle", "page.sealift", "sub", "sub/os-7.sealift", "sub/os-8.sealift"]);
+        assert_eq!(omit.left_out(), [Path::new("os-7.sealift"), Path::new("os-8.sealift")]);
+    }
+}

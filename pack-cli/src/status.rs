@@ -1,0 +1,91 @@
+//! What is installed where: what targets keep of the bundles that they took.
+
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use sealift_format::{Head, Preamble};
+use sealift_store::Site;
+use sealift_store::confined::open_own_file;
+
+use crate::Error;
+use crate::unpack::state;
+
+/// The longest head.
+const HEAD_LEN_MAX: u32 = Preamble::LEN + Preamble::ROOT_LEN_MAX + Preamble::AREA_LEN_MAX;
+
+/// A bundle that a target took last of its name.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Installed {
+    /// Who it was, and its signatures.
+    pub head: Head,
+    /// When it was taken, in seconds since 1970, by the clock of then.
+    pub taken: i64,
+    /// Whether its files were sealed. Of a store its audit says.
+    pub is_sealed: Option<bool>,
+    /// Whether root unpacked it.
+    pub as_root: Option<bool>,
+    /// Whether what is kept is of another directory, which was copied or moved.
+    pub is_of_another: bool,
+}
+
+/// The bundle that the directory `target` took; `None` where it keeps nothing of one.
+///
+/// # Errors
+/// There is no such directory; what is kept cannot be read, is damaged, or is another user's.
+pub fn directory(target: &Path) -> Result<Option<Installed>, Error> {
+    let site = Site::resolve(target)?;
+    if site.root().is_none() {
+        return Err(Error::io("read", target, rustix::io::Errno::NOENT));
+    }
+    let Some(head) = state::kept_head(&site)? else { return Ok(None) };
+    let record = state::kept_record(&site)?;
+    let path = state::path_of(target)?.join("head");
+    Ok(Some(Installed {
+        head,
+        taken: time_of(&path)?,
+        is_sealed: Some(state::is_sealed(&site)?),
+        as_root: record.as_ref().map(|record| record.as_root),
+        is_of_another: record.is_some_and(|record| site.identity().is_ok_and(|(_, inode)| inode != record.inode)),
+    }))
+}
+
+/// The bundles of which a store keeps something in `folder`, by name.
+///
+/// # Errors
+/// It cannot be read, or is damaged.
+pub fn store(repo: &Path, folder: &str) -> Result<Vec<Installed>, Error> {
+    let folder = repo.join(folder);
+    let entries = match std::fs::read_dir(&folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound && repo.is_dir() => return Ok(Vec::new()),
+        entries => entries.map_err(|error| Error::io("read", &folder, error))?,
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let mut path = entry.map_err(|error| Error::io("read", &folder, error))?.path();
+        // A repository keeps a folder of each name, and a composefs store one file, which begins with the head.
+        if path.is_dir() {
+            path.push("head");
+        }
+        let head = open_own_file(&path).and_then(|file| {
+            let mut bytes = Vec::new();
+            file.take(HEAD_LEN_MAX.into()).read_to_end(&mut bytes)?;
+            Ok(bytes)
+        });
+        let bytes = match head {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            read => read.map_err(|error| Error::io("read", &path, error))?,
+        };
+        let len = Preamble::parse(&bytes).ok().and_then(|preamble| usize::try_from(preamble.head_len()).ok());
+        let parsed = Head::parse(len.and_then(|len| bytes.get(..len)).unwrap_or(&bytes));
+        let head = parsed.map_err(|error| Error::State { path: path.clone(), problem: error.to_string() })?;
+        found.push(Installed { head, taken: time_of(&path)?, is_sealed: None, as_root: None, is_of_another: false });
+    }
+    found.sort_by(|a, b| a.head.root().identity.name.cmp(&b.head.root().identity.name));
+    Ok(found)
+}
+
+fn time_of(path: &Path) -> Result<i64, Error> {
+    let stat = rustix::fs::stat(path).map_err(|error| Error::io("read", path, error))?;
+    Ok(stat.st_mtime)
+}

@@ -1,0 +1,83 @@
+//! `trust add`.
+
+use std::path::PathBuf;
+
+use sealift_verify::trust::{AllowedSigners, PatternList, RevocationList, SignerLine};
+
+use super::file::Editing;
+use super::{Files, GivenKey, parse_signers};
+use crate::Error;
+use crate::trust::{Places, TrustOptions};
+
+/// What was added.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Added {
+    /// The allowed signers.
+    pub path: PathBuf,
+    /// The number of the new line.
+    pub line: usize,
+}
+
+/// Lets a key sign the bundles of a name: adds a line to the allowed signers that decide, or makes the file.
+///
+/// `names` is a name or a pattern, or several between commas, as in ssh-keygen(1), ALLOWED SIGNERS.
+///
+/// # Errors
+/// The key may sign them already, or is revoked; `names` are none; a file is malformed, or cannot be read or written.
+pub fn add_signer(options: &TrustOptions, places: &Places, names: &str, given: &GivenKey) -> Result<Added, Error> {
+    check_names(names)?;
+    let files = Files::to_begin(options, places)?;
+    let revoked = files.read_revoked(options)?;
+    check_counts(&revoked, &files, given)?;
+    let editing = Editing::open(&files.signers)?;
+    let signers = parse_signers(&files.signers, editing.bytes())?;
+    check_new(&signers, &files, names, given)?;
+    let bytes = editing.with_line(&format!("{names} namespaces=\"sealift\" {}", given.line()));
+    let after = parse_signers(&files.signers, &bytes)?;
+    let line = after.lines().last().map_or(0, |line| line.line);
+    editing.replace(&bytes)?;
+    Ok(Added { path: files.signers, line })
+}
+
+fn check_names(names: &str) -> Result<(), Error> {
+    let is_pattern = |pattern: &str| {
+        let pattern = pattern.strip_prefix('!').unwrap_or(pattern);
+        !pattern.is_empty() && pattern.chars().all(|char| char.is_ascii_alphanumeric() || "._+-*?".contains(char))
+    };
+    if !names.split(',').all(is_pattern) {
+        return Err(Error::Usage(format!(
+            "{names:?} names no bundles: give a name such as os, a pattern such as 'app-*', or several with ',' between them"
+        )));
+    }
+    if names.split(',').all(|pattern| pattern.starts_with('!')) {
+        return Err(Error::Usage(format!(
+            "{names:?} only excludes names: say as well which the key may sign, as in '*,!os'"
+        )));
+    }
+    Ok(())
+}
+
+fn check_counts(revoked: &RevocationList, files: &Files, given: &GivenKey) -> Result<(), Error> {
+    if revoked.contains(&given.key) {
+        let (id, path) = (given.key.id(), files.revoked.display());
+        return Err(Error::Usage(format!(
+            "{id} is revoked by {path}: a line in the allowed signers would not make it count"
+        )));
+    }
+    Ok(())
+}
+
+fn check_new(signers: &AllowedSigners, files: &Files, names: &str, given: &GivenKey) -> Result<(), Error> {
+    let is_one_name = !names.contains([',', '*', '?', '!']);
+    let has = |principals: &PatternList| principals.as_str() == names || is_one_name && principals.matches(names);
+    let mut lines = signers.granting().filter(|line| line.key == given.key.id());
+    let Some(line) = lines.find(|line| has(&line.principals)) else { return Ok(()) };
+    let (number, path) = (line.line, files.signers.display());
+    let until = if has_window(line) { "; its time is limited there: change that line" } else { "" };
+    Err(Error::Usage(format!("line {number} of {path} lets this key sign {names:?} already{until}")))
+}
+
+fn has_window(line: &SignerLine) -> bool {
+    line.valid_after.is_some() || line.valid_before.is_some()
+}

@@ -1,0 +1,128 @@
+//! A file of the administrator's that gets a line more.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::retry_on_intr;
+
+use crate::Error;
+use crate::trust::durable;
+
+/// The file, held against other runs that change a file of the same folder.
+#[derive(Debug)]
+pub(super) struct Editing {
+    /// As the caller named it.
+    path: PathBuf,
+    /// Where it is: a link to it stays one.
+    real: PathBuf,
+    before: Option<Before>,
+    _lock: File,
+}
+
+#[derive(Debug)]
+struct Before {
+    bytes: Vec<u8>,
+    owner: (u32, u32),
+    mode: u32,
+}
+
+impl Editing {
+    /// Opens the file; one that is absent begins empty. Its folder is made if only that is missing.
+    pub(super) fn open(path: &Path) -> Result<Self, Error> {
+        let real = match fs::symlink_metadata(path) {
+            Ok(metadata) if metadata.is_symlink() => {
+                fs::canonicalize(path).map_err(|error| Error::io("read", path, error))?
+            }
+            _ => path.to_owned(),
+        };
+        let folder = folder(&real);
+        make(folder)?;
+        let lock = File::open(folder).map_err(|error| Error::io("open", folder, error))?;
+        let locked = retry_on_intr(|| flock(&lock, FlockOperation::LockExclusive));
+        locked.map_err(|error| Error::io("lock", folder, error))?;
+        let before = match fs::metadata(&real) {
+            Ok(metadata) if !metadata.is_file() => {
+                return Err(Error::Usage(format!("{} is not a regular file, and cannot be changed", path.display())));
+            }
+            Ok(metadata) => {
+                let bytes = fs::read(&real).map_err(|error| Error::io("read", path, error))?;
+                Some(Before { bytes, owner: (metadata.uid(), metadata.gid()), mode: metadata.mode() & 0o777 })
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(Error::io("read", path, error)),
+        };
+        Ok(Self { path: path.to_owned(), real, before, _lock: lock })
+    }
+
+    /// What it holds.
+    pub(super) fn bytes(&self) -> &[u8] {
+        self.before.as_ref().map_or(&[], |before| &before.bytes)
+    }
+
+    /// What it would hold with a line more.
+    pub(super) fn with_line(&self, line: &str) -> Vec<u8> {
+        let mut bytes = self.bytes().to_vec();
+        if bytes.last().is_some_and(|last| *last != b'\n') {
+            bytes.push(b'\n');
+        }
+        bytes.extend_from_slice(line.as_bytes());
+        bytes.push(b'\n');
+        bytes
+    }
+
+    /// Puts `bytes` in the place of what it holds: as a whole, durably, and with the owner and mode that it had.
+    pub(super) fn replace(self, bytes: &[u8]) -> Result<(), Error> {
+        let Some(name) = self.real.file_name() else {
+            return Err(Error::Usage(format!("{} names no file", self.path.display())));
+        };
+        let mut partial = std::ffi::OsString::from(".");
+        partial.push(name);
+        partial.push(".new");
+        let partial = folder(&self.real).join(partial);
+        // What a killed run left: the lock is ours.
+        match fs::remove_file(&partial) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(Error::io("remove", &partial, error)),
+            _ => {}
+        }
+        let renamed = self.write(&partial, bytes).and_then(|()| fs::rename(&partial, &self.real));
+        if let Err(error) = renamed {
+            let _ = fs::remove_file(&partial);
+            return Err(Error::io("write", &self.path, error));
+        }
+        durable::sync_parent(&self.real)
+    }
+
+    fn write(&self, partial: &Path, bytes: &[u8]) -> io::Result<()> {
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(partial)?;
+        let mut mode = 0o644; // nothing in it is a secret, and every user's verify reads it
+        if let Some(before) = &self.before {
+            let metadata = file.metadata()?;
+            if (metadata.uid(), metadata.gid()) != before.owner {
+                fchown(&file, Some(before.owner.0), Some(before.owner.1))?;
+            }
+            mode = before.mode;
+        }
+        file.set_permissions(Permissions::from_mode(mode))?; // whatever the umask is
+        file.write_all(bytes)?;
+        file.sync_all()
+    }
+}
+
+fn folder(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Makes Sealift's own folder of configuration, and a user's folder of all configuration above it. Others were mistyped.
+fn make(folder: &Path) -> Result<(), Error> {
+    if folder.file_name().is_none_or(|name| name != "sealift") || folder.exists() {
+        return Ok(());
+    }
+    // The XDG specification wants a user's folders so; those of root are everybody's to read.
+    let mode = if rustix::process::geteuid().is_root() { 0o755 } else { 0o700 };
+    let made = DirBuilder::new().recursive(true).mode(mode).create(folder);
+    let made = made.and_then(|()| fs::set_permissions(folder, Permissions::from_mode(mode)));
+    made.map_err(|error| Error::io("create", folder, error))
+}

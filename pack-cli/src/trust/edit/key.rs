@@ -1,0 +1,72 @@
+//! A public key as somebody gives it.
+
+use std::io::Read;
+use std::path::Path;
+
+use sealift_verify::trust::PublicKey;
+
+use crate::Error;
+
+/// More is no file of one key.
+const LEN_MAX: u64 = 1 << 20;
+
+/// A public key and what stands behind it, for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GivenKey {
+    /// The key.
+    pub key: PublicKey,
+    /// May be empty.
+    pub comment: String,
+}
+
+impl GivenKey {
+    /// The key of a `.pub` file, which may have comments.
+    ///
+    /// # Errors
+    /// The file cannot be read; it is a private key; it holds no key that Sealift accepts, or more than one.
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        let file = std::fs::File::open(path).map_err(|error| Error::io("read", path, error))?;
+        Self::from_reader(file, path)
+    }
+
+    /// The same of a pipe, which messages call `name`.
+    ///
+    /// # Errors
+    /// As [`GivenKey::read`].
+    pub fn from_reader(reader: impl Read, name: &Path) -> Result<Self, Error> {
+        let mut bytes = Vec::new();
+        reader.take(LEN_MAX).read_to_end(&mut bytes).map_err(|error| Error::io("read", name, error))?;
+        let text = String::from_utf8_lossy(&bytes);
+        let shown = name.display();
+        if text.contains("PRIVATE KEY-----") || text.starts_with("PuTTY-User-Key-File") {
+            return Err(Error::Usage(format!("{shown} is a private key: give its public half, {shown}.pub")));
+        }
+        let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+        match (lines.next(), lines.next()) {
+            (Some(line), None) => {
+                Self::parse(line).map_err(|error| Error::Usage(format!("{shown} is not a public key: {error}")))
+            }
+            (None, _) => Err(Error::Usage(format!("{shown} holds no public key"))),
+            (Some(_), Some(_)) => Err(Error::Usage(format!("{shown} holds several lines: give one public key"))),
+        }
+    }
+
+    /// The line of a `.pub` file: type, base64 and a comment.
+    ///
+    /// # Errors
+    /// It is not such a line, or the key is one that Sealift does not accept.
+    pub fn parse(line: &str) -> Result<Self, Error> {
+        let key = PublicKey::from_openssh(line).map_err(|error| Error::Usage(error.to_string()))?;
+        let comment = line.split([' ', '\t']).filter(|word| !word.is_empty()).skip(2).collect::<Vec<_>>().join(" ");
+        if comment.contains(char::is_control) {
+            return Err(Error::Usage("the comment of the key has control characters".to_owned()));
+        }
+        Ok(Self { key, comment })
+    }
+
+    /// As a line of a `.pub` file.
+    pub(super) fn line(&self) -> String {
+        format!("{} {}", self.key.to_openssh(), self.comment).trim_end().to_owned()
+    }
+}

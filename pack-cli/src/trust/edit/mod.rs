@@ -1,0 +1,71 @@
+//! Changing whom this device trusts: `trust add`, `trust revoke` and `trust export`. The files stay OpenSSH's, and stay the administrator's: what
+//! stands in them is kept byte for byte.
+
+mod add;
+mod export;
+mod file;
+mod key;
+mod revoke;
+
+pub use add::{Added, add_signer};
+pub use export::{Exported, export_signers};
+pub use key::GivenKey;
+pub use revoke::{Revoked, Withdrawn, revoke_key};
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use sealift_verify::trust::{AllowedSigners, RevocationList};
+
+use super::places::{REVOKED, SIGNERS};
+use super::{Places, TrustOptions};
+use crate::Error;
+
+/// The two files that say whose signatures count.
+struct Files {
+    signers: PathBuf,
+    revoked: PathBuf,
+}
+
+impl Files {
+    fn of(options: &TrustOptions, places: &Places) -> Result<Self, Error> {
+        Self::in_folder(options, places.config()?)
+    }
+
+    /// The same, for the first key: where no folder has a file yet, a user begins in the user's own.
+    fn to_begin(options: &TrustOptions, places: &Places) -> Result<Self, Error> {
+        Self::in_folder(options, places.config_to_begin()?)
+    }
+
+    fn in_folder(options: &TrustOptions, folder: &Path) -> Result<Self, Error> {
+        let path = |given: &Option<PathBuf>, usual| given.clone().unwrap_or_else(|| folder.join(usual));
+        Ok(Self { signers: path(&options.signers, SIGNERS), revoked: path(&options.revoked, REVOKED) })
+    }
+
+    /// The allowed signers. Only the usual file may be absent, and is an empty one then.
+    fn read_signers(&self, options: &TrustOptions) -> Result<AllowedSigners, Error> {
+        parse_signers(&self.signers, &read(&self.signers, options.signers.is_some())?)
+    }
+
+    /// The revocation list; the same holds.
+    fn read_revoked(&self, options: &TrustOptions) -> Result<RevocationList, Error> {
+        parse_revoked(&self.revoked, &read(&self.revoked, options.revoked.is_some())?)
+    }
+}
+
+fn read(path: &Path, must_exist: bool) -> Result<Vec<u8>, Error> {
+    match std::fs::read(path) {
+        Err(error) if !must_exist && matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Ok(Vec::new())
+        }
+        read => read.map_err(|error| Error::io("read", path, error)),
+    }
+}
+
+fn parse_signers(path: &Path, bytes: &[u8]) -> Result<AllowedSigners, Error> {
+    AllowedSigners::parse(bytes).map_err(|source| Error::TrustFile { path: path.to_owned(), source })
+}
+
+fn parse_revoked(path: &Path, bytes: &[u8]) -> Result<RevocationList, Error> {
+    RevocationList::parse(bytes).map_err(|source| Error::TrustFile { path: path.to_owned(), source })
+}

@@ -1,0 +1,88 @@
+//! `trust revoke`.
+
+use std::path::PathBuf;
+
+use sealift_verify::trust::{AllowedSigners, KeyId};
+
+use super::file::Editing;
+use super::{Files, GivenKey, parse_revoked};
+use crate::Error;
+use crate::trust::{Places, TrustOptions};
+
+/// The first bytes of a binary list, and two kinds of its sections (OpenSSH's PROTOCOL.krl).
+const KRL: &[u8] = b"SSHKRL\n\0";
+const EXPLICIT_KEY: u8 = 2;
+const FINGERPRINT_SHA256: u8 = 5;
+
+/// The key to revoke.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(clippy::exhaustive_enums, clippy::large_enum_variant, reason = "a key or what names it; there is one")]
+pub enum Withdrawn {
+    /// The key itself.
+    Key(GivenKey),
+    /// Its fingerprint.
+    Id(KeyId),
+}
+
+/// What was revoked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Revoked {
+    /// The revocation list.
+    pub path: PathBuf,
+    /// The key.
+    pub key: KeyId,
+    /// The lines of the allowed signers that count no more. They may stay.
+    pub lines: Vec<usize>,
+}
+
+/// Makes a key count no more: adds it to the revocation list that decides, of either kind, or makes one of text.
+///
+/// # Errors
+/// It is revoked already; only its fingerprint is given, which a list of text cannot hold, and the allowed signers do not have the key; a file
+/// is malformed, or cannot be read or written.
+pub fn revoke_key(options: &TrustOptions, places: &Places, withdrawn: &Withdrawn) -> Result<Revoked, Error> {
+    let files = Files::of(options, places)?;
+    let signers = files.read_signers(options)?;
+    let editing = Editing::open(&files.revoked)?;
+    let list = parse_revoked(&files.revoked, editing.bytes())?;
+    let (id, key) = match withdrawn {
+        Withdrawn::Key(given) => (given.key.id(), Some(given.clone())),
+        Withdrawn::Id(id) => (*id, listed(&signers, *id)),
+    };
+    if list.contains_id(id) || key.as_ref().is_some_and(|given| list.contains(&given.key)) {
+        return Err(Error::Usage(format!("{} revokes {id} already", files.revoked.display())));
+    }
+    let bytes = match key {
+        Some(given) if editing.bytes().starts_with(KRL) => with_section(&editing, EXPLICIT_KEY, given.key.blob()),
+        None if editing.bytes().starts_with(KRL) => with_section(&editing, FINGERPRINT_SHA256, id.as_bytes()),
+        Some(given) => editing.with_line(&given.line()),
+        None => {
+            return Err(Error::Usage(format!(
+                "{} has no key with the fingerprint {id}: give the public key, which `sealift info` prints of a bundle that it signed",
+                files.signers.display()
+            )));
+        }
+    };
+    parse_revoked(&files.revoked, &bytes)?;
+    editing.replace(&bytes)?;
+    let lines = signers.granting().filter(|line| line.key == id).map(|line| line.line).collect();
+    Ok(Revoked { path: files.revoked, key: id, lines })
+}
+
+/// The key of a fingerprint, if a line of the allowed signers has it.
+fn listed(signers: &AllowedSigners, id: KeyId) -> Option<GivenKey> {
+    let line = signers.lines().iter().find(|line| line.key == id)?;
+    Some(GivenKey { key: line.public_key.clone()?, comment: line.comment.clone() })
+}
+
+/// A binary list with one entry more. Its sections may come in any order, and several may be of one kind.
+fn with_section(editing: &Editing, kind: u8, entry: &[u8]) -> Vec<u8> {
+    let len = u32::try_from(entry.len()).unwrap_or(u32::MAX); // a key that was read is shorter by far
+    let mut bytes = editing.bytes().to_vec();
+    bytes.push(kind);
+    bytes.extend(len.saturating_add(4).to_be_bytes());
+    bytes.extend(len.to_be_bytes());
+    bytes.extend_from_slice(entry);
+    bytes
+}
