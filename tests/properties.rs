@@ -17,6 +17,7 @@ use sealift::base::Base;
 use sealift::join::{JoinOptions, join};
 use sealift::pack::{DeltaFor, FullBundle, OrderProfile, Output, PackOptions, PackRef, pack, pack_delta};
 use sealift::source::{DirectoryOptions, DirectorySource, Source};
+use sealift::trust::Admission;
 use sealift::unpack::{Durability, UnpackOptions, unpack};
 use sealift::verify::{Depth, verify};
 use sealift::{Identity, Input, Limits, Progress};
@@ -366,7 +367,8 @@ fn round_trip(items: &[Item], chunk_log2: u32, sizes: &[usize], hot: usize) {
     for (target, hardlink_duplicates) in [("target", false), ("linked", true)] {
         let options =
             UnpackOptions { durability: Durability::None, hardlink_duplicates, jobs: 2, ..UnpackOptions::default() };
-        unpack(&mut input(), &path(target), &options, Limits::default(), |_| Ok(()), &progress).expect("it unpacks");
+        unpack(&mut input(), &path(target), &options, Limits::default(), &Admission::of_anyone(), &progress)
+            .expect("it unpacks");
         let mut found = seen(&path(target));
         if hardlink_duplicates {
             // Equal files are one there.
@@ -403,11 +405,11 @@ fn updated(folder: &Path, options: &UnpackOptions, expected: &BTreeMap<PathBuf, 
     let target = folder.join("target");
     let run = |options: &UnpackOptions| {
         let mut input = Input::open(&folder.join("new")).expect("it was written");
-        unpack(&mut input, &target, options, Limits::default(), |_| Ok(()), &Progress::default())
+        unpack(&mut input, &target, options, Limits::default(), &Admission::of_anyone(), &Progress::default())
     };
     let planned = run(&UnpackOptions { dry_run: true, ..options.clone() }).expect("a plan");
     let stats = run(options).expect("it updates");
-    assert_eq!((planned.files, planned.removed), (stats.files, stats.removed), "a dry run says what comes");
+    assert_eq!((planned.files, planned.deleted), (stats.files, stats.deleted), "a dry run says what comes");
     let found = seen(&target);
     let brief = |seen: Option<&Seen>| seen.map(|seen| format!("{:?}", Seen { content: Vec::new(), ..seen.clone() }));
     let paths: std::collections::BTreeSet<_> = found.keys().chain(expected.keys()).collect();
@@ -415,7 +417,7 @@ fn updated(folder: &Path, options: &UnpackOptions, expected: &BTreeMap<PathBuf, 
     let differ: Vec<_> = differ.map(|path| (path, brief(found.get(path)), brief(expected.get(path)))).collect();
     assert!(differ.is_empty(), "{options:?}: {differ:#?}");
     let again = run(options).expect("nothing is left to do");
-    assert_eq!((again.files, again.links, again.others, again.removed, again.metadata_files), (0, 0, 0, 0, 0));
+    assert_eq!((again.files, again.links, again.others, again.deleted.files, again.metadata_files), (0, 0, 0, 0, 0));
     assert_eq!(seen(&target), found);
     let beside = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").file_name());
     let ours: Vec<_> = beside.filter(|name| name.as_bytes().starts_with(b".")).collect();
@@ -467,10 +469,17 @@ fn update(old: &[Item], new: &[Item], kept: &[bool]) {
     let fresh = |target: &Path| {
         let options = UnpackOptions { durability: Durability::None, jobs: 2, ..UnpackOptions::default() };
         let mut input = Input::open(&path("old")).expect("it was written");
-        unpack(&mut input, target, &options, Limits::default(), |_| Ok(()), &Progress::default()).expect("it unpacks");
+        unpack(&mut input, target, &options, Limits::default(), &Admission::of_anyone(), &Progress::default())
+            .expect("it unpacks");
     };
-    let options =
-        UnpackOptions { update: true, delete: true, durability: Durability::None, jobs: 2, ..UnpackOptions::default() };
+    let options = UnpackOptions {
+        update: true,
+        delete: true,
+        adopt: true,
+        durability: Durability::None,
+        jobs: 2,
+        ..UnpackOptions::default()
+    };
     for options in [options.clone(), UnpackOptions { rehash: true, ..options.clone() }] {
         fresh(&path("target"));
         if options.rehash {

@@ -27,7 +27,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("browse: {error}");
-            ExitCode::FAILURE
+            ExitCode::from(error.downcast_ref().map_or(2, sealift::Error::exit_status))
         }
     }
 }

@@ -13,9 +13,9 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use sealift::trust::{Guard, TrustOptions};
+use sealift::trust::{Admission, Guard, TrustOptions};
 use sealift::unpack::{UnpackOptions, UnpackStats, unpack};
-use sealift::{Error, Head, Input, Limits, Phase, Progress, Snapshot};
+use sealift::{Error, Input, Limits, Phase, Progress, Snapshot};
 
 fn main() -> ExitCode {
     let arguments: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
@@ -26,7 +26,8 @@ fn main() -> ExitCode {
     let trust = TrustOptions { signers: Some(signers.clone()), state: Some(state.clone()), ..TrustOptions::default() };
     match run(bundle.clone(), target.clone(), trust) {
         Ok(stats) => {
-            println!("updated: {} files new, {} kept, {} removed", stats.files, stats.kept_files, stats.removed);
+            let deleted = stats.deleted.files + stats.deleted.symlinks + stats.deleted.others;
+            println!("updated: {} files new, {} kept, {deleted} deleted", stats.files, stats.kept_files);
             ExitCode::SUCCESS
         }
         Err(Error::Cancelled) => {
@@ -68,18 +69,9 @@ fn run(bundle: PathBuf, target: PathBuf, trust: TrustOptions) -> Result<UnpackSt
 /// The whole update: trust, content, and what the device remembers of it.
 fn update(bundle: &Path, target: &Path, trust: &TrustOptions, progress: &Progress) -> Result<UnpackStats, Error> {
     let guard = Guard::load(trust)?;
-    let mut taken = None;
-    let judge = |head: &Head| {
-        taken = Some((head.clone(), guard.judge(head)?));
-        guard.check_bound(target, head)
-    };
     let jobs = thread::available_parallelism().map_or(1, usize::from);
     let options = UnpackOptions { update: true, delete: true, jobs, ..UnpackOptions::default() };
-    let stats = unpack(&mut Input::open(bundle)?, target, &options, Limits::default(), judge, progress)?;
-    if let Some((head, verdict)) = taken {
-        guard.commit(&head, &verdict)?;
-    }
-    Ok(stats)
+    unpack(&mut Input::open(bundle)?, target, &options, Limits::default(), &Admission::by(&guard)?, progress)
 }
 
 /// One line: what is done, how much of it, and how many files needed nothing.

@@ -12,9 +12,11 @@ use sealift::audit::{AuditOptions, audit};
 use sealift::diff::{Change, Diff, DiffOptions, Ignore, Side, diff, take_xattrs_of};
 use sealift::pack::{Output, PackOptions, PackRef, pack};
 use sealift::source::{DirectoryOptions, DirectorySource, Exclude, Source, XattrFilter};
+use sealift::trust::Admission;
 use sealift::unpack::{Durability, UnpackOptions, unpack};
 use sealift::{Bundle, Error, Head, Identity, Input, Limits, Progress};
 use sealift_format::Kind;
+use sealift_skipped::skipped;
 use tempfile::TempDir;
 
 /// Two trees that are alike, in a folder.
@@ -94,7 +96,8 @@ impl Desk {
         let options = UnpackOptions { durability: Durability::None, jobs: 2, ..UnpackOptions::default() };
         let mut input = Input::open(bundle).expect("it opens");
         let progress = Progress::default();
-        unpack(&mut input, &self.path(target), &options, Limits::default(), |_| Ok(()), &progress).expect("unpacked");
+        unpack(&mut input, &self.path(target), &options, Limits::default(), &Admission::of_anyone(), &progress)
+            .expect("unpacked");
     }
 
     fn audit(&self, target: &str, options: &AuditOptions) -> Result<Diff, Error> {
@@ -135,9 +138,10 @@ fn said(diff: &Diff) -> Vec<String> {
             Change::Metadata => 'm',
         };
         let reference = difference.reference.as_ref().map(|name| format!("{name}:")).unwrap_or_default();
-        let from = difference.from.as_ref().map(|from| format!(" from {}", from.escape_ascii())).unwrap_or_default();
+        let from =
+            difference.from.as_ref().map(|from| format!(" from {}", from.to_vec().escape_ascii())).unwrap_or_default();
         let fields = if difference.fields.is_empty() { String::new() } else { format!(" {:?}", difference.fields) };
-        format!("{letter} {reference}{}{from}{fields}", difference.path.escape_ascii())
+        format!("{letter} {reference}{}{from}{fields}", difference.path.to_vec().escape_ascii())
     };
     diff.differences.iter().map(line).collect()
 }
@@ -310,8 +314,11 @@ fn bytes_of_hard_links_count_once() {
     let found = desk.compare(&DiffOptions { moves: false, ..options() });
     assert_eq!(said(&found), ["D a", "A c", "A x", "A y"]);
     assert_eq!((found.counts.added_bytes, found.counts.removed_bytes), (3, 0), "b keeps the content");
-    let links: Vec<Option<Vec<u8>>> =
-        found.differences.iter().map(|difference| difference.new.as_ref()?.link.clone()).collect();
+    let links: Vec<Option<Vec<u8>>> = found
+        .differences
+        .iter()
+        .map(|difference| difference.new.as_ref()?.link.as_ref().map(sealift::diff::TreePath::to_vec))
+        .collect();
     assert_eq!(links, [None, Some(b"b".to_vec()), None, Some(b"x".to_vec())]);
 }
 
@@ -320,7 +327,7 @@ fn names_of_any_bytes() {
     let name = b"red\x1b[31m \xff\n";
     let found = Desk::new(|_| {}, |new| write_bytes(new, name)).compare(&options());
     assert_eq!(found.differences.len(), 1);
-    assert_eq!(found.differences[0].path, name);
+    assert_eq!(found.differences[0].path.to_vec(), name);
 }
 
 fn write_bytes(root: &Path, name: &[u8]) {
@@ -461,8 +468,7 @@ fn an_audit_believes_only_the_signed_index() {
 #[test]
 fn what_only_root_can_set_is_told_apart() {
     if !is_root() {
-        println!("skipped: only root can give files away");
-        return;
+        return skipped("needs root: files of other owners");
     }
     let desk = Desk::new(fill, |new| {
         // As a user's unpacking would leave it.
@@ -483,9 +489,11 @@ fn what_only_root_can_set_is_told_apart() {
 fn attributes_that_the_bundle_has_are_looked_for() {
     let desk = Desk::new(fill, |_| {});
     let file = desk.path("new/etc/os-release");
-    if !is_root() || setxattr(&file, "trusted.note", b"1", XattrFlags::empty()).is_err() {
-        println!("skipped: no trusted attributes here");
-        return;
+    if !is_root() {
+        return skipped("needs root: trusted attributes");
+    }
+    if let Err(error) = setxattr(&file, "trusted.note", b"1", XattrFlags::empty()) {
+        return skipped(&format!("needs trusted attributes ({error})"));
     }
     let list = |tree: &str, xattrs: XattrFilter| {
         let everything = DirectoryOptions { xattrs, ..DirectoryOptions::default() };

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 const KILLS: u32 = 12;
-const PACK: &str = "pack new -o work/b.sealift --name os --bundle-version 2";
+const PACK: &str = "pack new -o work/b.sealift --force --name os --bundle-version 2";
 const UNPACK: &str = "unpack new.sealift work/target --allow-unsigned";
 const UPDATE: &str = "unpack new.sealift work/target --update --delete --allow-unsigned";
 

@@ -38,6 +38,12 @@ fn every_verb_has_a_page() {
         assert!(headings.contains(&"EXIT STATUS") && headings.last() == Some(&"SEE ALSO"), "{verb}: {headings:?}");
     }
     assert!(!folder.path().join("sealift-manual.1").exists());
+    // What this program was built without has no page, and no page leads to it.
+    let page = read(folder.path(), "sealift.1");
+    for (verb, is_there) in [("portal", cfg!(feature = "portal")), ("mount", cfg!(feature = "composefs"))] {
+        assert_eq!(folder.path().join(format!("sealift-{verb}.1")).exists(), is_there, "{verb}");
+        assert_eq!(page.contains(&format!("sealift\\-{verb}")), is_there, "{verb}");
+    }
 }
 
 #[test]
@@ -49,6 +55,7 @@ fn pages_say_what_belongs_to_their_verb() {
         ("sealift-verify.1", "EXIT STATUS, ENVIRONMENT, FILES, EXAMPLES, SEE ALSO"),
         ("sealift-ls.1", "EXIT STATUS, EXAMPLES, SEE ALSO"),
         ("sealift-trust.1", "COMMANDS, EXIT STATUS, SEE ALSO"),
+        ("sealift-trust-add.1", "EXIT STATUS, ENVIRONMENT, FILES, EXAMPLES, SEE ALSO"),
         ("sealift-trust-reset.1", "EXIT STATUS, ENVIRONMENT, FILES, EXAMPLES, SEE ALSO"),
     ];
     for (name, sections) in expected {

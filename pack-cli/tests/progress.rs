@@ -116,7 +116,7 @@ fn progress_is_as_its_schema_says() {
     fs::write(folder.join("tree/3"), "new").unwrap();
     fs::copy(folder.join("tree/4"), folder.join("tree/copy")).unwrap();
     lines(folder, &["pack", "tree", "-o", "b.sealift", "--name", "a"], true);
-    let delta = with(&["pack", "tree", "-o", "delta.sealift", "--name", "a", "--base", "a.sealift"]);
+    let delta = with(&["pack", "tree", "-o", "delta.sealift", "--force", "--name", "a", "--base", "a.sealift"]);
     assert_eq!(phases(&lines(folder, &delta, true)), ["starting", "listing", "packing", "encoding", "finishing"]);
     let delta = [&delta[..], &["--full", "b.sealift"]].concat();
     let with_full = ["starting", "listing", "packing", "verifying", "encoding", "finishing"];
@@ -130,7 +130,7 @@ fn progress_is_as_its_schema_says() {
     assert_eq!(last(&looked, "files_kept"), &19);
     let updated = lines(folder, &update, true);
     assert_eq!((last(&updated, "files_kept"), last(&updated, "outcome")), (&19.into(), &"done".into()));
-    assert_eq!(phases(&updated), ["starting", "copying", "unpacking", "syncing", "moving", "syncing"]);
+    assert_eq!(phases(&updated), ["starting", "listing", "copying", "unpacking", "syncing", "moving", "syncing"]);
     let moved = updated.iter().rfind(|line| line["phase"] == "moving").unwrap();
     assert_eq!((&moved["files"], &moved["files_total"]), (&2.into(), &2.into()));
     let rehashed = lines(folder, &[&update[..], &["--rehash"]].concat(), true);

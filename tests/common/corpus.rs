@@ -101,7 +101,7 @@ fn suffixes() -> Vec<Seed> {
 /// An object of OSTree of each type.
 fn ostree_objects() -> Vec<Seed> {
     let xattrs = vec![Xattr { name: b"user.note".to_vec(), value: b"1".to_vec() }];
-    let of = |mode| Attributes { mode, uid: 1000, gid: 0, xattrs: xattrs.clone() };
+    let of = |mode| Attributes { mode, uid: 1000, gid: 0, xattrs: xattrs.clone().into() };
     let (regular, symlink, directory) = (of(0o100_644), of(0o120_777), of(0o040_755));
     let tree =
         DirTree { files: vec![(b"a", &[1; 32]), (b"b", &[2; 32])], directories: vec![(b"c", &[3; 32], &[4; 32])] };

@@ -46,7 +46,7 @@ fn line(out: &mut String, entry: &Listed<'_>) -> std::fmt::Result {
         _ => {}
     }
     if !attributes.xattrs.is_empty() {
-        let pairs = attributes.xattrs.iter().map(|xattr| format!("{}:\"{}\"", quoted(&xattr.name), hex(&xattr.value)));
+        let pairs = attributes.xattrs.iter().map(|xattr| format!("{}:\"{}\"", quoted(xattr.name), hex(xattr.value)));
         write!(out, ",\"xattrs\":{{{}}}", pairs.collect::<Vec<_>>().join(","))?;
     }
     writeln!(out, ",\"inode\":{}}}", entry.number)

@@ -264,7 +264,13 @@ pub fn dirtree(directory: &Node) -> Vec<u8> {
 
 /// `(a{sv}aya(say)sstayay)`, with no metadata, the subject `name` and the time 1700000000.
 pub fn commit_bytes(tree: &Node, parent: Option<Checksum>, name: &str) -> Vec<u8> {
-    let mut body: Vec<u8> = parent.map_or(Vec::new(), |parent| parent.to_vec());
+    commit_with(Vec::new(), tree, parent, name)
+}
+
+/// The same, with this metadata.
+pub fn commit_with(metadata: Vec<u8>, tree: &Node, parent: Option<Checksum>, name: &str) -> Vec<u8> {
+    let (mut body, metadata_end) = (metadata.clone(), metadata.len());
+    body.extend(parent.iter().flatten());
     let parent_end = body.len();
     body.extend(name.as_bytes());
     body.push(0);
@@ -276,7 +282,22 @@ pub fn commit_bytes(tree: &Node, parent: Option<Checksum>, name: &str) -> Vec<u8
     body.extend(sha256(&dirtree(tree)));
     let tree_end = body.len();
     body.extend(sha256(&dirmeta(tree)));
-    framed(body, &[tree_end, body_end, subject_end, parent_end, parent_end, 0])
+    framed(body, &[tree_end, body_end, subject_end, parent_end, parent_end, metadata_end])
+}
+
+/// `a{sv}` of one byte-aligned value each, with its type.
+pub fn dictionary(entries: &[(&str, &str, &[u8])]) -> Vec<u8> {
+    let (mut body, mut ends) = (Vec::new(), Vec::new());
+    for (key, kind, value) in entries {
+        let mut entry = [key.as_bytes(), &[0]].concat();
+        let key_end = entry.len();
+        entry.resize(entry.len().next_multiple_of(8), 0);
+        entry.extend([value, &[0][..], kind.as_bytes()].concat());
+        body.resize(body.len().next_multiple_of(8), 0);
+        body.extend(framed(entry, &[key_end]));
+        ends.push(body.len());
+    }
+    framed(body, &ends)
 }
 
 /// A bundle of a commit whose root is made of these objects.

@@ -167,7 +167,8 @@ impl Trust {
         let threshold = self.threshold.unwrap_or(1).to_string();
         policy.thresholds = Thresholds::parse([threshold.as_str()]).expect("a number");
         policy.device = Device::with_tags(self.compatible.iter().cloned());
-        let record = self.floor.map(|version| FloorRecord { version, keys: std::collections::BTreeSet::new() });
+        let record =
+            self.floor.map(|version| FloorRecord { version, created: 0, keys: std::collections::BTreeSet::new() });
         policy.floors = Floors::new(record.into_iter().collect());
         policy.allow_unsigned = self.allow_unsigned;
         policy

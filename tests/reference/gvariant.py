@@ -80,32 +80,43 @@ def write(kind, value):
         return body + bytes(size - len(body))
     return framed(body, [end for end in reversed(ends[:-1]) if end is not None])
 
-def read(kind, data, depth=0):
-    if depth > 64:
-        raise ValueError("values within values")
+DEPTH_MAX = 64
+
+def nesting(kind):
+    """How many containers are within one another in a type."""
+    if kind in BASIC or kind in "sog":
+        return 0
+    if kind == "v":
+        return 1
+    return 1 + max(map(nesting, [kind[1:]] if kind[0] in "am" else split(kind[1:-1])), default=0)
+
+def read(kind, data, left=None):
+    """`left` is how many containers there may be, counted from the outermost variant."""
     if kind in BASIC:
         return struct.unpack(BASIC[kind], data)[0]
     if kind in "sog":
         text = data[:-1].decode()
-        if "\0" in text or kind == "o" and not OBJECT_PATH.fullmatch(text) or kind == "g" and split(text) is None:
+        if "\0" in text or kind == "o" and not OBJECT_PATH.fullmatch(text) or kind == "g" and (split(text) is None or len(text) > 255):
             raise ValueError("a string")
         return text
     if kind == "v":
         cut = data.rindex(0)
         own = data[cut + 1:].decode()
-        if complete(own) != len(own):
+        left = DEPTH_MAX if left is None else left
+        if len(own) > 4096 or complete(own) != len(own) or nesting(own) >= left:
             raise ValueError("a variant's type")
-        return own, read(own, data[:cut], depth + 1)
+        return own, read(own, data[:cut], left - 1)
+    left = None if left is None else left - 1
     if kind[0] == "m":
         if not data:
             return None
-        return read(kind[1:], data if fixed(kind[1:]) is not None else data[:-1], depth + 1)
+        return read(kind[1:], data if fixed(kind[1:]) is not None else data[:-1], left)
     w = width(len(data))
     offset = lambda at: int.from_bytes(data[at:at + w], "little")
     if kind[0] == "a":
         element = kind[1:]
         if (size := fixed(element)) is not None:
-            return [read(element, data[at:at + size], depth + 1) for at in range(0, len(data), size)]
+            return [read(element, data[at:at + size], left) for at in range(0, len(data), size)]
         table = offset(len(data) - w) if data else 0
         ends = [offset(at) for at in range(table, len(data), w)] if data else []
         kinds = [element] * len(ends)
@@ -122,7 +133,7 @@ def read(kind, data, depth=0):
         end = at + fixed(member) if end is None else end
         if not at <= end <= len(data):
             raise ValueError("an offset")
-        values.append(read(member, data[at:end], depth + 1))
+        values.append(read(member, data[at:end], left))
         at = end
     return values
 
@@ -134,4 +145,7 @@ def parse(kind, data):
     except (ValueError, IndexError, struct.error, StopIteration, RecursionError):
         good = False
     need(good, "index", f"an OSTree object is not {kind} in normal form")
+    if "a{sv}" in kind:
+        keys = [key for key, _ in (value if kind == "a{sv}" else value[0])]
+        need(len(keys) == len(set(keys)), "index", "a key is in a dictionary twice")
     return value

@@ -40,6 +40,9 @@ def parse_targets(table, count):
 def parse_commit(data):
     """The checksums of the parent and of the root's dirtree and dirmeta."""
     values = gvariant.parse("(a{sv}aya(say)sstayay)", data)
+    for key, (kind, _) in values[0]:
+        bound = {"ostree.ref-binding": "as", "ostree.collection-binding": "s"}.get(key, kind)
+        need(kind == bound, "index", "the type of what binds a commit")
     parent, root, meta = bytes(values[1]), bytes(values[6]), bytes(values[7])
     need(len(parent) in (0, 32) and len(root) == len(meta) == 32, "index", "the checksums in a commit")
     return parent, root, meta

@@ -28,8 +28,8 @@ ROOT_FIELDS = {
     "maxima": ("BBHIQQQQQQQQIIQ", "piece_log2 window_log refs depth entries inodes objects logical disk data "
                "chunks chunks_stored chunk_len chunk_stored object_len")}
 DIGEST_LEN = {1: 32, 2: 64}
-LIMITS = {"index_len": 1 << 30, "layout_len": 1 << 30, "chunk_len": 1 << 27, "window_log": 27, "entries": 1 << 27,
-          "difference_len": 1 << 30, "prefix_len": 1 << 30, "base_index_len": 1 << 30}
+LIMITS = {"index_len": 1 << 30, "layout_len": 1 << 30, "chunk_len": 1 << 27, "window_log": 27, "depth": 4096, "entries": 1 << 24,
+          "logical": 1 << 42, "difference_len": 1 << 30, "prefix_len": 1 << 30, "base_index_len": 1 << 30}
 
 def parse_root(data, whole=False):
     """Who the bundle is, what belongs to it and how large it becomes, as one record (4); `whole` if it may be no delta bundle's."""

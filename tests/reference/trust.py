@@ -76,6 +76,7 @@ def check_kernel_signatures(bodies):
 
 def check_signatures(signed, envelopes):
     """The (public key, body) of each signature, all of which verify: 1 of the list in section 9."""
+    need(sum(kind == 1 for kind, _ in envelopes) <= 64, "signature", "more than 64 signatures")
     keys = [(parse_sshsig(body), body) for kind, body in envelopes if kind == 1]
     for _, body in keys:
         need(ssh_keygen(signed, body, "check-novalidate"), "signature", "a signature does not verify")

@@ -36,6 +36,11 @@ impl Said {
         self
     }
 
+    /// Whether it was refused, with these words.
+    pub(crate) fn is_refused_with(&self, why: &str) -> bool {
+        self.status.is_some_and(|status| status != 0) && self.error.contains(why)
+    }
+
     #[track_caller]
     pub(crate) fn refused(self, status: i32, why: &str) {
         let Self { out, error, .. } = &self;
@@ -84,6 +89,15 @@ impl Desk {
         if takes_state {
             command.arg("--state").arg(state);
         }
+        Self::said(&mut command)
+    }
+
+    /// Runs sealift, with these arguments alone.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Said {
+        Self::said(&mut self.command(arguments))
+    }
+
+    fn said(command: &mut Command) -> Said {
         let done = command.output().unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         Said { out: text(&done.stdout), error: text(&done.stderr), status: done.status.code() }
@@ -92,8 +106,19 @@ impl Desk {
     pub(crate) fn pack(&self, tree: &str, bundle: &str, version: u64, options: &[&str]) {
         let name = bundle.split(['.', '-']).next().unwrap();
         let version = version.to_string();
-        let arguments =
-            ["pack", tree, "-o", bundle, "--name", name, "--bundle-version", &version, "--xattrs", "trusted.*"];
+        let arguments = [
+            "pack",
+            "--force",
+            tree,
+            "-o",
+            bundle,
+            "--name",
+            name,
+            "--bundle-version",
+            &version,
+            "--xattrs",
+            "trusted.*",
+        ];
         self.sealift(&[&arguments[..], options].concat()).good();
     }
 
@@ -129,8 +154,7 @@ impl Desk {
     /// Mounts a tree, lets `look` look at it, and unmounts it.
     pub(crate) fn mounted(&self, name: &str, look: impl FnOnce(&Self)) {
         if !rustix::process::geteuid().is_root() {
-            eprintln!("SKIPPED: mounting takes root");
-            return;
+            return sealift_skipped::skipped("needs root: mounts");
         }
         let mountpoint = self.path("mnt");
         fs::create_dir_all(&mountpoint).unwrap();

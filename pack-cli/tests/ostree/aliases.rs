@@ -19,7 +19,7 @@ fn desk() -> (Desk, String) {
     }
     write(&desk.path("tree/file"), 0o644, &noise(2, 1000));
     let next = desk.commit("source", "alias", "./tree", &all);
-    desk.run("pack ostree:source --ref alias -o alias.sealift");
+    desk.run("pack --force ostree:source --ref alias -o alias.sealift");
     (desk, next)
 }
 
@@ -82,7 +82,7 @@ fn they_are_packed() {
     desk.ostree("source", &["refs", "--alias", "--create=group/second", "alias"]);
     desk.ostree("source", &["refs", "--alias", "--create=third", "group/second"]);
     for name in ["group/second", "third"] {
-        desk.run(&format!("pack alias=ostree:source --ref {name} -o other.sealift"));
+        desk.run(&format!("pack --force alias=ostree:source --ref {name} -o other.sealift"));
         desk.init("fresh", "archive");
         desk.import("other.sealift", "fresh");
         assert_eq!(desk.ostree("fresh", &["rev-parse", "alias"]).trim(), next);

@@ -15,7 +15,7 @@ fn desk() -> Desk {
     plain_tree(&desk.path("tree"));
     desk.init("source", "archive");
     desk.commit("source", "os/main", "./tree", &["--owner-uid=0", "--owner-gid=0"]);
-    desk.run("pack ostree:source -o os.sealift --name os --bundle-version 1");
+    desk.run("pack --force ostree:source -o os.sealift --name os --bundle-version 1");
     desk
 }
 
@@ -159,7 +159,7 @@ fn refs() {
 fn refs_that_were_not_taken() {
     let desk = desk();
     desk.commit("source", "app/main", "./tree/usr", &["--owner-uid=0", "--owner-gid=0"]);
-    desk.run("pack ostree:source -o both.sealift --name os --bundle-version 2");
+    desk.run("pack --force ostree:source -o both.sealift --name os --bundle-version 2");
     desk.init("target", "bare-user");
     desk.ostree("target", &["remote", "add", "--no-gpg-verify", "origin", "https://example.org"]);
     desk.run("unpack both.sealift ostree:target --ref app/main --remote origin --allow-unsigned");

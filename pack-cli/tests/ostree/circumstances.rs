@@ -18,7 +18,7 @@ fn small() -> Desk {
     }
     desk.init("source", "archive");
     desk.commit("source", "os", "./tree", ROOT);
-    desk.run("pack ostree:source -o os.sealift");
+    desk.run("pack --force ostree:source -o os.sealift");
     desk
 }
 
@@ -33,7 +33,7 @@ fn masks_and_groups() {
     desk.commit("source", "plain", "./plain", ROOT);
     desk.commit("source", "full", "./full", if is_root() { &[] } else { ROOT });
     for reference in ["plain", "full"] {
-        desk.run(&format!("pack ostree:source --ref {reference} -o {reference}.sealift"));
+        desk.run(&format!("pack --force ostree:source --ref {reference} -o {reference}.sealift"));
     }
     for mode in MODES.iter().filter(|mode| **mode != "bare" || is_root()) {
         let reference = if *mode == "bare-user-only" { "plain" } else { "full" };
@@ -122,7 +122,7 @@ fn several_at_once() {
 fn a_pipe_and_a_summary() {
     let desk = small();
     desk.ostree("source", &["summary", "--update"]);
-    desk.run("pack ostree:source -o os.sealift");
+    desk.run("pack --force ostree:source -o os.sealift");
     desk.init("target", "archive");
     let open = || File::open(desk.path("os.sealift")).expect("a bundle");
     let run = |input: Stdio| {

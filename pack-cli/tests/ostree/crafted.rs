@@ -110,7 +110,7 @@ fn equal_pieces() {
     desk.init("source", "bare-user");
     desk.commit("source", "os", "./tree", ROOT);
     for (sources, chunks) in [("tree", 2), ("ostree:source", 5), ("plain=tree ostree:source", 5)] {
-        desk.run(&format!("pack {sources} -o os.sealift --chunk-size 64K"));
+        desk.run(&format!("pack --force {sources} -o os.sealift --chunk-size 64K"));
         let info: serde_json::Value = serde_json::from_str(&desk.run("info os.sealift --json")).expect("it is JSON");
         assert_eq!(info["contents"]["chunks"], chunks, "{sources}");
         desk.run("verify os.sealift --deep --allow-unsigned");
@@ -125,7 +125,7 @@ fn large_files_are_hashed_in_order() {
     write_pieces(&desk.path("tree"));
     desk.init("source", "bare-user");
     desk.commit("source", "os", "./tree", ROOT);
-    desk.run("pack plain=tree ostree:source -o os.sealift --chunk-size 64K");
+    desk.run("pack --force plain=tree ostree:source -o os.sealift --chunk-size 64K");
     for jobs in [1, 2, 8] {
         for input in ["os.sealift", "-"] {
             let opened = File::open(desk.path("os.sealift")).expect("a bundle");

@@ -27,7 +27,7 @@ fn damaged_objects() {
                     // What follows compressed data nobody reads.
                     desk.fsck("repo");
                 } else {
-                    let said = desk.refused("pack ostree:repo --ref os -o os.sealift");
+                    let said = desk.refused("pack --force ostree:repo --ref os -o os.sealift");
                     let what = format!("{mode} {end} {number}: {said}");
                     assert!(said.contains(&name), "{what}");
                     assert!(said.contains("is damaged") || said.contains("has no object"), "{what}");
@@ -38,7 +38,7 @@ fn damaged_objects() {
                 fs::rename(desk.path("aside"), &path).expect("it can be moved back");
             }
         }
-        desk.run("pack ostree:repo --ref os -o os.sealift");
+        desk.run("pack --force ostree:repo --ref os -o os.sealift");
     }
 }
 
@@ -49,9 +49,9 @@ fn damaged_commitmeta() {
     plain_tree(&desk.path("tree"));
     desk.init("repo", "archive");
     let commit = desk.commit("repo", "os", "./tree", &["--add-detached-metadata-string=note=beside"]);
-    desk.run("pack ostree:repo -o os.sealift");
+    desk.run("pack --force ostree:repo -o os.sealift");
     extend(&desk.largest("repo", ".commitmeta"));
-    let said = desk.refused("pack ostree:repo -o os.sealift");
+    let said = desk.refused("pack --force ostree:repo -o os.sealift");
     assert!(said.contains(&format!("its object {commit}.commitmeta is wrong")), "{said}");
 }
 
@@ -95,9 +95,9 @@ fn repositories_that_are_not_known() {
     write(&desk.path("tree/file"), 0o644, &noise(1, 1000));
     desk.init("source", "archive");
     desk.commit("source", "os", "./tree", &["--owner-uid=0", "--owner-gid=0"]);
-    desk.run("pack ostree:source -o os.sealift");
+    desk.run("pack --force ostree:source -o os.sealift");
     fs::create_dir(desk.path("nothing")).expect("a folder");
-    desk.run("pack tree -o tree.sealift");
+    desk.run("pack --force tree -o tree.sealift");
     for (config, said) in [
         ("[core]\nrepo_version=2\nmode=archive-z2\n", "core.repo_version = \"2\""),
         ("[core]\nmode=archive-z2\n", "core.repo_version"),
@@ -109,7 +109,7 @@ fn repositories_that_are_not_known() {
         desk.init("target", "archive");
         fs::write(desk.path("target/config"), config).expect("there is room");
         let before = desk.snapshot("target");
-        for line in ["unpack os.sealift ostree:target --allow-unsigned", "pack ostree:target -o no.sealift"] {
+        for line in ["unpack os.sealift ostree:target --allow-unsigned", "pack --force ostree:target -o no.sealift"] {
             let found = desk.refused(line);
             assert!(found.contains(said), "{config:?}: {found}");
         }
@@ -127,9 +127,9 @@ fn repositories_that_are_not_known() {
         ("unpack os.sealift ostree:target --allow-unsigned --remote ../heads", "is not the name of a remote"),
         ("unpack os.sealift ostree:target --allow-unsigned --path file", "for directories"),
         ("unpack os.sealift target/os --allow-unsigned --remote origin", "for ostree:REPO"),
-        ("pack ostree:source --ref other -o no.sealift", "no ref \"other\""),
-        ("pack ostree:target -o no.sealift", "no refs"),
-        ("pack ostree:nothing -o no.sealift", "not an OSTree repository"),
+        ("pack --force ostree:source --ref other -o no.sealift", "no ref \"other\""),
+        ("pack --force ostree:target -o no.sealift", "no refs"),
+        ("pack --force ostree:nothing -o no.sealift", "not an OSTree repository"),
     ] {
         let before = desk.snapshot("target");
         let found = desk.refused(line);
@@ -150,7 +150,7 @@ fn damaged_bundles() {
     desk.init("source", "archive");
     desk.init("target", "archive");
     desk.commit("source", "os", "./tree", &["--owner-uid=0", "--owner-gid=0"]);
-    desk.run("pack ostree:source -o os.sealift --chunk-size 64KiB");
+    desk.run("pack --force ostree:source -o os.sealift --chunk-size 64KiB");
     let whole = fs::read(desk.path("os.sealift")).expect("a bundle");
     let before = desk.snapshot("target");
     for number in 0..24 {

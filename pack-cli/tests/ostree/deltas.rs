@@ -60,18 +60,19 @@ impl Versions {
         desk.init("source", mode);
         first_tree(&desk.path("tree"));
         let one = desk.commit("source", "os", "./tree", ROOT);
-        desk.run("pack ostree:source -o 1.sealift --name os --bundle-version 1");
+        desk.run("pack --force ostree:source -o 1.sealift --name os --bundle-version 1");
         second_tree(&desk.path("tree"));
         let two = desk.commit("source", "os", "./tree", ROOT);
-        desk.run("pack ostree:source -o 2.sealift --name os --bundle-version 2");
+        desk.run("pack --force ostree:source -o 2.sealift --name os --bundle-version 2");
         let own = Self { desk, one, two };
         own.delta("1.sealift", "delta.sealift");
         own
     }
 
     fn delta(&self, base: &str, to: &str) {
-        let line =
-            format!("pack ostree:source --ref os -o {to} --name os --bundle-version 2 --base {base} --allow-unsigned");
+        let line = format!(
+            "pack --force ostree:source --ref os -o {to} --name os --bundle-version 2 --base {base} --allow-unsigned"
+        );
         self.desk.run(&line);
     }
 
@@ -196,7 +197,8 @@ fn metadata_alone() {
         fs::set_permissions(desk.path("tree").join(name), fs::Permissions::from_mode(0o640)).expect("it is ours");
     }
     let three = desk.commit("source", "os", "./tree", ROOT);
-    let pack = "pack ostree:source -o delta.sealift --name os --bundle-version 3 --base 2.sealift --allow-unsigned";
+    let pack =
+        "pack --force ostree:source -o delta.sealift --name os --bundle-version 3 --base 2.sealift --allow-unsigned";
     desk.run(pack);
     assert!(own.len("delta.sealift") < 2_000, "{} bytes", own.len("delta.sealift"));
     let taken = desk.import("delta.sealift", "device");
@@ -218,10 +220,13 @@ fn with_a_summary_and_a_collection() {
         write(&desk.path("tree/sub/same"), 0o644, &noise(1, 100_000));
         commits.push(desk.commit("source", "os", "./tree", ROOT));
         desk.ostree("source", &["summary", "--update"]);
-        desk.run(&format!("pack ostree:source --ref os -o {number}.sealift --name os --bundle-version {number}"));
+        desk.run(&format!(
+            "pack --force ostree:source --ref os -o {number}.sealift --name os --bundle-version {number}"
+        ));
         if let [.., before, _] = &commits[..] {
-            let line =
-                format!("pack ostree:source --ref os -o to-{number}.sealift --name os --bundle-version {number}");
+            let line = format!(
+                "pack --force ostree:source --ref os -o to-{number}.sealift --name os --bundle-version {number}"
+            );
             desk.run(&format!("{line} --base ostree:source:{before}"));
         }
     }
@@ -238,10 +243,12 @@ fn with_a_summary_and_a_collection() {
                     take(delta);
                     continue;
                 }
-                // While it is kept what was taken, what does not change is not looked at.
+                // While it is kept what was taken, what does not change need not be looked at.
                 let same = desk.largest(&repo, ".file");
                 fs::rename(&same, desk.path("aside")).expect("it is there");
-                take(delta);
+                let line = format!("unpack {delta} ostree:{repo} --allow-unsigned {to}");
+                assert!(desk.refused(&line).contains("take the full bundle"), "{repo}");
+                desk.run(&format!("{line} --trust-record"));
                 fs::rename(desk.path("aside"), same).expect("it was there");
             }
             desk.fsck(&repo);
@@ -334,7 +341,7 @@ fn another_base() {
 
     write(&desk.path("tree/new"), 0o644, b"another\n");
     desk.commit("source", "os", "./tree", ROOT);
-    desk.run("pack ostree:source -o 3.sealift --name os --bundle-version 3");
+    desk.run("pack --force ostree:source -o 3.sealift --name os --bundle-version 3");
     desk.import("3.sealift", "device");
     let said = own.refused(line, "device");
     assert!(said.contains("it took os version 3") && said.contains("full bundle"), "{said}");
@@ -367,22 +374,22 @@ fn another_base() {
         fs::remove_dir_all(desk.path("copy")).expect("it is there");
     }
 
-    desk.run("pack tree -o tree.sealift --name os --bundle-version 1");
+    desk.run("pack --force tree -o tree.sealift --name os --bundle-version 1");
     own.delta("tree.sealift", "of-tree.sealift");
     let said = own.refused("unpack of-tree.sealift ostree:damaged --allow-unsigned", "damaged");
     assert!(said.contains("main of the base is a directory"), "{said}");
     for (base, why) in [
-        ("ostree:source", "write ostree:REPO:REF"),
+        ("ostree:source", "nothing has changed since the base"), // its only ref
         ("ostree:source:none", "no ref \"none\""),
         ("ostree:nowhere:os", "no such directory"),
-        ("ostree:source:os", "there is nothing to bring"),
+        ("ostree:source:os", "nothing has changed since the base"),
     ] {
-        let said = desk.refused(&format!("pack ostree:source -o no.sealift --name os --base {base}"));
+        let said = desk.refused(&format!("pack --force ostree:source -o no.sealift --name os --base {base}"));
         assert!(said.contains(why) && !desk.path("no.sealift").exists(), "{base}: {said}");
     }
     let object = own.object("source", &own.one, "usr/share/noise");
     fs::remove_file(object).expect("it is there");
-    let said = desk.refused(&format!("pack tree -o no.sealift --name os --base os=ostree:source:{}", own.one));
+    let said = desk.refused(&format!("pack --force tree -o no.sealift --name os --base os=ostree:source:{}", own.one));
     assert!(said.contains("it has no object") && !desk.path("no.sealift").exists(), "{said}");
 }
 
@@ -396,11 +403,12 @@ fn signatures_and_versions() {
     fs::write(desk.path("signers"), format!("os namespaces=\"sealift\" {public}")).expect("there is room");
     let pack = |name: &str, version: u32, commit: &str, base: &str, to: &str| {
         desk.run(&format!(
-            "pack os=ostree:source --ref {commit} -o {to} --name {name} --bundle-version {version} --base {base} --key key --allow-unsigned"
+            "pack --force os=ostree:source --ref {commit} -o {to} --name {name} --bundle-version {version} --base {base} --key key --allow-unsigned"
         ));
     };
     pack("os", 2, &own.two, "1.sealift", "up.sealift");
-    pack("os", 1, &own.one, "2.sealift", "down.sealift");
+    // A base that is a bundle says its version, below which nobody packs by mistake.
+    pack("os", 1, &own.one, &format!("os=ostree:source:{}", own.two), "down.sealift");
     pack("app", 3, &own.one, "2.sealift", "other.sealift");
     own.device("device", "bare-user-only");
     let take = |bundle: &str| format!("unpack {bundle} ostree:device --trust signers --state state");
@@ -420,10 +428,10 @@ fn signatures_and_versions() {
 fn history() {
     let own = Versions::new("archive");
     let desk = &own.desk;
-    desk.run("pack ostree:source --depth 1 -o 2-and-1.sealift --name os --bundle-version 2");
+    desk.run("pack --force ostree:source --depth 1 -o 2-and-1.sealift --name os --bundle-version 2");
     write(&desk.path("tree/new"), 0o644, b"third\n");
     let three = desk.commit("source", "os", "./tree", ROOT);
-    let pack = "pack ostree:source --depth 2 -o to-3.sealift --name os --bundle-version 3 --allow-unsigned";
+    let pack = "pack --force ostree:source --depth 2 -o to-3.sealift --name os --bundle-version 3 --allow-unsigned";
     desk.run(&format!("{pack} --base 2-and-1.sealift"));
     desk.init("device", "archive");
     desk.import("2-and-1.sealift", "device");
@@ -450,11 +458,13 @@ fn several_refs() {
             write(&desk.path(name).join("own"), 0o644, (name.to_owned() + &prose(seed, 2_000)).as_bytes());
             desk.commit("source", name, &format!("./{name}"), ROOT);
         }
-        desk.run(&format!("pack ostree:source -o {seed}.sealift --name all --bundle-version {seed}"));
+        desk.run(&format!("pack --force ostree:source -o {seed}.sealift --name all --bundle-version {seed}"));
     };
     commit(1);
     commit(2);
-    desk.run("pack ostree:source -o delta.sealift --name all --bundle-version 2 --base 1.sealift --allow-unsigned");
+    desk.run(
+        "pack --force ostree:source -o delta.sealift --name all --bundle-version 2 --base 1.sealift --allow-unsigned",
+    );
     for keeps in [true, false] {
         let repo = format!("device-{keeps}");
         desk.init(&repo, "bare-user-only");
@@ -499,7 +509,9 @@ fn of_several_bases() {
     commit("app", &[("library", 1_000)]);
     let pack = |name: &str, version: u32, more: &str| {
         let to = format!("{name}-{version}.sealift");
-        desk.run(&format!("pack ostree:source --ref {name} -o {to} --name {name} --bundle-version {version} {more}"));
+        desk.run(&format!(
+            "pack --force ostree:source --ref {name} -o {to} --name {name} --bundle-version {version} {more}"
+        ));
         to
     };
     let bundles = [pack("os", 1, ""), pack("app", 1, "")];
@@ -536,10 +548,12 @@ fn onto_a_medium() {
     desk.ostree("source", &["init", "--mode=archive", "--collection-id=org.example.Os"]);
     first_tree(&desk.path("tree"));
     desk.commit("source", "os", "./tree", ROOT);
-    desk.run("pack ostree:source -o 1.sealift --name os --bundle-version 1");
+    desk.run("pack --force ostree:source -o 1.sealift --name os --bundle-version 1");
     second_tree(&desk.path("tree"));
     let two = desk.commit("source", "os", "./tree", ROOT);
-    desk.run("pack ostree:source -o delta.sealift --name os --bundle-version 2 --base 1.sealift --allow-unsigned");
+    desk.run(
+        "pack --force ostree:source -o delta.sealift --name os --bundle-version 2 --base 1.sealift --allow-unsigned",
+    );
     for name in ["stick", "empty"] {
         fs::create_dir(desk.path(name)).expect("a folder");
     }
@@ -568,6 +582,12 @@ fn it_is_listed_verified_and_compared() {
     }
     assert!(!listed.contains("again") && !listed.contains("usr/share/equal"), "{listed}");
     assert!(desk.run("info delta.sealift").contains("Base"));
+    for (bundle, commit) in [("1.sealift", &own.one), ("2.sealift", &own.two), ("delta.sealift", &own.two)] {
+        let info = desk.run(&format!("info {bundle}"));
+        assert!(info.contains(&format!("\n                os\n                commit {commit}\n")), "{info}");
+        let json: serde_json::Value = serde_json::from_str(&desk.run(&format!("info {bundle} --json"))).expect("JSON");
+        assert_eq!(json["refs"], serde_json::json!([{"name": "os", "kind": "commit", "commit": commit}]));
+    }
     desk.run("verify delta.sealift --deep --allow-unsigned");
     let entries = |line: &str| {
         let text = desk.run(line);
@@ -584,7 +604,7 @@ fn for_a_request() {
     versions.device("device", "archive");
     let said = desk.run("request ostree:device:os -o device.request");
     assert!(said.contains("ostree:device:os holds what was read, content "), "{said}");
-    desk.run("pack ostree:source --ref os -o asked.sealift --name os --bundle-version 2 --for device.request");
+    desk.run("pack --force ostree:source --ref os -o asked.sealift --name os --bundle-version 2 --for device.request");
     desk.import("asked.sealift", "device");
     versions.is_second("device");
     // Nothing of the old contents was at hand.

@@ -37,7 +37,7 @@ impl Case {
     fn put(&self, beside: &[u8]) {
         let path = format!("source/objects/{}/{}.commitmeta", &self.commit[..2], &self.commit[2..]);
         fs::write(self.signed.desk.path(&path), beside).expect("there is room");
-        self.signed.desk.run("pack ostree:source -o os.sealift");
+        self.signed.desk.run("pack --force ostree:source -o os.sealift");
     }
 
     fn sign(&self, signatures: &[&[u8]]) {

@@ -14,7 +14,7 @@ fn it_is_the_publishers_file() {
     write(&desk.path("tree/large"), 0o644, &large);
     desk.init("source", "archive");
     desk.commit("source", "os", "./tree", &["--owner-uid=0", "--owner-gid=0"]);
-    let pack = "pack ostree:source --name os --chunk-size 64KiB --allow-unsigned";
+    let pack = "pack --force ostree:source --name os --chunk-size 64KiB --allow-unsigned";
     desk.run(&format!("{pack} -o old.sealift"));
     write(&desk.path("tree/large"), 0o644, &[&large[..], &part, b"more"].concat());
     write(&desk.path("tree/new"), 0o600, &noise(3, 90_000));

@@ -185,7 +185,7 @@ fn lists_of_signatures() {
     for (number, (list, is_good)) in lists.iter().enumerate() {
         let beside = commitmeta("ostree.gpgsigs", b"aay", list);
         fs::write(desk.path(&format!("{object}meta")), beside).expect("there is room");
-        desk.run("pack ostree:source -o os.sealift");
+        desk.run("pack --force ostree:source -o os.sealift");
         assert_eq!(signed.does_libostree_take(&commit), *is_good, "{number}");
         if *is_good {
             signed.is_taken("--remote origin", "remotes/origin/os", &commit);

@@ -38,7 +38,7 @@ fn kill(mode: &str) {
     desk.init("source", "archive");
     let commit = || desk.commit("source", "os", "./tree", &["--owner-uid=0", "--owner-gid=0"]);
     let old = commit();
-    desk.run("pack ostree:source -o old.sealift --name os --bundle-version 1");
+    desk.run("pack --force ostree:source -o old.sealift --name os --bundle-version 1");
     (0..120).step_by(2).for_each(|number| make(number, number + 1000));
     // The content of these is not carried by the delta.
     for number in (0..120).filter(|number| number % 6 == 3) {
@@ -47,7 +47,7 @@ fn kill(mode: &str) {
     }
     write(&desk.path("tree/large"), 0o600, &noise(5, 5 << 20));
     let new = commit();
-    let pack = "pack ostree:source --name os --bundle-version 2 --allow-unsigned -o";
+    let pack = "pack --force ostree:source --name os --bundle-version 2 --allow-unsigned -o";
     desk.run(&format!("{pack} new.sealift"));
     desk.run(&format!("{pack} delta.sealift --base old.sealift"));
 

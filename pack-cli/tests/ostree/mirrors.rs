@@ -17,7 +17,7 @@ fn source() -> Desk {
     desk.commit("source", "b/c", "trees/b/c", &[]);
     desk.ostree("source", &["summary", "--update"]);
     fs::write(desk.path("source/summary.sig"), "of a signer").expect("a file");
-    desk.run("pack ostree:source -o all.sealift");
+    desk.run("pack --force ostree:source -o all.sealift");
     desk
 }
 
@@ -43,7 +43,7 @@ fn a_mirror_is_what_pull_makes() {
     desk.is_as(&before, "target", "a second run");
     // An older signature does not stay beside a newer summary.
     fs::remove_file(desk.path("source/summary.sig")).expect("it is there");
-    desk.run("pack ostree:source -o unsigned.sealift");
+    desk.run("pack --force ostree:source -o unsigned.sealift");
     desk.run("unpack unsigned.sealift ostree:target --mirror --allow-unsigned");
     assert!(!desk.path("target/summary.sig").exists());
 }
@@ -52,7 +52,7 @@ fn a_mirror_is_what_pull_makes() {
 #[test]
 fn a_summary_of_more_than_that_stays_away() {
     let desk = source();
-    desk.run("pack ostree:source --ref a -o one.sealift");
+    desk.run("pack --force ostree:source --ref a -o one.sealift");
     let cases = [
         ("one", "archive", "one.sealift --mirror"),
         ("one-asked-for", "archive", "all.sealift --mirror --ref a"),

@@ -37,7 +37,7 @@ fn from(mode: &str) {
     desk.init("source", mode);
     plain_tree(&desk.path("plain"));
     let commit = desk.commit("source", "os/plain", "./plain", ROOT);
-    desk.run("pack ostree:source --ref os/plain -o plain.sealift");
+    desk.run("pack --force ostree:source --ref os/plain -o plain.sealift");
     for to in MODES.iter().filter(|to| **to != "bare" || is_root()) {
         arrives(&desk, "plain", to, &commit, ROOT);
     }
@@ -46,7 +46,7 @@ fn from(mode: &str) {
     }
     full_tree(&desk.path("full"));
     let commit = desk.commit("source", "os/full", "./full", &[]);
-    desk.run("pack ostree:source --ref os/full -o full.sealift");
+    desk.run("pack --force ostree:source --ref os/full -o full.sealift");
     for to in MODES.iter().filter(|to| **to != "bare-user-only") {
         arrives(&desk, "full", to, &commit, &[]);
     }
@@ -88,7 +88,7 @@ fn what_bare_user_only_lacks() {
     let before = desk.snapshot("target");
     let refused = |owners: &[&str], why: &str| {
         desk.commit("source", "os", "./tree", owners);
-        desk.run("pack ostree:source -o os.sealift");
+        desk.run("pack --force ostree:source -o os.sealift");
         for more in ["", "--dry-run"] {
             let said = desk.refused(&format!("unpack os.sealift ostree:target --allow-unsigned {more}"));
             assert!(said.contains(why), "{said}");
@@ -109,7 +109,7 @@ fn what_bare_user_only_lacks() {
     symlink("target", &file).expect("a link");
     refused(&["--owner-uid=1", "--owner-gid=0"], "it does not belong to root");
     desk.commit("source", "os", "./tree", ROOT);
-    desk.run("pack ostree:source -o os.sealift");
+    desk.run("pack --force ostree:source -o os.sealift");
     desk.import("os.sealift", "target");
     desk.fsck("target");
 }

@@ -46,7 +46,7 @@ fn signatures() {
     let beside = |commit: &str| desk.path(&format!("source/objects/{}/{}.commitmeta", &commit[..2], &commit[2..]));
     let good = fs::read(beside(&first)).expect("it is signed");
     fs::write(beside(&transplanted), &good).expect("there is room");
-    desk.run("pack ostree:source -o os.sealift");
+    desk.run("pack --force ostree:source -o os.sealift");
     signed.is_refused("--remote origin", "no key of the remote's has signed it");
     assert!(!signed.does_libostree_take(&transplanted));
     desk.ostree("source", &["refs", "--force", "--create=os", &first]);
@@ -54,13 +54,13 @@ fn signatures() {
     let middle = good.len() / 2;
     damaged[middle] ^= 1;
     fs::write(beside(&first), damaged).expect("there is room");
-    desk.run("pack ostree:source -o os.sealift");
+    desk.run("pack --force ostree:source -o os.sealift");
     signed.is_refused("--remote origin", "no key of the remote's has signed it");
     assert!(!signed.does_libostree_take(&first));
 
     // Keys that count for all remotes count for those that have none of their own.
     fs::write(beside(&first), good).expect("there is room");
-    desk.run("pack ostree:source -o os.sealift");
+    desk.run("pack --force ostree:source -o os.sealift");
     fs::create_dir(desk.path("shared")).expect("a folder");
     fs::rename(desk.path("right.gpg"), desk.path("shared/right.gpg")).expect("it can be moved");
     trust("wrong.gpg");
@@ -71,7 +71,7 @@ fn signatures() {
     assert!(signed.does_libostree_take(&first));
 
     desk.ostree("source", &["refs", "--force", "--create=os", &transplanted]);
-    desk.run("pack ostree:source -o os.sealift");
+    desk.run("pack --force ostree:source -o os.sealift");
     desk.ostree("target", &["config", "set", "remote \"origin\".gpg-verify", "false"]);
     signed.is_taken("--remote origin", "remotes/origin/os", &transplanted);
     for (key, value, why) in [
@@ -144,7 +144,7 @@ fn bindings() {
 
     // The commit of one ref under the name of another.
     desk.ostree("source", &["refs", "--create=other", "os"]);
-    desk.run("pack ostree:source --ref other -o os.sealift");
+    desk.run("pack --force ostree:source --ref other -o os.sealift");
     for destination in ["", "--remote same", "--mirror"] {
         signed.is_refused(destination, "it is bound to os");
     }
@@ -157,7 +157,7 @@ fn bindings() {
     let orphan =
         desk.ostree("source", &["commit", "--orphan", "--owner-uid=0", "--owner-gid=0", "--subject=orphan", "./tree"]);
     desk.ostree("source", &["refs", "--create=orphan", orphan.trim()]);
-    desk.run("pack ostree:source --ref orphan -o os.sealift");
+    desk.run("pack --force ostree:source --ref orphan -o os.sealift");
     signed.is_refused("", "it is bound to no ref");
     assert!(desk.try_ostree("target", &["pull-local", "source", "orphan"]).is_err());
     // A collection counts beside refs alone.
@@ -167,7 +167,7 @@ fn bindings() {
     assert!(desk.try_ostree("target", &["pull-local", "source", "loose"]).is_err());
     // A mirror's collection is the bundle's word, which the commit has to agree with.
     desk.ostree("source", &["config", "set", "core.collection-id", "org.example.Other"]);
-    desk.run("pack ostree:source --ref os -o os.sealift");
+    desk.run("pack --force ostree:source --ref os -o os.sealift");
     signed.is_refused("--mirror", "it is of the collection org.example.Os, and org.example.Other is asked for");
 }
 
@@ -183,7 +183,7 @@ fn several() {
         write(&desk.path(&format!("tree/of-{number}")), 0o644, &noise(number, 3000));
         commits.push(signed.commit(reference, &["--add-detached-metadata-string=note=beside"]));
     }
-    desk.run("pack ostree:source -o all.sealift");
+    desk.run("pack --force ostree:source -o all.sealift");
     desk.init("target", "archive");
     let taken = desk.run("unpack all.sealift ostree:target --allow-unsigned --ref os/b --ref c --json");
     assert!(!taken.contains("os/a"), "{taken}");
@@ -203,7 +203,7 @@ fn several() {
 
     // One that is bound to another name keeps all of them out.
     desk.ostree("source", &["refs", "--create=alias", "c"]);
-    desk.run("pack ostree:source -o os.sealift");
+    desk.run("pack --force ostree:source -o os.sealift");
     desk.init("fresh", "archive");
     let before = desk.snapshot("fresh");
     desk.refused("unpack os.sealift ostree:fresh --allow-unsigned");
@@ -222,20 +222,20 @@ fn names_in_the_way() {
     for reference in ["a", "os/main", "z"] {
         signed.commit(reference, &["--no-bindings"]);
     }
-    desk.run("pack ostree:source -o os.sealift");
+    desk.run("pack --force ostree:source -o os.sealift");
     for there in ["os", "z/main"] {
         desk.init("target", "archive");
         desk.commit("target", there, "./tree", &[]);
         signed.is_refused("", "beside what is, or would be, \"refs/heads/");
         fs::remove_dir_all(desk.path("target")).expect("it can be removed");
     }
-    desk.run("pack os=ostree:source --ref a -o a.sealift");
+    desk.run("pack --force os=ostree:source --ref a -o a.sealift");
     desk.init("target", "archive");
     desk.import("a.sealift", "target");
     assert_eq!(desk.ostree("target", &["refs"]).trim(), "os");
     desk.init("second", "archive");
     signed.desk.commit("second", "os", "./tree", &["--no-bindings"]);
-    desk.run("pack ostree:source ostree:second -o os.sealift");
+    desk.run("pack --force ostree:source ostree:second -o os.sealift");
     fs::remove_dir_all(desk.path("target")).expect("it can be removed");
     desk.init("target", "archive");
     signed.is_refused("", "would be, \"refs/heads/os\"");
@@ -255,10 +255,10 @@ fn what_came_before() {
     let unsigned = signed.commit("os", &[]);
     signed.sign("os", &["right"]);
     let second = signed.sign("os", &["right"]);
-    desk.run("pack ostree:source --depth 1 -o os.sealift");
+    desk.run("pack --force ostree:source --depth 1 -o os.sealift");
     signed.is_taken("--remote origin", "remotes/origin/os", &second);
     desk.ostree("target", &["refs", "--delete", "origin:os"]);
-    desk.run("pack ostree:source --depth 2 -o os.sealift");
+    desk.run("pack --force ostree:source --depth 2 -o os.sealift");
     let why = format!("it does not take the commit {unsigned} as origin:os: the remote asks for an OpenPGP signature");
     signed.is_refused("--remote origin", &why);
     let pull = |depth| ["--remote=origin", "--gpg-verify", depth, "source", &second];

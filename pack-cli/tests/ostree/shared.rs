@@ -11,8 +11,8 @@ fn desk() -> Desk {
     plain_tree(&desk.path("tree"));
     desk.init("source", "archive");
     desk.commit("source", "os/main", "./tree", &["--owner-uid=0", "--owner-gid=0"]);
-    desk.run("pack ostree:source dir=tree -o both.sealift");
-    desk.run("pack ostree:source -o os.sealift");
+    desk.run("pack --force ostree:source dir=tree -o both.sealift");
+    desk.run("pack --force ostree:source -o os.sealift");
     desk
 }
 
@@ -82,7 +82,7 @@ fn it_is_compared() {
     fs::write(desk.path("tree/usr/share/equal"), "another\n").expect("there is room");
     fs::remove_file(desk.path("tree/link")).expect("it is there");
     desk.commit("source", "os/main", "./tree", &["--owner-uid=0", "--owner-gid=0"]);
-    desk.run("pack ostree:source -o next.sealift");
+    desk.run("pack --force ostree:source -o next.sealift");
     let (code, said) = diff("diff os.sealift next.sealift --exit-code");
     assert_eq!(code, Some(1), "{said}");
     let expected = desk.ostree("source", &["diff", "os/main^", "os/main"]);

@@ -60,7 +60,7 @@ impl Signed {
     pub(crate) fn commit(&self, reference: &str, more: &[&str]) -> String {
         let all = [&["--owner-uid=0", "--owner-gid=0"], more].concat();
         let commit = self.desk.commit("source", reference, "./tree", &all);
-        self.desk.run(&format!("pack ostree:source --ref {reference} -o os.sealift"));
+        self.desk.run(&format!("pack --force ostree:source --ref {reference} -o os.sealift"));
         commit
     }
 

@@ -18,7 +18,7 @@ fn only_what_changed() {
     desk.init("target", "bare-user-only");
     let commit = || desk.commit("source", "os", "./tree", &["--owner-uid=0", "--owner-gid=0"]);
     let old = commit();
-    desk.run("pack ostree:source -o old.sealift");
+    desk.run("pack --force ostree:source -o old.sealift");
     let first = desk.import("old.sealift", "target");
     assert_eq!(first["files"], FILES);
     let before = desk.snapshot("target");
@@ -28,7 +28,7 @@ fn only_what_changed() {
         write(&path, 0o644, &noise(FILES + number, 20_000));
     }
     let new = commit();
-    desk.run("pack ostree:source --depth 1 -o new.sealift --chunk-size 64KiB");
+    desk.run("pack --force ostree:source --depth 1 -o new.sealift --chunk-size 64KiB");
     let whole = fs::metadata(desk.path("new.sealift")).expect("a bundle").len();
     let dry = desk.run("unpack new.sealift ostree:target --allow-unsigned --dry-run --json");
     desk.is_as(&before, "target", "a dry run");
@@ -77,7 +77,7 @@ fn history() {
     }
     for (depth, carried) in [(0, 1), (1, 2), (2, 3), (9, 4)] {
         let (bundle, target) = (format!("{depth}.sealift"), format!("target-{depth}"));
-        desk.run(&format!("pack ostree:source --depth {depth} -o {bundle}"));
+        desk.run(&format!("pack --force ostree:source --depth {depth} -o {bundle}"));
         desk.init(&target, "archive");
         assert_eq!(desk.import(&bundle, &target)["commits"], carried);
         desk.fsck(&target);

@@ -11,6 +11,7 @@ use std::process::{Command, Stdio};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, Timespec, Timestamps, XattrFlags, lsetxattr, makedev, mknodat};
 use sealift::source::{DirectoryOptions, DirectorySource, OpenCache, Source, SourceOptions, TarSource, XattrFilter};
 use sealift::{Error, Metadata, NewNode};
+use sealift_skipped::skipped;
 
 /// All that a source says of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,10 +41,10 @@ pub(crate) fn items(source: &Source) -> Items {
             }
             let (bytes, xattrs) = read(source, *number, &mut cache);
             content = Some(bytes);
-            metadata.xattrs.extend(xattrs);
+            let known = metadata.xattrs.iter().map(sealift_format::XattrRef::to_owned);
+            metadata.xattrs = known.chain(xattrs).collect();
             *number = 0;
         }
-        metadata.xattrs.sort();
         assert!(items.insert(visited.path, Item { metadata, file, first, content }).is_none());
     });
     assert_eq!(next, source.content_count());
@@ -152,7 +153,7 @@ pub(crate) fn make_special(root: &Path) {
         node("null", FileType::CharacterDevice, makedev(1, 3)).expect("made");
         node("disk", FileType::BlockDevice, makedev(259, 70_000)).expect("made");
     } else {
-        eprintln!("skipped: device nodes, without root");
+        skipped("needs root: device nodes");
     }
     let deep = special.join("d".repeat(80)).join("e".repeat(50));
     fs::create_dir_all(&deep).expect("made");
@@ -201,8 +202,7 @@ pub(crate) fn make_xattrs(root: &Path) {
     // Rights 1 and 3 give a newline in the value.
     let capability = *b"\x01\0\0\x02\x0a\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
     if let Err(error) = set("one", "user.note", b"line\n12 size=99\n\0\xff") {
-        eprintln!("skipped: extended attributes ({error})");
-        return;
+        return skipped(&format!("needs extended attributes ({error})"));
     }
     set("d", "user.a=b%3D", b"=").expect("set");
     set("empty", "user.empty", b"").expect("set");
@@ -231,7 +231,7 @@ pub(crate) fn reduced(mut items: Items, nanoseconds: bool, xattrs: bool) -> Item
             item.metadata.mtime_ns = 0;
         }
         if !xattrs {
-            item.metadata.xattrs.clear();
+            item.metadata.xattrs = sealift_format::Xattrs::default();
         }
     }
     items

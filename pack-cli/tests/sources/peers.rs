@@ -44,8 +44,7 @@ fn gnu_tar_of_a_directory_is_the_directory() {
 #[test]
 fn bsdtar_of_a_directory_is_the_directory() {
     if Command::new("bsdtar").arg("--version").stdout(Stdio::null()).status().is_err() {
-        eprintln!("skipped: there is no bsdtar (Debian: libarchive-tools)");
-        return;
+        return sealift_skipped::skipped("needs bsdtar (Debian: libarchive-tools)");
     }
     let scratch = Scratch::new();
     make_plain(&scratch.tree());

@@ -55,7 +55,7 @@ proptest! {
         let bytes = builder.into_inner().expect("in memory");
         let found = items(&tar_bytes(&bytes, &options()).expect("a source"));
         let mut expected = tree;
-        let root = Metadata { permissions: 0o755, uid: 0, gid: 0, mtime: 0, mtime_ns: 0, xattrs: Vec::new() };
+        let root = Metadata { permissions: 0o755, uid: 0, gid: 0, mtime: 0, mtime_ns: 0, xattrs: sealift_format::Xattrs::default() };
         let root = Item { metadata: root, file: NewNode::Directory, first: Vec::new(), content: None };
         expected.insert(Vec::new(), root.clone());
         for path in expected.keys().cloned().collect::<Vec<_>>() {
@@ -112,8 +112,7 @@ fn any_item() -> impl Strategy<Value = Item> {
         let xattrs = xattrs
             .into_iter()
             .map(|(name, value)| sealift_format::Xattr { name: format!("user.{name}").into_bytes(), value });
-        let mut xattrs: Vec<_> = xattrs.collect();
-        xattrs.sort();
+        let xattrs = xattrs.collect();
         let content = matches!(file, NewNode::Regular { .. }).then_some(bytes);
         let metadata = Metadata { permissions, uid, gid, mtime, mtime_ns, xattrs };
         Item { metadata, file, first: Vec::new(), content }
@@ -136,9 +135,9 @@ fn append(builder: &mut tar::Builder<Vec<u8>>, path: &[u8], item: &Item) {
         data.extend(record(b"linkpath", target));
     }
     for xattr in &metadata.xattrs {
-        let name = String::from_utf8(xattr.name.clone()).expect("made of text");
+        let name = String::from_utf8(xattr.name.to_vec()).expect("made of text");
         let name = name.replace('%', "%25").replace('=', "%3D");
-        data.extend(record(format!("SCHILY.xattr.{name}").as_bytes(), &xattr.value));
+        data.extend(record(format!("SCHILY.xattr.{name}").as_bytes(), xattr.value));
     }
     let mut extended = tar::Header::new_ustar();
     extended.set_entry_type(tar::EntryType::XHeader);
@@ -191,7 +190,14 @@ fn decimal_time(metadata: &Metadata) -> String {
 
 #[test]
 fn a_tree_is_visited_in_its_order() {
-    let plain = Metadata { permissions: 0o755, uid: 0, gid: 0, mtime: 0, mtime_ns: 0, xattrs: Vec::new() };
+    let plain = Metadata {
+        permissions: 0o755,
+        uid: 0,
+        gid: 0,
+        mtime: 0,
+        mtime_ns: 0,
+        xattrs: sealift_format::Xattrs::default(),
+    };
     let mut tree = Tree::new(plain.clone());
     let node = tree.add(0, b"b", plain.clone(), NewNode::Directory).expect("a name");
     let below = tree.directory_of(node).expect("a directory");

@@ -50,7 +50,8 @@ pub(crate) fn versions() -> Desk {
 
 impl Desk {
     pub(crate) fn delta(&self, bases: &[&str], to: &str) {
-        let mut line = vec!["pack", "tree", "-o", to, "--name", "os", "--bundle-version", "2", "--allow-unsigned"];
+        let mut line =
+            vec!["pack", "tree", "-o", to, "--force", "--name", "os", "--bundle-version", "2", "--allow-unsigned"];
         line.extend(bases.iter().flat_map(|base| ["--base", base]));
         self.run(&line);
     }
@@ -78,16 +79,16 @@ fn it_brings_what_the_base_lacks() {
     // A file of it that is lost takes the base, which is not there any more.
     fs::remove_file(desk.path("one/usr/changed")).unwrap();
     let (status, said) = desk.tell("unpack delta.sealift one --delete --allow-unsigned");
-    assert!(status == Some(2) && said.contains("one: ") && said.contains("such as usr/changed"), "{said}");
+    assert!(status == Some(4) && said.contains("one: ") && said.contains("such as usr/changed"), "{said}");
     let (status, said) = desk.tell("unpack 2.sealift one --update --delete --allow-unsigned");
     assert_eq!(status, Some(0), "{said}");
     desk.assert_same("one", "tree");
 
     // The same once more, and the full bundle after it, find nothing to do.
     let (status, said) = desk.tell("unpack delta.sealift one --delete --allow-unsigned");
-    assert!(status == Some(0) && said.contains("updated from") && said.contains("10 kept"), "{said}");
+    assert!(status == Some(0) && said.contains("updated from") && said.contains("10 files unchanged"), "{said}");
     let (status, said) = desk.tell("unpack 2.sealift one --update --delete --allow-unsigned");
-    assert!(status == Some(0) && said.contains("10 kept"), "{said}");
+    assert!(status == Some(0) && said.contains("10 files unchanged"), "{said}");
 }
 
 #[test]
@@ -95,6 +96,8 @@ fn a_target_that_kept_nothing_is_hashed() {
     let desk = versions();
     fs::remove_dir_all(desk.path(".one.sealift-state")).unwrap();
     let (status, said) = desk.tell("unpack delta.sealift one --delete --allow-unsigned");
+    assert!(status == Some(2) && said.contains("--adopt takes it over"), "{said}");
+    let (status, said) = desk.tell("unpack delta.sealift one --delete --adopt --allow-unsigned");
     assert_eq!(status, Some(0), "{said}");
     desk.assert_same("one", "tree");
 }
@@ -111,14 +114,14 @@ fn what_the_base_lacks_is_named_and_nothing_is_written() {
     let desk = versions();
     let refused = |line: &str, why: &str| {
         let (status, said) = desk.tell(line);
-        assert!(status == Some(2) && said.contains(why), "{line}: {said}");
+        assert!(status == Some(4) && said.contains(why), "{line}: {said}");
     };
     refused("unpack delta.sealift absent --allow-unsigned", "it is not there");
     assert!(!desk.path("absent").exists());
     desk.unpack(2, "none");
     fs::remove_dir_all(desk.path(".none.sealift-state")).unwrap();
     fs::remove_file(desk.path("none/empty")).unwrap();
-    refused("unpack delta.sealift none --allow-unsigned", "its files are not just the base");
+    refused("unpack delta.sealift none --adopt --allow-unsigned", "its files are not just the base");
     desk.write("tree/gone", "other");
     desk.pack(3);
     desk.unpack(3, "three");
@@ -137,7 +140,8 @@ fn what_the_base_lacks_is_named_and_nothing_is_written() {
     }
     refused("cat delta.sealift usr/changed --allow-unsigned", "is a delta bundle");
     desk.unpack(1, "again");
-    refused("pack again -o x.sealift --base 1.sealift --allow-unsigned", "there is nothing to bring");
+    let (status, said) = desk.tell("pack again -o x.sealift --base 1.sealift --allow-unsigned");
+    assert!(status == Some(2) && said.contains("nothing has changed since the base"), "{said}");
     refused("pack one -o x.sealift --base delta.sealift --allow-unsigned", "is a delta bundle");
 }
 
@@ -194,8 +198,9 @@ fn large_files_machine_code_and_holes_come_back() {
     fs::rename(desk.path("tree/sparse"), desk.path("tree/etc/sparse")).unwrap();
     for memory in ["128MiB", "1MiB", "64KiB"] {
         desk.unpack(1, "one");
-        let base = ["pack", "tree", "-o", "delta.sealift", "--name", "os", "--bundle-version", "2", "--allow-unsigned"];
-        desk.run(&[&base[..], &["--base", "1.sealift", "--delta-memory", memory]].concat());
+        let base = ["pack", "tree", "-o", "delta.sealift", "--force", "--name", "os", "--bundle-version", "2"];
+        let delta = ["--allow-unsigned", "--base", "1.sealift", "--delta-memory", memory];
+        desk.run(&[&base[..], &delta].concat());
         // Sums that are zeros but for one in sixteen, and a hundred new bytes.
         assert!(memory == "64KiB" || desk.len("delta.sealift") < 12_000, "{memory}: {}", desk.len("delta.sealift"));
         let (status, said) = desk.tell("unpack delta.sealift one --delete --allow-unsigned");
@@ -228,7 +233,7 @@ fn several_refs_and_a_run_that_was_stopped() {
     assert_eq!(status, Some(0), "{said}");
     desk.assert_same("one", "tree/lib");
     let (status, said) = desk.tell("unpack delta.sealift one --ref b --delete --allow-unsigned");
-    assert!(status == Some(2) && said.contains("that the delta does not bring"), "{said}");
+    assert!(status == Some(4) && said.contains("that the delta does not bring"), "{said}");
     desk.assert_same("one", "tree/lib");
     assert!(!desk.path(".one.sealift-partial").exists());
 }

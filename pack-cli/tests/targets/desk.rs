@@ -7,8 +7,10 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use sealift::unpack::{Durability, State, UnpackOptions, UnpackStats, unpack};
-use sealift::{Error, Input, Limits, Progress};
+use sealift::trust::Admission;
+use sealift::unpack::{Durability, UnpackOptions, UnpackStats, unpack};
+use sealift::{Error, Index, Input, Limits, Progress};
+use sealift_store::Record;
 
 pub(crate) struct Desk(tempfile::TempDir);
 
@@ -48,7 +50,7 @@ impl Desk {
     pub(crate) fn pack(&self, version: u64) {
         let version = version.to_string();
         let bundle = format!("{version}.sealift");
-        self.run(&["pack", "tree", "-o", &bundle, "--name", "os", "--bundle-version", &version]);
+        self.run(&["pack", "tree", "-o", &bundle, "--force", "--name", "os", "--bundle-version", &version]);
     }
 
     /// Unpacks a bundle to `to`.
@@ -76,7 +78,7 @@ impl Desk {
     ) -> Result<UnpackStats, Error> {
         let mut input = Input::open(&self.path(&format!("{version}.sealift")))?;
         let options = UnpackOptions { durability: Durability::None, jobs: 2, ..options.clone() };
-        unpack(&mut input, &self.path(to), &options, Limits::default(), |_| Ok(()), progress)
+        unpack(&mut input, &self.path(to), &options, Limits::default(), &Admission::of_anyone(), progress)
     }
 
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
@@ -104,6 +106,15 @@ impl Desk {
         command.output().unwrap()
     }
 
+    /// Runs a line of the shell where it may mount; `None` where nobody may.
+    pub(crate) fn in_namespace(&self, line: &str) -> Option<String> {
+        let mut unshare = Command::new("unshare");
+        unshare.args(["--user", "--map-root-user", "--mount", "sh", "-c", &format!("exec 2>&1; {line}")]);
+        let done = unshare.current_dir(self.path("")).env("SEALIFT_STATE", self.path("state")).output().unwrap();
+        let said = String::from_utf8_lossy(&done.stdout).into_owned();
+        if done.status.success() { Some(said) } else { None }
+    }
+
     /// Makes `home`, and gives it to the user.
     pub(crate) fn make_home(&self) {
         fs::create_dir(self.path("home")).unwrap();
@@ -115,7 +126,6 @@ impl Desk {
     /// Leaves beside `target` what a run leaves that is killed when the mark of its update stands, and nothing is moved yet: what `whole`
     /// has otherwise lies in the stage.
     pub(crate) fn leave_update(&self, target: &str, whole: &str) {
-        let state = State::load(&self.path(whole), Limits::default(), |_| Ok(())).unwrap().unwrap();
         let (folder, name) = target.rsplit_once('/').map_or(("", target), |(folder, name)| (folder, name));
         let stage = self.path(folder).join(format!(".{name}.sealift-partial"));
         fs::create_dir_all(stage.join("files")).unwrap();
@@ -123,10 +133,13 @@ impl Desk {
         let (whole_folder, whole_name) = whole.rsplit_once('/').unwrap_or(("", whole));
         let kept = self.path(whole_folder).join(format!(".{whole_name}.sealift-state"));
         fs::create_dir(stage.join("state")).unwrap();
-        for part in ["head", "index", "part"] {
+        for part in ["head", "index"] {
             fs::copy(kept.join(part), stage.join("state").join(part)).unwrap();
         }
-        let index = &state.index;
+        let inode = fs::metadata(self.path(target)).unwrap().ino();
+        let record = Record { inode, ..Record::parse(&fs::read(kept.join(Record::FILE)).unwrap()).unwrap() };
+        fs::write(stage.join("state").join(Record::FILE), record.encode()).unwrap();
+        let index = Index::parse(fs::read(kept.join("index")).unwrap(), u32::MAX.into()).unwrap();
         for (directory, row) in (0..).zip(index.directories()) {
             for number in row.entries() {
                 let path = index.path(directory, index.entry(number));
@@ -141,7 +154,7 @@ impl Desk {
                 }
             }
         }
-        fs::write(stage.join("journal"), "delete\n").unwrap();
+        fs::write(stage.join("journal"), format!("delete {inode}\n")).unwrap();
         if is_root() && fs::metadata(self.path(target)).unwrap().uid() == NOBODY {
             let done = Command::new("chown").args(["-R", "65534:65534"]).arg(&stage).status().unwrap();
             assert!(done.success());

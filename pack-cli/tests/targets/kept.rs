@@ -3,6 +3,8 @@
 use std::thread::sleep;
 use std::time::Duration;
 
+use rustix::fs::{Mode, OFlags, mkdirat, openat};
+use sealift::trust::Admission;
 use sealift::unpack::{Durability, UnpackOptions, unpack};
 use sealift::{Input, Limits, Progress};
 
@@ -11,12 +13,12 @@ use crate::unlike::updatable;
 
 #[test]
 fn a_damaged_state_is_as_good_as_none() {
-    for part in ["head", "index", "part"] {
+    for part in ["head", "index", "record"] {
         for content in [&b""[..], b"torn"] {
             let desk = updatable();
             desk.write(&format!(".target.sealift-state/{part}"), content);
             let done = desk.run(&["unpack", "8.sealift", "target", "--update", "--delete", "--allow-unsigned"]);
-            assert!(said(&done).contains("hashed, since nothing that was kept"), "{part}: {}", said(&done));
+            assert!(said(&done).contains("no usable record of this target: hashed its"), "{part}: {}", said(&done));
             assert_eq!(said(&done).contains("is damaged"), part == "head", "{part}: {}", said(&done));
             desk.assert_same("target", "tree");
         }
@@ -51,6 +53,31 @@ fn an_update_that_came_between_counts() {
         sleep(Duration::from_millis(300));
         desk.update(2, "target").map(|_| ())
     };
-    unpack(&mut input, &desk.path("target"), &options, Limits::default(), judge, &Progress::default()).unwrap();
+    let judge = Admission::judged_by(judge);
+    unpack(&mut input, &desk.path("target"), &options, Limits::default(), &judge, &Progress::default()).unwrap();
     desk.assert_same("target", "tree");
+}
+
+/// Who raised a limit once to take a bundle need not do so to have what came of it looked at.
+#[test]
+fn a_record_is_read_whatever_limits_let_its_bundle_in() {
+    const DEPTH: u32 = 4200;
+    let desk = Desk::new();
+    let mut at = rustix::fs::open(desk.path("tree"), OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).unwrap();
+    for _ in 0..DEPTH {
+        mkdirat(&at, "d", Mode::RWXU).unwrap();
+        at = openat(&at, "d", OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).unwrap();
+    }
+    desk.pack(1);
+    let take = |depth, update| {
+        let mut input = Input::open(&desk.path("1.sealift")).unwrap();
+        let options = UnpackOptions { update, durability: Durability::None, jobs: 2, ..UnpackOptions::default() };
+        let limits = Limits { depth, ..Limits::default() };
+        let (target, by) = (desk.path("target"), Admission::of_anyone());
+        unpack(&mut input, &target, &options, limits, &by, &Progress::default())
+    };
+    assert!(take(Limits::default().depth, false).is_err_and(|error| error.to_string().contains("depth")));
+    take(DEPTH + 10, false).unwrap();
+    let again = take(DEPTH + 10, true).unwrap();
+    assert!(again.was_complete && again.hashed_files == 0, "{again:?}");
 }

@@ -1,11 +1,16 @@
 //! Targets as devices have them: changed by somebody, left by a run that did not end, short of room.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod adopted;
 mod deltas;
 mod desk;
+mod exchanged;
 mod joined;
 mod kept;
+mod lasting;
 mod mounted;
+mod privileged;
+mod rechecked;
 mod requests;
 mod room;
 mod stopped;

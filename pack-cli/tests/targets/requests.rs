@@ -48,7 +48,7 @@ fn a_base_at_hand_makes_it_smaller() {
     desk.done(&format!("{PACK} --for read.request --base 1.sealift -o helped.sealift"));
     let (alone, helped) = (desk.len("alone.sealift"), desk.len("helped.sealift"));
     assert!(helped < alone / 2, "{helped} of {alone}");
-    desk.done("unpack helped.sealift one --delete --allow-unsigned");
+    desk.done("unpack helped.sealift one --delete --adopt --allow-unsigned");
     desk.assert_same("one", "tree");
 }
 
@@ -62,7 +62,7 @@ fn what_could_not_be_taken_is_not_packed() {
         assert!(status.is_some_and(|status| status != 0) && said.contains(why), "{line}: {said}");
         assert!(!desk.path("x").exists());
     };
-    refused(&format!("{PACK} --for two.request -o x"), "there is nothing to bring");
+    refused(&format!("{PACK} --for two.request -o x"), "nothing has changed since the base");
     refused("pack tree --name os --bundle-version 1 --for two.request -o x", "took version 2 already");
     refused("pack tree --name other --bundle-version 2 --for two.request -o x", "give --name os");
     refused(&format!("{PACK} --for cut.request -o x"), "cut.request: request: ");

@@ -9,6 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use sealift::audit::{AuditOptions, audit};
+use sealift::trust::Admission;
 use sealift::unpack::{UnpackOptions, UnpackStats, unpack};
 use sealift::verify::{Depth, verify};
 use sealift::{Error, Input, Limits, Phase, Progress};
@@ -42,7 +43,7 @@ fn half(desk: &Desk, version: u64) -> (Input, Arc<Progress>) {
 
 fn stop(desk: &Desk, version: u64, options: &UnpackOptions) -> Result<UnpackStats, Error> {
     let (mut input, progress) = half(desk, version);
-    unpack(&mut input, &desk.path("target"), options, Limits::default(), |_| Ok(()), &progress)
+    unpack(&mut input, &desk.path("target"), options, Limits::default(), &Admission::of_anyone(), &progress)
 }
 
 /// Versions 7 and 8 of a tree, between which all content differs.
@@ -102,9 +103,13 @@ fn a_signal_stops_the_command_line_and_it_goes_on() {
     drop(stdin);
     let done = child.wait_with_output().unwrap();
     assert_eq!((done.status.code(), done.status.signal()), (Some(128 + 2), None), "{}", said(&done));
-    assert!(said(&done).contains("run it again to go on, or give it up by  sealift clean target"), "{}", said(&done));
+    assert!(
+        said(&done).contains("repeat the command to resume, or discard it: sealift clean target"),
+        "{}",
+        said(&done)
+    );
     let done = desk.run(&["unpack", "8.sealift", "target", "--allow-unsigned"]);
-    assert!(said(&done).contains("of a run before this one were right"), "{}", said(&done));
+    assert!(said(&done).contains("from the interrupted run"), "{}", said(&done));
     desk.assert_same("target", "tree");
 }
 
@@ -117,7 +122,7 @@ fn an_update_that_changes_its_target_ends_well() {
         let (progress, bundle, target) = (Arc::clone(&progress), desk.path("8.sealift"), desk.path("target"));
         move || {
             let options = UnpackOptions { update: true, jobs: 1, ..UnpackOptions::default() };
-            unpack(&mut Input::open(&bundle)?, &target, &options, Limits::default(), |_| Ok(()), &progress)
+            unpack(&mut Input::open(&bundle)?, &target, &options, Limits::default(), &Admission::of_anyone(), &progress)
         }
     });
     let journal = desk.path(".target.sealift-partial/journal");

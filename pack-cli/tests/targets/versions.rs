@@ -36,7 +36,7 @@ fn what_clean_finished_is_not_undone_by_an_older_bundle() {
     desk.leave_update("target", "whole");
     desk.run(&["clean", "target"]);
     let (status, said) = run(&desk, "unpack 1.sealift target --update");
-    assert_eq!(status, Some(1), "{said}");
+    assert_eq!(status, Some(3), "{said}");
     assert!(said.contains("is older than version 2"), "{said}");
     desk.assert_same("target", "tree");
     assert_eq!(run(&desk, "unpack 1.sealift target --update --allow-downgrade").0, Some(0));
@@ -50,12 +50,139 @@ fn the_same_command_ends_well_where_the_tree_has_its_name() {
     desk.unpack(2, "target");
     let (status, said) = run(&desk, "unpack 2.sealift target");
     assert_eq!(status, Some(0), "{said}");
-    assert!(said.contains("target: complete already") && said.contains("3 kept"), "{said}");
+    assert!(said.contains("target: already complete") && said.contains("3 files unchanged"), "{said}");
     let (status, said) = run(&desk, "unpack 1.sealift other");
-    assert_eq!(status, Some(1), "it remembers: {said}");
+    assert_eq!(status, Some(3), "it remembers: {said}");
 
     for other in ["1.sealift target --allow-downgrade", "2.sealift target --path etc"] {
         let (status, said) = run(&desk, &format!("unpack {other}"));
         assert_eq!(status, Some(2), "{said}");
     }
+}
+
+#[test]
+fn an_older_slot_is_sound_and_an_older_bundle_a_base() {
+    let desk = signed();
+    assert_eq!(run(&desk, "unpack 1.sealift slot-a").0, Some(0));
+    assert_eq!(run(&desk, "unpack 2.sealift slot-b").0, Some(0));
+    let (status, said) = run(&desk, "audit slot-a");
+    assert_eq!(status, Some(0), "{said}");
+    assert!(said.contains("sound, os version 1") && said.contains("this device took version 2 since"), "{said}");
+    let (status, said) = run(&desk, "audit slot-a 1.sealift");
+    assert_eq!(status, Some(0), "{said}");
+    let (status, said) = run(&desk, "pack tree -o delta.sealift --name os --bundle-version 3 --base 1.sealift");
+    assert_eq!(status, Some(0), "{said}");
+    assert_eq!(run(&desk, "verify 1.sealift").0, Some(3));
+    // Revoking the key is said, and changes no file of the tree; a base is as good as its signature.
+    let revoked = "--revoked release.pub";
+    let (status, said) = run(&desk, &format!("audit slot-a {revoked}"));
+    assert_eq!(status, Some(0), "{said}");
+    assert!(said.contains("is revoked now"), "{said}");
+    let pack = "pack tree -o no.sealift --name os --bundle-version 3 --base 1.sealift";
+    assert_eq!(run(&desk, &format!("{pack} {revoked}")).0, Some(3));
+    // A key that is not listed any more is one under which the device took the tree; a stranger's is none.
+    desk.write("signers", "");
+    let (status, said) = run(&desk, "audit slot-a");
+    assert_eq!(status, Some(0), "{said}");
+    assert!(said.contains("is not listed now"), "{said}");
+    std::fs::remove_dir_all(desk.path("state")).unwrap();
+    assert_eq!(run(&desk, "audit slot-a").0, Some(3));
+}
+
+#[test]
+fn an_expiry_that_passed_is_no_difference() {
+    let desk = signed();
+    let pack = "pack tree -o old.sealift --name os --bundle-version 3 --expires 2020-01-01 --key release";
+    let mut pack = desk.command(&pack.split(' ').collect::<Vec<_>>());
+    let packed = pack.env("SOURCE_DATE_EPOCH", "1500000000").output().unwrap();
+    assert!(packed.status.success(), "{}", said(&packed));
+    assert_eq!(run(&desk, "unpack old.sealift target").0, Some(3));
+    let (status, said) = run(&desk, "unpack old.sealift target --time 2019-01-01");
+    assert_eq!(status, Some(0), "{said}");
+    assert!(said.contains("expired at 2020-01-01") && said.contains("--time let it pass"), "{said}");
+    let (status, said) = run(&desk, "audit target");
+    assert_eq!(status, Some(0), "{said}");
+    assert!(said.contains("it expired at 2020-01-01"), "{said}");
+    desk.write("target/etc/issue", "tampered");
+    assert_eq!(run(&desk, "audit target").0, Some(1));
+}
+
+#[test]
+fn a_tree_and_its_record_that_were_copied_over_another_are_found() {
+    let desk = signed();
+    let key = std::fs::read_to_string(desk.path("release.pub")).unwrap();
+    desk.write("signers", format!("* namespaces=\"sealift\" {key}"));
+    desk.run(&["pack", "tree", "-o", "app.sealift", "--name", "app", "--bundle-version", "1", "--key", "release"]);
+    assert_eq!(run(&desk, "unpack 1.sealift target").0, Some(0));
+    assert_eq!(run(&desk, "unpack app.sealift app").0, Some(0));
+    for (line, status) in [("--name os", 0), ("--name app", 1), ("--name app --name os", 0)] {
+        let (ended, said) = run(&desk, &format!("audit target {line}"));
+        assert_eq!(ended, Some(status), "{said}");
+    }
+    for name in ["target", ".target.sealift-state"] {
+        std::fs::remove_dir_all(desk.path(name)).unwrap();
+    }
+    for (from, to) in [("app", "target"), (".app.sealift-state", ".target.sealift-state")] {
+        let copied = Command::new("cp").arg("-a").args([desk.path(from), desk.path(to)]).status().unwrap();
+        assert!(copied.success());
+    }
+    let (status, said) = run(&desk, "audit target");
+    assert_eq!(status, Some(1), "{said}");
+    assert!(said.contains("of another directory"), "{said}");
+    assert_eq!(run(&desk, "audit target --quiet").0, Some(1));
+}
+
+#[test]
+fn set_id_bits_that_came_later_are_never_passed_over() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let desk = signed();
+    assert_eq!(run(&desk, "unpack 1.sealift target").0, Some(0));
+    let issue = desk.path("target/etc/issue");
+    let mode = std::fs::metadata(&issue).unwrap().permissions().mode();
+    std::fs::set_permissions(&issue, std::fs::Permissions::from_mode(mode | 0o4000)).unwrap();
+    for line in ["audit target --ignore privileged", "audit target 1.sealift --ignore privileged", "audit target"] {
+        let (status, said) = run(&desk, line);
+        assert_eq!(status, Some(1), "{line}: {said}");
+        assert!(said.contains("etc/issue") && !said.contains("without root"), "{line}: {said}");
+    }
+}
+
+#[test]
+fn a_state_that_cannot_be_kept_leaves_the_target_as_it_was() {
+    let desk = signed();
+    desk.write("no-state", "");
+    let with = |line: &str| {
+        let line = format!("{line} --trust signers --state no-state/state");
+        let done = desk.command(&line.split(' ').collect::<Vec<_>>()).output().unwrap();
+        (done.status.code(), said(&done))
+    };
+    for line in ["unpack 1.sealift target", "unpack 1.sealift target --dry-run"] {
+        let (status, said) = with(line);
+        assert_eq!(status, Some(2), "{line}: {said}");
+        assert!(!desk.path("target").exists() && !desk.path(".target.sealift-partial").exists());
+    }
+    assert_eq!(run(&desk, "unpack 1.sealift target").0, Some(0));
+    assert_eq!(with("unpack 2.sealift target --update").0, Some(2));
+    assert_eq!(std::fs::read(desk.path("target/etc/issue")).unwrap(), b"1");
+}
+
+#[test]
+fn status_says_what_is_installed_where() {
+    let desk = signed();
+    assert_eq!(run(&desk, "status").1, "nothing was taken: state is empty\n");
+    assert_eq!(run(&desk, "unpack 1.sealift slot-a").0, Some(0));
+    assert_eq!(run(&desk, "unpack 2.sealift slot-b").0, Some(0));
+    std::fs::create_dir(desk.path("bare")).unwrap();
+    let (status, said) = run(&desk, "status slot-a slot-b bare");
+    assert_eq!(status, Some(0), "{said}");
+    let lines = ["slot-a: os version 1", "this device took version 2 since", "slot-b: os version 2", "bare: no record"];
+    for line in lines {
+        assert!(said.contains(line), "{line}: {said}");
+    }
+    assert_eq!(said.matches("signed by SHA256:").count(), 2, "{said}");
+    assert_eq!(run(&desk, "status").1, "os: version 2 or newer\n");
+    assert_eq!(run(&desk, "status absent").0, Some(2));
+    // A record that was damaged is said.
+    desk.write(".slot-a.sealift-state/head", "damaged");
+    assert_eq!(run(&desk, "status slot-a").0, Some(2));
 }

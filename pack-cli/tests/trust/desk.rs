@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use sealift::pack::{Output, PackOptions, PackRef, pack};
 use sealift::source::{DirectoryOptions, DirectorySource, Source};
 use sealift::trust::sign::{PublicKey, SignChange, Signer, Zeroizing, sign_bundle};
-use sealift::trust::{Guard, Places, TrustOptions, Verdict};
+use sealift::trust::{Admission, Guard, Places, TrustOptions, Verdict};
 use sealift::{Error, Progress};
 use sealift_format::{Head, Identity, Kind, Preamble};
 use tempfile::TempDir;
@@ -140,9 +140,9 @@ impl Desk {
     /// Judges, and commits what was accepted.
     pub(crate) fn take(&self, options: &TrustOptions, bundle: &Path) -> Result<(), Error> {
         let guard = self.guard(options)?;
-        let head = head_of(bundle);
-        let verdict = guard.judge(&head)?;
-        guard.commit(&head, &verdict)
+        let admission = Admission::by(&guard)?;
+        admission.judge(&head_of(bundle))?;
+        admission.commit()
     }
 }
 

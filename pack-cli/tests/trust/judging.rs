@@ -3,7 +3,7 @@
 use std::fs;
 
 use sealift::Error;
-use sealift::trust::{TrustOptions, bound_name};
+use sealift::trust::{Admission, TrustOptions, bound_name};
 use sealift::unpack::{Durability, UnpackOptions, unpack};
 use sealift::{Input, Progress};
 use sealift_format::{Envelope, Identity, Kind, Limits};
@@ -22,8 +22,8 @@ fn one_trusted_key_suffices() {
     let states = desk.guard(&options()).expect("good files").inspect(&head_of(&bundle));
     assert_eq!(states.len(), 2);
 
-    assert_eq!(desk.refusal(&options(), &desk.signed(7, &["stranger"])), (Some(Kind::Untrusted), 1));
-    assert_eq!(desk.refusal(&options(), &desk.pack(7)), (Some(Kind::Untrusted), 1));
+    assert_eq!(desk.refusal(&options(), &desk.signed(7, &["stranger"])), (Some(Kind::Untrusted), 3));
+    assert_eq!(desk.refusal(&options(), &desk.pack(7)), (Some(Kind::Untrusted), 3));
 }
 
 #[test]
@@ -33,7 +33,7 @@ fn an_empty_file_trusts_nobody_and_a_malformed_one_is_told() {
     let bundle = desk.signed(7, &["a"]);
     let path = desk.write("mine", "");
     let mut given = TrustOptions { signers: Some(path), ..options() };
-    assert_eq!(desk.refusal(&given, &bundle), (Some(Kind::Untrusted), 1));
+    assert_eq!(desk.refusal(&given, &bundle), (Some(Kind::Untrusted), 3));
     desk.write("mine", "os ssh-ed25519 AAAA\n");
     assert!(matches!(desk.guard(&given), Err(Error::TrustFile { .. })));
     assert_eq!(refusal(desk.guard(&given)), (None, 2));
@@ -41,7 +41,7 @@ fn an_empty_file_trusts_nobody_and_a_malformed_one_is_told() {
     assert_eq!(refusal(desk.guard(&given)), (None, 2));
     // The usual file may be absent.
     fs::remove_file(desk.path("config/allowed_signers")).expect("it is there");
-    assert_eq!(desk.refusal(&options(), &bundle), (Some(Kind::Untrusted), 1));
+    assert_eq!(desk.refusal(&options(), &bundle), (Some(Kind::Untrusted), 3));
     for name in ["allowed_signers", "revoked", "thresholds", "compatible"] {
         let path = desk.write(&format!("config/{name}"), "a=b c\n");
         assert!(matches!(desk.guard(&options()), Err(Error::TrustFile { .. })), "{name}");
@@ -56,10 +56,10 @@ fn thresholds_count_keys() {
     let one = desk.signed(7, &["a"]);
     let both = desk.signed(8, &["a", "b"]);
     let two = TrustOptions { thresholds: vec!["os=2".to_owned()], ..options() };
-    assert_eq!(desk.refusal(&two, &one), (Some(Kind::Untrusted), 1));
+    assert_eq!(desk.refusal(&two, &one), (Some(Kind::Untrusted), 3));
     assert!(desk.judge(&two, &both).is_ok());
     desk.write("config/thresholds", "# two people\n2\n");
-    assert_eq!(desk.refusal(&options(), &one), (Some(Kind::Untrusted), 1));
+    assert_eq!(desk.refusal(&options(), &one), (Some(Kind::Untrusted), 3));
     assert!(desk.judge(&options(), &both).is_ok());
     // A flag takes the file's place.
     let other = TrustOptions { thresholds: vec!["app-*=3".to_owned()], ..options() };
@@ -74,11 +74,11 @@ fn expiry_is_judged_at_the_time_given() {
     desk.trust(&["a"]);
     let bundle = desk.pack_as(Identity { expires: Some(NOW), ..identity(7) }, 1024);
     desk.sign(&bundle, &["a"]);
-    assert_eq!(desk.refusal(&options(), &bundle), (Some(Kind::Expired), 1));
+    assert_eq!(desk.refusal(&options(), &bundle), (Some(Kind::Expired), 3));
     let before = TrustOptions { time: Some(NOW - 1), ..options() };
     assert!(desk.judge(&before, &bundle).is_ok());
     let unsigned = TrustOptions { allow_unsigned: true, ..options() };
-    assert_eq!(desk.refusal(&unsigned, &bundle), (Some(Kind::Expired), 1));
+    assert_eq!(desk.refusal(&unsigned, &bundle), (Some(Kind::Expired), 3));
 }
 
 #[test]
@@ -87,11 +87,11 @@ fn tags_are_the_devices() {
     desk.trust(&["a"]);
     let bundle = desk.pack_as(Identity { compatible: vec!["board-a".to_owned()], ..identity(7) }, 1024);
     desk.sign(&bundle, &["a"]);
-    assert_eq!(desk.refusal(&options(), &bundle), (Some(Kind::Incompatible), 1));
+    assert_eq!(desk.refusal(&options(), &bundle), (Some(Kind::Incompatible), 3));
     desk.write("config/compatible", "board-b # no\n");
     assert!(matches!(desk.guard(&options()), Err(Error::TrustFile { .. })));
     desk.write("config/compatible", "# what it is\nboard-b\n");
-    assert_eq!(desk.refusal(&options(), &bundle), (Some(Kind::Incompatible), 1));
+    assert_eq!(desk.refusal(&options(), &bundle), (Some(Kind::Incompatible), 3));
     let given = TrustOptions { compatible: vec!["board-a".to_owned()], ..options() };
     assert!(desk.judge(&given, &bundle).is_ok());
     let bad = TrustOptions { compatible: vec!["a b".to_owned()], ..options() };
@@ -119,7 +119,7 @@ fn unsigned_is_for_one_call_and_waives_nothing_else() {
     assert!(guard.judge(&head).is_ok_and(|verdict| verdict.unknown_envelopes == [3]));
 
     desk.take(&options(), &desk.signed(9, &["a"])).expect("it is trusted");
-    assert_eq!(desk.refusal(&unsigned, &bundle), (Some(Kind::Downgrade), 1));
+    assert_eq!(desk.refusal(&unsigned, &bundle), (Some(Kind::Downgrade), 3));
 }
 
 #[test]
@@ -130,9 +130,10 @@ fn a_target_is_bound_to_its_version() {
     let target = desk.path("target");
     let how = UnpackOptions { durability: Durability::None, ..UnpackOptions::default() };
     let mut input = Input::open(&new).expect("a bundle");
-    unpack(&mut input, &target, &how, Limits::default(), |_| Ok(()), &Progress::default()).expect("a new tree");
+    unpack(&mut input, &target, &how, Limits::default(), &Admission::of_anyone(), &Progress::default())
+        .expect("a new tree");
     let check = |options: &TrustOptions| desk.guard(options).expect("good files").check_bound(&target, &head_of(&old));
-    assert_eq!(refusal(check(&options())), (Some(Kind::Downgrade), 1));
+    assert_eq!(refusal(check(&options())), (Some(Kind::Downgrade), 3));
     assert!(check(&TrustOptions { allow_downgrade: true, ..options() }).is_ok());
 
     // What a stolen key signed is replaced by whoever has the others.
@@ -155,12 +156,13 @@ fn a_target_is_bound_to_its_first_name() {
     assert!(check_bound(&bundle).is_ok());
     let how = UnpackOptions { durability: Durability::None, ..UnpackOptions::default() };
     let mut input = Input::open(&bundle).expect("a bundle");
-    unpack(&mut input, &target, &how, Limits::default(), |_| Ok(()), &Progress::default()).expect("a new tree");
+    unpack(&mut input, &target, &how, Limits::default(), &Admission::of_anyone(), &Progress::default())
+        .expect("a new tree");
     assert_eq!(bound_name(&target).expect("sound state").as_deref(), Some("os"));
     assert!(check_bound(&bundle).is_ok());
     let refused = check_bound(&other);
     assert!(matches!(refused, Err(Error::OtherName { .. })));
-    assert_eq!(refusal(refused).1, 1);
+    assert_eq!(refusal(refused).1, 3);
 
     desk.write(".target.sealift-state/head", "not a head");
     assert_eq!(refusal(bound_name(&target)), (None, 2));

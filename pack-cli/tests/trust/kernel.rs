@@ -150,7 +150,7 @@ fn it_counts_for_nothing_and_stays() {
     desk.make_certificate("ec", &P256);
     let bundle = desk.pack(7);
     assert_eq!(desk.sign_for_kernel(&bundle, "ec").kernel, KernelChange::Added);
-    assert_eq!(desk.refusal(&options(), &bundle), (Some(Kind::Untrusted), 1));
+    assert_eq!(desk.refusal(&options(), &bundle), (Some(Kind::Untrusted), 3));
     let unsigned = TrustOptions { allow_unsigned: true, ..options() };
     assert!(
         desk.judge(&unsigned, &bundle).is_ok_and(|verdict| verdict.unsigned && verdict.unknown_envelopes.is_empty())

@@ -18,7 +18,7 @@ fn one_folder_decides() {
         let guard = Guard::load_from(options, places.clone())?;
         guard.judge(&head_of(&desk.signed(7, &[key])))
     };
-    let untrusted = (Some(Kind::Untrusted), 1);
+    let untrusted = (Some(Kind::Untrusted), 3);
     // What lies in the user's folder without allowed signers counts for nothing, and is told.
     fs::copy(desk.path("system.pub"), desk.path("mine/revoked")).expect("a list");
     assert!(judge(&options(), "system").is_ok());
@@ -34,7 +34,7 @@ fn one_folder_decides() {
 
     // A flag takes the place of its one file: the user's revocations still hold.
     let given = TrustOptions { signers: Some(desk.path("config/allowed_signers")), ..options() };
-    assert_eq!(refusal(judge(&given, "system")), (Some(Kind::Revoked), 1));
+    assert_eq!(refusal(judge(&given, "system")), (Some(Kind::Revoked), 3));
 }
 
 #[test]

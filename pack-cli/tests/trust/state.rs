@@ -2,15 +2,16 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use sealift::Error;
-use sealift::trust::{Store, TrustOptions};
+use sealift::trust::{Admission, Store, TrustOptions};
 use sealift_format::{Identity, Kind};
 
-use crate::desk::{Desk, NOW, identity, options, refusal};
+use crate::desk::{Desk, NOW, head_of, identity, options, refusal};
 
-const DOWNGRADE: (Option<Kind>, u8) = (Some(Kind::Downgrade), 1);
+const DOWNGRADE: (Option<Kind>, u8) = (Some(Kind::Downgrade), 3);
+const EXPIRED: (Option<Kind>, u8) = (Some(Kind::Expired), 3);
 
 fn floor(desk: &Desk) -> Option<u64> {
     let report = desk.guard(&options()).expect("good files").describe().expect("sound state");
@@ -47,12 +48,12 @@ fn a_floor_only_rises_until_it_is_reset() {
 fn the_state_is_for_nobody_elses_eyes() {
     let desk = Desk::new();
     desk.trust(&["a"]);
-    desk.take(&options(), &desk.signed(7, &["a"])).expect("it is trusted");
+    desk.take(&options(), &dated(&desk, ("os", 7), 5, None, &["a"])).expect("it is trusted");
     let mode = |name: &str| fs::metadata(desk.path(name)).expect("it is there").permissions().mode() & 0o777;
     assert_eq!([mode("state"), mode("state/floors")], [0o700, 0o700]);
-    assert_eq!([mode("state/floors/os"), mode("state/accepted")], [0o600, 0o600]);
     let text = fs::read_to_string(desk.path("state/floors/os")).expect("text");
-    assert_eq!(text, format!("sealift floor 1\n7 {}\n", desk.public_key("a").id()));
+    let said = format!("sealift floor 2 os\n7 5 {}\n", desk.public_key("a").id());
+    assert_eq!(text, format!("{said}check {}\n", blake3::hash(said.as_bytes())));
 }
 
 #[test]
@@ -67,10 +68,9 @@ fn revoking_a_key_withdraws_what_it_raised() {
     desk.sign(&next, &["a"]);
     assert_eq!(desk.refusal(&options(), &next), DOWNGRADE);
     let by_clock = TrustOptions { time: None, ..options() };
-    assert_eq!(desk.refusal(&by_clock, &next), (Some(Kind::Expired), 1));
 
     fs::copy(desk.path("thief.pub"), desk.path("config/revoked")).expect("a list of one key");
-    assert_eq!(desk.refusal(&options(), &stolen), (Some(Kind::Revoked), 1));
+    assert_eq!(desk.refusal(&options(), &stolen), (Some(Kind::Revoked), 3));
     assert!(desk.judge(&options(), &next).is_ok());
     assert!(desk.judge(&by_clock, &next).is_ok());
     assert_eq!(floor(&desk), Some(7));
@@ -84,22 +84,135 @@ fn revoking_a_key_withdraws_what_it_raised() {
     assert!(desk.judge(&given, &next).is_ok());
 }
 
+/// A bundle of this name, signed by these keys, with dates of its own.
+fn dated(desk: &Desk, (name, version): (&str, u64), created: i64, expires: Option<i64>, keys: &[&str]) -> PathBuf {
+    let bundle = desk.pack_as(Identity { name: name.into(), created, expires, ..identity(version) }, 1024);
+    let named = bundle.with_file_name(format!("{name}-{version}-{created}.sealift"));
+    fs::rename(&bundle, &named).expect("it can be renamed");
+    desk.sign(&named, keys);
+    named
+}
+
+const FAR: i64 = 1 << 62;
+
 #[test]
-fn now_is_not_before_the_newest_bundle() {
+fn a_date_of_one_key_does_not_move_the_time_beyond_the_clock() {
+    let desk = Desk::new();
+    desk.trust(&["a", "b"]);
+    let by_clock = TrustOptions { time: None, ..options() };
+    let next = dated(&desk, ("os", 8), NOW, Some(FAR), &["a"]);
+    desk.take(&by_clock, &dated(&desk, ("os", 7), FAR, None, &["a"])).expect("a date to come is no fault");
+    assert!(desk.judge(&by_clock, &next).is_ok());
+    // Where two keys say so, it is so late.
+    desk.take(&by_clock, &dated(&desk, ("os", 7), FAR, None, &["a", "b"])).expect("a date to come is no fault");
+    assert_eq!(desk.refusal(&by_clock, &next), EXPIRED);
+    assert!(desk.judge(&options(), &next).is_ok(), "--time overrides it");
+    let store = Store::at(desk.path("state"));
+    assert!(store.reset_floor("os").is_ok_and(|floors| floors.is_some()));
+    assert!(desk.judge(&by_clock, &next).is_ok(), "trust reset forgets it");
+}
+
+#[test]
+fn the_date_of_one_name_is_not_another_names_time() {
+    let desk = Desk::new();
+    desk.trust(&["a", "b"]);
+    let lines = ["a", "b"].map(|key| desk.signer_line("*", key) + "\n");
+    desk.write("config/allowed_signers", lines.concat());
+    let by_clock = TrustOptions { time: None, ..options() };
+    let os = dated(&desk, ("os", 8), NOW, Some(FAR), &["a"]);
+    let app = dated(&desk, ("app", 8), NOW, Some(FAR), &["a"]);
+    desk.take(&by_clock, &dated(&desk, ("app", 7), FAR, None, &["a", "b"])).expect("a date to come is no fault");
+    assert!(desk.judge(&by_clock, &os).is_ok());
+    assert_eq!(desk.refusal(&by_clock, &app), EXPIRED);
+}
+
+#[test]
+fn an_admission_sees_what_another_run_took_meanwhile() {
     let desk = Desk::new();
     desk.trust(&["a"]);
-    let year = 365 * 86_400;
-    let far = NOW + 100 * year;
-    let by_clock = TrustOptions { time: None, ..options() };
-    let [next, newest] = [(8, NOW, Some(far)), (7, far, None)].map(|(version, created, expires)| {
-        let bundle = desk.pack_as(Identity { created, expires, ..identity(version) }, 1024);
-        desk.sign(&bundle, &["a"]);
-        bundle
-    });
-    assert!(desk.judge(&by_clock, &next).is_ok());
-    desk.take(&by_clock, &newest).expect("a date to come is no fault");
-    assert_eq!(desk.refusal(&by_clock, &next), (Some(Kind::Expired), 1));
-    assert!(desk.judge(&options(), &next).is_ok(), "--time overrides it");
+    let guard = desk.guard(&options()).expect("good files");
+    let [older, newer] = [6, 7].map(|version| head_of(&desk.signed(version, &["a"])));
+    let [slow, quick] = [(); 2].map(|()| Admission::by(&guard).expect("the state can be written"));
+    slow.judge(&older).expect("nothing was taken before");
+    quick.judge(&newer).expect("nothing was taken before");
+    quick.commit().expect("it can be remembered");
+    assert_eq!(refusal(slow.commit()), DOWNGRADE);
+    assert_eq!(floor(&desk), Some(7));
+    let trial = Admission::trial(&guard).expect("the state can be written");
+    assert_eq!(refusal(trial.judge(&older)), DOWNGRADE);
+}
+
+#[test]
+fn a_state_that_cannot_be_kept_is_known_before_anything_is_judged() {
+    let desk = Desk::new();
+    desk.trust(&["a"]);
+    // Not even root can make a directory in /proc, or in a file.
+    desk.write("state-file", "");
+    for state in [desk.path("state-file/state"), PathBuf::from("/proc/self/fdinfo/state")] {
+        let there = TrustOptions { state: Some(state), ..options() };
+        let Ok(guard) = desk.guard(&there) else { continue };
+        assert_eq!(refusal(Admission::by(&guard).map(|_| ())), (None, 2));
+        // What is not remembered needs no state.
+        let unsigned = TrustOptions { allow_unsigned: true, ..there };
+        let guard = desk.guard(&unsigned).expect("good files");
+        let admission = Admission::by(&guard).expect("it may not be needed");
+        admission.judge(&head_of(&desk.pack(7))).expect("it is waived");
+        admission.commit().expect("nothing is remembered");
+        let admission = Admission::by(&guard).expect("it may not be needed");
+        assert_eq!(refusal(admission.judge(&head_of(&desk.signed(7, &["a"])))), (None, 2));
+    }
+}
+
+#[test]
+fn a_trial_writes_nothing() {
+    let desk = Desk::new();
+    desk.trust(&["a"]);
+    let guard = desk.guard(&options()).expect("good files");
+    let trial = Admission::trial(&guard).expect("the state could be made");
+    trial.judge(&head_of(&desk.signed(7, &["a"]))).expect("it is trusted");
+    trial.commit().expect("it could be remembered");
+    assert!(!desk.path("state").exists());
+}
+
+#[test]
+fn a_state_of_others_is_refused() {
+    let desk = Desk::new();
+    desk.trust(&["a"]);
+    let bundle = desk.signed(7, &["a"]);
+    desk.take(&options(), &bundle).expect("it is trusted");
+    for name in ["state", "state/floors", "state/floors/os"] {
+        let path = desk.path(name);
+        let before = fs::metadata(&path).expect("it is there").permissions();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).expect("it is ours");
+        assert_eq!(desk.refusal(&options(), &bundle), (None, 2), "{name}");
+        fs::set_permissions(&path, before).expect("it is ours");
+    }
+    // What another user planted is not written through.
+    let precious = desk.write("precious", "kept");
+    std::os::unix::fs::symlink(&precious, desk.path("state/floors/.os.new")).expect("a link");
+    std::os::unix::fs::symlink(&precious, desk.path("state/floors/.partial")).expect("a link");
+    desk.take(&options(), &desk.signed(8, &["a"])).expect("it is trusted");
+    assert_eq!(fs::read(&precious).expect("it is there"), b"kept");
+}
+
+#[test]
+fn every_flipped_bit_of_a_floor_is_said() {
+    let desk = Desk::new();
+    desk.trust(&["a"]);
+    desk.take(&options(), &desk.signed(7, &["a"])).expect("it is trusted");
+    let (store, path) = (Store::at(desk.path("state")), desk.path("state/floors/os"));
+    let good = fs::read(&path).expect("it is there");
+    for at in 0..good.len() {
+        for bit in 0..8 {
+            let mut bad = good.clone();
+            bad[at] ^= 1 << bit;
+            fs::write(&path, bad).expect("it can be written");
+            assert!(matches!(store.floors("os"), Err(Error::State { .. })), "bit {bit} of byte {at}");
+        }
+    }
+    // A sound file in another's place is not read as its own.
+    fs::write(desk.path("state/floors/app"), &good).expect("it can be written");
+    assert!(matches!(store.floors("app"), Err(Error::State { .. })));
 }
 
 #[test]
@@ -116,9 +229,8 @@ fn damaged_state_is_never_passed_over() {
         fs::write(&path, before).expect("it can be written");
     };
     let refused = || assert_eq!(desk.refusal(&options(), &bundle), (None, 2));
-    for content in [&b""[..], b"\xff", b"sealift floor 2\n7 x\n", b"7\n"] {
+    for content in [&b""[..], b"\xff", b"sealift floor 1\n7 x\n", b"7\n"] {
         damage("state/floors/os", content, &refused);
-        damage("state/accepted", content, &refused);
     }
     assert!(desk.judge(&options(), &bundle).is_ok());
     // `trust reset` is the way out.

@@ -1,7 +1,7 @@
 //! OSTree commits in the index (spec 6.6).
 
 use super::*;
-use crate::ostree::{Commit, OsTree, commit, dirmeta, dirtree, nested, of_root};
+use crate::ostree::{Commit, OsTree, commit, commit_with, dictionary, dirmeta, dirtree, nested, of_root};
 use crate::tree::{Node, paint};
 
 pub(super) fn vectors() -> Vec<Vector> {
@@ -59,12 +59,29 @@ fn good() -> Vec<Vector> {
             "a commit with its commitmeta and its parent, one of a collection, trees beside them that share content, and a summary",
             with_history(),
         ),
+        accept("good-ostree-depth", "a commitmeta with 64 containers within one another", {
+            let commit = Commit { tree: tree(), beside: Some(deep(63)) };
+            Bundle::with_commits(&[], &[("main", vec![commit])], Packing::default())
+        }),
         accept(
             "good-ostree-pieces",
             "files in pieces, with holes between and behind, equal pieces side by side and apart, and one content of two owners",
             Bundle::with_commits(&[], &[("main", vec![commit(pieces())])], Packing::default()),
         ),
     ]
+}
+
+/// A commitmeta with so many arrays within one another, and a variant about them.
+fn deep(arrays: usize) -> Vec<u8> {
+    // Each variant holds the next one.
+    let mut value = b"x\0".to_vec();
+    let mut kind = "s";
+    for _ in 1..arrays {
+        value = [&value[..], &[0], kind.as_bytes()].concat();
+        kind = "v";
+    }
+    let value = [&value[..], &[0], kind.as_bytes()].concat();
+    dictionary(&[("k", "v", &value)])
 }
 
 /// Object 0 has the pieces A, A, 16 that are a hole, B, A and a bit; object 1 has B, and 16 that are a hole; object 2 is a hole. `d` has
@@ -129,6 +146,31 @@ fn forms() -> Vec<Vector> {
         reject_commit("ostree-commitmeta-form", "index", "a commitmeta of one byte", |o| {
             o.objects.insert(1, (6, vec![1]));
         }),
+        reject_commit("ostree-depth", "index", "a commitmeta with 65 containers within one another", |o| {
+            o.objects.insert(1, (6, deep(64)));
+        }),
+        reject_commit("ostree-depth-type", "index", "an empty array of a type that nests 64 deep", |o| {
+            o.objects.insert(1, (6, dictionary(&[("k", &format!("{}s", "a".repeat(64)), b"")])));
+        }),
+        reject_commit("ostree-key-twice", "index", "a commitmeta that has a key twice", |o| {
+            o.objects.insert(1, (6, dictionary(&[("k", "s", b"a\0"), ("k", "s", b"b\0")])));
+        }),
+        reject_commit("ostree-commit-key-twice", "index", "a commit whose metadata has a key twice", |o| {
+            o.objects[0].1 = commit_with(dictionary(&[("k", "s", b"a\0"), ("k", "s", b"b\0")]), &tree(), None, "main");
+        }),
+        reject_commit(
+            "ostree-ref-binding",
+            "index",
+            "a commit bound to a ref by a string, not by an array of them",
+            |o| {
+                let binding = dictionary(&[("ostree.ref-binding", "s", b"main\0")]);
+                o.objects[0].1 = commit_with(binding, &tree(), None, "main");
+            },
+        ),
+        reject_commit("ostree-collection-binding", "index", "a commit bound to a collection by a byte", |o| {
+            let binding = dictionary(&[("ostree.collection-binding", "y", b"\x01")]);
+            o.objects[0].1 = commit_with(binding, &tree(), None, "main");
+        }),
         reject_tree("ostree-name", "index", "a file called ..", dir([("..", file("x"))])),
         reject_tree("ostree-name-utf8", "index", "a name that is no UTF-8", dir([]).with(b"\xff", file("x"))),
         reject_tree("ostree-names-order", "index", "b stands before a", dir([("b", file("x")), ("a", file("y"))])),
@@ -191,7 +233,13 @@ fn counts() -> Vec<Vector> {
             },
         ),
         reject("limit-entries", "limit", "more entries than the readers of these vectors take", |b| {
-            b.edits.maxima = edit(|maxima: &mut crate::bundle::Maxima| maxima.entries = (1 << 27) + 1);
+            b.edits.maxima = edit(|maxima: &mut crate::bundle::Maxima| maxima.entries = (1 << 24) + 1);
+        }),
+        reject("limit-depth", "limit", "more directories in each other than the readers of these vectors take", |b| {
+            b.edits.maxima = edit(|maxima: &mut crate::bundle::Maxima| maxima.depth = 4097);
+        }),
+        reject("limit-logical", "limit", "more bytes of files than the readers of these vectors take", |b| {
+            b.edits.maxima = edit(|maxima: &mut crate::bundle::Maxima| maxima.logical = (1 << 42) + 1);
         }),
     ]
 }

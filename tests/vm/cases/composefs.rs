@@ -60,7 +60,7 @@ pub(crate) fn stores(desk: &Desk) {
         let pack = |version: u64| {
             let bundle = format!("/tmp/{version}.sealift");
             let options = format!("--name os --level 1 --quiet --composefs={hash}");
-            desk.good(&format!("pack /tmp/tree -o {bundle} --bundle-version {version} {options}"));
+            desk.good(&format!("pack --force /tmp/tree -o {bundle} --bundle-version {version} {options}"));
             bundle
         };
         desk.good(&format!("unpack {} composefs:{store} --seal require {ANYBODY}", pack(1)));
@@ -92,7 +92,7 @@ pub(crate) fn take(desk: &Desk, store: &str, content: &[u8]) -> PathBuf {
     // A name that no other image on the disk has.
     publisher.write(&format!("etc/{store}"), b"");
     let options = "--name os --bundle-version 1 --level 1 --quiet --composefs";
-    desk.good(&format!("pack /tmp/tree -o /tmp/store.sealift {options}"));
+    desk.good(&format!("pack --force /tmp/tree -o /tmp/store.sealift {options}"));
     desk.good(&format!("unpack /tmp/store.sealift composefs:{store} --seal require {ANYBODY}"));
     let line = format!("digest {}", Path::new("/tmp/tree/usr/lib/object").display());
     let said = desk.good(&line);

@@ -60,7 +60,9 @@ pub(crate) fn directories(desk: &Desk) {
     // A delta's is of the index that it makes.
     publisher.write("etc/os-release", b"ID=example\nVERSION_ID=2\n");
     let delta = "/tmp/delta.sealift";
-    desk.good(&format!("pack /tmp/tree -o {delta} --name os --bundle-version 2 --base {first} --quiet {ANYBODY}"));
+    desk.good(&format!(
+        "pack --force /tmp/tree -o {delta} --name os --bundle-version 2 --base {first} --quiet {ANYBODY}"
+    ));
     sign(desk, delta, "ec");
     let said = desk.good(&format!("unpack {delta} vouched --delete {ANYBODY} --json"));
     assert!(said.contains(TAKEN), "{said}");

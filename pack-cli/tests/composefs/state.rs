@@ -1,0 +1,102 @@
+//! State before content, and a store's own record as a floor: what is refused changes no image, no name and no record.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Command;
+
+use crate::desk::Desk;
+
+/// Two versions, signed.
+fn desk() -> Desk {
+    let desk = Desk::new();
+    desk.nasty_tree("os");
+    let made = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(desk.path("key")).status();
+    assert!(made.unwrap().success());
+    let public = fs::read_to_string(desk.path("key.pub")).unwrap();
+    fs::write(desk.path("allowed"), format!("* namespaces=\"sealift\" {public}")).unwrap();
+    for version in 1..=2 {
+        fs::write(desk.path("os/etc/version"), format!("{version}").repeat(500)).unwrap();
+        let options = ["--composefs", "--key", "key", "--expires", "2090-01-01"];
+        desk.pack("os", &format!("os-{version}.sealift"), version, &options);
+    }
+    desk
+}
+
+fn unpack(desk: &Desk, bundle: &str, options: &[&str]) -> crate::desk::Said {
+    desk.run(&[&["unpack", bundle, "composefs:store", "--trust", "allowed"], options].concat())
+}
+
+/// Names, links and bytes below a folder.
+fn listing(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut found = Vec::new();
+    let mut pending = vec![folder.to_owned()];
+    while let Some(path) = pending.pop() {
+        let name = path.to_string_lossy().into_owned();
+        if path.is_symlink() {
+            found.push((name, fs::read_link(&path).unwrap().into_os_string().into_encoded_bytes()));
+        } else if path.is_dir() {
+            pending.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+            found.push((name, Vec::new()));
+        } else {
+            found.push((name, fs::read(&path).unwrap()));
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn a_state_that_cannot_be_kept_changes_nothing() {
+    let desk = desk();
+    fs::write(desk.path("file"), "no folder").unwrap();
+    let new = ["--state", "file"];
+    unpack(&desk, "os-1.sealift", &new).refused(2, "file");
+    assert!(!desk.path("store").exists());
+    unpack(&desk, "os-1.sealift", &["--state", "good"]).good();
+    let before = listing(&desk.path("store"));
+    for state in ["file", "file/state", "/proc/sealift"] {
+        unpack(&desk, "os-2.sealift", &["--state", state]).refused(2, "");
+        assert!(before == listing(&desk.path("store")), "{state}");
+    }
+    unpack(&desk, "os-2.sealift", &["--state", "good"]).good();
+    assert!(before != listing(&desk.path("store")));
+}
+
+#[test]
+fn what_the_store_keeps_is_a_floor_and_is_its_own() {
+    let desk = desk();
+    unpack(&desk, "os-2.sealift", &["--state", "good"]).good();
+    let before = listing(&desk.path("store"));
+    let older = unpack(&desk, "os-1.sealift", &["--state", "other"]);
+    assert!(older.is_refused_with("version 1") && before == listing(&desk.path("store")));
+    let records = desk.path("store/sealift/state");
+    fs::set_permissions(&records, fs::Permissions::from_mode(0o777)).unwrap();
+    unpack(&desk, "os-2.sealift", &["--state", "good"]).refused(2, "may be written to by other users");
+    fs::set_permissions(&records, fs::Permissions::from_mode(0o700)).unwrap();
+    unpack(&desk, "os-1.sealift", &["--state", "other", "--allow-downgrade"]).good();
+    fs::rename(records.join("os"), records.join("app")).unwrap();
+    desk.run(&["audit", "composefs:store", "--trust", "allowed", "--state", "good"]).refused(1, "of another name");
+}
+
+/// The words say how objects were looked at.
+#[test]
+fn complete_means_looked_at() {
+    let desk = desk();
+    let unpack = |options: &[&str]| unpack(&desk, "os-1.sealift", &[&["--state", "good"], options].concat());
+    unpack(&[]).good();
+    let objects = desk.objects();
+    let path = desk.path(objects.last().unwrap());
+    fs::write(&path, "short").unwrap();
+    unpack(&["--trust-record"]).good().has("were not checked");
+    desk.audit(&[]).differs();
+    unpack(&[]).good().has("1 damaged object replaced");
+    desk.audit(&[]).good();
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[100] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    unpack(&[]).good().has("checked by size");
+    desk.audit(&[]).differs();
+    unpack(&["--rehash"]).good().has("objects hashed").has("1 damaged object replaced");
+    desk.audit(&[]).good();
+}

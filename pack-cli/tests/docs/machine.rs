@@ -1,0 +1,135 @@
+//! A machine on which nobody was before: a root directory of its own, with this one's programs, and one shell on it, of root or of a user.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use tempfile::TempDir;
+
+/// Who sits at it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Who {
+    Root,
+    User,
+}
+
+pub(crate) struct Machine {
+    root: TempDir,
+    shell: Child,
+    commands: Option<ChildStdin>,
+    done: BufReader<ChildStdout>,
+}
+
+/// What `unshare` runs: makes the root directory `$1`, where `$2` is sealift and `$3` its pages, and a shell in it for `$4`.
+/// /usr is this machine's; /usr/local has only what sealift's archive brings, and all else is empty.
+const SET_UP: &str = r#"
+set -eu
+mount --bind "$1" "$1"
+cd "$1"
+for name in bin sbin lib lib32 lib64 libx32; do
+    if [ -L "/$name" ]; then cp -P "/$name" .; elif [ -d "/$name" ]; then mkdir "$name"; mount --rbind "/$name" "$name"; fi
+done
+mkdir -p usr dev proc sys etc/ssl tmp srv mnt media run opt root home/user var/lib var/tmp var/cache
+chmod 1777 tmp var/tmp
+mount --rbind /usr usr
+mount --rbind /dev dev
+mount --rbind /proc proc
+mount -t tmpfs -o mode=0755 none usr/local
+mkdir -p usr/local/bin usr/local/share/doc/sealift
+cp "$2" usr/local/bin/sealift
+cp -R "$3" usr/local/share/doc/sealift/docs
+for name in alternatives ld.so.cache os-release ssl/openssl.cnf; do
+    if [ -e "/etc/$name" ]; then cp -RP "/etc/$name" "etc/$name"; fi
+done
+printf 'root:x:0:0::/root:/bin/sh\nuser:x:1000:1000::/home/user:/bin/sh\n' > etc/passwd
+printf 'root:x:0:\nuser:x:1000:\n' > etc/group
+case "$4 $5" in
+    root*) home=/root; set -- ;;
+    "user root") home=/home/user; chown 1000:1000 home/user session; set -- setpriv --reuid=1000 --regid=1000 --clear-groups ;;
+    *) home=/home/user; set -- unshare --user --map-user=1000 --map-group=1000 ;;
+esac
+# Not by chroot: below one, the kernel makes no user namespace.
+pivot_root . mnt
+umount -l mnt
+exec env -i HOME="$home" USER="${home##*/}" LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+    "$@" sh -c 'cd; umask 022; exec sh'
+"#;
+
+impl Machine {
+    /// Starts one, or says why none can be had here.
+    pub(crate) fn start(who: Who) -> Result<Self, String> {
+        let root = tempfile::tempdir().unwrap();
+        fs::set_permissions(root.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        fs::create_dir(root.path().join("session")).unwrap();
+        let is_root = rustix::process::geteuid().is_root();
+        let mut shell = Command::new("unshare");
+        shell.arg("--mount").args((!is_root).then_some(["--user", "--map-root-user"]).iter().flatten());
+        shell
+            .env("PATH", path())
+            .args(["sh", "-c", SET_UP, "sh"])
+            .arg(root.path())
+            .arg(env!("CARGO_BIN_EXE_sealift"))
+            .arg(DOCS);
+        shell.arg(if who == Who::Root { "root" } else { "user" }).arg(if is_root { "root" } else { "user" });
+        shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut shell = shell.spawn().map_err(|error| error.to_string())?;
+        let (commands, done) = (shell.stdin.take(), BufReader::new(shell.stdout.take().unwrap()));
+        let mut machine = Self { root, shell, commands, done };
+        match machine.try_run("true") {
+            Some((0, _)) => Ok(machine),
+            _ => {
+                let mut said = String::new();
+                std::io::Read::read_to_string(&mut machine.shell.stderr.take().unwrap(), &mut said).unwrap();
+                Err(said)
+            }
+        }
+    }
+
+    /// Types a command, and returns its exit status and all that it printed.
+    pub(crate) fn run(&mut self, command: &str) -> (i32, String) {
+        self.try_run(command).unwrap_or_else(|| panic!("it ended the shell: {command}"))
+    }
+
+    fn try_run(&mut self, command: &str) -> Option<(i32, String)> {
+        let session = self.root.path().join("session");
+        fs::write(session.join("command"), command).unwrap();
+        fs::set_permissions(session.join("command"), fs::Permissions::from_mode(0o644)).unwrap();
+        // What is sourced keeps its variables; standard input, which brings the commands, is not theirs to read.
+        let line = ". /session/command </dev/null >/session/output 2>&1; echo $?\n";
+        self.commands.as_mut()?.write_all(line.as_bytes()).ok()?;
+        let mut status = String::new();
+        self.done.read_line(&mut status).ok()?;
+        let output = fs::read(session.join("output")).ok()?;
+        Some((status.trim().parse().ok()?, String::from_utf8_lossy(&output).into_owned()))
+    }
+
+    /// Types a command that has to end well.
+    pub(crate) fn good(&mut self, command: &str) -> String {
+        let (status, said) = self.run(command);
+        assert_eq!(status, 0, "{command}\n{said}");
+        said
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        // The shell ends with its input, and with it all that is mounted.
+        drop(self.commands.take());
+        let _ = self.shell.wait();
+    }
+}
+
+/// A user's path often lacks the folder of pivot_root.
+fn path() -> String {
+    format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap())
+}
+
+/// The pages, which the archive brings as well.
+const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs");
+
+/// The repository's root.
+pub(crate) fn repository() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+}

@@ -1,0 +1,253 @@
+//! The commands in README.md and docs/*.md, run as they stand there.
+//!
+//! Each page is a session of its own on a machine on which nobody was before, once of a user and once of root: what the page needs, it
+//! makes. Blocks marked `console` show what their commands print, `[..]` standing for anything within a line and `...` for any lines; a line
+//! `? N` says the exit status where it is not 0. Of whom they show it is said below; of the other, exit statuses are compared. Blocks marked
+//! `sh` are commands alone. One that cannot run here says so in its first line, and stands in a list below.
+//! `DOCS=overwrite` writes what came out instead, for `git diff` to show.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod fields;
+mod machine;
+mod page;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use machine::{Machine, Who, repository};
+use page::{Part, matches, parts};
+use sealift_skipped::skipped;
+
+/// The pages, and whose output they show.
+#[rustfmt::skip] // a table
+const PAGES: &[(&str, Who)] = &[
+    ("README.md",           Who::User),
+    ("docs/json.md",        Who::User),
+    ("docs/progress.md",    Who::User),
+    ("docs/publish.md",     Who::User),
+    ("docs/administer.md",  Who::Root),
+    ("docs/device.md",      Who::Root),
+    ("docs/coming-from.md", Who::User),
+];
+
+/// What no test here runs, by page.
+#[rustfmt::skip] // a table
+const NOT_RUN: &[(&str, &str)] = &[
+    ("README.md",          "this is what runs them."),
+    ("README.md",          "`cargo xtask dist --check` installs what it made, on a Debian of its own."),
+    ("docs/administer.md", "it serves until it is stopped, in a build with the page."),
+    ("docs/device.md",     "it takes a file system with fs-verity, which `cargo xtask vm` has."),
+    ("docs/device.md",     "it takes a kernel with built-in signatures, which `cargo xtask vm` has."),
+    ("docs/device.md",     "it takes a build with composefs, which `cargo xtask ci composefs` tests."),
+];
+
+#[test]
+fn readme() {
+    page("README.md");
+}
+
+#[test]
+fn json() {
+    page("docs/json.md");
+}
+
+#[test]
+fn progress() {
+    page("docs/progress.md");
+}
+
+#[test]
+fn publish() {
+    page("docs/publish.md");
+}
+
+#[test]
+fn administer() {
+    page("docs/administer.md");
+}
+
+#[test]
+fn device() {
+    page("docs/device.md");
+}
+
+#[test]
+fn coming_from() {
+    page("docs/coming-from.md");
+}
+
+/// A page that is not in the table, or a block that is passed over without being in the list, would be no promise.
+#[test]
+fn what_is_not_run_is_known() {
+    let mut pages: Vec<String> = fs::read_dir(repository().join("docs"))
+        .unwrap()
+        .map(|entry| format!("docs/{}", entry.unwrap().file_name().display()))
+        .filter(|name| name.ends_with(".md"))
+        .collect();
+    pages.push("README.md".to_owned());
+    pages.sort();
+    let mut known: Vec<_> = PAGES.iter().map(|(name, _)| (*name).to_owned()).collect();
+    known.sort();
+    assert_eq!(pages, known);
+
+    let mut not_run = Vec::new();
+    for (name, _) in PAGES {
+        let text = read(name);
+        let reasons = parts(&text).into_iter().filter_map(|part| match part {
+            Part::NotRun { why, .. } => Some((*name, why.to_owned())),
+            _ => None,
+        });
+        not_run.extend(reasons);
+    }
+    let expected: Vec<_> = NOT_RUN.iter().map(|(name, why)| (*name, (*why).to_owned())).collect();
+    assert_eq!(not_run, expected);
+}
+
+/// Runs a page, of a user and of root.
+fn page(name: &str) {
+    let (_, shown) = PAGES.iter().find(|(page, _)| *page == name).unwrap();
+    for who in [Who::User, Who::Root] {
+        match Machine::start(who) {
+            Err(said) => skipped(&format!("needs a user namespace, for {name}: {said}")),
+            Ok(machine) => run_page(name, machine, who, who == *shown),
+        }
+    }
+}
+
+fn run_page(name: &str, mut machine: Machine, who: Who, is_shown: bool) {
+    let text = read(name);
+    let (mut new, mut wrong) = (String::new(), Vec::new());
+    for part in parts(&text) {
+        let Part::Command { shown, command, status, output } = part else {
+            new.push_str(part.shown());
+            continue;
+        };
+        let (got_status, got) = machine.run(&command);
+        let wanted = output.as_deref().unwrap_or_default();
+        let is_right = got_status == status && (output.is_none() || !is_shown || matches(wanted, &got));
+        if is_right || output.is_none() {
+            new.push_str(&[shown, wanted].concat());
+        } else {
+            let first = shown.split_inclusive('\n').filter(|line| !line.starts_with("? "));
+            let status_line = if got_status == 0 { String::new() } else { format!("? {got_status}\n") };
+            new.push_str(&[first.collect::<String>(), status_line, as_before(wanted, &got)].concat());
+        }
+        if !is_right {
+            wrong.push(format!("$ {command}? {got_status}, expected {status}\n{got}--- expected:\n{wanted}"));
+        }
+    }
+    if is_shown && std::env::var_os("DOCS").is_some_and(|wish| wish == "overwrite") {
+        return fs::write(repository().join(name), new).unwrap();
+    }
+    assert!(wrong.is_empty(), "{name}, {who:?}:\n{}", wrong.join("\n"));
+}
+
+/// What came out, with the old pattern of each line that still has one.
+fn as_before(pattern: &str, got: &str) -> String {
+    got.split_inclusive('\n')
+        .map(|line| pattern.split_inclusive('\n').find(|old| *old != "...\n" && matches(old, line)).unwrap_or(line))
+        .collect()
+}
+
+fn read(name: &str) -> String {
+    fs::read_to_string(repository().join(name)).unwrap()
+}
+
+/// Each command in the tables of the page is understood, and one that is whole runs as it stands, with things that are called KEY, DIR,
+/// REPO or the like.
+#[test]
+fn the_tables_of_coming_from() {
+    let mut machine = match Machine::start(Who::User) {
+        Err(said) => return skipped(&format!("needs a user namespace: {said}")),
+        Ok(machine) => machine,
+    };
+    machine.good(
+        "mkdir -p os/etc os/usr/bin; echo ID=example > os/etc/os-release; echo hello > os/usr/bin/hello; \
+        ln -s hello os/usr/bin/hallo",
+    );
+    machine.good(
+        "ostree --repo=REPO init --mode=bare-user --collection-id=org.example.Os; \
+        ostree --repo=REPO commit --branch=FROM --tree=dir=os >/dev/null; \
+        echo a > os/FILE; echo a > disk.img; tar -cf os.tar os; mkdir -p stick; \
+        ssh-keygen -q -t ed25519 -N '' -f KEY; \
+        ostree --repo=REPO commit --branch=REF --tree=dir=os >/dev/null; mkdir -p ~/.config/sealift; \
+        printf '* namespaces=\"sealift\" %s\\n' \"$(cat KEY.pub)\" > ~/.config/sealift/allowed_signers",
+    );
+    let page = read("docs/coming-from.md");
+    let (mut understood, mut done) = (0, 0);
+    for line in page.lines().filter(|line| line.starts_with('|')) {
+        let spans = line.split('`').skip(1).step_by(2).filter_map(|span| span.rsplit("| ").next());
+        for command in spans.filter(|span| span.starts_with("sealift ")) {
+            let ends_in_option = command.ends_with("--key");
+            // What is asked for help looks at all words before that, and does nothing.
+            machine.good(&format!("{command}{} --help", if ends_in_option { " KEY" } else { "" }));
+            understood += 1;
+            if ends_in_option || command.split(' ').count() < 3 {
+                continue;
+            }
+            machine.good(&prepare(command));
+            let input = if command.contains(" - ") { "cat os.sealift | " } else { "" };
+            machine.good(&format!("{input}{}", command.replace("/media/stick", "stick")));
+            done += 1;
+        }
+    }
+    assert!(understood > 20 && done > 16, "{understood}, {done}");
+}
+
+/// Makes anew what a command of the tables reads.
+fn prepare(command: &str) -> String {
+    let is_commit = ["ostree:", "--usb"].iter().any(|word| command.contains(word));
+    let source = if is_commit { "ostree:REPO --ref REF" } else { "os" };
+    // What a command makes is not there yet.
+    let made = if command.contains("sealift pack") { "rm -f *.sealift stick/*.sealift" } else { "true" };
+    let dir = if command.contains("unpack") { "" } else { "; sealift unpack os.sealift DIR -q" };
+    format!(
+        "set -e; rm -rf DIR .DIR.sealift-state ~/.local; \
+        sealift pack --force {source} -o os.sealift --name os --bundle-version 1 --key KEY -q; \
+        sealift pack --force app=os b=os -o app.sealift --name app --bundle-version 1 --key KEY -q; \
+        for copy in FILE stick/os.sealift a.sealift b.sealift; do cp os.sealift $copy; done{dir}; {made}"
+    )
+}
+
+const DEVICE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/examples/device");
+
+/// What systemd and udev say of the files for a device.
+#[test]
+fn the_unit_and_the_rule_are_well_formed() {
+    let unit = Path::new(DEVICE).join("sealift-stick@.service");
+    match Command::new("systemd-analyze").arg("verify").arg(&unit).output() {
+        Err(error) => skipped(&format!("needs systemd-analyze ({error})")),
+        Ok(done) => assert_well_formed("systemd-analyze verify", &done),
+    }
+    let rule = Path::new(DEVICE).join("99-sealift-stick.rules");
+    match Command::new("udevadm").arg("--help").output() {
+        Err(error) => skipped(&format!("needs udevadm ({error})")),
+        // Asked for a verb that it does not know, it fails as for a rule that is wrong, in words that change from release to release.
+        Ok(help) if !lists_verb(&String::from_utf8_lossy(&help.stdout), "verify") => {
+            skipped("udevadm before 254 has no verify");
+        }
+        Ok(_) => {
+            let done = Command::new("udevadm").arg("verify").arg(&rule).output().unwrap();
+            assert_well_formed("udevadm verify", &done);
+        }
+    }
+}
+
+fn assert_well_formed(program: &str, done: &Output) {
+    let said = [&done.stdout[..], &done.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
+    assert!(done.status.success() && !said.contains("sealift-stick"), "{program}: {said}");
+}
+
+/// Whether a program's help has a line that begins with the verb.
+fn lists_verb(help: &str, verb: &str) -> bool {
+    help.lines().any(|line| line.starts_with(' ') && line.split_whitespace().next() == Some(verb))
+}
+
+#[test]
+fn a_verb_is_found_in_help() {
+    let old = "Commands:\n  info          Query sysfs or the udev database\n  test          Simulate a udev event; verify nothing\n";
+    let new = "Commands:\n  info          Query sysfs or the udev database\n  verify        Verify udev rules files\n";
+    assert!(lists_verb(new, "verify") && !lists_verb(old, "verify"));
+}

@@ -1,0 +1,135 @@
+//! State before content: what this device cannot remember changes nothing in a repository, refs included.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::process::Command;
+
+use crate::desk::{Desk, is_root, noise, text, write};
+
+/// Three versions, signed, and the options that let them in.
+fn desk() -> (Desk, &'static str) {
+    let desk = Desk::new();
+    fs::create_dir(desk.path("tree")).expect("a folder");
+    desk.init("source", "archive");
+    desk.init("target", "bare-user-only");
+    let made = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(desk.path("key")).status();
+    assert!(made.expect("ssh-keygen is installed").success());
+    let public = fs::read_to_string(desk.path("key.pub")).expect("a key");
+    fs::write(desk.path("allowed"), format!("* namespaces=\"sealift\" {public}")).expect("there is room");
+    for version in 6..=8_usize {
+        write(&desk.path("tree/file"), 0o644, &noise(version, 50_000));
+        desk.commit("source", "os", "./tree", &["--owner-uid=0", "--owner-gid=0"]);
+        desk.run(&format!(
+            "pack ostree:source -o os-{version}.sealift --name os --bundle-version {version} --key key --expires 2090-01-01"
+        ));
+    }
+    (desk, "--trust allowed")
+}
+
+fn tip(desk: &Desk, bundle: &str) -> String {
+    let listed =
+        desk.run(&format!("unpack {bundle} ostree:target --allow-unsigned --dry-run --json --allow-downgrade"));
+    let listed: serde_json::Value = serde_json::from_str(&listed).expect("it is JSON");
+    listed["refs"][0]["commit"].as_str().expect("a commit").to_owned()
+}
+
+#[test]
+fn a_state_that_cannot_be_kept_changes_nothing() {
+    let (desk, trust) = desk();
+    desk.run(&format!("unpack os-6.sealift ostree:target {trust}"));
+    let before = desk.snapshot("target");
+    fs::write(desk.path("file"), "no folder").expect("there is room");
+    for state in ["file", "file/state", "/proc/sealift"] {
+        for bundle in ["os-7.sealift", "os-6.sealift"] {
+            let line = format!("unpack {bundle} ostree:target {trust} --state {state}");
+            let output = desk.command(&line).output().expect("sealift runs");
+            assert_eq!(output.status.code(), Some(2), "{line}: {}", text(&output.stderr));
+            desk.is_as(&before, "target", &line);
+        }
+        fs::create_dir_all(desk.path("stick")).expect("a folder");
+    }
+    assert_eq!(desk.ostree("target", &["rev-parse", "os"]).trim(), tip(&desk, "os-6.sealift"));
+}
+
+/// Where nobody says where home is, there is no state to keep.
+#[test]
+fn without_a_home_nothing_changes() {
+    let (desk, trust) = desk();
+    let before = desk.snapshot("target");
+    let mut command = desk.command(&format!("unpack os-7.sealift ostree:target {trust}"));
+    for name in ["HOME", "SEALIFT_STATE", "XDG_STATE_HOME"] {
+        command.env_remove(name);
+    }
+    if is_root() {
+        // Root's is in /var/lib.
+        for name in ["allowed", "os-7.sealift", "tree", "source", "target"] {
+            assert!(desk.path(name).exists());
+        }
+        command.env("SEALIFT_STATE", "/proc/1/fdinfo/none");
+    }
+    let output = command.output().expect("sealift runs");
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+    desk.is_as(&before, "target", "without a home");
+}
+
+#[test]
+fn a_state_on_a_read_only_file_system_changes_nothing() {
+    if !is_root() {
+        return;
+    }
+    let (desk, trust) = desk();
+    fs::create_dir(desk.path("ro")).expect("a folder");
+    let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "ro", "none"]).arg(desk.path("ro")).status();
+    if !mount.is_ok_and(|status| status.success()) {
+        eprintln!("SKIPPED: nothing may be mounted here");
+        return;
+    }
+    let before = desk.snapshot("target");
+    let output = desk.command(&format!("unpack os-7.sealift ostree:target {trust} --state ro/x")).output();
+    let unmounted = Command::new("umount").arg(desk.path("ro")).status();
+    let output = output.expect("sealift runs");
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+    assert!(unmounted.expect("umount runs").success());
+    desk.is_as(&before, "target", "read-only");
+}
+
+/// What the repository itself keeps of its last bundle is a floor, wherever the device's own state went.
+#[test]
+fn an_older_version_than_the_repository_has_is_refused() {
+    let (desk, trust) = desk();
+    desk.run(&format!("unpack os-7.sealift ostree:target {trust}"));
+    let before = desk.snapshot("target");
+    let line = format!("unpack os-6.sealift ostree:target {trust} --state other");
+    let said = desk.refused(&line);
+    assert!(said.contains("version 6") && said.contains("version 7"), "{said}");
+    desk.is_as(&before, "target", "an older version");
+    desk.run(&format!("{line} --allow-downgrade"));
+    assert_eq!(desk.ostree("target", &["rev-parse", "os"]).trim(), tip(&desk, "os-6.sealift"));
+}
+
+/// What another user owns or may write to is not believed, and a record of another bundle is none.
+#[test]
+fn a_record_of_somebody_else_is_refused() {
+    let (desk, trust) = desk();
+    desk.run(&format!("unpack os-7.sealift ostree:target {trust}"));
+    let line = format!("unpack os-8.sealift ostree:target {trust}");
+    for path in ["target/extensions/sealift", "target/extensions/sealift/os"] {
+        let path = desk.path(path);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).expect("it is ours");
+        let before = desk.snapshot("target");
+        let said = desk.refused(&line);
+        assert!(said.contains("may be written to by other users"), "{said}");
+        desk.is_as(&before, "target", "others may write to it");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
+        if is_root() {
+            chown(&path, Some(12345), None).expect("root may");
+            let said = desk.refused(&line);
+            assert!(said.contains("belongs to user 12345"), "{said}");
+            chown(&path, Some(0), None).expect("root may");
+        }
+    }
+    fs::rename(desk.path("target/extensions/sealift/os"), desk.path("target/extensions/sealift/app")).expect("ours");
+    let said = desk.refused(&format!("audit ostree:target {trust}"));
+    assert!(said.contains("of another name"), "{said}");
+    desk.run(&line);
+}

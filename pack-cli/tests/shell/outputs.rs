@@ -1,0 +1,127 @@
+//! `-o`: what is there is not replaced unasked, and what lies in the packed tree is not packed.
+
+use std::fs;
+
+use crate::desk::{Desk, told};
+
+const RELEASE: &str = "--name os --bundle-version 7 --key release";
+
+#[test]
+fn what_is_there_stays_without_force() {
+    let desk = Desk::new();
+    desk.good(&format!("pack os -o os.sealift {RELEASE}"));
+    let before = fs::read(desk.path("os.sealift")).unwrap();
+    desk.refused("pack os -o os.sealift", 2, "os.sealift exists already: give --force to replace it");
+    desk.refused("pack os -o os.sealift --json", 2, r#"{"error":{"kind":"exists","message":"os.sealift exists"#);
+    desk.refused("request os -o os.sealift", 2, "exists already");
+    assert_eq!(fs::read(desk.path("os.sealift")).unwrap(), before);
+    // A signed bundle of another content is one again, and nothing is to be said.
+    desk.write("os/hello", "changed");
+    assert!(!desk.good(&format!("pack os -o os.sealift {RELEASE} --force")).contains("warning"));
+    let said = desk.good("pack os -o os.sealift --force --quiet");
+    assert!(said.contains("warning: os.sealift is a signed bundle, os version 7, and an unsigned one takes its place"));
+    // What is not signed makes way without a word.
+    assert_eq!(desk.good("pack os -o os.sealift --force --quiet"), "");
+    // Nothing of what was refused lies around.
+    let left = fs::read_dir(desk.path("")).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    assert_eq!(left.filter(|name| name.contains("partial")).count(), 0);
+}
+
+#[test]
+fn a_dry_run_replaces_nothing_and_asks_nothing() {
+    let desk = Desk::new();
+    desk.good(&format!("pack os -o os.sealift {RELEASE}"));
+    let before = fs::read(desk.path("os.sealift")).unwrap();
+    desk.good(&format!("pack os -o os.sealift {RELEASE} --dry-run"));
+    assert_eq!(fs::read(desk.path("os.sealift")).unwrap(), before);
+}
+
+#[test]
+fn a_link_that_leads_nowhere_is_there() {
+    let desk = Desk::new();
+    std::os::unix::fs::symlink("nowhere", desk.path("b.sealift")).unwrap();
+    desk.refused("pack os -o b.sealift", 2, "b.sealift exists already");
+}
+
+#[test]
+fn a_bundle_in_the_packed_tree_is_not_packed() {
+    let desk = Desk::new();
+    desk.good("pack os -o os/os-7.sealift");
+    let said = desk.good("pack os -o os/os-8.sealift --quiet");
+    assert!(said.contains("warning: left out os-7.sealift, which the bundle is written beside"), "{said}");
+    let said = desk.good("pack os -o os/os-8.sealift --force --quiet");
+    assert!(said.contains("left out os-7.sealift and 1 more bundle"), "{said}");
+    assert_eq!(desk.good("ls os/os-8.sealift"), "hello\n");
+    // By another name of the same folder, too.
+    std::os::unix::fs::symlink("os", desk.path("link")).unwrap();
+    desk.good("pack os -o link/os-9.sealift");
+    assert_eq!(desk.good("ls os/os-9.sealift"), "hello\n");
+    // Where the bundle goes elsewhere the tree is packed as it is.
+    desk.good("pack os -o all.sealift");
+    assert_eq!(desk.good("ls all.sealift"), "hello\nos-7.sealift\nos-8.sealift\nos-9.sealift\n");
+}
+
+#[test]
+fn a_terminal_gets_no_bundle() {
+    let desk = Desk::new();
+    for line in ["pack os -o - --name os", "request os -o -", "root os.sealift"] {
+        let line = format!("{} {line}", env!("CARGO_BIN_EXE_sealift"));
+        let mut command = std::process::Command::new("script");
+        desk.prepare(&mut command);
+        let (status, said) = told(&command.args(["-qec", &line, "/dev/null"]).output().unwrap());
+        assert!(status == 2 && said.contains("standard output is a terminal"), "{line}: {status}: {said}");
+    }
+}
+
+#[test]
+fn what_is_signed_says_what_it_is() {
+    let desk = Desk::new();
+    desk.refused("pack os -o b --key release", 2, "a signed bundle needs --name NAME and --bundle-version N");
+    desk.refused("pack os -o b --key release --name os", 2, "a signed bundle needs --bundle-version N");
+    desk.refused("pack os -o b --key release --bundle-version 7", 2, "a signed bundle needs --name NAME");
+    desk.refused(&format!("pack os -o b {RELEASE} --key release"), 2, "is a key that is given twice");
+    // The clock of a build is no version.
+    let done = desk.command("pack os -o trial.sealift --json").env("SOURCE_DATE_EPOCH", "1700000000").output().unwrap();
+    let (status, said) = told(&done);
+    assert!(status == 0 && said.contains(r#""name":"trial","version":0,"#), "{said}");
+
+    desk.refused("sign trial.sealift --key release", 2, "with --name trial --bundle-version 0, or pack it again");
+    desk.refused(
+        "sign trial.sealift --key release --name os --bundle-version 7",
+        2,
+        "trial.sealift is trial version 0: pack it again to have it be something else",
+    );
+    desk.good("pack os -o os.sealift --name os --bundle-version 7");
+    desk.good("sign os.sealift --key release --name os --bundle-version 7");
+    // Who signs after others need not repeat it.
+    desk.good("key generate -o second");
+    desk.good("sign os.sealift --key second");
+    desk.refused("sign os.sealift --key second --key second", 2, "is a key that is given twice");
+}
+
+#[test]
+fn a_delta_is_above_its_base() {
+    let desk = Desk::new();
+    desk.good(&format!("pack os -o 7.sealift {RELEASE}"));
+    desk.good("unpack 7.sealift seven --trust signers");
+    desk.write("os/hello", "changed");
+    for version in ["6", "7"] {
+        for base in ["7.sealift", "seven"] {
+            desk.refused(
+                &format!("pack os -o d.sealift --name os --bundle-version {version} --base {base} --trust signers"),
+                2,
+                &format!("the base is version 7 of os, and this would be version {version}"),
+            );
+        }
+    }
+    desk.good("pack os -o d.sealift --name os --bundle-version 8 --base 7.sealift --trust signers");
+}
+
+#[test]
+fn what_has_expired_is_not_packed() {
+    let desk = Desk::new();
+    desk.refused("pack os -o b.sealift --expires 2020-01-01", 2, "--expires 2020-01-01T00:00:00Z has passed");
+    // Whoever makes an old bundle again says when it was made.
+    let mut again = desk.command("pack os -o b.sealift --expires 2020-01-01");
+    assert!(again.env("SOURCE_DATE_EPOCH", "1500000000").output().unwrap().status.success());
+}

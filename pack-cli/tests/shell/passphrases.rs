@@ -1,0 +1,125 @@
+//! Passphrases: from a terminal, a file, and a program that asks.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use crate::desk::{Desk, told};
+
+/// A desk with a key `locked`, whose passphrase is `correct horse`, and a bundle that nobody signed.
+fn locked() -> Desk {
+    let desk = Desk::new();
+    desk.write("passphrase", "correct horse\n");
+    desk.good("key generate -o locked --passphrase-file passphrase");
+    desk.good("pack os -o os.sealift --name os --bundle-version 7");
+    desk
+}
+
+const PROMPT: &str = "Passphrase of locked: ";
+const SIGN: &str = "sign os.sealift --name os --bundle-version 7 --key locked";
+
+/// A terminal on which a line of a shell runs.
+struct Terminal {
+    child: Child,
+    out: ChildStdout,
+    said: String,
+}
+
+impl Terminal {
+    fn start(desk: &Desk, line: &str) -> Self {
+        let line = line.replace("sealift sign", &format!("{} sign", env!("CARGO_BIN_EXE_sealift")));
+        let mut command = Command::new("script");
+        desk.prepare(&mut command);
+        command.args(["-qec", &line, "/dev/null"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let out = child.stdout.take().unwrap();
+        Self { child, out, said: String::new() }
+    }
+
+    /// Waits until `text` has been said so many times.
+    fn until(&mut self, text: &str, times: usize) -> &mut Self {
+        let mut byte = [0];
+        while self.said.matches(text).count() < times {
+            assert_eq!(self.out.read(&mut byte).unwrap(), 1, "it ended after {:?}", self.said);
+            self.said.push(char::from(byte[0]));
+        }
+        self
+    }
+
+    fn types(&mut self, keys: &str) -> &mut Self {
+        let stdin = self.child.stdin.as_mut().unwrap();
+        stdin.write_all(keys.as_bytes()).and_then(|()| stdin.flush()).unwrap();
+        self
+    }
+
+    fn end(mut self) -> (i32, String) {
+        self.out.read_to_string(&mut self.said).unwrap();
+        (self.child.wait().unwrap().code().unwrap_or(-1), self.said)
+    }
+}
+
+#[test]
+fn a_terminal_echoes_again_after_ctrl_c() {
+    let desk = locked();
+    let line = format!("sh -c 'trap : INT; sealift {SIGN}; echo status $?; stty -a'");
+    let mut terminal = Terminal::start(&desk, &line);
+    terminal.until(PROMPT, 1).types("cor\x03");
+    let (_, said) = terminal.end();
+    assert!(said.contains("status 130"), "{said}");
+    for word in [" echo ", " icanon ", "isig "] {
+        assert!(said.contains(word), "{word} is off: {said}");
+    }
+    assert!(desk.good("info os.sealift --trust signers").contains("UNSIGNED"));
+}
+
+#[test]
+fn a_wrong_passphrase_is_asked_again() {
+    let desk = locked();
+    let mut terminal = Terminal::start(&desk, &format!("sealift {SIGN}"));
+    terminal.until(PROMPT, 1).types("wrong\r");
+    terminal.until("wrong passphrase", 1).until(PROMPT, 2).types("correct horse\r");
+    let (status, said) = terminal.end();
+    assert_eq!(status, 0, "{said}");
+    assert!(!said.contains("correct horse"), "{said}");
+
+    let mut terminal = Terminal::start(&desk, "sealift sign os.sealift --key locked");
+    for time in 1..=3 {
+        terminal.until(PROMPT, time).types("wrong\r");
+    }
+    let (status, said) = terminal.end();
+    assert_eq!((status, said.matches("wrong passphrase").count()), (2, 3), "{said}");
+}
+
+#[test]
+fn a_file_gives_a_passphrase() {
+    let desk = locked();
+    desk.good(&format!("{SIGN} --passphrase-file passphrase"));
+    desk.good("pack os -o new.sealift --name os --bundle-version 8 --key locked --passphrase-file passphrase");
+    desk.write("other", "battery staple\n");
+    desk.refused("sign os.sealift --key locked --passphrase-file other", 2, "locked: wrong passphrase");
+    desk.refused("sign os.sealift --key locked --passphrase-file nowhere", 2, "cannot read nowhere");
+    // A pipe can be read once.
+    let line =
+        "sealift pack os -o two.sealift --name os --bundle-version 9 --key locked --passphrase-file <(cat passphrase)";
+    let (status, said) = told(&desk.shell(line).output().unwrap());
+    assert_eq!(status, 0, "{said}");
+}
+
+#[test]
+fn a_program_asks_where_there_is_no_terminal() {
+    let desk = locked();
+    desk.write("ask", "#!/bin/sh\necho \"$1\" > asked\necho correct horse\n");
+    fs::set_permissions(desk.path("ask"), fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = desk.command(SIGN);
+    command.env("SSH_ASKPASS", desk.path("ask")).env("SSH_ASKPASS_REQUIRE", "force");
+    let (status, said) = told(&command.output().unwrap());
+    assert_eq!(status, 0, "{said}");
+    assert_eq!(fs::read_to_string(desk.path("asked")).unwrap(), "Passphrase of locked: \n");
+
+    desk.write("ask", "#!/bin/sh\nexit 1\n");
+    let mut command = desk.command("sign os.sealift --key locked");
+    command.env("SSH_ASKPASS", desk.path("ask")).env("SSH_ASKPASS_REQUIRE", "force");
+    let (status, said) = told(&command.output().unwrap());
+    assert!(status == 2 && said.contains("give --passphrase-file"), "{said}");
+}

@@ -1,0 +1,82 @@
+//! A reader that goes away early: lists end quietly, content is not written, and a verdict stays what it is.
+
+use std::fs;
+
+use crate::desk::{Desk, told};
+
+/// The status of the first program of a pipeline, and what it said.
+fn first(desk: &Desk, line: &str) -> (i32, String) {
+    told(&desk.shell(&format!("{line}; exit ${{PIPESTATUS[0]}}")).output().unwrap())
+}
+
+/// A tree that takes more than a pipe holds to be listed, and an unpacked one that differs in all of it.
+fn large() -> Desk {
+    let desk = Desk::new();
+    for number in 0..2000 {
+        desk.write(&format!("os/a-name-of-some-length-so-that-they-are-many-bytes-in-all-{number}"), "content");
+    }
+    // Nothing makes it smaller.
+    let mut seed = 7_u64;
+    let noise = std::iter::repeat_with(|| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        seed.to_be_bytes()[0]
+    });
+    desk.write("os/large", noise.take(1 << 20).collect::<Vec<u8>>());
+    desk.good("pack os -o os.sealift --name os --bundle-version 7 --key release --quiet");
+    desk.good("unpack os.sealift tree --trust signers --quiet");
+    for entry in fs::read_dir(desk.path("tree")).unwrap() {
+        fs::write(entry.unwrap().path(), "other").unwrap();
+    }
+    desk
+}
+
+#[test]
+fn a_verdict_stays_what_it_is() {
+    let desk = large();
+    for line in [
+        "sealift audit tree --trust signers",
+        "sealift audit tree --trust signers --json",
+        "sealift diff os.sealift tree --exit-code",
+        "sealift diff os.sealift tree --exit-code --json",
+    ] {
+        for reader in ["head -c 1", "head -1", "grep -q a", "true"] {
+            let (status, said) = first(&desk, &format!("{line} | {reader}"));
+            assert_eq!(status, 1, "{line} | {reader}: {said}");
+        }
+    }
+    // What is sound is no less so.
+    assert_eq!(first(&desk, "sealift verify os.sealift --trust signers | true").0, 0);
+    assert_ne!(first(&desk, "sealift verify os.sealift 2>&1 | true").0, 0);
+    assert_eq!(first(&desk, "sealift diff os.sealift tree | head -1").0, 0);
+}
+
+#[test]
+fn content_that_nobody_took_is_an_error() {
+    let desk = large();
+    for line in [
+        "sealift pack os -o - --name os --level 1",
+        "sealift cat os.sealift large --trust signers",
+        "sealift request os -o -",
+    ] {
+        let (status, said) = first(&desk, &format!("{line} | true"));
+        assert_eq!(status, 2, "{line}: {said}");
+        assert!(said.contains("Broken pipe"), "{line}: {said}");
+    }
+    for line in ["sealift pack os -o - --name os --level 1", "sealift cat os.sealift large --trust signers"] {
+        let (status, said) = first(&desk, &format!("{line} | head -c 100 >/dev/null"));
+        assert_eq!(status, 2, "{line}: {said}");
+    }
+}
+
+#[test]
+fn lists_end_quietly() {
+    let desk = large();
+    for line in
+        ["ls os.sealift", "ls --json os.sealift", "ls -l os.sealift", "info os.sealift", "--help", "completions bash"]
+    {
+        for reader in ["head -c 1 >/dev/null", "true"] {
+            let (status, said) = first(&desk, &format!("sealift {line} | {reader}"));
+            assert_eq!((status, said.as_str()), (0, ""), "{line} | {reader}");
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Several bundles, as they lie on a stick: the newest that the device may take, and why not the others.
+
+use std::fs;
+
+use crate::desk::Desk;
+
+const TAKE: &str = "unpack stick target --update --delete --trust signers";
+
+/// A target of version 7, and a folder for bundles.
+fn device() -> Desk {
+    let desk = Desk::new();
+    fs::create_dir(desk.path("stick")).unwrap();
+    pack(&desk, 7, "");
+    desk.good("unpack stick/7.sealift target --trust signers");
+    desk
+}
+
+/// Packs a version into the stick; `more` are options.
+fn pack(desk: &Desk, version: u32, more: &str) {
+    desk.write("os/hello", format!("hello {version}"));
+    let to = if more.contains("--base") { format!("delta-{version}") } else { version.to_string() };
+    desk.good(&format!(
+        "pack os -o stick/{to}.sealift --name os --bundle-version {version} --key release --trust signers -q {more}"
+    ));
+}
+
+fn has(desk: &Desk) -> String {
+    fs::read_to_string(desk.path("target/hello")).unwrap()
+}
+
+#[test]
+fn the_newest_is_taken_and_the_others_are_named() {
+    let desk = device();
+    pack(&desk, 8, "");
+    pack(&desk, 9, "");
+    desk.good("pack os -o stick/app.sealift --name app --bundle-version 2026 --key release -q");
+    desk.good("key generate -o stranger -q");
+    desk.good("pack os -o stick/big.sealift --name os --bundle-version 99 --key stranger -q");
+    desk.good("pack os -o stick/unsigned.sealift --name os --bundle-version 98 -q");
+    desk.write("stick/note.txt", "no bundle");
+    desk.write("stick/page.sealift", "no bundle");
+    let said = desk.good(TAKE);
+    assert_eq!(has(&desk), "hello 9", "{said}");
+    for why in [
+        "passed over stick/app.sealift: it is app, and os is wanted",
+        "passed over stick/big.sealift: \"os\" needs the signature of 1 trusted key",
+        "passed over stick/unsigned.sealift: \"os\" needs the signature of 1 trusted key",
+        "passed over stick/page.sealift: ",
+        "passed over stick/8.sealift: stick/9.sealift is newer, version 9",
+        "target: updated from stick/9.sealift",
+    ] {
+        assert!(said.contains(why), "{why} is not in: {said}");
+    }
+    assert!(!said.contains("note.txt"), "{said}");
+    let json = desk.good(&format!("{TAKE} --json"));
+    assert!(json.contains(r#"{"passed_over":{"bundle":"stick/app.sealift","kind":"other-name","message":"#), "{json}");
+    // Files do as well.
+    pack(&desk, 10, "");
+    pack(&desk, 11, "");
+    desk.good("unpack stick/10.sealift stick/11.sealift stick/8.sealift target --update --trust signers");
+    assert_eq!(has(&desk), "hello 11");
+}
+
+#[test]
+fn a_delta_goes_before_the_full_bundle_where_its_base_is() {
+    let desk = device();
+    pack(&desk, 8, "");
+    pack(&desk, 9, "");
+    pack(&desk, 9, "--base stick/8.sealift");
+    // The target holds 7: the delta is of no use to it.
+    let said = desk.good(TAKE);
+    assert!(said.contains("passed over stick/delta-9.sealift") && said.contains("from stick/9.sealift"), "{said}");
+    assert_eq!(has(&desk), "hello 9");
+    pack(&desk, 10, "");
+    pack(&desk, 10, "--base stick/9.sealift");
+    let said = desk.good(TAKE);
+    assert!(said.contains("from stick/delta-10.sealift"), "{said}");
+    assert!(said.contains("passed over stick/10.sealift: stick/delta-10.sealift is the same version"), "{said}");
+    assert_eq!(has(&desk), "hello 10");
+}
+
+#[test]
+fn what_turns_out_damaged_gives_way_to_the_next() {
+    let desk = device();
+    pack(&desk, 8, "");
+    pack(&desk, 9, "");
+    let mut bytes = fs::read(desk.path("stick/9.sealift")).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    desk.write("stick/9.sealift", bytes);
+    let said = desk.good(TAKE);
+    assert!(said.contains("passed over stick/9.sealift: "), "{said}");
+    assert_eq!(has(&desk), "hello 8");
+}
+
+#[test]
+fn nothing_to_take_says_so() {
+    let desk = device();
+    fs::remove_file(desk.path("stick/7.sealift")).unwrap();
+    desk.refused(TAKE, 2, "stick: there is no bundle");
+    desk.good("pack os -o stick/a.sealift --name os --bundle-version 9");
+    desk.refused(TAKE, 3, "stick: no bundle that this device may take");
+    assert_eq!(has(&desk), "hello 7");
+    // Where nothing says which name is meant, nothing is guessed.
+    desk.write("all", fs::read_to_string(desk.path("signers")).unwrap().replacen("os ", "* ", 1));
+    desk.good("pack os -o stick/os.sealift --name os --bundle-version 9 --key release");
+    desk.good("pack os -o stick/app.sealift --name app --bundle-version 9 --key release");
+    desk.refused("unpack stick new --trust all", 2, "say with --name which is wanted");
+    desk.good("unpack stick new --trust all --name app");
+}
+
+#[test]
+fn each_of_several_bundles_is_verified() {
+    let desk = device();
+    pack(&desk, 8, "");
+    let line = "verify stick/8.sealift stick/bad.sealift stick/unsigned.sealift stick/7.sealift --trust signers";
+    desk.good("pack os -o stick/unsigned.sealift --name os --bundle-version 9");
+    fs::copy(desk.path("stick/8.sealift"), desk.path("stick/bad.sealift")).unwrap();
+    let refused = "verify stick/unsigned.sealift nowhere stick/8.sealift --trust signers";
+    let (status, said) = desk.run(refused);
+    assert!(status == 3 && said.contains("nowhere") && said.contains("stick/8.sealift: sound"), "{status}: {said}");
+    let mut bytes = fs::read(desk.path("stick/bad.sealift")).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    desk.write("stick/bad.sealift", bytes);
+    let (status, said) = desk.run(line);
+    assert_eq!(status, 1, "{said}");
+    assert!(said.contains("stick/8.sealift: sound") && said.contains("sealift: stick/bad.sealift: "), "{said}");
+    desk.good("verify stick/8.sealift stick/8.sealift --trust signers");
+}
+
+#[test]
+fn words_of_other_programs_are_answered_with_ours() {
+    let desk = Desk::new();
+    for (line, ours) in [
+        ("extract os.sealift", "sealift unpack"),
+        ("list os.sealift", "sealift ls"),
+        ("check os.sealift", "sealift verify"),
+        ("fsck target", "sealift audit"),
+        ("keygen", "sealift key generate"),
+        ("create os", "sealift pack"),
+        ("c os", "sealift pack"),
+        ("pack os -o b --version 7", "--bundle-version"),
+        ("pack os -o b --version=7", "--bundle-version"),
+        ("pack os -o b --sign release", "'--key'"),
+    ] {
+        desk.refused(line, 2, &format!("tip: {}", if ours.starts_with("sea") { "'" } else { "" }));
+        desk.refused(line, 2, ours);
+    }
+    // What is only misspelt gets what is near.
+    desk.refused("verfy os.sealift", 2, "'verify'");
+}

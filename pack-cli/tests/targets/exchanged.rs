@@ -1,0 +1,245 @@
+//! A target's surroundings belong to somebody who exchanges what is in them while root updates: nothing elsewhere is written or removed.
+
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
+use std::process::Command;
+
+use sealift::trust::Admission;
+use sealift::unpack::{Durability, UnpackOptions, UnpackStats, unpack};
+use sealift::{Error, Input, Limits, Progress};
+use sealift_skipped::skipped;
+
+use crate::desk::{Desk, is_root, noise, said};
+
+/// Bundles 7 and 8 that differ in all files, `target` with version 7, and `secret`, which nobody may touch, with all the names that a run uses.
+fn desk() -> Desk {
+    let desk = Desk::new();
+    desk.write("tree/lib/lib.so", noise(7, 3_000_000));
+    desk.pack(7);
+    desk.write("tree/lib/lib.so", noise(8, 3_000_000));
+    desk.write("tree/etc/motd", "hello again\n");
+    fs::remove_file(desk.path("tree/etc/issue")).unwrap();
+    desk.pack(8);
+    desk.unpack(7, "target");
+    fs::create_dir(desk.path("secret")).unwrap();
+    for name in ["head", "index", "record", "journal", "precious"] {
+        desk.write(&format!("secret/{name}"), "nobody may touch this\n");
+    }
+    for name in ["state", "old-state", "removed", "files", "tree", "lib", "etc"] {
+        fs::create_dir(desk.path(&format!("secret/{name}"))).unwrap();
+        desk.write(&format!("secret/{name}/inside"), "nor this\n");
+    }
+    desk
+}
+
+/// All that `secret` holds, by path.
+fn listing(desk: &Desk, of: &str) -> Vec<u8> {
+    let find = "find . -mindepth 1 -printf '%p %y %m %U %s %T@\\n' | sort; find . -type f | sort | xargs cat";
+    Command::new("sh").args(["-c", find]).current_dir(desk.path(of)).output().unwrap().stdout
+}
+
+/// A pipe behind whose last byte but one something happens.
+struct Trap<F> {
+    bytes: std::io::Cursor<Vec<u8>>,
+    spring: Option<F>,
+}
+
+impl<F: FnOnce() + Send> Read for Trap<F> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let left = self.bytes.get_ref().len() - usize::try_from(self.bytes.position()).unwrap();
+        if left <= 1 {
+            self.spring.take().into_iter().for_each(|spring| spring());
+        }
+        let len = buffer.len().min(left.saturating_sub(1).max(1));
+        self.bytes.read(&mut buffer[..len])
+    }
+}
+
+/// Updates `target` to version 8, or unpacks that there; `spring` runs when all of its content but a byte has been read.
+fn sprung(desk: &Desk, to: &str, spring: impl FnOnce() + Send + 'static) -> Result<UnpackStats, Error> {
+    let bytes = std::io::Cursor::new(fs::read(desk.path("8.sealift")).unwrap());
+    let mut input = Input::pipe("8.sealift", Box::new(Trap { bytes, spring: Some(spring) }));
+    take(desk, &mut input, to, &Admission::of_anyone())
+}
+
+fn take(desk: &Desk, input: &mut Input, to: &str, admission: &Admission<'_>) -> Result<UnpackStats, Error> {
+    let options =
+        UnpackOptions { update: true, delete: true, durability: Durability::None, jobs: 2, ..UnpackOptions::default() };
+    unpack(input, &desk.path(to), &options, Limits::default(), admission, &Progress::default())
+}
+
+/// The names that may be exchanged, whether for a link to `secret` or for that directory itself.
+const NAMES: [&str; 4] = ["target", ".target.sealift-partial", ".target.sealift-state", "new"];
+
+#[test]
+fn what_is_exchanged_while_content_is_read_ends_the_run() {
+    for name in NAMES {
+        for is_link in [true, false] {
+            let desk = desk();
+            let (was, old) = (listing(&desk, "secret"), listing(&desk, "target"));
+            let (root, to) = (desk.path(""), if name == "new" { "new" } else { "target" });
+            let done = sprung(&desk, to, move || {
+                let _ = fs::rename(root.join(name), root.join("moved")); // what is new is not there yet
+                match is_link {
+                    true => symlink("secret", root.join(name)).unwrap(),
+                    false => fs::rename(root.join("secret"), root.join(name)).unwrap(),
+                }
+            });
+            let error = done.expect_err(name);
+            let secret = if is_link { "secret" } else { name };
+            assert!(listing(&desk, secret) == was, "{name}, {is_link}: {error}");
+            if to == "target" {
+                let target = if name == "target" { "moved" } else { "target" };
+                assert!(listing(&desk, target) == old, "{name}, {is_link}: the target was changed: {error}");
+            }
+            assert_eq!(error.exit_status(), 2, "{name}: {error}");
+        }
+    }
+}
+
+#[test]
+fn what_is_exchanged_while_the_bundle_is_judged_ends_the_run() {
+    for is_link in [true, false] {
+        let desk = desk();
+        let was = listing(&desk, "secret");
+        let admission = Admission::judged_by(|_| {
+            fs::rename(desk.path("target"), desk.path("moved")).unwrap();
+            match is_link {
+                true => symlink("secret", desk.path("target")).unwrap(),
+                false => fs::rename(desk.path("secret"), desk.path("target")).unwrap(),
+            }
+            Ok(())
+        });
+        let mut input = Input::open(&desk.path("8.sealift")).unwrap();
+        let error = take(&desk, &mut input, "target", &admission).expect_err("it is another one");
+        assert!(listing(&desk, if is_link { "secret" } else { "target" }) == was, "{error}");
+        assert!(error.to_string().contains("was replaced during this run"), "{error}");
+    }
+}
+
+#[test]
+fn a_journal_is_of_the_directory_that_it_was_written_for() {
+    let desk = desk();
+    desk.unpack(8, "whole");
+    desk.leave_update("target", "whole");
+    let was = listing(&desk, "secret");
+    fs::rename(desk.path("target"), desk.path("moved")).unwrap();
+    fs::rename(desk.path("secret"), desk.path("target")).unwrap();
+    for verb in
+        [&["clean", "target"][..], &["unpack", "8.sealift", "target", "--update", "--delete", "--allow-unsigned"]]
+    {
+        let done = desk.command(verb).output().unwrap();
+        assert_eq!(done.status.code(), Some(2), "{}", said(&done));
+        assert!(listing(&desk, "target") == was, "{verb:?}: {}", said(&done));
+    }
+    // Where it is back, the update ends as it began.
+    fs::rename(desk.path("target"), desk.path("secret")).unwrap();
+    fs::rename(desk.path("moved"), desk.path("target")).unwrap();
+    desk.run(&["clean", "target"]);
+    desk.assert_same("target", "tree");
+}
+
+#[test]
+fn links_that_lie_where_a_run_keeps_its_own_are_not_followed() {
+    for name in [".target.sealift-partial", ".target.sealift-state"] {
+        let desk = desk();
+        let was = listing(&desk, "secret");
+        let _ = fs::rename(desk.path(name), desk.path("moved"));
+        symlink("secret", desk.path(name)).unwrap();
+        for verb in [
+            &["unpack", "8.sealift", "target", "--update", "--delete", "--allow-unsigned"][..],
+            &["clean", "target"],
+            &["audit", "target", "--allow-unsigned"],
+        ] {
+            let done = desk.command(verb).output().unwrap();
+            // Cleaning needs no record, and an audit no stage.
+            let is_used = match verb[0] {
+                "clean" => name.ends_with("partial"),
+                "audit" => name.ends_with("state"),
+                _ => true,
+            };
+            assert_eq!(done.status.success(), !is_used, "{name}, {verb:?}: {}", said(&done));
+            assert!(listing(&desk, "secret") == was, "{verb:?}: {}", said(&done));
+        }
+    }
+}
+
+#[test]
+fn all_names_of_a_target_are_one() {
+    let desk = desk();
+    symlink("target", desk.path("link")).unwrap();
+    desk.run(&["pack", "tree", "-o", "app.sealift", "--name", "app", "--bundle-version", "9"]);
+    for spelling in ["target", "target/", "link", "link/", "link/.", "./link/etc/.."] {
+        let line = ["unpack", "app.sealift", spelling, "--update", "--allow-unsigned"];
+        let done = desk.command(&line).output().unwrap();
+        assert!(said(&done).contains("\"os\"") && said(&done).contains("\"app\""), "{spelling}: {}", said(&done));
+        assert!(!done.status.success(), "{spelling}");
+    }
+    // One lock: while a run holds the target by its name, none goes by another.
+    let (link, slash) = (desk.path("link"), desk.path("link/"));
+    let bundle = desk.path("8.sealift");
+    sprung(&desk, "target", move || {
+        for other in [link, slash] {
+            let options = UnpackOptions { update: true, ..UnpackOptions::default() };
+            let mut input = Input::open(&bundle).unwrap();
+            let by = Admission::of_anyone();
+            let done = unpack(&mut input, &other, &options, Limits::default(), &by, &Progress::default());
+            assert!(matches!(done, Err(Error::Busy { .. })), "{done:?}");
+        }
+    })
+    .unwrap();
+    desk.assert_same("link", "tree");
+    let kept: Vec<_> = fs::read_dir(desk.path("")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let records = kept.iter().filter(|name| name.to_string_lossy().contains("sealift-state"));
+    assert_eq!(records.count(), 1, "{kept:?}");
+}
+
+#[test]
+fn a_bind_mount_is_the_same_target() {
+    let desk = desk();
+    let sealift = env!("CARGO_BIN_EXE_sealift");
+    fs::create_dir_all(desk.path("other/target")).unwrap();
+    let line = format!(
+        "mount --bind target other/target || exit 99; exec 9<target; flock -x 9; \
+         {sealift} unpack 8.sealift other/target --update --allow-unsigned; echo $?"
+    );
+    let done = desk.in_namespace(&line);
+    let Some(said) = done else { return skipped("needs a user namespace: mounts") };
+    assert!(said.contains("another run has") && said.ends_with("\n2\n"), "{said}");
+}
+
+#[test]
+fn a_record_of_another_user_is_not_believed() {
+    if !is_root() {
+        return skipped("needs root: gives files away");
+    }
+    let desk = desk();
+    let update = ["unpack", "8.sealift", "target", "--update", "--allow-unsigned"];
+    for change in ["owner", "mode"] {
+        let record = desk.path(".target.sealift-state");
+        match change {
+            "owner" => chown(&record, Some(1000), None).unwrap(),
+            _ => fs::set_permissions(&record, fs::Permissions::from_mode(0o777)).unwrap(),
+        }
+        for verb in [&update[..], &["audit", "target", "--allow-unsigned"]] {
+            let done = desk.command(verb).output().unwrap();
+            assert_eq!(done.status.code(), Some(2), "{change}: {}", said(&done));
+            assert!(said(&done).contains(".target.sealift-state"), "{}", said(&done));
+        }
+        chown(&record, Some(0), None).unwrap();
+    }
+}
+
+#[test]
+fn nobody_else_may_write_to_what_is_kept_whatever_the_umask() {
+    let desk = desk();
+    let sealift = env!("CARGO_BIN_EXE_sealift");
+    let line = format!("umask 000; {sealift} unpack 8.sealift open --allow-unsigned");
+    let done = Command::new("sh").args(["-c", &line]).current_dir(desk.path("")).output().unwrap();
+    assert!(done.status.success(), "{}", said(&done));
+    for name in ["", "/head", "/index", "/record"] {
+        let mode = fs::metadata(desk.path(&format!(".open.sealift-state{name}"))).unwrap().mode();
+        assert_eq!(mode & 0o022, 0, "{name}: {mode:o}");
+    }
+}

@@ -1,0 +1,109 @@
+//! What running again does not change, and what a dry run finds before.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{XattrFlags, lsetxattr};
+use rustix::io::Errno;
+use sealift::Error;
+use sealift::unpack::may_go_on;
+
+use crate::desk::{Desk, is_root, noise, said};
+
+/// A file system without room or extended attributes while it lives.
+struct Mounted(PathBuf);
+
+impl Mounted {
+    fn new(path: PathBuf, kind: &str, options: &std::ffi::CStr) -> Self {
+        fs::create_dir(&path).unwrap();
+        rustix::mount::mount(kind, &path, kind, rustix::mount::MountFlags::empty(), options).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = rustix::mount::unmount(&self.0, rustix::mount::UnmountFlags::DETACH);
+    }
+}
+
+#[test]
+fn a_tree_whose_root_is_read_only_is_unpacked_without_root() {
+    let desk = Desk::new();
+    desk.make_home();
+    desk.set_mode("tree/etc", 0o555);
+    desk.set_mode("tree", 0o555);
+    desk.pack(7);
+    let done = desk.run_as_user("unpack 7.sealift home/target --allow-unsigned");
+    assert!(done.status.success(), "{}", said(&done));
+    if is_root() {
+        desk.assert_same("home/target", "tree");
+    }
+    let (new, tree) = (fs::metadata(desk.path("home/target")).unwrap(), fs::metadata(desk.path("tree")).unwrap());
+    assert_eq!((new.mode(), new.mtime()), (tree.mode(), tree.mtime()));
+    for name in ["tree", "tree/etc", "home/target", "home/target/etc"] {
+        desk.set_mode(name, 0o755); // so that it can be removed
+    }
+}
+
+#[test]
+fn an_attribute_that_the_file_system_has_not_is_no_reason_to_go_on() {
+    let desk = Desk::new();
+    if !is_root() || lsetxattr(desk.path("tree/etc/motd"), "user.note", b"x", XattrFlags::empty()).is_err() {
+        println!("skipped: not root, or no extended attributes here");
+        return;
+    }
+    desk.pack(7);
+    let _mounted = Mounted::new(desk.path("plain"), "ramfs", c"");
+    let done = desk.command(&["unpack", "7.sealift", "plain/target", "--allow-unsigned"]).output().unwrap();
+    assert_eq!(done.status.code(), Some(2), "{}", said(&done));
+    assert!(said(&done).contains("Operation not supported"), "{}", said(&done));
+    assert!(!said(&done).contains("resume"), "it would end in the same way: {}", said(&done));
+    assert!(fs::read_dir(desk.path("plain")).unwrap().next().is_none(), "nothing is left");
+}
+
+#[test]
+fn only_what_may_get_further_is_to_be_repeated() {
+    let desk = Desk::new();
+    fs::create_dir(desk.path(".target.sealift-partial")).unwrap();
+    let target = desk.path("target");
+    let failed = |errno: Errno| Error::Io { doing: "create", path: Path::new("x").to_owned(), source: errno.into() };
+    for lasting in [Errno::MLINK, Errno::NOTSUP, Errno::ACCESS, Errno::NAMETOOLONG, Errno::NOSPC, Errno::ROFS] {
+        assert!(!may_go_on(&target, &failed(lasting)), "{lasting}");
+    }
+    for passing in [Errno::IO, Errno::NOMEM, Errno::MFILE, Errno::NODEV, Errno::INTR] {
+        assert!(may_go_on(&target, &failed(passing)), "{passing}");
+        assert!(!may_go_on(&desk.path("other"), &failed(passing)), "nothing is there to go on from");
+    }
+    // What has begun to change the target goes on whatever happened.
+    desk.write(".target.sealift-partial/journal", "keep\n");
+    assert!(may_go_on(&target, &failed(Errno::ACCESS)));
+}
+
+#[test]
+fn a_dry_run_ends_as_the_run_would() {
+    if !is_root() {
+        return;
+    }
+    let desk = Desk::new();
+    desk.pack(7);
+    desk.write("tree/large", noise(3, 5_000_000));
+    desk.pack(8);
+    let _mounted = Mounted::new(desk.path("small"), "tmpfs", c"size=2m");
+    let new = ["unpack", "8.sealift", "small/new", "--allow-unsigned"];
+    let update = ["unpack", "8.sealift", "small/target", "--allow-unsigned", "--update"];
+    desk.unpack(7, "small/target");
+    for line in [&new[..], &update[..]] {
+        let run = |more: &[&str]| {
+            let done = desk.command(&[line, more].concat()).output().unwrap();
+            (done.status.code(), String::from_utf8(done.stderr).unwrap())
+        };
+        let (status, message) = run(&["--dry-run"]);
+        assert_eq!(status, Some(2), "{message}");
+        assert!(message.contains("bytes free"), "{message}");
+        assert_eq!(run(&[]), (status, message));
+    }
+    assert!(!desk.path("small/new").exists());
+    assert_eq!(fs::metadata(desk.path("small/target")).unwrap().permissions().mode() & 0o777, 0o755);
+}

@@ -1,0 +1,140 @@
+//! What raises privilege is given to new inodes alone, whose content was checked.
+
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
+
+use rustix::fs::{XattrFlags, lgetxattr, lsetxattr};
+
+use crate::desk::{Desk, is_root, noise};
+
+/// Who owns the tool before.
+const USER: u32 = 1000;
+const TOOL: &str = "target/d/tool";
+
+/// Version 1 has a tool that is the user's, and version 2 gives it to root, with mode 4755. The target has version 1. `None` where this is
+/// not root.
+fn raised() -> Option<Desk> {
+    if !is_root() {
+        println!("skipped: only root gives files to others");
+        return None;
+    }
+    let desk = Desk::new();
+    fs::create_dir(desk.path("tree/d")).unwrap();
+    desk.write("tree/d/tool", noise(9, 30_000));
+    chown(desk.path("tree/d/tool"), Some(USER), Some(USER)).unwrap();
+    chown(desk.path("tree/d"), Some(USER), Some(USER)).unwrap();
+    desk.set_mode("tree/d/tool", 0o755);
+    desk.pack(1);
+    chown(desk.path("tree/d/tool"), Some(0), Some(0)).unwrap();
+    desk.set_mode("tree/d/tool", 0o4755);
+    desk.pack(2);
+    desk.unpack(1, "target");
+    Some(desk)
+}
+
+/// The tool is what version 2 says.
+fn assert_right(desk: &Desk) {
+    let stat = fs::metadata(desk.path(TOOL)).unwrap();
+    assert_eq!(stat.mode() & 0o7777, 0o4755);
+    assert_eq!((stat.uid(), stat.gid(), stat.nlink()), (0, 0, 1));
+    assert!(fs::read(desk.path(TOOL)).unwrap() == noise(9, 30_000), "its content is the bundle's");
+}
+
+fn stand_in(desk: &Desk) {
+    fs::remove_file(desk.path(TOOL)).unwrap();
+    fs::copy("/bin/sh", desk.path(TOOL)).unwrap();
+    chown(desk.path(TOOL), Some(USER), Some(USER)).unwrap();
+}
+
+/// A file that is root's, and a hard link to it in the tool's place. Returns what it was.
+fn link_outside(desk: &Desk) -> (u32, u32, i64) {
+    desk.write("outside", "root's own\n");
+    desk.set_mode("outside", 0o600);
+    let stat = fs::metadata(desk.path("outside")).unwrap();
+    fs::remove_file(desk.path(TOOL)).unwrap();
+    fs::hard_link(desk.path("outside"), desk.path(TOOL)).unwrap();
+    (stat.mode(), stat.uid(), stat.mtime())
+}
+
+fn assert_outside(desk: &Desk, was: (u32, u32, i64)) {
+    let stat = fs::metadata(desk.path("outside")).unwrap();
+    assert_eq!((stat.mode(), stat.uid(), stat.mtime()), was);
+    assert_eq!(fs::read_to_string(desk.path("outside")).unwrap(), "root's own\n");
+}
+
+#[test]
+fn another_program_in_the_place_of_a_file_is_not_made_root_s() {
+    let Some(desk) = raised() else { return };
+    stand_in(&desk);
+    let held = fs::metadata(desk.path(TOOL)).unwrap().ino();
+    desk.update(2, "target").unwrap();
+    assert_right(&desk);
+    assert_ne!(fs::metadata(desk.path(TOOL)).unwrap().ino(), held);
+}
+
+#[test]
+fn a_hard_link_in_the_place_of_a_file_leads_to_no_change_outside() {
+    let Some(desk) = raised() else { return };
+    let was = link_outside(&desk);
+    desk.update(2, "target").unwrap();
+    assert_right(&desk);
+    assert_outside(&desk, was);
+}
+
+#[test]
+fn who_holds_the_old_file_open_does_not_write_to_the_new() {
+    let Some(desk) = raised() else { return };
+    let mut held = fs::OpenOptions::new().write(true).open(desk.path(TOOL)).unwrap();
+    let stats = desk.update(2, "target").unwrap();
+    assert_eq!((stats.files, stats.copied_files, stats.metadata_files), (1, 1, 0), "it is copied, not taken over");
+    held.write_all(b"#!/bin/sh\n").unwrap();
+    assert_right(&desk);
+}
+
+#[test]
+fn an_update_that_was_killed_raises_nothing_that_it_did_not_stage() {
+    let Some(desk) = raised() else { return };
+    for is_link in [false, true] {
+        desk.unpack(1, "target");
+        desk.unpack(2, "whole");
+        desk.leave_update("target", "whole");
+        let was = is_link.then(|| link_outside(&desk));
+        if !is_link {
+            stand_in(&desk);
+        }
+        desk.run(&["clean", "target"]);
+        let stat = fs::metadata(desk.path(TOOL)).unwrap();
+        assert_eq!((stat.mode() & 0o6000, stat.uid()), (0, if is_link { 0 } else { USER }));
+        if let Some(was) = was {
+            assert_eq!(fs::metadata(desk.path("outside")).unwrap().mode(), was.0);
+        }
+        for gone in ["target", "whole"] {
+            fs::remove_dir_all(desk.path(gone)).unwrap();
+        }
+    }
+}
+
+#[test]
+fn capabilities_come_on_new_files_and_go_with_the_old() {
+    const NAME: &str = "security.capability";
+    let Some(desk) = raised() else { return };
+    // Version 2 of the attribute: cap_net_raw, effective.
+    let value = [[1, 0, 0, 2], [0, 32, 0, 0], [0; 4], [0; 4], [0; 4]].concat();
+    if let Err(error) = lsetxattr(desk.path("tree/d/tool"), NAME, &value, XattrFlags::empty()) {
+        println!("skipped: no capabilities here ({error})");
+        return;
+    }
+    desk.set_mode("tree/d/tool", 0o755);
+    chown(desk.path("tree/d/tool"), Some(USER), Some(USER)).unwrap();
+    lsetxattr(desk.path("tree/d/tool"), NAME, &value, XattrFlags::empty()).unwrap();
+    desk.pack(3);
+    let mut held = fs::OpenOptions::new().write(true).open(desk.path(TOOL)).unwrap();
+    desk.update(3, "target").unwrap();
+    let mut read = vec![0; 64];
+    assert_eq!(lgetxattr(desk.path(TOOL), NAME, &mut read), Ok(value.len()));
+    held.write_all(b"#!/bin/sh\n").unwrap();
+    assert!(fs::read(desk.path(TOOL)).unwrap() == noise(9, 30_000));
+    let mode = fs::metadata(desk.path(TOOL)).unwrap().permissions().mode();
+    assert_eq!(mode & 0o7777, 0o755);
+}

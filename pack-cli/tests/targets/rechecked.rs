@@ -1,0 +1,224 @@
+//! A target is compared with its record by size, times and inode numbers, and repaired.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
+
+use sealift::Progress;
+use sealift::unpack::{UnpackOptions, UnpackStats};
+
+use crate::desk::{Desk, is_root, noise, said};
+
+/// What somebody does to a target, and how it is called.
+type Tampering = (&'static str, fn(&Desk));
+
+/// A target with all kinds of entries, as its bundle has them.
+fn installed() -> Desk {
+    let desk = Desk::new();
+    fs::create_dir_all(desk.path("tree/usr/bin")).unwrap();
+    desk.write("tree/usr/bin/tool", noise(5, 3_000));
+    desk.set_mode("tree/usr/bin/tool", 0o755);
+    symlink("tool", desk.path("tree/usr/bin/alias")).unwrap();
+    fs::hard_link(desk.path("tree/usr/bin/tool"), desk.path("tree/usr/bin/other")).unwrap();
+    desk.write("tree/large", noise(6, 3_000_000));
+    desk.pack(7);
+    desk.unpack(7, "target");
+    desk
+}
+
+fn update(desk: &Desk, options: &UnpackOptions) -> UnpackStats {
+    let options = UnpackOptions { update: true, ..options.clone() };
+    desk.take(7, "target", &options, &Progress::default()).unwrap()
+}
+
+/// What an update that has nothing to do says.
+fn assert_clean(desk: &Desk) {
+    let stats = update(desk, &UnpackOptions::default());
+    assert!(stats.was_complete);
+    assert_eq!((stats.files, stats.hashed_files, stats.changed_files, stats.checked_files), (0, 0, 0, 7));
+}
+
+/// The time of the file as it was before `change` was done to it.
+fn without_a_trace(desk: &Desk, name: &str, change: impl FnOnce()) {
+    let modified = fs::metadata(desk.path(name)).unwrap().modified().unwrap();
+    change();
+    fs::File::open(desk.path(name)).unwrap().set_modified(modified).unwrap();
+}
+
+#[test]
+fn what_is_complete_is_looked_at_and_not_read() {
+    let desk = installed();
+    assert_clean(&desk);
+    // A repeated unpacking without --update is the same.
+    let done = desk.run(&["unpack", "7.sealift", "target", "--allow-unsigned"]);
+    let said = said(&done);
+    assert!(said.contains("target: already complete"), "{said}");
+    assert!(said.contains("checked 7 files by size and time\n"), "{said}");
+}
+
+#[test]
+fn each_change_is_found_and_repaired() {
+    let changes: [Tampering; 9] = [
+        ("content of the same size and time", |desk| {
+            without_a_trace(desk, "target/etc/motd", || desk.write("target/etc/motd", "jello\n"));
+        }),
+        ("another file of the same time in its place", |desk| {
+            without_a_trace(desk, "target/etc/motd", || {
+                fs::rename(desk.path("target/etc/issue"), desk.path("target/etc/motd")).unwrap();
+            });
+        }),
+        ("a file that is missing", |desk| fs::remove_file(desk.path("target/etc/motd")).unwrap()),
+        ("a mode", |desk| desk.set_mode("target/lib/lib.so", 0o4755)),
+        ("a directory's mode", |desk| desk.set_mode("target/lib", 0o777)),
+        ("a link that leads elsewhere", |desk| {
+            fs::remove_file(desk.path("target/usr/bin/alias")).unwrap();
+            symlink("/bin/sh", desk.path("target/usr/bin/alias")).unwrap();
+        }),
+        ("a link in the place of a file", |desk| {
+            fs::remove_file(desk.path("target/large")).unwrap();
+            symlink("lib/lib.so", desk.path("target/large")).unwrap();
+        }),
+        ("a hard link that is a file of its own", |desk| {
+            fs::remove_file(desk.path("target/usr/bin/other")).unwrap();
+            fs::copy(desk.path("target/usr/bin/tool"), desk.path("target/usr/bin/other")).unwrap();
+        }),
+        ("a directory that is missing", |desk| fs::remove_dir_all(desk.path("target/usr")).unwrap()),
+    ];
+    for (what, change) in changes {
+        let desk = installed();
+        change(&desk);
+        let dry = update(&desk, &UnpackOptions { dry_run: true, ..UnpackOptions::default() });
+        let stats = update(&desk, &UnpackOptions::default());
+        assert!(!stats.was_complete && !stats.was_hashed, "{what}: {stats:?}");
+        assert_eq!((dry.files, dry.changed_files), (stats.files, stats.changed_files), "{what}");
+        desk.assert_same("target", "tree");
+        let (a, b) = ("target/usr/bin/tool", "target/usr/bin/other");
+        assert_eq!(fs::metadata(desk.path(a)).unwrap().ino(), fs::metadata(desk.path(b)).unwrap().ino(), "{what}");
+        assert_clean(&desk);
+
+        // The same by the command that made it.
+        change(&desk);
+        desk.run(&["unpack", "7.sealift", "target", "--allow-unsigned"]);
+        desk.assert_same("target", "tree");
+        assert_clean(&desk);
+    }
+}
+
+#[test]
+fn what_was_only_touched_is_read_once() {
+    let desk = installed();
+    without_a_trace(&desk, "target/large", || desk.set_mode("target/large", 0o600));
+    let mode = fs::metadata(desk.path("tree/large")).unwrap().permissions().mode();
+    desk.set_mode("target/large", mode);
+    let stats = update(&desk, &UnpackOptions::default());
+    assert!(stats.was_complete);
+    assert_eq!((stats.hashed_files, stats.changed_files, stats.files), (1, 0, 0));
+    assert_clean(&desk);
+
+    // One whose time alone is another gets it back.
+    fs::File::open(desk.path("target/large")).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
+    let stats = update(&desk, &UnpackOptions::default());
+    assert_eq!((stats.hashed_files, stats.changed_files, stats.files, stats.metadata_files), (1, 1, 0, 1));
+    desk.assert_same("target", "tree");
+    assert_clean(&desk);
+}
+
+#[test]
+fn owners_and_attributes_are_repaired_on_new_files() {
+    if !is_root() {
+        println!("skipped: only root gives files to others");
+        return;
+    }
+    let desk = installed();
+    let before = fs::metadata(desk.path("target/large")).unwrap();
+    chown(desk.path("target/large"), Some(1000), Some(1000)).unwrap();
+    let stats = update(&desk, &UnpackOptions::default());
+    assert_eq!((stats.files, stats.copied_files, stats.changed_files), (1, 1, 1));
+    let after = fs::metadata(desk.path("target/large")).unwrap();
+    assert_eq!((after.uid(), after.gid()), (before.uid(), before.gid()));
+    assert_ne!(after.ino(), before.ino());
+    assert_clean(&desk);
+    rustix::fs::lsetxattr(desk.path("target/large"), "user.mine", b"x", rustix::fs::XattrFlags::empty()).unwrap();
+    assert_eq!(update(&desk, &UnpackOptions::default()).files, 1);
+    assert_clean(&desk);
+}
+
+#[test]
+fn a_record_without_stats_or_with_damaged_ones_is_read() {
+    let stats_of = |desk: &Desk| desk.path(".target.sealift-state/stats");
+    for damage in [
+        |path: &std::path::Path| fs::remove_file(path).unwrap(),
+        |path: &std::path::Path| fs::write(path, "").unwrap(),
+        |path: &std::path::Path| {
+            let mut bytes = fs::read(path).unwrap();
+            bytes[100] ^= 1;
+            fs::write(path, bytes).unwrap();
+        },
+    ] {
+        let desk = installed();
+        damage(&stats_of(&desk));
+        desk.write("target/etc/motd", "edited\n");
+        let done = desk.run(&["unpack", "7.sealift", "target", "--update", "--allow-unsigned"]);
+        assert!(said(&done).contains("no usable record of this target: hashed its"), "{}", said(&done));
+        desk.assert_same("target", "tree");
+        assert_clean(&desk);
+        damage(&stats_of(&desk));
+        let stats = update(&desk, &UnpackOptions::default());
+        assert!(stats.was_complete && stats.was_hashed);
+        assert_clean(&desk);
+    }
+}
+
+#[test]
+fn a_record_that_is_trusted_is_not_compared() {
+    let desk = installed();
+    desk.write("target/etc/motd", "edited\n");
+    let trusting = UnpackOptions { trust_record: true, ..UnpackOptions::default() };
+    let stats = update(&desk, &trusting);
+    assert_eq!((stats.checked_files, stats.hashed_files, stats.changed_files), (0, 0, 0));
+    assert_eq!(fs::read(desk.path("target/etc/motd")).unwrap(), b"edited\n");
+    let line = ["unpack", "7.sealift", "target", "--update", "--allow-unsigned", "--trust-record"];
+    assert!(said(&desk.run(&line)).contains("checked no files: --trust-record"));
+    // An update to another bundle does not make it known by the way.
+    desk.write("tree/etc/issue", "second\n");
+    desk.pack(8);
+    desk.take(8, "target", &UnpackOptions { update: true, ..trusting }, &Progress::default()).unwrap();
+    assert_eq!(fs::read(desk.path("target/etc/motd")).unwrap(), b"edited\n");
+    let stats = desk.update(8, "target").unwrap();
+    assert_eq!((stats.hashed_files, stats.changed_files), (0, 1), "its size tells");
+    desk.assert_same("target", "tree");
+}
+
+#[test]
+fn all_is_read_where_that_is_asked_for() {
+    let desk = installed();
+    let stats = update(&desk, &UnpackOptions { rehash: true, ..UnpackOptions::default() });
+    assert!(stats.was_hashed && stats.hashed_files == 5, "{stats:?}");
+    assert_clean(&desk);
+}
+
+#[test]
+fn an_update_repairs_what_it_does_not_change() {
+    let desk = installed();
+    desk.write("tree/etc/issue", "second\n");
+    desk.pack(8);
+    without_a_trace(&desk, "target/etc/motd", || desk.write("target/etc/motd", "jello\n"));
+    let stats = desk.update(8, "target").unwrap();
+    assert_eq!((stats.files, stats.changed_files, stats.kept_files), (2, 1, 3));
+    desk.assert_same("target", "tree");
+    let stats = desk.update(8, "target").unwrap();
+    assert_eq!((stats.hashed_files, stats.changed_files), (0, 0));
+}
+
+#[test]
+fn names_elsewhere_keep_what_they_have() {
+    let desk = installed();
+    // A copy by hard links, as some backups are.
+    fs::hard_link(desk.path("target/large"), desk.path("backup")).unwrap();
+    let was = fs::metadata(desk.path("backup")).unwrap();
+    fs::File::open(desk.path("tree/large")).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
+    desk.pack(8);
+    desk.update(8, "target").unwrap();
+    desk.assert_same("target", "tree");
+    let is = fs::metadata(desk.path("backup")).unwrap();
+    assert_eq!((is.ino(), is.mtime()), (was.ino(), was.mtime()));
+}
