@@ -85,7 +85,7 @@ impl<'a> Options<'a> {
     /// A version is a u64, and travels as its decimal digits.
     fn floor(&self) -> Result<Option<FloorRecord>, JsValue> {
         let version = self.read("floor", "a version as a string of digits", |value| value.as_string()?.parse().ok())?;
-        Ok(version.map(|version| FloorRecord { version, keys: BTreeSet::new() }))
+        Ok(version.map(|version| FloorRecord { version, created: 0, keys: BTreeSet::new() }))
     }
 
     fn flag(&self, name: &str) -> Result<bool, JsValue> {

@@ -16,13 +16,15 @@ export const HOSTILE_NAMES = [
 export function shelf({ entries = 0 } = {}) {
   const folder = mkdtempSync(join(tmpdir(), "sealift-shelf-"));
   const at = (name) => join(folder, name);
-  const run = (...args) => execFileSync(sealift, args, { stdio: ["ignore", "ignore", "pipe"] });
+  const runIn = (env, ...args) => execFileSync(sealift, args, { stdio: ["ignore", "ignore", "pipe"], env: { ...process.env, ...env } });
+  const run = (...args) => runIn({}, ...args);
   for (const key of ["release", "stranger"]) run("key", "generate", "-o", at(key), "--comment", `${key}@example.org`);
   const key = (name) => readFileSync(at(`${name}.pub`), "utf8").trim();
   const signed = ["--key", at("release")];
-  const pack = (tree, name, version, ...more) => (
-    run("pack", at(tree), "-o", at(`${name}.sealift`), "--name", "os", "--bundle-version", String(version), "--owner", "0:0", ...more), at(`${name}.sealift`)
+  const packIn = (env, tree, name, version, ...more) => (
+    runIn(env, "pack", at(tree), "-o", at(`${name}.sealift`), "--name", "os", "--bundle-version", String(version), "--owner", "0:0", ...more), at(`${name}.sealift`)
   );
+  const pack = (...args) => packIn({}, ...args);
 
   tree(at("old"), 6);
   tree(at("new"), 7);
@@ -36,7 +38,8 @@ export function shelf({ entries = 0 } = {}) {
     older: pack("old", "older", 6, ...signed),
     unsigned: pack("new", "unsigned", 7),
     untrusted: pack("new", "untrusted", 8, "--key", at("stranger")),
-    expired: pack("new", "expired", 7, ...signed, "--expires", "2020-01-01"),
+    // Packed in 2019, when that was to come.
+    expired: packIn({ SOURCE_DATE_EPOCH: "1546300800" }, "new", "expired", 7, ...signed, "--expires", "2020-01-01"),
     incompatible: pack("new", "incompatible", 7, ...signed, "--compatible", "board-x"),
     hostile: pack("hostile", "hostile", 7, ...signed, "--annotate", "by=<b>\u202eme</b>"),
   };
