@@ -8,6 +8,7 @@ mod dist;
 mod packages;
 mod random;
 mod shell;
+mod skips;
 mod steps;
 mod tools;
 mod vm;

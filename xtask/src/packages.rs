@@ -54,6 +54,13 @@ const PACKAGES: &[Package] = &[
     // Commits are signed, and gpgv, which sealift asks, judges them.
     package("gnupg",          Program("gpg"),           &[Ci]),
     package("gpgv",           Program("gpgv"),          &[Ci]),
+    // Apps are installed by Flatpak itself.
+    package("flatpak",        Program("flatpak"),       &[Ci]),
+    // A second program that writes archives.
+    package("libarchive-tools", Program("bsdtar"),      &[Ci]),
+    // What is handed out for systemd and udev they look at.
+    package("systemd",        Program("systemd-analyze"), &[Ci]),
+    package("udev",           Program("udevadm"),       &[Ci]),
     // Man pages are read by man itself.
     package("man-db",         Program("man"),           &[Ci]),
     // The second reader.

@@ -6,6 +6,7 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 
 use crate::shell::run as run_command;
+use crate::skips;
 use crate::tools;
 
 pub(crate) struct Step {
@@ -18,6 +19,8 @@ pub(crate) enum Action {
     Lines(&'static [&'static str]),
     /// What it sees to, and how.
     Call(&'static str, fn() -> Result<()>),
+    /// The same, for what the steps behind it stand on.
+    Prepare(&'static str, fn() -> Result<()>),
 }
 
 /// What a command line asks for.
@@ -47,42 +50,55 @@ pub(crate) fn choose<'a>(chore: &str, steps: &'a [Step], mut args: lexopt::Parse
     Ok(if chosen.is_empty() { Chosen::All } else { Chosen::Some(chosen) })
 }
 
-/// Runs one step after the other, up to the first that fails.
+/// Runs one step after the other. One that fails hides none behind it, but where those stand on it; all that failed are named at the end,
+/// as is what tests did not look at.
 pub(crate) fn run(chore: &str, steps: &[&Step]) -> Result<()> {
+    skips::begin()?;
+    let mut failed = Vec::new();
     for (number, step) in (1..).zip(steps) {
         println!("{chore}: {number}/{} {}: {}", steps.len(), step.name, step.action.describe());
         let start = Instant::now();
         let result = step.action.run();
         let seconds = start.elapsed().as_secs_f64();
-        if let Err(error) = result {
-            bail!(
-                "step {} failed after {seconds:.1} s: {error:#}\nrun it alone: cargo xtask {chore} {}",
-                step.name,
-                step.name
-            );
+        let Err(error) = result else {
+            println!("{chore}: {} holds, {seconds:.1} s", step.name);
+            continue;
+        };
+        let alone = format!("run it alone: cargo xtask {chore} {}", step.name);
+        println!("{chore}: step {} FAILED after {seconds:.1} s: {error:#}\n{alone}", step.name);
+        failed.push(step.name);
+        if let Action::Prepare(..) = step.action {
+            println!("{chore}: the {} steps behind it are not run", steps.len() - number);
+            break;
         }
-        println!("{chore}: {} holds, {seconds:.1} s", step.name);
     }
-    Ok(())
+    let skipped = skips::report(chore);
+    if !failed.is_empty() {
+        bail!("{} of {} steps failed: {}", failed.len(), steps.len(), failed.join(", "));
+    }
+    skipped
 }
 
 impl Action {
     fn describe(&self) -> String {
         match self {
             Self::Lines(lines) => lines.join(" && "),
-            Self::Call(what, _) => (*what).to_owned(),
+            Self::Call(what, _) | Self::Prepare(what, _) => (*what).to_owned(),
         }
     }
 
     fn run(&self) -> Result<()> {
         match self {
             Self::Lines(lines) => lines.iter().try_for_each(|line| run_line(line)),
-            Self::Call(_, function) => function(),
+            Self::Call(_, function) | Self::Prepare(_, function) => function(),
         }
     }
 }
 
-/// Runs one line with its output passed through. Tests find the second reader's Python by `SEALIFT_PYTHON`.
+/// Runs one line with its output passed through. Tests find the second reader's Python by `SEALIFT_PYTHON`, and say in the file of
+/// `SEALIFT_SKIPPED` what they did not look at.
 fn run_line(line: &str) -> Result<()> {
-    run_command(Command::new("sh").args(["-eu", "-c", line]).env("SEALIFT_PYTHON", tools::python()?))
+    let mut shell = Command::new("sh");
+    shell.args(["-eu", "-c", line]).env("SEALIFT_PYTHON", tools::python()?).env(skips::VARIABLE, skips::file()?);
+    run_command(&mut shell)
 }

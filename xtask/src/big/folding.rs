@@ -14,8 +14,9 @@ pub(crate) fn run() -> Result<()> {
         for file in files {
             fs::write(ground.path(tree).join("d").join(file), format!("{file}\n"))?;
         }
-        ground
-            .run(&format!("sealift pack {tree} -o {tree}.sealift --name tree --bundle-version 1 --key key --quiet"))?;
+        ground.run(&format!(
+            "sealift pack --force {tree} -o {tree}.sealift --name tree --bundle-version 1 --key key --quiet"
+        ))?;
     }
     fs::create_dir(ground.path("work"))?;
     ground.run("truncate -s 16M image")?;

@@ -38,7 +38,7 @@ const UNPACK: &str = "sealift unpack new.sealift work/out/target TRUST --quiet";
 const UNPACK_PIPE: &str = "sealift unpack - work/out/target TRUST --quiet";
 const UPDATE: &str = "sealift unpack new.sealift work/out/target --update --delete TRUST --quiet";
 const UPDATE_PIPE: &str = "sealift unpack - work/out/target --update --delete TRUST --quiet";
-const PACK: &str = "sealift pack new -o work/out/b.sealift --name os --bundle-version 2 --key key --quiet";
+const PACK: &str = "sealift pack --force new -o work/out/b.sealift --name os --bundle-version 2 --key key --quiet";
 
 use Output::{Bundle, Tree};
 
@@ -81,7 +81,7 @@ fn prepare(ground: &Ground) -> Result<Known> {
     trees::change(&ground.path("new"), &mut Random::fixed())?;
     for (tree, version) in [("old", 1), ("new", 2)] {
         ground.run(&format!(
-            "sealift pack {tree} -o {tree}.sealift --name os --bundle-version {version} --key key --quiet"
+            "sealift pack --force {tree} -o {tree}.sealift --name os --bundle-version {version} --key key --quiet"
         ))?;
     }
     for start in ["start-empty", "start-bundle", "start-tree"] {

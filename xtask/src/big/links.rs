@@ -90,7 +90,7 @@ pub(crate) fn run() -> Result<()> {
 /// A tree in which the names are those that an update changes.
 fn make_canary(canary: &Path) -> Result<()> {
     trees::small(canary, &mut Random::fixed())?;
-    for name in ["d1/e0/f99", "head", "index", "part", "journal"] {
+    for name in ["d1/e0/f99", "head", "index", "record", "journal"] {
         fs::write(canary.join(name), "nobody may touch this\n")?;
     }
     fs::create_dir_all(canary.join("tree/d1"))?;

@@ -23,7 +23,7 @@ pub(crate) fn run() -> Result<()> {
     let extent = tree::extent(&kernel)?;
     ensure!(extent.bytes > GIB, "{} holds no gigabyte", kernel.display());
     let name = kernel.file_name().and_then(|name| name.to_str()).context("a folder with a name")?;
-    ground.run(&format!("sealift pack {name} -o kernel.sealift --bundle-version 1 --quiet"))?;
+    ground.run(&format!("sealift pack --force {name} -o kernel.sealift --bundle-version 1 --quiet"))?;
     // Both take minutes at most, and the second reader one core.
     let reader = std::env::current_dir()?.join("tests/reference/sealift.py");
     let mut command = Command::new(tools::python()?);

@@ -39,12 +39,12 @@ const AGAIN: &str = "pack again";
 
 /// In this order; each line is measured. What `pack` makes again has one file more.
 const LINES: [(&str, &str); 7] = [
-    ("pack", "sealift pack tree -o tree.sealift --name tree --bundle-version 1 --key key --quiet"),
+    ("pack", "sealift pack --force tree -o tree.sealift --name tree --bundle-version 1 --key key --quiet"),
     ("verify --deep", "sealift verify --deep tree.sealift TRUST --quiet"),
     ("unpack", "sealift unpack tree.sealift work/target TRUST --quiet"),
     ("ls", "sealift ls tree.sealift"),
     ("diff", "sealift diff tree.sealift work/target --exit-code"),
-    (AGAIN, "sealift pack tree -o more.sealift --name tree --bundle-version 2 --key key --quiet"),
+    (AGAIN, "sealift pack --force tree -o more.sealift --name tree --bundle-version 2 --key key --quiet"),
     ("update", "sealift unpack more.sealift work/target --update --delete TRUST --quiet"),
 ];
 

@@ -80,7 +80,7 @@ fn add_specials(root: &Path) -> Result<()> {
 
 fn pack(ground: &Ground, version: u32) -> Result<()> {
     ground.run(&format!(
-        "sealift pack root -o root-{version}.sealift --name debian --bundle-version {version} --key key --quiet"
+        "sealift pack --force root -o root-{version}.sealift --name debian --bundle-version {version} --key key --quiet"
     ))
 }
 

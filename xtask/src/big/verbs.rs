@@ -25,7 +25,7 @@ pub(crate) struct Verb {
 pub(crate) const VERBS: [Verb; 3] = [
     Verb {
         name: "pack", start: "start-empty", output: "b.sealift",
-        line: "sealift pack new -o work/out/b.sealift --name os --bundle-version 2 --key key --chunk-size 64KiB --quiet",
+        line: "sealift pack --force new -o work/out/b.sealift --name os --bundle-version 2 --key key --chunk-size 64KiB --quiet",
     },
     Verb {
         name: "unpack", start: "start-empty", output: "target",
@@ -50,7 +50,7 @@ pub(crate) fn prepare(ground: &Ground, make: impl FnOnce(&Path) -> Result<()>) -
     trees::change(&ground.path("new"), &mut Random::fixed())?;
     for (tree, version) in [("old", 1), ("new", 2)] {
         ground.run(&format!(
-            "sealift pack {tree} -o {tree}.sealift --name os --bundle-version {version} --key key --chunk-size 64KiB --quiet"
+            "sealift pack --force {tree} -o {tree}.sealift --name os --bundle-version {version} --key key --chunk-size 64KiB --quiet"
         ))?;
     }
     for start in ["start-empty", "start-tree"] {

@@ -11,8 +11,7 @@ use super::report::{Report, Verdict, float, grouped, seconds};
 use super::tree;
 
 const COPY: &str = "cp -a TREE SCRATCH/changed";
-const PACK: &str =
-    "sealift pack FROM -o SCRATCH/N.sealift --name tree --level 3 --bundle-version N --key SCRATCH/key --progress none";
+const PACK: &str = "sealift pack --force FROM -o SCRATCH/N.sealift --name tree --level 3 --bundle-version N --key SCRATCH/key --progress none";
 const FIRST: &str = "sealift unpack SCRATCH/1.sealift SCRATCH/new --trust SCRATCH/allowed_signers --state SCRATCH/first-state --progress none";
 const UPDATE: &str = "sealift unpack SCRATCH/N.sealift SCRATCH/new --update --delete --trust SCRATCH/allowed_signers --state SCRATCH/next-state --json --progress none";
 const CHECK: &str = "rsync -aHAXnci --modify-window=-1 --delete SCRATCH/changed/ SCRATCH/new/";

@@ -14,7 +14,7 @@ use super::places::{Places, remove};
 use super::report::{Report, Verdict, float, grouped, seconds};
 use super::tree;
 
-const PACK: &str = "sealift-composefs pack FROM -o SCRATCH/images.sealift --name tree --level 3 --bundle-version 1 --composefs --key SCRATCH/key --progress none";
+const PACK: &str = "sealift-composefs pack --force FROM -o SCRATCH/images.sealift --name tree --level 3 --bundle-version 1 --composefs --key SCRATCH/key --progress none";
 const PLAIN: &str = "sealift-composefs unpack SCRATCH/images.sealift DISK/plain --trust SCRATCH/allowed_signers --state SCRATCH/images-state --progress none";
 const STORE: &str = "sealift-composefs unpack SCRATCH/images.sealift composefs:DISK/store --trust SCRATCH/allowed_signers --state SCRATCH/images-state --progress none";
 

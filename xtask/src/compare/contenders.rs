@@ -18,23 +18,23 @@ const fn only_reads(name: &'static str, line: &'static str) -> Contender {
 
 pub(crate) const PACK: Contender = makes(
     "sealift pack",
-    "sealift pack TREE -o SCRATCH/tree.sealift --level 3 --bundle-version 1 --key SCRATCH/key --progress none",
+    "sealift pack --force TREE -o SCRATCH/tree.sealift --level 3 --name tree --bundle-version 1 --key SCRATCH/key --progress none",
     "SCRATCH/tree.sealift",
 );
 pub(crate) const PACK_TO_DISK: Contender = makes(
     "sealift pack",
-    "sealift pack TREE -o DISK/tree.sealift --level 3 --bundle-version 1 --key SCRATCH/key --progress none",
+    "sealift pack --force TREE -o DISK/tree.sealift --level 3 --name tree --bundle-version 1 --key SCRATCH/key --progress none",
     "DISK/tree.sealift",
 );
 /// The tree and 2 GiB of noise.
 pub(crate) const PACK_BIG: Contender = makes(
     "sealift pack",
-    "sealift pack tree=TREE noise=SCRATCH/noise -o SCRATCH/big.sealift --level 3 --bundle-version 1 --key SCRATCH/key --progress none",
+    "sealift pack --force tree=TREE noise=SCRATCH/noise -o SCRATCH/big.sealift --level 3 --name tree --bundle-version 1 --key SCRATCH/key --progress none",
     "SCRATCH/big.sealift",
 );
 pub(crate) const PACK_SMALL_FILES: Contender = makes(
     "sealift pack",
-    "sealift pack SCRATCH/files -o SCRATCH/files.sealift --level 3 --bundle-version 1 --key SCRATCH/key --progress none",
+    "sealift pack --force SCRATCH/files -o SCRATCH/files.sealift --level 3 --name tree --bundle-version 1 --key SCRATCH/key --progress none",
     "SCRATCH/files.sealift",
 );
 pub(crate) const UNPACK: Contender = makes(

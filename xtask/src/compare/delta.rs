@@ -29,7 +29,7 @@ struct Way {
 }
 
 const ALL: &[&str] = &["linux", "debian", "ebuilds"];
-const BASE: &str = "sealift pack OLD -o SCRATCH/base.sealift --name tree --bundle-version 1 --level 3 --key SCRATCH/key --progress none";
+const BASE: &str = "sealift pack --force OLD -o SCRATCH/base.sealift --name tree --bundle-version 1 --level 3 --key SCRATCH/key --progress none";
 const INSTALL: &str = "sealift unpack SCRATCH/base.sealift SCRATCH/target --trust SCRATCH/allowed_signers --state SCRATCH/delta-state --progress none";
 const APPLY: &str = "sealift unpack SCRATCH/out.sealift SCRATCH/target --delete --trust SCRATCH/allowed_signers --state SCRATCH/delta-state --progress none";
 const CHECK: &str = "rsync -aHAXnci --modify-window=-1 --delete NEW/ SCRATCH/target/";
@@ -52,7 +52,7 @@ const WAYS: [Way; 9] = [
         name: BEST,
         pairs: ALL,
         before: &[BASE],
-        make: "sealift pack NEW -o SCRATCH/out.sealift --base SCRATCH/base.sealift --level 19 --name tree --bundle-version 2 --key SCRATCH/key --trust SCRATCH/allowed_signers --progress none",
+        make: "sealift pack --force NEW -o SCRATCH/out.sealift --base SCRATCH/base.sealift --level 19 --name tree --bundle-version 2 --key SCRATCH/key --trust SCRATCH/allowed_signers --progress none",
         file: "SCRATCH/out.sealift",
         install: &[INSTALL],
         apply: APPLY,
@@ -62,7 +62,7 @@ const WAYS: [Way; 9] = [
         name: FAST,
         pairs: ALL,
         before: &[BASE],
-        make: "sealift pack NEW -o SCRATCH/out.sealift --base SCRATCH/base.sealift --level 3 --name tree --bundle-version 2 --key SCRATCH/key --trust SCRATCH/allowed_signers --progress none",
+        make: "sealift pack --force NEW -o SCRATCH/out.sealift --base SCRATCH/base.sealift --level 3 --name tree --bundle-version 2 --key SCRATCH/key --trust SCRATCH/allowed_signers --progress none",
         file: "SCRATCH/out.sealift",
         install: &[INSTALL],
         apply: APPLY,
@@ -72,7 +72,7 @@ const WAYS: [Way; 9] = [
         name: ROOMY,
         pairs: &["debian"],
         before: &[BASE],
-        make: "sealift pack NEW -o SCRATCH/out.sealift --base SCRATCH/base.sealift --level 12 --delta-memory 512MiB --name tree --bundle-version 2 --key SCRATCH/key --trust SCRATCH/allowed_signers --progress none",
+        make: "sealift pack --force NEW -o SCRATCH/out.sealift --base SCRATCH/base.sealift --level 12 --delta-memory 512MiB --name tree --bundle-version 2 --key SCRATCH/key --trust SCRATCH/allowed_signers --progress none",
         file: "SCRATCH/out.sealift",
         install: &[INSTALL],
         apply: "sealift unpack SCRATCH/out.sealift SCRATCH/target --delete --trust SCRATCH/allowed_signers --state SCRATCH/delta-state --progress none",
@@ -136,7 +136,7 @@ const WAYS: [Way; 9] = [
         name: "sealift onto OSTree, level 19",
         pairs: ALL,
         before: &COMMITS,
-        make: "sealift pack ostree:SCRATCH/delta-repo --ref tree -o SCRATCH/out.sealift --base tree=ostree:SCRATCH/delta-repo:old --level 19 --name tree --bundle-version 2 --key SCRATCH/key --progress none",
+        make: "sealift pack --force ostree:SCRATCH/delta-repo --ref tree -o SCRATCH/out.sealift --base tree=ostree:SCRATCH/delta-repo:old --level 19 --name tree --bundle-version 2 --key SCRATCH/key --progress none",
         file: "SCRATCH/out.sealift",
         install: &["ostree --repo=SCRATCH/device refs --create=tree old"],
         apply: "sealift unpack SCRATCH/out.sealift ostree:SCRATCH/device --trust SCRATCH/allowed_signers --state SCRATCH/delta-state --progress none",

@@ -15,7 +15,7 @@ use super::places::{Places, remove};
 use super::report::{Report, seconds};
 use super::tree;
 
-/// Bytes of files that are compressed together, and parameters, as `sealift pack --level 3` has them.
+/// Bytes of files that are compressed together, and parameters, as `sealift pack --force --level 3` has them.
 const GROUP_LEN: usize = 2 << 20;
 const PARAMETERS: [CParameter; 3] =
     [CParameter::CompressionLevel(3), CParameter::HashLog(16), CParameter::ChainLog(15)];

@@ -23,7 +23,7 @@ struct Way {
 }
 
 const OURS: [&str; 2] = [
-    "sealift pack ostree:SCRATCH/ostree --ref linux -o MEDIUM/ostree.sealift --name linux --bundle-version 1 --key SCRATCH/key --progress none",
+    "sealift pack --force ostree:SCRATCH/ostree --ref linux -o MEDIUM/ostree.sealift --name linux --bundle-version 1 --key SCRATCH/key --progress none",
     "sealift unpack MEDIUM/ostree.sealift ostree:TO --trust SCRATCH/allowed_signers --state SCRATCH/ostree-state --progress none",
 ];
 const USB: [&str; 2] = [

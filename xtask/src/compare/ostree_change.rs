@@ -11,7 +11,7 @@ use super::report::{Report, float, grouped, seconds};
 use super::tree;
 
 const COMMIT: &str = "ostree --repo=SCRATCH/ostree commit --branch=linux --tree=dir=SCRATCH/changed --owner-uid=0 --owner-gid=0 --no-xattrs";
-const PACK: &str = "sealift pack ostree:SCRATCH/ostree --ref linux -o SCRATCH/ostree.sealift --name linux --bundle-version N --key SCRATCH/key --progress none";
+const PACK: &str = "sealift pack --force ostree:SCRATCH/ostree --ref linux -o SCRATCH/ostree.sealift --name linux --bundle-version N --key SCRATCH/key --progress none";
 const TAKE: &str = "sealift unpack SCRATCH/ostree.sealift ostree:SCRATCH/to --trust SCRATCH/allowed_signers --state SCRATCH/ostree-state --json --progress none";
 const BASE: &str = "ostree --repo=SCRATCH/to pull-local SCRATCH/ostree linux";
 

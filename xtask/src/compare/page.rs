@@ -13,8 +13,7 @@ use super::report::{Report, Verdict, float, grouped};
 use super::tree;
 use crate::shell::output;
 
-const PACK_HUGE: &str =
-    "sealift pack SCRATCH/noise -o SCRATCH/huge.sealift --level 3 --bundle-version 1 --key SCRATCH/key --progress none";
+const PACK_HUGE: &str = "sealift pack --force SCRATCH/noise -o SCRATCH/huge.sealift --level 3 --name tree --bundle-version 1 --key SCRATCH/key --progress none";
 const ENTRIES: u32 = 100_000;
 const SCRIPT: &str = "wasm/bench/page.mjs";
 const MIB: f64 = 1024.0 * 1024.0;

@@ -27,19 +27,19 @@ const WAYS: [Way; 4] = [
     },
     Way {
         name: "sealift, level 3",
-        make: "sealift pack ostree:SCRATCH/ostree --ref linux -o SCRATCH/whole.sealift --name linux --bundle-version 1 --level 3 --key SCRATCH/key --progress none",
+        make: "sealift pack --force ostree:SCRATCH/ostree --ref linux -o SCRATCH/whole.sealift --name linux --bundle-version 1 --level 3 --key SCRATCH/key --progress none",
         take: TAKE,
         file: "SCRATCH/whole.sealift",
     },
     Way {
         name: "sealift, level 19",
-        make: "sealift pack ostree:SCRATCH/ostree --ref linux -o SCRATCH/whole.sealift --name linux --bundle-version 1 --level 19 --key SCRATCH/key --progress none",
+        make: "sealift pack --force ostree:SCRATCH/ostree --ref linux -o SCRATCH/whole.sealift --name linux --bundle-version 1 --level 19 --key SCRATCH/key --progress none",
         take: TAKE,
         file: "SCRATCH/whole.sealift",
     },
     Way {
         name: "sealift, level 19, chunks of 16 MiB",
-        make: "sealift pack ostree:SCRATCH/ostree --ref linux -o SCRATCH/whole.sealift --name linux --bundle-version 1 --level 19 --chunk-size 16MiB --key SCRATCH/key --progress none",
+        make: "sealift pack --force ostree:SCRATCH/ostree --ref linux -o SCRATCH/whole.sealift --name linux --bundle-version 1 --level 19 --chunk-size 16MiB --key SCRATCH/key --progress none",
         take: TAKE,
         file: "SCRATCH/whole.sealift",
     },

@@ -14,12 +14,13 @@ use super::places::Places;
 use super::report::{Report, Verdict, float, grouped, seconds};
 use super::tree;
 
-const PACK: &str = "sealift pack FROM -o TO --name tree --level 3 --bundle-version N --key SCRATCH/key --progress none";
+const PACK: &str =
+    "sealift pack --force FROM -o TO --name tree --level 3 --bundle-version N --key SCRATCH/key --progress none";
 const FRESH: &str =
     "sealift unpack SCRATCH/next.sealift TO --trust SCRATCH/allowed_signers --state SCRATCH/next-state --progress none";
 const FIRST: &str = "sealift unpack SCRATCH/previous.sealift TO --trust SCRATCH/allowed_signers --state SCRATCH/previous-state --progress none";
 const UPDATE: &str = "sealift unpack SCRATCH/next.sealift TO --update --delete --trust SCRATCH/allowed_signers --state SCRATCH/next-state --progress none";
-const PACK_DELTA: &str = "sealift pack TREE -o SCRATCH/delta.sealift --base SCRATCH/previous.sealift --name tree --level 3 --bundle-version 2 --key SCRATCH/key --trust SCRATCH/allowed_signers --progress none";
+const PACK_DELTA: &str = "sealift pack --force TREE -o SCRATCH/delta.sealift --base SCRATCH/previous.sealift --name tree --level 3 --bundle-version 2 --key SCRATCH/key --trust SCRATCH/allowed_signers --progress none";
 const DELTA: &str = "sealift unpack SCRATCH/delta.sealift TO --delete --trust SCRATCH/allowed_signers --state SCRATCH/delta-state --progress none";
 const RSYNC: &str = "rsync -a --delete TREE/ TO/ && sync -f TO";
 const CHECK: &str = "rsync -aHAXnci --modify-window=-1 --delete TREE/ TO/";

@@ -64,7 +64,7 @@ fn round_trip(release: &Release, machine: &Machine, program: &Path) -> Result<()
     sealift(&["key", "generate", "-q", "-o", "key"])?;
     let public = fs::read_to_string(folder.join("key.pub"))?;
     fs::write(folder.join("allowed_signers"), format!("os namespaces=\"sealift\" {public}"))?;
-    sealift(&["pack", "tree", "-o", "os.sealift", "--bundle-version", "7", "--key", "key"])?;
+    sealift(&["pack", "tree", "-o", "os.sealift", "--name", "os", "--bundle-version", "7", "--key", "key"])?;
     let trust = ["--trust", "allowed_signers", "--state", "state"];
     sealift(&[&["verify", "--deep", "os.sealift"], &trust[..]].concat())?;
     sealift(&[&["unpack", "os.sealift", "back"], &trust[..]].concat())?;

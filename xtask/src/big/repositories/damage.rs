@@ -120,7 +120,7 @@ fn pack_damaged(
     let other = choose(files, random)?;
     make(damage, &repo.join(file), &kept.join(other), random).with_context(|| format!("{damage:?} of {file:?}"))?;
     let line = format!(
-        "{PATIENCE} sealift pack ostree:repo --ref {} --depth 1 -o work/b.sealift --name os --bundle-version 1 --key key --quiet",
+        "{PATIENCE} sealift pack --force ostree:repo --ref {} --depth 1 -o work/b.sealift --name os --bundle-version 1 --key key --quiet",
         source.reference
     );
     remove(&ground.path("work"))?;

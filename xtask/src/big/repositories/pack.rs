@@ -10,7 +10,7 @@ use crate::big::verbs::{Known, Verb};
 
 pub(super) const VERB: Verb = Verb {
     name: "pack",
-    line: "sealift pack ostree:source --depth 1 -o work/out/b.sealift --name os --bundle-version 3 --key key --quiet",
+    line: "sealift pack --force ostree:source --depth 1 -o work/out/b.sealift --name os --bundle-version 3 --key key --quiet",
     start: "start-empty",
     output: "b.sealift",
 };

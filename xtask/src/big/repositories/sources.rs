@@ -89,7 +89,7 @@ fn commit(ground: &Ground, tree: &str, reference: &str, version: u32) -> Result<
     ))?;
     let bundle = format!("{}-{version}.sealift", reference.replace('/', "-"));
     ground.run(&format!(
-        "sealift pack ostree:source --ref {reference} -o {bundle} --name os --bundle-version {version} --key key \
+        "sealift pack --force ostree:source --ref {reference} -o {bundle} --name os --bundle-version {version} --key key \
          --chunk-size 64KiB --quiet"
     ))?;
     Ok(Commit { listing: listing(ground, "source", &checksum)?, checksum, bundle })
