@@ -198,7 +198,7 @@ fn listed<'a>(bundle: &'a Bundle, reference: &'a Ref, parent: Option<u32>, name:
 }
 
 /// The entry at a path of a bundle: `[REF:]PATH`. A path without a ref is looked up in the only ref. Where no file is called just so, the
-/// path is taken for what [`escape::bytes`](sealift_verify::escape::bytes) made of it, as lists have it.
+/// path is taken for what [`escape::bytes`] made of it, as lists have it.
 ///
 /// # Errors
 /// There is no such ref or path, or the ref is missing and there are several.

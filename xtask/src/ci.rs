@@ -90,7 +90,7 @@ fn composefs() -> Result<()> {
 
 fn deny() -> Result<()> {
     let program = tools::CARGO_DENY.ensure()?;
-    run(Command::new(program).args(["--locked", "check", "bans", "licenses", "sources"]))
+    run(Command::new(program).args(["--locked", "--log-level", "error", "check", "bans", "licenses", "sources"]))
 }
 
 fn tree_state() -> Result<String> {
