@@ -7,7 +7,8 @@ import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-import { launch, site } from "../tests/site.mjs";
+import { launch } from "../tests/browser.mjs";
+import { site } from "../tests/site.mjs";
 
 const [sealift, folder, runs] = process.argv.slice(2);
 const at = (name) => join(folder, `${name}.sealift`);

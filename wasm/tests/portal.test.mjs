@@ -8,7 +8,7 @@ import { after, before, test } from "node:test";
 
 import { sealift } from "./bundle.mjs";
 import { shelf } from "./shelf.mjs";
-import { launch } from "./site.mjs";
+import { launch } from "./browser.mjs";
 
 let [bundles, program, url] = [];
 before(async () => {

@@ -4,7 +4,8 @@ import { mkdirSync, rmSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
 import { shelf } from "./shelf.mjs";
-import { launch, site } from "./site.mjs";
+import { launch } from "./browser.mjs";
+import { site } from "./site.mjs";
 
 const out = fileURLToPath(new URL("../www/screenshots", import.meta.url));
 const states = ["good", "unsigned", "untrusted", "expired", "older", "flipped", "truncated", "delta", "hostile"];

@@ -1,11 +1,9 @@
-// The page as any static server gives it, and a browser to look at it.
+// The page as any static server gives it.
 
 import { createReadStream, existsSync, statSync } from "node:fs";
 import { createServer } from "node:http";
 import { extname, join, normalize } from "node:path";
 import { fileURLToPath } from "node:url";
-
-import { chromium } from "playwright-core";
 
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 
@@ -40,9 +38,4 @@ export async function site(folders = {}) {
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
   const origin = `http://127.0.0.1:${server.address().port}`;
   return { origin, requests, close: () => new Promise((resolve) => (server.close(resolve), server.closeAllConnections())) };
-}
-
-/** Debian's Chromium. */
-export function launch() {
-  return chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"] });
 }

@@ -9,7 +9,7 @@ import { build, createServer, preview } from "vite";
 
 import { packed } from "./bundle.mjs";
 import { project } from "./project.mjs";
-import { launch } from "./site.mjs";
+import { launch } from "./browser.mjs";
 
 const PROGRAM = `
 import { openAsBlob } from "node:fs";

@@ -77,8 +77,9 @@ const PACKAGES: &[Package] = &[
     // The core in WebAssembly, and what builds its package.
     package("nodejs",         Program("node"),          &[Ci, Compare, Web]),
     package("npm",            Program("npm"),           &[Ci, Compare, Web]),
-    // The administrator's page is driven in a browser.
+    // The administrator's page is driven in browsers.
     package("chromium",       Program("chromium"),      &[Ci, Compare]),
+    package("firefox-esr",    Program("firefox-esr"),   &[Ci]),
     // Reads are counted, and time is divided by system call.
     package("strace",         Program("strace"),        &[Big, Ci, Compare]),
     package("linux-perf",     Program("perf"),          &[Compare]),
