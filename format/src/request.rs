@@ -6,7 +6,6 @@ use alloc::vec::Vec;
 use crate::bytes::{Reader, widen};
 use crate::frame::FrameDecoder;
 use crate::index::{Index, objects_section};
-use crate::name::is_bundle_name;
 use crate::{Base, Error, Limits, Part};
 
 const VERSION: u16 = 0;
@@ -18,9 +17,7 @@ const WINDOW_LOG: u8 = 27;
 /// The index that a target holds, but for most bytes of each object's id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Name and version of the bundle that the target took, where that is known.
-    pub taken: Option<(String, u64)>,
-    /// What a delta bundle names as its base: the index as the target has it.
+    /// What a delta bundle names as its base: the index as the target has it, with name and version of the bundle that the target took last.
     pub base: Base,
     /// The index's bytes, in which each object's id has its first eight bytes alone.
     outline: Vec<u8>,
@@ -36,14 +33,14 @@ impl Request {
     ///
     /// # Errors
     /// The ids of two objects begin alike: such an index cannot be asked for.
-    pub fn of(index: &Index, index_digest: [u8; 32], taken: Option<(String, u64)>) -> Result<Self, Error> {
+    pub fn of(index: &Index, index_digest: [u8; 32], identity: Option<(String, u64)>) -> Result<Self, Error> {
         let (bytes, count) = (index.bytes(), index.objects().len());
         let mut starts: Vec<&[u8]> = index.objects().iter().map(|object| &object.id[..PREFIX]).collect();
         starts.sort_unstable();
         if starts.windows(2).any(|pair| pair[0] == pair[1]) {
             return Err(Reader::new(Part::Request, &[]).malformed("the ids of two objects begin alike"));
         }
-        let base = Base { index_digest, index_len: widen(bytes.len()) };
+        let base = Base { identity, index_digest, index_len: widen(bytes.len()) };
         let start = objects_section(bytes)?.position();
         let ids = start + 8 + 8 * count;
         let mut outline = Vec::with_capacity(bytes.len());
@@ -52,7 +49,7 @@ impl Request {
         outline.extend(&bytes[start..ids]);
         outline.extend(index.objects().iter().flat_map(|object| &object.id[..PREFIX]));
         outline.extend(&bytes[ids + 32 * count..]);
-        Ok(Self { taken, base, outline, entries: u64::MAX })
+        Ok(Self { base, outline, entries: u64::MAX })
     }
 
     /// What [`Self::encode`] wants to be compressed.
@@ -65,13 +62,8 @@ impl Request {
     #[must_use]
     pub fn encode(&self, stored: &[u8]) -> Vec<u8> {
         let mut out = Self::MAGIC.to_vec();
-        let (name, version) = self.taken.as_ref().map_or(("", 0), |(name, version)| (name, *version));
         out.extend(VERSION.to_le_bytes());
-        out.extend(version.to_le_bytes());
-        out.push(u8::try_from(name.len()).unwrap_or(u8::MAX));
-        out.extend(name.as_bytes());
-        out.extend(self.base.index_digest);
-        out.extend(self.base.index_len.to_le_bytes());
+        self.base.encode(&mut out);
         out.extend(widen(self.outline.len()).to_le_bytes());
         out.extend(widen(stored.len()).to_le_bytes());
         out.extend(stored);
@@ -101,15 +93,7 @@ impl Request {
         }
         let (start, mut reader) = (reader.position(), Reader::new(Part::Request, &bytes[..end]));
         reader.take(start)?;
-        let version = reader.u64()?;
-        let name_len = reader.u8()?;
-        let name = core::str::from_utf8(reader.take(name_len.into())?).ok();
-        let taken = match name {
-            Some("") if version == 0 => None,
-            Some(name) if is_bundle_name(name) => Some((name.into(), version)),
-            _ => return Err(reader.malformed("the name of what was taken is not a bundle's")),
-        };
-        let base = Base { index_digest: reader.array()?, index_len: reader.u64()? };
+        let base = Base::parse(&mut reader)?;
         let (outline_len, outline_stored) = (reader.u64()?, reader.u64()?);
         if base.index_len > limits.index_len {
             let declared = base.index_len;
@@ -122,7 +106,7 @@ impl Request {
         reader.finish()?;
         let mut outline = Vec::new();
         FrameDecoder::new().decode(Part::Request, stored, outline_len, WINDOW_LOG, &mut outline)?;
-        Ok(Self { taken, base, outline, entries: limits.entries })
+        Ok(Self { base, outline, entries: limits.entries })
     }
 
     /// The index that the target holds. `known` gives the id of an object by its first bytes and its size. Of one that it does not know

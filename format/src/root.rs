@@ -2,6 +2,7 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt;
 
 use crate::bytes::{Reader, SectionRule, put_section, read_sections, widen};
 use crate::image::{encode_images, parse_images};
@@ -73,8 +74,10 @@ pub struct Bases {
 }
 
 /// A base: an index, whose objects a target is to hold (spec 4.6).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Base {
+    /// Name and version of the bundle that it was, where that is known. They are for people: a base is known by its digest.
+    pub identity: Option<(String, u64)>,
     /// fs-verity digest of the index.
     pub index_digest: [u8; 32],
     /// Its bytes.
@@ -187,6 +190,17 @@ impl Root {
         out
     }
 
+    /// The bundle as a delta bundle names it that is relative to it.
+    #[must_use]
+    pub fn as_base(&self) -> Base {
+        let Self { identity, contents, .. } = self;
+        Base {
+            identity: Some((identity.name.clone(), identity.version)),
+            index_digest: contents.index_digest,
+            index_len: contents.index_len,
+        }
+    }
+
     /// The whole file's length, with a head of `head_len` bytes.
     ///
     /// # Errors
@@ -268,7 +282,7 @@ impl Bases {
         }
         let mut bases: Vec<Base> = Vec::new();
         for _ in 0..count {
-            bases.push(Base { index_digest: reader.array()?, index_len: reader.u64()? });
+            bases.push(Base::parse(&mut reader)?);
         }
         let mut known: Vec<&[u8; 32]> = bases.iter().map(|base| &base.index_digest).collect();
         known.push(&contents.index_digest);
@@ -286,10 +300,50 @@ impl Bases {
         out.extend(self.prefix_len.to_le_bytes());
         out.extend(u16::try_from(self.bases.len()).unwrap_or(u16::MAX).to_le_bytes());
         for base in &self.bases {
-            out.extend(base.index_digest);
-            out.extend(base.index_len.to_le_bytes());
+            base.encode(&mut out);
         }
         out
+    }
+}
+
+impl Base {
+    /// Parses a base, as the root's bases and requests have it.
+    pub(crate) fn parse(reader: &mut Reader<'_>) -> Result<Self, Error> {
+        let (version, len) = (reader.u64()?, reader.u8()?);
+        let identity = match core::str::from_utf8(reader.take(len.into())?) {
+            Ok("") if version == 0 => None,
+            Ok(name) if is_bundle_name(name) => Some((name.into(), version)),
+            _ => return Err(reader.malformed("the name of a base is not a bundle's")),
+        };
+        Ok(Self { identity, index_digest: reader.array()?, index_len: reader.u64()? })
+    }
+
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        let (name, version) = self.identity.as_ref().map_or(("", 0), |(name, version)| (name, *version));
+        out.extend(version.to_le_bytes());
+        out.push(u8::try_from(name.len()).unwrap_or(u8::MAX));
+        out.extend(name.as_bytes());
+        out.extend(self.index_digest);
+        out.extend(self.index_len.to_le_bytes());
+    }
+}
+
+/// As people compare it with what others say: `os version 8 (4ce32ae9d3ac)`, or the start of its digest alone.
+impl fmt::Display for Base {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digest =
+            |out: &mut fmt::Formatter<'_>| self.index_digest[..6].iter().try_for_each(|byte| write!(out, "{byte:02x}"));
+        match &self.identity {
+            Some((name, version)) => {
+                write!(out, "{name} version {version} (")?;
+                digest(out)?;
+                out.write_str(")")
+            }
+            None => {
+                out.write_str("content ")?;
+                digest(out)
+            }
+        }
     }
 }
 

@@ -5,13 +5,14 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use sealift_format::Kind;
 use sealift_format::verity::FileDigest;
+use sealift_format::{Delta, Kind, Root};
 use sealift_verify::kernel::KernelError;
 use sealift_verify::kernel_signature::sign::KernelSignError;
 use sealift_verify::trust::sign::SignError;
 use sealift_verify::trust::{SignatureError, TrustFileError};
 
+use crate::base;
 use crate::ostree::RepoFault;
 use crate::source::TarFault;
 
@@ -73,7 +74,7 @@ pub enum Error {
     },
     /// A full bundle that a delta bundle stands for cannot be made here.
     #[error(
-        "{}: {own} makes other bytes of the full bundle's content than {packed}, which packed it: take the full bundle itself, or unpack the delta where its base is",
+        "{}: {own} makes other bytes of the full bundle's content than {packed}, which packed it: use the full bundle itself, or unpack the delta where its base is",
         path.display()
     )]
     OtherEncoder {
@@ -85,10 +86,12 @@ pub enum Error {
         own: String,
     },
     /// A delta bundle was given where a bundle is needed that carries all of its objects.
-    #[error("{} is a delta bundle: by itself it lacks what its base has; unpack it onto a target that holds the base", path.display())]
+    #[error("{} is a delta, which needs {bases}: unpack it onto a target that holds that, or use a full bundle", path.display())]
     IsDelta {
         /// The bundle.
         path: PathBuf,
+        /// What it is relative to.
+        bases: String,
     },
     /// A delta bundle's base, or some of its objects, are not there.
     #[error("{}: {problem}", path.display())]
@@ -300,6 +303,19 @@ pub enum Error {
 impl Error {
     pub(crate) fn io(doing: &'static str, path: impl AsRef<Path>, source: impl Into<io::Error>) -> Self {
         Self::Io { doing, path: path.as_ref().to_owned(), source: source.into() }
+    }
+
+    /// The error of a delta bundle where a bundle is needed that carries all of its objects.
+    #[must_use]
+    pub fn is_delta(path: &Path, delta: &Delta) -> Self {
+        Self::IsDelta { path: path.to_owned(), bases: base::listed(delta.bases()) }
+    }
+
+    /// The error of `found`, which is not what a delta bundle needs.
+    #[must_use]
+    pub fn wrong_base(path: &Path, delta: &Delta, found: &Root) -> Self {
+        let problem = base::wrong(delta.bases(), format_args!("it is {}", found.as_base()));
+        Self::MissingBase { path: path.to_owned(), problem }
     }
 
     pub(crate) fn kernel(path: impl AsRef<Path>, source: KernelError) -> Self {

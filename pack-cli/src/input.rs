@@ -78,7 +78,7 @@ impl Input {
     ) -> Result<Bundle, Error> {
         match self.open_any(limits, judge)? {
             Opened::Whole(bundle) => Ok(bundle),
-            Opened::Delta(_) => Err(Error::IsDelta { path: self.path.clone() }),
+            Opened::Delta(delta) => Err(Error::is_delta(&self.path, &delta)),
         }
     }
 

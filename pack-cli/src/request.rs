@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use sealift_format::Request;
+use sealift_format::{Base as RootBase, Request};
 
 use crate::base::Base;
 use crate::pack::compress::Compressor;
@@ -16,10 +16,8 @@ use crate::{Error, Limits, Progress};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RequestStats {
-    /// Name and version of the bundle that the target took last; `None` where the target was read, since it kept nothing that says so.
-    pub taken: Option<(String, u64)>,
-    /// Digest of the index that the target holds.
-    pub index_digest: [u8; 32],
+    /// What the target holds: without name and version where it was read, since it kept nothing that says so.
+    pub base: RootBase,
     /// Entries of its trees.
     pub entries: u64,
     /// Objects that it holds.
@@ -66,8 +64,7 @@ pub fn request(target: &OsStr, output: &Output, jobs: usize, progress: &Progress
     output.write(&bytes)?;
     let wide = |len: usize| u64::try_from(len).unwrap_or(u64::MAX);
     Ok(RequestStats {
-        taken: request.taken,
-        index_digest,
+        base: request.base,
         entries: wide(index.entries().len()),
         objects: wide(index.objects().len()),
         file_bytes: wide(bytes.len()),

@@ -13,8 +13,8 @@ use crate::tree::{Node, What};
 /// What makes a bundle a delta bundle.
 #[derive(Default)]
 pub struct Delta {
-    /// Digests and lengths of the bases' indexes.
-    pub bases: Vec<([u8; 32], u64)>,
+    /// What it is relative to.
+    pub bases: Vec<Base>,
     /// What stands in the index's place.
     pub difference: Difference,
     /// The numbers in the wanted index of the objects that are carried.
@@ -34,8 +34,30 @@ pub struct Bases {
     pub difference_len: u64,
     /// The largest prefix.
     pub prefix_len: u32,
-    /// Digests and lengths.
-    pub bases: Vec<([u8; 32], u64)>,
+    /// The rows.
+    pub bases: Vec<Base>,
+}
+
+/// A row of section 5 of the root.
+#[derive(Clone, Debug)]
+pub struct Base {
+    /// The version of the bundle that it was.
+    pub version: u64,
+    /// Its name.
+    pub name: Vec<u8>,
+    /// The digest of its index.
+    pub digest: [u8; 32],
+    /// The index's bytes.
+    pub len: u64,
+}
+
+impl Base {
+    /// What a whole bundle is as a base.
+    pub fn of(bundle: &Bundle) -> Self {
+        let (index, identity) = (join(&bundle.index.sections()), &bundle.identity);
+        let (version, name) = (identity.version, identity.name.clone());
+        Self { version, name, digest: verity::digest(&index), len: wide(index.len()) }
+    }
 }
 
 /// The columns of a difference (spec 6.7).
@@ -362,9 +384,12 @@ impl Bases {
         let mut out = self.difference_len.to_le_bytes().to_vec();
         out.extend(self.prefix_len.to_le_bytes());
         out.extend(short(self.bases.len()).to_le_bytes());
-        for (digest, len) in &self.bases {
-            out.extend(digest);
-            out.extend(len.to_le_bytes());
+        for base in &self.bases {
+            out.extend(base.version.to_le_bytes());
+            out.push(byte(base.name.len()));
+            out.extend(&base.name);
+            out.extend(base.digest);
+            out.extend(base.len.to_le_bytes());
         }
         out
     }
@@ -388,15 +413,11 @@ impl Bundle {
             ..Difference::default()
         };
         changes.iter().filter_map(|(_, root)| root.as_ref()).for_each(|root| difference.add_tree(root));
-        let digest_of = |base: &&Self| {
-            let bytes = join(&base.index.sections());
-            (verity::digest(&bytes), wide(bytes.len()))
-        };
         let at = |number: &u32| usize::try_from(*number).expect("32 bits");
         let contents: Vec<Vec<u8>> = carried.iter().map(|(number, _)| self.contents[at(number)].clone()).collect();
         (self.layout, self.stored) = lay_out(&contents, packing, self.index.ostree.is_some());
         self.delta = Some(Delta {
-            bases: bases.iter().map(digest_of).collect(),
+            bases: bases.iter().copied().map(Base::of).collect(),
             difference,
             carried: carried.iter().map(|object| object.0).collect(),
             ..Delta::default()

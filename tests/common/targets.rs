@@ -211,7 +211,7 @@ pub fn request(data: &[u8]) {
     assert_eq!(again.as_ref(), Ok(&request));
     let Ok(index) = request.complete(|_, _| None) else { return };
     assert_eq!(wide(index.bytes().len()), request.base.index_len);
-    let of_index = Request::of(&index, request.base.index_digest, request.taken.clone());
+    let of_index = Request::of(&index, request.base.index_digest, request.base.identity.clone());
     assert_eq!(of_index.expect("all ids differ in what was sent").outline(), request.outline());
 }
 

@@ -6,7 +6,7 @@ from blake3 import blake3
 
 from encoding import Cursor, need, sections, unzstd
 from index import SECTIONS
-from sealift import LIMITS, NAME
+from sealift import LIMITS, base
 
 def parse_request(data):
     """The fields, and the outline as it was decoded."""
@@ -16,9 +16,8 @@ def parse_request(data):
     need(version == 0, "unsupported", f"version {version}")
     need(len(head.rest) >= 32 and blake3(data[:-32]).digest() == data[-32:], "header", "the request's BLAKE3")
     fields, request = Cursor(head.rest[:-32], "header"), SimpleNamespace()
-    request.version, request.name = fields.int("Q"), fields.string("B")
-    need(NAME.fullmatch(request.name) or not request.name and not request.version, "header", "what was taken")
-    request.digest, request.index_len, size, stored = fields.read("32sQQQ")
+    request.version, request.name, request.digest, request.index_len = base(fields)
+    size, stored = fields.read("QQ")
     need(request.index_len <= LIMITS["index_len"], "limit", "index_len")
     need(size <= request.index_len, "header", "an outline of more bytes than the index")
     stored = fields.take(stored)

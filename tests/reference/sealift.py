@@ -31,6 +31,12 @@ DIGEST_LEN = {1: 32, 2: 64}
 LIMITS = {"index_len": 1 << 30, "layout_len": 1 << 30, "chunk_len": 1 << 27, "window_log": 27, "depth": 4096, "entries": 1 << 24,
           "logical": 1 << 42, "difference_len": 1 << 30, "prefix_len": 1 << 30, "base_index_len": 1 << 30}
 
+def base(fields):
+    """The version, name, digest and length of what a delta is relative to, as root and request have them (4.6, 13)."""
+    version, name = fields.int("Q"), fields.string("B")
+    need(NAME.fullmatch(name) or not name and not version, "header", "name and version of a base")
+    return version, name, *fields.read("32sQ")
+
 def parse_root(data, whole=False):
     """Who the bundle is, what belongs to it and how large it becomes, as one record (4); `whole` if it may be no delta bundle's."""
     root, pairs = SimpleNamespace(), []
@@ -46,7 +52,7 @@ def parse_root(data, whole=False):
         root.bases, root.difference_len, root.prefix_len = [], 0, 0
         if bases := found.bases:
             root.difference_len, root.prefix_len, count = bases.read("QIH")
-            root.bases = [bases.read("32sQ") for _ in range(count)]
+            root.bases = [base(bases)[2:] for _ in range(count)]
             need(count, "header", "a delta bundle without a base")
         root.full = parse_full(found.full, root) if found.full else None
         root.images = parse_images(found.images, root.refs) if found.images else []

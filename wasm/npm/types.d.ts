@@ -89,8 +89,8 @@ export interface Head {
   indexDigest: string;
   /** The publisher's words: keys and values, in which what a screen could act on is escaped. */
   annotations: [key: string, value: string][];
-  /** Of a delta bundle: digests of the indexes that a target is to hold, and the full bundle that it can be joined to. */
-  delta?: { bases: string[]; full?: { name: string; version: string; fileBytes: number } };
+  /** Of a delta bundle: what a target is to hold, and the full bundle that it can be joined to. */
+  delta?: { bases: Base[]; full?: { name: string; version: string; fileBytes: number } };
   /** The composefs images of its trees, as they are stated: the number of the ref, from 0, the form, and the fs-verity digest, as in `sha256:` and digits. */
   images: { ref: number; version: number; digest: string }[];
   fileBytes: number;
@@ -106,6 +106,15 @@ export interface Head {
   chunks: number;
   /** The bytes that signatures are over. */
   signed: Uint8Array;
+}
+
+/** What a delta bundle is relative to. */
+export interface Base {
+  /** The name and version of the bundle that it was, as its publisher says, where that is known. */
+  name?: string;
+  version?: string;
+  /** The digest of the index that a target is to hold, in hexadecimal digits: it alone decides. */
+  indexDigest: string;
 }
 
 export interface Verdict {
@@ -139,8 +148,8 @@ export interface Summary {
   bytes: number;
   /** Of a delta bundle, whose objects are checked where its bases are: what it does to them. */
   delta?: {
-    /** Digests of the indexes that a target is to hold, in hexadecimal digits. */
-    bases: string[];
+    /** What a target is to hold. */
+    bases: Base[];
     /** Names that come, that get another content or type, of which only metadata change, and that go, each with all below it. */
     added: number;
     changed: number;

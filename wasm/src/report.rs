@@ -2,7 +2,7 @@
 
 use js_sys::{Array, Uint8Array, Uint32Array};
 use sealift_format::difference::Becomes;
-use sealift_format::{Delta, Envelope, Head, InodeKind, Opened, Root};
+use sealift_format::{Base, Delta, Envelope, Head, InodeKind, Opened, Root};
 use sealift_verify::escape;
 use sealift_verify::trust::{Policy, SignatureState, Standing, unknown_envelopes};
 use wasm_bindgen::JsValue;
@@ -62,10 +62,9 @@ pub(crate) fn head(head: &Head) -> JsValue {
             ])
         }
     };
-    let delta = bases.as_ref().map_or(JsValue::UNDEFINED, |bases| {
-        let digests: Vec<String> = bases.bases.iter().map(|base| hex(&base.index_digest)).collect();
-        object([("bases", strings(&digests)), ("full", full)])
-    });
+    let delta = bases
+        .as_ref()
+        .map_or(JsValue::UNDEFINED, |bases| object([("bases", bases_list(&bases.bases)), ("full", full)]));
     let images = images.iter().map(|image| {
         object([
             ("ref", image.reference.into()),
@@ -178,13 +177,24 @@ pub(crate) fn summary(opened: &Opened) -> JsValue {
     ])
 }
 
+/// What a delta bundle is relative to.
+fn bases_list(bases: &[Base]) -> JsValue {
+    let of = |base: &Base| {
+        let (name, version) =
+            base.identity.as_ref().map_or((JsValue::UNDEFINED, JsValue::UNDEFINED), |(name, version)| {
+                (name.as_str().into(), version.to_string().into())
+            });
+        object([("name", name), ("version", version), ("indexDigest", hex(&base.index_digest).into())])
+    };
+    bases.iter().map(of).collect::<Array>().into()
+}
+
 /// What a delta bundle does to the trees of its first base.
 fn changes(delta: &Delta) -> JsValue {
-    let bases: Vec<String> = delta.bases().iter().map(|base| hex(&base.index_digest)).collect();
     let names = delta.difference.edited_names();
     let of = |becomes| names.iter().filter(|name| name.becomes == becomes).count();
     object([
-        ("bases", strings(&bases)),
+        ("bases", bases_list(delta.bases())),
         ("added", count(of(Becomes::Added))),
         ("changed", count(of(Becomes::Changed))),
         ("metadata", count(of(Becomes::Metadata))),

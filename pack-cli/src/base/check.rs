@@ -1,6 +1,7 @@
 //! Which objects of its bases the unpacking of a delta bundle needs, and whether they are there: found out before anything is written.
 
 use std::collections::{BTreeSet, HashMap};
+use std::fmt::Display;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
@@ -62,7 +63,7 @@ pub(crate) fn check(
     let named: Vec<String> = gone.iter().take(NAMED).map(|object| bases.path(*object)).collect();
     let more = if gone.len() > NAMED { format!(" and {} more", gone.len() - NAMED) } else { String::new() };
     let problem = format!(
-        "files of the base were changed or removed that the delta needs: {}{more}; take the full bundle",
+        "the delta needs files of its base that were changed or removed: {}{more}; use the full bundle",
         named.join(", ")
     );
     Err(Error::MissingBase { path: target.to_owned(), problem })
@@ -80,7 +81,12 @@ pub(crate) fn short(digest: &[u8; 32]) -> String {
 
 /// The bases of a delta bundle, for people.
 pub(crate) fn listed(bases: &[RootBase]) -> String {
-    bases.iter().map(|base| short(&base.index_digest)).collect::<Vec<_>>().join(" and ")
+    bases.iter().map(RootBase::to_string).collect::<Vec<_>>().join(" and ")
+}
+
+/// Says that something else is there than a delta bundle needs.
+pub(crate) fn wrong(bases: &[RootBase], held: impl Display) -> String {
+    format!("wrong base: this delta needs {}; {held}", listed(bases))
 }
 
 impl Bases {

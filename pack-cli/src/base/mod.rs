@@ -20,7 +20,7 @@ use sealift_format::{Base as RootBase, BaseRange, Bundle, Extent, Index, InodeKi
 
 use crate::Error;
 pub(crate) use bundle::{BundleBase, Reader as BundleReader};
-pub(crate) use check::{check, is_the_only, listed, needed, short};
+pub(crate) use check::{check, is_the_only, listed, needed, short, wrong};
 pub(crate) use directory::DirectoryBase;
 pub(crate) use file::BundleFile;
 pub(crate) use ostree::OstreeBase;
@@ -84,7 +84,7 @@ impl Base {
             return holder.named();
         }
         let index_len = u64::try_from(self.index.bytes().len()).unwrap_or(u64::MAX);
-        RootBase { index_digest: verity::digest(self.index.bytes()), index_len }
+        RootBase { identity: self.identity.clone(), index_digest: verity::digest(self.index.bytes()), index_len }
     }
 
     fn bundle(&self) -> Option<&Bundle> {

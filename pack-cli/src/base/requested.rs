@@ -33,7 +33,7 @@ impl Base {
     /// What the target of `request` holds, for who packs `wanted`. Of `at_hand` those objects are read that the target has as well; where
     /// one of these bases is what it holds, that one is returned.
     pub(crate) fn of_request(request: &Request, at_hand: Vec<Self>, wanted: &Index) -> Result<Self, Error> {
-        let is_it = |base: &Self| base.named() == request.base;
+        let is_it = |base: &Self| base.named().index_digest == request.base.index_digest;
         let mut at_hand = at_hand;
         if let Some(at) = at_hand.iter().position(is_it) {
             return Ok(at_hand.swap_remove(at));
@@ -50,14 +50,14 @@ impl Base {
         let index = request.complete(|start, size| known.get(&(*start, size)).map(|(id, _)| *id))?;
         let places = index.objects().iter().map(|object| known.get(&start(object)).and_then(|(_, place)| *place));
         let places = places.collect();
-        let holder = RequestedBase { named: request.base, at_hand, places };
-        Ok(Self { index, holder: Holder::Requested(Box::new(holder)), identity: request.taken.clone() })
+        let holder = RequestedBase { named: request.base.clone(), at_hand, places };
+        Ok(Self { index, holder: Holder::Requested(Box::new(holder)), identity: request.base.identity.clone() })
     }
 }
 
 impl RequestedBase {
     pub(super) fn named(&self) -> sealift_format::Base {
-        self.named
+        self.named.clone()
     }
 
     pub(super) fn place(&self, object: u32) -> Option<u32> {

@@ -103,7 +103,7 @@ impl<'a> Reader<'a> {
 
     fn missing(&self, object: u32) -> Error {
         let path = path_of_object(self.index, object);
-        let problem = format!("the content of {path} was changed or removed; take the full bundle");
+        let problem = format!("the content of {path} was changed or removed; use the full bundle");
         Error::MissingBase { path: self.base.repo.path().to_owned(), problem }
     }
 }

@@ -116,7 +116,7 @@ impl Diff {
     /// Reads the sides that are bundles. A delta bundle is compared with its base.
     fn read_bundles(&self) -> Result<(Option<Bundle>, Option<Bundle>), Failure> {
         let old = match read_bundle(&self.old)? {
-            Some(OpenedBundle::Delta(_)) => return Err(is_delta(&self.old)),
+            Some(OpenedBundle::Delta(delta)) => return Err(Error::is_delta(Path::new(&self.old), &delta).into()),
             Some(OpenedBundle::Whole(old)) => Some(old),
             None => None,
         };
@@ -124,10 +124,15 @@ impl Diff {
             (None, _) => None,
             (Some(OpenedBundle::Whole(new)), _) => Some(new),
             (Some(OpenedBundle::Delta(delta)), Some(old)) => {
+                if !matches!(delta.bases(), [base] if base.index_digest == old.head.root().contents.index_digest) {
+                    return Err(Error::wrong_base(Path::new(&self.old), &delta, old.head.root()).into());
+                }
                 let completed = delta.complete(&[&old.index]).map_err(Error::from);
                 Some(completed.about(Path::new(&self.new))?)
             }
-            (Some(OpenedBundle::Delta(_)), None) => return Err(is_delta(&self.new)),
+            (Some(OpenedBundle::Delta(delta)), None) => {
+                return Err(Error::is_delta(Path::new(&self.new), &delta).into());
+            }
         };
         Ok((old, new))
     }
@@ -158,10 +163,6 @@ fn read_bundle(argument: &OsStr) -> Result<Option<OpenedBundle>, Failure> {
         return Ok(None);
     }
     BundleArg { bundle: PathBuf::from(argument) }.read_untrusted().map(Some)
-}
-
-fn is_delta(argument: &OsStr) -> Failure {
-    Error::IsDelta { path: argument.into() }.into()
 }
 
 fn print_take(out: &mut dyn Write, diff: &Found) -> std::io::Result<()> {

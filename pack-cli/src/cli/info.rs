@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use clap::Args;
 use sealift::inspect::Cost;
-use sealift::{Full, Head, Image, Opened, Root};
+use sealift::{Full, Head, Image, Opened, Root, RootBase};
 use serde::Serialize;
 
 use super::bundle::{BundleArg, jobs};
@@ -91,7 +91,7 @@ fn print_identity(out: &mut dyn Write, root: &Root) -> io::Result<()> {
     fact(out, "Compatible", compatible)?;
     fact(out, "Content", hex(&root.contents.index_digest))?;
     for base in root.bases.iter().flat_map(|bases| &bases.bases) {
-        fact(out, "Base", hex(&base.index_digest))?;
+        fact(out, "Base", base)?;
     }
     if let Some(full) = &root.full {
         let identity = &full.head.root().identity;
@@ -185,10 +185,40 @@ struct JsonIdentity<'a> {
 /// Of a delta bundle.
 #[derive(Serialize)]
 struct JsonDelta<'a> {
-    bases: Vec<String>,
+    bases: Vec<JsonBase<'a>>,
     largest_prefix_bytes: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     full: Option<JsonFull<'a>>,
+}
+
+/// What it is relative to.
+#[derive(Serialize)]
+pub(crate) struct JsonBase<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<u64>,
+    index_digest: String,
+}
+
+impl<'a> JsonBase<'a> {
+    pub(crate) fn of(base: &'a RootBase) -> Self {
+        Self {
+            name: base.identity.as_ref().map(|(name, _)| &name[..]),
+            version: base.identity.as_ref().map(|(_, version)| *version),
+            index_digest: hex(&base.index_digest),
+        }
+    }
+
+    pub(crate) fn all(root: &'a Root) -> Vec<Self> {
+        root.bases.iter().flat_map(|bases| &bases.bases).map(Self::of).collect()
+    }
+}
+
+/// The bases of a delta bundle, for people.
+pub(crate) fn bases_of(root: &Root) -> String {
+    let bases = root.bases.iter().flat_map(|bases| &bases.bases);
+    bases.map(RootBase::to_string).collect::<Vec<_>>().join(" and ")
 }
 
 /// The full bundle that it stands for.
@@ -290,7 +320,7 @@ impl<'a> Summary<'a> {
             },
             annotations: annotations.iter().map(|(key, value)| (&key[..], &value[..])).collect(),
             delta: bases.as_ref().map(|bases| JsonDelta {
-                bases: bases.bases.iter().map(|base| hex(&base.index_digest)).collect(),
+                bases: JsonBase::all(head.root()),
                 largest_prefix_bytes: bases.prefix_len,
                 full: full.as_ref().map(JsonFull::of),
             }),

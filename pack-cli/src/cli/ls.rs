@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use clap::Args;
 use sealift::diff::Change;
 use sealift::inspect::{Becomes, EditedName, FileType, Listed, What, Xattrs, entries};
-use sealift::{Bundle, Error, Opened};
+use sealift::{Bundle, Error, Opened, RootBase};
 use serde::Serialize;
 use serde::ser::{SerializeMap as _, Serializer};
 
@@ -15,7 +15,7 @@ use super::bundle::BundleArg;
 use super::differences::{self, Words};
 use super::escape;
 use super::failure::Failure;
-use super::show::{Form, json_line};
+use super::show::{BOLD, Form, json_line};
 use super::time::Moment;
 
 /// List the files in a bundle
@@ -55,7 +55,10 @@ impl Ls {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let bundle = match self.bundle.read_untrusted()? {
             Opened::Whole(bundle) => bundle,
-            Opened::Delta(delta) => return Ok(self.list_edits(&delta.difference.edited_names())?),
+            Opened::Delta(delta) => {
+                self.name_bases(delta.bases())?;
+                return Ok(self.list_edits(&delta.difference.edited_names())?);
+            }
         };
         let several = bundle.index.refs().len() > 1;
         let chosen = self.choose(&bundle)?;
@@ -82,6 +85,15 @@ impl Ls {
             }
         }
         Ok(out.flush()?)
+    }
+
+    /// Says on standard error, for people, to what the changes are: the list is for programs too.
+    fn name_bases(&self, bases: &[RootBase]) -> io::Result<()> {
+        if self.form.show().json || self.null {
+            return Ok(());
+        }
+        // The changes are to the first one's trees.
+        bases.first().map_or(Ok(()), |base| writeln!(anstream::stderr(), "{BOLD}changes to {base}:{BOLD:#}"))
     }
 
     /// Lists what a delta bundle says of names.

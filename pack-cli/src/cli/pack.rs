@@ -18,13 +18,14 @@ use sealift::source::{
     XattrFilter, parse_owner,
 };
 use sealift::trust::sign::{Signer, room_for, sign_root};
-use sealift::{Identity, Input, Progress, Request, RootBase};
+use sealift::{Identity, Input, Progress, Request};
 use serde::Serialize;
 
 use super::bundle::jobs;
 use super::escape;
 use super::failure::{About as _, Failure};
 use super::human::{self, Bytes, Grouped, count};
+use super::info::{JsonBase, bases_of};
 use super::keys;
 use super::limits::limits;
 use super::log;
@@ -273,7 +274,7 @@ impl Pack {
         // What no index can be is found before all is read that is packed.
         request.complete(|_, _| None).map_err(sealift::Error::from).about(path)?;
         let (name, version) = (&identity.name, identity.version);
-        let refused = match &request.taken {
+        let refused = match &request.base.identity {
             Some((taken, _)) if taken != name => format!("took {taken}, and this would be {name}: give --name {taken}"),
             Some((_, taken)) if *taken > version => {
                 format!("took version {taken} already, and this would be {version}: give a later --bundle-version")
@@ -518,8 +519,7 @@ impl Pack {
         elapsed: Duration,
     ) -> std::io::Result<()> {
         let maxima = &stats.root.maxima;
-        let bases: Vec<String> = stats.root.bases.iter().flat_map(|bases| &bases.bases).map(base_word).collect();
-        writeln!(out, "  for targets that hold {}", bases.join(" and "))?;
+        writeln!(out, "  for targets that hold {}", bases_of(&stats.root))?;
         writeln!(
             out,
             "  {} of {}: {} into {} in {}",
@@ -538,11 +538,6 @@ impl Pack {
         }
         Ok(())
     }
-}
-
-/// A base as people compare it with what `sealift info` says.
-fn base_word(base: &RootBase) -> String {
-    format!("content {}", &super::ls::hex(&base.index_digest)[..12])
 }
 
 fn wide(number: usize) -> u64 {
@@ -591,7 +586,7 @@ struct Summary<'a> {
     objects: u64,
     chunks: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    delta: Option<JsonDelta>,
+    delta: Option<JsonDelta<'a>>,
     order_paths: usize,
     order_matched: usize,
     seconds: f64,
@@ -599,8 +594,8 @@ struct Summary<'a> {
 
 /// Of a delta bundle.
 #[derive(Serialize)]
-struct JsonDelta {
-    bases: Vec<String>,
+struct JsonDelta<'a> {
+    bases: Vec<JsonBase<'a>>,
     objects: u64,
     bytes: u64,
     memory_bytes: u64,
@@ -624,12 +619,7 @@ impl<'a> Summary<'a> {
             objects: root.maxima.objects,
             chunks: root.maxima.chunks,
             delta: stats.delta.as_ref().map(|delta| JsonDelta {
-                bases: root
-                    .bases
-                    .iter()
-                    .flat_map(|bases| &bases.bases)
-                    .map(|base| super::ls::hex(&base.index_digest))
-                    .collect(),
+                bases: JsonBase::all(root),
                 objects: delta.objects,
                 bytes: delta.bytes,
                 memory_bytes: delta.memory,

@@ -13,7 +13,7 @@ use super::bundle::jobs;
 use super::escape;
 use super::failure::Failure;
 use super::human::{Bytes, count};
-use super::ls::hex;
+use super::info::JsonBase;
 use super::output;
 use super::show::{BOLD, Pace, Show, json_line};
 
@@ -66,11 +66,7 @@ impl Request {
         }
         let request = escape::text(&self.output.display().to_string());
         let target = escape::text(&self.target.display().to_string());
-        let holds = match &stats.taken {
-            Some((name, version)) => format!("{name} version {version}"),
-            None => "what was read".to_owned(),
-        };
-        writeln!(out, "{BOLD}{request}{BOLD:#}: {target} holds {holds}, content {}", &hex(&stats.index_digest)[..12])?;
+        writeln!(out, "{BOLD}{request}{BOLD:#}: {target} holds {}", stats.base)?;
         let (entries, objects) = (count(stats.entries, "entry"), count(stats.objects, "object"));
         writeln!(out, "  {entries}, {objects} in {}", Bytes(stats.file_bytes))?;
         writeln!(out, "  pack what it lacks with  sealift pack SOURCE --for {request} -o BUNDLE")
@@ -79,11 +75,8 @@ impl Request {
 
 #[derive(Serialize)]
 struct Summary<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    version: Option<u64>,
-    index_digest: String,
+    #[serde(flatten)]
+    base: JsonBase<'a>,
     entries: u64,
     objects: u64,
     file_bytes: u64,
@@ -92,9 +85,7 @@ struct Summary<'a> {
 impl<'a> Summary<'a> {
     fn new(stats: &'a RequestStats) -> Self {
         Self {
-            name: stats.taken.as_ref().map(|(name, _)| &name[..]),
-            version: stats.taken.as_ref().map(|(_, version)| *version),
-            index_digest: hex(&stats.index_digest),
+            base: JsonBase::of(&stats.base),
             entries: stats.entries,
             objects: stats.objects,
             file_bytes: stats.file_bytes,

@@ -12,6 +12,7 @@ use super::bundle::{BundleArg, jobs};
 use super::escape;
 use super::failure::{About as _, Failure, shown, verdict_printed};
 use super::human::{self, Bytes, count};
+use super::info::bases_of;
 use super::limits::limits;
 use super::log;
 use super::show::{BOLD, GOOD, Pace, Show, json_line};
@@ -116,7 +117,7 @@ impl Verify {
             writeln!(out, "  with a signature for the kernel, which counts for nothing here")?;
         }
         let what = if root.bases.is_some() {
-            "every byte; its objects are checked where its base is".to_owned()
+            format!("every byte; unpacking checks its objects against {}", bases_of(root))
         } else if self.deep {
             format!("every byte and the content of {}", count(root.maxima.objects, "object"))
         } else {

@@ -22,15 +22,14 @@ pub(super) fn complete(
     kept: Option<&Kept>,
 ) -> Result<(Bundle, Bases), Error> {
     let missing = |held: &str| {
-        let problem =
-            format!("it does not hold the base, content {}{held}; take the full bundle", base::listed(delta.bases()));
+        let problem = base::wrong(delta.bases(), format_args!("{held}; use the full bundle"));
         Error::MissingBase { path: target.to_owned(), problem }
     };
-    let Some(repo) = repo else { return Err(missing(": there is no store")) };
-    let held = kept.map_or(String::new(), |kept| {
-        let identity = &kept.head.root().identity;
-        format!("; it took {} version {}, content {}", identity.name, identity.version, base::short(&kept.digest()))
-    });
+    let Some(repo) = repo else { return Err(missing("there is no store")) };
+    let held = kept.map_or_else(
+        || "the store has no bundle of this name".to_owned(),
+        |kept| format!("the store has {}", kept.head.root().as_base()),
+    );
     if let Some(kept) = kept
         && kept.digest() == delta.head.root().contents.index_digest
     {

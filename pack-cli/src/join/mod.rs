@@ -27,7 +27,7 @@ use std::path::Path;
 
 use sealift_format::{Base as RootBase, Head, Limits, Opened, Root, verity};
 
-use crate::base::{Base, Bases, BundleBase, BundleFile, listed, short};
+use crate::base::{Base, Bases, BundleBase, BundleFile, wrong};
 use crate::pack::compress::{Compressor, encoder};
 use crate::pack::{Output, Spool};
 use crate::progress::Phase;
@@ -152,17 +152,16 @@ fn open_bases(inputs: &mut [Input], declared: &[RootBase], limits: &Limits, delt
         let base = opened.map_err(|error| error.of_bundle(input.path()))?;
         let digest = verity::digest(base.index.bytes());
         let Some(at) = declared.iter().position(|declared| declared.index_digest == digest) else {
-            let wanted = listed(declared);
-            let problem = format!("it holds content {}, and the delta is relative to {wanted}", short(&digest));
+            let problem = wrong(declared, format_args!("this bundle is {}", base.named()));
             return Err(Error::MissingBase { path: input.path().to_owned(), problem });
         };
         list[at] = Some(base);
     }
-    let missing = list.iter().position(Option::is_none).map(|at| short(&declared[at].index_digest));
+    let missing = list.iter().position(Option::is_none).map(|at| &declared[at]);
     match missing {
         None => Ok(Bases::new(list.into_iter().flatten().collect())),
-        Some(digest) => {
-            let problem = format!("a bundle of content {digest}, to which it is relative, was not given");
+        Some(base) => {
+            let problem = format!("this delta needs {base}, which was not given");
             Err(Error::MissingBase { path: delta.to_owned(), problem })
         }
     }

@@ -82,9 +82,7 @@ impl Finder<'_> {
     fn find(&self) -> Result<Found, Error> {
         let mut held = String::new();
         if let Some(kept) = Kept::load(self.repo, &self.delta.head.root().identity.name)? {
-            let identity = &kept.head.root().identity;
-            let digest = base::short(&kept.digest());
-            held = format!("; it took {} version {}, content {digest}", identity.name, identity.version);
+            held = format!("; the last bundle imported was {}", kept.head.root().as_base());
             if let Some(role) = self.role_of_kept(&kept.index)? {
                 return Ok(role.found(kept.index));
             }
@@ -97,7 +95,7 @@ impl Finder<'_> {
         if self.delta.bases().len() > 1 {
             return self.several().map(Found::Bases);
         }
-        tracing::info!("what the repository kept is not the base: its commits are read");
+        tracing::info!("the repository's record is not of the base: reading its commits");
         let tips = self.tips(&held)?;
         match (self.by_reading(&tips, &held), self.before(&tips)?) {
             // Some of its refs have been brought to what is wanted.
@@ -121,16 +119,14 @@ impl Finder<'_> {
         for base in self.delta.bases() {
             match kept.remove(&base.index_digest) {
                 Some(index) => found.push(index),
-                None => lacking.push(base::short(&base.index_digest)),
+                None => lacking.push(base.clone()),
             }
         }
         if lacking.is_empty() {
             return Ok(found);
         }
-        let problem = format!(
-            "of the bases it did not take, or does not remember, content {}; take the bundles of that content, or the full bundle",
-            lacking.join(" and ")
-        );
+        let problem =
+            base::wrong(&lacking, "the repository has no record of that; import it first, or use the full bundle");
         Err(Error::MissingBase { path: self.repo.path().to_owned(), problem })
     }
 
@@ -172,13 +168,14 @@ impl Finder<'_> {
         for named in self.delta.difference.base_refs() {
             let name = &*named.name;
             if !named.is_commit {
-                return Err(self.missing(&format!("{name} of the base is a directory, which it cannot tell"), held));
+                return Err(self
+                    .missing(&format!("the ref {name} of the base is a tree, and the repository has commits"), held));
             }
             let first = self.delta.difference.ostree().and_then(|ostree| ostree.refs().first());
             let collection = self.edited(name).or(first).map_or("", |edited| &edited.collection);
             let place = destination(self.repo, name, collection, &self.options.destination)?;
             let Some(commit) = self.repo.read_ref(&place)? else {
-                return Err(self.missing(&format!("it has no ref {place}, which the base has"), held));
+                return Err(self.missing(&format!("the repository has no ref {place}"), held));
             };
             tips.push(Tip { name, collection, commit });
         }
@@ -249,11 +246,11 @@ impl Finder<'_> {
         }
         let wanted = u64::from(self.delta.difference.base_objects());
         let why = if objects == wanted {
-            "the commits that its refs name are others".to_owned()
+            "its refs are at other commits".to_owned()
         } else {
             format!(
-                "the commits that its refs name have {objects} objects, and the base {wanted}; where that has commits before them too, it \
-                 has to be what was taken last"
+                "the commits of its refs have {objects} objects, and the base has {wanted}; a base that includes parent commits must be the \
+                 last bundle imported"
             )
         };
         Err(self.missing(&why, held))
@@ -285,16 +282,13 @@ impl Finder<'_> {
     /// The error of commits of which something is missing or damaged.
     fn unreadable(&self, error: Error, held: &str) -> Error {
         match error {
-            Error::Repository { fault, .. } => {
-                self.missing(&format!("what its refs name cannot be read, since {fault}"), held)
-            }
+            Error::Repository { fault, .. } => self.missing(&format!("its commits cannot be read: {fault}"), held),
             error => error,
         }
     }
 
     fn missing(&self, why: &str, held: &str) -> Error {
-        let bases = base::listed(self.delta.bases());
-        let problem = format!("it does not hold the base, content {bases}: {why}{held}; take the full bundle");
+        let problem = base::wrong(self.delta.bases(), format_args!("{why}{held}; use the full bundle"));
         Error::MissingBase { path: self.repo.path().to_owned(), problem }
     }
 }

@@ -96,10 +96,6 @@ impl Kept {
         Ok(Index::parse(index, head.root().maxima.entries).map(|index| Self { head, index }))
     }
 
-    pub(super) fn digest(&self) -> [u8; 32] {
-        self.head.root().contents.index_digest
-    }
-
     /// The index as it is without files of the repository that the commits came from; `None` where it has none, or has trees that are no
     /// commits.
     pub(super) fn without_repository_files(&self) -> Result<Option<Index>, Error> {

@@ -26,7 +26,7 @@ pub(super) fn complete(
 ) -> Result<(Bundle, Bases, Option<Installed>), Error> {
     let target = site.path();
     if !site.is_taken()? {
-        return Err(missing(target, "it is not there, and a delta bundle is unpacked onto what it updates"));
+        return Err(missing(target, "it does not exist: a delta can only update an existing target"));
     }
     // What an update before this one left unfinished comes first: it is known only then what the target holds.
     if !options.dry_run
@@ -46,15 +46,13 @@ pub(super) fn complete(
             let (index, reference) = (kept.index().clone(), kept.reference().to_owned());
             return with_base(delta, site, index, &reference).map(|(bundle, bases)| (bundle, bases, Some(kept)));
         }
-        let held = kept.identity().map_or_else(String::new, |identity| {
-            format!("; it took {} version {}, content {}", identity.name, identity.version, base::short(&digest))
-        });
-        return Err(missing(target, &format!("it does not hold the base, content {}{held}", base::listed(&bases))));
+        let held = kept.as_base().map_or_else(|| format!("content {}", base::short(&digest)), |held| held.to_string());
+        return Err(missing(target, &base::wrong(&bases, format_args!("the target is {held}"))));
     }
     let [named] = delta.difference.base_refs() else {
-        return Err(missing(target, "nothing is kept of what it took, and the base has several refs"));
+        return Err(missing(target, "it has no install record, and the base has several refs; use the full bundle"));
     };
-    tracing::info!("nothing that was kept describes the target: it is hashed");
+    tracing::info!("no usable record of this target: hashing it");
     progress.enter(Phase::Listing, 0, 0);
     let reference = named.name.clone();
     let source = Source::Directory(DirectorySource::list_open(
@@ -71,12 +69,8 @@ pub(super) fn complete(
     if base::is_the_only(&bases, &digest) {
         return with_base(delta, site, index, &reference).map(|(bundle, bases)| (bundle, bases, None));
     }
-    let problem = format!(
-        "it kept nothing that says what it holds, and its files are not just the base, content {}, but content {}",
-        base::listed(&bases),
-        base::short(&digest)
-    );
-    Err(missing(target, &problem))
+    let held = format!("the target has no install record, and its files are content {}", base::short(&digest));
+    Err(missing(target, &base::wrong(&bases, held)))
 }
 
 fn with_base(delta: Delta, site: &Arc<Site>, index: Index, reference: &str) -> Result<(Bundle, Bases), Error> {
@@ -109,7 +103,7 @@ fn check_no_prefix(job: &Job<'_>, target: &Path, pending: &Selection) -> Result<
     let Some(place) = pending.regulars.first().filter(|_| pending.chunks.iter().any(needs_base)) else { return Ok(()) };
     let path = index.path(place.directory, index.entry(place.entry));
     let problem = format!(
-        "files that this delta brought are missing or changed, such as {}, and the base is not there any more; take the full bundle",
+        "files that this delta installed are missing or changed, such as {}, and their base is gone; use the full bundle",
         String::from_utf8_lossy(&path)
     );
     Err(missing(target, &problem))
@@ -123,7 +117,7 @@ pub(super) fn check_brought(job: &Job<'_>, target: &Path, pending: &Selection) -
     let Some(first) = lacking.peek() else { return Ok(()) };
     let path = bundle.index.path(first.directory, bundle.index.entry(first.entry));
     let problem = format!(
-        "{} files are missing or changed that the delta does not bring, {} among them; take the full bundle",
+        "files that the delta does not carry are missing or changed: {}, such as {}; use the full bundle",
         lacking.count(),
         String::from_utf8_lossy(&path)
     );

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use sealift_format::{Head, Identity, Index, InodeKind, Limits, Ref};
+use sealift_format::{Base, Head, Index, InodeKind, Limits, Ref};
 use sealift_store::{Site, StatCache};
 
 use super::metadata::Privilege;
@@ -56,9 +56,9 @@ impl Installed {
         kept.unwrap_or_else(|| sealift_format::verity::digest(self.index.bytes()))
     }
 
-    /// Who the bundle was that it took.
-    pub(super) fn identity(&self) -> Option<&Identity> {
-        self.kept.as_ref().map(|head| &head.root().identity)
+    /// The bundle that it took, as a delta bundle names it.
+    pub(super) fn as_base(&self) -> Option<Base> {
+        self.kept.as_ref().map(|head| head.root().as_base())
     }
 
     /// Whether its files were sealed.

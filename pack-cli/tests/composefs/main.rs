@@ -162,7 +162,7 @@ fn a_delta_is_for_a_store_that_holds_its_base() {
     fs::write(desk.path("os/bin/big"), big).unwrap();
     fs::write(desk.path("os/etc/small"), "another\n").unwrap();
     desk.pack("os", "os-2.sealift", 2, &["--composefs", "--base", "os-1.sealift", "--allow-unsigned"]);
-    desk.unpack("os-2.sealift", &[]).refused(4, "does not hold the base");
+    desk.unpack("os-2.sealift", &[]).refused(4, "wrong base: this delta needs os version 1 (");
     desk.unpack("os-1.sealift", &[]).good();
     desk.unpack("os-2.sealift", &[]).good().has("1 object of ");
     desk.mounted("os", |desk| desk.assert_same("os", "mnt"));
@@ -176,7 +176,7 @@ fn a_delta_is_for_a_store_that_holds_its_base() {
         let file = fs::File::options().write(true).open(other.path(&object)).unwrap();
         file.write_all_at(b"evil", 0).unwrap();
     }
-    other.unpack("os-2.sealift", &[]).refused(4, "take the full bundle");
+    other.unpack("os-2.sealift", &[]).refused(4, "use the full bundle");
 }
 
 /// Killed at any moment, a store has no object that is not what its name says, and another run completes it.

@@ -87,7 +87,7 @@ impl Desk {
         let said = text(&output.stderr);
         assert!(matches!(output.status.code(), Some(1..=4)), "{line}: {:?} {said}", output.status);
         // What the repository's own policy refuses, and a delta whose base is elsewhere.
-        for (words, status) in [("does not take the commit", 3), ("take the full bundle", 4)] {
+        for (words, status) in [("does not take the commit", 3), ("use the full bundle", 4)] {
             assert!(
                 !said.contains(words) || output.status.code() == Some(status),
                 "{line}: {:?} {said}",

@@ -148,7 +148,7 @@ fn an_update_repairs_and_a_delta_asks_for_all() {
     desk.run("pack ostree:source -o delta.sealift --name os --bundle-version 2 --base os.sealift --allow-unsigned");
     cut(&desk.largest("target", ".file"));
     let said = desk.refused("unpack delta.sealift ostree:target --allow-unsigned");
-    assert!(said.contains("take the full bundle"), "{said}");
+    assert!(said.contains("use the full bundle"), "{said}");
     let done = desk.import("os-2.sealift", "target");
     assert_eq!((&done["repaired_objects"], &done["files"]), (&1.into(), &1.into()), "{done}");
     desk.fsck("target");

@@ -116,16 +116,19 @@ fn what_the_base_lacks_is_named_and_nothing_is_written() {
         let (status, said) = desk.tell(line);
         assert!(status == Some(4) && said.contains(why), "{line}: {said}");
     };
-    refused("unpack delta.sealift absent --allow-unsigned", "it is not there");
+    refused("unpack delta.sealift absent --allow-unsigned", "it does not exist: a delta can only update");
     assert!(!desk.path("absent").exists());
     desk.unpack(2, "none");
     fs::remove_dir_all(desk.path(".none.sealift-state")).unwrap();
     fs::remove_file(desk.path("none/empty")).unwrap();
-    refused("unpack delta.sealift none --adopt --allow-unsigned", "its files are not just the base");
+    refused(
+        "unpack delta.sealift none --adopt --allow-unsigned",
+        "the target has no install record, and its files are content ",
+    );
     desk.write("tree/gone", "other");
     desk.pack(3);
     desk.unpack(3, "three");
-    refused("unpack delta.sealift three --allow-unsigned", "it took os version 3");
+    refused("unpack delta.sealift three --allow-unsigned", "; the target is os version 3 (");
 
     // A file that stands for a prefix, and one that is only named, were changed by somebody.
     for name in ["usr/changed", "old/moved"] {
@@ -138,11 +141,59 @@ fn what_the_base_lacks_is_named_and_nothing_is_written() {
         assert!(desk.path("one/gone").exists() && !desk.path(".one.sealift-partial").exists());
         desk.write(&format!("one/{name}"), kept);
     }
-    refused("cat delta.sealift usr/changed --allow-unsigned", "is a delta bundle");
+    refused("cat delta.sealift usr/changed --allow-unsigned", "is a delta, which needs os version 1 (");
     desk.unpack(1, "again");
     let (status, said) = desk.tell("pack again -o x.sealift --base 1.sealift --allow-unsigned");
     assert!(status == Some(2) && said.contains("nothing has changed since the base"), "{said}");
-    refused("pack one -o x.sealift --base delta.sealift --allow-unsigned", "is a delta bundle");
+    refused("pack one -o x.sealift --base delta.sealift --allow-unsigned", "is a delta, which needs os version 1 (");
+}
+
+/// People are told which bundle a delta needs; a tree that was only read has no name.
+#[test]
+fn it_says_the_name_and_version_of_its_base() {
+    let desk = versions();
+    let (_, base) = desk.tell("info 1.sealift --allow-unsigned --json");
+    let base: serde_json::Value = serde_json::from_str(&base).unwrap();
+    let digest = base["identity"]["index_digest"].as_str().unwrap();
+    let word = format!("os version 1 ({})", &digest[..12]);
+    let (_, info) = desk.tell("info delta.sealift --allow-unsigned");
+    assert!(info.contains(&format!("  Base          {word}\n")), "{info}");
+    let listed = desk.command(&["ls", "delta.sealift"]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&listed.stderr), format!("changes to {word}:\n"));
+    for quiet in ["--json", "-0"] {
+        let listed = desk.command(&["ls", "delta.sealift", quiet]).output().unwrap();
+        assert!(listed.status.success() && listed.stderr.is_empty(), "{quiet}");
+    }
+    let bases = |line: &str| {
+        let (status, said) = desk.tell(line);
+        assert_eq!(status, Some(0), "{said}");
+        serde_json::from_str::<serde_json::Value>(&said).unwrap()["delta"]["bases"].clone()
+    };
+    let named = serde_json::json!([{"name": "os", "version": 1, "index_digest": digest}]);
+    assert_eq!(bases("info delta.sealift --allow-unsigned --json"), named);
+    let pack = "pack tree -o again.sealift --name os --bundle-version 2 --allow-unsigned --json --quiet";
+    assert_eq!(bases(&format!("{pack} --base 1.sealift")), named);
+    // The installed tree tells as much as its bundle did.
+    assert_eq!(bases(&format!("{pack} --force --base one")), named);
+    fs::remove_dir_all(desk.path(".one.sealift-state")).unwrap();
+    assert_eq!(bases(&format!("{pack} --force --base one")), serde_json::json!([{"index_digest": digest}]));
+    let (_, info) = desk.tell("info again.sealift --allow-unsigned");
+    assert!(info.contains(&format!("  Base          content {}\n", &digest[..12])), "{info}");
+
+    // What is there instead is named as well.
+    let (status, said) = desk.tell("unpack delta.sealift two --allow-unsigned");
+    assert_eq!(status, Some(0), "it has all of that: {said}");
+    desk.write("tree/new", "three");
+    desk.pack(3);
+    desk.unpack(3, "three");
+    for line in ["unpack delta.sealift three --allow-unsigned", "diff 3.sealift delta.sealift"] {
+        let (status, said) = desk.tell(line);
+        assert_eq!(status, Some(4), "{line}: {said}");
+        assert!(said.contains(&format!("wrong base: this delta needs {word}; ")), "{line}: {said}");
+        assert!(said.contains(" is os version 3 ("), "{line}: {said}");
+    }
+    let (status, said) = desk.tell("diff delta.sealift 3.sealift");
+    assert!(status == Some(4) && said.contains(&format!("is a delta, which needs {word}: ")), "{said}");
 }
 
 #[test]
@@ -233,7 +284,7 @@ fn several_refs_and_a_run_that_was_stopped() {
     assert_eq!(status, Some(0), "{said}");
     desk.assert_same("one", "tree/lib");
     let (status, said) = desk.tell("unpack delta.sealift one --ref b --delete --allow-unsigned");
-    assert!(status == Some(4) && said.contains("that the delta does not bring"), "{said}");
+    assert!(status == Some(4) && said.contains("files that the delta does not carry"), "{said}");
     desk.assert_same("one", "tree/lib");
     assert!(!desk.path(".one.sealift-partial").exists());
 }

@@ -208,8 +208,8 @@ fn what_cannot_be_joined_is_said() {
     };
     refused("base plain", 2, "plain does not say which full bundle it stands for");
     refused("base full", 2, "full is a full bundle itself");
-    refused("full delta", 4, "full: it holds content ");
-    refused("delta delta", 4, "is a delta bundle");
+    refused("full delta", 4, "full: wrong base: this delta needs os version 1 (");
+    refused("delta delta", 4, "is a delta, which needs os version 1 (");
     refused("tree delta", 2, "is a directory");
     refused("absent delta", 2, "cannot read absent");
 
@@ -287,7 +287,7 @@ fn another_encoder_says_so() {
         desk.run(&["verify", "other", "--allow-unsigned"]);
         let (status, said) = desk.join_as("base other -o x --allow-unsigned");
         assert!(status == Some(2) && said.contains("zstd 1.") && said.contains("zstd 9."), "{said}");
-        assert!(said.contains("take the full bundle itself"), "{said}");
+        assert!(said.contains("use the full bundle itself"), "{said}");
         desk.assert_no_output("x");
         let done = desk.command(&["join", "base", "other", "-o", "x", "--allow-unsigned", "--json"]).output().unwrap();
         assert!(crate::desk::said(&done).contains("\"kind\":\"encoder\""));
@@ -308,7 +308,7 @@ fn a_full_bundle_that_does_not_fit_is_refused() {
     };
     refused("other", 2, "installs something else than what is packed");
     desk.pack_as("tree", "delta", "2", "--base base");
-    refused("delta", 4, "is a delta bundle");
+    refused("delta", 4, "is a delta, which needs os version 1 (");
     // The same files in other bytes, as another encoder makes them.
     desk.pack_as("tree", "full", "2", "");
     store_raw(&desk, "full");

@@ -4,9 +4,9 @@ use super::*;
 use sealift_format::Opened;
 
 use crate::bundle::Maxima;
-use crate::bytes::{Section, hash, join, narrow, wide};
+use crate::bytes::{Section, hash, narrow};
 use crate::complete::complete;
-use crate::delta::{Bases, Suffix, changed, comes, gone, linked, named, relinked, replaces, within};
+use crate::delta::{Base, Bases, Suffix, changed, comes, gone, linked, named, relinked, replaces, within};
 use crate::frame::{RawFrame, frame, frame_with_prefix};
 use crate::tree::{Node, char_device, fifo, paint, socket};
 
@@ -170,12 +170,36 @@ fn good() -> Vec<Vector> {
             vec![("good-base", base()), ("good-two-refs", good::two_refs())],
         ),
         accept_delta(
+            "good-delta-unnamed",
+            "a base of which neither name nor version is known",
+            calling_its_base("", 0),
+            on_base(),
+        ),
+        accept_delta(
+            "bases-other-name",
+            "the name and version of the base are another's",
+            calling_its_base("zz", 99),
+            on_base(),
+        ),
+        accept_delta(
             "difference-object-of-two",
             "an object that both bases have, named by both of its numbers",
             of_either(),
             vec![("good-base", base()), ("good-signed", small())],
         ),
     ]
+}
+
+fn on_base() -> Vec<(&'static str, Bundle)> {
+    vec![("good-base", base())]
+}
+
+/// A delta bundle that says this of its base.
+fn calling_its_base(name: &str, version: u64) -> Bundle {
+    let mut delta = delta();
+    let base = &mut delta.delta().bases[0];
+    (base.name, base.version) = (name.into(), version);
+    delta
 }
 
 /// A file comes whose object both bases have, by its number in the second, while a file that stays has it from the first.
@@ -236,17 +260,19 @@ fn bases() -> Vec<Vector> {
         |name, comment, change: fn(&mut Maxima)| misfit(name, "header", comment, |b| b.edits.maxima = edit(change));
     vec![
         reject("bases-none", "header", "no base at all", |bases| bases.bases.clear()),
-        reject("bases-twice", "header", "a base is named twice", |bases| bases.bases.push(bases.bases[0])),
+        reject("bases-twice", "header", "a base is named twice", |bases| bases.bases.push(bases.bases[0].clone())),
         reject_delta("bases-itself", "header", "what the bundle installs is the second base", |b| {
-            let wanted = join(&b.index.sections());
-            b.delta().bases.push((sealift_format::verity::digest(&wanted), wide(wanted.len())));
+            let wanted = Base::of(b);
+            b.delta().bases.push(wanted);
         }),
+        reject("bases-name", "header", "a name that no bundle has", |bases| bases.bases[0].name = b"a b".to_vec()),
+        reject("bases-version-alone", "header", "a version without a name", |bases| bases.bases[0].name.clear()),
         misfit("bases-index-len", "index", "the base's index_len is a byte more than the base has", |b| {
-            b.delta().bases[0].1 += 1;
+            b.delta().bases[0].len += 1;
         }),
         reject("maxima-prefix-len", "header", "a prefix of a byte where there is none", |bases| bases.prefix_len = 1),
         reject("limit-prefix-len", "limit", "a prefix of more than 1 GiB", |bases| bases.prefix_len = (1 << 30) + 1),
-        reject("limit-base-index-len", "limit", "a base whose index has 1 TiB", |bases| bases.bases[0].1 = 1 << 40),
+        reject("limit-base-index-len", "limit", "a base whose index has 1 TiB", |bases| bases.bases[0].len = 1 << 40),
         reject("limit-difference-len", "limit", "a difference of 1 TiB", |bases| bases.difference_len = 1 << 40),
         reject_delta("maxima-delta-refs", "header", "one ref more than there is", |b| {
             b.edits.maxima = edit(|maxima: &mut Maxima| maxima.refs += 1);

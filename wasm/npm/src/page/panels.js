@@ -54,7 +54,7 @@ export function identity(head, highest, forget) {
     ["Expires", expires],
     ["Fits", head.compatible.length === 0 ? "any device" : h("bdi", {}, head.compatible.join(", "))],
     ["Content", h("span", { class: "key" }, head.indexDigest)],
-    ...(head.delta?.bases ?? []).map((base) => ["Needs", h("span", { class: "key" }, base)]),
+    ...(head.delta?.bases ?? []).map((base) => ["Needs", h("span", {}, base.name && `${base.name} version ${base.version}, `, h("span", { class: "key" }, base.indexDigest))]),
     ...head.images.map(({ ref, digest }) => ["Image", h("span", {}, `of ref ${ref + 1}: `, h("span", { class: "key" }, digest))]),
     ["Joins to", head.delta?.full && `${head.delta.full.name} version ${head.delta.full.version}, ${bytes(head.delta.full.fileBytes)}`],
     ["Holds", `${count(head.entries, "entry", "entries")}, ${bytes(head.logicalBytes)} unpacked`],
