@@ -17,18 +17,27 @@ export class SealiftError extends Error {
 /** Where a bundle comes from. */
 export type BundleSource =
   | Blob
-  /** Read by Range requests. A server that knows none sends the file, which is then read as a stream. */
+  /**
+   * An address, from the page's where it is relative. It is read by Range requests; a server that knows none sends the file, which is then read as
+   * a stream. In Node a string without a scheme, and a URL of a file, are a path.
+   */
   | string
   | URL
+  /** Its bytes; Node's Buffer is one. */
+  | Uint8Array
   /** Read once, in its order: nothing can be opened in it afterwards. */
   | ReadableStream<Uint8Array>
+  /** The same, as Node's Readable is. */
+  | AsyncIterable<Uint8Array>
+  /** A FileHandle of Node's fs/promises. It stays open. */
+  | { readonly fd: number; stat(): Promise<{ size: number }> }
   /** `read` gives `length` bytes from `offset` on, or fewer; none where the file ends. It is called again when the last call has ended. */
   | { readonly size: number; read(offset: number, length: number, signal?: AbortSignal): Uint8Array | Promise<Uint8Array> };
 
 /** Who is trusted, and what the device is. */
 export interface Policy extends JudgeOptions {
   /** OpenSSH's file: lines `NAMES namespaces="sealift" TYPE KEY`. Without it nobody is trusted. */
-  allowedSigners?: string;
+  allowedSigners?: string | Uint8Array;
 }
 
 export interface JudgeOptions {
@@ -51,6 +60,10 @@ export interface OpenOptions extends Policy {
   signal?: AbortSignal;
   /** Called as soon as it is known who signed, when nothing else is. */
   onHead?(head: Head, verdict: Verdict): void;
+  /** Where pkg/sealift_wasm_bg.wasm lies, for who moves it. Default: where a bundler puts it, or beside the package's scripts. */
+  wasmUrl?: string | URL;
+  /** Where src/worker.js lies, or what a bundler makes of it: a module. Default: as before. */
+  workerUrl?: string | URL;
 }
 
 export interface VerifyOptions {

@@ -1,11 +1,14 @@
 // The package in Node: each kind of source, each option. Run by: node --test wasm/tests/package.test.mjs
 
 import assert from "node:assert/strict";
-import { mkdtempSync, openAsBlob, rmSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { createReadStream, mkdirSync, mkdtempSync, openAsBlob, rmSync, writeFileSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, relative } from "node:path";
+import { Readable } from "node:stream";
 import { after, before, test } from "node:test";
+import { pathToFileURL } from "node:url";
 
 import { openBundle, verify } from "../npm/src/index.js";
 import { packed, vectors } from "./bundle.mjs";
@@ -52,17 +55,18 @@ function ways(bytes) {
     "stream of bytes": async () => streamOf(bytes.subarray(0, 2_000_000), 1),
     reader: async () => reader(bytes),
     "reader of a few bytes": async () => ({ ...reader(bytes), read: async (offset, length) => bytes.subarray(offset, offset + Math.min(length, 99_991)) }),
+    path: async () => file,
+    "relative path": async () => relative(process.cwd(), file),
+    "URL of a file": async () => pathToFileURL(file),
     "file handle": async () => {
       const handle = await open(file);
       after(() => handle.close());
-      return {
-        size: (await handle.stat()).size,
-        read: async (offset, length) => {
-          const { bytesRead, buffer } = await handle.read(Buffer.alloc(length), 0, length, offset);
-          return buffer.subarray(0, bytesRead);
-        },
-      };
+      return handle;
     },
+    Buffer: async () => Buffer.from(bytes),
+    Uint8Array: async () => new Uint8Array(bytes),
+    Readable: async () => createReadStream(file),
+    "Readable of Buffers": async () => Readable.from([bytes.subarray(0, 5000), bytes.subarray(5000)]),
   };
 }
 
@@ -165,10 +169,72 @@ test("a source that fails, or is none", async () => {
   await assert.rejects(verify(late, trust), { code: "io", message: /late/ });
   await assert.rejects(verify(new ReadableStream({ pull() { throw new Error("broken"); } }), trust), { code: "io", message: /broken/ });
   await assert.rejects(verify(new ReadableStream({ pull: (controller) => controller.enqueue("text") }), trust), TypeError);
-  for (const none of [undefined, null, 1, {}, { size: -1, read() {} }, { size: 1 }, bytes]) {
-    await assert.rejects(verify(none, trust), TypeError);
-  }
+  await assert.rejects(verify(Readable.from(["text"]), trust), TypeError);
+  const kinds = [
+    [undefined, /this is undefined/], [null, /this is null/], [1, /this is a number/], [{}, /this is an object of Object/], [{ size: -1, read() {} }, /of Object/],
+    [{ size: 1 }, /of Object/], ["", /name is empty/], [Promise.resolve(bytes), /a promise: await it/], [new Response("x"), /a Response: give its body/],
+    [() => bytes, /this is a function/], [[1, 2], /an object of Array/],
+  ];
+  for (const [none, message] of kinds) await assert.rejects(verify(none, trust), { name: "TypeError", message });
   await assert.rejects(verify(new Blob([bytes]), { ...trust, tags: [] }), TypeError);
+});
+
+test("a path that leads to no file", async () => {
+  await assert.rejects(verify(join(folder, "nothing"), trust), { name: "SealiftError", code: "io", message: /the file cannot be read: ENOENT/ });
+  mkdirSync(join(folder, "folder"));
+  await assert.rejects(verify(join(folder, "folder"), trust), { code: "io", message: /it is a folder/ });
+});
+
+test("what is no file is read as a stream", { skip: process.platform !== "linux" }, async () => {
+  const fifo = join(folder, "fifo");
+  execFileSync("mkfifo", [fifo]);
+  const [{ summary: found }] = await Promise.all([verify(fifo, trust), open(fifo, "w").then(async (end) => (await end.writeFile(bytes), end.close()))]);
+  assert.deepEqual(found, summary);
+});
+
+test("a file that is open stays open, and one that is changed is not called damaged", async () => {
+  const file = join(folder, "open");
+  writeFileSync(file, bytes);
+  const handle = await open(file);
+  await verify(handle, trust);
+  assert.equal((await handle.stat()).size, bytes.length);
+  for (const source of [handle, file]) {
+    const bundle = await openBundle(source, trust);
+    writeFileSync(file, Buffer.from(bytes).fill(0, bytes.length >> 1));
+    await assert.rejects(bundle.verify(), { code: "changed" });
+    bundle.close();
+    writeFileSync(file, bytes);
+  }
+  await handle.close();
+});
+
+test("a stream that waits is given up with the check", async () => {
+  const silent = new Readable({ read() {} });
+  await assert.rejects(verify(silent, { ...trust, signal: AbortSignal.timeout(50) }), { name: "TimeoutError" });
+  assert(silent.destroyed);
+});
+
+test("allowed signers are text, however they come", async () => {
+  const { allowedSigners, ...rest } = trust;
+  for (const signers of [allowedSigners, Buffer.from(allowedSigners), new TextEncoder().encode(allowedSigners)]) {
+    assert.equal((await verify(bytes, { ...rest, allowedSigners: signers })).verdict.trusted, true);
+  }
+  for (const wrong of [null, 1, [allowedSigners], new Blob([allowedSigners]), Promise.resolve(allowedSigners)]) {
+    await assert.rejects(verify(bytes, { ...rest, allowedSigners: wrong }), { name: "TypeError", message: /^allowedSigners is the file's text.*; this is / });
+  }
+});
+
+test("parts of the package that lie elsewhere", async () => {
+  const here = (path) => new URL(`../npm/${path}`, import.meta.url);
+  await verify(bytes, { ...trust, wasmUrl: here("pkg/sealift_wasm_bg.wasm"), workerUrl: here("src/worker.js").href });
+  await assert.rejects(verify(bytes, { ...trust, wasmUrl: here("pkg/none.wasm") }), { name: "Error", message: /none\.wasm cannot be loaded: ENOENT.*the option wasmUrl says where/ });
+  await assert.rejects(verify(bytes, { ...trust, wasmUrl: here("package.json") }), { message: /package\.json cannot be loaded: what lies there is something else/ });
+  await assert.rejects(verify(bytes, { ...trust, workerUrl: here("src/none.js") }), { name: "Error", message: /a worker of file:.*none\.js failed/ });
+});
+
+test("the element is imported where there are no elements", async () => {
+  const { SealiftVerifier } = await import("../npm/src/element.js");
+  assert.equal(typeof SealiftVerifier, "function");
 });
 
 test("nothing is read of what is not trusted, unless it is looked at", async () => {

@@ -1,7 +1,7 @@
 // A bundle that was opened, and its check by workers.
 
 import { SealiftError } from "./errors.js";
-import { openSource } from "./sources.js";
+import { kindOf, openSource } from "./sources.js";
 import { cores, NotSent, Thread } from "./threads.js";
 
 /** Bytes that a worker reads and checks at once, unless a chunk is longer: below, the cost of each read counts. */
@@ -15,6 +15,8 @@ const MEMORY_BYTES = 256 << 20;
 
 /** Runs that are with a worker at a time: it reads one while it checks the other. */
 const RUNS_AHEAD = 2;
+
+/** @typedef {{ wasmUrl?: string | URL, workerUrl?: string | URL }} Places Where the package's parts lie. */
 
 /**
  * @typedef {object} Run
@@ -60,21 +62,22 @@ function refuse({ error }) {
  * @param {(verdict: import("../types.js").Verdict) => void} judged
  */
 async function open(given, options, judged) {
-  const { signal, onHead, ...policy } = known(options);
+  const { signal, onHead, wasmUrl, workerUrl, ...policy } = known(options);
+  const places = { wasmUrl, workerUrl };
   signal?.throwIfAborted();
   const source = await until(signal, openSource(given, signal));
   /** @type {Thread | undefined} */
   let thread;
   try {
-    const { worker, handle } = await startFirst(source);
+    const { worker, handle } = await startFirst(source, places);
     thread = worker;
-    const opening = new Opening(source, thread, handle, signal);
+    const opening = new Opening(source, thread, handle, places, signal);
     const head = await opening.readHead();
     const verdict = await thread.call("judge", judgement(policy));
     onHead?.(head, verdict);
     judged(verdict);
-    const places = await opening.readRest();
-    return new Bundle(opening, head, verdict, places, policy);
+    const layout = await opening.readRest();
+    return new Bundle(opening, head, verdict, layout, policy);
   } catch (error) {
     thread?.close();
     source.close?.();
@@ -84,7 +87,7 @@ async function open(given, options, judged) {
 }
 
 const OPEN_OPTIONS = ["allowedSigners", "now", "threshold", "compatible", "revoked", "floor", "allowUnsigned", "allowDowngrade"];
-const OTHER_OPTIONS = ["signal", "onHead", "deep", "onProgress", "jobs", "memory"];
+const OTHER_OPTIONS = ["signal", "onHead", "deep", "onProgress", "jobs", "memory", "wasmUrl", "workerUrl"];
 
 /**
  * A name that is mistyped would be another policy.
@@ -102,19 +105,27 @@ function known(options) {
 function judgement(options) {
   const { allowedSigners = "", ...rest } = options;
   const policy = Object.entries(rest).filter(([name, value]) => OPEN_OPTIONS.includes(name) && value !== undefined);
-  return [allowedSigners, Object.fromEntries(policy)];
+  return [textOf(allowedSigners), Object.fromEntries(policy)];
+}
+
+/** @param {string | Uint8Array} signers */
+function textOf(signers) {
+  if (typeof signers === "string") return signers;
+  if (signers instanceof Uint8Array) return new TextDecoder("utf-8", { ignoreBOM: true }).decode(signers);
+  throw new TypeError(`allowedSigners is the file's text, as a string or a Uint8Array; this is ${kindOf(signers)}`);
 }
 
 /**
  * The worker that keeps the bundle. Not every Blob can be given to one: Node's that are files cannot.
  * @param {import("./sources.js").Source} source
+ * @param {Places} places
  */
-async function startFirst(source) {
+async function startFirst(source, places) {
   try {
-    return { worker: await Thread.start(source.handle, source.size), handle: source.handle };
+    return { worker: await Thread.start(source.handle, source.size, places), handle: source.handle };
   } catch (error) {
     if (!source.handle || !(error instanceof NotSent)) throw error;
-    return { worker: await Thread.start(undefined, source.size), handle: undefined };
+    return { worker: await Thread.start(undefined, source.size, places), handle: undefined };
   }
 }
 
@@ -129,12 +140,14 @@ class Opening {
    * @param {import("./sources.js").Source} source
    * @param {Thread} thread
    * @param {import("./sources.js").Handle | undefined} handle By which workers read for themselves.
+   * @param {Places} places
    * @param {AbortSignal} [signal]
    */
-  constructor(source, thread, handle, signal) {
+  constructor(source, thread, handle, places, signal) {
     this.source = source;
     this.thread = thread;
     this.handle = handle;
+    this.places = places;
     this.signal = signal;
   }
 
@@ -365,9 +378,9 @@ export class Bundle {
   async #team({ jobs, memory = MEMORY_BYTES }, runs) {
     const room = Math.floor(memory / this.#places.memory);
     const wanted = Math.max(1, Math.min(jobs ?? (await cores()), room, runs));
-    const { handle, source } = this.#opening;
+    const { handle, source, places } = this.#opening;
     const started = [];
-    while (this.#others.length + started.length + 1 < wanted) started.push(Thread.start(handle, source.size));
+    while (this.#others.length + started.length + 1 < wanted) started.push(Thread.start(handle, source.size, places));
     const fresh = await Promise.all(started);
     this.#others.push(...fresh);
     await Promise.all(fresh.map((thread) => thread.call("follow", [this.#opening.bytes()])));

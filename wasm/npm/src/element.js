@@ -2,6 +2,7 @@
 
 import { SealiftVerifier } from "./page/element.js";
 
-if (!customElements.get("sealift-verifier")) customElements.define("sealift-verifier", SealiftVerifier);
+// Where a page is made on a server there are no elements.
+if (globalThis.customElements && !customElements.get("sealift-verifier")) customElements.define("sealift-verifier", SealiftVerifier);
 
 export { SealiftVerifier };

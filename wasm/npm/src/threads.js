@@ -1,28 +1,49 @@
 // Workers as browsers and as Node have them.
 
 import { unpacked } from "./errors.js";
+import { isNode, node } from "./node.js";
+import { absolute, browserWorker } from "./worker-script.js";
 
-/** Node's own modules are named where no bundler looks: for a browser there are none. */
-const node = (/** @type {string} */ name) => import(/* @vite-ignore */ /* webpackIgnore: true */ `node:${name}`);
-const isNode = typeof Worker === "undefined";
+/** What a module begins with: a zero byte, and "asm". */
+const MAGIC = 0x0061736d;
 
-/** @type {Promise<WebAssembly.Module> | undefined} */
-let compiled;
+/** @type {Map<string, Promise<WebAssembly.Module>>} */
+const compiled = new Map();
 
-/** The reader's code, compiled once for all workers. Whatever media type the server gives it is as good as another. */
-export function code() {
-  compiled ??= load().then((bytes) => WebAssembly.compile(bytes));
-  compiled.catch(() => (compiled = undefined));
-  return compiled;
+/**
+ * The reader's code, compiled once for all workers. Whatever media type the server gives it is as good as another.
+ * @param {string | URL} [wasmUrl] Where it lies, if not beside this module.
+ */
+export function code(wasmUrl) {
+  const url = wasmUrl === undefined ? new URL("../pkg/sealift_wasm_bg.wasm", import.meta.url) : absolute(wasmUrl);
+  const known = compiled.get(url.href);
+  if (known) return known;
+  const module = load(url);
+  compiled.set(url.href, module);
+  module.catch(() => compiled.delete(url.href));
+  return module;
 }
 
-/** @returns {Promise<BufferSource>} */
-async function load() {
-  const url = new URL("../pkg/sealift_wasm_bg.wasm", import.meta.url);
-  if (isNode) return (await node("fs/promises")).readFile(url);
+/** @param {URL} url */
+async function load(url) {
+  const failed = (/** @type {unknown} */ why) =>
+    new Error(`the reader's code at ${url} cannot be loaded: ${why}; the option wasmUrl says where it lies`);
+  let bytes;
+  try {
+    bytes = isNode && url.protocol === "file:" ? await (await node("fs/promises")).readFile(url) : await fetched(url);
+  } catch (error) {
+    throw failed(/** @type {Error} */ (error).message);
+  }
+  // A server that knows no such file may send its page.
+  if (new DataView(bytes.buffer, bytes.byteOffset).getUint32(0) !== MAGIC) throw failed("what lies there is something else");
+  return WebAssembly.compile(bytes);
+}
+
+/** @param {URL} url */
+async function fetched(url) {
   const response = await fetch(url);
-  if (!response.ok) throw new Error(`cannot load ${url}: ${response.status}`);
-  return response.arrayBuffer();
+  if (!response.ok) throw new Error(`the server answers ${response.status}`);
+  return new Uint8Array(await response.arrayBuffer());
 }
 
 /** How many workers there are cores for. */
@@ -45,10 +66,11 @@ export class Thread {
   /**
    * @param {import("./sources.js").Handle | undefined} handle
    * @param {number} [size] Bytes of the file.
+   * @param {{ wasmUrl?: string | URL, workerUrl?: string | URL }} [places]
    */
-  static async start(handle, size) {
-    const module = await code();
-    const thread = new Thread(isNode ? (await node("worker_threads")).Worker : Worker);
+  static async start(handle, size, { wasmUrl, workerUrl } = {}) {
+    const module = await code(wasmUrl);
+    const thread = new Thread(isNode ? await nodeWorker(workerUrl) : browserWorker(workerUrl));
     try {
       await thread.call("start", [module, size, handle]);
       return thread;
@@ -58,24 +80,22 @@ export class Thread {
     }
   }
 
-  /** @param {any} Kind The class of workers. */
-  constructor(Kind) {
-    const broken = (/** @type {any} */ event) =>
-      this.#end(new Error(`a worker failed: ${event?.message ?? event?.error?.message ?? "its script cannot be loaded"}`));
+  /** @param {{ worker: any, address: string }} started */
+  constructor({ worker, address }) {
+    this.#worker = worker;
+    const broken = (/** @type {any} */ event) => {
+      const why = event?.message ?? event?.error?.message ?? "its script cannot be loaded, or a policy of the page forbids it; the option workerUrl says where it lies";
+      this.#end(new Error(`a worker of ${address} failed: ${why}`));
+    };
     const answer = (/** @type {any} */ data) => this.#answer(data);
     if (isNode) {
-      const worker = new Kind(new URL("./worker.js", import.meta.url));
       worker.on("message", answer);
       worker.on("error", broken);
       // Only a call keeps the process alive.
       worker.unref();
-      this.#worker = worker;
     } else {
-      // Bundlers look for this very form.
-      const worker = new Worker(new URL("./worker.js", import.meta.url), { type: "module", name: "sealift" });
-      worker.onmessage = ({ data }) => answer(data);
+      worker.onmessage = (/** @type {MessageEvent} */ { data }) => answer(data);
       worker.onerror = broken;
-      this.#worker = worker;
     }
   }
 
@@ -121,4 +141,13 @@ export class Thread {
     this.#calls.clear();
     this.#worker.unref?.();
   }
+}
+
+/** @param {string | URL} [workerUrl] */
+async function nodeWorker(workerUrl) {
+  const { Worker } = await node("worker_threads");
+  // Vite would put a copy beside what it builds, for browsers too, if the name stood with the address.
+  const here = import.meta.url;
+  const url = workerUrl === undefined ? new URL("./worker.js", here) : absolute(workerUrl);
+  return { worker: new Worker(url), address: url.href };
 }

@@ -2,6 +2,9 @@
 
 /** @typedef {Node | string | number | null | undefined | false} Child */
 
+/** What elements are made of; where a page is made on a server, nothing. */
+export const ElementBase = /** @type {typeof HTMLElement} */ (globalThis.HTMLElement ?? class {});
+
 /**
  * An element. Properties that begin with "on" are listeners, "class" and those with a dash or of SVG are attributes, the others properties.
  * @template {keyof HTMLElementTagNameMap} K

@@ -3,7 +3,7 @@
 import { openBundle } from "../bundle.js";
 import { SealiftError } from "../errors.js";
 import { code } from "../threads.js";
-import { fill, h, icon } from "./dom.js";
+import { ElementBase, fill, h, icon } from "./dom.js";
 import { forgetVersion, highest, sawVersion } from "./memory.js";
 import { changes, identity, layout, panel, signers } from "./panels.js";
 import { offer, preview } from "./preview.js";
@@ -22,7 +22,7 @@ const RATE_SECONDS = 3;
  * Attributes: `src`, a bundle to check at once; `trust-src`, a file of allowed signers that the page fixes; `deep`, to check contents unless
  * the person says otherwise. It sends the event "sealift-verdict", whose detail is what "Save the report" writes.
  */
-export class SealiftVerifier extends HTMLElement {
+export class SealiftVerifier extends ElementBase {
   static observedAttributes = ["src", "trust-src"];
 
   #root = this.attachShadow({ mode: "open" });
