@@ -6,10 +6,10 @@ use clap::{Args, ValueHint};
 use sealift::trust::{Places, add_signer};
 use serde::Serialize;
 
-use super::{FileArgs, given_key};
+use super::{ChangeArgs, given_key};
 use crate::escape;
 use crate::failure::Failure;
-use crate::show::{BOLD, Show, json_line};
+use crate::show::{BOLD, json_line};
 
 /// Let a key sign the bundles of a name
 ///
@@ -28,23 +28,21 @@ pub(super) struct Add {
     #[arg(value_name = "KEY", value_hint = ValueHint::FilePath)]
     key: String,
     #[command(flatten)]
-    files: FileArgs,
-    #[command(flatten)]
-    show: Show,
+    change: ChangeArgs,
 }
 
 impl Add {
     pub(super) fn run(self) -> Result<(), Failure> {
         let given = given_key(&self.key)?;
-        let added = add_signer(&self.files.options(), &Places::of_this_process(), &self.name, &given)?;
-        let mut out = self.show.out();
+        let added = add_signer(&self.change.files.options(), &Places::of_this_process(), &self.name, &given)?;
+        let mut out = self.change.show.out();
         let (key, path) = (given.key.id().to_string(), added.path.display().to_string());
-        if self.show.json {
+        if self.change.show.json {
             let summary =
                 Summary { path: &path, line: added.line, principals: &self.name, key, comment: &given.comment };
             return Ok(json_line(&mut out, &summary)?);
         }
-        if self.show.quiet {
+        if self.change.show.quiet {
             return Ok(());
         }
         writeln!(out, "{BOLD}{}{BOLD:#}: line {} is new", escape::text(&path), added.line)?;

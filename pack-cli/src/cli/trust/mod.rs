@@ -13,6 +13,7 @@ use sealift::Error;
 use sealift::trust::{GivenKey, TrustOptions};
 
 use super::failure::Failure;
+use super::show::Show;
 
 /// Show or change what this device trusts
 #[derive(Args, Debug)]
@@ -58,6 +59,15 @@ impl FileArgs {
     fn options(&self) -> TrustOptions {
         TrustOptions { signers: self.trust.clone(), revoked: self.revoked.clone(), ..TrustOptions::default() }
     }
+}
+
+/// What every change of those files takes.
+#[derive(Args, Debug)]
+struct ChangeArgs {
+    #[command(flatten)]
+    files: FileArgs,
+    #[command(flatten)]
+    show: Show,
 }
 
 /// A key as somebody gives it: `-`, the line of a `.pub` file, or that file.

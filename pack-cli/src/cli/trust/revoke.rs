@@ -6,10 +6,10 @@ use clap::{Args, ValueHint};
 use sealift::trust::{Places, Withdrawn, revoke_key};
 use serde::Serialize;
 
-use super::{FileArgs, given_key};
+use super::{ChangeArgs, given_key};
 use crate::escape;
 use crate::failure::Failure;
-use crate::show::{BOLD, Show, json_line};
+use crate::show::{BOLD, json_line};
 
 /// Make a key count no more
 ///
@@ -25,9 +25,7 @@ pub(super) struct Revoke {
     #[arg(value_name = "KEY", value_hint = ValueHint::FilePath)]
     key: String,
     #[command(flatten)]
-    files: FileArgs,
-    #[command(flatten)]
-    show: Show,
+    change: ChangeArgs,
 }
 
 impl Revoke {
@@ -37,13 +35,13 @@ impl Revoke {
         } else {
             Withdrawn::Key(given_key(&self.key)?)
         };
-        let revoked = revoke_key(&self.files.options(), &Places::of_this_process(), &withdrawn)?;
-        let mut out = self.show.out();
+        let revoked = revoke_key(&self.change.files.options(), &Places::of_this_process(), &withdrawn)?;
+        let mut out = self.change.show.out();
         let (key, path) = (revoked.key.to_string(), revoked.path.display().to_string());
-        if self.show.json {
+        if self.change.show.json {
             return Ok(json_line(&mut out, &Summary { path: &path, key, lines: revoked.lines })?);
         }
-        if self.show.quiet {
+        if self.change.show.quiet {
             return Ok(());
         }
         writeln!(out, "{BOLD}{}{BOLD:#}: {key} is revoked", escape::text(&path))?;
