@@ -61,7 +61,7 @@ pub fn cat_from(
     progress: &Progress,
 ) -> Result<(), Error> {
     let InodeKind::Regular(object) = find(bundle, path)?.inode.kind else {
-        return Err(Error::Usage(format!("{} is not a regular file", path.escape_ascii())));
+        return Err(Error::Usage(format!("{} is not a regular file", String::from_utf8_lossy(path))));
     };
     let mut writer = ObjectWriter { bundle, object, out };
     if bundle.index.object(object).size > bundle.head.root().maxima.piece_len() {

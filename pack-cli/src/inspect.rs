@@ -197,17 +197,33 @@ fn listed<'a>(bundle: &'a Bundle, reference: &'a Ref, parent: Option<u32>, name:
     Listed { reference, parent, name, number, inode, attributes: index.attributes(inode), what, index }
 }
 
-/// The entry at a path of a bundle: `[REF:]PATH`. A path without a ref is looked up in the only ref. Where no file is called just so, the
-/// path is taken for what [`escape::bytes`] made of it, as lists have it.
+/// The entry at a path of a bundle: `[REF:]PATH`. A path without a ref is looked up in the only ref. It may be written as it is, or as lists
+/// and JSON have it ([`escape::readings`]).
 ///
 /// # Errors
-/// There is no such ref or path, or the ref is missing and there are several.
+/// There is no such ref or path, or the ref is missing and there are several, or the path could mean two files.
 pub fn find<'a>(bundle: &'a Bundle, path: &[u8]) -> Result<Listed<'a>, Error> {
-    let exact = find_exact(bundle, path);
-    match escape::unescaped(path).filter(|_| exact.is_err()) {
-        Some(unescaped) => find_exact(bundle, &unescaped).or(exact),
-        None => exact,
+    match reading(path, |path| find_exact(bundle, path).is_ok())? {
+        Some(meant) => find_exact(bundle, &meant),
+        None => find_exact(bundle, path), // which says what is missing
     }
+}
+
+/// What is meant by a path as somebody wrote it, by what there is; `None` where there is nothing.
+///
+/// # Errors
+/// It could mean two files.
+pub(crate) fn reading(written: &[u8], is_there: impl Fn(&[u8]) -> bool) -> Result<Option<Vec<u8>>, Error> {
+    let mut meant = escape::readings(written);
+    meant.retain(|path| is_there(path));
+    if let [one, other, ..] = &meant[..] {
+        let written = String::from_utf8_lossy(written);
+        let [one, other] = [one, other].map(|path| String::from_utf8_lossy(path));
+        return Err(Error::Usage(format!(
+            "{written} could mean the file {one} or, as `sealift ls` writes it, {other}: write what is meant as `sealift ls` does"
+        )));
+    }
+    Ok(meant.pop())
 }
 
 fn find_exact<'a>(bundle: &'a Bundle, path: &[u8]) -> Result<Listed<'a>, Error> {
@@ -219,7 +235,7 @@ fn find_exact<'a>(bundle: &'a Bundle, path: &[u8]) -> Result<Listed<'a>, Error> 
     };
     let mut at = listed(bundle, reference, None, b"", bundle.index.directory(reference.directory).inode);
     for name in path.split(|byte| *byte == b'/').filter(|name| !matches!(*name, b"" | b".")) {
-        let missing = || Error::Usage(format!("the bundle has no file {}", path.escape_ascii()));
+        let missing = || Error::Usage(format!("the bundle has no file {}", String::from_utf8_lossy(path)));
         let InodeKind::Directory(directory) = at.inode.kind else { return Err(missing()) };
         let found = bundle.index.find_entry(bundle.index.directory(directory), name);
         let (_, entry) = found.ok_or_else(missing)?;

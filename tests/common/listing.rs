@@ -52,15 +52,21 @@ fn line(out: &mut String, entry: &Listed<'_>) -> std::fmt::Result {
     writeln!(out, ",\"inode\":{}}}", entry.number)
 }
 
-/// A name as a JSON string: bytes outside 0x20 to 0x7e, and `%`, as `%` and two digits.
+/// A name as a JSON string: control characters, `%` and what is no UTF-8 as `%` and two digits a byte.
 fn quoted(name: &[u8]) -> String {
     let mut out = String::from("\"");
-    for byte in name {
-        match byte {
-            b'"' | b'\\' => out.extend(['\\', char::from(*byte)]),
-            b'%' | ..0x20 | 0x7f.. => out.push_str(&format!("%{byte:02X}")),
-            byte => out.push(char::from(*byte)),
+    let escape = |out: &mut String, bytes: &[u8]| bytes.iter().for_each(|byte| out.push_str(&format!("%{byte:02X}")));
+    for chunk in name.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            match character {
+                '"' | '\\' => out.extend(['\\', character]),
+                '%' | '\0'..='\x1f' | '\x7f'..='\u{9f}' => {
+                    escape(&mut out, character.encode_utf8(&mut [0; 4]).as_bytes())
+                }
+                character => out.push(character),
+            }
         }
+        escape(&mut out, chunk.invalid());
     }
     out.push('"');
     out

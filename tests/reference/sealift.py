@@ -419,10 +419,11 @@ class Bundle:
             line |= dict(inode=inode)
             if sha256s and number is not None:
                 line |= dict(sha256=sha256s[number])
-            yield json.dumps(line, separators=(",", ":")) + "\n"
+            yield json.dumps(line, separators=(",", ":"), ensure_ascii=False) + "\n"
 
 def escape(name):
-    return re.sub("[^ -$&-~]", lambda match: f"%{ord(match[0]):02X}", name.decode("latin-1"))
+    text, way = name.decode("utf-8", "surrogateescape"), ("utf-8", "surrogateescape")
+    return re.sub("[%\0-\x1f\x7f-\x9f\udc80-\udcff]", lambda match: "".join(f"%{byte:02X}" for byte in match[0].encode(*way)), text)
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)

@@ -100,19 +100,51 @@ fn push_part(out: &mut String, part: &str) {
     out.extend(based.escape_debug().skip(1));
 }
 
-/// Returns `bytes` in the form that JSON output has for them: each byte outside 0x20 to 0x7e and each `%` is `%` and two
-/// upper-case hexadecimal digits.
+/// Returns `bytes` in the form that JSON output has for them: valid UTF-8 as it is, but for control characters and `%`; each byte of these,
+/// and each that is no UTF-8, is `%` and two upper-case hexadecimal digits. No two names have one form.
 #[must_use]
 pub fn percent(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len());
-    for &byte in bytes {
-        if (0x20..=0x7e).contains(&byte) && byte != b'%' {
-            out.push(char::from(byte));
-        } else {
+    let escape = |out: &mut String, bytes: &[u8]| {
+        for byte in bytes {
             let _ = write!(out, "%{byte:02X}");
         }
+    };
+    for chunk in bytes.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            if character == '%' || character.is_control() {
+                escape(&mut out, character.encode_utf8(&mut [0; 4]).as_bytes());
+            } else {
+                out.push(character);
+            }
+        }
+        escape(&mut out, chunk.invalid());
     }
     out
+}
+
+/// The bytes of which [`percent`] made `shown`; `None` if it makes that of none.
+fn unpercent(shown: &[u8]) -> Option<Vec<u8>> {
+    let mut parts = shown.split(|byte| *byte == b'%');
+    let mut out = parts.next()?.to_vec();
+    for part in parts {
+        let (digits, rest) = part.split_at_checked(2)?;
+        out.push(u8::try_from(number(digits)?).ok()?);
+        out.extend(rest);
+    }
+    (percent(&out).as_bytes() == shown).then_some(out)
+}
+
+/// What somebody may mean who writes a name: that name, or one that [`bytes`] or [`percent`] shows so.
+#[must_use]
+pub fn readings(written: &[u8]) -> Vec<Vec<u8>> {
+    let mut readings = vec![written.to_vec()];
+    for other in [unescaped(written), unpercent(written)].into_iter().flatten() {
+        if !readings.contains(&other) {
+            readings.push(other);
+        }
+    }
+    readings
 }
 
 #[cfg(test)]
@@ -178,9 +210,33 @@ mod tests {
     }
 
     #[test]
-    fn the_percent_form_is_plain_ascii() {
+    fn the_percent_form_is_text_without_control_characters() {
         assert_eq!(percent(b"a/b c~"), "a/b c~");
         assert_eq!(percent(b"100%\n\xff\x7f"), "100%25%0A%FF%7F");
-        assert_eq!(percent("\u{e4}".as_bytes()), "%C3%A4");
+        assert_eq!(percent("\u{fc}\u{85}\u{4e2d}".as_bytes()), "\u{fc}%C2%85\u{4e2d}");
+        assert_eq!(percent(b"\xc3\xbc\xc3\xe2\x82\xed\xa0\x80"), "\u{fc}%C3%E2%82%ED%A0%80");
+    }
+
+    #[test]
+    fn a_name_is_read_as_both_forms_write_it() {
+        let names: [&[u8]; 8] = [
+            b"plain",
+            "\u{fc}".as_bytes(),
+            b"a\\b",
+            b"\xff%",
+            b"100%25",
+            b"\n\x1b",
+            b"\\x41",
+            "\u{85}\u{202e}".as_bytes(),
+        ];
+        for name in names {
+            for shown in [bytes(name), percent(name)] {
+                assert!(readings(shown.as_bytes()).contains(&name.to_vec()), "{shown}");
+            }
+        }
+        // What nothing is written as stands for itself alone.
+        for written in ["100%", "%2", "%20", "%c3", "%C3%BC", "%+1"] {
+            assert_eq!(readings(written.as_bytes()), [written.as_bytes()], "{written}");
+        }
     }
 }

@@ -199,7 +199,7 @@ export interface Entry {
   name: string;
   /** The same of the whole path. */
   shown: string;
-  /** As `sealift ls --json` has it: a byte outside 0x20 to 0x7e, and `%`, is `%` and two digits. */
+  /** As `sealift ls --json` has it: a byte of a control character, of a `%`, or of no valid UTF-8 is `%` and two digits. */
   path: string;
   type: FileType;
   mode: number;

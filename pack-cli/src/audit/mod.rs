@@ -107,7 +107,6 @@ pub fn audit(
     found.is_sealed = digests.is_some();
     // Against a bundle, what is kept beside the target may be damaged.
     found.is_index_signed = found.is_sealed && state::is_index_signed(&site).unwrap_or_default();
-    found.prefix = diff_options.prefix;
     found.is_of_another = is_of_another;
     if as_root {
         found.counts.privileged = 0;

@@ -15,9 +15,8 @@ use super::trust_args::TrustArgs;
 
 /// Write the content of one file to standard output
 ///
-/// Only bytes that were checked are written, and only from a bundle that is trusted. A name may be given as it is, or as `sealift ls`
-/// prints it, with \n, \xff or \u{1b} for what a terminal could act on, and \\ for a backslash; a file that is called just as written
-/// goes before one that is escaped so.
+/// Writes only bytes that were checked, and only from a bundle that is trusted. The name may be given as it is, or as `sealift ls` or
+/// `sealift ls --json` prints it.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:

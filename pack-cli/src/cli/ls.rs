@@ -28,7 +28,8 @@ use super::time::Moment;
 With --json each line is one object with the fields ref, path, type (file, dir, symlink, char,
 block, fifo, socket), mode, uid, gid, mtime, mtime_ns, size and id (files), target (links), major
 and minor (devices), xattrs and inode; of a delta bundle ref, path, kind (added,
-changed, metadata, removed), type and size, as far as it says. In names each byte outside 0x20 to 0x7e and each % is %XX.
+changed, metadata, removed), type and size, as far as it says. In names a byte of a control
+character or of no valid UTF-8, and %, is %XX.
 
 Examples:
   sealift ls os.sealift | head
@@ -100,13 +101,21 @@ impl Ls {
     fn list_edits(&self, edits: &[EditedName<'_>]) -> io::Result<()> {
         let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
         let several = edits.iter().any(|edit| edit.reference != edits[0].reference);
-        let wanted = self.path.as_ref().map(|path| path.as_bytes().to_vec()).unwrap_or_default();
+        let path_of = |edit: &EditedName<'_>| {
+            let prefix = if several { format!("{}:", edit.reference) } else { String::new() };
+            [prefix.as_bytes(), if edit.path.is_empty() { b"." } else { &edit.path }].concat()
+        };
+        let is_below = |path: &[u8], wanted: &[u8]| {
+            let rest = path.strip_prefix(wanted);
+            rest.is_some_and(|rest| wanted.is_empty() || rest.is_empty() || rest.starts_with(b"/"))
+        };
+        let written = self.path.as_ref().map(|path| path.as_bytes().to_vec()).unwrap_or_default();
+        let mut wanted = escape::readings(&written);
+        wanted.retain(|wanted| edits.iter().any(|edit| is_below(&path_of(edit), wanted)));
         let width = edits.iter().filter_map(|edit| edit.size).max().map_or(0, |size| size.to_string().len());
         for edit in edits {
-            let prefix = if several { format!("{}:", edit.reference) } else { String::new() };
-            let path = [prefix.as_bytes(), if edit.path.is_empty() { b"." } else { &edit.path }].concat();
-            let rest = path.strip_prefix(&wanted[..]);
-            if !rest.is_some_and(|rest| wanted.is_empty() || rest.is_empty() || rest.starts_with(b"/")) {
+            let path = path_of(edit);
+            if !wanted.iter().any(|wanted| is_below(&path, wanted)) {
                 continue;
             }
             let (letter, _) = differences::mark(change_of(edit.becomes));

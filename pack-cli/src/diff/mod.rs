@@ -56,7 +56,7 @@ use wishes::Wishes;
 pub struct DiffOptions {
     /// The ref that is compared. Without one, bundles of several refs are compared ref by ref, and with a directory only the only ref is.
     pub reference: Option<String>,
-    /// Only what lies at or below this path, as `[REF:]PATH`; empty for everything.
+    /// Only what lies at or below this path, as `[REF:]PATH`, which may be written as lists have it; empty for everything.
     pub prefix: Vec<u8>,
     /// What makes no difference.
     pub ignore: Ignore,
@@ -105,7 +105,7 @@ pub fn take_xattrs_of(index: &Index, filter: &mut XattrFilter) {
 /// There is no such ref or path, a directory's file cannot be read or changed since it was listed, or the caller wished to stop.
 pub fn diff(old: Side<'_>, new: Side<'_>, options: &DiffOptions, progress: &Progress) -> Result<Diff, Error> {
     let walk = Walk { old: old.view(), new: new.view(), exclude: options.exclude.as_ref(), progress };
-    let starts = start::starts(walk.old, walk.new, options)?;
+    let (starts, prefix) = start::starts(walk.old, walk.new, options)?;
     let takes = matches!(new, Side::Bundle(_));
     let mut wishes = Wishes::new(walk.old, walk.new, options, takes);
     for start in &starts {
@@ -122,7 +122,7 @@ pub fn diff(old: Side<'_>, new: Side<'_>, options: &DiffOptions, progress: &Prog
         Side::Bundle(bundle) => Some(take::take(bundle, &collector.new_objects())),
         _ => None,
     };
-    Ok(Diff { take, prefix: options.prefix.clone(), ..collector.finish(options.moves) })
+    Ok(Diff { take, prefix, ..collector.finish(options.moves) })
 }
 
 fn read(side: Side<'_>, wanted: &[Want], options: &DiffOptions, progress: &Progress) -> Result<Vec<Found>, Error> {

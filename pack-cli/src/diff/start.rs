@@ -9,11 +9,28 @@ use super::side::View;
 use super::walk::Start;
 use super::{DiffOptions, TreePath};
 use crate::Error;
+use crate::inspect::reading;
 use crate::unpack::choose_ref;
 
-/// Returns where to begin. Two indexes of which one has several refs are compared ref by ref, unless one is chosen.
-pub(super) fn starts(old: View<'_>, new: View<'_>, options: &DiffOptions) -> Result<Vec<Start>, Error> {
-    let (named, path) = split_prefix(old, new, &options.prefix);
+/// Returns where to begin, and the prefix that is meant.
+pub(super) fn starts(old: View<'_>, new: View<'_>, options: &DiffOptions) -> Result<(Vec<Start>, Vec<u8>), Error> {
+    let is_there = |prefix: &[u8]| {
+        starts_at(old, new, options, prefix)
+            .is_ok_and(|starts| starts.iter().any(|start| start.old.is_some() || start.new.is_some()))
+    };
+    match reading(&options.prefix, is_there)? {
+        Some(prefix) => Ok((starts_at(old, new, options, &prefix)?, prefix)),
+        None => {
+            starts_at(old, new, options, &options.prefix)?; // which says what is wrong with the refs
+            let prefix = String::from_utf8_lossy(&options.prefix);
+            Err(Error::Usage(format!("nothing lies at or below {prefix} on either side")))
+        }
+    }
+}
+
+/// Two indexes of which one has several refs are compared ref by ref, unless one is chosen.
+fn starts_at(old: View<'_>, new: View<'_>, options: &DiffOptions, prefix: &[u8]) -> Result<Vec<Start>, Error> {
+    let (named, path) = split_prefix(old, new, prefix);
     let several = old.refs().len().max(new.refs().len()) > 1;
     let begin = |reference: Option<&str>, old_root: Option<u32>, new_root: Option<u32>| Start {
         reference: reference.map(Arc::from),
@@ -21,7 +38,7 @@ pub(super) fn starts(old: View<'_>, new: View<'_>, options: &DiffOptions) -> Res
         old: old_root.and_then(|root| old.find(root, &path)),
         new: new_root.and_then(|root| new.find(root, &path)),
     };
-    let starts = match (old, new, options.reference.as_deref()) {
+    Ok(match (old, new, options.reference.as_deref()) {
         (View::Index(old), View::Index(new), None) if several => {
             let refs = old.refs().iter().chain(new.refs());
             let names: BTreeSet<&str> = refs.map(|r| r.name.as_str()).collect();
@@ -32,13 +49,7 @@ pub(super) fn starts(old: View<'_>, new: View<'_>, options: &DiffOptions) -> Res
             let reference = reference.or(named);
             vec![begin(None, Some(only_root(old, reference)?), Some(only_root(new, reference)?))]
         }
-    };
-    let found = starts.iter().any(|start: &Start| start.old.is_some() || start.new.is_some());
-    if found {
-        return Ok(starts);
-    }
-    let prefix = String::from_utf8_lossy(&options.prefix).escape_debug().to_string();
-    Err(Error::Usage(format!("nothing lies at or below {prefix} on either side")))
+    })
 }
 
 /// Splits `[REF:]PATH`, where REF is one of the refs, and writes the path as an index has it.

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use sealift_format::{Base, Head, Index, InodeKind, Limits, Ref};
 use sealift_store::{Site, StatCache};
+use sealift_verify::escape::readings;
 
 use super::metadata::Privilege;
 use super::plan::Selection;
@@ -108,7 +109,7 @@ impl Installed {
                 tracing::warn!(%error, "what the target kept is damaged, and counts as not there");
                 None
             }
-            loaded => loaded?.filter(|state| state.prefix == options.prefix),
+            loaded => loaded?.filter(|state| readings(&options.prefix).contains(&state.prefix)),
         };
         // Of a tree that was copied or moved over the one that was unpacked it says nothing.
         let state = match state {

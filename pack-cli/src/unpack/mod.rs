@@ -39,6 +39,7 @@ use sealift_verify::content::{ChunkDecoder, check_object, check_piece};
 use crate::base::{BaseReader, Bases};
 use crate::feed::Feed;
 use crate::input::Input;
+use crate::inspect::reading;
 use crate::progress::Phase;
 use crate::seal::KernelSignature;
 use crate::trust::Admission;
@@ -66,7 +67,7 @@ pub(crate) use target::{Target, TargetWalk};
 pub struct UnpackOptions {
     /// The ref that is unpacked; needed where there are several.
     pub reference: Option<String>,
-    /// Only what lies at or below this path is unpacked.
+    /// Only what lies at or below this path is unpacked, which may be written as lists have it.
     pub prefix: Vec<u8>,
     /// The target may be there already; it becomes what is unpacked, and only what it lacks is read. Its files are compared with its install
     /// record by size, times and inode number; what differs is read, and made again where it is another.
@@ -227,14 +228,12 @@ pub fn unpack(
     let options = &UnpackOptions { rehash: options.rehash || sealing.is_new(), ..options.clone() };
     let kept = kept.filter(|_| !options.rehash);
     let tree = choose_ref(&bundle.index, options.reference.as_deref())?;
-    let selection = Selection::new(&bundle, tree, &options.prefix);
-    if !options.prefix.is_empty()
-        && selection.inodes() == as_u64(selection.directories.len())
-        && !names_directory(&bundle.index, tree, &options.prefix)
-    {
+    let Some(prefix) = reading(&options.prefix, |prefix| has_path(&bundle.index, tree, prefix))? else {
         let prefix = String::from_utf8_lossy(&options.prefix);
-        return Err(Error::Usage(format!("nothing in the bundle lies at or below {prefix:?}")));
-    }
+        return Err(Error::Usage(format!("the bundle has no file {prefix}")));
+    };
+    let options = &UnpackOptions { prefix, ..options.clone() };
+    let selection = Selection::new(&bundle, tree, &options.prefix);
     let reference = &tree.name;
     let job = Job { site, admission, bundle: &bundle, bases: &bases, reference, sealing: &sealing, options, progress };
     if options.update && site.is_taken()? {
@@ -536,17 +535,16 @@ pub(crate) fn choose_ref<'a>(index: &'a Index, name: Option<&str>) -> Result<&'a
     }
 }
 
-/// Whether a directory has this path: it is looked for name by name, whatever else the tree has.
-fn names_directory(index: &Index, tree: &Ref, prefix: &[u8]) -> bool {
-    let mut names = prefix.split(|byte| *byte == b'/');
-    let below = |directory: u32, name: &[u8]| {
+/// Whether a tree has a file of any type at this path.
+fn has_path(index: &Index, tree: &Ref, path: &[u8]) -> bool {
+    let root = InodeKind::Directory(tree.directory);
+    let below = |kind: InodeKind, name: &[u8]| {
+        let InodeKind::Directory(directory) = kind else { return None };
         let (_, entry) = index.find_entry(index.directory(directory), name)?;
-        match index.inode(entry.inode).kind {
-            InodeKind::Directory(directory) => Some(directory),
-            _ => None,
-        }
+        Some(index.inode(entry.inode).kind)
     };
-    names.try_fold(tree.directory, below).is_some()
+    let mut names = path.split(|byte| *byte == b'/').filter(|name| !name.is_empty());
+    names.try_fold(root, below).is_some()
 }
 
 fn expected(bundle: &Bundle, selection: &Selection) -> UnpackStats {

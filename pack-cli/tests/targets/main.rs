@@ -9,6 +9,7 @@ mod joined;
 mod kept;
 mod lasting;
 mod mounted;
+mod named;
 mod privileged;
 mod rechecked;
 mod requests;
