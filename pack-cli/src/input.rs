@@ -180,6 +180,31 @@ impl Input {
         Ok(())
     }
 
+    /// Hands over all that follows the head, which alone has been read, and makes sure that the input ends where the bundle does.
+    ///
+    /// # Errors
+    /// The input is cut or goes on, or `take` fails.
+    pub(crate) fn read_behind(
+        &mut self,
+        head: &Head,
+        mut take: impl FnMut(&[u8]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let (mut at, end) = (u64::from(head.preamble().head_len()), head.file_len());
+        if let From::File { len, .. } = &self.from
+            && *len > end
+        {
+            return Err(FormatError::Trailing { expected: end }.into());
+        }
+        let mut buffer = vec![0; usize::try_from((end - at).min(READ_LEN)).unwrap_or(0)];
+        while at < end {
+            let len = buffer.len().min(usize::try_from(end - at).unwrap_or(usize::MAX));
+            self.read_exact_at(&mut buffer[..len], at, head)?;
+            take(&buffer[..len])?;
+            at += u64::try_from(len).unwrap_or(0);
+        }
+        self.finish(head)
+    }
+
     /// The file, where the input is one: for threads that read on their own.
     #[must_use]
     pub fn file(&self) -> Option<&File> {

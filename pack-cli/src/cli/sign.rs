@@ -4,21 +4,23 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
-use sealift::trust::sign::{KernelChange, KernelSigner, KeyId, SignChange, SignStats, sign_bundle};
-use sealift::{Envelope, Error, Input};
+use sealift::pack::Output;
+use sealift::trust::sign::{KernelChange, KernelSigner, KeyId, SignChange, SignStats, sign_bundle, sign_copy};
+use sealift::{Envelope, Error, Head};
 use serde::Serialize;
 
-use super::failure::{About as _, Failure};
+use super::bundle::BundleArg;
+use super::failure::{About as _, Failure, shown};
 use super::human::count;
 use super::limits::limits;
 use super::pack::parse_version;
 use super::show::{BOLD, Pace, Show, json_line};
-use super::{escape, keys};
+use super::{escape, keys, output};
 
 /// Add signatures to a bundle, or take them away
 ///
-/// Only the signature area changes, and other signatures stay: no content is read or written again. The bundle is replaced by one
-/// rename, so that it verifies at every moment.
+/// Only the signature area changes, and other signatures stay. The bundle is replaced by one rename, so that it verifies at every
+/// moment; with -o it stays as it is, and a signed copy is written.
 ///
 /// With --kernel-key and --kernel-cert the index is signed for the kernel (PKCS#7, as `fsverity sign`): a kernel that has the certificate vouches
 /// for it where it is sealed (`unpack --seal`). It counts for nothing else, and no device trusts a bundle on account of it.
@@ -27,15 +29,21 @@ use super::{escape, keys};
 Examples:
   sealift sign os.sealift --name os --bundle-version 7 --key ~/.ssh/id_ed25519
   sealift sign os.sealift --key token.pub               the private half is in ssh-agent
+  build | sealift sign - -o os.sealift --name os --bundle-version 7 --key release
   sealift sign os.sealift --attach os.root.sig          made elsewhere from `sealift root`
   sealift sign os.sealift --remove SHA256:AbC...        as `sealift info` shows it
   sealift sign os.sealift --kernel-key kernel.key --kernel-cert kernel.crt
   sealift sign os.sealift --attach index.p7s --kernel-cert kernel.crt")]
 #[command(group = clap::ArgGroup::new("change").required(true).multiple(true).args(["key", "attach", "remove", "kernel_key"]))]
 pub(crate) struct Sign {
-    /// The bundle, a file
-    #[arg(value_name = "BUNDLE")]
-    bundle: PathBuf,
+    #[command(flatten)]
+    bundle: BundleArg,
+    /// Write a signed copy to this file, - for standard output, and leave the bundle as it is
+    #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    output: Option<PathBuf>,
+    /// Replace the file that -o names
+    #[arg(long, requires = "output")]
+    force: bool,
     /// Sign with this OpenSSH key: Ed25519 or ECDSA P-256; a public key, of RSA or a token too, asks ssh-agent
     #[arg(long, value_name = "KEY")]
     key: Vec<PathBuf>,
@@ -85,7 +93,15 @@ fn parse_removal(text: &str) -> Result<Removal, String> {
 
 impl Sign {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        self.check_identity()?;
+        let output = self.output.as_deref().map(|output| output::of(output, self.force)).transpose()?;
+        if output.is_none() && self.bundle.bundle == Path::new("-") {
+            return Err(Failure::usage(
+                "a bundle from standard input is not replaced: give -o FILE, or -o - for standard output",
+            ));
+        }
+        let mut input = self.bundle.open()?;
+        let head = input.read_head(limits()).about(&self.bundle.bundle)?;
+        self.check_identity(&head)?;
         let signers = keys::open(&self.key, self.passphrase_file.as_deref())?;
         let kernel = self.kernel_signer()?;
         let remove = self.removed_keys();
@@ -98,30 +114,29 @@ impl Sign {
             version: self.bundle_version,
             remove_kernel: self.remove.iter().any(|removal| matches!(removal, Removal::Kernel)),
         };
-        let stats = self.pace.watch(self.show, "Signing", |progress| sign_bundle(&self.bundle, &change, progress));
-        let stats = stats.about(&self.bundle)?;
+        let stats = self.pace.watch(self.show, "Signing", |progress| match &output {
+            Some(output) => sign_copy(&mut input, &head, &change, output, progress),
+            None => sign_bundle(&self.bundle.bundle, &change, progress),
+        });
+        let stats = stats.about(&self.bundle.bundle)?;
         if !stats.owner_kept {
             self.show.warn("the bundle belongs to you now: only root may write a file and leave it to another");
         }
-        Ok(self.print(&stats)?)
+        Ok(self.print(&stats, output == Some(Output::Stdout))?)
     }
 
     /// Who signs first says what: until then name and version may be those of a trial.
-    fn check_identity(&self) -> Result<(), Failure> {
-        if self.bundle == Path::new("-") {
-            return Err(Failure::usage("signing changes a file: give its name"));
-        }
+    fn check_identity(&self, head: &Head) -> Result<(), Failure> {
         if self.key.is_empty() || (self.name.is_some() && self.bundle_version.is_some()) {
             return Ok(());
         }
-        let head = Input::open(&self.bundle)?.read_head(limits()).about(&self.bundle)?;
         if head.bodies(Envelope::SSH_SIGNATURE).next().is_some() {
             return Ok(());
         }
         let identity = &head.root().identity;
         Err(Failure::usage(format!(
             "nobody has signed {} yet: say what it is to be trusted as with --name {} --bundle-version {}, or pack it again",
-            self.bundle.display(),
+            shown(&self.bundle.bundle),
             identity.name,
             identity.version
         )))
@@ -143,8 +158,8 @@ impl Sign {
         keys.collect()
     }
 
-    fn print(&self, stats: &SignStats) -> std::io::Result<()> {
-        let mut out = self.show.out();
+    fn print(&self, stats: &SignStats, stdout_taken: bool) -> std::io::Result<()> {
+        let mut out = self.show.summary(stdout_taken);
         let shown = |keys: &[KeyId], change| {
             let kernel = (stats.kernel == change).then(|| KERNEL.to_owned());
             keys.iter().map(ToString::to_string).chain(kernel).collect::<Vec<_>>()
@@ -162,7 +177,9 @@ impl Sign {
         }
         let has = count(u64::try_from(signatures).unwrap_or(u64::MAX), "signature");
         let for_kernel = if kernel_signature { ", and one for the kernel" } else { "" };
-        writeln!(out, "{BOLD}{}{BOLD:#}: has {has}{for_kernel}", escape::text(&self.bundle.display().to_string()))?;
+        let written = self.output.as_deref().unwrap_or(&self.bundle.bundle);
+        let bundle = escape::text(&written.display().to_string());
+        writeln!(out, "{BOLD}{bundle}{BOLD:#}: has {has}{for_kernel}")?;
         for (word, keys) in [("added", added), ("replaced", replaced), ("removed", removed)] {
             for key in keys {
                 let whose = if key == KERNEL { "the one for the kernel" } else { &key };

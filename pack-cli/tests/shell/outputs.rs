@@ -125,3 +125,49 @@ fn what_has_expired_is_not_packed() {
     let mut again = desk.command("pack os -o b.sealift --expires 2020-01-01");
     assert!(again.env("SOURCE_DATE_EPOCH", "1500000000").output().unwrap().status.success());
 }
+
+#[test]
+fn a_signed_copy_goes_where_it_is_wanted() {
+    let desk = Desk::new();
+    let named = "--name os --bundle-version 7";
+    desk.good(&format!("pack os -o plain.sealift {named}"));
+    let plain = fs::read(desk.path("plain.sealift")).unwrap();
+    desk.good("key generate -o other");
+
+    let said = desk.good(&format!("sign plain.sealift -o signed.sealift {named} --key release"));
+    assert!(said.starts_with("signed.sealift: has 1 signature"), "{said}");
+    assert_eq!(fs::read(desk.path("plain.sealift")).unwrap(), plain, "it stays");
+    let signed = fs::read(desk.path("signed.sealift")).unwrap();
+    desk.good("verify signed.sealift --deep --trust signers");
+
+    // From a pipe, and into one: an Ed25519 signature is the same each time.
+    let done = desk.shell(&format!("cat plain.sealift | sealift sign - -o - {named} --key release")).output().unwrap();
+    assert_eq!(done.status.code(), Some(0), "{}", told(&done).1);
+    assert!(done.stdout == signed && String::from_utf8_lossy(&done.stderr).starts_with("-: has 1 signature"));
+    // More signatures than there is room for make the copy longer.
+    let keys = "--key other --key other2 --key other3 --key other4 --key other5 --key other6 --key other7";
+    for number in 2..8 {
+        desk.good(&format!("key generate -o other{number}"));
+    }
+    desk.good(&format!("sign signed.sealift -o - {keys} --json")); // not a terminal
+    desk.good(&format!("sign signed.sealift -o more.sealift {keys}"));
+    desk.good("verify more.sealift --deep --trust signers");
+
+    // What is there stays, and so does what cannot be signed.
+    desk.refused(
+        "sign plain.sealift -o signed.sealift --key release --name os --bundle-version 7",
+        2,
+        "exists already",
+    );
+    desk.refused("sign plain.sealift -o x --key release", 2, "nobody has signed plain.sealift yet");
+    desk.refused("sign plain.sealift --key release --force", 2, "--output <FILE>");
+    for (cut, why) in [("head -c -1", "truncated"), ("cat - /etc/hostname", "")] {
+        let line = format!("cat plain.sealift | {cut} | sealift sign - -o x {named} --key release");
+        let (status, said) = told(&desk.shell(&line).output().unwrap());
+        assert!(status == 1 && said.contains(why), "{line}: {said}");
+        assert!(!desk.path("x").exists());
+    }
+    let (status, said) =
+        told(&desk.shell(&format!("cat plain.sealift | sealift sign - --key release")).output().unwrap());
+    assert!(status == 2 && said.contains("give -o FILE"), "{said}");
+}

@@ -20,9 +20,10 @@ use sealift_format::{Error as FormatError, Head, Preamble};
 use sealift_verify::trust::KeyId;
 
 use super::{KernelChange, KernelSigner, Signer, area, read_signature, sign_head};
+use crate::pack::{Output, Spool};
 use crate::progress::Phase;
 use crate::trust::durable;
-use crate::{Error, Progress};
+use crate::{Error, Input, Progress};
 
 /// What is to happen to a bundle's signatures.
 #[derive(Clone, Copy, Debug, Default)]
@@ -74,21 +75,51 @@ const STEP: u64 = 32 << 20;
 pub fn sign_bundle(path: &Path, change: &SignChange<'_>, progress: &Progress) -> Result<SignStats, Error> {
     let bundle = Locked::open(path)?;
     let head = bundle.read_head()?;
-    check_identity(path, &head, change)?;
-    let mut add = sign_head(&head, change.keys)?;
-    if let Some(signer) = change.kernel {
-        add.extend(signer.sign(&head)?);
-    }
-    for file in change.attach {
-        add.push(read_signature(file, &head, change.kernel)?);
-    }
-    let removals = area::Removals { keys: change.remove, kernel: change.remove_kernel };
-    let area::Changed { head: new, added, replaced, kernel } = area::change(&head, add, removals, path)?;
+    let area::Changed { head: new, added, replaced, kernel } = change_head(path, &head, change)?;
     let written = new != head;
     // What a killed run left goes in any case.
     remove_partial(&bundle.partial())?;
     let owner_kept = if written { bundle.replace(&new, progress)? } else { true };
     Ok(SignStats { head: new, added, replaced, kernel, written, owner_kept })
+}
+
+/// Writes a copy of a bundle with other signatures to `output`: `head` has been read from `input`, and nothing else.
+///
+/// # Errors
+/// The input is cut or goes on behind the bundle, a signature is none of this bundle, there is no room for it, or the output cannot be
+/// written, and nothing is left there then.
+pub fn sign_copy(
+    input: &mut Input,
+    head: &Head,
+    change: &SignChange<'_>,
+    output: &Output,
+    progress: &Progress,
+) -> Result<SignStats, Error> {
+    let area::Changed { head: new, added, replaced, kernel } = change_head(input.path(), head, change)?;
+    let mut spool = Spool::create(output)?;
+    spool.leave_room(new.preamble().head_len().into())?;
+    progress.enter(Phase::Finishing, head.file_len(), 1);
+    input.read_behind(head, |bytes| {
+        progress.check()?;
+        progress.add(u64::try_from(bytes.len()).unwrap_or(0), 0);
+        spool.write(bytes)
+    })?;
+    spool.finish(&new.encode())?;
+    Ok(SignStats { head: new, added, replaced, kernel, written: true, owner_kept: true })
+}
+
+/// The head with other signatures.
+fn change_head(path: &Path, head: &Head, change: &SignChange<'_>) -> Result<area::Changed, Error> {
+    check_identity(path, head, change)?;
+    let mut add = sign_head(head, change.keys)?;
+    if let Some(signer) = change.kernel {
+        add.extend(signer.sign(head)?);
+    }
+    for file in change.attach {
+        add.push(read_signature(file, head, change.kernel)?);
+    }
+    let removals = area::Removals { keys: change.remove, kernel: change.remove_kernel };
+    area::change(head, add, removals, path)
 }
 
 /// Refuses to sign something else than what is meant.

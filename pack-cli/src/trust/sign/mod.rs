@@ -32,7 +32,7 @@ mod signer;
 pub use area::KernelChange;
 pub use attach::read_signature;
 pub(crate) use bundle::remove_stale;
-pub use bundle::{SignChange, SignStats, sign_bundle};
+pub use bundle::{SignChange, SignStats, sign_bundle, sign_copy};
 pub use generate::generate_key;
 pub use kernel::KernelSigner;
 pub use sealift_verify::kernel_signature::sign::KernelSignError;
