@@ -1,4 +1,4 @@
-//! Asking before a directory is taken over that Sealift did not make.
+//! Saying what goes, and asking, before a directory is taken over that Sealift did not make.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
@@ -8,6 +8,7 @@ use sealift::unpack::UnpackStats;
 
 use super::escape;
 use super::failure::Failure;
+use super::show::Show;
 use super::updated::kinds;
 
 /// Names that are shown of what would be deleted.
@@ -18,19 +19,23 @@ pub(crate) fn may_ask() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Says what taking `target` over would replace and delete.
-pub(crate) fn plan(target: &Path, stats: &UnpackStats) -> String {
-    let target = escape::text(&target.display().to_string());
-    let mut plan = format!("{target} was not unpacked by sealift. Taking it over would");
-    plan.push_str(&format!("\n  replace {}", kinds(&stats.replaced)));
-    plan.push_str(&format!("\n  delete {}", kinds(&stats.deleted)));
+/// The first names of what would be deleted, behind a colon.
+fn first_names(stats: &UnpackStats) -> String {
     let names = stats.deletions.iter().take(SHOWN).map(|path| escape::bytes(path.as_os_str().as_bytes()).to_string());
     let names: Vec<String> = names.collect();
-    if !names.is_empty() {
-        let more = if stats.deletions.len() > SHOWN { ", ..." } else { "" };
-        plan.push_str(&format!(": {}{more}", names.join(", ")));
-    }
-    plan
+    let more = if stats.deletions.len() > SHOWN { ", ..." } else { "" };
+    if names.is_empty() { String::new() } else { format!(": {}{more}", names.join(", ")) }
+}
+
+/// Says what taking `target` over replaces and deletes, where nobody can be asked.
+pub(crate) fn tell(show: Show, target: &Path, stats: &UnpackStats) {
+    show.warn(&format!(
+        "{} was not unpacked by sealift; taking it over replaces {} and deletes {}{}",
+        target.display(),
+        kinds(&stats.replaced),
+        kinds(&stats.deleted),
+        first_names(stats),
+    ));
 }
 
 /// Asks whether to go on.
@@ -38,9 +43,15 @@ pub(crate) fn plan(target: &Path, stats: &UnpackStats) -> String {
 /// # Errors
 /// The answer is no.
 pub(crate) fn ask(target: &Path, stats: &UnpackStats) -> Result<(), Failure> {
+    let name = escape::text(&target.display().to_string());
+    let (replaced, deleted, names) = (kinds(&stats.replaced), kinds(&stats.deleted), first_names(stats));
     let mut err = anstream::stderr().lock();
     // With standard error gone there is nobody to tell, and nobody who says yes.
-    let _ = write!(err, "{}\nGo on? [y/N] ", plan(target, stats)).and_then(|()| err.flush());
+    let _ = write!(
+        err,
+        "{name} was not unpacked by sealift. Taking it over would\n  replace {replaced}\n  delete {deleted}{names}\nGo on? [y/N] "
+    )
+    .and_then(|()| err.flush());
     let mut answer = String::new();
     let _ = io::stdin().lock().read_line(&mut answer);
     match answer.trim().to_ascii_lowercase().as_str() {

@@ -256,10 +256,8 @@ impl Unpack {
             dry_run: self.dry_run,
             jobs: jobs(self.jobs.map(usize::from)),
         };
-        // What is read once, as a pipe, cannot be looked at before.
-        let is_file = self.bundle.bundle.is_file();
-        if self.adopt && !self.dry_run && is_file && adopt::may_ask() {
-            self.ask(target, &options)?;
+        if self.adopt && !self.dry_run {
+            self.announce_adoption(target, &options)?;
         }
         let judge = self.trust.load()?;
         let mut input = self.bundle.open()?;
@@ -290,8 +288,14 @@ impl Unpack {
         Ok(self.print(target, &stats, &judge, start.elapsed())?)
     }
 
-    /// Asks before a directory is taken over that nobody unpacked.
-    fn ask(&self, target: &Path, options: &UnpackOptions) -> Result<(), Failure> {
+    /// Says what goes before a directory is taken over that Sealift did not make, and asks where somebody can answer.
+    fn announce_adoption(&self, target: &Path, options: &UnpackOptions) -> Result<(), Failure> {
+        // What is read once, as a pipe is, cannot be looked at before.
+        if !self.bundle.bundle.is_file() {
+            return Err(Failure::usage(
+                "--adopt first says what it would replace and delete, and reads the bundle's index for that: give a file, not a pipe",
+            ));
+        }
         let options = UnpackOptions { dry_run: true, list_deletions: true, ..options.clone() };
         let judge = self.trust.load()?;
         let mut input = self.bundle.open()?;
@@ -300,7 +304,14 @@ impl Unpack {
             sealift::unpack::unpack(&mut input, target, &options, limits(), &admission, progress)
         });
         let stats = stats.about(&self.bundle.bundle)?;
-        if stats.was_adopted { adopt::ask(target, &stats) } else { Ok(()) }
+        match stats.was_adopted {
+            false => Ok(()),
+            true if adopt::may_ask() => adopt::ask(target, &stats),
+            true => {
+                adopt::tell(self.show, target, &stats);
+                Ok(())
+            }
+        }
     }
 
     fn seal(&self) -> Seal {

@@ -83,10 +83,28 @@ fn where_it_is_told_it_is_a_target_from_then_on() {
     let told = said(&desk.run(&line));
     assert!(told.contains("took it over: replaced 1 file\n"), "{told}");
     assert!(told.contains("  deleted 20 files, 3 directories and 1 symlink\n"), "{told}");
-    assert!(!told.contains("07.jpg"), "names are for -v: {told}");
+    // It says so first, with the first names; all of them are for -v.
+    let first = "home was not unpacked by sealift; taking it over replaces 1 file and deletes 20 files, 3 directories and 1 symlink: photos/";
+    assert!(told.contains(first) && told.contains(", ...\n"), "{told}");
+    assert!(!told.contains("07.jpg"), "{told}");
     desk.assert_same("home", "tree");
     let stats = desk.update(7, "home").unwrap();
     assert_eq!((stats.was_complete, stats.was_adopted, stats.hashed_files), (true, false, 0));
+}
+
+#[test]
+fn from_a_pipe_none_is_taken_over() {
+    let desk = home();
+    let before = names(&desk.path("home"));
+    let bundle = fs::File::open(desk.path("7.sealift")).unwrap();
+    let line = ["unpack", "/dev/stdin", "home", "--update", "--delete", "--adopt", "--allow-unsigned"];
+    let (read, write) = std::io::pipe().unwrap();
+    let copy = std::thread::spawn(move || std::io::copy(&mut &bundle, &mut &write));
+    let done = desk.command(&line).stdin(read).output().unwrap();
+    drop(copy.join().unwrap());
+    assert_eq!(done.status.code(), Some(2), "{}", said(&done));
+    assert!(said(&done).contains("give a file, not a pipe"), "{}", said(&done));
+    assert_eq!(names(&desk.path("home")), before);
 }
 
 #[test]
