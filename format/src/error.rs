@@ -58,13 +58,13 @@ impl fmt::Display for Part {
 #[non_exhaustive]
 pub enum Error {
     /// The first eight bytes are not Sealift's.
-    #[error("this is not a Sealift bundle: it does not begin with its magic bytes")]
+    #[error("not a Sealift bundle: it does not begin with the magic bytes")]
     Magic,
     /// A request where a bundle is wanted.
-    #[error("this is a request, which says what a target holds, and not a bundle: pack one for it with --for")]
+    #[error("this is a request, not a bundle: pack a bundle for it with `sealift pack --for`")]
     IsRequest,
     /// A version, section, codec or kind that only a later reader knows.
-    #[error("{part}: {what} {found} is not known to this version of Sealift; a newer one may read it")]
+    #[error("{part}: this version of Sealift does not know {what} {found}; a newer one may")]
     Unsupported {
         /// Where it stands.
         part: Part,
@@ -102,7 +102,7 @@ pub enum Error {
         what: &'static str,
     },
     /// Stored bytes do not match the digest that the root or layout gives.
-    #[error("{part}: the bytes do not match their digest; the file is damaged or was changed")]
+    #[error("{part}: the bytes do not match their digest; the file is damaged or was tampered with")]
     Digest {
         /// What was hashed.
         part: Part,
@@ -126,7 +126,7 @@ pub enum Error {
         limit: u64,
     },
     /// A number in the root is not the one that layout and index give.
-    #[error("root: it declares {what} = {declared}, but layout and index give {found}")]
+    #[error("root: it declares {what} = {declared}, but layout and index have {found}")]
     Maximum {
         /// The field of spec 4.3.
         what: &'static str,
@@ -136,10 +136,7 @@ pub enum Error {
         found: u64,
     },
     /// The input ends too early.
-    #[error(
-        "the file ends after {len} {}, in the midst of the bundle ({expected} bytes are needed)",
-        if *len == 1 { "byte" } else { "bytes" }
-    )]
+    #[error("the bundle is truncated: {len} of {expected} bytes")]
     Truncated {
         /// Bytes there are.
         len: u64,
@@ -147,7 +144,7 @@ pub enum Error {
         expected: u64,
     },
     /// The input goes on.
-    #[error("the file goes on after the bundle's end at byte {expected}")]
+    #[error("the file continues after the end of the bundle, at byte {expected}")]
     Trailing {
         /// The bundle's length.
         expected: u64,

@@ -270,7 +270,7 @@ test("servers that lie are found out, and said to be so", async () => {
   const cases = {
     whole: ["You can let it in: os, version 7", "Whom you trust signed it"],
     short: ["the file cannot be read", "the server announced 262144 bytes and sent 262143"],
-    liar: ["something follows the bundle", "the file goes on after the bundle's end"],
+    liar: ["something follows the bundle", "the file continues after the end of the bundle"],
     other: ["the file cannot be read", "the server sent bytes 4097 to"],
     changed: ["the file changed", "the file on the server was changed while it was read"],
     gone: ["the file cannot be read", "the server answers 404"],
