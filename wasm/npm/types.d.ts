@@ -133,6 +133,8 @@ export interface Base {
 export interface Verdict {
   /** The bundle may be used, and enough trusted keys signed it. */
   trusted: boolean;
+  /** Distinct trusted keys that have to have signed. */
+  needed: number;
   /** Each signature; `key` is left out where it is not a good one of that key. */
   signers: Signer[];
   /** Whether there is a signature for the kernel, which counts for nothing here: only a kernel that has the certificate checks it. */
@@ -147,8 +149,12 @@ export interface Signer {
   /** As `ssh-keygen -l` writes it. */
   key?: string;
   keyType?: string;
+  /** The key in the form of a `.pub` file, without a comment. */
+  publicKey?: string;
   /** The comment in the allowed signers. */
   comment?: string;
+  /** The signature is good, and the allowed signers do not list its key. */
+  unknown: boolean;
   trusted: boolean;
   status: string;
 }

@@ -132,6 +132,7 @@ pub(crate) fn verdict(head: &Head, policy: &Policy) -> JsValue {
     let unknown: Array = unknown_envelopes(head).into_iter().map(JsValue::from).collect();
     object([
         ("trusted", trusted.into()),
+        ("needed", count(policy.thresholds.for_name(&head.root().identity.name))),
         ("signers", signers.into()),
         ("kernelSignature", head.bodies(Envelope::KERNEL_SIGNATURE).next().is_some().into()),
         ("unknownEnvelopes", unknown.into()),
@@ -152,7 +153,9 @@ fn signer(state: &SignatureState) -> JsValue {
     object([
         ("key", key.map_or(JsValue::UNDEFINED, |key| key.id().to_string().into())),
         ("keyType", key.map_or(JsValue::UNDEFINED, |key| key.key_type().to_string().into())),
+        ("publicKey", key.map_or(JsValue::UNDEFINED, |key| key.to_openssh().into())),
         ("comment", comment),
+        ("unknown", matches!(state.outcome, Ok(Standing::NotListed)).into()),
         ("trusted", state.outcome.as_ref().is_ok_and(Standing::is_trusted).into()),
         ("status", status.into()),
     ])

@@ -22,7 +22,7 @@ for (const colorScheme of ["light", "dark"]) {
   await shoot("start");
   await page.getByLabel("Allowed signers", { exact: true }).fill(bundles.signers);
   await page.getByLabel("Allowed signers", { exact: true }).blur();
-  await page.getByText("Whom you trust, and what your devices are").click();
+  await page.getByText("Trusted keys and devices").click();
   for (const state of states) {
     await page.locator("#file").setInputFiles(bundles.files[state]);
     await page.getByRole("button", { name: "Save the report" }).waitFor();
@@ -32,7 +32,7 @@ for (const colorScheme of ["light", "dark"]) {
   await page.locator("#file").setInputFiles(bundles.files.good);
   await page.getByRole("button", { name: "Save the report" }).waitFor();
   await page.locator("#older").setInputFiles(bundles.files.older);
-  await page.getByText("Against os version 6").waitFor();
+  await page.getByText("os version 7 against os version 6").waitFor();
   await page.getByLabel("Filter files").fill("os-rel");
   await page.getByRole("treeitem").first().click();
   await page.locator(".preview pre").waitFor();

@@ -89,7 +89,7 @@ fn pack() -> Result<()> {
     println!("{}", out.join(name).display());
     let page = out.join("www");
     renew(&page)?;
-    let files = ["index.html", "page.css", "icon.svg"].map(|name| Path::new("wasm/www").join(name));
+    let files = ["index.html", "page.css", "page.js", "icon.svg"].map(|name| Path::new("wasm/www").join(name));
     run(Command::new("cp").args(files).arg(&page))?;
     run(Command::new("cp").arg("-r").arg(&stage).arg(page.join("sealift")))?;
     println!("{}", page.display());

@@ -1,70 +1,80 @@
-// <sealift-verifier>: a place to drop a bundle, and what there is to say of it.
+// <sealift-verifier>: a place to drop a bundle, what there is to say of it, and a field of a form that is valid when the bundle is safe.
 
-import { openBundle } from "../bundle.js";
-import { SealiftError } from "../errors.js";
 import { code } from "../threads.js";
+import { Check } from "./check.js";
+import { Chooser } from "./chooser.js";
+import { Doubt } from "./doubt.js";
 import { ElementBase, fill, h, icon } from "./dom.js";
-import { forgetVersion, highest, sawVersion } from "./memory.js";
-import { changes, identity, layout, panel, signers } from "./panels.js";
-import { offer, preview } from "./preview.js";
-import { settingsForm } from "./settings.js";
+import { NOTHING } from "./finding.js";
+import { gathered } from "./gathered.js";
+import { isOurs } from "./memory.js";
+import { POLICY_ATTRIBUTES, policyFor, readFixed } from "./policy.js";
+import { Settings } from "./settings.js";
 import { sheet } from "./style.js";
-import { Tree } from "./tree.js";
-import { wordsOfFault, wordsOfHead, wordsOfSound } from "./verdict.js";
-import { bytes, duration } from "./words.js";
+import { View } from "./view.js";
+import { count } from "./words.js";
 
 /** @typedef {import("../../types.js").BundleSource} BundleSource */
+/** @typedef {{ check: Check, view: View, said: string, wasOk: boolean }} Item */
 
-/** Seconds over which the rate is taken. */
-const RATE_SECONDS = 3;
+/** Those in a document, of which one takes what is dropped. @type {Set<SealiftVerifier>} */
+const present = new Set();
 
-/**
- * Attributes: `src`, a bundle to check at once; `trust-src`, a file of allowed signers that the page fixes; `deep`, to check contents unless
- * the person says otherwise. It sends the event "sealift-verdict", whose detail is what "Save the report" writes.
- */
+/** Its attributes, events and functions are described in ../../element.d.ts. */
 export class SealiftVerifier extends ElementBase {
-  static observedAttributes = ["src", "trust-src"];
+  static formAssociated = true;
+  static observedAttributes = ["src", "base-src", "deep", "hide", "multiple", "required", "name", ...POLICY_ATTRIBUTES];
 
+  #internals = this.attachInternals();
   #root = this.attachShadow({ mode: "open" });
-  /** What is being checked; a later one ends it. @type {Run | undefined} */
-  #run;
-  #view = h("div", { class: "view" });
-  /** @type {ReturnType<typeof settingsForm>} */
-  #settings = settingsForm({});
-  /** What `trust-src` failed with. @type {Error | undefined} */
-  #distrust;
-  #deep = h("input", { type: "checkbox", id: "deep", checked: true });
-  /** @type {[BundleSource, string] | undefined} */
-  #last;
-  #ready = Promise.resolve();
+  #chooser = new Chooser();
+  #settings = new Settings();
+  #list = h("ul", { class: "list", "aria-label": "Bundles" });
+  #views = h("div");
+  /** @type {Item[]} */
+  #items = [];
+  /** @type {Item | undefined} */
+  #selected;
+  /** What attributes fix; it rejects where that is not known. @type {Promise<import("./policy.js").Fixed>} */
+  #fixed = Promise.resolve({});
+  #loading = new AbortController();
+  #connected = new AbortController();
+  /** What was chosen later counts. */
+  #choice = 0;
+  #isDisabled = false;
 
   constructor() {
     super();
     this.#root.adoptedStyleSheets = [sheet()];
+    fill(this.#root, this.#chooser.element, this.#chooser.notes, this.#list, this.#views, this.#settings.element);
+    this.#list.hidden = true;
+    this.#settings.element.addEventListener("settings", () => this.#judge());
+    this.#chooser.element.addEventListener("files", (event) => this.#take(/** @type {CustomEvent} */ (event).detail));
+    this.#chooser.element.addEventListener("address", (event) => this.#checkAddress(/** @type {CustomEvent} */ (event).detail, true));
   }
 
   connectedCallback() {
     // So that it is there when a bundle is. Should this fail, then the check does, which says so.
     code().catch(() => {});
-    this.#deep.checked = this.getAttribute("deep") !== "no";
-    this.#ready = this.#build();
-    this.addEventListener("dragover", (event) => {
-      event.preventDefault();
-      this.#root.querySelector(".drop")?.classList.add("over");
-    });
-    this.addEventListener("dragleave", () => this.#root.querySelector(".drop")?.classList.remove("over"));
-    this.addEventListener("drop", (event) => {
-      event.preventDefault();
-      this.#root.querySelector(".drop")?.classList.remove("over");
-      const [file] = event.dataTransfer?.files ?? [];
-      if (file) this.check(file, file.name);
-    });
+    this.#connected = new AbortController();
+    const { signal } = this.#connected;
+    present.add(this);
+    document.addEventListener("dragover", (event) => this.#dragOver(event), { signal });
+    document.addEventListener("drop", (event) => this.#drop(event), { signal });
+    document.addEventListener("dragleave", () => this.#chooser.highlight(false), { signal });
+    // Another page of this site has seen a later version, or trusts others.
+    window.addEventListener("storage", ({ key }) => isOurs(key) && this.#loadPolicy(), { signal });
+    this.#chooser.deep = this.getAttribute("deep") !== "no";
+    this.#update();
+    this.#loadPolicy();
     this.#checkSrc();
   }
 
   disconnectedCallback() {
-    this.#run?.end();
-    this.#run = undefined;
+    present.delete(this);
+    this.#connected.abort();
+    this.#loading.abort();
+    this.#clear();
   }
 
   /**
@@ -74,304 +84,339 @@ export class SealiftVerifier extends ElementBase {
    */
   attributeChangedCallback(name, before, after) {
     if (!this.isConnected || before === after) return;
-    if (name === "trust-src") this.#ready = this.#build();
-    else this.#checkSrc();
+    if (name === "settings") this.#update();
+    if (POLICY_ATTRIBUTES.includes(name)) return this.#loadPolicy();
+    if (name === "src") return this.#checkSrc();
+    if (name === "base-src") return this.#items.forEach(({ view }) => view.compareWithBase());
+    if (name === "deep") {
+      this.#chooser.deep = after !== "no";
+      if (this.#chooser.deep) this.#items.forEach(({ check }) => check.deepen());
+    }
+    this.#update();
+  }
+
+  /** @param {boolean} isDisabled */
+  formDisabledCallback(isDisabled) {
+    this.#isDisabled = isDisabled;
+    this.#update();
+  }
+
+  formResetCallback() {
+    this.reset();
+    this.#checkSrc();
+  }
+
+  get form() {
+    return this.#internals.form;
+  }
+
+  get name() {
+    return this.getAttribute("name") ?? "";
+  }
+
+  set name(name) {
+    this.setAttribute("name", name);
+  }
+
+  get type() {
+    return "sealift-verifier";
+  }
+
+  get willValidate() {
+    return this.#internals.willValidate;
+  }
+
+  get validity() {
+    return this.#internals.validity;
+  }
+
+  get validationMessage() {
+    return this.#internals.validationMessage;
+  }
+
+  checkValidity() {
+    return this.#internals.checkValidity();
+  }
+
+  reportValidity() {
+    return this.#internals.reportValidity();
+  }
+
+  /** Whether there are bundles, and all are safe to install. */
+  get ok() {
+    return this.#items.length > 0 && this.#items.every(({ check }) => check.finding.ok);
+  }
+
+  /** What is known of the bundle that is shown. */
+  get finding() {
+    return this.#selected?.check.finding ?? NOTHING;
+  }
+
+  get reports() {
+    return this.#items.map(({ check }) => check.report);
   }
 
   /**
-   * Checks a bundle, and shows what comes of it. One that is being checked is left.
+   * Checks a bundle, and shows what comes of it. Those before are left.
    * @param {BundleSource} source
    * @param {string} [name]
    */
-  async check(source, name = "the bundle") {
-    this.#run?.end();
-    this.#last = [source, name];
-    const tell = (/** @type {object} */ report) => this.dispatchEvent(new CustomEvent("sealift-verdict", { detail: report, bubbles: true, composed: true }));
-    const run = new Run(name, this.#view, this.#deep.checked, () => this.#settings.policy(), tell);
-    this.#run = run;
-    await this.#ready;
-    if (this.#run !== run) return;
-    if (this.#distrust) return run.fail(this.#distrust);
-    await run.check(source);
+  check(source, name = nameOf(source)) {
+    return this.#start([{ source, name }]);
+  }
+
+  stop() {
+    for (const { check } of this.#items) check.stop();
+  }
+
+  /** As before anything was chosen. */
+  reset() {
+    this.#clear();
+    this.#emit("sealift-reset", undefined);
+  }
+
+  focus(/** @type {FocusOptions | undefined} */ options) {
+    (this.#selected?.view.banner ?? this.#chooser.input).focus(options);
+  }
+
+  #clear() {
+    this.#choice += 1;
+    for (const { check, view } of this.#items) {
+      check.close();
+      view.close();
+    }
+    this.#items = [];
+    this.#selected = undefined;
+    fill(this.#views);
+    this.#chooser.say();
+    this.#publish();
+  }
+
+  /**
+   * @param {{ source: BundleSource, name: string, fault?: Error }[]} sources A fault, where it is known that there is nothing to be read.
+   * @param {boolean} [isAsked] By the person, who then looks for the verdict.
+   */
+  async #start(sources, isAsked = false) {
+    this.#clear();
+    const listener = {
+      policy: (/** @type {string | undefined} */ name) => this.#policy(name),
+      changed: (/** @type {Check} */ check) => this.#changed(check, isAsked),
+      progressed: (/** @type {Check} */ check, /** @type {import("../../types.js").Progress} */ progress) => this.#progressed(check, progress),
+    };
+    const portal = {
+      judge: () => this.#judge(),
+      hides: (/** @type {string} */ part) => this.#hides(part),
+      base: () => this.#base(),
+      trust: (/** @type {string} */ line) => this.#settings.add("allowedSigners", line),
+      canTrust: () => this.#settings.canChange("allowedSigners"),
+    };
+    this.#items = sources.map(({ source, name, fault }) => {
+      const check = new Check(source, name, this.#chooser.deep, listener, fault);
+      return { check, view: new View(check, portal), said: "", wasOk: false };
+    });
+    const items = this.#items;
+    fill(this.#views, items.map(({ view }) => view.element));
+    this.#select(items[0]);
+    if (isAsked) items[0]?.view.banner.scrollIntoView({ block: "nearest" });
+    for (const item of items) {
+      if (this.#items !== items) return;
+      this.#emit("sealift-start", { source: item.check.source, name: item.check.name });
+      await item.check.run();
+    }
+  }
+
+  /** @param {Item | undefined} item */
+  #select(item) {
+    this.#selected = item;
+    for (const each of this.#items) each.view.element.hidden = each !== item;
+    this.#publish();
+  }
+
+  /**
+   * @param {Check} check
+   * @param {boolean} isAsked
+   */
+  #changed(check, isAsked) {
+    const item = this.#items.find((each) => each.check === check);
+    if (!item) return;
+    item.view.show();
+    this.#publish();
+    const { state, ok, title, error } = check.finding;
+    const said = JSON.stringify([state, title, error]);
+    // What is under way is told of only where something was safe before, and is not known any more.
+    if (said === item.said || (state === "checking" && !item.wasOk)) return;
+    item.said = said;
+    item.wasOk = ok;
+    if (isAsked && state !== "checking" && item === this.#selected && this.#hasIdleFocus()) item.view.banner.focus();
+    this.#emit("sealift-verdict", { ok, state, source: check.source, name: check.name, report: check.report });
+  }
+
+  /** Whether the person is not about to do something else. */
+  #hasIdleFocus() {
+    const active = document.activeElement;
+    return active === document.body || active === null || (active === this && [null, this.#chooser.input].includes(/** @type {any} */ (this.#root.activeElement)));
+  }
+
+  /**
+   * @param {Check} check
+   * @param {import("../../types.js").Progress} progress
+   */
+  #progressed(check, progress) {
+    this.#items.find((each) => each.check === check)?.view.progress(progress);
+    this.#emit("sealift-progress", { source: check.source, name: check.name, ...progress });
+  }
+
+  /**
+   * @param {string} type
+   * @param {unknown} detail
+   */
+  #emit(type, detail) {
+    this.dispatchEvent(new CustomEvent(type, { detail, bubbles: true, composed: true }));
+  }
+
+  /** Gives the form what is known now, and shows the list. */
+  #publish() {
+    const anchor = this.#chooser.isOpen ? this.#chooser.input : this.#selected?.view.banner;
+    const bad = this.#items.find(({ check }) => !check.finding.ok)?.check;
+    if (bad) this.#internals.setValidity({ customError: true }, this.#items.length > 1 ? `${bad.name}: ${bad.finding.title}` : bad.finding.title, anchor);
+    else if (this.#items.length === 0 && this.hasAttribute("required")) this.#internals.setValidity({ valueMissing: true }, "Choose a bundle.", anchor);
+    else this.#internals.setValidity({});
+    this.#internals.setFormValue(this.#value());
+    this.#list.hidden = this.#items.length < 2;
+    const rows = this.#items.length < 2 ? [] : this.#items;
+    // A row keeps the focus while its words change.
+    while (this.#list.children.length > rows.length) this.#list.lastElementChild?.remove();
+    rows.forEach((item, at) => {
+      const { finding, name } = item.check;
+      const button = this.#list.children[at]?.querySelector("button") ?? h("button", { type: "button", onclick: () => this.#select(this.#items[at]) });
+      if (!button.isConnected) this.#list.append(h("li", {}, button));
+      button.className = finding.tone;
+      button.setAttribute("aria-current", String(item === this.#selected));
+      fill(button, icon(finding.tone), h("span", {}, h("bdi", {}, name), h("span", { class: "quiet" }, finding.title)));
+    });
+  }
+
+  /** What a form carries: nothing that is not safe. */
+  #value() {
+    if (!this.ok) return null;
+    const values = this.#items.map(({ check: { source, name } }) => (source instanceof File ? source : source instanceof Blob ? new File([source], name) : source instanceof URL || typeof source === "string" ? String(source) : null));
+    if (values.length === 1) return values[0];
+    const data = new FormData();
+    for (const value of values) if (value !== null) data.append(this.name, value);
+    return this.name === "" ? null : data;
+  }
+
+  /** An attribute "readonly" would have every form take whatever the element says. */
+  get #isReadonly() {
+    return this.getAttribute("settings") === "readonly";
+  }
+
+  /** @param {string} part */
+  #hides(part) {
+    return (this.getAttribute("hide") ?? "").split(/[\s,]+/).includes(part);
+  }
+
+  #update() {
+    const hides = (/** @type {string} */ part) => this.#hides(part);
+    this.#chooser.update({ hides, isDisabled: this.#isDisabled, isReadonly: this.#isReadonly, isMultiple: this.hasAttribute("multiple") });
+    this.#settings.element.hidden = hides("settings");
+    for (const { view } of this.#items) view.update();
+    this.#publish();
+  }
+
+  #loadPolicy() {
+    this.#loading.abort();
+    this.#loading = new AbortController();
+    const { signal } = this.#loading;
+    const isReadonly = this.#isReadonly;
+    const comes = (/** @type {string} */ name) => (this.hasAttribute(name) ? "" : undefined);
+    // What the portal fixes is not to be replaced by what this browser remembers, if it cannot be had.
+    this.#settings.update({
+      allowedSigners: comes("trust-src"), revoked: comes("revoked-src"),
+      threshold: this.getAttribute("threshold") ?? undefined, compatible: this.getAttribute("compatible") ?? undefined,
+    }, isReadonly);
+    this.#fixed = readFixed(this, signal).then((fixed) => {
+      signal.throwIfAborted();
+      this.#settings.update(fixed, isReadonly);
+      return fixed;
+    });
+    this.#fixed.catch(() => {});
+    this.#judge();
+  }
+
+  /** @param {string | undefined} name */
+  async #policy(name) {
+    const fixed = await this.#fixed;
+    return policyFor(fixed, this.#settings.entered, name);
+  }
+
+  #judge() {
+    for (const { check } of this.#items) check.judge();
+  }
+
+  #base() {
+    const address = this.getAttribute("base-src");
+    return address === null ? undefined : { source: address, name: address };
   }
 
   #checkSrc() {
     const src = this.getAttribute("src");
-    if (src) this.check(new URL(src, document.baseURI), src);
+    if (src !== null) this.#checkAddress(src, false);
+    else if (this.#items.length > 0) this.reset();
   }
 
-  async #build() {
-    const trust = this.getAttribute("trust-src");
-    this.#distrust = undefined;
-    let fixedSigners;
-    if (trust) {
-      try {
-        const response = await fetch(new URL(trust, document.baseURI));
-        if (!response.ok) throw new SealiftError("io", `${trust}: the server answers ${response.status}`);
-        fixedSigners = await response.text();
-      } catch (error) {
-        // Whoever fixed the signers is not to be replaced by what this browser remembers.
-        fixedSigners = "";
-        this.#distrust = /** @type {Error} */ (error);
-      }
-    }
-    this.#settings = settingsForm({ fixedSigners });
-    this.#settings.element.addEventListener("settings", () => this.#judge());
-    fill(this.#root, this.#drop(), this.#view, this.#settings.element);
-  }
-
-  /** By what was entered now. What could not be judged before is checked from the start. */
-  #judge() {
-    if (this.#run?.isUnjudged && this.#last) this.check(...this.#last);
-    else this.#run?.judge();
-  }
-
-  #drop() {
-    const choose = h("input", { type: "file", id: "file", onchange: () => {
-      const [file] = choose.files ?? [];
-      if (file) this.check(file, file.name);
-      choose.value = "";
-    } });
-    const url = h("input", { type: "text", inputMode: "url", id: "url", placeholder: "or an address, such as /updates/os.sealift", "aria-label": "Address of a bundle", autocomplete: "off", spellcheck: false });
-    const fetchIt = (/** @type {Event} */ event) => {
-      event.preventDefault();
-      if (url.value.trim() !== "") this.#checkUrl(url.value.trim());
-    };
-    return h("section", { class: "drop", "aria-label": "Choose a bundle" },
-      h("div", { class: "choose" }, h("label", { htmlFor: "file", class: "button" }, "Choose a bundle"), choose, h("span", { class: "quiet wide" }, "or drop one here. It stays on this computer.")),
-      h("form", { onsubmit: fetchIt }, url, h("button", { type: "submit" }, "Check")),
-      h("div", {}, this.#deep, h("label", { htmlFor: "deep" }, " Check the contents of all files, too")));
-  }
-
-  /** @param {string} address */
-  #checkUrl(address) {
+  /**
+   * @param {string} address
+   * @param {boolean} isAsked
+   */
+  #checkAddress(address, isAsked) {
     try {
-      this.check(new URL(address, document.baseURI), address);
-    } catch {
-      this.check(new Blob([]), address);
+      const source = new URL(address, document.baseURI);
+      if (!["http:", "https:", "blob:", "data:"].includes(source.protocol)) throw new TypeError(`addresses that begin with ${source.protocol} cannot be read`);
+      this.#start([{ source, name: address }], isAsked);
+    } catch (error) {
+      this.#start([{ source: address, name: address, fault: new Doubt("address", /** @type {Error} */ (error).message) }], isAsked);
     }
+  }
+
+  /** @param {{ files: { file: File, isWithin: boolean }[], left: number }} given */
+  async #take({ files, left }) {
+    const choice = (this.#choice += 1);
+    const { bundles, notes } = await gathered(files, left, this.#settings, () => this.#selected?.check.facts.head?.name);
+    if (choice !== this.#choice) return;
+    const isTooMany = bundles.length > 1 && !this.hasAttribute("multiple");
+    if (isTooMany) this.reset();
+    else if (bundles.length > 0) this.#start(bundles.map((file) => ({ source: file, name: file.name })), true);
+    this.#chooser.say(isTooMany && h("p", { class: "fault" }, `${count(bundles.length, "bundle")}: choose one of them. Nothing was checked.`), notes);
+  }
+
+  /** @param {DragEvent} event */
+  #isMine(event) {
+    if (event.defaultPrevented || !event.dataTransfer?.types.includes("Files")) return false;
+    const path = event.composedPath();
+    if (path.some((target) => target instanceof HTMLInputElement && target.type === "file" && !this.#root.contains(target))) return false;
+    const all = [...present];
+    return (all.find((each) => path.includes(each)) ?? all.find((each) => each.#chooser.isOpen)) === this;
+  }
+
+  /** @param {DragEvent} event */
+  #dragOver(event) {
+    if (!this.#isMine(event)) return;
+    event.preventDefault();
+    this.#chooser.highlight(true);
+  }
+
+  /** @param {DragEvent} event */
+  #drop(event) {
+    if (!this.#isMine(event)) return;
+    event.preventDefault();
+    this.#chooser.highlight(false);
+    if (event.dataTransfer && this.#chooser.isOpen) this.#chooser.drop(event.dataTransfer);
   }
 }
 
-/** One bundle on the page, from its choice until another one is chosen. */
-class Run {
-  #controller = new AbortController();
-  /** @type {import("../../types.js").Bundle | undefined} */
-  #bundle;
-  /** @type {import("../../types.js").Bundle | undefined} */
-  #older;
-  /** @type {import("../../types.js").Head | undefined} */
-  #head;
-  /** @type {import("../../types.js").Verdict | undefined} */
-  #verdict;
-  /** @type {import("../../types.js").Verified | undefined} */
-  #verified;
-  /** @type {(Error & { code?: string }) | undefined} */
-  #error;
-  /** @type {Tree | undefined} */
-  #tree;
-  #start = performance.now();
-  #banner = h("div", { class: "banner work", role: "status", "aria-live": "polite" });
-  #progress = h("div", { class: "progress" });
-  #signers = h("div");
-  #identity = h("div");
-  #files = h("div");
-  #changes = h("div");
-  #layout = h("div");
-  #report = h("div");
-  /** @type {[at: number, bytes: number][]} */
-  #pace = [];
-
-  /**
-   * @param {string} name
-   * @param {HTMLElement} view
-   * @param {boolean} deep
-   * @param {() => import("../../types.js").Policy} policy What the administrator says by now.
-   * @param {(report: object) => void} tell
-   */
-  constructor(name, view, deep, policy, tell) {
-    this.name = name;
-    this.deep = deep;
-    this.policy = policy;
-    this.tell = tell;
-    fill(view, this.#banner, this.#progress, this.#signers, this.#identity, this.#files, this.#changes, this.#layout, this.#report);
-    this.#say({ tone: "work", title: "Reading who signed it", text: "" });
-  }
-
-  /** Whether what the administrator entered could not be read. */
-  get isUnjudged() {
-    return this.#error?.code === "trust-file";
-  }
-
-  end() {
-    this.#controller.abort();
-    this.#bundle?.close();
-    this.#older?.close();
-    this.#tree?.close();
-  }
-
-  /** @param {BundleSource} source */
-  async check(source) {
-    const { signal } = this.#controller;
-    try {
-      const bundle = await openBundle(source, { ...this.policy(), signal, onHead: (head, verdict) => this.#takeHead(head, verdict) });
-      if (signal.aborted) return bundle.close();
-      this.#bundle = bundle;
-      // Something else may have been entered meanwhile.
-      await this.judge();
-      const shown = this.#show(bundle);
-      // It fails with the check where that is ended, which says so.
-      shown.catch(() => {});
-      this.#verified = await bundle.verify({ deep: this.deep, signal, onProgress: (progress) => this.#takeProgress(progress) });
-      await shown;
-    } catch (error) {
-      if (signal.aborted) return;
-      return this.fail(/** @type {Error} */ (error));
-    }
-    this.#settle();
-  }
-
-  /** @param {Error & { code?: string }} error */
-  fail(error) {
-    this.#error = error;
-    this.#settle();
-  }
-
-  /** Judges by what the administrator says now, and by the versions that were seen. */
-  async judge() {
-    const bundle = this.#bundle;
-    if (!bundle) return;
-    const { signal } = this.#controller;
-    try {
-      // What is not said any more is not to be as it was.
-      const floor = highest(bundle.head.name);
-      this.#takeHead(bundle.head, await bundle.judge({ revoked: undefined, threshold: undefined, ...this.policy(), floor }));
-    } catch (error) {
-      if (!signal.aborted) this.fail(/** @type {Error} */ (error));
-      return;
-    }
-    if (this.#verified) this.#settle();
-  }
-
-  /**
-   * @param {import("../../types.js").Head} head
-   * @param {import("../../types.js").Verdict} verdict
-   */
-  #takeHead(head, verdict) {
-    if (this.#controller.signal.aborted) return;
-    this.#head = head;
-    this.#verdict = verdict;
-    if (!this.#verified && !this.#error) this.#say(wordsOfHead(head, verdict));
-    fill(this.#signers, signers(verdict));
-    const forget = () => {
-      forgetVersion(head.name);
-      fill(this.#identity, identity(head, undefined, forget));
-    };
-    fill(this.#identity, identity(head, highest(head.name), forget));
-  }
-
-  /** @param {import("../../types.js").Progress} progress */
-  #takeProgress({ bytes: done, bytesTotal, seconds }) {
-    if (this.#controller.signal.aborted) return;
-    this.#pace.push([seconds, done]);
-    while (this.#pace.length > 2 && seconds - this.#pace[0][0] > RATE_SECONDS) this.#pace.shift();
-    const [since, before] = this.#pace[0];
-    const rate = seconds > since ? (done - before) / (seconds - since) : 0;
-    const left = rate > 0 && seconds > 0.5 ? `, ${bytes(rate)}/s, ${duration((bytesTotal - done) / rate)} left` : "";
-    const bar = this.#progress.querySelector("progress") ?? h("progress", { "aria-label": "Bytes checked" });
-    bar.max = Math.max(1, bytesTotal);
-    bar.value = done;
-    const text = `${bytes(done)} of ${bytes(bytesTotal)}${left}`;
-    fill(this.#progress, bar, h("span", { class: "quiet" }, text), h("button", { type: "button", onclick: () => this.#stop() }, "Stop"));
-  }
-
-  #stop() {
-    this.#controller.abort();
-    fill(this.#progress);
-    this.#say({ tone: "doubt", title: "You stopped it: nothing can be said of its bytes", text: "" });
-  }
-
-  /** Shows what is in it. @param {import("../../types.js").Bundle} bundle */
-  async #show(bundle) {
-    if (bundle.head.delta) {
-      const edits = await bundle.edits();
-      const counts = { added: 0, changed: 0, metadata: 0, removed: 0 };
-      for (const { kind } of edits) counts[kind] += 1;
-      fill(this.#changes, panel("What it changes", ...changes(counts, edits)));
-    } else {
-      const tree = new Tree(bundle);
-      this.#tree = tree;
-      const place = h("div", { class: "preview", "aria-live": "polite" }, h("p", { class: "quiet" }, "Choose a file to see what is in it."));
-      tree.element.addEventListener("choose", (event) => preview(place, bundle, /** @type {CustomEvent} */ (event).detail));
-      fill(this.#files, panel("What is in it", h("div", { class: "files" }, tree.element, place)));
-      await tree.show();
-      fill(this.#changes, this.#comparison(bundle));
-    }
-    fill(this.#layout, await layout(bundle));
-  }
-
-  /** @param {import("../../types.js").Bundle} bundle */
-  #comparison(bundle) {
-    const result = h("div", { role: "status" });
-    const choose = h("input", { type: "file", id: "older", onchange: async () => {
-      const [file] = choose.files ?? [];
-      choose.value = "";
-      if (!file) return;
-      fill(result, h("p", { class: "quiet" }, "Comparing …"));
-      try {
-        this.#older?.close();
-        this.#older = await openBundle(file, { signal: this.#controller.signal });
-        const { head } = this.#older;
-        const comparison = await bundle.compare(this.#older);
-        fill(result, h("p", { class: "quiet" }, `Against ${head.name} version ${head.version}, in ${file.name}. Who signed that one was not asked.`), ...changes(comparison, comparison.rows));
-      } catch (error) {
-        fill(result, h("p", { class: "fault" }, `It cannot be compared: ${/** @type {Error} */ (error).message}`));
-      }
-    } });
-    return panel("What changed", h("p", {}, h("label", { htmlFor: "older", class: "button" }, "Choose the bundle before"), choose), result);
-  }
-
-  /** @param {import("./verdict.js").Words} words */
-  #say({ tone, title, text }) {
-    const names = { good: "good", bad: "bad", doubt: "doubt", work: "work" };
-    this.#banner.className = `banner ${tone}`;
-    const message = this.#error && h("p", { class: "quiet" }, h("bdi", {}, this.#error.message));
-    fill(this.#banner, icon(names[tone]), h("div", {}, h("h2", {}, title), text !== "" && h("p", {}, text), message,
-      h("p", { class: "quiet" }, h("bdi", {}, this.name))));
-  }
-
-  /** All is known: the verdict, the report. */
-  #settle() {
-    const [verified, error] = [this.#verified, this.#error];
-    fill(this.#progress);
-    if (error) {
-      this.#say(wordsOfFault(error));
-    } else if (verified && this.#verdict) {
-      this.#say(wordsOfSound({ ...verified, verdict: this.#verdict }));
-      const { name, version } = verified.head;
-      if (this.#verdict.trusted) sawVersion(name, version);
-    }
-    const report = this.#write();
-    const save = () => offer(new Blob([JSON.stringify(report, null, 2), "\n"]), `${this.#head?.name ?? "bundle"}-report.json`);
-    fill(this.#report, h("p", {}, h("button", { type: "button", onclick: save }, "Save the report")));
-    this.tell(report);
-  }
-
-  /** What was found, for a file. */
-  #write() {
-    const { signed: _, ...head } = this.#head ?? { signed: undefined };
-    const error = this.#error ?? this.#verdict?.error;
-    return {
-      file: this.name,
-      checked: new Date().toISOString(),
-      sound: this.#verified !== undefined,
-      trusted: this.#verdict?.trusted ?? false,
-      error: error && { kind: error.code ?? null, message: error.message },
-      deep: this.deep,
-      seconds: (performance.now() - this.#start) / 1000,
-      head: this.#head && head,
-      verdict: this.#verdict,
-      summary: this.#verified?.summary,
-    };
-  }
+/** @param {BundleSource} source */
+function nameOf(source) {
+  if (source instanceof File) return source.name;
+  return source instanceof URL || typeof source === "string" ? String(source) : "the bundle";
 }

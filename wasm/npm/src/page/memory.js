@@ -1,9 +1,15 @@
-// What the browser remembers for an administrator: whom to trust, what the devices are, and which versions were seen.
+// What the browser remembers for an administrator: whom to trust, what the devices are, and which versions were seen. Where it may remember
+// nothing, or its place is full, that lasts as long as the page is open.
 
-const NAMES = /** @type {const} */ (["allowedSigners", "revoked", "threshold", "compatible"]);
+import { Doubt } from "./doubt.js";
+
+export const NAMES = /** @type {const} */ (["allowedSigners", "revoked", "threshold", "compatible"]);
 const PREFIX = "sealift.";
 
 /** @typedef {{ allowedSigners?: string, revoked?: string, threshold?: string, compatible?: string }} Settings */
+
+/** What could not be kept elsewhere; null where it could not be removed. @type {Map<string, string | null>} */
+const here = new Map();
 
 /** @returns {Settings} */
 export function settings() {
@@ -18,10 +24,40 @@ export function remember(name, value) {
   keep(name, value.trim() === "" ? null : value);
 }
 
-/** The highest version of a name that was sound and trusted here. @param {string} name */
+/** @type {boolean | undefined} */
+let isRefused;
+
+/** Whether what is remembered ends with the page. */
+export function forgets() {
+  isRefused ??= !probe();
+  return isRefused || here.size > 0;
+}
+
+function probe() {
+  try {
+    localStorage.setItem("sealift-probe", "");
+    localStorage.removeItem("sealift-probe");
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Whether a key that another page has changed is one of these. @param {string | null} key */
+export function isOurs(key) {
+  return key === null || key.startsWith(PREFIX);
+}
+
+/**
+ * The highest version of a name that was safe here.
+ * @param {string} name
+ * @throws {Doubt} What was kept cannot be read.
+ */
 export function highest(name) {
   const version = versions()[name];
-  return typeof version === "string" && /^\d+$/.test(version) ? version : undefined;
+  if (version === undefined) return undefined;
+  if (typeof version === "string" && /^\d{1,20}$/.test(version)) return version;
+  throw unreadable();
 }
 
 /**
@@ -29,7 +65,8 @@ export function highest(name) {
  * @param {string} version
  */
 export function sawVersion(name, version) {
-  if (BigInt(version) > BigInt(highest(name) ?? 0)) keep("versions", JSON.stringify({ ...versions(), [name]: version }));
+  const before = highest(name);
+  if (before === undefined || BigInt(version) > BigInt(before)) keep("versions", JSON.stringify({ ...versions(), [name]: version }));
 }
 
 /** @param {string} name */
@@ -38,17 +75,27 @@ export function forgetVersion(name) {
   keep("versions", JSON.stringify(others));
 }
 
+export function forgetVersions() {
+  keep("versions", null);
+}
+
 /** @returns {Record<string, unknown>} */
 function versions() {
+  const text = recall("versions") ?? "{}";
   try {
-    return Object.assign(Object.create(null), JSON.parse(recall("versions") ?? "{}"));
+    const all = JSON.parse(text);
+    if (typeof all === "object" && all !== null && !Array.isArray(all)) return Object.assign(Object.create(null), all);
   } catch {
-    return Object.create(null);
+    // As anything else that is no such record.
   }
+  throw unreadable();
 }
+
+const unreadable = () => new Doubt("memory", "what this browser keeps of versions seen is malformed");
 
 /** @param {string} name */
 function recall(name) {
+  if (here.has(name)) return here.get(name) ?? undefined;
   try {
     return localStorage.getItem(PREFIX + name) ?? undefined;
   } catch {
@@ -64,7 +111,8 @@ function keep(name, value) {
   try {
     if (value === null) localStorage.removeItem(PREFIX + name);
     else localStorage.setItem(PREFIX + name, value);
+    here.delete(name);
   } catch {
-    // As above: then it lasts as long as the page.
+    here.set(name, value);
   }
 }

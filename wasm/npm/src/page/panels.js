@@ -1,7 +1,7 @@
 // The parts of the page that are lists of facts: who signed, what it is, what it changes, how it lies in the file.
 
 import { h, icon, svg } from "./dom.js";
-import { bytes, count, moment } from "./words.js";
+import { bytes, count, moment, number } from "./words.js";
 
 /** @typedef {import("../../types.js").Bundle} Bundle */
 /** @typedef {import("../../types.js").Head} Head */
@@ -33,26 +33,25 @@ export function signers({ signers, error, kernelSignature, unknownEnvelopes }) {
   const unknown = unknownEnvelopes.length > 0 && h("p", { class: "quiet" }, `Beside these there are signatures of kinds that this page does not know (${unknownEnvelopes.join(", ")}). They count for nothing.`);
   const kernel = kernelSignature && h("p", { class: "quiet" }, "Beside these there is a signature for the kernel of devices that have its certificate. It counts for nothing here.");
   const why = error && h("p", { class: "quiet" }, h("bdi", {}, error.message));
-  return panel("Who signed it", rows.length > 0 ? h("ul", { class: "signers" }, rows) : h("p", {}, "Nobody."), why, kernel, unknown);
+  return panel("Who signed it", rows.length > 0 ? h("ul", { class: "signers" }, rows) : h("p", {}, "Nobody signed it."), why, kernel, unknown);
 }
 
 /**
  * @param {Head} head
- * @param {string | undefined} highest The highest version that was seen.
- * @param {() => void} forget
+ * @param {{ version?: string, forget: () => void, forgets: boolean }} [seen] The highest version that was safe here, and what makes it forgotten.
  */
-export function identity(head, highest, forget) {
+export function identity(head, seen) {
   const now = Date.now() / 1000;
-  const expires = head.expires === undefined ? "never" : `${moment(head.expires)}${head.expires <= now ? ", which is over" : ""}`;
-  const seen = highest === undefined ? "This browser has seen none of this name."
-    : [highest === head.version ? "It is the highest that this browser has seen. " : `The highest that this browser has seen is ${highest}. `,
-      h("button", { type: "button", class: "link", onclick: forget }, "Forget it")];
+  const expires = head.expires === undefined ? "never" : `${moment(head.expires)}${head.expires <= now ? ", which is past" : ""}`;
+  const known = seen && (seen.version === undefined ? "This browser has seen no version of it as safe to install."
+    : [seen.version === head.version ? "It is the highest that this browser has seen. " : `The highest that this browser has seen is ${seen.version}. `,
+      h("button", { type: "button", class: "link", onclick: seen.forget }, "Forget it"), seen.forgets && " It is forgotten when the page is closed."]);
   const rows = /** @type {[string, any][]} */ ([
     ["Name", h("bdi", {}, head.name)],
-    ["Version", h("span", {}, `${head.version}. `, h("span", { class: "quiet" }, seen))],
+    ["Version", h("span", {}, `${head.version}. `, h("span", { class: "quiet" }, known))],
     ["Created", moment(head.created)],
     ["Expires", expires],
-    ["Fits", head.compatible.length === 0 ? "any device" : h("bdi", {}, head.compatible.join(", "))],
+    ["Compatible with", head.compatible.length === 0 ? "any device" : h("bdi", {}, head.compatible.join(", "))],
     ["Content", h("span", { class: "key" }, head.indexDigest)],
     ...(head.delta?.bases ?? []).map((base) => ["Needs", h("span", {}, base.name && `${base.name} version ${base.version}, `, h("span", { class: "key" }, base.indexDigest))]),
     ...head.images.map(({ ref, digest }) => ["Image", h("span", {}, `of ref ${ref + 1}: `, h("span", { class: "key" }, digest))]),
@@ -61,30 +60,28 @@ export function identity(head, highest, forget) {
     ["File", bytes(head.fileBytes)],
     ["Disk", `${bytes(head.diskBytes)} at most, unpacked`],
   ]);
-  const words = head.annotations.length > 0 && [h("h3", {}, "The publisher's words"), facts(head.annotations.map(([key, value]) => [key, h("bdi", {}, value)]))];
+  const words = head.annotations.length > 0 && [h("h3", {}, "Publisher's notes"), facts(head.annotations.map(([key, value]) => [key, h("bdi", {}, value)]))];
   return panel("What it is", facts(rows), ...(words || []));
 }
-
-const KINDS = /** @type {const} */ ({ added: "comes", changed: "changes", metadata: "metadata", removed: "goes" });
 
 /** Rows of a list of changes that are shown. */
 const SHOWN_ROWS = 1000;
 
 /**
  * @param {{ added: number, changed: number, metadata: number, removed: number }} counts
- * @param {{ kind: keyof typeof KINDS, name: string, before?: number, after?: number, size?: number }[]} rows
+ * @param {{ kind: import("../../types.js").Change["kind"], name: string, before?: number, after?: number, size?: number }[]} rows
  */
 export function changes(counts, rows) {
   const { added, changed, metadata, removed } = counts;
   const all = added + changed + metadata + removed;
-  const sum = all === 0 ? "Nothing: the trees are the same." : `${count(added, "name comes", "names come")}, ${count(changed, "changes", "change")}, ${count(removed, "goes", "go")}, and of ${metadata} only metadata.`;
+  const sum = all === 0 ? "Nothing: the trees are the same." : `${number(added)} added, ${number(changed)} changed, ${number(removed)} removed, ${number(metadata)} metadata only.`;
   // What matters first.
   const shown = [...rows.filter(({ kind }) => kind !== "metadata"), ...rows.filter(({ kind }) => kind === "metadata")].slice(0, SHOWN_ROWS);
   const size = (/** @type {typeof rows[number]} */ { before, after, size }) =>
     before !== undefined && after !== undefined && before !== after ? `${bytes(before)} → ${bytes(after)}` : [after ?? before ?? size].map((each) => (each === undefined ? "" : bytes(each)))[0];
   const table = all > 0 && h("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": "Changes" }, h("table", {},
     h("thead", {}, h("tr", {}, ["What", "Name", "Size"].map((title) => h("th", { scope: "col" }, title)))),
-    h("tbody", {}, shown.map((row) => h("tr", { class: row.kind }, h("td", {}, KINDS[row.kind]), h("td", {}, h("bdi", {}, row.name)), h("td", { class: "size" }, size(row)))))));
+    h("tbody", {}, shown.map((row) => h("tr", { class: row.kind }, h("td", {}, row.kind), h("td", {}, h("bdi", {}, row.name)), h("td", { class: "size" }, size(row)))))));
   return [h("p", {}, sum), table, all > shown.length && h("p", { class: "quiet" }, `The first ${shown.length} are shown. sealift diff lists all.`)];
 }
 
@@ -106,13 +103,13 @@ export async function layout(bundle) {
   }
   const legend = Object.entries(CLASSES).map(([kind, words]) => {
     const sum = picture[/** @type {keyof typeof CLASSES} */ (kind)];
-    return sum > 0 && h("li", {}, svg("svg", { viewBox: "0 0 10 10", class: "swatch", "aria-hidden": "true" }, svg("rect", { width: 10, height: 10, class: kind })), `${words}: ${bytes(sum)}`);
+    return (sum > 0 || picture.columns.includes(/** @type {keyof typeof CLASSES} */ (kind))) && h("li", {}, svg("svg", { viewBox: "0 0 10 10", class: "swatch", "aria-hidden": "true" }, svg("rect", { width: 10, height: 10, class: kind })), `${words}: ${bytes(sum)}`);
   });
   const entries = await bundle.entries(picture.largest).catch(() => []);
   const largest = entries.length > 0 && [h("h3", {}, "The largest files"), h("ol", { class: "largest" }, entries.map((entry) => h("li", {}, h("bdi", {}, entry.shown), h("span", { class: "size quiet" }, ` ${bytes(entry.size ?? 0)}`))))];
-  return panel("How it lies in the file",
-    h("p", {}, `First ${bytes(front)} that say what it is, then ${count(head.chunks, "chunk")} of ${bytes(head.chunksBytes)}.`),
+  return panel("Layout",
+    h("p", {}, `${bytes(front)} of signatures and index, then ${count(head.chunks, "chunk")}, ${bytes(head.chunksBytes)} in total.`),
     head.chunks > 0 && bar, h("ul", { class: "legend" }, legend),
-    picture.saved > 0 && h("p", { class: "quiet" }, `${bytes(picture.saved)} of files are there only once, since others are equal.`),
+    picture.saved > 0 && h("p", { class: "quiet" }, `${bytes(picture.saved)} saved: files with the same content are stored once.`),
     ...(largest || []));
 }

@@ -6,29 +6,57 @@ import { bytes, mode, moment } from "./words.js";
 /** Bytes of a file that are shown. */
 const SHOWN_BYTES = 1 << 16;
 
+/** Of these if they are no text. */
+const DUMPED_BYTES = 4096;
+
 /** Files up to this size are put together in memory to be saved. */
 const SAVED_BYTES = 1 << 30;
 
-/**
- * Shows an entry, and if the bundle may be used what is in it.
- * @param {HTMLElement} place
- * @param {import("../../types.js").Bundle} bundle
- * @param {import("../../types.js").Entry} entry
- */
-export async function preview(place, bundle, entry) {
-  const content = h("div", { class: "content" });
-  fill(place, h("h3", {}, h("bdi", {}, entry.shown)), facts(entry), content);
-  if (entry.type !== "file") return;
-  if (bundle.verdict.error) {
-    fill(content, h("p", { class: "quiet" }, "Its content is shown when somebody whom you trust has signed the bundle."));
-    return;
+/** The file that was chosen, and as long as its bundle is safe what is in it. */
+export class Preview {
+  #bundle;
+  #isSafe;
+  /** @type {import("../../types.js").Entry | undefined} */
+  #entry;
+  /** What comes later than this is not shown. */
+  #turn = 0;
+
+  /**
+   * @param {import("../../types.js").Bundle} bundle
+   * @param {boolean} isSafe
+   */
+  constructor(bundle, isSafe) {
+    this.#bundle = bundle;
+    this.#isSafe = isSafe;
+    this.element = h("div", { class: "preview" }, h("p", { class: "quiet" }, "Choose a file to see what is in it."));
   }
-  fill(content, h("p", { class: "quiet" }, "Reading …"));
-  try {
-    const start = await beginning(await bundle.open(entry));
-    fill(content, saving(bundle, entry), ...shown(start, entry.size ?? 0));
-  } catch (error) {
-    fill(content, h("p", { class: "fault" }, `It cannot be read: ${/** @type {Error} */ (error).message}`));
+
+  /** @param {boolean} isSafe */
+  update(isSafe) {
+    if (isSafe === this.#isSafe) return;
+    this.#isSafe = isSafe;
+    if (this.#entry) this.choose(this.#entry);
+  }
+
+  /** @param {import("../../types.js").Entry} entry */
+  async choose(entry) {
+    this.#entry = entry;
+    const turn = (this.#turn += 1);
+    const content = h("div", { class: "content" });
+    fill(this.element, h("h3", {}, h("bdi", {}, entry.shown)), facts(entry), content);
+    if (entry.type !== "file") return;
+    if (!this.#isSafe) {
+      fill(content, h("p", { class: "quiet" }, "Its content is shown when the bundle is safe to install."));
+      return;
+    }
+    fill(content, h("p", { class: "quiet" }, "Reading …"));
+    try {
+      const start = await beginning(await this.#bundle.open(entry));
+      if (turn !== this.#turn) return;
+      fill(content, saving(this.#bundle, entry, () => this.#isSafe), ...shown(start, entry.size ?? 0));
+    } catch (error) {
+      if (turn === this.#turn) fill(content, h("p", { class: "fault" }, `It cannot be read: ${/** @type {Error} */ (error).message}`));
+    }
   }
 }
 
@@ -56,16 +84,16 @@ async function beginning(stream) {
 }
 
 /**
- * Text as text, and anything else as bytes.
+ * Text as text, and of anything else the first bytes.
  * @param {Uint8Array} start
  * @param {number} size
  */
 function shown(start, size) {
-  const isCut = start.length < size;
-  const more = isCut ? h("p", { class: "quiet" }, `The first ${bytes(start.length)} of ${bytes(size)}.`) : null;
-  const text = asText(start, isCut);
+  const text = asText(start, start.length < size);
   const isText = text !== undefined;
-  return [h("pre", { tabIndex: 0, "aria-label": "Content", class: isText ? "text" : "bytes" }, isText ? text : dump(start.subarray(0, 4096))), more];
+  const part = isText ? start : start.subarray(0, DUMPED_BYTES);
+  const more = part.length < size ? h("p", { class: "quiet" }, `The first ${bytes(part.length)} of ${bytes(size)}.`) : null;
+  return [h("pre", { tabIndex: 0, "aria-label": "Content", class: isText ? "text" : "bytes" }, isText ? text : dump(part)), more];
 }
 
 /**
@@ -104,14 +132,16 @@ function dump(part) {
 /**
  * @param {import("../../types.js").Bundle} bundle
  * @param {import("../../types.js").Entry} entry
+ * @param {() => boolean} isSafe
  */
-function saving(bundle, entry) {
-  if ((entry.size ?? 0) > SAVED_BYTES) return h("p", { class: "quiet" }, "It is too large to be saved from here: sealift cat does it.");
+function saving(bundle, entry, isSafe) {
+  if ((entry.size ?? 0) > SAVED_BYTES) return h("p", { class: "quiet" }, "It is too large to be saved from here: use sealift cat.");
   const status = h("span", { class: "quiet", role: "status" });
   const save = async () => {
     fill(status, "Reading …");
     try {
       const blob = await new Response(await bundle.open(entry)).blob();
+      if (!isSafe()) throw new Error("the bundle is not safe to install any more");
       offer(blob, entry.name);
       fill(status, "");
     } catch (error) {

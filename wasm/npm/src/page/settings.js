@@ -1,69 +1,133 @@
-// What the administrator says: whom to trust, and what the devices are. A portal may fix it, and then it is shown only.
+// What the administrator says: whom to trust, and what the devices are. What a portal fixes is shown only.
 
 import { fill, h } from "./dom.js";
-import { remember, settings } from "./memory.js";
+import { isPrivateKey, kindOf } from "./kinds.js";
+import { NAMES, forgets, forgetVersions, remember, settings } from "./memory.js";
+import { MAX_BYTES } from "./policy.js";
 
-/** Bytes of a file of keys that are read; more is no such file. */
-const MAX_BYTES = 4 << 20;
+/** @typedef {import("./policy.js").Entered} Entered */
+/** @typedef {import("./policy.js").Fixed} Fixed */
+/** @typedef {HTMLInputElement | HTMLTextAreaElement} Field */
 
-/**
- * A form that remembers what is entered. It tells of each change by an event "change" of its own.
- * @param {{ fixedSigners?: string }} options
- */
-export function settingsForm({ fixedSigners }) {
-  const now = settings();
-  const element = h("details", { class: "panel settings" });
-  const tell = () => element.dispatchEvent(new CustomEvent("settings"));
-  const field = (/** @type {keyof ReturnType<typeof settings>} */ name, /** @type {HTMLInputElement | HTMLTextAreaElement} */ input) => {
-    input.addEventListener("change", () => {
-      remember(name, input.value);
-      tell();
-    });
-    return input;
+const PRIVATE = "This is a private key. It was not stored; keep it secret, and choose the .pub file beside it.";
+
+/** A form that remembers what is entered. It tells of each change by an event "settings". */
+export class Settings {
+  #problem = h("p", { class: "fault", role: "alert" });
+  #forgets = h("p", { class: "quiet" });
+  #help = h("p", { class: "quiet", id: "signers-help" });
+  /** @type {Record<keyof Entered, Field>} */
+  #fields = {
+    allowedSigners: h("textarea", { id: "signers", rows: 4, spellcheck: false, placeholder: 'os namespaces="sealift" ssh-ed25519 AAAA…', "aria-describedby": "signers-help" }),
+    revoked: h("textarea", { id: "revoked", rows: 2, spellcheck: false, placeholder: "ssh-ed25519 AAAA…" }),
+    threshold: h("input", { id: "threshold", placeholder: "1, or os=2", spellcheck: false }),
+    compatible: h("input", { id: "compatible", placeholder: "board-a, board-b", spellcheck: false }),
   };
-  const signers = field("allowedSigners", h("textarea", {
-    id: "signers", rows: 4, spellcheck: false, value: fixedSigners ?? now.allowedSigners ?? "", readOnly: fixedSigners !== undefined,
-    placeholder: 'os namespaces="sealift" ssh-ed25519 AAAA…', "aria-describedby": "signers-help",
-  }));
-  const problem = h("p", { class: "fault", role: "alert" });
-  const load = h("input", { type: "file", id: "signers-file", onchange: async () => {
-    const [file] = load.files ?? [];
+  #file = h("input", { type: "file", id: "signers-file", onchange: () => this.#load() });
+  #load_ = h("p", {}, h("label", { htmlFor: "signers-file" }, "Load a file: "), this.#file);
+  #forget = h("button", { type: "button", onclick: () => this.#forgetVersions() }, "Forget all versions seen");
+  /** @type {Fixed} */
+  #fixed = {};
+  #isReadonly = false;
+
+  constructor() {
+    const { allowedSigners, revoked, threshold, compatible } = this.#fields;
+    for (const name of NAMES) this.#fields[name].addEventListener("change", () => this.#entered(name));
+    this.element = h("details", { class: "panel settings" },
+      h("summary", {}, h("h2", {}, "Trusted keys and devices")),
+      h("label", { htmlFor: "signers" }, "Allowed signers"), this.#help, allowedSigners, this.#load_, this.#problem, this.#forgets,
+      h("div", { class: "fields" },
+        h("div", {}, h("label", { htmlFor: "compatible" }, "The devices' tags"), compatible),
+        h("div", {}, h("label", { htmlFor: "threshold" }, "Required keys"), threshold)),
+      h("label", { htmlFor: "revoked" }, "Revoked keys"), revoked,
+      h("p", {}, this.#forget));
+    this.update({}, false);
+    this.element.open = this.#fields.allowedSigners.value === "";
+  }
+
+  /**
+   * Shows what is fixed now, and else what is remembered.
+   * @param {Fixed} fixed
+   * @param {boolean} isReadonly Whether nothing is asked of the person.
+   */
+  update(fixed, isReadonly) {
+    this.#fixed = fixed;
+    this.#isReadonly = isReadonly;
+    const now = isReadonly ? {} : settings();
+    for (const name of NAMES) {
+      this.#fields[name].value = fixed[name] ?? now[name] ?? "";
+      this.#fields[name].readOnly = !this.canChange(name);
+    }
+    const canTrust = this.canChange("allowedSigners");
+    fill(this.#help, canTrust
+      ? "One line for each key: the names of the bundles that it may sign, namespaces=\"sealift\", and the key. Nothing is sent."
+      : "This site says whom it trusts.");
+    this.#load_.hidden = !canTrust;
+    this.#forget.hidden = isReadonly;
+    if (!canTrust) this.element.open = false;
+    this.#sayForgets();
+  }
+
+  /** @param {keyof Entered} name */
+  canChange(name) {
+    return !this.#isReadonly && this.#fixed[name] === undefined;
+  }
+
+  /** @returns {Entered} */
+  get entered() {
+    const of = (/** @type {keyof Entered} */ name) => (this.canChange(name) ? this.#fields[name].value : "");
+    return { allowedSigners: of("allowedSigners"), revoked: of("revoked"), threshold: of("threshold"), compatible: of("compatible") };
+  }
+
+  /**
+   * Takes a text for one of the fields, as if it had been entered.
+   * @param {keyof Entered} name
+   * @param {string} text
+   */
+  set(name, text) {
+    if (!this.canChange(name)) return;
+    this.#fields[name].value = text;
+    this.#entered(name);
+  }
+
+  /** Adds a line. @param {keyof Entered} name @param {string} line */
+  add(name, line) {
+    const before = this.#fields[name].value.trimEnd();
+    this.set(name, before === "" ? `${line}\n` : `${before}\n${line}\n`);
+  }
+
+  /** @param {keyof Entered} name */
+  #entered(name) {
+    const field = this.#fields[name];
+    const isSecret = isPrivateKey(field.value);
+    if (isSecret) field.value = "";
+    fill(this.#problem, isSecret && PRIVATE);
+    remember(name, field.value);
+    this.#sayForgets();
+    this.element.dispatchEvent(new CustomEvent("settings"));
+  }
+
+  async #load() {
+    const [file] = this.#file.files ?? [];
     if (!file) return;
-    if (file.size > MAX_BYTES) return fill(problem, "That file is too large to be one of allowed signers.");
-    fill(problem);
-    signers.value = await file.text();
-    signers.dispatchEvent(new Event("change"));
-    load.value = "";
-  } });
-  const revoked = field("revoked", h("textarea", { id: "revoked", rows: 2, spellcheck: false, value: now.revoked ?? "", placeholder: "ssh-ed25519 AAAA…" }));
-  const threshold = field("threshold", h("input", { id: "threshold", value: now.threshold ?? "", placeholder: "1, or os=2", spellcheck: false }));
-  const compatible = field("compatible", h("input", { id: "compatible", value: now.compatible ?? "", placeholder: "board-a, board-b", spellcheck: false }));
-  const summary = h("summary", {}, h("h2", {}, "Whom you trust, and what your devices are"));
-  element.open = fixedSigners === undefined && !now.allowedSigners;
-  fill(element, summary,
-    h("label", { htmlFor: "signers" }, "Allowed signers"),
-    h("p", { class: "quiet", id: "signers-help" }, fixedSigners === undefined
-      ? "A line for each key: the names of the bundles that it may sign, namespaces=\"sealift\", and the key. This browser remembers them; nothing is sent."
-      : "This portal says whom it trusts."),
-    signers,
-    fixedSigners === undefined && h("p", {}, h("label", { htmlFor: "signers-file" }, "Load a file: "), load), problem,
-    h("div", { class: "fields" },
-      h("div", {}, h("label", { htmlFor: "compatible" }, "The devices' tags"), compatible),
-      h("div", {}, h("label", { htmlFor: "threshold" }, "Keys that must have signed"), threshold)),
-    h("label", { htmlFor: "revoked" }, "Revoked keys"), revoked);
-  return { element, policy: () => policyOf({ allowedSigners: signers.value, revoked: revoked.value, threshold: threshold.value, compatible: compatible.value }) };
-}
+    this.#file.value = "";
+    const kind = await kindOf(file);
+    if (kind.kind === "signers") {
+      this.set("allowedSigners", kind.text);
+      return;
+    }
+    const bare = "These are public keys without names. Write the name of the bundles that each may sign, and namespaces=\"sealift\", before the key.";
+    fill(this.#problem, kind.kind === "private-key" ? PRIVATE : kind.kind === "keys" ? bare : file.size > MAX_BYTES ? "This file is too large for allowed signers." : "This file has no allowed signers.");
+  }
 
-/**
- * @param {Record<"allowedSigners" | "revoked" | "threshold" | "compatible", string>} entered
- * @returns {import("../../types.js").Policy}
- */
-function policyOf({ allowedSigners, revoked, threshold, compatible }) {
-  const words = (/** @type {string} */ text) => text.split(/[\s,]+/).filter((word) => word !== "");
-  return {
-    allowedSigners,
-    revoked: revoked.trim() === "" ? undefined : revoked,
-    threshold: words(threshold).length > 0 ? words(threshold) : undefined,
-    compatible: words(compatible),
-  };
+  #forgetVersions() {
+    forgetVersions();
+    this.element.dispatchEvent(new CustomEvent("settings"));
+  }
+
+  #sayForgets() {
+    fill(this.#forgets, !this.#isReadonly && (forgets()
+      ? "This browser keeps nothing for this page: what you enter, and the highest versions seen, are forgotten when the page is closed."
+      : "This browser remembers them, and the highest version of each name that was safe here."));
+  }
 }

@@ -19,7 +19,7 @@ const STYLE = `
   --hot: #c2410c; --small: #2563eb; --large: #6d28d9; --shared: #0f766e;
   display: block; color: var(--text); background: var(--page); font: 16px/1.5 system-ui, sans-serif; container-type: inline-size;
 }
-@media (prefers-color-scheme: dark) {
+@media screen and (prefers-color-scheme: dark) {
   :host {
     --text: #e6edf3; --quiet: #9da7b1; --page: #0d1117; --panel: #161b22; --line: #3d444d; --link: #79b8ff;
     --good: #56d364; --good-page: #0f2a17; --bad: #ff8f87; --bad-page: #3a1214; --doubt: #e3b341; --doubt-page: #2e2408; --work: #79b8ff; --work-page: #0c2440;
@@ -27,6 +27,7 @@ const STYLE = `
   }
 }
 * { box-sizing: border-box; }
+[hidden] { display: none !important; }
 h2 { font-size: 1.125rem; margin: 0; line-height: 1.3; }
 h3 { font-size: 1rem; margin: 1rem 0 .25rem; overflow-wrap: anywhere; }
 p { margin: .4rem 0; }
@@ -61,6 +62,17 @@ input[type=file] { border: 0; padding: 0; }
 .banner h2 { font-size: 1.35rem; }
 .banner div { min-width: 0; }
 .banner .quiet { color: inherit; }
+.banner:focus { outline: 3px solid var(--link); outline-offset: 2px; }
+.banner > div { flex: 1; }
+.stranger { border-top: 1px solid var(--tone); margin-top: .6rem; padding-top: .4rem; }
+.stranger .line { background: var(--page); border: 1px solid var(--line); border-radius: 6px; padding: .4rem .6rem; user-select: all; }
+.notes:empty { display: none; }
+.notes { margin-top: 1rem; }
+.list { list-style: none; margin: 1rem 0 0; padding: 0; display: grid; gap: .4rem; }
+.list button { display: flex; gap: .8rem; width: 100%; text-align: start; align-items: center; border-color: var(--line); }
+.list button[aria-current=true] { border-color: var(--tone); box-shadow: inset 4px 0 var(--tone); }
+.list .icon { color: var(--tone); }
+.list button span { display: grid; min-width: 0; overflow-wrap: anywhere; }
 .good { --tone: var(--good); --tone-page: var(--good-page); }
 .bad { --tone: var(--bad); --tone-page: var(--bad-page); }
 .doubt { --tone: var(--doubt); --tone-page: var(--doubt-page); }
@@ -69,7 +81,6 @@ input[type=file] { border: 0; padding: 0; }
 .banner .icon, .banner h2 { color: var(--tone); }
 
 .progress { display: flex; align-items: center; gap: .8rem; margin-top: .8rem; flex-wrap: wrap; }
-.progress:empty { display: none; }
 progress { flex: 1 1 12rem; height: .8rem; accent-color: var(--link); }
 
 .panel { background: var(--panel); border: 1px solid var(--line); border-radius: 10px; padding: 1rem 1.25rem; margin-top: 1rem; }
@@ -114,6 +125,21 @@ td:nth-child(2) { width: 100%; }
 .swatch { width: .8rem; height: .8rem; margin-inline-end: .4rem; }
 .largest { margin: .2rem 0; padding-inline-start: 1.5rem; }
 
+@media (forced-colors: active) {
+  .row[aria-selected=true] { background: Highlight; color: HighlightText; forced-color-adjust: none; }
+  .row[aria-selected=true] .quiet { color: inherit; }
+  .list button[aria-current=true] { border: 3px solid Highlight; }
+  .bar, .swatch { forced-color-adjust: none; }
+  .banner { border-width: 3px; }
+}
+@media print {
+  .drop, .notes, .progress, .settings, .preview, .tree input, button { display: none !important; }
+  .list button { display: flex !important; }
+  .files { display: block; }
+  .rows, .scroll, pre { height: auto; max-height: none; overflow: visible; }
+  .panel, .banner { break-inside: avoid; }
+  .bar, .swatch { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+}
 @container (max-width: 44rem) {
   .files { grid-template-columns: minmax(0, 1fr); }
   .rows { height: 16rem; }

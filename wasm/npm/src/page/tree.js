@@ -12,6 +12,9 @@ const MARGIN = 8;
 /** Entries that are asked for at once. */
 const PAGE = 256;
 
+/** Letters that come later begin another name, in milliseconds. */
+const TYPING = 700;
+
 /** @typedef {import("../../types.js").Entry} Entry */
 /** @typedef {import("../../types.js").Bundle} Bundle */
 
@@ -33,6 +36,8 @@ export class Tree {
   #focus = 0;
   #asked = 0;
   #byPath = false;
+  /** What was typed to go to a name, and when. */
+  #typed = { text: "", at: 0 };
 
   /** @param {Bundle} bundle */
   constructor(bundle) {
@@ -196,10 +201,36 @@ export class Tree {
       Enter: () => this.#choose(),
       " ": () => this.#choose(),
     };
-    const run = keys[event.key];
+    const isLetter = [...event.key].length === 1 && (event.key !== " " || this.#isTyping(event));
+    const run = isLetter ? () => this.#type(event) : keys[event.key];
     if (!run) return;
     event.preventDefault();
     run();
+  }
+
+  /** @param {KeyboardEvent} event */
+  #isTyping({ timeStamp }) {
+    return this.#typed.text !== "" && timeStamp - this.#typed.at < TYPING;
+  }
+
+  /**
+   * Goes to the next name in this directory that begins with what is typed.
+   * @param {KeyboardEvent} event
+   */
+  async #type(event) {
+    const text = (this.#isTyping(event) ? this.#typed.text : "") + event.key.toLowerCase();
+    this.#typed = { text, at: event.timeStamp };
+    const { level, place } = locate(this.#root, this.#focus);
+    // The same letter again goes on from here.
+    const isSame = [...text].every((letter) => letter === text[0]);
+    const wanted = isSame ? text[0] : text;
+    for (let step = isSame ? 1 : 0; step <= level.count; step += 1) {
+      const at = (place + step) % level.count;
+      if (!level.known.has(at)) await this.#load(level, at);
+      if (this.#typed.text !== text) return;
+      const entry = level.known.get(at);
+      if (entry && (this.#byPath ? entry.shown : entry.name).toLowerCase().startsWith(wanted)) return this.#move(this.#focus + rowsBetween(level, place, at));
+    }
   }
 
   /** The row of the directory that the row with the focus is in. */
@@ -240,6 +271,19 @@ function ofRefs(refs) {
     entry: -1, ref: name, name, shown: name, path: ".", type: /** @type {const} */ ("dir"), mode: 0o755, uid: 0, gid: 0, mtime: 0, inode: -1, directory, children,
   }));
   return level(1, refs.length, async (from, count) => entries.slice(from, from + count));
+}
+
+/**
+ * Rows from one place of a directory to another.
+ * @param {Level} level
+ * @param {number} from
+ * @param {number} to
+ */
+function rowsBetween(level, from, to) {
+  const [first, last] = from < to ? [from, to] : [to, from];
+  let rows = last - first;
+  for (const [place, open] of level.open) if (place >= first && place < last) rows += open.rows;
+  return from < to ? rows : -rows;
 }
 
 /**

@@ -3,78 +3,116 @@
 /**
  * @typedef {"good" | "bad" | "doubt" | "work"} Tone
  * @typedef {{ tone: Tone, title: string, text: string }} Words
+ * @typedef {import("./finding.js").Facts} Facts
+ * @typedef {import("../../types.js").Head} Head
+ * @typedef {import("../../types.js").Verdict} Verdict
  */
-
-/** Why a policy refuses. @type {Record<string, (name: string) => Words>} */
-const REFUSALS = {
-  signature: () => bad("Do not let it in: a signature is wrong", "It does not fit what it stands on. The bundle was changed after it was signed, or was never signed properly."),
-  untrusted: (name) => bad("Do not let it in yet: nobody whom you trust signed it", `It calls itself ${name}, which anybody can write. Get the publisher's key by a way that you trust, and add it to the allowed signers.`),
-  unsigned: (name) => bad("Do not let it in: nobody signed it", `It calls itself ${name}, which anybody can write.`),
-  revoked: () => bad("Do not let it in: it was signed with a revoked key", "Ask the publisher for a bundle that was signed with another one."),
-  expired: () => bad("Do not let it in: its time is over", "Devices refuse it. Ask for a newer bundle."),
-  downgrade: () => bad("Do not let it in: it is older than one before", "Devices that took the newer version refuse this one."),
-  incompatible: () => bad("Do not let it in: it is for other devices", "None of its tags is one of the device's. Which tags that has is said below."),
-  unsupported: () => ({ tone: "doubt", title: "It cannot be told: a newer Sealift made this", text: "This page does not know all of what it uses." }),
-};
-
-/** What is wrong with the bytes. @type {Record<string, () => Words>} */
-const FAULTS = {
-  truncated: () => bad("Do not let it in: the file is not complete", "It ends before the bundle does. Copy it again; if it stays so, it was sent incomplete."),
-  trailing: () => bad("Do not let it in: something follows the bundle", "A bundle ends with its last chunk. Copy it again."),
-  limit: () => bad("Do not let it in: it asks for too much", "It declares sizes over what a reader takes on."),
-  header: () => bad("This is no sound bundle", "Its first bytes are not Sealift's, or were changed."),
-  changed: () => ({ tone: "doubt", title: "It cannot be told: the file changed", text: "It became another one while it was read. Choose it again." }),
-  io: () => ({ tone: "doubt", title: "It cannot be told: the file cannot be read", text: "The medium or the connection failed. Try it again." }),
-  "trust-file": () => ({ tone: "doubt", title: "It cannot be told: what you entered below cannot be read", text: "Allowed signers, revoked keys and tags are as OpenSSH has them. Correct them, and it is checked." }),
-  unsupported: () => REFUSALS.unsupported(""),
-};
 
 /** @type {(title: string, text: string) => Words} */
 const bad = (title, text) => ({ tone: "bad", title, text });
+/** @type {(title: string, text: string) => Words} */
+const doubt = (title, text) => ({ tone: "doubt", title: `Not checked: ${title}`, text });
+
+/** Why a policy refuses. @type {Record<string, (head: Head, verdict: Verdict, facts: Facts) => Words>} */
+const REFUSALS = {
+  signature: () => bad("Do not install: a signature is wrong", "It does not match the bundle, which was changed after it was signed or never signed properly."),
+  untrusted: untrusted,
+  revoked: () => bad("Do not install: signed with a revoked key", "Ask the publisher for a bundle that is signed with another key."),
+  expired: () => bad("Do not install: it has expired", "Devices refuse it. Ask the publisher for a newer bundle."),
+  downgrade: (_, __, { floor }) => bad(`Do not install: older than version ${floor ?? "?"}, already checked here`, "Devices that have the newer version refuse this one."),
+  incompatible: ({ compatible }, _, { tags = [] }) =>
+    bad("Do not install: it is for other devices", `Needs: ${compatible.join(", ")}. Yours: ${tags.join(", ") || "none"}. Enter your device's tags under Settings.`),
+  unsupported: () => doubt("a newer Sealift made this", "This page does not know everything that the bundle uses."),
+};
 
 /**
- * What is said of the head alone, while bytes are still being read.
- * @param {import("../../types.js").Head} head
- * @param {import("../../types.js").Verdict} verdict
+ * @param {Head} head
+ * @param {Verdict} verdict
+ */
+function untrusted({ name }, { signers, needed }) {
+  const claim = `It calls itself ${name}, which anybody can write.`;
+  if (signers.length === 0) return bad("Do not install: nobody signed it", claim);
+  const counted = new Set(signers.filter(({ trusted }) => trusted).map(({ key }) => key)).size;
+  if (counted > 0) return bad(`Do not install yet: only ${counted} of ${needed} required keys signed`, "Ask the publisher for a bundle with all signatures.");
+  return bad("Do not install yet: unknown signer", `${claim} Ask the publisher for the key's fingerprint in a way that you trust, and compare.`);
+}
+
+/** What is wrong with the bytes. @type {Record<string, () => Words>} */
+const FAULTS = {
+  truncated: () => bad("Do not install: the file is not complete", "It ends before the bundle does. Copy it again; if it stays so, it was sent incomplete."),
+  trailing: () => bad("Do not install: something follows the bundle", "A bundle ends with its last chunk. Copy it again."),
+  limit: () => bad("Do not install: it asks for too much", "It declares sizes above this page's limits."),
+};
+
+/** What is known of neither bundle nor bytes. @type {Record<string, Words>} */
+const DOUBTS = {
+  stopped: doubt("you stopped it", "Nothing is known of its bytes."),
+  changed: doubt("the file changed", "It became another one while it was read. Choose it again."),
+  io: doubt("the file cannot be read", "The medium or the connection failed. Try again."),
+  address: doubt("this is not an address", "Enter one such as /updates/os.sealift."),
+  "trust-file": doubt("your settings cannot be read", "Allowed signers, revoked keys, thresholds and tags are written as OpenSSH and Sealift have them. Correct them below, and the bundle is judged again."),
+  policy: doubt("the rules to judge by cannot be loaded", "Whom to trust, what is revoked or which versions were seen is not known. Reload the page, or send the message below to the site's operator."),
+  memory: doubt("this browser's record of versions cannot be read", "An older version could not be told from a newer one. Under Settings it can be forgotten."),
+  unsupported: doubt("a newer Sealift made this", "This page does not know everything that the bundle uses."),
+};
+
+/**
+ * @param {string} code
+ * @param {Facts} facts
  * @returns {Words}
  */
-export function wordsOfHead({ name, version }, verdict) {
-  const refusal = refusalOf(name, verdict);
-  if (refusal) return refusal;
-  return { tone: "work", title: "Signed by whom you trust; its bytes are being checked", text: `${name}, version ${version}.` };
+export function wordsOfFault(code, { isOther }) {
+  if (code === "header" && isOther) return bad("Not a Sealift bundle", "It does not begin as bundles do. Choose a file that was made by sealift pack.");
+  if (code === "header") return bad("Do not install: its beginning is damaged", "The part that says what it is and who signed it was damaged or changed. Copy it again.");
+  return FAULTS[code]?.() ?? bad("Do not install: it is damaged, or was changed", "Its bytes are not those that it was made of. Copy it again; if it stays so, it was changed on its way.");
+}
+
+/**
+ * @param {unknown} error
+ * @returns {Words}
+ */
+export function wordsOfDoubt(error) {
+  const { code } = /** @type {{ code?: unknown }} */ (error);
+  const words = typeof code === "string" ? DOUBTS[code] : undefined;
+  return words ?? doubt("this page failed", "Reload it. If it fails again, send the message below to the site's operator.");
+}
+
+/**
+ * Why the bundle must not be used, if so.
+ * @param {Head} head
+ * @param {Verdict} verdict
+ * @param {Facts} facts
+ * @returns {Words | undefined}
+ */
+export function wordsOfRefusal(head, verdict, facts) {
+  if (!verdict.error && verdict.trusted) return undefined;
+  const words = (REFUSALS[verdict.error?.code ?? "untrusted"] ?? REFUSALS.untrusted)(head, verdict, facts);
+  const bytes = facts.verified ? "Its bytes are undamaged." : facts.isStopped ? "Its bytes were not checked: you stopped it." : "Its bytes are still being checked.";
+  return { ...words, text: `${words.text} ${bytes}` };
+}
+
+/**
+ * What is said while something is still under way.
+ * @param {Head | undefined} head
+ * @param {Verdict | undefined} verdict
+ * @returns {Words}
+ */
+export function wordsOfWork(head, verdict) {
+  if (!head || !verdict) return { tone: "work", title: "Reading who signed it …", text: "" };
+  return { tone: "work", title: "Signed by a key you trust; checking its bytes …", text: `${head.name}, version ${head.version}.` };
 }
 
 /**
  * @param {import("../../types.js").Verified} verified
+ * @param {Verdict} verdict
  * @returns {Words}
  */
-export function wordsOfSound({ head, verdict, summary, deep }) {
-  const refusal = refusalOf(head.name, verdict);
-  if (refusal) return { ...refusal, text: `${refusal.text} Its bytes are whole and undamaged.` };
-  const title = `You can let it in: ${head.name}, version ${head.version}`;
+export function wordsOfSafe({ head, summary, deep }, { needed }) {
+  const title = `Safe to install: ${head.name}, version ${head.version}`;
+  const signed = needed > 1 ? `Signed by ${needed} keys you trust` : "Signed by a key you trust";
   if (summary.delta) {
-    return { tone: "good", title, text: "Whom you trust signed it, and every byte of it is sound. It is a delta: what it makes of its base is checked where that is." };
+    return { tone: "good", title, text: `${signed}; every byte is undamaged. It is a delta: the device checks the result against its installed version.` };
   }
-  const checked = deep ? "every byte and the content of every file are sound" : "every byte is sound";
-  return { tone: "good", title, text: `Whom you trust signed it, and ${checked}.` };
-}
-
-/**
- * @param {Error & { code?: string }} error
- * @returns {Words}
- */
-export function wordsOfFault(error) {
-  if (error.code === undefined) return { tone: "doubt", title: "It cannot be told: this page failed", text: "What it says below may help whoever keeps it." };
-  const words = FAULTS[error.code];
-  return words ? words() : bad("Do not let it in: it is damaged, or was changed", "Its bytes are not those that it was made of. Copy it again; if it stays so, it was changed on its way.");
-}
-
-/**
- * @param {string} name
- * @param {import("../../types.js").Verdict} verdict
- */
-function refusalOf(name, { error, signers }) {
-  if (!error) return undefined;
-  const word = error.code === "untrusted" && signers.length === 0 ? "unsigned" : error.code;
-  return (REFUSALS[word] ?? REFUSALS.untrusted)(name);
+  const checked = deep ? "every byte and the content of every file are undamaged" : "every byte is undamaged";
+  return { tone: "good", title, text: `${signed}; ${checked}.` };
 }

@@ -14,6 +14,11 @@ export function bytes(count) {
   return `${value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2)} ${UNITS[unit]}`;
 }
 
+/** @param {number} number */
+export function number(number) {
+  return number.toLocaleString("en");
+}
+
 /**
  * @param {number} number
  * @param {string} one

@@ -1,0 +1,125 @@
+// Where bundles come from: chosen, dropped anywhere in the document, or by an address.
+
+import { fill, h } from "./dom.js";
+
+/** Files of a directory that are looked at. */
+const MAX_FILES = 1000;
+
+/** It tells of files by an event "files", whose detail has them, and of an address by an event "address". */
+export class Chooser {
+  #file = h("input", { type: "file", id: "file", onchange: () => this.#choose() });
+  #address = h("input", { type: "text", inputMode: "url", id: "url", placeholder: "or an address, such as /updates/os.sealift", "aria-label": "Address of a bundle", autocomplete: "off", spellcheck: false });
+  #submit = h("button", { type: "submit" }, "Check");
+  #deep = h("input", { type: "checkbox", id: "deep", checked: true });
+  #form = h("form", { onsubmit: (/** @type {Event} */ event) => this.#go(event) }, this.#address, this.#submit);
+  #place = h("div", { class: "choose" }, h("label", { htmlFor: "file", class: "button" }, "Choose a bundle"), this.#file, h("span", { class: "quiet wide" }, "or drop one on this page. It stays on this computer."));
+  #depth = h("div", {}, this.#deep, h("label", { htmlFor: "deep" }, " Check the contents of all files, too"));
+  /** What was said of files that are no bundles. */
+  notes = h("div", { class: "notes", role: "status" });
+  element = h("section", { class: "drop", "aria-label": "Choose a bundle" }, this.#place, this.#form, this.#depth);
+  #isDisabled = false;
+
+  /** What takes the focus of the whole. */
+  get input() {
+    return this.#file;
+  }
+
+  get deep() {
+    return this.#deep.checked;
+  }
+
+  set deep(deep) {
+    this.#deep.checked = deep;
+  }
+
+  /**
+   * @param {{ hides: (part: string) => boolean, isDisabled: boolean, isReadonly: boolean, isMultiple: boolean }} options
+   */
+  update({ hides, isDisabled, isReadonly, isMultiple }) {
+    this.#isDisabled = isDisabled;
+    this.#file.multiple = isMultiple;
+    for (const field of [this.#file, this.#address, this.#submit]) field.disabled = isDisabled;
+    this.#deep.disabled = isDisabled || isReadonly;
+    this.#place.hidden = hides("chooser");
+    this.#form.hidden = hides("address");
+    this.#depth.hidden = hides("settings");
+    this.element.hidden = ["chooser", "address", "settings"].every(hides);
+  }
+
+  /** @param {boolean} isOver */
+  highlight(isOver) {
+    this.element.classList.toggle("over", isOver && !this.#isDisabled && !this.#place.hidden);
+  }
+
+  /** Whether something can be dropped. */
+  get isOpen() {
+    return !this.#isDisabled && !this.#place.hidden;
+  }
+
+  /** @param {DataTransfer} transfer */
+  async drop(transfer) {
+    // The list of items is gone after the event.
+    const entries = [...transfer.items].filter(({ kind }) => kind === "file").map((item) => item.webkitGetAsEntry?.() ?? item.getAsFile());
+    /** @type {{ file: File, isWithin: boolean }[]} */
+    const files = [];
+    let left = 0;
+    for (const entry of entries) {
+      if (!entry) continue;
+      if (entry instanceof File) files.push({ file: entry, isWithin: false });
+      else left += await collect(entry, false, files);
+    }
+    this.#tell(files, left);
+  }
+
+  /** @param {...(import("./dom.js").Child | import("./dom.js").Child[])} notes */
+  say(...notes) {
+    fill(this.notes, ...notes);
+  }
+
+  #choose() {
+    const files = [...(this.#file.files ?? [])];
+    this.#file.value = "";
+    this.#tell(files.map((file) => ({ file, isWithin: false })), 0);
+  }
+
+  /**
+   * @param {{ file: File, isWithin: boolean }[]} files
+   * @param {number} left
+   */
+  #tell(files, left) {
+    if (files.length + left > 0) this.element.dispatchEvent(new CustomEvent("files", { detail: { files, left } }));
+  }
+
+  /** @param {Event} event */
+  #go(event) {
+    event.preventDefault();
+    const address = this.#address.value.trim();
+    if (address !== "") this.element.dispatchEvent(new CustomEvent("address", { detail: address }));
+  }
+}
+
+/**
+ * The files at an entry and below it.
+ * @param {FileSystemEntry} entry
+ * @param {boolean} isWithin
+ * @param {{ file: File, isWithin: boolean }[]} files
+ * @returns {Promise<number>} How many were left for they were too many, or cannot be read.
+ */
+async function collect(entry, isWithin, files) {
+  if (files.length >= MAX_FILES) return 1;
+  try {
+    if (entry.isFile) {
+      files.push({ file: await new Promise((resolve, reject) => /** @type {FileSystemFileEntry} */ (entry).file(resolve, reject)), isWithin });
+      return 0;
+    }
+    const reader = /** @type {FileSystemDirectoryEntry} */ (entry).createReader();
+    let left = 0;
+    for (;;) {
+      const part = /** @type {FileSystemEntry[]} */ (await new Promise((resolve, reject) => reader.readEntries(resolve, reject)));
+      if (part.length === 0) return left;
+      for (const each of part) left += await collect(each, true, files);
+    }
+  } catch {
+    return 1;
+  }
+}

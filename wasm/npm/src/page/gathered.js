@@ -1,0 +1,62 @@
+// What was chosen or dropped, sorted: bundles to check, and what is said of the rest. Nothing of it changes whom the person trusts unasked.
+
+import { h } from "./dom.js";
+import { kindOf } from "./kinds.js";
+import { count } from "./words.js";
+
+/** @typedef {import("./settings.js").Settings} Settings */
+
+/**
+ * @param {{ file: File, isWithin: boolean }[]} files
+ * @param {number} left Files that were not looked at.
+ * @param {Settings} settings
+ * @param {() => string | undefined} bundleName Of the bundle that is shown.
+ */
+export async function gathered(files, left, settings, bundleName) {
+  const kinds = await Promise.all(files.map(({ file }) => kindOf(file).catch(() => ({ kind: /** @type {const} */ ("other") }))));
+  /** @type {File[]} */
+  const bundles = [];
+  /** @type {HTMLElement[]} */
+  const notes = [];
+  let others = left;
+  kinds.forEach((kind, at) => {
+    const { file, isWithin } = files[at];
+    const isBundle = kind.kind === "bundle" || (kind.kind === "other" && (!isWithin || file.name.endsWith(".sealift")));
+    if (isBundle) bundles.push(file);
+    else if (kind.kind === "private-key") notes.push(h("p", { class: "fault" }, h("bdi", {}, file.name), " is a private key. It was not stored; keep it secret."));
+    else if (isWithin || kind.kind === "other") others += 1;
+    else notes.push(offered(file.name, kind.kind, kind.text, settings, bundleName));
+  });
+  if (others > 0) notes.push(h("p", { class: "quiet" }, `${count(others, "other file was", "other files were")} not looked at.`));
+  return { bundles, notes };
+}
+
+/**
+ * @param {string} name
+ * @param {"signers" | "keys" | "revocations"} kind
+ * @param {string} text
+ * @param {Settings} settings
+ * @param {() => string | undefined} bundleName
+ */
+function offered(name, kind, text, settings, bundleName) {
+  const lines = text.split(/\r?\n/).filter((line) => line.trim() !== "" && !line.startsWith("#"));
+  const status = h("span", { role: "status" });
+  const button = (/** @type {string} */ words, /** @type {() => void} */ run) => h("button", { type: "button", onclick: (/** @type {Event} */ event) => {
+    run();
+    status.textContent = "Done.";
+    /** @type {HTMLButtonElement} */ (event.currentTarget).disabled = true;
+  } }, words);
+  const of = bundleName();
+  const isPlain = of !== undefined && /^[A-Za-z0-9._+-]+$/.test(of);
+  const canTrust = settings.canChange("allowedSigners");
+  const canRevoke = settings.canChange("revoked");
+  const what = { signers: count(lines.length, "allowed signer"), keys: count(lines.length, "public key"), revocations: "a revocation list" }[kind];
+  const buttons = [
+    kind === "signers" && canTrust && button("Use these allowed signers", () => settings.set("allowedSigners", text)),
+    kind === "keys" && canTrust && isPlain && button(`Trust ${lines.length === 1 ? "this key" : "these keys"} for ${of}`, () => lines.forEach((line) => settings.add("allowedSigners", `${of} namespaces="sealift" ${line.trim()}`))),
+    kind === "keys" && canRevoke && button(`Revoke ${lines.length === 1 ? "this key" : "these keys"}`, () => lines.forEach((line) => settings.add("revoked", line.trim()))),
+    kind === "revocations" && canRevoke && button("Use this revocation list", () => settings.set("revoked", text)),
+  ].filter(Boolean);
+  const hint = buttons.length === 0 ? " This site says whom it trusts: it was not taken." : kind === "keys" && canTrust && !isPlain ? " Check a bundle first, to trust it for that bundle's name." : "";
+  return h("p", {}, h("bdi", {}, name), `: ${what}.${hint} `, buttons.flatMap((each) => [each, " "]), status);
+}

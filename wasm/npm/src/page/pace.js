@@ -1,0 +1,26 @@
+// How fast a check goes, and how long it takes yet.
+
+import { bytes, duration } from "./words.js";
+
+/** Seconds over which the rate is taken: at least, since what comes at once was read for longer. */
+const WINDOW = 3;
+
+export class Pace {
+  /** @type {[at: number, bytes: number][]} */
+  #marks = [];
+
+  /**
+   * @param {number} done
+   * @param {number} total
+   * @param {number} seconds Since the check began.
+   */
+  take(done, total, seconds) {
+    this.#marks.push([seconds, done]);
+    // The last mark before the window stays: what was reported next took all the time since.
+    while (this.#marks.length > 2 && seconds - this.#marks[1][0] > WINDOW) this.#marks.shift();
+    const [since, before] = this.#marks[0];
+    const rate = seconds > since ? (done - before) / (seconds - since) : 0;
+    const left = rate > 0 && seconds > 0.5 ? `, ${bytes(rate)}/s, ${duration((total - done) / rate)} left` : "";
+    return `${bytes(done)} of ${bytes(total)}${left}`;
+  }
+}

@@ -1,0 +1,142 @@
+// By what bundles are judged: what the portal fixes by attributes, and for the rest what the administrator entered.
+
+import { Doubt } from "./doubt.js";
+import { highest } from "./memory.js";
+
+/** Bytes of a file of keys that are read; more is no such file. */
+export const MAX_BYTES = 4 << 20;
+
+/** A revocation list as `ssh-keygen -k` makes it, in base64. */
+const KRL = "U1NIS1JM";
+
+/**
+ * What attributes fix.
+ * @typedef {object} Fixed
+ * @property {string} [allowedSigners]
+ * @property {string} [revoked]
+ * @property {string} [threshold]
+ * @property {string} [compatible]
+ * @property {Record<string, string>} [floors]
+ */
+
+/** @typedef {Record<"allowedSigners" | "revoked" | "threshold" | "compatible", string>} Entered */
+
+/** Attributes whose change is another policy. */
+export const POLICY_ATTRIBUTES = ["trust-src", "revoked-src", "threshold", "compatible", "floor-src", "settings"];
+
+/**
+ * Reads what the attributes name.
+ * @param {Element} element
+ * @param {AbortSignal} signal
+ * @returns {Promise<Fixed>}
+ */
+export async function readFixed(element, signal) {
+  const load = async (/** @type {string} */ name) => {
+    const address = element.getAttribute(name);
+    return address === null ? undefined : loaded(name, address, signal);
+  };
+  const [signers, revoked, floors] = await Promise.all(["trust-src", "revoked-src", "floor-src"].map(load));
+  return {
+    allowedSigners: signers && textOf(signers),
+    revoked: revoked && (isKrl(revoked) ? base64(revoked) : textOf(revoked)),
+    threshold: element.getAttribute("threshold") ?? undefined,
+    compatible: element.getAttribute("compatible") ?? undefined,
+    floors: floors && floorsOf(textOf(floors)),
+  };
+}
+
+/**
+ * @param {string} name
+ * @param {string} address
+ * @param {AbortSignal} signal
+ */
+async function loaded(name, address, signal) {
+  try {
+    // An older list of revoked keys is not to be as good as this one.
+    const response = await fetch(new URL(address, document.baseURI), { signal, cache: "no-cache" });
+    if (!response.ok) throw new Error(`the server answers ${response.status}`);
+    const bytes = new Uint8Array(await response.arrayBuffer());
+    if (bytes.length > MAX_BYTES) throw new Error(`it is larger than ${MAX_BYTES} bytes`);
+    return bytes;
+  } catch (error) {
+    signal.throwIfAborted();
+    throw new Doubt("policy", `${name}="${address}": ${/** @type {Error} */ (error).message}`, error);
+  }
+}
+
+/** @param {Uint8Array} bytes */
+export function isKrl(bytes) {
+  return new TextDecoder("latin1").decode(bytes.subarray(0, 6)) === "SSHKRL";
+}
+
+/** @param {Uint8Array} bytes */
+export function base64(bytes) {
+  let letters = "";
+  for (const byte of bytes) letters += String.fromCharCode(byte);
+  return btoa(letters);
+}
+
+/** @param {Uint8Array} bytes */
+function textOf(bytes) {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch (error) {
+    throw new Doubt("policy", "a file of the policy is not UTF-8 text", error);
+  }
+}
+
+/** @param {string} text */
+function floorsOf(text) {
+  const malformed = (/** @type {unknown} */ cause) => new Doubt("policy", 'floor-src is not JSON of names and versions, as in {"os": "7"}', cause);
+  let all;
+  try {
+    all = JSON.parse(text);
+  } catch (error) {
+    throw malformed(error);
+  }
+  const isFloor = (/** @type {unknown} */ version) => (typeof version === "string" ? /^\d{1,20}$/.test(version) : Number.isSafeInteger(version) && Number(version) >= 0);
+  if (typeof all !== "object" || all === null || Array.isArray(all) || !Object.values(all).every(isFloor)) throw malformed(undefined);
+  return Object.fromEntries(Object.entries(all).map(([name, version]) => [name, String(version)]));
+}
+
+/**
+ * The policy for bundles of a name. Each option stands in it, so that none stays as it was.
+ * @param {Fixed} fixed
+ * @param {Entered} entered
+ * @param {string | undefined} name
+ * @returns {import("../../types.js").Policy}
+ */
+export function policyFor(fixed, entered, name) {
+  const words = (/** @type {string} */ text) => text.split(/[\s,]+/).filter((word) => word !== "");
+  const of = (/** @type {keyof Entered} */ what) => fixed[what] ?? entered[what];
+  const [threshold, revoked] = [words(of("threshold")), of("revoked")];
+  return {
+    allowedSigners: of("allowedSigners"),
+    revoked: revoked.trim() === "" ? undefined : bytesOf(revoked) ?? revoked,
+    threshold: threshold.length > 0 ? threshold : undefined,
+    compatible: words(of("compatible")),
+    floor: name === undefined ? undefined : higher(highest(name), Object.hasOwn(fixed.floors ?? {}, name) ? fixed.floors?.[name] : undefined),
+    now: undefined,
+    allowUnsigned: undefined,
+    allowDowngrade: undefined,
+  };
+}
+
+/** @param {string} revoked */
+function bytesOf(revoked) {
+  if (!revoked.trimStart().startsWith(KRL)) return undefined;
+  try {
+    return Uint8Array.from(atob(revoked.replace(/\s/g, "")), (letter) => letter.charCodeAt(0));
+  } catch {
+    return undefined; // then it is text, which is refused as such
+  }
+}
+
+/**
+ * @param {string | undefined} one
+ * @param {string | undefined} other
+ */
+function higher(one, other) {
+  if (one === undefined || other === undefined) return one ?? other;
+  return BigInt(one) > BigInt(other) ? one : other;
+}

@@ -1,0 +1,214 @@
+// What is shown of one check. It is made once, and changes with what is known.
+
+import { openBundle } from "../bundle.js";
+import { fill, h, icon } from "./dom.js";
+import { forgets, forgetVersion, highest } from "./memory.js";
+import { changes, identity, layout, panel, signers } from "./panels.js";
+import { Pace } from "./pace.js";
+import { offer, Preview } from "./preview.js";
+import { Tree } from "./tree.js";
+import { strangers } from "./strangers.js";
+
+/** @typedef {import("./check.js").Check} Check */
+/** @typedef {import("../../types.js").Bundle} Bundle */
+/** @typedef {import("../../types.js").BundleSource} BundleSource */
+
+/**
+ * What the person can do from here, and what is not shown.
+ * @typedef {object} Portal
+ * @property {() => void} judge Judges all bundles anew.
+ * @property {(line: string) => void} trust Adds a line to the allowed signers.
+ * @property {() => boolean} canTrust
+ * @property {(part: string) => boolean} hides
+ * @property {() => { source: BundleSource, name: string } | undefined} base What to compare with.
+ */
+
+export class View {
+  #check;
+  #portal;
+  #pace = new Pace();
+  #words = h("div", { role: "status" });
+  #strangers = h("div");
+  #banner = h("div", { class: "banner work", tabIndex: -1 });
+  #bar = h("progress", { "aria-label": "Bytes checked" });
+  #amount = h("span", { class: "quiet" });
+  // One button, so that it takes each click and keeps the focus.
+  #button = h("button", { type: "button", onclick: () => this.#press() });
+  #progress = h("div", { class: "progress" }, this.#bar, this.#amount, this.#button);
+  #signers = h("div");
+  #identity = h("div");
+  #files = h("div");
+  #changes = h("div");
+  #layout = h("div");
+  #report = h("p", {}, h("button", { type: "button", onclick: () => this.#save() }, "Save the report"));
+  /** @type {string | undefined} */
+  #said;
+  /** @type {Tree | undefined} */
+  #tree;
+  /** @type {Preview | undefined} */
+  #preview;
+  /** @type {Bundle | undefined} */
+  #shown;
+  /** @type {Bundle | undefined} */
+  #older;
+  #comparison = h("div", { role: "status" });
+  #comparisons = new AbortController();
+
+  /**
+   * @param {Check} check
+   * @param {Portal} portal
+   */
+  constructor(check, portal) {
+    this.#check = check;
+    this.#portal = portal;
+    this.element = h("div", { class: "view" }, this.#banner, this.#progress, this.#signers, this.#identity, this.#files, this.#changes, this.#layout, this.#report);
+    this.#report.hidden = true;
+    this.show();
+  }
+
+  /** The part that is to be seen first. */
+  get banner() {
+    return this.#banner;
+  }
+
+  close() {
+    this.#comparisons.abort();
+    this.#tree?.close();
+    this.#older?.close();
+  }
+
+  /** Shows what is known now. */
+  show() {
+    const { finding, facts, bundle, isBusy, name } = this.#check;
+    const said = JSON.stringify([finding.state, finding.title, finding.text, finding.error?.message]);
+    if (said !== this.#said) {
+      this.#said = said;
+      this.#banner.className = `banner ${finding.tone}`;
+      const message = finding.tone !== "good" && finding.tone !== "work" && finding.error && h("p", { class: "quiet" }, h("bdi", {}, finding.error.message));
+      fill(this.#words, h("h2", {}, finding.title), finding.text !== "" && h("p", {}, finding.text), message, h("p", { class: "quiet" }, h("bdi", {}, name)));
+      fill(this.#banner, icon(finding.tone), h("div", {}, this.#words, this.#strangers));
+    }
+    const { head, verdict } = facts;
+    fill(this.#strangers, head && verdict && strangers(head, verdict, this.#portal.canTrust() ? this.#portal.trust : undefined));
+    fill(this.#signers, verdict && signers(verdict));
+    if (head) fill(this.#identity, this.#identityOf(head));
+    this.#bar.hidden = this.#amount.hidden = !isBusy;
+    this.#button.textContent = isBusy ? "Stop" : "Check again";
+    this.#progress.hidden = !isBusy && finding.state !== "unknown";
+    this.#report.hidden = isBusy || finding.state === "checking";
+    this.#preview?.update(finding.ok);
+    if (bundle && bundle !== this.#shown) {
+      this.#shown = bundle;
+      this.#showContents(bundle).catch(() => {}); // where the bundle is closed meanwhile
+    }
+  }
+
+  /** @param {import("../../types.js").Progress} progress */
+  progress({ bytes, bytesTotal, seconds }) {
+    this.#bar.max = Math.max(1, bytesTotal);
+    this.#bar.value = bytes;
+    fill(this.#amount, this.#pace.take(bytes, bytesTotal, seconds));
+  }
+
+  /** What is hidden may have changed. */
+  update() {
+    this.#layout.hidden = this.#portal.hides("layout");
+  }
+
+  /** Compares with the bundle that the portal names, if any. */
+  async compareWithBase() {
+    const base = this.#portal.base();
+    if (base && this.#shown && !this.#shown.head.delta) await this.#compare(base.source, base.name);
+  }
+
+  #press() {
+    if (this.#check.isBusy) return this.#check.stop();
+    this.#pace = new Pace();
+    fill(this.#amount);
+    this.#bar.removeAttribute("value");
+    this.#check.run();
+  }
+
+  #save() {
+    const { report } = this.#check;
+    offer(new Blob([JSON.stringify(report, null, 2), "\n"]), `${report.head?.name ?? "bundle"}-report.json`);
+  }
+
+  /** @param {import("../../types.js").Head} head */
+  #identityOf(head) {
+    const forget = () => {
+      forgetVersion(head.name);
+      this.#portal.judge();
+    };
+    let seen;
+    try {
+      seen = { version: highest(head.name), forget, forgets: forgets() };
+    } catch {
+      // The verdict says so.
+    }
+    return identity(head, seen);
+  }
+
+  /** @param {Bundle} bundle */
+  async #showContents(bundle) {
+    if (bundle.head.delta) {
+      const edits = await bundle.edits();
+      const counts = { added: 0, changed: 0, metadata: 0, removed: 0 };
+      for (const { kind } of edits) counts[kind] += 1;
+      fill(this.#changes, panel("What it changes", ...changes(counts, edits)));
+    } else {
+      const tree = new Tree(bundle);
+      const preview = new Preview(bundle, this.#check.finding.ok);
+      this.#tree = tree;
+      this.#preview = preview;
+      tree.element.addEventListener("choose", (event) => preview.choose(/** @type {CustomEvent} */ (event).detail));
+      fill(this.#files, panel("What is in it", h("div", { class: "files" }, tree.element, preview.element)));
+      await tree.show();
+      fill(this.#changes, this.#chooseOlder());
+      this.compareWithBase();
+    }
+    this.update();
+    fill(this.#layout, await layout(bundle));
+  }
+
+  #chooseOlder() {
+    const choose = h("input", { type: "file", id: "older", onchange: () => {
+      const [file] = choose.files ?? [];
+      choose.value = "";
+      if (file) this.#compare(file, file.name);
+    } });
+    return panel("What changed", h("p", {}, h("label", { htmlFor: "older", class: "button" }, "Compare with an older bundle"), choose), this.#comparison);
+  }
+
+  /**
+   * @param {BundleSource} source
+   * @param {string} name
+   */
+  async #compare(source, name) {
+    const bundle = this.#shown;
+    if (!bundle) return;
+    this.#comparisons.abort();
+    this.#comparisons = new AbortController();
+    const { signal } = this.#comparisons;
+    fill(this.#comparison, h("p", { class: "quiet" }, "Comparing …"));
+    try {
+      this.#older?.close();
+      this.#older = undefined;
+      const older = await openBundle(source, { signal });
+      if (signal.aborted) return older.close();
+      this.#older = older;
+      const result = await bundle.compare(older);
+      if (signal.aborted) return;
+      const [now, then] = [bundle.head, older.head];
+      const isOther = now.name !== then.name;
+      const isLater = !isOther && BigInt(then.version) > BigInt(now.version);
+      fill(this.#comparison,
+        h("p", { class: "quiet" }, `${now.name} version ${now.version} against ${then.name} version ${then.version}, in ${name}. Its signature was not checked.`),
+        isOther && h("p", { class: "fault" }, `These are bundles of different names: ${then.name} and ${now.name}.`),
+        isLater && h("p", { class: "fault" }, `The other bundle is the newer one: version ${then.version}.`),
+        ...changes(result, result.rows));
+    } catch (error) {
+      if (!signal.aborted) fill(this.#comparison, h("p", { class: "fault" }, `These cannot be compared: ${/** @type {Error} */ (error).message}`));
+    }
+  }
+}
