@@ -276,6 +276,9 @@ export class Bundle {
       throw error;
     } finally {
       this.#checking = false;
+      // They have nothing more to do, and memory.
+      for (const thread of this.#others) thread.close();
+      this.#others = [];
     }
   }
 

@@ -71,6 +71,7 @@ const functions = {
    * @param {Uint8Array} [given] The bytes, where only the other thread can read them.
    */
   async check(first, lengths, offset, length, given) {
+    const { signal } = stopped;
     const reading = given ?? source?.read(offset, length, stopped.signal);
     const before = turn;
     /** @type {() => void} */
@@ -83,6 +84,7 @@ const functions = {
       const found = [];
       for (const part of parts(lengths, bytes.length)) {
         if (part.from > 0) await others();
+        signal.throwIfAborted();
         found.push(reader.check(first + part.chunk, bytes.subarray(part.from, part.end)));
       }
       return { found: joined(found), read: bytes.length };
