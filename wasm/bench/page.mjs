@@ -133,7 +133,7 @@ async function watch(name) {
       const root = document.querySelector("sealift-verifier").shadowRoot;
       root.querySelector("#file").addEventListener("change", () => (window.began = performance.now()), { capture: true });
       new MutationObserver(() => {
-        if (window.began && /Signed by whom you trust|You can let it in/.test(root.querySelector(".banner")?.textContent)) window.judged ??= performance.now();
+        if (window.began && /Signed by a key you trust|Safe to install/.test(root.querySelector(".banner")?.textContent)) window.judged ??= performance.now();
       }).observe(root, { subtree: true, childList: true });
     });
     return peak(page, async () => {

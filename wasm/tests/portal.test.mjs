@@ -34,7 +34,7 @@ test("it checks a bundle", async () => {
     const field = page.getByLabel("Allowed signers", { exact: true });
     await field.fill(bundles.signers);
     await field.blur();
-    for (const [name, words] of [["good", "You can let it in: os, version 7"], ["flipped", "it is damaged, or was changed"]]) {
+    for (const [name, words] of [["good", "Safe to install: os, version 7"], ["flipped", "it is damaged, or was changed"]]) {
       await page.locator("#file").setInputFiles(bundles.files[name]);
       await page.locator(".banner h2", { hasText: words }).waitFor({ timeout: 20_000 });
     }
