@@ -10,21 +10,21 @@ const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 const TYPES = { ".html": "text/html", ".js": "text/javascript", ".mjs": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".txt": "text/plain" };
 
 /**
- * Serves www/, the package below /sealift/, and more by their first component: folders, and functions that answer themselves. A file of
- * another type is octets: wasm, too.
+ * Serves www/ or another folder, the package below /sealift/, and more by their first component: folders, and functions that answer themselves. A file of
+ * another type is octets: wasm, too. `more` are headers of all of them.
  */
-export async function site(folders = {}) {
+export async function site(folders = {}, page = here("../www"), more = {}) {
   const roots = { sealift: here("../npm"), ...folders };
   const requests = [];
   const server = createServer((request, response) => {
     const path = normalize(decodeURIComponent(new URL(request.url, "http://localhost").pathname)).slice(1);
     const [first, ...rest] = path.split("/");
     if (typeof roots[first] === "function") return roots[first](request, response);
-    const file = first in roots ? join(roots[first], ...rest) : join(here("../www"), path || "index.html");
+    const file = first in roots ? join(roots[first], ...rest) : join(page, path || "index.html");
     requests.push(path);
     if (!existsSync(file) || !statSync(file).isFile()) return response.writeHead(404).end();
     const { size } = statSync(file);
-    const headers = { "Content-Type": TYPES[extname(file)] ?? "application/octet-stream", "Accept-Ranges": "bytes" };
+    const headers = { "Content-Type": TYPES[extname(file)] ?? "application/octet-stream", "Accept-Ranges": "bytes", ...more };
     const [, start, last] = /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? "") ?? [];
     if (start === undefined) {
       response.writeHead(200, { ...headers, "Content-Length": size });

@@ -67,6 +67,8 @@ function isOwn({ origin, protocol }) {
 function shim(address, { type }) {
   const name = JSON.stringify(address.href);
   const text = type === "module" ? `import ${name};` : `importScripts(${name});`;
+  // Chromium takes no blob: as a module where the page has no origin, as in a sandboxed frame; elsewhere a data: would have none.
+  if (globalThis.origin === "null") return `data:text/javascript,${encodeURIComponent(text)}`;
   return URL.createObjectURL(new Blob([text], { type: "text/javascript" }));
 }
 
