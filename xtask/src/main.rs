@@ -6,6 +6,7 @@ mod compare;
 mod debian;
 mod dist;
 mod packages;
+mod portal;
 mod random;
 mod shell;
 mod skips;
@@ -35,6 +36,7 @@ Usage: cargo xtask COMMAND
     --skip-large    no bundle of 2 GB, no million files
   dist              build static programs, archives and Debian packages into target/dist
     --check         make them twice, run them, install and purge one; needs root
+  portal            build the program that serves the page, into target/release
   vm                run what only a kernel with fs-verity shows, in Debian's under QEMU
   web               build the package for JavaScript and the page on it into target/web
 ";
@@ -57,6 +59,7 @@ fn run() -> Result<()> {
         Some(lexopt::Arg::Value(name)) if name == "big" => big::main(args),
         Some(lexopt::Arg::Value(name)) if name == "compare" => compare::main(args),
         Some(lexopt::Arg::Value(name)) if name == "dist" => dist::main(args),
+        Some(lexopt::Arg::Value(name)) if name == "portal" => portal::main(args),
         Some(lexopt::Arg::Value(name)) if name == "vm" => vm::main(args),
         Some(lexopt::Arg::Value(name)) if name == "web" => web::main(args),
         Some(lexopt::Arg::Long("help") | lexopt::Arg::Short('h')) | None => {

@@ -55,8 +55,7 @@ impl Portal {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let Self { listen: _, form: _ } = self;
         Err(Failure::usage(
-            "this sealift was built without the page: take one that `cargo xtask dist` makes, or build it with \
-             `cargo xtask web && cargo build --release --features portal`",
+            "this sealift was built without the page: take one that `cargo xtask dist` makes, or build it with `cargo xtask portal`",
         ))
     }
 }

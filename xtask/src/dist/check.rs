@@ -3,8 +3,10 @@
 mod install;
 
 use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
@@ -21,6 +23,7 @@ pub(super) fn all(release: &Release) -> Result<()> {
         run(Command::new("dpkg-deb").arg("--extract").arg(release.out.join(release.deb(machine))).arg(&root))?;
         is_static(&root.join("usr/bin/sealift"))?;
         round_trip(release, machine, &root.join("usr/bin/sealift"))?;
+        serves_the_page(machine, &root.join("usr/bin/sealift"))?;
         println!("dist: {}: static, and what was packed comes back", machine.name);
     }
     install::install_and_purge(release)?;
@@ -76,6 +79,27 @@ fn round_trip(release: &Release, machine: &Machine, program: &Path) -> Result<()
     fs::write(folder.join("bad.sealift"), bytes)?;
     let refused = sealift(&[&["verify", "bad.sealift"], &trust[..]].concat());
     ensure!(refused.is_err(), "{}: a changed byte was not seen", machine.name);
+    Ok(())
+}
+
+/// The page that it serves is the one that was built.
+fn serves_the_page(machine: &Machine, program: &Path) -> Result<()> {
+    let arguments = ["portal", "--listen", "127.0.0.1:0"];
+    let mut portal = machine.command(program).args(arguments).stdout(Stdio::piped()).spawn()?;
+    let page = (|| -> Result<Vec<u8>> {
+        let mut line = String::new();
+        BufReader::new(portal.stdout.take().context("it is a pipe")?).read_line(&mut line)?;
+        let address = line.trim().trim_start_matches("http://").trim_end_matches('/');
+        let mut stream = TcpStream::connect(address).with_context(|| format!("the portal said {line:?}"))?;
+        stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer)?;
+        Ok(answer)
+    })();
+    portal.kill()?;
+    portal.wait()?;
+    let expected = fs::read("wasm/www/index.html")?;
+    ensure!(page?.ends_with(&expected), "{}: the portal serves another page", machine.name);
     Ok(())
 }
 
