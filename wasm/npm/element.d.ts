@@ -52,7 +52,7 @@ export class SealiftVerifier extends HTMLElement {
 export type State = "empty" | "checking" | "unknown" | "refused" | "safe";
 
 /** Why nothing is known, where it is the page that says so. "page": it failed; the message says of what. */
-export type PageDoubt = "stopped" | "policy" | "memory" | "address" | "page";
+export type PageDoubt = "stopped" | "policy" | "memory" | "address" | "blocked" | "page";
 
 export interface Problem {
   kind: Kind | Doubt | PageDoubt;

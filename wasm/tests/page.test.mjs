@@ -227,18 +227,13 @@ test("names are text", async () => {
   await leave();
 });
 
-test("an address is read by ranges, and a bad one said to be so", async () => {
+test("an address is read by ranges", async () => {
   const { page, verdict, leave } = await visit();
   const field = page.getByLabel("Address of a bundle");
   await field.fill("/bundles/good.sealift");
   await field.press("Enter");
   await verdict("Safe to install");
-  await field.fill("https://example.org/os.sealift");
-  await field.press("Enter");
-  await verdict("the file cannot be read");
-  const text = await page.locator(".banner").textContent();
-  assert.match(text, /cannot be reached/);
-  await leave(/example\.org|Content Security Policy/);
+  await leave();
 });
 
 test("servers that lie are found out, and said to be so", async () => {

@@ -5,6 +5,7 @@ import { SealiftError } from "../errors.js";
 import { finding, report } from "./finding.js";
 import { startsAsBundle } from "./kinds.js";
 import { forgets, sawVersion } from "./memory.js";
+import { barrier } from "./reach.js";
 
 /** @typedef {import("../../types.js").Bundle} Bundle */
 /** @typedef {import("../../types.js").BundleSource} BundleSource */
@@ -107,9 +108,22 @@ export class Check {
       this.#set({ verified });
     } catch (fault) {
       if (signal.aborted) return;
-      const isOther = fault instanceof SealiftError && fault.code === "header" && this.source instanceof Blob && !(await startsAsBundle(this.source).catch(() => true));
-      if (!signal.aborted) this.#set({ fault, isOther });
+      const more = await this.#explain(fault);
+      if (!signal.aborted) this.#set(more);
     }
+  }
+
+  /**
+   * What a failure means, where it does not say it itself.
+   * @param {unknown} fault
+   * @returns {Promise<Partial<Facts>>}
+   */
+  async #explain(fault) {
+    const { source } = this;
+    if (!(fault instanceof SealiftError)) return { fault };
+    if (fault.code === "header" && source instanceof Blob) return { fault, isOther: !(await startsAsBundle(source).catch(() => true)) };
+    if (fault.code === "io" && source instanceof URL) return { fault: (await barrier(source)) ?? fault };
+    return { fault };
   }
 
   /**

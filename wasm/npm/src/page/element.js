@@ -9,6 +9,7 @@ import { NOTHING } from "./finding.js";
 import { gathered } from "./gathered.js";
 import { isOurs } from "./memory.js";
 import { POLICY_ATTRIBUTES, policyFor, readFixed } from "./policy.js";
+import { listen } from "./reach.js";
 import { Settings } from "./settings.js";
 import { sheet } from "./style.js";
 import { View } from "./view.js";
@@ -56,6 +57,7 @@ export class SealiftVerifier extends ElementBase {
   connectedCallback() {
     // So that it is there when a bundle is. Should this fail, then the check does, which says so.
     code().catch(() => {});
+    listen();
     this.#connected = new AbortController();
     const { signal } = this.#connected;
     present.add(this);

@@ -50,6 +50,7 @@ const DOUBTS = {
   changed: doubt("the file changed", "It became another one while it was read. Choose it again."),
   io: doubt("the file cannot be read", "The medium or the connection failed. Try again."),
   address: doubt("this is not an address", "Enter one such as /updates/os.sealift."),
+  blocked: doubt("the page may not read from there", "Download the bundle and choose the file, or use an address of this site."),
   "trust-file": doubt("your settings cannot be read", "Allowed signers, revoked keys, thresholds and tags are written as OpenSSH and Sealift have them. Correct them below, and the bundle is judged again."),
   policy: doubt("the rules to judge by cannot be loaded", "Whom to trust, what is revoked or which versions were seen is not known. Reload the page, or send the message below to the site's operator."),
   memory: doubt("this browser's record of versions cannot be read", "An older version could not be told from a newer one. Under Settings it can be forgotten."),

@@ -1,0 +1,181 @@
+// What is dropped on the page, and where. Run by: node --test wasm/tests/drops.test.mjs
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { basename, join } from "node:path";
+import { after, before, test } from "node:test";
+
+import { enter, kind } from "./browser.mjs";
+import { shelf } from "./shelf.mjs";
+import { site } from "./site.mjs";
+import { visitors } from "./visitors.mjs";
+
+let [server, bundles, people] = [];
+const at = (name) => join(bundles.folder, name);
+before(async () => {
+  bundles = shelf();
+  writeFileSync(at("signers.txt"), bundles.signers);
+  execFileSync("ssh-keygen", ["-q", "-k", "-f", at("revoked.krl"), at("release.pub")]);
+  server = await site({ bundles: bundles.folder });
+  people = visitors(server);
+});
+after(async () => {
+  await people?.close();
+  await server?.close();
+  bundles?.remove();
+});
+
+/** Drops files on an element, as a script sees it. */
+async function drop(page, target, ...paths) {
+  const files = paths.map((path) => [basename(path), readFileSync(path).toString("base64")]);
+  const data = await page.evaluateHandle((files) => {
+    const transfer = new DataTransfer();
+    for (const [name, content] of files) transfer.items.add(new File([Uint8Array.from(atob(content), (letter) => letter.charCodeAt(0))], name));
+    return transfer;
+  }, files);
+  return page.locator(target).evaluate((element, dataTransfer) => {
+    const isTaken = (type) => !element.dispatchEvent(new DragEvent(type, { dataTransfer, bubbles: true, cancelable: true, composed: true }));
+    return [isTaken("dragover"), isTaken("drop")];
+  }, data);
+}
+
+test("beside the element's box, too", async () => {
+  const { page, verdict, leave } = await people.visit({ signers: bundles.signers });
+  for (const target of ["html", "h1", "sealift-verifier"]) {
+    // What is not taken makes the browser leave the page.
+    assert.deepEqual(await drop(page, target, bundles.files.good), [true, true], target);
+    await verdict("Safe to install: os, version 7");
+    await page.locator("sealift-verifier").evaluate((element) => element.reset());
+  }
+  await leave();
+});
+
+test("the verdict of what is dropped while scrolled down is in sight", async () => {
+  const { page, choose, verdict, leave } = await people.visit({ signers: bundles.signers, viewport: { width: 900, height: 600 } });
+  await choose(bundles.files.good);
+  await verdict("Safe to install");
+  await page.evaluate(() => window.scrollTo(0, document.body.scrollHeight));
+  await drop(page, "html", bundles.files.flipped);
+  await verdict("it is damaged");
+  const { top, bottom } = await page.locator(".banner h2").evaluate((title) => title.getBoundingClientRect().toJSON());
+  assert(top >= 0 && bottom <= 600, `it is at ${top}`);
+  await leave();
+});
+
+test("several bundles are a list, with a verdict each", async () => {
+  const { page, verdict, leave } = await people.visit({ signers: bundles.signers });
+  const names = ["good", "flipped", "untrusted", "other"];
+  await drop(page, "html", ...names.map((name) => bundles.files[name]));
+  const rows = page.getByRole("list", { name: "Bundles" }).getByRole("button");
+  const words = ["Safe to install: os, version 7", "it is damaged", "unknown signer", "Not a Sealift bundle"];
+  for (const [row, text] of words.entries()) await rows.nth(row).filter({ hasText: text }).waitFor();
+  assert.equal(await page.locator("sealift-verifier").evaluate(({ ok, reports }) => ok || reports.length !== 4), false);
+  await rows.nth(1).click();
+  await verdict("it is damaged");
+  assert.equal(await rows.nth(1).getAttribute("aria-current"), "true");
+  assert.equal(await page.locator(".banner:visible").count(), 1);
+  await drop(page, "html", bundles.files.good);
+  await verdict("Safe to install");
+  assert.equal(await rows.count(), 0);
+  await leave();
+});
+
+test("a field of one bundle takes no two", async () => {
+  const { page, verdict, leave } = await people.visit({ signers: bundles.signers });
+  await page.locator("sealift-verifier").evaluate((element) => element.removeAttribute("multiple"));
+  await drop(page, "html", bundles.files.good);
+  await verdict("Safe to install");
+  await drop(page, "html", bundles.files.good, bundles.files.older);
+  await page.getByText("2 bundles: choose one of them. Nothing was checked.").waitFor();
+  assert.deepEqual(await page.locator("sealift-verifier").evaluate(({ ok, finding }) => [ok, finding.state]), [false, "empty"]);
+  await leave();
+});
+
+test("keys and lists are known by what they are, and taken when the person says so", async () => {
+  const { page, choose, verdict, leave } = await people.visit();
+  await choose(bundles.files.good);
+  await verdict("unknown signer");
+  const press = (name) => page.getByRole("button", { name }).click();
+  await drop(page, "html", at("signers.txt"));
+  await page.getByText("signers.txt: 1 allowed signer.").waitFor();
+  await verdict("unknown signer"); // nobody is trusted unasked
+  await press("Use these allowed signers");
+  await verdict("Safe to install");
+  await drop(page, "html", at("revoked.krl"));
+  await page.getByText("revoked.krl: a revocation list.").waitFor();
+  await verdict("Safe to install");
+  await press("Use this revocation list");
+  await verdict("revoked key");
+  await enter(page.getByLabel("Revoked keys"), "");
+  await verdict("Safe to install");
+  await choose(bundles.files.untrusted);
+  await verdict("unknown signer");
+  await drop(page, "html", at("stranger.pub"));
+  await page.getByText("stranger.pub: 1 public key.").waitFor();
+  await page.locator(".notes").getByRole("button", { name: "Trust this key for os" }).click();
+  await verdict("Safe to install: os, version 8");
+  await leave();
+});
+
+test("a private key is neither taken nor stored", async () => {
+  const { page, leave } = await people.visit();
+  const secret = readFileSync(at("release"), "utf8");
+  await drop(page, "html", at("release"));
+  await page.getByText("release is a private key. It was not stored; keep it secret.").waitFor();
+  await page.locator("#signers-file").setInputFiles(at("release"));
+  await page.getByText("This is a private key. It was not stored").waitFor();
+  const field = page.getByLabel("Allowed signers", { exact: true });
+  await enter(field, `os ${secret}`);
+  await page.getByText("This is a private key. It was not stored").waitFor();
+  assert.equal(await field.inputValue(), "");
+  for (const name of ["threshold", "revoked"]) await enter(page.locator(`#${name}`), secret);
+  assert.deepEqual(await page.evaluate(() => Object.values(localStorage).filter((value) => /PRIVATE|OPENSSH/.test(value))), []);
+  await leave();
+});
+
+test("what is no file of keys is not loaded as one", async () => {
+  const { page, leave } = await people.visit({ signers: bundles.signers });
+  for (const [name, words] of [["release.pub", "These are public keys without names."], [basename(bundles.files.other), "This file has no allowed signers."]]) {
+    await page.locator("#signers-file").setInputFiles(at(name));
+    await page.getByText(words).waitFor();
+    assert.equal(await page.getByLabel("Allowed signers", { exact: true }).inputValue(), bundles.signers);
+  }
+  await page.locator("#signers-file").setInputFiles(at("signers.txt"));
+  await page.getByText("This file has no allowed signers.").waitFor({ state: "hidden" });
+  await leave();
+});
+
+// Only the browser's own drag makes entries of a directory.
+test("of a directory the bundles are taken", { skip: kind !== "chromium" && "only Chromium lets a test drag files" }, async () => {
+  mkdirSync(join(bundles.folder, "stick/updates"), { recursive: true });
+  for (const [name, from] of [["os.sealift", bundles.files.good], ["updates/old.sealift", bundles.files.older], ["updates/signers.txt", at("signers.txt")], ["photo.jpg", bundles.files.other], ["broken.sealift", bundles.files.other]]) {
+    writeFileSync(join(bundles.folder, "stick", name), readFileSync(from));
+  }
+  const { page, leave } = await people.visit({ signers: bundles.signers });
+  const devtools = await page.context().newCDPSession(page);
+  const data = { items: [], files: [join(bundles.folder, "stick")], dragOperationsMask: 1 };
+  for (const type of ["dragEnter", "dragOver", "drop"]) await devtools.send("Input.dispatchDragEvent", { type, x: 400, y: 700, data });
+  const rows = page.getByRole("list", { name: "Bundles" }).getByRole("button");
+  for (const words of ["os.sealiftSafe to install", "broken.sealiftNot a Sealift bundle", "old.sealift"]) await rows.filter({ hasText: words }).waitFor();
+  await page.getByText("2 other files were not looked at.").waitFor();
+  await leave();
+});
+
+test("an address that is none, of another kind, and one that the page's own policy blocks", async () => {
+  const { page, verdict, leave } = await people.visit({ signers: bundles.signers });
+  const field = page.getByLabel("Address of a bundle");
+  for (const [address, title, reason] of [
+    ["http://", "Not checked: this is not an address", "Invalid URL"],
+    ["ftp://example.org/os", "Not checked: this is not an address", "ftp:"],
+    ["https://example.org/os.sealift", "Not checked: the page may not read from there", "allows addresses of"],
+    ["http://example.org/os.sealift", "Not checked: the page may not read from there", "allows addresses of"],
+  ]) {
+    await field.fill(address);
+    await field.press("Enter");
+    await page.locator(".banner", { hasText: address }).waitFor();
+    await verdict(title);
+    if (kind === "chromium" || reason !== "Invalid URL") await page.locator(".banner", { hasText: reason }).waitFor();
+  }
+  await leave(/Content Security Policy|Content-Security-Policy|example\.org/);
+});
