@@ -84,7 +84,8 @@ export class View {
     if (said !== this.#said) {
       this.#said = said;
       this.#banner.className = `banner ${finding.tone}`;
-      const message = finding.tone !== "good" && finding.tone !== "work" && finding.error && h("p", { class: "quiet" }, h("bdi", {}, finding.error.message));
+      // Why signatures do not count stands with them.
+      const message = finding.error && finding.error.message !== facts.verdict?.error?.message && h("p", { class: "quiet" }, h("bdi", {}, finding.error.message));
       fill(this.#words, h("h2", {}, finding.title), finding.text !== "" && h("p", {}, finding.text), message, h("p", { class: "quiet" }, h("bdi", {}, name)));
       fill(this.#banner, icon(finding.tone), h("div", {}, this.#words, this.#strangers));
     }
