@@ -168,7 +168,7 @@ pub(crate) fn count_calls(ground: &Ground, trial: &dyn Trial) -> Result<BTreeMap
     let wanted: BTreeSet<&str> = FAULTS.iter().flat_map(|fault| fault.calls.iter().copied()).collect();
     // Not every kernel's table has every name.
     let set: Vec<_> = wanted.iter().map(|name| format!("?{name}")).collect();
-    ground.copy(trial.start(), "work")?;
+    ground.begin(trial.start())?;
     ground.run(&format!("strace -f -qq -e signal=none -o calls -e trace={} {}", set.join(","), trial.line()))?;
     let mut counts: BTreeMap<(String, String), u32> = BTreeMap::new();
     for line in fs::read_to_string(ground.path("calls"))?.lines() {
@@ -193,7 +193,7 @@ fn inject(
 ) -> Result<()> {
     let kind = format!("{}, {call} with {}", trial.name(), fault.name);
     let label = format!("{kind}, number {when}");
-    ground.copy(trial.start(), "work")?;
+    ground.begin(trial.start())?;
     let inject = format!("{call}:{}:when={when}", fault.name);
     let line = format!("strace -f -qq -e signal=none -o injected -e inject={inject} {}", trial.line());
     let Some((status, said)) = run_patiently(ground, &line)? else {
@@ -268,7 +268,7 @@ pub(crate) fn run_patiently(ground: &Ground, line: &str) -> Result<Option<(Statu
 
 /// A medium that does not take what was written is never taken for one that did.
 pub(crate) fn sync_that_fails(ground: &Ground, trial: &dyn Trial, findings: &mut Findings) -> Result<()> {
-    ground.copy(trial.start(), "work")?;
+    ground.begin(trial.start())?;
     let calls = "fsync,fdatasync,syncfs";
     let line = format!("strace -f -qq -e signal=none -o injected -e inject={calls}:error=EIO {}", trial.line());
     match run_patiently(ground, &line)? {
@@ -287,7 +287,7 @@ pub(crate) fn short_transfers(ground: &Ground, trial: &dyn Trial, findings: &mut
     let built = ground.command("cc -O1 -Wall -o short").arg(source).status()?;
     ensure!(built.success(), "short.c does not build");
     for line in [trial.line().to_owned(), trial.line().replace("--quiet", "--quiet --jobs 1")] {
-        ground.copy(trial.start(), "work")?;
+        ground.begin(trial.start())?;
         let Some((status, said)) = run_patiently(ground, &format!("./short {line}"))? else {
             return findings.add(&format!("{}, short transfers: it hangs", trial.name()));
         };

@@ -62,6 +62,18 @@ impl Ground {
         self.run(&format!("cp -a --reflink=auto {from} {to}"))
     }
 
+    /// Makes `work` what `start` is. An installed tree in it is taken over: its record is of the directory that it was copied from.
+    pub(crate) fn begin(&self, start: &str) -> Result<()> {
+        self.copy(start, "work")?;
+        if !self.path("work/out/.target.sealift-state").exists() {
+            return Ok(());
+        }
+        let line = "sealift unpack old.sealift work/out/target --update --adopt TRUST --quiet";
+        let done = self.command(line).output()?;
+        ensure!(done.status.success(), "{line} fails: {}", String::from_utf8_lossy(&done.stderr));
+        Ok(())
+    }
+
     /// Removes the folder after all held.
     pub(crate) fn remove(self) -> Result<()> {
         unmount_below(&self.dir)?;

@@ -135,7 +135,7 @@ pub(crate) fn kill_often(
 fn measure(ground: &Ground, trial: &dyn Trial) -> Result<Duration> {
     let mut durations = Vec::new();
     for _ in 0..3 {
-        ground.copy(trial.start(), "work")?;
+        ground.begin(trial.start())?;
         let start = Instant::now();
         let mut child = Running::start(ground, trial.line(), trial.is_from_pipe())?;
         ensure!(child.sealift.wait()?.success(), "{} fails undisturbed", trial.line());
@@ -153,7 +153,7 @@ fn kill_once(
     cleans: bool,
     findings: &mut Findings,
 ) -> Result<bool> {
-    ground.copy(trial.start(), "work")?;
+    ground.begin(trial.start())?;
     let mut child = Running::start(ground, trial.line(), trial.is_from_pipe())?;
     std::thread::sleep(moment);
     child.sealift.kill()?;

@@ -106,7 +106,7 @@ fn planted(
     before: &Snapshot,
     findings: &mut Findings,
 ) -> Result<()> {
-    ground.copy(verb.start, "work")?;
+    ground.begin(verb.start)?;
     let at = ground.path("work/out").join(place);
     if let Some(parent) = at.parent() {
         fs::create_dir_all(parent)?;
@@ -167,7 +167,7 @@ fn race(
     let canary = ground.path("canary");
     let (swaps, mut ended_well) = (AtomicU64::new(0), 0);
     for round in 0..RACES {
-        ground.copy(verb.start, "work")?;
+        ground.begin(verb.start)?;
         let tree = ground.path("work/out").join(where_);
         let done = AtomicBool::new(false);
         let status = std::thread::scope(|scope| {
