@@ -130,6 +130,12 @@ pub enum RepoFault {
         /// What the repository asks for.
         why: String,
     },
+    /// A remote is not there.
+    #[error("it has no remote {name:?}: name one that `ostree remote list` shows, or add it with `ostree remote add`")]
+    NoRemote {
+        /// As it was asked for.
+        name: String,
+    },
     /// A remote's settings do not say what to ask of a commit.
     #[error("what its remote {remote:?} asks for cannot be told: {why}")]
     Remote {

@@ -23,9 +23,9 @@ pub(super) fn check(repo: &Repo, name: &RefName, carried: &Carried<'_>, from: &R
     let (collection, asked) = match name.place() {
         RefPlace::Heads => (None, None),
         RefPlace::Mirror(collection) => (Some(collection.as_str()), None),
-        RefPlace::Remote(remote) => {
-            let remote = repo.config().remotes.iter().find(|known| known.name == *remote);
-            let remote = remote.ok_or_else(|| refused(&first, "the repository has no such remote".into()))?;
+        RefPlace::Remote(wanted) => {
+            let remote = repo.config().remotes.iter().find(|known| known.name == *wanted);
+            let remote = remote.ok_or_else(|| repo.fault(RepoFault::NoRemote { name: wanted.clone() }))?;
             let asked = Asked::by(repo, remote)?;
             (remote.collection_id.as_deref(), Some(asked))
         }

@@ -123,7 +123,7 @@ fn repositories_that_are_not_known() {
         ("unpack os.sealift ostree:target --allow-unsigned --ref other", "no OSTree ref other; it has os"),
         ("unpack tree.sealift ostree:target --allow-unsigned", "no OSTree commit"),
         ("unpack os.sealift ostree:target", "signature"),
-        ("unpack os.sealift ostree:target --allow-unsigned --remote origin", "no such remote"),
+        ("unpack os.sealift ostree:target --allow-unsigned --remote origin", "it has no remote \"origin\""),
         ("unpack os.sealift ostree:target --allow-unsigned --remote ../heads", "is not the name of a remote"),
         ("unpack os.sealift ostree:target --allow-unsigned --path file", "for directories"),
         ("unpack os.sealift target/os --allow-unsigned --remote origin", "for ostree:REPO"),

@@ -16,7 +16,7 @@ fn signatures() {
     desk.init("source", "archive");
     desk.init("target", "bare-user-only");
     let first = signed.sign("os", &["right"]);
-    signed.is_refused("--remote origin", "the repository has no such remote");
+    signed.is_refused("--remote origin", "it has no remote \"origin\"");
     desk.ostree("target", &["remote", "add", "origin", "https://example.org"]);
     let keyring = desk.path("target/origin.trustedkeys.gpg");
     let trust = |name: &str| fs::copy(desk.path(name), &keyring).expect("there is room");
