@@ -319,6 +319,28 @@ impl Tree {
         &self.targets[at(symlink)]
     }
 
+    /// How many names the longest path has, and one such path.
+    pub(crate) fn deepest(&self) -> (u32, Vec<u8>) {
+        // A directory comes after the one that holds it.
+        let mut depths: Vec<u32> = Vec::with_capacity(self.directories.len());
+        for directory in &self.directories {
+            depths.push(directory.parent.map_or(0, |parent| depths[at(parent)] + 1));
+        }
+        let occupied = (0..).zip(&self.directories).filter(|(_, directory)| !directory.children.is_empty());
+        let deepest = occupied.max_by_key(|(number, _)| depths[at(*number)]);
+        deepest.map_or((0, Vec::new()), |(number, directory)| {
+            let name = self.child_name(&directory.children[0]);
+            let path = self.directory_path(number);
+            let path = if path.is_empty() { name.to_vec() } else { [&path[..], name].join(&b'/') };
+            (depths[at(number)] + 1, path)
+        })
+    }
+
+    /// How many names it has.
+    pub(crate) fn entry_count(&self) -> u64 {
+        self.directories.iter().map(|directory| u64::from(number(directory.children.len()))).sum()
+    }
+
     /// The path of a directory below the root; empty for the root.
     pub(crate) fn directory_path(&self, directory: DirId) -> Vec<u8> {
         let mut names = Vec::new();

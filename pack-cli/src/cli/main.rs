@@ -72,7 +72,7 @@ struct Cli {
     /// A bundle's root declares how large everything in it becomes; what is over a limit is refused before anything is read or
     /// allocated. Usual are entries=16777216 (names of files), depth=4096 (directories in each other), size=4T (bytes of all files,
     /// which take their time to hash even where they are holes) and no limit of memory, of which `sealift info` says how much a
-    /// bundle takes at most.
+    /// bundle takes at most. What is over a limit is not packed either.
     #[arg(
         long = "limit", value_name = "WHAT=N", global = true, value_delimiter = ',', hide_short_help = true,
         value_parser = limits::parse_limit, help_heading = "Limits"

@@ -347,6 +347,7 @@ impl Pack {
             chunk_len: self.chunk_size.unwrap_or(PackOptions::CHUNK_LEN),
             delta_memory: self.delta_memory,
             signature_room: u32::try_from(self.signature_room).unwrap_or(u32::MAX),
+            limits: limits(),
             jobs: jobs(self.jobs.map(usize::from)),
         })
     }

@@ -12,6 +12,7 @@ mod delta;
 mod estimate;
 mod holes;
 mod images;
+mod limits;
 mod order;
 mod ostree;
 mod pipeline;
@@ -24,7 +25,7 @@ mod writer;
 use sealift_format::verity;
 use sealift_format::verity::Algorithm;
 use sealift_format::{
-    Base, Bases, Contents, Difference, Envelope, Full, Head, Identity, Image, Index, Layout, Objects, Root,
+    Base, Bases, Contents, Difference, Envelope, Full, Head, Identity, Image, Index, Layout, Limits, Objects, Root,
     area_len_for, encode_area, frame_window, maxima,
 };
 
@@ -60,6 +61,8 @@ pub struct PackOptions {
     pub signature_room: u32,
     /// Of a delta bundle: bytes that it may take to decode a chunk.
     pub delta_memory: u64,
+    /// What readers take: more is not packed.
+    pub limits: Limits,
     /// Threads.
     pub jobs: usize,
 }
@@ -87,6 +90,7 @@ impl PackOptions {
             chunk_len: Self::CHUNK_LEN,
             signature_room: Self::SIGNATURE_ROOM,
             delta_memory: Self::DELTA_MEMORY,
+            limits: Limits::default(),
             jobs: std::thread::available_parallelism().map_or(1, usize::from),
         }
     }
@@ -144,8 +148,8 @@ fn held_budget(jobs: u64, chunk_len: u64) -> u64 {
 /// Packs `refs` into one bundle.
 ///
 /// # Errors
-/// A file cannot be read or changed meanwhile, the output cannot be written, an option is out of its range, or signing failed. Nothing
-/// is left at the output then.
+/// A file cannot be read or changed meanwhile, the output cannot be written, an option is out of its range, something is over a limit, or
+/// signing failed. Nothing is left at the output then.
 pub fn pack(
     refs: &[PackRef<'_>],
     output: &Output,
@@ -198,6 +202,7 @@ struct Ordered<'a> {
 impl<'a> Ordered<'a> {
     fn new(refs: &[PackRef<'a>], options: &PackOptions) -> Result<Self, Error> {
         check_options(refs, options)?;
+        limits::check_sources(refs, &options.limits)?;
         let mut refs = refs.to_vec();
         refs.sort_by_key(|from| from.name);
         let sources: Vec<&Source> = refs.iter().map(|from| from.source).collect();
@@ -294,6 +299,7 @@ impl Front<'_> {
             full: self.bases.as_ref().and_then(|bases| bases.full.clone()),
             images: self.images.clone(),
         };
+        limits::check_root(&root, &options.limits)?;
         let parsed = Root::parse(&root.encode())?;
         // The parser reads the layout that a reader will read; what it refuses is not written.
         Layout::parse(&layout_bytes, &objects, piece_log2)?;

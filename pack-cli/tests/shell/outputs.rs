@@ -170,3 +170,40 @@ fn a_signed_copy_goes_where_it_is_wanted() {
     let (status, said) = told(&desk.shell("cat plain.sealift | sealift sign - --key release").output().unwrap());
     assert!(status == 2 && said.contains("give -o FILE"), "{said}");
 }
+
+#[test]
+fn what_readers_refuse_is_not_packed_unasked() {
+    let desk = Desk::new();
+    // One archive of a file that lies 5000 names deep.
+    let path = ["deeper"; 4999].join("/") + "/file";
+    let mut archive = tar::Builder::new(fs::File::create(desk.path("deep.tar")).unwrap());
+    let mut header = tar::Header::new_gnu();
+    header.set_size(2);
+    header.set_mode(0o644);
+    archive.append_data(&mut header, path, &b"x\n"[..]).unwrap();
+    archive.finish().unwrap();
+    let refused = "deeper/deeper/deeper/deeper/deeper/deeper/deeper/deeper/deep... lies 5000 names deep, and readers take 4096 at most";
+    for more in ["", " --dry-run"] {
+        desk.refused(&format!("pack tar:deep.tar -o deep.sealift{more}"), 2, refused);
+        assert!(!desk.path("deep.sealift").exists());
+    }
+    desk.good("pack tar:deep.tar -o deep.sealift --limit depth=5000");
+    desk.refused("ls deep.sealift", 1, "over this reader's limit of 4096");
+    assert!(desk.good("ls deep.sealift --limit depth=5000").ends_with("/file\n"));
+
+    // More bytes than usual, which take no room as they are holes; and more names.
+    for number in 0..3 {
+        fs::File::create(desk.path(&format!("os/hole-{number}"))).unwrap().set_len(1 << 41).unwrap();
+    }
+    desk.refused(
+        "pack os -o b.sealift",
+        2,
+        "this would be 6597069766661 bytes of files, and readers take 4398046511104",
+    );
+    desk.refused(
+        "pack os -o b.sealift --limit size=8T,entries=3",
+        2,
+        "this would be 4 names, and readers take 3 at most",
+    );
+    assert!(!desk.path("b.sealift").exists());
+}

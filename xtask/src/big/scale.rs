@@ -48,6 +48,8 @@ const LINES: [(&str, &str); 7] = [
     ("update", "sealift unpack more.sealift work/target --update --delete TRUST --quiet"),
 ];
 
+/// More than readers usually take.
+const LIMIT: &str = "--limit depth=20000";
 /// How much more than ten times as long ten times as much may take.
 const TOLERANCE: f64 = 1.5;
 /// What ends sooner says little.
@@ -111,7 +113,7 @@ fn measure(case: &Case, size: u32, findings: &mut Findings) -> Result<Vec<Measur
         if name == AGAIN {
             fs::write(tree.join("one more"), "is added\n")?;
         }
-        let measure = run_line(&ground, line)?;
+        let measure = run_line(&ground, &format!("{line} {LIMIT}"))?;
         if name == "unpack" {
             held_to_declared(&ground, &format!("{size} {}", case.name), &measure, findings)?;
         }
@@ -167,7 +169,7 @@ fn judge(case: &Case, [tenth, whole]: &[Vec<Measure>; 2]) -> Vec<String> {
 
 /// `info` says what unpacking takes at most.
 fn held_to_declared(ground: &Ground, label: &str, measure: &Measure, findings: &mut Findings) -> Result<()> {
-    let info = ground.printed_by("sealift info tree.sealift --json")?;
+    let info = ground.printed_by(&format!("sealift info tree.sealift --json {LIMIT}"))?;
     let declared = |field: &str| -> Result<u64> {
         let (_, rest) = info.split_once("\"cost\":{").context("info has the costs")?;
         let (_, rest) = rest.split_once(&format!("\"{field}\":")).context("info has each cost")?;

@@ -1,0 +1,61 @@
+//! What readers refuse unless they are told otherwise is not packed unless the publisher is.
+
+use sealift_format::{Error as FormatError, Limits, Root};
+use sealift_verify::escape;
+
+use super::PackRef;
+use crate::Error;
+
+/// Compares what is known before content is read.
+pub(super) fn check_sources(refs: &[PackRef<'_>], limits: &Limits) -> Result<(), Error> {
+    let (mut entries, mut logical) = (0_u64, 0_u64);
+    for PackRef { source, .. } in refs {
+        let (depth, path) = source.tree().deepest();
+        if depth > limits.depth {
+            let path = shortened(&escape::bytes(&path));
+            return Err(over(&format!("{path} lies {depth} names deep"), "depth", depth.into(), limits.depth.into()));
+        }
+        entries = entries.saturating_add(source.tree().entry_count());
+        let sizes = (0..source.content_count()).map(|content| source.content_len(content));
+        logical = sizes.fold(logical, u64::saturating_add);
+    }
+    for (what, option, number, limit) in
+        [("names", "entries", entries, limits.entries), ("bytes of files", "size", logical, limits.logical)]
+    {
+        if number > limit {
+            return Err(over(&format!("this would be {number} {what}"), option, number, limit));
+        }
+    }
+    Ok(())
+}
+
+/// Compares all that the root declares.
+pub(super) fn check_root(root: &Root, limits: &Limits) -> Result<(), Error> {
+    match limits.check(root) {
+        Err(FormatError::Limit { what, declared, limit }) => match what {
+            "entries" | "depth" | "memory" => {
+                Err(over(&format!("its {what} would be {declared}"), what, declared, limit))
+            }
+            "logical" => Err(over(&format!("its size would be {declared}"), "size", declared, limit)),
+            _ => Err(Error::Usage(format!(
+                "its {what} would be {declared}, and no reader takes more than {limit}: pack less in one bundle"
+            ))),
+        },
+        checked => Ok(checked?),
+    }
+}
+
+fn over(what: &str, option: &str, number: u64, limit: u64) -> Error {
+    Error::Usage(format!(
+        "{what}, and readers take {limit} at most: with --limit {option}={number} it is packed, and is for those alone who give that as well"
+    ))
+}
+
+/// A path of thousands of names, for people.
+fn shortened(path: &str) -> String {
+    const SHOWN: usize = 60;
+    match path.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}...", &path[..end]),
+        None => path.to_owned(),
+    }
+}
