@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 
 use crate::trust::Guard;
-use crate::{Error, Input, Limits};
+use crate::{Error, Head, Input, Limits};
 
 /// A bundle that may be taken, as far as its head tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +20,8 @@ pub struct Candidate {
     pub version: u64,
     /// Whether it takes a base to unpack it.
     pub is_delta: bool,
+    /// Whether that base, as it says, is not what the target took last. It may be there all the same, in the commits of a repository.
+    pub lacks_base: bool,
     /// Bytes of its file.
     pub file_bytes: u64,
 }
@@ -47,11 +49,19 @@ pub struct Choice {
     pub passed_over: Vec<PassedOver>,
 }
 
-/// Looks at bundles: files, and those in directories, which are called `*.sealift`. With `name` only those of that name are candidates.
+/// Looks at bundles: files, and those in directories, which are called `*.sealift`. With `name` only those of that name are candidates. `held`
+/// are the contents, by the digests of their indexes, that the target took: of one version, a delta whose base is among them comes first, and
+/// one whose base is not comes last. Where nothing is known of the target, each delta is worth trying.
 ///
 /// # Errors
 /// A directory cannot be read, or the state of the device.
-pub fn choose(paths: &[PathBuf], name: Option<&str>, guard: &Guard, limits: Limits) -> Result<Choice, Error> {
+pub fn choose(
+    paths: &[PathBuf],
+    name: Option<&str>,
+    held: &[[u8; 32]],
+    guard: &Guard,
+    limits: Limits,
+) -> Result<Choice, Error> {
     let mut choice = Choice::default();
     for path in files(paths)? {
         let head = match Input::open(&path).and_then(|mut input| input.read_head(limits.clone())) {
@@ -75,15 +85,25 @@ pub fn choose(paths: &[PathBuf], name: Option<&str>, guard: &Guard, limits: Limi
                 name: identity.name.clone(),
                 version: identity.version,
                 is_delta: head.root().bases.is_some(),
+                lacks_base: lacks_base(&head, held),
                 file_bytes: head.file_len(),
                 path,
             }),
         }
     }
-    let rank = |candidate: &Candidate| (Reverse(candidate.version), !candidate.is_delta, candidate.file_bytes);
+    let rank = |candidate: &Candidate| {
+        (Reverse(candidate.version), candidate.lacks_base, !candidate.is_delta, candidate.file_bytes)
+    };
     choice.candidates.sort_by_key(rank);
     choice.passed_over.sort_by_key(|passed| Reverse(passed.version));
     Ok(choice)
+}
+
+/// Whether a bundle is a delta of what is not among `held`, as far as that is known.
+fn lacks_base(head: &Head, held: &[[u8; 32]]) -> bool {
+    let root = head.root();
+    let Some(bases) = root.bases.as_ref().filter(|_| !held.is_empty()) else { return false };
+    !held.contains(&root.contents.index_digest) && bases.bases.iter().any(|base| !held.contains(&base.index_digest))
 }
 
 /// The files themselves and those in the directories, in the order of their names.

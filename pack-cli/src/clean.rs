@@ -1,8 +1,9 @@
 //! Removing what runs left that did not end.
 
+use std::io;
 use std::path::Path;
 
-use crate::trust::sign;
+use crate::trust::{Store, TargetKind, TargetPlace, sign};
 use crate::unpack::{Found, Stage, complete, state};
 use crate::{Error, Progress, pack};
 use rustix::fs::FileType;
@@ -18,16 +19,27 @@ pub struct Cleaned {
     pub was_finished: bool,
     /// Unfinished files of a bundle that was being packed or signed, which were removed.
     pub spools: u64,
+    /// The state listed a target there, which is gone or keeps nothing of a bundle, and does no more.
+    pub was_forgotten: bool,
 }
 
 /// Removes what is left beside `target`, a tree or a bundle, of runs that did not end. An update that had begun to change the target
-/// is finished first, from what is staged.
+/// is finished first, from what is staged. Where there is no bundle at the target then, `state` lists it no more.
 ///
 /// # Errors
 /// Another run is at work on the target, something cannot be removed, or what is staged is damaged: then the target holds files of
 /// both bundles, and an update makes it whole.
-pub fn clean(target: &Path, jobs: usize, progress: &Progress) -> Result<Cleaned, Error> {
-    let place = Place::resolve(target)?;
+pub fn clean(target: &Path, state: Option<&Store>, jobs: usize, progress: &Progress) -> Result<Cleaned, Error> {
+    let place = match Place::resolve(target) {
+        // What held it is gone as well.
+        Err(sealift_store::Error::Io { doing, path, source }) if source.kind() == io::ErrorKind::NotFound => {
+            let place = TargetPlace::of_missing(TargetKind::Directory, target)?;
+            let was_forgotten = state.map_or(Ok(false), |state| state.forget_target(&place))?;
+            let error = Error::Io { doing, path, source };
+            return if was_forgotten { Ok(Cleaned { was_forgotten, ..Cleaned::default() }) } else { Err(error) };
+        }
+        place => place?,
+    };
     let target = place.path();
     let packed = pack::remove_stale(target)?;
     if let Some(path) = packed.in_use {
@@ -39,23 +51,45 @@ pub fn clean(target: &Path, jobs: usize, progress: &Progress) -> Result<Cleaned,
         return Ok(cleaned); // a bundle
     }
     let site = Site::of(place)?;
+    clean_site(&site, jobs, progress, &mut cleaned)?;
+    if let Some(state) = state
+        && (site.root().is_none() || site.record()?.is_none())
+    {
+        cleaned.was_forgotten = state.forget_target(&TargetPlace::of_directory(&site)?)?;
+    }
+    Ok(cleaned)
+}
+
+/// The same of a repository or store, which cleans itself when it is written to: where it is there no more, `state` lists it no more.
+///
+/// # Errors
+/// The list cannot be read or written.
+pub fn clean_store(kind: TargetKind, path: &Path, state: Option<&Store>) -> Result<Cleaned, Error> {
+    let mut cleaned = Cleaned::default();
+    if let Some(state) = state.filter(|_| !path.exists()) {
+        cleaned.was_forgotten = state.forget_target(&TargetPlace::of_missing(kind, path)?)?;
+    }
+    Ok(cleaned)
+}
+
+fn clean_site(site: &Site, jobs: usize, progress: &Progress, cleaned: &mut Cleaned) -> Result<(), Error> {
     let target = site.path();
-    let Some(stage) = Stage::find(&site)? else {
+    let Some(stage) = Stage::find(site)? else {
         // Who removed the tree left what was kept beside it.
-        cleaned.was_removed = site.root().is_none() && state::remove(&site)?;
-        return Ok(cleaned);
+        cleaned.was_removed = site.root().is_none() && state::remove(site)?;
+        return Ok(());
     };
-    let found = complete(&stage, &site, jobs, progress)?;
+    let found = complete(&stage, site, jobs, progress)?;
     stage.remove()?;
     let is_taken = site.is_taken()?;
     if !is_taken {
         // A new tree has its state before it has its name.
-        state::remove(&site)?;
+        state::remove(site)?;
     }
     match found {
         Found::Finished => cleaned.was_finished = true,
         Found::Damaged if is_taken => return Err(Error::HalfUpdated { target: target.to_owned() }),
         Found::Nothing | Found::Damaged => cleaned.was_removed = true,
     }
-    Ok(cleaned)
+    Ok(())
 }

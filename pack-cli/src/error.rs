@@ -112,14 +112,12 @@ pub enum Error {
         name: String,
     },
     /// The target is a directory that this program did not make.
-    #[error(
-        "{} was not unpacked by sealift, or its install record is gone or of another directory: \
-         --adopt takes it over, and with --dry-run says what that would replace and delete",
-        target.display()
-    )]
+    #[error("{} {}: --adopt takes it over, and with --dry-run says what that would replace and delete", target.display(), whose(*is_of_another))]
     NotOurs {
         /// The target.
         target: PathBuf,
+        /// Whether there is an install record, of another directory.
+        is_of_another: bool,
     },
     /// The target's file system takes two names for one.
     #[error(
@@ -446,6 +444,17 @@ fn advice(error: &sealift_verify::Error) -> &'static str {
         Downgrade { .. } => "; get a newer bundle, or give --allow-downgrade to use this one once",
         DeviceUnknown { .. } => "; give --compatible TAG or write the tags into the configuration",
         _ => "",
+    }
+}
+
+/// Why a target is not this program's.
+fn whose(is_of_another: bool) -> &'static str {
+    match is_of_another {
+        true => {
+            "is not the directory that sealift unpacked: it was restored from a backup, copied, or put in the other's place, \
+             and its install record is the other's. If it is what you mean to update"
+        }
+        false => "was not unpacked by sealift, or its install record is gone",
     }
 }
 

@@ -1,15 +1,19 @@
-//! What is installed where: what targets keep of the bundles that they took.
+//! What is installed where: what targets keep of the bundles that they took, and which targets the state lists.
 
 use std::io::{self, Read as _};
 use std::path::Path;
 
 use sealift_format::{Head, Preamble};
-use sealift_store::Site;
 use sealift_store::confined::open_own_file;
+use sealift_store::{Site, Stage};
 
 use crate::Error;
+use crate::trust::{KnownTarget, TargetKind};
 use crate::unpack::state;
 
+/// Where stores keep what they took.
+const OSTREE: &str = "extensions/sealift";
+const COMPOSEFS: &str = "sealift/state";
 /// The longest head.
 const HEAD_LEN_MAX: u32 = Preamble::LEN + Preamble::ROOT_LEN_MAX + Preamble::AREA_LEN_MAX;
 
@@ -27,6 +31,49 @@ pub struct Installed {
     pub as_root: Option<bool>,
     /// Whether what is kept is of another directory, which was copied or moved.
     pub is_of_another: bool,
+}
+
+/// What is at a place that the state lists.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Present {
+    /// What the target itself keeps of a bundle: of a directory whichever it took last, of a store the one of the listed name.
+    Holds(Box<Installed>),
+    /// Unpacking to it did not end, and goes on when it is repeated.
+    Unfinished,
+    /// Something that keeps nothing of the bundle.
+    Other,
+    /// Nothing.
+    Missing,
+}
+
+/// Looks for what the state lists. The target's own record is the truth, and the list says only where to look.
+///
+/// # Errors
+/// What is kept there cannot be read, is damaged, or is another user's.
+pub fn look(known: &KnownTarget) -> Result<Present, Error> {
+    let path = known.place.path();
+    let held = match known.place.kind() {
+        TargetKind::Directory => directory(path),
+        TargetKind::Ostree => named(path, OSTREE, &known.name),
+        TargetKind::Composefs => named(path, COMPOSEFS, &known.name),
+    };
+    match held {
+        Ok(Some(installed)) => Ok(Present::Holds(Box::new(installed))),
+        Ok(None) | Err(Error::Place(sealift_store::Error::Unusable { .. })) => Ok(Present::Other),
+        Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+            let site = Site::resolve(path);
+            let is_unfinished = site.is_ok_and(|site| Stage::is_left(site.place()).is_ok_and(|left| left));
+            Ok(if is_unfinished { Present::Unfinished } else { Present::Missing })
+        }
+        // A file stands where a directory was on the way.
+        Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotADirectory => Ok(Present::Missing),
+        Err(error) => Err(error),
+    }
+}
+
+fn named(repo: &Path, folder: &str, name: &str) -> Result<Option<Installed>, Error> {
+    Ok(store(repo, folder)?.into_iter().find(|installed| installed.head.root().identity.name == name))
 }
 
 /// The bundle that the directory `target` took; `None` where it keeps nothing of one.
@@ -50,11 +97,24 @@ pub fn directory(target: &Path) -> Result<Option<Installed>, Error> {
     }))
 }
 
-/// The bundles of which a store keeps something in `folder`, by name.
+/// The bundles that an OSTree repository took, the last of each name.
 ///
 /// # Errors
-/// It cannot be read, or is damaged.
-pub fn store(repo: &Path, folder: &str) -> Result<Vec<Installed>, Error> {
+/// It is not there; what it keeps cannot be read, or is damaged.
+pub fn ostree(repo: &Path) -> Result<Vec<Installed>, Error> {
+    store(repo, OSTREE)
+}
+
+/// The same of a composefs store.
+///
+/// # Errors
+/// As [`ostree`].
+pub fn composefs(repo: &Path) -> Result<Vec<Installed>, Error> {
+    store(repo, COMPOSEFS)
+}
+
+/// The bundles of which a store keeps something in `folder`, by name.
+fn store(repo: &Path, folder: &str) -> Result<Vec<Installed>, Error> {
     let folder = repo.join(folder);
     let entries = match std::fs::read_dir(&folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound && repo.is_dir() => return Ok(Vec::new()),

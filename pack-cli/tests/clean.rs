@@ -181,6 +181,8 @@ fn a_damaged_update_of_a_tree_that_is_gone() {
 fn what_is_no_place_is_refused() {
     let desk = Desk::new();
     desk.refused("clean -", 2, "standard input");
+    desk.refused("clean ostree:repo", 2, "nothing is there, and nothing is listed");
+    fs::create_dir(desk.path("repo")).expect("a new folder");
     desk.refused("clean ostree:repo", 2, "the next one that writes there");
 }
 

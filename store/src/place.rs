@@ -63,6 +63,27 @@ impl Place {
         &self.path
     }
 
+    /// The path without links from the root, as far as the present directory is known.
+    ///
+    /// # Errors
+    /// As getcwd(2).
+    pub fn absolute_path(&self) -> Result<PathBuf, Error> {
+        let mut path = match self.path.is_absolute() {
+            true => PathBuf::new(),
+            false => std::env::current_dir().map_err(|error| Error::io("find", ".", error))?,
+        };
+        for component in self.path.components() {
+            match component {
+                // Neither the present directory's path nor this one has a link in it.
+                Component::ParentDir => {
+                    path.pop();
+                }
+                component => path.push(component),
+            }
+        }
+        Ok(path)
+    }
+
     /// The path of the parent directory, for messages.
     #[must_use]
     pub fn parent_path(&self) -> &Path {

@@ -1,18 +1,20 @@
 //! `sealift clean`: what runs left that were killed.
 
 use std::io::Write;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use clap::Args;
-use sealift::clean::{Cleaned, clean};
+use clap::{Args, ValueHint};
+use sealift::clean::{Cleaned, clean, clean_store};
+use sealift::trust::{Store, TargetKind, TrustOptions};
 use serde::Serialize;
 
 use super::bundle::jobs;
 use super::escape;
 use super::failure::Failure;
 use super::human::count;
+use super::mount;
 use super::show::{BOLD, Pace, Show, json_line};
+use super::unpack::ostree_target;
 
 /// Remove what a run that was killed left beside TARGET
 ///
@@ -20,17 +22,23 @@ use super::show::{BOLD, Pace, Show, json_line};
 /// finished first, from what it had prepared. Where that is damaged, TARGET holds files of two bundles: the exit status is 1, and an
 /// update makes it whole.
 ///
-/// What a run left in an OSTree repository is removed by the next one that writes there. What is kept there of the bundles that it
-/// took, in extensions/sealift, may be removed by hand.
+/// Where TARGET is gone, or holds nothing that a bundle brought, `sealift status` lists it no more. Versions that were taken are still
+/// remembered: `sealift trust reset` forgets these.
+///
+/// What a run left in an OSTree repository or a composefs store is removed by the next one that writes there. What is kept there of the
+/// bundles that it took, in extensions/sealift or sealift/state, may be removed by hand.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
   sealift clean /srv/os
   sealift clean os.sealift")]
 pub(crate) struct Clean {
-    /// A directory that was unpacked or updated, or a bundle that was packed or signed
+    /// A directory that was unpacked or updated, or a bundle that was packed or signed; or a repository that is gone, as ostree:REPO
     #[arg(value_name = "TARGET")]
     target: PathBuf,
+    /// Directory that lists targets
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    state: Option<PathBuf>,
     #[command(flatten)]
     show: Show,
     #[command(flatten)]
@@ -42,18 +50,34 @@ impl Clean {
         if self.target == Path::new("-") {
             return Err(Failure::usage("standard input has nothing beside it: name a directory or a bundle"));
         }
-        if self.target.as_os_str().as_bytes().starts_with(b"ostree:") {
-            return Err(Failure::usage("what a run left in a repository is removed by the next one that writes there"));
+        let options = TrustOptions { state: self.state.clone(), ..TrustOptions::default() };
+        // Where nothing says where the state is, there is none that lists anything.
+        let state = Store::of_this_process(&options).ok();
+        if let Some((kind, path)) = store_of(&self.target) {
+            return self.forget(kind, &path, state.as_ref());
         }
-        let cleaned = self.pace.watch(self.show, "Looking", |progress| clean(&self.target, jobs(None), progress))?;
+        let cleaned = self
+            .pace
+            .watch(self.show, "Looking", |progress| clean(&self.target, state.as_ref(), jobs(None), progress))?;
         Ok(self.print(cleaned)?)
+    }
+
+    fn forget(&self, kind: TargetKind, path: &Path, state: Option<&Store>) -> Result<(), Failure> {
+        let cleaned = clean_store(kind, path, state)?;
+        if cleaned.was_forgotten {
+            return Ok(self.print(cleaned)?);
+        }
+        Err(match path.exists() {
+            true => Failure::usage("what a run left in a repository is removed by the next one that writes there"),
+            false => Failure::usage(format!("{}: nothing is there, and nothing is listed", self.target.display())),
+        })
     }
 
     fn print(&self, cleaned: Cleaned) -> std::io::Result<()> {
         let mut out = self.show.out();
         if self.show.json {
-            let Cleaned { was_removed, was_finished, spools, .. } = cleaned;
-            return json_line(&mut out, &Summary { was_removed, was_finished, spools });
+            let Cleaned { was_removed, was_finished, spools, was_forgotten, .. } = cleaned;
+            return json_line(&mut out, &Summary { was_removed, was_finished, spools, was_forgotten });
         }
         if self.show.quiet {
             return Ok(());
@@ -68,6 +92,9 @@ impl Clean {
         if cleaned.spools > 0 {
             done.push(format!("{} removed", count(cleaned.spools, "unfinished bundle")));
         }
+        if cleaned.was_forgotten {
+            done.push("listed no more".to_owned());
+        }
         if done.is_empty() {
             done.push("nothing was left".to_owned());
         }
@@ -81,4 +108,11 @@ struct Summary {
     was_removed: bool,
     was_finished: bool,
     spools: u64,
+    was_forgotten: bool,
+}
+
+/// The repository or store that an argument names, which need not be there.
+fn store_of(target: &Path) -> Option<(TargetKind, PathBuf)> {
+    let ostree = ostree_target(target).map(|repo| (TargetKind::Ostree, repo));
+    ostree.or_else(|| mount::store_of(target).map(|store| (TargetKind::Composefs, store.to_owned())))
 }

@@ -17,6 +17,8 @@ pub(crate) struct Several<'a> {
     pub(crate) paths: &'a [PathBuf],
     /// The name that is wanted.
     pub(crate) name: Option<String>,
+    /// The contents that the target took.
+    pub(crate) held: Vec<[u8; 32]>,
     pub(crate) trust: &'a TrustArgs,
     pub(crate) show: Show,
 }
@@ -25,7 +27,7 @@ impl Several<'_> {
     /// Takes the best with `take`, or the next one where that fails on account of the bundle.
     pub(crate) fn take(&self, mut take: impl FnMut(&Path) -> Result<(), Failure>) -> Result<(), Failure> {
         let judge = self.trust.load()?;
-        let choice = choose(self.paths, self.name.as_deref(), judge.guard(), limits())?;
+        let choice = choose(self.paths, self.name.as_deref(), &self.held, judge.guard(), limits())?;
         let mut refusal = None;
         for passed in choice.passed_over {
             let other = match &passed.error {
@@ -48,11 +50,13 @@ impl Several<'_> {
                 Err(failure) => return Err(failure),
                 Ok(()) => {
                     for older in candidates {
-                        let why = match older.version == candidate.version {
-                            true => format!("{} is the same version", shown(&candidate.path)),
-                            false => format!("{} is newer, version {}", shown(&candidate.path), candidate.version),
+                        let taken = shown(&candidate.path);
+                        let (kind, why) = match older.version == candidate.version {
+                            true if older.lacks_base => ("base", "it is a delta, and its base is not here".to_owned()),
+                            true => ("older", format!("{taken} is the same version")),
+                            false => ("older", format!("{taken} is newer, version {}", candidate.version)),
                         };
-                        self.say(&older.path, "older", &why);
+                        self.say(&older.path, kind, &why);
                     }
                     return Ok(());
                 }

@@ -4,8 +4,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use sealift::status::{Installed, directory, store};
-use sealift::trust::Guard;
+use sealift::Error;
+use sealift::status::{Installed, Present, composefs, directory, look, ostree};
+use sealift::trust::{Guard, KnownTarget};
 use serde::Serialize;
 
 use super::escape;
@@ -19,7 +20,11 @@ use super::unpack::ostree_target;
 /// Show what is installed where, since when, and who signed it
 ///
 /// Of each TARGET, the bundle that it took last of each name, by what is kept of it: nothing of the tree is read, which audit does. Without
-/// TARGET, the versions that this device took, below which it goes no more.
+/// TARGET, all that this device lists, and the versions below which it goes no more.
+///
+/// The list has the directories, repositories and stores to which signed bundles were unpacked; what is there is read from each of them. Not in
+/// the list is what --allow-unsigned let pass, which leaves no trace in the state, and media that --usb wrote. `sealift clean TARGET` takes
+/// one off the list that is gone.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -53,6 +58,17 @@ struct Line<'a> {
     of_another: bool,
 }
 
+/// A target that the state lists, and that is not as it says.
+#[derive(Serialize)]
+struct MissingLine<'a> {
+    target: &'a str,
+    name: &'a str,
+    version: u64,
+    taken: i64,
+    signers: Vec<String>,
+    missing: &'static str,
+}
+
 #[derive(Serialize)]
 struct FloorLine<'a> {
     name: &'a str,
@@ -64,14 +80,10 @@ impl Status {
         let show = self.form.show();
         let mut out = show.out();
         if self.targets.is_empty() {
-            return self.floors(&mut out, show.json);
+            return self.all(&mut out, show.json);
         }
         for target in &self.targets {
-            let found = match (ostree_target(target), store_of(target)) {
-                (Some(repo), _) => store(&repo, "extensions/sealift")?,
-                (None, Some(repo)) => store(repo, "sealift/state")?,
-                (None, None) => directory(target)?.into_iter().collect(),
-            };
+            let found = installed(target)?;
             if found.is_empty() && !show.json {
                 let target = escape::text(&target.display().to_string());
                 writeln!(out, "{BOLD}{target}{BOLD:#}: {WARN}no record of a bundle{WARN:#}")?;
@@ -81,6 +93,32 @@ impl Status {
             }
         }
         Ok(())
+    }
+
+    /// All that the state lists. What cannot be told of one target hides no other.
+    fn all(&self, out: &mut dyn Write, json: bool) -> Result<(), Failure> {
+        let guard = Guard::load(&self.trust.options())?;
+        let mut untold = None;
+        for known in guard.store().targets()? {
+            let looked = known.and_then(|known| look(&known).map(|present| (known, present)));
+            let (known, present) = match looked {
+                Ok(looked) => looked,
+                Err(error) => {
+                    let failure = Failure::from(error);
+                    failure.tell(json);
+                    untold = Some(failure.told());
+                    continue;
+                }
+            };
+            match present {
+                Present::Holds(installed) => self.print(out, &known.place.argument(), &installed, json)?,
+                Present::Unfinished => print_missing(out, &known, "unfinished", json)?,
+                Present::Other => print_missing(out, &known, "other", json)?,
+                _ => print_missing(out, &known, "gone", json)?,
+            }
+        }
+        floors(out, &guard, json)?;
+        untold.map_or(Ok(()), Err)
     }
 
     fn print(&self, out: &mut dyn Write, target: &Path, installed: &Installed, json: bool) -> Result<(), Failure> {
@@ -132,20 +170,49 @@ impl Status {
         }
         Ok(())
     }
+}
 
-    fn floors(&self, out: &mut dyn Write, json: bool) -> Result<(), Failure> {
-        let report = Guard::load(&self.trust.options())?.describe()?;
-        for floor in &report.floors {
-            if json {
-                json_line(out, &FloorLine { name: &floor.name, version: floor.version })?;
-                continue;
-            }
-            let version = floor.version.map_or("any version".into(), |version| format!("version {version}"));
-            writeln!(out, "{BOLD}{}{BOLD:#}: {version} or newer", escape::text(&floor.name))?;
-        }
-        if report.floors.is_empty() && !json {
-            writeln!(out, "nothing was taken: {} is empty", escape::text(&report.state.display().to_string()))?;
-        }
-        Ok(())
+/// The bundles that a target took, the last of each name.
+pub(crate) fn installed(target: &Path) -> Result<Vec<Installed>, Error> {
+    match (ostree_target(target), store_of(target)) {
+        (Some(repo), _) => ostree(&repo),
+        (None, Some(repo)) => composefs(repo),
+        (None, None) => Ok(directory(target)?.into_iter().collect()),
     }
+}
+
+/// Says of a target that is listed how it is missing.
+fn print_missing(out: &mut dyn Write, known: &KnownTarget, missing: &'static str, json: bool) -> io::Result<()> {
+    let KnownTarget { name, version, taken, .. } = known;
+    let target = known.place.argument().display().to_string();
+    let signers: Vec<String> = known.keys.iter().map(ToString::to_string).collect();
+    if json {
+        let line = MissingLine { target: &target, name, version: *version, taken: *taken, signers, missing };
+        return json_line(out, &line);
+    }
+    let (target, name) = (escape::text(&target), escape::text(name));
+    let what = match missing {
+        "unfinished" => "not complete: repeat the command to resume, or discard it with",
+        "other" => "something else, without a record of a bundle; list it no more with",
+        _ => "not there any more; list it no more with",
+    };
+    writeln!(out, "{BOLD}{target}{BOLD:#}: {WARN}{what}{WARN:#}  sealift clean {target}")?;
+    writeln!(out, "  {name} version {version}, unpacked {}", Moment(*taken))?;
+    signers.iter().try_for_each(|key| writeln!(out, "  signed by {key}"))
+}
+
+fn floors(out: &mut dyn Write, guard: &Guard, json: bool) -> Result<(), Failure> {
+    let report = guard.describe()?;
+    for floor in &report.floors {
+        if json {
+            json_line(out, &FloorLine { name: &floor.name, version: floor.version })?;
+            continue;
+        }
+        let version = floor.version.map_or("any version".into(), |version| format!("version {version} or newer"));
+        writeln!(out, "{BOLD}{}{BOLD:#}: takes {version}", escape::text(&floor.name))?;
+    }
+    if report.floors.is_empty() && !json {
+        writeln!(out, "nothing was taken: {} is empty", escape::text(&report.state.display().to_string()))?;
+    }
+    Ok(())
 }

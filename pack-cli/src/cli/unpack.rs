@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use clap::{Args, ValueEnum, ValueHint};
 use sealift::ostree::{Destination, ImportOptions, ImportStats, UsbOptions};
 use sealift::seal::KernelSignature;
+use sealift::status::Installed;
 use sealift::trust::Admission;
 use sealift::unpack::{Durability, Seal, UnpackOptions, UnpackStats, may_go_on};
 use sealift::{Error, Input, Progress};
@@ -25,6 +26,7 @@ use super::log;
 use super::mount::store_of;
 use super::several::Several;
 use super::show::{BOLD, Pace, Show, WARN, json_line};
+use super::status::installed;
 use super::time::{Moment, source_date_epoch};
 use super::trust_args::{Judge, TrustArgs};
 use super::updated::{self, Asked};
@@ -188,21 +190,24 @@ impl Unpack {
         if paths.iter().any(|path| path == Path::new("-")) {
             return Err(Failure::usage("of several bundles each is a file: standard input can be read once only"));
         }
-        let several = Several { paths: &paths, name: self.wanted_name(), trust: &self.trust.clone(), show: self.show };
+        let held = self.target.as_deref().map_or_else(Vec::new, held);
+        let name = self.wanted_name(&held);
+        let held = held.iter().map(|installed| installed.head.root().contents.index_digest).collect();
+        let several = Several { paths: &paths, name, held, trust: &self.trust.clone(), show: self.show };
         several.take(|bundle| {
             self.bundle = BundleArg { bundle: bundle.to_owned() };
             self.run_one()
         })
     }
 
-    /// The name that was given, or that a directory is bound to.
-    fn wanted_name(&self) -> Option<String> {
-        let bound = || {
-            let target = self.target.as_deref()?;
-            // What is damaged binds to nothing; whatever else is wrong there shows when it is unpacked.
-            sealift::trust::bound_name(target).ok().flatten()
+    /// The name that was given, or that of all that the target took.
+    fn wanted_name(&self, held: &[Installed]) -> Option<String> {
+        let only = match held {
+            [only] => Some(only.head.root().identity.name.clone()),
+            _ => None,
         };
-        self.name.clone().or_else(bound)
+        let bound = || sealift::trust::bound_name(self.target.as_deref()?).ok().flatten();
+        self.name.clone().or(only).or_else(bound)
     }
 
     fn run_one(&self) -> Result<(), Failure> {
@@ -512,6 +517,11 @@ impl Unpack {
         }
         Ok(())
     }
+}
+
+/// What a target took. What is damaged binds to nothing; whatever else is wrong there shows when it is unpacked.
+fn held(target: &Path) -> Vec<Installed> {
+    installed(target).unwrap_or_default()
 }
 
 /// Says why the kernel did not take the signature for it.

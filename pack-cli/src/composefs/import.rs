@@ -21,7 +21,7 @@ use crate::base::Bases;
 use crate::input::Input;
 use crate::parallel::for_each;
 use crate::progress::Phase;
-use crate::trust::Admission;
+use crate::trust::{Admission, TargetKind, TargetPlace};
 use crate::unpack::Seal;
 use crate::writeback::with_writeback;
 use crate::{Error, Progress};
@@ -382,7 +382,8 @@ impl Job<'_, '_> {
         )?;
         transaction.seal(self.jobs, self.progress)?;
         self.progress.enter(Phase::Syncing, 0, 0);
-        transaction.finish(|| self.admission.commit())?;
+        let place = TargetPlace::of_store(TargetKind::Composefs, repo.path())?;
+        transaction.finish(|| self.admission.commit(Some(&place)))?;
         for image in self.chosen.iter().flat_map(|chosen| &chosen.images) {
             link_image(&transaction, repo, &image.digest)?;
         }

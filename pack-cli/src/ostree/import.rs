@@ -23,7 +23,7 @@ use crate::input::Input;
 use crate::parallel::for_each;
 use crate::progress::Phase;
 use crate::seal::KernelSignature;
-use crate::trust::Admission;
+use crate::trust::{Admission, TargetKind, TargetPlace};
 use crate::unpack::Seal;
 use crate::writeback::with_writeback;
 use crate::{Error, Progress};
@@ -137,7 +137,8 @@ pub fn import(
     }
     let options = &ImportOptions { seal: if is_sealed { Seal::Require } else { Seal::Off }, ..options.clone() };
     let started = kept::now();
-    let mut stats = take(input, (&bundle, &bases), &repo, (options, admission), progress)?;
+    let place = TargetPlace::of_store(TargetKind::Ostree, repo.path())?;
+    let mut stats = take(input, (&bundle, &bases), &repo, (options, admission, Some(&place)), progress)?;
     if options.dry_run {
         return Ok(stats);
     }
@@ -179,7 +180,8 @@ pub(super) fn whole(
     }
 }
 
-/// Takes the commits of a bundle that is open and trusted. Whether new objects are sealed has been decided.
+/// Takes the commits of a bundle that is open and trusted. Whether new objects are sealed has been decided. `place` is where they stay, if that
+/// is this device.
 ///
 /// # Errors
 /// As [`import`].
@@ -187,7 +189,7 @@ pub(super) fn take(
     input: &mut Input,
     (bundle, bases): (&Bundle, &Bases),
     repo: &Repo,
-    (options, admission): (&ImportOptions, &Admission<'_>),
+    (options, admission, place): (&ImportOptions, &Admission<'_>, Option<&TargetPlace>),
     progress: &Progress,
 ) -> Result<ImportStats, Error> {
     let jobs = options.jobs.max(1);
@@ -256,7 +258,7 @@ pub(super) fn take(
         (stats.is_sealed, stats.sealed_objects) = (true, transaction.seal(jobs, progress)?);
     }
     progress.enter(Phase::Syncing, 0, 0);
-    transaction.finish(jobs, || admission.commit())?;
+    transaction.finish(jobs, || admission.commit(place))?;
     Ok(stats)
 }
 

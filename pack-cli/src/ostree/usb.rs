@@ -81,7 +81,7 @@ fn write(
     };
     let (bundle, bases) = whole(opened, repo, &import, progress)?;
     check_collections(&bundle, &options.refs)?;
-    let stats = take(input, (&bundle, &bases), repo, (&import, admission), progress)?;
+    let stats = take(input, (&bundle, &bases), repo, (&import, admission, None), progress)?;
     if !options.dry_run {
         write_summary(repo, options.now)?;
     }

@@ -8,7 +8,7 @@ use sealift_store::Site;
 use sealift_verify::trust::Verdict;
 
 use super::store::Held;
-use super::{Guard, bound};
+use super::{Guard, TargetPlace, bound};
 use crate::Error;
 
 /// What an operation that installs asks: whether it may take a bundle, and, before the first byte of it can be reached under its name,
@@ -22,7 +22,7 @@ type OwnJudge<'g> = Box<dyn Fn(&Head) -> Result<(), Error> + 'g>;
 
 enum Judge<'g> {
     /// With the state, as soon as it is known to be writable.
-    Guard(&'g Guard, OnceCell<Held>),
+    Guard(&'g Guard, Box<OnceCell<Held>>),
     /// Nothing is written, whatever comes of it.
     Trial(&'g Guard),
     /// A program's own, which remembers by itself.
@@ -36,7 +36,7 @@ impl<'g> Admission<'g> {
     /// # Errors
     /// The state cannot be opened, locked or written to, or another user could change it.
     pub fn by(guard: &'g Guard) -> Result<Self, Error> {
-        let held = OnceCell::new();
+        let held = Box::new(OnceCell::new());
         if !guard.allows_unsigned() {
             hold(guard, &held)?;
         }
@@ -111,17 +111,17 @@ impl<'g> Admission<'g> {
     }
 
     /// Remembers durably what was judged. An operation calls it when all of the bundle's content that it takes is there and checked, right
-    /// before the first of it gets its name.
+    /// before the first of it gets its name. `target` is listed as what has the bundle, where it stays on this device.
     ///
     /// The bundle is judged again, under the lock of the state: another run may have taken a newer one since.
     ///
     /// # Errors
     /// The bundle must not be used any more, or the state cannot be written: then the operation ends, and its target is as it was.
-    pub fn commit(&self) -> Result<(), Error> {
+    pub fn commit(&self, target: Option<&TargetPlace>) -> Result<(), Error> {
         let Some((head, verdict)) = self.taken.get() else { return Ok(()) };
         match &self.judge {
             Judge::Own(_) => Ok(()),
-            Judge::Guard(guard, held) if !verdict.unsigned => guard.remember(hold(guard, held)?, head),
+            Judge::Guard(guard, held) if !verdict.unsigned => guard.remember(hold(guard, held)?, head, target),
             Judge::Guard(guard, _) | Judge::Trial(guard) => guard.judge(head).map(|_| ()),
         }
     }

@@ -5,7 +5,7 @@ use sealift_verify::trust::{Claims, Floors, Now, Policy, SignatureState, Verdict
 
 use super::settings::Settings;
 use super::store::Held;
-use super::{FloorReport, Places, Store, TrustOptions, TrustReport, now};
+use super::{FloorReport, KnownTarget, Places, Store, TargetPlace, TrustOptions, TrustReport, now};
 use crate::Error;
 
 /// The administrator's files and the device's state, ready to judge bundles.
@@ -101,11 +101,12 @@ impl Guard {
         self.policy(floors).inspect_head(head)
     }
 
-    /// Remembers that the device takes the bundle, which is judged again: raises the floor of its name and the newest `created`.
+    /// Remembers that the device takes the bundle, which is judged again: lists the target, if it is one of the device's own, and raises the
+    /// floor of its name and the newest `created`.
     ///
     /// # Errors
     /// The bundle must not be used any more, or the state cannot be read or written.
-    pub(super) fn remember(&self, held: &Held, head: &Head) -> Result<(), Error> {
+    pub(super) fn remember(&self, held: &Held, head: &Head, target: Option<&TargetPlace>) -> Result<(), Error> {
         let claims = Claims::of(head);
         let _lock = held.lock()?;
         // Read again under the lock: another run may have raised it since this one judged.
@@ -113,6 +114,15 @@ impl Guard {
         let verdict = self.judge_above(before.clone(), head)?;
         let threshold = self.settings.thresholds.value.as_ref().map_or(1, |rules| rules.for_name(&claims.name));
         let after = before.after(&claims, &verdict, threshold, now::own_time());
+        if let Some(place) = target {
+            held.list(&KnownTarget {
+                place: place.clone(),
+                name: claims.name.clone(),
+                version: claims.version,
+                taken: now::clock_time(),
+                keys: verdict.signers.iter().map(|signer| signer.key).collect(),
+            })?;
+        }
         if after != before {
             held.replace(&claims.name, &after)?;
         }
@@ -120,7 +130,9 @@ impl Guard {
         Ok(())
     }
 
-    pub(super) fn store(&self) -> &Store {
+    /// The state by which it judges.
+    #[must_use]
+    pub fn store(&self) -> &Store {
         &self.store
     }
 

@@ -40,6 +40,7 @@ mod report;
 mod settings;
 pub mod sign;
 mod store;
+mod targets;
 
 pub use admission::Admission;
 pub use bound::bound_name;
@@ -52,3 +53,4 @@ pub use sealift_verify::trust::{
     FloorRecord, Now, NowSource, SignatureState, SignerLine, Since, Standing, TimeError, Utc, Verdict,
 };
 pub use store::{Store, reset_floor};
+pub use targets::{KnownTarget, TargetKind, TargetPlace};

@@ -15,9 +15,14 @@ fn clock() -> Option<i64> {
     i64::try_from(since.as_secs()).ok()
 }
 
+/// The clock, or 1970 where it stands before.
+pub(super) fn clock_time() -> i64 {
+    clock().unwrap_or(0)
+}
+
 /// The later of the clock and the build, beyond which nothing that somebody says counts unless several keys say it.
 pub(super) fn own_time() -> i64 {
-    clock().unwrap_or(0).max(build_time())
+    clock_time().max(build_time())
 }
 
 /// The moment that was given, or else the latest of those that are known (spec 9).

@@ -1,8 +1,9 @@
-//! What a device keeps between bundles: for each name its floor, and the newest `created` that was borne out.
+//! What a device keeps between bundles: for each name its floor, and the newest `created` that was borne out; and where bundles were taken.
 //!
 //! ```text
-//! DIR/lock           taken by whoever writes
-//! DIR/floors/NAME    "sealift floor 2 NAME", then VERSION CREATED KEY..., then "check BLAKE3" of all before
+//! DIR/lock             taken by whoever writes
+//! DIR/floors/NAME      "sealift floor 2 NAME", then VERSION CREATED KEY..., then "check BLAKE3" of all before
+//! DIR/targets/BLAKE3   "sealift target 1", then what `targets` says, then "check BLAKE3" of all before
 //! ```
 //!
 //! A file that cannot be read or is not of its form is an error: whoever could make it disappear so could go back to an old version.
@@ -13,10 +14,11 @@ use sealift_format::name::is_bundle_name;
 use sealift_store::{StateDir, StateLock, check_may_create};
 use sealift_verify::trust::Floors;
 
-use super::{Places, TrustOptions, records};
+use super::{KnownTarget, Places, TargetPlace, TrustOptions, records};
 use crate::Error;
 
 const FLOORS: &str = "floors";
+const TARGETS: &str = "targets";
 
 /// The folder of the state. One that does not exist is the empty state.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +31,7 @@ pub struct Store {
 pub(super) struct Held {
     dir: StateDir,
     floors: StateDir,
+    targets: StateDir,
 }
 
 impl Store {
@@ -36,6 +39,14 @@ impl Store {
     #[must_use]
     pub fn at(dir: impl Into<PathBuf>) -> Self {
         Self { dir: dir.into() }
+    }
+
+    /// The state of the user whose process this is, or where the options say.
+    ///
+    /// # Errors
+    /// Nothing says where it is.
+    pub fn of_this_process(options: &TrustOptions) -> Result<Self, Error> {
+        Ok(Self::at(Places::of_this_process().state(options)?))
     }
 
     /// The folder.
@@ -50,7 +61,7 @@ impl Store {
     /// The file cannot be read or is not of its form, or another user could change it.
     pub fn floors(&self, name: &str) -> Result<Floors, Error> {
         check_name(name)?;
-        match self.folder()? {
+        match self.folder(FLOORS)? {
             Some(folder) => read(&folder, name),
             None => Ok(Floors::default()),
         }
@@ -61,7 +72,7 @@ impl Store {
     /// # Errors
     /// The folder cannot be read, or holds something else.
     pub fn names(&self) -> Result<Vec<String>, Error> {
-        let Some(folder) = self.folder()? else { return Ok(Vec::new()) };
+        let Some(folder) = self.folder(FLOORS)? else { return Ok(Vec::new()) };
         let name = |bytes: Vec<u8>| match String::from_utf8(bytes) {
             Ok(name) if is_bundle_name(&name) => Ok(name),
             other => {
@@ -89,12 +100,40 @@ impl Store {
         Ok(folder.remove(name)?.then_some(before))
     }
 
+    /// Returns where bundles were taken that somebody trusted had signed, by path. A file of the list that is damaged, or of a newer version, is
+    /// an error of its own, and hides no other.
+    ///
+    /// # Errors
+    /// The folder cannot be read, or another user could change it.
+    pub fn targets(&self) -> Result<Vec<Result<KnownTarget, Error>>, Error> {
+        let Some(folder) = self.folder(TARGETS)? else { return Ok(Vec::new()) };
+        let names = folder.names()?.into_iter().map(|name| String::from_utf8_lossy(&name).into_owned());
+        let mut known: Vec<_> = names.filter_map(|name| read_target(&folder, &name).transpose()).collect();
+        known.sort_by(|a, b| a.as_ref().ok().cmp(&b.as_ref().ok()));
+        Ok(known)
+    }
+
+    /// Forgets that bundles were taken to a place, and says whether the list had any. Floors stay.
+    ///
+    /// # Errors
+    /// The list cannot be read or written.
+    pub fn forget_target(&self, place: &TargetPlace) -> Result<bool, Error> {
+        let Some(dir) = StateDir::open(&self.dir)? else { return Ok(false) };
+        let Some(folder) = dir.folder(TARGETS)? else { return Ok(false) };
+        let _lock = dir.lock()?;
+        let mut forgotten = false;
+        for known in self.targets()?.into_iter().flatten().filter(|known| known.place == *place) {
+            forgotten |= folder.remove(&known.file_name())?;
+        }
+        Ok(forgotten)
+    }
+
     /// Sees to it that nobody else could change the state.
     ///
     /// # Errors
     /// Another user could, or it cannot be opened.
     pub(super) fn check(&self) -> Result<(), Error> {
-        self.folder().map(|_| ())
+        self.folder(FLOORS).map(|_| ())
     }
 
     /// Makes the state where there is none, and sees to it that it can be written.
@@ -103,10 +142,10 @@ impl Store {
     /// It cannot, or another user could change it.
     pub(super) fn hold(&self) -> Result<Held, Error> {
         let dir = StateDir::open_or_create(&self.dir)?;
-        let floors = dir.folder_or_create(FLOORS)?;
+        let (floors, targets) = (dir.folder_or_create(FLOORS)?, dir.folder_or_create(TARGETS)?);
         let _lock = dir.lock()?;
         floors.check_writable()?;
-        Ok(Held { dir, floors })
+        Ok(Held { dir, floors, targets })
     }
 
     /// The same as far as it can be known without writing.
@@ -115,11 +154,14 @@ impl Store {
     /// As [`Store::hold`].
     pub(super) fn check_may_hold(&self) -> Result<(), Error> {
         check_may_create(&self.dir)?;
-        self.folder()?.map_or(Ok(()), |folder| Ok(folder.check_may_write()?))
+        for name in [FLOORS, TARGETS] {
+            self.folder(name)?.map_or(Ok(()), |folder| folder.check_may_write())?;
+        }
+        Ok(())
     }
 
-    fn folder(&self) -> Result<Option<StateDir>, Error> {
-        StateDir::open(&self.dir)?.map_or(Ok(None), |dir| Ok(dir.folder(FLOORS)?))
+    fn folder(&self, name: &str) -> Result<Option<StateDir>, Error> {
+        StateDir::open(&self.dir)?.map_or(Ok(None), |dir| Ok(dir.folder(name)?))
     }
 }
 
@@ -138,6 +180,15 @@ impl Held {
     /// Puts `floors` in the place of what was committed for `name`, durably. Under the lock.
     pub(super) fn replace(&self, name: &str, floors: &Floors) -> Result<(), Error> {
         Ok(self.floors.replace(name, &records::encode(name, floors.records()))?)
+    }
+
+    /// Lists a target durably, unless it is listed so. Under the lock.
+    pub(super) fn list(&self, target: &KnownTarget) -> Result<(), Error> {
+        let file = target.file_name();
+        // One that is damaged makes way: it guards nothing.
+        let is_listed =
+            read_target(&self.targets, &file).is_ok_and(|known| known.is_some_and(|known| known.is_as(target)));
+        if is_listed { Ok(()) } else { Ok(self.targets.replace(&file, &target.encode())?) }
     }
 }
 
@@ -159,10 +210,16 @@ fn read(folder: &StateDir, name: &str) -> Result<Floors, Error> {
     }
 }
 
+fn read_target(folder: &StateDir, name: &str) -> Result<Option<KnownTarget>, Error> {
+    let Some(text) = folder.read(name)? else { return Ok(None) };
+    let known = KnownTarget::parse(&text).map(Some);
+    known.map_err(|problem| Error::State { path: folder.path().join(name), problem })
+}
+
 /// Forgets the floor of `name` (`trust reset NAME`), and returns what it was; `None` where there was none.
 ///
 /// # Errors
 /// Nothing says where the state is, or it cannot be written.
 pub fn reset_floor(options: &TrustOptions, name: &str) -> Result<Option<Floors>, Error> {
-    Store::at(Places::of_this_process().state(options)?).reset_floor(name)
+    Store::of_this_process(options)?.reset_floor(name)
 }

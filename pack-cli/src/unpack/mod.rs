@@ -42,7 +42,7 @@ use crate::input::Input;
 use crate::inspect::reading;
 use crate::progress::Phase;
 use crate::seal::KernelSignature;
-use crate::trust::Admission;
+use crate::trust::{Admission, TargetPlace};
 use crate::writeback::with_writeback;
 use crate::{Error, Progress};
 
@@ -423,6 +423,11 @@ impl Job<'_> {
         }
     }
 
+    /// Lets the device remember that the target takes the bundle.
+    fn commit(&self) -> Result<(), Error> {
+        self.admission.commit(Some(&TargetPlace::of_directory(self.site)?))
+    }
+
     /// Makes what was built, and the state that goes with it, durable. The state gets its name before the tree does: a tree
     /// without its state would be bound to no name. Returns what became of the signature for the kernel.
     fn settle(&self, stage: &Stage, selection: &Selection) -> Result<KernelSignature, Error> {
@@ -443,7 +448,7 @@ impl Job<'_> {
         }
         stage.check(self.site)?;
         // What is to come is complete and checked. From here on the device knows that it took this version.
-        self.admission.commit()?;
+        self.commit()?;
         state::replace(stage, self.site).map(|()| kernel_signature)
     }
 }

@@ -123,7 +123,7 @@ impl Job<'_> {
         }
         self.build(input, stage, pending, &built, &mut stats)?;
         if is_done {
-            self.admission.commit()?;
+            self.commit()?;
             self.refresh(&compared, begun)?;
             stats.was_complete = true;
             return Ok(stats);
@@ -138,7 +138,7 @@ impl Job<'_> {
         stage.check(self.site)?;
         self.site.check_record(record.as_ref())?;
         // What is to come is complete and checked. From here on the device knows that it took this version.
-        self.admission.commit()?;
+        self.commit()?;
         journal::write(stage, self.site, update.may_delete, durable)?;
         match journal::carry_out(stage, self.site, update, Some(&compared.kept(begun)), durable)? {
             None => Ok(stats),
@@ -303,5 +303,8 @@ pub(super) fn check_ours(site: &Site, options: &UnpackOptions) -> Result<bool, E
     if journal::is_left(site.place())? || !state::is_foreign(site)? {
         return Ok(false);
     }
-    if options.adopt { Ok(true) } else { Err(Error::NotOurs { target: site.path().to_owned() }) }
+    if options.adopt {
+        return Ok(true);
+    }
+    Err(Error::NotOurs { target: site.path().to_owned(), is_of_another: site.record()?.is_some() })
 }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use sealift::unpack::{Census, UnpackOptions};
 use sealift::{Error, Progress};
@@ -126,6 +127,36 @@ fn a_record_of_another_directory_makes_none_ours() {
     fs::rename(desk.path("home"), desk.path("target")).unwrap();
     assert!(matches!(desk.replace(7, "target"), Err(Error::NotOurs { .. })));
     assert!(desk.path("target/photos/2019/07.jpg").exists());
+}
+
+#[test]
+fn what_a_backup_brought_back_is_taken_over_as_it_is() {
+    let desk = home();
+    desk.unpack(7, "target");
+    // As a backup has it, with its record.
+    for name in ["target", ".target.sealift-state"] {
+        let saved = format!("saved{name}");
+        for (from, to) in [(name, &*saved), (&*saved, name)] {
+            let copied = Command::new("cp").arg("-a").args([desk.path(from), desk.path(to)]).status().unwrap();
+            assert!(copied.success());
+            fs::remove_dir_all(desk.path(from)).unwrap();
+        }
+    }
+    let line = ["unpack", "7.sealift", "target", "--update", "--allow-unsigned"];
+    let done = desk.command(&line).output().unwrap();
+    assert_eq!(done.status.code(), Some(2), "{}", said(&done));
+    let told = said(&done).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        told.contains("target is not the directory that sealift unpacked: it was restored from a backup, copied"),
+        "{told}"
+    );
+    assert!(told.contains("If it is what you mean to update: --adopt takes it over"), "{told}");
+    // All of it is as it was, and is kept.
+    let told = said(&desk.run(&[&line[..], &["--adopt", "--delete"]].concat()));
+    assert!(told.contains("replaced nothing") || told.contains("3 files unchanged"), "{told}");
+    desk.assert_same("target", "tree");
+    let told = said(&desk.run(&line));
+    assert!(told.contains("already complete"), "{told}");
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod exchanged;
 mod joined;
 mod kept;
 mod lasting;
+mod listed;
 mod mounted;
 mod named;
 mod privileged;

@@ -5,7 +5,7 @@ use std::process::Command;
 use crate::desk::{Desk, said};
 
 /// Versions 1 and 2, signed by a key that `signers` names.
-fn signed() -> Desk {
+pub(crate) fn signed() -> Desk {
     let desk = Desk::new();
     let mut keygen = Command::new("ssh-keygen");
     keygen.args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(desk.path("release"));
@@ -22,7 +22,7 @@ fn signed() -> Desk {
 }
 
 /// Runs the line with the device's trust and memory, and returns its exit status and what it said.
-fn run(desk: &Desk, line: &str) -> (Option<i32>, String) {
+pub(crate) fn run(desk: &Desk, line: &str) -> (Option<i32>, String) {
     let line = format!("{line} --trust signers --state state");
     let done = desk.command(&line.split(' ').collect::<Vec<_>>()).output().unwrap();
     (done.status.code(), said(&done))
@@ -180,7 +180,6 @@ fn status_says_what_is_installed_where() {
         assert!(said.contains(line), "{line}: {said}");
     }
     assert_eq!(said.matches("signed by SHA256:").count(), 2, "{said}");
-    assert_eq!(run(&desk, "status").1, "os: version 2 or newer\n");
     assert_eq!(run(&desk, "status absent").0, Some(2));
     // A record that was damaged is said.
     desk.write(".slot-a.sealift-state/head", "damaged");

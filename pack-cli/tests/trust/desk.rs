@@ -142,7 +142,7 @@ impl Desk {
         let guard = self.guard(options)?;
         let admission = Admission::by(&guard)?;
         admission.judge(&head_of(bundle))?;
-        admission.commit()
+        admission.commit(None)
     }
 }
 

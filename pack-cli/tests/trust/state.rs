@@ -135,8 +135,8 @@ fn an_admission_sees_what_another_run_took_meanwhile() {
     let [slow, quick] = [(); 2].map(|()| Admission::by(&guard).expect("the state can be written"));
     slow.judge(&older).expect("nothing was taken before");
     quick.judge(&newer).expect("nothing was taken before");
-    quick.commit().expect("it can be remembered");
-    assert_eq!(refusal(slow.commit()), DOWNGRADE);
+    quick.commit(None).expect("it can be remembered");
+    assert_eq!(refusal(slow.commit(None)), DOWNGRADE);
     assert_eq!(floor(&desk), Some(7));
     let trial = Admission::trial(&guard).expect("the state can be written");
     assert_eq!(refusal(trial.judge(&older)), DOWNGRADE);
@@ -157,7 +157,7 @@ fn a_state_that_cannot_be_kept_is_known_before_anything_is_judged() {
         let guard = desk.guard(&unsigned).expect("good files");
         let admission = Admission::by(&guard).expect("it may not be needed");
         admission.judge(&head_of(&desk.pack(7))).expect("it is waived");
-        admission.commit().expect("nothing is remembered");
+        admission.commit(None).expect("nothing is remembered");
         let admission = Admission::by(&guard).expect("it may not be needed");
         assert_eq!(refusal(admission.judge(&head_of(&desk.signed(7, &["a"])))), (None, 2));
     }
@@ -170,7 +170,7 @@ fn a_trial_writes_nothing() {
     let guard = desk.guard(&options()).expect("good files");
     let trial = Admission::trial(&guard).expect("the state could be made");
     trial.judge(&head_of(&desk.signed(7, &["a"]))).expect("it is trusted");
-    trial.commit().expect("it could be remembered");
+    trial.commit(None).expect("it could be remembered");
     assert!(!desk.path("state").exists());
 }
 

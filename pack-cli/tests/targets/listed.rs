@@ -1,0 +1,189 @@
+//! `status` without a target: what is installed where on this device, as each target itself says.
+
+use std::fs;
+
+use crate::desk::Desk;
+use crate::versions::{run, signed};
+
+/// What `status` says, which ends so.
+fn status(desk: &Desk, ends: i32) -> String {
+    let (ended, said) = run(desk, "status");
+    assert_eq!(ended, Some(ends), "{said}");
+    said
+}
+
+fn files(desk: &Desk) -> usize {
+    fs::read_dir(desk.path("state/targets")).unwrap().count()
+}
+
+#[test]
+fn each_target_is_listed_once_by_whatever_path() {
+    let desk = signed();
+    desk.make_home();
+    std::os::unix::fs::symlink("slots", desk.path("link")).unwrap();
+    fs::create_dir(desk.path("slots")).unwrap();
+    for line in ["unpack 1.sealift link/a", "unpack 1.sealift slots/b", "unpack 2.sealift slots/../link/b --update"] {
+        let (ended, said) = run(&desk, line);
+        assert_eq!(ended, Some(0), "{line}: {said}");
+    }
+    let said = status(&desk, 0);
+    let slots = fs::canonicalize(desk.path("slots")).unwrap();
+    for (slot, version) in [("a", 1), ("b", 2)] {
+        assert!(said.contains(&format!("{}/{slot}: os version {version}\n", slots.display())), "{said}");
+    }
+    assert_eq!((said.matches("os version").count(), files(&desk)), (2, 2), "{said}");
+    assert!(said.ends_with("os: takes version 2 or newer\n"), "{said}");
+    // The target says what it has, and the list only where to look.
+    let (_, json) = run(&desk, "status --json");
+    assert!(
+        json.contains(&format!(r#"{{"target":"{}/b","name":"os","version":2,"created""#, slots.display())),
+        "{json}"
+    );
+    assert!(json.ends_with("{\"name\":\"os\",\"version\":2}\n"), "{json}");
+}
+
+#[test]
+fn a_repeated_unpacking_leaves_the_list_as_it_is() {
+    let desk = signed();
+    assert_eq!(run(&desk, "unpack 1.sealift a").0, Some(0));
+    let entry = fs::read_dir(desk.path("state/targets")).unwrap().next().unwrap().unwrap().path();
+    let before = fs::read_to_string(&entry).unwrap();
+    let key = before.lines().find(|line| line.starts_with("keys SHA256:")).unwrap();
+    let lines = before.lines().map(|line| line.split(' ').next().unwrap()).collect::<Vec<_>>();
+    assert_eq!(lines, ["sealift", "kind", "path", "name", "version", "taken", "keys", "check"], "{key}");
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    assert_eq!(run(&desk, "unpack 1.sealift a --update").0, Some(0));
+    assert_eq!(fs::read_to_string(&entry).unwrap(), before);
+    assert_eq!(run(&desk, "unpack 2.sealift a --update").0, Some(0));
+    assert_eq!(fs::read_to_string(&entry).unwrap().lines().nth(4), Some("version 2"));
+}
+
+#[test]
+fn what_is_gone_is_said_until_it_is_cleaned() {
+    let desk = signed();
+    fs::create_dir(desk.path("disk")).unwrap();
+    for target in ["gone", "moved", "disk/os", "taken", "kept"] {
+        assert_eq!(run(&desk, &format!("unpack 1.sealift {target}")).0, Some(0));
+    }
+    fs::remove_dir_all(desk.path("gone")).unwrap();
+    fs::rename(desk.path("moved"), desk.path("elsewhere")).unwrap();
+    fs::remove_dir_all(desk.path("disk")).unwrap();
+    fs::remove_dir_all(desk.path("taken")).unwrap();
+    fs::remove_dir_all(desk.path(".taken.sealift-state")).unwrap();
+    fs::create_dir(desk.path("taken")).unwrap();
+    desk.write("taken/mine", "mine");
+    let said = status(&desk, 0);
+    for gone in ["gone", "moved", "disk/os"] {
+        assert!(
+            said.contains(&format!("/{gone}: not there any more; list it no more with  sealift clean /")),
+            "{said}"
+        );
+    }
+    assert!(said.contains("/taken: something else, without a record of a bundle"), "{said}");
+    assert!(said.contains("/kept: os version 1\n"), "{said}");
+    assert_eq!(said.matches("  os version 1, unpacked ").count(), 4, "{said}");
+    let (_, json) = run(&desk, "status --json");
+    assert_eq!(json.matches(r#""missing":"gone"}"#).count(), 3, "{json}");
+    assert_eq!(json.matches(r#""missing":"other"}"#).count(), 1, "{json}");
+
+    for target in ["gone", "moved", "disk/os", "taken"] {
+        let told = desk.run(&["clean", target]);
+        let said = crate::desk::said(&told);
+        assert!(said.contains("listed no more"), "{said}");
+    }
+    // A second time there is nothing.
+    let again = desk.command(&["clean", "disk/os"]).output().unwrap();
+    assert_eq!(again.status.code(), Some(2));
+    assert_eq!(fs::read(desk.path("taken/mine")).unwrap(), b"mine");
+    let said = crate::desk::said(&desk.run(&["clean", "kept"]));
+    assert!(said.contains("nothing was left"), "{said}");
+    let said = status(&desk, 0);
+    assert_eq!((said.matches("os version 1").count(), files(&desk)), (1, 1), "{said}");
+    // Who forgets versions has the targets still, and who forgets targets the versions.
+    assert!(said.contains("os: takes version 1 or newer"), "{said}");
+    desk.run(&["trust", "reset", "os"]);
+    let said = status(&desk, 0);
+    assert!(said.contains("/kept: os version 1\n") && !said.contains("or newer"), "{said}");
+}
+
+#[test]
+fn another_directory_in_its_place_is_said() {
+    let desk = signed();
+    assert_eq!(run(&desk, "unpack 1.sealift a").0, Some(0));
+    fs::rename(desk.path("a"), desk.path("b")).unwrap();
+    fs::create_dir(desk.path("a")).unwrap();
+    let said = status(&desk, 0);
+    assert!(said.contains("what is kept beside it is of another directory"), "{said}");
+    let (ended, said) = run(&desk, "unpack 2.sealift a --update");
+    assert_eq!(ended, Some(0), "an empty one is nobody's: {said}");
+}
+
+#[test]
+fn what_did_not_end_is_no_target_yet() {
+    let desk = signed();
+    assert_eq!(run(&desk, "unpack 1.sealift a").0, Some(0));
+    // As where it is killed when the state knows of it and it has no name yet.
+    fs::rename(desk.path("a"), desk.path("tree-of-a")).unwrap();
+    fs::create_dir(desk.path(".a.sealift-partial")).unwrap();
+    let said = status(&desk, 0);
+    assert!(
+        said.contains("/a: not complete: repeat the command to resume, or discard it with  sealift clean /"),
+        "{said}"
+    );
+    assert!(run(&desk, "status --json").1.contains(r#""missing":"unfinished"}"#));
+}
+
+#[test]
+fn what_is_damaged_hides_nothing_else() {
+    let desk = signed();
+    for target in ["a", "b", "c"] {
+        assert_eq!(run(&desk, &format!("unpack 1.sealift {target}")).0, Some(0));
+    }
+    desk.write(".a.sealift-state/head", "damaged");
+    let of_b = fs::read_dir(desk.path("state/targets")).unwrap().map(|entry| entry.unwrap().path());
+    let of_b = of_b.into_iter().find(|path| fs::read_to_string(path).unwrap().contains("/b\n")).unwrap();
+    let whole = fs::read(&of_b).unwrap();
+    fs::write(&of_b, &whole[..whole.len() - 2]).unwrap();
+    let said = status(&desk, 2);
+    assert!(said.contains("/c: os version 1\n") && said.contains("os: takes version 1 or newer"), "{said}");
+    assert!(said.contains("head is damaged") && said.contains(of_b.file_name().unwrap().to_str().unwrap()), "{said}");
+    // The next bundle writes it anew: it guards nothing.
+    assert_eq!(run(&desk, "unpack 1.sealift b --update").0, Some(0));
+    assert_eq!(fs::read(&of_b).unwrap().len(), whole.len());
+}
+
+#[test]
+fn what_nobody_signed_leaves_no_trace() {
+    let desk = signed();
+    desk.run(&["pack", "tree", "-o", "unsigned.sealift", "--name", "os", "--bundle-version", "9"]);
+    desk.run(&["unpack", "unsigned.sealift", "trial", "--allow-unsigned"]);
+    assert!(!desk.path("state").exists());
+    assert_eq!(status(&desk, 0), "nothing was taken: state is empty\n");
+    // It is told of where it is asked for.
+    let (_, said) = run(&desk, "status trial --allow-unsigned");
+    assert!(said.contains("trial: os version 9, UNSIGNED"), "{said}");
+    // A target that is listed shows what it has now.
+    assert_eq!(run(&desk, "unpack 1.sealift a").0, Some(0));
+    desk.run(&["unpack", "unsigned.sealift", "a", "--update", "--allow-unsigned"]);
+    let said = status(&desk, 0);
+    assert!(said.contains("/a: os version 9\n") && said.contains("not trusted"), "{said}");
+}
+
+#[test]
+fn a_list_that_cannot_be_kept_leaves_the_target_as_it_was() {
+    let desk = signed();
+    assert_eq!(run(&desk, "unpack 1.sealift a").0, Some(0));
+    fs::rename(desk.path("state/targets"), desk.path("targets")).unwrap();
+    desk.write("state/targets", "no folder");
+    for line in ["unpack 2.sealift a --update", "unpack 2.sealift a --update --dry-run", "unpack 1.sealift b"] {
+        let (ended, said) = run(&desk, line);
+        assert_eq!(ended, Some(2), "{line}: {said}");
+    }
+    assert_eq!(fs::read(desk.path("a/etc/issue")).unwrap(), b"1");
+    assert!(!desk.path("b").exists());
+    fs::remove_file(desk.path("state/targets")).unwrap();
+    // Of another user's making, it is not believed.
+    fs::rename(desk.path("targets"), desk.path("state/targets")).unwrap();
+    desk.set_mode("state/targets", 0o777);
+    assert_eq!(run(&desk, "status").0, Some(2));
+}
