@@ -45,8 +45,8 @@ pub(crate) fn tell(show: Show, target: &Path, stats: &UnpackStats) {
 pub(crate) fn ask(target: &Path, stats: &UnpackStats) -> Result<(), Failure> {
     let name = escape::text(&target.display().to_string());
     let (replaced, deleted, names) = (kinds(&stats.replaced), kinds(&stats.deleted), first_names(stats));
-    let mut err = anstream::stderr().lock();
-    // With standard error gone there is nobody to tell, and nobody who says yes.
+    // With standard error gone there is nobody to tell, and nobody who says yes. It is not locked while somebody thinks: Ctrl-C clears the line.
+    let mut err = anstream::stderr();
     let _ = write!(
         err,
         "{name} was not unpacked by sealift. Taking it over would\n  replace {replaced}\n  delete {deleted}{names}\nGo on? [y/N] "

@@ -1,11 +1,10 @@
 //! Passphrases: from a terminal, a file, and a program that asks.
 
 use std::fs;
-use std::io::{Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
-use std::process::{Child, ChildStdout, Command, Stdio};
 
 use crate::desk::{Desk, told};
+use crate::terminal::Terminal;
 
 /// A desk with a key `locked`, whose passphrase is `correct horse`, and a bundle that nobody signed.
 fn locked() -> Desk {
@@ -18,46 +17,6 @@ fn locked() -> Desk {
 
 const PROMPT: &str = "Passphrase of locked: ";
 const SIGN: &str = "sign os.sealift --name os --bundle-version 7 --key locked";
-
-/// A terminal on which a line of a shell runs.
-struct Terminal {
-    child: Child,
-    out: ChildStdout,
-    said: String,
-}
-
-impl Terminal {
-    fn start(desk: &Desk, line: &str) -> Self {
-        let line = line.replace("sealift sign", &format!("{} sign", env!("CARGO_BIN_EXE_sealift")));
-        let mut command = Command::new("script");
-        desk.prepare(&mut command);
-        command.args(["-qec", &line, "/dev/null"]).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let out = child.stdout.take().unwrap();
-        Self { child, out, said: String::new() }
-    }
-
-    /// Waits until `text` has been said so many times.
-    fn until(&mut self, text: &str, times: usize) -> &mut Self {
-        let mut byte = [0];
-        while self.said.matches(text).count() < times {
-            assert_eq!(self.out.read(&mut byte).unwrap(), 1, "it ended after {:?}", self.said);
-            self.said.push(char::from(byte[0]));
-        }
-        self
-    }
-
-    fn types(&mut self, keys: &str) -> &mut Self {
-        let stdin = self.child.stdin.as_mut().unwrap();
-        stdin.write_all(keys.as_bytes()).and_then(|()| stdin.flush()).unwrap();
-        self
-    }
-
-    fn end(mut self) -> (i32, String) {
-        self.out.read_to_string(&mut self.said).unwrap();
-        (self.child.wait().unwrap().code().unwrap_or(-1), self.said)
-    }
-}
 
 #[test]
 fn a_terminal_echoes_again_after_ctrl_c() {
