@@ -52,9 +52,9 @@ pub fn clean(target: &Path, state: Option<&Store>, jobs: usize, progress: &Progr
     }
     let site = Site::of(place)?;
     clean_site(&site, jobs, progress, &mut cleaned)?;
-    if let Some(state) = state
-        && (site.root().is_none() || site.record()?.is_none())
-    {
+    // What is no record of ours is not looked at further: nothing of it is needed here.
+    let is_forgotten = site.root().is_none() || site.record().is_ok_and(|record| record.is_none());
+    if let Some(state) = state.filter(|_| is_forgotten) {
         cleaned.was_forgotten = state.forget_target(&TargetPlace::of_directory(&site)?)?;
     }
     Ok(cleaned)

@@ -68,7 +68,8 @@ fn a_record_is_read_whatever_limits_let_its_bundle_in() {
         mkdirat(&at, "d", Mode::RWXU).unwrap();
         at = openat(&at, "d", OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).unwrap();
     }
-    desk.pack(1);
+    let limit = format!("depth={}", DEPTH + 10);
+    desk.run(&["pack", "tree", "-o", "1.sealift", "--name", "os", "--bundle-version", "1", "--limit", &limit]);
     let take = |depth, update| {
         let mut input = Input::open(&desk.path("1.sealift")).unwrap();
         let options = UnpackOptions { update, durability: Durability::None, jobs: 2, ..UnpackOptions::default() };
