@@ -19,6 +19,7 @@ import type { BundleSource, Doubt, Head, Kind, Policy, Progress, Summary, Verdic
  * - `base-src`: an older bundle to compare with. `deep="no"`: only stored bytes are checked, not what they unpack to.
  * - `settings="readonly"`: the person sets nothing, and what this browser remembers of settings does not count.
  * - `hide`: any of `chooser address settings layout`.
+ * - `wasm-url`, `worker-url`: where the package's parts lie, for bundlers that do not say so: see its README.
  * - `multiple`: several bundles, each with a verdict.
  * - `name`, `required`, `disabled`, `form`: as those of any field.
  */

@@ -1,20 +1,23 @@
-// The tarball in Node, and in a page that Vite makes. Run by: node --test wasm/tests/tarball.test.mjs
+// The tarball in Node, in TypeScript, and in pages that bundlers make. Run by: node --test wasm/tests/tarball.test.mjs
 
 import assert from "node:assert/strict";
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { fileURLToPath } from "node:url";
 
-import { build, createServer, preview } from "vite";
-
-import { packed } from "./bundle.mjs";
-import { project } from "./project.mjs";
 import { launch } from "./browser.mjs";
+import { packed } from "./bundle.mjs";
+import { bundlers, filesOf, viteServer } from "./bundlers.mjs";
+import { project } from "./project.mjs";
+import { site } from "./site.mjs";
+
+const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 
 const PROGRAM = `
-import { openAsBlob } from "node:fs";
 import { verify } from "sealift";
-const { head, summary } = await verify(await openAsBlob(process.argv[2]), { allowedSigners: process.argv[3], compatible: ["board"], deep: true });
+import "sealift/element";
+const { head, summary } = await verify(process.argv[2], { allowedSigners: process.argv[3], compatible: ["board"], deep: true });
 console.log(head.name, head.version, summary.entries);
 `;
 
@@ -31,48 +34,97 @@ test("it is installed and used", () => {
   }
 });
 
-const PAGE = `<!doctype html><title>portal</title><script type="module" src="/page.js"></script>
-<p id="said"></p><input type="file"><sealift-verifier trust-src="/signers"></sealift-verifier>`;
-
-const SCRIPT = `
-import { verify } from "sealift";
-import "sealift/element";
-document.querySelector("input").onchange = async ({ target: { files: [file] } }) => {
-  const allowedSigners = await (await fetch("/signers")).text();
-  const { head, summary } = await verify(file, { allowedSigners, compatible: ["board"], deep: true, jobs: 2 });
-  document.querySelector("#said").textContent = [head.name, head.version, summary.entries].join(" ");
-  document.querySelector("sealift-verifier").check(file);
-};
-`;
-
-const serving = {
-  "built by Vite": async (config) => (await build(config), preview(config)),
-  "in Vite's own server": async (config) => (await createServer(config)).listen(),
-};
-
-for (const [how, serve] of Object.entries(serving)) {
-  test(`a page ${how}`, async () => {
-    const { bytes, key } = packed();
-    const { folder, remove } = project({ "index.html": PAGE, "page.js": SCRIPT, "os.sealift": bytes });
-    const browser = await launch();
-    let server;
+for (const program of ["page", "server"]) {
+  test(`strict TypeScript takes a ${program}`, () => {
+    const { folder, run, remove } = project({ "program.ts": readFileSync(here(`typed/${program}.ts`)) });
     try {
-      const here = { port: 0, host: "127.0.0.1" };
-      server = await serve({ root: folder, configFile: false, logLevel: "warn", server: here, preview: here });
-      const page = await browser.newPage();
-      const faults = [];
-      page.on("pageerror", (error) => faults.push(String(error)));
-      page.on("console", (message) => message.type() === "error" && faults.push(message.text()));
-      await page.route("**/signers", (route) => route.fulfill({ body: `os namespaces="sealift" ${key}` }));
-      await page.goto(server.resolvedUrls.local[0]);
-      await page.locator("body > input").setInputFiles(join(folder, "os.sealift"));
-      await page.locator("#said", { hasText: "os 7 5" }).waitFor({ timeout: 20_000 });
-      await page.locator("sealift-verifier .banner h2", { hasText: "it is for other devices" }).waitFor();
-      assert.deepEqual(faults, []);
+      symlinkSync(here("../node_modules/@types"), join(folder, "node_modules/@types"));
+      const [lib, types] = program === "page" ? [["esnext", "dom"], []] : [["esnext"], ["node"]];
+      const compilerOptions = { strict: true, noEmit: true, exactOptionalPropertyTypes: true, target: "es2022", module: "nodenext", lib, types };
+      writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["program.ts"] }));
+      run(process.execPath, here("../node_modules/typescript/bin/tsc"));
+    } catch ({ stdout }) {
+      assert.fail(String(stdout));
     } finally {
-      await server?.close();
-      await browser.close();
       remove();
     }
   });
 }
+
+const { bytes, key } = packed();
+
+/** Opens a page that was built, lets it check a bundle, and looks for all that it complains of. */
+async function look(url, file) {
+  const browser = await launch();
+  try {
+    const page = await browser.newPage();
+    const faults = [];
+    page.on("pageerror", (error) => faults.push(String(error)));
+    page.on("console", (message) => message.type() === "error" && faults.push(message.text()));
+    await page.route("**/signers", (route) => route.fulfill({ body: `os namespaces="sealift" ${key}` }));
+    await page.goto(url);
+    await page.locator("body > input").setInputFiles(file);
+    await page.locator("#said", { hasText: "os 7 5" }).waitFor({ timeout: 20_000 });
+    await page.locator("sealift-verifier .banner h2", { hasText: "for other devices" }).waitFor();
+    assert.deepEqual(faults, []);
+  } finally {
+    await browser.close();
+  }
+}
+
+for (const [name, build] of Object.entries(bundlers)) {
+  test(`a page built by ${name}`, async () => {
+    const { folder, remove } = project({ "os.sealift": bytes });
+    let server;
+    try {
+      const dist = await build(folder);
+      const files = filesOf(dist);
+      assert.equal(files.filter((file) => file.endsWith(".wasm")).length, 1, files.join());
+      // The page, its worker, and where a bundler divides them so a part that both have.
+      const scripts = files.filter((file) => file.endsWith(".js"));
+      assert(scripts.length >= 2 && scripts.length <= 3, scripts.join());
+      assert(scripts.filter((file) => /worker/.test(file)).length <= 1, scripts.join());
+      server = await site({}, dist);
+      await look(server.origin, join(folder, "os.sealift"));
+    } finally {
+      await server?.close();
+      remove();
+    }
+  });
+}
+
+test("a page in Vite's own server", async () => {
+  const { folder, remove } = project({ "os.sealift": bytes });
+  const server = await viteServer(folder);
+  try {
+    await look(server.url, join(folder, "os.sealift"));
+  } finally {
+    await server.close();
+    remove();
+  }
+});
+
+test("a build that lacks the parts says where to put them", async () => {
+  const { folder, remove } = project({ "os.sealift": bytes });
+  const browser = await launch();
+  let server;
+  try {
+    const dist = await bundlers.esbuild(folder);
+    server = await site({}, dist);
+    const page = await browser.newPage();
+    writeFileSync(join(dist, "index.html"), "<!doctype html><title>x</title>");
+    await page.goto(server.origin);
+    for (const [option, message] of [["wasmUrl", /none cannot be loaded: the server answers 404; the option wasmUrl says where it lies/], ["workerUrl", /a worker of .*none failed: .*the option workerUrl says/]]) {
+      const said = await page.evaluate(async (option) => {
+        const { verify } = await import("/sealift/src/index.js");
+        return verify(new Blob(["x"]), { [option]: "/none" }).then(() => "nothing", (error) => `${error.name} ${error.code}: ${error.message}`);
+      }, option);
+      assert.match(said, /^Error undefined: /);
+      assert.match(said, message);
+    }
+  } finally {
+    await server?.close();
+    await browser.close();
+    remove();
+  }
+});

@@ -17,6 +17,7 @@ import { barrier } from "./reach.js";
  * Who is told.
  * @typedef {object} Listener
  * @property {(name: string | undefined) => Promise<Policy>} policy By what to judge bundles of a name; rejects where that is not known.
+ * @property {() => { wasmUrl?: string, workerUrl?: string }} places Where the package's parts lie.
  * @property {(check: Check) => void} changed What is known of the bundle changed.
  * @property {(check: Check, progress: Progress) => void} progressed
  */
@@ -68,6 +69,10 @@ export class Check {
   /** Whether bytes are being read. */
   get isBusy() {
     return this.#isBusy;
+  }
+
+  get places() {
+    return this.listener.places();
   }
 
   /** As soon as its index was read. */
@@ -142,7 +147,7 @@ export class Check {
     signal.throwIfAborted();
     try {
       const bundle = await openBundle(this.source, {
-        ...policy, signal,
+        ...policy, ...this.places, signal,
         // What versions were seen of this name is asked when it is open.
         onHead: (head, verdict) => signal.aborted || this.#set({ head, verdict: judgement === this.#judgement && verdict.error ? verdict : undefined, tags: policy.compatible }),
       });

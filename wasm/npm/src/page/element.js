@@ -56,7 +56,7 @@ export class SealiftVerifier extends ElementBase {
 
   connectedCallback() {
     // So that it is there when a bundle is. Should this fail, then the check does, which says so.
-    code().catch(() => {});
+    code(this.#places().wasmUrl).catch(() => {});
     listen();
     this.#connected = new AbortController();
     const { signal } = this.#connected;
@@ -106,6 +106,10 @@ export class SealiftVerifier extends ElementBase {
   formResetCallback() {
     this.reset();
     this.#checkSrc();
+  }
+
+  #places() {
+    return { wasmUrl: this.getAttribute("wasm-url") ?? undefined, workerUrl: this.getAttribute("worker-url") ?? undefined };
   }
 
   get form() {
@@ -202,6 +206,7 @@ export class SealiftVerifier extends ElementBase {
     this.#clear();
     const listener = {
       policy: (/** @type {string | undefined} */ name) => this.#policy(name),
+      places: () => this.#places(),
       changed: (/** @type {Check} */ check) => this.#changed(check, isAsked),
       progressed: (/** @type {Check} */ check, /** @type {import("../../types.js").Progress} */ progress) => this.#progressed(check, progress),
     };

@@ -195,7 +195,7 @@ export class View {
     try {
       this.#older?.close();
       this.#older = undefined;
-      const older = await openBundle(source, { signal });
+      const older = await openBundle(source, { ...this.#check.places, signal });
       if (signal.aborted) return older.close();
       this.#older = older;
       const result = await bundle.compare(older);
