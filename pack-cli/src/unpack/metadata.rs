@@ -161,7 +161,9 @@ impl Privilege {
         let is_link = attributes.file_type() == FileType::Symlink;
         let is_own = |xattr: &XattrRef<'_>| self.root || is_own_xattr(xattr.name);
         let found = xattrs.iter().map(|xattr| XattrRef { name: &xattr.name, value: &xattr.value });
-        let mut found: Vec<XattrRef<'_>> = found.filter(is_own).collect();
+        // Nobody but root sets capabilities, or takes them away: one that is there came later, and goes with the file.
+        let is_counted = |xattr: &XattrRef<'_>| is_own(xattr) || xattr.name == b"security.capability";
+        let mut found: Vec<XattrRef<'_>> = found.filter(is_counted).collect();
         found.sort_unstable_by_key(|xattr| xattr.name);
         (is_link || stat.stx_mode & 0o7777 == attributes.mode & 0o7777 & !set_ids)
             && (!self.root || (stat.stx_uid, stat.stx_gid) == (attributes.uid, attributes.gid))

@@ -20,5 +20,6 @@ mod shared;
 mod signed;
 mod specs;
 mod state;
+mod sticks;
 mod summaries;
 mod update;

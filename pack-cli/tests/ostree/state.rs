@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::desk::{Desk, is_root, noise, text, write};
 
 /// Three versions, signed, and the options that let them in.
-fn desk() -> (Desk, &'static str) {
+pub(crate) fn desk() -> (Desk, &'static str) {
     let desk = Desk::new();
     fs::create_dir(desk.path("tree")).expect("a folder");
     desk.init("source", "archive");

@@ -2,7 +2,9 @@
 
 use std::process::Command;
 
-use crate::desk::{Desk, said};
+use sealift_skipped::skipped;
+
+use crate::desk::{Desk, is_root, said};
 
 /// Versions 1 and 2, signed by a key that `signers` names.
 pub(crate) fn signed() -> Desk {
@@ -184,4 +186,45 @@ fn status_says_what_is_installed_where() {
     // A record that was damaged is said.
     desk.write(".slot-a.sealift-state/head", "damaged");
     assert_eq!(run(&desk, "status slot-a").0, Some(2));
+}
+
+/// Of a tree that root unpacked, and of one that a user did, a capability that came later is told, whatever is passed over.
+#[test]
+fn capabilities_that_came_later_are_never_passed_over() {
+    let desk = signed();
+    desk.make_home();
+    std::fs::copy("/bin/true", desk.path("tree/lib/tool")).unwrap();
+    desk.pack(3);
+    for target in ["target", "home/target"] {
+        let run = |line: &str| match target {
+            "target" => desk.command(&line.split(' ').collect::<Vec<_>>()).output().unwrap(),
+            _ => desk.run_as_user(line),
+        };
+        let good = |line: &str| {
+            let done = run(line);
+            assert!(done.status.success(), "{line}: {}", said(&done));
+        };
+        good(&format!("unpack 3.sealift {target} --allow-unsigned"));
+        good(&format!("audit {target} --allow-unsigned --ignore privileged"));
+        let tool = desk.path(target).join("lib/tool");
+        let done = Command::new("setcap").arg("cap_net_raw,cap_sys_admin+ep").arg(&tool).output();
+        let done = done.expect("setcap runs: apt install libcap2-bin");
+        if !done.status.success() {
+            let what = if is_root() { "a file system with capabilities" } else { "root" };
+            return skipped(&format!("needs {what}: setcap"));
+        }
+        for more in ["", " --ignore privileged", " 3.sealift --ignore privileged"] {
+            let (bundle, options) = more.split_once(".sealift").map_or(("", more), |(_, rest)| (" 3.sealift", rest));
+            let line = format!("audit {target}{bundle} --allow-unsigned{options}");
+            let done = run(&line);
+            let told = said(&done);
+            assert_eq!(done.status.code(), Some(1), "{line}: {told}");
+            assert!(told.contains("lib/tool") && told.contains("security.capability"), "{line}: {told}");
+        }
+        // An update takes it away again, since it makes the file anew.
+        good(&format!("unpack 3.sealift {target} --update --allow-unsigned"));
+        let left = Command::new("getcap").arg(&tool).output().unwrap();
+        assert!(left.status.success() && left.stdout.is_empty(), "{}", said(&left));
+        good(&format!("audit {target} --allow-unsigned --ignore privileged"));
+    }
 }

@@ -1,0 +1,116 @@
+//! `unpack DIR ostree:REPO` and `status`: of several bundles the newest that a repository may take, and what it has then.
+
+use std::fs;
+
+use crate::desk::{Desk, noise, text, write};
+use crate::state::desk;
+
+/// Versions 6 to 8 in full, and deltas from each to the next but one, on a stick; strangers among them.
+fn stick() -> Desk {
+    let (desk, trust) = desk();
+    fs::create_dir(desk.path("stick")).expect("a folder");
+    for (base, version) in [(6, 7), (7, 8)] {
+        desk.ostree("source", &["refs", "--force", "--create=os", &tip(&desk, version)]);
+        desk.run(&format!(
+            "pack ostree:source -o stick/delta-{version}.sealift --name os --bundle-version {version} --key key \
+             --base os-{base}.sealift {trust} --expires 2090-01-01"
+        ));
+    }
+    for version in 6..=8 {
+        let name = format!("os-{version}.sealift");
+        fs::copy(desk.path(&name), desk.path(&format!("stick/{name}"))).expect("there is room");
+    }
+    desk.run("pack ostree:source -o stick/unsigned.sealift --name os --bundle-version 99");
+    write(&desk.path("stick/page.sealift"), 0o644, &noise(1, 100));
+    desk
+}
+
+/// The commit of a version.
+fn tip(desk: &Desk, version: u64) -> String {
+    let info = desk.run(&format!("info os-{version}.sealift --allow-unsigned --json"));
+    let info: serde_json::Value = serde_json::from_str(&info).expect("it is JSON");
+    info["refs"][0]["commit"].as_str().expect("a commit").to_owned()
+}
+
+/// What a line that ends well says on both.
+fn said(desk: &Desk, line: &str) -> String {
+    let output = desk.command(line).output().expect("sealift runs");
+    let said = text(&output.stdout) + &text(&output.stderr);
+    assert!(output.status.success(), "{line}: {said}");
+    said
+}
+
+const TAKE: &str = "unpack stick ostree:target --trust allowed --name os";
+
+#[test]
+fn the_newest_is_taken_by_delta_where_its_base_is() {
+    let desk = stick();
+    // Nothing is known of an empty repository: the delta is tried, and the full bundle taken.
+    let first = said(&desk, TAKE);
+    assert!(first.contains("ostree:target: imported stick/os-8.sealift"), "{first}");
+    assert!(first.contains("passed over stick/delta-8.sealift: "), "{first}");
+    for why in [
+        "passed over stick/unsigned.sealift: \"os\" needs the signature of 1 trusted key",
+        "passed over stick/page.sealift: ",
+        "passed over stick/os-7.sealift: stick/os-8.sealift is newer, version 8",
+    ] {
+        assert!(first.contains(why), "{why}: {first}");
+    }
+    assert_eq!(desk.ostree("target", &["rev-parse", "os"]).trim(), tip(&desk, 8));
+    desk.fsck("target");
+
+    // One that has version 7 takes the delta.
+    desk.init("second", "bare-user-only");
+    desk.run("unpack os-7.sealift ostree:second --trust allowed --state other");
+    let by_delta = said(&desk, "unpack stick ostree:second --trust allowed --state other");
+    assert!(by_delta.contains("ostree:second: imported stick/delta-8.sealift"), "{by_delta}");
+    assert!(
+        by_delta.contains("passed over stick/os-8.sealift: stick/delta-8.sealift is the same version"),
+        "{by_delta}"
+    );
+    assert_eq!(desk.ostree("second", &["rev-parse", "os"]).trim(), tip(&desk, 8));
+    desk.fsck("second");
+
+    // One that has version 6 takes the full bundle, and need not try.
+    desk.init("third", "bare-user-only");
+    desk.run("unpack os-6.sealift ostree:third --trust allowed --state third-state");
+    let in_full = said(&desk, "unpack stick ostree:third --trust allowed --state third-state");
+    assert!(in_full.contains("ostree:third: imported stick/os-8.sealift"), "{in_full}");
+    let why = "passed over stick/delta-8.sealift: it is a delta, and its base is not here";
+    assert!(in_full.contains(why), "{in_full}");
+    // Without the full one it is tried after all, and refused for want of its base; the next best is the delta to 7.
+    fs::remove_file(desk.path("stick/os-8.sealift")).expect("it is there");
+    desk.init("fourth", "bare-user-only");
+    desk.run("unpack os-6.sealift ostree:fourth --trust allowed --state fourth-state");
+    let next = said(&desk, "unpack stick ostree:fourth --trust allowed --state fourth-state");
+    assert!(next.contains("ostree:fourth: imported stick/delta-7.sealift"), "{next}");
+    assert_eq!(desk.ostree("fourth", &["rev-parse", "os"]).trim(), tip(&desk, 7));
+}
+
+#[test]
+fn status_tells_of_repositories() {
+    let desk = stick();
+    desk.run("unpack os-7.sealift ostree:target --trust allowed");
+    desk.run("pack ostree:source -o app.sealift --name app --bundle-version 3 --key key --expires 2090-01-01");
+    desk.run("unpack app.sealift ostree:target --trust allowed");
+    let repo = fs::canonicalize(desk.path("target")).expect("it is there");
+    let asked = desk.run("status ostree:target --trust allowed");
+    let listed = desk.run("status --trust allowed");
+    for (name, version) in [("app", 3), ("os", 7)] {
+        assert!(asked.contains(&format!("ostree:target: {name} version {version}\n")), "{asked}");
+        assert!(listed.contains(&format!("ostree:{}: {name} version {version}\n", repo.display())), "{listed}");
+        assert!(listed.contains(&format!("{name}: takes version {version} or newer\n")), "{listed}");
+    }
+    // What it keeps of one name was removed.
+    fs::remove_dir_all(desk.path("target/extensions/sealift/app")).expect("it is there");
+    let listed = desk.run("status --trust allowed");
+    assert!(
+        listed.contains("something else, without a record of a bundle") && listed.contains("os version 7\n"),
+        "{listed}"
+    );
+    fs::rename(desk.path("target"), desk.path("moved")).expect("it can be moved");
+    let listed = desk.run("status --trust allowed");
+    assert_eq!(listed.matches("not there any more").count(), 2, "{listed}");
+    assert!(desk.run("clean ostree:target").contains("listed no more"));
+    assert!(!desk.run("status --trust allowed").contains("target"));
+}
