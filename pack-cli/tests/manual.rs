@@ -75,3 +75,29 @@ fn man_finds_nothing_wrong() {
         assert!(done.stdout.len() > 500, "{} is nearly empty", page.display());
     }
 }
+
+/// As help says it: the program by cargo, and the pages where man looks for those of a program in PATH.
+#[test]
+fn man_finds_the_pages_of_what_cargo_installed() {
+    let root = tempfile::tempdir().expect("a temporary folder");
+    let source = env!("CARGO_MANIFEST_DIR");
+    // What the tests have built is not built again.
+    let mut install = Command::new(env!("CARGO"));
+    install
+        .args(["install", "--debug", "--locked", "--offline", "--quiet", "--path", source, "--root"])
+        .arg(root.path());
+    let done = install.output().expect("cargo runs");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let bin = root.path().join("bin");
+    let pages = root.path().join("share/man/man1");
+    let done = Command::new(bin.join("sealift")).arg("manual").arg(&pages).output().expect("it is installed");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    // man finds ../share/man beside each folder of PATH.
+    let path = format!("{}:/usr/bin:/bin", bin.display());
+    for page in ["sealift", "sealift-unpack", "sealift-trust-add"] {
+        let man = Command::new("man").args(["--where", page]).env("PATH", &path).env_remove("MANPATH").output();
+        let done = man.expect("man runs");
+        let found = String::from_utf8_lossy(&done.stdout);
+        assert_eq!(found.trim(), pages.join(format!("{page}.1")).to_string_lossy(), "{done:?}");
+    }
+}
