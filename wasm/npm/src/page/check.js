@@ -162,22 +162,28 @@ export class Check {
       this.#set({ unjudged: error });
       return undefined;
     }
-    await this.judge();
+    await this.#judge();
     return this.#bundle;
   }
 
   /** Judges by the policy as it is now. Until that is done nothing is known. */
   async judge() {
-    const bundle = this.#bundle;
-    const judgement = (this.#judgement += 1);
-    const isLast = () => judgement === this.#judgement && !this.#isClosed;
-    if (!bundle) {
+    this.#judgement += 1;
+    if (!this.#bundle) {
       // What could not be opened for want of a policy is begun anew.
       if (this.#facts.unjudged && !this.#facts.isStopped) this.run();
       else this.#set({ verdict: undefined });
       return;
     }
     this.#set({ verdict: undefined, unjudged: undefined });
+    await this.#judge();
+  }
+
+  async #judge() {
+    const bundle = this.#bundle;
+    if (!bundle) return;
+    const judgement = (this.#judgement += 1);
+    const isLast = () => judgement === this.#judgement && !this.#isClosed;
     try {
       const policy = await this.listener.policy(bundle.head.name);
       const verdict = await bundle.judge(policy);

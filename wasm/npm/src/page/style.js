@@ -50,7 +50,7 @@ input[type=file] { border: 0; padding: 0; }
 .choose:focus-within .button, p:focus-within > .button { outline: 3px solid var(--link); outline-offset: 2px; }
 ::placeholder { color: var(--quiet); opacity: 1; }
 
-.drop { border: 2px dashed var(--quiet); border-radius: 10px; padding: 1.25rem; display: grid; gap: .8rem; }
+.drop { border: 2px dashed var(--quiet); border-radius: 10px; padding: 1.25rem; display: grid; grid-template-columns: minmax(0, 1fr); gap: .8rem; }
 .drop.over { border-color: var(--link); background: var(--work-page); }
 .drop .choose { display: flex; align-items: center; gap: .8rem; flex-wrap: wrap; position: relative; }
 .drop .button { background: var(--link); color: var(--page); border-color: var(--link); font-weight: 600; }
@@ -133,7 +133,7 @@ td:nth-child(2) { width: 100%; }
   .banner { border-width: 3px; }
 }
 @media print {
-  .drop, .notes, .progress, .settings, .preview, .tree input, button { display: none !important; }
+  .drop, .notes, .progress, .settings, .preview, .tree input, .panel p:has(#older), .panel #older, button { display: none !important; }
   .list button { display: flex !important; }
   .files { display: block; }
   .rows, .scroll, pre { height: auto; max-height: none; overflow: visible; }
