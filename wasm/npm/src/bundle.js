@@ -429,6 +429,8 @@ class RunCheck {
   /** @type {{ order: number, error: unknown } | undefined} */
   #failure;
   #done = 0;
+  /** What was read of runs that are not checked yet. @type {Map<Run, number>} */
+  #coming = new Map();
   #turn = Promise.resolve();
 
   /**
@@ -459,6 +461,21 @@ class RunCheck {
     if (this.#failure) throw this.#failure.error;
   }
 
+  /**
+   * @param {Run} run
+   * @param {number} bytes
+   */
+  #came(run, bytes) {
+    this.#coming.set(run, bytes);
+    this.#report();
+  }
+
+  #report() {
+    let bytes = this.#done;
+    for (const part of this.#coming.values()) bytes += part;
+    this.report(bytes);
+  }
+
   /** @param {Thread} thread */
   async #lane(thread) {
     for (;;) {
@@ -468,8 +485,9 @@ class RunCheck {
         const { found, read } = await begun.answer;
         if (found.length > 0) await this.threads[0].call("take", [found], [found.buffer]);
         this.#noteEnd(begun.run, read);
+        this.#coming.delete(begun.run);
         this.#done += read;
-        this.report(this.#done);
+        this.#report();
       } catch (error) {
         this.#fail(begun.run, error);
       }
@@ -484,7 +502,7 @@ class RunCheck {
   async #begin(thread) {
     if (this.opening.handle) {
       const run = this.#next(thread);
-      return run && { run, answer: thread.call("check", [run.first, run.lengths, run.offset, run.length]) };
+      return run && { run, answer: thread.call("check", [run.first, run.lengths, run.offset, run.length, undefined], [], (bytes) => this.#came(run, bytes)) };
     }
     // This thread reads for all workers: one run after the other, as a stream gives them.
     const before = this.#turn;

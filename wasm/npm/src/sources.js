@@ -12,12 +12,29 @@ const PIECE_BYTES = 1 << 20;
 /** A server that sends nothing for so long is given up, in milliseconds. */
 const SILENCE = 60_000;
 
+/** A part that did not come is asked for again after each of these, in milliseconds: over half a minute in all. */
+const PAUSES = [250, 1000, 3000, 8000, 20_000];
+
+/** Answers that say that another moment may be better. */
+const BUSY = [408, 425, 429, 500, 502, 503, 504];
+
+/** What may be over when it is asked for again. */
+class Passing extends SealiftError {
+  /**
+   * @param {string} message
+   * @param {unknown} [cause]
+   */
+  constructor(message, cause) {
+    super("io", message, cause);
+  }
+}
+
 /**
  * @typedef {object} Source
  * @property {number} [size] Bytes of the file; of a stream nobody knows.
  * @property {boolean} inOrder Whether bytes can be read in their order alone.
- * @property {(offset: number, length: number, signal?: AbortSignal) => Promise<Uint8Array>} read
- *   Bytes that nobody else uses; fewer than `length` only where the file ends.
+ * @property {(offset: number, length: number, signal?: AbortSignal, came?: (bytes: number) => void) => Promise<Uint8Array>} read
+ *   Bytes that nobody else uses; fewer than `length` only where the file ends. A slow one says how many came so far.
  * @property {() => void} [close]
  * @property {object} [keep] What would be closed if nobody held it.
  * @property {Handle} [handle] By which a worker opens the same source.
@@ -244,8 +261,8 @@ async function ofUrl(url, signal) {
   const source = ofRanges(handle);
   return {
     ...source,
-    read: async (offset, length, signal) =>
-      offset + length <= first.length ? first.slice(offset, offset + length) : source.read(offset, length, signal),
+    read: async (offset, length, signal, came) =>
+      offset + length <= first.length ? first.slice(offset, offset + length) : source.read(offset, length, signal, came),
   };
 }
 
@@ -254,33 +271,66 @@ async function ofUrl(url, signal) {
  * @returns {Source}
  */
 function ofRanges(handle) {
-  const { url, size, validator } = handle;
+  const { size } = handle;
   return {
     size,
     inOrder: false,
     handle,
-    async read(offset, length, signal) {
+    async read(offset, length, signal, came) {
       const wanted = Math.min(length, Math.max(0, size - offset));
       if (wanted === 0) return new Uint8Array(0);
-      const silence = new AbortController();
-      const end = () => silence.abort(signal?.reason);
-      signal?.addEventListener("abort", end);
-      try {
-        const response = await request(url, offset, wanted, silence.signal);
-        const range = rangeOf(response);
-        if (range.size !== size || validatorOf(response) !== validator) {
-          await response.body?.cancel();
-          throw new SealiftError("changed", "the file on the server was changed while it was read");
-        }
-        if (range.start !== offset || range.end !== offset + wanted) {
-          throw new SealiftError("io", `the server sent bytes ${range.start} to ${range.end} where ${offset} to ${offset + wanted} were asked for`);
-        }
-        return await body(response, wanted, silence);
-      } finally {
-        signal?.removeEventListener("abort", end);
-      }
+      return again(signal, () => readRange(handle, offset, wanted, signal, came));
     },
   };
+}
+
+/**
+ * Runs something until it succeeds, or fails for good.
+ * @template T
+ * @param {AbortSignal | undefined} signal
+ * @param {() => Promise<T>} run
+ */
+async function again(signal, run) {
+  for (const pause of PAUSES) {
+    try {
+      return await run();
+    } catch (error) {
+      if (!(error instanceof Passing)) throw error;
+      await new Promise((resolve) => {
+        const timer = setTimeout(resolve, pause);
+        signal?.addEventListener("abort", () => (clearTimeout(timer), resolve(undefined)), { once: true });
+      });
+      signal?.throwIfAborted();
+    }
+  }
+  return run();
+}
+
+/**
+ * @param {{ url: string, size: number, validator: string | null }} handle
+ * @param {number} offset
+ * @param {number} wanted
+ * @param {AbortSignal} [signal]
+ * @param {(bytes: number) => void} [came]
+ */
+async function readRange({ url, size, validator }, offset, wanted, signal, came) {
+  const silence = new AbortController();
+  const end = () => silence.abort(signal?.reason);
+  signal?.addEventListener("abort", end);
+  try {
+    const response = await request(url, offset, wanted, silence.signal);
+    const range = rangeOf(response);
+    if (range.size !== size || validatorOf(response) !== validator) {
+      await response.body?.cancel();
+      throw new SealiftError("changed", "the file on the server was changed while it was read");
+    }
+    if (range.start !== offset || range.end !== offset + wanted) {
+      throw new SealiftError("io", `the server sent bytes ${range.start} to ${range.end} where ${offset} to ${offset + wanted} were asked for`);
+    }
+    return await body(response, wanted, silence, came);
+  } finally {
+    signal?.removeEventListener("abort", end);
+  }
 }
 
 /**
@@ -291,12 +341,13 @@ function ofRanges(handle) {
  */
 async function request(url, offset, length, signal) {
   const headers = { Range: `bytes=${offset}-${offset + length - 1}` };
-  const response = await own(() => fetch(url, { headers, signal, cache: "no-store" }), "the server cannot be reached");
+  const response = await own(() => fetch(url, { headers, signal, cache: "no-store" }), "the server cannot be reached", Passing);
   const { status } = response;
   if (status === 206 || (offset === 0 && (status === 200 || status === 416))) return response;
   await response.body?.cancel();
   if (status === 200 || status === 412 || status === 416) throw new SealiftError("changed", "the server does not send this part of the file any more");
-  throw new SealiftError("io", `the server answers ${status} ${response.statusText}`.trim());
+  const said = `the server answers ${status} ${response.statusText}`.trim();
+  throw BUSY.includes(status) ? new Passing(said) : new SealiftError("io", said);
 }
 
 /**
@@ -325,8 +376,9 @@ function validatorOf(response) {
  * @param {Response} response
  * @param {number} length
  * @param {AbortController} [silence]
+ * @param {(bytes: number) => void} [came]
  */
-async function body(response, length, silence) {
+async function body(response, length, silence, came) {
   let bytes = new Uint8Array(length);
   let filled = 0;
   const stream = response.body;
@@ -334,21 +386,22 @@ async function body(response, length, silence) {
   const { read, cancel } = filler(stream);
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let timer;
-  const wait = () => silence && (timer = setTimeout(() => silence.abort(new SealiftError("io", "the server has stopped sending")), SILENCE));
+  const wait = () => silence && (timer = setTimeout(() => silence.abort(new Passing("the server has stopped sending")), SILENCE));
   try {
     for (;;) {
       wait();
-      const { bytes: next, count, done } = await own(() => read(bytes, filled), "the connection broke");
+      const { bytes: next, count, done } = await own(() => read(bytes, filled), "the connection broke", Passing);
       clearTimeout(timer);
       bytes = next;
       filled += count;
       if (done) break;
+      came?.(filled);
     }
   } finally {
     clearTimeout(timer);
     if (filled < length) cancel();
   }
-  if (filled !== length) throw new SealiftError("io", `the server announced ${length} bytes and sent ${filled}`);
+  if (filled !== length) throw new Passing(`the server announced ${length} bytes and sent ${filled}`);
   return bytes;
 }
 
@@ -393,14 +446,16 @@ function filler(stream) {
  * @template T
  * @param {() => T | Promise<T>} run
  * @param {string} [what]
+ * @param {typeof Passing} [Kind]
  * @returns {Promise<T>}
  */
-async function own(run, what) {
+async function own(run, what, Kind) {
   try {
     return await run();
   } catch (error) {
     const { name, message } = /** @type {{ name?: string, message?: string }} */ (error ?? {});
     if (error instanceof SealiftError || name === "AbortError" || name === "TimeoutError") throw error;
-    throw new SealiftError("io", `${what ?? "the source fails"}: ${message ?? error}`, error);
+    const said = `${what ?? "the source fails"}: ${message ?? error}`;
+    throw Kind ? new Kind(said, error) : new SealiftError("io", said, error);
   }
 }

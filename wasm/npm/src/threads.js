@@ -56,7 +56,7 @@ export class NotSent extends Error {}
 
 /** A worker with a reader of its own. */
 export class Thread {
-  /** @type {Map<number, { resolve(value: any): void, reject(error: Error): void }>} */
+  /** @type {Map<number, { resolve(value: any): void, reject(error: Error): void, came?: (bytes: number) => void }>} */
   #calls = new Map();
   #last = 0;
   #worker;
@@ -104,9 +104,10 @@ export class Thread {
    * @param {string} name
    * @param {unknown[]} [args]
    * @param {ArrayBufferLike[]} [moved] Buffers among them that the worker gets and this thread loses.
+   * @param {(bytes: number) => void} [came] Is told what the worker has read so far.
    * @returns {Promise<any>}
    */
-  call(name, args = [], moved = []) {
+  call(name, args = [], moved = [], came) {
     if (this.#broken) return Promise.reject(this.#broken);
     const id = ++this.#last;
     return new Promise((resolve, reject) => {
@@ -115,7 +116,7 @@ export class Thread {
       } catch (error) {
         throw new NotSent("this cannot be given to a worker", { cause: error });
       }
-      this.#calls.set(id, { resolve, reject });
+      this.#calls.set(id, { resolve, reject, came });
       this.#worker.ref?.();
     });
   }
@@ -125,9 +126,10 @@ export class Thread {
     this.#worker.terminate();
   }
 
-  /** @param {{ id: number, result?: unknown, error?: any }} data */
-  #answer({ id, result, error }) {
+  /** @param {{ id: number, result?: unknown, error?: any, came?: number }} data */
+  #answer({ id, result, error, came }) {
     const call = this.#calls.get(id);
+    if (came !== undefined) return call?.came?.(came);
     this.#calls.delete(id);
     if (this.#calls.size === 0) this.#worker.unref?.();
     if (error) call?.reject(unpacked(error));

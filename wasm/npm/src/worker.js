@@ -7,6 +7,9 @@ import { fromHandle } from "./sources.js";
 /** Bytes that are checked before others have their turn: who asks something of the bundle, and what is being read for the next run. */
 const TURN_BYTES = 1 << 20;
 
+/** Milliseconds between two words of what is being read. */
+const TELL = 200;
+
 /** @type {Reader} */
 let reader;
 /** @type {import("./sources.js").Source | undefined} */
@@ -68,11 +71,12 @@ const functions = {
    * @param {Uint32Array} lengths
    * @param {number} offset
    * @param {number} length
-   * @param {Uint8Array} [given] The bytes, where only the other thread can read them.
+   * @param {Uint8Array | undefined} given The bytes, where only the other thread can read them.
+   * @param {(bytes: number) => void} came Is told how many were read, where that takes long.
    */
-  async check(first, lengths, offset, length, given) {
+  async check(first, lengths, offset, length, given, came) {
     const { signal } = stopped;
-    const reading = given ?? source?.read(offset, length, stopped.signal);
+    const reading = given ?? source?.read(offset, length, signal, came);
     const before = turn;
     /** @type {() => void} */
     let done = () => {};
@@ -142,13 +146,28 @@ function joined(found) {
 }
 
 /**
+ * Tells not oftener than somebody looks.
+ * @param {(bytes: number) => void} tell
+ * @returns {(bytes: number) => void}
+ */
+function paced(tell) {
+  let last = performance.now();
+  return (bytes) => {
+    const now = performance.now();
+    if (now - last < TELL) return;
+    last = now;
+    tell(bytes);
+  };
+}
+
+/**
  * @param {{ id: number, name: string, args: any[] }} message
  * @param {(data: unknown, moved?: any) => void} post
  */
 async function serve({ id, name, args }, post) {
   try {
-    const run = functions[name] ?? (/** @type {any} */ (reader))[name].bind(reader);
-    const result = await run(...args);
+    const own = functions[name];
+    const result = await (own ? own(...args, paced((came) => post({ id, came }))) : /** @type {any} */ (reader)[name](...args));
     const bytes = result?.found ?? result;
     post({ id, result }, bytes instanceof Uint8Array ? [bytes.buffer] : []);
   } catch (error) {

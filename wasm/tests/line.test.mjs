@@ -1,0 +1,99 @@
+// A check over a line that is slow or breaks. Run by: node --test wasm/tests/line.test.mjs
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+
+import { sealift } from "./bundle.mjs";
+import { shelf } from "./shelf.mjs";
+import { site } from "./site.mjs";
+import { visitors } from "./visitors.mjs";
+
+import { Pace } from "../npm/src/page/pace.js";
+
+/** Bytes per second of the slow line. */
+const RATE = 4_000_000;
+
+let [server, bundles, people] = [];
+/** How requests are answered, by their number. */
+let manner = () => "good";
+let asked = 0;
+before(async () => {
+  bundles = shelf();
+  mkdirSync(join(bundles.folder, "large"));
+  writeFileSync(join(bundles.folder, "large/file"), randomBytes(40 << 20));
+  const large = join(bundles.folder, "large.sealift");
+  execFileSync(sealift, ["pack", join(bundles.folder, "large"), "-o", large, "--name", "os", "--bundle-version", "7", "--key", join(bundles.folder, "release")], { stdio: "pipe" });
+  const bytes = readFileSync(large);
+  let free = 0;
+  const line = async (request, response) => {
+    const how = manner((asked += 1));
+    if (how === "busy") return response.writeHead(503).end();
+    if (how === "cut") return request.socket.destroy();
+    const [, start, last] = /^bytes=(\d+)-(\d+)$/.exec(request.headers.range).map(Number);
+    const end = Math.min(last + 1, bytes.length);
+    response.writeHead(206, { "Content-Range": `bytes ${start}-${end - 1}/${bytes.length}`, "Content-Length": end - start, ETag: '"one"' });
+    if (how === "broken") return response.write(bytes.subarray(start, start + 1000), () => request.socket.destroy());
+    if (how !== "slow") return response.end(bytes.subarray(start, end));
+    // All requests share the line.
+    for (let at = start; at < end && !response.destroyed; at += 100_000) {
+      free = Math.max(free, performance.now()) + (100_000 / RATE) * 1000;
+      await new Promise((resolve) => setTimeout(resolve, free - performance.now()));
+      response.write(bytes.subarray(at, Math.min(at + 100_000, end)));
+    }
+    response.end();
+  };
+  server = await site({ line });
+  people = visitors(server);
+});
+after(async () => {
+  await people?.close();
+  await server?.close();
+  bundles?.remove();
+});
+
+const visit = async (how) => {
+  [manner, asked] = [how, 0];
+  const visitor = await people.visit({ signers: bundles.signers });
+  await visitor.page.getByLabel("Address of a bundle").fill("/line/os.sealift");
+  await visitor.page.getByLabel("Address of a bundle").press("Enter");
+  return visitor;
+};
+
+test("a request that fails is made again", async () => {
+  const { verdict, leave } = await visit((number) => ({ 3: "busy", 5: "broken", 6: "cut", 7: "busy" })[number] ?? "good");
+  await verdict("Safe to install: os, version 7");
+  assert(asked > 7, `${asked} requests`);
+  await leave(/503|ERR_|Failed to load|NetworkError|network/);
+});
+
+test("what stays broken is told, and can be checked again", async () => {
+  const { page, verdict, leave } = await visit(() => "busy");
+  await verdict("Not checked: the file cannot be read");
+  await page.locator(".banner", { hasText: "the server answers 503" }).waitFor();
+  manner = () => "good";
+  await page.getByRole("button", { name: "Check again" }).click();
+  await verdict("Safe to install");
+  await leave(/503/);
+});
+
+test("a slow line shows its rate and what is left, from the beginning", async () => {
+  const { page, leave } = await visit((number) => (number > 1 ? "slow" : "good"));
+  await page.getByText(/MB of 41\.9 MB, .* left/).first().waitFor({ timeout: 4000 });
+  await page.waitForTimeout(4000);
+  const text = await page.locator(".progress .quiet").textContent();
+  const [, done, rate, left] = /^([\d.]+) MB of 41\.9 MB, ([\d.]+) MB\/s, ([\d.]+) s left$/.exec(text).map(Number);
+  assert(rate > RATE / 2e6 && rate < RATE / 0.6e6, text);
+  assert(Math.abs(left - (41.9 - done) / rate) < 1, text);
+  await leave(/ERR_|aborted/);
+});
+
+test("what comes together after a long time was not fast", () => {
+  const pace = new Pace();
+  const runs = [[0, 0], [8, 34], [16, 34.02], [24, 34.03], [32, 34.1]];
+  const said = runs.map(([megabytes, seconds]) => pace.take(megabytes * 1e6, 3.3e9, seconds));
+  assert.match(said.at(-1), /^32\.0 MB of 3\.30 GB, 938 kB\/s, 58 min left$/);
+});
