@@ -31,7 +31,7 @@ pub enum Error {
         source: io::Error,
     },
     /// A source's file is not what it was when its directory was read.
-    #[error("{} changed while it was being read: use a snapshot, or a tree that nothing writes to", path.display())]
+    #[error("{} changed while it was being read: pack a snapshot, or a tree that nothing writes to", path.display())]
     Changed {
         /// The file.
         path: PathBuf,
@@ -65,7 +65,7 @@ pub enum Error {
     },
     /// A delta bundle does not say which full bundle it stands for.
     #[error(
-        "{} does not say which full bundle it stands for: unpack it where its base is, or have it packed with --full",
+        "{} does not name the full bundle it can be joined to: unpack it onto its base, or have it packed with --full",
         path.display()
     )]
     NoFull {
@@ -74,7 +74,7 @@ pub enum Error {
     },
     /// A full bundle that a delta bundle stands for cannot be made here.
     #[error(
-        "{}: {own} makes other bytes of the full bundle's content than {packed}, which packed it: use the full bundle itself, or unpack the delta where its base is",
+        "{}: {own} compresses differently from {packed}, which packed the full bundle: get the full bundle itself, or unpack the delta onto its base",
         path.display()
     )]
     OtherEncoder {
@@ -102,7 +102,7 @@ pub enum Error {
         problem: String,
     },
     /// The target took another bundle first.
-    #[error("{} took {bound:?}, and this bundle is {name:?}: unpack it elsewhere, or remove the target", target.display())]
+    #[error("{} contains {bound:?}; refusing to replace it with {name:?}: unpack elsewhere, or remove the target", target.display())]
     OtherName {
         /// The target.
         target: PathBuf,
@@ -112,7 +112,7 @@ pub enum Error {
         name: String,
     },
     /// The target is a directory that this program did not make.
-    #[error("{} {}: --adopt takes it over, and with --dry-run says what that would replace and delete", target.display(), whose(*is_of_another))]
+    #[error("{} {}: --adopt takes it over, and with --dry-run lists what that would replace and delete", target.display(), whose(*is_of_another))]
     NotOurs {
         /// The target.
         target: PathBuf,
@@ -121,7 +121,7 @@ pub enum Error {
     },
     /// The target's file system takes two names for one.
     #[error(
-        "{}: this file system takes the name for another one of the bundle, by its letters' case or form: unpack to one that tells them apart",
+        "{}: this file system does not distinguish two names of the bundle that differ in case or normalization: unpack to one that does",
         path.display()
     )]
     FoldedName {
@@ -129,13 +129,13 @@ pub enum Error {
         path: PathBuf,
     },
     /// Somebody changes the target while it is updated.
-    #[error("{} is being changed by somebody else: run the update again when nobody does", target.display())]
+    #[error("another process is changing {}: repeat the update when it has finished", target.display())]
     Changing {
         /// The target.
         target: PathBuf,
     },
     /// An update was interrupted, and what it had staged is damaged.
-    #[error("{} holds files of two bundles, since an update of it did not end: unpack one with --update", target.display())]
+    #[error("{} has files of two bundles after an interrupted update: repair it by unpacking one with --update", target.display())]
     HalfUpdated {
         /// The target.
         target: PathBuf,
@@ -150,7 +150,7 @@ pub enum Error {
     },
     /// What was kept between bundles cannot be used as it is.
     #[error(
-        "{} is damaged: {problem}; restore it from a backup, or remove it, which forgets what it guards",
+        "{} is damaged: {problem}; restore it from a backup, or remove it, which resets the protection it gives",
         path.display()
     )]
     State {
@@ -177,7 +177,7 @@ pub enum Error {
     },
     /// An object of a composefs store is not what its name says.
     #[error(
-        "{}: its content has the fs-verity digest {found}, and its name says {expected}: unpack the bundle again, with --rehash",
+        "{}: its content has the fs-verity digest {found} instead of {expected}, its name: unpack the bundle again with --rehash",
         path.display()
     )]
     StoreObject {
@@ -197,7 +197,7 @@ pub enum Error {
         source: Box<KernelError>,
     },
     /// The kernel does not take the signature for it that the bundle carries, and was to.
-    #[error("{}: {source}; with `--seal try` the index is sealed without the bundle's signature for the kernel", path.display())]
+    #[error("{}: {source}; `--seal try` seals the index without the bundle's kernel signature", path.display())]
     SignatureRefused {
         /// The index.
         path: PathBuf,
@@ -221,7 +221,7 @@ pub enum Error {
         source: KernelSignError,
     },
     /// ssh-agent made no signature.
-    #[error("ssh-agent made no signature with {}: {problem}", key.display())]
+    #[error("ssh-agent cannot sign with {}: {problem}", key.display())]
     Agent {
         /// The public key's file.
         key: PathBuf,
@@ -246,7 +246,7 @@ pub enum Error {
     },
     /// The signature area is too small.
     #[error(
-        "the signatures need {needed} bytes, and this bundle has room for {room}; \
+        "the signatures need {needed} bytes, but this bundle has room for {room}; \
          remove one with `sign --remove`, or pack it again with `--signature-room {needed}`"
     )]
     NoRoom {
@@ -268,13 +268,13 @@ pub enum Error {
     #[error("{}{}", .0, place_advice(.0))]
     Place(sealift_store::Error),
     /// Another run is at work there.
-    #[error("another run has {} in use: wait until it has ended", path.display())]
+    #[error("another sealift run is using {}: wait until it ends", path.display())]
     Busy {
         /// What it holds.
         path: PathBuf,
     },
     /// The target's file system can take too few files.
-    #[error("{} has {free} inodes free, and {needed} are needed", path.display())]
+    #[error("not enough inodes at {}: {needed} needed, {free} free", path.display())]
     NoInodes {
         /// The target.
         path: PathBuf,
@@ -284,7 +284,7 @@ pub enum Error {
         free: u64,
     },
     /// The target has too little room.
-    #[error("{} has {free} bytes free, and {needed} are needed", path.display())]
+    #[error("not enough disk space at {}: {needed} bytes needed, {free} free", path.display())]
     NoSpace {
         /// The target.
         path: PathBuf,
@@ -440,9 +440,9 @@ impl From<sealift_store::Error> for Error {
 fn advice(error: &sealift_verify::Error) -> &'static str {
     use sealift_verify::Error::{DeviceUnknown, Downgrade, Expired};
     match error {
-        Expired { .. } => "; get a newer bundle, or give --time if this is not the time",
+        Expired { .. } => "; get a newer bundle, or give --time if this clock is wrong",
         Downgrade { .. } => "; get a newer bundle, or give --allow-downgrade to use this one once",
-        DeviceUnknown { .. } => "; give --compatible TAG or write the tags into the configuration",
+        DeviceUnknown { .. } => "; give --compatible TAG, or list this device's tags in /etc/sealift/compatible",
         _ => "",
     }
 }
@@ -462,8 +462,8 @@ fn whose(is_of_another: bool) -> &'static str {
 fn place_advice(error: &sealift_store::Error) -> &'static str {
     use sealift_store::Error::{Exchanged, Foreign};
     match error {
-        Foreign { .. } => ": remove it, or give what it stands for",
-        Exchanged { .. } => ": nothing was written elsewhere; find out who did, and run this again",
+        Foreign { .. } => ": remove it, or correct its owner and mode",
+        Exchanged { .. } => ": nothing was written elsewhere; find out who replaced it, then repeat the command",
         _ => "",
     }
 }

@@ -41,7 +41,7 @@ pub fn request(target: &OsStr, output: &Output, jobs: usize, progress: &Progress
     if kept.as_ref().is_some_and(|kept| !kept.prefix.is_empty() || kept.index.refs().len() > 1) {
         let target = target.display();
         return Err(Error::Usage(format!(
-            "{target} took a part of its bundle, and a request is for what has all of one"
+            "{target} holds only a part of its bundle: a request needs a target that holds all of one"
         )));
     }
     let (index, index_digest, taken) = match kept {

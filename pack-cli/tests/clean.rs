@@ -71,7 +71,7 @@ fn what_a_killed_signing_left() {
     fs::write(&partial, "a copy").expect("there is room");
     let bundle = File::open(desk.path("b.sealift")).expect("it is there");
     bundle.lock().expect("nobody has it");
-    desk.refused("clean b.sealift", 2, "in use");
+    desk.refused("clean b.sealift", 2, "another sealift run is using");
     assert!(exists(&partial));
     drop(bundle);
     assert!(desk.good("clean b.sealift").contains("1 unfinished bundle removed"));
@@ -97,7 +97,7 @@ fn a_bundle_that_is_being_packed_is_left_alone() {
     let desk = Desk::new();
     let spool = File::create(desk.path(".b.sealift.123.sealift-partial")).expect("there is room");
     spool.lock().expect("nobody has it");
-    desk.refused("clean b.sealift", 2, "another run has .b.sealift.123.sealift-partial in use");
+    desk.refused("clean b.sealift", 2, "another sealift run is using .b.sealift.123.sealift-partial");
     desk.refused("clean b.sealift --json", 2, r#"{"error":{"kind":"busy","#);
     drop(spool);
     assert!(desk.good("clean b.sealift").contains("1 unfinished bundle removed"));
@@ -110,10 +110,10 @@ fn two_runs_do_not_share_a_target() {
     let stage = File::open(desk.path(".target.sealift-partial")).expect("it is there");
     stage.lock().expect("nobody has it");
     let unpack = "unpack b.sealift target --allow-unsigned";
-    desk.refused(unpack, 2, "another run has .target.sealift-partial in use");
+    desk.refused(unpack, 2, "another sealift run is using .target.sealift-partial");
     desk.refused(&format!("{unpack} --json"), 2, r#"{"error":{"kind":"busy","#);
     assert!(!desk.run(unpack).1.contains("progress was saved"), "it is not ours");
-    desk.refused("clean target", 2, "in use");
+    desk.refused("clean target", 2, "another sealift run is using");
     drop(stage);
     desk.good(unpack);
 }
@@ -133,7 +133,7 @@ fn two_runs_at_once() {
         std::thread::sleep(Duration::from_millis(5));
     }
     desk.refused("unpack b.sealift target --allow-unsigned --json", 2, r#"{"error":{"kind":"busy","#);
-    desk.refused("clean target", 2, "another run has .target.sealift-partial in use");
+    desk.refused("clean target", 2, "another sealift run is using .target.sealift-partial");
     pipe.write_all(last).expect("it reads");
     drop(pipe);
     assert!(first.wait().expect("it ends").success() && exists(&desk.path("target/file")));
@@ -170,7 +170,7 @@ fn a_damaged_update_of_a_tree_that_is_gone() {
         fs::create_dir(stage.join("state")).expect("a new folder");
         fs::write(desk.path("target/file"), "of somebody").expect("there is room");
         if is_there {
-            desk.refused("clean target", 1, "holds files of two bundles");
+            desk.refused("clean target", 1, "has files of two bundles");
         }
         fs::remove_dir_all(desk.path("target")).expect("it is ours");
         assert!(is_there || desk.good("clean target").contains("what a run had made so far was removed"));
@@ -196,7 +196,10 @@ fn the_directory_that_one_stands_in() {
     fs::remove_file(desk.path("target/file")).expect("it is ours");
     let refused = within("unpack ../b.sealift . --allow-unsigned");
     let said = String::from_utf8_lossy(&refused.stderr);
-    assert!(refused.status.code() == Some(2) && said.contains(". would be replaced"), "{said}");
+    assert!(
+        refused.status.code() == Some(2) && said.contains("cannot replace ., which is the working directory"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -205,12 +208,12 @@ fn what_others_put_in_our_place() {
     let unpack = "unpack b.sealift target --allow-unsigned";
     let stage = desk.path(".target.sealift-partial");
     symlink("tree", &stage).expect("it can be made");
-    desk.refused(unpack, 2, ".target.sealift-partial is a link, which is not followed: remove it");
+    desk.refused(unpack, 2, ".target.sealift-partial is a symbolic link, which is not followed: remove it");
     assert!(!desk.run(unpack).1.contains("progress was saved"));
     fs::remove_file(&stage).expect("it is ours");
     fs::create_dir(&stage).expect("a new folder");
     fs::set_permissions(&stage, Permissions::from_mode(0o777)).expect("it is ours");
-    desk.refused(unpack, 2, "may be written to by other users");
+    desk.refused(unpack, 2, "is writable by other users");
 }
 
 /// In a namespace of its own, where anybody may mount.
@@ -233,6 +236,6 @@ fn a_mount_point_is_refused_before_anything_is_built() {
     if !done.status.success() {
         return sealift_skipped::skipped(&format!("needs a user namespace to mount in: {said}"));
     }
-    assert!(said.contains("mounted is a mount point") && said.contains("\n2\n"), "{said}");
+    assert!(said.contains("cannot replace mounted, which is a mount point") && said.contains("\n2\n"), "{said}");
     assert!(!said.contains(".mounted."), "{said}");
 }

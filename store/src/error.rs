@@ -18,7 +18,7 @@ pub enum Error {
         source: io::Error,
     },
     /// Another run is at work there.
-    #[error("another run is using {}", path.display())]
+    #[error("another sealift run is using {}", path.display())]
     Busy {
         /// What it holds.
         path: PathBuf,

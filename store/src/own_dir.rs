@@ -198,11 +198,11 @@ impl OwnDir {
 /// [`Error::Foreign`].
 pub fn check_owner(owner: u32, mode: u32, path: &Path) -> Result<(), Error> {
     if owner != 0 && owner != rustix::process::geteuid().as_raw() {
-        return Err(Error::foreign(path, format!("belongs to user {owner}, who may have put anything into it")));
+        return Err(Error::foreign(path, format!("belongs to user {owner}, who can change anything in it")));
     }
     if mode & 0o022 != 0 {
         let mode = mode & 0o7777;
-        return Err(Error::foreign(path, format!("may be written to by other users (mode {mode:04o})")));
+        return Err(Error::foreign(path, format!("is writable by other users (mode {mode:04o})")));
     }
     Ok(())
 }

@@ -134,7 +134,7 @@ impl Place {
                 let is_link =
                     self.stat()?.is_some_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink);
                 let problem = if is_link {
-                    "is a link, which is not followed: remove it"
+                    "is a symbolic link, which is not followed: remove it"
                 } else {
                     "exists and is not a directory"
                 };
@@ -260,7 +260,7 @@ impl<'a> Resolver<'a> {
         let link = retry_on_intr(|| openat(&self.at, name, flags, Mode::empty())).map_err(failed)?;
         let owner = fstat(&link).map_err(failed)?.st_uid;
         if owner != 0 && owner != rustix::process::geteuid().as_raw() {
-            return Err(Error::foreign(path, format!("is a link that belongs to user {owner}, and is not followed")));
+            return Err(Error::foreign(path, format!("is a symbolic link owned by user {owner}, and is not followed")));
         }
         let to = readlinkat(&link, c"", Vec::new()).map_err(failed)?;
         self.push(Path::new(&OsString::from_vec(to.into_bytes())))
@@ -271,7 +271,7 @@ impl<'a> Resolver<'a> {
         let failed = |error: Errno| Error::io("open", self.given, error);
         let real = std::fs::canonicalize(self.given).map_err(|error| Error::io("open", self.given, error))?;
         let Some(name) = real.file_name() else {
-            let problem = "has nothing beside it: name a directory within";
+            let problem = "is a file system root: name a directory within";
             return Err(Error::Unusable { path: self.given.to_owned(), problem });
         };
         let here = identity(&self.at).map_err(failed)?;

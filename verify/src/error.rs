@@ -32,7 +32,7 @@ pub enum Error {
     #[error("{0}")]
     Revoked(Box<Shortfall>),
     /// Its time is over.
-    #[error("it expired at {}, and now is {now}", Utc(*.expires))]
+    #[error("it expired at {}, and it is now {now}", Utc(*.expires))]
     Expired {
         /// From when on it must not be used.
         expires: i64,
@@ -40,7 +40,7 @@ pub enum Error {
         now: Now,
     },
     /// The device has committed a later version.
-    #[error("version {version} of {name:?} is older than version {floor}, which this device took")]
+    #[error("version {version} of {name:?} is older than version {floor}, which this device has installed")]
     Downgrade {
         /// The bundle's name.
         name: String,
@@ -50,7 +50,7 @@ pub enum Error {
         floor: u64,
     },
     /// It is for other devices.
-    #[error("it is for devices with a tag of {tags:?}, and this one has {device:?}")]
+    #[error("it is for devices tagged {tags:?}, and this device is tagged {device:?}")]
     Incompatible {
         /// The bundle's tags.
         tags: Vec<String>,
@@ -58,7 +58,7 @@ pub enum Error {
         device: Vec<String>,
     },
     /// It is for certain devices, and nobody said what this one is.
-    #[error("it is for devices with a tag of {tags:?}, and nothing says what this one is")]
+    #[error("it is for devices tagged {tags:?}, and this device has no tags")]
     DeviceUnknown {
         /// The bundle's tags.
         tags: Vec<String>,

@@ -130,10 +130,7 @@ fn no_state(target: &Path) -> Error {
     if let Err(error) = target.metadata() {
         return Error::io("read", target, error);
     }
-    Error::Usage(format!(
-        "{} keeps no record of a bundle beside it: give the bundle that it is to be compared with",
-        target.display()
-    ))
+    Error::Usage(format!("no install record for {}: pass the BUNDLE to compare with", target.display()))
 }
 
 fn list(site: &Site, index: &Index, options: &AuditOptions, progress: &Arc<Progress>) -> Result<Source, Error> {

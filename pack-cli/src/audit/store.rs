@@ -124,13 +124,11 @@ pub(crate) fn kept_names(store: &Path, mut kept: Vec<String>, asked: &[String]) 
     let store = store.display();
     kept.sort_unstable();
     if kept.is_empty() {
-        return Err(Error::Usage(format!(
-            "{store} keeps no record of a bundle: give the bundle that it is to be compared with"
-        )));
+        return Err(Error::Usage(format!("no install record in {store}: pass the BUNDLE to compare with")));
     }
     if let Some(unknown) = asked.iter().find(|name| !kept.contains(name)) {
         let held = kept.join(", ");
-        return Err(Error::Usage(format!("{store} took no bundle called {}; it took {held}", unknown.escape_debug())));
+        return Err(Error::Usage(format!("{store} has no bundle named {}; it has {held}", unknown.escape_debug())));
     }
     kept.retain(|name| asked.is_empty() || asked.contains(name));
     Ok(kept)

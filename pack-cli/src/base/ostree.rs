@@ -111,7 +111,7 @@ fn only_commit(repo: &Repo, name: Option<&str>) -> Result<(Checksum, Option<RefN
         _ => {
             let (repo, all) = (repo.path().display(), refs.iter().map(|(name, _)| name.to_string()));
             let all = all.collect::<Vec<_>>().join(", ");
-            Err(Error::Usage(format!("{repo} has several refs, or none: write ostree:{repo}:REF; it has {all}")))
+            Err(Error::Usage(format!("{repo} has no single ref: write ostree:{repo}:REF, with REF one of: {all}")))
         }
     }
 }

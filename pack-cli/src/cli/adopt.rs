@@ -56,6 +56,6 @@ pub(crate) fn ask(target: &Path, stats: &UnpackStats) -> Result<(), Failure> {
     let _ = io::stdin().lock().read_line(&mut answer);
     match answer.trim().to_ascii_lowercase().as_str() {
         "y" | "yes" => Ok(()),
-        _ => Err(Failure::usage(format!("{} was left as it is", target.display()))),
+        _ => Err(Failure::usage(format!("{} was left unchanged", target.display()))),
     }
 }

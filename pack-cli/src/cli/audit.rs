@@ -25,18 +25,17 @@ use super::mount::store_of;
 use super::show::{BAD, BOLD, GOOD, Pace, Show, json_line};
 use super::trust_args::{Judge, TrustArgs};
 
-/// Check that an installed tree, or a store, still is what its signed bundle says
+/// Check that an installed tree or repository still matches its signed bundle
 ///
-/// Reads every file of TARGET, and compares it with the signed index that was kept when TARGET was unpacked, or with that of BUNDLE. Where
-/// files were sealed by unpack --seal, the kernel says what they are, and none is read that still is. A
-/// line a path that differs: D missing, A extra, M changed (with the size that it should have, and the one that it has), U not sealed any
-/// more, m other metadata alone. The exit status is 1 where anything differs.
+/// Reads every file of TARGET and compares it with the signed index in the install record, or with that of BUNDLE. Files that unpack --seal
+/// sealed are not read: the kernel reports their digests. Prints one line for each path that differs: D missing, A extra, M changed (with
+/// the expected and the actual size), U no longer sealed, m metadata only. The exit status is 1 if anything differs.
 ///
-/// TARGET is judged by what was unpacked there: that this device took a newer version elsewhere, that an expiry passed or that a key was
-/// revoked since is said, and is no difference. With --ignore privileged nothing is passed over of a tree that root unpacked.
+/// TARGET is compared with what was installed there: a newer version elsewhere on this device, an expiry since passed or a key since
+/// revoked is reported, but is not a difference. On a tree that root unpacked, --ignore privileged ignores nothing.
 ///
 /// Of ostree:REPO, compares the refs and objects that the installed bundles brought: each with its checksum, or by the kernel where it is
-/// sealed. Other objects are usual there.
+/// sealed. Other objects there are not differences.
 #[cfg_attr(
     feature = "composefs",
     doc = "",
@@ -62,15 +61,15 @@ pub(crate) struct Audit {
     #[cfg_attr(not(feature = "composefs"), doc = "The installed tree, or ostree:REPO or ostree:REPO:REF")]
     #[arg(value_name = "TARGET")]
     target: PathBuf,
-    /// The bundle to compare it with; - reads it from standard input [default: what was kept beside TARGET]
+    /// The bundle to compare with; - reads it from standard input [default: the install record]
     #[arg(value_name = "BUNDLE")]
     bundle: Option<PathBuf>,
-    /// The name that TARGET is to be of; of a repository or store look only at what was taken of bundles of this name
+    /// Require TARGET to hold a bundle of this name; in a repository, audit only bundles of this name
     #[arg(long, value_name = "NAME")]
     name: Vec<String>,
     #[command(flatten)]
     compare: CompareArgs,
-    /// Files that the bundle does not have make no difference
+    /// Ignore files that the bundle does not have
     #[arg(long)]
     allow_extra: bool,
     #[command(flatten)]
@@ -110,7 +109,7 @@ impl Audit {
         if is_half_updated(&self.target) {
             let target = self.target.display();
             self.show.warn(&format!(
-                "an update of {target} did not end: run it again, or have it finished by  sealift clean {target}"
+                "an update of {target} was interrupted: repeat it, or finish it with  sealift clean {target}"
             ));
         }
         verdict_printed(self.print(&diff, &judge, start.elapsed()))?;
@@ -122,7 +121,7 @@ impl Audit {
             // Who asked for errors only is told of this one.
             false if self.show.quiet && !self.show.json => {
                 let counts = match diff.differences.is_empty() {
-                    true => "what is kept beside it is of another directory".to_owned(),
+                    true => "its install record belongs to another directory".to_owned(),
                     false => differences::counts(&diff, WORDS),
                 };
                 Err(Failure::differs(format!("{}: {counts}", self.target.display())))
@@ -141,7 +140,7 @@ impl Audit {
     fn run_store(&self, store: Store<'_>, reference: Option<&str>) -> Result<(), Failure> {
         if let Some(option) = self.compare.of_trees() {
             return Err(Failure::usage(format!(
-                "{option} is for installed trees: of a store, names and objects are compared"
+                "{option} is for installed trees: in a store, names and objects are compared"
             )));
         }
         let options = StoreAuditOptions {
@@ -187,13 +186,13 @@ impl Audit {
             if diff.is_of_another {
                 writeln!(
                     out,
-                    "  {BAD}what is kept beside it is of another directory{BAD:#}: one of them was copied or moved here"
+                    "  {BAD}its install record belongs to another directory{BAD:#}: one of them was copied or moved here"
                 )?;
             }
             if !diff.differences.is_empty() {
                 writeln!(out, "  {}", differences::counts(diff, WORDS))?;
             }
-            let with = self.bundle.as_deref().map_or("what was kept of its bundle".to_owned(), with);
+            let with = self.bundle.as_deref().map_or("its install record".to_owned(), with);
             let paths = differences::compared(diff);
             let asked = if diff.is_sealed { ", asking the kernel" } else { "" };
             writeln!(out, "  {paths} compared with {with}{asked} in {}", human::duration(elapsed))?;
@@ -220,7 +219,7 @@ struct Summary<'a> {
     signers: Vec<String>,
     /// What became so since it was taken.
     since: Vec<String>,
-    /// Whether what is kept beside it is of another directory.
+    /// Whether its install record belongs to another directory.
     of_another: bool,
     sound: bool,
     sealed: bool,

@@ -114,7 +114,7 @@ impl Run<'_> {
 
     fn print_work(&self, out: &mut dyn Write, audit: &StoreAudit, elapsed: Duration) -> std::io::Result<()> {
         let counts = &audit.counts;
-        let with = self.bundle.map_or("what was kept of its bundle".to_owned(), |bundle| escape::text(&shown(bundle)));
+        let with = self.bundle.map_or("its install record".to_owned(), |bundle| escape::text(&shown(bundle)));
         let asked = if audit.is_sealed { ", asking the kernel" } else { "" };
         let (objects, time) = (count(counts.objects, "object"), human::duration(elapsed));
         writeln!(out, "  {objects} compared with {with}{asked} in {time}")?;
@@ -122,7 +122,7 @@ impl Run<'_> {
             writeln!(out, "  {} hashed, {}", count(counts.hashed, "object"), Bytes(counts.hashed_bytes))?;
         }
         if !audit.is_extra_known && !matches!(self.store, Store::Ostree(_)) && !self.options.allow_extra {
-            writeln!(out, "  extra objects are not looked for: the store has other images, which may name them")?;
+            writeln!(out, "  did not look for extra objects: the store has other images, which may use them")?;
         }
         Ok(())
     }

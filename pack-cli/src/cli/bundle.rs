@@ -24,7 +24,7 @@ impl BundleArg {
             return Ok(Input::open(&self.bundle)?);
         }
         if std::io::stdin().is_terminal() {
-            return Err(Failure::usage("standard input is a terminal: give a file, or a bundle through a pipe"));
+            return Err(Failure::usage("standard input is a terminal: give a file, or pipe a bundle in"));
         }
         Ok(Input::pipe("standard input", Box::new(std::io::stdin())))
     }

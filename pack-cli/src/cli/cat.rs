@@ -15,8 +15,8 @@ use super::trust_args::TrustArgs;
 
 /// Write the content of one file to standard output
 ///
-/// Writes only bytes that were checked, and only from a bundle that is trusted. The name may be given as it is, or as `sealift ls` or
-/// `sealift ls --json` prints it.
+/// Writes only bytes that it has checked, and only from a trusted bundle. Give the name as it is, or as `sealift ls` or `sealift ls --json`
+/// prints it.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -25,7 +25,7 @@ Examples:
 pub(crate) struct Cat {
     #[command(flatten)]
     bundle: BundleArg,
-    /// The file; with REF: before it where the bundle has several refs
+    /// The file; with REF: before it if the bundle has several refs
     #[arg(value_name = "[REF:]PATH")]
     path: OsString,
     #[command(flatten)]

@@ -16,17 +16,17 @@ use super::mount;
 use super::show::{BOLD, Pace, Show, json_line};
 use super::unpack::ostree_target;
 
-/// Remove what a run that was killed left beside TARGET
+/// Discard what an interrupted run left beside TARGET
 ///
-/// An unpacking that did not end goes on when it is run again; this gives it up instead. An update that had begun to change TARGET is
-/// finished first, from what it had prepared. Where that is damaged, TARGET holds files of two bundles: the exit status is 1, and an
-/// update makes it whole.
+/// Repeating an interrupted unpack resumes it; clean discards it instead. If an update had already begun to change TARGET, clean finishes
+/// it from the staged files. If those are damaged, TARGET is left with files of two bundles: the exit status is 1, and another update
+/// repairs it.
 ///
-/// Where TARGET is gone, or holds nothing that a bundle brought, `sealift status` lists it no more. Versions that were taken are still
-/// remembered: `sealift trust reset` forgets these.
+/// If TARGET is gone, or is no longer an installed tree, clean takes it off the list of `sealift status`. The device still refuses older
+/// versions of its bundle: `sealift trust reset` forgets them.
 ///
-/// What a run left in an OSTree repository or a composefs store is removed by the next one that writes there. What is kept there of the
-/// bundles that it took, in extensions/sealift or sealift/state, may be removed by hand.
+/// In an OSTree repository or a composefs store, the next run that writes there removes what an interrupted one left. The install records
+/// there, in extensions/sealift or sealift/state, may be removed by hand.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:

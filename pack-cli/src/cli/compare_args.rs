@@ -16,25 +16,25 @@ use super::failure::Failure;
 /// What of two trees is compared.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct CompareArgs {
-    /// The ref to compare, where a bundle has several
+    /// The ref to compare, if a bundle has several
     #[arg(long = "ref", value_name = "REF")]
     reference: Option<String>,
-    /// Compare only what lies at or below this path
+    /// Compare only this path and what is below it
     #[arg(long, value_name = "[REF:]PREFIX")]
     path: Option<OsString>,
     /// Differences to ignore: mode, owner, mtime, xattrs, links; metadata for these five; privileged
     ///
-    /// links is which names are one file. privileged is what unpacking without root leaves out: owner and group, set-id bits,
+    /// links: which names are hard links of one file. privileged: what unpacking without root cannot set: owner and group, set-id bits,
     /// capabilities and other security.* and trusted.* attributes, and devices.
     #[arg(long, value_name = "WHAT,...", value_enum, value_delimiter = ',', hide_possible_values = true)]
     ignore: Vec<Ignored>,
     /// Leave out what matches, in .gitignore's syntax
     #[arg(long, value_name = "PATTERN", allow_hyphen_values = true)]
     exclude: Vec<String>,
-    /// Stay on the directory's file system; mount points are empty
+    /// Stay on the directory's file system; treat mount points as empty
     #[arg(long)]
     one_file_system: bool,
-    /// Compare these extended attributes too, beside user.*, ACLs, capabilities and those that the bundle has
+    /// Compare these extended attributes too, in addition to user.*, ACLs, capabilities and those in the bundle
     #[arg(long, value_name = "PATTERN")]
     xattrs: Vec<OsString>,
     /// Threads [default: as many as the machine runs at once]

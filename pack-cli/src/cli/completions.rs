@@ -10,8 +10,7 @@ use super::help;
 
 /// Generate shell completions
 ///
-/// The shell loads it from a file of its own place, or at each start from its rc file. Debian's package brings those of bash, zsh and
-/// fish.
+/// Save the output where your shell looks for completions, as below. The Debian package installs those for bash, zsh and fish.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:

@@ -23,9 +23,9 @@ use super::show::{BOLD, Pace, Show, json_line};
 
 /// Show what differs between two bundles, or a bundle and a directory
 ///
-/// A line a path: A added, D removed, M changed (with the old and the new size), R moved, m other metadata alone. Of bundles only
-/// the index is read, so that it takes a moment however large they are; a directory's files are read where their size leaves the question
-/// open. Nobody's signature is asked for; `sealift info` says who signed. The exit status is 0 unless --exit-code is given.
+/// Prints one line for each path: A added, D removed, M changed (with the old and the new size), R moved, m metadata only. Reads only the
+/// index of bundles, which is fast however large they are; reads files of a directory only if their size does not decide. Does not require
+/// a signature; `sealift info` shows who signed. The exit status is 0 unless --exit-code is given.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 With --json one object: old, new, differs, counts, take (what of the new
@@ -51,7 +51,7 @@ pub(crate) struct Diff {
     new: OsString,
     #[command(flatten)]
     compare: CompareArgs,
-    /// End with 1 where they differ
+    /// Exit with 1 if they differ
     #[arg(long)]
     exit_code: bool,
     #[command(flatten)]
@@ -171,7 +171,7 @@ fn print_take(out: &mut dyn Write, diff: &Found) -> std::io::Result<()> {
             let (objects, logical) = (count(take.objects, "new object"), Bytes(take.logical_bytes));
             writeln!(out, "  {objects} to transfer: {logical} ({} compressed)", Bytes(take.stored_bytes))
         }
-        Some(_) if !diff.is_empty() => writeln!(out, "  no new content to take"),
+        Some(_) if !diff.is_empty() => writeln!(out, "  no new content to transfer"),
         _ => Ok(()),
     }
 }

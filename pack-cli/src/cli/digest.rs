@@ -13,9 +13,9 @@ use super::ls::hex;
 use super::show::{Form, Pace, json_line};
 use super::verity_args::VerityArgs;
 
-/// Print the fs-verity digest that files have, or would have if they were sealed
+/// Compute the fs-verity digest that files have, or would have if sealed
 ///
-/// Reads each FILE, and prints what `fsverity digest` prints. No kernel is asked: `sealift measure` does that.
+/// Reads each FILE and prints what `fsverity digest` prints. It does not ask the kernel, as `sealift measure` does.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 With --json each line is one object with path, algorithm and digest.

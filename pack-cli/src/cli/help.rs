@@ -59,7 +59,7 @@ pub(crate) fn command() -> Command {
     }
     let template = format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{listed}\n{BOLD}Options{BOLD:#}\n{{options}}\n\n\
-        {BOLD}Exit status{BOLD:#}\n{statuses}\nA bundle called - is read from standard input, but by sign, which changes a file.\n\
+        {BOLD}Exit status{BOLD:#}\n{statuses}\nBUNDLE may be -, for standard input.\n\
         Man pages after `cargo install`: sealift manual ~/.cargo/share/man/man1\n"
     );
     command.help_template(template)

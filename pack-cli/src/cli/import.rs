@@ -62,7 +62,7 @@ pub(crate) fn print(
         writeln!(out, "  {} is {commit}", escape::text(name))?;
     }
     if stats.has_summary {
-        writeln!(out, "  the summary is the source's")?;
+        writeln!(out, "  the summary is the one from the source")?;
     }
     if stats.is_summary_updated {
         writeln!(out, "  updated the summary")?;
@@ -87,10 +87,10 @@ pub(crate) fn print(
         writeln!(out, "  wrote {bytes} (read {stored} from the bundle) in {time}, {rate}")?;
     }
     if stats.is_sealed {
-        writeln!(out, "  {} sealed: the kernel keeps them as they are", count(stats.sealed_objects, "object"))?;
+        writeln!(out, "  {} sealed: the kernel protects them from changes", count(stats.sealed_objects, "object"))?;
     }
     if stats.kernel_signature == KernelSignature::Taken {
-        writeln!(out, "  the index is sealed with the bundle's signature for the kernel")?;
+        writeln!(out, "  sealed the index with the bundle's kernel signature")?;
     }
     Ok(())
 }
@@ -102,7 +102,7 @@ pub(crate) fn print_check(
     (dry_run, trust_record): (bool, bool),
 ) -> std::io::Result<()> {
     match (checked, hashed) {
-        _ if trust_record => writeln!(out, "  objects that were there were not checked (--trust-record)")?,
+        _ if trust_record => writeln!(out, "  existing objects were not checked (--trust-record)")?,
         (0, _) => {}
         (_, 0) => writeln!(out, "  {} checked by size and time, not by content", count(checked, "object"))?,
         _ if hashed < checked => {
@@ -129,11 +129,11 @@ pub(crate) fn warn_of_summary(show: Show, stats: &ImportStats, target: &Path) {
     if stats.was_flatpak {
         let signed = if stats.has_lost_signature { " --gpg-sign=KEY" } else { "" };
         show.warn(&format!(
-            "clients of Flatpak find the new commits, but not their names, sizes and AppStream data: run  flatpak build-update-repo{signed} {repo}"
+            "Flatpak clients see the new commits, but not their names, sizes and AppStream data: run  flatpak build-update-repo{signed} {repo}"
         ));
     } else if stats.has_lost_signature {
         show.warn(&format!(
-            "the summary was signed, and is no more: sign it with  ostree summary --update --gpg-sign=KEY --repo={repo}"
+            "the signature of the summary was removed: sign it again with  ostree summary --update --gpg-sign=KEY --repo={repo}"
         ));
     }
 }

@@ -19,10 +19,10 @@ use super::show::{BOLD, Form, fact, json_line};
 use super::time::Moment;
 use super::trust_args::{JsonSignature, Seen, TrustArgs};
 
-/// Show who signed a bundle, what it is, and what unpacking costs
+/// Show who signed a bundle, what it is, and what unpacking it takes
 ///
-/// Reads what stands before the content, and trusts nothing in it: a bundle that this machine would not use is shown as well, and
-/// marked. Of a damaged one all is shown that its head says. Whether the content is sound is for `sealift verify` to say.
+/// Reads only what precedes the content, and shows any bundle, marked if this machine would refuse it. For a damaged bundle it shows what
+/// the head says. It does not check the content, as `sealift verify` does.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:

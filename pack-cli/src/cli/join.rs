@@ -19,12 +19,11 @@ use super::output;
 use super::show::{BOLD, Pace, Show, json_line};
 use super::trust_args::{Judge, TrustArgs};
 
-/// Make the full bundle of a delta bundle and its base
+/// Rebuild the full bundle from a delta and its base
 ///
-/// For a mirror that fetched a delta and hands out full bundles: the result is the publisher's file, byte for byte, with his signatures. The
-/// delta says which file that is if it was packed with --full; it has to be trusted, and vouches for base and result. Chunks that the base
-/// has are copied, and the others are compressed again: by another version of the program they may come out otherwise, which is found out
-/// before anything appears.
+/// For a mirror that fetches deltas and serves full bundles: the result is the publisher's file, byte for byte, with its signatures. The
+/// delta must have been packed with --full and must be trusted; it vouches for the base and the result. Join copies chunks that the base
+/// has and compresses the others again. Another version of sealift may compress them differently: join detects that and writes nothing.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -32,7 +31,7 @@ Examples:
   sealift join os-8.sealift apps-3.sealift all.sealift -o os-9.sealift
   sealift info os-8-to-9.sealift")]
 pub(crate) struct Join {
-    /// The full bundle of the delta's base; of several bases, one of each
+    /// The full bundle of the delta's base; if it has several, one for each
     #[arg(value_name = "BASE", required = true)]
     bases: Vec<PathBuf>,
     /// The delta bundle

@@ -24,10 +24,10 @@ enum Action {
     Generate(Generate),
 }
 
-/// Make an Ed25519 key in OpenSSH's form
+/// Make an Ed25519 key in OpenSSH's format
 ///
-/// Writes the private half to KEY and the public half to KEY.pub; neither is ever written over. OpenSSH's own keys do as well: Ed25519
-/// and ECDSA P-256 as files or through ssh-agent, RSA from 3072 bits and those on a security token through ssh-agent.
+/// Writes the private half to KEY and the public half to KEY.pub, and never overwrites either. Keys made by ssh-keygen work too: Ed25519
+/// and ECDSA P-256 as files or through ssh-agent, RSA from 3072 bits and security tokens through ssh-agent.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -37,13 +37,13 @@ struct Generate {
     /// The file to write
     #[arg(long, short, value_name = "KEY")]
     output: PathBuf,
-    /// Ask on the terminal for a passphrase that protects it
+    /// Ask for a passphrase on the terminal
     #[arg(long)]
     passphrase: bool,
     /// Read that passphrase from the first line of this file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "passphrase")]
     passphrase_file: Option<PathBuf>,
-    /// A word for people that stands behind the public half
+    /// A comment in the public key, such as an email address
     #[arg(long, value_name = "TEXT", default_value = "")]
     comment: String,
     #[command(flatten)]
@@ -90,12 +90,12 @@ fn ask_twice() -> Result<Zeroizing<String>, Failure> {
     let ask = |prompt| {
         keys::ask_for(prompt).map_err(|error| match error.kind() {
             ErrorKind::Interrupted => Error::Cancelled.into(),
-            _ => Failure::usage(format!("no terminal to ask for the passphrase: {error}")),
+            _ => Failure::usage(format!("cannot ask for the passphrase without a terminal: {error}")),
         })
     };
     let (first, second) = (ask("Passphrase: ")?, ask("Once more: ")?);
     match first.as_str() {
-        "" => Err(Failure::usage("the passphrase is empty: leave --passphrase out for a key without one")),
+        "" => Err(Failure::usage("empty passphrase: omit --passphrase to make a key without one")),
         same if same == second.as_str() => Ok(first),
         _ => Err(Failure::usage("the two passphrases differ")),
     }

@@ -28,7 +28,7 @@ pub(crate) fn open(paths: &[PathBuf], passphrase_file: Option<&Path>) -> Result<
         let signer = open_one(path, passphrase_file, &given)?;
         let id = signer.public_key().id();
         if signers.iter().any(|other| other.public_key().id() == id) {
-            return Err(Failure::usage(format!("{} is a key that is given twice, {id}", path.display())));
+            return Err(Failure::usage(format!("{} is given twice: {id}", path.display())));
         }
         signers.push(signer);
     }
@@ -62,7 +62,7 @@ pub(crate) fn read_passphrase(path: &Path) -> Result<Zeroizing<String>, Error> {
     let bytes = read.map_err(|source| Error::Io { doing: "read", path: path.to_owned(), source })?;
     let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
     match std::str::from_utf8(line.strip_suffix(b"\r").unwrap_or(line)) {
-        Ok("") => Err(Error::Usage(format!("{} begins with an empty line, and not with a passphrase", path.display()))),
+        Ok("") => Err(Error::Usage(format!("{} begins with an empty line instead of a passphrase", path.display()))),
         Ok(passphrase) => Ok(Zeroizing::new(passphrase.to_owned())),
         Err(_) => Err(Error::Usage(format!("{} is not UTF-8", path.display()))),
     }

@@ -35,8 +35,7 @@ fn filter(verbose: u8) -> Result<Option<Targets>, Failure> {
         0 => {
             let Some(value) = std::env::var_os(VARIABLE).filter(|value| !value.is_empty()) else { return Ok(None) };
             let parsed = value.to_str().and_then(|text| text.parse().ok());
-            let wrong =
-                || Failure::usage(format!("{VARIABLE} is {value:?}, and not a level such as info, debug or trace"));
+            let wrong = || Failure::usage(format!("{VARIABLE} is {value:?}, not a level such as info, debug or trace"));
             return parsed.map(Some).ok_or_else(wrong);
         }
         1 => LevelFilter::INFO,

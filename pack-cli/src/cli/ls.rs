@@ -20,9 +20,10 @@ use super::time::Moment;
 
 /// List the files in a bundle
 ///
-/// One path a line, in the bundle's order: the files of a directory, then those of its directories. With several refs each path
-/// has REF: before it. Of a delta bundle, what it adds (A), changes (M, or m for metadata alone) and removes (D). Nobody's signature is asked for; `sealift info` says who signed. What a terminal could act on is escaped,
-/// as \n, \xff or \u{1b}, and a backslash as \\.
+/// Prints one path a line, in the bundle's order: the files of a directory, then those of its subdirectories. If there are several refs,
+/// each path has REF: before it. For a delta, prints what it adds (A), changes (M, or m for metadata only) and removes (D). Does not
+/// require a signature; `sealift info` shows who signed. Escapes what a terminal could act on, as \n, \xff or \u{1b}, and a backslash as
+/// \\.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 With --json each line is one object with the fields ref, path, type (file, dir, symlink, char,
@@ -39,7 +40,7 @@ Examples:
 pub(crate) struct Ls {
     #[command(flatten)]
     bundle: BundleArg,
-    /// List only what lies at or below this path
+    /// List only this path and what is below it
     #[arg(value_name = "[REF:]PATH")]
     path: Option<OsString>,
     /// Print mode, owner, group, size and time too

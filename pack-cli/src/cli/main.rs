@@ -64,15 +64,14 @@ use failure::Failure;
 struct Cli {
     #[command(subcommand)]
     verb: Verb,
-    /// Say more, and what is done on standard error; -vv: in detail
+    /// Print more, and log to standard error; -vv logs each step
     #[arg(long, short, global = true, action = clap::ArgAction::Count, help_heading = "Output")]
     verbose: u8,
-    /// Refuse bundles that declare more: entries=N, depth=N, size=SIZE, memory=SIZE
+    /// Refuse bundles that declare more than this: entries=N, depth=N, size=SIZE, memory=SIZE
     ///
-    /// A bundle's root declares how large everything in it becomes; what is over a limit is refused before anything is read or
-    /// allocated. Usual are entries=16777216 (names of files), depth=4096 (directories in each other), size=4T (bytes of all files,
-    /// which take their time to hash even where they are holes) and no limit of memory, of which `sealift info` says how much a
-    /// bundle takes at most. What is over a limit is not packed either.
+    /// A bundle declares how large its content is; sealift refuses one over a limit before it reads or allocates anything, and does not pack
+    /// one. The defaults are entries=16777216 (names of files), depth=4096 (nested directories), size=4T (bytes of all files, holes included)
+    /// and no limit of memory; `sealift info` shows how much memory unpacking a bundle takes at most.
     #[arg(
         long = "limit", value_name = "WHAT=N", global = true, value_delimiter = ',', hide_short_help = true,
         value_parser = limits::parse_limit, help_heading = "Limits"

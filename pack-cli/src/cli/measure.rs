@@ -9,9 +9,9 @@ use super::digest::print_digest;
 use super::failure::{Failure, verdict_printed};
 use super::show::Form;
 
-/// Print the fs-verity digest that the kernel enforces of files that are sealed
+/// Print the fs-verity digest that the kernel enforces for sealed files
 ///
-/// Asks the kernel, without reading content, and prints what `fsverity measure` prints. The exit status is 1 where a FILE is not sealed.
+/// Asks the kernel, without reading content, and prints what `fsverity measure` prints. The exit status is 1 if a FILE is not sealed.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 With --json each line is one object with path, algorithm and digest.

@@ -11,11 +11,11 @@ use super::failure::Failure;
 use super::show::{Pace, Show};
 use super::trust_args::TrustArgs;
 
-/// Mount a tree that a composefs store took
+/// Mount an installed tree of a composefs store
 ///
-/// Mounts only if every object matches the signed bundle. Where the store's objects are sealed (unpack --seal), the kernel
-/// vouches for them without reading one, and from then on for each byte that it hands out; otherwise all of them are read and hashed
-/// first. The bundle that the store took is judged again, as unpack does.
+/// Mounts only if every object matches the signed bundle. If the store's objects are sealed (unpack --seal), the kernel checks each byte
+/// whenever it is read, and mounting reads none; otherwise mount first reads and hashes all of them. It judges the trust in the installed
+/// bundle again, as unpack does.
 ///
 /// The mount is read-only. Requires root and Linux 6.12; unmount with umount.
 #[derive(Args, Debug)]
@@ -28,7 +28,7 @@ pub(crate) struct Mount {
     /// The store, as composefs:REPO
     #[arg(value_name = "STORE", value_hint = ValueHint::DirPath)]
     store: PathBuf,
-    /// The bundle's name, and behind a slash the ref where the store has several of it
+    /// The bundle's name; add /REF if the store has several trees of it
     #[arg(value_name = "NAME")]
     name: String,
     /// A directory
@@ -51,7 +51,7 @@ pub(crate) fn store_of(target: &Path) -> Option<&Path> {
 #[cfg(not(feature = "composefs"))]
 pub(crate) fn without_composefs() -> Failure {
     Failure::usage(
-        "this sealift was built without composefs: take one that `cargo xtask dist` makes, or build it with \
+        "this sealift was built without composefs: use one made by `cargo xtask dist`, or build it with \
          `cargo build --release --features composefs`",
     )
 }
@@ -123,16 +123,16 @@ mod with_composefs {
             }
             let at = self.mountpoint.display().to_string();
             let (at, tree) = (escape::text(&at), escape::text(&stats.name));
-            writeln!(out, "{BOLD}{at}{BOLD:#}: {tree} of version {version} is mounted{}", judge.mark())?;
+            writeln!(out, "{BOLD}{at}{BOLD:#}: mounted {tree}, version {version}{}", judge.mark())?;
             judge.print_signers(&mut out)?;
             judge.print_since(&mut out)?;
             writeln!(out, "  image {}", stats.image)?;
             let (objects, time) = (count(stats.objects, "object"), human::duration(elapsed));
             if is_sealed {
-                return writeln!(out, "  {objects} sealed: the kernel looks at each byte that it hands out");
+                return writeln!(out, "  {objects} sealed: the kernel checks each byte it reads");
             }
             writeln!(out, "  {objects}, {} hashed in {time}", Bytes(stats.hashed_bytes))?;
-            writeln!(out, "  {WARN}not sealed{WARN:#}: who may write to the store can change what is mounted")
+            writeln!(out, "  {WARN}not sealed{WARN:#}: anyone who can write to the store can change the mounted files")
         }
     }
 

@@ -14,16 +14,14 @@ use super::show::Show;
 pub(crate) fn of(path: &Path, force: bool) -> Result<Output, Failure> {
     if path == Path::new("-") {
         if std::io::stdout().is_terminal() {
-            return Err(Failure::usage(
-                "standard output is a terminal, and this is binary: write to a file, or into a pipe",
-            ));
+            return Err(Failure::usage("refusing to write binary data to a terminal: write to a file or a pipe"));
         }
         return Ok(Output::Stdout);
     }
     match path.symlink_metadata() {
         // Its place would be taken by a file: /dev/null, by root.
         Ok(found) if !found.is_file() && !found.is_symlink() => Err(Failure::usage(format!(
-            "{} is not a file, and would be replaced by one: give another name, or - for standard output",
+            "refusing to replace {}, which is not a regular file: give another name, or - for standard output",
             path.display()
         ))),
         Ok(_) if !force => Err(Error::Exists { path: path.to_owned() }.into()),
@@ -40,6 +38,6 @@ pub(crate) fn warn_of_signed(output: &Output, becomes: &str, show: Show) {
     if head.bodies(Envelope::SSH_SIGNATURE).next().is_some() {
         let identity = &head.root().identity;
         let (path, name, version) = (path.display(), &identity.name, identity.version);
-        show.warn(&format!("{path} is a signed bundle, {name} version {version}, and {becomes} takes its place"));
+        show.warn(&format!("replacing {path}, a signed bundle ({name} version {version}), by {becomes}"));
     }
 }

@@ -37,11 +37,12 @@ use super::verity_args::Hash;
 
 /// Pack trees into one bundle
 ///
-/// A SOURCE is a directory, a single file such as a disk image, tar:FILE, or tar:- for a tar archive from standard input. Several
-/// sources become several refs of one bundle, which share equal files: give each its name, as in os=/srv/os. The name of a single
-/// one is main. ostree:REPO is the refs of an OSTree repository, and ostree:REPO:REF one of them, with their commits and signatures as
-/// they are, under their names; where REPO has a colon, the longest part that is a directory is meant. With --base the bundle is a delta: it carries what the base lacks, and is for targets that hold the base. The bundle appears by one rename
-/// when it is complete. Equal trees and options give equal bytes if the moment is fixed too: set SOURCE_DATE_EPOCH.
+/// A SOURCE is a directory, a single file such as a disk image, tar:FILE, or tar:- for a tar archive on standard input. Several sources
+/// become the refs of one bundle and share identical files: name each, as in os=/srv/os. A single source becomes the ref main. ostree:REPO
+/// packs the refs of an OSTree repository, and ostree:REPO:REF one of them, with their names, commits and signatures; if REPO contains a
+/// colon, the longest part that is a directory counts. With --base, pack makes a delta: it carries only what the base lacks, and updates
+/// targets that hold the base. The bundle appears, by one rename, when it is complete. With SOURCE_DATE_EPOCH set, the same trees and
+/// options give the same bytes.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -54,7 +55,7 @@ Examples:
   docker export box | sealift pack tar:- -o box.sealift --owner-map uid:1000=0
   sealift pack disk.img -o - --name disk | ssh nas 'cat > disk.sealift'")]
 pub(crate) struct Pack {
-    /// What is packed, and the name of its ref
+    /// What to pack, and the name of its ref
     #[arg(value_name = "[REF=]SOURCE", required = true, value_hint = ValueHint::AnyPath)]
     sources: Vec<OsString>,
     /// The bundle to write; - writes it to standard output
@@ -64,19 +65,19 @@ pub(crate) struct Pack {
     #[arg(long)]
     force: bool,
 
-    /// What the bundle updates; to be given with --key [default: the output's name without .sealift]
+    /// What the bundle updates; required with --key [default: the output's name without .sealift]
     #[arg(long, value_name = "NAME", help_heading = "Identity")]
     name: Option<String>,
-    /// A whole number that rises from bundle to bundle; to be given with --key [default: 0]
+    /// A whole number, higher than that of the previous bundle; required with --key [default: 0]
     #[arg(long, value_name = "N", help_heading = "Identity", value_parser = parse_version)]
     bundle_version: Option<u64>,
-    /// From when on nobody is to take the bundle
+    /// When the bundle expires: devices refuse it from then on
     #[arg(long, value_name = "TIME", help_heading = "Identity", value_parser = parse_time)]
     expires: Option<i64>,
-    /// A device that the bundle fits [default: any]
+    /// Only for devices with this tag [default: any]
     #[arg(long, value_name = "TAG", help_heading = "Identity")]
     compatible: Vec<String>,
-    /// A word for people, such as url=https://example.org
+    /// A note for people, such as url=https://example.org
     #[arg(long, value_name = "KEY=VALUE", help_heading = "Identity")]
     annotate: Vec<String>,
     /// State the composefs image of each tree, for composefs:REPO: with sha256, as here without =HASH, or sha512; may be given for both
@@ -94,10 +95,10 @@ pub(crate) struct Pack {
     /// Leave out what matches, in .gitignore's syntax
     #[arg(long, value_name = "PATTERN", help_heading = "Files")]
     exclude: Vec<String>,
-    /// Leave out what the lines of a file match
+    /// Leave out what the patterns in this file match, one a line
     #[arg(long, value_name = "FILE", help_heading = "Files")]
     exclude_from: Vec<PathBuf>,
-    /// Of ostree:REPO: a ref, or COLLECTION:REF [default: all]
+    /// The ref of ostree:REPO to pack, or COLLECTION:REF [default: all]
     #[arg(long = "ref", value_name = "REF", help_heading = "OSTree")]
     refs: Vec<String>,
     /// Also include N parent commits of each ref (ostree:REPO)
@@ -113,44 +114,44 @@ pub(crate) struct Pack {
     /// Owner and group of all files, as numbers
     #[arg(long, value_name = "UID:GID", help_heading = "Files")]
     owner: Option<String>,
-    /// An owner or group that becomes another, such as uid:1000=0
+    /// Replace an owner or group, as in uid:1000=0
     #[arg(long, value_name = "RULE", help_heading = "Files")]
     owner_map: Vec<String>,
-    /// clamp: no file is newer than the bundle
+    /// clamp: make no file newer than the bundle
     #[arg(long, value_name = "HOW", value_enum, hide_possible_values = true, help_heading = "Files")]
     mtime: Option<Mtime>,
 
-    /// Put the files of this list first, in its order: a path a line
+    /// Store the files of this list first, in its order; one path a line
     #[arg(long, value_name = "PROFILE", help_heading = "Storage")]
     order: Option<PathBuf>,
     /// zstd's level, 1 to 22
     #[arg(long, value_name = "N", default_value_t = PackOptions::LEVEL, help_heading = "Storage",
         value_parser = clap::value_parser!(i32).range(1..=22))]
     level: i32,
-    /// What is compressed and read at once, 4KiB to 64MiB [default: 2MiB]
+    /// Size of the units of compression and reading, 4KiB to 64MiB [default: 2MiB]
     #[arg(long, value_name = "SIZE", help_heading = "Storage", value_parser = human::parse_size)]
     chunk_size: Option<u64>,
-    /// Room for signatures, later ones too
+    /// Reserve this much room for signatures, later ones included
     #[arg(long, value_name = "SIZE", default_value = "1KiB", help_heading = "Storage", value_parser = human::parse_size)]
     signature_room: u64,
     /// Threads [default: as many as the machine runs at once]
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
 
-    /// Pack nothing: say from a part of the files how large the bundle would be, and how long it takes. For a delta all files are read
+    /// Only estimate, from a sample of the files, how large the bundle becomes and how long packing takes; for a delta, reads all files
     #[arg(long)]
     dry_run: bool,
 
-    /// Pack what this lacks, for targets that hold it: a bundle, a directory, or [REF=]ostree:REPO[:REF], a commit
+    /// Pack only what this lacks: a bundle, an installed directory, or [REF=]ostree:REPO[:REF], a commit
     #[arg(long, value_name = "BASE", help_heading = "Delta", value_hint = ValueHint::AnyPath)]
     base: Vec<OsString>,
-    /// Pack what the target of this request lacks; a base that it holds makes the bundle smaller
+    /// Pack only what the target that made this request lacks; with --base, use what both have
     #[arg(long = "for", value_name = "REQUEST", help_heading = "Delta", value_hint = ValueHint::FilePath)]
     request: Option<PathBuf>,
-    /// Memory that decoding a chunk may take: for its prefix, its stored bytes and its decoded ones
+    /// How much memory a device may need to decode a chunk
     #[arg(long, value_name = "SIZE", help_heading = "Delta", default_value = "128MiB", value_parser = human::parse_size)]
     delta_memory: u64,
-    /// The full bundle of the same files, which `sealift join` can make of the delta and its base then
+    /// The full bundle of the same files: lets `sealift join` rebuild it from the base and the delta
     #[arg(long, value_name = "BUNDLE", help_heading = "Delta", requires = "base",
         conflicts_with_all = ["dry_run", "request"])]
     full: Option<PathBuf>,
@@ -240,9 +241,7 @@ impl Pack {
             (None, Some(_)) => "--name NAME",
             (Some(_), None) => "--bundle-version N",
         };
-        Err(Failure::usage(format!(
-            "a signed bundle needs {missing}: devices go by its name and version, which are defaults for unsigned trials only"
-        )))
+        Err(Failure::usage(format!("a signed bundle needs {missing}: only unsigned trials have defaults for these")))
     }
 
     /// A device that has the base refuses what is not above it.
@@ -264,7 +263,7 @@ impl Pack {
     fn warn_of_omitted(&self, paths: &[PathBuf]) {
         let (Some(first), more) = (paths.first(), paths.len().saturating_sub(1)) else { return };
         let more = if more == 0 { String::new() } else { format!(" and {}", plural(more, "more bundle")) };
-        self.show.warn(&format!("left out {}{more}, which the bundle is written beside", first.display()));
+        self.show.warn(&format!("left out {}{more}, in the directory the bundle is written to", first.display()));
     }
 
     /// The request, if the bundle could be taken where it comes from.
@@ -312,7 +311,7 @@ impl Pack {
                 Some(name) => Ok((Some(name.to_owned()), source.to_owned())),
                 // Its refs have names of their own.
                 None if several && !source.as_bytes().starts_with(b"ostree:") => Err(Failure::usage(format!(
-                    "{}: of several sources each needs a ref, as in REF={}",
+                    "{}: with several sources, give each a ref, as in REF={}",
                     source.display(),
                     source.display()
                 ))),
@@ -326,7 +325,9 @@ impl Pack {
         let created = epoch.unwrap_or_else(|| Moment::now().0);
         if let Some(expires) = self.expires.filter(|expires| *expires <= created) {
             let expires = Moment(expires);
-            return Err(Failure::usage(format!("--expires {expires} has passed: nobody could take the bundle")));
+            return Err(Failure::usage(format!(
+                "--expires {expires} is in the past: no device would accept the bundle"
+            )));
         }
         let order = match &self.order {
             Some(path) => Some(OrderProfile::parse(&read(path)?)),
@@ -389,7 +390,7 @@ impl Pack {
             let refuse = |why: &str| Err(Failure::usage(format!("--annotate {text}: {why}")));
             match text.split_once('=') {
                 Some((key, _)) if !sealift::name::is_bundle_name(key) => {
-                    return refuse("a key has letters, digits, '.', '_', '+' and '-'");
+                    return refuse("use letters, digits, '.', '_', '+' and '-' for the key");
                 }
                 Some((_, value)) if value.len() > usize::from(u16::MAX) => {
                     return refuse("a value has at most 65,535 bytes");
@@ -400,7 +401,7 @@ impl Pack {
         }
         annotations.sort();
         match annotations.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-            Some(pair) => Err(Failure::usage(format!("--annotate {}: a key stands once", pair[0].0))),
+            Some(pair) => Err(Failure::usage(format!("--annotate {}: give each key once", pair[0].0))),
             None => Ok(annotations),
         }
     }
@@ -470,7 +471,7 @@ impl Pack {
                     out,
                     "  sign it with  sealift sign {bundle} --name {name} --bundle-version {version} --key KEY"
                 )?,
-                false => writeln!(out, "  a trial: a release has --name, --bundle-version and --key")?,
+                false => writeln!(out, "  this is a trial: a release needs --name, --bundle-version and --key")?,
             }
         }
         for signer in signers {
@@ -500,12 +501,12 @@ impl Pack {
             writeln!(out, "  content {}", super::ls::hex(&root.contents.index_digest))?;
             writeln!(out, "  {chunks} of at most {largest}")?;
             if stats.copied {
-                writeln!(out, "  the chunks were copied behind the head: for a moment the disk held them twice")?;
+                writeln!(out, "  copied the chunks behind the head: this briefly took twice the disk space")?;
             }
         }
         if self.order.is_some() {
             let (matched, paths) = (stats.order.matched, stats.order.paths);
-            writeln!(out, "  {} of the order profile's {} were found", grouped(matched), plural(paths, "path"))?;
+            writeln!(out, "  found {} of the {} in the order profile", grouped(matched), plural(paths, "path"))?;
         }
         Ok(())
     }

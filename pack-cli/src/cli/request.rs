@@ -19,9 +19,9 @@ use super::show::{BOLD, Pace, Show, json_line};
 
 /// Describe a target, so that a publisher can pack a delta for it
 ///
-/// The request holds names, metadata and the first bytes of each file's hash, and no content. Carry it
-/// to where bundles are packed; pack --for REQUEST makes a delta bundle of what the target lacks, with no knowledge of its history. What
-/// TARGET kept of the bundle that it took is believed; without that, all of TARGET is read.
+/// The request holds names, metadata and the first bytes of each file's hash, but no content. Carry it to the publisher: pack --for REQUEST
+/// makes a delta of what the target lacks, without knowing its history. Request relies on the install record of TARGET; without one, it
+/// reads all of TARGET.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -29,7 +29,7 @@ Examples:
   sealift pack /srv/os-8 --for os.request -o os.sealift --bundle-version 8
   sealift unpack os.sealift /srv/os")]
 pub(crate) struct Request {
-    /// What is to be updated: a directory, or ostree:REPO:REF, a commit of a repository
+    /// The target to describe: a directory, or ostree:REPO:REF, a commit of a repository
     #[arg(value_name = "TARGET", value_hint = ValueHint::DirPath)]
     target: OsString,
     /// The request to write; - writes it to standard output
@@ -69,7 +69,7 @@ impl Request {
         writeln!(out, "{BOLD}{request}{BOLD:#}: {target} holds {}", stats.base)?;
         let (entries, objects) = (count(stats.entries, "entry"), count(stats.objects, "object"));
         writeln!(out, "  {entries}, {objects} in {}", Bytes(stats.file_bytes))?;
-        writeln!(out, "  pack what it lacks with  sealift pack SOURCE --for {request} -o BUNDLE")
+        writeln!(out, "  pack a delta for it with  sealift pack SOURCE --for {request} -o BUNDLE")
     }
 }
 

@@ -9,10 +9,10 @@ use super::bundle::BundleArg;
 use super::failure::Failure;
 use super::show::ErrorForm;
 
-/// Print the bytes to sign, for signing with a tool of your own
+/// Print the bytes to sign, for another signing tool
 ///
-/// Writes the preamble and the root as they stand at the start of the file: binary, and the whole of what a signature is over. With --kernel
-/// it is what the signature for the kernel is over, 44 bytes with the digest of the index.
+/// Writes exactly the bytes that a signature covers, in binary: the preamble and the root at the start of the file. With --kernel, writes
+/// the 44 bytes that a kernel signature covers, which contain the digest of the index.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -27,7 +27,7 @@ Examples:
 pub(crate) struct Root {
     #[command(flatten)]
     bundle: BundleArg,
-    /// Print what a signature for the kernel is over
+    /// Print the bytes for a kernel signature
     #[arg(long)]
     kernel: bool,
     #[command(flatten)]
@@ -38,9 +38,7 @@ impl Root {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let mut out = std::io::stdout().lock();
         if out.is_terminal() {
-            return Err(Failure::usage(
-                "standard output is a terminal, and the root is binary: write it to a file with >",
-            ));
+            return Err(Failure::usage("refusing to write binary data to a terminal: redirect it to a file with >"));
         }
         let head = self.bundle.read_head()?;
         let written = match self.kernel {

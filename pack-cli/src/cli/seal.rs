@@ -17,11 +17,11 @@ use super::human::{self, Bytes, count};
 use super::show::{BOLD, Pace, Show, json_line};
 use super::verity_args::VerityArgs;
 
-/// Seal files: from then on the kernel refuses to return a changed byte
+/// Seal files, so that the kernel refuses to return changed bytes
 ///
-/// Enables fs-verity on each PATH, and on all regular files below it where it is a directory. A sealed file can be read, renamed and
-/// removed, and never written to again; whoever changes it on the medium makes reading it fail. Files that are sealed already stay as they
-/// are. Nothing is sealed where a file system does not know how: ext4 with its feature `verity`, f2fs and btrfs do.
+/// Enables fs-verity on each PATH, or on all regular files below it if it is a directory. A sealed file can be read, renamed and removed,
+/// but never written to again; if its bytes change on the disk, reading it fails. Files that are already sealed stay as they are. Requires
+/// a file system with fs-verity: ext4 with the feature `verity`, f2fs or btrfs.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 With --json one object: files, files_before (sealed before), others (links and
@@ -31,12 +31,12 @@ Examples:
   sealift seal /srv/os
   sealift seal usr/bin/hello && sealift measure usr/bin/hello")]
 pub(crate) struct Seal {
-    /// Files, and directories with all below them
+    /// Files and directories
     #[arg(value_name = "PATH", required = true, value_hint = ValueHint::AnyPath)]
     paths: Vec<PathBuf>,
     #[command(flatten)]
     parameters: VerityArgs,
-    /// A built-in signature of the one file that is sealed: PKCS#7 over its formatted digest, as `fsverity sign` makes it
+    /// A built-in signature for the one file to seal: PKCS#7 over its formatted digest, as made by `fsverity sign`
     #[arg(long, value_name = "SIG")]
     signature: Option<PathBuf>,
     /// Threads [default: as many as the machine runs at once]

@@ -65,7 +65,7 @@ impl Several<'_> {
         let places = self.paths.iter().map(|path| shown(path)).collect::<Vec<_>>().join(", ");
         Err(match refusal {
             Some(failure) => failure.of_several(&places),
-            None => Failure::usage(format!("{places}: there is no bundle, which would be called *.sealift")),
+            None => Failure::usage(format!("{places}: no *.sealift files here")),
         })
     }
 
@@ -91,10 +91,9 @@ impl Several<'_> {
 fn check_one_name(candidates: &[Candidate]) -> Result<(), Error> {
     let Some(first) = candidates.first() else { return Ok(()) };
     match candidates.iter().find(|other| other.name != first.name) {
-        Some(other) => Err(Error::Usage(format!(
-            "there are bundles of {} and of {}: say with --name which is wanted",
-            first.name, other.name
-        ))),
+        Some(other) => {
+            Err(Error::Usage(format!("bundles of {} and of {} found: choose one with --name", first.name, other.name)))
+        }
         None => Ok(()),
     }
 }

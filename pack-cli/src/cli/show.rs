@@ -57,12 +57,12 @@ impl ErrorForm {
 #[derive(Args, Clone, Copy, Debug)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct Pace {
-    /// How progress is shown; auto: a bar on a terminal, else nothing
+    /// How to show progress; auto: a bar on a terminal, else nothing
     ///
-    /// bar is a bar on a terminal, and elsewhere a line every five seconds. json is one object a line on standard error, two a
-    /// second at least: v (1), phase (starting, listing, packing, encoding, finishing, verifying, hashing, copying, unpacking, moving, sealing, syncing),
-    /// bytes, bytes_total, files, files_total, files_kept and seconds; a total is 0 while it is not known. The last one has outcome:
-    /// done, failed or cancelled. Fields and phases may be added.
+    /// bar: a bar on a terminal, elsewhere a line every five seconds. json: one object a line on standard error, at least two a second,
+    /// with v (1), phase (starting, listing, packing, encoding, finishing, verifying, hashing, copying, unpacking, moving, sealing,
+    /// syncing), bytes, bytes_total, files, files_total, files_kept and seconds; a total is 0 until it is known. The last object has
+    /// outcome: done, failed or cancelled. Fields and phases may be added.
     #[arg(long, value_name = "HOW", value_enum, default_value = "auto", hide_possible_values = true)]
     progress: Mode,
 }

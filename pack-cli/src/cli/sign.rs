@@ -17,13 +17,13 @@ use super::pack::parse_version;
 use super::show::{BOLD, Pace, Show, json_line};
 use super::{escape, keys, output};
 
-/// Add signatures to a bundle, or take them away
+/// Add signatures to a bundle, or remove them
 ///
-/// Only the signature area changes, and other signatures stay. The bundle is replaced by one rename, so that it verifies at every
-/// moment; with -o it stays as it is, and a signed copy is written.
+/// Changes nothing but the signatures, and keeps those it is not told to remove. Replaces the bundle by one rename, so that it verifies at
+/// every moment; with -o, writes a signed copy instead.
 ///
-/// With --kernel-key and --kernel-cert the index is signed for the kernel (PKCS#7, as `fsverity sign`): a kernel that has the certificate vouches
-/// for it where it is sealed (`unpack --seal`). It counts for nothing else, and no device trusts a bundle on account of it.
+/// --kernel-key and --kernel-cert sign the index for the kernel (PKCS#7, as `fsverity sign` does): a kernel that has the certificate then
+/// checks the sealed index of an installed tree (`unpack --seal`). No device trusts a bundle because of that signature.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -50,22 +50,22 @@ pub(crate) struct Sign {
     /// Read the passphrase of the keys from the first line of this file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "key")]
     passphrase_file: Option<PathBuf>,
-    /// The name of what is signed; to be given with the first key that signs a bundle
+    /// The bundle's name, as a confirmation; required for the first signature
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// The version of what is signed; to be given with the first key that signs a bundle
+    /// The bundle's version, as a confirmation; required for the first signature
     #[arg(long, value_name = "N", value_parser = parse_version)]
     bundle_version: Option<u64>,
     /// Add a signature made by ssh-keygen -Y sign -n sealift, or one for the kernel: PKCS#7 in DER, as fsverity sign writes it
     #[arg(long, value_name = "SIG")]
     attach: Vec<PathBuf>,
-    /// Take away the signature of this key, or the one for the kernel
+    /// Remove the signature of this key, or the kernel signature
     #[arg(long, value_name = "SHA256:...|kernel", value_parser = parse_removal)]
     remove: Vec<Removal>,
     /// Sign the index for the kernel with this private key: RSA or P-256, in PEM
     #[arg(long, value_name = "KEY", requires = "kernel_cert")]
     kernel_key: Option<PathBuf>,
-    /// The key's certificate, in PEM, which kernels have in their keyring .fs-verity; alone, what is attached is checked with it
+    /// The key's certificate, in PEM, as in the kernel's keyring .fs-verity; without --kernel-key, checks what --attach adds
     #[arg(long, value_name = "CERT")]
     kernel_cert: Option<PathBuf>,
     #[command(flatten)]
@@ -95,9 +95,7 @@ impl Sign {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let output = self.output.as_deref().map(|output| output::of(output, self.force)).transpose()?;
         if output.is_none() && self.bundle.bundle == Path::new("-") {
-            return Err(Failure::usage(
-                "a bundle from standard input is not replaced: give -o FILE, or -o - for standard output",
-            ));
+            return Err(Failure::usage("cannot replace standard input: give -o FILE, or -o - for standard output"));
         }
         let mut input = self.bundle.open()?;
         let head = input.read_head(limits()).about(&self.bundle.bundle)?;
@@ -120,7 +118,7 @@ impl Sign {
         });
         let stats = stats.about(&self.bundle.bundle)?;
         if !stats.owner_kept {
-            self.show.warn("the bundle belongs to you now: only root may write a file and leave it to another");
+            self.show.warn("you now own the bundle: only root can keep another owner");
         }
         Ok(self.print(&stats, output == Some(Output::Stdout))?)
     }
@@ -135,7 +133,7 @@ impl Sign {
         }
         let identity = &head.root().identity;
         Err(Failure::usage(format!(
-            "nobody has signed {} yet: say what it is to be trusted as with --name {} --bundle-version {}, or pack it again",
+            "{} has no signature yet: confirm what you sign with --name {} --bundle-version {}, or pack it again",
             shown(&self.bundle.bundle),
             identity.name,
             identity.version
@@ -145,7 +143,7 @@ impl Sign {
     fn kernel_signer(&self) -> Result<Option<KernelSigner>, Error> {
         let Some(certificate) = &self.kernel_cert else { return Ok(None) };
         if self.kernel_key.is_none() && self.attach.is_empty() {
-            return Err(Error::Usage("--kernel-cert is for --kernel-key, and for what is attached".into()));
+            return Err(Error::Usage("--kernel-cert needs --kernel-key or --attach".into()));
         }
         KernelSigner::open(self.kernel_key.as_deref(), certificate).map(Some)
     }

@@ -19,12 +19,11 @@ use super::unpack::ostree_target;
 
 /// Show what is installed where, since when, and who signed it
 ///
-/// Of each TARGET, the bundle that it took last of each name, by what is kept of it: nothing of the tree is read, which audit does. Without
-/// TARGET, all that this device lists, and the versions below which it goes no more.
+/// Shows, for each TARGET, the bundle last installed of each name, from the install record; it does not read the tree, as audit does.
+/// Without TARGET, shows every target that this device lists, and for each name the lowest version that it still accepts.
 ///
-/// The list has the directories, repositories and stores to which signed bundles were unpacked; what is there is read from each of them. Not in
-/// the list is what --allow-unsigned let pass, which leaves no trace in the state, and media that --usb wrote. `sealift clean TARGET` takes
-/// one off the list that is gone.
+/// The list has the directories, repositories and stores to which signed bundles were unpacked. It does not have those unpacked with
+/// --allow-unsigned, nor media written with --usb. `sealift clean TARGET` takes a target that is gone off the list.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -86,7 +85,7 @@ impl Status {
             let found = installed(target)?;
             if found.is_empty() && !show.json {
                 let target = escape::text(&target.display().to_string());
-                writeln!(out, "{BOLD}{target}{BOLD:#}: {WARN}no record of a bundle{WARN:#}")?;
+                writeln!(out, "{BOLD}{target}{BOLD:#}: {WARN}no install record{WARN:#}")?;
             }
             for installed in &found {
                 self.print(&mut out, target, installed, show.json)?;
@@ -160,13 +159,13 @@ impl Status {
             super::show::clauses(out, 2, &format!("{BAD}not trusted{BAD:#}: {}", escape::text(&refusal)))?;
         }
         if installed.is_sealed == Some(true) {
-            writeln!(out, "  sealed: the kernel keeps its files as they are")?;
+            writeln!(out, "  sealed: the kernel protects its files from changes")?;
         }
         if installed.as_root == Some(false) {
             writeln!(out, "  {DIM}unpacked without root{DIM:#}")?;
         }
         if installed.is_of_another {
-            writeln!(out, "  {BAD}what is kept beside it is of another directory{BAD:#}")?;
+            writeln!(out, "  {BAD}its install record belongs to another directory{BAD:#}")?;
         }
         Ok(())
     }
@@ -212,7 +211,7 @@ fn floors(out: &mut dyn Write, guard: &Guard, json: bool) -> Result<(), Failure>
         writeln!(out, "{BOLD}{}{BOLD:#}: takes {version}", escape::text(&floor.name))?;
     }
     if report.floors.is_empty() && !json {
-        writeln!(out, "nothing was taken: {} is empty", escape::text(&report.state.display().to_string()))?;
+        writeln!(out, "no bundles installed: {} is empty", escape::text(&report.state.display().to_string()))?;
     }
     Ok(())
 }

@@ -52,9 +52,9 @@ pub(crate) fn print(
         (false, trust_record),
     )?;
     if stats.is_sealed {
-        writeln!(out, "  {} sealed: the kernel keeps them as they are", count(stats.sealed_objects, "object"))?;
+        writeln!(out, "  {} sealed: the kernel protects them from changes", count(stats.sealed_objects, "object"))?;
     } else if tried {
-        writeln!(out, "  {WARN}not sealed{WARN:#}: the file system has no fs-verity")?;
+        writeln!(out, "  {WARN}not sealed{WARN:#}: the file system does not support fs-verity")?;
     }
     Ok(())
 }

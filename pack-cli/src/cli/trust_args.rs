@@ -20,7 +20,7 @@ use super::show::{BAD, BOLD, DIM, GOOD, Show, WARN};
 pub(crate) struct TrustArgs {
     #[command(flatten)]
     policy: PolicyArgs,
-    /// A tag of this device, for bundles that fit some devices only
+    /// A tag of this device, for bundles that are only for certain devices
     #[arg(long, value_name = "TAG")]
     compatible: Vec<String>,
 }
@@ -32,10 +32,10 @@ pub(crate) struct PolicyArgs {
     /// Allowed signers, as ssh-keygen and git read them [default: /etc/sealift/allowed_signers, or the user's own]
     #[arg(long, value_name = "FILE")]
     trust: Option<PathBuf>,
-    /// Keys that count no more, as ssh-keygen -k makes it or a public key a line
+    /// Revoked keys: a list made by ssh-keygen -k, or one public key a line
     #[arg(long, value_name = "FILE")]
     revoked: Option<PathBuf>,
-    /// How many trusted keys must have signed; NAME=N for some names only
+    /// How many trusted keys must have signed; NAME=N for certain names
     #[arg(long, value_name = "N")]
     threshold: Vec<String>,
     /// Directory for rollback protection (highest version seen)
@@ -44,10 +44,10 @@ pub(crate) struct PolicyArgs {
     /// Judge keys and expiry as of this moment, such as 2027-01-31
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     time: Option<i64>,
-    /// Use a bundle that no trusted key signed; everything else holds
+    /// Accept a bundle that no trusted key signed; all other checks remain
     #[arg(long)]
     allow_unsigned: bool,
-    /// Use a bundle older than the one that this device took
+    /// Accept a bundle older than the version installed on this device
     #[arg(long)]
     allow_downgrade: bool,
 }
@@ -138,10 +138,10 @@ impl Judge {
     pub(crate) fn warn(&self, show: Show) {
         let Some((head, verdict)) = self.judged.get() else { return };
         if verdict.unsigned {
-            show.warn("UNSIGNED: no trusted key signed this bundle, and --allow-unsigned let it pass");
+            show.warn("UNSIGNED: no trusted key signed this bundle; accepted because of --allow-unsigned");
         }
         if let Some(floor) = verdict.below_floor {
-            show.warn(&format!("this device took version {floor} before, and --allow-downgrade let an older one pass"));
+            show.warn(&format!("version {floor} was installed on this device before; accepted an older one because of --allow-downgrade"));
         }
         if let Some(unknown) = unknown_envelopes(&verdict.unknown_envelopes) {
             show.warn(&unknown);
@@ -150,7 +150,7 @@ impl Judge {
             && verdict.since.is_empty()
         {
             let expires = Utc(expires);
-            show.warn(&format!("this bundle expired at {expires} by this machine's clock, and --time let it pass"));
+            show.warn(&format!("this bundle expired at {expires} by this machine's clock; accepted because of --time"));
         }
     }
 
@@ -239,9 +239,9 @@ fn unknown_envelopes(kinds: &[u32]) -> Option<String> {
     let named = format!("{}{more}", named.join(", "));
     match kinds.len() {
         0 => None,
-        1 => Some(format!("an envelope of kind {named} is unknown here and counts for nothing")),
+        1 => Some(format!("ignored an envelope of unknown kind {named}")),
         number => Some(format!(
-            "{} (of kind {named}) are unknown here and count for nothing",
+            "ignored {} of unknown kinds ({named})",
             count(u64::try_from(number).unwrap_or(u64::MAX), "envelope")
         )),
     }
@@ -278,7 +278,7 @@ impl Seen {
                     Some(Kind::Signature) => "BAD SIGNATURE",
                     Some(Kind::Revoked) => "REVOKED",
                     Some(Kind::Expired) => "EXPIRED",
-                    Some(Kind::Downgrade) => "OLDER THAN WHAT THIS DEVICE TOOK",
+                    Some(Kind::Downgrade) => "OLDER THAN INSTALLED",
                     Some(Kind::Incompatible) => "NOT FOR THIS DEVICE",
                     _ => "UNTRUSTED",
                 };
@@ -299,7 +299,7 @@ impl Seen {
     /// A line or two for each signature, and what stands in the way.
     pub(crate) fn print(&self, out: &mut dyn Write) -> io::Result<()> {
         if self.states.is_empty() {
-            writeln!(out, "  {WARN}NONE{WARN:#}: anybody may have made this bundle, or changed it")?;
+            writeln!(out, "  {WARN}NONE{WARN:#}: anyone could have made or changed this bundle")?;
         }
         for state in &self.states {
             let (word, style, why) = match &state.outcome {
@@ -323,14 +323,11 @@ impl Seen {
             super::show::clauses(out, 2, &refusal)?;
         }
         for len in &self.kernel {
-            writeln!(
-                out,
-                "  {DIM}KERNEL{DIM:#}  {len} bytes for kernels that have the certificate, which alone check them"
-            )?;
+            writeln!(out, "  {DIM}KERNEL{DIM:#}  {len} bytes, checked only by kernels that have the certificate")?;
         }
         let others = self.envelopes.saturating_sub(self.states.len());
         if others > 0 {
-            writeln!(out, "  {DIM}and {others} of a kind that is unknown here, which count for nothing{DIM:#}")?;
+            writeln!(out, "  {DIM}and {others} of an unknown kind, ignored{DIM:#}")?;
         }
         Ok(())
     }

@@ -33,19 +33,18 @@ use super::updated::{self, Asked};
 
 /// Unpack a trusted bundle into a new directory, or update one
 ///
-/// A new directory appears by one rename when everything in it is complete, checked and on the medium; until then it grows beside
-/// TARGET. With --update, what TARGET lacks is made beside it, and then moved in file by file. Files are compared with the record of the last
-/// update by size, times and inode number; what differs is read, and repaired. Repeat the command to resume an interrupted run.
-/// Without root, owners are not set and devices are not made, and the summary says so.
+/// A new directory appears, by one rename, when all of it is complete, checked and flushed to disk; until then it is staged beside TARGET.
+/// With --update, unpack stages what TARGET lacks, then moves it in file by file; it compares the existing files with the record of the
+/// last update by size, times and inode number, and reads and repairs those that differ. Repeat the command to resume an interrupted run.
+/// Without root, it does not set owners or create devices, and says so.
 ///
-/// A delta bundle is for a TARGET that holds its base, and updates it; what it needs of the base is compared with its hashes before
-/// anything is written.
+/// A delta bundle updates a TARGET that holds its base; unpack checks the parts of the base that it needs before it writes anything.
 ///
-/// Of several bundles, and of those in a DIR such as a stick, the newest is taken that this device may take: as a delta where the base is
-/// here, else in full. The others are named with the reason; where the chosen one turns out damaged it is the next one's turn.
+/// Of several bundles, or of those in a DIR such as a USB stick, unpack installs the newest that this device accepts: a delta if its base
+/// is installed, otherwise the full bundle. It reports why it passed over the others, and tries the next one if the chosen one is damaged.
 ///
-/// With ostree:REPO as TARGET, the OSTree commits of the bundle go into that repository, and its refs name them when all is there. With
-/// --usb DIR in its place, they go into the repository DIR/.ostree/repo, where devices that have OSTree alone look for them.
+/// With ostree:REPO as TARGET, unpack imports the bundle's OSTree commits into that repository and then sets its refs. With --usb DIR, it
+/// imports them into DIR/.ostree/repo, where OSTree itself looks for updates on removable media.
 #[cfg_attr(
     feature = "composefs",
     doc = "",
@@ -71,7 +70,7 @@ pub(crate) struct Unpack {
     /// The bundle, several, or directories of such; - reads one from standard input
     #[arg(skip)]
     bundle: BundleArg,
-    /// Bundles, or directories that have some; - reads one from standard input. The last is TARGET:
+    /// Bundles, or directories of bundles; - reads one from standard input. The last is TARGET:
     #[cfg_attr(feature = "composefs", doc = " the directory to make or to update, ostree:REPO, or composefs:REPO;")]
     #[cfg_attr(not(feature = "composefs"), doc = " the directory to make or to update, or ostree:REPO;")]
     /// without --update a directory may exist if it is empty
@@ -79,19 +78,19 @@ pub(crate) struct Unpack {
     paths: Vec<PathBuf>,
     #[arg(skip)]
     target: Option<PathBuf>,
-    /// Of several bundles: the name of the one that is wanted [default: that of what TARGET has]
+    /// Install the bundle of this name, if there are several [default: the name that TARGET has]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// The ref to unpack, where the bundle has several; into a repository several may be named [default there: all]
+    /// The ref to unpack, if the bundle has several; for a repository, repeatable [default there: all]
     #[arg(long = "ref", value_name = "REF")]
     references: Vec<String>,
-    /// Of ostree:REPO: refs become those of this remote, whose signatures it asks for
+    /// Import as refs of this remote of ostree:REPO, and require the signatures it requires
     #[arg(long, value_name = "NAME", conflicts_with = "mirror", help_heading = "OSTree")]
     remote: Option<String>,
-    /// Of ostree:REPO: refs of a collection become its mirror
+    /// Import refs of a collection as a mirror of it in ostree:REPO
     #[arg(long, help_heading = "OSTree")]
     mirror: bool,
-    /// In place of TARGET: the directory, of a medium, in which .ostree/repo is made or updated as `ostree create-usb` does
+    /// Instead of TARGET: make or update DIR/.ostree/repo on a medium, as `ostree create-usb` does
     #[arg(
         long,
         value_name = "DIR",
@@ -100,13 +99,13 @@ pub(crate) struct Unpack {
         help_heading = "OSTree",
     )]
     usb: Option<PathBuf>,
-    /// Unpack only what lies at or below this path
+    /// Unpack only this path and what is below it
     #[arg(long, value_name = "PREFIX")]
     path: Option<OsString>,
-    /// Bring a directory that is there to what the bundle has; only what it lacks is read and written
+    /// Update an existing directory; reads and writes only what it lacks
     #[arg(long)]
     update: bool,
-    /// With --update: delete what the bundle does not have; --dry-run and -v list it
+    /// With --update: delete files that the bundle does not have; --dry-run and -v list them
     #[arg(long)]
     delete: bool,
     /// With --update: take over a directory that sealift did not make; on a terminal it asks first
@@ -115,30 +114,30 @@ pub(crate) struct Unpack {
     /// names, and asks; without one this option is the consent. With --dry-run it says so and does nothing.
     #[arg(long)]
     adopt: bool,
-    /// Read and hash what is there, instead of comparing sizes and times with the record of the last bundle
+    /// Read and hash existing files, instead of comparing sizes and times with the install record
     #[arg(long, conflicts_with = "trust_record")]
     rehash: bool,
-    /// Do not look at what is there: rely on the record of the last bundle alone
+    /// Do not look at existing files: rely on the install record alone
     #[arg(long)]
     trust_record: bool,
-    /// With --update, where there is no record: files of the bundle's size and time are not read
+    /// With --update, without an install record: do not read files whose size and time match
     #[arg(long)]
     trust_mtime: bool,
-    /// Protect files with fs-verity: require, try (where the file system can) or off [default: as before]
+    /// Protect files with fs-verity: require, try (if the file system supports it) or off [default: as before]
     ///
-    /// A sealed file can be read and replaced, and not be written to; where its bytes change on the medium, reading it fails. What is new is
-    /// sealed before it appears, and the index that is kept beside TARGET as well, with the signature for the kernel that the bundle may carry
-    /// (`sign --kernel-key`). With require nothing is written where the file system has no fs-verity, or the kernel does not take that signature.
-    /// An update without this seals where the last one did. Files that are there and are sealed for the first time are hashed before.
+    /// A sealed file can be read, replaced and removed, but not written to; if its bytes change on the disk, reading it fails. Unpack seals
+    /// new files before they appear, and the index in the install record too, with the bundle's kernel signature if it has one (`sign
+    /// --kernel-key`). With require, it writes nothing if the file system does not support fs-verity or the kernel refuses that signature.
+    /// Without this option an update seals if the last one did. Existing files are hashed before they are sealed for the first time.
     #[arg(long, value_name = "HOW", value_enum, hide_possible_values = true)]
     seal: Option<SealHow>,
     /// When to flush to disk: none, end (before TARGET appears) or each (each file, before the next)
     #[arg(long, value_name = "WHEN", value_enum, default_value = "end", hide_possible_values = true)]
     durability: When,
-    /// Make files with equal content and metadata one file with several names
+    /// Hard-link files that have the same content and metadata
     #[arg(long)]
     hardlink_duplicates: bool,
-    /// Say what would be written and deleted, and write nothing; ends as the run would
+    /// Only print what would be written and deleted; the exit status is that of the real run
     #[arg(long)]
     dry_run: bool,
     /// Threads [default: as many as the machine runs at once]
@@ -175,9 +174,9 @@ impl Unpack {
             self.target = if paths.len() > 1 { paths.pop() } else { None };
             if self.target.is_none() {
                 return Err(Failure::usage(if cfg!(feature = "composefs") {
-                    "give the TARGET behind the bundle: a directory, ostree:REPO or composefs:REPO"
+                    "give the TARGET after the bundle: a directory, ostree:REPO or composefs:REPO"
                 } else {
-                    "give the TARGET behind the bundle: a directory or ostree:REPO"
+                    "give the TARGET after the bundle: a directory or ostree:REPO"
                 }));
             }
         }
@@ -188,7 +187,9 @@ impl Unpack {
             return self.run_one();
         }
         if paths.iter().any(|path| path == Path::new("-")) {
-            return Err(Failure::usage("of several bundles each is a file: standard input can be read once only"));
+            return Err(Failure::usage(
+                "standard input can only be read once: give files when you give several bundles",
+            ));
         }
         let held = self.target.as_deref().map_or_else(Vec::new, held);
         let name = self.wanted_name(&held);
@@ -223,7 +224,7 @@ impl Unpack {
             (None, Some(kind)) => {
                 let target = target.display();
                 Err(Failure::usage(format!(
-                    "{kind} targets are not known: for a directory of this name write ./{target}"
+                    "unknown kind of target {kind}: for a directory of this name write ./{target}"
                 )))
             }
             (None, None) => self.unpack(target),
@@ -239,7 +240,7 @@ impl Unpack {
         let reference = match &self.references[..] {
             [] => None,
             [only] => Some(only.clone()),
-            _ => return Err(Failure::usage("a directory takes one --ref")),
+            _ => return Err(Failure::usage("a directory can hold only one --ref")),
         };
         let options = UnpackOptions {
             reference,
@@ -269,7 +270,7 @@ impl Unpack {
         let admission = judge.admission(self.dry_run)?;
         if let Err(Error::State { path, .. }) = sealift::trust::bound_name(target) {
             let path = path.display();
-            self.show.warn(&format!("{path} is damaged, and counts as not there: files are looked at"));
+            self.show.warn(&format!("ignored {path}, which is damaged: comparing all files instead"));
         }
         let stats = self.pace.watch(self.show, "Opening", |progress| {
             sealift::unpack::unpack(&mut input, target, &options, limits(), &admission, progress)
@@ -392,7 +393,7 @@ impl Unpack {
             )));
         }
         if self.durability != When::End {
-            return Err(Failure::usage("--durability is for directories: a repository has everything at the end"));
+            return Err(Failure::usage("--durability is for directories: a repository is always flushed at the end"));
         }
         Ok(())
     }
@@ -400,7 +401,7 @@ impl Unpack {
     /// Into the OSTree repository of a medium.
     fn write_usb(&self, medium: &Path) -> Result<(), Failure> {
         if self.seal.is_some() {
-            return Err(Failure::usage("--seal is for directories and ostree:REPO: a medium is for others to read"));
+            return Err(Failure::usage("--seal is for directories and ostree:REPO, not for --usb"));
         }
         let options = UsbOptions {
             refs: self.references.clone(),
@@ -424,7 +425,7 @@ impl Unpack {
             return Err(Failure::usage("--update, --adopt, --path and --hardlink-duplicates are for directories"));
         }
         if self.durability != When::End {
-            return Err(Failure::usage("--durability is for directories: a repository has everything at the end"));
+            return Err(Failure::usage("--durability is for directories: a repository is always flushed at the end"));
         }
         let start = Instant::now();
         let judge = self.trust.load()?;
@@ -469,7 +470,7 @@ impl Unpack {
             writeln!(out, "  {line}")?;
         }
         if stats.was_adopted {
-            let verb = if self.dry_run { "would replace" } else { "took it over: replaced" };
+            let verb = if self.dry_run { "would replace" } else { "took over: replaced" };
             writeln!(out, "  {verb} {}", updated::kinds(&stats.replaced))?;
         }
         updated::print_deletions(&mut out, stats, self.dry_run)?;
@@ -498,15 +499,15 @@ impl Unpack {
             writeln!(out, "  {bytes} from {stored} in {time}, {rate}")?;
         }
         if stats.is_sealed {
-            writeln!(out, "  {} sealed: the kernel keeps them as they are", count(stats.sealed_files, "file"))?;
+            writeln!(out, "  {} sealed: the kernel protects them from changes", count(stats.sealed_files, "file"))?;
             if stats.kernel_signature == KernelSignature::Taken {
-                writeln!(out, "  the index is sealed with the bundle's signature for the kernel")?;
+                writeln!(out, "  sealed the index with the bundle's kernel signature")?;
             }
         } else if self.seal == Some(SealHow::Try) {
-            writeln!(out, "  {WARN}not sealed{WARN:#}: the file system has no fs-verity")?;
+            writeln!(out, "  {WARN}not sealed{WARN:#}: the file system does not support fs-verity")?;
         }
         if stats.shared_bytes > 0 {
-            writeln!(out, "  {} are shared between equal files", Bytes(stats.shared_bytes))?;
+            writeln!(out, "  {} shared between identical files", Bytes(stats.shared_bytes))?;
         }
         for line in skipped(stats) {
             writeln!(out, "  {WARN}{line}{WARN:#}")?;
@@ -527,7 +528,7 @@ fn held(target: &Path) -> Vec<Installed> {
 /// Says why the kernel did not take the signature for it.
 fn warn_of_signature(show: Show, signature: &KernelSignature) {
     if let KernelSignature::Refused(why) = signature {
-        show.warn(&format!("the index is sealed without the bundle's signature for the kernel: {why}"));
+        show.warn(&format!("sealed the index without the bundle's kernel signature: {why}"));
     }
 }
 

@@ -20,8 +20,8 @@ use super::trust_args::{Judge, TrustArgs};
 
 /// Check signatures and every byte of a bundle
 ///
-/// One pass over the file: the signatures against the allowed signers, then head, layout, index and each chunk. Nothing is
-/// written, and the versions that this device took stay as they are.
+/// Checks the signatures against the allowed signers, then head, layout, index and each chunk, in one pass over the file. Writes nothing,
+/// and does not change which versions this device accepts.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -30,12 +30,12 @@ Examples:
   sealift verify /media/stick/*.sealift
   ssh nas cat os.sealift | sealift verify -")]
 pub(crate) struct Verify {
-    /// The bundles; - reads one from standard input. The exit status of several is the worst one's, 1 before 3 before 2
+    /// The bundles; - reads one from standard input. With several, the exit status is the worst: 1, else 3, else 2
     #[arg(value_name = "BUNDLE", required = true, value_hint = ValueHint::FilePath)]
     bundles: Vec<PathBuf>,
     #[arg(skip)]
     bundle: BundleArg,
-    /// Also decompress, and check each file's content, its fs-verity digest and, of OSTree, its checksum
+    /// Also decompress, and check each file's content, fs-verity digest and OSTree checksum
     #[arg(long)]
     deep: bool,
     /// Threads [default: as many as the machine runs at once]
@@ -114,7 +114,7 @@ impl Verify {
         writeln!(out, "{BOLD}{bundle}{BOLD:#}: {GOOD}sound{GOOD:#}, {name} version {version}{mark}")?;
         judge.print_signers(&mut out)?;
         if judge.has_kernel_signature() {
-            writeln!(out, "  with a signature for the kernel, which counts for nothing here")?;
+            writeln!(out, "  also has a kernel signature, which does not count here")?;
         }
         let what = if root.bases.is_some() {
             format!("every byte; unpacking checks its objects against {}", bases_of(root))

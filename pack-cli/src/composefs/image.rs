@@ -57,7 +57,11 @@ pub(crate) fn make<'a>(
     let version = match version {
         0 => FormatVersion::V0,
         1 => FormatVersion::V1,
-        _ => return Err(Error::Usage(format!("composefs images of version {version} are not made here"))),
+        _ => {
+            return Err(Error::Usage(format!(
+                "this version of sealift does not make composefs images of version {version}"
+            )));
+        }
     };
     let maker = Maker { index, tree, content };
     maker.check()?;

@@ -100,7 +100,7 @@ pub fn import(
     let opened = input.open_any(limits, |head| admission.judge(head))?;
     let root = opened.head().root();
     let Some(first) = root.images.first() else {
-        return Err(Error::Usage("the bundle states no composefs image: have it packed with --composefs".into()));
+        return Err(Error::Usage("the bundle has no composefs image: it must be packed with --composefs".into()));
     };
     let there = Repo::open(target)?.map(Arc::new);
     let algorithm = there.as_ref().map_or(first.digest.algorithm(), |repo| repo.algorithm());
@@ -159,7 +159,8 @@ fn plan_seal(repo: Option<&Repo>, target: &Path, wish: Seal) -> Result<bool, Err
     let is_kept = repo.is_some_and(Repo::is_sealed);
     let is_wished = match wish {
         Seal::Off if is_kept => {
-            let problem = "all of its objects are sealed, and programs of composefs rely on that: unpack to it without --seal off";
+            let problem =
+                "all of its objects are sealed, and composefs programs rely on that: unpack without --seal off";
             return Err(Error::Store { path: target.to_owned(), problem: problem.into() });
         }
         Seal::Off => false,
@@ -215,7 +216,7 @@ fn choose<'a>(bundle: &'a Bundle, algorithm: Algorithm, names: &[String]) -> Res
 
 fn unstated(what: &str, algorithm: Algorithm) -> Error {
     Error::Usage(format!(
-        "the bundle states no composefs {what} with {algorithm}, by which the store names contents: have it packed with --composefs={algorithm}"
+        "the bundle has no composefs {what} with {algorithm}, which the store uses: it must be packed with --composefs={algorithm}"
     ))
 }
 

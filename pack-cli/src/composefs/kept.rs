@@ -126,7 +126,7 @@ impl Kept {
             Ok(kept) => Ok(Some(kept)),
             Err(error) => {
                 let path = path_of(repo, name);
-                tracing::warn!(%error, path = %path.display(), "what the store kept is damaged, and counts as not there");
+                tracing::warn!(%error, path = %path.display(), "ignored the damaged record of this store");
                 Ok(None)
             }
         }
@@ -159,7 +159,7 @@ impl Kept {
         }
         let index = Index::parse(rest, head.root().maxima.entries)?;
         let found = Found::parse(&table, &index, algorithm);
-        let found = found.ok_or_else(|| malformed(Part::Index, "what is kept of its objects is wrong"))?;
+        let found = found.ok_or_else(|| malformed(Part::Index, "the record of its objects is malformed"))?;
         Ok(Self { head, index, found })
     }
 

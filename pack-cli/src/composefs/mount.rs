@@ -82,7 +82,7 @@ pub fn mount(
     let Some(kept) = Kept::load(&repo, bundle)? else {
         let names = Kept::names(&repo)?;
         let held = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-        return Err(unfit(format!("it took no bundle called {}; it took {held}", bundle.escape_debug())));
+        return Err(unfit(format!("no bundle named {} is installed there; installed: {held}", bundle.escape_debug())));
     };
     tracing::debug!(path = %path_of(&repo, bundle).display(), "judged by what was kept");
     judge(&kept.head)?;
@@ -119,7 +119,7 @@ fn find<'a>(kept: &'a Kept, repo: &Repo, reference: Option<&str>) -> Result<(&'a
     let bundle = &kept.head.root().identity.name;
     match (&found[..], reference) {
         ([only], _) => Ok(*only),
-        ([], Some(name)) => Err(format!("it has no image of {} of {bundle}", name.escape_debug())),
+        ([], Some(name)) => Err(format!("no image of {} of {bundle}", name.escape_debug())),
         ([], None) => Err(format!("the image of {bundle} is gone: unpack the bundle again")),
         (several, _) => {
             let names: Vec<String> = several.iter().map(|(tree, _)| format!("{bundle}/{}", tree.name)).collect();
@@ -185,7 +185,7 @@ impl System {
         match fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC) {
             Ok(fd) => Ok(Self { kind, fd }),
             Err(Errno::NODEV) => Err(std::io::Error::other(format!("this kernel has no {kind}"))),
-            Err(Errno::PERM) => Err(std::io::Error::other("it takes root")),
+            Err(Errno::PERM) => Err(std::io::Error::other("requires root")),
             Err(error) => Err(error.into()),
         }
     }

@@ -101,7 +101,7 @@ impl<'a> Plan<'a> {
         let lacking: Vec<u32> = self.objects().filter(|object| !self.bundle.layout.is_carried(*object)).collect();
         if let Some(object) = lacking.first() {
             let problem = format!(
-                "objects of what it took are gone, such as the content of {}; use the full bundle",
+                "objects that the last bundle installed are gone, such as the content of {}; use the full bundle",
                 base::path_of_object(&self.bundle.index, *object)
             );
             return Err(Error::MissingBase { path: target.to_owned(), problem });

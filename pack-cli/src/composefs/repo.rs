@@ -80,15 +80,22 @@ impl Repo {
         let algorithm = match meta_data.algorithm {
             StoreAlgorithm::Sha256 { lg_blocksize: 12 } => Algorithm::Sha256,
             StoreAlgorithm::Sha512 { lg_blocksize: 12 } => Algorithm::Sha512,
-            other => return Err(unfit(format!("its contents are named by {other}, which is not known here"))),
+            other => {
+                return Err(unfit(format!(
+                    "it names its objects by {other}, which this version of sealift does not support"
+                )));
+            }
         };
         if meta_data.version > ::composefs::repository::REPO_FORMAT_VERSION {
-            return Err(unfit(format!("it is of version {}, which is not known here", meta_data.version)));
+            return Err(unfit(format!(
+                "it has version {}, which this version of sealift does not support",
+                meta_data.version
+            )));
         }
         match meta_data.features.check() {
             Ok(FeatureCheck::ReadWrite) => {}
             Ok(FeatureCheck::ReadOnly(unknown)) => {
-                return Err(unfit(format!("it may not be written to without knowing {}", unknown.join(", "))));
+                return Err(unfit(format!("writing to it requires support for {}", unknown.join(", "))));
             }
             Err(error) => return Err(unfit(error.to_string())),
         }

@@ -99,7 +99,7 @@ impl<'a> Transaction<'a> {
                 Err(error) => return Err(Error::kernel(path(), error)),
             }
         }
-        tracing::warn!(path = %path().display(), "an object is not what its name says, and is replaced");
+        tracing::warn!(path = %path().display(), "replacing an object that does not match its name");
         self.replaced.fetch_add(1, Ordering::Relaxed);
         Ok(false)
     }

@@ -58,8 +58,8 @@ pub fn audit(
     }
     if audit.trees.is_empty() {
         return Err(Error::Usage(match &options.reference {
-            Some(name) => format!("no bundle that is compared has an OSTree ref {}", name.escape_debug()),
-            None => "no bundle that is compared has an OSTree commit".into(),
+            Some(name) => format!("none of the compared bundles has an OSTree ref {}", name.escape_debug()),
+            None => "none of the compared bundles has an OSTree commit".into(),
         }));
     }
     audit.sum_up();

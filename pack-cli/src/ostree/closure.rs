@@ -146,7 +146,7 @@ pub(super) fn look(
     seen.checked = u64::try_from(wanted.len() - seen.missing.len()).unwrap_or(u64::MAX);
     for (checksum, kind) in &seen.damaged {
         let path = repo.object_path(*kind, checksum);
-        tracing::warn!(path = %path.display(), "an object is not what its name says, and is taken again");
+        tracing::warn!(path = %path.display(), "replacing an object that does not match its name");
     }
     Ok(seen)
 }

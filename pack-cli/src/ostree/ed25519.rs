@@ -55,24 +55,24 @@ impl Ed25519 {
 
     fn judge(&self, signatures: &[&[u8]], signed: &[u8]) -> Result<(), String> {
         if signatures.is_empty() {
-            return Err("the remote asks for an Ed25519 signature, and it has none".into());
+            return Err("the remote requires an Ed25519 signature and the commit has none".into());
         }
         if self.trusted.is_empty() {
-            return Err(format!("there is no Ed25519 key to judge it by: set {KEY} or {FILE} of the remote"));
+            return Err(format!("the remote has no Ed25519 key to verify it with: set {KEY} or {FILE}"));
         }
         let (revoked, counting): (Vec<&Key>, Vec<&Key>) =
             self.trusted.iter().partition(|key| self.revoked.contains(key));
-        let mut why = "no Ed25519 key of the remote's has signed it";
+        let mut why = "no Ed25519 key of the remote signed it";
         for signature in signatures {
             // With libostree, too, one of another length ends it, whatever comes behind.
             let signature: &[u8; 64] = (*signature)
                 .try_into()
-                .map_err(|_| format!("an Ed25519 signature of it has {} bytes in place of 64", signature.len()))?;
+                .map_err(|_| format!("an Ed25519 signature has {} bytes instead of 64", signature.len()))?;
             if counting.iter().any(|key| verifies(key, signed, signature)) {
                 return Ok(());
             }
             if revoked.iter().any(|key| verifies(key, signed, signature)) {
-                why = "the Ed25519 key that has signed it is revoked";
+                why = "the Ed25519 key that signed it is revoked";
             }
         }
         Err(why.into())
@@ -93,13 +93,12 @@ fn named_keys(remote: &Remote, setting: &'static str, value: &str) -> Result<Vec
         None if !engines.is_empty() => {}
         Some(engine) if engine == "spki" => {
             return Err(remote.fault(format!(
-                "{setting} = {value:?}, and sealift verifies no signatures of the kind spki: sign with an Ed25519 key and set ed25519"
+                "{setting} = {value:?}, but sealift does not verify spki signatures: sign with an Ed25519 key and set ed25519"
             )));
         }
         _ => {
-            return Err(remote.fault(format!(
-                "{setting} = {value:?} is no kind of signature that is known: it is true, false or ed25519"
-            )));
+            return Err(remote
+                .fault(format!("{setting} = {value:?} is not a known kind of signature: use true, false or ed25519")));
         }
     }
     let missing = || {
@@ -129,9 +128,7 @@ fn own_keys(remote: &Remote) -> Result<Option<Vec<Key>>, RepoFault> {
 fn file_keys(path: &Path) -> Result<Vec<Key>, String> {
     let list = KeyList::read(path).map_err(|error| format!("cannot be read: {error}"))?;
     if let Some(line) = list.empty {
-        return Err(format!(
-            "has nothing in line {line}, and OSTree reads no file with an empty line: remove the line"
-        ));
+        return Err(format!("has an empty line {line}, and OSTree ignores a file with an empty line: remove it"));
     }
     if list.keys.is_empty() { Err("holds no Ed25519 key: 32 bytes in base64 on a line".into()) } else { Ok(list.keys) }
 }
@@ -143,7 +140,7 @@ fn system_keys(system: &System) -> Result<Vec<Key>, Error> {
         let list = KeyList::read(&path).map_err(|error| Error::io("read", &path, error))?;
         match list.empty {
             None => keys.extend(list.keys),
-            Some(line) => tracing::warn!(?path, line, "keys do not count: OSTree reads no file with an empty line"),
+            Some(line) => tracing::warn!(?path, line, "ignored these keys, as OSTree does: the file has an empty line"),
         }
     }
     Ok(keys)
@@ -291,13 +288,14 @@ mod tests {
         }
         for kinds in ["ed25519;spki", "spki"] {
             assert!(
-                desk.refused(&format!("sign-verify={kinds}\n{key}")).contains("of the kind spki: sign with"),
+                desk.refused(&format!("sign-verify={kinds}\n{key}"))
+                    .contains("does not verify spki signatures: sign with"),
                 "{kinds}"
             );
         }
         for kinds in ["nosuch", "ed25519;nosuch", "dummy", "Ed25519", "TRUE", "true ", ";", "ed25519,"] {
             let said = desk.refused(&format!("sign-verify={kinds}\n{key}"));
-            assert!(said.contains("is no kind of signature that is known"), "{kinds}: {said}");
+            assert!(said.contains("is not a known kind of signature"), "{kinds}: {said}");
         }
         let said = desk.refused("sign-verify=ed25519");
         assert!(said.contains("set verification-ed25519-key or verification-ed25519-file"), "{said}");
@@ -327,7 +325,7 @@ mod tests {
             assert!(desk.refused(&settings(&desk.write("none", none))).contains("holds no Ed25519 key"), "{none}");
         }
         let gap = desk.write("gap", &format!("{}\n\n{}\n", public(1), public(0)));
-        assert!(desk.refused(&settings(&gap)).contains("has nothing in line 2"));
+        assert!(desk.refused(&settings(&gap)).contains("has an empty line 2"));
     }
 
     #[test]
@@ -335,7 +333,7 @@ mod tests {
         let desk = Desk::new();
         let sign = |number| secret(number).sign(b"commit").to_bytes();
         let judge = |number| desk.keys("sign-verify=true").judge(&[&sign(number)], b"commit");
-        assert!(judge(0).expect_err("there is no key").contains("there is no Ed25519 key to judge it by"));
+        assert!(judge(0).expect_err("there is no key").contains("the remote has no Ed25519 key to verify it with"));
         desk.write("etc/ostree/trusted.ed25519", &public(0));
         desk.write("usr/share/ostree/trusted.ed25519.d/any-name", &format!("{}\n", public(1)));
         desk.write("etc/ostree/trusted.ed25519.d/late", &format!("{}\n\n", public(2)));
@@ -361,10 +359,10 @@ mod tests {
         let desk = Desk::new();
         let keys = desk.keys(&format!("sign-verify=true\nverification-ed25519-key={}", public(0)));
         let good = secret(0).sign(b"commit").to_bytes();
-        assert!(keys.judge(&[], b"commit").expect_err("there is none").contains("it has none"));
+        assert!(keys.judge(&[], b"commit").expect_err("there is none").contains("the commit has none"));
         for wrong in [&good[..63], &good[..32], &[], &[&good[..], &[0]].concat()[..]] {
             let said = keys.judge(&[wrong], b"commit").expect_err("it is none");
-            assert!(said.contains(&format!("has {} bytes in place of 64", wrong.len())), "{said}");
+            assert!(said.contains(&format!("has {} bytes instead of 64", wrong.len())), "{said}");
             assert!(keys.judge(&[wrong, &good], b"commit").is_err());
             assert_eq!(keys.judge(&[&good, wrong], b"commit"), Ok(()));
         }

@@ -18,7 +18,7 @@ pub enum RepoFault {
         missing: &'static str,
     },
     /// A setting that this version does not know, or that makes no sense.
-    #[error("its config has {key} = {value:?}, which sealift does not know")]
+    #[error("its config has {key} = {value:?}, which sealift does not support")]
     Config {
         /// The setting.
         key: &'static str,
@@ -27,7 +27,7 @@ pub enum RepoFault {
     },
     /// It lacks what another repository has.
     #[error(
-        "what it lacks is in {parent:?} (core.parent), where sealift does not look: take that one, or one without a parent into which \
+        "objects are missing that may be in its parent {parent:?} (core.parent), which sealift does not read: use the parent, or a repository without one into which \
          `ostree pull-local` brought its commits"
     )]
     Parent {
@@ -61,7 +61,7 @@ pub enum RepoFault {
         fault: Malformed,
     },
     /// What was to become an object has not the checksum that it is to have.
-    #[error("what was to become its object {object} does not match its checksum")]
+    #[error("the new object {object} does not match its checksum")]
     Mismatch {
         /// Checksum and type.
         object: String,
@@ -99,7 +99,7 @@ pub enum RepoFault {
         name: String,
     },
     /// A ref's file would have to be where a directory of others is, or the other way round.
-    #[error("it cannot have the ref {name:?} beside what is, or would be, {other:?}")]
+    #[error("the ref {name:?} conflicts with {other:?}")]
     RefConflict {
         /// The file of the ref.
         name: String,
@@ -113,7 +113,7 @@ pub enum RepoFault {
         name: String,
     },
     /// A ref's file is a link, and not to a ref.
-    #[error("its ref {name:?} is a link that leads to no ref, or lies behind one, which is not followed: remove {}", path.display())]
+    #[error("its ref {name:?} is, or is below, a symbolic link that does not lead to a ref: remove {}", path.display())]
     RefLink {
         /// The ref.
         name: String,
@@ -121,7 +121,7 @@ pub enum RepoFault {
         path: PathBuf,
     },
     /// A commit is not one that the ref may name.
-    #[error("it does not take the commit {commit} as {name}: {why}")]
+    #[error("refused commit {commit} as {name}: {why}")]
     Refused {
         /// The commit.
         commit: String,
@@ -137,7 +137,7 @@ pub enum RepoFault {
         name: String,
     },
     /// A remote's settings do not say what to ask of a commit.
-    #[error("what its remote {remote:?} asks for cannot be told: {why}")]
+    #[error("remote {remote:?} is misconfigured: {why}")]
     Remote {
         /// The remote.
         remote: String,
@@ -145,7 +145,7 @@ pub enum RepoFault {
         why: String,
     },
     /// Another program has the repository locked.
-    #[error("another program had it locked for {seconds} seconds: try again when that ended")]
+    #[error("still locked by another program after {seconds} seconds: try again later")]
     Locked {
         /// As long it was waited for.
         seconds: u64,

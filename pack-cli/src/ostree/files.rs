@@ -111,7 +111,7 @@ impl<'a> Work<'a> {
         let held = with_prefix.flat_map(|chunk| self.wanted_of(*chunk));
         let Some(object) = lacking.into_iter().chain(held).next() else { return Ok(()) };
         let problem = format!(
-            "objects of what it took are gone, such as the content of {}, and what it was updated from is not known any more; take the \
+            "objects that the last bundle installed are gone, such as the content of {}, and the base of that delta is no longer known; use the \
              full bundle",
             base::path_of_object(&self.bundle.index, object)
         );
@@ -323,7 +323,7 @@ impl<'a> Work<'a> {
         match error {
             Error::Io { source, .. } if source.kind() == io::ErrorKind::InvalidData => {
                 let path = base::path_of_object(&self.bundle.index, object);
-                let problem = format!("the content of {path} was changed while it was taken over; run it again");
+                let problem = format!("the content of {path} changed during the import; run it again");
                 Error::MissingBase { path: self.transaction.repo.path().to_owned(), problem }
             }
             error => error,

@@ -60,7 +60,7 @@ impl Kept {
             Ok(kept) => Ok(Some(kept)),
             Err(error) => {
                 let path = repo.path().join(path(name, HEAD));
-                tracing::warn!(%error, path = %path.display(), "what the repository kept is damaged, and counts as not there");
+                tracing::warn!(%error, path = %path.display(), "ignored the damaged record of this repository");
                 Ok(None)
             }
         }

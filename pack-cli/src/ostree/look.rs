@@ -98,7 +98,7 @@ impl<'a> Look<'a> {
             let vouched = asked.sealed.iter().map(|(number, _)| (*number, Looked::Vouched));
             return Ok(asked.known.iter().copied().chain(vouched).collect());
         }
-        tracing::info!("the digests that the kernel says are not those of the index: all files are read");
+        tracing::info!("the kernel's digests are not those of the index: reading all files");
         let size = |file: &OsTreeFile| object_of(file).map_or(0, |object| self.index.object(object).size);
         let unknown: Vec<_> = asked.sealed.iter().map(|own| (*own, size(own.1))).collect();
         self.read(&unknown, Asked { known: asked.known, ..Asked::default() }).map(|asked| asked.known)

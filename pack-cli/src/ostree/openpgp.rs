@@ -38,8 +38,7 @@ impl OpenPgp {
             keys.add_shared(repo)?;
         }
         for path in key_paths(remote).map_err(|fault| repo.fault(fault))? {
-            let unread =
-                |error| repo.fault(remote.fault(format!("gpgkeypath names {path:?}, which cannot be read: {error}")));
+            let unread = |error| repo.fault(remote.fault(format!("cannot read gpgkeypath {path:?}: {error}")));
             keys.add_named(Path::new(&path)).map_err(unread)?;
         }
         Ok(keys)
@@ -53,22 +52,22 @@ impl OpenPgp {
         let value = beside.and_then(|beside| beside.value("ostree.gpgsigs"));
         let signatures = value.and_then(|value| value.byte_strings()).unwrap_or_default();
         if signatures.is_empty() {
-            return Ok(Err("the remote asks for an OpenPGP signature, and it has none".into()));
+            return Ok(Err("the remote requires a GPG signature and the commit has none".into()));
         }
         if let Some(path) = &self.spoilt {
             let path = path.display();
             return Ok(Err(format!(
-                "no key of the remote's has signed it: {path} is no keyring as `gpg --export` writes them"
+                "no key of the remote signed it: {path} is not a keyring as written by `gpg --export`"
             )));
         }
         // One behind the other, as libostree has it: what is no signature then spoils those beside it.
         if self.is_one_good(&signatures.concat(), signed)? {
             return Ok(Ok(()));
         }
-        let mut why = "no key of the remote's has signed it".to_owned();
+        let mut why = "no key of the remote signed it".to_owned();
         if !self.without_keys.is_empty() {
             let paths: Vec<_> = self.without_keys.iter().map(|path| path.display().to_string()).collect();
-            why += &format!("; no keys are in {}", paths.join(", "));
+            why += &format!("; no keys found in {}", paths.join(", "));
         }
         Ok(Err(why))
     }
@@ -150,7 +149,7 @@ impl OpenPgp {
         command.args(["--status-fd", "1", "--"]).arg(inherited(&signatures)).arg("-");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => Error::Usage("the remote asks for OpenPGP signatures: install gpgv".into()),
+            std::io::ErrorKind::NotFound => Error::Usage("the remote requires GPG signatures: install gpgv".into()),
             _ => failed(error),
         })?;
         let written = child.stdin.take().map_or(Ok(()), |mut stdin| stdin.write_all(signed));

@@ -54,13 +54,13 @@ fn check_bindings(commit: &Commit<'_>, reference: Option<&str>, collection: Opti
         && !commit.ref_bindings.contains(&reference)
     {
         let bound = if commit.ref_bindings.is_empty() { "no ref".into() } else { commit.ref_bindings.join(", ") };
-        return Err(format!("it is bound to {bound}"));
+        return Err(format!("its commit is bound to {bound}"));
     }
     let found = commit.collection_binding.filter(|_| is_bound);
     match collection {
         Some(wanted) if found != Some(wanted) => {
             let found = found.unwrap_or("none");
-            Err(format!("it is of the collection {found}, and {wanted} is asked for"))
+            Err(format!("its collection is {found}, not {wanted}"))
         }
         _ => Ok(()),
     }
@@ -76,7 +76,7 @@ impl Asked {
     fn by(repo: &Repo, remote: &Remote) -> Result<Self, Error> {
         let fault = |fault| repo.fault(fault);
         if let Some(state) = remote.text("unconfigured-state").map_err(fault)? {
-            return Err(fault(remote.fault(format!("it is not set up: {state}"))));
+            return Err(fault(remote.fault(format!("not configured: {state}"))));
         }
         let is_openpgp = remote.boolean("gpg-verify", true).map_err(fault)?;
         let ed25519 = Ed25519::asked(repo, remote, "sign-verify")?;
@@ -86,7 +86,7 @@ impl Asked {
         // a bundle, which does not carry it, cannot show that they are.
         if is_summary && !is_openpgp && ed25519.is_none() {
             return Err(fault(remote.fault(
-                "it trusts a signed summary in place of signed commits, and a bundle has no summary: set gpg-verify or sign-verify".into(),
+                "it verifies only the summary, which a bundle does not have: set gpg-verify or sign-verify".into(),
             )));
         }
         let openpgp = if is_openpgp { Some(OpenPgp::of(repo, remote)?) } else { None };

@@ -66,7 +66,7 @@ impl Remote {
     }
 
     fn senseless(&self, key: &'static str, value: &str) -> RepoFault {
-        self.fault(format!("{key} = {value:?} makes no sense"))
+        self.fault(format!("{key} = {value:?} is not a valid value"))
     }
 
     /// The fault of a remote that cannot be asked.
@@ -88,7 +88,7 @@ mod tests {
         assert_eq!((&*os.name, os.text("url").expect("a text").as_deref()), ("os", Some("c")));
         assert_eq!(os.texts("kinds", ';').expect("a list"), ["a", "b"]);
         let said = os.boolean("gpg-verify", true).expect_err("it is neither").to_string();
-        assert_eq!(said, "what its remote \"os\" asks for cannot be told: gpg-verify = \"maybe\" makes no sense");
+        assert_eq!(said, "remote \"os\" is misconfigured: gpg-verify = \"maybe\" is not a valid value");
         assert_eq!((os.collection_id.as_deref(), other.collection_id.as_deref()), (Some("one"), None));
         assert!(other.boolean("gpg-verify", true).expect("the default"));
     }

@@ -265,7 +265,7 @@ fn add_remotes(remotes: &mut Vec<Remote>, folder: &Path, fault: &dyn Fn(RepoFaul
             KeyFile::parse(&text).map_err(|fault| Error::Repository { path: path.clone(), fault: Box::new(fault) })?;
         for remote in Remote::all(&file) {
             if remotes.iter().any(|known| known.name == remote.name) {
-                let why = format!("it is there a second time, in {}: remove one", path.display());
+                let why = format!("it is configured twice, also in {}: remove one", path.display());
                 return Err(fault(remote.fault(why)));
             }
             remotes.push(remote);

@@ -62,13 +62,13 @@ impl ImageWish {
 pub(super) fn check(images: &[Algorithm]) -> Result<(), Error> {
     if !images.is_empty() && !cfg!(feature = "composefs") {
         return Err(Error::Usage(
-            "this sealift was built without composefs: take one that `cargo xtask dist` makes, or build it with \
+            "this sealift was built without composefs: use one made by `cargo xtask dist`, or build it with \
              `cargo build --release --features composefs`"
                 .into(),
         ));
     }
     match images {
-        [a, b, ..] if a == b || images.len() > 2 => Err(Error::Usage("an image is asked for twice".into())),
+        [a, b, ..] if a == b || images.len() > 2 => Err(Error::Usage("an image is requested twice".into())),
         _ => Ok(()),
     }
 }

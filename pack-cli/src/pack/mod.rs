@@ -183,7 +183,7 @@ pub fn pack(
     front.extend(behind);
     let copied = spool.finish(&front)?;
     if copied {
-        tracing::info!("the chunks were copied behind the head, since the file system moves no blocks for it");
+        tracing::info!("copied the chunks behind the head: this file system cannot insert blocks");
     }
     Ok(PackStats { root, file_bytes, order, delta: None, copied })
 }

@@ -13,7 +13,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 
 use crate::Error;
 
-/// After a connection could not be taken, as where there are too many open files: the next moment may be better.
+/// After cannot accept a connection, as where there are too many open files: the next moment may be better.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// A server of the page. It gives the page's own files and nothing else, and takes nothing: what a bundle holds stays in the browser.
@@ -71,7 +71,7 @@ async fn accept(listener: TcpListener) -> io::Result<Infallible> {
                 });
             }
             Err(error) => {
-                tracing::warn!(%error, "a connection could not be taken");
+                tracing::warn!(%error, "cannot accept a connection");
                 tokio::time::sleep(PAUSE).await;
             }
         }

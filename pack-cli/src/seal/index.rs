@@ -57,7 +57,7 @@ pub(crate) fn seal_index(
                 return Err(Error::SignatureRefused { path: path.to_owned(), source: Box::new(source) });
             }
             Err(source) if source.is_about_signature() => {
-                tracing::info!(%source, "the kernel does not take the bundle's signature for it");
+                tracing::info!(%source, "the kernel refuses the bundle's signature for it");
                 seal(None).map_err(failed)?;
                 KernelSignature::Refused(source.to_string())
             }

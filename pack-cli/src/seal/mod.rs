@@ -140,7 +140,7 @@ pub fn seal(paths: &[PathBuf], options: &SealOptions, progress: &Progress) -> Re
     let list = list::list(paths, progress)?;
     let places = list.places();
     if options.signature.is_some() && places.len() != 1 {
-        return Err(Error::Usage("a built-in signature is of one file: name that file alone".into()));
+        return Err(Error::Usage("a built-in signature is for one file: name that file alone".into()));
     }
     progress.enter(Phase::Sealing, 0, u64::try_from(places.len()).unwrap_or(0));
     let [files, files_before, logical_bytes] = [const { AtomicU64::new(0) }; 3];

@@ -331,7 +331,7 @@ impl<'a> Spec<'a> {
             Some((scheme, _)) => {
                 let scheme = String::from_utf8_lossy(scheme);
                 usage(&format!(
-                    "no source is called {scheme}: (tar: and ostree: are); a path that begins so is written ./{scheme}:"
+                    "unknown source {scheme}: (there are tar: and ostree:); write ./{scheme}: for a path that begins so"
                 ))
             }
             None if bytes == b"-" => usage("write tar:- for a tar archive from standard input"),

@@ -39,7 +39,7 @@ pub(super) fn check_name(target: &Path, kept: &Head, head: &Head) -> Result<(), 
 pub(super) fn kept(site: &Site) -> Result<Option<Head>, Error> {
     match kept_head(site) {
         Err(error @ Error::State { .. }) => {
-            tracing::warn!(%error, "the target is bound to nothing");
+            tracing::warn!(%error, "the target is not bound to a name");
             Ok(None)
         }
         kept => kept,

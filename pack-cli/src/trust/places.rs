@@ -111,9 +111,7 @@ impl Places {
     /// Nothing says where it is: without it no downgrade would be noticed.
     pub(super) fn state(&self, options: &TrustOptions) -> Result<PathBuf, Error> {
         options.state.clone().or_else(|| self.state.clone()).ok_or_else(|| {
-            Error::Usage(
-                "nothing says where the versions that were taken are kept: set HOME, or give --state DIR".to_owned(),
-            )
+            Error::Usage("no state directory for rollback protection: set HOME, or give --state DIR".to_owned())
         })
     }
 }

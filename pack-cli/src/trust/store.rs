@@ -200,7 +200,7 @@ fn check_name(name: &str) -> Result<(), Error> {
 fn read(folder: &StateDir, name: &str) -> Result<Floors, Error> {
     let damaged = |problem: String| Error::State {
         path: folder.path().join(name),
-        problem: format!("{problem}; `sealift trust reset {name}` forgets it, and any version is taken then"),
+        problem: format!("{problem}; `sealift trust reset {name}` forgets it, and then any version is accepted"),
     };
     match folder.read(name) {
         Ok(None) => Ok(Floors::default()),

@@ -94,10 +94,7 @@ struct Seen {
 pub(super) fn is_mounted(target: &Target<'_>, directory: u32, name: &[u8]) -> Error {
     let mut path = target.path_of(&target.index.directory_path(directory));
     path.push(crate::error::path_of(name));
-    Error::Usage(format!(
-        "another file system is mounted at {} or above it: an update does not cross it; unmount it meanwhile",
-        path.display()
-    ))
+    Error::Usage(format!("another file system is mounted at {} or above it: unmount it for the update", path.display()))
 }
 
 /// A part of what is done to a target.
@@ -221,7 +218,7 @@ impl Update<'_> {
             {
                 let path = target.path_of(&target.index.path(directory, target.index.entry(entry)));
                 return Err(Error::Usage(format!(
-                    "{} is a directory with files, and a file in the bundle: --delete lets it go",
+                    "{} is a non-empty directory here and a file in the bundle: use --delete to replace it",
                     path.display()
                 )));
             }

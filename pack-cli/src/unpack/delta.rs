@@ -69,7 +69,7 @@ pub(super) fn complete(
     if base::is_the_only(&bases, &digest) {
         return with_base(delta, site, index, &reference).map(|(bundle, bases)| (bundle, bases, None));
     }
-    let held = format!("the target has no install record, and its files are content {}", base::short(&digest));
+    let held = format!("the target has no install record, and its content is {}", base::short(&digest));
     Err(missing(target, &base::wrong(&bases, held)))
 }
 

@@ -106,7 +106,7 @@ impl Installed {
         let state = match State::of(site, Limits::NONE, |_| Ok(())) {
             // It is made anew.
             Err(error @ (Error::State { .. } | Error::Format(_))) => {
-                tracing::warn!(%error, "what the target kept is damaged, and counts as not there");
+                tracing::warn!(%error, "ignored the damaged record of this target");
                 None
             }
             loaded => loaded?.filter(|state| readings(&options.prefix).contains(&state.prefix)),

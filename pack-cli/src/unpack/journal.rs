@@ -143,10 +143,7 @@ pub(crate) fn complete(stage: &Stage, site: &Site, jobs: usize, progress: &Progr
         // Some files may be new: what was kept of the target does not describe it any more.
         false => give_up_state(stage, site)?,
     }
-    tracing::info!(
-        is_whole,
-        "an interrupted update had begun to change the target, and was finished as far as it was whole"
-    );
+    tracing::info!(is_whole, "finished an interrupted update, except for what was damaged of it");
     Ok(if is_whole { Found::Finished } else { Found::Damaged })
 }
 
@@ -194,7 +191,7 @@ fn finish(
     }
     let unlike = carry_out(stage, site, &update, None, true)?;
     if let Some(error) = &unlike {
-        tracing::warn!(%error, "something in the target is not what it was to be: the next update looks at all of it");
+        tracing::warn!(%error, "the target has unexpected changes: the next update compares all of it");
     }
     Ok(unlike.is_none())
 }

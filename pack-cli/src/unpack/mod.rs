@@ -217,12 +217,11 @@ pub fn unpack(
     let for_updates = options.delete || options.rehash || options.trust_mtime || options.trust_record || options.adopt;
     if !options.update && for_updates {
         return Err(Error::Usage(
-            "--adopt, --delete, --rehash, --trust-record and --trust-mtime are for --update, and for delta bundles"
-                .into(),
+            "--adopt, --delete, --rehash, --trust-record and --trust-mtime need --update or a delta bundle".into(),
         ));
     }
     if options.trust_record && options.rehash {
-        return Err(Error::Usage("--rehash reads all files, and --trust-record none: give one of them".into()));
+        return Err(Error::Usage("--rehash and --trust-record exclude each other".into()));
     }
     // What the kernel keeps as it is shall be what was signed.
     let options = &UnpackOptions { rehash: options.rehash || sealing.is_new(), ..options.clone() };
@@ -533,7 +532,7 @@ pub(crate) fn choose_ref<'a>(index: &'a Index, name: Option<&str>) -> Result<&'a
     let names = || refs.iter().map(|r| r.name.as_str()).collect::<Vec<_>>().join(", ");
     match (name, refs) {
         (None, [only]) => Ok(only),
-        (None, _) => Err(Error::Usage(format!("the bundle has several refs: choose one of {}", names()))),
+        (None, _) => Err(Error::Usage(format!("the bundle has several refs: choose one with --ref: {}", names()))),
         (Some(name), _) => index
             .find_ref(name)
             .ok_or_else(|| Error::Usage(format!("the bundle has no ref {}; it has {}", name.escape_debug(), names()))),

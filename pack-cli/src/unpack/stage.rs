@@ -301,13 +301,13 @@ pub(super) fn check_replaceable(site: &Site, given: &Path) -> Result<(), Error> 
     }
     if site.is_mount_point()? {
         return Err(Error::Usage(format!(
-            "{} is a mount point, which a new tree cannot replace: unpack to a directory within",
+            "cannot replace {}, which is a mount point: unpack to a directory within",
             site.path().display()
         )));
     }
     if given.file_name().is_none() {
         return Err(Error::Usage(format!(
-            "{} would be replaced, and whoever stands in it would be nowhere: unpack to another name",
+            "cannot replace {}, which is the working directory: unpack to another name",
             given.display()
         )));
     }

@@ -85,7 +85,7 @@ impl State {
         let index = Index::parse(index, head.root().maxima.entries)?;
         let Record { reference, prefix, inode, as_root } = read_record(dir)?;
         if index.find_ref(&reference).is_none() {
-            let problem = "it names a ref that the index does not have".into();
+            let problem = "its ref is not in the index".into();
             return Err(Error::State { path: dir.path().join(Record::FILE), problem });
         }
         let sealed = read_digests(dir, &index)?;

@@ -81,8 +81,8 @@ impl Job<'_> {
         };
         if stage.folds_names() {
             return Err(Error::Usage(format!(
-                "{} lies on a file system that takes names for the same which differ in case: it cannot be told what an update \
-                 would replace there; unpack to a new directory",
+                "{} is on a file system that ignores case, so an update could replace the wrong file: \
+                 unpack to a new directory",
                 target.display()
             )));
         }
@@ -91,7 +91,7 @@ impl Job<'_> {
         let Compared { installed, update, .. } = &compared;
         if !update.target.is_beside(stage.root()).map_err(|error| Error::io("look at", target, error))? {
             return Err(Error::Usage(format!(
-                "{} is a mount point: what is new cannot be moved into it; update a directory within",
+                "cannot update {}, which is a mount point: update a directory within",
                 target.display()
             )));
         }
@@ -191,11 +191,11 @@ impl Job<'_> {
         if let Some(installed) = kept {
             let recheck = self.recheck(&installed, privilege, begun)?;
             if let Some(update) = self.changes(selection, privilege, &installed, recheck.as_ref())? {
-                tracing::info!("what was kept beside the target describes it");
+                tracing::info!("using the record of this target");
                 return Ok(Compared { installed, update, recheck });
             }
         }
-        tracing::info!("nothing that was kept describes the target: it is looked at");
+        tracing::info!("no usable record of this target: comparing its files");
         let index = &self.bundle.index;
         let installed = Installed::by_looking(self.site, index, selection, self.options, self.progress)?;
         match self.changes(selection, privilege, &installed, None)? {

@@ -107,7 +107,7 @@ fn what_is_missing_or_wrong_is_said() {
     desk.unpack("os.sealift", &[]).good();
     desk.pack("os", "other.sealift", 2, &["--composefs=sha512"]);
     desk.unpack("other.sealift", &[]).refused(2, "--composefs=sha256");
-    desk.sealift(&["mount", "composefs:store", "app", "."]).refused(2, "it took os");
+    desk.sealift(&["mount", "composefs:store", "app", "."]).refused(2, "installed: os");
     // Nobody signed it.
     desk.sealift(&["mount", "composefs:store", "os", "."]).refused(3, "trusted key");
 }

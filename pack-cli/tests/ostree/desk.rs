@@ -87,7 +87,7 @@ impl Desk {
         let said = text(&output.stderr);
         assert!(matches!(output.status.code(), Some(1..=4)), "{line}: {:?} {said}", output.status);
         // What the repository's own policy refuses, a delta whose base is elsewhere, and a remote that nobody has set up.
-        for (words, status) in [("does not take the commit", 3), ("use the full bundle", 4), ("it has no remote", 2)] {
+        for (words, status) in [("refused commit", 3), ("use the full bundle", 4), ("it has no remote", 2)] {
             assert!(
                 !said.contains(words) || output.status.code() == Some(status),
                 "{line}: {:?} {said}",

@@ -49,7 +49,7 @@ fn key_paths() {
 
     let path = |name: &str| desk.path(name).display().to_string();
     let list = |separator: &str| ["wrong.asc", "right.gpg"].map(path).join(separator);
-    let is_unread = "which cannot be read";
+    let is_unread = "cannot read gpgkeypath";
     let cases = [
         (path("right.gpg"), None),
         (path("right.asc"), None),
@@ -65,16 +65,16 @@ fn key_paths() {
         (list(","), None),
         (format!("{};", path("right.asc")), None),
         ("right.asc".into(), None),
-        (path("wrong.gpg"), Some("has signed it")),
-        (path("wrong.asc"), Some("has signed it")),
-        (path("wrong-sum.asc"), Some("no keys are in")),
-        (path("damaged.asc"), Some("no keys are in")),
-        (path("empty"), Some("no keys are in")),
-        (path("junk"), Some("no keys are in")),
-        (path("keys/pubring.kbx"), Some("no keys are in")),
-        (path("none"), Some("has signed it")),
-        (path("links"), Some("has signed it")),
-        (path("nested"), Some("has signed it")),
+        (path("wrong.gpg"), Some("no key of the remote signed it")),
+        (path("wrong.asc"), Some("no key of the remote signed it")),
+        (path("wrong-sum.asc"), Some("no keys found in")),
+        (path("damaged.asc"), Some("no keys found in")),
+        (path("empty"), Some("no keys found in")),
+        (path("junk"), Some("no keys found in")),
+        (path("keys/pubring.kbx"), Some("no keys found in")),
+        (path("none"), Some("no key of the remote signed it")),
+        (path("links"), Some("no key of the remote signed it")),
+        (path("nested"), Some("no key of the remote signed it")),
         (path("missing"), Some(is_unread)),
         (path("to-folder"), Some(is_unread)),
         (format!("{};;{}", path("right.asc"), path("wrong.asc")), Some(is_unread)),
@@ -141,7 +141,7 @@ fn key_paths_and_keyrings() {
         if *is_good {
             signed.is_taken("--remote origin", "remotes/origin/os", &commit);
         } else {
-            signed.is_refused("--remote origin", "has signed it");
+            signed.is_refused("--remote origin", "no key of the remote signed it");
         }
     }
 }
@@ -190,7 +190,7 @@ fn lists_of_signatures() {
         if *is_good {
             signed.is_taken("--remote origin", "remotes/origin/os", &commit);
         } else {
-            signed.is_refused("--remote origin", "has signed it");
+            signed.is_refused("--remote origin", "no key of the remote signed it");
         }
     }
 }

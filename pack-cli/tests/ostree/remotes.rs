@@ -21,10 +21,10 @@ fn signatures() {
     let keyring = desk.path("target/origin.trustedkeys.gpg");
     let trust = |name: &str| fs::copy(desk.path(name), &keyring).expect("there is room");
 
-    signed.is_refused("--remote origin", "no key of the remote's has signed it");
+    signed.is_refused("--remote origin", "no key of the remote signed it");
     assert!(!signed.does_libostree_take(&first));
     trust("wrong.gpg");
-    signed.is_refused("--remote origin", "no key of the remote's has signed it");
+    signed.is_refused("--remote origin", "no key of the remote signed it");
     assert!(!signed.does_libostree_take(&first));
     fs::remove_file(&keyring).expect("it is there");
     desk.ostree("target", &["remote", "gpg-import", "--keyring=right.gpg", "origin"]);
@@ -35,7 +35,7 @@ fn signatures() {
     signed.is_refused("--remote origin", "it has none");
     assert!(!signed.does_libostree_take(&unsigned));
     let other = signed.sign("os", &["wrong"]);
-    signed.is_refused("--remote origin", "no key of the remote's has signed it");
+    signed.is_refused("--remote origin", "no key of the remote signed it");
     assert!(!signed.does_libostree_take(&other));
     let both = signed.sign("os", &["wrong", "right"]);
     signed.is_taken("--remote origin", "remotes/origin/os", &both);
@@ -47,7 +47,7 @@ fn signatures() {
     let good = fs::read(beside(&first)).expect("it is signed");
     fs::write(beside(&transplanted), &good).expect("there is room");
     desk.run("pack --force ostree:source -o os.sealift");
-    signed.is_refused("--remote origin", "no key of the remote's has signed it");
+    signed.is_refused("--remote origin", "no key of the remote signed it");
     assert!(!signed.does_libostree_take(&transplanted));
     desk.ostree("source", &["refs", "--force", "--create=os", &first]);
     let mut damaged = good.clone();
@@ -55,7 +55,7 @@ fn signatures() {
     damaged[middle] ^= 1;
     fs::write(beside(&first), damaged).expect("there is room");
     desk.run("pack --force ostree:source -o os.sealift");
-    signed.is_refused("--remote origin", "no key of the remote's has signed it");
+    signed.is_refused("--remote origin", "no key of the remote signed it");
     assert!(!signed.does_libostree_take(&first));
 
     // Keys that count for all remotes count for those that have none of their own.
@@ -64,7 +64,7 @@ fn signatures() {
     fs::create_dir(desk.path("shared")).expect("a folder");
     fs::rename(desk.path("right.gpg"), desk.path("shared/right.gpg")).expect("it can be moved");
     trust("wrong.gpg");
-    signed.is_refused("--remote origin", "no key of the remote's has signed it");
+    signed.is_refused("--remote origin", "no key of the remote signed it");
     assert!(!signed.does_libostree_take(&first));
     fs::remove_file(&keyring).expect("it can be removed");
     signed.is_taken("--remote origin", "remotes/origin/os", &first);
@@ -75,7 +75,7 @@ fn signatures() {
     desk.ostree("target", &["config", "set", "remote \"origin\".gpg-verify", "false"]);
     signed.is_taken("--remote origin", "remotes/origin/os", &transplanted);
     for (key, value, why) in [
-        ("sign-verify", "nosuch", "sign-verify = \"nosuch\" is no kind of signature that is known"),
+        ("sign-verify", "nosuch", "sign-verify = \"nosuch\" is not a known kind of signature"),
         ("sign-verify-summary", "true", "a bundle has no summary"),
         ("gpg-verify-summary", "true", "a bundle has no summary"),
         ("gpg-verify", "maybe", "gpg-verify = \"maybe\" makes no sense"),
@@ -118,7 +118,7 @@ fn keys_that_ended() {
         let keyring = desk.path("target/origin.trustedkeys.gpg");
         fs::copy(desk.path(&format!("{key}-now.gpg")), &keyring).expect("there is room");
         assert!(!signed.does_libostree_take(&commit), "{key}");
-        signed.is_refused("--remote origin", "no key of the remote's has signed it");
+        signed.is_refused("--remote origin", "no key of the remote signed it");
         fs::copy(desk.path(&format!("{key}.gpg")), &keyring).expect("there is room");
         assert!(signed.does_libostree_take(&commit), "{key}");
         signed.is_taken("--remote origin", "remotes/origin/os", &commit);
@@ -139,36 +139,36 @@ fn bindings() {
     let bound = signed.commit("os", &[]);
     signed.is_taken("", "heads/os", &bound);
     signed.is_taken("--remote same", "remotes/same/os", &bound);
-    signed.is_refused("--remote other", "it is of the collection org.example.Os, and org.example.Other is asked for");
+    signed.is_refused("--remote other", "its collection is org.example.Os, not org.example.Other");
     signed.is_taken("--mirror", "mirrors/org.example.Os/os", &bound);
 
     // The commit of one ref under the name of another.
     desk.ostree("source", &["refs", "--create=other", "os"]);
     desk.run("pack --force ostree:source --ref other -o os.sealift");
     for destination in ["", "--remote same", "--mirror"] {
-        signed.is_refused(destination, "it is bound to os");
+        signed.is_refused(destination, "its commit is bound to os");
     }
     // Bound to no ref, it may have any name; but not of a collection.
     let free = signed.commit("free", &["--no-bindings"]);
     signed.is_taken("", "heads/free", &free);
-    signed.is_refused("--remote same", "it is of the collection none, and org.example.Os is asked for");
-    signed.is_refused("--mirror", "it is of the collection none, and org.example.Os is asked for");
+    signed.is_refused("--remote same", "its collection is none, not org.example.Os");
+    signed.is_refused("--mirror", "its collection is none, not org.example.Os");
     // A commit that was made for no ref is bound to none.
     let orphan =
         desk.ostree("source", &["commit", "--orphan", "--owner-uid=0", "--owner-gid=0", "--subject=orphan", "./tree"]);
     desk.ostree("source", &["refs", "--create=orphan", orphan.trim()]);
     desk.run("pack --force ostree:source --ref orphan -o os.sealift");
-    signed.is_refused("", "it is bound to no ref");
+    signed.is_refused("", "its commit is bound to no ref");
     assert!(desk.try_ostree("target", &["pull-local", "source", "orphan"]).is_err());
     // A collection counts beside refs alone.
     let collection = "--add-metadata-string=ostree.collection-binding=org.example.Os";
     signed.commit("loose", &["--no-bindings", collection]);
-    signed.is_refused("--remote same", "it is of the collection none, and org.example.Os is asked for");
+    signed.is_refused("--remote same", "its collection is none, not org.example.Os");
     assert!(desk.try_ostree("target", &["pull-local", "source", "loose"]).is_err());
     // A mirror's collection is the bundle's word, which the commit has to agree with.
     desk.ostree("source", &["config", "set", "core.collection-id", "org.example.Other"]);
     desk.run("pack --force ostree:source --ref os -o os.sealift");
-    signed.is_refused("--mirror", "it is of the collection org.example.Os, and org.example.Other is asked for");
+    signed.is_refused("--mirror", "its collection is org.example.Os, not org.example.Other");
 }
 
 /// Several refs in one bundle: all, or those that are asked for; none if one is refused.
@@ -259,7 +259,7 @@ fn what_came_before() {
     signed.is_taken("--remote origin", "remotes/origin/os", &second);
     desk.ostree("target", &["refs", "--delete", "origin:os"]);
     desk.run("pack --force ostree:source --depth 2 -o os.sealift");
-    let why = format!("it does not take the commit {unsigned} as origin:os: the remote asks for an OpenPGP signature");
+    let why = format!("refused commit {unsigned} as origin:os: the remote requires a GPG signature");
     signed.is_refused("--remote origin", &why);
     let pull = |depth| ["--remote=origin", "--gpg-verify", depth, "source", &second];
     assert!(signed.does_libostree_pull(&pull("--depth=1")) && !signed.does_libostree_pull(&pull("--depth=2")));

@@ -96,7 +96,7 @@ fn what_turns_out_damaged_gives_way_to_the_next() {
 fn nothing_to_take_says_so() {
     let desk = device();
     fs::remove_file(desk.path("stick/7.sealift")).unwrap();
-    desk.refused(TAKE, 2, "stick: there is no bundle");
+    desk.refused(TAKE, 2, "stick: no *.sealift files here");
     desk.good("pack os -o stick/a.sealift --name os --bundle-version 9");
     desk.refused(TAKE, 3, "stick: no bundle that this device may take");
     assert_eq!(has(&desk), "hello 7");
@@ -104,7 +104,7 @@ fn nothing_to_take_says_so() {
     desk.write("all", fs::read_to_string(desk.path("signers")).unwrap().replacen("os ", "* ", 1));
     desk.good("pack os -o stick/os.sealift --name os --bundle-version 9 --key release");
     desk.good("pack os -o stick/app.sealift --name app --bundle-version 9 --key release");
-    desk.refused("unpack stick new --trust all", 2, "say with --name which is wanted");
+    desk.refused("unpack stick new --trust all", 2, "choose one with --name");
     desk.good("unpack stick new --trust all --name app");
 }
 

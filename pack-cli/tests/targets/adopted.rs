@@ -82,7 +82,7 @@ fn where_it_is_told_it_is_a_target_from_then_on() {
     let desk = home();
     let line = ["unpack", "7.sealift", "home", "--update", "--delete", "--adopt", "--allow-unsigned"];
     let told = said(&desk.run(&line));
-    assert!(told.contains("took it over: replaced 1 file\n"), "{told}");
+    assert!(told.contains("took over: replaced 1 file\n"), "{told}");
     assert!(told.contains("  deleted 20 files, 3 directories and 1 symlink\n"), "{told}");
     // It says so first, with the first names; all of them are for -v.
     let first = "home was not unpacked by sealift; taking it over replaces 1 file and deletes 20 files, 3 directories and 1 symlink: photos/";

@@ -123,7 +123,7 @@ fn what_the_base_lacks_is_named_and_nothing_is_written() {
     fs::remove_file(desk.path("none/empty")).unwrap();
     refused(
         "unpack delta.sealift none --adopt --allow-unsigned",
-        "the target has no install record, and its files are content ",
+        "the target has no install record, and its content is ",
     );
     desk.write("tree/gone", "other");
     desk.pack(3);

@@ -206,7 +206,7 @@ fn a_bind_mount_is_the_same_target() {
     );
     let done = desk.in_namespace(&line);
     let Some(said) = done else { return skipped("needs a user namespace: mounts") };
-    assert!(said.contains("another run has") && said.ends_with("\n2\n"), "{said}");
+    assert!(said.contains("another sealift run is using") && said.ends_with("\n2\n"), "{said}");
 }
 
 #[test]

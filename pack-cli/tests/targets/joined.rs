@@ -206,7 +206,7 @@ fn what_cannot_be_joined_is_said() {
         assert!(status == Some(wanted) && said.contains(why), "{line}: {said}");
         desk.assert_no_output("x");
     };
-    refused("base plain", 2, "plain does not say which full bundle it stands for");
+    refused("base plain", 2, "plain does not name the full bundle it can be joined to");
     refused("base full", 2, "full is a full bundle itself");
     refused("full delta", 4, "full: wrong base: this delta needs os version 1 (");
     refused("delta delta", 4, "is a delta, which needs os version 1 (");
@@ -230,7 +230,7 @@ fn what_cannot_be_joined_is_said() {
     let mut cut = desk.bytes("base");
     cut.truncate(cut.len() - 1);
     desk.write("damaged", cut);
-    refused("damaged delta", 1, "damaged: the file ends");
+    refused("damaged delta", 1, "damaged: the bundle is truncated");
 
     // What is there stays there.
     desk.write("x", "kept");
@@ -287,7 +287,7 @@ fn another_encoder_says_so() {
         desk.run(&["verify", "other", "--allow-unsigned"]);
         let (status, said) = desk.join_as("base other -o x --allow-unsigned");
         assert!(status == Some(2) && said.contains("zstd 1.") && said.contains("zstd 9."), "{said}");
-        assert!(said.contains("use the full bundle itself"), "{said}");
+        assert!(said.contains("get the full bundle itself"), "{said}");
         desk.assert_no_output("x");
         let done = desk.command(&["join", "base", "other", "-o", "x", "--allow-unsigned", "--json"]).output().unwrap();
         assert!(crate::desk::said(&done).contains("\"kind\":\"encoder\""));
@@ -306,7 +306,7 @@ fn a_full_bundle_that_does_not_fit_is_refused() {
         assert!(done.status.code() == Some(status) && said(&done).contains(why), "{}", said(&done));
         desk.assert_no_output("x");
     };
-    refused("other", 2, "installs something else than what is packed");
+    refused("other", 2, "has other content than this delta");
     desk.pack_as("tree", "delta", "2", "--base base");
     refused("delta", 4, "is a delta, which needs os version 1 (");
     // The same files in other bytes, as another encoder makes them.

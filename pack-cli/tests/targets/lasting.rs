@@ -101,7 +101,7 @@ fn a_dry_run_ends_as_the_run_would() {
         };
         let (status, message) = run(&["--dry-run"]);
         assert_eq!(status, Some(2), "{message}");
-        assert!(message.contains("bytes free"), "{message}");
+        assert!(message.contains("not enough disk space"), "{message}");
         assert_eq!(run(&[]), (status, message));
     }
     assert!(!desk.path("small/new").exists());

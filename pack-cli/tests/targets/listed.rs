@@ -113,7 +113,7 @@ fn another_directory_in_its_place_is_said() {
     fs::rename(desk.path("a"), desk.path("b")).unwrap();
     fs::create_dir(desk.path("a")).unwrap();
     let said = status(&desk, 0);
-    assert!(said.contains("what is kept beside it is of another directory"), "{said}");
+    assert!(said.contains("its install record belongs to another directory"), "{said}");
     let (ended, said) = run(&desk, "unpack 2.sealift a --update");
     assert_eq!(ended, Some(0), "an empty one is nobody's: {said}");
 }
@@ -158,7 +158,7 @@ fn what_nobody_signed_leaves_no_trace() {
     desk.run(&["pack", "tree", "-o", "unsigned.sealift", "--name", "os", "--bundle-version", "9"]);
     desk.run(&["unpack", "unsigned.sealift", "trial", "--allow-unsigned"]);
     assert!(!desk.path("state").exists());
-    assert_eq!(status(&desk, 0), "nothing was taken: state is empty\n");
+    assert_eq!(status(&desk, 0), "no bundles installed: state is empty\n");
     // It is told of where it is asked for.
     let (_, said) = run(&desk, "status trial --allow-unsigned");
     assert!(said.contains("trial: os version 9, UNSIGNED"), "{said}");

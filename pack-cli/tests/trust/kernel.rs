@@ -193,14 +193,14 @@ fn what_does_not_fit_is_told() {
     let bundle = desk.pack(7);
     let before = fs::read(&bundle).expect("a bundle");
     for (key, certificate, why) in [
-        ("rsa", "ec", "the certificate is of another key"),
-        ("ec", "rsa", "the certificate is of another key"),
+        ("rsa", "ec", "the certificate belongs to another key"),
+        ("ec", "rsa", "the certificate belongs to another key"),
         ("short", "short", "2048, 3072 and 4096 bits, and this one has 1024"),
         ("p384", "p384", "only RSA and P-256"),
         ("ed", "ed", "only RSA and P-256"),
         ("old", "rsa", "openssl pkey -in FILE"),
         ("secret", "rsa", "it has a passphrase"),
-        ("certificate", "ec", "no private key"),
+        ("certificate", "ec", "not a private key"),
         ("nowhere", "ec", "No such file"),
         ("ec", "nowhere", "No such file"),
     ] {
@@ -212,7 +212,7 @@ fn what_does_not_fit_is_told() {
         assert_eq!(error.exit_status(), 2, "{error}");
     }
     let refused = KernelSigner::open(None, &desk.path("rsa.key")).expect_err("it is a key");
-    assert!(refused.to_string().contains("no X.509 certificate"), "{refused}");
+    assert!(refused.to_string().contains("an X.509 certificate"), "{refused}");
     assert_eq!(fs::read(&bundle).expect("a bundle"), before);
 
     // What others signed with leaves too little room.

@@ -11,15 +11,15 @@ use sealift_format::verity::{FileDigest, Parameters};
 pub enum KernelError {
     /// The file system, or the kernel, has no fs-verity.
     #[error(
-        "its file system has no fs-verity: use ext4 made with `mkfs.ext4 -O verity` (or given it by `tune2fs -O verity`), f2fs or \
+        "its file system does not support fs-verity: use ext4 made with `mkfs.ext4 -O verity` (or given it by `tune2fs -O verity`), f2fs or \
          btrfs, and a kernel with CONFIG_FS_VERITY"
     )]
     Unsupported,
     /// It is sealed already, as the kernel says of a second attempt.
-    #[error("it is sealed already")]
+    #[error("already sealed")]
     Sealed,
     /// It is sealed with other parameters than were asked for, which cannot be changed.
-    #[error("it is sealed already, with {found}: copy it, and seal the copy")]
+    #[error("already sealed, with {found}: copy it, and seal the copy")]
     OtherParameters {
         /// What is known of how it is sealed.
         found: String,
@@ -33,24 +33,24 @@ pub enum KernelError {
         found: FileDigest,
     },
     /// It is not sealed.
-    #[error("it is not sealed: `sealift seal` does it")]
+    #[error("not sealed: run `sealift seal`")]
     NotSealed,
     /// Somebody may write to it.
-    #[error("somebody has it open for writing: close it there, or wait until that program and its children have ended")]
+    #[error("it is open for writing: close it there, or wait until that program and its children have exited")]
     OpenForWriting,
     /// Somebody else is sealing it.
-    #[error("somebody else is sealing it: wait until that is done")]
+    #[error("another program is sealing it: wait until that is done")]
     Busy,
     /// It is no regular file.
-    #[error("only regular files are sealed")]
+    #[error("only regular files can be sealed")]
     NotRegular,
     /// It is too long for its file system to seal.
     #[error("it is too long to be sealed on this file system")]
     TooLong,
     /// The parameters are beyond this kernel or file system.
     #[error(
-        "this kernel does not seal with blocks of {block_len} bytes and {algorithm} on this file system: 4096 bytes and sha256 it \
-         takes everywhere"
+        "this kernel does not seal with blocks of {block_len} bytes and {algorithm} on this file system: 4096 bytes and sha256 \
+         work everywhere"
     )]
     Parameters {
         /// Bytes of a block.
@@ -65,7 +65,7 @@ pub enum KernelError {
         algorithm: &'static str,
     },
     /// The process may not write to the file.
-    #[error("whoever seals a file must be allowed to write to it")]
+    #[error("you need write permission to seal a file")]
     NotWritable,
     /// The kernel's rules keep it from being sealed.
     #[error(
@@ -77,23 +77,23 @@ pub enum KernelError {
     #[error("its file system is mounted read-only")]
     ReadOnly,
     /// The built-in signature is no PKCS#7 message that the kernel takes.
-    #[error("the built-in signature is no PKCS#7 message that this kernel reads")]
+    #[error("the built-in signature is not a PKCS#7 message that this kernel reads")]
     SignatureForm,
     /// The built-in signature is longer than the kernel takes.
     #[error("the built-in signature is too long: the kernel takes 16128 bytes")]
     SignatureTooLong,
     /// No certificate in the kernel's keyring fits the built-in signature.
     #[error(
-        "no certificate in the kernel's keyring .fs-verity has made the built-in signature: root adds one by \
+        "no certificate in the kernel's keyring .fs-verity matches the built-in signature: as root, add it with \
          `keyctl padd asymmetric '' %keyring:.fs-verity < CERT.der`"
     )]
     SignatureKey,
     /// The built-in signature is of another file.
-    #[error("the built-in signature is of other content, or damaged")]
+    #[error("the built-in signature is for other content, or damaged")]
     SignatureOther,
     /// The kernel lacks what the built-in signature was made with.
     #[error(
-        "this kernel cannot check the built-in signature: it lacks its hash or its kind of key, for which there are modules as          ecdsa_generic and rsa_generic"
+        "this kernel cannot check the built-in signature: it lacks its hash or its kind of key, which modules such as ecdsa_generic and rsa_generic provide"
     )]
     SignatureAlgorithm,
     /// Something else.

@@ -25,16 +25,16 @@ const CONTENT: u8 = 0xa0;
 #[non_exhaustive]
 pub enum FormError {
     /// The kernel takes no signature of that length.
-    #[error("it has {len} bytes, and the kernel takes 16128 at most")]
+    #[error("it has {len} bytes, and the kernel accepts at most 16128")]
     Long {
         /// Its bytes.
         len: usize,
     },
     /// It is not what is asked for, or is cut, or something follows.
-    #[error("it is no PKCS#7 signature in DER")]
+    #[error("not a PKCS#7 signature in DER")]
     Form,
     /// The kernel takes one signature for a file.
-    #[error("there are several, and the kernel takes one")]
+    #[error("there are several, and the kernel accepts one")]
     Several,
 }
 

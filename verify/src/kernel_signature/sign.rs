@@ -36,45 +36,45 @@ const MODULI: [usize; 3] = [2048, 3072, 4096];
 #[non_exhaustive]
 pub enum KernelSignError {
     /// The file is no private key in PEM.
-    #[error("it is no private key in PEM (PKCS#8): `openssl pkey -in FILE -out KEY.pem` makes one of other forms")]
+    #[error("not a private key in PEM (PKCS#8): convert other forms with `openssl pkey -in FILE -out KEY.pem`")]
     NotAKey,
     /// The key has a passphrase.
-    #[error("it has a passphrase: give the key without, as by --kernel-key <(openssl pkey -in FILE)")]
+    #[error("it has a passphrase: give the key without one, as in --kernel-key <(openssl pkey -in FILE)")]
     Encrypted,
     /// The key is of another kind.
-    #[error("only RSA and P-256 keys sign for the kernel here: let `fsverity sign` or openssl sign, and --attach it")]
+    #[error(
+        "only RSA and P-256 keys can sign for the kernel: sign with `fsverity sign` or openssl, and --attach the signature"
+    )]
     KeyType,
     /// The RSA key has a length that the kernel does not take.
-    #[error("the kernel takes RSA keys of 2048, 3072 and 4096 bits, and this one has {bits}")]
+    #[error("the kernel accepts RSA keys of 2048, 3072 and 4096 bits, and this one has {bits}")]
     KeyBits {
         /// Its bits.
         bits: usize,
     },
     /// The numbers of the key do not fit each other.
-    #[error("it is a damaged private key")]
+    #[error("the private key is damaged")]
     DamagedKey,
     /// The file is no certificate.
-    #[error("it is no X.509 certificate in PEM")]
+    #[error("not an X.509 certificate in PEM")]
     NotACertificate,
     /// The key is another one than the certificate's.
-    #[error("the certificate is of another key")]
+    #[error("the certificate belongs to another key")]
     OtherKey,
     /// It is no signature that a kernel reads.
     #[error(transparent)]
     Form(#[from] FormError),
     /// It is another certificate's.
-    #[error("none of its signers is the one of the certificate")]
+    #[error("none of its signers matches the certificate")]
     OtherSigner,
     /// It signs more than the digest, or by other algorithms, which is not followed here.
-    #[error(
-        "it is not the plain kind that `fsverity sign` makes: SHA-256, without signed attributes (openssl cms -noattr)"
-    )]
+    #[error("not the plain kind that `fsverity sign` makes: SHA-256, without signed attributes (openssl cms -noattr)")]
     NotPlain,
     /// It does not fit.
-    #[error("it is a signature of another index, or damaged")]
+    #[error("it is a signature for another index, or damaged")]
     Mismatch,
     /// The system gave no random bytes, or the certificate cannot be encoded again.
-    #[error("no signature could be made")]
+    #[error("cannot make a signature")]
     Failed,
 }
 

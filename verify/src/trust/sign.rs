@@ -33,10 +33,10 @@ pub enum SignError {
     #[error("it is not an OpenSSH private key; convert an older kind with `ssh-keygen -p -f FILE`")]
     NotAPrivateKey,
     /// The file is a public key.
-    #[error("it is a public key; with its private half in ssh-agent it can sign")]
+    #[error("it is a public key; load its private half into ssh-agent to sign with it")]
     PublicKey,
     /// The key is encrypted, and no passphrase was given.
-    #[error("it is encrypted; its passphrase is needed")]
+    #[error("it is encrypted and needs its passphrase")]
     PassphraseNeeded,
     /// A new key's passphrase is empty.
     #[error("an empty passphrase protects nothing; give one, or write the key without")]
@@ -51,7 +51,7 @@ pub enum SignError {
     #[error(transparent)]
     Key(#[from] KeyError),
     /// What the signer answered is no signature of this key for this message.
-    #[error("the signer's answer is no good: {0}")]
+    #[error("the signer returned an invalid signature: {0}")]
     Answer(#[from] SignatureError),
 }
 

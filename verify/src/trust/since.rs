@@ -42,11 +42,11 @@ pub enum Since {
 impl fmt::Display for Since {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Newer { version } => write!(f, "this device took version {version} since"),
+            Self::Newer { version } => write!(f, "version {version} was installed on this device"),
             Self::Expired { expires } => write!(f, "it expired at {}", Utc(*expires)),
-            Self::Key { key, standing } => write!(f, "its key {key} is {standing} now"),
-            Self::Threshold { needed } => write!(f, "{needed} keys have to sign now"),
-            Self::OtherDevice => f.write_str("it is not for this device any more, by its tags"),
+            Self::Key { key, standing } => write!(f, "its key {key} is now {standing}"),
+            Self::Threshold { needed } => write!(f, "{needed} signatures are now required"),
+            Self::OtherDevice => f.write_str("its tags no longer match this device"),
         }
     }
 }

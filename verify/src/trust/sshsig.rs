@@ -40,13 +40,13 @@ pub enum SignatureError {
     #[error("the authenticator signed without a touch; make the key without no-touch-required")]
     NoTouch,
     /// There are more than anybody needs, each of which would have to be checked.
-    #[error("there are {number} signatures, and a bundle has 64 at most")]
+    #[error("there are {number} signatures, and a bundle may have 64")]
     TooMany {
         /// As many.
         number: usize,
     },
     /// The signature does not fit these bytes and this key.
-    #[error("it does not fit these bytes; the bundle or the signature was changed")]
+    #[error("it does not match the signed bytes; the bundle or the signature was changed")]
     Mismatch,
 }
 

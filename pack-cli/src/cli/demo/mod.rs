@@ -29,10 +29,10 @@ use peers::Peers;
 use scratch::Scratch;
 use table::{Row, Table};
 
-/// Pack, sign, verify, unpack and compare a tree of this machine
+/// Pack, sign, verify, unpack and compare a tree on this machine
 ///
-/// Shows each step as it would be typed, compares what came back with the tree by itself, and measures the same job done with tar and
-/// zstd beside it. All files are in one folder that the first lines name, and are removed at the end, also after Ctrl-C.
+/// Shows each step as you would type it, compares the result with the tree, and runs the same job with tar and zstd for comparison. All
+/// files are in one directory, printed first and removed at the end, also after Ctrl-C.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -42,7 +42,7 @@ pub(crate) struct Demo {
     /// The tree [default: the cargo registry's sources or /usr/share, whichever is larger]
     #[arg(value_hint = ValueHint::DirPath)]
     tree: Option<PathBuf>,
-    /// Where to work [default: TMPDIR, /tmp, /var/tmp or here, the first with enough room]
+    /// Directory to work in [default: the first of TMPDIR, /tmp, /var/tmp and . with enough space]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     scratch: Option<PathBuf>,
     /// zstd's level, 1 to 22, on both sides
@@ -110,7 +110,7 @@ fn choose_tree(wish: Option<&Path>, jobs: usize) -> Result<Chosen, Error> {
     let candidates = [home.map(|home| home.join("registry/src")), Some("/usr/share".into())];
     let trees = candidates.into_iter().flatten().filter(|path| path.is_dir()).map(|path| measure(&path, jobs));
     let largest = trees.collect::<Result<Vec<_>, _>>()?.into_iter().max_by_key(|tree| tree.bytes);
-    largest.ok_or_else(|| Error::Usage("neither cargo's registry nor /usr/share is here: give a TREE".into()))
+    largest.ok_or_else(|| Error::Usage("neither cargo's registry nor /usr/share exists: give a TREE".into()))
 }
 
 fn measure(path: &Path, jobs: usize) -> Result<Chosen, Error> {

@@ -39,7 +39,7 @@ impl Scratch {
         }
         match roomiest {
             Some((path, free)) => Err(Error::NoSpace { path, needed, free }),
-            None => Err(Error::Usage("no folder to work in is there: give --scratch DIR".into())),
+            None => Err(Error::Usage("no directory to work in: give --scratch DIR".into())),
         }
     }
 

@@ -13,8 +13,8 @@ use crate::show::{BOLD, json_line};
 
 /// Let a key sign the bundles of a name
 ///
-/// Adds a line to the allowed signers, which is made if it is not there; what stands in it stays as it is. Ask the key's owner for its
-/// fingerprint first. A user without a file of their own, on a machine whose /etc/sealift is empty, gets one in ~/.config/sealift.
+/// Adds a line to the allowed signers, and creates the file if needed. Compare the fingerprint with the key's owner first. For a user
+/// without a file of their own, on a machine without /etc/sealift/allowed_signers, the file is ~/.config/sealift/allowed_signers.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -45,7 +45,7 @@ impl Add {
         if self.change.show.quiet {
             return Ok(());
         }
-        writeln!(out, "{BOLD}{}{BOLD:#}: line {} is new", escape::text(&path), added.line)?;
+        writeln!(out, "{BOLD}{}{BOLD:#}: added line {}", escape::text(&path), added.line)?;
         writeln!(out, "  {key} {}", escape::text(&given.comment))?;
         Ok(writeln!(out, "  may sign {}", self.name)?)
     }

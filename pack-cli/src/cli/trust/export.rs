@@ -10,10 +10,9 @@ use super::FileArgs;
 use crate::failure::Failure;
 use crate::show::{Form, json_line};
 
-/// Print the allowed signers that count
+/// Print the allowed signers that are in force
 ///
-/// Prints the lines that let a key sign bundles, as they stand in the file, for another machine or for ssh-keygen -Y; none of keys that
-/// are revoked.
+/// Prints, as they are in the file, the lines that let a key sign bundles, for another machine or for ssh-keygen -Y; omits revoked keys.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:

@@ -13,7 +13,7 @@ use crate::show::{BOLD, DIM, Form, WARN, fact, json_line};
 use crate::time::Moment;
 use crate::trust_args::TrustArgs;
 
-/// Show whose signatures count, and the versions that were taken
+/// Show trusted and revoked keys, and the lowest versions accepted
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -41,8 +41,8 @@ impl List {
 fn print(out: &mut dyn Write, report: &TrustReport) -> io::Result<()> {
     heading(out, "Allowed signers", report.signers_path.as_deref(), report.signers.is_some())?;
     match report.signers.as_deref() {
-        None => writeln!(out, "  {WARN}no file: nobody is trusted{WARN:#}")?,
-        Some([]) => writeln!(out, "  {WARN}no line grants anything: nobody is trusted{WARN:#}")?,
+        None => writeln!(out, "  {WARN}no file: no key is trusted{WARN:#}")?,
+        Some([]) => writeln!(out, "  {WARN}no line grants anything: no key is trusted{WARN:#}")?,
         Some(lines) => {
             for line in lines {
                 let (names, comment) = (escape::text(line.principals.as_str()), escape::text(&line.comment));
@@ -71,13 +71,14 @@ fn print(out: &mut dyn Write, report: &TrustReport) -> io::Result<()> {
         writeln!(out, "  none")?;
     }
     for floor in &report.floors {
-        let version = floor.version.map_or("none that still counts".into(), |version| format!("at least {version}"));
+        let version =
+            floor.version.map_or("no version that still counts".into(), |version| format!("at least {version}"));
         writeln!(out, "  {BOLD}{}{BOLD:#}  {version}", escape::text(&floor.name))?;
     }
     writeln!(out, "\n{BOLD}Now{BOLD:#}  {} ({})", Moment(report.now.seconds()), now_source(report))?;
     for path in &report.passed_over {
         let path = escape::text(&path.display().to_string());
-        writeln!(out, "{WARN}passed over{WARN:#} {path}: no allowed_signers lies beside it")?;
+        writeln!(out, "{WARN}ignored{WARN:#} {path}: there is no allowed_signers beside it")?;
     }
     Ok(())
 }

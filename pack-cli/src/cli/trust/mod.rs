@@ -15,7 +15,7 @@ use sealift::trust::{GivenKey, TrustOptions};
 use super::failure::Failure;
 use super::show::Show;
 
-/// Show or change what this device trusts
+/// Show or change which keys this device trusts
 #[derive(Args, Debug)]
 pub(crate) struct Trust {
     #[command(subcommand)]

@@ -11,9 +11,10 @@ use crate::failure::Failure;
 use crate::show::{BOLD, Show, json_line};
 use crate::trust_args::TrustArgs;
 
-/// Forget the versions that were taken of one name
+/// Forget the highest version seen of a name
 ///
-/// Afterwards an older bundle of that name is taken again, once. To take one older bundle and keep the floor, use --allow-downgrade.
+/// Afterwards this device accepts any version of that name again; existing targets still refuse older versions. To install one older bundle
+/// and keep the protection, use --allow-downgrade.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -49,7 +50,7 @@ impl Reset {
                 let still = "existing targets still refuse older versions";
                 Ok(writeln!(out, "forgot version {version} of {BOLD}{name}{BOLD:#} ({still})")?)
             }
-            None => Ok(writeln!(out, "{BOLD}{name}{BOLD:#}: nothing was remembered")?),
+            None => Ok(writeln!(out, "{BOLD}{name}{BOLD:#}: no such name in the state directory")?),
         }
     }
 }

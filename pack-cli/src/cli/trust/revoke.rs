@@ -11,10 +11,10 @@ use crate::escape;
 use crate::failure::Failure;
 use crate::show::{BOLD, json_line};
 
-/// Make a key count no more
+/// Revoke a key
 ///
-/// Adds it to the list of revoked keys, which is made if it is not there. What it signed counts no more, and the versions that it raised
-/// are forgotten. Its lines in the allowed signers may stay.
+/// Adds the key to the list of revoked keys, and creates the list if needed. Its signatures no longer count, and the device forgets the
+/// versions that it signed. Its lines in the allowed signers may stay.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -46,11 +46,11 @@ impl Revoke {
         }
         writeln!(out, "{BOLD}{}{BOLD:#}: {key} is revoked", escape::text(&path))?;
         match &revoked.lines[..] {
-            [] => Ok(writeln!(out, "  the allowed signers do not name it")?),
-            [line] => Ok(writeln!(out, "  line {line} of the allowed signers counts no more")?),
+            [] => Ok(writeln!(out, "  not in the allowed signers")?),
+            [line] => Ok(writeln!(out, "  line {line} of the allowed signers no longer counts")?),
             lines => {
                 let lines: Vec<_> = lines.iter().map(ToString::to_string).collect();
-                Ok(writeln!(out, "  lines {} of the allowed signers count no more", lines.join(", "))?)
+                Ok(writeln!(out, "  lines {} of the allowed signers no longer count", lines.join(", "))?)
             }
         }
     }

@@ -52,7 +52,7 @@ impl FullBundle {
         if bundle.index.bytes() != index.bytes() {
             let digest = |index: &Index| short(&verity::digest(index.bytes()));
             return Err(Error::Usage(format!(
-                "{} installs something else than what is packed: content {}, and not {}; pack both from the same files, with the same \
+                "{} has other content than this delta: {} instead of {}; pack both from the same files, with the same \
                  options",
                 self.path().display(),
                 digest(&bundle.index),
@@ -62,7 +62,7 @@ impl FullBundle {
         let head_len = bundle.head.signed().len() + sealift_format::area_len_for(bundle.head.envelopes());
         if head_len > HEAD_LEN {
             return Err(Error::Usage(format!(
-                "{}: its root and signatures have {head_len} bytes, and a delta bundle has room for {HEAD_LEN}",
+                "{}: its root and signatures have {head_len} bytes, but a delta bundle has room for {HEAD_LEN}",
                 self.path().display()
             )));
         }

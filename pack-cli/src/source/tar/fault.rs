@@ -17,7 +17,7 @@ pub enum TarFault {
     #[error("a header's checksum is wrong: the archive is damaged, or is not a tar archive")]
     Checksum,
     /// A number is none, or is out of range.
-    #[error("the {field} is not a number that can be used")]
+    #[error("not a tar archive, or a damaged one: the {field} is not a valid number")]
     Number {
         /// What the number is for.
         field: &'static str,
@@ -26,7 +26,7 @@ pub enum TarFault {
     #[error("the extended header is malformed")]
     Pax,
     /// A record of an extended header has a value that it cannot have.
-    #[error("the extended header's record {keyword} has a value that cannot be used")]
+    #[error("the extended header's record {keyword} has an invalid value")]
     PaxValue {
         /// The record.
         keyword: String,
@@ -54,7 +54,7 @@ pub enum TarFault {
     #[error("two extended headers of one kind describe one member")]
     ExtensionTwice,
     /// An extended header describes nothing.
-    #[error("an extended header stands at the end and describes no member")]
+    #[error("an extended header at the end describes no member")]
     ExtensionAlone,
     /// An ACL in text form names a user or group, not a number.
     #[error(

@@ -131,7 +131,7 @@ fn check_identity(path: &Path, head: &Head, change: &SignChange<'_>) -> Result<(
         return Ok(());
     }
     let (path, name, version) = (path.display(), &identity.name, identity.version);
-    Err(Error::Usage(format!("{path} is {name} version {version}: pack it again to have it be something else")))
+    Err(Error::Usage(format!("{path} is {name} version {version}: to change that, pack it again")))
 }
 
 /// Removes the copy of a bundle that a signing left which was killed. Returns whether there was one.
@@ -250,7 +250,7 @@ impl Locked {
         if ioctl_ficlone(&partial.file, &self.file).is_ok() {
             return Ok(());
         }
-        tracing::info!("the bundle is copied, since the file system shares no blocks");
+        tracing::info!("copying the bundle: this file system has no reflinks");
         let mut to = &partial.file;
         loop {
             progress.check()?;
