@@ -112,7 +112,7 @@ impl<'a> Collector<'a> {
         let View::Index(index) = self.new.view else { return Vec::new() };
         let known = self.old.ids();
         let met = index.objects().iter().zip(&self.new.met);
-        met.map(|(object, met)| *met && !known.contains(&object.id)).collect()
+        met.map(|(object, met)| *met && known.binary_search(&&object.id).is_err()).collect()
     }
 
     /// Pairs what was moved, if that is wanted, and counts.
@@ -129,15 +129,16 @@ impl<'a> Collector<'a> {
             }
             (moved.change, moved.from, moved.old) = (Change::Moved, Some(path), old);
         }
-        let differences = std::mem::take(&mut self.differences).into_iter().zip(std::mem::take(&mut self.nodes));
-        let mut kept = Vec::new();
-        for ((difference, nodes), is_gone) in differences.zip(is_gone) {
+        let (mut differences, nodes) = (std::mem::take(&mut self.differences), std::mem::take(&mut self.nodes));
+        for ((difference, nodes), is_gone) in differences.iter().zip(nodes).zip(&is_gone) {
             if !is_gone {
-                self.count(&difference, nodes);
-                kept.push(difference);
+                self.count(difference, nodes);
             }
         }
-        Diff { differences: kept, counts: self.counts, ..Diff::default() }
+        // In place: two lists of all names would be in memory together.
+        let mut is_gone = is_gone.into_iter();
+        differences.retain(|_| is_gone.next() == Some(false));
+        Diff { differences, counts: self.counts, ..Diff::default() }
     }
 
     fn count(&mut self, difference: &Difference, (old, new): (Option<u32>, Option<u32>)) {

@@ -60,12 +60,14 @@ impl<'a> Names<'a> {
         self.linked.contains(&node)
     }
 
-    /// The object ids that are known of the side, whatever was met.
-    pub(super) fn ids(&self) -> HashSet<[u8; 32]> {
-        match self.view {
-            View::Index(index) => index.objects().iter().map(|object| object.id).collect(),
-            View::Source(_) => self.found.iter().filter_map(|found| found.id).collect(),
-        }
+    /// The object ids that are known of the side, whatever was met, sorted.
+    pub(super) fn ids(&self) -> Vec<&[u8; 32]> {
+        let mut ids: Vec<&[u8; 32]> = match self.view {
+            View::Index(index) => index.objects().iter().map(|object| &object.id).collect(),
+            View::Source(_) => self.found.iter().filter_map(|found| found.id.as_ref()).collect(),
+        };
+        ids.sort_unstable();
+        ids
     }
 
     /// Whether names of this node have been names of that node of the other side so far.

@@ -1,6 +1,8 @@
 //! What is compared, seen the same way whatever it is.
 
 use std::collections::HashSet;
+use std::ops::Range;
+use std::slice::Iter;
 
 use sealift_format::{Attributes, Bundle, Device, Index, InodeKind, Ref};
 
@@ -8,7 +10,7 @@ use super::File;
 use crate::hash::Found;
 use crate::seal::Digests;
 use crate::source::Source;
-use crate::tree::NodeKind;
+use crate::tree::{Child, NodeKind, Tree};
 use crate::{DirId, Metadata};
 
 /// One of the two that are compared.
@@ -78,6 +80,26 @@ impl Node<'_> {
     }
 }
 
+/// The names of a directory that are still to come, with their nodes.
+pub(super) enum Children<'a> {
+    Index(&'a Index, Range<u32>),
+    Source(&'a Tree, Iter<'a, Child>),
+}
+
+impl<'a> Iterator for Children<'a> {
+    type Item = (&'a [u8], u32);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self {
+            Self::Index(index, entries) => {
+                let entry = index.entry(entries.next()?);
+                Some((index.name(entry), entry.inode))
+            }
+            Self::Source(tree, children) => children.next().map(|child| (tree.child_name(child), child.node)),
+        }
+    }
+}
+
 fn at(number: u32) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
@@ -102,16 +124,10 @@ impl<'a> View<'a> {
     }
 
     /// Names and nodes of a directory, sorted by name.
-    pub(super) fn children(self, directory: u32) -> Vec<(&'a [u8], u32)> {
+    pub(super) fn children(self, directory: u32) -> Children<'a> {
         match self {
-            Self::Index(index) => {
-                let entries = index.directory(directory).entries().map(|entry| index.entry(entry));
-                entries.map(|entry| (index.name(entry), entry.inode)).collect()
-            }
-            Self::Source(source) => {
-                let tree = source.tree();
-                tree.children(directory).iter().map(|child| (tree.child_name(child), child.node)).collect()
-            }
+            Self::Index(index) => Children::Index(index, index.directory(directory).entries()),
+            Self::Source(source) => Children::Source(source.tree(), source.tree().children(directory).iter()),
         }
     }
 
@@ -119,9 +135,15 @@ impl<'a> View<'a> {
     pub(super) fn find(self, root: u32, path: &[u8]) -> Option<u32> {
         let mut node = root;
         for name in path.split(|byte| *byte == b'/').filter(|name| !name.is_empty()) {
-            let children = self.children(self.node(node).directory()?);
-            let found = children.binary_search_by(|(child, _)| (*child).cmp(name)).ok()?;
-            node = children[found].1;
+            let directory = self.node(node).directory()?;
+            node = match self {
+                Self::Index(index) => index.find_entry(index.directory(directory), name)?.1.inode,
+                Self::Source(source) => {
+                    let (tree, children) = (source.tree(), source.tree().children(directory));
+                    let found = children.binary_search_by(|child| tree.child_name(child).cmp(name)).ok()?;
+                    children[found].node
+                }
+            };
         }
         Some(node)
     }

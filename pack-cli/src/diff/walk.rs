@@ -5,7 +5,7 @@ use std::iter::Peekable;
 use std::sync::Arc;
 
 use super::TreePath;
-use super::side::View;
+use super::side::{Children, View};
 use crate::source::Exclude;
 use crate::{Error, Progress};
 
@@ -33,7 +33,7 @@ struct Entered<'a> {
     news: Names<'a>,
 }
 
-type Names<'a> = Peekable<std::vec::IntoIter<(&'a [u8], u32)>>;
+type Names<'a> = Option<Peekable<Children<'a>>>;
 
 /// The two sides, and what is left out of both.
 #[derive(Clone, Copy)]
@@ -73,8 +73,8 @@ impl<'a> Walk<'a> {
         let new = met.new.and_then(|new| self.new.node(new).directory());
         (old.is_some() || new.is_some()).then(|| Entered {
             path: met.path.clone(),
-            olds: old.map(|old| self.old.children(old)).unwrap_or_default().into_iter().peekable(),
-            news: new.map(|new| self.new.children(new)).unwrap_or_default().into_iter().peekable(),
+            olds: old.map(|old| self.old.children(old).peekable()),
+            news: new.map(|new| self.new.children(new).peekable()),
         })
     }
 
@@ -86,14 +86,15 @@ impl<'a> Walk<'a> {
 impl Entered<'_> {
     /// The next name of either side.
     fn next(&mut self) -> Option<Met> {
-        let order = match (self.olds.peek(), self.news.peek()) {
+        let (old, new) = (self.olds.as_mut().and_then(Peekable::peek), self.news.as_mut().and_then(Peekable::peek));
+        let order = match (old, new) {
             (None, None) => return None,
             (Some(_), None) => Ordering::Less,
             (None, Some(_)) => Ordering::Greater,
             (Some((old, _)), Some((new, _))) => old.cmp(new),
         };
-        let old = if order.is_le() { self.olds.next() } else { None };
-        let new = if order.is_ge() { self.news.next() } else { None };
+        let old = self.olds.as_mut().filter(|_| order.is_le()).and_then(Iterator::next);
+        let new = self.news.as_mut().filter(|_| order.is_ge()).and_then(Iterator::next);
         let name = old.or(new).map(|(name, _)| name).unwrap_or_default();
         let (old, new) = (old.map(|(_, node)| node), new.map(|(_, node)| node));
         Some(Met { path: self.path.join(name), old, new })

@@ -31,7 +31,7 @@ impl<'a> Wishes<'a> {
             old: list(old),
             new: list(new),
             xattrs: if options.ignore.xattrs { Want::Nothing } else { Want::Xattrs },
-            elsewhere: options.moves || takes,
+            elsewhere: (options.moves || takes) && (old.is_source() || new.is_source()),
         }
     }
 
@@ -43,8 +43,8 @@ impl<'a> Wishes<'a> {
             (Some(_), Some(_)) => self.xattrs,
             _ => Want::Nothing,
         };
-        self.old.wish(old, want);
-        self.new.wish(new, want);
+        self.old.wish(old, want, self.elsewhere);
+        self.new.wish(new, want, self.elsewhere);
     }
 
     /// What is wanted of the contents of each side. One that stands at different paths has the same size there: others need not be read.
@@ -60,9 +60,9 @@ impl<'a> Wishes<'a> {
 }
 
 impl WishList<'_> {
-    fn wish(&mut self, content: Option<(u32, u64)>, want: Want) {
+    fn wish(&mut self, content: Option<(u32, u64)>, want: Want, elsewhere: bool) {
         let Some((content, size)) = content else { return };
-        if want != Want::Id {
+        if elsewhere && want != Want::Id {
             self.open.push((content, size));
         }
         if self.view.is_source() {
