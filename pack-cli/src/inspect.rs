@@ -169,15 +169,32 @@ pub fn entries(bundle: &Bundle) -> impl Iterator<Item = Listed<'_>> {
 
 /// The entries of one ref's tree in tree order, the root first.
 pub fn entries_of<'a>(bundle: &'a Bundle, reference: &'a Ref) -> impl Iterator<Item = Listed<'a>> {
+    entries_below(bundle, root_of(bundle, reference))
+}
+
+/// An entry of a bundle, and all that is below it, in tree order. Nothing else is looked at.
+pub fn entries_below<'a>(bundle: &'a Bundle, top: Listed<'a>) -> impl Iterator<Item = Listed<'a>> {
     let index = &bundle.index;
-    let root = listed(bundle, reference, None, b"", index.directory(reference.directory).inode);
-    let blocks = (reference.directory..reference.directories_end).flat_map(move |directory| {
+    let Listed { reference, .. } = top;
+    // What is below a directory follows it.
+    let blocks = match top.inode.kind {
+        InodeKind::Directory(first) => {
+            let is_outside = |at: &u32| index.directory(*at).depth <= index.directory(first).depth;
+            first..(first + 1..reference.directories_end).find(is_outside).unwrap_or(reference.directories_end)
+        }
+        _ => 0..0,
+    };
+    let blocks = blocks.flat_map(move |directory| {
         index.directory(directory).entries().map(move |entry| {
             let entry = index.entry(entry);
             listed(bundle, reference, Some(directory), index.name(entry), entry.inode)
         })
     });
-    std::iter::once(root).chain(blocks)
+    std::iter::once(top).chain(blocks)
+}
+
+fn root_of<'a>(bundle: &'a Bundle, reference: &'a Ref) -> Listed<'a> {
+    listed(bundle, reference, None, b"", bundle.index.directory(reference.directory).inode)
 }
 
 fn listed<'a>(bundle: &'a Bundle, reference: &'a Ref, parent: Option<u32>, name: &'a [u8], number: u32) -> Listed<'a> {
@@ -233,7 +250,7 @@ fn find_exact<'a>(bundle: &'a Bundle, path: &[u8]) -> Result<Listed<'a>, Error> 
         Some((name, path)) => (choose_ref(&bundle.index, Some(name))?, path),
         None => (choose_ref(&bundle.index, None)?, path),
     };
-    let mut at = listed(bundle, reference, None, b"", bundle.index.directory(reference.directory).inode);
+    let mut at = root_of(bundle, reference);
     for name in path.split(|byte| *byte == b'/').filter(|name| !matches!(*name, b"" | b".")) {
         let missing = || Error::Usage(format!("the bundle has no file {}", String::from_utf8_lossy(path)));
         let InodeKind::Directory(directory) = at.inode.kind else { return Err(missing()) };

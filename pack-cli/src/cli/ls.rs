@@ -6,8 +6,8 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use clap::Args;
 use sealift::diff::Change;
-use sealift::inspect::{Becomes, EditedName, FileType, Listed, What, Xattrs, entries};
-use sealift::{Bundle, Error, Opened, RootBase};
+use sealift::inspect::{Becomes, EditedName, FileType, Listed, What, Xattrs, entries, entries_below, find};
+use sealift::{Opened, RootBase};
 use serde::Serialize;
 use serde::ser::{SerializeMap as _, Serializer};
 
@@ -63,12 +63,19 @@ impl Ls {
             }
         };
         let several = bundle.index.refs().len() > 1;
-        let chosen = self.choose(&bundle)?;
+        // A path that names nothing is an error, as with ls.
+        let top = self.path.as_ref().map(|path| find(&bundle, path.as_bytes())).transpose()?;
         let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
-        let listed = || entries(&bundle).filter(|entry| entry.parent.is_some() && chosen.takes(entry));
+        let all = || -> Box<dyn Iterator<Item = Listed<'_>>> {
+            match top {
+                Some(top) => Box::new(entries_below(&bundle, top)),
+                None => Box::new(entries(&bundle)),
+            }
+        };
+        let listed = || all().filter(|entry| entry.parent.is_some());
         if self.form.show().json {
             // Programs want the roots too.
-            for entry in entries(&bundle).filter(|entry| chosen.takes(entry)) {
+            for entry in all() {
                 json_line(&mut out, &JsonEntry::of(&entry))?;
             }
         } else if self.null {
@@ -133,31 +140,6 @@ impl Ls {
             }
         }
         out.flush()
-    }
-
-    /// What is listed. A path that names nothing is an error, as with ls.
-    fn choose(&self, bundle: &Bundle) -> Result<Chosen, Error> {
-        let Some(path) = &self.path else { return Ok(Chosen { reference: None, path: Vec::new() }) };
-        let found = sealift::inspect::find(bundle, path.as_bytes())?;
-        Ok(Chosen { reference: Some(found.reference.name.clone()), path: found.path() })
-    }
-}
-
-/// A ref and a path, at and below which files are listed.
-struct Chosen {
-    reference: Option<String>,
-    path: Vec<u8>,
-}
-
-impl Chosen {
-    fn takes(&self, entry: &Listed<'_>) -> bool {
-        let Some(reference) = &self.reference else { return true };
-        if *reference != entry.reference.name {
-            return false;
-        }
-        let path = entry.path();
-        let Some(rest) = path.strip_prefix(&self.path[..]) else { return false };
-        self.path.is_empty() || rest.is_empty() || rest.starts_with(b"/")
     }
 }
 
