@@ -302,6 +302,7 @@ fn pack_options(jobs: usize, chunk_len: u64, order: Option<OrderProfile>) -> Pac
         signature_room: 64,
         jobs,
         delta_memory: PackOptions::DELTA_MEMORY,
+        limits: Limits::default(),
     }
 }
 

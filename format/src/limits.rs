@@ -73,7 +73,7 @@ impl Limits {
             ("window_log", root.maxima.window_log.into(), self.window_log.into()),
             ("depth", root.maxima.depth.into(), self.depth.into()),
             ("entries", root.maxima.entries, self.entries),
-            ("logical", root.maxima.logical, self.logical),
+            ("size", root.maxima.logical, self.logical),
             ("memory", Cost::of(root, 1).memory, self.memory),
         ];
         let bases = root.bases.iter().flat_map(|bases| {

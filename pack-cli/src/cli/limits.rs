@@ -61,12 +61,8 @@ pub(crate) fn limits() -> Limits {
 
 /// What takes a bundle that was refused for what it declares, if an option does.
 pub(crate) fn advice(what: &str, declared: u64) -> Option<String> {
-    let option = match what {
-        "entries" | "depth" | "memory" => what,
-        "logical" => "size",
-        _ => return None,
-    };
-    Some(format!("where you have room for that, --limit {option}={declared} takes it"))
+    let has_option = matches!(what, "entries" | "depth" | "memory" | "size");
+    has_option.then(|| format!("where you have room for that, --limit {what}={declared} takes it"))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use sealift_verify::escape;
 
 use super::PackRef;
 use crate::Error;
+use crate::tree::NewNode;
 
 /// Compares what is known before content is read.
 pub(super) fn check_sources(refs: &[PackRef<'_>], limits: &Limits) -> Result<(), Error> {
@@ -19,24 +20,37 @@ pub(super) fn check_sources(refs: &[PackRef<'_>], limits: &Limits) -> Result<(),
         let sizes = (0..source.content_count()).map(|content| source.content_len(content));
         logical = sizes.fold(logical, u64::saturating_add);
     }
-    for (what, option, number, limit) in
-        [("names", "entries", entries, limits.entries), ("bytes of files", "size", logical, limits.logical)]
-    {
-        if number > limit {
-            return Err(over(&format!("this would be {number} {what}"), option, number, limit));
-        }
+    if entries > limits.entries {
+        return Err(over(&format!("this would be {entries} names"), "entries", entries, limits.entries));
+    }
+    if logical > limits.logical {
+        let what = format!("this would be {logical} bytes of files, most of them {}", largest(refs));
+        return Err(over(&what, "size", logical, limits.logical));
     }
     Ok(())
+}
+
+/// The path of the file that has most bytes: an archive may say of one of holes that it has any size.
+fn largest(refs: &[PackRef<'_>]) -> String {
+    let contents = refs.iter().flat_map(|from| (0..from.source.content_count()).map(|content| (from.source, content)));
+    let mut path = Vec::new();
+    if let Some((source, content)) = contents.max_by_key(|(source, content)| source.content_len(*content)) {
+        source.tree().visit(|visited| {
+            if visited.file == (NewNode::Regular { content }) {
+                path = visited.path;
+            }
+        });
+    }
+    format!("those of {}", shortened(&escape::bytes(&path)))
 }
 
 /// Compares all that the root declares.
 pub(super) fn check_root(root: &Root, limits: &Limits) -> Result<(), Error> {
     match limits.check(root) {
         Err(FormatError::Limit { what, declared, limit }) => match what {
-            "entries" | "depth" | "memory" => {
+            "entries" | "depth" | "memory" | "size" => {
                 Err(over(&format!("its {what} would be {declared}"), what, declared, limit))
             }
-            "logical" => Err(over(&format!("its size would be {declared}"), "size", declared, limit)),
             _ => Err(Error::Usage(format!(
                 "its {what} would be {declared}, and no reader takes more than {limit}: pack less in one bundle"
             ))),

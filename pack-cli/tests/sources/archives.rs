@@ -6,8 +6,9 @@ use std::os::unix::fs::symlink;
 use std::sync::Arc;
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
+use sealift::pack::{Output, PackOptions, PackRef, pack};
 use sealift::source::{OpenCache, Source, SourceOptions, TarFault, TarSource};
-use sealift::{Error, Metadata, Progress};
+use sealift::{Error, Identity, Limits, Metadata, Progress};
 
 use super::desk::*;
 
@@ -332,4 +333,33 @@ fn a_cut_archive_is_refused_wherever_it_is_cut() {
     }
     // Half of the end will do, as for other programs.
     tar_bytes(&bytes[..end + 512], &options()).expect("the end is told");
+}
+
+/// A header may say of a file of holes that it has any size: its archive is refused for that before anything is read.
+#[test]
+fn a_sparse_file_of_any_size_is_refused_at_once() {
+    let sizes: [&[u8]; 2] = [b"4611686018427387904", b"9223372036854775807"];
+    for size in sizes {
+        let sparse = pax(&[(b"GNU.sparse.size", size), (b"GNU.sparse.map", b"0,9")]);
+        let bytes = archive(&[member(b"small", b'0', b"x"), sparse, member(b"holes", b'0', b"123456789")]);
+        let source = tar_bytes(&bytes, &options()).expect("a source");
+        let identity = Identity { name: "os".into(), version: 1, created: 1, expires: None, compatible: vec![] };
+        let scratch = Scratch::new();
+        let (output, progress) = (scratch.directory.path().join("b.sealift"), Progress::default());
+        let run = |logical| {
+            let limits = Limits { logical, ..Limits::default() };
+            let options = PackOptions { limits, ..PackOptions::new(identity.clone()) };
+            // A run that begins to hash comes to its first wish to stop.
+            progress.cancel();
+            let refs = [PackRef { name: "main", source: &source }];
+            pack(&refs, &Output::File(output.clone()), &options, &|_| Ok(vec![]), &progress)
+        };
+        let error = run(Limits::default().logical).expect_err("it is refused").to_string();
+        assert!(
+            error.contains("bytes of files, most of them those of holes, and") && error.contains("--limit size="),
+            "{error}"
+        );
+        assert!(matches!(run(u64::MAX), Err(Error::Cancelled)), "who asks for it may wait for it");
+        assert!(!output.exists());
+    }
 }
