@@ -9,6 +9,7 @@ pub mod delta;
 pub mod frame;
 pub mod full;
 pub mod keys;
+pub mod large;
 pub mod listing;
 pub mod ostree;
 pub mod pkcs7;

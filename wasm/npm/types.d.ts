@@ -64,6 +64,11 @@ export interface OpenOptions extends Policy {
   wasmUrl?: string | URL;
   /** Where src/worker.js lies, or what a bundler makes of it: a module. Default: as before. */
   workerUrl?: string | URL;
+  /**
+   * Bytes of memory that the bundle may take. One that declares more is refused with the code `limit`, before anything of it is kept. Default,
+   * and the most: 1 GiB, of the 4 GiB at which a worker's memory ends.
+   */
+  memory?: number;
 }
 
 export interface VerifyOptions {
@@ -74,8 +79,9 @@ export interface VerifyOptions {
   /** Workers. Default: as many as there are cores. */
   jobs?: number;
   /**
-   * Bytes of memory for the readers of all workers, of which there are fewer if they do not fit; one in any case. Default: 256 MiB.
-   * What one takes follows from the bundle's root: its index and layout, twice its largest chunk, and 32 MiB.
+   * Bytes of memory for the readers of all workers, of which there are fewer if they do not fit; that of an open bundle stays in any case.
+   * Default: as the bundle was opened with, else 256 MiB. What one takes follows from the bundle's root: its index and layout, 96 bytes
+   * for each row of its tables, twice its largest chunk, and 32 MiB.
    */
   memory?: number;
 }

@@ -9,7 +9,7 @@ use wasm_bindgen::prelude::wasm_bindgen;
 
 use crate::check::Check;
 use crate::error::misuse;
-use crate::number::{natural, to_js};
+use crate::number::{natural, rounded, to_js};
 use crate::object::object;
 use crate::report::content_error;
 use crate::{compare, content, listing, options, picture, report};
@@ -21,7 +21,12 @@ use crate::{compare, content, listing, options, picture, report};
 #[derive(Debug)]
 pub struct Reader {
     stage: Stage,
+    /// Bytes that the bundle may take: what it declares is compared with them before anything of it is kept.
+    memory: u64,
 }
+
+/// Bytes that one reader takes at most: a 32-bit memory ends at four times that, and then without a word.
+const MEMORY: u64 = 1 << 30;
 
 #[derive(Debug)]
 enum Stage {
@@ -38,15 +43,20 @@ struct Open {
 
 #[wasm_bindgen]
 impl Reader {
-    /// A reader of a file of `fileLen` bytes, or of a stream.
+    /// A reader of a file of `fileLen` bytes, or of a stream. A bundle that declares to take more than `memory` bytes is refused; and so is
+    /// one of more than 1 GiB.
     ///
     /// # Errors
-    /// `fileLen` is not such a number.
+    /// `fileLen` or `memory` is not such a number.
     #[wasm_bindgen(constructor)]
-    pub fn new(#[wasm_bindgen(js_name = fileLen)] file_len: Option<f64>) -> Result<Self, JsValue> {
-        let whole = |len| natural(len).ok_or_else(|| misuse("fileLen is not a whole number up to 2^53-1"));
-        let opener = Opener::new(file_len.map(whole).transpose()?, Limits::default());
-        Ok(Self { stage: Stage::Opening(Box::new(opener)) })
+    pub fn new(#[wasm_bindgen(js_name = fileLen)] file_len: Option<f64>, memory: Option<f64>) -> Result<Self, JsValue> {
+        let whole = |what: &str, number: Option<f64>| match number.map(natural) {
+            Some(None) => Err(misuse(&format!("{what} is not a whole number up to 2^53-1"))),
+            number => Ok(number.flatten()),
+        };
+        let opener = Opener::new(whole("fileLen", file_len)?, Limits::default());
+        let memory = whole("memory", memory)?.unwrap_or(MEMORY).min(MEMORY);
+        Ok(Self { stage: Stage::Opening(Box::new(opener)), memory })
     }
 
     /// Which bytes are needed next to open the bundle; `done` when `open` is to be called.
@@ -79,8 +89,26 @@ impl Reader {
         {
             return Err(misuse(&format!("bytes from {} on are needed, and these begin at {offset}", range.start)));
         }
-        let result = opener.supply(offset, bytes);
-        result.map_err(|error| content_error(&ContentError::from(error)))
+        let had_head = opener.head().is_some();
+        opener.supply(offset, bytes).map_err(|error| content_error(&ContentError::from(error)))?;
+        // Where memory ends within the engine, no error of ours comes of it.
+        let declared = opener.head().filter(|_| !had_head).map_or(0, |head| report::memory(head.root()));
+        if declared > self.memory {
+            let error = ContentError::from(FormatError::Limit { what: "memory", declared, limit: self.memory });
+            let thrown = content_error(&error);
+            self.stage = Stage::Failed(error);
+            return Err(thrown);
+        }
+        Ok(())
+    }
+
+    /// Bytes that the limit leaves beside this bundle, for another in the same memory.
+    ///
+    /// # Errors
+    /// The bundle is not open.
+    #[wasm_bindgen(js_name = memoryLeft)]
+    pub fn memory_left(&self) -> Result<f64, JsValue> {
+        Ok(rounded(self.memory.saturating_sub(report::memory(self.opened()?.opened.head().root()))))
     }
 
     /// What the bundle says of itself, as soon as its head has come.

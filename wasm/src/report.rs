@@ -106,7 +106,7 @@ pub(crate) fn places(opened: &Opened) -> Result<JsValue, JsValue> {
 }
 
 /// The worst that one reader takes, from the root's declarations alone.
-fn memory(root: &Root) -> u64 {
+pub(crate) fn memory(root: &Root) -> u64 {
     let Root { contents, maxima, bases, .. } = root;
     let index_len = bases.as_ref().map_or(contents.index_len, |bases| bases.difference_len);
     // Stored and decoded bytes are there together for a moment.

@@ -261,3 +261,33 @@ function judgeVector(reader, keys) {
   if (keys["unknown-envelopes"]) assert.equal(unknownEnvelopes.length, Number(keys["unknown-envelopes"][0]));
   if (error) throw Object.assign(new Error(error.message), { code: error.code });
 }
+
+/** A bundle that `cargo run -p sealift-tests --bin vectors` makes. */
+const made = (name) => readFileSync(new URL(`bundles/${name}.sealift`, import.meta.url));
+
+test("a few bytes that come to more memory than the engine has are refused for it, and not by its end", () => {
+  // Twice as much would take the engine's 4 GiB: RuntimeError, without a code.
+  for (const length of [made("doubling").length, undefined]) {
+    const reader = new Reader(length);
+    const refusal = { code: "limit", message: /declares memory = \d+, over this reader's limit of 1073741824/ };
+    assert.throws(() => feed(reader, made("doubling")), refusal);
+    assert.throws(() => reader.refs(), refusal);
+  }
+});
+
+test("a reader takes no more than its caller lets it", () => {
+  const before = process.memoryUsage().rss;
+  for (const name of ["xattrs", "doubling-less"]) {
+    const bytes = made(name);
+    const whole = new Reader(bytes.length);
+    const { entries } = feed(whole, bytes);
+    const { memory } = whole.open();
+    // What it declares is what it takes.
+    assert(process.memoryUsage().rss - before < memory, name);
+    assert.equal(whole.memoryLeft(), 2 ** 30 - memory);
+    assert.equal(feed(new Reader(bytes.length, memory), bytes).entries, entries);
+    assert.throws(() => feed(new Reader(bytes.length, memory - 1), bytes), { code: "limit" });
+    whole.free();
+  }
+  for (const wrong of [-1, 0.5, NaN, 2 ** 53]) assert.throws(() => new Reader(0, wrong), TypeError);
+});

@@ -307,8 +307,13 @@ test("it can be stopped at any moment", async () => {
   bundle.close();
 });
 
-test("little memory means few workers, and one in any case", async () => {
-  assert.deepEqual((await verify(new Blob([bytes]), { ...trust, deep: true, memory: 0, jobs: 4 })).summary, summary);
+test("little memory means few workers, and too little for one is refused", async () => {
+  await assert.rejects(verify(new Blob([bytes]), { ...trust, deep: true, memory: 0, jobs: 4 }), { code: "limit" });
+  await assert.rejects(openBundle(new Blob([bytes]), { ...trust, memory: 1 << 20 }), { code: "limit", message: /memory/ });
+  assert.deepEqual((await verify(new Blob([bytes]), { ...trust, deep: true, memory: 200 << 20, jobs: 4 })).summary, summary);
+  const bundle = await openBundle(new Blob([bytes]), trust);
+  assert.deepEqual((await bundle.verify({ deep: true, memory: 0, jobs: 4 })).summary, summary);
+  bundle.close();
 });
 
 test("a file is read by its chunk", async () => {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use sealift_tests::vector::{folder, names};
-use sealift_tests::{corpus, vectors};
+use sealift_tests::{corpus, large, vectors};
 
 fn main() -> std::io::Result<()> {
     let folder = folder();
@@ -22,6 +22,10 @@ fn main() -> std::io::Result<()> {
         let folder = corpus::folder().join(target);
         std::fs::create_dir_all(&folder)?;
         std::fs::write(folder.join(name), bytes)?;
+    }
+    for (name, bytes) in large::for_node() {
+        std::fs::create_dir_all(large::node_folder())?;
+        std::fs::write(large::node_folder().join(name), bytes)?;
     }
     println!("{} vectors, {} seeds", vectors.len(), seeds.len());
     Ok(())

@@ -62,14 +62,14 @@ function refuse({ error }) {
  * @param {(verdict: import("../types.js").Verdict) => void} judged
  */
 async function open(given, options, judged) {
-  const { signal, onHead, wasmUrl, workerUrl, ...policy } = known(options);
+  const { signal, onHead, wasmUrl, workerUrl, memory, ...policy } = known(options);
   const places = { wasmUrl, workerUrl };
   signal?.throwIfAborted();
   const source = await until(signal, openSource(given, signal));
   /** @type {Thread | undefined} */
   let thread;
   try {
-    const { worker, handle } = await startFirst(source, places);
+    const { worker, handle } = await startFirst(source, places, memory);
     thread = worker;
     const opening = new Opening(source, thread, handle, places, signal);
     const head = await opening.readHead();
@@ -77,7 +77,7 @@ async function open(given, options, judged) {
     onHead?.(head, verdict);
     judged(verdict);
     const layout = await opening.readRest();
-    return new Bundle(opening, head, verdict, layout, policy);
+    return new Bundle(opening, head, verdict, layout, policy, memory);
   } catch (error) {
     thread?.close();
     source.close?.();
@@ -119,13 +119,14 @@ function textOf(signers) {
  * The worker that keeps the bundle. Not every Blob can be given to one: Node's that are files cannot.
  * @param {import("./sources.js").Source} source
  * @param {Places} places
+ * @param {number} [memory]
  */
-async function startFirst(source, places) {
+async function startFirst(source, places, memory) {
   try {
-    return { worker: await Thread.start(source.handle, source.size, places), handle: source.handle };
+    return { worker: await Thread.start(source.handle, source.size, places, memory), handle: source.handle };
   } catch (error) {
     if (!source.handle || !(error instanceof NotSent)) throw error;
-    return { worker: await Thread.start(undefined, source.size, places), handle: undefined };
+    return { worker: await Thread.start(undefined, source.size, places, memory), handle: undefined };
   }
 }
 
@@ -209,6 +210,7 @@ export class Bundle {
   #places;
   /** The policy as of the opening. */
   #policy;
+  #memory;
   /** @type {Thread[]} */
   #others = [];
   #checking = false;
@@ -219,11 +221,13 @@ export class Bundle {
    * @param {import("../types.js").Verdict} verdict
    * @param {import("../pkg/sealift_wasm.js").Places} places
    * @param {import("../types.js").Policy} policy
+   * @param {number} [memory]
    */
-  constructor(opening, head, verdict, places, policy) {
+  constructor(opening, head, verdict, places, policy, memory) {
     this.#opening = opening;
     this.#places = places;
     this.#policy = policy;
+    this.#memory = memory;
     this.head = head;
     this.verdict = verdict;
     /** Where each chunk begins, and where the last one ends. */
@@ -378,12 +382,12 @@ export class Bundle {
    * @param {import("../types.js").VerifyOptions} options
    * @param {number} runs
    */
-  async #team({ jobs, memory = MEMORY_BYTES }, runs) {
+  async #team({ jobs, memory = this.#memory ?? MEMORY_BYTES }, runs) {
     const room = Math.floor(memory / this.#places.memory);
     const wanted = Math.max(1, Math.min(jobs ?? (await cores()), room, runs));
     const { handle, source, places } = this.#opening;
     const started = [];
-    while (this.#others.length + started.length + 1 < wanted) started.push(Thread.start(handle, source.size, places));
+    while (this.#others.length + started.length + 1 < wanted) started.push(Thread.start(handle, source.size, places, this.#memory));
     const fresh = await Promise.all(started);
     this.#others.push(...fresh);
     await Promise.all(fresh.map((thread) => thread.call("follow", [this.#opening.bytes()])));

@@ -67,12 +67,13 @@ export class Thread {
    * @param {import("./sources.js").Handle | undefined} handle
    * @param {number} [size] Bytes of the file.
    * @param {{ wasmUrl?: string | URL, workerUrl?: string | URL }} [places]
+   * @param {number} [memory] Bytes that the bundle may take.
    */
-  static async start(handle, size, { wasmUrl, workerUrl } = {}) {
+  static async start(handle, size, { wasmUrl, workerUrl } = {}, memory) {
     const module = await code(wasmUrl);
     const thread = new Thread(isNode ? await nodeWorker(workerUrl) : browserWorker(workerUrl));
     try {
-      await thread.call("start", [module, size, handle]);
+      await thread.call("start", [module, size, handle, memory]);
       return thread;
     } catch (error) {
       thread.close();

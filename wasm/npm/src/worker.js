@@ -30,10 +30,11 @@ const functions = {
    * @param {WebAssembly.Module} module
    * @param {number | undefined} size
    * @param {import("./sources.js").Handle | undefined} handle
+   * @param {number | undefined} memory Bytes that the bundle may take.
    */
-  start(module, size, handle) {
+  start(module, size, handle, memory) {
     initSync({ module });
-    reader = new Reader(size);
+    reader = new Reader(size, memory);
     source = handle && fromHandle(handle);
   },
 
@@ -50,7 +51,7 @@ const functions = {
    * @param {number} limit
    */
   compare(older, limit) {
-    const other = new Reader();
+    const other = new Reader(undefined, reader.memoryLeft());
     try {
       openFrom(other, older);
       return reader.compare(other, limit);

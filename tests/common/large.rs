@@ -1,0 +1,135 @@
+//! Bundles of very many rows, each table's for itself: what their reading takes is to be what their roots declare.
+
+use std::path::{Path, PathBuf};
+
+use sealift_format::verity;
+
+use crate::bundle::{Attributes, Bundle, Packing, lay_out};
+use crate::bytes::{hash, narrow, wide};
+use crate::ostree::{Grown, nested};
+use crate::tree::dir;
+
+const PIPE: u16 = 0x11a4;
+const FILE: u16 = 0x81a4;
+const LINK: u16 = 0xa1ff;
+const DIRECTORY: u16 = 0x41ed;
+
+fn empty() -> Bundle {
+    Bundle::new(&[("main", dir([]))], Packing::default())
+}
+
+fn of_mode(mode: u16) -> Attributes {
+    Attributes { mode, ..Attributes::default() }
+}
+
+/// One directory of so many names, each of an inode of its own with the row of `rows`.
+fn wide_directory(count: usize, letter: char, rows: impl Iterator<Item = u32>) -> Bundle {
+    let mut bundle = empty();
+    let index = &mut bundle.index;
+    index.names = (0..count).map(|number| format!("{letter}{number:07}").into_bytes()).collect();
+    index.links = vec![0; count];
+    index.rows = std::iter::once(0).chain(rows).collect();
+    index.mtimes = vec![0; count + 1];
+    index.mtime_ns = vec![0; count + 1];
+    index.children = vec![narrow(count)];
+    bundle
+}
+
+/// Named pipes of one directory.
+pub fn pipes(count: usize, letter: char) -> Bundle {
+    let mut bundle = wide_directory(count, letter, std::iter::repeat_n(1, count));
+    bundle.index.attributes.push(of_mode(PIPE));
+    bundle
+}
+
+/// Named pipes each of which has an owner and extended attributes that no other has.
+pub fn xattrs(count: usize, letter: char) -> Bundle {
+    let mut bundle = wide_directory(count, letter, 1..=narrow(count));
+    let value = |number: usize| format!("{letter}{number:07}").into_bytes();
+    let row = |number| Attributes { xattrs: vec![(b"user.a".to_vec(), value(number))], ..of_mode(PIPE) };
+    bundle.index.attributes.extend((0..count).map(row));
+    bundle
+}
+
+/// One file of very many extended attributes.
+pub fn one_of_xattrs(count: usize, letter: char) -> Bundle {
+    let mut bundle = wide_directory(1, letter, std::iter::once(1));
+    let name = |number: usize| format!("user.{letter}{number:06}").into_bytes();
+    let xattrs = (0..count).map(|number| (name(number), Vec::new())).collect();
+    bundle.index.attributes.push(Attributes { xattrs, ..of_mode(PIPE) });
+    bundle
+}
+
+/// Symbolic links.
+pub fn symlinks(count: usize, letter: char) -> Bundle {
+    let mut bundle = wide_directory(count, letter, std::iter::repeat_n(1, count));
+    bundle.index.attributes.push(of_mode(LINK));
+    bundle.index.targets = (0..count).map(|number| format!("{number}").into_bytes()).collect();
+    bundle
+}
+
+/// Files of a few bytes, no two of them equal.
+pub fn files(count: usize, letter: char) -> Bundle {
+    let mut bundle = wide_directory(count, letter, std::iter::repeat_n(1, count));
+    let contents: Vec<Vec<u8>> = (0..count).map(|number| format!("{letter}{number}").into_bytes()).collect();
+    let index = &mut bundle.index;
+    index.attributes.push(of_mode(FILE));
+    index.regulars = vec![0; count];
+    index.objects = contents.iter().map(|content| (wide(content.len()), hash(content))).collect();
+    let digests: Vec<u8> = contents.iter().flat_map(|content| verity::digest(content)).collect();
+    index.verity = verity::digest(&digests);
+    let packing = Packing { group: 50_000, raw: true, ..Packing::default() };
+    (bundle.layout, bundle.stored) = lay_out(&contents, packing, false);
+    bundle.contents = contents;
+    bundle
+}
+
+/// One file of so many names.
+pub fn hard_links(count: usize, letter: char) -> Bundle {
+    let mut bundle = wide_directory(count, letter, std::iter::once(1));
+    let index = &mut bundle.index;
+    index.attributes.push(of_mode(PIPE));
+    index.links[1..].fill(2);
+    index.mtimes.truncate(2);
+    index.mtime_ns.truncate(2);
+    bundle
+}
+
+/// Directories of one directory.
+pub fn directories(count: usize, letter: char) -> Bundle {
+    let mut bundle = wide_directory(count, letter, std::iter::repeat_n(0, count));
+    bundle.index.children.extend(std::iter::repeat_n(0, count));
+    bundle
+}
+
+/// Directories in each other, with names as long as names may be.
+pub fn deep(levels: usize, letter: char) -> Bundle {
+    let mut bundle = wide_directory(levels, letter, std::iter::repeat_n(0, levels));
+    bundle.index.names = vec![letter.to_string().repeat(255).into_bytes(); levels];
+    bundle.index.children = [vec![1; levels], vec![0]].concat();
+    bundle.index.attributes[0].mode = DIRECTORY;
+    bundle
+}
+
+/// A commit of which each directory has the next one twice.
+pub fn doubling(levels: u32, names: [&[u8]; 2]) -> Bundle {
+    let mut bundle = nested(usize::try_from(levels).expect("32 bits"), &names);
+    let entries = (2 << u64::from(levels)) - 2;
+    let ostree = bundle.index.ostree.as_mut().expect("it has a commit");
+    ostree.grown = Grown { entries, inodes: entries + 1, depth: levels, objects: Vec::new() };
+    bundle
+}
+
+/// Where the bundles lie that the reader in Node is held to.
+pub fn node_folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../wasm/tests/bundles")
+}
+
+/// Bundles of a few bytes that take more memory than JavaScript's engine has, or much of it.
+pub fn for_node() -> [(&'static str, Vec<u8>); 3] {
+    [
+        ("doubling.sealift", doubling(23, [b"a", b"b"]).encode()),
+        ("doubling-less.sealift", doubling(19, [b"a", b"b"]).encode()),
+        ("xattrs.sealift", xattrs(20_000, 'a').encode()),
+    ]
+}
