@@ -58,6 +58,13 @@ impl RawFrame {
         }
     }
 
+    /// The same, not as one segment, with a window of 2^`log` bytes.
+    pub fn with_window(mut self, log: u8) -> Self {
+        self.descriptor &= !0b0010_0000;
+        self.fields.insert(0, (log - 10) << 3);
+        self
+    }
+
     /// The frame's bytes.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = 0xfd2f_b528_u32.to_le_bytes().to_vec();
