@@ -101,7 +101,7 @@ pub struct FrameDecoder {
     #[cfg(not(target_arch = "wasm32"))]
     context: zstd_safe::DCtx<'static>,
     #[cfg(target_arch = "wasm32")]
-    context: structured_zstd::decoding::FrameDecoder,
+    context: zstd_rs::Decompressor,
 }
 
 impl Default for FrameDecoder {
@@ -124,12 +124,12 @@ impl FrameDecoder {
             #[cfg(not(target_arch = "wasm32"))]
             context: zstd_safe::DCtx::create(),
             #[cfg(target_arch = "wasm32")]
-            context: structured_zstd::decoding::FrameDecoder::new(),
+            context: zstd_rs::Decompressor::new(),
         }
     }
 
     /// Checks the frame as [`check_frame`] and decodes it into `out`, whose first `len` bytes it becomes; `out` is made
-    /// longer where it is shorter than that. `stored` is to have matched its digest.
+    /// as long at least. `stored` is to have matched its digest.
     ///
     /// # Errors
     /// The frame is not as spec 8.1 says, or does not decode to `len` bytes.
@@ -166,12 +166,9 @@ impl FrameDecoder {
             declared: len,
             limit: widen(usize::MAX),
         })?;
-        if out.len() < room {
-            out.resize(room, 0);
-        }
         let decoded = match prefix {
-            [] => self.run(stored, &mut out[..room]),
-            _ => Self::run_with(stored, prefix, &mut out[..room]),
+            [] => self.run(stored, room, out),
+            _ => Self::run_with(stored, prefix, room, out),
         };
         if decoded != Some(room) {
             return Err(Error::Frame { part, what: "the zstd frame is corrupt" });
@@ -180,25 +177,37 @@ impl FrameDecoder {
     }
 
     #[cfg(not(target_arch = "wasm32"))]
-    fn run(&mut self, stored: &[u8], out: &mut [u8]) -> Option<usize> {
-        self.context.decompress(out, stored).ok()
+    fn run(&mut self, stored: &[u8], room: usize, out: &mut Vec<u8>) -> Option<usize> {
+        self.context.decompress(lengthened(out, room), stored).ok()
     }
 
     /// A context keeps what it refers to for as long as it lives: this one lives for one frame.
     #[cfg(not(target_arch = "wasm32"))]
-    fn run_with(stored: &[u8], prefix: &[u8], out: &mut [u8]) -> Option<usize> {
+    fn run_with(stored: &[u8], prefix: &[u8], room: usize, out: &mut Vec<u8>) -> Option<usize> {
         let mut context = zstd_safe::DCtx::create();
         context.ref_prefix(prefix).ok()?;
-        context.decompress(out, stored).ok()
+        context.decompress(lengthened(out, room), stored).ok()
     }
 
     #[cfg(target_arch = "wasm32")]
-    fn run_with(_stored: &[u8], _prefix: &[u8], _out: &mut [u8]) -> Option<usize> {
+    fn run_with(_stored: &[u8], _prefix: &[u8], _room: usize, _out: &mut Vec<u8>) -> Option<usize> {
         None
     }
 
     #[cfg(target_arch = "wasm32")]
-    fn run(&mut self, stored: &[u8], out: &mut [u8]) -> Option<usize> {
-        self.context.decode_all(stored, out).ok()
+    fn run(&mut self, stored: &[u8], room: usize, out: &mut Vec<u8>) -> Option<usize> {
+        out.clear();
+        // It writes a little beyond the end, for which it would ask for twice the memory.
+        out.reserve_exact(room.checked_add(256)?);
+        self.context.decompress(stored, None, room, out).ok()
     }
+}
+
+/// The first `room` bytes, which are made where they are not there.
+#[cfg(not(target_arch = "wasm32"))]
+fn lengthened(out: &mut Vec<u8>, room: usize) -> &mut [u8] {
+    if out.len() < room {
+        out.resize(room, 0);
+    }
+    &mut out[..room]
 }

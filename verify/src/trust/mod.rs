@@ -21,6 +21,7 @@ mod now;
 mod options;
 mod pattern;
 mod policy;
+mod power;
 mod proof;
 mod public_key;
 mod revocation;

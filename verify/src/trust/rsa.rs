@@ -6,11 +6,10 @@
 //! how forgeries against PKCS #1 used to work. Private RSA keys stay in
 //! ssh-agent: the arithmetic here leaks nothing because it holds no secret.
 
-use crypto_bigint::modular::{BoxedMontyForm, BoxedMontyParams};
-use crypto_bigint::{BoxedUint, Odd};
 use sha2::{Digest, Sha256, Sha512};
 
 use super::KeyError;
+use super::power::power;
 use super::wire::{Malformed, Reader};
 
 const MIN_BITS: usize = 3072;
@@ -91,17 +90,7 @@ impl RsaPublicKey {
         if signature.len() != self.modulus.len() || signature >= self.modulus.as_slice() {
             return None;
         }
-        let precision = u32::try_from(self.modulus.len()).ok()?.checked_mul(8)?;
-        let modulus = BoxedUint::from_be_slice(&self.modulus, precision).ok()?;
-        let modulus = Option::<Odd<BoxedUint>>::from(Odd::new(modulus))?;
-        let params = BoxedMontyParams::new_vartime(modulus);
-        let number = BoxedUint::from_be_slice(signature, params.bits_precision()).ok()?;
-        let raised = BoxedMontyForm::new(number, &params)
-            .pow_bounded_exp(&BoxedUint::from(self.exponent), u32::BITS)
-            .retrieve()
-            .to_be_bytes();
-        let start = raised.len().checked_sub(self.modulus.len())?;
-        raised.get(start..).map(<[u8]>::to_vec)
+        power(signature, self.exponent, &self.modulus)
     }
 }
 
