@@ -1,6 +1,7 @@
 // One file: its beginning, and a way to have it.
 
 import { fill, h } from "./dom.js";
+import { saving } from "./save.js";
 import { bytes, mode, moment } from "./words.js";
 
 /** Bytes of a file that are shown. */
@@ -8,9 +9,6 @@ const SHOWN_BYTES = 1 << 16;
 
 /** Of these if they are no text. */
 const DUMPED_BYTES = 4096;
-
-/** Files up to this size are put together in memory to be saved. */
-const SAVED_BYTES = 1 << 30;
 
 /** The file that was chosen, and as long as its bundle is safe what is in it. */
 export class Preview {
@@ -127,37 +125,4 @@ function dump(part) {
     lines.push(`${at.toString(16).padStart(6, "0")}  ${digits.padEnd(47)}  ${letters}`);
   }
   return lines.join("\n");
-}
-
-/**
- * @param {import("../../types.js").Bundle} bundle
- * @param {import("../../types.js").Entry} entry
- * @param {() => boolean} isSafe
- */
-function saving(bundle, entry, isSafe) {
-  if ((entry.size ?? 0) > SAVED_BYTES) return h("p", { class: "quiet" }, "It is too large to be saved from here: use sealift cat.");
-  const status = h("span", { class: "quiet", role: "status" });
-  const save = async () => {
-    fill(status, "Reading …");
-    try {
-      const blob = await new Response(await bundle.open(entry)).blob();
-      if (!isSafe()) throw new Error("the bundle is not safe to install any more");
-      offer(blob, entry.name);
-      fill(status, "");
-    } catch (error) {
-      fill(status, /** @type {Error} */ (error).message);
-    }
-  };
-  return h("p", {}, h("button", { type: "button", onclick: save }, "Save this file"), " ", status);
-}
-
-/**
- * Lets the browser save something. The type is one that no browser opens by itself.
- * @param {Blob} blob
- * @param {string} name
- */
-export function offer(blob, name) {
-  const url = URL.createObjectURL(new Blob([blob], { type: "application/octet-stream" }));
-  h("a", { href: url, download: name }).click();
-  setTimeout(() => URL.revokeObjectURL(url), 60_000);
 }

@@ -5,7 +5,8 @@ import { fill, h, icon } from "./dom.js";
 import { forgets, forgetVersion, highest } from "./memory.js";
 import { changes, identity, layout, panel, signers } from "./panels.js";
 import { Pace } from "./pace.js";
-import { offer, Preview } from "./preview.js";
+import { Preview } from "./preview.js";
+import { offer } from "./save.js";
 import { Tree } from "./tree.js";
 import { strangers } from "./strangers.js";
 
