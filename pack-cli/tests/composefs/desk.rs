@@ -29,6 +29,13 @@ impl Said {
         self
     }
 
+    /// It says this on standard error.
+    #[track_caller]
+    pub(crate) fn said(self, text: &str) -> Self {
+        assert!(self.error.contains(text), "{text:?} is not in:\n{}", self.error);
+        self
+    }
+
     /// It ended with status 1, and says so of what it found.
     #[track_caller]
     pub(crate) fn differs(self) -> Self {

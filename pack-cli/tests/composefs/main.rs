@@ -5,6 +5,7 @@
 mod audited;
 mod desk;
 mod state;
+mod sticks;
 
 use std::fs;
 use std::os::unix::fs::FileExt as _;

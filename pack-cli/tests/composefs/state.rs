@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::desk::Desk;
 
 /// Two versions, signed.
-fn desk() -> Desk {
+pub(crate) fn desk() -> Desk {
     let desk = Desk::new();
     desk.nasty_tree("os");
     let made = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(desk.path("key")).status();

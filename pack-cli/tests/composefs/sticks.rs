@@ -1,0 +1,64 @@
+//! `unpack DIR composefs:REPO` and `status`: of several bundles the newest that a store may take, and what it has then.
+
+use std::fs;
+
+use crate::desk::{Desk, Said};
+use crate::state::desk;
+
+/// Versions 1 and 2 in full, version 3 in full and as a delta to 2, on a stick; one that nobody signed among them.
+fn stick() -> Desk {
+    let desk = desk();
+    fs::create_dir(desk.path("stick")).unwrap();
+    fs::write(desk.path("os/etc/version"), "3".repeat(500)).unwrap();
+    let signed = ["--composefs", "--key", "key", "--expires", "2090-01-01"];
+    desk.pack("os", "os-3.sealift", 3, &signed);
+    desk.pack("os", "os-delta.sealift", 3, &[&signed[..], &["--base", "os-2.sealift", "--trust", "allowed"]].concat());
+    desk.pack("os", "os-unsigned.sealift", 9, &["--composefs"]);
+    for name in ["1", "2", "3", "delta", "unsigned"] {
+        fs::copy(desk.path(&format!("os-{name}.sealift")), desk.path(&format!("stick/{name}.sealift"))).unwrap();
+    }
+    desk
+}
+
+fn take(desk: &Desk, bundle: &str, store: &str) -> Said {
+    let (store, state) = (format!("composefs:{store}"), format!("{store}-state"));
+    desk.run(&["unpack", bundle, &store, "--trust", "allowed", "--name", "os", "--state", &state])
+}
+
+#[test]
+fn the_newest_is_taken_by_delta_where_its_base_is() {
+    let desk = stick();
+    // There is no store: the delta is tried, and the full bundle taken.
+    let first = take(&desk, "stick", "store").good().has("composefs:store: imported stick/3.sealift");
+    let first = first.said("passed over stick/delta.sealift: ");
+    let first = first.said("passed over stick/unsigned.sealift: \"os\" needs the signature of 1 trusted key");
+    first.said("passed over stick/2.sealift: stick/3.sealift is newer, version 3");
+    // One that has version 2 takes the delta.
+    take(&desk, "os-2.sealift", "second").good();
+    let second = take(&desk, "stick", "second").good().has("composefs:second: imported stick/delta.sealift");
+    second.said("passed over stick/3.sealift: stick/delta.sealift is the same version");
+    // One that has version 1 takes the full bundle, and need not try.
+    take(&desk, "os-1.sealift", "third").good();
+    let third = take(&desk, "stick", "third").good().has("composefs:third: imported stick/3.sealift");
+    third.said("passed over stick/delta.sealift: it is a delta, and its base is not here");
+    // Without it the next best is version 2.
+    fs::remove_file(desk.path("stick/3.sealift")).unwrap();
+    take(&desk, "os-1.sealift", "fourth").good();
+    take(&desk, "stick", "fourth").good().has("composefs:fourth: imported stick/2.sealift");
+}
+
+#[test]
+fn status_tells_of_stores() {
+    let desk = stick();
+    take(&desk, "os-2.sealift", "store").good();
+    let store = fs::canonicalize(desk.path("store")).unwrap();
+    let status =
+        |more: &[&str]| desk.run(&[&["status", "--trust", "allowed", "--state", "store-state"], more].concat());
+    status(&["composefs:store"]).good().has("composefs:store: os version 2\n").has("signed by SHA256:");
+    let listed = status(&[]).good().has(&format!("composefs:{}: os version 2\n", store.display()));
+    listed.has("os: takes version 2 or newer\n");
+    fs::rename(desk.path("store"), desk.path("moved")).unwrap();
+    status(&[]).good().has("store: not there any more; list it no more with  sealift clean composefs:/");
+    desk.run(&["clean", "composefs:store", "--state", "store-state"]).good().has("listed no more");
+    assert!(!status(&[]).good().out.contains("composefs:"));
+}
