@@ -61,7 +61,7 @@ fn quoted(name: &[u8]) -> String {
             match character {
                 '"' | '\\' => out.extend(['\\', character]),
                 '%' | '\0'..='\x1f' | '\x7f'..='\u{9f}' => {
-                    escape(&mut out, character.encode_utf8(&mut [0; 4]).as_bytes())
+                    escape(&mut out, character.encode_utf8(&mut [0; 4]).as_bytes());
                 }
                 character => out.push(character),
             }

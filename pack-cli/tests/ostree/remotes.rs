@@ -76,10 +76,10 @@ fn signatures() {
     signed.is_taken("--remote origin", "remotes/origin/os", &transplanted);
     for (key, value, why) in [
         ("sign-verify", "nosuch", "sign-verify = \"nosuch\" is not a known kind of signature"),
-        ("sign-verify-summary", "true", "a bundle has no summary"),
-        ("gpg-verify-summary", "true", "a bundle has no summary"),
-        ("gpg-verify", "maybe", "gpg-verify = \"maybe\" makes no sense"),
-        ("unconfigured-state", "register first", "it is not set up: register first"),
+        ("sign-verify-summary", "true", "which a bundle does not have"),
+        ("gpg-verify-summary", "true", "which a bundle does not have"),
+        ("gpg-verify", "maybe", "gpg-verify = \"maybe\" is not a valid value"),
+        ("unconfigured-state", "register first", "not configured: register first"),
     ] {
         let setting = format!("remote \"origin\".{key}");
         let before = desk.try_ostree("target", &["config", "get", &setting]);
@@ -226,7 +226,7 @@ fn names_in_the_way() {
     for there in ["os", "z/main"] {
         desk.init("target", "archive");
         desk.commit("target", there, "./tree", &[]);
-        signed.is_refused("", "beside what is, or would be, \"refs/heads/");
+        signed.is_refused("", "conflicts with \"refs/heads/");
         fs::remove_dir_all(desk.path("target")).expect("it can be removed");
     }
     desk.run("pack --force os=ostree:source --ref a -o a.sealift");
@@ -238,7 +238,7 @@ fn names_in_the_way() {
     desk.run("pack --force ostree:source ostree:second -o os.sealift");
     fs::remove_dir_all(desk.path("target")).expect("it can be removed");
     desk.init("target", "archive");
-    signed.is_refused("", "would be, \"refs/heads/os\"");
+    signed.is_refused("", "conflicts with \"refs/heads/os\"");
 }
 
 /// Each commit that comes needs its signature, not the last alone.

@@ -49,7 +49,7 @@ fn yes_takes_it_over() {
             "  replace 1 file",
             "  delete 7 files and 1 directory: photos/",
             ", ...",
-            "took it over: replaced 1 file",
+            "took over: replaced 1 file",
             "deleted 7 files and 1 directory",
         ] {
             assert!(said.contains(line), "{line}: {said}");
@@ -66,7 +66,7 @@ fn all_else_leaves_it_as_it_is() {
     for other in ["n\r", "\r", "no\r", "yess\r", "\x04"] {
         let desk = desk();
         let (status, said) = answer(&desk, other);
-        assert!(status == 2 && said.contains("home was left as it is"), "{other:?}: {status}: {said}");
+        assert!(status == 2 && said.contains("home was left unchanged"), "{other:?}: {status}: {said}");
         assert_untouched(&desk);
     }
 }
