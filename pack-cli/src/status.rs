@@ -136,13 +136,18 @@ fn store(repo: &Path, folder: &str) -> Result<Vec<Installed>, Error> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             read => read.map_err(|error| Error::io("read", &path, error))?,
         };
-        let len = Preamble::parse(&bytes).ok().and_then(|preamble| usize::try_from(preamble.head_len()).ok());
-        let parsed = Head::parse(len.and_then(|len| bytes.get(..len)).unwrap_or(&bytes));
-        let head = parsed.map_err(|error| Error::State { path: path.clone(), problem: error.to_string() })?;
+        let head = parse_head(&bytes).map_err(|error| Error::State { path: path.clone(), problem: error.to_string() })?;
         found.push(Installed { head, taken: time_of(&path)?, is_sealed: None, as_root: None, is_of_another: false });
     }
     found.sort_by(|a, b| a.head.root().identity.name.cmp(&b.head.root().identity.name));
     Ok(found)
+}
+
+/// The head with which the file of a store begins.
+fn parse_head(bytes: &[u8]) -> Result<Head, sealift_format::Error> {
+    let preamble = bytes.get(..usize::try_from(Preamble::LEN).unwrap_or(0)).unwrap_or_default();
+    let len = usize::try_from(Preamble::parse(preamble)?.head_len()).unwrap_or(usize::MAX);
+    Head::parse(bytes.get(..len).unwrap_or(bytes))
 }
 
 fn time_of(path: &Path) -> Result<i64, Error> {

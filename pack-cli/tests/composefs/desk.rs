@@ -165,7 +165,7 @@ impl Desk {
         }
         let mountpoint = self.path("mnt");
         fs::create_dir_all(&mountpoint).unwrap();
-        self.sealift(&["mount", "composefs:store", name, "mnt", "--allow-unsigned"]).good().has("is mounted");
+        self.sealift(&["mount", "composefs:store", name, "mnt", "--allow-unsigned"]).good().has("mnt: mounted ");
         let mounted = Mounted(mountpoint);
         look(self);
         drop(mounted);

@@ -96,7 +96,7 @@ fn what_is_missing_or_wrong_is_said() {
     let desk = Desk::new();
     desk.nasty_tree("os");
     desk.pack("os", "bare.sealift", 1, &[]);
-    desk.unpack("bare.sealift", &[]).refused(2, "states no composefs image");
+    desk.unpack("bare.sealift", &[]).refused(2, "has no composefs image");
     assert!(!desk.path("store").exists());
     desk.pack("os", "os.sealift", 1, &["--composefs"]);
     desk.unpack("os.sealift", &["--update"]).refused(2, "for directories");

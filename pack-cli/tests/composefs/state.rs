@@ -72,7 +72,7 @@ fn what_the_store_keeps_is_a_floor_and_is_its_own() {
     assert!(older.is_refused_with("version 1") && before == listing(&desk.path("store")));
     let records = desk.path("store/sealift/state");
     fs::set_permissions(&records, fs::Permissions::from_mode(0o777)).unwrap();
-    unpack(&desk, "os-2.sealift", &["--state", "good"]).refused(2, "may be written to by other users");
+    unpack(&desk, "os-2.sealift", &["--state", "good"]).refused(2, "is writable by other users");
     fs::set_permissions(&records, fs::Permissions::from_mode(0o700)).unwrap();
     unpack(&desk, "os-1.sealift", &["--state", "other", "--allow-downgrade"]).good();
     fs::rename(records.join("os"), records.join("app")).unwrap();
