@@ -136,7 +136,8 @@ fn store(repo: &Path, folder: &str) -> Result<Vec<Installed>, Error> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             read => read.map_err(|error| Error::io("read", &path, error))?,
         };
-        let head = parse_head(&bytes).map_err(|error| Error::State { path: path.clone(), problem: error.to_string() })?;
+        let head =
+            parse_head(&bytes).map_err(|error| Error::State { path: path.clone(), problem: error.to_string() })?;
         found.push(Installed { head, taken: time_of(&path)?, is_sealed: None, as_root: None, is_of_another: false });
     }
     found.sort_by(|a, b| a.head.root().identity.name.cmp(&b.head.root().identity.name));

@@ -52,7 +52,7 @@ fn line(out: &mut String, entry: &Listed<'_>) -> std::fmt::Result {
     writeln!(out, ",\"inode\":{}}}", entry.number)
 }
 
-/// A name as a JSON string: control characters, `%` and what is no UTF-8 as `%` and two digits a byte.
+/// A name as a JSON string: control characters, those that turn text, `%` and what is no UTF-8 as `%` and two digits a byte.
 fn quoted(name: &[u8]) -> String {
     let mut out = String::from("\"");
     let escape = |out: &mut String, bytes: &[u8]| bytes.iter().for_each(|byte| out.push_str(&format!("%{byte:02X}")));
@@ -60,7 +60,14 @@ fn quoted(name: &[u8]) -> String {
         for character in chunk.valid().chars() {
             match character {
                 '"' | '\\' => out.extend(['\\', character]),
-                '%' | '\0'..='\x1f' | '\x7f'..='\u{9f}' => {
+                '%'
+                | '\0'..='\x1f'
+                | '\x7f'..='\u{9f}'
+                | '\u{61c}'
+                | '\u{200e}'
+                | '\u{200f}'
+                | '\u{202a}'..='\u{202e}'
+                | '\u{2066}'..='\u{2069}' => {
                     escape(&mut out, character.encode_utf8(&mut [0; 4]).as_bytes());
                 }
                 character => out.push(character),

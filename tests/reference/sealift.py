@@ -423,7 +423,7 @@ class Bundle:
 
 def escape(name):
     text, way = name.decode("utf-8", "surrogateescape"), ("utf-8", "surrogateescape")
-    return re.sub("[%\0-\x1f\x7f-\x9f\udc80-\udcff]", lambda match: "".join(f"%{byte:02X}" for byte in match[0].encode(*way)), text)
+    return re.sub("[%\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\udc80-\udcff]", lambda match: "".join(f"%{byte:02X}" for byte in match[0].encode(*way)), text)
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)

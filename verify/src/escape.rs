@@ -100,8 +100,8 @@ fn push_part(out: &mut String, part: &str) {
     out.extend(based.escape_debug().skip(1));
 }
 
-/// Returns `bytes` in the form that JSON output has for them: valid UTF-8 as it is, but for control characters and `%`; each byte of these,
-/// and each that is no UTF-8, is `%` and two upper-case hexadecimal digits. No two names have one form.
+/// Returns `bytes` in the form that JSON output has for them: valid UTF-8 as it is, but for `%`, control characters, and those that turn the
+/// direction of text; each byte of these, and each that is no UTF-8, is `%` and two upper-case hexadecimal digits. No two names have one form.
 #[must_use]
 pub fn percent(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len());
@@ -112,7 +112,7 @@ pub fn percent(bytes: &[u8]) -> String {
     };
     for chunk in bytes.utf8_chunks() {
         for character in chunk.valid().chars() {
-            if character == '%' || character.is_control() {
+            if character == '%' || character.is_control() || turns_text(character) {
                 escape(&mut out, character.encode_utf8(&mut [0; 4]).as_bytes());
             } else {
                 out.push(character);
@@ -121,6 +121,12 @@ pub fn percent(bytes: &[u8]) -> String {
         escape(&mut out, chunk.invalid());
     }
     out
+}
+
+/// Whether a character changes the direction in which text is shown: the property Bidi_Control of Unicode.
+fn turns_text(character: char) -> bool {
+    let is_mark = matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}');
+    is_mark || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// The bytes of which [`percent`] made `shown`; `None` if it makes that of none.
@@ -214,6 +220,7 @@ mod tests {
         assert_eq!(percent(b"a/b c~"), "a/b c~");
         assert_eq!(percent(b"100%\n\xff\x7f"), "100%25%0A%FF%7F");
         assert_eq!(percent("\u{fc}\u{85}\u{4e2d}".as_bytes()), "\u{fc}%C2%85\u{4e2d}");
+        assert_eq!(percent("txt.\u{202e}exe".as_bytes()), "txt.%E2%80%AEexe");
         assert_eq!(percent(b"\xc3\xbc\xc3\xe2\x82\xed\xa0\x80"), "\u{fc}%C3%E2%82%ED%A0%80");
     }
 
