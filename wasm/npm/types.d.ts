@@ -288,6 +288,8 @@ export interface Bundle {
   readonly head: Head;
   /** As of the last judgement. */
   readonly verdict: Verdict;
+  /** Whether files can be opened: not those of what came as a stream. */
+  readonly isSeekable: boolean;
   /** Where each chunk begins, in bytes from the first; and where the last one ends. */
   readonly chunkOffsets: Float64Array;
   /** Judges anew; what is left out is as of the opening. */

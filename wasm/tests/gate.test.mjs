@@ -78,6 +78,7 @@ test("a form is valid when the bundle is safe, and carries it", async () => {
   assert.equal(size, readFileSync(bundles.files.good).length);
   for (const [name, state] of [["flipped", "refused"], ["untrusted", "refused"], ["unsigned", "refused"], ["other", "refused"]]) {
     await choose(name);
+    await page.waitForFunction((file) => document.querySelector("sealift-verifier").reports[0]?.file === file, `${name}.sealift`);
     await settled(state);
     assert.deepEqual(await all(), shut(state), name);
   }

@@ -37,8 +37,15 @@ for (const colorScheme of ["light", "dark"]) {
   await page.getByRole("treeitem").first().click();
   await page.locator(".preview pre").waitFor();
   await shoot("compared", true);
+  await page.emulateMedia({ media: "print" });
+  await shoot("print", true);
+  await page.emulateMedia({ media: null });
   await page.setViewportSize({ width: 390, height: 800 });
   await shoot("phone", true);
+  await page.setViewportSize({ width: 1000, height: 800 });
+  await page.locator("#file").setInputFiles(["good", "flipped", "untrusted"].map((name) => bundles.files[name]));
+  await page.locator(".list .bad").nth(1).waitFor();
+  await shoot("list");
   await page.close();
 }
 await browser.close();

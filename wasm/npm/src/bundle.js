@@ -230,6 +230,8 @@ export class Bundle {
     this.#memory = memory;
     this.head = head;
     this.verdict = verdict;
+    /** Whether files can be opened. */
+    this.isSeekable = !opening.source.inOrder;
     /** Where each chunk begins, and where the last one ends. */
     this.chunkOffsets = new Float64Array(places.lengths.length + 1);
     places.lengths.forEach((length, at) => (this.chunkOffsets[at + 1] = this.chunkOffsets[at] + length));
@@ -348,7 +350,7 @@ export class Bundle {
   async open(what) {
     refuse(this.verdict);
     const { source } = this.#opening;
-    if (source.inOrder) throw new TypeError("what came as a stream cannot be read again");
+    if (source.inOrder) throw new TypeError("it came as a stream, from which nothing can be read again: open the file itself");
     const path = typeof what === "string" ? new TextEncoder().encode(what) : what;
     const entry = path instanceof Uint8Array ? await this.#keeper.call("find", [path]) : path.entry;
     /** @type {import("../pkg/sealift_wasm.js").Content} */

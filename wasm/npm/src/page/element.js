@@ -58,6 +58,8 @@ export class SealiftVerifier extends ElementBase {
     // So that it is there when a bundle is. Should this fail, then the check does, which says so.
     code(this.#places().wasmUrl).catch(() => {});
     listen();
+    // Firefox points at a field that is to be filled only where it can have the focus.
+    if (!this.hasAttribute("tabindex")) this.tabIndex = -1;
     this.#connected = new AbortController();
     const { signal } = this.#connected;
     present.add(this);

@@ -94,7 +94,7 @@ export class Tree {
       this.#byPath = false;
       return this.show();
     }
-    const numbers = await this.bundle.search(text);
+    const numbers = await this.bundle.search(unescaped(text));
     // A later letter counts.
     if (asked !== this.#asked) return;
     this.#byPath = true;
@@ -271,6 +271,21 @@ function ofRefs(refs) {
     entry: -1, ref: name, name, shown: name, path: ".", type: /** @type {const} */ ("dir"), mode: 0o755, uid: 0, gid: 0, mtime: 0, inode: -1, directory, children,
   }));
   return level(1, refs.length, async (from, count) => entries.slice(from, from + count));
+}
+
+/** @type {Record<string, string>} */
+const LETTERS = { n: "\n", r: "\r", t: "\t", "\\": "\\" };
+
+/**
+ * A name as it is, which is shown with what a screen could act on escaped.
+ * @param {string} shown
+ */
+function unescaped(shown) {
+  return shown.replace(/\\(?:u\{([0-9a-f]{1,6})\}|([nrt\\]))/gi, (all, digits, letter) => {
+    if (letter !== undefined) return LETTERS[letter] ?? all;
+    const code = parseInt(digits, 16);
+    return code <= 0x10ffff ? String.fromCodePoint(code) : all;
+  });
 }
 
 /**

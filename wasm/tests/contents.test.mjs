@@ -1,0 +1,122 @@
+// What is in a bundle, as the page shows it. Run by: node --test wasm/tests/contents.test.mjs
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+
+import { sealift } from "./bundle.mjs";
+import { giving } from "./server.mjs";
+import { shelf } from "./shelf.mjs";
+import { site } from "./site.mjs";
+import { visitors } from "./visitors.mjs";
+
+let [server, bundles, people] = [];
+before(async () => {
+  bundles = shelf();
+  server = await site({ bundles: bundles.folder, bad: giving(readFileSync(bundles.files.good)) });
+  people = visitors(server);
+});
+after(async () => {
+  await people?.close();
+  await server?.close();
+  bundles?.remove();
+});
+
+test("of bytes that are no text it says how many are shown", async () => {
+  const { page, choose, verdict, leave } = await people.visit({ signers: bundles.signers });
+  await choose(bundles.files.good);
+  await verdict("Safe to install");
+  await page.getByLabel("Filter files").fill("libhello.so.1");
+  await page.getByRole("treeitem").first().click();
+  await page.locator(".preview pre.bytes").waitFor();
+  assert.equal((await page.locator(".preview pre").textContent()).split("\n").length, 4096 / 16);
+  await page.getByText("The first 4.10 kB of 3.00 MB.").waitFor();
+  await leave();
+});
+
+test("a name is found as it is shown", async () => {
+  const { page, choose, verdict, leave } = await people.visit({ signers: bundles.signers });
+  await choose(bundles.files.hostile);
+  await verdict("Safe to install");
+  for (const [text, name] of [["\\u{202e}", "invoice\\u{202e}fdp.exe"], ["line\\nbreak", "line\\nbreak"], ["\\u{1b}[31m", "red\\u{1b}[31m"], ["<IMG", "<img src=x onerror=alert(1)>"]]) {
+    await page.getByLabel("Filter files").fill(text);
+    await page.getByText(/^1 entry has/).waitFor();
+    assert.equal(await page.getByRole("treeitem").locator(".name bdi").textContent(), name);
+    await page.getByLabel("Filter files").fill("");
+    await page.getByText(/^\d+ entries, /).waitFor();
+  }
+  await leave();
+});
+
+test("of a server that knows no ranges, why no file can be seen is said", async () => {
+  const { page, verdict, leave } = await people.visit({ signers: bundles.signers });
+  await page.getByLabel("Address of a bundle").fill("/bad/whole");
+  await page.getByLabel("Address of a bundle").press("Enter");
+  await verdict("Safe to install");
+  await page.getByLabel("Filter files").fill("os-release");
+  await page.getByRole("treeitem").first().click();
+  await page.getByText("The server sends the file only as a whole.").waitFor();
+  await leave();
+});
+
+test("two bundles are compared with their names and versions, and what is odd is said", async () => {
+  const other = join(bundles.folder, "app.sealift");
+  execFileSync(sealift, ["pack", join(bundles.folder, "old"), "-o", other, "--name", "app", "--bundle-version", "3", "--key", join(bundles.folder, "release")], { stdio: "pipe" });
+  const { page, choose, verdict, leave } = await people.visit({ signers: bundles.signers });
+  await choose(bundles.files.good);
+  await verdict("Safe to install");
+  await page.locator("#older").setInputFiles(other);
+  await page.getByText("os version 7 against app version 3, in app.sealift. Its signature was not checked.").waitFor();
+  await page.getByText("These are bundles of different names: app and os.").waitFor();
+  await choose(bundles.files.untrusted);
+  await verdict("unknown signer");
+  await page.locator("#older").setInputFiles(bundles.files.good);
+  await page.getByText("os version 8 against os version 7").waitFor();
+  await choose(bundles.files.older);
+  await verdict("older than version 7");
+  await page.locator("#older").setInputFiles(bundles.files.good);
+  await page.getByText("The other bundle is the newer one: version 7.").waitFor();
+  await leave();
+});
+
+test("a portal names the bundle to compare with", async () => {
+  const { page, choose, verdict, leave } = await people.visit({ signers: bundles.signers });
+  await page.locator("sealift-verifier").evaluate((element) => element.setAttribute("base-src", "/bundles/older.sealift"));
+  await choose(bundles.files.good);
+  await verdict("Safe to install");
+  await page.getByText("os version 7 against os version 6").waitFor();
+  await page.locator("sealift-verifier").evaluate((element) => element.setAttribute("base-src", "http://"));
+  await page.getByText("These cannot be compared").waitFor();
+  await leave();
+});
+
+test("an unknown signer's line is copied, and makes the bundle safe where it is entered", async () => {
+  const { page, choose, verdict, leave } = await people.visit({ signers: bundles.signers });
+  await choose(bundles.files.untrusted);
+  await verdict("unknown signer");
+  const box = page.locator(".banner .stranger");
+  const key = execFileSync("ssh-keygen", ["-l", "-f", join(bundles.folder, "stranger.pub")], { encoding: "utf8" }).split(" ")[1];
+  await box.getByText(`Fingerprint: ${key}`).waitFor();
+  const [type, blob] = bundles.stranger.split(" ");
+  assert.equal(await box.locator(".line").textContent(), `os namespaces="sealift" ${type} ${blob}`);
+  await page.evaluate(() => Object.defineProperty(navigator, "clipboard", { value: { writeText: async (text) => (window.copied = text) } }));
+  await box.getByRole("button", { name: "Copy this line" }).click();
+  await box.getByText("Copied.").waitFor();
+  assert.equal(await page.evaluate(() => window.copied), `os namespaces="sealift" ${type} ${blob}`);
+  await box.getByRole("button", { name: "Trust this key for os" }).click();
+  await verdict("Safe to install: os, version 8");
+  assert.equal(await page.getByLabel("Allowed signers", { exact: true }).inputValue(), `${bundles.signers}\nos namespaces="sealift" ${type} ${blob}\n`);
+  await leave();
+});
+
+test("who may not set whom to trust is not asked to", async () => {
+  const { page, choose, verdict, leave } = await people.visit({ signers: bundles.signers });
+  await page.locator("sealift-verifier").evaluate((element) => element.setAttribute("settings", "readonly"));
+  await choose(bundles.files.good);
+  await verdict("unknown signer");
+  await page.getByRole("button", { name: "Copy this line" }).waitFor();
+  assert.equal(await page.getByRole("button", { name: /Trust this key/ }).count(), 0);
+  await leave();
+});
