@@ -45,7 +45,7 @@ test("a name is found as it is shown", async () => {
     await page.getByText(/^1 entry has/).waitFor();
     assert.equal(await page.getByRole("treeitem").locator(".name bdi").textContent(), name);
     await page.getByLabel("Filter files").fill("");
-    await page.getByText(/^\d+ entries, /).waitFor();
+    await page.locator(".tree").getByText(/^\d+ entries, /).waitFor();
   }
   await leave();
 });

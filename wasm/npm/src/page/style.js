@@ -62,7 +62,7 @@ input[type=file] { border: 0; padding: 0; }
 .banner h2 { font-size: 1.35rem; }
 .banner div { min-width: 0; }
 .banner .quiet { color: inherit; }
-.banner:focus { outline: 3px solid var(--link); outline-offset: 2px; }
+.banner:focus:not(:focus-visible) { outline: none; }
 .banner > div { flex: 1; }
 .stranger { border-top: 1px solid var(--tone); margin-top: .6rem; padding-top: .4rem; }
 .stranger .line { background: var(--page); border: 1px solid var(--line); border-radius: 6px; padding: .4rem .6rem; user-select: all; }
