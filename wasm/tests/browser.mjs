@@ -62,16 +62,22 @@ export async function saved(page, act) {
 }
 
 let send;
+/** The scheme of the browser at the other end, by its connection; the last one was launched last. */
+const schemes = new WeakMap();
+let launched;
 
 /** Playwright sends one command that Firefox 153 does not know: the colour scheme, which is set as a preference. */
 function adapt(colorScheme) {
+  launched = colorScheme;
+  if (send) return;
   const { ws } = createRequire(import.meta.url)("playwright-core/lib/utilsBundle");
-  send ??= ws.prototype.send;
+  ({ send } = ws.prototype);
   ws.prototype.send = function (text, ...rest) {
+    if (!schemes.has(this)) schemes.set(this, launched);
     const { id, method, params } = JSON.parse(text);
     if (method !== "emulation.setMediaFeaturesOverride") return send.call(this, text, ...rest);
     const wanted = params.features["prefers-color-scheme"];
-    const isSo = wanted === undefined || wanted === null || wanted === colorScheme;
+    const isSo = wanted === undefined || wanted === null || wanted === schemes.get(this);
     const answer = isSo ? { type: "success", id, result: {} } : { type: "error", id, error: "unsupported operation", message: `launch({ colorScheme: "${wanted}" }) does this in Firefox` };
     setImmediate(() => this.emit("message", Buffer.from(JSON.stringify(answer)), false));
   };
