@@ -149,7 +149,7 @@ test("in print there is dark on white, and what can be pressed is not there", { 
   await leave();
 });
 
-test("without a script, or from a file, the page says what it needs", async () => {
+test("without a script, or from a file, the page says what it needs", { skip: kind !== "chromium" && "only Chromium lets a test take scripts away" }, async () => {
   for (const options of [{ javaScriptEnabled: false }, { path: undefined }]) {
     const isFile = "path" in options;
     if (isFile && kind !== "chromium") continue;

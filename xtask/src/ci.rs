@@ -33,7 +33,7 @@ const STEPS: &[Step] = &[
         "cargo test --locked -p sealift --lib --features portal portal", "cargo build --locked --features portal",
         "wasm/node_modules/.bin/tsc --project wasm",
         "node --test --test-concurrency=1 wasm/tests/*.test.mjs",
-        "SEALIFT_BROWSER=firefox node --test --test-concurrency=1 wasm/tests/page*.test.mjs wasm/tests/embedding.test.mjs",
+        "SEALIFT_BROWSER=firefox node --test --test-concurrency=1 wasm/tests/page*.test.mjs wasm/tests/embedding.test.mjs wasm/tests/gate.test.mjs wasm/tests/accessibility.test.mjs wasm/tests/upload.test.mjs",
     ]) },
     Step { name: "vm", action: Call("what only a kernel with fs-verity shows, in Debian's under QEMU", vm::run) },
     Step { name: "library", action: Lines(&["cargo check --locked -p sealift --no-default-features --lib"]) },

@@ -82,7 +82,8 @@ impl Generate {
         writeln!(out, "  sign with     sealift pack ... --key {path}")?;
         writeln!(out, "  trust with    sealift trust add NAME {path}.pub")?;
         writeln!(out, "  or by a line in the device's allowed signers, with the bundle's NAME:")?;
-        writeln!(out, "  NAME namespaces=\"sealift\" {public} {}", escape::text(&self.comment))
+        let line = format!("NAME namespaces=\"sealift\" {public} {}", escape::text(&self.comment));
+        writeln!(out, "  {}", line.trim_end())
     }
 }
 

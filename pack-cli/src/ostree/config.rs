@@ -163,10 +163,12 @@ mod tests {
             |line: &str| Config::parse(&format!("[core]\nrepo_version=1\n{line}\n")).expect_err(line).to_string();
         assert_eq!(
             with("mode=bare-split-xattrs"),
-            "its config has core.mode = \"bare-split-xattrs\", which sealift does not know"
+            "its config has core.mode = \"bare-split-xattrs\", which sealift does not support"
         );
         assert!(with("repo_version=2").contains("core.repo_version"));
-        assert!(with("parent=/other").starts_with("what it lacks is in \"/other\" (core.parent)"));
+        assert!(
+            with("parent=/other").starts_with("objects are missing that may be in its parent \"/other\" (core.parent)")
+        );
         assert!(Config::parse("[core]\nrepo_version=1\nparent=\n").is_ok());
         assert!(with("min-free-space-percent=100").contains("min-free-space-percent"));
         assert!(with("min-free-space-size=1").contains("min-free-space-size"));

@@ -14,17 +14,17 @@ pub(super) fn check_sources(refs: &[PackRef<'_>], limits: &Limits) -> Result<(),
         let (depth, path) = source.tree().deepest();
         if depth > limits.depth {
             let path = shortened(&escape::bytes(&path));
-            return Err(over(&format!("{path} lies {depth} names deep"), "depth", depth.into(), limits.depth.into()));
+            return Err(over(&format!("{path} is {depth} levels deep"), "depth", depth.into(), limits.depth.into()));
         }
         entries = entries.saturating_add(source.tree().entry_count());
         let sizes = (0..source.content_count()).map(|content| source.content_len(content));
         logical = sizes.fold(logical, u64::saturating_add);
     }
     if entries > limits.entries {
-        return Err(over(&format!("this would be {entries} names"), "entries", entries, limits.entries));
+        return Err(over(&format!("there are {entries} entries"), "entries", entries, limits.entries));
     }
     if logical > limits.logical {
-        let what = format!("this would be {logical} bytes of files, most of them {}", largest(refs));
+        let what = format!("the files have {logical} bytes in total, and {} has most", largest(refs));
         return Err(over(&what, "size", logical, limits.logical));
     }
     Ok(())
@@ -41,7 +41,7 @@ fn largest(refs: &[PackRef<'_>]) -> String {
             }
         });
     }
-    format!("those of {}", shortened(&escape::bytes(&path)))
+    shortened(&escape::bytes(&path))
 }
 
 /// Compares all that the root declares.
@@ -61,7 +61,7 @@ pub(super) fn check_root(root: &Root, limits: &Limits) -> Result<(), Error> {
 
 fn over(what: &str, option: &str, number: u64, limit: u64) -> Error {
     Error::Usage(format!(
-        "{what}, and readers take {limit} at most: with --limit {option}={number} it is packed, and is for those alone who give that as well"
+        "{what}; readers accept {limit} by default: with --limit {option}={number} it is packed, for readers that give the same limit"
     ))
 }
 

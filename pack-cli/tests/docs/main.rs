@@ -36,7 +36,7 @@ const PAGES: &[(&str, Who)] = &[
 const NOT_RUN: &[(&str, &str)] = &[
     ("README.md",          "this is what runs them."),
     ("README.md",          "`cargo xtask dist --check` installs what it made, on a Debian of its own."),
-    ("docs/administer.md", "it serves until it is stopped, in a build with the page."),
+    ("docs/administer.md", "it serves until it is stopped. The programs of `cargo xtask dist` have the page, and what `cargo xtask portal` builds."),
     ("docs/device.md",     "it takes a file system with fs-verity, which `cargo xtask vm` has."),
     ("docs/device.md",     "it takes a kernel with built-in signatures, which `cargo xtask vm` has."),
     ("docs/device.md",     "it takes a build with composefs, which `cargo xtask ci composefs` tests."),

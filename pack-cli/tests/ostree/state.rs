@@ -118,7 +118,7 @@ fn a_record_of_somebody_else_is_refused() {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).expect("it is ours");
         let before = desk.snapshot("target");
         let said = desk.refused(&line);
-        assert!(said.contains("may be written to by other users"), "{said}");
+        assert!(said.contains("is writable by other users"), "{said}");
         desk.is_as(&before, "target", "others may write to it");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
         if is_root() {

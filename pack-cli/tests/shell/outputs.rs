@@ -185,7 +185,7 @@ fn what_readers_refuse_is_not_packed_unasked() {
     header.set_mode(0o644);
     archive.append_data(&mut header, path, &b"x\n"[..]).unwrap();
     archive.finish().unwrap();
-    let refused = "deeper/deeper/deeper/deeper/deeper/deeper/deeper/deeper/deep... lies 5000 names deep, and readers take 4096 at most";
+    let refused = "deeper/deeper/deeper/deeper/deeper/deeper/deeper/deeper/deep... is 5000 levels deep; readers accept 4096 by default";
     for more in ["", " --dry-run"] {
         desk.refused(&format!("pack tar:deep.tar -o deep.sealift{more}"), 2, refused);
         assert!(!desk.path("deep.sealift").exists());
@@ -196,17 +196,17 @@ fn what_readers_refuse_is_not_packed_unasked() {
 
     // More bytes than usual, which take no room as they are holes; and more names.
     for number in 0..3 {
-        fs::File::create(desk.path(&format!("os/hole-{number}"))).unwrap().set_len(1 << 41).unwrap();
+        fs::File::create(desk.path(&format!("os/hole-{number}"))).unwrap().set_len((1 << 41) + number).unwrap();
     }
     desk.refused(
         "pack os -o b.sealift",
         2,
-        "this would be 6597069766661 bytes of files, and readers take 4398046511104",
+        "the files have 6597069766664 bytes in total, and hole-2 has most; readers accept 4398046511104 by default",
     );
     desk.refused(
         "pack os -o b.sealift --limit size=8T,entries=3",
         2,
-        "this would be 4 names, and readers take 3 at most",
+        "there are 4 entries; readers accept 3 by default",
     );
     assert!(!desk.path("b.sealift").exists());
 }

@@ -46,7 +46,7 @@ impl Add {
             return Ok(());
         }
         writeln!(out, "{BOLD}{}{BOLD:#}: added line {}", escape::text(&path), added.line)?;
-        writeln!(out, "  {key} {}", escape::text(&given.comment))?;
+        writeln!(out, "  {}", format!("{key} {}", escape::text(&given.comment)).trim_end())?;
         Ok(writeln!(out, "  may sign {}", self.name)?)
     }
 }
