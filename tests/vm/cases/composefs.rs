@@ -50,7 +50,7 @@ fn assert_refused(desk: &Desk, store: &str, status: i32, why: &str) {
     assert_eq!(fs::read_dir(MOUNTED).expect("a directory").count(), 0);
 }
 
-const SEALED: &str = "the kernel looks at each byte";
+const SEALED: &str = "the kernel checks each byte";
 const HASHED: &str = "not sealed";
 
 pub(crate) fn stores(desk: &Desk) {

@@ -11,7 +11,7 @@ pub(crate) fn refusals(desk: &Desk) {
     // What has no fs-verity is found before anything is sealed.
     fs::write("/tmp/file", "content").expect("a file");
     let line = format!("seal {} /tmp", desk.path("refused").display());
-    desk.bad(&line, 2, "/tmp: its file system has no fs-verity");
+    desk.bad(&line, 2, "/tmp: its file system does not support fs-verity");
     desk.bad("measure refused", 1, "not sealed");
-    desk.bad("measure /tmp/file", 2, "has no fs-verity");
+    desk.bad("measure /tmp/file", 2, "does not support fs-verity");
 }

@@ -80,10 +80,10 @@ pub(crate) fn trees(desk: &Desk) {
 pub(crate) fn other_parameters(desk: &Desk) {
     desk.write_noise("other", 2, 10_000);
     desk.good("seal other");
-    desk.bad("seal --hash-alg sha512 other", 2, "sealed already, with sha256");
+    desk.bad("seal --hash-alg sha512 other", 2, "already sealed, with sha256");
     // btrfs hands out no descriptor, and its digest does not tell a salt.
     if desk.kind() == "ext4" {
-        desk.bad("seal --salt 00 other", 2, "sealed already, with sha256, blocks of 4096 bytes and no salt");
+        desk.bad("seal --salt 00 other", 2, "already sealed, with sha256, blocks of 4096 bytes and no salt");
     }
     desk.good("seal other");
 }

@@ -50,10 +50,10 @@ pub(crate) fn signatures(desk: &Desk) {
         }
     }
     desk.bad(&format!("seal --signature /data/foreign.sig {}", copy()), 2, "no certificate in the kernel's keyring");
-    desk.bad(&format!("seal --signature /data/other.sig {}", copy()), 2, "of other content, or damaged");
-    desk.bad(&format!("seal --signature /data/junk.sig {}", copy()), 2, "no PKCS#7 message");
+    desk.bad(&format!("seal --signature /data/other.sig {}", copy()), 2, "for other content, or damaged");
+    desk.bad(&format!("seal --signature /data/junk.sig {}", copy()), 2, "not a PKCS#7 message");
     let (one, two) = (copy(), copy());
-    desk.bad(&format!("seal --signature /data/good.sig {one} {two}"), 2, "of one file");
+    desk.bad(&format!("seal --signature /data/good.sig {one} {two}"), 2, "is for one file");
     desk.bad(&format!("measure {one}"), 1, "not sealed");
 
     desk.good(&format!("seal {one}"));

@@ -140,9 +140,9 @@ pub(crate) fn required(desk: &Desk) {
     desk.bad(
         &format!("unpack {first} /tmp/none --seal require {ANYBODY}"),
         2,
-        "/tmp: its file system has no fs-verity",
+        "/tmp: its file system does not support fs-verity",
     );
-    desk.bad(&format!("unpack {first} /tmp/none --dry-run --seal require {ANYBODY}"), 2, "no fs-verity");
+    desk.bad(&format!("unpack {first} /tmp/none --dry-run --seal require {ANYBODY}"), 2, "does not support fs-verity");
     for name in ["/tmp/none", "/tmp/.none.sealift-partial", "/tmp/.none.sealift-state"] {
         assert!(!Path::new(name).exists(), "{name}");
     }
