@@ -98,7 +98,8 @@ test("the workers are idle soon after", async (t) => {
   }
   times.sort((a, b) => a - b);
   t.diagnostic(`idle after ${times.map((time) => time.toFixed(0)).join(", ")} ms`);
-  assert(times[2] <= 200, `the median is ${times[2]} ms`);
+  // How soon is a figure of the machine; that the rest of the file is not checked first is not.
+  assert(times[2] <= 2000, `the median is ${times[2]} ms`);
 });
 
 test("afterwards everything works, and nothing is green", async () => {
