@@ -111,7 +111,7 @@ impl Desk {
         let unsigned = "--allow-unsigned";
         let unpack = format!("--durability none {unsigned}");
         let pack = format!("--name test --bundle-version 2 --force {unsigned}");
-        let steps: [(&[&str], String); 13] = [
+        let steps: [(&[&str], String); 19] = [
             (&["one"], format!("unpack one target {unpack}")),
             (&["one"], format!("unpack one target --update {unpack}")),
             (&["one"], format!("unpack one target --update --rehash {unpack}")),
@@ -124,6 +124,13 @@ impl Desk {
             (&["one", "other"], format!("pack target --base other -o delta {pack}")),
             (&["other", "delta"], "diff other delta".into()),
             (&["one", "other"], format!("unpack other target --update --delete {unpack}")),
+            // What is read over a delta. Its target keeps the other bundle.
+            (&["delta"], "info delta".into()),
+            (&["delta"], "ls delta".into()),
+            (&["delta"], format!("verify --deep delta {unsigned}")),
+            (&["other", "delta"], format!("unpack delta target --delete {unpack}")),
+            (&["delta"], format!("unpack delta target --delete {unpack}")),
+            (&["other", "delta"], format!("unpack delta target --delete --rehash {unpack}")),
             (&["one", "other"], format!("unpack one target --update --rehash {unpack}")),
         ];
         let failed: Vec<String> =

@@ -280,7 +280,8 @@ fn commits_may_be_deep_up_to_a_limit() {
     let chain = |depth: u32| {
         let mut bundle = nested(usize::try_from(depth).expect("32 bits"), &[b"d"]);
         let ostree = bundle.index.ostree.as_mut().expect("it has a commit");
-        ostree.grown = Grown { entries: depth.into(), inodes: u64::from(depth) + 1, depth, objects: Vec::new() };
+        let inodes = u64::from(depth) + 1;
+        ostree.grown = Grown { entries: depth.into(), inodes, depth, disk: 4096 * inodes, ..Grown::default() };
         bundle
     };
     let bundle = open_whole(&chain(4096).encode()).expect("it is deep, and sound");

@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use sealift::{Input, Limits};
-use sealift_format::{Opened, Request};
+use sealift_format::{Head, Kind, Opened, Request};
 use sealift_tests::listing::listing_digest;
 use sealift_tests::reader::{Portions, apply, complete_request, judge, open, read, walk};
 use sealift_tests::vector::{Check, Vector, folder, load, load_requests, names};
 use sealift_tests::vectors;
 
-fn word<T>(result: Result<T, sealift_format::Kind>) -> String {
+fn word<T>(result: Result<T, Kind>) -> String {
     result.map_or_else(|kind| kind.word().into(), |_| "ok".into())
 }
 
@@ -40,6 +40,21 @@ fn the_reader_gives_what_the_vectors_expect() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What a target keeps begins with a head, and goes on.
+#[test]
+fn a_head_is_found_before_whatever_follows() {
+    for vector in load().iter().filter(|vector| vector.expect == "ok") {
+        let (head, rest) = Head::parse_first(&vector.bytes).expect("it was taken");
+        assert_eq!([&head.encode()[..], rest].concat(), vector.bytes, "{}", vector.name);
+        let len = vector.bytes.len() - rest.len();
+        assert_eq!(Head::parse_first(&vector.bytes[..len]), Ok((head, &[][..])), "{}", vector.name);
+        for cut in [32, len - 1] {
+            let error = Head::parse_first(&vector.bytes[..cut]).expect_err("it is cut");
+            assert_eq!(error.kind(), Kind::Truncated, "{}: {cut} of {len}", vector.name);
+        }
+    }
 }
 
 #[test]

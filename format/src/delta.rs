@@ -1,9 +1,10 @@
 //! A delta bundle: what it brings, and the bundle that it becomes with its bases (spec 4.6).
 
 use crate::bytes::widen;
+use crate::difference::base_object;
+use crate::head::compare;
 use crate::layout::{check_ranges, index_maxima, layout_maxima, maxima};
-use crate::root::compare;
-use crate::{Bases, Bundle, Difference, Error, Full, Head, Index, Layout, Maxima, Object, Part, verity};
+use crate::{Bases, Bundle, Difference, Error, Full, Head, Index, Layout, Maxima, Part, verity};
 
 /// A delta bundle whose head, layout and difference have been read. That its root is trusted is for somebody else to say.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,19 +80,6 @@ impl Delta {
         declared.check(&maxima(&index, &layout, declared.piece_log2, declared.window_log)?)?;
         Ok(Bundle { head: self.head, layout, index })
     }
-}
-
-/// An object by its number among those of all bases.
-#[must_use]
-pub(crate) fn base_object<'a>(bases: &[&'a Index], object: u32) -> Option<&'a Object> {
-    let mut object = usize::try_from(object).ok()?;
-    for base in bases {
-        match base.objects().get(object) {
-            Some(found) => return Some(found),
-            None => object -= base.objects().len(),
-        }
-    }
-    None
 }
 
 /// Compares what the root says of a full bundle with the layout (spec 7.6).

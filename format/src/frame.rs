@@ -147,7 +147,7 @@ impl FrameDecoder {
     /// The same, of a frame that was made with a prefix (spec 7.5), which may be empty.
     ///
     /// # Errors
-    /// As [`Self::decode`]. wasm32, where nobody has the bases, decodes no frame that has a prefix.
+    /// As [`Self::decode`].
     pub fn decode_with(
         &mut self,
         part: Part,
@@ -189,9 +189,14 @@ impl FrameDecoder {
         context.decompress(lengthened(out, room), stored).ok()
     }
 
+    /// What comes before the first byte is a dictionary of plain content to this decoder.
     #[cfg(target_arch = "wasm32")]
-    fn run_with(_stored: &[u8], _prefix: &[u8], _room: usize, _out: &mut Vec<u8>) -> Option<usize> {
-        None
+    fn run_with(stored: &[u8], prefix: &[u8], room: usize, out: &mut Vec<u8>) -> Option<usize> {
+        let prefix = zstd_rs::Dictionary::new(prefix, zstd_rs::DictionaryFormat::Raw { id: 0 }).ok()?;
+        let prefix = zstd_rs::DecoderDictionary::new(prefix).ok()?;
+        out.clear();
+        out.reserve_exact(room.checked_add(256)?);
+        zstd_rs::Decompressor::new().decompress(stored, Some(&prefix), room, out).ok()
     }
 
     #[cfg(target_arch = "wasm32")]

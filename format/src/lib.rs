@@ -12,13 +12,14 @@ extern crate alloc;
 extern crate std;
 
 mod area;
+mod attributes;
+mod bundle;
 mod bytes;
 mod cost;
 mod delta;
 pub mod difference;
 mod error;
 mod frame;
-mod full;
 mod head;
 mod image;
 mod index;
@@ -31,31 +32,30 @@ pub mod ostree;
 pub mod pieces;
 mod preamble;
 mod request;
-mod root;
 mod suffix;
 pub mod verity;
 
 pub use area::{Envelope, area_len_for, encode_area, parse_area};
+pub use attributes::{Attributes, FileType, Xattr, XattrIter, XattrRef, Xattrs};
+pub use bundle::Bundle;
 pub use cost::Cost;
 pub use delta::Delta;
 pub use difference::Difference;
 pub use error::{Error, Part};
 pub use frame::{FrameDecoder, check_frame, check_frame_with_prefix, frame_window};
-pub use full::Full;
-pub use head::Head;
+pub use head::{Base, Bases, Contents, Full, Head, Identity, Maxima, Root};
 pub use image::Image;
 pub use index::{
-    Attributes, Device, Directory, Entry, FileType, Index, IndexBuilder, Inode, InodeKind, Node, Object, OsTree,
-    OsTreeFile, OsTreeKind, OsTreeObject, OsTreeRef, Ref, RepositoryFile, Xattr, XattrIter, XattrRef, Xattrs,
+    Device, Directory, Entry, Index, IndexBuilder, Inode, InodeKind, Node, Object, OsTree, OsTreeFile, OsTreeKind,
+    OsTreeObject, OsTreeRef, Ref, RepositoryFile,
 };
 pub use kind::Kind;
 pub use layout::{
-    BLOCK_LEN, BaseRange, Chunk, Codec, Extent, FullLayout, HOLE_BLOCKS, Holds, Holes, Large, Layout, Objects, Piece,
-    data_len, data_ranges, maxima,
+    BLOCK_LEN, BaseRange, Blocks, Chunk, Codec, DiskUse, Extent, FullLayout, HOLE_BLOCKS, Holds, Holes, Large, Layout,
+    Objects, Piece, data_len, data_ranges, maxima,
 };
 pub use limits::Limits;
-pub use opener::{Bundle, Opened, Opener, Step};
+pub use opener::{Opened, Opener, Step};
 pub use preamble::Preamble;
 pub use request::Request;
-pub use root::{Base, Bases, Contents, Identity, Maxima, Root};
 pub use suffix::{Run, Suffix, encode_suffix};

@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::cost::Cost;
-use crate::root::Root;
+use crate::head::Root;
 
 /// A reader's own limits, compared with what the root declares before anything is allocated.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,18 +6,7 @@ use core::ops::Range;
 use crate::bytes::widen;
 use crate::frame::FrameDecoder;
 use crate::layout::{index_maxima, maxima};
-use crate::{Delta, Difference, Error, Head, Index, Layout, Limits, Objects, Part, Preamble};
-
-/// A bundle whose head, layout and index have been read. That its root is trusted is for somebody else to say.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bundle {
-    /// Preamble, root and envelopes.
-    pub head: Head,
-    /// Where each object lies.
-    pub layout: Layout,
-    /// What is installed.
-    pub index: Index,
-}
+use crate::{Bundle, Delta, Difference, Error, Head, Index, Layout, Limits, Objects, Part, Preamble};
 
 /// What was opened.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! The first 32 bytes (spec 3).
 
 use crate::bytes::Reader;
-use crate::{Error, Part, Request};
+use crate::{Error, Part};
 
 /// The preamble: where the root and the signature area end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +17,8 @@ impl Preamble {
     pub const LEN: u32 = 32;
     /// The first eight bytes of every bundle.
     pub const MAGIC: [u8; 8] = [0x89, 0x53, 0x4c, 0x46, 0x54, 0x0d, 0x0a, 0x1a];
+    /// Those of a request (spec 13), which is no bundle.
+    pub(crate) const REQUEST_MAGIC: [u8; 8] = *b"\x89SLRQ\r\n\x1a";
     /// The format version that this crate reads and writes.
     pub const VERSION: u32 = 0;
     /// The longest root.
@@ -34,7 +36,7 @@ impl Preamble {
         let mut reader = Reader::new(Part::Preamble, bytes);
         match reader.array()? {
             Self::MAGIC => {}
-            Request::MAGIC => return Err(Error::IsRequest),
+            Self::REQUEST_MAGIC => return Err(Error::IsRequest),
             _ => return Err(Error::Magic),
         }
         let version = reader.u32()?;

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use crate::bytes::{Reader, widen};
 use crate::frame::FrameDecoder;
 use crate::index::{Index, objects_section};
-use crate::{Base, Error, Limits, Part};
+use crate::{Base, Error, Limits, Part, Preamble};
 
 const VERSION: u16 = 0;
 /// Bytes of an id that travel.
@@ -27,7 +27,7 @@ pub struct Request {
 
 impl Request {
     /// The first eight bytes of every request.
-    pub const MAGIC: [u8; 8] = *b"\x89SLRQ\r\n\x1a";
+    pub const MAGIC: [u8; 8] = Preamble::REQUEST_MAGIC;
 
     /// The request of a target that holds `index`, whose digest is known.
     ///

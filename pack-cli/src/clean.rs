@@ -19,12 +19,12 @@ pub struct Cleaned {
     pub was_finished: bool,
     /// Unfinished files of a bundle that was being packed or signed, which were removed.
     pub spools: u64,
-    /// The state listed a target there, which is gone or keeps nothing of a bundle, and does no more.
+    /// The state listed a target there, which is gone or keeps nothing of its bundle, and does no more.
     pub was_forgotten: bool,
 }
 
 /// Removes what is left beside `target`, a tree or a bundle, of runs that did not end. An update that had begun to change the target
-/// is finished first, from what is staged. Where there is no bundle at the target then, `state` lists it no more.
+/// is finished first, from what is staged. Where the bundle that `state` lists is not there then, it is listed no more.
 ///
 /// # Errors
 /// Another run is at work on the target, something cannot be removed, or what is staged is damaged: then the target holds files of
@@ -52,12 +52,23 @@ pub fn clean(target: &Path, state: Option<&Store>, jobs: usize, progress: &Progr
     }
     let site = Site::of(place)?;
     clean_site(&site, jobs, progress, &mut cleaned)?;
-    // What is no record of ours is not looked at further: nothing of it is needed here.
-    let is_forgotten = site.root().is_none() || site.record().is_ok_and(|record| record.is_none());
-    if let Some(state) = state.filter(|_| is_forgotten) {
+    if let Some(state) = state
+        && holds_another(&site, state)?
+    {
         cleaned.was_forgotten = state.forget_target(&TargetPlace::of_directory(&site)?)?;
     }
     Ok(cleaned)
+}
+
+/// Whether what the state lists of a directory is not there, as far as its record tells: that is gone, or of a bundle of another name.
+fn holds_another(site: &Site, state: &Store) -> Result<bool, Error> {
+    // What is no record of ours is not looked at further: nothing of it is needed here.
+    if site.root().is_none() || site.record().is_ok_and(|record| record.is_none()) {
+        return Ok(true);
+    }
+    let held = state::kept_head(site).ok().flatten();
+    let known = state.taken_at(site)?;
+    Ok(held.zip(known).is_some_and(|(head, known)| head.root().identity.name != known.name))
 }
 
 /// The same of a repository or store, which cleans itself when it is written to: where it is there no more, `state` lists it no more.

@@ -111,7 +111,7 @@
 //! # let folder = signed_bundle()?;
 //! # let bundle = folder.path().join("os.sealift");
 //! let bundle = Input::open(&bundle)?.open_bundle(Limits::default(), |_| Ok(()))?;
-//! println!("unpacking takes at most {} bytes of disk", Cost::of(bundle.head.root(), 2).disk);
+//! println!("unpacking takes about {} bytes of disk", Cost::of(bundle.head.root(), 2).disk);
 //! let regular = entries(&bundle).filter(|entry| matches!(entry.what, What::Regular { .. }));
 //! assert_eq!(regular.map(|entry| entry.path()).collect::<Vec<_>>(), [b"etc/os-release"]);
 //! # Ok(())

@@ -54,7 +54,13 @@ pub enum Present {
 pub fn look(known: &KnownTarget) -> Result<Present, Error> {
     let path = known.place.path();
     let held = match known.place.kind() {
-        TargetKind::Directory => directory(path),
+        TargetKind::Directory => directory(path).map(|held| {
+            // What was moved there together with its record is of another directory as well.
+            held.map(|held| Installed {
+                is_of_another: held.is_of_another || held.head.root().identity.name != known.name,
+                ..held
+            })
+        }),
         TargetKind::Ostree => named(path, OSTREE, &known.name),
         TargetKind::Composefs => named(path, COMPOSEFS, &known.name),
     };
@@ -136,19 +142,12 @@ fn store(repo: &Path, folder: &str) -> Result<Vec<Installed>, Error> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             read => read.map_err(|error| Error::io("read", &path, error))?,
         };
-        let head =
-            parse_head(&bytes).map_err(|error| Error::State { path: path.clone(), problem: error.to_string() })?;
+        let (head, _) = Head::parse_first(&bytes)
+            .map_err(|error| Error::State { path: path.clone(), problem: error.to_string() })?;
         found.push(Installed { head, taken: time_of(&path)?, is_sealed: None, as_root: None, is_of_another: false });
     }
     found.sort_by(|a, b| a.head.root().identity.name.cmp(&b.head.root().identity.name));
     Ok(found)
-}
-
-/// The head with which the file of a store begins.
-fn parse_head(bytes: &[u8]) -> Result<Head, sealift_format::Error> {
-    let preamble = bytes.get(..usize::try_from(Preamble::LEN).unwrap_or(0)).unwrap_or_default();
-    let len = usize::try_from(Preamble::parse(preamble)?.head_len()).unwrap_or(usize::MAX);
-    Head::parse(bytes.get(..len).unwrap_or(bytes))
 }
 
 fn time_of(path: &Path) -> Result<i64, Error> {

@@ -5,7 +5,9 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fstat, fsync, openat, readlinkat, statat};
+use rustix::fs::{
+    Access, AtFlags, CWD, FileType, Mode, OFlags, Stat, accessat, fstat, fsync, openat, readlinkat, statat,
+};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::Error;
@@ -154,6 +156,15 @@ impl Place {
             Some(named) if (named.st_dev, named.st_ino) == held => Ok(()),
             _ => Err(Error::Exchanged { path: self.path.clone() }),
         }
+    }
+
+    /// Sees to it that this process may make names in the parent directory, as far as that can be told without making one.
+    ///
+    /// # Errors
+    /// As faccessat(2).
+    pub fn check_writable(&self) -> Result<(), Error> {
+        accessat(&self.parent, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)
+            .map_err(|error| Error::io("write to", self.parent_path(), error))
     }
 
     /// Waits until the medium has the names in the parent directory.

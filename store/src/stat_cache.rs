@@ -5,9 +5,10 @@
 //!
 //! | bytes | |
 //! |---|---|
-//! | 16 | `sealift stats 1\n` |
+//! | 16 | `sealift stats 2\n` |
 //! | 32 | what the numbers of the files are those of, such as the digest of an index |
 //! | 4 | the user who installed them |
+//! | 4 | 1 where their directories held nothing else, 0 where that is not known |
 //! | 4 | how many files |
 //! | 40 each | inode, size, seconds and nanoseconds of the last change of content, then of the last change of anything; all zero where nothing is known |
 //! | 32 | BLAKE3 of all that is before it |
@@ -54,11 +55,13 @@ pub struct StatCache {
     pub of: [u8; 32],
     /// The user who installed the files: another may set more, or less.
     pub user: u32,
+    /// Whether the directories held nothing but these files: one that is as it was still holds nothing else.
+    pub is_exact: bool,
     stats: Vec<Option<FileStat>>,
 }
 
-const MAGIC: &[u8; 16] = b"sealift stats 1\n";
-const HEAD_LEN: usize = MAGIC.len() + 32 + 4 + 4;
+const MAGIC: &[u8; 16] = b"sealift stats 2\n";
+const HEAD_LEN: usize = MAGIC.len() + 32 + 4 + 4 + 4;
 const STAT_LEN: usize = 40;
 const CHECK_LEN: usize = 32;
 
@@ -89,10 +92,10 @@ pub fn next_moment(directory: BorrowedFd<'_>) -> Result<FileTime, Errno> {
 }
 
 impl StatCache {
-    /// Nothing is known yet of `files` files, numbered from 0.
+    /// Nothing is known yet of `files` files, numbered from 0, nor of what is beside them.
     #[must_use]
     pub fn new(of: [u8; 32], user: u32, files: usize) -> Self {
-        Self { of, user, stats: vec![None; files] }
+        Self { of, user, is_exact: false, stats: vec![None; files] }
     }
 
     /// The longest encoding for so many files.
@@ -150,6 +153,7 @@ impl StatCache {
         bytes.extend(MAGIC);
         bytes.extend(self.of);
         bytes.extend(self.user.to_le_bytes());
+        bytes.extend(u32::from(self.is_exact).to_le_bytes());
         bytes.extend(u32::try_from(self.stats.len()).unwrap_or(u32::MAX).to_le_bytes());
         for stat in &self.stats {
             bytes.extend(stat.map_or([0; STAT_LEN], encode_stat));
@@ -169,13 +173,15 @@ impl StatCache {
         let body = body.strip_prefix(MAGIC)?;
         let (of, body) = body.split_first_chunk::<32>()?;
         let (user, body) = body.split_first_chunk::<4>()?;
+        let (exact, body) = body.split_first_chunk::<4>()?;
         let (count, body) = body.split_first_chunk::<4>()?;
         let (stats, rest) = body.as_chunks::<STAT_LEN>();
         if !rest.is_empty() || u32::try_from(stats.len()) != Ok(u32::from_le_bytes(*count)) {
             return None;
         }
         let stats = stats.iter().map(decode_stat).collect();
-        Some(Self { of: *of, user: u32::from_le_bytes(*user), stats })
+        let is_exact = u32::from_le_bytes(*exact) == 1;
+        Some(Self { of: *of, user: u32::from_le_bytes(*user), is_exact, stats })
     }
 }
 

@@ -7,6 +7,7 @@ use sealift_format::{pieces, verity};
 
 use crate::bytes::{Section, byte, hash, join, narrow, planes16, planes32, planes64, short, wide};
 use crate::delta::{Bases, Delta};
+use crate::disk;
 use crate::frame::frame;
 use crate::full::Full;
 use crate::keys::Key;
@@ -729,32 +730,46 @@ pub(crate) fn lay_out(contents: &[Vec<u8>], packing: Packing, in_order: bool) ->
 /// The numbers of spec 4.3, as far as columns that may be wrong give them. Of a delta bundle the layout has the `carried` objects.
 fn maxima(index: &Index, layout: &Layout, carried: Option<&[u32]>, (piece_log2, window_log): (u8, u8)) -> Maxima {
     let grown = index.ostree.as_ref().map(|ostree| ostree.grown.clone()).unwrap_or_default();
-    let sizes = objects_of(index)
+    let (depth, directories) = walk(index);
+    // Of each regular file, the object, its size, and what the inode takes beside the content.
+    let files = of_type(index, |bits| bits == 0x8000).map(|row| disk::xattrs(&row.xattrs)).chain(std::iter::repeat(0));
+    let files: Vec<(usize, u64, u64)> = objects_of(index)
         .into_iter()
+        .zip(files)
         .chain(grown.objects.iter().copied())
-        .map(|object| (object, index.objects.get(object).map_or(0, |row| row.0)));
-    let sizes: Vec<(usize, u64)> = sizes.collect();
+        .map(|(object, beside)| (object, index.objects.get(object).map_or(0, |row| row.0), beside))
+        .collect();
     let placed = |object: usize| match carried {
         Some(carried) => carried.iter().position(|number| *number == narrow(object)),
         None => Some(object),
     };
-    let holes = |object: usize| {
-        let found = layout.holes.iter().filter(|holes| holes.0 == narrow(object)).flat_map(|holes| &holes.1);
-        found.map(|extent| extent.1.wrapping_mul(4096)).fold(0, u64::wrapping_add)
+    let on_disk = |object: usize, size: u64| {
+        let extents = || layout.holes.iter().filter(|holes| holes.0 == narrow(object)).flat_map(|holes| &holes.1);
+        let holes = extents().map(|extent| extent.1.wrapping_mul(disk::BLOCK)).fold(0, u64::wrapping_add);
+        let ends = [0, size].map(|end| {
+            let is_at = |(start, len): &&(u64, u64)| [*start, start.wrapping_add(*len)].contains(&(end / disk::BLOCK));
+            u64::from(end % disk::BLOCK == 0 && extents().any(|extent| is_at(&extent)))
+        });
+        let runs = (wide(extents().count()) + 1).saturating_sub(ends[0] + ends[1]);
+        disk::content(size.wrapping_sub(holes), runs)
     };
-    let stored = sizes.iter().filter_map(|(object, size)| placed(*object).map(|placed| (placed, *size)));
-    let blocks = |data: u64| data.checked_next_multiple_of(4096).unwrap_or(0);
+    let contents = files.iter().filter_map(|(object, size, beside)| Some((placed(*object)?, size, beside)));
+    let contents = contents.map(|(placed, size, beside)| on_disk(placed, *size).wrapping_add(*beside));
+    let contents = contents.fold(0, u64::wrapping_add);
+    let others = of_type(index, |bits| bits != 0x8000).map(|row| disk::xattrs(&row.xattrs));
+    let others = others.chain(index.targets.iter().map(|target| disk::symlink(target))).sum::<u64>();
+    let others = if carried.is_some() { 0 } else { others + directories + grown.disk };
     let sum = |values: &mut dyn Iterator<Item = u64>| values.fold(0, u64::wrapping_add);
     Maxima {
         piece_log2,
         window_log,
         refs: short(index.refs.len()),
-        depth: depth(index).max(grown.depth),
+        depth: depth.max(grown.depth),
         entries: wide(index.names.len()) + grown.entries,
         inodes: wide(index.rows.len()) + grown.inodes,
         objects: wide(index.objects.len()),
-        logical: sum(&mut sizes.iter().map(|(_, size)| *size)),
-        disk: sum(&mut stored.map(|(object, size)| blocks(size.wrapping_sub(holes(object))))),
+        logical: sum(&mut files.iter().map(|(_, size, _)| *size)),
+        disk: contents.wrapping_add(others),
         data: sum(&mut layout.chunks.iter().map(|chunk| chunk.len.into())),
         chunks: wide(layout.chunks.len()),
         chunks_stored: sum(&mut layout.chunks.iter().map(|chunk| chunk.stored_len.into())),
@@ -778,20 +793,26 @@ fn objects_of(index: &Index) -> Vec<usize> {
     index.regulars.iter().map(object).collect()
 }
 
-/// The largest number of components in a path.
-fn depth(index: &Index) -> u32 {
+/// The attributes of inodes by their type, as far as there are any.
+fn of_type(index: &Index, is_one: impl Fn(u16) -> bool) -> impl Iterator<Item = &Attributes> {
+    let rows = index.rows.iter().filter_map(|row| index.attributes.get(usize::try_from(*row).ok()?));
+    rows.filter(move |row| is_one(row.mode & 0xf000))
+}
+
+/// The largest number of components in a path, and what the directories take on a disk.
+fn walk(index: &Index) -> (u32, u64) {
     let is_directory = |inode: usize| {
         let row = index.rows.get(inode).and_then(|row| usize::try_from(*row).ok());
         row.and_then(|row| index.attributes.get(row)).is_some_and(|row| row.mode & 0xf000 == 0x4000)
     };
-    let (mut deepest, mut entry, mut inode) = (0, 0, 0);
+    let (mut deepest, mut len, mut entry, mut inode) = (0, 0, 0, 0);
     let children = (0..index.rows.len()).filter(|inode| is_directory(*inode)).zip(index.children.iter().copied());
     let children: std::collections::BTreeMap<usize, u32> = children.collect();
     for _ in index.refs.iter().filter(|(kind, _)| *kind == 0) {
         let mut pending = vec![(inode, 1)];
         inode += 1;
         while let Some((directory, depth)) = pending.pop() {
-            let below = pending.len();
+            let (below, first) = (pending.len(), entry);
             for _ in 0..children.get(&directory).copied().unwrap_or(0).min(narrow(index.links.len())) {
                 deepest = deepest.max(depth);
                 if index.links.get(entry).is_some_and(|link| *link == 0) {
@@ -802,8 +823,9 @@ fn depth(index: &Index) -> u32 {
                 }
                 entry += 1;
             }
+            len += disk::directory(index.names.iter().take(entry).skip(first).map(|name| &name[..]));
             pending[below..].reverse();
         }
     }
-    deepest
+    (deepest, len)
 }

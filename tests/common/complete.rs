@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use sealift::Bundle;
 use sealift_format::{BaseRange, Delta, Holds, Layout, data_ranges};
+use sealift_verify::carried::{CarriedChecker, prefix_of};
 use sealift_verify::content::{ChunkDecoder, ContentError, group_objects, piece_range};
 use sealift_verify::objects::{Bare, Checked, PieceMap, VerityTable, check_bare, check_chunk, without_data};
 use sealift_verify::ostree::OsTreeFiles;
@@ -23,11 +24,32 @@ fn at(number: impl TryInto<usize>) -> usize {
 pub fn complete(delta: Delta, file: &[u8], bases: &[&[u8]]) -> Result<Bundle, ContentError> {
     let opened: Vec<Bundle> = bases.iter().map(|file| open_whole(file).expect("a base is taken")).collect();
     let contents: Vec<Vec<u8>> = opened.iter().zip(bases).flat_map(|(base, file)| contents(base, file)).collect();
-    let bundle = delta.complete(&opened.iter().map(|base| &base.index).collect::<Vec<_>>())?;
+    let bundle = delta.clone().complete(&opened.iter().map(|base| &base.index).collect::<Vec<_>>())?;
+    let (whole, carried) = (check_all(&bundle, file, &contents), check_carried(&delta, file, &contents));
+    // Who has no wanted index finds what is wrong with an object all the same.
+    match (&whole, &carried) {
+        (Ok(()), Err(error)) => panic!("what it carries is refused where what it makes is sound: {error}"),
+        (Err(ContentError::Object { .. } | ContentError::Piece { .. }), Ok(())) => panic!("what it carries is taken"),
+        _ => {}
+    }
+    whole.map(|()| bundle)
+}
 
-    let (pieces, files) = (PieceMap::new(&bundle), OsTreeFiles::new(&bundle));
-    let mut table = VerityTable::new(&bundle);
-    let mut large: BTreeMap<_, _> = files.large(&bundle).into_iter().collect();
+/// Checks what the delta carries, by itself.
+fn check_carried(delta: &Delta, file: &[u8], contents: &[Vec<u8>]) -> Result<(), ContentError> {
+    let mut checker = CarriedChecker::new(delta);
+    for (number, stored) in stored_chunks(delta.head.chunks_at(), &delta.layout, file) {
+        checker.check(delta, number, stored, &prefix(prefix_of(delta, number), contents))?;
+    }
+    while checker.check_bare(delta)?.is_some() {}
+    Ok(())
+}
+
+/// Checks all objects of the completed bundle.
+fn check_all(bundle: &Bundle, file: &[u8], contents: &[Vec<u8>]) -> Result<(), ContentError> {
+    let (pieces, files) = (PieceMap::new(bundle), OsTreeFiles::new(bundle));
+    let mut table = VerityTable::new(bundle);
+    let mut large: BTreeMap<_, _> = files.large(bundle).into_iter().collect();
     for (number, object) in (0..).zip(bundle.index.objects()) {
         if !bundle.layout.is_carried(number) {
             let content = contents.iter().find(|content| hash(content) == object.id).expect("a base has it");
@@ -38,29 +60,28 @@ pub fn complete(delta: Delta, file: &[u8], bases: &[&[u8]]) -> Result<Bundle, Co
     let mut decoder = ChunkDecoder::default();
     for (number, stored) in stored_chunks(bundle.head.chunks_at(), &bundle.layout, file) {
         let chunk = &bundle.layout.chunks[at(number)];
-        let prefix = prefix(bundle.layout.prefix_of(chunk), &contents);
-        let decoded = decoder.decode(&bundle, number, stored, &prefix)?;
-        check_chunk(&bundle, &pieces, &files, number, decoded, |checked| {
+        let prefix = prefix(bundle.layout.prefix_of(chunk), contents);
+        let decoded = decoder.decode(bundle, number, stored, &prefix)?;
+        check_chunk(bundle, &pieces, &files, number, decoded, |checked| {
             if let Checked::Piece { object, piece, .. } = checked
                 && let Some(files) = large.get_mut(&object)
             {
-                files.take(&bundle, piece, decoded);
+                files.take(bundle, piece, decoded);
             }
             table.take(checked);
         })?;
     }
-    for bare in without_data(&bundle) {
+    for bare in without_data(bundle) {
         let (Bare::Object(object) | Bare::Piece(object, _)) = bare;
         if bundle.layout.is_carried(object) {
-            table.take(check_bare(&bundle, &files, bare)?);
+            table.take(check_bare(bundle, &files, bare)?);
         }
     }
     for mut files in large.into_values() {
-        while files.take_bare(&bundle) {}
-        files.check(&bundle)?;
+        while files.take_bare(bundle) {}
+        files.check(bundle)?;
     }
-    table.check(&bundle)?;
-    Ok(bundle)
+    table.check(bundle)
 }
 
 fn stored_chunks<'a>(chunks_at: u64, layout: &'a Layout, file: &'a [u8]) -> impl Iterator<Item = (u32, &'a [u8])> {

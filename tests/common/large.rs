@@ -116,7 +116,8 @@ pub fn doubling(levels: u32, names: [&[u8]; 2]) -> Bundle {
     let mut bundle = nested(usize::try_from(levels).expect("32 bits"), &names);
     let entries = (2 << u64::from(levels)) - 2;
     let ostree = bundle.index.ostree.as_mut().expect("it has a commit");
-    ostree.grown = Grown { entries, inodes: entries + 1, depth: levels, objects: Vec::new() };
+    ostree.grown =
+        Grown { entries, inodes: entries + 1, depth: levels, disk: 4096 * (entries + 1), ..Grown::default() };
     bundle
 }
 

@@ -6,6 +6,7 @@ pub mod bytes;
 pub mod complete;
 pub mod corpus;
 pub mod delta;
+mod disk;
 pub mod frame;
 pub mod full;
 pub mod keys;

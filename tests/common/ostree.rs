@@ -4,6 +4,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::bundle::{Attributes, Bundle, Index, Packing};
 use crate::bytes::{byte, narrow, planes16, planes32};
+use crate::disk;
 use crate::tree::{Node, What, dir};
 
 /// SHA-256 of an object.
@@ -41,8 +42,10 @@ pub struct Grown {
     pub inodes: u64,
     /// Components of the longest path.
     pub depth: u32,
-    /// The object of each regular file.
-    pub objects: Vec<usize>,
+    /// The object of each regular file, and what its extended attributes take on a disk.
+    pub objects: Vec<(usize, u64)>,
+    /// What all the others take on a disk.
+    pub disk: u64,
 }
 
 /// A commit to be added.
@@ -134,16 +137,26 @@ impl OsTree {
         }
     }
 
-    fn grow(&mut self, directory: &Node, depth: u32, contents: &[Vec<u8>]) {
-        let What::Directory(names) = &directory.what else { return };
+    fn grow(&mut self, node: &Node, depth: u32, contents: &[Vec<u8>]) {
+        let beside = disk::xattrs(&node.xattrs);
+        let names = match &node.what {
+            What::Directory(names) => names,
+            What::Regular(content) => {
+                let object = contents.iter().position(|known| known == content);
+                self.grown.objects.push((object.expect("it was added with its file"), beside));
+                return;
+            }
+            What::Symlink(target) => {
+                self.grown.disk += disk::symlink(target) + beside;
+                return;
+            }
+            _ => return,
+        };
+        self.grown.disk += disk::directory(names.iter().map(|(name, _)| &name[..])) + beside;
         for (_, node) in names {
             self.grown.entries += 1;
             self.grown.inodes += 1;
             self.grown.depth = self.grown.depth.max(depth);
-            if let What::Regular(content) = &node.what {
-                let object = contents.iter().position(|known| known == content);
-                self.grown.objects.push(object.expect("it was added with its file"));
-            }
             self.grow(node, depth + 1, contents);
         }
     }

@@ -197,6 +197,8 @@ def parse_layout(data, index, piece, base_objects=0):
         return sum(b - a for a, b in spans(layout.holes.get(number, ()), start, end))
 
     layout.data = [data_len(number, 0, size) for number, size in enumerate(sizes)]
+    runs = (len(list(spans(layout.holes.get(number, ()), 0, size))) for number, size in enumerate(sizes))
+    layout.disk = [round_up(data, 4096) + 4096 * (-(-count // 340) if count > 4 else 0) for data, count in zip(layout.data, runs)]
 
     # Whole objects in groups (7.2).
     members = list(accumulate(steps, lambda last, step: (last + 1 + step) % 2**32, initial=-1))[1:]
@@ -230,6 +232,18 @@ def parse_layout(data, index, piece, base_objects=0):
             need(good, "layout", "chunks of an OSTree file's pieces descend")
         layout.parts.setdefault(number, [Part(-1, 0, 0, size)])
     return layout
+
+def round_up(number, step):
+    return -(-number // step) * step
+
+def directory_disk(entries):
+    """What a directory takes on a disk (4.3)."""
+    return 4096 if entries <= 4060 else 4096 + round_up(3 * entries // 2, 4096)
+
+def xattrs_len(row):
+    """What the extended attributes of an inode come to (4.3)."""
+    named = ((name.partition(b".")[2] if b"." in name else name, value) for name, value in row.xattrs)
+    return sum(16 + round_up(len(name), 4) + round_up(len(value), 4) for name, value in named)
 
 class Bundle:
     """A bundle whose head, layout and index are good (2); `policy` says who is trusted, if anybody is."""
@@ -285,8 +299,17 @@ class Bundle:
                    logical=sum(index.sizes[number] for number in used), object_len=largest)
 
     def agree_disk(self):
-        blocks = [-(-data // 4096) * 4096 for data in self.layout.data]
-        self.agree(disk=sum(blocks[number] for number in self.index.object.values()))
+        """What the inodes take on a disk (4.3); of a delta bundle, the files whose content it carries."""
+        index, layout = self.index, self.layout
+        names = defaultdict(int)
+        for _, _, directory, name, _ in index.order:
+            names[directory] += 8 + round_up(len(name), 4)
+        own = {inode: layout.disk[number] for inode, number in index.object.items() if number in layout.parts}
+        if not self.root.bases:
+            own |= {inode: 4096 * (len(target) > 59) for inode, target in index.target.items()}
+            own |= {inode: directory_disk(names[inode]) for inode, kind in enumerate(index.types) if kind == "dir"}
+            own = {inode: own.get(inode, 0) for inode in range(len(index.inodes))}
+        self.agree(disk=sum(own.values()) + sum(4096 * (xattrs_len(index.inodes[inode]) > 88) for inode in own))
 
     def agree_full(self):
         full = self.root.full and self.root.full.chunks
@@ -311,8 +334,9 @@ class Bundle:
         numbers = [ids[id_] for id_ in own.ids]
         layout.parts = {numbers[number]: parts for number, parts in layout.parts.items()}
         layout.holes = {numbers[number]: holes for number, holes in layout.holes.items()}
-        data = dict(zip(numbers, layout.data))
-        layout.data = [data.get(number, 0) for number in range(len(ids))]
+        for column in "data", "disk":
+            own = dict(zip(numbers, getattr(layout, column)))
+            setattr(layout, column, [own.get(number, 0) for number in range(len(ids))])
         self.agree_disk()
 
     def read(self, count):

@@ -1,16 +1,15 @@
 //! Chunks and objects: nothing of their bytes is handed out before it agrees with what the root vouches for (spec 8).
 
 use std::convert::Infallible;
+use std::fmt;
 use std::ops::Range;
 
 use blake3::hazmat::HasherExt as _;
 use sealift_format::ostree::Checksum;
 use sealift_format::{
-    Bundle, Chunk, Codec, Error as FormatError, Extent, FrameDecoder, Head, Layout, Part, Suffix, check_frame,
+    Bundle, Chunk, Codec, Error as FormatError, Extent, FrameDecoder, Head, Layout, Object, Part, Suffix, check_frame,
     check_frame_with_prefix, data_ranges,
 };
-
-use crate::ostree::Hex;
 
 /// An object's or a piece's bytes do not match, or its chunk's do not.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -42,6 +41,15 @@ pub enum ContentError {
         /// The checksum that the dirtree has.
         checksum: Checksum,
     },
+}
+
+/// A checksum as OSTree writes it.
+struct Hex<'a>(&'a Checksum);
+
+impl fmt::Display for Hex<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
 }
 
 impl ContentError {
@@ -109,12 +117,24 @@ impl ChunkDecoder {
         stored: &'a [u8],
         prefix: &[u8],
     ) -> Result<&'a [u8], ContentError> {
+        self.decode_of(&bundle.head, &bundle.layout, number, stored, prefix)
+    }
+
+    /// The same for a bundle whose index may be unknown.
+    pub(crate) fn decode_of<'a>(
+        &'a mut self,
+        head: &Head,
+        layout: &Layout,
+        number: u32,
+        stored: &'a [u8],
+        prefix: &[u8],
+    ) -> Result<&'a [u8], ContentError> {
         let at = usize::try_from(number).unwrap_or(usize::MAX);
-        let Some(chunk) = bundle.layout.chunks.get(at) else {
+        let Some(chunk) = layout.chunks.get(at) else {
             return Err(FormatError::Digest { part: Part::Chunk(number) }.into());
         };
         check_stored(number, chunk, stored)?;
-        let window_log = bundle.head.root().maxima.window_log;
+        let window_log = head.root().maxima.window_log;
         let part = Part::Chunk(number);
         match chunk.codec {
             Codec::Raw => return Ok(stored),
@@ -123,7 +143,7 @@ impl ChunkDecoder {
                 self.decoder.decode_with(part, stored, chunk.len.into(), window_log, prefix, &mut self.decoded)?;
             }
             Codec::Suffix => {
-                let prefix_len = bundle.layout.prefix_len(chunk);
+                let prefix_len = layout.prefix_len(chunk);
                 let suffix = Suffix::parse(part, stored, chunk.len, prefix_len, window_log, &mut self.decoder)?;
                 suffix.apply(prefix, &mut self.decoder, &mut self.decoded)?;
             }
@@ -137,10 +157,13 @@ impl ChunkDecoder {
 /// # Errors
 /// It does not match its id.
 pub fn check_object(bundle: &Bundle, object: u32, data: &[u8]) -> Result<(), ContentError> {
-    let row = bundle.index.object(object);
-    let holes = bundle.layout.holes_of(object);
+    check_row(bundle.index.object(object), &bundle.layout, object, data)
+}
+
+/// The same by the object's row in a table of its own.
+pub(crate) fn check_row(row: &Object, layout: &Layout, object: u32, data: &[u8]) -> Result<(), ContentError> {
     let mut hasher = blake3::Hasher::new();
-    update(&mut hasher, data, holes, 0..row.size);
+    update(&mut hasher, data, layout.holes_of(object), 0..row.size);
     if hasher.finalize().as_bytes() == &row.id { Ok(()) } else { Err(ContentError::Object { object }) }
 }
 
@@ -149,11 +172,21 @@ pub fn check_object(bundle: &Bundle, object: u32, data: &[u8]) -> Result<(), Con
 /// # Errors
 /// It does not match its chaining value.
 pub fn check_piece(bundle: &Bundle, object: u32, piece: u64, data: &[u8]) -> Result<u64, ContentError> {
-    let range = piece_range(bundle, object, piece);
+    check_piece_at(&bundle.layout, object, piece, piece_range(bundle, object, piece), data)
+}
+
+/// The same where it is known which bytes of the object the piece has.
+pub(crate) fn check_piece_at(
+    layout: &Layout,
+    object: u32,
+    piece: u64,
+    range: Range<u64>,
+    data: &[u8],
+) -> Result<u64, ContentError> {
     let mut hasher = blake3::Hasher::new();
     hasher.set_input_offset(range.start);
-    update(&mut hasher, data, bundle.layout.holes_of(object), range.clone());
-    let pieces = bundle.layout.pieces_of(object);
+    update(&mut hasher, data, layout.holes_of(object), range.clone());
+    let pieces = layout.pieces_of(object);
     let wanted = usize::try_from(piece).ok().and_then(|piece| pieces.get(piece)).map(|piece| piece.chaining_value);
     if range.start < range.end && wanted == Some(hasher.finalize_non_root()) {
         return Ok(range.start);

@@ -20,9 +20,9 @@
 #![deny(missing_docs)]
 #![cfg_attr(not(feature = "kernel"), forbid(unsafe_code))]
 
+pub mod carried;
 pub mod checker;
 pub mod content;
-mod error;
 pub mod escape;
 #[cfg(all(feature = "kernel", target_os = "linux"))]
 pub mod kernel;
@@ -32,4 +32,4 @@ pub mod ostree;
 pub mod trust;
 pub mod walk;
 
-pub use error::Error;
+pub use trust::Error;

@@ -4,9 +4,7 @@
 //! wherever a bundle is read from its start to its end, the layout has been checked for (spec 7.3).
 
 use std::convert::Infallible;
-use std::fmt;
 
-use sealift_format::ostree::Checksum;
 use sealift_format::ostree::file::FileHasher;
 use sealift_format::{Bundle, InodeKind, OsTree, OsTreeFile};
 
@@ -131,13 +129,4 @@ fn hasher(bundle: &Bundle, number: u32) -> FileHasher {
 fn compare(bundle: &Bundle, number: u32, hasher: FileHasher) -> Result<(), ContentError> {
     let checksum = file(bundle, number).checksum;
     if hasher.finish() == checksum { Ok(()) } else { Err(ContentError::OsTreeFile { checksum }) }
-}
-
-/// A checksum as OSTree writes it.
-pub(crate) struct Hex<'a>(pub(crate) &'a Checksum);
-
-impl fmt::Display for Hex<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
 }

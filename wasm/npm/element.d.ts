@@ -1,4 +1,4 @@
-import type { BundleSource, Doubt, Head, Kind, Policy, Progress, Summary, Verdict } from "./types.js";
+import type { BundleSource, Damage, Doubt, Head, Kind, Place, Policy, Progress, Summary, Verdict } from "./types.js";
 
 /**
  * A place to drop a bundle, and what there is to say of it. In a form it is a field: valid when the bundle is safe to install, and only then
@@ -16,7 +16,7 @@ import type { BundleSource, Doubt, Head, Kind, Policy, Progress, Summary, Verdic
  * - `trust-src`, `revoked-src`: the allowed signers and the revoked keys. What cannot be loaded leaves nothing safe.
  * - `floor-src`: the lowest versions that are taken, as JSON: `{"os": "7"}`. Versions that this browser saw count as well.
  * - `threshold`: keys that have to have signed, as in `2` or `os=2 app-*=1`. `compatible`: the devices' tags.
- * - `base-src`: an older bundle to compare with. `deep="no"`: only stored bytes are checked, not what they unpack to.
+ * - `base-src`: an older bundle to compare with, and over which a delta of it is checked. `deep="no"`: only stored bytes are checked, not what they unpack to.
  * - `settings="readonly"`: the person sets nothing, and what this browser remembers of settings does not count.
  * - `hide`: any of `chooser address settings layout`.
  * - `wasm-url`, `worker-url`: where the package's parts lie, for bundlers that do not say so: see its README.
@@ -76,7 +76,12 @@ export interface Finding {
 export interface Report {
   file: string;
   fileBytes?: number;
-  /** When, as ISO 8601 has it. */
+  /**
+   * SHA-256 of the file, as `sha256sum` prints it: of the bytes as they were checked. With `deep="no"` it comes after the verdict, since it takes
+   * longer; so does that of a file that is not a sound bundle. What came by an address, and was not read to its end, has none.
+   */
+  sha256?: string;
+  /** When that ended, as ISO 8601 has it. */
   checked: string;
   state: State;
   ok: boolean;
@@ -86,13 +91,27 @@ export interface Report {
   /** Enough trusted keys signed it, and the policy takes it. */
   trusted: boolean;
   error?: Problem;
+  /** The first damaged part, and the files in it. */
+  damage?: Place & Damage;
   deep: boolean;
+  /** Of a delta for which there is a base: which one it was checked over, or why it was not. */
+  base?: { checked: boolean; name?: string; version?: string; indexDigest?: string; error?: string };
   seconds: number;
   head?: Omit<Head, "signed">;
   verdict?: Verdict;
   summary?: Summary;
   /** What it was judged by. `forgets`: the browser keeps no versions beyond this page. */
-  policy?: Pick<Policy, "allowedSigners" | "threshold" | "compatible" | "floor"> & { revoked?: string; forgets: boolean };
+  policy?: Pick<Policy, "allowedSigners" | "threshold" | "compatible" | "floor"> & {
+    revoked?: string;
+    /** SHA-256 of these files, or texts. */
+    allowedSignersSha256?: string;
+    revokedSha256?: string;
+    forgets: boolean;
+    /** When, as ISO 8601 has it. */
+    judged: string;
+  };
+  /** What checked it: the package's version, and SHA-256 of its sealift_wasm_bg.wasm. */
+  page: { version: string; module?: string };
 }
 
 export interface Checked {

@@ -1,6 +1,7 @@
 //! The check of chunks: what one reader keeps of it.
 
 use sealift_format::{Bundle, Error as FormatError, Opened, Part};
+use sealift_verify::carried::CarriedChecker;
 use sealift_verify::checker::ObjectChecker;
 use sealift_verify::content::{ContentError, check_shape, check_stored};
 use sealift_verify::objects::{Bare, Checked, VerityTable, without_data};
@@ -16,6 +17,8 @@ pub(crate) enum Check {
     Stored,
     /// Of a delta bundle: and the shape of each chunk.
     Shape,
+    /// Of a delta bundle over its base: and what the chunks hold.
+    Carried(Box<CarriedChecker>),
     /// And what the chunks hold.
     Objects(Box<Objects>),
 }
@@ -40,20 +43,29 @@ impl Check {
         }
     }
 
+    /// The check of a delta bundle over its base.
+    pub(crate) fn over(opened: &Opened) -> Self {
+        match opened {
+            Opened::Delta(delta) => Self::Carried(Box::new(CarriedChecker::new(delta))),
+            Opened::Whole(_) => Self::new(opened, Depth::Objects),
+        }
+    }
+
     /// The chunks that are to be checked by the reader that finishes, in this order.
     pub(crate) fn in_order(&self) -> Vec<u32> {
         match self {
             Self::Objects(objects) => objects.checker.in_order(),
-            Self::Stored | Self::Shape => Vec::new(),
+            Self::Stored | Self::Shape | Self::Carried(_) => Vec::new(),
         }
     }
 
-    /// Checks the chunks from `first` on whose bytes these are, and appends to `found` what it finds.
+    /// Checks the chunks from `first` on whose bytes these are, and appends to `found` what it finds. One with a prefix comes alone.
     pub(crate) fn run(
         &mut self,
         opened: &Opened,
         first: u32,
         mut bytes: &[u8],
+        prefix: &[u8],
         found: &mut Vec<u8>,
     ) -> Result<(), ContentError> {
         let mut number = first;
@@ -67,6 +79,7 @@ impl Check {
                 (Self::Objects(objects), Opened::Whole(bundle)) => {
                     objects.checker.check(bundle, number, stored, |checked| checked.save(found))?;
                 }
+                (Self::Carried(checker), Opened::Delta(delta)) => checker.check(delta, number, stored, prefix)?,
                 (Self::Shape, _) => {
                     check_stored(number, chunk, stored)?;
                     check_shape(opened.head(), opened.layout(), number, stored)?;
@@ -92,6 +105,14 @@ impl Check {
 
     /// Checks some of what no chunk brings, and says whether there is more.
     pub(crate) fn run_bare(&mut self, opened: &Opened) -> Result<bool, ContentError> {
+        let mut len = 0;
+        if let (Self::Carried(checker), Opened::Delta(delta)) = (&mut *self, opened) {
+            while len < BARE_LEN {
+                let Some(next) = checker.check_bare(delta)? else { return Ok(false) };
+                len += next.max(256);
+            }
+            return Ok(true);
+        }
         let (Self::Objects(objects), Opened::Whole(bundle)) = (self, opened) else { return Ok(false) };
         let Objects { checker, table, bare } = &mut **objects;
         let table = table.get_or_insert_with(|| VerityTable::new(bundle));
@@ -100,7 +121,6 @@ impl Check {
             all.reverse();
             all
         });
-        let mut len = 0;
         while len < BARE_LEN {
             let Some(next) = bare.pop() else { return Ok(false) };
             len += bare_len(bundle, next);

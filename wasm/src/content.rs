@@ -35,7 +35,7 @@ pub(crate) fn places(opened: &Opened, entry: u32) -> Result<JsValue, JsValue> {
 }
 
 /// Offset and length; a part without data has no length.
-fn place(bundle: &Bundle, chunk: Option<u32>) -> Result<JsValue, JsValue> {
+pub(crate) fn place(bundle: &Bundle, chunk: Option<u32>) -> Result<JsValue, JsValue> {
     let row = chunk.and_then(|chunk| bundle.layout.chunks.get(usize::try_from(chunk).ok()?));
     let (offset, len) = row.map_or((0, 0), |row| (row.offset, row.stored_len));
     let at = to_js("an offset in the file", bundle.head.chunks_at().saturating_add(offset))?;

@@ -11,10 +11,12 @@ compile_error!(
     "simd128 is off, and hashing would take twice as long: RUSTFLAGS displaces .cargo/config.toml; unset it"
 );
 
+mod base;
 mod check;
 mod compare;
 mod content;
 mod error;
+mod hit;
 mod listing;
 mod number;
 mod object;
@@ -22,5 +24,7 @@ mod options;
 mod picture;
 mod reader;
 mod report;
+mod sha256;
 
 pub use reader::Reader;
+pub use sha256::take as sha256;

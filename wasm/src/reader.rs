@@ -1,18 +1,19 @@
 //! The class that JavaScript sees.
 
 use js_sys::{Array, Uint32Array};
-use sealift_format::{Error as FormatError, Head, Limits, Opened, Opener, Step};
+use sealift_format::{Bundle, Delta, Error as FormatError, Head, Limits, Opened, Opener, Step};
 use sealift_verify::content::ContentError;
 use sealift_verify::walk::Depth;
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 
+use crate::base::Base;
 use crate::check::Check;
 use crate::error::misuse;
 use crate::number::{natural, rounded, to_js};
 use crate::object::object;
 use crate::report::content_error;
-use crate::{compare, content, listing, options, picture, report};
+use crate::{compare, content, hit, listing, options, picture, report};
 
 /// Opens a bundle as its bytes come, and then keeps its index and layout.
 // Each function returns a Result, which comes back as several values. One that returns a reference and nothing else is what
@@ -38,6 +39,8 @@ enum Stage {
 #[derive(Debug)]
 struct Open {
     opened: Opened,
+    /// Of a delta bundle that is checked over it.
+    base: Option<Base>,
     check: Check,
 }
 
@@ -144,7 +147,7 @@ impl Reader {
         if let Stage::Opening(opener) = &mut self.stage {
             let opener = std::mem::replace(&mut **opener, Opener::new(None, Limits::default()));
             self.stage = match opener.finish() {
-                Ok(opened) => Stage::Open(Box::new(Open { opened, check: Check::Stored })),
+                Ok(opened) => Stage::Open(Box::new(Open { opened, base: None, check: Check::Stored })),
                 Err(error) => Stage::Failed(error.into()),
             };
         }
@@ -154,19 +157,20 @@ impl Reader {
     /// Begins a check. Returns the chunks that the reader which finishes it is to check itself, in this order.
     ///
     /// # Errors
-    /// The bundle is not open; `depth` is neither "objects" nor "stored".
+    /// The bundle is not open; there is no such `depth`, or no base.
     #[wasm_bindgen(unchecked_return_type = "Uint32Array")]
     pub fn begin(
         &mut self,
-        #[wasm_bindgen(unchecked_param_type = "\"objects\" | \"stored\"")] depth: &str,
+        #[wasm_bindgen(unchecked_param_type = "\"objects\" | \"over\" | \"stored\"")] depth: &str,
     ) -> Result<JsValue, JsValue> {
-        let depth = match depth {
-            "objects" => Depth::Objects,
-            "stored" => Depth::Stored,
-            _ => return Err(misuse("depth is neither \"objects\" nor \"stored\"")),
-        };
         let open = self.opened_mut()?;
-        open.check = Check::new(&open.opened, depth);
+        open.check = match depth {
+            "objects" => Check::new(&open.opened, Depth::Objects),
+            "stored" => Check::new(&open.opened, Depth::Stored),
+            "over" if open.base.is_some() => Check::over(&open.opened),
+            "over" => return Err(no_base()),
+            _ => return Err(misuse("there is no such depth")),
+        };
         Ok(Uint32Array::from(&open.check.in_order()[..]).into())
     }
 
@@ -175,9 +179,10 @@ impl Reader {
     /// # Errors
     /// One of them is not as the root says.
     pub fn check(&mut self, first: u32, bytes: &[u8]) -> Result<Vec<u8>, JsValue> {
-        let open = self.opened_mut()?;
+        let Open { opened, base, check } = self.opened_mut()?;
         let mut found = Vec::new();
-        open.check.run(&open.opened, first, bytes, &mut found).map_err(|error| content_error(&error))?;
+        let prefix = base.as_ref().map_or(&[][..], Base::prefix);
+        check.run(opened, first, bytes, prefix, &mut found).map_err(|error| content_error(&error))?;
         Ok(found)
     }
 
@@ -187,7 +192,7 @@ impl Reader {
     /// It is not what `check` returned.
     pub fn take(&mut self, found: &[u8]) -> Result<(), JsValue> {
         let open = self.opened_mut()?;
-        if open.check.take(&open.opened, found) { Ok(()) } else { Err(misuse("that is not what check returned")) }
+        if open.check.take(&open.opened, found) { Ok(()) } else { Err(misuse("that is not what was returned")) }
     }
 
     /// Checks some of what no chunk brings: files that are empty, or all hole. Says whether there is more.
@@ -218,6 +223,58 @@ impl Reader {
         let check = std::mem::replace(&mut open.check, Check::Stored);
         check.finish(&open.opened).map_err(|error| content_error(&error))?;
         Ok(report::summary(&open.opened))
+    }
+
+    /// From now on a delta bundle is checked over its base, whose own check says what it leaves in place.
+    ///
+    /// # Errors
+    /// It is no delta bundle of this base alone; the two take more memory than there is for them.
+    #[wasm_bindgen(js_name = checkOver)]
+    pub fn check_over(&mut self, base: &Reader) -> Result<(), JsValue> {
+        let limit = self.memory;
+        let (open, base) = (self.opened_mut()?, base.opened()?);
+        let (Opened::Delta(delta), Opened::Whole(base)) = (&open.opened, &base.opened) else { return Err(no_base()) };
+        let [own, other] = [delta.head.root(), base.head.root()];
+        // The base was opened, and so its index is the one of its root.
+        if !matches!(delta.bases(), [wanted] if wanted.index_digest == other.contents.index_digest) {
+            return Err(no_base());
+        }
+        let prefix_len = own.bases.as_ref().map_or(0, |bases| bases.prefix_len.into());
+        let declared = report::memory(own).saturating_add(report::memory(other)).saturating_add(prefix_len);
+        if declared > limit {
+            return Err(content_error(&FormatError::Limit { what: "memory", declared, limit }.into()));
+        }
+        open.base = Some(Base::new(base));
+        Ok(())
+    }
+
+    /// The chunks of the base that it takes to decode a chunk: number, and where in the base's file it lies.
+    ///
+    /// # Errors
+    /// The bundle is not checked over this base.
+    #[wasm_bindgen(js_name = beginPrefix, unchecked_return_type = "[chunk: number, place: [offset: number, length: number]][]")]
+    pub fn begin_prefix(&mut self, base: &Reader, chunk: u32) -> Result<JsValue, JsValue> {
+        let (own, delta, base) = self.over(base)?;
+        Ok(own.begin_prefix(delta, base, chunk)?.into())
+    }
+
+    /// Takes the stored bytes of chunk `number` of the base, for chunk `chunk`, which is checked when all of them were taken.
+    ///
+    /// # Errors
+    /// The bundle is not checked over this base; the bytes are not what the base's root says.
+    #[wasm_bindgen(js_name = fillPrefix)]
+    pub fn fill_prefix(&mut self, base: &Reader, chunk: u32, number: u32, stored: &[u8]) -> Result<(), JsValue> {
+        let (own, delta, base) = self.over(base)?;
+        own.fill_prefix(delta, base, chunk, number, stored).map_err(|error| content_error(&error))
+    }
+
+    /// The files that a damaged chunk or object hits: how many, and the names of the first `limit`.
+    ///
+    /// # Errors
+    /// The bundle is not open.
+    #[wasm_bindgen(unchecked_return_type = "Damage")]
+    pub fn hit(&self, chunk: Option<u32>, object: Option<u32>, limit: u32) -> Result<JsValue, JsValue> {
+        Ok(hit::files(&self.opened()?.opened, chunk, object, limit))
     }
 
     /// The named trees; of a delta bundle none.
@@ -319,6 +376,14 @@ impl Reader {
         }
     }
 
+    fn over<'a>(&'a mut self, base: &'a Reader) -> Result<(&'a mut Base, &'a Delta, &'a Bundle), JsValue> {
+        let Open { opened, base: own, .. } = self.opened_mut()?;
+        match (own, &*opened, &base.opened()?.opened) {
+            (Some(own), Opened::Delta(delta), Opened::Whole(base)) => Ok((own, delta, base)),
+            _ => Err(no_base()),
+        }
+    }
+
     fn opened(&self) -> Result<&Open, JsValue> {
         match &self.stage {
             Stage::Open(open) => Ok(open),
@@ -334,4 +399,8 @@ impl Reader {
             Stage::Opening(_) => Err(misuse("the bundle is not open yet")),
         }
     }
+}
+
+fn no_base() -> JsValue {
+    misuse("a delta bundle is checked over its only base")
 }

@@ -1,8 +1,9 @@
 //! What JavaScript is told.
 
-use js_sys::{Array, Uint8Array, Uint32Array};
+use js_sys::{Array, Reflect, Uint8Array, Uint32Array};
 use sealift_format::difference::Becomes;
-use sealift_format::{Base, Delta, Envelope, Head, InodeKind, Opened, Root};
+use sealift_format::{Base, Delta, Envelope, Error as FormatError, Head, InodeKind, Opened, Part, Root};
+use sealift_verify::content::ContentError;
 use sealift_verify::escape;
 use sealift_verify::trust::{Policy, SignatureState, Standing, unknown_envelopes};
 use wasm_bindgen::JsValue;
@@ -14,7 +15,7 @@ use crate::object::{object, strings};
 
 #[wasm_bindgen(typescript_custom_section)]
 const TYPES: &str = r#"
-import type { Comparison, Edit, Entry, Head, JudgeOptions, Picture, Ref, Summary, Verdict } from "../types.js";
+import type { Comparison, Damage, Edit, Entry, Head, JudgeOptions, Picture, Ref, Summary, Verdict } from "../types.js";
 
 /** Bytes of the file, from an offset, of which any first part will do; or nothing more. */
 export type Step = { need: [offset: number, length: number]; done?: undefined } | { done: true; need?: undefined };
@@ -210,6 +211,21 @@ fn count(number: usize) -> JsValue {
 }
 
 /// An error as JavaScript catches it.
-pub(crate) fn content_error(error: &sealift_verify::content::ContentError) -> JsValue {
-    refusal(error.kind(), error)
+pub(crate) fn content_error(error: &ContentError) -> JsValue {
+    let thrown = refusal(error.kind(), error);
+    let (chunk, object) = match error {
+        ContentError::Object { object } | ContentError::Piece { object, .. } => (None, Some(*object)),
+        ContentError::Chunk(
+            FormatError::Digest { part: Part::Chunk(chunk) }
+            | FormatError::Frame { part: Part::Chunk(chunk), .. }
+            | FormatError::Malformed { part: Part::Chunk(chunk), .. }
+            | FormatError::Row { part: Part::Chunk(chunk), .. },
+        ) => (Some(*chunk), None),
+        _ => (None, None),
+    };
+    for (name, number) in [("chunk", chunk), ("object", object)] {
+        // A new object takes any property, and "undefined" is as good as none.
+        let _ = Reflect::set(&thrown, &name.into(), &number.into());
+    }
+    thrown
 }

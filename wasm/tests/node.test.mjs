@@ -1,11 +1,15 @@
 // The reader in Node, as `cargo xtask web` builds it. Run by: node --test wasm/tests/node.test.mjs
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 
+import { bytes as words } from "../npm/src/page/words.js";
 import { Reader, initSync } from "../npm/pkg/sealift_wasm.js";
-import { feed, packed, vectors } from "./bundle.mjs";
+import { feed, packed, sealift, vectors } from "./bundle.mjs";
 import { expectationOf, policyOf } from "./policy.mjs";
 
 initSync({ module: readFileSync(new URL("../npm/pkg/sealift_wasm_bg.wasm", import.meta.url)) });
@@ -88,6 +92,27 @@ test("the head says what the root states", () => {
   assert(layoutBytes + indexBytes + chunksBytes < fileBytes && diskBytes < 330_000 && chunks > 3);
   assert(Math.abs(created - Date.now() / 1000) < 3600 || process.env.SOURCE_DATE_EPOCH);
   assert.deepEqual(Buffer.from(signed), bytes.subarray(0, signed.length));
+});
+
+test("a bundle takes on a disk what info says", () => {
+  const folder = mkdtempSync(join(tmpdir(), "sealift-wasm-"));
+  try {
+    const bundles = vectors().filter(({ name }) => /^good-(?!request)/.test(name));
+    assert(bundles.some(({ name }) => name === "good-delta.vec") && bundles.some(({ name }) => name === "good-disk.vec"));
+    for (const { name, bytes } of bundles) {
+      const file = join(folder, name);
+      writeFileSync(file, bytes);
+      const info = (...options) => execFileSync(sealift, ["info", file, ...options], { encoding: "utf8" });
+      let head;
+      feed(new Reader(bytes.length), bytes, { judge: (reader) => (head = reader.head()) });
+      assert.equal(head.diskBytes, JSON.parse(info("--json")).cost.disk_bytes, name);
+      const line = info().split("\n").find((line) => line.startsWith("  Disk "));
+      assert(line.includes(`about ${words(head.diskBytes)}`), `${name}: ${line}`);
+      assert.equal(line.endsWith(" more than its base"), head.delta !== undefined, `${name}: ${line}`);
+    }
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });
 
 test("a flip anywhere, a cut anywhere and a byte more are found", () => {

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use anyhow::{Result, ensure};
 
+use crate::layers;
 use crate::packages::{self, Chore};
 use crate::shell::{output, run, succeeds};
 use crate::skips;
@@ -20,6 +21,7 @@ const STEPS: &[Step] = &[
     Step { name: "packages", action: Prepare("the Debian packages that tests call", || packages::ensure(Chore::Ci)) },
     Step { name: "toolchain", action: Prepare("what rust-toolchain.toml names", toolchain) },
     Step { name: "format", action: Lines(&["cargo fmt --all --check"]) },
+    Step { name: "layers", action: Call("that modules form layers in the crates below the program", layers::check) },
     Step { name: "clippy", action: Lines(&["cargo clippy --locked --workspace --all-targets -- -D warnings"]) },
     Step { name: "composefs", action: Call("clippy and tests with composefs, beside its own mkcomposefs", composefs) },
     Step { name: "clippy-wasm", action: Lines(&[
@@ -33,7 +35,7 @@ const STEPS: &[Step] = &[
         "cargo test --locked -p sealift --lib --features portal portal", "cargo build --locked --features portal",
         "wasm/node_modules/.bin/tsc --project wasm",
         "node --test --test-concurrency=1 wasm/tests/*.test.mjs",
-        "SEALIFT_BROWSER=firefox node --test --test-concurrency=1 wasm/tests/page*.test.mjs wasm/tests/embedding.test.mjs wasm/tests/gate.test.mjs wasm/tests/accessibility.test.mjs wasm/tests/upload.test.mjs",
+        "SEALIFT_BROWSER=firefox node --test --test-concurrency=1 wasm/tests/page*.test.mjs wasm/tests/embedding.test.mjs wasm/tests/gate.test.mjs wasm/tests/accessibility.test.mjs wasm/tests/upload.test.mjs wasm/tests/report.test.mjs wasm/tests/drops.test.mjs wasm/tests/line.test.mjs wasm/tests/contents.test.mjs wasm/tests/stop.test.mjs",
     ]) },
     Step { name: "vm", action: Call("what only a kernel with fs-verity shows, in Debian's under QEMU", vm::run) },
     Step { name: "library", action: Lines(&["cargo check --locked -p sealift --no-default-features --lib"]) },

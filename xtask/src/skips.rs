@@ -15,6 +15,7 @@ pub(crate) const VARIABLE: &str = "SEALIFT_SKIPPED";
 #[rustfmt::skip] // a table
 const EXPECTED: &[(&str, &str)] = &[
     ("needs root", "run ci as root to have these as well"),
+    ("needs ext4", "TMPDIR may name a folder on one"),
     ("needs a user namespace", "some containers and kernels give none"),
     ("fs-verity is here", "what is said where it is not; the step vm has what is said where it is"),
     ("udevadm before 254", "Debian 12's udev cannot check rules"),

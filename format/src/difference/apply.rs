@@ -5,10 +5,10 @@ use alloc::collections::btree_map::Entry;
 use alloc::vec::Vec;
 
 use crate::Error;
-use crate::delta::base_object;
-use crate::index::{FileType, Index, IndexBuilder, InodeKind, Node, Object};
+use crate::attributes::FileType;
+use crate::index::{Index, IndexBuilder, InodeKind, Node, Object};
 
-use super::{Changed, Content, Difference, EditedKind, NewFile, Op, Reference, at, merge, row};
+use super::{Changed, Content, Difference, EditedKind, NewFile, Op, Reference, at, base_object, merge, row};
 use crate::index::row_fault;
 
 /// Objects that several bases have: the number of one in a later base, and the number that stands for it.

@@ -3,7 +3,8 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use crate::index::{Attributes, FileType, Index, InodeKind};
+use crate::attributes::{Attributes, FileType};
+use crate::index::{Index, InodeKind};
 
 use super::names::put_name;
 use super::ostree;

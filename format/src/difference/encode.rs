@@ -2,8 +2,8 @@
 
 use alloc::vec::Vec;
 
+use crate::attributes::FileType;
 use crate::bytes::{put_planes, put_section, widen};
-use crate::index::FileType;
 
 use super::reference::Rows;
 use super::{Changed, Content, Difference, EditedKind, Op, Reference, number};

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crate::index::FileType;
+use crate::attributes::FileType;
 
 use super::{
     CommitObject, Content, Difference, EditedKind, NewFile, Op, OsTreeDifference, Reference, TreeEdit, TreeOp, at,
@@ -36,6 +36,8 @@ pub struct EditedName<'a> {
     pub file_type: Option<FileType>,
     /// The size of a content that is carried.
     pub size: Option<u64>,
+    /// The number of that content among the objects that are carried.
+    pub carried: Option<u32>,
 }
 
 impl Difference {
@@ -52,19 +54,29 @@ impl Difference {
         }
         for gone in self.base_refs() {
             if !self.refs().iter().any(|edited| edited.name == gone.name) {
-                let (becomes, path) = (Becomes::Removed, Vec::new());
-                list.push(EditedName { reference: &gone.name, path, becomes, file_type: None, size: None });
+                list.push(EditedName {
+                    reference: &gone.name,
+                    path: Vec::new(),
+                    becomes: Becomes::Removed,
+                    file_type: None,
+                    size: None,
+                    carried: None,
+                });
             }
         }
         list
     }
 }
 
-fn size_of(difference: &Difference, content: Option<Content>) -> Option<u64> {
+fn carried(content: Option<Content>) -> Option<u32> {
     match content {
-        Some(Content::Regular(Reference::Carried(object))) => Some(difference.objects()[at(object)].size),
+        Some(Content::Regular(Reference::Carried(object))) => Some(object),
         _ => None,
     }
+}
+
+fn size_of(difference: &Difference, object: Option<u32>) -> Option<u64> {
+    object.map(|object| difference.objects()[at(object)].size)
 }
 
 fn add_tree<'a>(difference: &'a Difference, reference: &'a str, root: u32, list: &mut Vec<EditedName<'a>>) {
@@ -83,12 +95,14 @@ fn add_tree<'a>(difference: &'a Difference, reference: &'a str, root: u32, list:
             Op::Changed(_) => (Some(Becomes::Metadata), None),
         };
         if let Some(becomes) = becomes {
+            let carried = carried(content);
             list.push(EditedName {
                 reference,
                 path: difference.path(edit),
                 becomes,
                 file_type: difference.file_type(edit),
-                size: size_of(difference, content),
+                size: size_of(difference, carried),
+                carried,
             });
         }
     }
@@ -138,6 +152,7 @@ fn name_in_dirtree<'a>(
     };
     let of_file = file.map(|file| difference.attribute_rows()[at(file.attributes)].file_type());
     let file_type = if edit.op.meta().is_some() { Some(FileType::Directory) } else { of_file };
-    let size = size_of(difference, file.map(|file| file.content));
-    Some(EditedName { reference, path, becomes, file_type, size })
+    let carried = carried(file.map(|file| file.content));
+    let size = size_of(difference, carried);
+    Some(EditedName { reference, path, becomes, file_type, size, carried })
 }

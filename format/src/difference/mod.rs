@@ -7,6 +7,7 @@ mod between;
 mod encode;
 mod listing;
 mod names;
+mod objects;
 mod ostree;
 mod parse;
 mod reference;
@@ -22,7 +23,8 @@ use alloc::vec::Vec;
 use core::cmp::Ordering;
 use core::ops::Range;
 
-use crate::index::{Attributes, Device, FileType, Index, Object, number};
+use crate::attributes::{Attributes, FileType};
+use crate::index::{Device, Index, Object, number};
 
 pub use listing::{Becomes, EditedName};
 pub use ostree::{
@@ -159,6 +161,19 @@ pub enum Content {
 
 fn row<T>(rows: &[T], number: u32) -> &T {
     &rows[at(number)]
+}
+
+/// An object by its number among those of all bases.
+#[must_use]
+pub(crate) fn base_object<'a>(bases: &[&'a Index], object: u32) -> Option<&'a Object> {
+    let mut object = usize::try_from(object).ok()?;
+    for base in bases {
+        match base.objects().get(object) {
+            Some(found) => return Some(found),
+            None => object -= base.objects().len(),
+        }
+    }
+    None
 }
 
 fn at(number: u32) -> usize {

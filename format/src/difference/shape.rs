@@ -4,8 +4,9 @@ use alloc::vec::{IntoIter, Vec};
 use core::ops::RangeFrom;
 
 use crate::Error;
+use crate::attributes::{Attributes, FileType};
 use crate::bytes::Reader;
-use crate::index::{Attributes, Device, FileType};
+use crate::index::Device;
 
 use super::encode::{code, type_code};
 use super::used::Used;

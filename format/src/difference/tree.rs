@@ -3,8 +3,8 @@
 use alloc::vec::Vec;
 
 use crate::Error;
+use crate::attributes::FileType;
 use crate::bytes::widen;
-use crate::index::FileType;
 use crate::name::component_fault;
 
 use crate::index::row_fault;

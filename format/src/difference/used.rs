@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::Error;
-use crate::index::Attributes;
+use crate::attributes::Attributes;
 
 use super::reference::Rows;
 use super::{Difference, Reference, at, number};

@@ -6,7 +6,8 @@ use alloc::vec::Vec;
 use crate::bytes::{put_planes, put_section, widen};
 
 use super::ostree::Columns;
-use super::{Attributes, Device, Object, OsTreeKind, RepositoryFile};
+use super::{Device, Object, OsTreeKind, RepositoryFile};
+use crate::attributes::Attributes;
 
 /// What a new inode is, for [`IndexBuilder::inode`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,8 @@ use crate::bytes::widen;
 
 use super::ostree::{ByObject, Resolved, Tree};
 use super::parse::number;
-use super::{Attributes, Directory, Entry, Inode, InodeKind};
+use super::{Directory, Entry, Inode, InodeKind};
+use crate::attributes::Attributes;
 
 /// The tables that grow by them.
 pub(super) struct Grown {

@@ -1,6 +1,5 @@
 //! What is installed (spec 6).
 
-mod attributes;
 mod builder;
 mod grown;
 mod ostree;
@@ -9,7 +8,8 @@ mod parse;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-pub use attributes::{Attributes, FileType, Xattr, XattrIter, XattrRef, Xattrs};
+use crate::attributes::Attributes;
+
 pub use builder::{IndexBuilder, Node};
 pub use ostree::{OsTree, OsTreeFile, OsTreeKind, OsTreeObject, OsTreeRef, RepositoryFile};
 pub(crate) use parse::{number, objects_section, parse_attributes, parse_objects, parse_symlinks, row_fault};

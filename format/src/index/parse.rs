@@ -9,7 +9,8 @@ use crate::{Error, Part};
 
 use super::grown::Grown;
 use super::ostree::Section;
-use super::{Attributes, Device, Directory, Entry, FileType, Index, Inode, InodeKind, Object, Ref};
+use super::{Device, Directory, Entry, Index, Inode, InodeKind, Object, Ref};
+use crate::attributes::{Attributes, FileType};
 
 const RULES: [SectionRule; 11] = [
     SectionRule::required(1),

@@ -3,11 +3,12 @@
 use alloc::vec::Vec;
 
 use crate::bytes::{put_planes, put_section, widen};
-use crate::index::{Index, InodeKind};
+use crate::index::{Index, Inode, InodeKind};
 use crate::{Error, Maxima};
 
+use super::disk::{Blocks, DiskUse};
 use super::prefixes::encode_prefixes;
-use super::{BLOCK_LEN, Codec, Holds, Layout, data_len};
+use super::{Codec, Holds, Layout};
 
 pub(super) fn number(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
@@ -107,15 +108,14 @@ pub(super) fn maxima(index: &Index, layout: &Layout, piece_log2: u8, window_log:
     let mut maxima = index_maxima(index)?;
     (maxima.piece_log2, maxima.window_log) = (piece_log2, window_log);
     add_layout(&mut maxima, layout)?;
-    // Once for each object: many files of one object with many holes are not to cost their product.
-    let disk: Vec<u64> = (0..)
-        .zip(index.objects())
-        .map(|(number, object)| data_len(layout.holes_of(number), 0..object.size))
-        .map(|data| data.checked_next_multiple_of(BLOCK_LEN).unwrap_or(u64::MAX))
-        .collect();
-    for object in regular_objects(index).filter(|object| layout.is_carried(*object)) {
-        let disk = disk.get(usize::try_from(object).unwrap_or(usize::MAX)).copied().unwrap_or(0);
-        add("disk", &mut maxima.disk, disk)?;
+    let disk = DiskUse::new(index, layout, Blocks::OF_SPEC);
+    // Who has the base has its directories and links.
+    let counts = |inode: &&Inode| match inode.kind {
+        InodeKind::Regular(object) => layout.is_carried(object),
+        _ => layout.carried.is_none(),
+    };
+    for inode in index.inodes().iter().filter(counts) {
+        add("disk", &mut maxima.disk, disk.of(inode))?;
     }
     Ok(maxima)
 }

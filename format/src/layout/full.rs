@@ -3,8 +3,8 @@
 use alloc::vec::Vec;
 
 use crate::bytes::{Reader, put_planes, widen};
+use crate::head::compare;
 use crate::index::Index;
-use crate::root::compare;
 use crate::{Error, Maxima};
 
 use super::encode::{number, put_steps};

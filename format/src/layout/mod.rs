@@ -1,5 +1,6 @@
 //! How this file stores the objects (spec 7).
 
+mod disk;
 mod encode;
 mod full;
 mod objects;
@@ -11,6 +12,7 @@ use core::ops::Range;
 
 use crate::index::Index;
 
+pub use disk::{Blocks, DiskUse};
 pub(crate) use encode::{index_maxima, layout_maxima};
 pub use full::FullLayout;
 pub use objects::Objects;

@@ -112,8 +112,9 @@ impl Audit {
                 "an update of {target} was interrupted: repeat it, or finish it with  sealift clean {target}"
             ));
         }
-        verdict_printed(self.print(&diff, &judge, start.elapsed()))?;
-        if let Some(wrong) = self.wrong_name(&judge) {
+        let wrong = self.wrong_name(&judge)?;
+        verdict_printed(self.print(&diff, &judge, wrong.is_some(), start.elapsed()))?;
+        if let Some(wrong) = wrong {
             return Err(Failure::differs(wrong));
         }
         match diff.is_empty() {
@@ -130,11 +131,24 @@ impl Audit {
         }
     }
 
-    /// What to say where the tree is of another name than it is to be of.
-    fn wrong_name(&self, judge: &Judge) -> Option<String> {
+    /// What to say where the tree is of another name than it is to be of: that is what was asked for, or else what the device took there.
+    fn wrong_name(&self, judge: &Judge) -> Result<Option<String>, Failure> {
         let (name, _) = judge.identity();
-        let is_wrong = !self.name.is_empty() && !self.name.iter().any(|wanted| wanted == name);
-        is_wrong.then(|| format!("{} is {name}, not {}", self.target.display(), self.name.join(" or ")))
+        let target = self.target.display();
+        if !self.name.is_empty() {
+            let is_wrong = !self.name.iter().any(|wanted| wanted == name);
+            return Ok(is_wrong.then(|| format!("{target} is {name}, not {}", self.name.join(" or "))));
+        }
+        if self.bundle.is_some() {
+            return Ok(None);
+        }
+        let taken = judge.guard().store().taken_to(&self.target)?.filter(|taken| taken.name != name);
+        Ok(taken.map(|taken| {
+            format!(
+                "{target} is {name}, and this device unpacked {} there: find out who replaced it; `sealift clean {target}` accepts it",
+                taken.name
+            )
+        }))
     }
 
     fn run_store(&self, store: Store<'_>, reference: Option<&str>) -> Result<(), Failure> {
@@ -163,17 +177,16 @@ impl Audit {
         audit(&self.target, Some(&mut input), options, limits(), by, progress).about(bundle)
     }
 
-    fn print(&self, diff: &Diff, judge: &Judge, elapsed: Duration) -> std::io::Result<()> {
+    fn print(&self, diff: &Diff, judge: &Judge, is_misnamed: bool, elapsed: Duration) -> std::io::Result<()> {
+        let is_sound = diff.is_empty() && !is_misnamed;
         let mut out = BufWriter::with_capacity(1 << 16, self.show.out());
         let target = self.target.display().to_string();
         let (name, version) = judge.identity();
         if self.show.json {
-            let is_sound = diff.is_empty() && self.wrong_name(judge).is_none();
             json_line(&mut out, &Summary::new(&target, (name, version), judge, (diff, is_sound), elapsed))?;
         } else if !self.show.quiet {
             differences::print_table(&mut out, diff)?;
             let (target, mark) = (escape::text(&target), judge.mark());
-            let is_sound = diff.is_empty() && self.wrong_name(judge).is_none();
             let verdict =
                 if is_sound { format!("{GOOD}sound{GOOD:#}, ") } else { format!("{BAD}differs{BAD:#} from ") };
             let part = match &diff.prefix[..] {

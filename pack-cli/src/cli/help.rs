@@ -94,10 +94,16 @@ pub(crate) fn with_tips(mut error: Error) -> Error {
 /// What other programs call by this word.
 fn tip_of_verb(verb: &str) -> Option<&'static str> {
     Some(match verb {
-        "update" | "upgrade" | "install" => "'sealift unpack --update' brings a directory to what a bundle has",
-        "extract" | "restore" | "x" | "import" | "pull" => "'sealift unpack' takes the files out of a bundle",
-        "list" | "l" | "t" | "tree" => "'sealift ls' lists the files in a bundle",
-        "create" | "c" | "build" | "bundle" | "archive" | "backup" | "commit" => "'sealift pack' makes a bundle",
+        "update" | "upgrade" | "install" | "apply" | "deploy" => {
+            "'sealift unpack --update' brings a directory to what a bundle has"
+        }
+        "extract" | "restore" | "x" | "xf" | "import" | "pull" | "unzip" | "decompress" => {
+            "'sealift unpack' takes the files out of a bundle"
+        }
+        "list" | "l" | "t" | "tf" | "tree" => "'sealift ls' lists the files in a bundle",
+        "create" | "c" | "cf" | "compress" | "build" | "bundle" | "archive" | "backup" | "commit" => {
+            "'sealift pack' makes a bundle"
+        }
         "check" | "test" => "'sealift verify' checks a bundle, and 'sealift audit' an installed tree",
         "fsck" => "'sealift audit' checks an installed tree or repository, and 'sealift verify' a bundle",
         "keygen" | "genkey" | "generate-key" => "'sealift key generate' makes a key",
@@ -114,7 +120,9 @@ fn tip_of_option(option: &str) -> Option<&'static str> {
     Some(match option.split('=').next().unwrap_or_default() {
         "--version" => "'--bundle-version' is the version of the bundle; 'sealift --version' is that of the program",
         "--sign" | "--sign-key" | "--gpg-sign" | "--signing-key" => "'--key' signs with an OpenSSH key",
-        "--allowed-signers" | "--trusted" => "'--trust' names the file of allowed signers",
+        "--allowed-signers" | "--trusted" | "--pubkey" | "--public-key" | "--keyring" => {
+            "'--trust' names the file of allowed signers, to which 'sealift trust add' adds a key"
+        }
         _ => return None,
     })
 }

@@ -141,10 +141,11 @@ fn print_contents(out: &mut dyn Write, head: &Head, opened: Option<&Opened>) -> 
 fn print_cost(out: &mut dyn Write, head: &Head) -> io::Result<()> {
     let threads = u64::try_from(jobs(None)).unwrap_or(1);
     let cost = Cost::of(head.root(), threads);
-    writeln!(out, "\n{BOLD}Unpacking takes at most{BOLD:#}")?;
-    fact(out, "Disk", exact(cost.disk))?;
-    fact(out, "Inodes", Grouped(cost.inodes))?;
-    fact(out, "Memory", format!("{} on {}", exact(cost.memory), count(threads, "thread")))
+    let more = if head.root().bases.is_some() { " more than its base" } else { "" };
+    writeln!(out, "\n{BOLD}Unpacking takes{BOLD:#}")?;
+    fact(out, "Disk", format!("about {}{more}", exact(cost.disk)))?;
+    fact(out, "Inodes", format!("at most {}", Grouped(cost.inodes)))?;
+    fact(out, "Memory", format!("at most {} on {}", exact(cost.memory), count(threads, "thread")))
 }
 
 /// A size for reading, and for calculating.

@@ -1,4 +1,5 @@
-//! Ctrl-C and SIGTERM: the first cancels and cleans up, the second leaves at once. The exit status is 128 and the signal's number.
+//! Ctrl-C and SIGTERM: the first cancels and cleans up, the second leaves at once. The exit status is 128 and the signal's number. Ctrl-\
+//! ends the process where it stands, with the terminal as it was.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
@@ -6,8 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use sealift::{Phase, Progress};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
+use signal_hook::low_level::emulate_default_handler;
 
 use super::keys;
 
@@ -20,9 +22,13 @@ static HELD: AtomicBool = AtomicBool::new(false);
 
 /// Starts to listen. Where that fails the system's own way remains: a signal ends the process.
 pub(crate) fn listen() {
-    let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) else { return };
+    let Ok(mut signals) = Signals::new([SIGINT, SIGTERM, SIGQUIT]) else { return };
     std::thread::spawn(move || {
         for signal in signals.forever() {
+            if signal == SIGQUIT {
+                keys::show_typing();
+                let _ = emulate_default_handler(signal); // does not return
+            }
             let number = u8::try_from(signal).unwrap_or(2);
             let first = SIGNAL.compare_exchange(0, number, Ordering::Relaxed, Ordering::Relaxed).is_ok();
             if !first || !cancel() {

@@ -44,7 +44,7 @@ struct Generate {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "passphrase")]
     passphrase_file: Option<PathBuf>,
     /// A comment in the public key, such as an email address
-    #[arg(long, value_name = "TEXT", default_value = "")]
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     comment: String,
     #[command(flatten)]
     show: Show,
@@ -91,6 +91,7 @@ fn ask_twice() -> Result<Zeroizing<String>, Failure> {
     let ask = |prompt| {
         keys::ask_for(prompt).map_err(|error| match error.kind() {
             ErrorKind::Interrupted => Error::Cancelled.into(),
+            ErrorKind::UnexpectedEof => Failure::usage("no passphrase was given"),
             _ => Failure::usage(format!("cannot ask for the passphrase without a terminal: {error}")),
         })
     };

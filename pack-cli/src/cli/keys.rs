@@ -71,6 +71,7 @@ pub(crate) fn read_passphrase(path: &Path) -> Result<Zeroizing<String>, Error> {
 fn ask(path: &Path) -> Result<Zeroizing<String>, Error> {
     ask_for(&format!("Passphrase of {}: ", escape::text(&path.display().to_string()))).map_err(|source| match source.kind() {
         ErrorKind::Interrupted => Error::Cancelled, // by Ctrl-C, before it was asked
+        ErrorKind::UnexpectedEof => Error::Usage(format!("no passphrase of {} was given", path.display())),
         _ => Error::Usage(format!(
             "{} needs a passphrase, but there is no terminal to ask on ({source}): give --passphrase-file, or load the key with \
              ssh-add and give its public half, {}.pub",

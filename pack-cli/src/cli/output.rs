@@ -3,6 +3,7 @@
 use std::io::IsTerminal as _;
 use std::path::Path;
 
+use rustix::fs::{Access, AtFlags, CWD, accessat};
 use sealift::pack::Output;
 use sealift::{Envelope, Error, Input};
 
@@ -28,6 +29,21 @@ pub(crate) fn of(path: &Path, force: bool) -> Result<Output, Failure> {
         Ok(_) => Ok(Output::File(path.to_owned())),
         Err(_) => Ok(Output::New(path.to_owned())),
     }
+}
+
+/// The same where nothing is written, and so much is found out as can be.
+pub(crate) fn foreseen(path: &Path, force: bool) -> Result<Output, Failure> {
+    // What is on standard output now gets no bundle.
+    if path != Path::new("-") {
+        of(path, force)?;
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        accessat(CWD, folder, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS).map_err(|error| Error::Io {
+            doing: "write to",
+            path: folder.to_owned(),
+            source: error.into(),
+        })?;
+    }
+    Ok(Output::Nowhere)
 }
 
 /// Says that a signed bundle makes way for something that nobody signed.

@@ -182,7 +182,10 @@ impl Pack {
         let specs = self.specs()?;
         self.check_signed_identity()?;
         let mut options = self.options(epoch)?;
-        let output = if self.dry_run { Output::Nowhere } else { output::of(&self.output, self.force)? };
+        let output = match self.dry_run {
+            true => output::foreseen(&self.output, self.force)?,
+            false => output::of(&self.output, self.force)?,
+        };
         let source_options = self.source_options(options.identity.created)?;
         let request = self.request(&options.identity)?;
         let signers = keys::open(&self.key, self.passphrase_file.as_deref())?;

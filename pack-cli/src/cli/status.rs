@@ -1,12 +1,13 @@
 //! `sealift status`: what is installed where.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use sealift::Error;
 use sealift::status::{Installed, Present, composefs, directory, look, ostree};
-use sealift::trust::{Guard, KnownTarget};
+use sealift::trust::{Guard, KnownTarget, TrustReport};
 use serde::Serialize;
 
 use super::escape;
@@ -88,44 +89,64 @@ impl Status {
                 writeln!(out, "{BOLD}{target}{BOLD:#}: {WARN}no install record{WARN:#}")?;
             }
             for installed in &found {
-                self.print(&mut out, target, installed, show.json)?;
+                let judged = self.judged(installed)?;
+                self.print(&mut out, target, installed, judged, show.json)?;
             }
         }
         Ok(())
     }
 
-    /// All that the state lists. What cannot be told of one target hides no other.
+    /// All that the state lists. What cannot be told of one target, or of a floor, hides no other.
     fn all(&self, out: &mut dyn Write, json: bool) -> Result<(), Failure> {
         let guard = Guard::load(&self.trust.options())?;
-        let mut untold = None;
+        let mut untold: Vec<Failure> = Vec::new();
         for known in guard.store().targets()? {
-            let looked = known.and_then(|known| look(&known).map(|present| (known, present)));
-            let (known, present) = match looked {
-                Ok(looked) => looked,
-                Err(error) => {
-                    let failure = Failure::from(error);
-                    failure.tell(json);
-                    untold = Some(failure.told());
-                    continue;
+            let looked = known.and_then(|known| {
+                let present = look(&known)?;
+                let judged = match &present {
+                    Present::Holds(installed) => Some(self.judged(installed)?),
+                    _ => None,
+                };
+                Ok((known, present, judged))
+            });
+            match looked {
+                Err(error) => untold.push(error.into()),
+                Ok((known, Present::Holds(installed), Some(judged))) => {
+                    self.print(out, &known.place.argument(), &installed, judged, json)?;
                 }
-            };
-            match present {
-                Present::Holds(installed) => self.print(out, &known.place.argument(), &installed, json)?,
-                Present::Unfinished => print_missing(out, &known, "unfinished", json)?,
-                Present::Other => print_missing(out, &known, "other", json)?,
-                _ => print_missing(out, &known, "gone", json)?,
+                Ok((known, Present::Unfinished, _)) => print_missing(out, &known, "unfinished", json)?,
+                Ok((known, Present::Other, _)) => print_missing(out, &known, "other", json)?,
+                Ok((known, ..)) => print_missing(out, &known, "gone", json)?,
             }
         }
-        floors(out, &guard, json)?;
-        untold.map_or(Ok(()), Err)
+        match guard.describe() {
+            Ok(report) => floors(out, &report, json)?,
+            Err(error) => untold.push(error.into()),
+        }
+        // A floor that is damaged is found with each target of its name.
+        let mut told = BTreeSet::new();
+        untold.iter().filter(|failure| told.insert(failure.message())).for_each(|failure| failure.tell(json));
+        untold.pop().map_or(Ok(()), |failure| Err(failure.told()))
     }
 
-    fn print(&self, out: &mut dyn Write, target: &Path, installed: &Installed, json: bool) -> Result<(), Failure> {
+    /// What is to be said of the signatures of a bundle that was taken, and why it is not trusted, if it is not.
+    fn judged(&self, installed: &Installed) -> Result<(Judge, Option<String>), Error> {
         let judge = Judge::by(&self.trust.options())?;
         let refusal = match judge.judge_taken(&installed.head) {
-            Err(error) if error.kind().is_none() => return Err(error.into()),
+            Err(error) if error.kind().is_none() => return Err(error),
             judged => judged.err().map(|error| error.to_string()),
         };
+        Ok((judge, refusal))
+    }
+
+    fn print(
+        &self,
+        out: &mut dyn Write,
+        target: &Path,
+        installed: &Installed,
+        (judge, refusal): (Judge, Option<String>),
+        json: bool,
+    ) -> Result<(), Failure> {
         let identity = &installed.head.root().identity;
         let target = target.display().to_string();
         if json {
@@ -200,8 +221,7 @@ fn print_missing(out: &mut dyn Write, known: &KnownTarget, missing: &'static str
     signers.iter().try_for_each(|key| writeln!(out, "  signed by {key}"))
 }
 
-fn floors(out: &mut dyn Write, guard: &Guard, json: bool) -> Result<(), Failure> {
-    let report = guard.describe()?;
+fn floors(out: &mut dyn Write, report: &TrustReport, json: bool) -> io::Result<()> {
     for floor in &report.floors {
         if json {
             json_line(out, &FloorLine { name: &floor.name, version: floor.version })?;

@@ -137,7 +137,7 @@ pub(crate) struct Unpack {
     /// Hard-link files that have the same content and metadata
     #[arg(long)]
     hardlink_duplicates: bool,
-    /// Only print what would be written and deleted; the exit status is that of the real run
+    /// Only print what would be written and deleted; the exit status is that of the real run, but for damage in content, which is not read
     #[arg(long)]
     dry_run: bool,
     /// Threads [default: as many as the machine runs at once]

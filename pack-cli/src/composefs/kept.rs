@@ -143,10 +143,8 @@ impl Kept {
 
     fn parse(mut bytes: Vec<u8>, name: &str, algorithm: Algorithm) -> Result<Self, FormatError> {
         let malformed = |part, what| FormatError::Malformed { part, what, at: 0 };
-        let at = |len: u32| usize::try_from(len).unwrap_or(usize::MAX);
-        let preamble = Preamble::parse(bytes.get(..at(Preamble::LEN)).unwrap_or_default())?;
-        let mut rest = bytes.split_off(at(preamble.head_len()).min(bytes.len()));
-        let head = Head::parse(&bytes)?;
+        let (head, rest) = Head::parse_first(&bytes)?;
+        let mut rest = bytes.split_off(bytes.len() - rest.len());
         Limits::NONE.check(head.root())?;
         if head.root().identity.name != name {
             return Err(malformed(Part::Root, "it is of a bundle of another name"));

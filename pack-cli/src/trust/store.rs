@@ -11,7 +11,7 @@
 use std::path::{Path, PathBuf};
 
 use sealift_format::name::is_bundle_name;
-use sealift_store::{StateDir, StateLock, check_may_create};
+use sealift_store::{Site, StateDir, StateLock, check_may_create};
 use sealift_verify::trust::Floors;
 
 use super::{KnownTarget, Places, TargetPlace, TrustOptions, records};
@@ -111,6 +111,21 @@ impl Store {
         let mut known: Vec<_> = names.filter_map(|name| read_target(&folder, &name).transpose()).collect();
         known.sort_by(|a, b| a.as_ref().ok().cmp(&b.as_ref().ok()));
         Ok(known)
+    }
+
+    /// Returns what was taken last to the directory at `target`, whatever is there now; `None` where the list has nothing of it that can be read.
+    ///
+    /// # Errors
+    /// The folder cannot be read, or another user could change it; the path has no name.
+    pub fn taken_to(&self, target: &Path) -> Result<Option<KnownTarget>, Error> {
+        self.taken_at(&Site::resolve(target)?)
+    }
+
+    pub(crate) fn taken_at(&self, site: &Site) -> Result<Option<KnownTarget>, Error> {
+        let Some(folder) = self.folder(TARGETS)? else { return Ok(None) };
+        let place = TargetPlace::of_directory(site)?;
+        let known = read_target(&folder, &place.file_name("")).ok().flatten();
+        Ok(known.filter(|known| known.place == place))
     }
 
     /// Forgets that bundles were taken to a place, and says whether the list had any. Floors stay.

@@ -111,6 +111,18 @@ impl TargetPlace {
         &self.path
     }
 
+    /// The file that lists what was taken there of the bundles of a name. A directory has one bundle at a time, of whatever name, and a
+    /// repository or store one of each name.
+    pub(super) fn file_name(&self, name: &str) -> String {
+        let Self { kind, path } = self;
+        let name = if *kind == TargetKind::Directory { "" } else { name };
+        let mut hasher = blake3::Hasher::new();
+        for part in [kind.word().as_bytes(), path.as_os_str().as_bytes(), name.as_bytes()] {
+            hasher.update(part).update(&[0]);
+        }
+        hasher.finalize().to_hex().to_string()
+    }
+
     /// As it is written on the command line.
     #[must_use]
     pub fn argument(&self) -> PathBuf {
@@ -125,15 +137,9 @@ impl TargetPlace {
 }
 
 impl KnownTarget {
-    /// The file that lists it. A directory has one bundle at a time, and a repository or store one of each name.
+    /// The file that lists it.
     pub(super) fn file_name(&self) -> String {
-        let TargetPlace { kind, path } = &self.place;
-        let name = if *kind == TargetKind::Directory { "" } else { &self.name };
-        let mut hasher = blake3::Hasher::new();
-        for part in [kind.word().as_bytes(), path.as_os_str().as_bytes(), name.as_bytes()] {
-            hasher.update(part).update(&[0]);
-        }
-        hasher.finalize().to_hex().to_string()
+        self.place.file_name(&self.name)
     }
 
     /// Whether both are one bundle by the same keys in one place, whenever it was taken.

@@ -105,14 +105,17 @@ enum Step<'a> {
 
 impl Update<'_> {
     /// Looks at the directories that stay, and lists what `--delete` takes away in them. Returns whether all is there that stays, each name as
-    /// the kind of file that it is to be.
+    /// the kind of file that it is to be. Where the tree `was_compared` with its record, directories are left out that hold what they are to
+    /// hold.
     ///
     /// # Errors
     /// Another file system is mounted within.
-    pub(super) fn look(&mut self, prefix: &[u8]) -> Result<bool, Error> {
+    pub(super) fn look(&mut self, prefix: &[u8], was_compared: bool) -> Result<bool, Error> {
         let whole = prefix.split(|byte| *byte == b'/').filter(|name| !name.is_empty()).count();
-        let stay: Vec<u32> =
-            self.selection.directories.iter().copied().filter(|number| !self.is_new(*number)).collect();
+        let directories = self.selection.directories.iter().copied();
+        let stay: Vec<u32> = directories
+            .filter(|number| !self.is_new(*number) && (!was_compared || !self.is_settled(*number)))
+            .collect();
         let stays = self.entries_that_stay(&stay);
         let batches: Vec<&[u32]> = stay.chunks(BATCH).collect();
         let (is_whole, all) = (AtomicBool::new(true), Mutex::new((Vec::new(), Vec::new(), Census::default())));
@@ -135,6 +138,13 @@ impl Update<'_> {
         self.extras.sort_unstable();
         self.extras.iter().for_each(|(directory, _)| self.changes.touch(*directory));
         Ok(is_whole.into_inner())
+    }
+
+    /// Whether nothing is made or removed in a directory, going by what was compared.
+    fn is_settled(&self, directory: u32) -> bool {
+        let changes = &self.changes;
+        changes.directories.get(&directory) != Some(&Depth::All)
+            && (!self.may_delete || changes.exact.contains(&directory))
     }
 
     /// For each entry of the index whether it is wanted, and is there already.

@@ -19,6 +19,8 @@ pub(super) struct Changes {
     pub(super) new_directories: Vec<u32>,
     /// Directories whose metadata is set: theirs differs, or what is done in them changes it.
     pub(super) directories: HashMap<u32, Depth>,
+    /// Directories that hold nothing but names that are wanted.
+    pub(super) exact: HashSet<u32>,
     /// Regular files that stay as they are.
     pub(super) kept: u64,
     /// For each entry of the wanted index, the installed one of the same path.
@@ -65,7 +67,7 @@ impl Changes {
             is_selected[at(entry)] = true;
         }
         for &directory in &selection.directories {
-            pairing.pair(directory, &is_selected);
+            let are_all_wanted = pairing.pair(directory, &is_selected);
             match pairing.directory_of[at(directory)] {
                 NONE => {
                     changes.new_directories.push(directory);
@@ -73,6 +75,9 @@ impl Changes {
                     wanted.directory(directory).parent.into_iter().for_each(|parent| changes.touch(parent));
                 }
                 old => {
+                    if recheck.exact_directories.contains(&old) && are_all_wanted {
+                        changes.exact.insert(directory);
+                    }
                     let (a, b) = (installed.directory(old).inode, wanted.directory(directory).inode);
                     let (a, b) = (installed.inode(a), wanted.inode(b));
                     match difference((installed, a), (wanted, b), privilege) {
@@ -133,6 +138,7 @@ impl Changes {
             new_directories,
             directories: selection.directories.iter().map(|directory| (*directory, Depth::All)).collect(),
             build: staged,
+            exact: HashSet::new(),
             kept: 0,
             installed: Vec::new(),
         }
@@ -189,8 +195,9 @@ impl<'a> Pairing<'a> {
         }
     }
 
-    /// Goes through a wanted directory and the installed one of the same path; the parent was gone through before.
-    fn pair(&mut self, directory: u32, is_selected: &[bool]) {
+    /// Goes through a wanted directory and the installed one of the same path; the parent was gone through before. Returns whether each name
+    /// of the installed one is wanted.
+    fn pair(&mut self, directory: u32, is_selected: &[bool]) -> bool {
         let row = self.wanted.directory(directory);
         if row.parent.is_none() {
             self.directory_of[at(directory)] = self.root;
@@ -199,6 +206,7 @@ impl<'a> Pairing<'a> {
             NONE => 0..0,
             old => self.installed.directory(old).entries(),
         };
+        let mut unmatched = old.len();
         for number in row.entries() {
             let entry = self.wanted.entry(number);
             let name = self.wanted.name(entry);
@@ -209,6 +217,7 @@ impl<'a> Pairing<'a> {
             let found =
                 Some(old.start).filter(|at| !old.is_empty() && self.installed.name(self.installed.entry(*at)) == name);
             let found_entry = found.unwrap_or(NONE);
+            unmatched = unmatched.saturating_sub(usize::from(found.is_some()));
             let found = found.map(|at| self.installed.entry(at).inode);
             self.entry_of[at(number)] = found_entry;
             match (self.wanted.inode(entry.inode).kind, found) {
@@ -233,6 +242,7 @@ impl<'a> Pairing<'a> {
                 _ => {}
             }
         }
+        unmatched == 0
     }
 
     /// Whether a file has to be made anew: its content, its kind or the set of its names differs, or metadata that is not set in place.

@@ -61,7 +61,9 @@ pub(super) fn gather(update: &Update<'_>, kept: &Kept<'_>, since: FileTime) -> R
             Source::Known(changes.installed(entry).and_then(known))
         }
     };
-    of_tree(&update.target, update.of, update.selection, source, update.jobs)
+    let mut cache = of_tree(&update.target, update.of, update.selection, source, update.jobs)?;
+    cache.is_exact = update.may_delete;
+    Ok(cache)
 }
 
 /// The stats of a tree that was made before `since`, and that nobody else could reach.
@@ -72,7 +74,9 @@ pub(super) fn gather_new(
     since: FileTime,
     jobs: usize,
 ) -> Result<StatCache, Error> {
-    of_tree(target, of, selection, |_| Source::Look(since), jobs)
+    let mut cache = of_tree(target, of, selection, |_| Source::Look(since), jobs)?;
+    cache.is_exact = true;
+    Ok(cache)
 }
 
 fn of_tree(

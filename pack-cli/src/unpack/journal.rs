@@ -187,7 +187,7 @@ fn finish(
     };
     if may_delete {
         // What the bundle lacks goes in any case; that something is missing shows when the target is looked at again.
-        update.look(&state.prefix)?;
+        update.look(&state.prefix, false)?;
     }
     let unlike = carry_out(stage, site, &update, None, true)?;
     if let Some(error) = &unlike {

@@ -31,8 +31,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use rustix::io::Errno;
-use sealift_format::{Bundle, Head, Index, InodeKind, Kind, Limits, Opened, Ref};
-use sealift_store::stat_cache::next_moment;
+use sealift_format::{Blocks, Bundle, Head, Index, InodeKind, Kind, Limits, Opened, Ref};
+use sealift_store::stat_cache::{StatCache, next_moment};
 use sealift_store::{Record, Site, identity};
 use sealift_verify::content::{ChunkDecoder, check_object, check_piece};
 
@@ -126,7 +126,7 @@ pub struct UnpackStats {
     pub symlinks: u64,
     /// Bytes of all regular files.
     pub logical_bytes: u64,
-    /// Bytes that they take on the target.
+    /// Bytes that all of it takes on the target, as ext4 with such blocks lays it out.
     pub disk_bytes: u64,
     /// Stored bytes that were read for it.
     pub stored_bytes: u64,
@@ -234,7 +234,8 @@ pub fn unpack(
     let options = &UnpackOptions { prefix, ..options.clone() };
     let selection = Selection::new(&bundle, tree, &options.prefix);
     let reference = &tree.name;
-    let job = Job { site, admission, bundle: &bundle, bases: &bases, reference, sealing: &sealing, options, progress };
+    let (bases, sealing, blocks) = (&bases, &sealing, room(site)?.blocks);
+    let job = Job { site, admission, bundle: &bundle, bases, reference, sealing, blocks, options, progress };
     if options.update && site.is_taken()? {
         return job.update(input, selection, kept);
     }
@@ -251,12 +252,13 @@ pub fn unpack(
     stage::check_replaceable(site, given)?;
     let mut stats = job.expected(&selection);
     if options.dry_run {
-        stats.free_bytes = job.expect_room(&selection)?;
+        site.place().check_writable()?;
+        stats.free_bytes = job.expect_room(&selection, job.state_len())?;
         return Ok(stats);
     }
     let stage = Stage::open(site, Layout::Tree)?;
     let all_selected = selection.clone();
-    let built = job.check_room(&stage, &selection).and_then(|free| {
+    let built = job.check_room(&stage, &selection, job.state_len()).and_then(|free| {
         stats.free_bytes = free;
         job.try_signature(&stage)?;
         let all = selection.regulars.clone();
@@ -281,6 +283,8 @@ struct Job<'a> {
     bases: &'a Bases,
     reference: &'a str,
     sealing: &'a Sealing,
+    /// Those of the target's file system.
+    blocks: Blocks,
     options: &'a UnpackOptions,
     progress: &'a Progress,
 }
@@ -297,32 +301,46 @@ impl Job<'_> {
 
     /// Bytes that the selection takes on the target.
     fn disk(&self, selection: &Selection) -> u64 {
-        selection.disk.saturating_add(self.sealing.room(&self.bundle.index, &selection.regulars))
+        let disk = selection.disk(self.bundle, self.blocks, self.options.hardlink_duplicates);
+        disk.saturating_add(self.sealing.room(&self.bundle.index, &selection.regulars))
     }
 
-    /// Compares what is needed with what the target's file system has, and what the stage has of it already. Returns the free bytes.
-    fn check_room(&self, stage: &Stage, selection: &Selection) -> Result<u64, Error> {
+    /// Bytes of what is kept beside a new target.
+    fn state_len(&self) -> u64 {
+        let (head, index) = (&self.bundle.head, &self.bundle.index);
+        let lens = [
+            head.preamble().head_len().into(),
+            head.root().contents.index_len,
+            StatCache::encoded_len(index.entries().len()),
+        ];
+        lens.iter().map(|len| self.blocks.file(&[], *len)).fold(0, u64::saturating_add)
+    }
+
+    /// Compares what is needed with what the target's file system has, and what the stage has of it already: for the selection, and
+    /// `beside` bytes. Returns the free bytes.
+    fn check_room(&self, stage: &Stage, selection: &Selection, beside: u64) -> Result<u64, Error> {
         let held = stage.held(&self.bundle.index, &selection.directories)?;
-        self.compare_room(selection, &held)
+        self.compare_room(selection, beside, &held)
     }
 
     /// The same before a stage is made.
-    fn expect_room(&self, selection: &Selection) -> Result<u64, Error> {
+    fn expect_room(&self, selection: &Selection, beside: u64) -> Result<u64, Error> {
         match sealift_store::Stage::is_left(self.site.place())? {
             // What a run before this one left there is not looked at, and takes some of what is needed.
             true => room(self.site).map(|room| room.bytes),
-            false => self.compare_room(selection, &Held::default()),
+            false => self.compare_room(selection, beside, &Held::default()),
         }
     }
 
-    fn compare_room(&self, selection: &Selection, held: &Held) -> Result<u64, Error> {
+    fn compare_room(&self, selection: &Selection, beside: u64, held: &Held) -> Result<u64, Error> {
         let room = room(self.site)?;
         let needed = selection.inodes().saturating_sub(held.inodes);
         let path = self.site.place().parent_path();
         if let Some(free) = room.inodes.filter(|free| *free < needed) {
             return Err(Error::NoInodes { path: path.to_owned(), needed, free });
         }
-        let needed = self.disk(selection).saturating_sub(held.bytes);
+        let of_inodes = needed.saturating_mul(room.inode_len);
+        let needed = self.disk(selection).saturating_add(beside).saturating_sub(held.bytes).saturating_add(of_inodes);
         if room.bytes < needed {
             return Err(Error::NoSpace { path: path.to_owned(), needed, free: room.bytes });
         }
@@ -507,7 +525,11 @@ fn is_lasting(error: &io::Error) -> bool {
 /// Whether a run that ended with `error` left something beside `target` from which the next one goes on.
 #[must_use]
 pub fn may_go_on(target: &Path, error: &Error) -> bool {
-    is_half_updated(target) || is_unfinished(target) && may_get_further(error)
+    match error {
+        // What is there is that run's.
+        Error::Busy { .. } => false,
+        error => is_half_updated(target) || is_unfinished(target) && may_get_further(error),
+    }
 }
 
 /// Whether a run left something beside `target` from which the next one goes on.
@@ -568,18 +590,23 @@ fn expected(bundle: &Bundle, selection: &Selection) -> UnpackStats {
             .iter()
             .map(|place| bundle.index.object(place.object).size)
             .fold(0, u64::saturating_add),
-        disk_bytes: selection.disk,
         stored_bytes: selection.stored,
         inodes: selection.inodes(),
         ..UnpackStats::default()
     }
 }
 
+/// How xfs calls itself (statfs(2)).
+const XFS: rustix::fs::FsWord = 0x5846_5342;
+
 /// What a file system has left.
 struct Room {
     bytes: u64,
     /// `None` where inodes are made as they are needed.
     inodes: Option<u64>,
+    /// What a new inode takes of the bytes.
+    inode_len: u64,
+    blocks: Blocks,
 }
 
 fn room(site: &Site) -> Result<Room, Error> {
@@ -587,7 +614,11 @@ fn room(site: &Site) -> Result<Room, Error> {
     let room = rustix::fs::fstatvfs(site.place().parent()).map_err(failed)?;
     // One that has no blocks, as ramfs, has no bounds either.
     let bytes = if room.f_blocks == 0 { u64::MAX } else { room.f_bavail.saturating_mul(room.f_frsize) };
-    Ok(Room { bytes, inodes: (room.f_files > 0).then_some(room.f_favail) })
+    let inodes = (room.f_files > 0).then_some(room.f_favail);
+    let kind = rustix::fs::fstatfs(site.place().parent()).map_err(failed)?.f_type;
+    // xfs counts as free inodes what it would make of free blocks.
+    let inode_len = if kind == XFS { 512 } else { 0 };
+    Ok(Room { bytes, inodes, inode_len, blocks: Blocks::new(room.f_frsize) })
 }
 
 fn build(builder: &Builder<'_>, input: &mut Input, bases: &Bases, options: &UnpackOptions) -> Result<(), Error> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use sealift_format::{BLOCK_LEN, Bundle, Holds, Index, InodeKind, Ref, data_len};
+use sealift_format::{Blocks, Bundle, DiskUse, Holds, Index, InodeKind, Ref};
 
 /// The files that are wanted, by what has to be done for them.
 #[derive(Clone, Debug, Default)]
@@ -21,8 +21,6 @@ pub(crate) struct Selection {
     pub(crate) pieces: Vec<PieceUse>,
     /// Objects and numbers of pieces that are in place already.
     done_pieces: BTreeSet<(u32, u64)>,
-    /// Bytes that the files take on a file system of 4096-byte blocks, holes left out.
-    pub(crate) disk: u64,
     /// Bytes of the chunks that have to be read.
     pub(crate) stored: u64,
 }
@@ -134,22 +132,11 @@ impl Selection {
         self.measure(bundle);
     }
 
-    /// Finds out what the files take, and which chunks bring them.
+    /// Finds out which chunks bring the files.
     fn measure(&mut self, bundle: &Bundle) {
-        let index = &bundle.index;
-        (self.disk, self.stored) = (0, 0);
+        self.stored = 0;
         self.chunks.clear();
         self.pieces.clear();
-        // Once for each object: many files of one object with many holes are not to cost their product.
-        for files in self.regulars.chunk_by(|a, b| a.object == b.object) {
-            let object = files[0].object;
-            let data = data_len(bundle.layout.holes_of(object), 0..index.object(object).size);
-            let blocks = data.checked_next_multiple_of(BLOCK_LEN).unwrap_or(u64::MAX);
-            self.disk = self.disk.saturating_add(blocks.saturating_mul(wide(files.len())));
-        }
-        // Each directory takes a block, and more as it has entries; a long symbolic link takes one.
-        let small = wide(self.directories.len() + self.others.len());
-        self.disk = self.disk.saturating_add(small.saturating_mul(BLOCK_LEN));
         self.choose_chunks(bundle);
     }
 
@@ -192,6 +179,26 @@ impl Selection {
         let start = self.pieces.partition_point(|piece| piece.chunk < chunk);
         let len = self.pieces[start..].partition_point(|piece| piece.chunk == chunk);
         &self.pieces[start..start + len]
+    }
+
+    /// Bytes that all of it takes on a file system of such blocks. Files that are equal to another in all but their names count once where
+    /// they become `hard_links`.
+    pub(crate) fn disk(&self, bundle: &Bundle, blocks: Blocks, hard_links: bool) -> u64 {
+        let index = &bundle.index;
+        let inode_of = |place: &Place| index.inode(index.entry(place.entry).inode);
+        let metadata = |place: &Place| {
+            let inode = inode_of(place);
+            (inode.attributes, inode.mtime, inode.mtime_ns)
+        };
+        let regulars = self.regulars.chunk_by(|a, b| a.object == b.object).flat_map(|files| {
+            let first = metadata(&files[0]);
+            let is_link = move |place: &Place| hard_links && metadata(place) == first;
+            files[..1].iter().chain(files[1..].iter().filter(move |place| !is_link(place)))
+        });
+        let directories = self.directories.iter().map(|number| index.inode(index.directory(*number).inode));
+        let inodes = regulars.chain(&self.others).map(inode_of).chain(directories);
+        let disk = DiskUse::new(index, &bundle.layout, blocks);
+        inodes.map(|inode| disk.of(inode)).fold(0, u64::saturating_add)
     }
 
     /// Inodes that the file system is to have free.

@@ -35,6 +35,8 @@ pub(super) struct Recheck {
     pub(super) missing_directories: HashSet<u32>,
     /// Directories whose own metadata is another.
     pub(super) unlike_directories: HashSet<u32>,
+    /// Directories that hold no other names than the record has: nothing was put into them or taken away since.
+    pub(super) exact_directories: HashSet<u32>,
     /// What is known of the entries that are as they were.
     stats: Vec<Option<FileStat>>,
     /// Whether the record did not have all of that.
@@ -119,7 +121,10 @@ impl Recheck {
         let mut numbers = std::collections::HashMap::new();
         for found in all.into_inner().unwrap_or_else(PoisonError::into_inner) {
             recheck.checked += found.files + super::as_u64(found.missing.len());
-            found.same.into_iter().for_each(|(entry, stat)| recheck.stats[at(entry)] = Some(stat));
+            for (entry, stat) in found.same {
+                recheck.stats[at(entry)] = Some(stat);
+                recheck.exact_directories.extend(checker.exact_directory(entry));
+            }
             recheck.unlike.extend(found.missing);
             recheck.missing_directories.extend(found.missing_directories);
             recheck.unlike_directories.extend(found.unlike_directories);
@@ -310,6 +315,15 @@ impl<'a> Checker<'a> {
     fn file_of(&self, entry: u32) -> Option<u32> {
         let inode = self.target.index.entry(entry).inode;
         (!matches!(self.target.index.inode(inode).kind, InodeKind::Directory(_))).then_some(inode)
+    }
+
+    /// The directory that an entry is, if the record says of those that are as they were what they hold.
+    fn exact_directory(&self, entry: u32) -> Option<u32> {
+        let index = self.target.index;
+        match index.inode(index.entry(entry).inode).kind {
+            InodeKind::Directory(directory) if self.cache.is_some_and(|cache| cache.is_exact) => Some(directory),
+            _ => None,
+        }
     }
 
     /// Whether an entry was not made, for want of privilege.

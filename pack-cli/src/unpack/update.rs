@@ -1,5 +1,6 @@
 //! Updating an installed tree: only what it lacks is read and built, and then moved into it.
 
+use std::os::fd::BorrowedFd;
 use std::sync::Mutex;
 
 use super::apply::Update;
@@ -33,15 +34,17 @@ impl Job<'_> {
         kept: Option<Installed>,
     ) -> Result<UnpackStats, Error> {
         if self.options.dry_run {
+            self.site.place().check_writable()?;
             let was_adopted = check_ours(self.site, self.options)?;
             let privilege = Privilege::of_this_process();
             let kept = kept.map_or_else(|| Installed::kept(self.site, self.options), |kept| Ok(Some(kept)))?;
             let compared = self.compare(&selection, &privilege, kept, FileTime::default())?;
+            self.check_beside(&compared.update.target, self.site.place().parent())?;
             let mut pending = self.to_build(&selection, &compared.update);
             let mut stats = UnpackStats { was_adopted, ..self.stats_of(&compared, &pending)? };
             stats.was_complete = self.is_done(&compared, &privilege);
             self.progress.keep(stats.kept_files);
-            stats.free_bytes = self.expect_room(&pending)?;
+            stats.free_bytes = self.expect_room(&pending, 0)?;
             delta::check_bases(self, self.site.path(), &pending)?;
             if let Some((index, tree)) = compared.installed.tree() {
                 let local = local_entries(&self.bundle.index, &pending, index, tree);
@@ -89,17 +92,12 @@ impl Job<'_> {
         let privilege = Privilege::of_process(stage.root()).map_err(|error| Error::io("look at", target, error))?;
         let compared = self.compare(&selection, &privilege, kept, begun)?;
         let Compared { installed, update, .. } = &compared;
-        if !update.target.is_beside(stage.root()).map_err(|error| Error::io("look at", target, error))? {
-            return Err(Error::Usage(format!(
-                "cannot update {}, which is a mount point: update a directory within",
-                target.display()
-            )));
-        }
+        self.check_beside(&update.target, stage.root())?;
         let mut pending = self.to_build(&selection, update);
         let built = pending.regulars.clone();
         let mut stats = UnpackStats { was_adopted, ..self.stats_of(&compared, &pending)? };
         self.progress.keep(stats.kept_files);
-        stats.free_bytes = self.check_room(stage, &pending)?;
+        stats.free_bytes = self.check_room(stage, &pending, 0)?;
         delta::check_bases(self, target, &pending)?;
         if stage.is_resumed() {
             self.adopt(stage, &mut pending, &privilege, &mut stats)?;
@@ -144,6 +142,18 @@ impl Job<'_> {
             None => Ok(stats),
             // Somebody changed it since it was looked at.
             Some(unlike) => Err(unlike),
+        }
+    }
+
+    /// Sees to it that files can be renamed from `directory` into the target.
+    fn check_beside(&self, target: &Target<'_>, directory: BorrowedFd<'_>) -> Result<(), Error> {
+        let path = self.site.path();
+        match target.is_beside(directory).map_err(|error| Error::io("look at", path, error))? {
+            true => Ok(()),
+            false => Err(Error::Usage(format!(
+                "cannot update {}, which is a mount point: update a directory within",
+                path.display()
+            ))),
         }
     }
 
@@ -238,7 +248,7 @@ impl Job<'_> {
             of: self.bundle.head.root().contents.index_digest,
             unlike: Mutex::default(),
         };
-        if !update.look(&self.options.prefix)? {
+        if !update.look(&self.options.prefix, recheck.is_some())? {
             return Ok(None);
         }
         update.fits()?;

@@ -34,7 +34,9 @@ pub(crate) fn parts(text: &str) -> Vec<Part<'_>> {
     let mut parts = Vec::new();
     let mut rest = text;
     while let Some((fence, body)) = next_fence(rest) {
-        parts.push(Part::Text(&rest[..rest.len() - body.len()]));
+        let passed = &rest[..rest.len() - body.len()];
+        has_no_commands(passed.rsplit_once("```").map_or("", |(before, _)| before));
+        parts.push(Part::Text(passed));
         let len = if body.starts_with("```\n") { 0 } else { body.find("\n```\n").expect("a fence is closed") + 1 };
         let (block, behind) = body.split_at(len);
         match fence {
@@ -42,14 +44,27 @@ pub(crate) fn parts(text: &str) -> Vec<Part<'_>> {
             "sh" => commands(block, &mut parts),
             other => {
                 assert!(NO_COMMANDS.contains(&other), "a block marked {other:?}");
+                let typed =
+                    block.lines().find(|line| ["$ ", "# ", "sealift "].iter().any(|start| line.starts_with(start)));
+                assert_eq!(typed, None, "a command in a block that is not run");
                 parts.push(Part::Text(block));
             }
         }
         parts.push(Part::Text("```\n"));
         rest = &behind["```\n".len()..];
     }
+    has_no_commands(rest);
     parts.push(Part::Text(rest));
     parts
+}
+
+/// Text in which a reader sees a block of code, and [`next_fence`] does not, would not be run.
+fn has_no_commands(text: &str) {
+    let is_code = |line: &&str| {
+        let inner = line.trim_start_matches([' ', '\t', '>']);
+        inner.starts_with("```") || inner.starts_with("~~~") || line.starts_with("    ") || line.starts_with('\t')
+    };
+    assert_eq!(text.lines().find(is_code), None, "a block of code that is not found");
 }
 
 /// The word behind the next opening fence, and what follows its line.
@@ -80,6 +95,7 @@ fn commands<'a>(block: &'a str, parts: &mut Vec<Part<'a>>) {
 }
 
 fn shown_commands<'a>(block: &'a str, parts: &mut Vec<Part<'a>>) {
+    assert!(block.starts_with("$ "), "what comes before the first command would be passed over: {block}");
     let mut rest = block;
     while !rest.is_empty() {
         let mut len = line_len(rest);
@@ -145,6 +161,21 @@ fn patterns() {
     assert!(matches("...\n", ""));
     assert!(!matches("a\n", "b\n"));
     assert!(!matches("a [..]c\n", "a d\n"));
+}
+
+#[test]
+fn what_would_be_passed_over_is_refused() {
+    for page in [
+        "a\n  ```sh\nb\n  ```\n",
+        "a\n~~~sh\nb\n~~~\n",
+        "a\n\n    sealift b\n",
+        "> ```sh\n> b\n> ```\n",
+        "```\n$ sealift b\n```\n",
+        "```sh\na\n```\n- b\n  ```\n  c\n  ```\n```sh\nd\n```\n",
+        "```console\n# sealift b\n```\n",
+    ] {
+        assert!(std::panic::catch_unwind(|| parts(page).len()).is_err(), "{page}");
+    }
 }
 
 #[test]

@@ -28,12 +28,16 @@ fn what_is_there_stays_without_force() {
 }
 
 #[test]
-fn a_dry_run_replaces_nothing_and_asks_nothing() {
+fn a_dry_run_ends_as_the_run_would_and_replaces_nothing() {
     let desk = Desk::new();
     desk.good(&format!("pack os -o os.sealift {RELEASE}"));
     let before = fs::read(desk.path("os.sealift")).unwrap();
-    desk.good(&format!("pack os -o os.sealift {RELEASE} --dry-run"));
+    let exists = "os.sealift exists already: give --force to replace it";
+    desk.refused(&format!("pack os -o os.sealift {RELEASE} --dry-run"), 2, exists);
+    desk.good(&format!("pack os -o os.sealift {RELEASE} --dry-run --force"));
     assert_eq!(fs::read(desk.path("os.sealift")).unwrap(), before);
+    desk.refused("pack os -o nowhere/os.sealift --dry-run", 2, "cannot write to nowhere: No such file");
+    desk.good("pack os -o - --name os --dry-run");
 }
 
 #[test]

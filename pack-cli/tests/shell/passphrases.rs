@@ -21,7 +21,7 @@ const SIGN: &str = "sign os.sealift --name os --bundle-version 7 --key locked";
 #[test]
 fn a_terminal_echoes_again_after_ctrl_c() {
     let desk = locked();
-    let line = format!("sh -c 'trap : INT; sealift {SIGN}; echo status $?; stty -a'");
+    let line = format!("trap : INT; sealift {SIGN}; echo status $?; stty -a");
     let mut terminal = Terminal::start(&desk, &line);
     terminal.until(PROMPT, 1).types("cor\x03");
     let (_, said) = terminal.end();
@@ -30,6 +30,25 @@ fn a_terminal_echoes_again_after_ctrl_c() {
         assert!(said.contains(word), "{word} is off: {said}");
     }
     assert!(desk.good("info os.sealift --trust signers").contains("UNSIGNED"));
+}
+
+#[test]
+fn a_terminal_echoes_again_after_quitting() {
+    let desk = locked();
+    let line = format!("trap : QUIT; sealift {SIGN}; echo status $?; stty -a");
+    let mut terminal = Terminal::start(&desk, &line);
+    terminal.until(PROMPT, 1).types("cor\x1c");
+    let (_, said) = terminal.end();
+    assert!(said.contains("status 131") && said.contains(" echo "), "{said}");
+}
+
+#[test]
+fn an_end_of_input_is_no_passphrase() {
+    let desk = locked();
+    let mut terminal = Terminal::start(&desk, &format!("sealift {SIGN}"));
+    terminal.until(PROMPT, 1).types("\x04");
+    let (status, said) = terminal.end();
+    assert!(status == 2 && said.contains("no passphrase of locked was given"), "{said}");
 }
 
 #[test]

@@ -136,11 +136,14 @@ fn words_of_other_programs_are_answered_with_ours() {
         ("check os.sealift", "sealift verify"),
         ("fsck target", "sealift audit"),
         ("keygen", "sealift key generate"),
+        ("apply os.sealift target", "sealift unpack --update"),
+        ("tf os.sealift", "sealift ls"),
         ("create os", "sealift pack"),
         ("c os", "sealift pack"),
         ("pack os -o b --version 7", "--bundle-version"),
         ("pack os -o b --version=7", "--bundle-version"),
         ("pack os -o b --sign release", "'--key'"),
+        ("verify os.sealift --pubkey release.pub", "'--trust'"),
     ] {
         desk.refused(line, 2, &format!("tip: {}", if ours.starts_with("sea") { "'" } else { "" }));
         desk.refused(line, 2, ours);

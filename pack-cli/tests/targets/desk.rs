@@ -69,6 +69,12 @@ impl Desk {
         self.take(version, to, &options, &Progress::default())
     }
 
+    /// `--update --delete --dry-run`
+    pub(crate) fn dry_replace(&self, version: u64, to: &str) -> Result<UnpackStats, Error> {
+        let options = UnpackOptions { update: true, delete: true, dry_run: true, ..UnpackOptions::default() };
+        self.take(version, to, &options, &Progress::default())
+    }
+
     pub(crate) fn take(
         &self,
         version: u64,

@@ -3,11 +3,13 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::process::Output;
 
 use rustix::fs::{XattrFlags, lsetxattr};
 use rustix::io::Errno;
 use sealift::Error;
 use sealift::unpack::may_go_on;
+use sealift_skipped::skipped;
 
 use crate::desk::{Desk, is_root, noise, said};
 
@@ -51,8 +53,7 @@ fn a_tree_whose_root_is_read_only_is_unpacked_without_root() {
 fn an_attribute_that_the_file_system_has_not_is_no_reason_to_go_on() {
     let desk = Desk::new();
     if !is_root() || lsetxattr(desk.path("tree/etc/motd"), "user.note", b"x", XattrFlags::empty()).is_err() {
-        println!("skipped: not root, or no extended attributes here");
-        return;
+        return skipped("needs root, and extended attributes");
     }
     desk.pack(7);
     let _mounted = Mounted::new(desk.path("plain"), "ramfs", c"");
@@ -79,12 +80,14 @@ fn only_what_may_get_further_is_to_be_repeated() {
     // What has begun to change the target goes on whatever happened.
     desk.write(".target.sealift-partial/journal", "keep\n");
     assert!(may_go_on(&target, &failed(Errno::ACCESS)));
+    // But where that is being done by another run, nothing is to be resumed, and least of all given up.
+    assert!(!may_go_on(&target, &Error::Busy { path: target.clone() }));
 }
 
 #[test]
 fn a_dry_run_ends_as_the_run_would() {
     if !is_root() {
-        return;
+        return skipped("needs root: mounts");
     }
     let desk = Desk::new();
     desk.pack(7);
@@ -106,4 +109,35 @@ fn a_dry_run_ends_as_the_run_would() {
     }
     assert!(!desk.path("small/new").exists());
     assert_eq!(fs::metadata(desk.path("small/target")).unwrap().permissions().mode() & 0o777, 0o755);
+}
+
+#[test]
+fn a_dry_run_finds_that_nothing_can_be_written() {
+    let desk = Desk::new();
+    desk.pack(7);
+    desk.make_home();
+    fs::create_dir(desk.path("home/closed")).unwrap();
+    desk.unpack(7, "home/closed/target");
+    desk.write("tree/etc/motd", "changed\n");
+    desk.pack(8);
+    let whole =
+        |folder: &str| ["new", "target --update"].map(|to| format!("unpack 8.sealift {folder}/{to} --allow-unsigned"));
+    let refused = |folder: &str, run: &dyn Fn(&str) -> Output| {
+        for line in whole(folder) {
+            let dry = run(&format!("{line} --dry-run"));
+            assert_eq!((dry.status.code(), run(&line).status.code()), (Some(2), Some(2)), "{line}: {}", said(&dry));
+            assert!(said(&dry).contains(&format!("cannot write to {folder}")), "{line}: {}", said(&dry));
+        }
+    };
+    // To a user it is closed.
+    desk.set_mode("home/closed", 0o555);
+    refused("home/closed", &|line| desk.run_as_user(line));
+    desk.set_mode("home/closed", 0o755);
+    if !is_root() {
+        return skipped("needs root: mounts");
+    }
+    let mounted = Mounted::new(desk.path("still"), "tmpfs", c"");
+    desk.unpack(7, "still/target");
+    rustix::mount::mount_remount(&mounted.0, rustix::mount::MountFlags::RDONLY, c"").unwrap();
+    refused("still", &|line| desk.command(&line.split(' ').collect::<Vec<_>>()).output().unwrap());
 }

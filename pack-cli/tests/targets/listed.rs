@@ -153,6 +153,27 @@ fn what_is_damaged_hides_nothing_else() {
 }
 
 #[test]
+fn a_damaged_floor_hides_no_target() {
+    let desk = signed();
+    for target in ["a", "b"] {
+        assert_eq!(run(&desk, &format!("unpack 1.sealift {target}")).0, Some(0));
+    }
+    let key = fs::read_to_string(desk.path("release.pub")).unwrap();
+    desk.write("signers", format!("* namespaces=\"sealift\" {key}"));
+    desk.run(&["pack", "tree", "-o", "app.sealift", "--name", "app", "--bundle-version", "1", "--key", "release"]);
+    assert_eq!(run(&desk, "unpack app.sealift c").0, Some(0));
+    let whole = fs::read(desk.path("state/floors/os")).unwrap();
+    fs::write(desk.path("state/floors/os"), &whole[1..]).unwrap();
+    let said = status(&desk, 2);
+    assert!(said.contains("/c: app version 1\n"), "{said}");
+    assert_eq!(said.matches("floors/os is damaged").count(), 1, "{said}");
+    let (ended, said) = run(&desk, "trust reset os");
+    assert_eq!((ended, said.as_str()), (Some(0), "forgot what was kept of os, which was damaged\n"));
+    assert!(status(&desk, 0).contains("/b: os version 1\n"));
+    assert!(run(&desk, "trust reset os").1.contains("no such name"));
+}
+
+#[test]
 fn what_nobody_signed_leaves_no_trace() {
     let desk = signed();
     desk.run(&["pack", "tree", "-o", "unsigned.sealift", "--name", "os", "--bundle-version", "9"]);

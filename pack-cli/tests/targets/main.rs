@@ -9,6 +9,7 @@ mod joined;
 mod kept;
 mod lasting;
 mod listed;
+mod measured;
 mod mounted;
 mod named;
 mod privileged;

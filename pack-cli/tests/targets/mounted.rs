@@ -40,7 +40,9 @@ fn what_is_mounted_in_a_target_is_found_before_anything_is_changed() {
         }
         {
             let _bound = Bound::new(desk.path(mounted));
+            let dry = desk.dry_replace(9, "target").expect_err(mounted).to_string();
             let error = desk.replace(9, "target").expect_err(mounted).to_string();
+            assert_eq!(dry, error, "{mounted}");
             assert!(error.contains("mount"), "{mounted}: {error}");
             assert_eq!(fs::read(desk.path("target/etc/issue")).unwrap(), b"first\n", "{mounted}");
             assert!(!desk.path(".target.sealift-partial/journal").exists(), "{mounted}");

@@ -222,3 +222,34 @@ fn names_elsewhere_keep_what_they_have() {
     let is = fs::metadata(desk.path("backup")).unwrap();
     assert_eq!((is.ino(), is.mtime()), (was.ino(), was.mtime()));
 }
+
+#[test]
+fn names_that_are_not_the_bundles_are_removed_whenever_they_came() {
+    let desk = Desk::new();
+    fs::create_dir_all(desk.path("tree/usr/share")).unwrap();
+    desk.write("tree/usr/share/old", "old\n");
+    desk.write("tree/usr/share/stays", "stays\n");
+    desk.pack(1);
+    fs::remove_file(desk.path("tree/usr/share/old")).unwrap();
+    let clock = fs::metadata(desk.path("tree/lib")).unwrap().modified().unwrap();
+    fs::File::open(desk.path("tree/usr/share")).unwrap().set_modified(clock).unwrap();
+    desk.pack(2);
+    desk.unpack(1, "target");
+
+    // The bundle lacks it now, in a directory that is as it was.
+    assert_eq!(desk.replace(2, "target").unwrap().deleted.files, 1);
+    desk.assert_same("target", "tree");
+
+    // It came since, and left no other trace than a change time.
+    without_a_trace(&desk, "target/usr/share", || desk.write("target/usr/share/came", "came\n"));
+    assert_eq!(desk.replace(2, "target").unwrap().deleted.files, 1);
+    desk.assert_same("target", "tree");
+
+    // It came, and an update without --delete left it there.
+    desk.write("target/etc/came", "came\n");
+    assert_eq!(desk.update(2, "target").unwrap().deleted.files, 0);
+    assert_eq!(desk.update(2, "target").unwrap().deleted.files, 0);
+    assert_eq!(desk.replace(2, "target").unwrap().deleted.files, 1);
+    desk.assert_same("target", "tree");
+    assert!(desk.replace(2, "target").unwrap().was_complete);
+}

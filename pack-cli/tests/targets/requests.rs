@@ -97,7 +97,7 @@ fn a_request_goes_through_a_pipe() {
 #[test]
 fn a_delta_is_estimated() {
     let desk = versions();
-    let line = format!("{PACK} --base 1.sealift -o estimated.sealift");
+    let line = format!("{PACK} --base 1.sealift -o estimated.sealift --force");
     let expected = desk.command(&format!("{line} --dry-run --json").split(' ').collect::<Vec<_>>()).output().unwrap();
     let expected: serde_json::Value = serde_json::from_slice(&expected.stdout).unwrap();
     assert!(!desk.path("estimated.sealift").exists());

@@ -134,6 +134,44 @@ fn a_tree_and_its_record_that_were_copied_over_another_are_found() {
     assert_eq!(run(&desk, "audit target --quiet").0, Some(1));
 }
 
+/// Who may rename what is in its folder needs no copy, and the record goes with its directory.
+#[test]
+fn a_tree_and_its_record_that_were_moved_over_another_are_found() {
+    let desk = signed();
+    let key = std::fs::read_to_string(desk.path("release.pub")).unwrap();
+    desk.write("signers", format!("* namespaces=\"sealift\" {key}"));
+    desk.run(&["pack", "tree", "-o", "app.sealift", "--name", "app", "--bundle-version", "1", "--key", "release"]);
+    for line in ["unpack 1.sealift target", "unpack 1.sealift slot", "unpack app.sealift app"] {
+        assert_eq!(run(&desk, line).0, Some(0));
+    }
+    let put = |from: &str, to: &str| {
+        for name in [to, &format!(".{to}.sealift-state")] {
+            std::fs::remove_dir_all(desk.path(name)).unwrap();
+        }
+        for (from, to) in [(from, to), (&format!(".{from}.sealift-state"), &format!(".{to}.sealift-state"))] {
+            std::fs::rename(desk.path(from), desk.path(to)).unwrap();
+        }
+    };
+    // A slot of the same name may take another's place.
+    put("slot", "target");
+    assert_eq!(run(&desk, "audit target").0, Some(0));
+    put("app", "target");
+    let (status, said) = run(&desk, "audit target");
+    assert_eq!(status, Some(1), "{said}");
+    assert!(said.contains("target: differs from app version 1"), "{said}");
+    assert!(said.contains("target is app, and this device unpacked os there"), "{said}");
+    let (status, said) = run(&desk, "audit target --quiet --json");
+    assert!(status == Some(1) && said.contains(r#""sound":false"#) && said.contains(r#""kind":"differs""#), "{said}");
+    let (_, listed) = run(&desk, "status");
+    assert!(listed.contains("/target: app version 1\n"), "{listed}");
+    assert!(listed.contains("its install record belongs to another directory"), "{listed}");
+    // Asked for by name, or where the device is told that it is meant, it is what it says.
+    assert_eq!(run(&desk, "audit target --name app").0, Some(0));
+    let done = desk.run(&["clean", "target"]);
+    assert!(crate::desk::said(&done).contains("listed no more"));
+    assert_eq!(run(&desk, "audit target").0, Some(0));
+}
+
 #[test]
 fn set_id_bits_that_came_later_are_never_passed_over() {
     use std::os::unix::fs::PermissionsExt as _;

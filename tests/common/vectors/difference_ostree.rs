@@ -91,6 +91,7 @@ fn of_history() -> Bundle {
         ostree.grown.entries += grown.entries;
         ostree.grown.inodes += grown.inodes;
         ostree.grown.objects.extend(grown.objects);
+        ostree.grown.disk += grown.disk;
     }
     let theirs = base.index.ostree.clone().expect("it has commits");
     let changes = [(1, Some(within("", []))), (2, None), (0, None)];

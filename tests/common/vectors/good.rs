@@ -24,6 +24,14 @@ pub(super) fn vectors() -> Vec<Vector> {
             "holes in groups and pieces, across pieces, and nothing but holes",
             one(holes(), Packing::default()),
         ),
+        accept(
+            "good-disk",
+            "each kind of inode as it takes a block and as it takes one more",
+            one(
+                dir([("few", many_names(145)), ("many", many_names(146)), ("runs", runs()), ("small", small_inodes())]),
+                MIB,
+            ),
+        ),
         accept("good-raw-chunk", "chunks that are stored as they are", one(dir([("a", file("x"))]), raw)),
         accept("good-annotations", "annotations, tags, and all that a name may have", annotated()),
         accept("good-landmark", "the first of two chunks is the hot set", landmark()),
@@ -100,6 +108,33 @@ fn holes() -> Node {
         ("partial", file(partial)),
         ("short", file(short)),
         ("tail", file(tail)),
+    ])
+}
+
+/// A directory of empty files, of which each name takes 28 bytes.
+pub(super) fn many_names(count: usize) -> Node {
+    let name = |number| format!("{number:020}").into_bytes();
+    (0..count).fold(dir([]), |all, number| all.with(&name(number), file("")))
+}
+
+/// Contents in four runs, and in five.
+pub(super) fn runs() -> Node {
+    let runs = |count: usize| [&paint(1, 4096)[..], &vec![0; 16 * 4096]].concat().repeat(count);
+    dir([("five", file([&runs(4)[..], b"x"].concat())), ("four", file(runs(4))), ("two", file(runs(2)))])
+}
+
+/// Links and extended attributes that an inode has just place for, and a byte more.
+pub(super) fn small_inodes() -> Node {
+    let capability = |value: usize| file("").xattr("security.capability", &[1; 20]).xattr("user.x", &vec![2; value]);
+    let link = |len: usize| symlink(&"l".repeat(len));
+    dir([
+        ("capability", capability(17)),
+        ("capability-over", capability(21)),
+        ("dir-over", dir([]).xattr("user.note", &[3; 100])),
+        ("link-59", link(59)),
+        ("link-60", link(60)),
+        ("no-dot", file("").xattr("nodot", &[4; 64])),
+        ("no-dot-over", file("").xattr("nodot", &[5; 65])),
     ])
 }
 

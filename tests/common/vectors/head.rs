@@ -1,5 +1,6 @@
 //! The whole file, preamble, section lists, root and signature area (spec 2 to 5).
 
+use super::good::{many_names, runs, small_inodes};
 use super::*;
 use crate::bundle::{Contents, Maxima};
 use crate::bytes::{Section, narrow};
@@ -163,6 +164,10 @@ fn root() -> Vec<Vector> {
 fn maxima() -> Vec<Vector> {
     let set = |change: fn(&mut Maxima)| move |b: &mut Bundle| b.edits.maxima = edit(change);
     let contents = |change: fn(&mut Contents)| move |b: &mut Bundle| b.edits.contents = edit(change);
+    let disk = |name, comment, tree, change: fn(&mut Maxima)| {
+        let from = Bundle::new(&[("main", tree)], Packing::default());
+        reject_from(from, &format!("maxima-disk-{name}"), "header", comment, set(change))
+    };
     vec![
         reject("maxima-piece-log2-under", "header", "pieces of 2048 bytes", set(|m| m.piece_log2 = 11)),
         reject("maxima-piece-log2-over", "header", "pieces of 128 MiB", set(|m| m.piece_log2 = 27)),
@@ -176,6 +181,11 @@ fn maxima() -> Vec<Vector> {
         reject("maxima-objects", "header", "one object more than there is", set(|m| m.objects += 1)),
         reject("maxima-logical", "header", "one byte more than there is", set(|m| m.logical += 1)),
         reject("maxima-disk", "header", "one block less than there is", set(|m| m.disk -= 4096)),
+        disk("runs", "four runs of data take a block more", runs(), |m| m.disk += 4096),
+        disk("directory", "a directory of 4060 bytes takes a root and two leaves", many_names(145), |m| m.disk += 8192),
+        disk("wide-directory", "a directory of 4088 bytes takes one block", many_names(146), |m| m.disk -= 8192),
+        disk("symlink", "a link of 59 bytes takes a block", small_inodes(), |m| m.disk += 4096),
+        disk("xattrs", "extended attributes that come to 92 bytes take nothing", small_inodes(), |m| m.disk -= 4096),
         reject("maxima-data", "header", "one byte of data less than there is", set(|m| m.data -= 1)),
         reject("maxima-chunks", "header", "one chunk more than there is", set(|m| m.chunks += 1)),
         reject("maxima-chunks-stored", "header", "one byte more than the chunks have", set(|m| m.chunks_stored += 1)),

@@ -9,8 +9,6 @@ pub mod sign;
 use sealift_format::verity::FileDigest;
 use sealift_format::{Envelope, Head};
 
-use crate::Error;
-
 /// Bytes of the longest signature that a kernel takes.
 pub const LEN_MAX: usize = 16_128;
 
@@ -42,11 +40,11 @@ pub enum FormError {
 ///
 /// # Errors
 /// It has not its form, or there are several.
-pub fn of_head(head: &Head) -> Result<Option<&[u8]>, Error> {
+pub fn of_head(head: &Head) -> Result<Option<&[u8]>, FormError> {
     let mut found = head.bodies(Envelope::KERNEL_SIGNATURE);
     let Some(body) = found.next() else { return Ok(None) };
-    let form = check(body).and_then(|()| found.next().map_or(Ok(()), |_| Err(FormError::Several)));
-    form.map(|()| Some(body)).map_err(|problem| Error::KernelSignature { problem })
+    check(body)?;
+    if found.next().is_some() { Err(FormError::Several) } else { Ok(Some(body)) }
 }
 
 /// Returns the bytes that a signature for the kernel is over.

@@ -2,8 +2,9 @@
 
 use sealift_format::{Envelope, Head};
 
+use super::Error;
 use super::{Claims, Policy, SignatureState, Verdict};
-use crate::{Error, kernel_signature};
+use crate::kernel_signature;
 
 impl Claims {
     /// What a head's root states.

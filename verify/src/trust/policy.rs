@@ -1,10 +1,10 @@
 //! The judgement.
 
+use super::Error;
 use super::{
     AllowedSigners, Claims, Device, Floors, KeyId, Now, PublicKey, RevocationList, Shortfall, SignatureError,
     SignatureState, Signer, SshSignature, Standing, Thresholds, Verdict,
 };
-use crate::Error;
 
 /// Signatures that a bundle may have: far more than any threshold asks for, and few enough to be checked in no time (spec 9).
 pub const SIGNATURES_MAX: usize = 64;

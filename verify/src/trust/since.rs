@@ -4,10 +4,11 @@ use core::fmt;
 
 use sealift_format::Head;
 
+use super::Error;
 use super::head::{signatures, unknown_envelopes};
 use super::policy::{one_per_key, refuse_bad};
 use super::{Claims, KeyId, Policy, SignatureState, Signer, Standing, Verdict, time::Utc};
-use crate::{Error, kernel_signature};
+use crate::kernel_signature;
 
 /// What became so since a device took a bundle. It is said, and is no difference of what was installed.
 #[derive(Clone, Debug, PartialEq, Eq)]

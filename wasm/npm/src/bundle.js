@@ -86,8 +86,25 @@ async function open(given, options, judged) {
   }
 }
 
+/**
+ * SHA-256 of a file of which nothing else is known, read by a worker of its own.
+ * @param {Blob} blob
+ * @param {Places} places
+ * @param {AbortSignal} signal
+ * @returns {Promise<string>}
+ */
+export async function digestOf(blob, places, signal) {
+  const { handle, size } = await openSource(blob);
+  const thread = await Thread.start(handle, size, places);
+  try {
+    return await until(signal, thread.call("sha256", [undefined]));
+  } finally {
+    thread.close();
+  }
+}
+
 const OPEN_OPTIONS = ["allowedSigners", "now", "threshold", "compatible", "revoked", "floor", "allowUnsigned", "allowDowngrade"];
-const OTHER_OPTIONS = ["signal", "onHead", "deep", "onProgress", "jobs", "memory", "wasmUrl", "workerUrl"];
+const OTHER_OPTIONS = ["signal", "onHead", "deep", "base", "sha256", "onProgress", "jobs", "memory", "wasmUrl", "workerUrl"];
 
 /**
  * A name that is mistyped would be another policy.
@@ -255,28 +272,38 @@ export class Bundle {
   async verify(options = {}) {
     if (this.#checking) throw new TypeError("this bundle is being checked already");
     this.#checking = true;
-    const { deep = false, signal, onProgress } = options;
+    const { deep = false, sha256: isHashed = false, signal, onProgress } = options;
+    // There is no other class of them.
+    const base = /** @type {Bundle | undefined} */ (/** @type {unknown} */ (options.base));
     const start = performance.now();
     const passed = () => (performance.now() - start) / 1000;
-    const report = (/** @type {number} */ bytes) =>
-      onProgress?.({ phase: "verifying", bytes, bytesTotal: this.head.chunksBytes, seconds: passed() });
+    let before = 0;
+    const bytesTotal = this.head.chunksBytes + (base?.head.chunksBytes ?? 0);
+    const report = (/** @type {number} */ bytes) => onProgress?.({ phase: "verifying", bytes: before + bytes, bytesTotal, seconds: passed() });
     try {
       signal?.throwIfAborted();
       report(0);
-      const depth = deep ? "objects" : "stored";
+      const depth = base ? "over" : deep ? "objects" : "stored";
+      if (base) await this.#takeBase(base, { ...options, onProgress: ({ bytes }) => report(bytes) });
+      before = base?.head.chunksBytes ?? 0;
       const own = new Set(/** @type {Uint32Array} */ (await this.#keeper.call("begin", [depth])));
       const runs = [...this.#runs(own)];
       // A stream has one order, and so have those chunks that one worker has to see.
       const inTurn = this.#opening.source.inOrder && own.size > 0;
       const threads = inTurn ? [this.#keeper] : await this.#team(options, runs.length);
-      await Promise.all(threads.slice(1).map((thread) => thread.call("begin", [depth])));
-      const check = new RunCheck(this.#opening, threads, runs, signal, report);
+      await Promise.all(threads.slice(1).map(async (thread) => {
+        if (base) await thread.call("rebase", base.#asBase());
+        await thread.call("begin", [depth]);
+      }));
+      const state = isHashed ? await this.#keeper.call("hashFirst", [this.#opening.bytes()]) : undefined;
+      const check = new RunCheck(this.#opening, threads, runs, signal, report, state);
       await check.run();
       while (await this.#keeper.call("checkBare")) signal?.throwIfAborted();
       const summary = await this.#keeper.call("finish", [await this.#length(check, signal)]);
       report(this.head.chunksBytes);
       const { head, verdict } = this;
-      return { head, verdict, summary, deep, seconds: passed() };
+      const sha256 = check.state && (await this.#keeper.call("hashEnd", [check.state]));
+      return { head, verdict, summary, deep: depth !== "stored", base: base?.head, sha256, seconds: passed() };
     } catch (error) {
       signal?.throwIfAborted();
       throw error;
@@ -286,6 +313,49 @@ export class Bundle {
       for (const thread of this.#others) thread.close();
       this.#others = [];
     }
+  }
+
+  /**
+   * Checks the base of a delta bundle, and gives it to the first worker. Whatever is wrong with it says nothing of this bundle.
+   * @param {Bundle} base
+   * @param {import("../types.js").VerifyOptions} options
+   */
+  async #takeBase(base, { signal, jobs, memory, onProgress }) {
+    try {
+      const wanted = this.head.delta?.bases ?? [];
+      if (!wanted.some(({ indexDigest }) => indexDigest === base.head.indexDigest)) throw new TypeError("the bundle is no delta of it");
+      await base.verify({ deep: true, signal, jobs, memory, onProgress });
+      await this.#keeper.call("rebase", base.#asBase());
+    } catch (error) {
+      signal?.throwIfAborted();
+      throw new SealiftError("base", `the base: ${/** @type {Error} */ (error).message}`, error);
+    }
+  }
+
+  /**
+   * SHA-256 of bytes, in hexadecimal digits.
+   * @param {Uint8Array} bytes
+   * @returns {Promise<string>}
+   */
+  sha256(bytes) {
+    return this.#keeper.call("sha256", [bytes]);
+  }
+
+  /** By what a worker of a delta bundle opens this one. */
+  #asBase() {
+    const { handle } = this.#opening;
+    if (!handle) throw new TypeError("a base is read by workers: it is to be a Blob, an address or a path");
+    return [this.#opening.bytes(), handle];
+  }
+
+  /**
+   * The files that damage hits.
+   * @param {import("../types.js").Place} place As an error of `verify` has it.
+   * @param {number} [limit]
+   * @returns {Promise<import("../types.js").Damage>}
+   */
+  hit({ chunk, object }, limit = 10) {
+    return this.#keeper.call("hit", [chunk, object, limit]);
   }
 
   /** The named trees. @returns {Promise<import("../types.js").Ref[]>} */
@@ -435,6 +505,9 @@ class RunCheck {
   /** @type {{ order: number, error: unknown } | undefined} */
   #failure;
   #done = 0;
+  /** What waits for the run of this place in the file to be hashed. @type {Map<number, () => void>} */
+  #waiting = new Map();
+  #hashed = 0;
   /** What was read of runs that are not checked yet. @type {Map<Run, number>} */
   #coming = new Map();
   #turn = Promise.resolve();
@@ -445,18 +518,23 @@ class RunCheck {
    * @param {Run[]} runs
    * @param {AbortSignal | undefined} signal
    * @param {(bytes: number) => void} report
+   * @param {Uint8Array} [state] Of the file's SHA-256, where that is wanted: what is known of the bytes before the chunks.
    */
-  constructor(opening, threads, runs, signal, report) {
+  constructor(opening, threads, runs, signal, report, state) {
     this.opening = opening;
     this.threads = threads;
     this.signal = signal;
     this.report = report;
+    this.state = state;
     this.own = runs.filter((run) => run.own);
     this.any = runs.filter((run) => !run.own);
   }
 
   async run() {
-    const stop = () => this.threads.forEach((thread) => void thread.call("stop").catch(() => {}));
+    const stop = () => {
+      this.threads.forEach((thread) => void thread.call("stop").catch(() => {}));
+      for (const goOn of this.#waiting.values()) goOn();
+    };
     this.signal?.addEventListener("abort", stop);
     try {
       await Promise.all(this.threads.flatMap((thread) => Array.from({ length: RUNS_AHEAD }, () => this.#lane(thread))));
@@ -490,6 +568,7 @@ class RunCheck {
       try {
         const { found, read } = await begun.answer;
         if (found.length > 0) await this.threads[0].call("take", [found], [found.buffer]);
+        if (this.state) await this.#hash(thread, begun.run);
         this.#noteEnd(begun.run, read);
         this.#coming.delete(begun.run);
         this.#done += read;
@@ -501,6 +580,21 @@ class RunCheck {
   }
 
   /**
+   * Hashes a run where it was read, when its turn has come: SHA-256 has one order. Until then no other is read in its place.
+   * @param {Thread} thread
+   * @param {Run} run
+   */
+  async #hash(thread, { order, first }) {
+    while (this.#hashed < order) {
+      if (this.#failure || this.signal?.aborted) return;
+      await new Promise((resolve) => this.#waiting.set(order, () => resolve(undefined)));
+    }
+    this.state = await thread.call("hash", [first, this.state]);
+    this.#hashed = order + 1;
+    this.#waiting.get(order + 1)?.();
+  }
+
+  /**
    * Begins the next run, and says what comes of it.
    * @param {Thread} thread
    * @returns {Promise<{ run: Run, answer: Promise<any> } | undefined>}
@@ -508,7 +602,7 @@ class RunCheck {
   async #begin(thread) {
     if (this.opening.handle) {
       const run = this.#next(thread);
-      return run && { run, answer: thread.call("check", [run.first, run.lengths, run.offset, run.length, undefined], [], (bytes) => this.#came(run, bytes)) };
+      return run && { run, answer: thread.call("check", [run.first, run.lengths, run.offset, run.length, undefined, Boolean(this.state)], [], (bytes) => this.#came(run, bytes)) };
     }
     // This thread reads for all workers: one run after the other, as a stream gives them.
     const before = this.#turn;
@@ -530,7 +624,7 @@ class RunCheck {
     try {
       const bytes = await until(this.signal, this.opening.source.read(offset, length, this.signal));
       this.#noteEnd(run, bytes.length);
-      return { run, answer: thread.call("check", [first, lengths, offset, length, bytes], [bytes.buffer]) };
+      return { run, answer: thread.call("check", [first, lengths, offset, length, bytes, Boolean(this.state)], [bytes.buffer]) };
     } catch (error) {
       this.#fail(run, error);
       return undefined;
@@ -542,7 +636,10 @@ class RunCheck {
    * @param {Thread} thread
    */
   #next(thread) {
-    const queue = thread === this.threads[0] && this.own.length > 0 ? this.own : this.any;
+    const isOwn = thread === this.threads[0] && this.own.length > 0;
+    // Where all are hashed in their order, one that is far behind would wait for those before it.
+    const isNear = !this.state || this.any.length === 0 || this.own[0]?.order < this.any[0].order;
+    const queue = isOwn && isNear ? this.own : this.any;
     const [run] = queue;
     const isLeft = run && !this.signal?.aborted && run.order < (this.#failure?.order ?? Infinity) && run.offset < (this.endsAt ?? Infinity);
     return isLeft ? queue.shift() : undefined;
@@ -562,6 +659,7 @@ class RunCheck {
    */
   #fail({ order }, error) {
     if (order < (this.#failure?.order ?? Infinity)) this.#failure = { order, error };
+    for (const goOn of this.#waiting.values()) goOn();
   }
 }
 

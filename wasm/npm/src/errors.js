@@ -6,11 +6,13 @@ export class SealiftError extends Error {
    * @param {import("../types.js").Kind | import("../types.js").Doubt} code
    * @param {string} message
    * @param {unknown} [cause]
+   * @param {import("../types.js").Place} [place] What is damaged.
    */
-  constructor(code, message, cause) {
+  constructor(code, message, cause, place) {
     super(message, cause === undefined ? undefined : { cause });
     this.name = "SealiftError";
     this.code = code;
+    this.place = place;
   }
 }
 
@@ -19,16 +21,17 @@ export class SealiftError extends Error {
  * @param {unknown} error
  */
 export function packed(error) {
-  const { name, message, code } = /** @type {{ name?: string, message?: string, code?: unknown }} */ (error ?? {});
-  return { name: String(name ?? "Error"), message: String(message ?? error), code: typeof code === "string" ? code : undefined };
+  const { name, message, code, chunk, object } = /** @type {{ name?: string, message?: string, code?: unknown, chunk?: number, object?: number }} */ (error ?? {});
+  const place = chunk === undefined && object === undefined ? undefined : { chunk, object };
+  return { name: String(name ?? "Error"), message: String(message ?? error), code: typeof code === "string" ? code : undefined, place };
 }
 
 /**
  * @param {ReturnType<typeof packed>} error
  * @returns {Error}
  */
-export function unpacked({ name, message, code }) {
-  if (code !== undefined) return new SealiftError(/** @type {any} */ (code), message);
+export function unpacked({ name, message, code, place }) {
+  if (code !== undefined) return new SealiftError(/** @type {any} */ (code), message, undefined, place);
   if (name === "TypeError") return new TypeError(message);
   if (name === "AbortError") return new DOMException(message, name);
   return Object.assign(new Error(message), { name });

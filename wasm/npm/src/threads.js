@@ -7,21 +7,37 @@ import { absolute, browserWorker } from "./worker-script.js";
 /** What a module begins with: a zero byte, and "asm". */
 const MAGIC = 0x0061736d;
 
-/** @type {Map<string, Promise<WebAssembly.Module>>} */
+/** @type {Map<string, Promise<{ module: WebAssembly.Module, bytes: Uint8Array }>>} */
 const compiled = new Map();
+
+/** SHA-256 of each module, by its address, as soon as a worker has found it. @type {Map<string, string>} */
+const digests = new Map();
 
 /**
  * The reader's code, compiled once for all workers. Whatever media type the server gives it is as good as another.
  * @param {string | URL} [wasmUrl] Where it lies, if not beside this module.
  */
 export function code(wasmUrl) {
-  const url = wasmUrl === undefined ? new URL("../pkg/sealift_wasm_bg.wasm", import.meta.url) : absolute(wasmUrl);
+  const url = place(wasmUrl);
   const known = compiled.get(url.href);
   if (known) return known;
   const module = load(url);
   compiled.set(url.href, module);
   module.catch(() => compiled.delete(url.href));
   return module;
+}
+
+/** @param {string | URL} [wasmUrl] */
+function place(wasmUrl) {
+  return wasmUrl === undefined ? new URL("../pkg/sealift_wasm_bg.wasm", import.meta.url) : absolute(wasmUrl);
+}
+
+/**
+ * SHA-256 of the reader's code, if a worker with it was started.
+ * @param {string | URL} [wasmUrl]
+ */
+export function codeDigest(wasmUrl) {
+  return digests.get(place(wasmUrl).href);
 }
 
 /** @param {URL} url */
@@ -36,7 +52,7 @@ async function load(url) {
   }
   // A server that knows no such file may send its page.
   if (new DataView(bytes.buffer, bytes.byteOffset).getUint32(0) !== MAGIC) throw failed("what lies there is something else");
-  return WebAssembly.compile(bytes);
+  return { module: await WebAssembly.compile(/** @type {BufferSource} */ (bytes)), bytes };
 }
 
 /** @param {URL} url */
@@ -70,10 +86,13 @@ export class Thread {
    * @param {number} [memory] Bytes that the bundle may take.
    */
   static async start(handle, size, { wasmUrl, workerUrl } = {}, memory) {
-    const module = await code(wasmUrl);
+    const { module, bytes } = await code(wasmUrl);
     const thread = new Thread(isNode ? await nodeWorker(workerUrl) : browserWorker(workerUrl));
     try {
       await thread.call("start", [module, size, handle, memory]);
+      const { href } = place(wasmUrl);
+      // Who asks for it waits for nothing: it is there long before a check ends.
+      if (!digests.has(href)) thread.call("sha256", [bytes]).then((digest) => digests.set(href, digest)).catch(() => {});
       return thread;
     } catch (error) {
       thread.close();

@@ -1,7 +1,7 @@
 // What runs in each worker: a reader, whose functions are called by messages.
 
-import { initSync, Reader } from "../pkg/sealift_wasm.js";
-import { packed } from "./errors.js";
+import { initSync, Reader, sha256 as sha256Of } from "../pkg/sealift_wasm.js";
+import { packed, SealiftError } from "./errors.js";
 import { fromHandle } from "./sources.js";
 
 /** Bytes that are checked before others have their turn: who asks something of the bundle, and what is being read for the next run. */
@@ -14,13 +14,20 @@ const TELL = 200;
 let reader;
 /** @type {import("./sources.js").Source | undefined} */
 let source;
+/** The base of a delta bundle that is checked over it, and its file. @type {{ reader: Reader, source: import("./sources.js").Source } | undefined} */
+let base;
+/** What was read and is still to be hashed, by its first chunk. @type {Map<number, Uint8Array>} */
+const unhashed = new Map();
 let stopped = new AbortController();
 /** Chunks are checked in the order in which they were asked for, whichever bytes come first. */
 let turn = Promise.resolve();
 const { port1, port2 } = new MessageChannel();
+/** What lets others go first, in its order. @type {((event: unknown) => void)[]} */
+const patient = [];
 /** Lets what waits for this thread go first. */
 const others = () => new Promise((resolve) => {
-  port1.onmessage = resolve;
+  port1.onmessage ??= (event) => patient.shift()?.(event);
+  patient.push(resolve);
   port2.postMessage(undefined);
 });
 
@@ -60,9 +67,26 @@ const functions = {
     }
   },
 
+  /**
+   * From now on the delta bundle is checked over its base.
+   * @param {Uint8Array} bytes Those before the base's chunks.
+   * @param {import("./sources.js").Handle} handle Its file.
+   */
+  rebase(bytes, handle) {
+    const other = new Reader(undefined, reader.memoryLeft());
+    base = { reader: other, source: fromHandle(handle) };
+    openFrom(other, bytes);
+    reader.checkOver(other);
+  },
+
   /** @param {string} depth */
   begin(depth) {
     stopped = new AbortController();
+    unhashed.clear();
+    if (depth !== "over") {
+      base?.reader.free();
+      base = undefined;
+    }
     return reader.begin(/** @type {any} */ (depth));
   },
 
@@ -73,9 +97,10 @@ const functions = {
    * @param {number} offset
    * @param {number} length
    * @param {Uint8Array | undefined} given The bytes, where only the other thread can read them.
+   * @param {boolean} isHashed Whether `hash` is going to be called for them.
    * @param {(bytes: number) => void} came Is told how many were read, where that takes long.
    */
-  async check(first, lengths, offset, length, given, came) {
+  async check(first, lengths, offset, length, given, isHashed, came) {
     const { signal } = stopped;
     const reading = given ?? source?.read(offset, length, signal, came);
     const before = turn;
@@ -87,14 +112,54 @@ const functions = {
       await before;
       if (!bytes) throw new TypeError("there is nothing to read from");
       const found = [];
-      for (const part of parts(lengths, bytes.length)) {
+      for (const part of parts(lengths, bytes.length, base ? 1 : TURN_BYTES)) {
         if (part.from > 0) await others();
         signal.throwIfAborted();
+        if (base && part.end > part.from) await readPrefix(base, first + part.chunk, signal);
         found.push(reader.check(first + part.chunk, bytes.subarray(part.from, part.end)));
       }
+      if (isHashed) unhashed.set(first, bytes);
       return { found: joined(found), read: bytes.length };
     } finally {
       done();
+    }
+  },
+
+  /**
+   * Goes on with the SHA-256 of the file.
+   * @param {number} first The chunk with which `check` was called.
+   * @param {Uint8Array} state What is known of the bytes before.
+   */
+  async hash(first, state) {
+    const { signal } = stopped;
+    const bytes = unhashed.get(first) ?? new Uint8Array(0);
+    unhashed.delete(first);
+    return hashed(bytes, state, signal);
+  },
+
+  /** Begins the SHA-256 of the file. @param {Uint8Array} bytes Those before the chunks. */
+  hashFirst: (bytes) => hashed(bytes, new Uint8Array(0), stopped.signal),
+
+  /** @param {Uint8Array} state */
+  hashEnd: (state) => ended(state),
+
+  /**
+   * SHA-256 of these bytes, or of the whole file.
+   * @param {Uint8Array | undefined} given
+   */
+  async sha256(given) {
+    const { signal } = stopped;
+    /** @type {Uint8Array} */
+    let state = new Uint8Array(0);
+    // These have nothing to do with the check, which may have been stopped.
+    if (given) return ended(await hashed(given, state, new AbortController().signal));
+    if (!source) throw new TypeError("there is nothing to read from");
+    for (let offset = 0; ; ) {
+      signal.throwIfAborted();
+      const bytes = await source.read(offset, TURN_BYTES * 4, signal);
+      state = await hashed(bytes, state, signal);
+      offset += bytes.length;
+      if (bytes.length === 0 || offset === source.size) return ended(state);
     }
   },
 
@@ -102,6 +167,46 @@ const functions = {
     stopped.abort();
   },
 };
+
+/**
+ * @param {Uint8Array} bytes
+ * @param {Uint8Array} state
+ * @param {AbortSignal} signal
+ */
+async function hashed(bytes, state, signal) {
+  for (let at = 0; at < bytes.length; at += TURN_BYTES) {
+    if (at > 0) await others();
+    signal.throwIfAborted();
+    state = sha256Of(state, bytes.subarray(at, at + TURN_BYTES), false);
+  }
+  return state;
+}
+
+/**
+ * The digest in hexadecimal digits.
+ * @param {Uint8Array} state
+ */
+function ended(state) {
+  return [...sha256Of(state, new Uint8Array(0), true)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/**
+ * Reads the parts of the base with which a chunk is decoded.
+ * @param {{ reader: Reader, source: import("./sources.js").Source }} base
+ * @param {number} chunk
+ * @param {AbortSignal} signal
+ */
+async function readPrefix(base, chunk, signal) {
+  for (const [number, [offset, length]] of reader.beginPrefix(base.reader, chunk)) {
+    try {
+      reader.fillPrefix(base.reader, chunk, number, await base.source.read(offset, length, signal));
+    } catch (error) {
+      signal.throwIfAborted();
+      // It was sound a moment ago, and is not to make the delta bundle look damaged.
+      throw new SealiftError("base", `the base is not what it was: ${/** @type {Error} */ (error).message}`, error);
+    }
+  }
+}
 
 /**
  * @param {Reader} reader
@@ -119,13 +224,14 @@ function openFrom(reader, bytes) {
  * The chunks that are whole, in parts of which each is checked at once.
  * @param {Uint32Array} lengths
  * @param {number} length
+ * @param {number} least Bytes of each, unless it is the last.
  */
-function parts(lengths, length) {
+function parts(lengths, length, least) {
   const all = [];
   let part = { chunk: 0, from: 0, end: 0 };
   for (const [chunk, next] of lengths.entries()) {
     if (part.end + next > length) break;
-    if (part.end - part.from >= TURN_BYTES) {
+    if (part.end - part.from >= least) {
       all.push(part);
       part = { chunk, from: part.end, end: part.end };
     }

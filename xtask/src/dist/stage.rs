@@ -54,8 +54,9 @@ impl Shared {
         // `file` itself searches no folder for more; its README.Debian names this one.
         put(share.join("file/sealift"), include_str!("../../dist/magic"))?;
         // Where its links lead to.
-        ["README.md", "docs", "spec/sealift.md", "spec/rationale.md", "spec/registry.md", "bench/RESULTS.md"]
+        ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "docs"]
             .iter()
+            .chain(&["spec/sealift.md", "spec/rationale.md", "spec/registry.md", "bench/RESULTS.md"])
             .try_for_each(|path| copy(Path::new(path), &share.join("doc/sealift").join(path)))
     }
 }

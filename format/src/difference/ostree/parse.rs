@@ -4,8 +4,9 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::Error;
+use crate::attributes::{Attributes, FileType};
 use crate::bytes::Reader;
-use crate::index::{Attributes, FileType, RepositoryFile, parse_symlinks};
+use crate::index::{RepositoryFile, parse_symlinks};
 use crate::name::{component_fault, is_collection_id};
 use crate::ostree::{Commit, Dictionary, Malformed, dirmeta};
 

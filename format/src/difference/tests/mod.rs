@@ -11,7 +11,8 @@ use proptest::prelude::*;
 use proptest::sample::Index as Pick;
 
 use super::*;
-use crate::index::{Index, IndexBuilder, Node, Xattr};
+use crate::attributes::Xattr;
+use crate::index::{Index, IndexBuilder, Node};
 
 /// Attributes and time, by small numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

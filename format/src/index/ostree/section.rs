@@ -8,9 +8,10 @@ use sha2::{Digest as _, Sha256};
 
 use super::by_object::ByObject;
 use super::{OsTree, OsTreeFile, OsTreeKind, OsTreeObject, OsTreeRef, RepositoryFile};
+use crate::attributes::{Attributes, FileType};
 use crate::bytes::Reader;
 use crate::index::parse::{number, parse_symlinks, row_fault};
-use crate::index::{Attributes, FileType, InodeKind, row};
+use crate::index::{InodeKind, row};
 use crate::name::is_collection_id;
 use crate::ostree::file::FileHasher;
 use crate::ostree::{Checksum, Commit, Dictionary, DirTree, Malformed, dirmeta};

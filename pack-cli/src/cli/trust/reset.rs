@@ -31,6 +31,7 @@ pub(super) struct Reset {
 impl Reset {
     pub(super) fn run(self) -> Result<(), Failure> {
         let forgotten = reset_floor(&self.trust.options(), &self.name)?;
+        let was_there = forgotten.is_some();
         let versions =
             forgotten.map_or(Vec::new(), |floors| floors.records().iter().map(|record| record.version).collect());
         let highest = versions.iter().max().copied();
@@ -50,6 +51,7 @@ impl Reset {
                 let still = "existing targets still refuse older versions";
                 Ok(writeln!(out, "forgot version {version} of {BOLD}{name}{BOLD:#} ({still})")?)
             }
+            None if was_there => Ok(writeln!(out, "forgot what was kept of {BOLD}{name}{BOLD:#}, which was damaged")?),
             None => Ok(writeln!(out, "{BOLD}{name}{BOLD:#}: no such name in the state directory")?),
         }
     }

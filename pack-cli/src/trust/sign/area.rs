@@ -80,7 +80,7 @@ pub(super) fn change(head: &Head, add: Vec<Envelope>, remove: Removals<'_>, path
         FormatError::Limit { declared: needed, limit: room, .. } => Error::NoRoom { needed, room },
         other => other.into(),
     })?;
-    kernel_signature::of_head(&head)?;
+    kernel_signature::of_head(&head).map_err(sealift_verify::Error::from)?;
     Ok(Changed { head, added, replaced, kernel })
 }
 

@@ -6,7 +6,7 @@ import { Chooser } from "./chooser.js";
 import { Doubt } from "./doubt.js";
 import { ElementBase, fill, h, icon } from "./dom.js";
 import { NOTHING } from "./finding.js";
-import { gathered } from "./gathered.js";
+import { basesAmong, gathered } from "./gathered.js";
 import { isOurs } from "./memory.js";
 import { POLICY_ATTRIBUTES, policyFor, readFixed } from "./policy.js";
 import { listen } from "./reach.js";
@@ -66,6 +66,10 @@ export class SealiftVerifier extends ElementBase {
     document.addEventListener("dragover", (event) => this.#dragOver(event), { signal });
     document.addEventListener("drop", (event) => this.#drop(event), { signal });
     document.addEventListener("dragleave", () => this.#chooser.highlight(false), { signal });
+    // A page that was asleep has heard no timer.
+    const look = () => document.visibilityState === "visible" && this.#items.forEach(({ check }) => check.look());
+    document.addEventListener("visibilitychange", look, { signal });
+    window.addEventListener("pageshow", look, { signal });
     // Another page of this site has seen a later version, or trusts others.
     window.addEventListener("storage", ({ key }) => isOurs(key) && this.#loadPolicy(), { signal });
     this.#chooser.deep = this.getAttribute("deep") !== "no";
@@ -91,7 +95,7 @@ export class SealiftVerifier extends ElementBase {
     if (name === "settings") this.#update();
     if (POLICY_ATTRIBUTES.includes(name)) return this.#loadPolicy();
     if (name === "src") return this.#checkSrc();
-    if (name === "base-src") return this.#items.forEach(({ view }) => view.compareWithBase());
+    if (name === "base-src") return this.#items.forEach(({ check, view }) => (check.rebase(), view.compareWithBase()));
     if (name === "deep") {
       this.#chooser.deep = after !== "no";
       if (this.#chooser.deep) this.#items.forEach(({ check }) => check.deepen());
@@ -201,13 +205,14 @@ export class SealiftVerifier extends ElementBase {
   }
 
   /**
-   * @param {{ source: BundleSource, name: string, fault?: Error }[]} sources A fault, where it is known that there is nothing to be read.
+   * @param {{ source: BundleSource, name: string, fault?: Error, base?: import("./check.js").Base }[]} sources A fault, where it is known that there is nothing to be read.
    * @param {boolean} [isAsked] By the person, who then looks for the verdict.
    */
   async #start(sources, isAsked = false) {
     this.#clear();
     const listener = {
       policy: (/** @type {string | undefined} */ name) => this.#policy(name),
+      base: () => this.#base(),
       places: () => this.#places(),
       changed: (/** @type {Check} */ check) => this.#changed(check, isAsked),
       progressed: (/** @type {Check} */ check, /** @type {import("../../types.js").Progress} */ progress) => this.#progressed(check, progress),
@@ -219,8 +224,8 @@ export class SealiftVerifier extends ElementBase {
       trust: (/** @type {string} */ line) => this.#settings.add("allowedSigners", line),
       canTrust: () => this.#settings.canChange("allowedSigners"),
     };
-    this.#items = sources.map(({ source, name, fault }) => {
-      const check = new Check(source, name, this.#chooser.deep, listener, fault);
+    this.#items = sources.map(({ source, name, fault, base }) => {
+      const check = new Check(source, name, this.#chooser.deep, listener, fault, base);
       return { check, view: new View(check, portal), said: "", wasOk: false };
     });
     const items = this.#items;
@@ -393,9 +398,14 @@ export class SealiftVerifier extends ElementBase {
     const choice = (this.#choice += 1);
     const { bundles, notes } = await gathered(files, left, this.#settings, () => this.#selected?.check.facts.head?.name);
     if (choice !== this.#choice) return;
-    const isTooMany = bundles.length > 1 && !this.hasAttribute("multiple");
+    const bases = bundles.length > 1 ? await basesAmong(bundles, this.#places()) : new Map();
+    if (choice !== this.#choice) return;
+    const isMultiple = this.hasAttribute("multiple");
+    // Two of which one is the other's base are one bundle to be checked.
+    const chosen = !isMultiple && bundles.length === 2 && bases.size === 1 ? [...bases.keys()] : bundles;
+    const isTooMany = chosen.length > 1 && !isMultiple;
     if (isTooMany) this.reset();
-    else if (bundles.length > 0) this.#start(bundles.map((file) => ({ source: file, name: file.name })), true);
+    else if (chosen.length > 0) this.#start(chosen.map((file) => ({ source: file, name: file.name, base: bases.get(file) })), true);
     this.#chooser.say(isTooMany && h("p", { class: "fault" }, `${count(bundles.length, "bundle")}: choose one of them. Nothing was checked.`), notes);
   }
 

@@ -2,6 +2,7 @@
 // or not any more, is never "safe", and what is not the bundle's own fault is never called damage.
 
 import { SealiftError } from "../errors.js";
+import { VERSION } from "../version.js";
 import { Doubt } from "./doubt.js";
 import { wordsOfDoubt, wordsOfFault, wordsOfRefusal, wordsOfSafe, wordsOfWork } from "./verdict.js";
 
@@ -22,6 +23,11 @@ import { wordsOfDoubt, wordsOfFault, wordsOfRefusal, wordsOfSafe, wordsOfWork } 
  * @property {Verified} [verified]
  * @property {unknown} [fault] What opening or checking failed with.
  * @property {unknown} [unjudged] Why there is no policy to judge by.
+ * @property {string} [sha256] Of the file.
+ * @property {import("../../types.js").Damage} [damage] The files that a damaged part of it hits.
+ * @property {unknown} [baseFault] Why a delta was not checked over its base.
+ * @property {string} [judged] When the verdict was given.
+ * @property {{ allowedSigners?: string, revoked?: string }} [digests] SHA-256 of what it was given by.
  * @property {boolean} [isOther] The file does not begin as bundles do.
  */
 
@@ -44,7 +50,7 @@ export function finding(facts) {
   if (refusal && (verified || isStopped)) return found(refusal.tone === "bad" ? "refused" : "unknown", refusal, verdict.error);
   if (isStopped) return found("unknown", wordsOfDoubt(STOPPED), STOPPED);
   if (!head || !verdict || !verified) return found("checking", refusal ?? wordsOfWork(head, verdict), verdict?.error);
-  return found("safe", wordsOfSafe(verified, verdict));
+  return found("safe", wordsOfSafe(verified, verdict, facts));
 }
 
 const STOPPED = new Doubt("stopped", "the check was stopped");
@@ -72,27 +78,40 @@ function described(error) {
  * What was found, for a file and for a portal.
  * @param {Finding} finding
  * @param {Facts} facts
- * @param {{ name: string, bytes?: number, seconds: number, policy?: import("../../types.js").Policy, forgets: boolean }} more
+ * @param {{ name: string, bytes?: number, seconds: number, policy?: import("../../types.js").Policy, forgets: boolean, module?: string, checked: string }} more
  * @returns {import("../../element.js").Report}
  */
-export function report(finding, facts, { name, bytes, seconds, policy, forgets }) {
+export function report(finding, facts, { name, bytes, seconds, policy, forgets, module, checked }) {
   const { signed: _, ...head } = facts.head ?? { signed: undefined };
   const { allowedSigners, revoked, threshold, compatible, floor } = policy ?? {};
   return {
     file: name,
     fileBytes: bytes,
-    checked: new Date().toISOString(),
+    sha256: facts.sha256,
+    checked,
     state: finding.state,
     ok: finding.ok,
     title: finding.title,
     sound: facts.verified !== undefined && facts.fault === undefined,
     trusted: finding.state !== "unknown" && facts.verdict?.trusted === true,
     error: finding.error,
+    damage: facts.damage && { ...(/** @type {SealiftError} */ (facts.fault).place), ...facts.damage },
     deep: facts.deep,
+    base: overBase(facts),
     seconds,
     head: facts.head && /** @type {any} */ (head),
     verdict: facts.verdict,
     summary: facts.verified?.summary,
-    policy: policy && { allowedSigners, revoked: revoked instanceof Uint8Array ? `${revoked.length} bytes` : revoked, threshold, compatible, floor, forgets },
+    policy: policy && { allowedSigners, revoked: revoked instanceof Uint8Array ? `${revoked.length} bytes` : revoked, threshold, compatible, floor, forgets,
+      allowedSignersSha256: facts.digests?.allowedSigners, revokedSha256: facts.digests?.revoked, judged: facts.judged ?? "" },
+    page: { version: VERSION, module },
   };
+}
+
+/** @param {Facts} facts */
+function overBase({ verified, baseFault }) {
+  if (baseFault !== undefined) return { checked: false, error: /** @type {Error} */ (baseFault).message };
+  if (!verified?.base) return undefined;
+  const { name, version, indexDigest } = verified.base;
+  return { checked: true, name, version, indexDigest };
 }

@@ -1,5 +1,6 @@
 // What was chosen or dropped, sorted: bundles to check, and what is said of the rest. Nothing of it changes whom the person trusts unasked.
 
+import { openBundle } from "../bundle.js";
 import { h } from "./dom.js";
 import { kindOf } from "./kinds.js";
 import { count } from "./words.js";
@@ -59,4 +60,34 @@ function offered(name, kind, text, settings, bundleName) {
   ].filter(Boolean);
   const hint = buttons.length === 0 ? " This site says whom it trusts: it was not taken." : kind === "keys" && canTrust && !isPlain ? " Check a bundle first, to trust it for that bundle's name." : "";
   return h("p", {}, h("bdi", {}, name), `: ${what}.${hint} `, buttons.flatMap((each) => [each, " "]), status);
+}
+
+/**
+ * Of several bundles the deltas whose base is among them, each with its base.
+ * @param {File[]} files
+ * @param {{ wasmUrl?: string, workerUrl?: string }} places
+ */
+export async function basesAmong(files, places) {
+  const heads = await Promise.all(files.map((file) => headOf(file, places)));
+  const found = new Map();
+  heads.forEach((head, at) => {
+    const wanted = head?.delta?.bases.map(({ indexDigest }) => indexDigest) ?? [];
+    const base = heads.findIndex((other) => other && !other.delta && wanted.includes(other.indexDigest));
+    if (base >= 0) found.set(files[at], { source: files[base], name: files[base].name });
+  });
+  return found;
+}
+
+/**
+ * @param {File} file
+ * @param {{ wasmUrl?: string, workerUrl?: string }} places
+ */
+async function headOf(file, places) {
+  try {
+    const bundle = await openBundle(file, places);
+    bundle.close();
+    return bundle.head;
+  } catch {
+    return undefined; // its own check says why
+  }
 }

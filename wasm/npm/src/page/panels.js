@@ -58,10 +58,43 @@ export function identity(head, seen) {
     ["Joins to", head.delta?.full && `${head.delta.full.name} version ${head.delta.full.version}, ${bytes(head.delta.full.fileBytes)}`],
     ["Holds", `${count(head.entries, "entry", "entries")}, ${bytes(head.logicalBytes)} unpacked`],
     ["File", bytes(head.fileBytes)],
-    ["Disk", `${bytes(head.diskBytes)} at most, unpacked`],
+    ["Disk", `about ${bytes(head.diskBytes)}${head.delta ? " more than its base" : ""}, unpacked`],
   ]);
   const words = head.annotations.length > 0 && [h("h3", {}, "Publisher's notes"), facts(head.annotations.map(([key, value]) => [key, h("bdi", {}, value)]))];
   return panel("What it is", facts(rows), ...(words || []));
+}
+
+/**
+ * The files that damage hits.
+ * @param {import("../../types.js").Damage} damage
+ */
+export function damage({ count: all, names }) {
+  if (all === 0) return undefined;
+  const list = names.map((name) => h("li", {}, h("bdi", {}, name)));
+  const more = all > names.length && h("li", {}, `and ${number(all - names.length)} more`);
+  return h("div", { class: "damage" }, h("p", {}, `${count(all, "file lies", "files lie")} in the first damaged part; there may be others.`), h("ul", {}, list, more));
+}
+
+/**
+ * What was checked, by what and when: what a report has of it, for paper.
+ * @param {import("../../element.js").Report} report
+ */
+export function proof({ sha256, checked, deep, base, policy, page }) {
+  const key = (/** @type {string | undefined} */ digest) => digest && h("span", { class: "key" }, digest);
+  const depth = base?.checked ? `every byte, and the content of every file with its base ${base.name} version ${base.version}` : deep ? "every byte, and the content of every file" : "every byte";
+  const rows = /** @type {[string, any][]} */ ([
+    ["SHA-256 of the file", key(sha256)],
+    ["Checked", `${checked.slice(0, 19).replace("T", " ")} UTC`],
+    ["Looked at", depth],
+    ["Judged", policy && `${policy.judged.slice(0, 19).replace("T", " ")} UTC`],
+    ["Allowed signers", key(policy?.allowedSignersSha256)],
+    ["Revoked keys", policy && (key(policy.revokedSha256) ?? "none")],
+    ["Required keys", policy && (policy.threshold === undefined ? "1" : [policy.threshold].flat().join(", "))],
+    ["The devices' tags", policy && (policy.compatible?.join(", ") || "none")],
+    ["Lowest version", policy && (policy.floor ?? "any")],
+    ["This page", h("span", {}, `sealift ${page.version}`, page.module && " of ", key(page.module))],
+  ]);
+  return panel("How it was checked", facts(rows));
 }
 
 /** Rows of a list of changes that are shown. */

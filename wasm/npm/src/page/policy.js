@@ -85,6 +85,11 @@ function textOf(bytes) {
   }
 }
 
+/** @param {string | Uint8Array} text */
+export function utf8(text) {
+  return typeof text === "string" ? new TextEncoder().encode(text) : text;
+}
+
 /** @param {string} text */
 function floorsOf(text) {
   const malformed = (/** @type {unknown} */ cause) => new Doubt("policy", 'floor-src is not JSON of names and versions, as in {"os": "7"}', cause);

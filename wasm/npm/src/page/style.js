@@ -45,8 +45,8 @@ button.link { border: 0; padding: 0; color: var(--link); text-decoration: underl
 input, textarea { font: inherit; color: var(--text); background: var(--page); border: 1px solid var(--quiet); border-radius: 6px; padding: .35rem .6rem; max-width: 100%; }
 textarea { width: 100%; font: .85rem/1.4 ui-monospace, monospace; resize: vertical; }
 input[type=file] { border: 0; padding: 0; }
-.choose input[type=file], .panel #older { position: absolute; opacity: 0; width: 1px; height: 1px; }
-.choose input[type=file]:focus-visible, #older:focus-visible { outline: none; }
+.choose input[type=file], .panel #older, .panel #base { position: absolute; opacity: 0; width: 1px; height: 1px; }
+.choose input[type=file]:focus-visible, #older:focus-visible, #base:focus-visible { outline: none; }
 .choose:focus-within .button, p:focus-within > .button { outline: 3px solid var(--link); outline-offset: 2px; }
 ::placeholder { color: var(--quiet); opacity: 1; }
 
@@ -57,6 +57,7 @@ input[type=file] { border: 0; padding: 0; }
 .drop form { display: flex; gap: .5rem; }
 .drop form input { flex: 1; min-width: 0; }
 
+.damage ul { margin: .2rem 0; padding-inline-start: 1.2rem; }
 .banner { display: flex; gap: 1rem; border-radius: 10px; padding: 1rem 1.25rem; margin-top: 1rem; border: 1px solid; }
 .banner .icon { width: 2.25rem; height: 2.25rem; }
 .banner h2 { font-size: 1.35rem; }

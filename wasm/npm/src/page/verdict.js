@@ -106,12 +106,16 @@ export function wordsOfWork(head, verdict) {
 /**
  * @param {import("../../types.js").Verified} verified
  * @param {Verdict} verdict
+ * @param {Facts} facts
  * @returns {Words}
  */
-export function wordsOfSafe({ head, summary, deep }, { needed }) {
+export function wordsOfSafe({ head, summary, deep, base }, { needed }, { baseFault }) {
   const title = `Safe to install: ${head.name}, version ${head.version}`;
   const signed = needed > 1 ? `Signed by ${needed} keys you trust` : "Signed by a key you trust";
+  if (base) return { tone: "good", title, text: `${signed}; every byte is undamaged, and so is each file that it brings to its base, ${base.name} version ${base.version}. The device checks the whole result.` };
   if (summary.delta) {
+    const why = baseFault === undefined ? "" : `It was not checked over its base: ${/** @type {Error} */ (baseFault).message}. `;
+    if (why) return { tone: "good", title, text: `${signed}; every byte is undamaged. ${why}The device checks the result against its installed version.` };
     return { tone: "good", title, text: `${signed}; every byte is undamaged. It is a delta: the device checks the result against its installed version.` };
   }
   const checked = deep ? "every byte and the content of every file are undamaged" : "every byte is undamaged";

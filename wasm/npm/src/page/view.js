@@ -3,7 +3,7 @@
 import { openBundle } from "../bundle.js";
 import { fill, h, icon } from "./dom.js";
 import { forgets, forgetVersion, highest } from "./memory.js";
-import { changes, identity, layout, panel, signers } from "./panels.js";
+import { changes, damage, identity, layout, panel, proof, signers } from "./panels.js";
 import { Pace } from "./pace.js";
 import { Preview } from "./preview.js";
 import { offer } from "./save.js";
@@ -30,6 +30,7 @@ export class View {
   #pace = new Pace();
   #words = h("div", { role: "status" });
   #strangers = h("div");
+  #damage = h("div");
   #banner = h("div", { class: "banner work", tabIndex: -1 });
   #bar = h("progress", { "aria-label": "Bytes checked" });
   #amount = h("span", { class: "quiet" });
@@ -41,6 +42,7 @@ export class View {
   #files = h("div");
   #changes = h("div");
   #layout = h("div");
+  #proof = h("div");
   #report = h("p", {}, h("button", { type: "button", onclick: () => this.#save() }, "Save the report"));
   /** @type {string | undefined} */
   #said;
@@ -62,7 +64,7 @@ export class View {
   constructor(check, portal) {
     this.#check = check;
     this.#portal = portal;
-    this.element = h("div", { class: "view" }, this.#banner, this.#progress, this.#signers, this.#identity, this.#files, this.#changes, this.#layout, this.#report);
+    this.element = h("div", { class: "view" }, this.#banner, this.#progress, this.#signers, this.#identity, this.#files, this.#changes, this.#layout, this.#proof, this.#report);
     this.#report.hidden = true;
     this.show();
   }
@@ -88,16 +90,18 @@ export class View {
       // Why signatures do not count stands with them.
       const message = finding.error && finding.error.message !== facts.verdict?.error?.message && h("p", { class: "quiet" }, h("bdi", {}, finding.error.message));
       fill(this.#words, h("h2", {}, finding.title), finding.text !== "" && h("p", {}, finding.text), message, h("p", { class: "quiet" }, h("bdi", {}, name)));
-      fill(this.#banner, icon(finding.tone), h("div", {}, this.#words, this.#strangers));
+      fill(this.#banner, icon(finding.tone), h("div", {}, this.#words, this.#damage, this.#strangers));
     }
     const { head, verdict } = facts;
     fill(this.#strangers, head && verdict && strangers(head, verdict, this.#portal.canTrust() ? this.#portal.trust : undefined));
+    fill(this.#damage, facts.damage && damage(facts.damage));
     fill(this.#signers, verdict && signers(verdict));
     if (head) fill(this.#identity, this.#identityOf(head));
     this.#bar.hidden = this.#amount.hidden = !isBusy;
     this.#button.textContent = isBusy ? "Stop" : "Check again";
     this.#progress.hidden = !isBusy && finding.state !== "unknown";
     this.#report.hidden = isBusy || finding.state === "checking";
+    fill(this.#proof, !this.#report.hidden && proof(this.#check.report));
     this.#preview?.update(finding.ok);
     if (bundle && bundle !== this.#shown) {
       this.#shown = bundle;
@@ -157,7 +161,7 @@ export class View {
       const edits = await bundle.edits();
       const counts = { added: 0, changed: 0, metadata: 0, removed: 0 };
       for (const { kind } of edits) counts[kind] += 1;
-      fill(this.#changes, panel("What it changes", ...changes(counts, edits)));
+      fill(this.#changes, panel("What it changes", ...changes(counts, edits), this.#chooseBase()));
     } else {
       const tree = new Tree(bundle);
       const preview = new Preview(bundle, this.#check.finding.ok);
@@ -171,6 +175,15 @@ export class View {
     }
     this.update();
     fill(this.#layout, await layout(bundle));
+  }
+
+  #chooseBase() {
+    const choose = h("input", { type: "file", id: "base", onchange: () => {
+      const [file] = choose.files ?? [];
+      choose.value = "";
+      if (file) this.#check.checkOver(file, file.name);
+    } });
+    return h("p", {}, h("label", { htmlFor: "base", class: "button" }, "Check it over its base"), choose);
   }
 
   #chooseOlder() {

@@ -1,9 +1,16 @@
 //! Preamble, root and signature area as one (spec 3 to 5).
 
+mod full;
+mod root;
+
 use alloc::vec::Vec;
 
 use crate::area::{Envelope, encode_area, parse_area};
-use crate::{Error, Preamble, Root};
+use crate::{Error, Preamble};
+
+pub use full::Full;
+pub(crate) use root::compare;
+pub use root::{Base, Bases, Contents, Identity, Maxima, Root};
 
 /// The head of a bundle: sound in itself, trusted by nobody yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +41,17 @@ impl Head {
         let root = Root::parse(&signed[32..])?;
         let envelopes = parse_area(signed, area)?;
         Ok(Self { signed: signed.to_vec(), preamble, root, envelopes })
+    }
+
+    /// Parses the head with which `bytes` begin, and returns what follows it.
+    ///
+    /// # Errors
+    /// As [`Head::parse`].
+    pub fn parse_first(bytes: &[u8]) -> Result<(Self, &[u8]), Error> {
+        let preamble = Preamble::parse(bytes.get(..32).unwrap_or(bytes))?;
+        let len = usize::try_from(preamble.head_len()).unwrap_or(usize::MAX);
+        let (head, rest) = bytes.split_at(len.min(bytes.len()));
+        Ok((Self::parse(head)?, rest))
     }
 
     /// Makes the head of a new bundle.

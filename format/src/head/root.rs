@@ -103,7 +103,7 @@ pub struct Maxima {
     pub objects: u64,
     /// Bytes of all regular inodes.
     pub logical: u64,
-    /// Bytes of all regular inodes without holes, each rounded up to 4096.
+    /// Bytes that all inodes take on ext4 with blocks of 4096 bytes; of a delta bundle the regular files whose content it carries.
     pub disk: u64,
     /// Decoded bytes of all chunks.
     pub data: u64,

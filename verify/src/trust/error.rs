@@ -2,12 +2,12 @@
 
 use sealift_format::Kind;
 
+use super::{KeyError, Now, Shortfall, SignatureError, Utc};
 use crate::kernel_signature::FormError;
-use crate::trust::{KeyError, Now, Shortfall, SignatureError, Utc};
 
 /// A fact about a bundle that speaks against using it. What is wrong with the
 /// administrator's own files is a
-/// [`TrustFileError`](crate::trust::TrustFileError) instead.
+/// [`TrustFileError`](super::TrustFileError) instead.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -84,5 +84,11 @@ impl Error {
             Self::Downgrade { .. } => Kind::Downgrade,
             Self::Incompatible { .. } | Self::DeviceUnknown { .. } => Kind::Incompatible,
         }
+    }
+}
+
+impl From<FormError> for Error {
+    fn from(problem: FormError) -> Self {
+        Self::KernelSignature { problem }
     }
 }

@@ -1,0 +1,16 @@
+//! The objects that a delta's layout is to place (spec 7).
+
+use super::{Content, Difference, OsTreeDifference, Reference, at};
+use crate::Objects;
+
+impl<'a> From<&'a Difference> for Objects<'a> {
+    fn from(difference: &'a Difference) -> Self {
+        let mut hashed = alloc::vec![false; difference.objects().len()];
+        for file in difference.ostree().map_or(&[][..], OsTreeDifference::files) {
+            if let Content::Regular(Reference::Carried(object)) = file.content {
+                hashed[at(object)] = true;
+            }
+        }
+        Self { rows: difference.objects(), hashed, base: difference.base_objects() }
+    }
+}

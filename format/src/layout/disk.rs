@@ -1,0 +1,209 @@
+//! What files take on a disk, as ext4 lays them out (spec 4.3).
+
+use alloc::vec::Vec;
+
+use super::{BLOCK_LEN, Extent, Layout, data_ranges};
+use crate::{Index, Inode, InodeKind, Xattrs};
+
+/// A file system whose blocks have one length. Lengths that come out at more than 2^64-1 bytes are 2^64-1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Blocks {
+    len: u64,
+}
+
+/// Runs of data that an inode has place for.
+const RUNS_WITHIN: u64 = 4;
+/// Bytes of a run in a block of runs, and of such a block's head and checksum.
+const RUN_LEN: u64 = 12;
+const RUNS_FRAME_LEN: u64 = 16;
+/// Bytes of a directory's first block that no name gets: those of `.` and `..`, and a checksum.
+const DIRECTORY_FRAME_LEN: u64 = 36;
+/// Bytes of an entry beside its name, and those of an extended attribute.
+const ENTRY_LEN: u64 = 8;
+const XATTR_LEN: u64 = 16;
+/// Bytes of a symbolic link's target, and of extended attributes, that an inode of 256 bytes has place for.
+const TARGET_WITHIN: usize = 59;
+const XATTRS_WITHIN: u64 = 88;
+
+fn wide(len: usize) -> u64 {
+    u64::try_from(len).unwrap_or(u64::MAX)
+}
+
+fn padded(len: usize) -> u64 {
+    wide(len).next_multiple_of(4)
+}
+
+impl Default for Blocks {
+    fn default() -> Self {
+        Self::OF_SPEC
+    }
+}
+
+impl Blocks {
+    /// Those of which the root states what a bundle takes: of 4096 bytes.
+    pub const OF_SPEC: Self = Self { len: BLOCK_LEN };
+
+    /// Blocks of this many bytes, where it is a length that blocks have: file systems over a network say what they like.
+    #[must_use]
+    pub fn new(len: u64) -> Self {
+        let is_usual = len.is_power_of_two() && (512..=65_536).contains(&len);
+        if is_usual { Self { len } } else { Self::OF_SPEC }
+    }
+
+    fn round_up(self, len: u64) -> u64 {
+        len.checked_next_multiple_of(self.len).unwrap_or(u64::MAX)
+    }
+
+    /// What the content of a regular file takes.
+    #[must_use]
+    pub fn file(self, holes: &[Extent], size: u64) -> u64 {
+        let (mut data, mut runs) = (0_u64, 0_u64);
+        for range in data_ranges(holes, 0..size) {
+            data = data.saturating_add(range.end - range.start);
+            runs += 1;
+        }
+        let of_runs = match runs {
+            0..=RUNS_WITHIN => 0,
+            more => more.div_ceil((self.len - RUNS_FRAME_LEN) / RUN_LEN).saturating_mul(self.len),
+        };
+        self.round_up(data).saturating_add(of_runs)
+    }
+
+    /// What a directory with names of these lengths takes.
+    #[must_use]
+    pub fn directory(self, names: impl Iterator<Item = usize>) -> u64 {
+        let entries = names.fold(0_u64, |sum, len| sum.saturating_add(padded(len) + ENTRY_LEN));
+        if entries <= self.len - DIRECTORY_FRAME_LEN {
+            return self.len;
+        }
+        // A tree of hashes, whose leaves are two thirds full, below a root.
+        self.round_up(entries.saturating_add(entries / 2)).saturating_add(self.len)
+    }
+
+    /// What a symbolic link takes.
+    #[must_use]
+    pub fn symlink(self, target: &[u8]) -> u64 {
+        if target.len() > TARGET_WITHIN { self.len } else { 0 }
+    }
+
+    /// What the extended attributes of one inode take.
+    #[must_use]
+    pub fn xattrs(self, xattrs: &Xattrs) -> u64 {
+        let sum = xattrs.iter().fold(0_u64, |sum, xattr| {
+            // The namespace is a number.
+            let name =
+                xattr.name.iter().position(|byte| *byte == b'.').map_or(xattr.name, |dot| &xattr.name[dot + 1..]);
+            sum.saturating_add(XATTR_LEN + padded(name.len()) + padded(xattr.value.len()))
+        });
+        if sum > XATTRS_WITHIN { self.len } else { 0 }
+    }
+}
+
+/// What each inode of a bundle takes.
+#[derive(Clone, Debug)]
+pub struct DiskUse<'a> {
+    index: &'a Index,
+    blocks: Blocks,
+    /// Of each object and of each attribute row: many files with many holes or attributes are not to cost their product.
+    contents: Vec<u64>,
+    attributes: Vec<u64>,
+}
+
+impl<'a> DiskUse<'a> {
+    /// Measures what an index has with a layout of its objects.
+    #[must_use]
+    pub fn new(index: &'a Index, layout: &Layout, blocks: Blocks) -> Self {
+        let objects = (0..).zip(index.objects());
+        let contents = objects.map(|(number, object)| blocks.file(layout.holes_of(number), object.size)).collect();
+        let attributes = index.attribute_rows().iter().map(|row| blocks.xattrs(&row.xattrs)).collect();
+        Self { index, blocks, contents, attributes }
+    }
+
+    /// What an inode of the index takes, however many names it has.
+    #[must_use]
+    pub fn of(&self, inode: &Inode) -> u64 {
+        let own = match inode.kind {
+            InodeKind::Directory(directory) => {
+                let entries = self.index.directory(directory).entries();
+                self.blocks.directory(entries.map(|entry| self.index.name(self.index.entry(entry)).len()))
+            }
+            InodeKind::Regular(object) => row(&self.contents, object),
+            InodeKind::Symlink(symlink) => self.blocks.symlink(self.index.symlink_target(symlink)),
+            InodeKind::CharDevice(_) | InodeKind::BlockDevice(_) | InodeKind::Fifo | InodeKind::Socket => 0,
+        };
+        own.saturating_add(row(&self.attributes, inode.attributes))
+    }
+}
+
+fn row(rows: &[u64], number: u32) -> u64 {
+    usize::try_from(number).ok().and_then(|number| rows.get(number)).copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Xattr;
+
+    const BLOCK: u64 = 4096;
+
+    #[test]
+    fn a_file_takes_whole_blocks_of_data() {
+        let holes = |count: u64| (0..count).map(|hole| Extent { start: 1 + hole * 17, len: 16 }).collect::<Vec<_>>();
+        for (holes, size, blocks) in [
+            (holes(0), 0, 0),
+            (holes(0), 1, 1),
+            (holes(0), BLOCK, 1),
+            (holes(0), BLOCK + 1, 2),
+            (alloc::vec![Extent { start: 0, len: 100 }], 100 * BLOCK, 0),
+            // Four runs are in the inode.
+            (holes(3), (3 * 17 + 1) * BLOCK, 4),
+            (holes(4), 4 * 17 * BLOCK, 4),
+            (holes(4), (4 * 17 + 1) * BLOCK, 5 + 1),
+            (holes(339), (339 * 17 + 1) * BLOCK, 340 + 1),
+            (holes(340), (340 * 17 + 1) * BLOCK, 341 + 2),
+        ] {
+            assert_eq!(Blocks::OF_SPEC.file(&holes, size), blocks * BLOCK, "{size} bytes, {} holes", holes.len());
+        }
+        assert_eq!(Blocks::OF_SPEC.file(&[], u64::MAX), u64::MAX);
+    }
+
+    #[test]
+    fn a_directory_takes_what_its_names_need() {
+        let of = |count, len| Blocks::OF_SPEC.directory(core::iter::repeat_n(len, count)) / BLOCK;
+        assert_eq!([of(0, 0), of(1, 255), of(203, 10), of(338, 1), of(339, 4)], [1, 1, 1, 1, 3]);
+        // 4060 bytes of entries are the most of one block.
+        assert_eq!([of(145, 20), of(146, 20)], [1, 3]);
+        assert_eq!(of(100_000, 10), 734);
+    }
+
+    #[test]
+    fn links_and_attributes_take_blocks_where_an_inode_is_too_small() {
+        assert_eq!([59, 60].map(|len| Blocks::OF_SPEC.symlink(&[b'x'; 60][..len])), [0, BLOCK]);
+        let xattrs = |list: &[(&[u8], usize)]| {
+            let xattr = |(name, len): &(&[u8], usize)| Xattr { name: name.to_vec(), value: alloc::vec![1; *len] };
+            Blocks::OF_SPEC.xattrs(&list.iter().map(xattr).collect())
+        };
+        let selinux: (&[u8], usize) = (b"security.selinux", 37);
+        for (list, len) in [
+            (&[][..], 0),
+            (&[selinux], 0),
+            (&[(b"security.capability", 20), (b"user.x", 17)], 0),
+            (&[(b"security.capability", 20), (b"user.x", 21)], BLOCK),
+            (&[(b"security.ima", 64)], 0),
+            (&[(b"security.ima", 65), selinux], BLOCK),
+            (&[(b"nodot", 64)], 0),
+            (&[(b"nodot", 65)], BLOCK),
+        ] {
+            assert_eq!(xattrs(list), len, "{list:?}");
+        }
+    }
+
+    #[test]
+    fn blocks_have_a_usual_length() {
+        assert_eq!(Blocks::new(1024).file(&[], 1), 1024);
+        assert_eq!(Blocks::new(65_536).directory(core::iter::empty()), 65_536);
+        for len in [0, 1, 256, 1000, 131_072, 1 << 20, u64::MAX] {
+            assert_eq!(Blocks::new(len), Blocks::OF_SPEC, "{len}");
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! What `info` says that unpacking takes on a disk, and what it takes.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::process::Command;
+
+use sealift_skipped::skipped;
+
+use crate::desk::{Desk, noise};
+
+/// Whether the desk lies on a file system of the kind of which a bundle states what it takes.
+fn is_as_stated(desk: &Desk) -> bool {
+    const EXT4: i64 = 0xef53;
+    let found = rustix::fs::statfs(desk.path("").as_path()).unwrap();
+    #[allow(clippy::useless_conversion, reason = "the types are the machine's")]
+    let (kind, block) = (i64::try_from(found.f_type), i64::try_from(found.f_bsize));
+    (kind, block) == (Ok(EXT4), Ok(4096))
+}
+
+fn disk_use(desk: &Desk, target: &str) -> u64 {
+    let done = Command::new("du").args(["-s", "--block-size=1"]).arg(desk.path(target)).output().unwrap();
+    let said = String::from_utf8(done.stdout).unwrap();
+    said.split('\t').next().unwrap().parse().unwrap()
+}
+
+fn stated(desk: &Desk, bundle: &str) -> u64 {
+    let json: serde_json::Value = serde_json::from_slice(&desk.run(&["info", bundle, "--json"]).stdout).unwrap();
+    json["cost"]["disk_bytes"].as_u64().unwrap()
+}
+
+/// Within 5 %.
+fn assert_near(stated: u64, found: u64, what: &str) {
+    assert!(stated.abs_diff(found) * 20 <= found, "{what}: {stated} bytes are stated, {found} are taken");
+}
+
+/// Many names in one directory, and in many.
+fn tiny(desk: &Desk) {
+    for folder in 0..200 {
+        fs::create_dir(desk.path(&format!("tree/{folder}"))).unwrap();
+        (0..5).for_each(|file| desk.write(&format!("tree/{folder}/{file}"), format!("{folder} {file}")));
+    }
+    (0..2000).for_each(|file| desk.write(&format!("tree/etc/a-file-{file}"), "tiny"));
+}
+
+fn large(desk: &Desk) {
+    for (seed, len) in [(2, 5_000_000), (3, 3_000_001)] {
+        desk.write(&format!("tree/{seed}"), noise(seed, len));
+    }
+}
+
+/// Links, holes, empty files and attributes: most of what it takes is not content.
+fn odd(desk: &Desk) {
+    for number in 0..300_usize {
+        desk.write(&format!("tree/etc/empty-{number}"), "");
+        fs::hard_link(desk.path("tree/lib/lib.so"), desk.path(&format!("tree/lib/hard-{number}"))).unwrap();
+        symlink("x".repeat(number / 3 + 10), desk.path(&format!("tree/lib/soft-{number}"))).unwrap();
+        fs::create_dir(desk.path(&format!("tree/lib/dir-{number}"))).unwrap();
+        desk.write(&format!("tree/lib/dir-{number}/signed"), noise(7, 3000));
+        let path = desk.path(&format!("tree/lib/dir-{number}/signed"));
+        rustix::fs::setxattr(&path, "user.note", &noise(8, number), rustix::fs::XattrFlags::empty()).unwrap();
+    }
+    for runs in [1, 4, 5, 400] {
+        let run = [&noise(9, 4096)[..], &[0; 20 * 4096]].concat();
+        desk.write(&format!("tree/etc/holes-{runs}"), run.repeat(runs));
+    }
+}
+
+fn assert_takes_what_is_stated(what: &str, make: impl FnOnce(&Desk)) {
+    let desk = Desk::new();
+    if !is_as_stated(&desk) {
+        return skipped("needs ext4 with blocks of 4096 bytes in the folder for temporary files");
+    }
+    make(&desk);
+    desk.pack(7);
+    let dry = desk.run(&["unpack", "7.sealift", "target", "--allow-unsigned", "--dry-run", "--json"]);
+    let dry: serde_json::Value = serde_json::from_slice(&dry.stdout).unwrap();
+    desk.run(&["unpack", "7.sealift", "target", "--allow-unsigned"]);
+    assert_near(stated(&desk, "7.sealift"), disk_use(&desk, "target"), what);
+    assert_eq!(dry["disk_bytes"].as_u64(), Some(stated(&desk, "7.sealift")), "{what}");
+}
+
+#[test]
+fn a_tree_takes_what_is_stated() {
+    assert_takes_what_is_stated("tiny", tiny);
+    assert_takes_what_is_stated("large", large);
+    assert_takes_what_is_stated("odd", odd);
+}
+
+#[test]
+fn a_delta_states_what_it_adds() {
+    let desk = Desk::new();
+    if !is_as_stated(&desk) {
+        return skipped("needs ext4 with blocks of 4096 bytes in the folder for temporary files");
+    }
+    tiny(&desk);
+    desk.pack(7);
+    for file in 0..100 {
+        desk.write(&format!("tree/{file}/new"), noise(file, 20_000));
+    }
+    desk.pack(8);
+    let (base, identity) = (["--base", "7.sealift"], ["--name", "os", "--bundle-version", "8"]);
+    desk.run(&[&["pack", "tree", "-o", "delta.sealift", "--allow-unsigned"][..], &base, &identity].concat());
+    desk.run(&["unpack", "7.sealift", "target", "--allow-unsigned"]);
+    let before = disk_use(&desk, "target");
+    desk.run(&["unpack", "delta.sealift", "target", "--allow-unsigned"]);
+    assert_near(stated(&desk, "delta.sealift"), disk_use(&desk, "target") - before, "delta");
+}

@@ -1,0 +1,145 @@
+//! A delta bundle over its base: the parts of base objects with which its chunks are decoded (spec 7.5).
+
+use std::convert::Infallible;
+use std::ops::Range;
+
+use js_sys::Array;
+use sealift_format::{BaseRange, Bundle, Delta, Holds};
+use sealift_verify::carried::prefix_of;
+use sealift_verify::content::{ChunkDecoder, ContentError, fill_holes, group_objects, piece_range};
+use wasm_bindgen::JsValue;
+
+use crate::content::place;
+
+/// What a reader of a delta bundle keeps of its base.
+#[derive(Debug)]
+pub(crate) struct Base {
+    /// For each object of the base the chunk of its group.
+    homes: Vec<Option<u32>>,
+    decoder: ChunkDecoder,
+    /// What has come of the prefix of a chunk.
+    prefix: Vec<u8>,
+}
+
+/// Where a range lies in its object, and in the prefix.
+struct Place {
+    within: Range<u64>,
+    at: u64,
+}
+
+fn at(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+impl Base {
+    pub(crate) fn new(base: &Bundle) -> Self {
+        let mut homes = vec![None; base.index.objects().len()];
+        for (number, chunk) in (0..).zip(&base.layout.chunks) {
+            if let Holds::Group(range) = &chunk.holds {
+                for object in base.layout.group(range) {
+                    homes[at(*object)] = Some(number);
+                }
+            }
+        }
+        Self { homes, decoder: ChunkDecoder::default(), prefix: Vec::new() }
+    }
+
+    /// The chunks of the base that the prefix of a chunk takes, each with offset and length in the base's file.
+    pub(crate) fn begin_prefix(&mut self, delta: &Delta, base: &Bundle, chunk: u32) -> Result<Array, JsValue> {
+        let mut chunks: Vec<u32> = Vec::new();
+        let mut len = 0;
+        for (range, place) in places(delta, chunk) {
+            len = place.at + range.len;
+            chunks.extend(self.parts(base, range.object, &place.within).filter_map(|(chunk, _)| chunk));
+        }
+        chunks.sort_unstable();
+        chunks.dedup();
+        self.prefix.clear();
+        self.prefix.resize(usize::try_from(len).unwrap_or(0), 0);
+        let rows = Array::new();
+        for number in chunks {
+            rows.push(&Array::of2(&number.into(), &place(base, Some(number))?));
+        }
+        Ok(rows)
+    }
+
+    /// Puts what lies in a chunk of the base, whose stored bytes these are, into the prefix of a chunk.
+    pub(crate) fn fill_prefix(
+        &mut self,
+        delta: &Delta,
+        base: &Bundle,
+        chunk: u32,
+        number: u32,
+        stored: &[u8],
+    ) -> Result<(), ContentError> {
+        let mut decoder = std::mem::take(&mut self.decoder);
+        let mut prefix = std::mem::take(&mut self.prefix);
+        let decoded = decoder.decode(base, number, stored, &[])?;
+        for (range, place) in places(delta, chunk) {
+            for (_, part) in self.parts(base, range.object, &place.within).filter(|(own, _)| *own == Some(number)) {
+                let data = match &base.layout.chunks[at(number)].holds {
+                    Holds::Piece => decoded,
+                    Holds::Group(group) => {
+                        let mut objects = group_objects(base, base.layout.group(group), decoded);
+                        objects.find(|(found, _)| *found == range.object).map_or(&[][..], |(_, data)| data)
+                    }
+                };
+                put(base, range.object, part, data, &place, &mut prefix);
+            }
+        }
+        (self.decoder, self.prefix) = (decoder, prefix);
+        Ok(())
+    }
+
+    pub(crate) fn prefix(&self) -> &[u8] {
+        &self.prefix
+    }
+
+    /// The parts in which the base stores an object, as far as they lie in `wanted`: chunk, and bytes of the object.
+    fn parts<'a>(
+        &self,
+        base: &'a Bundle,
+        object: u32,
+        wanted: &Range<u64>,
+    ) -> impl Iterator<Item = (Option<u32>, Range<u64>)> + use<'a> {
+        let pieces = base.layout.pieces_of(object);
+        let whole = pieces.is_empty().then(|| {
+            let chunk = self.homes.get(at(object)).copied().flatten();
+            (chunk, 0..base.index.object(object).size)
+        });
+        let wanted = wanted.clone();
+        let pieces = (0..).zip(pieces).map(move |(number, piece)| (piece.chunk, piece_range(base, object, number)));
+        whole.into_iter().chain(pieces).filter(move |(_, part)| part.start < wanted.end && wanted.start < part.end)
+    }
+}
+
+/// The ranges of a chunk's prefix, and where they lie.
+fn places(delta: &Delta, chunk: u32) -> impl Iterator<Item = (BaseRange, Place)> + use<'_> {
+    prefix_of(delta, chunk).iter().scan(0, |next: &mut u64, range| {
+        let place = Place { within: range.offset..range.offset.saturating_add(range.len), at: *next };
+        *next = next.saturating_add(range.len);
+        Some((*range, place))
+    })
+}
+
+/// Puts the bytes of a part of an object, whose data are `data`, into the prefix as far as they are wanted. Holes are zeros there already.
+fn put(base: &Bundle, object: u32, part: Range<u64>, data: &[u8], place: &Place, prefix: &mut [u8]) {
+    let mut from = part.start;
+    let Ok(()) = fill_holes(data, base.layout.holes_of(object), part, |bytes| {
+        let end = from + u64::try_from(bytes.len()).unwrap_or(0);
+        let wanted = place.within.start.max(from)..place.within.end.min(end);
+        if !wanted.is_empty() {
+            let target = place.at + (wanted.start - place.within.start);
+            let len = usize::try_from(wanted.end - wanted.start).unwrap_or(0);
+            let skipped = usize::try_from(wanted.start - from).unwrap_or(usize::MAX);
+            let target = usize::try_from(target).unwrap_or(usize::MAX);
+            let source = bytes.get(skipped..).and_then(|bytes| bytes.get(..len));
+            let target = prefix.get_mut(target..).and_then(|prefix| prefix.get_mut(..len));
+            if let (Some(source), Some(target)) = (source, target) {
+                target.copy_from_slice(source);
+            }
+        }
+        from = end;
+        Ok::<(), Infallible>(())
+    });
+}

@@ -1,0 +1,67 @@
+//! Which files damage hits: what index and layout say of a chunk or an object. Both are vouched for by the root, whatever became of the chunks.
+
+use js_sys::Array;
+use sealift_format::{Bundle, Holds, InodeKind, Layout, Opened};
+use sealift_verify::escape;
+use wasm_bindgen::JsValue;
+
+use crate::object::object;
+
+/// The files that lie in a chunk, or whose content is an object: how many there are, and the first `limit` of them in the trees' order.
+pub(crate) fn files(opened: &Opened, chunk: Option<u32>, of: Option<u32>, limit: u32) -> JsValue {
+    let mut objects = chunk.map(|chunk| objects_of(opened.layout(), chunk)).unwrap_or_default();
+    objects.extend(of);
+    objects.sort_unstable();
+    let mut found = Found { count: 0, names: Array::new(), limit };
+    match opened {
+        Opened::Whole(bundle) => in_trees(bundle, &objects, &mut found),
+        Opened::Delta(delta) => {
+            for edit in delta.difference.edited_names() {
+                if edit.carried.is_some_and(|object| objects.binary_search(&object).is_ok()) {
+                    found.take(&edit.path);
+                }
+            }
+        }
+    }
+    object([("count", found.count.into()), ("names", found.names.into())])
+}
+
+struct Found {
+    count: u32,
+    names: Array,
+    limit: u32,
+}
+
+impl Found {
+    fn take(&mut self, path: &[u8]) {
+        self.count += 1;
+        if self.names.length() < self.limit {
+            self.names.push(&escape::bytes(path).into());
+        }
+    }
+}
+
+fn objects_of(layout: &Layout, number: u32) -> Vec<u32> {
+    match usize::try_from(number).ok().and_then(|at| layout.chunks.get(at)).map(|chunk| &chunk.holds) {
+        None => Vec::new(),
+        Some(Holds::Group(range)) => layout.group(range).to_vec(),
+        Some(Holds::Piece) => {
+            let has = |object| layout.pieces_of(object).iter().any(|piece| piece.chunk == Some(number));
+            layout.large.iter().map(|large| large.object).filter(|object| has(*object)).collect()
+        }
+    }
+}
+
+fn in_trees(bundle: &Bundle, objects: &[u32], found: &mut Found) {
+    let index = &bundle.index;
+    for (number, directory) in (0..).zip(index.directories()) {
+        for entry in directory.entries() {
+            let entry = index.entry(entry);
+            if let InodeKind::Regular(object) = index.inode(entry.inode).kind
+                && objects.binary_search(&object).is_ok()
+            {
+                found.take(&index.path(number, entry));
+            }
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! The modules at the top of a crate form layers: none uses, through others, itself. What they use is read from their sources.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use proc_macro2::{TokenStream, TokenTree};
+use syn::visit::{Visit, visit_item_mod};
+
+/// The crates whose modules are layers.
+const CRATES: &[&str] = &["format", "verify", "store", "wasm"];
+
+/// Modules of this name may use what they like.
+const TESTS: &str = "tests";
+
+/// For each module the modules that it uses, and where it first names them.
+type Uses = BTreeMap<String, BTreeMap<String, String>>;
+
+/// Looks at each of the crates.
+///
+/// # Errors
+///
+/// When modules use each other in a circle.
+pub(crate) fn check() -> Result<()> {
+    let mut circles = Vec::new();
+    for name in CRATES {
+        circles.extend(circle(&uses_of(&Path::new(name).join("src"))?).map(|circle| format!("{name}: {circle}")));
+    }
+    if circles.is_empty() {
+        return Ok(());
+    }
+    bail!("modules use each other in a circle:\n{}", circles.join("\n"))
+}
+
+/// What the modules at the top of a crate use.
+fn uses_of(source: &Path) -> Result<Uses> {
+    let mut files = Vec::new();
+    list(source, &mut files)?;
+    let homes = homes(&parse(&source.join("lib.rs"))?);
+    let mut uses = Uses::new();
+    for path in files {
+        let module = module_of(path.strip_prefix(source)?);
+        let Some(top) = module.first().filter(|_| !module.iter().any(|name| name == TESTS)).cloned() else { continue };
+        let mut names = Names { module, place: path.display().to_string(), found: Vec::new() };
+        names.visit_file(&parse(&path)?);
+        let of_top = uses.entry(top.clone()).or_default();
+        for (name, place) in names.found {
+            let home = homes.get(&name).cloned().unwrap_or(name);
+            if home != top {
+                of_top.entry(home).or_insert(place);
+            }
+        }
+    }
+    Ok(uses)
+}
+
+/// The sources below a folder, in the order of their names.
+fn list(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+    let entries = fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
+    let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
+    paths.sort();
+    for path in paths {
+        if path.is_dir() {
+            list(&path, files)?;
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+fn parse(path: &Path) -> Result<syn::File> {
+    let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    syn::parse_file(&text).with_context(|| format!("cannot parse {}", path.display()))
+}
+
+/// The module that a file is; the crate's own file is none.
+fn module_of(path: &Path) -> Vec<String> {
+    let path = path.with_extension("");
+    let names = path.iter().map(|name| name.to_string_lossy().into_owned());
+    names.filter(|name| name != "mod" && name != "lib").collect()
+}
+
+/// The modules from which the crate's own file hands names on.
+fn homes(file: &syn::File) -> BTreeMap<String, String> {
+    let mut homes = BTreeMap::new();
+    for item in &file.items {
+        let syn::Item::Use(item) = item else { continue };
+        let mut paths = Vec::new();
+        spread(&item.tree, &mut Vec::new(), &mut paths);
+        for path in paths {
+            let path: Vec<String> = path.into_iter().filter(|name| name != "self" && name != "crate").collect();
+            if let [home, .., name] = &path[..] {
+                homes.insert(name.clone(), home.clone());
+            }
+        }
+    }
+    homes
+}
+
+/// Each path of a tree of imports, by the names that things had before `as`.
+fn spread(tree: &syn::UseTree, above: &mut Vec<String>, paths: &mut Vec<Vec<String>>) {
+    let mut whole = |name: String| paths.push([&above[..], &[name]].concat());
+    match tree {
+        syn::UseTree::Path(path) => {
+            above.push(path.ident.to_string());
+            spread(&path.tree, above, paths);
+            above.pop();
+        }
+        syn::UseTree::Group(group) => group.items.iter().for_each(|tree| spread(tree, above, paths)),
+        syn::UseTree::Name(name) => whole(name.ident.to_string()),
+        syn::UseTree::Rename(name) => whole(name.ident.to_string()),
+        _ => whole("*".to_owned()),
+    }
+}
+
+/// Collects what a file names of its own crate.
+struct Names {
+    module: Vec<String>,
+    place: String,
+    /// Names at the crate's top, and where they stand.
+    found: Vec<(String, String)>,
+}
+
+impl Names {
+    /// Takes a path, if it leads to a name at the top of the crate.
+    fn take(&mut self, path: &[String], line: usize) {
+        let mut at = self.module.clone();
+        for (number, name) in path.iter().enumerate() {
+            match name.as_str() {
+                "crate" if number == 0 => at.clear(),
+                "self" if number == 0 => {}
+                "super" if number == 0 || path[number - 1] == "super" || path[number - 1] == "self" => {
+                    at.pop();
+                }
+                // Neither of the crate, nor above this module.
+                _ if number == 0 => return,
+                name => {
+                    at.push(name.to_owned());
+                    break;
+                }
+            }
+        }
+        self.found.extend(at.into_iter().next().map(|top| (top, format!("{}:{line}", self.place))));
+    }
+
+    /// What a macro is given is no path to the parser yet.
+    fn take_tokens(&mut self, tokens: TokenStream) {
+        let mut path: Vec<String> = Vec::new();
+        let mut line = 0;
+        for token in tokens {
+            match token {
+                TokenTree::Ident(name) => {
+                    if path.is_empty() {
+                        line = name.span().start().line;
+                    }
+                    path.push(name.to_string());
+                }
+                TokenTree::Punct(mark) if mark.as_char() == ':' => {}
+                other => {
+                    self.take(&std::mem::take(&mut path), line);
+                    if let TokenTree::Group(group) = other {
+                        self.take_tokens(group.stream());
+                    }
+                }
+            }
+        }
+        self.take(&path, line);
+    }
+}
+
+impl<'ast> Visit<'ast> for Names {
+    fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
+        let mut paths = Vec::new();
+        spread(&item.tree, &mut Vec::new(), &mut paths);
+        let line = item.use_token.span.start().line;
+        paths.iter().for_each(|path| self.take(path, line));
+    }
+
+    fn visit_path(&mut self, path: &'ast syn::Path) {
+        let names: Vec<String> = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+        let line = path.segments.first().map_or(0, |segment| segment.ident.span().start().line);
+        self.take(&names, line);
+        syn::visit::visit_path(self, path);
+    }
+
+    fn visit_macro(&mut self, item: &'ast syn::Macro) {
+        self.take_tokens(item.tokens.clone());
+    }
+
+    fn visit_item_mod(&mut self, item: &'ast syn::ItemMod) {
+        if item.ident != TESTS {
+            self.module.push(item.ident.to_string());
+            visit_item_mod(self, item);
+            self.module.pop();
+        }
+    }
+}
+
+/// The first circle there is, with the places at which each module names the next.
+fn circle(uses: &Uses) -> Option<String> {
+    let mut done = BTreeSet::new();
+    uses.keys().find_map(|module| follow(uses, module, &mut Vec::new(), &mut done))
+}
+
+fn follow<'a>(
+    uses: &'a Uses,
+    module: &'a str,
+    trail: &mut Vec<&'a str>,
+    done: &mut BTreeSet<&'a str>,
+) -> Option<String> {
+    if let Some(start) = trail.iter().position(|known| *known == module) {
+        let ring = [&trail[start..], &[module]].concat();
+        let steps = ring.windows(2).map(|pair| format!("  {} uses {} ({})", pair[0], pair[1], uses[pair[0]][pair[1]]));
+        return Some(format!("\n{}", steps.collect::<Vec<_>>().join("\n")));
+    }
+    if done.contains(module) {
+        return None;
+    }
+    trail.push(module);
+    let of_module = uses.get(module).into_iter().flatten().map(|(used, _)| used);
+    let found = of_module.filter(|used| uses.contains_key(*used)).find_map(|used| follow(uses, used, trail, done));
+    trail.pop();
+    done.insert(module);
+    found
+}
