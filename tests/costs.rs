@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use sealift::inspect::{entries, entries_below, find};
-use sealift::trust::Admission;
 use sealift::unpack::{Durability, UnpackOptions, unpack};
 use sealift::verify::{Depth, verify};
 use sealift::{Error, Input, Limits, Progress};
@@ -15,7 +14,7 @@ use sealift_format::{FrameDecoder, Kind, Part};
 use sealift_tests::bundle::{Bundle, Packing};
 use sealift_tests::frame::{RawFrame, frame};
 use sealift_tests::large::{deep, files};
-use sealift_tests::reader::{open_whole, walk};
+use sealift_tests::reader::{anyones, open_whole, walk};
 use sealift_tests::tree::{dir, file, paint};
 use sealift_tests::vector::Check;
 use sealift_verify::checker::ObjectChecker;
@@ -41,21 +40,21 @@ fn counted(bytes: &[u8]) -> (Input, Arc<AtomicU64>) {
     (Input::pipe("counted", Box::new(pipe)), read)
 }
 
-fn unpacked(input: &mut Input, target: &Path) -> Result<u64, Error> {
+fn unpacked(input: Input, target: &Path) -> Result<u64, Error> {
     let options = UnpackOptions { durability: Durability::None, jobs: 2, ..UnpackOptions::default() };
-    unpack(input, target, &options, Limits::default(), &Admission::of_anyone(), &Progress::default())
-        .map(|stats| stats.files)
+    unpack(anyones(input)?, target, &options, &Progress::default()).map(|stats| stats.files)
 }
 
 /// What is counted is the work, in its least part: reading a file that is a pipe, whose bytes come once.
 fn read_once(bytes: &[u8], found: u64) {
     let len = u64::try_from(bytes.len()).expect("64 bits");
-    let (mut input, read) = counted(bytes);
-    verify(&mut input, Depth::Objects, 2, Limits::default(), |_| Ok(()), &Progress::default()).expect("it is sound");
+    let (input, read) = counted(bytes);
+    let unopened = input.begin(Limits::default()).expect("it has a head");
+    verify(unopened, Depth::Objects, 2, &Progress::default()).expect("it is sound");
     assert_eq!(read.load(Ordering::Relaxed), len);
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let (mut input, read) = counted(bytes);
-    assert_eq!(unpacked(&mut input, &folder.path().join("target")).expect("it is sound"), found);
+    let (input, read) = counted(bytes);
+    assert_eq!(unpacked(input, &folder.path().join("target")).expect("it is sound"), found);
     assert_eq!(read.load(Ordering::Relaxed), len);
 }
 
@@ -205,9 +204,9 @@ fn a_file_of_eight_exbibytes_is_refused_by_its_declaration() {
     bundle.index.objects[0].0 = size;
     bundle.layout.holes[0].1 = vec![(0, size >> 12)];
     let bytes = bundle.encode();
-    let (mut input, read) = counted(&bytes);
+    let (input, read) = counted(&bytes);
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let error = unpacked(&mut input, &folder.path().join("target")).expect_err("it is refused");
+    let error = unpacked(input, &folder.path().join("target")).expect_err("it is refused");
     assert_eq!(error.kind(), Some(Kind::Limit), "{error}");
     assert_eq!(error.over_limit().map(|(what, _)| what), Some("size"));
     assert!(read.load(Ordering::Relaxed) < 1024, "nothing behind the head was read");
@@ -230,8 +229,8 @@ fn a_shared_chunk_cannot_be_poisoned() {
         let bytes = poisoned.encode();
         assert_eq!(walk(&bytes, &[usize::MAX], Check::Deep).map(|_| ()), Err(Kind::Object));
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let (mut input, _) = counted(&bytes);
-        let error = unpacked(&mut input, &folder.path().join("target")).expect_err("it is refused");
+        let (input, _) = counted(&bytes);
+        let error = unpacked(input, &folder.path().join("target")).expect_err("it is refused");
         assert_eq!(error.kind(), Some(Kind::Object), "{error}");
         assert!(!folder.path().join("target").exists());
     }

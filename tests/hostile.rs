@@ -5,7 +5,6 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use sealift::inspect::Cost;
-use sealift::trust::Admission;
 use sealift::unpack::{Durability, UnpackOptions, UnpackStats, unpack};
 use sealift::verify::{Depth, verify};
 use sealift::{Error, Input, Limits, Progress};
@@ -13,7 +12,7 @@ use sealift_format::{Difference, Index, Kind, Layout, Objects, Opened, Opener, R
 use sealift_tests::bundle::{Attributes, Bundle, Packing};
 use sealift_tests::listing::listing;
 use sealift_tests::ostree::{Grown, nested};
-use sealift_tests::reader::{Portions, judge, open, open_whole};
+use sealift_tests::reader::{Portions, anyones, judge, open, open_whole};
 use sealift_tests::targets::ENTRIES_MAX;
 use sealift_tests::tree::{Node, char_device, dir, file, link, paint, symlink};
 use sealift_tests::vector::{Vector, load};
@@ -43,8 +42,7 @@ impl Place {
     }
 
     fn unpack(&self) -> Result<UnpackStats, Error> {
-        let mut input = Input::open(&self.bundle)?;
-        unpack(&mut input, &self.target(), &options(), Limits::default(), &Admission::of_anyone(), &Progress::default())
+        unpack(anyones(Input::open(&self.bundle)?)?, &self.target(), &options(), &Progress::default())
     }
 
     /// What lies in the folder of the target, and beside it.
@@ -77,11 +75,12 @@ fn nothing_stays_of_a_bundle_that_is_refused() {
     for vector in load().iter().filter(|vector| is_seen(vector) && !is_delta(vector)) {
         let Vector { name, trust, bytes, .. } = vector;
         let place = Place::new(bytes);
-        let mut input = Input::open(&place.bundle).expect("it was written");
-        let judge = |head: &sealift::Head| judge(head, trust.as_ref()).map(|_| ()).map_err(Error::Trust);
-        let judge = Admission::judged_by(judge);
-        let done = unpack(&mut input, &place.target(), &options(), Limits::default(), &judge, &Progress::default());
-        let kind = done.expect_err(name).kind().map(Kind::word);
+        let take = || {
+            let head = Input::open(&place.bundle)?.read_head(Limits::default())?;
+            judge(&head, trust.as_ref())?;
+            place.unpack()
+        };
+        let kind = take().expect_err(name).kind().map(Kind::word);
         assert_eq!(kind, Some(vector.expect.as_str()), "{name}");
         assert_eq!(place.found(), [""; 0], "{name} left something");
     }
@@ -152,15 +151,8 @@ fn set_id_bits_and_devices_come_after_the_content() {
             let place = Place::new(&bytes);
             let folder = place.folder.path().join("out");
             let watched = Watched { pipe: Portions::new(&bytes, &[64]), left: bytes.len(), folder };
-            let mut input = Input::pipe("pipe", Box::new(watched));
-            let done = unpack(
-                &mut input,
-                &place.target(),
-                &options(),
-                Limits::default(),
-                &Admission::of_anyone(),
-                &Progress::default(),
-            );
+            let bundle = anyones(Input::pipe("pipe", Box::new(watched))).expect("it is admitted");
+            let done = unpack(bundle, &place.target(), &options(), &Progress::default());
             assert_eq!(done.is_ok(), is_good);
             assert_eq!(place.found(), if is_good { &[".target.sealift-state", "target"][..] } else { &[] });
         }
@@ -185,19 +177,17 @@ fn what_changes_after_the_head_was_judged_is_found() {
     let mixed = [&good[..head_len], &other[head_len..]].concat();
     for (bad, what) in [(&other, "another bundle"), (&mixed, "another body"), (&flipped(&good, 1), "one byte")] {
         let place = Place::new(&good);
-        let swap = |_: &sealift::Head| {
-            std::fs::write(&place.bundle, bad).expect("there is room");
-            Ok(())
-        };
-        let mut input = Input::open(&place.bundle).expect("it was written");
-        let by = Admission::judged_by(swap);
-        let done = unpack(&mut input, &place.target(), &options(), Limits::default(), &by, &Progress::default());
+        let input = || Input::open(&place.bundle).expect("it was written");
+        let bundle = anyones(input()).expect("it is admitted");
+        std::fs::write(&place.bundle, bad).expect("there is room");
+        let done = unpack(bundle, &place.target(), &options(), &Progress::default());
         assert!(done.is_err_and(|error| error.kind().is_some()), "{what}");
         assert_eq!(place.found(), [""; 0], "{what}");
 
         std::fs::write(&place.bundle, &good).expect("there is room");
-        let mut input = Input::open(&place.bundle).expect("it was written");
-        let done = verify(&mut input, Depth::Stored, 1, Limits::default(), swap, &Progress::default());
+        let unopened = input().begin(Limits::default()).expect("it has a head");
+        std::fs::write(&place.bundle, bad).expect("there is room");
+        let done = verify(unopened, Depth::Stored, 1, &Progress::default());
         assert!(done.is_err_and(|error| error.kind().is_some()), "{what}");
     }
 }
@@ -206,13 +196,9 @@ fn what_changes_after_the_head_was_judged_is_found() {
 fn a_file_that_shrinks_is_cut() {
     let good = one(dir([("a", file(paint(1, 9000)))])).encode();
     let place = Place::new(&good);
-    let mut input = Input::open(&place.bundle).expect("it was written");
-    let shrink = |_: &sealift::Head| {
-        std::fs::write(&place.bundle, &good[..good.len() - 1]).expect("there is room");
-        Ok(())
-    };
-    let by = Admission::judged_by(shrink);
-    let done = unpack(&mut input, &place.target(), &options(), Limits::default(), &by, &Progress::default());
+    let bundle = anyones(Input::open(&place.bundle).expect("it was written")).expect("it is admitted");
+    std::fs::write(&place.bundle, &good[..good.len() - 1]).expect("there is room");
+    let done = unpack(bundle, &place.target(), &options(), &Progress::default());
     assert_eq!(done.expect_err("it is cut").kind(), Some(Kind::Truncated));
     // A stick that was pulled comes back: what is there is gone on with.
     assert_eq!(place.found(), [".target.sealift-partial"]);
@@ -389,8 +375,9 @@ const CHILD: &str = "SEALIFT_TESTS_BOMB";
 #[ignore = "run by memory_stays_within_what_is_stated"]
 fn child_that_verifies() {
     let Some(path) = std::env::var_os(CHILD) else { return };
-    let mut input = Input::open(Path::new(&path)).expect("it was written");
-    verify(&mut input, Depth::Objects, 1, Limits::default(), |_| Ok(()), &Progress::default()).expect("it is sound");
+    let input = Input::open(Path::new(&path)).expect("it was written");
+    let unopened = input.begin(Limits::default()).expect("it has a head");
+    verify(unopened, Depth::Objects, 1, &Progress::default()).expect("it is sound");
     let status = std::fs::read_to_string("/proc/self/status").expect("Linux says");
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("the peak of memory");
     println!("peak{}", peak.trim().trim_end_matches(" kB"));

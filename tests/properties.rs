@@ -17,13 +17,12 @@ use sealift::base::Base;
 use sealift::join::{JoinOptions, join};
 use sealift::pack::{DeltaFor, FullBundle, OrderProfile, Output, PackOptions, PackRef, pack, pack_delta};
 use sealift::source::{DirectoryOptions, DirectorySource, Source};
-use sealift::trust::Admission;
 use sealift::unpack::{Durability, UnpackOptions, unpack};
 use sealift::verify::{Depth, verify};
 use sealift::{Identity, Input, Limits, Progress};
 use sealift_format::Opened;
 use sealift_tests::complete::complete;
-use sealift_tests::reader::{open, open_whole};
+use sealift_tests::reader::{anyone, anyones, open, open_whole};
 use sealift_tests::targets;
 use sealift_tests::tree::paint;
 
@@ -310,8 +309,8 @@ fn pack_options(jobs: usize, chunk_len: u64, order: Option<OrderProfile>) -> Pac
 fn packed_delta(tree: &Path, base: &Path, full: &Path, bundle: &Path) -> Vec<u8> {
     let source = DirectorySource::list(tree, &DirectoryOptions::default(), 2).expect("it can be listed");
     let refs = [PackRef { name: "main", source: &Source::Directory(source) }];
-    let mut base = Input::open(base).expect("it was written");
-    let base = Base::of_bundle(&mut base, Limits::default(), |_| Ok(())).expect("it is sound");
+    let base = Input::open(base).expect("it was written");
+    let base = Base::of_bundle(base, Limits::default(), &anyone()).expect("it is sound");
     let (output, options) = (Output::File(bundle.to_owned()), pack_options(2, 4096, None));
     let full = FullBundle::open(&mut Input::open(full).expect("it was written"), Limits::default()).expect("sound");
     pack_delta(
@@ -362,14 +361,13 @@ fn round_trip(items: &[Item], chunk_log2: u32, sizes: &[usize], hot: usize) {
     targets::index(bundle.index.bytes());
     targets::preamble_head(&bundle.head.encode());
 
-    let input = || Input::open(&path("bundle")).expect("it was written");
+    let input = || anyones(Input::open(&path("bundle")).expect("it was written")).expect("it is admitted");
     let progress = Progress::default();
-    verify(&mut input(), Depth::Objects, 2, Limits::default(), |_| Ok(()), &progress).expect("it verifies");
+    verify(input().into_unopened(), Depth::Objects, 2, &progress).expect("it verifies");
     for (target, hardlink_duplicates) in [("target", false), ("linked", true)] {
         let options =
             UnpackOptions { durability: Durability::None, hardlink_duplicates, jobs: 2, ..UnpackOptions::default() };
-        unpack(&mut input(), &path(target), &options, Limits::default(), &Admission::of_anyone(), &progress)
-            .expect("it unpacks");
+        unpack(input(), &path(target), &options, &progress).expect("it unpacks");
         let mut found = seen(&path(target));
         if hardlink_duplicates {
             // Equal files are one there.
@@ -405,8 +403,8 @@ proptest! {
 fn updated(folder: &Path, options: &UnpackOptions, expected: &BTreeMap<PathBuf, Seen>) {
     let target = folder.join("target");
     let run = |options: &UnpackOptions| {
-        let mut input = Input::open(&folder.join("new")).expect("it was written");
-        unpack(&mut input, &target, options, Limits::default(), &Admission::of_anyone(), &Progress::default())
+        let bundle = anyones(Input::open(&folder.join("new")).expect("it was written"))?;
+        unpack(bundle, &target, options, &Progress::default())
     };
     let planned = run(&UnpackOptions { dry_run: true, ..options.clone() }).expect("a plan");
     let stats = run(options).expect("it updates");
@@ -445,7 +443,8 @@ fn delta(folder: &Path) {
     let open = |name: &str| Input::open(&path(name)).expect("it was written");
     let output = Output::File(path("joined"));
     let (options, progress) = (JoinOptions { jobs: 2, ..JoinOptions::default() }, Progress::default());
-    join(&mut [open("old")], &mut open("delta"), &output, &options, |_| Ok(()), &progress).expect("it joins");
+    let delta = anyones(open("delta")).expect("it is admitted");
+    join(vec![open("old")], delta, &output, &options, &progress).expect("it joins");
     let read = |name: &str| std::fs::read(path(name)).expect("it was written");
     assert!(read("joined") == read("new"), "joining makes other bytes");
 }
@@ -469,9 +468,8 @@ fn update(old: &[Item], new: &[Item], kept: &[bool]) {
     delta(folder.path());
     let fresh = |target: &Path| {
         let options = UnpackOptions { durability: Durability::None, jobs: 2, ..UnpackOptions::default() };
-        let mut input = Input::open(&path("old")).expect("it was written");
-        unpack(&mut input, target, &options, Limits::default(), &Admission::of_anyone(), &Progress::default())
-            .expect("it unpacks");
+        let bundle = anyones(Input::open(&path("old")).expect("it was written")).expect("it is admitted");
+        unpack(bundle, target, &options, &Progress::default()).expect("it unpacks");
     };
     let options = UnpackOptions {
         update: true,

@@ -8,6 +8,7 @@ use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_mai
 use sealift::base::Base;
 use sealift::pack::{DeltaFor, Output, PackOptions, PackRef, pack, pack_delta};
 use sealift::source::{DirectoryOptions, DirectorySource, Source};
+use sealift::trust::{Guard, TrustOptions};
 use sealift::{Bundle, Identity, Input, Limits, Progress};
 use sealift_format::{Holds, Index, Layout, Opened, verity};
 use sealift_verify::content::{ChunkDecoder, check_object, group_objects};
@@ -60,7 +61,7 @@ fn hot_paths(criterion: &mut Criterion) {
     make_tree(&tree);
     pack_tree(&tree, &path);
     let mut input = Input::open(&path).expect("it is there");
-    let bundle = input.open_bundle(Limits::default(), |_| Ok(())).expect("it is sound");
+    let bundle = input.open_bundle(Limits::default()).expect("it is sound");
 
     index(criterion, &bundle);
     chunk(criterion, &bundle, &mut input);
@@ -119,17 +120,18 @@ fn delta(criterion: &mut Criterion, folder: &Path) {
     pack_tree(&tree, &base);
     fs::write(tree.join("file"), &new).expect("a file can be written");
     let mut input = Input::open(&base).expect("it is there");
-    let base = Base::of_bundle(&mut input, Limits::default(), |_| Ok(())).expect("it is sound");
+    let anyone = TrustOptions { allow_unsigned: true, state: Some(folder.join("state")), ..TrustOptions::default() };
+    let guard = Guard::load(&anyone).expect("it can be loaded");
+    let opened = Input::open(&base).expect("it is there");
+    let base = Base::of_bundle(opened, Limits::default(), &guard).expect("it is sound");
     let refs = [PackRef { name: "main", source: &listed(&tree) }];
     let (target, to) = (DeltaFor::Bases(vec![base]), Output::File(path.clone()));
     pack_delta(&refs, target, None, &to, &options(), &|_| Ok(Vec::new()), &Progress::default())
         .expect("it can be packed");
 
-    let base = input.open_bundle(Limits::default(), |_| Ok(())).expect("it is sound");
+    let base = input.open_bundle(Limits::default()).expect("it is sound");
     let mut input = Input::open(&path).expect("it is there");
-    let Opened::Delta(delta) = input.open_any(Limits::default(), |_| Ok(())).expect("it is sound") else {
-        panic!("it has a base")
-    };
+    let Opened::Delta(delta) = input.open_any(Limits::default()).expect("it is sound") else { panic!("it has a base") };
     let bundle = delta.complete(&[&base.index]).expect("that is its base");
     let row = &bundle.layout.chunks[0];
     let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);

@@ -11,7 +11,7 @@ use std::io::{BufRead as _, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
-use sealift::cat::cat_from;
+use sealift::cat::Contents;
 use sealift::inspect::{What, entries, find};
 use sealift::trust::{Guard, TrustOptions};
 use sealift::{Bundle, Input, Limits, Progress};
@@ -34,17 +34,16 @@ fn main() -> ExitCode {
 
 fn browse(path: &Path, trust: &TrustOptions) -> Result<(), Box<dyn Error>> {
     let guard = Guard::load(trust)?;
-    let mut input = Input::open(path)?;
-    // Head, layout and index; content is handed out only because the judge took the head.
-    let bundle = input.open_bundle(Limits::default(), |head| guard.judge(head).map(drop))?;
+    // Head, layout and index; content is handed out only because the guard admitted the head.
+    let mut contents = Contents::open(guard.admit(Input::open(path)?, Limits::default())?)?;
     let mut out = std::io::stdout().lock();
     for line in std::io::stdin().lock().lines() {
         let line = line?;
         let (verb, path) = line.split_once(' ').unwrap_or((&line, ""));
         let done = match verb {
-            "ls" => list(&bundle, path, &mut out),
+            "ls" => list(contents.bundle(), path, &mut out),
             // One read behind the index for a file, one for each piece of a large one.
-            "cat" => cat_from(&mut input, &bundle, path.as_bytes(), &mut out, &Progress::default()).map_err(Into::into),
+            "cat" => contents.cat(path.as_bytes(), &mut out, &Progress::default()).map_err(Into::into),
             _ => Err(format!("{verb}: there are ls [PATH] and cat PATH").into()),
         };
         if let Err(error) = done {

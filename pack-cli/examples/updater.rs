@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use sealift::trust::{Admission, Guard, TrustOptions};
+use sealift::trust::{Guard, TrustOptions};
 use sealift::unpack::{UnpackOptions, UnpackStats, unpack};
 use sealift::{Error, Input, Limits, Phase, Progress, Snapshot};
 
@@ -71,7 +71,7 @@ fn update(bundle: &Path, target: &Path, trust: &TrustOptions, progress: &Progres
     let guard = Guard::load(trust)?;
     let jobs = thread::available_parallelism().map_or(1, usize::from);
     let options = UnpackOptions { update: true, delete: true, jobs, ..UnpackOptions::default() };
-    unpack(&mut Input::open(bundle)?, target, &options, Limits::default(), &Admission::by(&guard)?, progress)
+    unpack(guard.admit(Input::open(bundle)?, Limits::default())?, target, &options, progress)
 }
 
 /// One line: what is done, how much of it, and how many files needed nothing.

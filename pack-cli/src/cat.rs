@@ -16,9 +16,9 @@
 //!     state: Some(folder.join("state")),
 //!     ..TrustOptions::default()
 //! })?;
-//! let (mut input, mut content) = (Input::open(&folder.join("os.sealift"))?, Vec::new());
-//! let judge = |head: &sealift::Head| guard.judge(head).map(drop);
-//! cat(&mut input, b"etc/os-release", &mut content, Limits::default(), judge, &Progress::default())?;
+//! let bundle = guard.admit(Input::open(&folder.join("os.sealift"))?, Limits::default())?;
+//! let mut content = Vec::new();
+//! cat(bundle, b"etc/os-release", &mut content, &Progress::default())?;
 //! assert_eq!(content, b"ID=example\n");
 //! # Ok(())
 //! # }
@@ -26,34 +26,54 @@
 
 use std::io::Write;
 
-use sealift_format::{Bundle, Holds, InodeKind, Limits};
+use sealift_format::{Bundle, Holds, InodeKind};
 use sealift_verify::content::{ChunkDecoder, check_object, check_piece, fill_holes, group_objects, piece_range};
 
 use crate::inspect::find;
-use crate::{Error, Head, Input, Progress};
+use crate::trust::Trusted;
+use crate::{Error, Input, Progress};
 
-/// Writes the content of the file at `[REF:]PATH` to `out`: only bytes that have been checked, and only from a bundle that `judge` takes.
+/// Writes the content of the file at `[REF:]PATH` to `out`: only bytes that have been checked.
 ///
 /// # Errors
 /// The bundle is refused or damaged, there is no such file or it is not a regular one, or `out` fails.
-pub fn cat(
-    input: &mut Input,
-    path: &[u8],
-    out: &mut dyn Write,
-    limits: Limits,
-    judge: impl FnOnce(&Head) -> Result<(), Error>,
-    progress: &Progress,
-) -> Result<(), Error> {
-    let bundle = input.open_bundle(limits, judge)?;
-    cat_from(input, &bundle, path, out, progress)
+pub fn cat(bundle: Trusted, path: &[u8], out: &mut dyn Write, progress: &Progress) -> Result<(), Error> {
+    Contents::open(bundle)?.cat(path, out, progress)
 }
 
-/// Writes the content of the file at `[REF:]PATH` of a bundle that was opened from `input`: one that is asked for many files is opened
-/// once, with a judge who says whether its content may be handed out.
-///
-/// # Errors
-/// The chunks are damaged, there is no such file or it is not a regular one, or `out` fails.
-pub fn cat_from(
+/// A bundle that is asked for many files, and opened once.
+#[derive(Debug)]
+pub struct Contents {
+    input: Input,
+    bundle: Bundle,
+}
+
+impl Contents {
+    /// Reads layout and index.
+    ///
+    /// # Errors
+    /// The bundle is damaged, or is a delta bundle.
+    pub fn open(bundle: Trusted) -> Result<Self, Error> {
+        let (input, bundle) = bundle.open_bundle()?;
+        Ok(Self { input, bundle })
+    }
+
+    /// What it has.
+    #[must_use]
+    pub fn bundle(&self) -> &Bundle {
+        &self.bundle
+    }
+
+    /// Writes the content of the file at `[REF:]PATH` to `out`. From a pipe, files come in their order there.
+    ///
+    /// # Errors
+    /// The chunks are damaged, there is no such file or it is not a regular one, or `out` fails.
+    pub fn cat(&mut self, path: &[u8], out: &mut dyn Write, progress: &Progress) -> Result<(), Error> {
+        cat_from(&mut self.input, &self.bundle, path, out, progress)
+    }
+}
+
+fn cat_from(
     input: &mut Input,
     bundle: &Bundle,
     path: &[u8],

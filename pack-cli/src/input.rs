@@ -15,6 +15,14 @@ pub struct Input {
     from: From,
 }
 
+/// A bundle of which the head was read, and nothing behind it.
+#[derive(Debug)]
+pub struct Unopened {
+    input: Input,
+    opener: Opener,
+    head: Head,
+}
+
 enum From {
     File { file: File, len: u64 },
     Pipe { pipe: Box<dyn Read + Send>, at: u64 },
@@ -59,45 +67,67 @@ impl Input {
     /// # Errors
     /// The input cannot be read or does not begin with a bundle's head.
     pub fn read_head(&mut self, limits: Limits) -> Result<Head, Error> {
-        let mut opener = self.opener(limits);
-        while opener.head().is_none() && self.supply(&mut opener)? {}
-        match opener.head() {
-            Some(head) => Ok(head.clone()),
-            None => Ok(opener.finish()?.head().clone()), // which says where the input is cut
-        }
+        self.start(limits).map(|(_, head)| head)
     }
 
-    /// Reads head, layout and index of a bundle that needs no base. `judge` sees the head before anything behind it is read.
+    /// Reads the head, and lets the rest be read behind it.
     ///
     /// # Errors
-    /// The input cannot be read, is not a bundle, was refused, or is a delta bundle.
-    pub fn open_bundle(
+    /// As [`Input::read_head`].
+    pub fn begin(mut self, limits: Limits) -> Result<Unopened, Error> {
+        let (opener, head) = self.start(limits)?;
+        Ok(Unopened { input: self, opener, head })
+    }
+
+    /// Reads head, layout and index of a bundle that needs no base: for showing it, since anybody may have made it.
+    ///
+    /// # Errors
+    /// The input cannot be read, is not a bundle, or is a delta bundle.
+    pub fn open_bundle(&mut self, limits: Limits) -> Result<Bundle, Error> {
+        let opened = self.open_any(limits)?;
+        self.whole(opened)
+    }
+
+    /// Reads head, layout and index, or the difference in the index's place: for showing it, since anybody may have made it.
+    ///
+    /// # Errors
+    /// The input cannot be read or is not a bundle.
+    pub fn open_any(&mut self, limits: Limits) -> Result<Opened, Error> {
+        let (opener, _) = self.start(limits)?;
+        self.go_on(opener)
+    }
+
+    /// The same of one that `judge` takes, who sees the head before anything behind it is read: for comparing with it.
+    pub(crate) fn open_judged(
         &mut self,
         limits: Limits,
         judge: impl FnOnce(&Head) -> Result<(), Error>,
     ) -> Result<Bundle, Error> {
-        match self.open_any(limits, judge)? {
-            Opened::Whole(bundle) => Ok(bundle),
-            Opened::Delta(delta) => Err(Error::is_delta(&self.path, &delta)),
+        let (opener, head) = self.start(limits)?;
+        judge(&head)?;
+        let opened = self.go_on(opener)?;
+        self.whole(opened)
+    }
+
+    fn start(&mut self, limits: Limits) -> Result<(Opener, Head), Error> {
+        let mut opener = self.opener(limits);
+        while opener.head().is_none() && self.supply(&mut opener)? {}
+        match opener.head().cloned() {
+            Some(head) => Ok((opener, head)),
+            None => Err(opener.finish().expect_err("the head is missing").into()), // which says where the input is cut
         }
     }
 
-    /// Reads head, layout and index, or the difference in the index's place. `judge` sees the head before anything behind it is read.
-    ///
-    /// # Errors
-    /// The input cannot be read, is not a bundle, or was refused.
-    pub fn open_any(
-        &mut self,
-        limits: Limits,
-        judge: impl FnOnce(&Head) -> Result<(), Error>,
-    ) -> Result<Opened, Error> {
-        let mut opener = self.opener(limits);
-        while opener.head().is_none() && self.supply(&mut opener)? {}
-        if let Some(head) = opener.head() {
-            judge(head)?;
-        }
+    fn go_on(&mut self, mut opener: Opener) -> Result<Opened, Error> {
         while self.supply(&mut opener)? {}
         Ok(opener.finish()?)
+    }
+
+    fn whole(&self, opened: Opened) -> Result<Bundle, Error> {
+        match opened {
+            Opened::Whole(bundle) => Ok(bundle),
+            Opened::Delta(delta) => Err(Error::is_delta(&self.path, &delta)),
+        }
     }
 
     fn opener(&self, limits: Limits) -> Opener {
@@ -218,5 +248,38 @@ impl Input {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+}
+
+impl Unopened {
+    /// Preamble, root and envelopes.
+    #[must_use]
+    pub fn head(&self) -> &Head {
+        &self.head
+    }
+
+    /// The input's name for messages.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.input.path()
+    }
+
+    /// Reads layout and index, or the difference in the index's place.
+    ///
+    /// # Errors
+    /// As [`Input::open_any`].
+    pub fn open_any(mut self) -> Result<(Input, Opened), Error> {
+        let opened = self.input.go_on(self.opener)?;
+        Ok((self.input, opened))
+    }
+
+    /// Reads layout and index of a bundle that needs no base.
+    ///
+    /// # Errors
+    /// As [`Input::open_bundle`].
+    pub fn open_bundle(self) -> Result<(Input, Bundle), Error> {
+        let (input, opened) = self.open_any()?;
+        let bundle = input.whole(opened)?;
+        Ok((input, bundle))
     }
 }

@@ -12,7 +12,7 @@
 //! use sealift::inspect::{What, find};
 //! use sealift::{Input, Limits};
 //!
-//! let bundle = Input::open(&bundle)?.open_bundle(Limits::default(), |_| Ok(()))?;
+//! let bundle = Input::open(&bundle)?.open_bundle(Limits::default())?;
 //! let found = find(&bundle, b"etc/os-release")?;
 //! assert!(matches!(found.what, What::Regular { object, .. } if object.size == 11));
 //! # Ok(())

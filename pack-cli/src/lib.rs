@@ -43,11 +43,12 @@
 //!
 //! # Unpack
 //!
-//! A [`trust::Guard`] holds the administrator's files and what this device took before. By a [`trust::Admission`] it judges the head, before
-//! anything behind it is read, and remembers the version before the first file of it can be reached.
+//! A [`trust::Guard`] holds the administrator's files and what this device took before. It judges a bundle by its head, before anything
+//! behind it is read, and makes it [`Trusted`](trust::Trusted): what hands out content or installs it takes nothing else. An operation that
+//! installs makes sure that the state can be written before it begins, and raises the floor before the first file can be reached.
 //!
 //! ```
-//! use sealift::trust::{Admission, Guard, TrustOptions};
+//! use sealift::trust::{Guard, TrustOptions};
 //! use sealift::unpack::{UnpackOptions, unpack};
 //! use sealift::{Input, Limits, Progress};
 //!
@@ -61,11 +62,11 @@
 //!     ..TrustOptions::default()
 //! })?;
 //! let target = folder.join("target");
-//! let admission = Admission::by(&guard)?; // the state can be written, or nothing begins
-//! let mut input = Input::open(&folder.join("os.sealift"))?; // or Input::pipe
+//! let input = Input::open(&folder.join("os.sealift"))?; // or Input::pipe
+//! let bundle = guard.admit(input, Limits::default())?; // or it is refused: not trusted, older, expired
 //! // `update` makes a tree that is there what the bundle has, and reads and writes only what it lacks.
 //! let options = UnpackOptions { update: true, delete: true, jobs: 2, ..UnpackOptions::default() };
-//! let stats = unpack(&mut input, &target, &options, Limits::default(), &admission, &Progress::default())?;
+//! let stats = unpack(bundle, &target, &options, &Progress::default())?;
 //! assert_eq!(stats.files, 1);
 //! assert_eq!(std::fs::read(target.join("etc/os-release"))?, b"ID=example\n");
 //! # Ok(())
@@ -74,7 +75,7 @@
 //!
 //! # Verify
 //!
-//! One pass over the file, from a file or a pipe. Here anybody may have signed it: the judge takes every head.
+//! One pass over the file, from a file or a pipe. Anybody may have signed it: nothing of it is handed out.
 //!
 //! ```
 //! use sealift::verify::{Depth, verify};
@@ -85,8 +86,8 @@
 //! # let folder = signed_bundle()?;
 //! # let bundle = folder.path().join("os.sealift");
 //! let check = || {
-//!     let mut input = Input::open(&bundle)?;
-//!     verify(&mut input, Depth::Objects, 2, Limits::default(), |_| Ok(()), &Progress::default())
+//!     let unopened = Input::open(&bundle)?.begin(Limits::default())?;
+//!     verify(unopened, Depth::Objects, 2, &Progress::default())
 //! };
 //! assert_eq!(check()?.opened.head().root().identity.version, 7);
 //!
@@ -110,7 +111,7 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let folder = signed_bundle()?;
 //! # let bundle = folder.path().join("os.sealift");
-//! let bundle = Input::open(&bundle)?.open_bundle(Limits::default(), |_| Ok(()))?;
+//! let bundle = Input::open(&bundle)?.open_bundle(Limits::default())?;
 //! println!("unpacking takes about {} bytes of disk", Cost::of(bundle.head.root(), 2).disk);
 //! let regular = entries(&bundle).filter(|entry| matches!(entry.what, What::Regular { .. }));
 //! assert_eq!(regular.map(|entry| entry.path()).collect::<Vec<_>>(), [b"etc/os-release"]);
@@ -195,7 +196,7 @@ pub mod verify;
 mod writeback;
 
 pub use error::Error;
-pub use input::Input;
+pub use input::{Input, Unopened};
 pub use ostree::RepoFault;
 pub use progress::{Phase, Progress, Snapshot};
 pub use sealift_format::Base as RootBase;

@@ -22,9 +22,9 @@ use crate::Error;
 /// use sealift::{Input, Limits, Progress};
 ///
 /// let progress = Progress::default();
-/// let mut input = Input::open(&bundle)?;
+/// let unopened = Input::open(&bundle)?.begin(Limits::default())?;
 /// let verified = std::thread::scope(|scope| {
-///     let work = scope.spawn(|| verify(&mut input, Depth::Stored, 2, Limits::default(), |_| Ok(()), &progress));
+///     let work = scope.spawn(|| verify(unopened, Depth::Stored, 2, &progress));
 ///     while !work.is_finished() {
 ///         let now = progress.snapshot();
 ///         match now.fraction() {

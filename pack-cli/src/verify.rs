@@ -4,7 +4,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use sealift_format::{Bundle, Limits, Opened};
+use sealift_format::{Bundle, Opened};
 use sealift_verify::content::{ChunkDecoder, check_shape, check_stored};
 use sealift_verify::objects::{Bare, Checked, PieceMap, VerityTable, check_bare, check_chunk, without_data};
 use sealift_verify::ostree::{LargeFiles, OsTreeFiles};
@@ -14,7 +14,7 @@ use crate::feed::Feed;
 use crate::in_turn::InTurn;
 use crate::parallel;
 use crate::progress::Phase;
-use crate::{Error, Head, Input, Progress};
+use crate::{Error, Input, Progress, Unopened};
 
 /// What was checked.
 #[derive(Clone, Debug)]
@@ -29,16 +29,10 @@ pub struct Verified {
 /// [`Depth::Objects`] looks at the shape of the chunks.
 ///
 /// # Errors
-/// The bundle is refused or damaged, or cannot be read.
-pub fn verify(
-    input: &mut Input,
-    depth: Depth,
-    jobs: usize,
-    limits: Limits,
-    judge: impl FnOnce(&Head) -> Result<(), Error>,
-    progress: &Progress,
-) -> Result<Verified, Error> {
-    let opened = input.open_any(limits, judge)?;
+/// The bundle is damaged, or cannot be read.
+pub fn verify(bundle: Unopened, depth: Depth, jobs: usize, progress: &Progress) -> Result<Verified, Error> {
+    let (mut input, opened) = bundle.open_any()?;
+    let input = &mut input;
     let (head, layout) = (opened.head(), opened.layout());
     let all: Vec<u32> = (0..).take(layout.chunks.len()).collect();
     progress.enter(Phase::Verifying, head.root().maxima.chunks_stored, 0);

@@ -12,7 +12,7 @@ use sealift::audit::{AuditOptions, audit};
 use sealift::diff::{Change, Diff, DiffOptions, Ignore, Side, diff, take_xattrs_of};
 use sealift::pack::{Output, PackOptions, PackRef, pack};
 use sealift::source::{DirectoryOptions, DirectorySource, Exclude, Source, XattrFilter};
-use sealift::trust::Admission;
+use sealift::trust::{Guard, Places, TrustOptions};
 use sealift::unpack::{Durability, UnpackOptions, unpack};
 use sealift::{Bundle, Error, Head, Identity, Input, Limits, Progress};
 use sealift_format::Kind;
@@ -94,10 +94,12 @@ impl Desk {
 
     fn unpack(&self, bundle: &Path, target: &str) {
         let options = UnpackOptions { durability: Durability::None, jobs: 2, ..UnpackOptions::default() };
-        let mut input = Input::open(bundle).expect("it opens");
-        let progress = Progress::default();
-        unpack(&mut input, &self.path(target), &options, Limits::default(), &Admission::of_anyone(), &progress)
-            .expect("unpacked");
+        let nowhere = PathBuf::from("/nonexistent");
+        let places = Places { user_config: None, system_config: nowhere.clone(), state: Some(nowhere) };
+        let anyone = TrustOptions { allow_unsigned: true, ..TrustOptions::default() };
+        let guard = Guard::load_from(&anyone, places).expect("there are no files");
+        let bundle = guard.admit(Input::open(bundle).expect("it opens"), Limits::default()).expect("it is admitted");
+        unpack(bundle, &self.path(target), &options, &Progress::default()).expect("unpacked");
     }
 
     fn audit(&self, target: &str, options: &AuditOptions) -> Result<Diff, Error> {
@@ -123,7 +125,7 @@ fn list(path: &Path) -> Source {
 }
 
 fn open(path: &Path) -> Bundle {
-    Input::open(path).and_then(|mut input| input.open_bundle(Limits::default(), |_| Ok(()))).expect("it opens")
+    Input::open(path).and_then(|mut input| input.open_bundle(Limits::default())).expect("it opens")
 }
 
 /// A letter, the path, and where it was or what of it differs.

@@ -13,11 +13,14 @@
 //! # let (bundle, target) = (folder.path().join("os.sealift"), folder.path().join("target"));
 //! use sealift::audit::{AuditOptions, audit};
 //! use sealift::diff::{DiffOptions, Ignore};
+//! use sealift::trust::{Guard, TrustOptions};
 //! use sealift::{Input, Limits, Progress};
 //!
-//! # let (mut input, progress) = (Input::open(&bundle)?, std::sync::Arc::new(Progress::default()));
-//! # let unpack_options = sealift::unpack::UnpackOptions::default();
-//! # sealift::unpack::unpack(&mut input, &target, &unpack_options, Limits::default(), &sealift::trust::Admission::of_anyone(), &progress)?;
+//! # let signers = Some(folder.path().join("allowed_signers"));
+//! # let trust = TrustOptions { signers, state: Some(folder.path().join("state")), ..TrustOptions::default() };
+//! # let (guard, progress) = (Guard::load(&trust)?, std::sync::Arc::new(Progress::default()));
+//! # let taken = guard.admit(Input::open(&bundle)?, Limits::default())?;
+//! # sealift::unpack::unpack(taken, &target, &sealift::unpack::UnpackOptions::default(), &progress)?;
 //! // As a user, who cannot give files to their owners.
 //! let ignore = Ignore { privileged: true, ..Ignore::default() };
 //! let options = AuditOptions { diff: DiffOptions { ignore, ..DiffOptions::default() }, ..AuditOptions::default() };
@@ -82,7 +85,7 @@ pub fn audit(
     diff_options.ignore.privileged &= !as_root;
     let (index, digests) = match bundle {
         Some(input) => {
-            let index = input.open_bundle(limits, judge)?.index;
+            let index = input.open_judged(limits, judge)?.index;
             // What was kept with another bundle is of no use here.
             let digests = Digests::kept(&site, &index).ok().flatten();
             (index, digests)

@@ -2,12 +2,13 @@
 
 use std::ops::Range;
 
-use sealift_format::{Bundle, Head, Holds, Layout, Limits};
+use sealift_format::{Bundle, Holds, Layout, Limits};
 use sealift_verify::content::{ChunkDecoder, check_object, check_piece, fill_holes, group_objects, piece_range};
 
 use super::file::BundleFile;
 use super::{Base, BaseReader, Holder};
-use crate::{Error, Input};
+use crate::trust::Guard;
+use crate::{Error, Input, Unopened};
 
 /// A bundle, and where its objects are.
 #[derive(Debug)]
@@ -42,20 +43,23 @@ pub(crate) struct Reader<'a> {
 type Place = (usize, usize);
 
 impl Base {
-    /// Takes a bundle as a base, if `judge` takes its head: its content is going to be used.
+    /// Takes a bundle as a base that `guard` trusts, as [`Guard::judge_base`] does: its content is going to be used.
     ///
     /// # Errors
     /// The bundle is refused or damaged, is a delta bundle, or comes through a pipe.
-    pub fn of_bundle(
-        input: &mut Input,
-        limits: Limits,
-        judge: impl FnOnce(&Head) -> Result<(), Error>,
-    ) -> Result<Self, Error> {
-        let bundle = input.open_bundle(limits, judge)?;
+    pub fn of_bundle(input: Input, limits: Limits, guard: &Guard) -> Result<Self, Error> {
+        let unopened = input.begin(limits)?;
+        guard.judge_base(unopened.head())?;
+        Self::of_known(unopened)
+    }
+
+    /// The same of one that a delta names, which vouches for it.
+    pub(crate) fn of_known(unopened: Unopened) -> Result<Self, Error> {
+        let (input, bundle) = unopened.open_bundle()?;
         let index = bundle.index.clone();
         let identity = &bundle.head.root().identity;
         let identity = (identity.name.clone(), identity.version);
-        let holder = BundleBase::new(BundleFile::new(input, bundle)?);
+        let holder = BundleBase::new(BundleFile::new(&input, bundle)?);
         Ok(Self { index, holder: Holder::Bundle(Box::new(holder)), identity: Some(identity) })
     }
 }

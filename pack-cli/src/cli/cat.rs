@@ -9,7 +9,6 @@ use sealift::Progress;
 
 use super::bundle::BundleArg;
 use super::failure::{About as _, Failure};
-use super::limits::limits;
 use super::show::ErrorForm;
 use super::trust_args::TrustArgs;
 
@@ -37,11 +36,10 @@ pub(crate) struct Cat {
 impl Cat {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let judge = self.trust.load()?;
-        let mut input = self.bundle.open()?;
+        let input = self.bundle.open()?;
         let mut out = BufWriter::with_capacity(1 << 20, std::io::stdout().lock());
-        let (limits, progress) = (limits(), Progress::default());
-        let path = self.path.as_bytes();
-        let written = sealift::cat::cat(&mut input, path, &mut out, limits, |head| judge.judge(head), &progress);
+        let bundle = judge.admit(input).about(&self.bundle.bundle)?;
+        let written = sealift::cat::cat(bundle, self.path.as_bytes(), &mut out, &Progress::default());
         written.about(&self.bundle.bundle)?;
         out.flush().map_err(Failure::content)?;
         judge.warn(self.form.show());

@@ -40,14 +40,10 @@ pub(crate) struct Info {
 
 impl Info {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let mut head = None;
-        let opened = self.bundle.open()?.open_any(limits(), |read| {
-            head = Some(read.clone());
-            Ok(())
-        });
-        let opened = opened.about(&self.bundle.bundle);
         // Without a head there is nothing to show.
-        let Some(head) = head else { return opened.map(drop) };
+        let unopened = self.bundle.open()?.begin(limits()).about(&self.bundle.bundle)?;
+        let head = unopened.head().clone();
+        let opened = unopened.open_any().map(|(_, opened)| opened).about(&self.bundle.bundle);
         let seen = self.trust.load()?.inspect(&head)?;
         self.show(&head, &seen, opened.as_ref().ok())?;
         opened.map(drop)

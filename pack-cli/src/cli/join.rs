@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::bundle::jobs;
 use super::escape;
-use super::failure::Failure;
+use super::failure::{About as _, Failure};
 use super::human::{self, Bytes, count};
 use super::limits::limits;
 use super::ls::hex;
@@ -59,11 +59,12 @@ impl Join {
         let start = Instant::now();
         let judge = self.trust.load()?;
         let output = output::of(&self.output, self.force)?;
-        let mut bases = self.bases.iter().map(|base| Input::open(base)).collect::<Result<Vec<_>, _>>()?;
-        let mut delta = Input::open(&self.delta)?;
+        let bases = self.bases.iter().map(|base| Input::open(base)).collect::<Result<Vec<_>, _>>()?;
+        let delta = Input::open(&self.delta)?;
         let options = JoinOptions { limits: limits(), jobs: jobs(self.jobs.map(usize::from)) };
         let stats = self.pace.watch(self.show, "Opening", |progress| {
-            sealift::join::join(&mut bases, &mut delta, &output, &options, |head| judge.judge(head), progress)
+            let delta = judge.admit(delta).about(&self.delta)?;
+            Ok::<_, Failure>(sealift::join::join(bases, delta, &output, &options, progress)?)
         })?;
         judge.warn(self.show);
         Ok(self.print(&stats, &judge, output == Output::Stdout, start.elapsed())?)

@@ -17,6 +17,7 @@ use sealift::source::{
     DirectoryOptions, Exclude, MetadataOptions, OmitOutput, OstreeOptions, OwnerRule, Source, SourceOptions,
     XattrFilter, parse_owner,
 };
+use sealift::trust::Guard;
 use sealift::trust::sign::{Signer, room_for, sign_root};
 use sealift::{Identity, Input, Progress, Request};
 use serde::Serialize;
@@ -32,7 +33,7 @@ use super::log;
 use super::output;
 use super::show::{BOLD, Pace, Show, WARN, json_line};
 use super::time::{self, Moment};
-use super::trust_args::{Judge, PolicyArgs, parse_time};
+use super::trust_args::{PolicyArgs, parse_time};
 use super::verity_args::Hash;
 
 /// Pack trees into one bundle
@@ -301,8 +302,8 @@ impl Pack {
         if path.is_dir() {
             return Base::of_installed(path, options.jobs, progress);
         }
-        let judge = Judge::by(&self.policy.options(&self.compatible))?;
-        Base::of_bundle(&mut Input::open(path)?, limits(), |head| judge.judge_base(head))
+        let guard = Guard::load(&self.policy.options(&self.compatible))?;
+        Base::of_bundle(Input::open(path)?, limits(), &guard)
     }
 
     /// The refs' names and their sources.

@@ -5,13 +5,14 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
-use sealift::trust::{Admission, Guard, SignatureState, Standing, TrustOptions, Utc, Verdict};
-use sealift::{Envelope, Error, Head, Kind};
+use sealift::trust::{Guard, SignatureState, Standing, TrustOptions, Trusted, Utc, Verdict};
+use sealift::{Envelope, Error, Head, Input, Kind};
 use serde::Serialize;
 
 use super::escape;
 use super::failure::{Failure, shown};
 use super::human::count;
+use super::limits::limits;
 use super::show::{BAD, BOLD, DIM, GOOD, Show, WARN};
 
 /// Whose bundles are used, on which device, and when.
@@ -98,16 +99,11 @@ impl Judge {
         Ok(Self { guard: Guard::load(options)?, judged: OnceCell::new() })
     }
 
-    /// What an operation asks that installs, or that only says what it would do. It is given back to [`Judge::took`].
-    pub(crate) fn admission(&self, dry_run: bool) -> Result<Admission<'_>, Error> {
-        if dry_run { Admission::trial(&self.guard) } else { Admission::by(&self.guard) }
-    }
-
-    /// Remembers what was judged by an admission of this judge.
-    pub(crate) fn took(&self, admission: &Admission<'_>) {
-        if let Some((head, verdict)) = admission.taken() {
-            self.judged.get_or_init(|| (head.clone(), verdict.clone()));
-        }
+    /// The bundle, if it may be used.
+    pub(crate) fn admit(&self, input: Input) -> Result<Trusted, Error> {
+        let bundle = self.guard.admit(input, limits())?;
+        self.judged.get_or_init(|| (bundle.head().clone(), bundle.verdict().clone()));
+        Ok(bundle)
     }
 
     /// By whom it judges.
@@ -115,23 +111,11 @@ impl Judge {
         &self.guard
     }
 
-    /// Says whether the bundle may be used.
-    pub(crate) fn judge(&self, head: &Head) -> Result<(), Error> {
-        let verdict = self.guard.judge(head)?;
-        self.judged.get_or_init(|| (head.clone(), verdict));
-        Ok(())
-    }
-
     /// Says whether the bundle is one that this device may have taken.
     pub(crate) fn judge_taken(&self, head: &Head) -> Result<(), Error> {
         let verdict = self.guard.judge_taken(head)?;
         self.judged.get_or_init(|| (head.clone(), verdict));
         Ok(())
-    }
-
-    /// Says whether the bundle may be used as a base.
-    pub(crate) fn judge_base(&self, head: &Head) -> Result<(), Error> {
-        self.guard.judge_base(head).map(drop)
     }
 
     /// What was waived, and ought to be seen whatever else is printed.

@@ -10,9 +10,9 @@ use clap::{Args, ValueEnum, ValueHint};
 use sealift::ostree::{Destination, ImportOptions, ImportStats, UsbOptions};
 use sealift::seal::KernelSignature;
 use sealift::status::Installed;
-use sealift::trust::Admission;
+use sealift::trust::Trusted;
 use sealift::unpack::{Durability, Seal, UnpackOptions, UnpackStats, may_go_on};
-use sealift::{Error, Input, Progress};
+use sealift::{Error, Progress};
 use serde::Serialize;
 
 use super::adopt;
@@ -21,7 +21,6 @@ use super::escape;
 use super::failure::{About as _, Failure, shown};
 use super::human::{self, Bytes, count};
 use super::import;
-use super::limits::limits;
 use super::log;
 use super::mount::store_of;
 use super::several::Several;
@@ -266,16 +265,14 @@ impl Unpack {
             self.announce_adoption(target, &options)?;
         }
         let judge = self.trust.load()?;
-        let mut input = self.bundle.open()?;
-        let admission = judge.admission(self.dry_run)?;
+        let input = self.bundle.open()?;
         if let Err(Error::State { path, .. }) = sealift::trust::bound_name(target) {
             let path = path.display();
             self.show.warn(&format!("ignored {path}, which is damaged: comparing all files instead"));
         }
         let stats = self.pace.watch(self.show, "Opening", |progress| {
-            sealift::unpack::unpack(&mut input, target, &options, limits(), &admission, progress)
+            sealift::unpack::unpack(judge.admit(input)?, target, &options, progress)
         });
-        judge.took(&admission);
         let goes_on = stats.as_ref().is_err_and(|error| !self.dry_run && may_go_on(target, error));
         let stats = match stats.about(&self.bundle.bundle) {
             Err(failure) if goes_on => {
@@ -304,10 +301,9 @@ impl Unpack {
         }
         let options = UnpackOptions { dry_run: true, list_deletions: true, ..options.clone() };
         let judge = self.trust.load()?;
-        let mut input = self.bundle.open()?;
-        let admission = judge.admission(true)?;
+        let input = self.bundle.open()?;
         let stats = self.pace.watch(self.show, "Opening", |progress| {
-            sealift::unpack::unpack(&mut input, target, &options, limits(), &admission, progress)
+            sealift::unpack::unpack(judge.admit(input)?, target, &options, progress)
         });
         let stats = stats.about(&self.bundle.bundle)?;
         match stats.was_adopted {
@@ -345,8 +341,8 @@ impl Unpack {
             dry_run: self.dry_run,
             jobs: jobs(self.jobs.map(usize::from)),
         };
-        self.take(self.target.as_deref().unwrap_or(repo), |input, admission, progress| {
-            sealift::ostree::import(input, repo, &options, limits(), admission, progress)
+        self.take(self.target.as_deref().unwrap_or(repo), |bundle, progress| {
+            sealift::ostree::import(bundle, repo, &options, progress)
         })
     }
 
@@ -367,12 +363,10 @@ impl Unpack {
         };
         let start = Instant::now();
         let judge = self.trust.load()?;
-        let mut input = self.bundle.open()?;
-        let admission = judge.admission(self.dry_run)?;
+        let input = self.bundle.open()?;
         let stats = self.pace.watch(self.show, "Opening", |progress| {
-            sealift::composefs::import(&mut input, store, &options, limits(), &admission, progress)
+            sealift::composefs::import(judge.admit(input)?, store, &options, progress)
         });
-        judge.took(&admission);
         let stats = stats.about(&self.bundle.bundle)?;
         judge.warn(self.show);
         let between = (self.target.as_deref().unwrap_or(store), self.bundle.bundle.as_path());
@@ -411,15 +405,13 @@ impl Unpack {
             dry_run: self.dry_run,
             jobs: jobs(self.jobs.map(usize::from)),
         };
-        self.take(medium, |input, admission, progress| {
-            sealift::ostree::write_usb(input, medium, &options, limits(), admission, progress)
-        })
+        self.take(medium, |bundle, progress| sealift::ostree::write_usb(bundle, medium, &options, progress))
     }
 
     fn take(
         &self,
         shown_target: &Path,
-        take: impl FnOnce(&mut Input, &Admission<'_>, &Progress) -> Result<ImportStats, Error>,
+        take: impl FnOnce(Trusted, &Progress) -> Result<ImportStats, Error>,
     ) -> Result<(), Failure> {
         if self.update || self.adopt || self.path.is_some() || self.hardlink_duplicates {
             return Err(Failure::usage("--update, --adopt, --path and --hardlink-duplicates are for directories"));
@@ -429,10 +421,8 @@ impl Unpack {
         }
         let start = Instant::now();
         let judge = self.trust.load()?;
-        let mut input = self.bundle.open()?;
-        let admission = judge.admission(self.dry_run)?;
-        let stats = self.pace.watch(self.show, "Opening", |progress| take(&mut input, &admission, progress));
-        judge.took(&admission);
+        let input = self.bundle.open()?;
+        let stats = self.pace.watch(self.show, "Opening", |progress| take(judge.admit(input)?, progress));
         let stats = stats.about(&self.bundle.bundle)?;
         judge.warn(self.show);
         warn_of_signature(self.show, &stats.kernel_signature);

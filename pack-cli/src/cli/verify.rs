@@ -13,7 +13,6 @@ use super::escape;
 use super::failure::{About as _, Failure, shown, verdict_printed};
 use super::human::{self, Bytes, count};
 use super::info::bases_of;
-use super::limits::limits;
 use super::log;
 use super::show::{BOLD, GOOD, Pace, Show, json_line};
 use super::trust_args::{Judge, TrustArgs};
@@ -74,11 +73,11 @@ impl Verify {
     fn run_one(&self) -> Result<(), Failure> {
         let start = Instant::now();
         let judge = self.trust.load()?;
-        let mut input = self.bundle.open()?;
+        let input = self.bundle.open()?;
         let depth = if self.deep { Depth::Objects } else { Depth::Stored };
         let jobs = jobs(self.jobs.map(usize::from));
         let verified = self.pace.watch(self.show, "Opening", |progress| {
-            sealift::verify::verify(&mut input, depth, jobs, limits(), |head| judge.judge(head), progress)
+            sealift::verify::verify(judge.admit(input)?.into_unopened(), depth, jobs, progress)
         });
         let verified = verified.about(&self.bundle.bundle)?;
         judge.warn(self.show);

@@ -96,7 +96,7 @@ impl Held {
         limits: Limits,
         judge: impl FnOnce(&Head) -> Result<(), Error>,
     ) -> Result<Self, Error> {
-        let bundle = input.open_bundle(limits, judge)?;
+        let bundle = input.open_judged(limits, judge)?;
         let (head, index) = (bundle.head, bundle.index);
         let name = &head.root().identity.name;
         // Names of objects that it has in common with what was kept: for paths, and to make images again, which are compared.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::fstatvfs;
 use sealift_format::verity::{Algorithm, FileDigest, FileHasher};
-use sealift_format::{Bundle, Error as FormatError, Image, InodeKind, Limits, Object, Opened, Part, Ref};
+use sealift_format::{Bundle, Error as FormatError, Image, InodeKind, Object, Opened, Part, Ref};
 use sealift_verify::kernel::{self, KernelError};
 
 use super::delta;
@@ -21,7 +21,7 @@ use crate::base::Bases;
 use crate::input::Input;
 use crate::parallel::for_each;
 use crate::progress::Phase;
-use crate::trust::{Admission, TargetKind, TargetPlace};
+use crate::trust::{Admission, TargetKind, TargetPlace, Trusted};
 use crate::unpack::Seal;
 use crate::writeback::with_writeback;
 use crate::{Error, Progress};
@@ -83,21 +83,19 @@ struct Chosen<'a> {
 
 /// Takes trees of a bundle into the store at `target`, which is made if there is none. A delta bundle is for one that holds its base.
 ///
-/// `admission` decides by the head whether the bundle is to be trusted, before anything behind it is read, and remembers it before anything of
-/// it can be reached in the store. Killed at any point, the store is sound, and another run completes.
+/// The device remembers the bundle before anything of it can be reached in the store. Killed at any point, the store is sound, and another run completes.
 ///
 /// # Errors
 /// The bundle is refused or damaged, older than the one that the store took, or cannot be remembered; it states no image that is wanted, or another than its tree makes; the store cannot be used, cannot be
 /// sealed as is asked, lacks room or what a delta is relative to. No name is changed then.
 pub fn import(
-    input: &mut Input,
+    bundle: Trusted,
     target: &Path,
     options: &ImportOptions,
-    limits: Limits,
-    admission: &Admission<'_>,
     progress: &Progress,
 ) -> Result<ImportStats, Error> {
-    let opened = input.open_any(limits, |head| admission.judge(head))?;
+    let (unopened, admission) = bundle.install(options.dry_run)?;
+    let (mut input, opened) = unopened.open_any()?;
     let root = opened.head().root();
     let Some(first) = root.images.first() else {
         return Err(Error::Usage("the bundle has no composefs image: it must be packed with --composefs".into()));
@@ -148,9 +146,9 @@ pub fn import(
         Some(repo) => repo,
         None => Arc::new(Repo::create(target, algorithm, seals)?),
     };
-    let job =
-        Job { repo: &repo, bundle: &bundle, chosen: &chosen, admission, seals, progress, jobs: options.jobs.max(1) };
-    job.run(input, &plan, (known, &unsealed), &mut stats)?;
+    let jobs = options.jobs.max(1);
+    let job = Job { repo: &repo, bundle: &bundle, chosen: &chosen, admission: &admission, seals, progress, jobs };
+    job.run(&mut input, &plan, (known, &unsealed), &mut stats)?;
     Ok(stats)
 }
 
@@ -344,17 +342,17 @@ fn count(items: impl Iterator) -> u64 {
 }
 
 /// What is the same for all steps of taking trees into a store.
-struct Job<'a, 'g> {
+struct Job<'a> {
     repo: &'a Repo,
     bundle: &'a Bundle,
     chosen: &'a [Chosen<'a>],
-    admission: &'a Admission<'g>,
+    admission: &'a Admission,
     seals: bool,
     progress: &'a Progress,
     jobs: usize,
 }
 
-impl Job<'_, '_> {
+impl Job<'_> {
     fn run(
         &self,
         input: &mut Input,

@@ -12,7 +12,7 @@
 //! use sealift::source::{Source, SourceOptions};
 //! use sealift::{Input, Limits, Progress};
 //!
-//! let bundle = Input::open(&bundle)?.open_bundle(Limits::default(), |_| Ok(()))?;
+//! let bundle = Input::open(&bundle)?.open_bundle(Limits::default())?;
 //! std::fs::write(tree.join("hello"), "hello")?;
 //! let tree = Source::open_spec(tree.as_os_str(), &SourceOptions::default(), 1)?;
 //! let options = DiffOptions { ignore: sealift::diff::Ignore::METADATA, ..DiffOptions::default() };

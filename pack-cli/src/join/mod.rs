@@ -8,13 +8,13 @@
 //! use sealift::join::{JoinOptions, join};
 //! use sealift::pack::Output;
 //! use sealift::trust::{Guard, TrustOptions};
-//! use sealift::{Input, Progress};
+//! use sealift::{Input, Limits, Progress};
 //!
 //! let guard = Guard::load(&TrustOptions::default())?;
-//! let (base, mut delta) = (Input::open("os-8.sealift".as_ref())?, Input::open("os-8-to-9.sealift".as_ref())?);
+//! let base = Input::open("os-8.sealift".as_ref())?;
+//! let delta = guard.admit(Input::open("os-8-to-9.sealift".as_ref())?, Limits::default())?;
 //! let output = Output::File("os-9.sealift".into());
-//! let judge = |head: &sealift::Head| guard.judge(head).map(drop);
-//! let stats = join(&mut [base], &mut delta, &output, &JoinOptions::default(), judge, &Progress::default())?;
+//! let stats = join(vec![base], delta, &output, &JoinOptions::default(), &Progress::default())?;
 //! println!("{} of {} chunks were copied", stats.copied_chunks, stats.root.maxima.chunks);
 //! # Ok(())
 //! # }
@@ -25,12 +25,13 @@ mod objects;
 
 use std::path::Path;
 
-use sealift_format::{Base as RootBase, Head, Limits, Opened, Root, verity};
+use sealift_format::{Base as RootBase, Limits, Opened, Root, verity};
 
 use crate::base::{Base, Bases, BundleBase, BundleFile, wrong};
 use crate::pack::compress::{Compressor, encoder};
 use crate::pack::{Output, Spool};
 use crate::progress::Phase;
+use crate::trust::Trusted;
 use crate::{Error, Input, Progress};
 use chunks::Joiner;
 use objects::Objects;
@@ -69,23 +70,23 @@ pub struct JoinStats {
     pub encoded_bytes: u64,
 }
 
-/// Makes the full bundle that `delta` stands for. `bases` are bundles of all of its bases, in any order. `judge` says whether the delta may
-/// be used, which then vouches for its bases and for the full bundle.
+/// Makes the full bundle that `delta` stands for. `bases` are bundles of all of its bases, in any order: the delta,
+/// which is trusted, vouches for them and for the full bundle.
 ///
 /// # Errors
-/// The delta is refused, damaged, no delta bundle, or does not say which full bundle it stands for; `bases` are not its bases, or damaged;
+/// The delta is damaged, no delta bundle, or does not say which full bundle it stands for; `bases` are not its bases, or damaged;
 /// this encoder makes other bytes than the publisher's; or the output cannot be written. Nothing is left at the output then.
 pub fn join(
-    bases: &mut [Input],
-    delta: &mut Input,
+    bases: Vec<Input>,
+    delta: Trusted,
     output: &Output,
     options: &JoinOptions,
-    judge: impl FnOnce(&Head) -> Result<(), Error>,
     progress: &Progress,
 ) -> Result<JoinStats, Error> {
     let path = delta.path().to_owned();
     let failed = |error: Error| error.of_bundle(&path);
-    let opened = match delta.open_any(options.limits.clone(), judge).map_err(failed)? {
+    let (delta, opened) = delta.open_any().map_err(failed)?;
+    let opened = match opened {
         Opened::Delta(opened) => opened,
         Opened::Whole(_) => {
             return Err(Error::Usage(format!("{} is a full bundle itself: there is nothing to join", path.display())));
@@ -95,7 +96,7 @@ pub fn join(
     options.limits.check(full.head.root()).map_err(|error| failed(error.into()))?;
     let bases = open_bases(bases, opened.bases(), &options.limits, &path)?;
     let bundle = opened.complete(&bases.indexes()).map_err(|error| failed(error.into()))?;
-    let delta = BundleBase::new(BundleFile::new(delta, bundle)?);
+    let delta = BundleBase::new(BundleFile::new(&delta, bundle)?);
     let objects = Objects::new(&delta, &bases).map_err(failed)?;
     let layout = objects.lay_out(&full.head.root().maxima).map_err(failed)?;
 
@@ -144,16 +145,17 @@ fn is_it(stored: &[u8], len: u64, blake3: &[u8; 32]) -> bool {
 }
 
 /// Opens the bases and puts them in the order of the delta's root.
-fn open_bases(inputs: &mut [Input], declared: &[RootBase], limits: &Limits, delta: &Path) -> Result<Bases, Error> {
+fn open_bases(inputs: Vec<Input>, declared: &[RootBase], limits: &Limits, delta: &Path) -> Result<Bases, Error> {
     let mut list: Vec<Option<Base>> = declared.iter().map(|_| None).collect();
     for input in inputs {
         // The delta names its bases, and whatever is read of one is compared with what it names: nobody else has to vouch for it.
-        let opened = Base::of_bundle(input, limits.clone(), |_| Ok(()));
-        let base = opened.map_err(|error| error.of_bundle(input.path()))?;
+        let path = input.path().to_owned();
+        let opened = input.begin(limits.clone()).and_then(Base::of_known);
+        let base = opened.map_err(|error| error.of_bundle(&path))?;
         let digest = verity::digest(base.index.bytes());
         let Some(at) = declared.iter().position(|declared| declared.index_digest == digest) else {
             let problem = wrong(declared, format_args!("this bundle is {}", base.named()));
-            return Err(Error::MissingBase { path: input.path().to_owned(), problem });
+            return Err(Error::MissingBase { path, problem });
         };
         list[at] = Some(base);
     }

@@ -40,7 +40,7 @@ pub fn audit(
     let repo = Repo::open(target)?;
     let mut held = Vec::new();
     if let Some(input) = bundle {
-        let bundle = input.open_bundle(limits, judge)?;
+        let bundle = input.open_judged(limits, judge)?;
         held.push((bundle.head, bundle.index));
     } else {
         for name in kept_names(repo.path(), Kept::names(&repo)?, &options.names)? {

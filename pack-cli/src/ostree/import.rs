@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use sealift_format::{Bundle, Limits, Opened, OsTreeKind, Ref};
+use sealift_format::{Bundle, Opened, OsTreeKind, Ref};
 
 use super::carried::Carried;
 use super::closure::{self, Depth};
@@ -23,7 +23,7 @@ use crate::input::Input;
 use crate::parallel::for_each;
 use crate::progress::Phase;
 use crate::seal::KernelSignature;
-use crate::trust::{Admission, TargetKind, TargetPlace};
+use crate::trust::{Admission, TargetKind, TargetPlace, Trusted};
 use crate::unpack::Seal;
 use crate::writeback::with_writeback;
 use crate::{Error, Progress};
@@ -106,8 +106,7 @@ pub struct ImportStats {
 
 /// Takes the commits of a bundle into the repository at `target`. A delta bundle is for one that holds its base.
 ///
-/// `admission` decides by the head whether the bundle is to be trusted, before anything behind it is read, and remembers it before anything
-/// of it can be reached in the repository. Killed at any point, the repository is sound, and another run completes.
+/// The device remembers the bundle before anything of it can be reached in the repository. Killed at any point, the repository is sound, and another run completes.
 ///
 /// Of the commits' objects that are there, size, type and time are looked at, and those that are not as they are to be are taken again.
 ///
@@ -116,14 +115,13 @@ pub struct ImportStats {
 /// has, lacks room or what a delta is relative to, its remote does not accept a commit, or the bundle cannot be remembered. Nothing in the
 /// repository is changed then.
 pub fn import(
-    input: &mut Input,
+    bundle: Trusted,
     target: &Path,
     options: &ImportOptions,
-    limits: Limits,
-    admission: &Admission<'_>,
     progress: &Progress,
 ) -> Result<ImportStats, Error> {
-    let opened = input.open_any(limits, |head| admission.judge(head))?;
+    let (unopened, admission) = bundle.install(options.dry_run)?;
+    let (mut input, opened) = unopened.open_any()?;
     let repo = Arc::new(Repo::open(target)?);
     let name = &opened.head().root().identity.name;
     if let Some(kept) = kept::head(&repo, name)? {
@@ -138,7 +136,7 @@ pub fn import(
     let options = &ImportOptions { seal: if is_sealed { Seal::Require } else { Seal::Off }, ..options.clone() };
     let started = kept::now();
     let place = TargetPlace::of_store(TargetKind::Ostree, repo.path())?;
-    let mut stats = take(input, (&bundle, &bases), &repo, (options, admission, Some(&place)), progress)?;
+    let mut stats = take(&mut input, (&bundle, &bases), &repo, (options, &admission, Some(&place)), progress)?;
     if options.dry_run {
         return Ok(stats);
     }
@@ -189,7 +187,7 @@ pub(super) fn take(
     input: &mut Input,
     (bundle, bases): (&Bundle, &Bases),
     repo: &Repo,
-    (options, admission, place): (&ImportOptions, &Admission<'_>, Option<&TargetPlace>),
+    (options, admission, place): (&ImportOptions, &Admission, Option<&TargetPlace>),
     progress: &Progress,
 ) -> Result<ImportStats, Error> {
     let jobs = options.jobs.max(1);

@@ -3,14 +3,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use sealift_format::{Bundle, Limits, Opened, Ref};
+use sealift_format::{Bundle, Opened, Ref};
 
 use super::import::{Destination, ImportOptions, ImportStats, choose, take, whole};
 use super::repo::Repo;
 use super::skeleton::Skeleton;
 use super::summary::write_summary;
 use crate::input::Input;
-use crate::trust::Admission;
+use crate::trust::{Admission, Trusted};
 use crate::unpack::Seal;
 use crate::{Error, Progress};
 
@@ -36,26 +36,25 @@ pub struct UsbOptions {
 ///
 /// Clients find it there: `ostree pull` and `flatpak` from a medium that is mounted, `ostree pull-local` by its path. The refs become
 /// mirrors of their collections, by which clients look for them, and the summary lists all that the repository has. A delta bundle is for a
-/// medium that holds its base, which is read: nothing of ours is kept there. `admission` decides by the head whether the bundle is to be
-/// trusted, before anything is written, and remembers it before anything of it can be reached. Killed at any point, the repository is sound, and another run completes.
+/// medium that holds its base, which is read: nothing of ours is kept there. The device
+/// remembers the bundle before anything of it can be reached. Killed at any point, the repository is sound, and another run completes.
 ///
 /// # Errors
 /// As [`super::import()`]; and a ref has no collection id, or the medium is not a directory that can be written to.
 pub fn write_usb(
-    input: &mut Input,
+    bundle: Trusted,
     medium: &Path,
     options: &UsbOptions,
-    limits: Limits,
-    admission: &Admission<'_>,
     progress: &Progress,
 ) -> Result<ImportStats, Error> {
-    let opened = input.open_any(limits, |head| admission.judge(head))?;
+    let (unopened, admission) = bundle.install(options.dry_run)?;
+    let (mut input, opened) = unopened.open_any()?;
     if let Opened::Whole(bundle) = &opened {
         check_collections(bundle, &options.refs)?;
     }
     let skeleton = Skeleton::make(medium)?;
     let written =
-        skeleton.open().and_then(|repo| write(input, opened, &Arc::new(repo), (options, admission), progress));
+        skeleton.open().and_then(|repo| write(&mut input, opened, &Arc::new(repo), (options, &admission), progress));
     if options.dry_run || written.is_err() {
         skeleton.remove();
     }
@@ -66,7 +65,7 @@ fn write(
     input: &mut Input,
     opened: Opened,
     repo: &Arc<Repo>,
-    (options, admission): (&UsbOptions, &Admission<'_>),
+    (options, admission): (&UsbOptions, &Admission),
     progress: &Progress,
 ) -> Result<ImportStats, Error> {
     let import = ImportOptions {

@@ -46,31 +46,12 @@ pub(super) fn kept(site: &Site) -> Result<Option<Head>, Error> {
     }
 }
 
-impl Guard {
-    /// Refuses a bundle of another name than the one that `target` is bound to. Refuses a lower version than the target has, as
-    /// [`Guard::judge`] does of one that the device took: its state may have been lost since.
-    ///
-    /// # Errors
-    /// [`Error::OtherName`] where it is another name, and [`Error::Trust`] where it is a lower version; else the kept head cannot be read.
-    pub fn check_bound(&self, target: &Path, head: &Head) -> Result<(), Error> {
-        let site = Site::resolve(target)?;
-        kept(&site)?.map_or(Ok(()), |kept| self.check_kept(target, &kept, head))
-    }
-
-    pub(super) fn check_kept(&self, target: &Path, kept: &Head, head: &Head) -> Result<(), Error> {
-        check_name(target, kept, head)?;
-        self.policy(self.floor_of(kept)).judge_head(head)?;
-        Ok(())
-    }
-
-    /// The floor as if the bundle of this head had been committed: one that nobody trusted raises it as little.
-    fn floor_of(&self, kept: &Head) -> Floors {
-        let counts =
-            |standing: &Standing| standing.is_trusted() || matches!(standing, Standing::Revoked { listed: true });
-        let signatures = self.inspect(kept).into_iter();
-        let signed = signatures.filter(|signature| signature.outcome.as_ref().is_ok_and(counts));
-        let keys = signed.filter_map(|signature| signature.key.map(|key| key.id())).collect();
-        let record = FloorRecord { version: kept.root().identity.version, created: 0, keys };
-        Floors::new(if record.keys.is_empty() { Vec::new() } else { vec![record] })
-    }
+/// The floor as if the bundle of the head `kept` had been committed: one that nobody trusted raises it as little.
+pub(super) fn floor_of(guard: &Guard, kept: &Head) -> Floors {
+    let counts = |standing: &Standing| standing.is_trusted() || matches!(standing, Standing::Revoked { listed: true });
+    let signatures = guard.inspect(kept).into_iter();
+    let signed = signatures.filter(|signature| signature.outcome.as_ref().is_ok_and(counts));
+    let keys = signed.filter_map(|signature| signature.key.map(|key| key.id())).collect();
+    let record = FloorRecord { version: kept.root().identity.version, created: 0, keys };
+    Floors::new(if record.keys.is_empty() { Vec::new() } else { vec![record] })
 }

@@ -136,10 +136,6 @@ impl Guard {
         &self.store
     }
 
-    pub(super) fn allows_unsigned(&self) -> bool {
-        self.allow_unsigned
-    }
-
     /// Describes everything by which this guard judges.
     ///
     /// # Errors

@@ -41,8 +41,9 @@ mod settings;
 pub mod sign;
 mod store;
 mod targets;
+mod trusted;
 
-pub use admission::Admission;
+pub(crate) use admission::Admission;
 pub use bound::bound_name;
 pub use edit::{Added, Exported, GivenKey, Revoked, Withdrawn, add_signer, export_signers, revoke_key};
 pub use guard::Guard;
@@ -54,3 +55,4 @@ pub use sealift_verify::trust::{
 };
 pub use store::{Store, reset_floor};
 pub use targets::{KnownTarget, TargetKind, TargetPlace};
+pub use trusted::Trusted;

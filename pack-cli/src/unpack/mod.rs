@@ -31,7 +31,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use rustix::io::Errno;
-use sealift_format::{Blocks, Bundle, Head, Index, InodeKind, Kind, Limits, Opened, Ref};
+use sealift_format::{Blocks, Bundle, Index, InodeKind, Kind, Opened, Ref};
 use sealift_store::stat_cache::{StatCache, next_moment};
 use sealift_store::{Record, Site, identity};
 use sealift_verify::content::{ChunkDecoder, check_object, check_piece};
@@ -42,7 +42,7 @@ use crate::input::Input;
 use crate::inspect::reading;
 use crate::progress::Phase;
 use crate::seal::KernelSignature;
-use crate::trust::{Admission, TargetPlace};
+use crate::trust::{Admission, TargetPlace, Trusted};
 use crate::writeback::with_writeback;
 use crate::{Error, Progress};
 
@@ -182,33 +182,29 @@ pub struct UnpackStats {
 
 /// Unpacks a bundle into `target`, which is new and appears by one rename when it is complete.
 ///
-/// `admission` decides by the head whether the bundle is to be trusted, before anything behind it is read, and remembers that it was taken
-/// before the first of its files can be reached. What a run left that was killed, or could not read on, is hashed, and not done again where
+/// The device remembers that it took the bundle before the first of its files can be reached. What a run left that was killed, or could not read on, is hashed, and not done again where
 /// it is right. Where all of this very bundle is kept as unpacked, nothing is done, and the files count as kept.
 ///
 /// # Errors
 /// The bundle is refused or damaged, the target exists or has no room, or a file cannot be made. The target is not there then.
 pub fn unpack(
-    input: &mut Input,
+    bundle: Trusted,
     target: &Path,
     options: &UnpackOptions,
-    limits: Limits,
-    admission: &Admission<'_>,
     progress: &Progress,
 ) -> Result<UnpackStats, Error> {
+    let (unopened, admission) = bundle.install(options.dry_run)?;
     let (given, site) = (target, &Arc::new(Site::resolve(target)?));
     let sealing = Sealing::plan(options.seal, site)?;
-    let judge = |head: &Head| {
-        admission.judge(head)?;
-        admission.check_bound(site, head)
-    };
+    admission.check_bound(site)?;
     // What the target kept is read meanwhile.
     let (opened, kept) = std::thread::scope(|scope| {
         let kept = options.update.then(|| scope.spawn(|| Installed::kept(site, options)));
-        let opened = input.open_any(limits, judge);
+        let opened = unopened.open_any();
         (opened, kept.and_then(|kept| kept.join().ok()?.ok()?))
     });
-    let (bundle, bases, kept) = match opened? {
+    let (mut input, opened) = opened?;
+    let (bundle, bases, kept) = match opened {
         Opened::Whole(bundle) => (bundle, Bases::default(), kept),
         // A delta is for what is there.
         Opened::Delta(delta) => delta::complete(delta, site, options, progress)?,
@@ -234,8 +230,9 @@ pub fn unpack(
     let options = &UnpackOptions { prefix, ..options.clone() };
     let selection = Selection::new(&bundle, tree, &options.prefix);
     let reference = &tree.name;
-    let (bases, sealing, blocks) = (&bases, &sealing, room(site)?.blocks);
-    let job = Job { site, admission, bundle: &bundle, bases, reference, sealing, blocks, options, progress };
+    let (input, bases, sealing, blocks) = (&mut input, &bases, &sealing, room(site)?.blocks);
+    let job =
+        Job { site, admission: &admission, bundle: &bundle, bases, reference, sealing, blocks, options, progress };
     if options.update && site.is_taken()? {
         return job.update(input, selection, kept);
     }
@@ -277,7 +274,7 @@ pub fn unpack(
 /// What is the same for all steps of an unpacking.
 struct Job<'a> {
     site: &'a Site,
-    admission: &'a Admission<'a>,
+    admission: &'a Admission,
     bundle: &'a Bundle,
     /// Of a delta bundle.
     bases: &'a Bases,

@@ -1,16 +1,14 @@
 //! A target's surroundings belong to somebody who exchanges what is in them while root updates: nothing elsewhere is written or removed.
 
 use std::fs;
-use std::io::Read;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
 use std::process::Command;
 
-use sealift::trust::Admission;
 use sealift::unpack::{Durability, UnpackOptions, UnpackStats, unpack};
-use sealift::{Error, Input, Limits, Progress};
+use sealift::{Error, Input, Progress};
 use sealift_skipped::skipped;
 
-use crate::desk::{Desk, is_root, noise, said};
+use crate::desk::{Desk, anyones, is_root, noise, said};
 
 /// Bundles 7 and 8 that differ in all files, `target` with version 7, and `secret`, which nobody may touch, with all the names that a run uses.
 fn desk() -> Desk {
@@ -39,34 +37,15 @@ fn listing(desk: &Desk, of: &str) -> Vec<u8> {
     Command::new("sh").args(["-c", find]).current_dir(desk.path(of)).output().unwrap().stdout
 }
 
-/// A pipe behind whose last byte but one something happens.
-struct Trap<F> {
-    bytes: std::io::Cursor<Vec<u8>>,
-    spring: Option<F>,
-}
-
-impl<F: FnOnce() + Send> Read for Trap<F> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let left = self.bytes.get_ref().len() - usize::try_from(self.bytes.position()).unwrap();
-        if left <= 1 {
-            self.spring.take().into_iter().for_each(|spring| spring());
-        }
-        let len = buffer.len().min(left.saturating_sub(1).max(1));
-        self.bytes.read(&mut buffer[..len])
-    }
-}
-
 /// Updates `target` to version 8, or unpacks that there; `spring` runs when all of its content but a byte has been read.
 fn sprung(desk: &Desk, to: &str, spring: impl FnOnce() + Send + 'static) -> Result<UnpackStats, Error> {
-    let bytes = std::io::Cursor::new(fs::read(desk.path("8.sealift")).unwrap());
-    let mut input = Input::pipe("8.sealift", Box::new(Trap { bytes, spring: Some(spring) }));
-    take(desk, &mut input, to, &Admission::of_anyone())
+    take(desk, desk.trapped(8, 1, spring), to)
 }
 
-fn take(desk: &Desk, input: &mut Input, to: &str, admission: &Admission<'_>) -> Result<UnpackStats, Error> {
+fn take(desk: &Desk, input: Input, to: &str) -> Result<UnpackStats, Error> {
     let options =
         UnpackOptions { update: true, delete: true, durability: Durability::None, jobs: 2, ..UnpackOptions::default() };
-    unpack(input, &desk.path(to), &options, Limits::default(), admission, &Progress::default())
+    unpack(anyones(input)?, &desk.path(to), &options, &Progress::default())
 }
 
 /// The names that may be exchanged, whether for a link to `secret` or for that directory itself.
@@ -99,20 +78,18 @@ fn what_is_exchanged_while_content_is_read_ends_the_run() {
 }
 
 #[test]
-fn what_is_exchanged_while_the_bundle_is_judged_ends_the_run() {
+fn what_is_exchanged_while_the_index_is_read_ends_the_run() {
     for is_link in [true, false] {
         let desk = desk();
-        let was = listing(&desk, "secret");
-        let admission = Admission::judged_by(|_| {
-            fs::rename(desk.path("target"), desk.path("moved")).unwrap();
+        let (was, root) = (listing(&desk, "secret"), desk.path(""));
+        let input = desk.trapped(8, desk.len_behind_head(8), move || {
+            fs::rename(root.join("target"), root.join("moved")).unwrap();
             match is_link {
-                true => symlink("secret", desk.path("target")).unwrap(),
-                false => fs::rename(desk.path("secret"), desk.path("target")).unwrap(),
+                true => symlink("secret", root.join("target")).unwrap(),
+                false => fs::rename(root.join("secret"), root.join("target")).unwrap(),
             }
-            Ok(())
         });
-        let mut input = Input::open(&desk.path("8.sealift")).unwrap();
-        let error = take(&desk, &mut input, "target", &admission).expect_err("it is another one");
+        let error = take(&desk, input, "target").expect_err("it is another one");
         assert!(listing(&desk, if is_link { "secret" } else { "target" }) == was, "{error}");
         assert!(error.to_string().contains("was replaced during this run"), "{error}");
     }
@@ -182,9 +159,8 @@ fn all_names_of_a_target_are_one() {
     sprung(&desk, "target", move || {
         for other in [link, slash] {
             let options = UnpackOptions { update: true, ..UnpackOptions::default() };
-            let mut input = Input::open(&bundle).unwrap();
-            let by = Admission::of_anyone();
-            let done = unpack(&mut input, &other, &options, Limits::default(), &by, &Progress::default());
+            let taken = anyones(Input::open(&bundle).unwrap()).unwrap();
+            let done = unpack(taken, &other, &options, &Progress::default());
             assert!(matches!(done, Err(Error::Busy { .. })), "{done:?}");
         }
     })

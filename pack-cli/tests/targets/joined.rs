@@ -241,7 +241,7 @@ fn what_cannot_be_joined_is_said() {
 /// Writes a bundle again, with its first chunk stored as it is.
 fn store_raw(desk: &Desk, name: &str) {
     let mut input = Input::open(&desk.path(name)).unwrap();
-    let mut bundle = input.open_bundle(Limits::default(), |_| Ok(())).unwrap();
+    let mut bundle = input.open_bundle(Limits::default()).unwrap();
     let mut stored = Vec::new();
     let (before, chunks_at) = (desk.bytes(name), bundle.head.chunks_at());
     input.read_chunk(&bundle.head, &bundle.layout.chunks[0], &mut stored).unwrap();

@@ -1,14 +1,14 @@
 //! What is kept beside a target, where it is damaged, or tells of an update that did not end.
 
+use std::sync::Arc;
 use std::thread::sleep;
 use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags, mkdirat, openat};
-use sealift::trust::Admission;
 use sealift::unpack::{Durability, UnpackOptions, unpack};
 use sealift::{Input, Limits, Progress};
 
-use crate::desk::{Desk, said};
+use crate::desk::{Desk, anyone, anyones, said};
 use crate::unlike::updatable;
 
 #[test]
@@ -37,7 +37,7 @@ fn an_audit_says_that_an_update_is_unfinished() {
 
 #[test]
 fn an_update_that_came_between_counts() {
-    let desk = Desk::new();
+    let desk = Arc::new(Desk::new());
     desk.pack(1);
     desk.write("tree/etc/motd", "second\n");
     desk.pack(2);
@@ -45,16 +45,15 @@ fn an_update_that_came_between_counts() {
     desk.write("tree/etc/issue", "third\n");
     desk.pack(3);
     desk.unpack(1, "target");
-    let mut input = Input::open(&desk.path("3.sealift")).unwrap();
     let options = UnpackOptions { update: true, durability: Durability::None, jobs: 2, ..UnpackOptions::default() };
-    // What the target keeps is read while the bundle is judged. Another program brings version 2 then: of what version 1 was, the
+    // What the target keeps is read while the bundle's index is. Another program brings version 2 then: of what version 1 was, the
     // target has no longer what version 3 has as well.
-    let judge = |_: &_| {
+    let other = Arc::clone(&desk);
+    let input = desk.trapped(3, desk.len_behind_head(3), move || {
         sleep(Duration::from_millis(300));
-        desk.update(2, "target").map(|_| ())
-    };
-    let judge = Admission::judged_by(judge);
-    unpack(&mut input, &desk.path("target"), &options, Limits::default(), &judge, &Progress::default()).unwrap();
+        other.update(2, "target").unwrap();
+    });
+    unpack(anyones(input).unwrap(), &desk.path("target"), &options, &Progress::default()).unwrap();
     desk.assert_same("target", "tree");
 }
 
@@ -71,11 +70,10 @@ fn a_record_is_read_whatever_limits_let_its_bundle_in() {
     let limit = format!("depth={}", DEPTH + 10);
     desk.run(&["pack", "tree", "-o", "1.sealift", "--name", "os", "--bundle-version", "1", "--limit", &limit]);
     let take = |depth, update| {
-        let mut input = Input::open(&desk.path("1.sealift")).unwrap();
+        let input = Input::open(&desk.path("1.sealift")).unwrap();
         let options = UnpackOptions { update, durability: Durability::None, jobs: 2, ..UnpackOptions::default() };
         let limits = Limits { depth, ..Limits::default() };
-        let (target, by) = (desk.path("target"), Admission::of_anyone());
-        unpack(&mut input, &target, &options, limits, &by, &Progress::default())
+        unpack(anyone().admit(input, limits)?, &desk.path("target"), &options, &Progress::default())
     };
     assert!(take(Limits::default().depth, false).is_err_and(|error| error.to_string().contains("depth")));
     take(DEPTH + 10, false).unwrap();

@@ -3,12 +3,11 @@
 use std::fs;
 use std::path::PathBuf;
 
-use sealift::trust::Admission;
 use sealift::unpack::{UnpackOptions, unpack};
-use sealift::{Error, Input, Limits, Progress};
+use sealift::{Error, Input, Progress};
 use sealift_skipped::skipped;
 
-use crate::desk::{Desk, is_root, noise};
+use crate::desk::{Desk, anyones, is_root, noise};
 
 /// A file system of 60 MB while it lives.
 struct Small(PathBuf);
@@ -51,10 +50,9 @@ fn what_is_there_already_needs_no_room() {
         }
         let cut = fs::read(desk.path("8.sealift")).unwrap()[..30_000_000].to_vec();
         let options = UnpackOptions { update, jobs: 1, ..UnpackOptions::default() };
-        let mut input = Input::pipe("pipe", Box::new(std::io::Cursor::new(cut)));
+        let input = Input::pipe("pipe", Box::new(std::io::Cursor::new(cut)));
         let target = desk.path("small/target");
-        unpack(&mut input, &target, &options, Limits::default(), &Admission::of_anyone(), &Progress::default())
-            .expect_err("the bundle is cut");
+        unpack(anyones(input).unwrap(), &target, &options, &Progress::default()).expect_err("the bundle is cut");
         desk.take(8, "small/target", &options, &Progress::default())
             .unwrap_or_else(|error| panic!("{files} files, update {update}: {error}"));
         desk.assert_same("small/target", "tree");
@@ -69,17 +67,10 @@ fn too_little_room_leaves_what_was_made_before() {
     let desk = growing(40);
     let _small = Small::mount(desk.path("small"));
     let cut = fs::read(desk.path("8.sealift")).unwrap()[..30_000_000].to_vec();
-    let mut input = Input::pipe("pipe", Box::new(std::io::Cursor::new(cut)));
+    let input = Input::pipe("pipe", Box::new(std::io::Cursor::new(cut)));
     let target = desk.path("small/target");
-    unpack(
-        &mut input,
-        &target,
-        &UnpackOptions::default(),
-        Limits::default(),
-        &Admission::of_anyone(),
-        &Progress::default(),
-    )
-    .expect_err("the bundle is cut");
+    unpack(anyones(input).unwrap(), &target, &UnpackOptions::default(), &Progress::default())
+        .expect_err("the bundle is cut");
     desk.write("small/other", vec![1; 25_000_000]);
     let error = desk.take(8, "small/target", &UnpackOptions::default(), &Progress::default());
     assert!(matches!(error, Err(Error::NoSpace { .. })), "{error:?}");

@@ -9,12 +9,11 @@ use std::thread;
 use std::time::Duration;
 
 use sealift::audit::{AuditOptions, audit};
-use sealift::trust::Admission;
 use sealift::unpack::{UnpackOptions, UnpackStats, unpack};
 use sealift::verify::{Depth, verify};
 use sealift::{Error, Input, Limits, Phase, Progress};
 
-use crate::desk::{Desk, noise, said};
+use crate::desk::{Desk, anyones, noise, said};
 
 /// A bundle that comes through a pipe, and a caller who wishes to stop when half of it was read.
 struct Half {
@@ -42,8 +41,8 @@ fn half(desk: &Desk, version: u64) -> (Input, Arc<Progress>) {
 }
 
 fn stop(desk: &Desk, version: u64, options: &UnpackOptions) -> Result<UnpackStats, Error> {
-    let (mut input, progress) = half(desk, version);
-    unpack(&mut input, &desk.path("target"), options, Limits::default(), &Admission::of_anyone(), &progress)
+    let (input, progress) = half(desk, version);
+    unpack(anyones(input)?, &desk.path("target"), options, &progress)
 }
 
 /// Versions 7 and 8 of a tree, between which all content differs.
@@ -122,7 +121,7 @@ fn an_update_that_changes_its_target_ends_well() {
         let (progress, bundle, target) = (Arc::clone(&progress), desk.path("8.sealift"), desk.path("target"));
         move || {
             let options = UnpackOptions { update: true, jobs: 1, ..UnpackOptions::default() };
-            unpack(&mut Input::open(&bundle)?, &target, &options, Limits::default(), &Admission::of_anyone(), &progress)
+            unpack(anyones(Input::open(&bundle)?)?, &target, &options, &progress)
         }
     });
     let journal = desk.path(".target.sealift-partial/journal");
@@ -140,8 +139,8 @@ fn verify_and_audit_stop() {
     desk.write("tree/noise", noise(1, 8_000_000));
     fs::File::create_new(desk.path("tree/large")).unwrap().set_len(1 << 30).unwrap();
     desk.pack(8);
-    let (mut input, progress) = half(&desk, 8);
-    let stopped = verify(&mut input, Depth::Objects, 2, Limits::default(), |_| Ok(()), &progress);
+    let (input, progress) = half(&desk, 8);
+    let stopped = verify(input.begin(Limits::default()).unwrap(), Depth::Objects, 2, &progress);
     assert!(matches!(stopped, Err(Error::Cancelled)));
 
     desk.unpack(8, "target");

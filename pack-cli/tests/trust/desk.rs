@@ -7,8 +7,9 @@ use std::process::{Command, Stdio};
 use sealift::pack::{Output, PackOptions, PackRef, pack};
 use sealift::source::{DirectoryOptions, DirectorySource, Source};
 use sealift::trust::sign::{PublicKey, SignChange, Signer, Zeroizing, sign_bundle};
-use sealift::trust::{Admission, Guard, Places, TrustOptions, Verdict};
-use sealift::{Error, Progress};
+use sealift::trust::{Guard, Places, TrustOptions, Trusted, Verdict};
+use sealift::unpack::{Durability, UnpackOptions, unpack};
+use sealift::{Error, Input, Limits, Progress};
 use sealift_format::{Head, Identity, Kind, Preamble};
 use tempfile::TempDir;
 
@@ -137,12 +138,20 @@ impl Desk {
         refusal(self.judge(options, bundle))
     }
 
-    /// Judges, and commits what was accepted.
+    pub(crate) fn admit(&self, options: &TrustOptions, bundle: &Path) -> Result<Trusted, Error> {
+        self.guard(options)?.admit(Input::open(bundle)?, Limits::default())
+    }
+
+    /// Judges, and takes to a target of its own what was accepted.
     pub(crate) fn take(&self, options: &TrustOptions, bundle: &Path) -> Result<(), Error> {
-        let guard = self.guard(options)?;
-        let admission = Admission::by(&guard)?;
-        admission.judge(&head_of(bundle))?;
-        admission.commit(None)
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        self.take_to(&folder.path().join("target"), self.admit(options, bundle)?)
+    }
+
+    /// Makes the target, or updates it.
+    pub(crate) fn take_to(&self, target: &Path, bundle: Trusted) -> Result<(), Error> {
+        let options = UnpackOptions { update: true, durability: Durability::None, ..UnpackOptions::default() };
+        unpack(bundle, target, &options, &Progress::default()).map(drop)
     }
 }
 

@@ -1,12 +1,13 @@
 //! What is accepted, and with which word and status the rest is refused.
 
 use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
 
-use sealift::Error;
-use sealift::trust::{Admission, TrustOptions, bound_name};
-use sealift::unpack::{Durability, UnpackOptions, unpack};
-use sealift::{Input, Progress};
-use sealift_format::{Envelope, Identity, Kind, Limits};
+use sealift::trust::{TrustOptions, bound_name};
+use sealift::unpack::{UnpackOptions, unpack};
+use sealift::{Error, Progress};
+use sealift_format::{Envelope, Identity, Kind};
 
 use crate::desk::{Desk, NOW, head_of, identity, options, refusal};
 
@@ -128,13 +129,15 @@ fn a_target_is_bound_to_its_version() {
     desk.trust(&["a"]);
     let (old, new) = (desk.signed(7, &["a"]), desk.signed(8, &["a"]));
     let target = desk.path("target");
-    let how = UnpackOptions { durability: Durability::None, ..UnpackOptions::default() };
-    let mut input = Input::open(&new).expect("a bundle");
-    unpack(&mut input, &target, &how, Limits::default(), &Admission::of_anyone(), &Progress::default())
-        .expect("a new tree");
-    let check = |options: &TrustOptions| desk.guard(options).expect("good files").check_bound(&target, &head_of(&old));
-    assert_eq!(refusal(check(&options())), (Some(Kind::Downgrade), 3));
-    assert!(check(&TrustOptions { allow_downgrade: true, ..options() }).is_ok());
+    desk.take_to(&target, desk.admit(&options(), &new).expect("it is trusted")).expect("a new tree");
+    // The device forgot that it took it, and the target did not.
+    let check = |options: &TrustOptions, bundle: &Path| {
+        let options = TrustOptions { state: Some(desk.path("lost")), ..options.clone() };
+        let how = UnpackOptions { update: true, dry_run: true, ..UnpackOptions::default() };
+        unpack(desk.admit(&options, bundle)?, &target, &how, &Progress::default())
+    };
+    assert_eq!(refusal(check(&options(), &old)), (Some(Kind::Downgrade), 3));
+    assert!(check(&TrustOptions { allow_downgrade: true, ..options() }, &old).is_ok());
 
     // What a stolen key signed is replaced by whoever has the others.
     desk.trust(&["b", "c"]);
@@ -142,7 +145,7 @@ fn a_target_is_bound_to_its_version() {
     desk.write("config/allowed_signers", line);
     desk.write("config/revoked", desk.public_key("a").to_openssh() + "\n");
     let honest = desk.signed(6, &["b"]);
-    assert!(desk.guard(&options()).expect("good files").check_bound(&target, &head_of(&honest)).is_ok());
+    assert!(check(&options(), &honest).is_ok());
 }
 
 #[test]
@@ -152,21 +155,25 @@ fn a_target_is_bound_to_its_first_name() {
     let other = desk.pack_as(Identity { name: "app".to_owned(), ..identity(1) }, 1024);
     let target = desk.path("target");
     let unsigned = TrustOptions { allow_unsigned: true, ..options() };
-    let check_bound = |bundle| desk.guard(&unsigned).expect("good files").check_bound(&target, &head_of(bundle));
-    assert!(check_bound(&bundle).is_ok());
-    let how = UnpackOptions { durability: Durability::None, ..UnpackOptions::default() };
-    let mut input = Input::open(&bundle).expect("a bundle");
-    unpack(&mut input, &target, &how, Limits::default(), &Admission::of_anyone(), &Progress::default())
-        .expect("a new tree");
+    let check_bound = |target: &Path, bundle: &Path| {
+        let how = UnpackOptions { update: true, dry_run: true, ..UnpackOptions::default() };
+        unpack(desk.admit(&unsigned, bundle)?, target, &how, &Progress::default())
+    };
+    assert!(check_bound(&target, &bundle).is_ok());
+    desk.take_to(&target, desk.admit(&unsigned, &bundle).expect("it is waived")).expect("a new tree");
     assert_eq!(bound_name(&target).expect("sound state").as_deref(), Some("os"));
-    assert!(check_bound(&bundle).is_ok());
-    let refused = check_bound(&other);
-    assert!(matches!(refused, Err(Error::OtherName { .. })));
-    assert_eq!(refusal(refused).1, 3);
+    // However it is written, it is one target.
+    symlink("target", desk.path("link")).expect("a link");
+    for written in ["target", "target/", "link", "link/", "./link/", "link//", "target/."].map(|name| desk.path(name)) {
+        assert!(check_bound(&written, &bundle).is_ok(), "{}", written.display());
+        let refused = check_bound(&written, &other);
+        assert!(matches!(refused, Err(Error::OtherName { .. })), "{}: {refused:?}", written.display());
+        assert_eq!(refusal(refused).1, 3);
+    }
 
     desk.write(".target.sealift-state/head", "not a head");
     assert_eq!(refusal(bound_name(&target)), (None, 2));
-    assert!(check_bound(&other).is_ok(), "what is damaged binds to nothing");
+    assert!(check_bound(&target, &other).is_ok(), "what is damaged binds to nothing");
     fs::remove_dir_all(&target).expect("it is there");
     assert_eq!(bound_name(&target).expect("nothing is there"), None);
 }

@@ -4,11 +4,12 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use sealift::Error;
-use sealift::trust::{Admission, Store, TrustOptions};
+use sealift::trust::{Store, TrustOptions};
+use sealift::unpack::{UnpackOptions, unpack};
+use sealift::{Error, Progress};
 use sealift_format::{Identity, Kind};
 
-use crate::desk::{Desk, NOW, head_of, identity, options, refusal};
+use crate::desk::{Desk, NOW, identity, options, refusal};
 
 const DOWNGRADE: (Option<Kind>, u8) = (Some(Kind::Downgrade), 3);
 const EXPIRED: (Option<Kind>, u8) = (Some(Kind::Expired), 3);
@@ -127,39 +128,40 @@ fn the_date_of_one_name_is_not_another_names_time() {
 }
 
 #[test]
-fn an_admission_sees_what_another_run_took_meanwhile() {
+fn what_was_judged_before_another_run_took_a_newer_one_is_refused() {
     let desk = Desk::new();
     desk.trust(&["a"]);
-    let guard = desk.guard(&options()).expect("good files");
-    let [older, newer] = [6, 7].map(|version| head_of(&desk.signed(version, &["a"])));
-    let [slow, quick] = [(); 2].map(|()| Admission::by(&guard).expect("the state can be written"));
-    slow.judge(&older).expect("nothing was taken before");
-    quick.judge(&newer).expect("nothing was taken before");
-    quick.commit(None).expect("it can be remembered");
-    assert_eq!(refusal(slow.commit(None)), DOWNGRADE);
+    let [older, newer] = [6, 7].map(|version| desk.signed(version, &["a"]));
+    let [slow, quick] =
+        [&older, &newer].map(|bundle| desk.admit(&options(), bundle).expect("nothing was taken before"));
+    desk.take_to(&desk.path("quick"), quick).expect("it can be remembered");
+    assert_eq!(refusal(desk.take_to(&desk.path("slow"), slow)), DOWNGRADE);
+    assert!(!desk.path("slow").exists(), "nothing of it can be reached");
     assert_eq!(floor(&desk), Some(7));
-    let trial = Admission::trial(&guard).expect("the state can be written");
-    assert_eq!(refusal(trial.judge(&older)), DOWNGRADE);
+    assert_eq!(refusal(desk.admit(&options(), &older)), DOWNGRADE);
 }
 
 #[test]
-fn a_state_that_cannot_be_kept_is_known_before_anything_is_judged() {
+fn a_state_that_cannot_be_kept_is_known_before_anything_is_installed() {
     let desk = Desk::new();
     desk.trust(&["a"]);
     // Not even root can make a directory in /proc, or in a file.
     desk.write("state-file", "");
     for state in [desk.path("state-file/state"), PathBuf::from("/proc/self/fdinfo/state")] {
         let there = TrustOptions { state: Some(state), ..options() };
-        let Ok(guard) = desk.guard(&there) else { continue };
-        assert_eq!(refusal(Admission::by(&guard).map(|_| ())), (None, 2));
-        // What is not remembered needs no state.
+        if desk.guard(&there).is_err() {
+            continue;
+        }
+        let signed = desk.signed(7, &["a"]);
+        let take =
+            |options: &TrustOptions, bundle: &Path| desk.take_to(&desk.path("target"), desk.admit(options, bundle)?);
+        assert_eq!(refusal(take(&there, &signed)), (None, 2));
+        assert!(!desk.path(".target.sealift-partial").exists(), "it did not begin");
         let unsigned = TrustOptions { allow_unsigned: true, ..there };
-        let guard = desk.guard(&unsigned).expect("good files");
-        let admission = Admission::by(&guard).expect("it may not be needed");
-        admission.judge(&head_of(&desk.pack(7))).expect("it is waived");
-        admission.commit(None).expect("nothing is remembered");
-        let admission = Admission::by(&guard).expect("it may not be needed");
-        assert_eq!(refusal(admission.judge(&head_of(&desk.signed(7, &["a"])))), (None, 2));
+        assert_eq!(refusal(take(&unsigned, &signed)), (None, 2));
+        // What is not remembered needs no state.
+        take(&unsigned, &desk.pack(7)).expect("it is waived");
+        fs::remove_dir_all(desk.path("target")).expect("it was made");
     }
 }
 
@@ -167,11 +169,10 @@ fn a_state_that_cannot_be_kept_is_known_before_anything_is_judged() {
 fn a_trial_writes_nothing() {
     let desk = Desk::new();
     desk.trust(&["a"]);
-    let guard = desk.guard(&options()).expect("good files");
-    let trial = Admission::trial(&guard).expect("the state could be made");
-    trial.judge(&head_of(&desk.signed(7, &["a"]))).expect("it is trusted");
-    trial.commit(None).expect("it could be remembered");
-    assert!(!desk.path("state").exists());
+    let bundle = desk.admit(&options(), &desk.signed(7, &["a"])).expect("it is trusted");
+    let trial = UnpackOptions { dry_run: true, ..UnpackOptions::default() };
+    unpack(bundle, &desk.path("target"), &trial, &Progress::default()).expect("it could be remembered");
+    assert!(!desk.path("state").exists() && !desk.path("target").exists());
 }
 
 #[test]

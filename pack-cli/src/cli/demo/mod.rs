@@ -283,18 +283,17 @@ impl Run {
     fn info(&mut self) -> Result<(), Failure> {
         self.command("sealift info demo.sealift --trust allowed_signers")?;
         let (mut input, judge) = (Input::open(&self.scratch.file("demo.sealift"))?, self.judge()?);
-        let opened = input.open_any(Limits::default(), |_| Ok(()))?;
+        let opened = input.open_any(Limits::default())?;
         let seen = judge.inspect(opened.head())?;
         Ok(info::print(&mut self.out, "demo.sealift", opened.head(), &seen, Some(&opened))?)
     }
 
     fn verify(&mut self, flag: &str, depth: Depth) -> Result<(), Failure> {
         self.command(&format!("sealift verify {flag}demo.sealift --trust allowed_signers"))?;
-        let (mut input, judge) = (Input::open(&self.scratch.file("demo.sealift"))?, self.judge()?);
+        let (input, judge) = (Input::open(&self.scratch.file("demo.sealift"))?, self.judge()?);
         let start = Instant::now();
         self.pace.watch(self.show, "Opening", |progress| {
-            let judge = |head: &_| judge.judge(head);
-            sealift::verify::verify(&mut input, depth, self.jobs, Limits::default(), judge, progress)
+            sealift::verify::verify(judge.admit(input)?.into_unopened(), depth, self.jobs, progress)
         })?;
         let elapsed = start.elapsed();
         let (what, name) = match depth {
@@ -308,14 +307,13 @@ impl Run {
 
     fn unpack(&mut self) -> Result<(), Failure> {
         self.command("sealift unpack demo.sealift tree --trust allowed_signers")?;
-        let (mut input, judge) = (Input::open(&self.scratch.file("demo.sealift"))?, self.judge()?);
+        let (input, judge) = (Input::open(&self.scratch.file("demo.sealift"))?, self.judge()?);
         let options = UnpackOptions { jobs: self.jobs, ..UnpackOptions::default() };
         let target = self.scratch.file("tree");
         self.settle()?;
         let start = Instant::now();
         let stats = self.pace.watch(self.show, "Opening", |progress| {
-            let admission = judge.admission(false)?;
-            sealift::unpack::unpack(&mut input, &target, &options, Limits::default(), &admission, progress)
+            sealift::unpack::unpack(judge.admit(input)?, &target, &options, progress)
         })?;
         let elapsed = start.elapsed();
         self.say(&format!("{}, {}", count(stats.files, "file"), count(stats.directories, "directory")), elapsed)?;

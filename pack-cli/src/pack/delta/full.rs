@@ -28,7 +28,7 @@ impl FullBundle {
     /// # Errors
     /// It cannot be read, is no bundle or a delta bundle, or comes through a pipe.
     pub fn open(input: &mut Input, limits: Limits) -> Result<Self, Error> {
-        let bundle = input.open_bundle(limits, |_| Ok(())).map_err(|error| error.of_bundle(input.path()))?;
+        let bundle = input.open_bundle(limits).map_err(|error| error.of_bundle(input.path()))?;
         Ok(Self(BundleFile::new(input, bundle)?))
     }
 

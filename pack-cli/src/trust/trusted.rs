@@ -1,0 +1,76 @@
+//! A bundle that was judged.
+
+use std::path::Path;
+
+use sealift_format::{Bundle, Head, Limits, Opened};
+use sealift_verify::trust::Verdict;
+
+use super::{Admission, Guard};
+use crate::Error;
+use crate::input::{Input, Unopened};
+
+/// A bundle whose head was judged, and behind it nothing was read. What hands out content or installs it takes one, and only
+/// [`Guard::admit`] makes one.
+#[derive(Debug)]
+pub struct Trusted {
+    guard: Guard,
+    bundle: Unopened,
+    verdict: Verdict,
+}
+
+impl Guard {
+    /// Judges a bundle, of which the head is read.
+    ///
+    /// # Errors
+    /// As [`Guard::judge`]; or the input cannot be read, or does not begin with a bundle's head.
+    pub fn admit(&self, input: Input, limits: Limits) -> Result<Trusted, Error> {
+        let bundle = input.begin(limits)?;
+        let verdict = self.judge(bundle.head())?;
+        Ok(Trusted { guard: self.clone(), bundle, verdict })
+    }
+}
+
+impl Trusted {
+    /// Preamble, root and envelopes.
+    #[must_use]
+    pub fn head(&self) -> &Head {
+        self.bundle.head()
+    }
+
+    /// What was found.
+    #[must_use]
+    pub fn verdict(&self) -> &Verdict {
+        &self.verdict
+    }
+
+    /// The input's name for messages.
+    pub(crate) fn path(&self) -> &Path {
+        self.bundle.path()
+    }
+
+    /// The same bundle for what takes any.
+    #[must_use]
+    pub fn into_unopened(self) -> Unopened {
+        self.bundle
+    }
+
+    /// Reads layout and index, or the difference in the index's place, for handing out content.
+    pub(crate) fn open_any(self) -> Result<(Input, Opened), Error> {
+        self.bundle.open_any()
+    }
+
+    /// The same of a bundle that needs no base.
+    pub(crate) fn open_bundle(self) -> Result<(Input, Bundle), Error> {
+        self.bundle.open_bundle()
+    }
+
+    /// For what installs the bundle, or only says what it would do: begins with the state, before the target is touched.
+    ///
+    /// # Errors
+    /// The state cannot be opened, locked or written to, or another user could change it.
+    pub(crate) fn install(self, dry_run: bool) -> Result<(Unopened, Admission), Error> {
+        let Self { guard, bundle, verdict } = self;
+        let admission = Admission::new(guard, bundle.head().clone(), &verdict, dry_run)?;
+        Ok((bundle, admission))
+    }
+}
