@@ -8,6 +8,7 @@ mod dist;
 mod layers;
 mod packages;
 mod portal;
+mod quick;
 mod random;
 mod shell;
 mod skips;
@@ -25,6 +26,7 @@ use anyhow::{Context, Result, bail};
 const HELP: &str = "\
 Usage: cargo xtask COMMAND
 
+  quick [STEP]...   run what shows most mistakes, in a minute: formatting, lints, unit tests, vectors
   ci [STEP]...      run everything that must hold, or only the steps named
   ci --list         name the steps
   big [STEP]...     run what must hold and takes more than a few minutes, as root; SEED=N repeats a run's chances
@@ -61,6 +63,7 @@ fn run() -> Result<()> {
         Some(lexopt::Arg::Value(name)) if name == "compare" => compare::main(args),
         Some(lexopt::Arg::Value(name)) if name == "dist" => dist::main(args),
         Some(lexopt::Arg::Value(name)) if name == "portal" => portal::main(args),
+        Some(lexopt::Arg::Value(name)) if name == "quick" => quick::main(args),
         Some(lexopt::Arg::Value(name)) if name == "vm" => vm::main(args),
         Some(lexopt::Arg::Value(name)) if name == "web" => web::main(args),
         Some(lexopt::Arg::Long("help") | lexopt::Arg::Short('h')) | None => {

@@ -3,7 +3,7 @@
 //! Trust is the administrator's: an [`AllowedSigners`] file as OpenSSH and git
 //! use it, a [`RevocationList`], [`Thresholds`], a [`Device`] and the [`Floors`]
 //! that it keeps make a [`Policy`], which judges a bundle's [`Claims`] and
-//! signatures and returns a [`Verdict`] or one [`Error`](crate::Error).
+//! signatures and returns a [`Verdict`] or one [`Error`].
 //!
 //! Nothing here reads files, clocks or random numbers.
 

@@ -1,0 +1,28 @@
+//! `cargo xtask quick`: what most mistakes show themselves in, between two edits. It takes a minute at most where everything is built; `ci` says
+//! whether a change may be merged.
+
+use anyhow::Result;
+
+use crate::layers;
+use crate::steps::{self, Action, Chosen, Step};
+
+use Action::{Call, Lines};
+
+/// In this order, with the same words as in `ci`, so that neither builds what the other has built already.
+#[rustfmt::skip] // a table
+const STEPS: &[Step] = &[
+    Step { name: "format", action: Lines(&["cargo fmt --all --check"]) },
+    Step { name: "layers", action: Call("that modules form layers in the crates below the program", layers::check) },
+    Step { name: "clippy", action: Lines(&["cargo clippy --locked --workspace --all-targets -- -D warnings"]) },
+    // A process killed at each of its calls takes longer than all the rest.
+    Step { name: "test", action: Lines(&["cargo test --locked --quiet --workspace --lib --bins --test vectors -- --skip killed"]) },
+];
+
+/// Runs the steps named in the arguments, or all of them.
+pub(crate) fn main(args: lexopt::Parser) -> Result<()> {
+    match steps::choose("quick", STEPS, args)? {
+        Chosen::Nothing => Ok(()),
+        Chosen::Some(steps) => steps::run("quick", &steps),
+        Chosen::All => steps::run("quick", &STEPS.iter().collect::<Vec<_>>()),
+    }
+}
