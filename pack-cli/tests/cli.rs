@@ -2,7 +2,7 @@
 //! `TRYCMD=overwrite cargo test --package sealift --test cli` writes the new one, and `git diff` shows it.
 
 use std::fs::{self, File};
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -203,50 +203,6 @@ fn equal_trees_make_equal_bundles() {
     let again = sealift(folder.path()).args(["pack", "tree", "-o", "c.sealift", "--name", "b", "-q", "-j1"]).output();
     assert!(again.expect("sealift runs").status.success());
     assert_eq!(b, fs::read(folder.path().join("c.sealift")).expect("it was packed"));
-}
-
-#[test]
-fn the_demo_compares_and_leaves_nothing() {
-    let folder = packed(|tree| {
-        fs::create_dir(tree.join("sub")).expect("a new folder");
-        fs::write(tree.join("sub/file"), vec![7; 300_000]).expect("a new file");
-        fs::hard_link(tree.join("sub/file"), tree.join("link")).expect("a hard link");
-        std::os::unix::fs::symlink("sub/file", tree.join("symlink")).expect("a symbolic link");
-    });
-    fs::create_dir(folder.path().join("scratch")).expect("a new folder");
-    let demo = sealift(folder.path()).args(["demo", "tree", "--scratch", "scratch"]).output().expect("sealift runs");
-    let text = String::from_utf8_lossy(&demo.stdout);
-    assert!(demo.status.success(), "{text}{}", String::from_utf8_lossy(&demo.stderr));
-    assert!(
-        text.contains("identical: 2 files, 2 directories, 1 of other types") && text.contains("time ratio"),
-        "{text}"
-    );
-    assert_eq!(fs::read_dir(folder.path().join("scratch")).expect("it is there").count(), 0);
-}
-
-#[test]
-fn the_demo_cleans_up_when_it_is_stopped() {
-    let folder = packed(|tree| fs::write(tree.join("file"), vec![7; 3_000_000]).expect("a new file"));
-    let scratch = folder.path().join("scratch");
-    fs::create_dir(&scratch).expect("a new folder");
-    let mut demo = sealift(folder.path())
-        .args(["demo", "tree", "--scratch", "scratch", "--level", "22"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("sealift runs");
-    let mut stdout = BufReader::new(demo.stdout.take().expect("it is piped"));
-    let mut line = String::new();
-    while !line.contains("sealift pack") {
-        line.clear();
-        assert!(stdout.read_line(&mut line).expect("output") > 0, "it ended");
-    }
-    let killed = Command::new("kill").args(["-INT", &demo.id().to_string()]).status();
-    assert!(killed.expect("kill runs").success());
-    stdout.read_to_string(&mut line).expect("output");
-    let done = demo.wait_with_output().expect("it ends");
-    assert_eq!(done.status.code(), Some(130), "{}", String::from_utf8_lossy(&done.stderr));
-    assert_eq!(fs::read_dir(&scratch).expect("it is there").count(), 0);
 }
 
 /// Whoever runs it: root takes no other folder from the environment.

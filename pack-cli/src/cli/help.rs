@@ -14,7 +14,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
         "Device: install bundles",
         &["unpack", "mount", "audit", "status", "seal", "measure", "digest", "request", "clean"],
     ),
-    ("Other", &["demo", "completions"]),
+    ("Other", &["completions"]),
 ];
 
 /// Whether this program was built without what the verb needs: it then says so, and nobody is led to it.

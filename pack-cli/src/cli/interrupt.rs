@@ -3,7 +3,7 @@
 
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use sealift::{Phase, Progress};
@@ -17,8 +17,6 @@ use super::keys;
 static SIGNAL: AtomicU8 = AtomicU8::new(0);
 /// What is running.
 static RUNNING: Mutex<Option<Arc<Progress>>> = Mutex::new(None);
-/// Something is to be removed at the end, whatever is running.
-static HELD: AtomicBool = AtomicBool::new(false);
 
 /// Starts to listen. Where that fails the system's own way remains: a signal ends the process.
 pub(crate) fn listen() {
@@ -51,10 +49,10 @@ fn clear_line() {
 /// Cancels what is running. Says whether there is anything to wait for.
 fn cancel() -> bool {
     let running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
-    let Some(progress) = &*running else { return HELD.load(Ordering::Relaxed) };
+    let Some(progress) = &*running else { return false };
     progress.cancel();
     // Before an operation's first phase nothing is written yet.
-    HELD.load(Ordering::Relaxed) || progress.snapshot().phase != Phase::Starting
+    progress.snapshot().phase != Phase::Starting
 }
 
 /// Makes signals cancel this operation, from now on until [`leave`].
@@ -68,11 +66,6 @@ pub(crate) fn enter(progress: &Arc<Progress>) {
 /// The operation is over.
 pub(crate) fn leave() {
     *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) = None;
-}
-
-/// Makes the first signal wait for the caller, who asks [`pending`] and cleans up.
-pub(crate) fn hold() {
-    HELD.store(true, Ordering::Relaxed);
 }
 
 /// Whether a signal came.

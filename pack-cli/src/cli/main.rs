@@ -8,7 +8,6 @@ mod cat;
 mod clean;
 mod compare_args;
 mod completions;
-mod demo;
 mod diff;
 mod differences;
 mod digest;
@@ -105,7 +104,6 @@ enum Verb {
     Digest(digest::Digest),
     Request(request::Request),
     Clean(clean::Clean),
-    Demo(demo::Demo),
     Completions(completions::Completions),
     Manual(manual::Manual),
 }
@@ -152,7 +150,6 @@ fn run(verb: Verb) -> Result<(), Failure> {
         Verb::Digest(digest) => digest.run(),
         Verb::Request(request) => request.run(),
         Verb::Clean(clean) => clean.run(),
-        Verb::Demo(demo) => demo.run(),
         Verb::Completions(completions) => completions.run(),
         Verb::Manual(manual) => manual.run(),
     }

@@ -19,7 +19,6 @@ const SECTIONS: &[(&str, &str)] = &[
     ("show",        "Errors and warnings"),
     ("several",     "Errors and warnings"),
     ("store",       "unpack"),
-    ("table",       "demo"),
     ("trust_args",  "info"),
     ("list",        "trust"),
     ("add",         "trust"),

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "the scratch files of tests")]
 
 mod adopting;
+mod demo;
 mod desk;
 mod outputs;
 mod passphrases;

@@ -51,8 +51,8 @@ pub(super) const ENVIRONMENT: &[Note] = &[
     },
     Note {
         name: "TMPDIR",
-        text: "Where room is taken for what cannot be written in order, and where the demo works.",
-        of: &["sources", "delta", "scratch"],
+        text: "Where room is taken for what cannot be written in order.",
+        of: &["sources", "delta"],
     },
     Note {
         name: "SEALIFT_LOG",
