@@ -82,3 +82,9 @@ function adapt(colorScheme) {
     setImmediate(() => this.emit("message", Buffer.from(JSON.stringify(answer)), false));
   };
 }
+
+/** The report of a file, once it has what comes after the verdict: nothing reads the file any more. */
+export async function hashed(page) {
+  await page.waitForFunction(() => document.querySelector("sealift-verifier").reports[0]?.sha256);
+  return page.locator("sealift-verifier").evaluate(({ reports }) => reports[0]);
+}

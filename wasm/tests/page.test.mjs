@@ -11,7 +11,7 @@ import { vectors } from "./bundle.mjs";
 import { expectationOf } from "./policy.mjs";
 import { giving } from "./server.mjs";
 import { HOSTILE_NAMES, shelf } from "./shelf.mjs";
-import { enter, kind, saved } from "./browser.mjs";
+import { enter, hashed, kind, saved } from "./browser.mjs";
 import { site } from "./site.mjs";
 import { visitors } from "./visitors.mjs";
 
@@ -264,6 +264,7 @@ test("a file that changes while it is read", async () => {
   // The page says so, and goes on where the file is what it was: not before it is chosen again.
   await choose(file);
   await verdict("Safe to install");
+  await hashed(page);
   writeFileSync(file, whole.subarray(1));
   await page.getByLabel("Filter files").fill("libhello.so.1");
   await page.getByRole("treeitem").first().click();

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { enter, saved } from "./browser.mjs";
+import { enter, hashed, saved } from "./browser.mjs";
 import { sealift } from "./bundle.mjs";
 import { shelf } from "./shelf.mjs";
 import { site } from "./site.mjs";
@@ -70,11 +70,6 @@ after(async () => {
 });
 
 const reportOf = (page) => page.locator("sealift-verifier").evaluate(({ reports }) => reports[0]);
-/** The report, when there is what comes after the verdict. */
-async function hashed(page) {
-  await page.waitForFunction(() => document.querySelector("sealift-verifier").reports[0]?.sha256);
-  return reportOf(page);
-}
 
 test("which file it was, by what it was judged, and by which page", async () => {
   const { page, check, leave } = await visit();
