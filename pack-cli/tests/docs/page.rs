@@ -4,7 +4,7 @@
 pub(crate) const NOT_RUN: &str = "# Not run by the tests: ";
 
 /// Fences whose lines are no commands.
-const NO_COMMANDS: [&str; 5] = ["", "json", "html", "js", "toml"];
+const NO_COMMANDS: [&str; 6] = ["", "text", "json", "html", "js", "toml"];
 
 pub(crate) enum Part<'a> {
     /// Everything else.
