@@ -14,7 +14,7 @@ use sealift_verify::trust::{SignatureError, TrustFileError};
 
 use crate::base;
 use crate::ostree::RepoFault;
-use crate::source::TarFault;
+use crate::source::ArchiveFault;
 
 /// Why an operation did not do what was asked.
 #[derive(Debug, thiserror::Error)]
@@ -36,15 +36,15 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
-    /// A tar archive cannot be packed.
+    /// An archive cannot be packed.
     #[error("{}, at offset {offset}: {fault}", path.display())]
-    Tar {
+    Archive {
         /// The archive.
         path: PathBuf,
         /// Where the member's header begins.
         offset: u64,
         /// Why.
-        fault: Box<TarFault>,
+        fault: Box<ArchiveFault>,
     },
     /// The bundle's bytes are not as the format says.
     #[error(transparent)]
@@ -375,7 +375,7 @@ impl Error {
             Self::StoreObject { .. } => "other-digest",
             Self::SignatureRefused { .. } => "verity",
             Self::Key { .. } | Self::KernelKey { .. } | Self::Agent { .. } => "key",
-            Self::Tar { .. } => "tar",
+            Self::Archive { .. } => "archive",
             Self::IsDelta { .. } => "delta",
             Self::NoFull { .. } => "full",
             Self::OtherEncoder { .. } => "encoder",

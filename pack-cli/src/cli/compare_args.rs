@@ -8,7 +8,7 @@ use std::sync::Arc;
 use clap::{Args, ValueEnum};
 use sealift::Progress;
 use sealift::diff::{DiffOptions, Ignore};
-use sealift::source::{DirectoryOptions, Exclude, SourceOptions, XattrFilter};
+use sealift::source::{ArchiveFormat, DirectoryOptions, Exclude, SourceOptions, XattrFilter};
 
 use super::bundle::jobs;
 use super::failure::Failure;
@@ -136,7 +136,5 @@ impl CompareArgs {
 
 /// Whether an argument names a directory, an archive or a commit, and not a bundle.
 pub(crate) fn is_source(argument: &OsStr) -> bool {
-    argument.as_bytes().starts_with(b"tar:")
-        || argument.as_bytes().starts_with(b"ostree:")
-        || Path::new(argument).is_dir()
+    ArchiveFormat::of(argument).is_some() || argument.as_bytes().starts_with(b"ostree:") || Path::new(argument).is_dir()
 }

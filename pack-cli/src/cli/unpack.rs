@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use clap::{Args, ValueEnum, ValueHint};
 use sealift::ostree::{Destination, ImportOptions, ImportStats, UsbOptions};
 use sealift::seal::KernelSignature;
+use sealift::source::ArchiveFormat;
 use sealift::status::Installed;
 use sealift::trust::Trusted;
 use sealift::unpack::{Durability, Seal, UnpackOptions, UnpackStats, may_go_on};
@@ -218,10 +219,10 @@ impl Unpack {
         if let Some(store) = store_of(target) {
             return self.import_store(store);
         }
-        match (ostree_target(target), reserved(target)) {
+        match (ostree_target(target), ArchiveFormat::of(target.as_os_str())) {
             (Some(repo), _) => self.import(&repo),
-            (None, Some(kind)) => {
-                let target = target.display();
+            (None, Some(format)) => {
+                let (kind, target) = (format.scheme(), target.display());
                 Err(Failure::usage(format!(
                     "unknown kind of target {kind}: for a directory of this name write ./{target}"
                 )))
@@ -541,12 +542,6 @@ fn now() -> Result<u64, Failure> {
 pub(crate) fn ostree_target(target: &Path) -> Option<PathBuf> {
     let repo = target.as_os_str().as_bytes().strip_prefix(b"ostree:")?;
     Some(PathBuf::from(OsStr::from_bytes(repo)))
-}
-
-/// The word before the colon of a target that may be more than a directory some day.
-fn reserved(target: &Path) -> Option<&'static str> {
-    let target = target.as_os_str().as_bytes();
-    target.starts_with(b"tar:").then_some("tar")
 }
 
 /// What was left undone for want of privilege.

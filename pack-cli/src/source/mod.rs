@@ -1,4 +1,4 @@
-//! Where files come from: directories, single files and tar archives.
+//! Where files come from: directories, single files, archives and OSTree repositories.
 //!
 //! A source is opened and listed; its contents are read while it is packed. A file that changes in between is an error.
 //!
@@ -14,12 +14,13 @@
 //!     metadata: MetadataOptions { owner: Some((0, 0)), ..Default::default() },
 //!     ..SourceOptions::default()
 //! };
-//! let source = Source::open_spec(folder.path().as_os_str(), &options, 2)?; // also tar:FILE
+//! let source = Source::open_spec(folder.path().as_os_str(), &options, 2)?; // also tar:FILE, cpio:FILE
 //! assert_eq!(source.content_count(), 1);
 //! # Ok(())
 //! # }
 //! ```
 
+mod archive;
 mod directory;
 mod exclude;
 mod file;
@@ -41,6 +42,7 @@ use crate::error::path_of;
 use crate::ostree::{CommitSpec, Repo};
 use crate::{Error, Phase, Progress, Tree};
 
+pub use archive::{ArchiveFault, ArchiveFormat, ArchiveSource};
 pub use directory::{DirectoryOptions, DirectorySource};
 pub use exclude::Exclude;
 pub use file::open_file;
@@ -48,7 +50,6 @@ pub use omit::OmitOutput;
 pub(crate) use ostree::FileKind;
 pub use ostree::{OstreeContent, OstreeOptions, OstreeSource};
 pub use owner::{MetadataOptions, OwnerRule, parse_owner};
-pub use tar::{TarFault, TarSource};
 pub use xattrs::XattrFilter;
 
 /// A tree and the way to its contents.
@@ -57,8 +58,8 @@ pub use xattrs::XattrFilter;
 pub enum Source {
     /// A directory of this machine.
     Directory(DirectorySource),
-    /// A tar archive.
-    Tar(TarSource),
+    /// An archive.
+    Archive(ArchiveSource),
     /// A commit of an OSTree repository.
     Ostree(Box<OstreeSource>),
 }
@@ -67,7 +68,7 @@ pub enum Source {
 #[derive(Clone, Debug, Default)]
 #[allow(clippy::exhaustive_structs, reason = "callers fill it in")]
 pub struct SourceOptions {
-    /// What is taken of a directory; of a tar archive too, but for `one_file_system`.
+    /// What is taken of a directory; of an archive too, but for `one_file_system`.
     pub directory: DirectoryOptions,
     /// What is changed in every file's metadata.
     pub metadata: MetadataOptions,
@@ -98,8 +99,8 @@ impl SourceOptions {
 pub enum Content<'a> {
     /// A file of this machine.
     File(directory::FileContent<'a>),
-    /// A member of a tar archive.
-    Tar(tar::TarContent<'a>),
+    /// A member of an archive.
+    Archive(archive::ArchiveContent<'a>),
     /// A file object of an OSTree repository.
     Ostree(OstreeContent),
 }
@@ -111,7 +112,7 @@ pub struct OpenCache {
 }
 
 impl Source {
-    /// Opens what SOURCE on a command line says: `tar:FILE`, `tar:-`, `ostree:REPO:REF`, a directory, or a file. Directories are listed on
+    /// Opens what SOURCE on a command line says: `tar:FILE`, `tar:-`, `cpio:FILE`, `ostree:REPO:REF`, a directory, or a file. Directories are listed on
     /// `jobs` threads.
     ///
     /// # Errors
@@ -119,8 +120,8 @@ impl Source {
     pub fn open_spec(spec: &OsStr, options: &SourceOptions, jobs: usize) -> Result<Self, Error> {
         let directory = &options.directory;
         let mut source = match Spec::parse(spec)? {
-            Spec::TarStdin => Self::Tar(TarSource::of_stdin(options)?),
-            Spec::TarFile(path) => Self::Tar(TarSource::open(path, options)?),
+            Spec::Stdin(format) => Self::Archive(ArchiveSource::of_stdin(format, options)?),
+            Spec::Archive(format, path) => Self::Archive(ArchiveSource::open(path, format, options)?),
             Spec::Path(path) if is_directory(path)? => {
                 options.begin();
                 let directory = DirectoryOptions { progress: options.progress.clone(), ..directory.clone() };
@@ -211,7 +212,7 @@ impl Source {
     pub fn tree(&self) -> &Tree {
         match self {
             Self::Directory(source) => &source.tree,
-            Self::Tar(source) => &source.tree,
+            Self::Archive(source) => &source.tree,
             Self::Ostree(source) => &source.tree,
         }
     }
@@ -220,7 +221,7 @@ impl Source {
     pub fn tree_mut(&mut self) -> &mut Tree {
         match self {
             Self::Directory(source) => &mut source.tree,
-            Self::Tar(source) => &mut source.tree,
+            Self::Archive(source) => &mut source.tree,
             Self::Ostree(source) => &mut source.tree,
         }
     }
@@ -230,7 +231,7 @@ impl Source {
     pub fn content_len(&self, content: u32) -> u64 {
         match self {
             Self::Directory(source) => source.content_len(content),
-            Self::Tar(source) => source.content_len(content),
+            Self::Archive(source) => source.content_len(content),
             Self::Ostree(source) => source.content_len(content),
         }
     }
@@ -240,7 +241,7 @@ impl Source {
     pub fn content_count(&self) -> u32 {
         match self {
             Self::Directory(source) => source.content_count(),
-            Self::Tar(source) => source.content_count(),
+            Self::Archive(source) => source.content_count(),
             Self::Ostree(source) => source.content_count(),
         }
     }
@@ -252,7 +253,7 @@ impl Source {
     pub fn open<'a>(&'a self, content: u32, cache: &mut OpenCache) -> Result<Content<'a>, Error> {
         match self {
             Self::Directory(source) => source.open(content, &mut cache.directory).map(Content::File),
-            Self::Tar(source) => Ok(Content::Tar(source.open_content(content))),
+            Self::Archive(source) => Ok(Content::Archive(source.open_content(content))),
             Self::Ostree(source) => source.open_content(content).map(Content::Ostree),
         }
     }
@@ -266,7 +267,7 @@ impl Content<'_> {
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Error> {
         match self {
             Self::File(file) => file.read_at(buffer, offset),
-            Self::Tar(member) => member.read_at(buffer, offset),
+            Self::Archive(member) => member.read_at(buffer, offset),
             Self::Ostree(object) => object.read_at(buffer, offset),
         }
     }
@@ -278,7 +279,7 @@ impl Content<'_> {
     pub fn xattrs(&self) -> Result<Vec<Xattr>, Error> {
         match self {
             Self::File(file) => file.xattrs(),
-            Self::Tar(_) | Self::Ostree(_) => Ok(Vec::new()),
+            Self::Archive(_) | Self::Ostree(_) => Ok(Vec::new()),
         }
     }
 
@@ -289,7 +290,7 @@ impl Content<'_> {
     pub fn measure(&self) -> Result<Option<FileDigest>, Error> {
         match self {
             Self::File(file) => file.measure(),
-            Self::Tar(_) | Self::Ostree(_) => Ok(None),
+            Self::Archive(_) | Self::Ostree(_) => Ok(None),
         }
     }
 
@@ -300,7 +301,7 @@ impl Content<'_> {
     pub fn finish(self) -> Result<(), Error> {
         match self {
             Self::File(file) => file.finish(),
-            Self::Tar(member) => member.finish(),
+            Self::Archive(member) => member.finish(),
             // It was compared with its checksum when it was opened.
             Self::Ostree(_) => Ok(()),
         }
@@ -310,8 +311,8 @@ impl Content<'_> {
 /// What a SOURCE names.
 #[derive(Debug, PartialEq, Eq)]
 enum Spec<'a> {
-    TarStdin,
-    TarFile(&'a Path),
+    Stdin(&'static ArchiveFormat),
+    Archive(&'static ArchiveFormat, &'a Path),
     Ostree(CommitSpec<'a>),
     Path(&'a Path),
 }
@@ -321,18 +322,22 @@ impl<'a> Spec<'a> {
         let bytes = spec.as_bytes();
         let usage = |fault: &str| Err(Error::Usage(format!("{}: {fault}", spec.display())));
         match scheme(bytes) {
-            Some((b"tar", b"")) => usage("write tar:FILE, or tar:- for standard input"),
-            Some((b"tar", b"-")) => Ok(Self::TarStdin),
-            Some((b"tar", file)) => Ok(Self::TarFile(path_of(file))),
             Some((b"ostree", _)) => match CommitSpec::parse(spec) {
                 Some(named) => Ok(Self::Ostree(named)),
                 None => usage("write ostree:REPO or ostree:REPO:REF"),
             },
-            Some((scheme, _)) => {
-                let scheme = String::from_utf8_lossy(scheme);
-                usage(&format!(
-                    "unknown source {scheme}: (there are tar: and ostree:); write ./{scheme}: for a path that begins so"
-                ))
+            Some((scheme, rest)) => {
+                let Some(format) = ArchiveFormat::of(spec) else {
+                    let (scheme, known) = (String::from_utf8_lossy(scheme), ArchiveFormat::schemes());
+                    return usage(&format!(
+                        "unknown source {scheme}: (there are {known} and ostree:); write ./{scheme}: for a path that begins so"
+                    ));
+                };
+                match rest {
+                    b"" => usage(&format!("write {0}:FILE, or {0}:- for standard input", format.scheme())),
+                    b"-" => Ok(Self::Stdin(format)),
+                    file => Ok(Self::Archive(format, path_of(file))),
+                }
             }
             None if bytes == b"-" => usage("write tar:- for a tar archive from standard input"),
             None if bytes.is_empty() => usage("a source has no name"),
@@ -362,9 +367,11 @@ mod tests {
 
     #[test]
     fn specs() {
+        let format = |spec: &str| ArchiveFormat::of(OsStr::new(spec)).expect("a form of archive");
         let good = [
-            ("tar:-", Spec::TarStdin),
-            ("tar:a:b.tar", Spec::TarFile(Path::new("a:b.tar"))),
+            ("tar:-", Spec::Stdin(format("tar:"))),
+            ("tar:a:b.tar", Spec::Archive(format("tar:"), Path::new("a:b.tar"))),
+            ("cpio:initrd.img", Spec::Archive(format("cpio:"), Path::new("initrd.img"))),
             ("ostree:/srv/repo", Spec::Ostree(CommitSpec { repo: Path::new("/srv/repo"), reference: None })),
             ("a", Spec::Path(Path::new("a"))),
             ("./ostree:x", Spec::Path(Path::new("./ostree:x"))),
@@ -375,7 +382,7 @@ mod tests {
         for (spec, parsed) in good {
             assert_eq!(Spec::parse(OsStr::new(spec)).ok(), Some(parsed), "{spec}");
         }
-        for bad in ["", "-", "tar:", "ostree:", "word:", "TAR:x"] {
+        for bad in ["", "-", "tar:", "cpio:", "ostree:", "word:", "TAR:x"] {
             assert!(matches!(Spec::parse(OsStr::new(bad)), Err(Error::Usage(_))), "{bad}");
         }
         let error = Spec::parse(OsStr::new("oops:x")).expect_err("no such scheme").to_string();

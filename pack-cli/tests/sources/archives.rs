@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use sealift::pack::{Output, PackOptions, PackRef, pack};
-use sealift::source::{OpenCache, Source, SourceOptions, TarFault, TarSource};
+use sealift::source::{ArchiveFault, OpenCache, SourceOptions};
 use sealift::{Error, Identity, Limits, Metadata, Progress};
 
 use super::desk::*;
@@ -59,9 +59,9 @@ pub(crate) fn archive(members: &[Vec<u8>]) -> Vec<u8> {
     [members.concat(), vec![0; 1024]].concat()
 }
 
-pub(crate) fn fault(bytes: &[u8]) -> (u64, TarFault) {
+pub(crate) fn fault(bytes: &[u8]) -> (u64, ArchiveFault) {
     match tar_bytes(bytes, &options()) {
-        Err(Error::Tar { offset, fault, .. }) => (offset, *fault),
+        Err(Error::Archive { offset, fault, .. }) => (offset, *fault),
         Err(other) => panic!("another error: {other}"),
         Ok(source) => panic!("it was read: {:?}", items(&source)),
     }
@@ -128,11 +128,11 @@ fn records_say_where_the_next_member_begins() {
 }
 
 /// What is wrong, the archive, where, and whether this is what is said of it.
-type Refused = (&'static str, Vec<u8>, u64, fn(&TarFault) -> bool);
+type Refused = (&'static str, Vec<u8>, u64, fn(&ArchiveFault) -> bool);
 
 #[test]
 fn what_cannot_be_packed_is_refused() {
-    use TarFault::*;
+    use ArchiveFault::*;
     let file = || member(b"f", b'0', b"content");
     let sparse = |map: &'static [u8], size: &'static [u8]| pax(&[(b"GNU.sparse.size", size), (b"GNU.sparse.map", map)]);
     let version1 = |data: &[u8]| {
@@ -286,8 +286,7 @@ fn a_pipe_needs_a_place_and_can_be_left() {
     mknodat(CWD, &fifo, FileType::Fifo, Mode::from_raw_mode(0o600), 0).expect("made");
     std::thread::scope(|scope| {
         scope.spawn(|| fs::write(&fifo, &bytes).expect("written"));
-        let source = TarSource::open(&fifo, &options()).expect("a source");
-        assert_eq!(Source::Tar(source).content_count(), 1);
+        assert_eq!(open_tar(&fifo, &options()).expect("a source").content_count(), 1);
     });
 }
 
@@ -295,8 +294,7 @@ fn a_pipe_needs_a_place_and_can_be_left() {
 fn an_archive_that_changes_is_an_error() {
     let scratch = Scratch::new();
     fs::write(scratch.archive(), archive(&[member(b"f", b'0', b"content")])).expect("written");
-    let source = TarSource::open(&scratch.archive(), &without_spool()).expect("a source");
-    let source = Source::Tar(source);
+    let source = open_tar(&scratch.archive(), &without_spool()).expect("a source");
     let content = source.open(0, &mut OpenCache::default()).expect("opened");
     let mut file = File::options().append(true).open(scratch.archive()).expect("opened");
     file.write_all(b"x").expect("written");
@@ -328,7 +326,7 @@ fn a_cut_archive_is_refused_wherever_it_is_cut() {
     for block in (0..=end).step_by(512) {
         for cut in [block, block + 1, block + 511] {
             let read = tar_bytes(&bytes[..cut.min(end)], &options());
-            assert!(matches!(read, Err(Error::Tar { .. })), "{cut}: {read:?}");
+            assert!(matches!(read, Err(Error::Archive { .. })), "{cut}: {read:?}");
         }
     }
     // Half of the end will do, as for other programs.

@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, Timespec, Timestamps, XattrFlags, lsetxattr, makedev, mknodat};
-use sealift::source::{DirectoryOptions, DirectorySource, OpenCache, Source, SourceOptions, TarSource, XattrFilter};
+use sealift::source::{
+    ArchiveFormat, ArchiveSource, DirectoryOptions, DirectorySource, OpenCache, Source, SourceOptions, XattrFilter,
+};
 use sealift::{Error, Metadata, NewNode};
 use sealift_skipped::skipped;
 
@@ -86,7 +88,15 @@ pub(crate) fn without_spool() -> SourceOptions {
 }
 
 pub(crate) fn tar_bytes(bytes: &[u8], options: &SourceOptions) -> Result<Source, Error> {
-    TarSource::of_pipe(bytes, Path::new("-"), options).map(Source::Tar)
+    ArchiveSource::of_pipe(bytes, Path::new("-"), tar(), options).map(Source::Archive)
+}
+
+pub(crate) fn open_tar(path: &Path, options: &SourceOptions) -> Result<Source, Error> {
+    ArchiveSource::open(path, tar(), options).map(Source::Archive)
+}
+
+fn tar() -> &'static ArchiveFormat {
+    ArchiveFormat::of("tar:".as_ref()).expect("it is known")
 }
 
 pub(crate) fn compare(expected: &Items, found: &Items, what: &str) {
@@ -257,7 +267,7 @@ impl Scratch {
     /// Makes an archive and reads it, from the file and through a pipe.
     pub(crate) fn packed(&self, program: &str, arguments: &[&str]) -> Items {
         run(program, arguments, &self.tree(), &self.archive());
-        let source = TarSource::open(&self.archive(), &without_spool()).map(Source::Tar);
+        let source = open_tar(&self.archive(), &without_spool());
         let whole = items(&source.unwrap_or_else(|error| panic!("{program} {arguments:?}: {error}")));
         let piped = tar_bytes(&fs::read(self.archive()).expect("read"), &options()).expect("a source");
         compare(&whole, &items(&piped), "a pipe is as a file");

@@ -5,9 +5,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::process::{Command, Stdio};
 
-use sealift::source::{
-    DirectoryOptions, Exclude, MetadataOptions, OpenCache, OwnerRule, Source, SourceOptions, TarSource,
-};
+use sealift::source::{DirectoryOptions, Exclude, MetadataOptions, OpenCache, OwnerRule, Source, SourceOptions};
 
 use super::archives::*;
 use super::desk::*;
@@ -111,8 +109,7 @@ fn large_sizes_are_told_by_binary_numbers_and_by_records() {
         file.write_all_at(b"end", begin + len - 3).expect("written");
         file.write_all_at(&member(b"next", b'0', b"content"), begin + len).expect("written");
         file.set_len(begin + len + 2048).expect("grown");
-        let source = TarSource::open(&scratch.archive(), &without_spool()).expect("a source");
-        let source = Source::Tar(source);
+        let source = open_tar(&scratch.archive(), &without_spool()).expect("a source");
         assert_eq!((source.content_len(0), source.content_len(1)), (len, 7));
         let content = source.open(0, &mut OpenCache::default()).expect("opened");
         let mut bytes = [1; 5];
@@ -125,8 +122,7 @@ fn large_sizes_are_told_by_binary_numbers_and_by_records() {
     make_sparse(&scratch.tree().join("large"), &[(len - 8192, 4096)], len);
     for format in ["--format=gnu", "--format=posix"] {
         run("tar", &["-S", format], &scratch.tree(), &scratch.archive());
-        let source = TarSource::open(&scratch.archive(), &without_spool()).expect("a source");
-        let source = Source::Tar(source);
+        let source = open_tar(&scratch.archive(), &without_spool()).expect("a source");
         let mut bytes = [9; 2];
         let content = source.open(0, &mut OpenCache::default()).expect("opened");
         content.read_at(&mut bytes, len - 8193).expect("read");

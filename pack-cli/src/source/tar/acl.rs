@@ -1,7 +1,7 @@
 //! POSIX ACLs: from the text that archives carry to the attribute that Linux stores.
 
-use super::fault::{TarFault, shown};
 use super::pax::decimal;
+use crate::source::archive::{ArchiveFault, shown};
 
 /// The attribute of an access ACL.
 pub(super) const ACCESS: &[u8] = b"system.posix_acl_access";
@@ -14,7 +14,7 @@ const VERSION: u32 = 2;
 const NOBODY: u32 = u32::MAX;
 
 /// Converts `user::rwx,user:1000:r--,mask::rwx...`, in lines or with commas. `None`: nothing that the permission bits do not say.
-pub(super) fn from_text(text: &[u8], attribute: &[u8]) -> Result<Option<Vec<u8>>, TarFault> {
+pub(super) fn from_text(text: &[u8], attribute: &[u8]) -> Result<Option<Vec<u8>>, ArchiveFault> {
     let mut entries: Vec<(u16, u32, u16)> = Vec::new();
     for line in text.split(|byte| matches!(byte, b'\n' | b',')) {
         let line = line.split(|byte| *byte == b'#').next().unwrap_or_default().trim_ascii();
@@ -54,8 +54,8 @@ pub(super) fn permissions(permissions: u16, acl: &[u8]) -> u16 {
 }
 
 /// `TAG:[WHO]:PERMISSIONS[:NUMBER]`; star and libarchive add the number.
-fn entry(line: &[u8], attribute: &[u8]) -> Result<(u16, u32, u16), TarFault> {
-    let wrong = || TarFault::PaxValue { keyword: shown(attribute) };
+fn entry(line: &[u8], attribute: &[u8]) -> Result<(u16, u32, u16), ArchiveFault> {
+    let wrong = || ArchiveFault::PaxValue { keyword: shown(attribute) };
     let fields: Vec<&[u8]> = line.split(|byte| *byte == b':').collect();
     let (tag, who, permissions, number) = match *fields {
         [tag, who, permissions] => (tag, who, permissions, who),
@@ -74,7 +74,7 @@ fn entry(line: &[u8], attribute: &[u8]) -> Result<(u16, u32, u16), TarFault> {
     let id = match decimal(number).and_then(|id| u32::try_from(id).ok()) {
         _ if who.is_empty() => NOBODY,
         Some(id) => id,
-        None => return Err(TarFault::AclName { who: shown(who) }),
+        None => return Err(ArchiveFault::AclName { who: shown(who) }),
     };
     let permissions = permissions.iter().try_fold(0, |bits, letter| match letter {
         b'r' => Ok(bits | 4),
@@ -118,9 +118,9 @@ mod tests {
     #[test]
     fn names_are_refused() {
         let named = from_text(b"user:ann:rwx", ACCESS);
-        assert_eq!(named, Err(TarFault::AclName { who: "ann".into() }));
+        assert_eq!(named, Err(ArchiveFault::AclName { who: "ann".into() }));
         for bad in ["user", "user:1:rwx:2:3", "mask:1:rwx", "user:1:rwz", "world::rwx"] {
-            assert!(matches!(from_text(bad.as_bytes(), ACCESS), Err(TarFault::PaxValue { .. })), "{bad}");
+            assert!(matches!(from_text(bad.as_bytes(), ACCESS), Err(ArchiveFault::PaxValue { .. })), "{bad}");
         }
     }
 }

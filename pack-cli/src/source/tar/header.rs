@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::fault::TarFault;
+use crate::source::archive::ArchiveFault;
 
 /// All of a tar archive comes in blocks of this many bytes.
 pub(super) const BLOCK_LEN: u64 = 512;
@@ -41,13 +41,17 @@ pub(super) type Block = [u8; 512];
 pub(super) type Extent = (u64, u64);
 
 impl Header {
-    pub(super) fn parse(block: &Block) -> Result<Self, TarFault> {
+    pub(super) fn parse(block: &Block) -> Result<Self, ArchiveFault> {
         let header = Self { block: *block };
         let stated = header.number("checksum", CHECKSUM)?;
         let counted = |byte: &u8| i64::from(*byte);
         let signed = |byte: &u8| i64::from(i8::from_ne_bytes([*byte]));
         // Some old systems summed signed bytes.
-        if stated == header.sum(counted) || stated == header.sum(signed) { Ok(header) } else { Err(TarFault::Checksum) }
+        if stated == header.sum(counted) || stated == header.sum(signed) {
+            Ok(header)
+        } else {
+            Err(ArchiveFault::Checksum)
+        }
     }
 
     /// The sum of the bytes, with the checksum itself as spaces.
@@ -70,36 +74,36 @@ impl Header {
         self.text(LINK_NAME)
     }
 
-    pub(super) fn permissions(&self) -> Result<u16, TarFault> {
+    pub(super) fn permissions(&self) -> Result<u16, ArchiveFault> {
         let mode = self.number("mode", MODE)?;
-        u16::try_from(mode & 0o7777).map_err(|_| TarFault::Number { field: "mode" })
+        u16::try_from(mode & 0o7777).map_err(|_| ArchiveFault::Number { field: "mode" })
     }
 
-    pub(super) fn uid(&self) -> Result<u32, TarFault> {
+    pub(super) fn uid(&self) -> Result<u32, ArchiveFault> {
         self.number32("uid", UID)
     }
 
-    pub(super) fn gid(&self) -> Result<u32, TarFault> {
+    pub(super) fn gid(&self) -> Result<u32, ArchiveFault> {
         self.number32("gid", GID)
     }
 
-    pub(super) fn mtime(&self) -> Result<i64, TarFault> {
+    pub(super) fn mtime(&self) -> Result<i64, ArchiveFault> {
         self.number("mtime", MTIME)
     }
 
     /// Bytes of the member that follow in the archive.
-    pub(super) fn size(&self) -> Result<u64, TarFault> {
+    pub(super) fn size(&self) -> Result<u64, ArchiveFault> {
         // A blank is not taken for 0: where the next member begins must not be guessed.
         let blank = self.text(SIZE).iter().all(|byte| *byte == b' ');
         let size = u64::try_from(self.number("size", SIZE)?).ok();
-        size.filter(|_| !blank).ok_or(TarFault::Number { field: "size" })
+        size.filter(|_| !blank).ok_or(ArchiveFault::Number { field: "size" })
     }
 
-    pub(super) fn major(&self) -> Result<u32, TarFault> {
+    pub(super) fn major(&self) -> Result<u32, ArchiveFault> {
         self.number32("device number", MAJOR)
     }
 
-    pub(super) fn minor(&self) -> Result<u32, TarFault> {
+    pub(super) fn minor(&self) -> Result<u32, ArchiveFault> {
         self.number32("device number", MINOR)
     }
 
@@ -112,13 +116,13 @@ impl Header {
     }
 
     /// The length of a sparse file of GNU's old form.
-    pub(super) fn real_size(&self) -> Result<u64, TarFault> {
+    pub(super) fn real_size(&self) -> Result<u64, ArchiveFault> {
         let size = self.number("size", REAL_SIZE)?;
-        u64::try_from(size).map_err(|_| TarFault::Number { field: "size" })
+        u64::try_from(size).map_err(|_| ArchiveFault::Number { field: "size" })
     }
 
     /// Adds the header's segments of a sparse file, and says whether more blocks of them follow.
-    pub(super) fn sparse(&self, extents: &mut Vec<Extent>) -> Result<bool, TarFault> {
+    pub(super) fn sparse(&self, extents: &mut Vec<Extent>) -> Result<bool, ArchiveFault> {
         add_extents(&self.block[SPARSE], extents)?;
         Ok(self.block[SPARSE_GOES_ON] != 0)
     }
@@ -127,29 +131,29 @@ impl Header {
         until_nul(&self.block[field])
     }
 
-    fn number(&self, name: &'static str, field: Range<usize>) -> Result<i64, TarFault> {
-        number(&self.block[field]).ok_or(TarFault::Number { field: name })
+    fn number(&self, name: &'static str, field: Range<usize>) -> Result<i64, ArchiveFault> {
+        number(&self.block[field]).ok_or(ArchiveFault::Number { field: name })
     }
 
-    fn number32(&self, name: &'static str, field: Range<usize>) -> Result<u32, TarFault> {
-        u32::try_from(self.number(name, field)?).map_err(|_| TarFault::Number { field: name })
+    fn number32(&self, name: &'static str, field: Range<usize>) -> Result<u32, ArchiveFault> {
+        u32::try_from(self.number(name, field)?).map_err(|_| ArchiveFault::Number { field: name })
     }
 }
 
 /// Adds the segments of a block that continues a header, and says whether another follows.
-pub(super) fn more_sparse(block: &Block, extents: &mut Vec<Extent>) -> Result<bool, TarFault> {
+pub(super) fn more_sparse(block: &Block, extents: &mut Vec<Extent>) -> Result<bool, ArchiveFault> {
     add_extents(&block[MORE_SPARSE], extents)?;
     Ok(block[MORE_SPARSE_GOES_ON] != 0)
 }
 
-fn add_extents(fields: &[u8], extents: &mut Vec<Extent>) -> Result<(), TarFault> {
+fn add_extents(fields: &[u8], extents: &mut Vec<Extent>) -> Result<(), ArchiveFault> {
     for pair in fields.chunks_exact(24) {
         let (at, len) = pair.split_at(12);
         if len.first() == Some(&0) {
             break;
         }
         let field = |field| number(field).and_then(|number| u64::try_from(number).ok());
-        extents.push((field(at).ok_or(TarFault::SparseMap)?, field(len).ok_or(TarFault::SparseMap)?));
+        extents.push((field(at).ok_or(ArchiveFault::SparseMap)?, field(len).ok_or(ArchiveFault::SparseMap)?));
     }
     Ok(())
 }

@@ -3,64 +3,17 @@
 use sealift_format::Device;
 
 use super::acl;
-use super::archive::{Archive, Window};
-use super::fault::{TarFault, shown};
 use super::header::{BLOCK_LEN, Extent, Header, more_sparse, until_nul};
 use super::pax::{PATH_LEN_MAX, Pax, decimal};
+use super::window::Window;
 use crate::source::XattrFilter;
+use crate::source::archive::{Archive, ArchiveFault, Member, MemberKind, Segment, Stored, shown};
 use crate::{Error, Metadata};
 
 /// Longest extended header that is read; each is in memory while its member is read.
 const EXTENSION_LEN_MAX: u64 = 16 * 1024 * 1024;
 /// Longest file that Linux knows.
 const FILE_LEN_MAX: u64 = u64::MAX >> 1;
-
-/// A member of the archive.
-#[derive(Debug)]
-pub(super) struct Member {
-    /// Where its header begins.
-    pub(super) offset: u64,
-    /// Its name as it stands in the archive.
-    pub(super) path: Vec<u8>,
-    pub(super) metadata: Metadata,
-    pub(super) kind: MemberKind,
-}
-
-#[derive(Debug)]
-pub(super) enum MemberKind {
-    Directory,
-    Regular(Stored),
-    HardLink(Vec<u8>),
-    Symlink(Vec<u8>),
-    CharDevice(Device),
-    BlockDevice(Device),
-    Fifo,
-}
-
-/// Where a content lies in the archive.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Stored {
-    Whole { offset: u64, len: u64 },
-    Sparse { len: u64, segments: Box<[Segment]> },
-}
-
-/// A run of a sparse file's bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Segment {
-    /// Where it begins in the file.
-    pub(super) at: u64,
-    pub(super) len: u64,
-    /// Where it begins in the archive.
-    pub(super) offset: u64,
-}
-
-impl Stored {
-    pub(super) fn len(&self) -> u64 {
-        match self {
-            Self::Whole { len, .. } | Self::Sparse { len, .. } => *len,
-        }
-    }
-}
 
 /// Reads members until the archive's end.
 #[derive(Debug)]
@@ -94,10 +47,10 @@ impl<'a> Members<'a> {
         loop {
             let at = self.next;
             let block = self.window.block(self.archive, at)?;
-            let block = block.ok_or_else(|| self.archive.fault(at, TarFault::NoEnd))?;
+            let block = block.ok_or_else(|| self.archive.fault(at, ArchiveFault::NoEnd))?;
             if block.iter().all(|byte| *byte == 0) {
                 if extensions.is_some() {
-                    return Err(self.archive.fault(at, TarFault::ExtensionAlone));
+                    return Err(self.archive.fault(at, ArchiveFault::ExtensionAlone));
                 }
                 self.check_end(at)?;
                 return Ok(None);
@@ -122,7 +75,7 @@ impl<'a> Members<'a> {
             let left = usize::try_from(self.archive.len() - at).unwrap_or(usize::MAX).min(buffer.len());
             self.archive.read_at(&mut buffer[..left], at)?;
             if buffer[..left].iter().any(|byte| *byte != 0) {
-                return Err(self.archive.fault(at, TarFault::BeyondEnd));
+                return Err(self.archive.fault(at, ArchiveFault::BeyondEnd));
             }
             at += u64::try_from(left).unwrap_or(u64::MAX);
         }
@@ -132,7 +85,7 @@ impl<'a> Members<'a> {
     /// Steps over a member's bytes, which must be there.
     fn skip(&mut self, header_at: u64, len: u64) -> Result<(), Error> {
         let end = self.next.checked_add(len).filter(|end| *end <= self.archive.len());
-        let end = end.ok_or_else(|| self.archive.fault(header_at, TarFault::Truncated))?;
+        let end = end.ok_or_else(|| self.archive.fault(header_at, ArchiveFault::Truncated))?;
         // Of the last member, the fill of its last block may be missing; the end then is, too.
         self.next = end.next_multiple_of(BLOCK_LEN).min(self.archive.len());
         Ok(())
@@ -157,7 +110,7 @@ impl<'a> Members<'a> {
     fn extension_data(&mut self, header: &Header, at: u64) -> Result<Vec<u8>, Error> {
         let len = header.size().map_err(|fault| self.archive.fault(at, fault))?;
         if len > EXTENSION_LEN_MAX {
-            return Err(self.archive.fault(at, TarFault::ExtensionTooLong { len, max: EXTENSION_LEN_MAX }));
+            return Err(self.archive.fault(at, ArchiveFault::ExtensionTooLong { len, max: EXTENSION_LEN_MAX }));
         }
         let from = self.next;
         self.skip(at, len)?;
@@ -174,7 +127,7 @@ impl<'a> Members<'a> {
         let fault = |fault| self.archive.fault(at, fault);
         // POSIX: the record's size is the member's, whatever the header says.
         let size = pax.size.map_or_else(|| header.size(), Ok).map_err(fault)?;
-        let device = || -> Result<Device, TarFault> {
+        let device = || -> Result<Device, ArchiveFault> {
             Ok(Device {
                 major: pax.major.map_or_else(|| header.major(), Ok)?,
                 minor: pax.minor.map_or_else(|| header.minor(), Ok)?,
@@ -195,21 +148,21 @@ impl<'a> Members<'a> {
             b'6' => MemberKind::Fifo,
             other => {
                 let type_flag = shown(&[other]);
-                return Err(fault(TarFault::Type { path: shown(&path), type_flag }));
+                return Err(fault(ArchiveFault::Type { path: shown(&path), type_flag }));
             }
         };
         if header.type_flag() == b'D' {
             self.skip(at, size)?; // the names in it, for `tar --incremental`
         } else if size != 0 {
-            return Err(fault(TarFault::SizeWithoutContent { path: shown(&path), size }));
+            return Err(fault(ArchiveFault::SizeWithoutContent { path: shown(&path), size }));
         } else if pax.sparse.is_used() {
-            return Err(fault(TarFault::SparseMap));
+            return Err(fault(ArchiveFault::SparseMap));
         }
         self.finish(header, pax, at, path, kind)
     }
 
     fn finish(&self, header: &Header, pax: Pax, at: u64, path: Vec<u8>, kind: MemberKind) -> Result<Member, Error> {
-        let metadata = || -> Result<Metadata, TarFault> {
+        let metadata = || -> Result<Metadata, ArchiveFault> {
             let (mtime, mtime_ns) = pax.mtime.map_or_else(|| header.mtime().map(|seconds| (seconds, 0)), Ok)?;
             let (uid, gid) = (pax.uid.map_or_else(|| header.uid(), Ok)?, pax.gid.map_or_else(|| header.gid(), Ok)?);
             let (mut permissions, xattrs) = (header.permissions()?, pax.into_xattrs()?);
@@ -232,7 +185,7 @@ impl<'a> Members<'a> {
                 self.old_sparse(header, at, &mut extents)?;
                 header.real_size().map(Some).map_err(|fault| self.archive.fault(at, fault))?
             }
-            (b'S', _, _) => return Err(self.archive.fault(at, TarFault::SparseVersion)),
+            (b'S', _, _) => return Err(self.archive.fault(at, ArchiveFault::SparseVersion)),
             (_, (Some(1), Some(0)), None) => {
                 map_len = self.sparse_map(at, size, &mut extents)?;
                 sparse.real_size
@@ -246,13 +199,13 @@ impl<'a> Members<'a> {
                 self.skip(at, size)?;
                 return Ok(Stored::Whole { offset, len: size });
             }
-            _ => return Err(self.archive.fault(at, TarFault::SparseVersion)),
+            _ => return Err(self.archive.fault(at, ArchiveFault::SparseVersion)),
         };
         let offset = self.next + map_len;
         self.skip(at, size)?;
         real_size
             .and_then(|real_size| sparse_content(&extents, offset, size.checked_sub(map_len)?, real_size))
-            .ok_or_else(|| self.archive.fault(at, TarFault::SparseMap))
+            .ok_or_else(|| self.archive.fault(at, ArchiveFault::SparseMap))
     }
 
     /// Reads the segments of GNU's old form, in the header and in blocks between it and the content.
@@ -260,7 +213,7 @@ impl<'a> Members<'a> {
         let mut more = header.sparse(extents).map_err(|fault| self.archive.fault(at, fault))?;
         while more {
             let block = self.window.block(self.archive, self.next)?;
-            let block = block.ok_or_else(|| self.archive.fault(at, TarFault::Truncated))?;
+            let block = block.ok_or_else(|| self.archive.fault(at, ArchiveFault::Truncated))?;
             self.next += BLOCK_LEN;
             more = more_sparse(&block, extents).map_err(|fault| self.archive.fault(at, fault))?;
         }
@@ -269,7 +222,7 @@ impl<'a> Members<'a> {
 
     /// Reads the segments that version 1.0 writes before the content, and returns how many bytes they take.
     fn sparse_map(&mut self, at: u64, size: u64, extents: &mut Vec<Extent>) -> Result<u64, Error> {
-        let wrong = || self.archive.fault(at, TarFault::SparseMap);
+        let wrong = || self.archive.fault(at, ArchiveFault::SparseMap);
         let mut map_len = 0;
         let mut count: Option<u64> = None;
         let mut begin = None;
@@ -280,7 +233,7 @@ impl<'a> Members<'a> {
                 return Err(wrong());
             }
             let block = self.window.block(self.archive, self.next + map_len)?;
-            let block = block.ok_or_else(|| self.archive.fault(at, TarFault::Truncated))?;
+            let block = block.ok_or_else(|| self.archive.fault(at, ArchiveFault::Truncated))?;
             map_len += BLOCK_LEN;
             for byte in block {
                 if byte != b'\n' {
@@ -315,17 +268,17 @@ impl Extensions {
     }
 }
 
-fn set_once<T>(slot: &mut Option<T>, value: T) -> Result<(), TarFault> {
-    if slot.replace(value).is_none() { Ok(()) } else { Err(TarFault::ExtensionTwice) }
+fn set_once<T>(slot: &mut Option<T>, value: T) -> Result<(), ArchiveFault> {
+    if slot.replace(value).is_none() { Ok(()) } else { Err(ArchiveFault::ExtensionTwice) }
 }
 
-fn long_name(data: &[u8]) -> Result<Vec<u8>, TarFault> {
+fn long_name(data: &[u8]) -> Result<Vec<u8>, ArchiveFault> {
     let name = until_nul(data);
     if name.len() <= PATH_LEN_MAX {
         return Ok(name.to_vec());
     }
     let number = |len| u64::try_from(len).unwrap_or(u64::MAX);
-    Err(TarFault::ExtensionTooLong { len: number(name.len()), max: number(PATH_LEN_MAX) })
+    Err(ArchiveFault::ExtensionTooLong { len: number(name.len()), max: number(PATH_LEN_MAX) })
 }
 
 /// Places segments in the archive: they must ascend, lie within the file, and take exactly the bytes that are stored.

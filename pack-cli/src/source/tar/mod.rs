@@ -1,164 +1,30 @@
-//! A tar archive as a source.
+//! Tar archives.
 //!
 //! Its own reader, since those there are get what a root file system holds wrong: the crate `tar` (0.4.46) splits extended
 //! headers at newlines, which capabilities contain, and so loses sizes and paths after them; `tar-core` (0.1.0) takes the
 //! wrong size of a sparse file of version 1.0 with a size record; neither has times before 1970.
-//!
-//! Where programs that read tar disagree about where a member ends, the archive is refused: what is signed must be what
-//! another program would have unpacked.
-//!
-//! Members are taken as `tar -x` takes them, one after the other: a later one replaces an earlier one of the same path.
-//! A leading `/` and `.` components are dropped, `..` is refused. A root or a parent directory that has no member of its
-//! own has mode 0755, owner 0:0 and time 0. Owners are the numbers; names of users and groups are not looked at.
 
 mod acl;
-mod archive;
-mod draft;
-mod fault;
 mod header;
 mod members;
 mod pax;
-
-use std::fs::File;
-use std::io::Read;
-use std::os::fd::AsFd;
-use std::path::Path;
-
-use rustix::fs::{FileType, fstat, tell};
+mod window;
 
 use super::SourceOptions;
-use crate::{Error, Tree};
-use archive::Archive;
-use draft::Draft;
-use members::{Members, Segment, Stored};
+use super::archive::{Archive, Draft};
+use crate::Error;
+use members::Members;
 
-pub use fault::TarFault;
-
-/// A tar archive whose headers have been read. Contents are read from it by their offsets.
-#[derive(Debug)]
-pub struct TarSource {
-    pub(super) tree: Tree,
-    archive: Archive,
-    contents: Vec<Stored>,
-}
-
-impl TarSource {
-    /// Reads the headers of the archive at `path`. The options' changes of metadata are left to [`super::Source::open_spec`].
-    ///
-    /// What can be read only once (a fifo, `/dev/fd/3`) goes through a file in the options' `spool_dir`, as [`Self::of_pipe`] says.
-    ///
-    /// # Errors
-    /// It cannot be read, is compressed, or is not an archive that can be packed.
-    pub fn open(path: &Path, options: &SourceOptions) -> Result<Self, Error> {
-        let file = File::open(path).map_err(|error| Error::io("read", path, error))?;
-        Self::of_file(file, path, options)
+/// Adds an archive's members to a draft.
+///
+/// # Errors
+/// It cannot be read, or is not an archive that can be packed.
+pub(super) fn read(archive: &Archive, options: &SourceOptions, draft: &mut Draft) -> Result<(), Error> {
+    let mut members = Members::new(archive, &options.directory.xattrs);
+    while let Some(member) = members.next()? {
+        options.advance(0, 1)?;
+        let offset = member.offset;
+        draft.add(member).map_err(|fault| archive.fault(offset, fault))?;
     }
-
-    /// Reads the headers of an archive that comes through a pipe, called `name` in messages.
-    ///
-    /// Packing reads contents in access order, so the archive is first copied, whole, to a file without a name in
-    /// `spool_dir`: that much room is taken there until the source is dropped, and given back also if the run is killed.
-    ///
-    /// # Errors
-    /// As [`Self::open`]; `spool_dir` has too little room.
-    pub fn of_pipe(pipe: impl Read, name: &Path, options: &SourceOptions) -> Result<Self, Error> {
-        options.begin();
-        Self::read(Archive::of_pipe(pipe, name, options)?, options)
-    }
-
-    /// Reads the headers of an archive from standard input, which is copied only if it is not a file.
-    ///
-    /// # Errors
-    /// As [`Self::of_pipe`].
-    pub fn of_stdin(options: &SourceOptions) -> Result<Self, Error> {
-        let name = Path::new("-");
-        let stdin = std::io::stdin().as_fd().try_clone_to_owned();
-        let stdin = File::from(stdin.map_err(|error| Error::io("read", name, error))?);
-        Self::of_file(stdin, name, options)
-    }
-
-    fn of_file(file: File, path: &Path, options: &SourceOptions) -> Result<Self, Error> {
-        let stat = fstat(&file).map_err(|error| Error::io("read", path, error))?;
-        options.begin();
-        let whole = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && tell(&file) == Ok(0);
-        let archive = if whole { Archive::of_file(file, path)? } else { Archive::of_pipe(file, path, options)? };
-        Self::read(archive, options)
-    }
-
-    fn read(archive: Archive, options: &SourceOptions) -> Result<Self, Error> {
-        let mut draft = Draft::new();
-        let mut members = Members::new(&archive, &options.directory.xattrs);
-        while let Some(member) = members.next()? {
-            options.advance(0, 1)?;
-            let offset = member.offset;
-            draft.add(member).map_err(|fault| archive.fault(offset, fault))?;
-        }
-        let (tree, contents) = draft.finish(&options.directory)?;
-        Ok(Self { tree, archive, contents })
-    }
-
-    pub(super) fn content_len(&self, content: u32) -> u64 {
-        self.stored(content).len()
-    }
-
-    pub(super) fn content_count(&self) -> u32 {
-        u32::try_from(self.contents.len()).unwrap_or(u32::MAX)
-    }
-
-    pub(super) fn open_content(&self, content: u32) -> TarContent<'_> {
-        TarContent { archive: &self.archive, stored: self.stored(content) }
-    }
-
-    fn stored(&self, content: u32) -> &Stored {
-        &self.contents[usize::try_from(content).unwrap_or(usize::MAX)]
-    }
-}
-
-/// A member's content.
-#[derive(Debug)]
-pub struct TarContent<'a> {
-    archive: &'a Archive,
-    stored: &'a Stored,
-}
-
-impl TarContent<'_> {
-    pub(super) fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Error> {
-        let wanted = u64::try_from(buffer.len()).ok().and_then(|len| offset.checked_add(len));
-        if wanted.is_none_or(|end| end > self.stored.len()) {
-            return Err(self.archive.changed());
-        }
-        match self.stored {
-            Stored::Whole { offset: begin, .. } => self.archive.read_at(buffer, begin + offset),
-            Stored::Sparse { segments, .. } => self.read_sparse(segments, buffer, offset),
-        }
-    }
-
-    fn read_sparse(&self, segments: &[Segment], mut buffer: &mut [u8], mut offset: u64) -> Result<(), Error> {
-        let mut next = segments.partition_point(|segment| segment.at + segment.len <= offset);
-        while !buffer.is_empty() {
-            let segment = segments.get(next);
-            // The rest is a hole, or a hole comes first, or data.
-            let run = match segment {
-                None => u64::MAX,
-                Some(segment) if offset < segment.at => segment.at - offset,
-                Some(segment) => segment.at + segment.len - offset,
-            };
-            let run = usize::try_from(run).unwrap_or(usize::MAX).min(buffer.len());
-            let (head, rest) = std::mem::take(&mut buffer).split_at_mut(run);
-            match segment {
-                Some(segment) if offset >= segment.at => {
-                    self.archive.read_at(head, segment.offset + (offset - segment.at))?;
-                    next += 1;
-                }
-                _ => head.fill(0),
-            }
-            offset += u64::try_from(run).unwrap_or(u64::MAX);
-            buffer = rest;
-        }
-        Ok(())
-    }
-
-    pub(super) fn finish(self) -> Result<(), Error> {
-        self.archive.check_unchanged()
-    }
+    Ok(())
 }

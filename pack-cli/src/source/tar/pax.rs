@@ -9,9 +9,9 @@ use base64ct::{Base64Unpadded, Encoding};
 use sealift_format::{Attributes, Xattr};
 
 use super::acl;
-use super::fault::{TarFault, shown};
 use super::header::Extent;
 use crate::source::XattrFilter;
+use crate::source::archive::{ArchiveFault, shown};
 
 /// Longest path or link target that is read.
 pub(super) const PATH_LEN_MAX: usize = 65_535;
@@ -54,7 +54,7 @@ impl Sparse {
 
 impl Pax {
     /// Applies a member's own extended header; of two records of one keyword the later wins.
-    pub(super) fn read(&mut self, data: &[u8], filter: &XattrFilter) -> Result<(), TarFault> {
+    pub(super) fn read(&mut self, data: &[u8], filter: &XattrFilter) -> Result<(), ArchiveFault> {
         records(data).try_for_each(|record| {
             let (keyword, value) = record?;
             self.apply(keyword, value, filter)
@@ -62,20 +62,20 @@ impl Pax {
     }
 
     /// Applies a header for all members that follow.
-    pub(super) fn read_global(&mut self, data: &[u8], filter: &XattrFilter) -> Result<(), TarFault> {
+    pub(super) fn read_global(&mut self, data: &[u8], filter: &XattrFilter) -> Result<(), ArchiveFault> {
         records(data).try_for_each(|record| {
             let (keyword, value) = record?;
             // Programs differ over these in a global header: what one reads as content is a header to another.
             let one_member = matches!(keyword, b"path" | b"linkpath" | b"size" | b"SCHILY.realsize");
             if one_member || keyword.starts_with(b"GNU.sparse.") {
-                return Err(TarFault::PaxGlobal { keyword: shown(keyword) });
+                return Err(ArchiveFault::PaxGlobal { keyword: shown(keyword) });
             }
             self.apply(keyword, value, filter)
         })
     }
 
-    fn apply(&mut self, keyword: &[u8], value: &[u8], filter: &XattrFilter) -> Result<(), TarFault> {
-        let wrong = || TarFault::PaxValue { keyword: shown(keyword) };
+    fn apply(&mut self, keyword: &[u8], value: &[u8], filter: &XattrFilter) -> Result<(), ArchiveFault> {
+        let wrong = || ArchiveFault::PaxValue { keyword: shown(keyword) };
         let path = || match value {
             [] => Ok(None),
             value if value.len() <= PATH_LEN_MAX => Ok(Some(value.to_vec())),
@@ -96,13 +96,13 @@ impl Pax {
             b"GNU.sparse.size" | b"GNU.sparse.realsize" => self.sparse.real_size = number()?,
             b"GNU.sparse.major" => self.sparse.version.0 = number()?,
             b"GNU.sparse.minor" => self.sparse.version.1 = number()?,
-            b"GNU.sparse.map" => self.sparse.extents = Some(map(value).ok_or(TarFault::SparseMap)?),
+            b"GNU.sparse.map" => self.sparse.extents = Some(map(value).ok_or(ArchiveFault::SparseMap)?),
             b"GNU.sparse.offset" if self.sparse.begin.is_none() => {
-                self.sparse.begin = Some(decimal(value).ok_or(TarFault::SparseMap)?);
+                self.sparse.begin = Some(decimal(value).ok_or(ArchiveFault::SparseMap)?);
             }
             b"GNU.sparse.numbytes" => {
-                let begin = self.sparse.begin.take().ok_or(TarFault::SparseMap)?;
-                let len = decimal(value).ok_or(TarFault::SparseMap)?;
+                let begin = self.sparse.begin.take().ok_or(ArchiveFault::SparseMap)?;
+                let len = decimal(value).ok_or(ArchiveFault::SparseMap)?;
                 self.sparse.extents.get_or_insert_default().push((begin, len));
             }
             b"GNU.sparse.numblocks" => {}
@@ -112,7 +112,7 @@ impl Pax {
             b"RHT.security.selinux" => self.set_xattr(b"security.selinux".into(), [value, b"\0"].concat(), filter)?,
             // Other programs' sparse files, and ACLs that Linux does not have: not to be lost in silence.
             b"SCHILY.realsize" | b"SCHILY.acl.ace" => return Err(wrong()),
-            _ if keyword.starts_with(b"GNU.sparse.") => return Err(TarFault::SparseVersion),
+            _ if keyword.starts_with(b"GNU.sparse.") => return Err(ArchiveFault::SparseVersion),
             _ => {
                 if let Some(name) = keyword.strip_prefix(b"SCHILY.xattr.") {
                     self.set_xattr(percent_decoded(name, &[b"3D", b"25"]), value.to_vec(), filter)?;
@@ -131,10 +131,10 @@ impl Pax {
         }
     }
 
-    fn set_xattr(&mut self, name: Vec<u8>, value: Vec<u8>, filter: &XattrFilter) -> Result<(), TarFault> {
+    fn set_xattr(&mut self, name: Vec<u8>, value: Vec<u8>, filter: &XattrFilter) -> Result<(), ArchiveFault> {
         let value_fits = u32::try_from(value.len()).is_ok_and(|len| len <= Attributes::XATTR_LEN_MAX);
         if name.is_empty() || name.len() > 255 || name.contains(&0) || !value_fits {
-            return Err(TarFault::PaxValue { keyword: shown(&name) });
+            return Err(ArchiveFault::PaxValue { keyword: shown(&name) });
         }
         if filter.takes(&name) {
             self.xattrs.insert(name, value);
@@ -143,7 +143,7 @@ impl Pax {
     }
 
     /// The extended attributes, with ACLs among them.
-    pub(super) fn into_xattrs(mut self) -> Result<Vec<Xattr>, TarFault> {
+    pub(super) fn into_xattrs(mut self) -> Result<Vec<Xattr>, ArchiveFault> {
         for (name, text) in std::mem::take(&mut self.acls) {
             // `tar --acls --xattrs` writes both forms; the attribute is exact.
             if !self.xattrs.contains_key(name)
@@ -158,14 +158,14 @@ impl Pax {
                 && u32::try_from(value.len()).is_ok_and(|len| len <= Attributes::XATTR_LEN_MAX)
         };
         if self.xattrs.len() > usize::from(u16::MAX) || !self.xattrs.iter().all(fits) {
-            return Err(TarFault::Xattrs);
+            return Err(ArchiveFault::Xattrs);
         }
         Ok(self.xattrs.into_iter().map(|(name, value)| Xattr { name, value }).collect())
     }
 }
 
 /// The records `LENGTH KEYWORD=VALUE\n`.
-fn records(mut data: &[u8]) -> impl Iterator<Item = Result<(&[u8], &[u8]), TarFault>> {
+fn records(mut data: &[u8]) -> impl Iterator<Item = Result<(&[u8], &[u8]), ArchiveFault>> {
     std::iter::from_fn(move || {
         // Some writers fill up with NUL bytes.
         if data.iter().all(|byte| *byte == 0) {
@@ -173,7 +173,7 @@ fn records(mut data: &[u8]) -> impl Iterator<Item = Result<(&[u8], &[u8]), TarFa
         }
         let record = split_record(data);
         data = record.map_or(&[][..], |(_, _, rest)| rest);
-        Some(record.map(|(keyword, value, _)| (keyword, value)).ok_or(TarFault::Pax))
+        Some(record.map(|(keyword, value, _)| (keyword, value)).ok_or(ArchiveFault::Pax))
     })
 }
 
@@ -268,7 +268,7 @@ fn base64(text: &[u8]) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
-    fn read(data: &[u8]) -> Result<Pax, TarFault> {
+    fn read(data: &[u8]) -> Result<Pax, ArchiveFault> {
         let mut pax = Pax::default();
         pax.read(data, &XattrFilter::default()).map(|()| pax)
     }
@@ -310,7 +310,9 @@ mod tests {
             Pax { xattrs, ..Pax::default() }.into_xattrs()
         };
         assert!(with(65_535, 0).is_ok() && with(1, 249).is_ok());
-        assert!(matches!(with(65_536, 0), Err(TarFault::Xattrs)) && matches!(with(1, 250), Err(TarFault::Xattrs)));
+        assert!(
+            matches!(with(65_536, 0), Err(ArchiveFault::Xattrs)) && matches!(with(1, 250), Err(ArchiveFault::Xattrs))
+        );
     }
 
     #[test]
@@ -326,13 +328,16 @@ mod tests {
             b"4 a\n",
         ];
         for data in bad {
-            assert!(matches!(read(data), Err(TarFault::Pax)), "{}", data.escape_ascii());
+            assert!(matches!(read(data), Err(ArchiveFault::Pax)), "{}", data.escape_ascii());
         }
         assert_eq!(read(b"9 size=1\n9 size=2\n").expect("good").size, Some(2));
         assert_eq!(read(b"9 size=1\n8 size=\n\0\0\0").expect("good").size, None);
-        assert!(matches!(read(b"9 size=x\n"), Err(TarFault::PaxValue { .. })));
+        assert!(matches!(read(b"9 size=x\n"), Err(ArchiveFault::PaxValue { .. })));
         let mut global = Pax::default();
-        assert!(matches!(global.read_global(b"9 size=1\n", &XattrFilter::default()), Err(TarFault::PaxGlobal { .. })));
+        assert!(matches!(
+            global.read_global(b"9 size=1\n", &XattrFilter::default()),
+            Err(ArchiveFault::PaxGlobal { .. })
+        ));
     }
 
     #[test]

@@ -1,9 +1,9 @@
-//! What may be wrong with a tar archive.
+//! What may be wrong with an archive.
 
-/// Why a tar archive cannot be packed. Names in it are escaped, since nobody vouches for them yet.
+/// Why an archive cannot be packed. Names in it are escaped, since nobody vouches for them yet.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum TarFault {
+pub enum ArchiveFault {
     /// It is shorter than its headers say.
     #[error("the archive is cut off")]
     Truncated,
@@ -13,6 +13,9 @@ pub enum TarFault {
     /// What follows the end may be a second archive, which some programs would read and others not.
     #[error("more bytes follow the archive's end: two archives are joined by `tar -A`")]
     BeyondEnd,
+    /// What only one form of archive knows, as its reader says it.
+    #[error("{0}")]
+    Form(String),
     /// A header is not one.
     #[error("a header's checksum is wrong: the archive is damaged, or is not a tar archive")]
     Checksum,
@@ -136,7 +139,7 @@ pub enum TarFault {
 }
 
 /// Bytes from an archive for a message: what a terminal could take for a command is escaped.
-pub(super) fn shown(bytes: &[u8]) -> String {
+pub(in crate::source) fn shown(bytes: &[u8]) -> String {
     let mut text = String::new();
     for chunk in bytes.utf8_chunks() {
         for letter in chunk.valid().chars() {

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use sealift_format::Device;
 use sealift_format::name::component_fault;
 
-use super::fault::{TarFault, shown};
-use super::members::{Member, MemberKind, Stored};
+use super::fault::{ArchiveFault, shown};
 use crate::error::path_of;
 use crate::source::DirectoryOptions;
 use crate::{Error, Metadata, NewNode, NodeId, Tree};
@@ -13,12 +13,64 @@ use crate::{Error, Metadata, NewNode, NodeId, Tree};
 /// Longest target of a symbolic link (spec 6.3).
 const TARGET_LEN_MAX: usize = 4095;
 
-type FileId = usize;
+/// Number of a file in a draft.
+pub(in crate::source) type FileId = usize;
 type DirectoryId = usize;
+
+/// A member of the archive.
+#[derive(Debug)]
+pub(in crate::source) struct Member {
+    /// Where its header begins.
+    pub(in crate::source) offset: u64,
+    /// Its name as it stands in the archive.
+    pub(in crate::source) path: Vec<u8>,
+    pub(in crate::source) metadata: Metadata,
+    pub(in crate::source) kind: MemberKind,
+}
+
+#[derive(Debug)]
+pub(in crate::source) enum MemberKind {
+    Directory,
+    Regular(Stored),
+    /// The path of an earlier member.
+    HardLink(Vec<u8>),
+    /// An earlier member.
+    OtherName(FileId),
+    Symlink(Vec<u8>),
+    CharDevice(Device),
+    BlockDevice(Device),
+    Fifo,
+    Socket,
+}
+
+/// Where a content lies in the archive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::source) enum Stored {
+    Whole { offset: u64, len: u64 },
+    Sparse { len: u64, segments: Box<[Segment]> },
+}
+
+/// A run of a sparse file's bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::source) struct Segment {
+    /// Where it begins in the file.
+    pub(in crate::source) at: u64,
+    pub(in crate::source) len: u64,
+    /// Where it begins in the archive.
+    pub(in crate::source) offset: u64,
+}
+
+impl Stored {
+    pub(in crate::source) fn len(&self) -> u64 {
+        match self {
+            Self::Whole { len, .. } | Self::Sparse { len, .. } => *len,
+        }
+    }
+}
 
 /// Files and their names. Files that have lost their names stay, and do not come into the tree.
 #[derive(Debug)]
-pub(super) struct Draft {
+pub(in crate::source) struct Draft {
     files: Vec<File>,
     directories: Vec<BTreeMap<Box<[u8]>, FileId>>,
 }
@@ -39,7 +91,7 @@ enum Kind {
 const ROOT: FileId = 0;
 
 impl Draft {
-    pub(super) fn new() -> Self {
+    pub(in crate::source) fn new() -> Self {
         let mut draft = Self { files: Vec::new(), directories: Vec::new() };
         draft.new_directory(unnamed_directory());
         draft
@@ -55,7 +107,7 @@ impl Draft {
         self.files.len() - 1
     }
 
-    pub(super) fn add(&mut self, member: Member) -> Result<(), TarFault> {
+    pub(in crate::source) fn add(&mut self, member: Member) -> Result<FileId, ArchiveFault> {
         let Member { path, metadata, kind, .. } = member;
         let components = components(&path)?;
         let Some((name, parents)) = components.split_last() else {
@@ -63,9 +115,9 @@ impl Draft {
             return match kind {
                 MemberKind::Directory => {
                     self.files[ROOT].metadata = metadata;
-                    Ok(())
+                    Ok(ROOT)
                 }
-                _ => Err(TarFault::ReplacesDirectory { path: shown(&path) }),
+                _ => Err(ArchiveFault::ReplacesDirectory { path: shown(&path) }),
             };
         };
         let directory = self.make_directories(parents, &path)?;
@@ -75,27 +127,40 @@ impl Draft {
         {
             if matches!(kind, MemberKind::Directory) {
                 self.files[existing].metadata = metadata;
-                return Ok(());
+                return Ok(existing);
             }
             if !self.directories[below].is_empty() {
-                return Err(TarFault::ReplacesDirectory { path: shown(&path) });
+                return Err(ArchiveFault::ReplacesDirectory { path: shown(&path) });
             }
         }
         let file = match kind {
             MemberKind::Directory => self.new_directory(metadata),
             MemberKind::HardLink(target) => self.link_target(&path, &target)?,
+            MemberKind::OtherName(file) => file,
             MemberKind::Regular(stored) => self.push(metadata, Kind::Regular(stored)),
             MemberKind::Symlink(target) => self.push(metadata, Kind::Other(symlink(&path, target)?)),
             MemberKind::CharDevice(device) => self.push(metadata, Kind::Other(NewNode::CharDevice(device))),
             MemberKind::BlockDevice(device) => self.push(metadata, Kind::Other(NewNode::BlockDevice(device))),
             MemberKind::Fifo => self.push(metadata, Kind::Other(NewNode::Fifo)),
+            MemberKind::Socket => self.push(metadata, Kind::Other(NewNode::Socket)),
         };
         self.directories[directory].insert((*name).into(), file);
-        Ok(())
+        Ok(file)
+    }
+
+    /// Gives a regular file its content, if it has none yet.
+    pub(in crate::source) fn fill(&mut self, file: FileId, content: Stored) -> bool {
+        match &mut self.files[file].kind {
+            Kind::Regular(stored) if stored.len() == 0 => {
+                *stored = content;
+                true
+            }
+            _ => false,
+        }
     }
 
     /// Steps down, making what is missing.
-    fn make_directories(&mut self, names: &[&[u8]], path: &[u8]) -> Result<DirectoryId, TarFault> {
+    fn make_directories(&mut self, names: &[&[u8]], path: &[u8]) -> Result<DirectoryId, ArchiveFault> {
         let mut here = ROOT;
         for (depth, name) in names.iter().enumerate() {
             let directory = self.directory(here, || names[..depth].join(&b'/'), path)?;
@@ -111,15 +176,15 @@ impl Draft {
         self.directory(here, || names.join(&b'/'), path)
     }
 
-    fn directory(&self, file: FileId, parent: impl Fn() -> Vec<u8>, path: &[u8]) -> Result<DirectoryId, TarFault> {
+    fn directory(&self, file: FileId, parent: impl Fn() -> Vec<u8>, path: &[u8]) -> Result<DirectoryId, ArchiveFault> {
         match self.files[file].kind {
             Kind::Directory(directory) => Ok(directory),
             // A link is not followed: it could lead anywhere.
-            _ => Err(TarFault::NotDirectory { path: shown(path), parent: shown(&parent()) }),
+            _ => Err(ArchiveFault::NotDirectory { path: shown(path), parent: shown(&parent()) }),
         }
     }
 
-    fn link_target(&self, path: &[u8], target: &[u8]) -> Result<FileId, TarFault> {
+    fn link_target(&self, path: &[u8], target: &[u8]) -> Result<FileId, ArchiveFault> {
         let mut here = Some(ROOT);
         for name in components(target)? {
             here = here.and_then(|file| match self.files[file].kind {
@@ -130,17 +195,17 @@ impl Draft {
         let names = || (shown(path), shown(target));
         let file = here.ok_or_else(|| {
             let (path, target) = names();
-            TarFault::LinkToNothing { path, target }
+            ArchiveFault::LinkToNothing { path, target }
         })?;
         if matches!(self.files[file].kind, Kind::Directory(_)) {
             let (path, target) = names();
-            return Err(TarFault::LinkToDirectory { path, target });
+            return Err(ArchiveFault::LinkToDirectory { path, target });
         }
         Ok(file)
     }
 
     /// Puts what is not excluded into a tree, in tree order, so that contents are numbered in it.
-    pub(super) fn finish(self, options: &DirectoryOptions) -> Result<(Tree, Vec<Stored>), Error> {
+    pub(in crate::source) fn finish(self, options: &DirectoryOptions) -> Result<(Tree, Vec<Stored>), Error> {
         let Self { files, directories } = self;
         let mut files: Vec<Option<File>> = files.into_iter().map(Some).collect();
         let mut nodes: Vec<NodeId> = vec![0; files.len()];
@@ -190,8 +255,8 @@ fn unnamed_directory() -> Metadata {
 }
 
 /// The names of which a path is made; none for the root.
-fn components(path: &[u8]) -> Result<Vec<&[u8]>, TarFault> {
-    let wrong = |fault| TarFault::Name { path: shown(path), fault };
+fn components(path: &[u8]) -> Result<Vec<&[u8]>, ArchiveFault> {
+    let wrong = |fault| ArchiveFault::Name { path: shown(path), fault };
     if path.is_empty() {
         return Err(wrong("is empty"));
     }
@@ -199,8 +264,8 @@ fn components(path: &[u8]) -> Result<Vec<&[u8]>, TarFault> {
     names.map(|name| component_fault(name).map_or(Ok(name), |fault| Err(wrong(fault)))).collect()
 }
 
-fn symlink(path: &[u8], target: Vec<u8>) -> Result<NewNode, TarFault> {
-    let wrong = |fault| Err(TarFault::Target { path: shown(path), fault });
+fn symlink(path: &[u8], target: Vec<u8>) -> Result<NewNode, ArchiveFault> {
+    let wrong = |fault| Err(ArchiveFault::Target { path: shown(path), fault });
     match target.len() {
         0 => wrong("is empty"),
         len if len > TARGET_LEN_MAX => wrong("has more than 4095 bytes"),

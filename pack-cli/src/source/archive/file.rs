@@ -1,4 +1,4 @@
-//! The file that a tar archive lies in: one of this machine, or a copy of what came through a pipe.
+//! The file that an archive lies in: one of this machine, or a copy of what came through a pipe.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::fstat;
 
-use super::fault::TarFault;
-use super::header::Block;
+use super::{ArchiveFault, ArchiveFormat};
 use crate::Error;
 use crate::source::SourceOptions;
 use crate::source::directory::Identity;
@@ -16,12 +15,10 @@ use sealift_store::unnamed::unnamed_file;
 
 /// How much of a pipe is read at a time.
 const PIPE_BUFFER_LEN: usize = 256 * 1024;
-/// How much is read ahead of a header: the extended header's blocks and the member's own.
-const WINDOW_LEN: usize = 4096;
 
 /// A file that is read by offsets.
 #[derive(Debug)]
-pub(super) struct Archive {
+pub(in crate::source) struct Archive {
     file: File,
     len: u64,
     /// What the user calls it.
@@ -32,7 +29,7 @@ pub(super) struct Archive {
 
 impl Archive {
     /// Takes a regular file as it is.
-    pub(super) fn of_file(file: File, path: &Path) -> Result<Self, Error> {
+    pub(in crate::source) fn of_file(file: File, path: &Path, format: &ArchiveFormat) -> Result<Self, Error> {
         let stat = fstat(&file).map_err(|error| Error::io("read", path, error))?;
         let archive = Self {
             file,
@@ -43,12 +40,17 @@ impl Archive {
         let mut begin = [0; 512];
         let len = usize::try_from(archive.len).unwrap_or(usize::MAX).min(begin.len());
         archive.read_at(&mut begin[..len], 0)?;
-        refuse_compressed(&begin[..len], path)?;
+        refuse_compressed(&begin[..len], path, format)?;
         Ok(archive)
     }
 
     /// Copies a pipe to a file without a name in `directory`.
-    pub(super) fn of_pipe(mut pipe: impl Read, path: &Path, options: &SourceOptions) -> Result<Self, Error> {
+    pub(in crate::source) fn of_pipe(
+        mut pipe: impl Read,
+        path: &Path,
+        format: &ArchiveFormat,
+        options: &SourceOptions,
+    ) -> Result<Self, Error> {
         let usual = std::env::temp_dir();
         let directory = if options.spool_dir.as_os_str().is_empty() { &usual } else { &options.spool_dir };
         let mut file = unnamed_file(directory).map_err(|error| Error::io("create a file in", directory, error))?;
@@ -57,7 +59,7 @@ impl Archive {
         loop {
             let filled = fill(&mut pipe, &mut buffer).map_err(|error| Error::io("read", path, error))?;
             if len == 0 {
-                refuse_compressed(&buffer[..filled], path)?;
+                refuse_compressed(&buffer[..filled], path, format)?;
             }
             if filled == 0 {
                 return Ok(Self { file, len, path: path.to_owned(), identity: None });
@@ -70,20 +72,20 @@ impl Archive {
         }
     }
 
-    pub(super) fn len(&self) -> u64 {
+    pub(in crate::source) fn len(&self) -> u64 {
         self.len
     }
 
-    pub(super) fn fault(&self, offset: u64, fault: TarFault) -> Error {
-        Error::Tar { path: self.path.clone(), offset, fault: Box::new(fault) }
+    pub(in crate::source) fn fault(&self, offset: u64, fault: ArchiveFault) -> Error {
+        Error::Archive { path: self.path.clone(), offset, fault: Box::new(fault) }
     }
 
-    pub(super) fn changed(&self) -> Error {
+    pub(in crate::source) fn changed(&self) -> Error {
         Error::Changed { path: self.path.clone() }
     }
 
     /// Fills `buffer` from bytes that were there when the archive was opened.
-    pub(super) fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Error> {
+    pub(in crate::source) fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Error> {
         self.file.read_exact_at(buffer, offset).map_err(|error| match error.kind() {
             ErrorKind::UnexpectedEof => self.changed(),
             _ => Error::io("read", &self.path, error),
@@ -91,40 +93,11 @@ impl Archive {
     }
 
     /// Says whether the file is still the one that was opened.
-    pub(super) fn check_unchanged(&self) -> Result<(), Error> {
+    pub(in crate::source) fn check_unchanged(&self) -> Result<(), Error> {
         let Some(identity) = self.identity else { return Ok(()) };
         let stat = fstat(&self.file).map_err(|error| Error::io("read", &self.path, error))?;
         let same = Identity::of(&stat) == identity && u64::try_from(stat.st_size) == Ok(self.len);
         if same { Ok(()) } else { Err(self.changed()) }
-    }
-}
-
-/// The bytes around the last header that was read, so that small members cost less than one call each.
-#[derive(Debug, Default)]
-pub(super) struct Window {
-    at: u64,
-    bytes: Vec<u8>,
-}
-
-impl Window {
-    /// A block of the archive, or `None` at its end.
-    pub(super) fn block(&mut self, archive: &Archive, at: u64) -> Result<Option<Block>, Error> {
-        if at == archive.len {
-            return Ok(None);
-        }
-        if let Some(block) = self.held(at) {
-            return Ok(Some(block));
-        }
-        let left = archive.len.saturating_sub(at);
-        self.bytes.resize(usize::try_from(left).unwrap_or(usize::MAX).min(WINDOW_LEN), 0);
-        self.at = at;
-        archive.read_at(&mut self.bytes, at)?;
-        self.held(at).map(Some).ok_or_else(|| archive.fault(at, TarFault::Truncated))
-    }
-
-    fn held(&self, at: u64) -> Option<Block> {
-        let from = usize::try_from(at.checked_sub(self.at)?).ok()?;
-        self.bytes.get(from..)?.first_chunk().copied()
     }
 }
 
@@ -141,7 +114,21 @@ fn fill(reader: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> {
     Ok(filled)
 }
 
-fn refuse_compressed(begin: &[u8], path: &Path) -> Result<(), Error> {
+fn refuse_compressed(begin: &[u8], path: &Path, format: &ArchiveFormat) -> Result<(), Error> {
+    let Some(program) = compressor(begin) else { return Ok(()) };
+    let (subject, file) = if path == Path::new("-") {
+        ("standard input".to_owned(), "FILE".to_owned())
+    } else {
+        (path.display().to_string(), path.display().to_string())
+    };
+    Err(Error::Usage(format!(
+        "{subject} is compressed by {program}: unpack it on the way, `{program} -dc {file} | sealift pack {}:- ...`",
+        format.scheme
+    )))
+}
+
+/// The program that decompresses what begins so.
+pub(in crate::source) fn compressor(begin: &[u8]) -> Option<&'static str> {
     let table: [(&[u8], &str); 7] = [
         (b"\x1f\x8b", "gzip"),
         (b"\xfd7zXZ\0", "xz"),
@@ -151,13 +138,5 @@ fn refuse_compressed(begin: &[u8], path: &Path) -> Result<(), Error> {
         (b"LZIP", "lzip"),
         (b"\x1f\x9d", "gzip"), // compress(1), which gzip reads
     ];
-    let Some((_, program)) = table.iter().find(|(magic, _)| begin.starts_with(magic)) else { return Ok(()) };
-    let (subject, file) = if path == Path::new("-") {
-        ("standard input".to_owned(), "FILE".to_owned())
-    } else {
-        (path.display().to_string(), path.display().to_string())
-    };
-    Err(Error::Usage(format!(
-        "{subject} is compressed by {program}: unpack it on the way, `{program} -dc {file} | sealift pack tar:- ...`"
-    )))
+    table.iter().find(|(magic, _)| begin.starts_with(magic)).map(|(_, program)| *program)
 }
