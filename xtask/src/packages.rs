@@ -58,6 +58,7 @@ const PACKAGES: &[Package] = &[
     package("flatpak",        Program("flatpak"),       &[Ci]),
     // A second program that writes archives.
     package("libarchive-tools", Program("bsdtar"),      &[Ci]),
+    package("cpio",           Program("cpio"),          &[Ci]),
     // What is handed out for systemd and udev they look at.
     package("systemd",        Program("systemd-analyze"), &[Ci]),
     package("udev",           Program("udevadm"),       &[Ci]),

@@ -38,12 +38,12 @@ use super::verity_args::Hash;
 
 /// Pack trees into one bundle
 ///
-/// A SOURCE is a directory, a single file such as a disk image, tar:FILE, or tar:- for a tar archive on standard input. Several sources
-/// become the refs of one bundle and share identical files: name each, as in os=/srv/os. A single source becomes the ref main. ostree:REPO
-/// packs the refs of an OSTree repository, and ostree:REPO:REF one of them, with their names, commits and signatures; if REPO contains a
-/// colon, the longest part that is a directory counts. With --base, pack makes a delta: it carries only what the base lacks, and updates
-/// targets that hold the base. The bundle appears, by one rename, when it is complete. With SOURCE_DATE_EPOCH set, the same trees and
-/// options give the same bytes.
+/// A SOURCE is a directory, a single file such as a disk image, or an archive: tar:FILE, or cpio:FILE of the form newc, as an initramfs is;
+/// with - as FILE the archive comes on standard input. Several sources become the refs of one bundle and share identical files: name each,
+/// as in os=/srv/os. A single source becomes the ref main. ostree:REPO packs the refs of an OSTree repository, and ostree:REPO:REF one of
+/// them, with their names, commits and signatures; if REPO contains a colon, the longest part that is a directory counts. With --base, pack
+/// makes a delta: it carries only what the base lacks, and updates targets that hold the base. The bundle appears, by one rename, when it
+/// is complete. With SOURCE_DATE_EPOCH set, the same trees and options give the same bytes.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -54,6 +54,7 @@ Examples:
   sealift pack ostree:/ostree/repo --ref os/stable -o os.sealift
   sealift pack ostree:/srv/repo --ref os/8 -o os-7-to-8.sealift --name os --bundle-version 8 --base ostree:/srv/repo:os/7
   docker export box | sealift pack tar:- -o box.sealift --owner-map uid:1000=0
+  zstd -dc /boot/initrd.img | sealift pack cpio:- -o initrd.sealift
   sealift pack disk.img -o - --name disk | ssh nas 'cat > disk.sealift'")]
 pub(crate) struct Pack {
     /// What to pack, and the name of its ref

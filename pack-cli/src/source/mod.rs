@@ -21,6 +21,7 @@
 //! ```
 
 mod archive;
+mod cpio;
 mod directory;
 mod exclude;
 mod file;

@@ -19,7 +19,7 @@ use std::path::Path;
 
 use rustix::fs::{FileType, fstat, tell};
 
-use super::{SourceOptions, tar};
+use super::{SourceOptions, cpio, tar};
 use crate::{Error, Tree};
 
 pub(super) use draft::{Draft, FileId, Member, MemberKind, Segment, Stored};
@@ -39,6 +39,7 @@ pub struct ArchiveFormat {
 #[rustfmt::skip] // a table
 const FORMATS: &[ArchiveFormat] = &[
     ArchiveFormat { scheme: "tar",  read: tar::read },
+    ArchiveFormat { scheme: "cpio", read: cpio::read },
 ];
 
 impl ArchiveFormat {
