@@ -9,7 +9,7 @@ use sealift::{Error, NewNode};
 
 use super::desk::*;
 
-fn read(bytes: &[u8]) -> Result<Source, Error> {
+pub(crate) fn read(bytes: &[u8]) -> Result<Source, Error> {
     let format = ArchiveFormat::of("cpio:".as_ref()).expect("it is known");
     ArchiveSource::of_pipe(
         bytes,
@@ -96,6 +96,14 @@ const FILE: u32 = 0o100_644;
 
 fn archive(members: &[Vec<u8>]) -> Vec<u8> {
     [members.concat(), member(0, 0, 1, b"", b"TRAILER!!!")].concat()
+}
+
+/// Of each kind one.
+pub(crate) fn small_archive() -> Vec<u8> {
+    let file = |name: &[u8], content: &[u8]| member(FILE, 7, 2, content, name);
+    let special = [(0o040_755, &b"d"[..], &b""[..]), (0o120_777, b"d/link", b"target"), (0o020_600, b"null", b"")];
+    let special = special.map(|(mode, name, content)| member(mode, 1, 1, content, name));
+    archive(&[special.concat(), file(b"d/a", b""), file(b"d/b", b"content")])
 }
 
 #[test]

@@ -8,6 +8,8 @@ use proptest::prelude::*;
 use sealift::{Metadata, NewNode, Tree};
 
 use super::archives::*;
+use sealift::source::Source;
+
 use super::desk::*;
 
 proptest! {
@@ -30,13 +32,20 @@ proptest! {
             }
         }
         if let Ok(source) = tar_bytes(&bytes, &options()) {
-            let mut small = true;
-            for content in 0..source.content_count() {
-                small &= source.content_len(content) < 1 << 24;
-            }
-            if small {
-                items(&source);
-            }
+            read_again(&source);
+        }
+    }
+
+    /// The same of a cpio archive.
+    #[test]
+    fn a_damaged_cpio_archive_never_panics(changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6)) {
+        let mut bytes = super::cpio::small_archive();
+        for (at, value) in changes {
+            let at = at.index(bytes.len());
+            bytes[at] = value;
+        }
+        if let Ok(source) = super::cpio::read(&bytes) {
+            read_again(&source);
         }
     }
 
@@ -208,4 +217,11 @@ fn a_tree_is_visited_in_its_order() {
     let expected: [(&[u8], NewNode); 4] =
         [(b"", NewNode::Directory), (b"b", NewNode::Directory), (b"c", NewNode::Socket), (b"b/x", NewNode::Fifo)];
     assert_eq!(paths, expected.map(|(path, file)| (path.to_vec(), file)));
+}
+
+/// Reads what a source holds, unless it is long.
+fn read_again(source: &Source) {
+    if (0..source.content_count()).all(|content| source.content_len(content) < 1 << 24) {
+        items(source);
+    }
 }
