@@ -97,18 +97,6 @@ impl Input {
         self.go_on(opener)
     }
 
-    /// The same of one that `judge` takes, who sees the head before anything behind it is read: for comparing with it.
-    pub(crate) fn open_judged(
-        &mut self,
-        limits: Limits,
-        judge: impl FnOnce(&Head) -> Result<(), Error>,
-    ) -> Result<Bundle, Error> {
-        let (opener, head) = self.start(limits)?;
-        judge(&head)?;
-        let opened = self.go_on(opener)?;
-        self.whole(opened)
-    }
-
     fn start(&mut self, limits: Limits) -> Result<(Opener, Head), Error> {
         let mut opener = self.opener(limits);
         while opener.head().is_none() && self.supply(&mut opener)? {}

@@ -37,7 +37,7 @@ pub fn request(target: &OsStr, output: &Output, jobs: usize, progress: &Progress
     if !is_commit && is_half_updated(Path::new(target)) {
         return Err(Error::HalfUpdated { target: target.into() });
     }
-    let kept = if is_commit { None } else { State::load(Path::new(target), Limits::NONE, |_| Ok(()))? };
+    let kept = if is_commit { None } else { State::load(Path::new(target), Limits::NONE)? };
     if kept.as_ref().is_some_and(|kept| !kept.prefix.is_empty() || kept.index.refs().len() > 1) {
         let target = target.display();
         return Err(Error::Usage(format!(

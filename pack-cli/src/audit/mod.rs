@@ -24,10 +24,12 @@
 //! // As a user, who cannot give files to their owners.
 //! let ignore = Ignore { privileged: true, ..Ignore::default() };
 //! let options = AuditOptions { diff: DiffOptions { ignore, ..DiffOptions::default() }, ..AuditOptions::default() };
-//! let check = || audit(&target, None, &options, Limits::default(), |_| Ok(()), &progress);
-//! assert!(check()?.is_empty());
+//! let check = || audit(&target, None, &options, Limits::default(), &guard, &progress);
+//! let (diff, bundle) = check()?;
+//! assert!(diff.is_empty() && bundle.head.root().identity.version == 7);
 //! std::fs::write(target.join("etc/os-release"), "ID=another\n")?;
-//! assert_eq!(check()?.counts.changed, 1);
+//! let (diff, _) = check()?;
+//! assert_eq!(diff.counts.changed, 1);
 //! # Ok(())
 //! # }
 //! ```
@@ -44,8 +46,9 @@ use sealift_store::Site;
 use crate::diff::{self, Change, Diff, DiffOptions, Difference, Field, Side};
 use crate::seal::Digests;
 use crate::source::{DirectoryOptions, DirectorySource, Source, XattrFilter};
+use crate::trust::{Guard, Judged};
 use crate::unpack::{State, state};
-use crate::{Error, Head, Input, Phase, Progress};
+use crate::{Bundle, Error, Input, Phase, Progress};
 pub(crate) use store::kept_names;
 pub use store::{Finding, FindingKind, StoreAudit, StoreAuditOptions, StoreCounts};
 
@@ -63,35 +66,39 @@ pub struct AuditOptions {
 }
 
 /// Compares the tree at `target` with a bundle, or with the index of the bundle that it took. In the result the old side is the index:
-/// what was removed is missing from the tree, and what was added is extra.
+/// what was removed is missing from the tree, and what was added is extra. It comes with the bundle, as it was judged.
 ///
-/// `judge` decides by the head whether the index is to be believed, before it is parsed.
+/// `guard` decides by the head whether the index is to be believed, before it is parsed, as [`Guard::judge_taken`] does.
 ///
 /// # Errors
 /// The bundle or what is kept of it is refused or damaged, or there is none; the tree cannot be read or changed meanwhile.
 pub fn audit(
     target: &Path,
-    bundle: Option<&mut Input>,
+    bundle: Option<Input>,
     options: &AuditOptions,
     limits: Limits,
-    judge: impl FnOnce(&Head) -> Result<(), Error>,
+    guard: &Guard,
     progress: &Arc<Progress>,
-) -> Result<Diff, Error> {
+) -> Result<(Diff, Judged), Error> {
     let site = Site::resolve(target)?;
     let mut diff_options = DiffOptions { moves: false, ..options.diff.clone() };
     let mut is_of_another = false;
     // Root set owners, set-id bits and the rest: that another has been set since is no want of privilege.
     let as_root = state::kept_record(&site).is_ok_and(|record| record.is_some_and(|record| record.as_root));
     diff_options.ignore.privileged &= !as_root;
-    let (index, digests) = match bundle {
+    let (judged, index, digests) = match bundle {
         Some(input) => {
-            let index = input.open_judged(limits, judge)?.index;
+            let unopened = input.begin(limits)?;
+            let judged = guard.judge_taken(unopened.head())?;
+            let (_, Bundle { index, .. }) = unopened.open_bundle()?;
             // What was kept with another bundle is of no use here.
             let digests = Digests::kept(&site, &index).ok().flatten();
-            (index, digests)
+            (judged, index, digests)
         }
         None => {
-            let state = State::of(&site, limits, judge)?.ok_or_else(|| no_state(target))?;
+            let dir = site.record()?.ok_or_else(|| no_state(target))?;
+            let judged = guard.judge_taken(&state::read_head(&dir, limits)?)?;
+            let state = State::read_behind(&dir, judged.head.clone())?;
             is_of_another = !state.is_of(&site)?;
             // What was unpacked is what is to be there.
             if diff_options.reference.is_none() {
@@ -101,7 +108,7 @@ pub fn audit(
                 diff_options.prefix = state.prefix;
             }
             let digests = state.sealed.map(|table| Digests::new(&state.index, &table));
-            (state.index, digests)
+            (judged, state.index, digests)
         }
     };
     let source = list(&site, &index, options, progress)?;
@@ -118,7 +125,7 @@ pub fn audit(
     if options.allow_extra {
         allow_extra(&mut found);
     }
-    Ok(found)
+    Ok((found, judged))
 }
 
 /// Where `target` keeps what it took: for messages.

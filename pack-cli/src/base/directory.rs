@@ -50,7 +50,7 @@ impl Base {
     /// It cannot be read, or changes meanwhile.
     pub fn of_installed(path: &Path, jobs: usize, progress: &Progress) -> Result<Self, Error> {
         let site = Arc::new(Site::resolve(path)?);
-        if let Some(state) = State::of(&site, Limits::NONE, |_| Ok(()))? {
+        if let Some(state) = State::of(&site, Limits::NONE)? {
             let identity = &state.head.root().identity;
             let identity = Some((identity.name.clone(), identity.version));
             return Ok(Self { identity, ..Self::of_directory(site, state.index, &state.reference) });

@@ -10,6 +10,7 @@ use sealift::Progress;
 use sealift::audit::{AuditOptions, StoreAuditOptions, audit, state_path};
 use sealift::diff::Diff;
 use sealift::ostree::CommitSpec;
+use sealift::trust::{Guard, Judged};
 use sealift::unpack::is_half_updated;
 use serde::Serialize;
 
@@ -104,7 +105,9 @@ impl Audit {
             allow_extra: self.allow_extra,
         };
         let judge = self.trust.load()?;
-        let diff = self.pace.watch(self.show, "Opening", |progress| self.audit(&options, &judge, progress))?;
+        let (diff, judged) =
+            self.pace.watch(self.show, "Opening", |progress| self.audit(&options, judge.guard(), progress))?;
+        judge.saw(judged);
         judge.warn(self.show);
         if is_half_updated(&self.target) {
             let target = self.target.display();
@@ -167,14 +170,18 @@ impl Audit {
         audit_store::Run { store, target, bundle, options, trust: &self.trust, show: self.show, pace: self.pace }.run()
     }
 
-    fn audit(&self, options: &AuditOptions, judge: &Judge, progress: &Arc<Progress>) -> Result<Diff, Failure> {
-        let by = |head: &sealift::Head| judge.judge_taken(head);
+    fn audit(
+        &self,
+        options: &AuditOptions,
+        guard: &Guard,
+        progress: &Arc<Progress>,
+    ) -> Result<(Diff, Judged), Failure> {
         let Some(bundle) = &self.bundle else {
-            let done = audit(&self.target, None, options, limits(), by, progress);
+            let done = audit(&self.target, None, options, limits(), guard, progress);
             return done.about(&state_path(&self.target)?);
         };
-        let mut input = BundleArg { bundle: bundle.clone() }.open()?;
-        audit(&self.target, Some(&mut input), options, limits(), by, progress).about(bundle)
+        let input = BundleArg { bundle: bundle.clone() }.open()?;
+        audit(&self.target, Some(input), options, limits(), guard, progress).about(bundle)
     }
 
     fn print(&self, diff: &Diff, judge: &Judge, is_misnamed: bool, elapsed: Duration) -> std::io::Result<()> {

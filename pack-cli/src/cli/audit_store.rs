@@ -1,6 +1,5 @@
 //! `sealift audit ostree:REPO` and `sealift audit composefs:REPO`.
 
-use std::cell::RefCell;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +8,8 @@ use std::time::{Duration, Instant};
 use anstyle::Style;
 use sealift::audit::{Finding, FindingKind, StoreAudit, StoreAuditOptions};
 use sealift::diff::Change;
-use sealift::{Error, Head, Input, Progress};
+use sealift::trust::{Guard, Judged};
+use sealift::{Input, Progress};
 use serde::Serialize;
 
 use super::bundle::BundleArg;
@@ -44,20 +44,14 @@ pub(crate) struct Run<'a> {
 impl Run<'_> {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let start = Instant::now();
-        let judges = RefCell::new(Vec::new());
-        let judge = |head: &Head| -> Result<(), Error> {
-            let judge = Judge::by(&self.trust.options())?;
-            judge.judge_taken(head)?;
-            judges.borrow_mut().push(judge);
-            Ok(())
-        };
-        let mut input = match self.bundle {
+        let judge = self.trust.load()?;
+        let input = match self.bundle {
             Some(bundle) => Some(BundleArg { bundle: bundle.to_owned() }.open()?),
             None => None,
         };
-        let run = |progress: &Arc<Progress>| self.audit(input.as_mut(), judge, progress);
-        let audit = self.pace.watch(self.show, "Opening", run)?;
-        let judges = judges.into_inner();
+        let run = |progress: &Arc<Progress>| self.audit(input, judge.guard(), progress);
+        let (audit, judged) = self.pace.watch(self.show, "Opening", run)?;
+        let judges: Vec<Judge> = judged.into_iter().map(|judged| judge.of(judged)).collect();
         judges.iter().for_each(|judge| judge.warn(self.show));
         verdict_printed(self.print(&audit, &judges, start.elapsed()))?;
         match audit.is_empty() {
@@ -71,16 +65,16 @@ impl Run<'_> {
 
     fn audit(
         &self,
-        bundle: Option<&mut Input>,
-        judge: impl FnMut(&Head) -> Result<(), Error>,
+        bundle: Option<Input>,
+        guard: &Guard,
         progress: &Progress,
-    ) -> Result<StoreAudit, Failure> {
+    ) -> Result<(StoreAudit, Vec<Judged>), Failure> {
         let (options, limits, about) = (&self.options, limits(), self.bundle.unwrap_or(self.target));
         match self.store {
-            Store::Ostree(repo) => sealift::ostree::audit(repo, bundle, options, limits, judge, progress).about(about),
+            Store::Ostree(repo) => sealift::ostree::audit(repo, bundle, options, limits, guard, progress).about(about),
             #[cfg(feature = "composefs")]
             Store::Composefs(store) => {
-                sealift::composefs::audit(store, bundle, options, limits, judge, progress).about(about)
+                sealift::composefs::audit(store, bundle, options, limits, guard, progress).about(about)
             }
         }
     }

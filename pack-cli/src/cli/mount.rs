@@ -69,7 +69,6 @@ mod with_composefs {
     use std::io::Write;
     use std::time::{Duration, Instant};
 
-    use sealift::Head;
     use sealift::composefs::{Checked, MountOptions, MountStats, mount};
     use serde::Serialize;
 
@@ -89,11 +88,11 @@ mod with_composefs {
             };
             let judge = self.trust.load()?;
             let options = MountOptions { jobs: jobs(None) };
-            let by = |head: &Head| judge.judge_taken(head);
-            let stats = self.pace.watch(self.show, "Opening", |progress| {
-                mount(store, &self.name, &self.mountpoint, options, by, progress)
+            let mounted = self.pace.watch(self.show, "Opening", |progress| {
+                mount(store, &self.name, &self.mountpoint, options, judge.guard(), progress)
             });
-            let stats = stats.about(&self.store)?;
+            let (stats, judged) = mounted.about(&self.store)?;
+            judge.saw(judged);
             judge.warn(self.show);
             Ok(self.print(&stats, &judge, start.elapsed())?)
         }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
-use sealift::trust::{Guard, SignatureState, Standing, TrustOptions, Trusted, Utc, Verdict};
+use sealift::trust::{Guard, Judged, SignatureState, Standing, TrustOptions, Trusted, Utc, Verdict};
 use sealift::{Envelope, Error, Head, Input, Kind};
 use serde::Serialize;
 
@@ -90,7 +90,7 @@ impl PolicyArgs {
 #[derive(Debug)]
 pub(crate) struct Judge {
     guard: Guard,
-    judged: OnceCell<(Head, Verdict)>,
+    judged: OnceCell<Judged>,
 }
 
 impl Judge {
@@ -102,8 +102,18 @@ impl Judge {
     /// The bundle, if it may be used.
     pub(crate) fn admit(&self, input: Input) -> Result<Trusted, Error> {
         let bundle = self.guard.admit(input, limits())?;
-        self.judged.get_or_init(|| (bundle.head().clone(), bundle.verdict().clone()));
+        self.saw(bundle.judged().clone());
         Ok(bundle)
+    }
+
+    /// Remembers how a bundle was judged that the device has.
+    pub(crate) fn saw(&self, judged: Judged) {
+        self.judged.get_or_init(|| judged);
+    }
+
+    /// One that judges as this does, and has judged this.
+    pub(crate) fn of(&self, judged: Judged) -> Self {
+        Self { guard: self.guard.clone(), judged: judged.into() }
     }
 
     /// By whom it judges.
@@ -113,14 +123,13 @@ impl Judge {
 
     /// Says whether the bundle is one that this device may have taken.
     pub(crate) fn judge_taken(&self, head: &Head) -> Result<(), Error> {
-        let verdict = self.guard.judge_taken(head)?;
-        self.judged.get_or_init(|| (head.clone(), verdict));
+        self.saw(self.guard.judge_taken(head)?);
         Ok(())
     }
 
     /// What was waived, and ought to be seen whatever else is printed.
     pub(crate) fn warn(&self, show: Show) {
-        let Some((head, verdict)) = self.judged.get() else { return };
+        let Some(Judged { head, verdict, .. }) = self.judged.get() else { return };
         if verdict.unsigned {
             show.warn("UNSIGNED: no trusted key signed this bundle; accepted because of --allow-unsigned");
         }
@@ -140,13 +149,15 @@ impl Judge {
 
     /// Marks a bundle that passed without a trusted signature, behind its name.
     pub(crate) fn mark(&self) -> String {
-        let unsigned = self.judged.get().is_some_and(|(_, verdict)| verdict.unsigned);
+        let unsigned = self.judged.get().is_some_and(|judged| judged.verdict.unsigned);
         if unsigned { format!(", {WARN}UNSIGNED{WARN:#}") } else { String::new() }
     }
 
     /// Name and version of the bundle that was judged.
     pub(crate) fn identity(&self) -> (&str, u64) {
-        self.judged.get().map_or(("", 0), |(head, _)| (&head.root().identity.name, head.root().identity.version))
+        self.judged
+            .get()
+            .map_or(("", 0), |Judged { head, .. }| (&head.root().identity.name, head.root().identity.version))
     }
 
     /// The first lines about a repository or store that took the bundle: which, of whom.
@@ -164,7 +175,7 @@ impl Judge {
 
     /// A line for each key that counts.
     pub(crate) fn print_signers(&self, out: &mut dyn Write) -> io::Result<()> {
-        let signers = self.judged.get().map(|(_, verdict)| &verdict.signers[..]).unwrap_or_default();
+        let signers = self.judged.get().map(|judged| &judged.verdict.signers[..]).unwrap_or_default();
         for signer in signers {
             writeln!(out, "{}", format!("  signed by {} {}", signer.key, escape::text(&signer.comment)).trim_end())?;
         }
@@ -173,7 +184,7 @@ impl Judge {
 
     /// Whether the bundle that was judged carries a signature for the kernel.
     pub(crate) fn has_kernel_signature(&self) -> bool {
-        self.judged.get().is_some_and(|(head, _)| head.bodies(Envelope::KERNEL_SIGNATURE).next().is_some())
+        self.judged.get().is_some_and(|judged| judged.head.bodies(Envelope::KERNEL_SIGNATURE).next().is_some())
     }
 
     /// A line for each thing that became so since the bundle was taken.
@@ -186,19 +197,19 @@ impl Judge {
 
     /// The same as texts, for JSON.
     pub(crate) fn since(&self) -> Vec<String> {
-        let since = self.judged.get().map(|(_, verdict)| &verdict.since[..]).unwrap_or_default();
+        let since = self.judged.get().map(|judged| &judged.verdict.since[..]).unwrap_or_default();
         since.iter().map(ToString::to_string).collect()
     }
 
     /// The keys that count, for JSON.
     pub(crate) fn signers(&self) -> Vec<String> {
-        let verdict = self.judged.get().map(|(_, verdict)| verdict);
+        let verdict = self.judged.get().map(|judged| &judged.verdict);
         verdict.map_or(Vec::new(), |verdict| verdict.signers.iter().map(|signer| signer.key.to_string()).collect())
     }
 
     /// Prints what became of each signature of a bundle that was judged.
     pub(crate) fn print_signatures(&self, out: &mut dyn Write, head: &Head) -> io::Result<()> {
-        let Some((_, verdict)) = self.judged.get() else { return Ok(()) };
+        let Some(Judged { verdict, .. }) = self.judged.get() else { return Ok(()) };
         Seen::new(Ok(verdict.clone()), self.guard.inspect(head), head).print(out)
     }
 

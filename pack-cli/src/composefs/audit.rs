@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 
 use rustix::io::Errno;
 use sealift_format::verity::FileDigest;
-use sealift_format::{Head, Image, Index, InodeKind, Limits, Ref};
+use sealift_format::{Bundle, Image, Index, InodeKind, Limits, Ref};
 
 use super::check::{Check, Fault, RightImage, digest_of, objects_of};
 use super::image::{self, ImageContent};
@@ -20,35 +20,37 @@ use super::repo::{Repo, object_name};
 use crate::audit::{Finding, FindingKind, StoreAudit, StoreAuditOptions, kept_names};
 use crate::input::Input;
 use crate::ostree::hex;
+use crate::trust::{Guard, Judged};
 use crate::{Error, Progress};
 use sealift_store::confined::names_below;
 
 /// Compares a store with a bundle, or with what it kept of the bundles that it took.
 ///
-/// `judge` decides by each bundle's head whether its index is to be believed. Extra objects are looked for where the store has no images but
+/// `guard` decides by each bundle's head whether its index is to be believed, as [`Guard::judge_taken`] does: they come with the result. Extra objects are looked for where the store has no images but
 /// those of the trees that are looked at.
 ///
 /// # Errors
 /// There is no store, or it keeps nothing of the bundles; a bundle or what is kept of it is refused or damaged; something cannot be read.
 pub fn audit(
     store: &Path,
-    bundle: Option<&mut Input>,
+    bundle: Option<Input>,
     options: &StoreAuditOptions,
     limits: Limits,
-    mut judge: impl FnMut(&Head) -> Result<(), Error>,
+    guard: &Guard,
     progress: &Progress,
-) -> Result<StoreAudit, Error> {
+) -> Result<(StoreAudit, Vec<Judged>), Error> {
     let Some(repo) = Repo::open(store)? else {
         let problem = "there is no composefs store: unpack a bundle to it first".into();
         return Err(Error::Store { path: store.to_owned(), problem });
     };
     let mut held = match bundle {
-        Some(input) => vec![Held::of_bundle(input, &repo, limits, judge)?],
+        Some(input) => vec![Held::of_bundle(input, &repo, limits, guard)?],
         None => kept_names(repo.path(), Kept::names(&repo)?, &options.names)?
             .iter()
-            .map(|name| Held::of_kept(&repo, name, &mut judge))
+            .map(|name| Held::of_kept(&repo, name, guard))
             .collect::<Result<_, _>>()?,
     };
+    let judged = held.iter().map(|held| held.judged.clone()).collect();
     // What several have is to be as one wants it that is sealed.
     held.sort_by_key(|held| !held.is_sealed);
     let trees = trees(&held, &repo, options)?;
@@ -72,32 +74,28 @@ pub fn audit(
     job.audit.is_sealed = trees.iter().any(|tree| tree.is_sealed);
     job.audit.trees = trees.iter().map(|tree| tree.name.clone()).collect();
     job.audit.sum_up();
-    Ok(job.audit)
+    Ok((job.audit, judged))
 }
 
 /// A bundle with which the store is compared.
 struct Held {
-    head: Head,
+    judged: Judged,
     index: Index,
     found: Found,
     is_sealed: bool,
 }
 
 impl Held {
-    fn of_kept(repo: &Repo, name: &str, judge: &mut impl FnMut(&Head) -> Result<(), Error>) -> Result<Self, Error> {
+    fn of_kept(repo: &Repo, name: &str, guard: &Guard) -> Result<Self, Error> {
         let Kept { head, index, found } = Kept::load_whole(repo, name)?;
-        judge(&head).map_err(|error| error.of_bundle(&path_of(repo, name)))?;
-        Ok(Self { head, index, found, is_sealed: kept::is_sealed(repo, name) })
+        let judged = guard.judge_taken(&head).map_err(|error| error.of_bundle(&path_of(repo, name)))?;
+        Ok(Self { judged, index, found, is_sealed: kept::is_sealed(repo, name) })
     }
 
-    fn of_bundle(
-        input: &mut Input,
-        repo: &Repo,
-        limits: Limits,
-        judge: impl FnOnce(&Head) -> Result<(), Error>,
-    ) -> Result<Self, Error> {
-        let bundle = input.open_judged(limits, judge)?;
-        let (head, index) = (bundle.head, bundle.index);
+    fn of_bundle(input: Input, repo: &Repo, limits: Limits, guard: &Guard) -> Result<Self, Error> {
+        let unopened = input.begin(limits)?;
+        let judged = guard.judge_taken(unopened.head())?;
+        let (_, Bundle { head, index, .. }) = unopened.open_bundle()?;
         let name = &head.root().identity.name;
         // Names of objects that it has in common with what was kept: for paths, and to make images again, which are compared.
         let mut found = Found::default();
@@ -110,7 +108,7 @@ impl Held {
                 found.within.extend(kept.found.within.get(of_kept).map(|content| (number, content.clone())));
             }
         }
-        Ok(Self { head, index, found, is_sealed })
+        Ok(Self { judged, index, found, is_sealed })
     }
 }
 
@@ -130,7 +128,7 @@ struct Tree<'a> {
 fn trees<'a>(held: &'a [Held], repo: &Repo, options: &StoreAuditOptions) -> Result<Vec<Tree<'a>>, Error> {
     let mut trees = Vec::new();
     for held in held {
-        let root = held.head.root();
+        let root = held.judged.head.root();
         let (mut taken, mut others) = (Vec::new(), Vec::new());
         for (number, tree) in (0_u16..).zip(held.index.refs()) {
             let is_asked = options.reference.as_ref().is_some_and(|name| *name == tree.name);

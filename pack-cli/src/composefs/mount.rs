@@ -15,12 +15,13 @@ use rustix::mount::{
     fsconfig_set_string, fsmount, fsopen, move_mount, unmount,
 };
 use sealift_format::verity::FileDigest;
-use sealift_format::{Head, Image, Ref};
+use sealift_format::{Image, Ref};
 
 use super::check::{Check, Fault, objects_of};
 use super::kept::{Kept, path_of};
 use super::repo::Repo;
 use crate::ostree::hex;
+use crate::trust::{Guard, Judged};
 use crate::{Error, Progress};
 
 /// How a tree is mounted.
@@ -60,7 +61,7 @@ pub enum Checked {
 /// Mounts a tree, which the store took, at the directory `mountpoint`, for reading. Its name is that of the bundle, and after a slash that of the
 /// ref; the bundle's alone where the store has one tree of it.
 ///
-/// `judge` decides by the head that the store kept whether its bundle is to be trusted.
+/// `guard` decides by the head that the store kept whether its bundle is to be trusted, as [`Guard::judge_taken`] does: it comes with the result.
 ///
 /// # Errors
 /// The store has no such tree, the bundle is refused, the image or an object is missing or is not what the bundle says, or the kernel did not
@@ -70,9 +71,9 @@ pub fn mount(
     name: &str,
     mountpoint: &Path,
     options: MountOptions,
-    judge: impl FnOnce(&Head) -> Result<(), Error>,
+    guard: &Guard,
     progress: &Progress,
-) -> Result<MountStats, Error> {
+) -> Result<(MountStats, Judged), Error> {
     let unfit = |problem: String| Error::Store { path: store.to_owned(), problem };
     let Some(repo) = Repo::open(store)? else {
         return Err(unfit("there is no composefs store: unpack a bundle to it first".into()));
@@ -85,7 +86,7 @@ pub fn mount(
         return Err(unfit(format!("no bundle named {} is installed there; installed: {held}", bundle.escape_debug())));
     };
     tracing::debug!(path = %path_of(&repo, bundle).display(), "judged by what was kept");
-    judge(&kept.head)?;
+    let judged = guard.judge_taken(&kept.head)?;
     let (tree, image) = find(&kept, &repo, reference).map_err(unfit)?;
     let directory = open(mountpoint, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Permissions::empty());
     let directory = directory.map_err(|error| Error::io("open", mountpoint, error))?;
@@ -101,7 +102,7 @@ pub fn mount(
     let made = make_mount(&file, &repo, &stats).map_err(|error| Error::io("mount", mountpoint, error))?;
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
     move_mount(&made, "", &directory, "", flags).map_err(|error| Error::io("mount", mountpoint, error))?;
-    Ok(stats)
+    Ok((stats, judged))
 }
 
 /// The tree of a name, and its image: the one that `images/refs` has.

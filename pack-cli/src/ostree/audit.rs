@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use sealift_format::ostree::{Checksum, Commit};
-use sealift_format::{Head, Index, Limits, OsTree, OsTreeFile, Ref};
+use sealift_format::{Index, Limits, OsTree, OsTreeFile, Ref};
 
 use super::kept::Kept;
 use super::look::{Look, Looked};
@@ -20,31 +20,37 @@ use super::wanted::{Walk, Wanted, What};
 use crate::audit::{Finding, FindingKind, StoreAudit, StoreAuditOptions, kept_names};
 use crate::input::Input;
 use crate::parallel::for_each;
+use crate::trust::{Guard, Judged};
 use crate::{Error, Phase, Progress};
 
 /// Compares a repository with a bundle, or with what it kept of the bundles that it took. Other commits and objects make no difference.
 ///
-/// `judge` decides by each bundle's head whether its index is to be believed, before that is parsed. What is kept does not say where a ref was put: it
+/// `guard` decides by each bundle's head whether its index is to be believed, before that is parsed, as [`Guard::judge_taken`] does: they come
+/// with the result. What is kept does not say where a ref was put: it
 /// stands if one of this name does, be it the repository's own, a remote's or of the collection.
 ///
 /// # Errors
 /// There is no repository, or it keeps nothing of the bundles; a bundle or what is kept of it is refused or damaged; something cannot be read.
 pub fn audit(
     target: &Path,
-    bundle: Option<&mut Input>,
+    bundle: Option<Input>,
     options: &StoreAuditOptions,
     limits: Limits,
-    mut judge: impl FnMut(&Head) -> Result<(), Error>,
+    guard: &Guard,
     progress: &Progress,
-) -> Result<StoreAudit, Error> {
+) -> Result<(StoreAudit, Vec<Judged>), Error> {
     let repo = Repo::open(target)?;
-    let mut held = Vec::new();
+    let (mut judged, mut held) = (Vec::new(), Vec::new());
     if let Some(input) = bundle {
-        let bundle = input.open_judged(limits, judge)?;
+        let unopened = input.begin(limits)?;
+        judged.push(guard.judge_taken(unopened.head())?);
+        let (_, bundle) = unopened.open_bundle()?;
         held.push((bundle.head, bundle.index));
     } else {
         for name in kept_names(repo.path(), Kept::names(&repo)?, &options.names)? {
-            held.extend(Kept::load_judged(&repo, &name, &mut judge)?.map(|Kept { head, index }| (head, index)));
+            let Some((bundle, Kept { head, index })) = Kept::load_judged(&repo, &name, guard)? else { continue };
+            judged.push(bundle);
+            held.push((head, index));
         }
     }
     let mut audit = StoreAudit::default();
@@ -63,7 +69,7 @@ pub fn audit(
         }));
     }
     audit.sum_up();
-    Ok(audit)
+    Ok((audit, judged))
 }
 
 /// The audit of one bundle.

@@ -24,6 +24,7 @@ use super::stage::Stage;
 use super::transaction::{make_directory, take_lock};
 use crate::Error;
 use crate::seal::{KernelSignature, Parameters, WantedSignature, seal_index, seal_open};
+use crate::trust::{Guard, Judged};
 use sealift_store::check_owner;
 use sealift_store::confined::{names_below, names_in, open_beneath, open_name, remove_tree};
 
@@ -66,21 +67,18 @@ impl Kept {
         }
     }
 
-    /// Reads what is kept of the bundles of a name, if `judge` takes the head. `None` where a run was killed before anything counted.
+    /// Reads what is kept of the bundles of a name, if `guard` takes the head. `None` where a run was killed before anything counted.
     ///
     /// # Errors
     /// It is refused, damaged or cannot be read.
-    pub(super) fn load_judged(
-        repo: &Repo,
-        name: &str,
-        judge: &mut impl FnMut(&Head) -> Result<(), Error>,
-    ) -> Result<Option<Self>, Error> {
+    pub(super) fn load_judged(repo: &Repo, name: &str, guard: &Guard) -> Result<Option<(Judged, Self)>, Error> {
         let shown = repo.path().join(path(name, HEAD));
         let of_it = |error: Error| error.of_bundle(&shown);
         let Some(bytes) = read(repo, name, HEAD, HEAD_LEN_MAX.into())? else { return Ok(None) };
         let head = parse_head(name, &bytes).map_err(|error| of_it(error.into()))?;
-        judge(&head).map_err(of_it)?;
-        Self::parse(repo, name, &bytes)?.map(Some).map_err(|error| of_it(error.into()))
+        let judged = guard.judge_taken(&head).map_err(of_it)?;
+        let kept = Self::parse(repo, name, &bytes)?.map_err(|error| of_it(error.into()))?;
+        Ok(Some((judged, kept)))
     }
 
     fn parse(repo: &Repo, name: &str, head: &[u8]) -> Result<Result<Self, FormatError>, Error> {

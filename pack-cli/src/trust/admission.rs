@@ -4,10 +4,9 @@ use std::path::Path;
 
 use sealift_format::Head;
 use sealift_store::Site;
-use sealift_verify::trust::Verdict;
 
 use super::store::Held;
-use super::{Guard, TargetPlace, bound};
+use super::{Guard, Judged, TargetPlace, bound};
 use crate::Error;
 
 /// The right to install a bundle that was judged. Before the first byte of it can be reached under its name, it is used to remember the
@@ -22,7 +21,7 @@ pub(crate) struct Admission {
 impl Admission {
     /// The state is known to be writable from now on; in a dry run as far as that can be known without writing. For a bundle that only
     /// passed unsigned, which is not remembered, it is left alone.
-    pub(super) fn new(guard: Guard, head: Head, verdict: &Verdict, dry_run: bool) -> Result<Self, Error> {
+    pub(super) fn new(guard: Guard, Judged { head, verdict }: Judged, dry_run: bool) -> Result<Self, Error> {
         let held = match (verdict.unsigned, dry_run) {
             (true, _) => None,
             (false, true) => guard.store().check_may_hold().map(|()| None)?,

@@ -5,7 +5,7 @@ use sealift_verify::trust::{Claims, Floors, Now, Policy, SignatureState, Verdict
 
 use super::settings::Settings;
 use super::store::Held;
-use super::{FloorReport, KnownTarget, Places, Store, TargetPlace, TrustOptions, TrustReport, now};
+use super::{FloorReport, Judged, KnownTarget, Places, Store, TargetPlace, TrustOptions, TrustReport, now};
 use crate::Error;
 
 /// The administrator's files and the device's state, ready to judge bundles.
@@ -68,9 +68,10 @@ impl Guard {
     ///
     /// # Errors
     /// [`Error::Trust`] where no key signed it that counts or counted; else the floor cannot be read.
-    pub fn judge_taken(&self, head: &Head) -> Result<Verdict, Error> {
+    pub fn judge_taken(&self, head: &Head) -> Result<Judged, Error> {
         let floors = self.store.floors(&head.root().identity.name)?;
-        Ok(self.policy(floors).judge_taken(head)?)
+        let verdict = self.policy(floors).judge_taken(head)?;
+        Ok(Judged { head: head.clone(), verdict })
     }
 
     /// Judges a bundle whose content is a base, by its signatures and not by its freshness.

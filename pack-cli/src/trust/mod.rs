@@ -1,7 +1,8 @@
 //! Trust as a device keeps it: the administrator's files, the state between bundles, and signing.
 //!
-//! [`Guard`] judges a bundle's head by the files that [`Places`] finds and by what the [`Store`] remembers; it is
-//! asked before any content is handed out, and told when a bundle was committed. [`sign`] is the publisher's side.
+//! [`Guard`] judges a bundle's head by the files that [`Places`] finds and by what the [`Store`] remembers, and makes
+//! it [`Trusted`]: what hands out content consumes that, and what installs it commits its version. [`sign`] is the
+//! publisher's side.
 //!
 //! ```
 //! # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/bundle.rs"));
@@ -55,4 +56,4 @@ pub use sealift_verify::trust::{
 };
 pub use store::{Store, reset_floor};
 pub use targets::{KnownTarget, TargetKind, TargetPlace};
-pub use trusted::Trusted;
+pub use trusted::{Judged, Trusted};

@@ -15,7 +15,17 @@ use crate::input::{Input, Unopened};
 pub struct Trusted {
     guard: Guard,
     bundle: Unopened,
-    verdict: Verdict,
+    judged: Judged,
+}
+
+/// Who a bundle is, and what was found when that was judged.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Judged {
+    /// Preamble, root and envelopes.
+    pub head: Head,
+    /// What was found.
+    pub verdict: Verdict,
 }
 
 impl Guard {
@@ -25,22 +35,16 @@ impl Guard {
     /// As [`Guard::judge`]; or the input cannot be read, or does not begin with a bundle's head.
     pub fn admit(&self, input: Input, limits: Limits) -> Result<Trusted, Error> {
         let bundle = input.begin(limits)?;
-        let verdict = self.judge(bundle.head())?;
-        Ok(Trusted { guard: self.clone(), bundle, verdict })
+        let judged = Judged { head: bundle.head().clone(), verdict: self.judge(bundle.head())? };
+        Ok(Trusted { guard: self.clone(), bundle, judged })
     }
 }
 
 impl Trusted {
-    /// Preamble, root and envelopes.
+    /// Who it is, and what was found.
     #[must_use]
-    pub fn head(&self) -> &Head {
-        self.bundle.head()
-    }
-
-    /// What was found.
-    #[must_use]
-    pub fn verdict(&self) -> &Verdict {
-        &self.verdict
+    pub fn judged(&self) -> &Judged {
+        &self.judged
     }
 
     /// The input's name for messages.
@@ -69,8 +73,7 @@ impl Trusted {
     /// # Errors
     /// The state cannot be opened, locked or written to, or another user could change it.
     pub(crate) fn install(self, dry_run: bool) -> Result<(Unopened, Admission), Error> {
-        let Self { guard, bundle, verdict } = self;
-        let admission = Admission::new(guard, bundle.head().clone(), &verdict, dry_run)?;
-        Ok((bundle, admission))
+        let admission = Admission::new(self.guard, self.judged, dry_run)?;
+        Ok((self.bundle, admission))
     }
 }

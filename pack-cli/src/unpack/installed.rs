@@ -103,7 +103,7 @@ impl Installed {
         if options.rehash {
             return Ok(None);
         }
-        let state = match State::of(site, Limits::NONE, |_| Ok(())) {
+        let state = match State::of(site, Limits::NONE) {
             // It is made anew.
             Err(error @ (Error::State { .. } | Error::Format(_))) => {
                 tracing::warn!(%error, "ignored the damaged record of this target");

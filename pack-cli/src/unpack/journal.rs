@@ -128,7 +128,7 @@ pub(crate) fn complete(stage: &Stage, site: &Site, jobs: usize, progress: &Progr
         return Err(sealift_store::Error::Exchanged { path: site.path().to_owned() }.into());
     }
     let state = match stage.state() {
-        Ok(dir) => dir.map(|dir| State::read(&dir, Limits::NONE, |_| Ok(()))).transpose(),
+        Ok(dir) => dir.map(|dir| State::read(&dir, Limits::NONE)).transpose(),
         Err(error) => Err(error),
     };
     let is_whole = match state {

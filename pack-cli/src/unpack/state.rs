@@ -47,36 +47,26 @@ const SIGNATURE: &str = "index.p7s";
 const DIGESTS: &str = "fs-verity";
 
 impl State {
-    /// Reads what `target` took, if `judge` takes the head: verified, then parsed. `None` where it took nothing.
+    /// Reads what `target` took: verified, then parsed. `None` where it took nothing.
     ///
     /// # Errors
-    /// The state cannot be read, is damaged or another user's, or was refused.
-    pub fn load(
-        target: &Path,
-        limits: Limits,
-        judge: impl FnOnce(&Head) -> Result<(), Error>,
-    ) -> Result<Option<Self>, Error> {
-        Self::of(&Site::resolve(target)?, limits, judge)
+    /// The state cannot be read, is damaged or another user's.
+    pub fn load(target: &Path, limits: Limits) -> Result<Option<Self>, Error> {
+        Self::of(&Site::resolve(target)?, limits)
     }
 
     /// Reads what the target at `site` took.
-    pub(crate) fn of(
-        site: &Site,
-        limits: Limits,
-        judge: impl FnOnce(&Head) -> Result<(), Error>,
-    ) -> Result<Option<Self>, Error> {
-        site.record()?.map(|dir| Self::read(&dir, limits, judge)).transpose()
+    pub(crate) fn of(site: &Site, limits: Limits) -> Result<Option<Self>, Error> {
+        site.record()?.map(|dir| Self::read(&dir, limits)).transpose()
     }
 
     /// Reads a state's directory.
-    pub(super) fn read(
-        dir: &OwnDir,
-        limits: Limits,
-        judge: impl FnOnce(&Head) -> Result<(), Error>,
-    ) -> Result<Self, Error> {
-        let head = Head::parse(&read(dir, HEAD, HEAD_LEN_MAX.into())?)?;
-        limits.check(head.root())?;
-        judge(&head)?;
+    pub(super) fn read(dir: &OwnDir, limits: Limits) -> Result<Self, Error> {
+        Self::read_behind(dir, read_head(dir, limits)?)
+    }
+
+    /// Reads what a state's directory has beside the head.
+    pub(crate) fn read_behind(dir: &OwnDir, head: Head) -> Result<Self, Error> {
         let contents = &head.root().contents;
         let index = read(dir, INDEX, contents.index_len)?;
         if verity::digest(&index) != contents.index_digest {
@@ -101,6 +91,16 @@ impl State {
     pub(crate) fn is_of(&self, site: &Site) -> Result<bool, Error> {
         Ok(site.root().is_some() && site.identity()?.1 == self.inode)
     }
+}
+
+/// Reads the head that a state's directory has.
+///
+/// # Errors
+/// It cannot be read or is damaged.
+pub(crate) fn read_head(dir: &OwnDir, limits: Limits) -> Result<Head, Error> {
+    let head = Head::parse(&read(dir, HEAD, HEAD_LEN_MAX.into())?)?;
+    limits.check(head.root())?;
+    Ok(head)
 }
 
 fn read_record(dir: &OwnDir) -> Result<Record, Error> {

@@ -13,7 +13,7 @@ use sealift::unpack::{UnpackOptions, UnpackStats, unpack};
 use sealift::verify::{Depth, verify};
 use sealift::{Error, Input, Limits, Phase, Progress};
 
-use crate::desk::{Desk, anyones, noise, said};
+use crate::desk::{Desk, anyone, anyones, noise, said};
 
 /// A bundle that comes through a pipe, and a caller who wishes to stop when half of it was read.
 struct Half {
@@ -147,7 +147,7 @@ fn verify_and_audit_stop() {
     let progress = Arc::new(Progress::default());
     let auditing = thread::spawn({
         let (progress, target) = (Arc::clone(&progress), desk.path("target"));
-        move || audit(&target, None, &AuditOptions::default(), Limits::default(), |_| Ok(()), &progress)
+        move || audit(&target, None, &AuditOptions::default(), Limits::default(), &anyone(), &progress)
     });
     while progress.snapshot().phase != Phase::Hashing && !auditing.is_finished() {
         thread::yield_now();
