@@ -11,7 +11,8 @@ use sealift::source::{DirectoryOptions, DirectorySource, Source};
 use sealift::trust::{Guard, TrustOptions};
 use sealift::{Bundle, Identity, Input, Limits, Progress};
 use sealift_format::{Holds, Index, Layout, Opened, verity};
-use sealift_verify::content::{ChunkDecoder, check_object, group_objects};
+use sealift_verify::content::ChunkDecoder;
+use sealift_verify::read_plan::ReadPlan;
 
 const FILES: u64 = 20_000;
 
@@ -89,8 +90,8 @@ fn index(criterion: &mut Criterion, bundle: &Bundle) {
 
 fn chunk(criterion: &mut Criterion, bundle: &Bundle, input: &mut Input) {
     let row = &bundle.layout.chunks[0];
-    let Holds::Group(range) = &row.holds else { panic!("small files are in groups") };
-    let objects = bundle.layout.group(range);
+    assert!(matches!(row.holds, Holds::Group(_)), "small files are in groups");
+    let plan = ReadPlan::all(bundle);
     let mut stored = Vec::new();
     input.read_chunk(&bundle.head, row, &mut stored).expect("it can be read");
     let mut decoder = ChunkDecoder::default();
@@ -102,8 +103,8 @@ fn chunk(criterion: &mut Criterion, bundle: &Bundle, input: &mut Input) {
     let decoded = decoder.decode(bundle, 0, &stored, &[]).expect("it is sound").to_vec();
     group.bench_function("check objects", |bench| {
         bench.iter(|| {
-            for (object, data) in group_objects(bundle, objects, &decoded) {
-                check_object(bundle, object, data).expect("it is sound");
+            for content in plan.contents(bundle, 0, &decoded) {
+                content.expect("it is sound");
             }
         });
     });

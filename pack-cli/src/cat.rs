@@ -26,8 +26,8 @@
 
 use std::io::Write;
 
-use sealift_format::{Bundle, Holds, InodeKind};
-use sealift_verify::content::{ChunkDecoder, check_object, check_piece, fill_holes, group_objects, piece_range};
+use sealift_format::{Bundle, InodeKind};
+use sealift_verify::content::{ChunkDecoder, Content, portions_of};
 
 use crate::inspect::find;
 use crate::trust::Trusted;
@@ -83,66 +83,19 @@ fn cat_from(
     let InodeKind::Regular(object) = find(bundle, path)?.inode.kind else {
         return Err(Error::Usage(format!("{} is not a regular file", String::from_utf8_lossy(path))));
     };
-    let mut writer = ObjectWriter { bundle, object, out };
-    if bundle.index.object(object).size > bundle.head.root().maxima.piece_len() {
-        return writer.write_pieces(input, progress);
-    }
-    writer.write_whole(input)
-}
-
-struct ObjectWriter<'a> {
-    bundle: &'a Bundle,
-    object: u32,
-    out: &'a mut dyn Write,
-}
-
-impl ObjectWriter<'_> {
-    fn write_whole(&mut self, input: &mut Input) -> Result<(), Error> {
-        let bundle = self.bundle;
-        let size = bundle.index.object(self.object).size;
-        let Some(number) = bundle.layout.chunk_of(self.object) else {
-            check_object(bundle, self.object, &[])?;
-            return self.write_range(0, size, &[]);
-        };
-        let mut stored = Vec::new();
-        let chunk = &bundle.layout.chunks[usize::try_from(number).unwrap_or(usize::MAX)];
-        input.read_chunk(&bundle.head, chunk, &mut stored)?;
-        let mut decoder = ChunkDecoder::default();
-        let decoded = decoder.decode(bundle, number, &stored, &[])?;
-        let Holds::Group(range) = &chunk.holds else { return Ok(()) };
-        for (object, data) in group_objects(bundle, bundle.layout.group(range), decoded) {
-            if object == self.object {
-                check_object(bundle, object, data)?;
-                return self.write_range(0, size, data);
+    let (mut decoder, mut stored) = (ChunkDecoder::default(), Vec::new());
+    for (portion, chunk) in portions_of(bundle, object, |object| bundle.layout.chunk_of(object)) {
+        progress.check()?;
+        let decoded = match chunk {
+            None => &[],
+            Some(chunk) => {
+                let row = &bundle.layout.chunks[usize::try_from(chunk).unwrap_or(usize::MAX)];
+                input.read_chunk(&bundle.head, row, &mut stored)?;
+                decoder.decode(bundle, chunk, &stored, &[])?
             }
-        }
-        Ok(())
+        };
+        let written = Content::find(bundle, portion, chunk, decoded)?.try_for_each_part(|part| out.write_all(part));
+        written.map_err(|error| Error::io("write", "the output", error))?;
     }
-
-    fn write_pieces(&mut self, input: &mut Input, progress: &Progress) -> Result<(), Error> {
-        let bundle = self.bundle;
-        let (mut decoder, mut stored) = (ChunkDecoder::default(), Vec::new());
-        for (number, piece) in (0..).zip(bundle.layout.pieces_of(self.object)) {
-            progress.check()?;
-            let data: &[u8] = match piece.chunk {
-                None => &[],
-                Some(chunk) => {
-                    let row = &bundle.layout.chunks[usize::try_from(chunk).unwrap_or(usize::MAX)];
-                    input.read_chunk(&bundle.head, row, &mut stored)?;
-                    decoder.decode(bundle, chunk, &stored, &[])?
-                }
-            };
-            check_piece(bundle, self.object, number, data)?;
-            let range = piece_range(bundle, self.object, number);
-            self.write_range(range.start, range.end, data)?;
-        }
-        Ok(())
-    }
-
-    /// Writes the bytes from `start` to `end` of the object.
-    fn write_range(&mut self, start: u64, end: u64, data: &[u8]) -> Result<(), Error> {
-        let holes = self.bundle.layout.holes_of(self.object);
-        let written = fill_holes(data, holes, start..end, |part| self.out.write_all(part));
-        written.map_err(|error| Error::io("write", "the output", error))
-    }
+    Ok(())
 }

@@ -170,6 +170,7 @@ pub mod choose;
 pub mod clean;
 #[cfg(feature = "composefs")]
 pub mod composefs;
+mod delivery;
 pub mod diff;
 mod error;
 mod feed;

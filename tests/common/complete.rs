@@ -1,14 +1,14 @@
 //! A delta bundle with its bases: the wanted index, and each object that it carries (spec 4.6, 6.7, 7.5 and 8).
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 use sealift::Bundle;
-use sealift_format::{BaseRange, Delta, Holds, Layout, data_ranges};
+use sealift_format::{BaseRange, Delta, Layout};
 use sealift_verify::carried::{CarriedChecker, prefix_of};
-use sealift_verify::content::{ChunkDecoder, ContentError, group_objects, piece_range};
-use sealift_verify::objects::{Bare, Checked, PieceMap, VerityTable, check_bare, check_chunk, without_data};
+use sealift_verify::content::{ChunkDecoder, Content, ContentError};
+use sealift_verify::objects::{Checked, VerityTable};
 use sealift_verify::ostree::OsTreeFiles;
+use sealift_verify::read_plan::ReadPlan;
 
 use crate::bytes::{hash, wide};
 use crate::reader::open_whole;
@@ -47,7 +47,7 @@ fn check_carried(delta: &Delta, file: &[u8], contents: &[Vec<u8>]) -> Result<(),
 
 /// Checks all objects of the completed bundle.
 fn check_all(bundle: &Bundle, file: &[u8], contents: &[Vec<u8>]) -> Result<(), ContentError> {
-    let (pieces, files) = (PieceMap::new(bundle), OsTreeFiles::new(bundle));
+    let (plan, files) = (ReadPlan::all(bundle), OsTreeFiles::new(bundle));
     let mut table = VerityTable::new(bundle);
     let mut large: BTreeMap<_, _> = files.large(bundle).into_iter().collect();
     for (number, object) in (0..).zip(bundle.index.objects()) {
@@ -62,20 +62,16 @@ fn check_all(bundle: &Bundle, file: &[u8], contents: &[Vec<u8>]) -> Result<(), C
         let chunk = &bundle.layout.chunks[at(number)];
         let prefix = prefix(bundle.layout.prefix_of(chunk), contents);
         let decoded = decoder.decode(bundle, number, stored, &prefix)?;
-        check_chunk(bundle, &pieces, &files, number, decoded, |checked| {
-            if let Checked::Piece { object, piece, .. } = checked
-                && let Some(files) = large.get_mut(&object)
-            {
+        for content in plan.contents(bundle, number, decoded) {
+            let content = content?;
+            if let (Some(piece), Some(files)) = (content.portion.piece, large.get_mut(&content.portion.object)) {
                 files.take(bundle, piece, decoded);
             }
-            table.take(checked);
-        })?;
-    }
-    for bare in without_data(bundle) {
-        let (Bare::Object(object) | Bare::Piece(object, _)) = bare;
-        if bundle.layout.is_carried(object) {
-            table.take(check_bare(bundle, &files, bare)?);
+            table.take(Checked::new(bundle, &files, &content)?);
         }
+    }
+    for portion in plan.without_data(bundle).filter(|portion| bundle.layout.is_carried(portion.object)) {
+        table.take(Checked::new(bundle, &files, &Content::check(bundle, portion, &[])?)?);
     }
     for mut files in large.into_values() {
         while files.take_bare(bundle) {}
@@ -96,29 +92,14 @@ fn prefix(ranges: &[BaseRange], contents: &[Vec<u8>]) -> Vec<u8> {
 
 /// The content of each object of a bundle that carries all of them.
 fn contents(bundle: &Bundle, file: &[u8]) -> Vec<Vec<u8>> {
-    let mut decoder = ChunkDecoder::default();
-    let chunks: Vec<Vec<u8>> = stored_chunks(bundle.head.chunks_at(), &bundle.layout, file)
-        .map(|(number, stored)| decoder.decode(bundle, number, stored, &[]).expect("a base is sound").to_vec())
-        .collect();
+    let (mut decoder, plan) = (ChunkDecoder::default(), ReadPlan::all(bundle));
     let mut contents: Vec<Vec<u8>> = bundle.index.objects().iter().map(|object| vec![0; at(object.size)]).collect();
-    let mut put = |object: u32, within: Range<u64>, mut data: &[u8]| {
-        for range in data_ranges(bundle.layout.holes_of(object), within) {
-            let (part, rest) = data.split_at(at(range.end - range.start));
-            contents[at(object)][at(range.start)..at(range.end)].copy_from_slice(part);
-            data = rest;
-        }
-    };
-    for (chunk, decoded) in bundle.layout.chunks.iter().zip(&chunks) {
-        if let Holds::Group(range) = &chunk.holds {
-            for (object, data) in group_objects(bundle, bundle.layout.group(range), decoded) {
-                put(object, 0..bundle.index.object(object).size, data);
-            }
-        }
-    }
-    for large in &bundle.layout.large {
-        for (number, piece) in (0..).zip(bundle.layout.pieces_of(large.object)) {
-            if let Some(chunk) = piece.chunk {
-                put(large.object, piece_range(bundle, large.object, number), &chunks[at(chunk)]);
+    for (number, stored) in stored_chunks(bundle.head.chunks_at(), &bundle.layout, file) {
+        let decoded = decoder.decode(bundle, number, stored, &[]).expect("a base is sound");
+        for content in plan.contents(bundle, number, decoded) {
+            let content = content.expect("a base is sound");
+            for (start, data) in content.extents() {
+                contents[at(content.portion.object)][at(start)..][..data.len()].copy_from_slice(data);
             }
         }
     }

@@ -7,10 +7,12 @@ use sealift::trust::{Guard, Places, TrustOptions, Trusted};
 use sealift::verify::{Depth, verify};
 use sealift::{Bundle, Error, Head, Input, Limits, Progress};
 use sealift_format::{Index, Kind, Object, Opened, Opener, Part, Request, Step, verity};
+use sealift_verify::checker::ObjectChecker;
+use sealift_verify::content::{ContentError, check_shape, check_stored};
+use sealift_verify::objects::VerityTable;
 use sealift_verify::trust::{
     AllowedSigners, Device, FloorRecord, Floors, Now, Policy, RevocationList, Standing, Thresholds, Verdict,
 };
-use sealift_verify::walk::Walker;
 
 use crate::complete::complete;
 use crate::vector::{Check, Trust, Vector};
@@ -69,22 +71,39 @@ pub fn open_whole(bytes: &[u8]) -> Result<Bundle, sealift_format::Error> {
     })
 }
 
-/// Walks over a file of these bytes that are given in such portions, as far as `check` says, and judges no signature. The error is the
-/// kind of failure.
+/// Walks over a file of these bytes, of which what is opened is given in such portions, as far as `check` says, with the checker of the page.
+/// Judges no signature. The error is the kind of failure.
 ///
 /// # Errors
 /// The bundle is not taken.
 pub fn walk(bytes: &[u8], sizes: &[usize], check: Check) -> Result<Opened, Kind> {
-    let depth = if check < Check::Deep { Depth::Stored } else { Depth::Objects };
-    let mut walker = Walker::new(u64::try_from(bytes.len()).ok(), Limits::default(), depth);
-    let mut sizes = sizes.iter().cycle();
-    while let Step::Need(range) = walker.step() {
-        let at = |offset: u64| usize::try_from(offset).expect("it lies in the input");
-        let size = *sizes.next().expect("it goes round");
-        let end = at(range.end).min(at(range.start).saturating_add(size));
-        walker.supply(range.start, &bytes[at(range.start)..end]).map_err(|error| error.kind())?;
+    let opened = open(bytes, sizes).map_err(|error| error.kind())?;
+    check_chunks(&opened, bytes, check).map_err(|error| error.kind())?;
+    Ok(opened)
+}
+
+fn check_chunks(opened: &Opened, bytes: &[u8], check: Check) -> Result<(), ContentError> {
+    let (head, layout) = (opened.head(), opened.layout());
+    let mut checker = match opened {
+        Opened::Whole(bundle) if check >= Check::Deep => {
+            Some((bundle, ObjectChecker::new(bundle), VerityTable::new(bundle)))
+        }
+        _ => None,
+    };
+    for (number, chunk) in (0..).zip(&layout.chunks) {
+        let start = usize::try_from(head.chunks_at() + chunk.offset).expect("it lies in the input");
+        let stored = &bytes[start..][..usize::try_from(chunk.stored_len).expect("it lies in the input")];
+        match &mut checker {
+            Some((bundle, checker, table)) => checker.check(bundle, number, stored, |checked| table.take(checked))?,
+            None => {
+                check_stored(number, chunk, stored)?;
+                if check >= Check::Deep {
+                    check_shape(head, layout, number, stored)?;
+                }
+            }
+        }
     }
-    walker.finish().map_err(|error| error.kind())
+    checker.map_or(Ok(()), |(bundle, checker, table)| checker.finish_all(bundle, table))
 }
 
 /// Reads an input as far as `check` says, and as it can be read without bases. The error is the kind of failure.

@@ -2,15 +2,27 @@
 
 use sealift_format::Bundle;
 
-use crate::content::{ChunkDecoder, ContentError};
-use crate::objects::{Bare, Checked, PieceMap, VerityTable, check_bare, check_chunk, without_data};
+use crate::content::{ChunkDecoder, Content, ContentError, Portion};
+use crate::objects::{Checked, VerityTable};
 use crate::ostree::{LargeFiles, OsTreeFiles};
+use crate::read_plan::ReadPlan;
+
+/// How thoroughly a bundle is checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::exhaustive_enums, reason = "a caller chooses one")]
+pub enum Depth {
+    /// Each byte of the file is covered: head, layout, index, and the digest of each chunk.
+    Stored,
+    /// Each chunk is also decoded, and each object checked against its id, its fs-verity digest and the checksums of OSTree's files. Of a
+    /// delta bundle, whose objects can be made where its bases are, the shape of each chunk is checked.
+    Objects,
+}
 
 /// Checks chunks of one bundle. What it finds is for a [`VerityTable`], of which there is one however many checkers there are.
 #[derive(Debug)]
 pub struct ObjectChecker {
     decoder: ChunkDecoder,
-    pieces: PieceMap,
+    plan: ReadPlan,
     files: OsTreeFiles,
     /// In ascending order of the objects.
     large: Vec<(u32, LargeFiles)>,
@@ -21,14 +33,17 @@ impl ObjectChecker {
     #[must_use]
     pub fn new(bundle: &Bundle) -> Self {
         let files = OsTreeFiles::new(bundle);
-        Self { decoder: ChunkDecoder::default(), pieces: PieceMap::new(bundle), large: files.large(bundle), files }
+        Self { decoder: ChunkDecoder::default(), plan: ReadPlan::all(bundle), large: files.large(bundle), files }
     }
 
     /// The chunks that the checker which [finishes](Self::finish) has to see itself, in this order: they bring large files of OSTree,
     /// whose checksums are over the whole file.
     #[must_use]
     pub fn in_order(&self) -> Vec<u32> {
-        self.pieces.chunks_of(|object| place(&self.large, object).is_some())
+        let large = self.plan.pieces().filter(|(_, portion)| place(&self.large, portion.object).is_some());
+        let mut chunks: Vec<u32> = large.map(|(chunk, _)| chunk).collect();
+        chunks.dedup();
+        chunks
     }
 
     /// Checks the stored bytes of chunk `number` and all that it holds, and tells `take` of each object or piece.
@@ -42,24 +57,30 @@ impl ObjectChecker {
         stored: &[u8],
         mut take: impl FnMut(Checked),
     ) -> Result<(), ContentError> {
-        let Self { decoder, pieces, files, large } = self;
+        let Self { decoder, plan, files, large } = self;
         let decoded = decoder.decode(bundle, number, stored, &[])?;
-        check_chunk(bundle, pieces, files, number, decoded, |checked| {
-            if let Checked::Piece { object, piece, .. } = checked
-                && let Some(at) = place(large, object)
-            {
-                large[at].1.take(bundle, piece, decoded);
+        for content in plan.contents(bundle, number, decoded) {
+            let content = content?;
+            let checked = Checked::new(bundle, files, &content)?;
+            if let (Some(piece), Some(at)) = (content.portion.piece, place(large, content.portion.object)) {
+                large[at].1.take(bundle, piece, content.data);
             }
             take(checked);
-        })
+        }
+        Ok(())
+    }
+
+    /// What no chunk brings, and is to be checked by [`Self::check_bare`].
+    pub fn without_data<'a>(&'a self, bundle: &'a Bundle) -> impl Iterator<Item = Portion> + 'a {
+        self.plan.without_data(bundle)
     }
 
     /// Checks an object or a piece that no chunk brings.
     ///
     /// # Errors
     /// It is not what it is to be.
-    pub fn check_bare(&self, bundle: &Bundle, bare: Bare) -> Result<Checked, ContentError> {
-        check_bare(bundle, &self.files, bare)
+    pub fn check_bare(&self, bundle: &Bundle, portion: Portion) -> Result<Checked, ContentError> {
+        Checked::new(bundle, &self.files, &Content::check(bundle, portion, &[])?)
     }
 
     /// Ends the check, when all chunks and all that is without data were checked.
@@ -79,8 +100,8 @@ impl ObjectChecker {
     /// # Errors
     /// As [`Self::finish`], or an object without data is not what it is to be.
     pub fn finish_all(self, bundle: &Bundle, mut table: VerityTable) -> Result<(), ContentError> {
-        for bare in without_data(bundle) {
-            table.take(self.check_bare(bundle, bare)?);
+        for portion in self.without_data(bundle) {
+            table.take(self.check_bare(bundle, portion)?);
         }
         self.finish(bundle, table)
     }

@@ -7,8 +7,8 @@ use std::ops::Range;
 use blake3::hazmat::HasherExt as _;
 use sealift_format::ostree::Checksum;
 use sealift_format::{
-    Bundle, Chunk, Codec, Error as FormatError, Extent, FrameDecoder, Head, Layout, Object, Part, Suffix, check_frame,
-    check_frame_with_prefix, data_ranges,
+    Bundle, Chunk, Codec, Delta, Error as FormatError, Extent, FrameDecoder, Head, Holds, Layout, Object, Part, Suffix,
+    check_frame, check_frame_with_prefix, data_len, data_ranges,
 };
 
 /// An object's or a piece's bytes do not match, or its chunk's do not.
@@ -87,7 +87,7 @@ pub fn check_stored(number: u32, chunk: &Chunk, stored: &[u8]) -> Result<(), Con
 /// # Errors
 /// They are not as spec 8.1 and 8.2 say.
 pub fn check_shape(head: &Head, layout: &Layout, number: u32, stored: &[u8]) -> Result<(), ContentError> {
-    let Some(chunk) = layout.chunks.get(usize::try_from(number).unwrap_or(usize::MAX)) else {
+    let Some(chunk) = layout.chunks.get(at(number)) else {
         return Err(FormatError::Digest { part: Part::Chunk(number) }.into());
     };
     let (part, window_log) = (Part::Chunk(number), head.root().maxima.window_log);
@@ -104,8 +104,8 @@ pub fn check_shape(head: &Head, layout: &Layout, number: u32, stored: &[u8]) -> 
 }
 
 impl ChunkDecoder {
-    /// Checks the stored bytes of chunk `number` and returns its decoded bytes. They are to be checked by [`check_object`] or
-    /// [`check_piece`] before they are handed out. `prefix` are the bytes of the chunk's prefix (spec 7.5), of objects that have been
+    /// Checks the stored bytes of chunk `number` and returns its decoded bytes. They are to be made [`Content`] before they
+    /// are handed out. `prefix` are the bytes of the chunk's prefix (spec 7.5), of objects that have been
     /// checked; of a chunk without one they are not looked at.
     ///
     /// # Errors
@@ -129,8 +129,7 @@ impl ChunkDecoder {
         stored: &'a [u8],
         prefix: &[u8],
     ) -> Result<&'a [u8], ContentError> {
-        let at = usize::try_from(number).unwrap_or(usize::MAX);
-        let Some(chunk) = layout.chunks.get(at) else {
+        let Some(chunk) = layout.chunks.get(at(number)) else {
             return Err(FormatError::Digest { part: Part::Chunk(number) }.into());
         };
         check_stored(number, chunk, stored)?;
@@ -152,73 +151,212 @@ impl ChunkDecoder {
     }
 }
 
-/// Checks an object whose data are `data`: its bytes without the holes.
-///
-/// # Errors
-/// It does not match its id.
-pub fn check_object(bundle: &Bundle, object: u32, data: &[u8]) -> Result<(), ContentError> {
-    check_row(bundle.index.object(object), &bundle.layout, object, data)
+/// The objects that a bundle carries and where their bytes lie: what it takes to check them.
+#[derive(Clone, Copy, Debug)]
+pub struct ObjectRows<'a> {
+    pub(crate) rows: &'a [Object],
+    pub(crate) layout: &'a Layout,
+    piece_len: u64,
 }
 
-/// The same by the object's row in a table of its own.
-pub(crate) fn check_row(row: &Object, layout: &Layout, object: u32, data: &[u8]) -> Result<(), ContentError> {
-    let mut hasher = blake3::Hasher::new();
-    update(&mut hasher, data, layout.holes_of(object), 0..row.size);
-    if hasher.finalize().as_bytes() == &row.id { Ok(()) } else { Err(ContentError::Object { object }) }
+/// What is compared with one hash: an object as a whole, or a piece of a large one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::exhaustive_structs, reason = "there is nothing else to say")]
+pub struct Portion {
+    /// The object's number.
+    pub object: u32,
+    /// The piece's number in the object; none of one that is whole.
+    pub piece: Option<u64>,
 }
 
-/// Checks a piece of a large object whose data are `data`. Returns where the piece begins in its object.
-///
-/// # Errors
-/// It does not match its chaining value.
-pub fn check_piece(bundle: &Bundle, object: u32, piece: u64, data: &[u8]) -> Result<u64, ContentError> {
-    check_piece_at(&bundle.layout, object, piece, piece_range(bundle, object, piece), data)
+/// A portion of an object whose bytes are what index and layout say: there is no other way to get one.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Content<'a> {
+    /// What it is.
+    pub portion: Portion,
+    /// The bytes of the object that it has.
+    pub range: Range<u64>,
+    /// Its bytes without the holes.
+    pub data: &'a [u8],
+    holes: &'a [Extent],
 }
 
-/// The same where it is known which bytes of the object the piece has.
-pub(crate) fn check_piece_at(
-    layout: &Layout,
-    object: u32,
-    piece: u64,
-    range: Range<u64>,
-    data: &[u8],
-) -> Result<u64, ContentError> {
-    let mut hasher = blake3::Hasher::new();
-    hasher.set_input_offset(range.start);
-    update(&mut hasher, data, layout.holes_of(object), range.clone());
-    let pieces = layout.pieces_of(object);
-    let wanted = usize::try_from(piece).ok().and_then(|piece| pieces.get(piece)).map(|piece| piece.chaining_value);
-    if range.start < range.end && wanted == Some(hasher.finalize_non_root()) {
-        return Ok(range.start);
+impl<'a> From<&'a Bundle> for ObjectRows<'a> {
+    fn from(bundle: &'a Bundle) -> Self {
+        Self { rows: bundle.index.objects(), layout: &bundle.layout, piece_len: bundle.head.root().maxima.piece_len() }
     }
-    Err(ContentError::Piece { object, piece })
 }
 
-/// The bytes of an object that are in one of its pieces.
+impl<'a> From<&'a Delta> for ObjectRows<'a> {
+    fn from(delta: &'a Delta) -> Self {
+        Self {
+            rows: delta.difference.objects(),
+            layout: &delta.layout,
+            piece_len: delta.head.root().maxima.piece_len(),
+        }
+    }
+}
+
+impl<'a> ObjectRows<'a> {
+    fn size(self, object: u32) -> u64 {
+        self.rows[at(object)].size
+    }
+
+    fn range(self, portion: Portion) -> Range<u64> {
+        let size = self.size(portion.object);
+        let Some(piece) = portion.piece else { return 0..size };
+        let start = piece.saturating_mul(self.piece_len).min(size);
+        start..size.min(start.saturating_add(self.piece_len))
+    }
+
+    /// Bytes of a small object that are in its group.
+    pub(crate) fn grouped_len(self, object: u32) -> u64 {
+        data_len(self.layout.holes_of(object), 0..self.size(object))
+    }
+
+    /// What of an object no chunk brings, since it is all hole, or empty.
+    pub(crate) fn without_data(self, object: u32) -> impl Iterator<Item = Portion> + use<'a> {
+        let is_bare = self.size(object) <= self.piece_len && self.grouped_len(object) == 0;
+        let whole = is_bare.then_some(Portion { object, piece: None });
+        let pieces = (0..).zip(self.layout.pieces_of(object)).filter(|(_, piece)| piece.chunk.is_none());
+        whole.into_iter().chain(pieces.map(move |(piece, _)| Portion { object, piece: Some(piece) }))
+    }
+
+    /// The data of each object of a group, from the group's decoded bytes.
+    pub fn group(self, objects: &'a [u32], decoded: &'a [u8]) -> impl Iterator<Item = (u32, &'a [u8])> {
+        let mut rest = decoded;
+        objects.iter().map(move |&object| {
+            let len = usize::try_from(self.grouped_len(object)).unwrap_or(usize::MAX);
+            let (data, behind) = rest.split_at(len.min(rest.len()));
+            rest = behind;
+            (object, data)
+        })
+    }
+}
+
+/// The portions of an object in order, each with the chunk that brings it; none brings one without data. `group_of` says it of an object that
+/// is whole.
+pub fn portions_of(
+    bundle: &Bundle,
+    object: u32,
+    group_of: impl FnOnce(u32) -> Option<u32>,
+) -> impl Iterator<Item = (Portion, Option<u32>)> {
+    let is_large = bundle.index.object(object).size > bundle.head.root().maxima.piece_len();
+    let whole = (!is_large).then(|| (Portion { object, piece: None }, group_of(object)));
+    let pieces = (0..).zip(bundle.layout.pieces_of(object));
+    whole.into_iter().chain(pieces.map(move |(piece, row)| (Portion { object, piece: Some(piece) }, row.chunk)))
+}
+
+/// The bytes of the object that a portion has.
 #[must_use]
-pub fn piece_range(bundle: &Bundle, object: u32, piece: u64) -> Range<u64> {
-    let size = bundle.index.object(object).size;
-    let start = piece.saturating_mul(bundle.head.root().maxima.piece_len()).min(size);
-    start..size.min(start.saturating_add(bundle.head.root().maxima.piece_len()))
+pub fn range_of(bundle: &Bundle, portion: Portion) -> Range<u64> {
+    ObjectRows::from(bundle).range(portion)
 }
 
-/// The data of each object of a group, from the group's decoded bytes.
-pub fn group_objects<'a>(
-    bundle: &'a Bundle,
-    objects: &'a [u32],
-    decoded: &'a [u8],
-) -> impl Iterator<Item = (u32, &'a [u8])> {
-    let mut rest = decoded;
-    objects.iter().map(move |&object| {
-        let len = stored_len(bundle, object);
-        let (data, behind) = rest.split_at(usize::try_from(len).unwrap_or(usize::MAX).min(rest.len()));
-        rest = behind;
-        (object, data)
-    })
+impl<'a> Content<'a> {
+    /// Compares a portion whose data are `data`, its bytes without the holes.
+    ///
+    /// # Errors
+    /// An object does not match its id, or a piece its chaining value.
+    pub fn check(objects: impl Into<ObjectRows<'a>>, portion: Portion, data: &'a [u8]) -> Result<Self, ContentError> {
+        let objects = objects.into();
+        let (object, range) = (portion.object, objects.range(portion));
+        let content = Self { portion, range, data, holes: objects.layout.holes_of(object) };
+        let Some(piece) = portion.piece else {
+            let found = content.hash(blake3::Hasher::new()).finalize();
+            return if found.as_bytes() == &objects.rows[at(object)].id {
+                Ok(content)
+            } else {
+                Err(ContentError::Object { object })
+            };
+        };
+        let mut hasher = blake3::Hasher::new();
+        hasher.set_input_offset(content.range.start);
+        let pieces = objects.layout.pieces_of(object);
+        let wanted = usize::try_from(piece).ok().and_then(|piece| pieces.get(piece)).map(|piece| piece.chaining_value);
+        if !content.range.is_empty() && wanted == Some(content.hash(hasher).finalize_non_root()) {
+            return Ok(content);
+        }
+        Err(ContentError::Piece { object, piece })
+    }
+
+    /// Compares a portion that a chunk of these decoded bytes brings; one that no chunk brings has none.
+    ///
+    /// # Errors
+    /// As [`Self::check`].
+    pub fn find(
+        bundle: &'a Bundle,
+        portion: Portion,
+        chunk: Option<u32>,
+        decoded: &'a [u8],
+    ) -> Result<Self, ContentError> {
+        let group = chunk.map_or(&[][..], |chunk| group_of_chunk(&bundle.layout, chunk));
+        let data = match portion.piece {
+            Some(_) => decoded,
+            None => {
+                let mut objects = ObjectRows::from(bundle).group(group, decoded);
+                objects.find(|(object, _)| *object == portion.object).map_or(&[][..], |(_, data)| data)
+            }
+        };
+        Self::check(bundle, portion, data)
+    }
+
+    /// Whether the object has a hole, here or elsewhere.
+    #[must_use]
+    pub fn has_holes(&self) -> bool {
+        !self.holes.is_empty()
+    }
+
+    /// The data with their places in the object, in ascending order. Between them are holes.
+    pub fn extents(&self) -> impl Iterator<Item = (u64, &'a [u8])> {
+        let mut rest = self.data;
+        data_ranges(self.holes, self.range.clone()).map(move |range| {
+            let len = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
+            let (part, behind) = rest.split_at(len.min(rest.len()));
+            rest = behind;
+            (range.start, part)
+        })
+    }
+
+    /// Gives all bytes to `take`, in parts: the data, with the holes put back as zeros.
+    pub fn for_each_part(&self, mut take: impl FnMut(&[u8])) {
+        let Ok(()) = self.try_for_each_part(|part| {
+            take(part);
+            Ok::<(), Infallible>(())
+        });
+    }
+
+    /// The same where `take` may fail.
+    ///
+    /// # Errors
+    /// The first that `take` gives.
+    pub fn try_for_each_part<E>(&self, take: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+        fill_holes(self.data, self.holes, self.range.clone(), take)
+    }
+
+    fn hash(&self, mut hasher: blake3::Hasher) -> blake3::Hasher {
+        if self.holes.is_empty() {
+            hasher.update(self.data);
+        } else {
+            self.for_each_part(|part| {
+                hasher.update(part);
+            });
+        }
+        hasher
+    }
 }
 
-fn stored_len(bundle: &Bundle, object: u32) -> u64 {
-    sealift_format::data_len(bundle.layout.holes_of(object), 0..bundle.index.object(object).size)
+/// The objects of the group that a chunk holds; none of one that holds a piece.
+pub(crate) fn group_of_chunk(layout: &Layout, chunk: u32) -> &[u32] {
+    match layout.chunks.get(at(chunk)).map(|chunk| &chunk.holds) {
+        Some(Holds::Group(range)) => layout.group(range),
+        _ => &[],
+    }
+}
+
+fn at(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 /// Gives the bytes of `within` of an object to `take`, in parts: `data`, with the holes put back as zeros.
@@ -251,16 +389,4 @@ fn take_zeros<E>(mut len: u64, take: &mut impl FnMut(&[u8]) -> Result<(), E>) ->
         len -= u64::try_from(part).unwrap_or(len);
     }
     Ok(())
-}
-
-/// Hashes the bytes of `within` of an object.
-fn update(hasher: &mut blake3::Hasher, data: &[u8], holes: &[Extent], within: Range<u64>) {
-    if holes.is_empty() {
-        hasher.update(data);
-        return;
-    }
-    let Ok(()) = fill_holes(data, holes, within, |part| {
-        hasher.update(part);
-        Ok::<(), Infallible>(())
-    });
 }

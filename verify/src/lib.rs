@@ -29,7 +29,7 @@ pub mod kernel;
 pub mod kernel_signature;
 pub mod objects;
 pub mod ostree;
+pub mod read_plan;
 pub mod trust;
-pub mod walk;
 
 pub use trust::Error;

@@ -4,20 +4,11 @@
 //! Chunks may be checked in any order and by several threads; one [`VerityTable`] takes what they [`Checked`]. Only where OSTree's files
 //! are large are their pieces to pass in order through [`LargeFiles`](crate::ostree::LargeFiles).
 
-use std::convert::Infallible;
-
 use sealift_format::verity::{VerityHasher, block_hashes, digest};
-use sealift_format::{Bundle, Error as FormatError, Holds, Large, Part, data_len};
+use sealift_format::{Bundle, Error as FormatError, Large, Part};
 
-use crate::content::{ContentError, check_object, check_piece, fill_holes, group_objects, piece_range};
+use crate::content::{Content, ContentError};
 use crate::ostree::OsTreeFiles;
-
-/// The pieces that each chunk serves.
-#[derive(Clone, Debug)]
-pub struct PieceMap {
-    /// Chunk, object and piece, in this order.
-    uses: Vec<(u32, u32, u64)>,
-}
 
 /// An object, or a piece of one, whose content is what index and layout say.
 #[derive(Clone, Debug)]
@@ -41,16 +32,6 @@ pub enum Checked {
     },
 }
 
-/// An object or a piece that is all hole, or empty: no chunk brings it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(clippy::exhaustive_enums, reason = "there is nothing else")]
-pub enum Bare {
-    /// A whole object's number.
-    Object(u32),
-    /// A large object's number and the piece's number in it.
-    Piece(u32, u64),
-}
-
 /// The fs-verity digests of all objects, as they are found.
 #[derive(Clone, Debug)]
 pub struct VerityTable {
@@ -69,94 +50,34 @@ struct LargeDigest {
     waiting: Vec<Option<Box<VerityHasher>>>,
 }
 
-/// Checks what chunk `number` holds, from its decoded bytes, and tells `take` of each object or piece. The OSTree files of a small object
-/// are checked with it.
-///
-/// # Errors
-/// The first of them that is not what it is to be.
-pub fn check_chunk(
-    bundle: &Bundle,
-    pieces: &PieceMap,
-    files: &OsTreeFiles,
-    number: u32,
-    decoded: &[u8],
-    mut take: impl FnMut(Checked),
-) -> Result<(), ContentError> {
-    match &bundle.layout.chunks[usize::try_from(number).unwrap_or(usize::MAX)].holds {
-        Holds::Group(range) => {
-            for (object, data) in group_objects(bundle, bundle.layout.group(range), decoded) {
-                take(checked_object(bundle, files, object, data)?);
-            }
-        }
-        Holds::Piece => {
-            for &(_, object, piece) in pieces.of_chunk(number) {
-                take(checked_piece(bundle, object, piece, decoded)?);
-            }
-        }
-    }
-    Ok(())
-}
-
-/// The objects and pieces that no chunk brings. With them, all content is checked.
-pub fn without_data(bundle: &Bundle) -> impl Iterator<Item = Bare> + '_ {
-    let piece_len = bundle.head.root().maxima.piece_len();
-    (0..).zip(bundle.index.objects()).flat_map(move |(object, row)| {
-        let is_large = row.size > piece_len;
-        let whole = !is_large && data_len(bundle.layout.holes_of(object), 0..row.size) == 0;
-        let pieces = (0..).zip(bundle.layout.pieces_of(object)).filter(|(_, piece)| piece.chunk.is_none());
-        whole
-            .then_some(Bare::Object(object))
-            .into_iter()
-            .chain(pieces.map(move |(piece, _)| Bare::Piece(object, piece)))
-    })
-}
-
-/// Checks an object or a piece that no chunk brings.
-///
-/// # Errors
-/// It is not what it is to be.
-pub fn check_bare(bundle: &Bundle, files: &OsTreeFiles, bare: Bare) -> Result<Checked, ContentError> {
-    match bare {
-        Bare::Object(object) => checked_object(bundle, files, object, &[]),
-        Bare::Piece(object, piece) => checked_piece(bundle, object, piece, &[]),
-    }
-}
-
-fn checked_object(bundle: &Bundle, files: &OsTreeFiles, object: u32, data: &[u8]) -> Result<Checked, ContentError> {
-    check_object(bundle, object, data)?;
-    files.check(bundle, object, data)?;
-    let holes = bundle.layout.holes_of(object);
-    if holes.is_empty() {
-        return Ok(Checked::Object { object, digest: digest(data) });
-    }
-    let mut hasher = VerityHasher::new();
-    let Ok(()) = fill_holes(data, holes, 0..bundle.index.object(object).size, |part| {
-        hasher.update(part);
-        Ok::<(), Infallible>(())
-    });
-    Ok(Checked::Object { object, digest: hasher.finish() })
-}
-
-fn checked_piece(bundle: &Bundle, object: u32, piece: u64, data: &[u8]) -> Result<Checked, ContentError> {
-    check_piece(bundle, object, piece, data)?;
-    let range = piece_range(bundle, object, piece);
-    let holes = bundle.layout.holes_of(object);
-    let len = range.end - range.start;
-    let mut tree = VerityHasher::new();
-    if holes.is_empty() {
-        tree.update_hashed(len, &block_hashes(data));
-    } else {
-        let mut bytes = Vec::with_capacity(usize::try_from(len).unwrap_or(0));
-        let Ok(()) = fill_holes(data, holes, range, |part| {
-            bytes.extend(part);
-            Ok::<(), Infallible>(())
-        });
-        tree.update_hashed(len, &block_hashes(&bytes));
-    }
-    Ok(Checked::Piece { object, piece, tree })
-}
-
 impl Checked {
+    /// What is noted of a content. The OSTree files of a small object are checked with it.
+    ///
+    /// # Errors
+    /// One of them is not what it is to be.
+    pub fn new(bundle: &Bundle, files: &OsTreeFiles, content: &Content<'_>) -> Result<Self, ContentError> {
+        let object = content.portion.object;
+        let Some(piece) = content.portion.piece else {
+            files.check(bundle, content)?;
+            if !content.has_holes() {
+                return Ok(Self::Object { object, digest: digest(content.data) });
+            }
+            let mut hasher = VerityHasher::new();
+            content.for_each_part(|part| hasher.update(part));
+            return Ok(Self::Object { object, digest: hasher.finish() });
+        };
+        let len = content.range.end - content.range.start;
+        let mut tree = VerityHasher::new();
+        if content.has_holes() {
+            let mut bytes = Vec::with_capacity(usize::try_from(len).unwrap_or(0));
+            content.for_each_part(|part| bytes.extend(part));
+            tree.update_hashed(len, &block_hashes(&bytes));
+        } else {
+            tree.update_hashed(len, &block_hashes(content.data));
+        }
+        Ok(Self::Piece { object, piece, tree })
+    }
+
     /// Appends this to `out`, for another instance of this program: threads share memory, and a browser's workers do not.
     pub fn save(&self, out: &mut Vec<u8>) {
         match self {
@@ -187,35 +108,6 @@ impl Checked {
         let (piece, bytes) = bytes.split_first_chunk()?;
         let (tree, rest) = VerityHasher::restore(bytes)?;
         Some((Self::Piece { object, piece: u64::from_le_bytes(*piece), tree }, rest))
-    }
-}
-
-impl PieceMap {
-    /// The map of a bundle.
-    #[must_use]
-    pub fn new(bundle: &Bundle) -> Self {
-        let mut uses = Vec::new();
-        for large in &bundle.layout.large {
-            for (piece, row) in (0..).zip(bundle.layout.pieces_of(large.object)) {
-                uses.extend(row.chunk.map(|chunk| (chunk, large.object, piece)));
-            }
-        }
-        uses.sort_unstable();
-        Self { uses }
-    }
-
-    /// The chunks that bring pieces of one of these objects, each once, in ascending order.
-    pub(crate) fn chunks_of(&self, is_wanted: impl Fn(u32) -> bool) -> Vec<u32> {
-        let wanted = self.uses.iter().filter(|(_, object, _)| is_wanted(*object));
-        let mut chunks: Vec<u32> = wanted.map(|(chunk, ..)| *chunk).collect();
-        chunks.dedup();
-        chunks
-    }
-
-    fn of_chunk(&self, chunk: u32) -> &[(u32, u32, u64)] {
-        let start = self.uses.partition_point(|(at, ..)| *at < chunk);
-        let end = self.uses.partition_point(|(at, ..)| *at <= chunk);
-        &self.uses[start..end]
     }
 }
 

@@ -8,7 +8,7 @@ use std::convert::Infallible;
 use sealift_format::ostree::file::FileHasher;
 use sealift_format::{Bundle, InodeKind, OsTree, OsTreeFile};
 
-use crate::content::{ContentError, fill_holes, piece_range};
+use crate::content::{Content, ContentError, Portion, fill_holes, range_of};
 
 /// Which OSTree files have an object: as many as there are owners, modes and extended attributes to its content.
 #[derive(Clone, Debug)]
@@ -51,16 +51,13 @@ impl OsTreeFiles {
             .collect()
     }
 
-    /// Checks the files of a small object whose data are `data`.
-    pub(crate) fn check(&self, bundle: &Bundle, object: u32, data: &[u8]) -> Result<(), ContentError> {
+    /// Checks the files of a small object.
+    pub(crate) fn check(&self, bundle: &Bundle, content: &Content<'_>) -> Result<(), ContentError> {
+        let object = content.portion.object;
         let start = self.uses.partition_point(|(at, _)| *at < object);
         for &(_, file) in self.uses[start..].iter().take_while(|(at, _)| *at == object) {
             let mut hasher = hasher(bundle, file);
-            let Ok(()) =
-                fill_holes(data, bundle.layout.holes_of(object), 0..bundle.index.object(object).size, |part| {
-                    hasher.update(part);
-                    Ok::<(), Infallible>(())
-                });
+            content.for_each_part(|part| hasher.update(part));
             compare(bundle, file, hasher)?;
         }
         Ok(())
@@ -94,7 +91,7 @@ impl LargeFiles {
     }
 
     fn update(&mut self, bundle: &Bundle, data: &[u8]) {
-        let range = piece_range(bundle, self.object, self.next_piece);
+        let range = range_of(bundle, Portion { object: self.object, piece: Some(self.next_piece) });
         let holes = bundle.layout.holes_of(self.object);
         for (_, hasher) in &mut self.hashers {
             let Ok(()) = fill_holes(data, holes, range.clone(), |part| {

@@ -6,7 +6,7 @@ use std::ops::Range;
 use js_sys::Array;
 use sealift_format::{BaseRange, Bundle, Delta, Holds};
 use sealift_verify::carried::prefix_of;
-use sealift_verify::content::{ChunkDecoder, ContentError, fill_holes, group_objects, piece_range};
+use sealift_verify::content::{ChunkDecoder, ContentError, ObjectRows, fill_holes, portions_of, range_of};
 use wasm_bindgen::JsValue;
 
 use crate::content::place;
@@ -80,7 +80,7 @@ impl Base {
                 let data = match &base.layout.chunks[at(number)].holds {
                     Holds::Piece => decoded,
                     Holds::Group(group) => {
-                        let mut objects = group_objects(base, base.layout.group(group), decoded);
+                        let mut objects = ObjectRows::from(base).group(base.layout.group(group), decoded);
                         objects.find(|(found, _)| *found == range.object).map_or(&[][..], |(_, data)| data)
                     }
                 };
@@ -102,14 +102,10 @@ impl Base {
         object: u32,
         wanted: &Range<u64>,
     ) -> impl Iterator<Item = (Option<u32>, Range<u64>)> + use<'a> {
-        let pieces = base.layout.pieces_of(object);
-        let whole = pieces.is_empty().then(|| {
-            let chunk = self.homes.get(at(object)).copied().flatten();
-            (chunk, 0..base.index.object(object).size)
-        });
-        let wanted = wanted.clone();
-        let pieces = (0..).zip(pieces).map(move |(number, piece)| (piece.chunk, piece_range(base, object, number)));
-        whole.into_iter().chain(pieces).filter(move |(_, part)| part.start < wanted.end && wanted.start < part.end)
+        let (home, wanted) = (self.homes.get(at(object)).copied().flatten(), wanted.clone());
+        portions_of(base, object, move |_| home)
+            .map(|(portion, chunk)| (chunk, range_of(base, portion)))
+            .filter(move |(_, part)| part.start < wanted.end && wanted.start < part.end)
     }
 }
 

@@ -2,10 +2,9 @@
 
 use sealift_format::{Bundle, Error as FormatError, Opened, Part};
 use sealift_verify::carried::CarriedChecker;
-use sealift_verify::checker::ObjectChecker;
-use sealift_verify::content::{ContentError, check_shape, check_stored};
-use sealift_verify::objects::{Bare, Checked, VerityTable, without_data};
-use sealift_verify::walk::Depth;
+use sealift_verify::checker::{Depth, ObjectChecker};
+use sealift_verify::content::{ContentError, Portion, check_shape, check_stored};
+use sealift_verify::objects::{Checked, VerityTable};
 
 /// Bytes of holes that are hashed in one call: a page shows progress in between.
 const BARE_LEN: u64 = 32 << 20;
@@ -29,7 +28,7 @@ pub(crate) struct Objects {
     /// Only the reader that is told what all of them found has it.
     table: Option<VerityTable>,
     /// What is without data and still to be checked, the last first.
-    bare: Option<Vec<Bare>>,
+    bare: Option<Vec<Portion>>,
 }
 
 impl Check {
@@ -117,7 +116,7 @@ impl Check {
         let Objects { checker, table, bare } = &mut **objects;
         let table = table.get_or_insert_with(|| VerityTable::new(bundle));
         let bare = bare.get_or_insert_with(|| {
-            let mut all: Vec<Bare> = without_data(bundle).collect();
+            let mut all: Vec<Portion> = checker.without_data(bundle).collect();
             all.reverse();
             all
         });
@@ -138,9 +137,9 @@ impl Check {
 }
 
 /// About how long it takes: an object that is empty costs something too.
-fn bare_len(bundle: &Bundle, bare: Bare) -> u64 {
-    match bare {
-        Bare::Object(object) => bundle.index.object(object).size.max(256),
-        Bare::Piece(..) => bundle.head.root().maxima.piece_len(),
+fn bare_len(bundle: &Bundle, bare: Portion) -> u64 {
+    match bare.piece {
+        None => bundle.index.object(bare.object).size.max(256),
+        Some(_) => bundle.head.root().maxima.piece_len(),
     }
 }

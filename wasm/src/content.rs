@@ -1,13 +1,8 @@
 //! The content of one file, from the chunks that hold it and no others.
 
-use std::convert::Infallible;
-use std::ops::Range;
-
 use js_sys::Array;
-use sealift_format::{Bundle, Holds, InodeKind, Opened};
-use sealift_verify::content::{
-    ChunkDecoder, ContentError, check_object, check_piece, fill_holes, group_objects, piece_range,
-};
+use sealift_format::{Bundle, InodeKind, Opened};
+use sealift_verify::content::{ChunkDecoder, Content, ContentError, Portion, portions_of};
 use wasm_bindgen::JsValue;
 
 use crate::error::misuse;
@@ -23,10 +18,8 @@ pub(crate) fn places(opened: &Opened, entry: u32) -> Result<JsValue, JsValue> {
     let InodeKind::Regular(number) = bundle.index.inode(row.inode).kind else {
         return Err(misuse("it is not a regular file"));
     };
-    let parts: Result<Array, JsValue> = match bundle.layout.pieces_of(number) {
-        [] => std::iter::once(place(bundle, bundle.layout.chunk_of(number))).collect(),
-        pieces => pieces.iter().map(|piece| place(bundle, piece.chunk)).collect(),
-    };
+    let portions = portions_of(bundle, number, |object| bundle.layout.chunk_of(object));
+    let parts: Result<Array, JsValue> = portions.map(|(_, chunk)| place(bundle, chunk)).collect();
     Ok(object([
         ("object", number.into()),
         ("size", rounded(bundle.index.object(number).size).into()),
@@ -48,59 +41,24 @@ pub(crate) fn part(opened: &Opened, object: u32, part: u32, stored: &[u8]) -> Re
     if usize::try_from(object).map_or(true, |at| at >= bundle.index.objects().len()) {
         return Err(misuse("there is no such object"));
     }
-    let read = match bundle.layout.pieces_of(object) {
-        [] => read_whole(bundle, object, stored),
-        pieces => match usize::try_from(part).ok().and_then(|at| pieces.get(at)) {
-            Some(piece) => read_piece(bundle, object, part, piece.chunk, stored),
-            None => return Err(misuse("there is no such part")),
-        },
+    let mut portions = portions_of(bundle, object, |object| bundle.layout.chunk_of(object));
+    let Some((portion, chunk)) = usize::try_from(part).ok().and_then(|part| portions.nth(part)) else {
+        return Err(misuse("there is no such part"));
     };
-    read.map_err(|error| content_error(&error))
+    read(bundle, portion, chunk, stored).map_err(|error| content_error(&error))
 }
 
-fn read_whole(bundle: &Bundle, object: u32, stored: &[u8]) -> Result<Vec<u8>, ContentError> {
-    let within = 0..bundle.index.object(object).size;
-    let Some(number) = bundle.layout.chunk_of(object) else {
-        check_object(bundle, object, &[])?;
-        return Ok(filled(bundle, object, within, &[]));
-    };
+fn read(bundle: &Bundle, portion: Portion, chunk: Option<u32>, stored: &[u8]) -> Result<Vec<u8>, ContentError> {
     let mut decoder = ChunkDecoder::default();
-    let decoded = decoder.decode(bundle, number, stored, &[])?;
-    let chunk = &bundle.layout.chunks[usize::try_from(number).unwrap_or(usize::MAX)];
-    let objects = match &chunk.holds {
-        Holds::Group(range) => bundle.layout.group(range),
-        Holds::Piece => &[],
-    };
-    let data =
-        group_objects(bundle, objects, decoded).find(|(found, _)| *found == object).map_or(&[][..], |(_, data)| data);
-    check_object(bundle, object, data)?;
-    Ok(filled(bundle, object, within, data))
-}
-
-fn read_piece(
-    bundle: &Bundle,
-    object: u32,
-    piece: u32,
-    chunk: Option<u32>,
-    stored: &[u8],
-) -> Result<Vec<u8>, ContentError> {
-    let mut decoder = ChunkDecoder::default();
-    let data = match chunk {
+    let decoded = match chunk {
         Some(chunk) => decoder.decode(bundle, chunk, stored, &[])?,
         None => &[],
     };
-    check_piece(bundle, object, piece.into(), data)?;
-    Ok(filled(bundle, object, piece_range(bundle, object, piece.into()), data))
-}
-
-/// The data with the holes put back.
-fn filled(bundle: &Bundle, object: u32, within: Range<u64>, data: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(usize::try_from(within.end - within.start).unwrap_or(0));
-    let Ok(()) = fill_holes(data, bundle.layout.holes_of(object), within, |part| {
-        bytes.extend(part);
-        Ok::<(), Infallible>(())
-    });
-    bytes
+    let content = Content::find(bundle, portion, chunk, decoded)?;
+    let len = content.range.end - content.range.start;
+    let mut bytes = Vec::with_capacity(usize::try_from(len).unwrap_or(0));
+    content.for_each_part(|part| bytes.extend(part));
+    Ok(bytes)
 }
 
 fn whole(opened: &Opened) -> Result<&Bundle, JsValue> {

@@ -2,8 +2,8 @@
 
 use js_sys::{Array, Uint32Array};
 use sealift_format::{Bundle, Delta, Error as FormatError, Head, Limits, Opened, Opener, Step};
+use sealift_verify::checker::Depth;
 use sealift_verify::content::ContentError;
-use sealift_verify::walk::Depth;
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 

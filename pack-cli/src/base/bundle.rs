@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use sealift_format::{Bundle, Holds, Layout, Limits};
-use sealift_verify::content::{ChunkDecoder, check_object, check_piece, fill_holes, group_objects, piece_range};
+use sealift_verify::content::{ChunkDecoder, Content, ObjectRows, Portion, fill_holes, portions_of, range_of};
 
 use super::file::BundleFile;
 use super::{Base, BaseReader, Holder};
@@ -34,7 +34,7 @@ pub(crate) struct Reader<'a> {
     /// The latest first.
     kept: Vec<(u32, Vec<u8>)>,
     /// The last piece that was found to be right: a large one is read in many parts.
-    checked: Option<(u32, u64)>,
+    checked: Option<Portion>,
     /// A chunk of a group, and the place behind the object that was read last: the next one is mostly the next.
     behind: (u32, Place),
 }
@@ -110,42 +110,33 @@ impl<'a> Reader<'a> {
     fn read_checked(&mut self, object: u32, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
         let base = self.base;
         let bundle = &base.file.bundle;
-        let piece_len = bundle.head.root().maxima.piece_len();
-        if bundle.index.object(object).size > piece_len {
-            for (number, piece) in (0..).zip(bundle.layout.pieces_of(object)) {
-                let within = piece_range(bundle, object, number);
-                let wanted = within.start.max(range.start)..within.end.min(range.end);
-                if wanted.is_empty() {
-                    continue;
-                }
-                let is_checked = self.checked == Some((object, number));
-                let data = match piece.chunk {
-                    None => &[],
-                    Some(chunk) => self.chunk(chunk)?,
-                };
-                if !is_checked {
-                    check_piece(bundle, object, number, data)?;
-                }
-                append(&bundle.layout, object, within, wanted, data, out);
-                self.checked = Some((object, number));
+        for (portion, chunk) in portions_of(bundle, object, |object| base.chunk_of[at(object)]) {
+            let within = range_of(bundle, portion);
+            let wanted = within.start.max(range.start)..within.end.min(range.end);
+            if wanted.is_empty() && portion.piece.is_some() {
+                continue;
             }
-            return Ok(());
-        }
-        let size = bundle.index.object(object).size;
-        let Some(number) = base.chunk_of[at(object)] else {
-            check_object(bundle, object, &[])?;
-            append(&bundle.layout, object, 0..size, range, &[], out);
-            return Ok(());
-        };
-        let Holds::Group(group) = &bundle.layout.chunks[at(number)].holds else { return Ok(()) };
-        let from = if self.behind.0 == number { self.behind.1 } else { (0, 0) };
-        let decoded = self.chunk(number)?;
-        let group = bundle.layout.group(group);
-        let found = find(bundle, group, decoded, from, object).or_else(|| find(bundle, group, decoded, (0, 0), object));
-        if let Some((data, behind)) = found {
-            check_object(bundle, object, data)?;
-            append(&bundle.layout, object, 0..size, range, data, out);
-            self.behind = (number, behind);
+            let is_checked = portion.piece.is_some() && self.checked == Some(portion);
+            let behind = self.behind;
+            let decoded = match chunk {
+                None => &[],
+                Some(chunk) => self.chunk(chunk)?,
+            };
+            let (data, behind) = match (portion.piece, chunk) {
+                (None, Some(chunk)) => {
+                    let from = if behind.0 == chunk { behind.1 } else { (0, 0) };
+                    let found = find(bundle, chunk, decoded, from, object);
+                    let found = found.or_else(|| find(bundle, chunk, decoded, (0, 0), object));
+                    let Some((data, place)) = found else { return Ok(()) };
+                    (data, (chunk, place))
+                }
+                _ => (decoded, behind),
+            };
+            if !is_checked {
+                Content::check(bundle, portion, data)?;
+            }
+            append(&bundle.layout, object, within, wanted, data, out);
+            (self.checked, self.behind) = (Some(portion), behind);
         }
         Ok(())
     }
@@ -176,16 +167,17 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Finds the data of an object in a group, from a place on. Returns it with the place behind it.
+/// Finds the data of an object in the group of a chunk, from a place on. Returns it with the place behind it.
 fn find<'d>(
     bundle: &'d Bundle,
-    group: &'d [u32],
+    chunk: u32,
     decoded: &'d [u8],
     (mut objects, mut bytes): Place,
     wanted: u32,
 ) -> Option<(&'d [u8], Place)> {
-    let (group, decoded) = (group.get(objects..)?, decoded.get(bytes..)?);
-    for (object, data) in group_objects(bundle, group, decoded) {
+    let Holds::Group(group) = &bundle.layout.chunks[at(chunk)].holds else { return None };
+    let (group, decoded) = (bundle.layout.group(group).get(objects..)?, decoded.get(bytes..)?);
+    for (object, data) in ObjectRows::from(bundle).group(group, decoded) {
         (objects, bytes) = (objects + 1, bytes + data.len());
         if object == wanted {
             return Some((data, (objects, bytes)));

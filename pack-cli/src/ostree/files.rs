@@ -4,23 +4,27 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt as _;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use sealift_format::ostree::Checksum;
-use sealift_format::{Attributes, Bundle, Chunk, Holds, InodeKind, data_len};
-use sealift_verify::content::{ChunkDecoder, check_object, check_piece, fill_holes, group_objects, piece_range};
+use sealift_format::{Attributes, Bundle, Chunk, Holds, InodeKind};
+use sealift_verify::content::Content;
+use sealift_verify::read_plan::ReadPlan;
 
 use super::carried::Carried;
 use super::create::NewFile;
 use super::plan::Plan;
 use super::transaction::Transaction;
 use crate::base::{self, BaseReader, Bases};
-use crate::feed::Feed;
+use crate::delivery::{Delivery, write_content};
 use crate::input::Input;
 use crate::parallel::for_each;
 use crate::progress::Phase;
 use crate::{Error, Progress};
+
+fn at(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
 
 /// Making the file objects.
 pub(super) struct Work<'a> {
@@ -31,16 +35,9 @@ pub(super) struct Work<'a> {
     plan: &'a Plan<'a>,
     transaction: &'a Transaction<'a>,
     progress: &'a Progress,
-    chunks: Vec<u32>,
-    /// Of each chunk the pieces that are wanted.
-    pieces: BTreeMap<u32, Vec<(u32, u64)>>,
-    large: BTreeMap<u32, Large>,
-}
-
-/// A large object, which is put together before it is written: its checksum is one of all its bytes in order.
-struct Large {
-    file: Mutex<Option<File>>,
-    missing: AtomicU64,
+    reads: ReadPlan,
+    /// A large object is put together before it is written: its checksum is one of all its bytes in order.
+    large: BTreeMap<u32, Mutex<Option<File>>>,
 }
 
 impl<'a> Work<'a> {
@@ -51,42 +48,22 @@ impl<'a> Work<'a> {
         transaction: &'a Transaction<'a>,
         progress: &'a Progress,
     ) -> Self {
-        let mut chunks = Vec::new();
-        let mut pieces: BTreeMap<u32, Vec<(u32, u64)>> = BTreeMap::new();
-        let mut large = BTreeMap::new();
-        let piece_len = bundle.head.root().maxima.piece_len();
-        let is_large =
-            |object: &u32| bundle.index.object(*object).size > piece_len && bundle.layout.is_carried(*object);
-        for object in plan.wanted.keys().flatten().filter(|object| is_large(object)) {
-            let mut missing = 0;
-            for (number, piece) in (0..).zip(bundle.layout.pieces_of(*object)) {
-                if let Some(chunk) = piece.chunk {
-                    pieces.entry(chunk).or_default().push((*object, number));
-                    missing += 1;
-                }
-            }
-            large.insert(*object, Large { file: Mutex::default(), missing: AtomicU64::new(missing) });
+        let mut wanted = vec![false; bundle.index.objects().len()];
+        for object in plan.wanted.keys().flatten() {
+            wanted[at(*object)] = true;
         }
-        for (number, chunk) in (0..).zip(&bundle.layout.chunks) {
-            let is_wanted = match &chunk.holds {
-                Holds::Group(range) => {
-                    bundle.layout.group(range).iter().any(|object| plan.wanted.contains_key(&Some(*object)))
-                }
-                Holds::Piece => pieces.contains_key(&number),
-            };
-            if is_wanted {
-                chunks.push(number);
-            }
-        }
-        Self { bundle, bases, carried, plan, transaction, progress, chunks, pieces, large }
+        let large = bundle.layout.large.iter().map(|large| large.object).filter(|object| wanted[at(*object)]);
+        let large = large.map(|object| (object, Mutex::default())).collect();
+        let reads = ReadPlan::new(bundle, wanted, |_, _| false);
+        Self { bundle, bases, carried, plan, transaction, progress, reads, large }
     }
 
     pub(super) fn stored_bytes(&self) -> u64 {
-        self.chunks.iter().map(|number| u64::from(self.chunk(*number).stored_len)).sum()
+        self.reads.stored_bytes()
     }
 
     fn chunk(&self, number: u32) -> &'a Chunk {
-        &self.bundle.layout.chunks[usize::try_from(number).unwrap_or(usize::MAX)]
+        &self.bundle.layout.chunks[at(number)]
     }
 
     /// The objects that are wanted, have bytes, and come from a base.
@@ -102,12 +79,12 @@ impl<'a> Work<'a> {
             return Ok(());
         }
         let (lacking, target) = (self.lacking(), self.transaction.repo.path());
-        let needed = base::needed(self.bundle, self.bases, &self.chunks, lacking.iter().copied());
+        let needed = base::needed(self.bundle, self.bases, self.reads.chunks(), lacking.iter().copied());
         if !self.bases.is_empty() {
             return base::check(self.bases, &needed, target, jobs, self.progress);
         }
         // The repository took all of this before, and has lost some of it.
-        let with_prefix = self.chunks.iter().filter(|chunk| !self.chunk(**chunk).prefix.is_empty());
+        let with_prefix = self.reads.chunks().iter().filter(|chunk| !self.chunk(**chunk).prefix.is_empty());
         let held = with_prefix.flat_map(|chunk| self.wanted_of(*chunk));
         let Some(object) = lacking.into_iter().chain(held).next() else { return Ok(()) };
         let problem = format!(
@@ -123,12 +100,15 @@ impl<'a> Work<'a> {
         let is_wanted = |object: &u32| self.plan.wanted.contains_key(&Some(*object));
         match &self.chunk(chunk).holds {
             Holds::Group(range) => self.bundle.layout.group(range).iter().copied().filter(is_wanted).collect(),
-            Holds::Piece => self.pieces.get(&chunk).into_iter().flatten().map(|(object, _)| *object).collect(),
+            Holds::Piece => {
+                let pieces = self.reads.pieces().filter(|(brought_by, _)| *brought_by == chunk);
+                pieces.map(|(_, portion)| portion.object).collect()
+            }
         }
     }
 
     fn attributes(&self, file: u32) -> (&'a Checksum, &'a Attributes, InodeKind) {
-        let file = &self.carried.ostree.files()[usize::try_from(file).unwrap_or(usize::MAX)];
+        let file = &self.carried.ostree.files()[at(file)];
         (&file.checksum, self.bundle.index.ostree_attributes(file), file.kind)
     }
 
@@ -149,86 +129,35 @@ impl<'a> Work<'a> {
     pub(super) fn run(&self, input: &mut Input, jobs: usize) -> Result<(), Error> {
         let files = self.plan.wanted.values().map(Vec::len).sum::<usize>();
         self.progress.enter(Phase::Unpacking, self.stored_bytes(), u64::try_from(files).unwrap_or(0));
-        Feed::new((&self.bundle.head, &self.bundle.layout.chunks), &self.chunks, input, self.progress).run(
-            jobs,
-            || (ChunkDecoder::default(), BaseReader::new(self.bases), Vec::new()),
-            |(decoder, reader, prefix), number, stored| {
-                reader.prefix(self.bundle.layout.prefix_of(self.chunk(number)), prefix)?;
-                let decoded = decoder.decode(self.bundle, number, stored, prefix)?;
-                self.take_chunk(number, decoded)
-            },
-        )?;
-        self.copy_from_bases(jobs)?;
-        // Links, and files without data, which no chunk brings.
-        let rest: Vec<Option<u32>> =
-            self.plan.wanted.keys().copied().filter(|object| !self.has_data(*object)).collect();
-        for_each(
-            jobs,
-            &rest,
+        let Self { bundle, bases, progress, .. } = *self;
+        Delivery::new((bundle, bases), &self.reads, jobs, progress).run(
+            input,
             || (),
-            |(), object| {
-                self.progress.check()?;
-                match object {
-                    None => self.write_links(),
-                    Some(object) if self.large.contains_key(object) => {
-                        self.check_bare_pieces(*object)?;
-                        self.write(*object, &mut |size| Box::new(io::repeat(0).take(size)))
-                    }
-                    Some(object) => {
-                        check_object(self.bundle, *object, &[])?;
-                        self.write(*object, &mut |size| Box::new(io::repeat(0).take(size)))
-                    }
-                }
+            |(), content| {
+                if content.portion.piece.is_some() { self.take_piece(content) } else { self.write_small(content) }
             },
-        )
+            |(), object| self.finish_large(object),
+        )?;
+        self.write_links()?;
+        self.copy_from_bases(jobs)
     }
 
-    fn has_data(&self, object: Option<u32>) -> bool {
-        let data = |object| data_len(self.bundle.layout.holes_of(object), 0..self.bundle.index.object(object).size);
-        object.is_some_and(|object| data(object) > 0)
-    }
-
-    fn take_chunk(&self, number: u32, decoded: &[u8]) -> Result<(), Error> {
-        match &self.chunk(number).holds {
-            Holds::Group(range) => {
-                for (object, data) in group_objects(self.bundle, self.bundle.layout.group(range), decoded) {
-                    if self.plan.wanted.contains_key(&Some(object)) {
-                        check_object(self.bundle, object, data)?;
-                        self.write_small(object, data)?;
-                    }
-                }
-                Ok(())
-            }
-            Holds::Piece => {
-                for &(object, piece) in self.pieces.get(&number).map_or(&[][..], Vec::as_slice) {
-                    let start = check_piece(self.bundle, object, piece, decoded)?;
-                    self.take_piece(object, piece, start, decoded)?;
-                }
-                Ok(())
-            }
-        }
-    }
-
-    fn write_small(&self, object: u32, data: &[u8]) -> Result<(), Error> {
-        let holes = self.bundle.layout.holes_of(object);
-        if holes.is_empty() {
-            return self.write(object, &mut |_| Box::new(data));
+    fn write_small(&self, content: &Content<'_>) -> Result<(), Error> {
+        if !content.has_holes() {
+            return self.write(content.portion.object, &mut |_| Box::new(content.data));
         }
         let mut whole = Vec::new();
-        let size = self.bundle.index.object(object).size;
-        let Ok(()) = fill_holes(data, holes, 0..size, |part| {
-            whole.extend(part);
-            Ok::<(), std::convert::Infallible>(())
-        });
-        self.write(object, &mut |_| Box::new(&whole[..]))
+        content.for_each_part(|part| whole.extend(part));
+        self.write(content.portion.object, &mut |_| Box::new(&whole[..]))
     }
 
-    /// Puts a piece in its place; the last one makes the files.
-    fn take_piece(&self, object: u32, piece: u64, start: u64, data: &[u8]) -> Result<(), Error> {
-        let Some(large) = self.large.get(&object) else { return Ok(()) };
+    /// Puts a piece in its place.
+    fn take_piece(&self, content: &Content<'_>) -> Result<(), Error> {
+        let object = content.portion.object;
+        let Some(slot) = self.large.get(&object) else { return Ok(()) };
         let failed = |error: io::Error| self.transaction.unwritten(error);
         let file = {
-            let mut slot = large.file.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
             if slot.is_none() {
                 let file = self.transaction.unnamed_file()?;
                 file.set_len(self.bundle.index.object(object).size).map_err(failed)?;
@@ -237,20 +166,14 @@ impl<'a> Work<'a> {
             slot.as_ref().map(File::try_clone).transpose().map_err(failed)?
         };
         let Some(file) = file else { return Ok(()) };
-        let mut data = data;
-        for range in
-            sealift_format::data_ranges(self.bundle.layout.holes_of(object), piece_range(self.bundle, object, piece))
-        {
-            let len = usize::try_from(range.end - range.start).unwrap_or(usize::MAX).min(data.len());
-            let (part, rest) = data.split_at(len);
-            file.write_all_at(part, range.start).map_err(failed)?;
-            data = rest;
-        }
-        debug_assert!(start <= self.bundle.index.object(object).size, "a piece lies in its object");
-        if large.missing.fetch_sub(1, Ordering::AcqRel) > 1 {
-            return Ok(());
-        }
-        self.check_bare_pieces(object)?;
+        write_content(&file, content).map_err(|error| failed(error.into()))
+    }
+
+    /// Makes the files of a large object, all of whose pieces are in place.
+    fn finish_large(&self, object: u32) -> Result<(), Error> {
+        let slot = self.large.get(&object).map(|slot| slot.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let Some(file) = slot.flatten() else { return Ok(()) };
+        let failed = |error: io::Error| self.transaction.unwritten(error);
         let mut clones = Vec::new();
         self.write(object, &mut |_| match file.try_clone() {
             Ok(file) => Box::new(ReadAt { file, at: 0 }),
@@ -259,17 +182,7 @@ impl<'a> Work<'a> {
                 Box::new(io::empty())
             }
         })?;
-        large.file.lock().unwrap_or_else(PoisonError::into_inner).take();
         clones.pop().map_or(Ok(()), |kind| Err(failed(kind.into())))
-    }
-
-    fn check_bare_pieces(&self, object: u32) -> Result<(), Error> {
-        for (number, piece) in (0..).zip(self.bundle.layout.pieces_of(object)) {
-            if piece.chunk.is_none() {
-                check_piece(self.bundle, object, number, &[])?;
-            }
-        }
-        Ok(())
     }
 
     /// Writes all files of an object, whose content each reads anew.

@@ -92,7 +92,7 @@ pub(super) fn check_bases(job: &Job<'_>, target: &Path, pending: &Selection) -> 
         return check_no_prefix(job, target, pending);
     }
     let objects = pending.regulars.iter().map(|place| place.object);
-    let needed = base::needed(bundle, bases, &pending.chunks, objects);
+    let needed = base::needed(bundle, bases, pending.reads.chunks(), objects);
     base::check(bases, &needed, target, job.options.jobs, job.progress)
 }
 
@@ -100,7 +100,9 @@ pub(super) fn check_bases(job: &Job<'_>, target: &Path, pending: &Selection) -> 
 fn check_no_prefix(job: &Job<'_>, target: &Path, pending: &Selection) -> Result<(), Error> {
     let (index, layout) = (&job.bundle.index, &job.bundle.layout);
     let needs_base = |chunk: &u32| !layout.chunks[usize::try_from(*chunk).unwrap_or(usize::MAX)].prefix.is_empty();
-    let Some(place) = pending.regulars.first().filter(|_| pending.chunks.iter().any(needs_base)) else { return Ok(()) };
+    let Some(place) = pending.regulars.first().filter(|_| pending.reads.chunks().iter().any(needs_base)) else {
+        return Ok(());
+    };
     let path = index.path(place.directory, index.entry(place.entry));
     let problem = format!(
         "files that this delta installed are missing or changed, such as {}, and their base is gone; use the full bundle",

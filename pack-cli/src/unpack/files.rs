@@ -1,24 +1,24 @@
 //! Making the files of a tree in its stage.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{
     AtFlags, Dev, FileType as UnixType, Mode, OFlags, SeekFrom, XattrFlags, chmodat, copy_file_range, fallocate, fstat,
     fsync, ftruncate, ioctl_ficlone, linkat, lsetxattr, makedev, mkdirat, mknodat, openat, seek, symlinkat, unlinkat,
 };
-use rustix::io::{Errno, pwrite};
-use sealift_format::{Attributes, Bundle, FileType, Holds, Inode, InodeKind, data_ranges};
-use sealift_verify::content::{check_object, check_piece, group_objects};
+use rustix::io::Errno;
+use sealift_format::{Attributes, Bundle, FileType, Inode, InodeKind, data_len, data_ranges};
+use sealift_verify::content::Content;
 
 use super::metadata::Privilege;
 use super::plan::{Link, Place, Selection};
 use super::stage::{Layout, Stage};
 use super::walk::Walk;
 use super::{Durability, UnpackOptions};
+use crate::delivery::write_content;
 use crate::{Error, Progress};
 use sealift_store::confined::{open_name, open_within};
 
@@ -32,8 +32,6 @@ pub(super) struct Builder<'a> {
     pub(super) options: &'a UnpackOptions,
     /// Whether the file system shares blocks between files.
     reflinks: bool,
-    /// For each large object, its pieces that are still to come.
-    missing: BTreeMap<u32, AtomicU32>,
     pub(super) duplicate_bytes: AtomicU64,
 }
 
@@ -72,10 +70,6 @@ impl<'a> Builder<'a> {
         progress: &'a Progress,
         options: &'a UnpackOptions,
     ) -> Self {
-        let mut missing = BTreeMap::new();
-        for piece in &selection.pieces {
-            *missing.entry(piece.object).or_insert_with(|| AtomicU32::new(0)).get_mut() += 1;
-        }
         Self {
             bundle,
             selection,
@@ -84,7 +78,6 @@ impl<'a> Builder<'a> {
             progress,
             options,
             reflinks: has_reflinks(stage.root()),
-            missing,
             duplicate_bytes: AtomicU64::new(0),
         }
     }
@@ -127,104 +120,49 @@ impl<'a> Builder<'a> {
 
     /// Makes the first file of each large object, at its full length and without data.
     pub(super) fn make_large(&self, hand: &mut Hand) -> Result<(), Error> {
-        for &object in self.missing.keys() {
-            let Some(&place) = self.selection.places_of(object).first() else { continue };
+        for large in &self.bundle.layout.large {
+            let Some(&place) = self.selection.places_of(large.object).first() else { continue };
             // A run before this one may have brought some of its pieces.
             let only_new = if self.stage.is_resumed() { OFlags::empty() } else { OFlags::EXCL };
             let file = self.open_new(hand, place, only_new)?;
-            ftruncate(&file, self.bundle.index.object(object).size).map_err(self.failed("write", place))?;
+            ftruncate(&file, self.bundle.index.object(large.object).size).map_err(self.failed("write", place))?;
         }
         Ok(())
     }
 
-    /// Makes the files whose objects a chunk holds.
-    pub(super) fn take_chunk(&self, hand: &mut Hand, number: u32, decoded: &[u8]) -> Result<(), Error> {
-        let chunk = &self.bundle.layout.chunks[usize::try_from(number).unwrap_or(usize::MAX)];
-        match &chunk.holds {
-            Holds::Group(range) => {
-                for (object, data) in group_objects(self.bundle, self.bundle.layout.group(range), decoded) {
-                    let places = self.selection.places_of(object);
-                    if !places.is_empty() {
-                        check_object(self.bundle, object, data)?;
-                        self.write_object(hand, places, data)?;
-                    }
-                }
-                Ok(())
-            }
-            Holds::Piece => {
-                for piece in self.selection.piece_uses(number) {
-                    let start = check_piece(self.bundle, piece.object, piece.piece, decoded)?;
-                    self.write_piece(hand, piece.object, start, decoded)?;
-                }
-                Ok(())
-            }
+    /// Makes the files of an object, or writes a piece into the first of a large one's.
+    pub(super) fn take(&self, hand: &mut Hand, content: &Content<'_>) -> Result<(), Error> {
+        let Some((&first, duplicates)) = self.selection.places_of(content.portion.object).split_first() else {
+            return Ok(());
+        };
+        if content.portion.piece.is_some() {
+            let file = self.open(hand, first, OFlags::RDWR, Mode::empty())?.map_err(self.failed("write", first))?;
+            return write_content(&file, content).map_err(self.failed("write", first));
         }
-    }
-
-    /// Makes the files of an object that has no data; it has been checked.
-    pub(super) fn write_empty(&self, hand: &mut Hand, object: u32) -> Result<(), Error> {
-        self.write_object(hand, self.selection.places_of(object), &[])
-    }
-
-    fn write_object(&self, hand: &mut Hand, places: &[Place], data: &[u8]) -> Result<(), Error> {
-        let Some((&first, duplicates)) = places.split_first() else { return Ok(()) };
         let file = self.create(hand, first)?;
-        self.write_data(&file, first, data)?;
+        write_content(&file, content).map_err(self.failed("write", first))?;
         self.finish_file(&file, first)?;
         for &place in duplicates {
             if self.link_duplicate(hand, first, place)? {
                 continue;
             }
             let copy = self.create(hand, place)?;
-            if !(self.reflinks && !data.is_empty() && self.clone_file(&file, &copy, first)?) {
-                self.write_data(&copy, place, data)?;
+            if !(self.reflinks && !content.data.is_empty() && self.clone_file(&file, &copy, first)?) {
+                write_content(&copy, content).map_err(self.failed("write", place))?;
             }
             self.finish_file(&copy, place)?;
         }
         Ok(())
     }
 
-    /// Writes the data of a whole object, and its length where it ends with a hole.
-    fn write_data(&self, file: &OwnedFd, place: Place, data: &[u8]) -> Result<(), Error> {
-        let size = self.bundle.index.object(place.object).size;
-        let end = self.write_ranges(file, place, 0, size, data)?;
-        if end < size {
-            ftruncate(file, size).map_err(self.failed("write", place))?;
-        }
-        Ok(())
-    }
-
-    /// Writes the data of the bytes from `start` to `end` of an object; returns where the last of it ends.
-    fn write_ranges(&self, file: &OwnedFd, place: Place, start: u64, end: u64, mut data: &[u8]) -> Result<u64, Error> {
-        let mut written_to = start;
-        for range in data_ranges(self.bundle.layout.holes_of(place.object), start..end) {
-            let len = usize::try_from(range.end - range.start).unwrap_or(usize::MAX).min(data.len());
-            let (part, rest) = data.split_at(len);
-            write_all_at(file, part, range.start).map_err(self.failed("write", place))?;
-            data = rest;
-            written_to = range.end;
-        }
-        Ok(written_to)
-    }
-
-    fn write_piece(&self, hand: &mut Hand, object: u32, start: u64, data: &[u8]) -> Result<(), Error> {
-        let places = self.selection.places_of(object);
-        let Some(&first) = places.first() else { return Ok(()) };
-        let opened = self.open(hand, first, OFlags::RDWR, Mode::empty())?;
-        let file = opened.map_err(self.failed("write", first))?;
-        let piece_len = self.bundle.head.root().maxima.piece_len();
-        let end = self.bundle.index.object(object).size.min(start.saturating_add(piece_len));
-        self.write_ranges(&file, first, start, end, data)?;
-        let was_last = self.missing.get(&object).is_some_and(|missing| missing.fetch_sub(1, Ordering::AcqRel) == 1);
-        if was_last { self.finish_large(hand, places, &file) } else { Ok(()) }
-    }
-
-    fn finish_large(&self, hand: &mut Hand, places: &[Place], file: &OwnedFd) -> Result<(), Error> {
-        let Some((&first, duplicates)) = places.split_first() else { return Ok(()) };
+    /// Makes the other files of a large object, whose first one has all pieces.
+    pub(super) fn finish_large(&self, hand: &mut Hand, object: u32) -> Result<(), Error> {
+        let Some((&first, duplicates)) = self.selection.places_of(object).split_first() else { return Ok(()) };
+        let file = self.open(hand, first, OFlags::RDWR, Mode::empty())?.map_err(self.failed("write", first))?;
         for &place in duplicates {
-            self.copy_file(hand, file, first, place)?;
+            self.copy_file(hand, &file, first, place)?;
         }
-        self.finish_file(file, first)
+        self.finish_file(&file, first)
     }
 
     /// Makes the file at `place` of the one that is complete at `first`.
@@ -239,7 +177,9 @@ impl<'a> Builder<'a> {
 
     /// Gives `copy` the content of `file`, by sharing its blocks where the file system can.
     pub(super) fn copy_content(&self, file: &OwnedFd, copy: &OwnedFd, place: Place) -> Result<(), Error> {
-        if self.reflinks && self.clone_file(file, copy, place)? { Ok(()) } else { self.copy_data(file, copy, place) }
+        let (size, holes) = (self.bundle.index.object(place.object).size, self.bundle.layout.holes_of(place.object));
+        let shares = self.reflinks && data_len(holes, 0..size) > 0 && self.clone_file(file, copy, place)?;
+        if shares { Ok(()) } else { self.copy_data(file, copy, place) }
     }
 
     fn copy_data(&self, from: &OwnedFd, to: &OwnedFd, place: Place) -> Result<(), Error> {
@@ -470,19 +410,4 @@ fn has_reflinks(root: BorrowedFd<'_>) -> bool {
     let shares = ioctl_ficlone(&b, &a).is_ok();
     tracing::debug!(shares, "asked whether the file system shares blocks between files");
     shares
-}
-
-fn write_all_at(file: &OwnedFd, mut data: &[u8], mut offset: u64) -> Result<(), Errno> {
-    while !data.is_empty() {
-        match pwrite(file, data, offset) {
-            Ok(0) => return Err(Errno::IO),
-            Ok(len) => {
-                data = &data[len..];
-                offset += u64::try_from(len).unwrap_or(0);
-            }
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }

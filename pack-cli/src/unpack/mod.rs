@@ -34,10 +34,9 @@ use rustix::io::Errno;
 use sealift_format::{Blocks, Bundle, Index, InodeKind, Kind, Opened, Ref};
 use sealift_store::stat_cache::{StatCache, next_moment};
 use sealift_store::{Record, Site, identity};
-use sealift_verify::content::{ChunkDecoder, check_object, check_piece};
 
-use crate::base::{BaseReader, Bases};
-use crate::feed::Feed;
+use crate::base::Bases;
+use crate::delivery::Delivery;
 use crate::input::Input;
 use crate::inspect::reading;
 use crate::progress::Phase;
@@ -367,10 +366,10 @@ impl Job<'_> {
         // An update has looked before it copied what the target has.
         if stage.is_resumed() && stage.layout() == Layout::Tree {
             self.adopt(stage, &mut selection, &privilege, stats)?;
-            stats.stored_bytes = selection.stored;
+            stats.stored_bytes = selection.reads.stored_bytes();
         }
         let files = as_u64(selection.regulars.len() + selection.others.len());
-        self.progress.enter(Phase::Unpacking, selection.stored, files);
+        self.progress.enter(Phase::Unpacking, selection.reads.stored_bytes(), files);
         let builder = Builder::new(self.bundle, &selection, stage, &privilege, self.progress, self.options);
         let mut build = || {
             build(&builder, input, self.bases, self.options)?;
@@ -587,7 +586,7 @@ fn expected(bundle: &Bundle, selection: &Selection) -> UnpackStats {
             .iter()
             .map(|place| bundle.index.object(place.object).size)
             .fold(0, u64::saturating_add),
-        stored_bytes: selection.stored,
+        stored_bytes: selection.reads.stored_bytes(),
         inodes: selection.inodes(),
         ..UnpackStats::default()
     }
@@ -623,17 +622,12 @@ fn build(builder: &Builder<'_>, input: &mut Input, bases: &Bases, options: &Unpa
     let mut hand = Hand::default();
     builder.make_directories(&mut hand)?;
     builder.make_large(&mut hand)?;
-    Feed::new((&bundle.head, &bundle.layout.chunks), &selection.chunks, input, builder.progress).run(
-        options.jobs,
-        || (ChunkDecoder::default(), Hand::default(), BaseReader::new(bases), Vec::new()),
-        |(decoder, hand, reader, prefix), number, stored| {
-            let chunk = &bundle.layout.chunks[usize::try_from(number).unwrap_or(usize::MAX)];
-            reader.prefix(bundle.layout.prefix_of(chunk), prefix)?;
-            let decoded = decoder.decode(bundle, number, stored, prefix)?;
-            builder.take_chunk(hand, number, decoded)
-        },
+    Delivery::new((bundle, bases), &selection.reads, options.jobs, builder.progress).run(
+        input,
+        Hand::default,
+        |hand, content| builder.take(hand, content),
+        |hand, object| builder.finish_large(hand, object),
     )?;
-    check_without_data(builder, options.jobs)?;
     for &place in &selection.others {
         builder.make_other(&mut hand, place)?;
     }
@@ -642,37 +636,4 @@ fn build(builder: &Builder<'_>, input: &mut Input, bases: &Bases, options: &Unpa
         builder.link(&mut from, &mut hand, link)?;
     }
     Ok(())
-}
-
-/// Checks the objects and pieces that have no data, which no chunk brings, and makes the files of such objects.
-fn check_without_data(builder: &Builder<'_>, jobs: usize) -> Result<(), Error> {
-    let (bundle, selection) = (builder.bundle, builder.selection);
-    let mut objects: Vec<u32> = selection.regulars.iter().map(|place| place.object).collect();
-    objects.dedup();
-    let mut tasks: Vec<(u32, Option<u64>)> = Vec::new();
-    for object in objects {
-        let size = bundle.index.object(object).size;
-        if size > bundle.head.root().maxima.piece_len() {
-            let empty = (0..).zip(bundle.layout.pieces_of(object)).filter(|(_, piece)| piece.chunk.is_none());
-            tasks.extend(empty.map(|(piece, _)| (object, Some(piece))));
-            if sealift_format::data_len(bundle.layout.holes_of(object), 0..size) == 0 {
-                tasks.push((object, None));
-            }
-        } else if sealift_format::data_len(bundle.layout.holes_of(object), 0..size) == 0 {
-            tasks.push((object, None));
-        }
-    }
-    crate::parallel::for_each(jobs, &tasks, Hand::default, |hand, &(object, piece)| {
-        builder.progress.check()?;
-        match piece {
-            Some(piece) => Ok(check_piece(bundle, object, piece, &[]).map(|_| ())?),
-            None if bundle.index.object(object).size > bundle.head.root().maxima.piece_len() => {
-                builder.write_empty(hand, object) // its pieces are checked by themselves
-            }
-            None => {
-                check_object(bundle, object, &[])?;
-                builder.write_empty(hand, object)
-            }
-        }
-    })
 }

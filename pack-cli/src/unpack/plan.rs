@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use sealift_format::{Blocks, Bundle, DiskUse, Holds, Index, InodeKind, Ref};
+use sealift_format::{Blocks, Bundle, DiskUse, Index, InodeKind, Ref};
+use sealift_verify::read_plan::ReadPlan;
 
 /// The files that are wanted, by what has to be done for them.
 #[derive(Clone, Debug, Default)]
@@ -15,14 +16,10 @@ pub(crate) struct Selection {
     pub(crate) others: Vec<Place>,
     /// Further names of files that are made by their first wanted name.
     pub(crate) links: Vec<Link>,
-    /// Chunks with at least one wanted object, ascending.
-    pub(crate) chunks: Vec<u32>,
-    /// Where the pieces of wanted objects lie, sorted by chunk.
-    pub(crate) pieces: Vec<PieceUse>,
+    /// What brings their contents.
+    pub(crate) reads: ReadPlan,
     /// Objects and numbers of pieces that are in place already.
     done_pieces: BTreeSet<(u32, u64)>,
-    /// Bytes of the chunks that have to be read.
-    pub(crate) stored: u64,
 }
 
 /// A name to be made.
@@ -40,14 +37,6 @@ pub(crate) struct Link {
     pub(crate) from: Place,
     pub(crate) entry: u32,
     pub(crate) directory: u32,
-}
-
-/// A piece of an object that a chunk holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct PieceUse {
-    pub(crate) chunk: u32,
-    pub(crate) object: u32,
-    pub(crate) piece: u64,
 }
 
 fn wide(len: usize) -> u64 {
@@ -134,37 +123,11 @@ impl Selection {
 
     /// Finds out which chunks bring the files.
     fn measure(&mut self, bundle: &Bundle) {
-        self.stored = 0;
-        self.chunks.clear();
-        self.pieces.clear();
-        self.choose_chunks(bundle);
-    }
-
-    fn choose_chunks(&mut self, bundle: &Bundle) {
         let mut wanted = vec![false; bundle.index.objects().len()];
         for place in &self.regulars {
             wanted[at(place.object)] = true;
         }
-        for large in bundle.layout.large.iter().filter(|large| wanted[at(large.object)]) {
-            for (piece, row) in (0..).zip(bundle.layout.pieces_of(large.object)) {
-                if let Some(chunk) = row.chunk
-                    && !self.done_pieces.contains(&(large.object, piece))
-                {
-                    self.pieces.push(PieceUse { chunk, object: large.object, piece });
-                }
-            }
-        }
-        self.pieces.sort_unstable();
-        for (number, chunk) in (0..).zip(&bundle.layout.chunks) {
-            let used = match &chunk.holds {
-                Holds::Group(range) => bundle.layout.group(range).iter().any(|object| wanted[at(*object)]),
-                Holds::Piece => !self.piece_uses(number).is_empty(),
-            };
-            if used {
-                self.chunks.push(number);
-                self.stored = self.stored.saturating_add(chunk.stored_len.into());
-            }
-        }
+        self.reads = ReadPlan::new(bundle, wanted, |object, piece| self.done_pieces.contains(&(object, piece)));
     }
 
     /// The files that have an object.
@@ -172,13 +135,6 @@ impl Selection {
         let start = self.regulars.partition_point(|place| place.object < object);
         let len = self.regulars[start..].partition_point(|place| place.object == object);
         &self.regulars[start..start + len]
-    }
-
-    /// The pieces that a chunk holds.
-    pub(crate) fn piece_uses(&self, chunk: u32) -> &[PieceUse] {
-        let start = self.pieces.partition_point(|piece| piece.chunk < chunk);
-        let len = self.pieces[start..].partition_point(|piece| piece.chunk == chunk);
-        &self.pieces[start..start + len]
     }
 
     /// Bytes that all of it takes on a file system of such blocks. Files that are equal to another in all but their names count once where

@@ -111,7 +111,7 @@ impl Job<'_> {
             pending.take_away(self.bundle, |entry| copied.contains(&entry), Default::default());
         }
         delta::check_brought(self, target, &pending)?;
-        stats.stored_bytes = pending.stored;
+        stats.stored_bytes = pending.reads.stored_bytes();
         let durable = self.options.durability != Durability::None;
         // Where files are built, the stage is synced as a whole.
         let sync_stage = durable && !update.changes.build.is_empty();

@@ -1,0 +1,111 @@
+//! Which chunks bring what is wanted of a bundle, and what of it each of them brings.
+
+use crate::content::{Content, ContentError, ObjectRows, Portion, group_of_chunk};
+
+/// Chunks that are to be read, and the objects and pieces that they are read for.
+#[derive(Clone, Debug, Default)]
+pub struct ReadPlan {
+    /// By the number of the object.
+    wanted: Vec<bool>,
+    /// In ascending order.
+    chunks: Vec<u32>,
+    /// Their stored bytes.
+    stored_bytes: u64,
+    /// Chunk, object and piece, in this order.
+    pieces: Vec<(u32, u32, u64)>,
+}
+
+fn at(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+impl ReadPlan {
+    /// The plan for all that a bundle carries.
+    #[must_use]
+    pub fn all<'a>(objects: impl Into<ObjectRows<'a>>) -> Self {
+        let objects = objects.into();
+        Self::new(objects, vec![true; objects.rows.len()], |_, _| false)
+    }
+
+    /// The plan for the objects that are `wanted`, by their numbers. Pieces that are in place already are left out.
+    #[must_use]
+    pub fn new<'a>(objects: impl Into<ObjectRows<'a>>, wanted: Vec<bool>, is_done: impl Fn(u32, u64) -> bool) -> Self {
+        let layout = objects.into().layout;
+        let mut pieces = Vec::new();
+        for large in layout.large.iter().filter(|large| wanted[at(large.object)]) {
+            for (piece, row) in (0..).zip(layout.pieces_of(large.object)) {
+                let chunk = row.chunk.filter(|_| !is_done(large.object, piece));
+                pieces.extend(chunk.map(|chunk| (chunk, large.object, piece)));
+            }
+        }
+        pieces.sort_unstable();
+        let mut plan = Self { wanted, chunks: Vec::new(), stored_bytes: 0, pieces };
+        for (number, chunk) in (0..).zip(&layout.chunks) {
+            let is_used = group_of_chunk(layout, number).iter().any(|object| plan.wants(*object))
+                || !plan.pieces_in(number).is_empty();
+            if is_used {
+                plan.chunks.push(number);
+                plan.stored_bytes = plan.stored_bytes.saturating_add(chunk.stored_len.into());
+            }
+        }
+        plan
+    }
+
+    /// The chunks that are to be read, in ascending order.
+    #[must_use]
+    pub fn chunks(&self) -> &[u32] {
+        &self.chunks
+    }
+
+    /// Their stored bytes.
+    #[must_use]
+    pub fn stored_bytes(&self) -> u64 {
+        self.stored_bytes
+    }
+
+    /// Whether an object is wanted.
+    #[must_use]
+    pub fn wants(&self, object: u32) -> bool {
+        self.wanted.get(at(object)).is_some_and(|is_wanted| *is_wanted)
+    }
+
+    /// The objects that are wanted, in ascending order.
+    pub fn objects(&self) -> impl Iterator<Item = u32> {
+        (0..).zip(&self.wanted).filter(|(_, is_wanted)| **is_wanted).map(|(object, _)| object)
+    }
+
+    /// The pieces that chunks bring, by chunk.
+    pub fn pieces(&self) -> impl Iterator<Item = (u32, Portion)> {
+        self.pieces.iter().map(|&(chunk, object, piece)| (chunk, Portion { object, piece: Some(piece) }))
+    }
+
+    /// What of the wanted objects no chunk brings.
+    pub fn without_data<'a>(&'a self, objects: impl Into<ObjectRows<'a>>) -> impl Iterator<Item = Portion> + 'a {
+        let objects = objects.into();
+        self.objects().flat_map(move |object| objects.without_data(object))
+    }
+
+    /// Compares what chunk `number` brings of what is wanted, one after the other, from the chunk's decoded bytes.
+    pub fn contents<'a>(
+        &'a self,
+        objects: impl Into<ObjectRows<'a>>,
+        number: u32,
+        decoded: &'a [u8],
+    ) -> impl Iterator<Item = Result<Content<'a>, ContentError>> {
+        let objects = objects.into();
+        let group = objects.group(group_of_chunk(objects.layout, number), decoded);
+        let whole = group.map(|(object, data)| (Portion { object, piece: None }, data));
+        let pieces = self.pieces_in(number).iter();
+        let pieces = pieces.map(move |&(_, object, piece)| (Portion { object, piece: Some(piece) }, decoded));
+        whole
+            .filter(|(portion, _)| self.wants(portion.object))
+            .chain(pieces)
+            .map(move |(portion, data)| Content::check(objects, portion, data))
+    }
+
+    fn pieces_in(&self, chunk: u32) -> &[(u32, u32, u64)] {
+        let start = self.pieces.partition_point(|(at, ..)| *at < chunk);
+        let len = self.pieces[start..].partition_point(|(at, ..)| *at == chunk);
+        &self.pieces[start..start + len]
+    }
+}
