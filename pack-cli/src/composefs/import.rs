@@ -155,27 +155,26 @@ pub fn import(
 /// Whether what is new is to be sealed, as is found out before anything is written.
 fn plan_seal(repo: Option<&Repo>, target: &Path, wish: Seal) -> Result<bool, Error> {
     let is_kept = repo.is_some_and(Repo::is_sealed);
-    let is_wished = match wish {
+    let wish = match wish {
         Seal::Off if is_kept => {
             let problem =
                 "all of its objects are sealed, and composefs programs rely on that: unpack without --seal off";
             return Err(Error::Store { path: target.to_owned(), problem: problem.into() });
         }
-        Seal::Off => false,
-        Seal::AsBefore => is_kept,
-        Seal::Try | Seal::Require => true,
+        // A store is sealed as a whole.
+        _ if is_kept => Seal::Require,
+        wish => wish,
     };
-    let failed = |error| Error::kernel(target, error);
-    let is_on = is_wished
-        && match repo {
-            Some(repo) => kernel::is_supported(repo.objects()).map_err(failed)?,
+    wish.decide(is_kept, target, || {
+        let supported = match repo {
+            Some(repo) => kernel::is_supported(repo.objects()),
             None => {
                 let opened = open_user_dir(standing(target)).map_err(|error| Error::io("open", target, error))?;
-                kernel::is_supported(opened).map_err(failed)?
+                kernel::is_supported(opened)
             }
         };
-    let is_required = is_kept || wish == Seal::Require;
-    if is_required && !is_on { Err(failed(KernelError::Unsupported)) } else { Ok(is_on) }
+        supported.map_err(|error| Error::kernel(target, error))
+    })
 }
 
 /// The refs that were asked for, or all, with the images that are stated of them with the store's hash.

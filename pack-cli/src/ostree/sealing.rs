@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::fs::{FileType, Mode as Permissions, OFlags, fstat};
 use rustix::io::Errno;
 use sealift_format::Head;
-use sealift_verify::kernel::{self, KernelError, Sealed};
+use sealift_verify::kernel::{self, Sealed};
 
 use super::kept;
 use super::object::ObjectType;
@@ -15,8 +15,7 @@ use super::repo::Repo;
 use super::transaction::Transaction;
 use crate::parallel::for_each;
 use crate::progress::Phase;
-use crate::seal::{Parameters, WantedSignature, seal_open};
-use crate::unpack::Seal;
+use crate::seal::{Parameters, Seal, WantedSignature, seal_open};
 use crate::{Error, Progress};
 use sealift_store::confined::{open_beneath, open_name};
 
@@ -25,24 +24,14 @@ use sealift_store::confined::{open_beneath, open_name};
 /// # Errors
 /// The repository's file system has no fs-verity, and that was required.
 pub(super) fn plan(repo: &Repo, name: &str, wish: Seal) -> Result<bool, Error> {
-    let is_wished = match wish {
-        Seal::Off => false,
-        Seal::AsBefore => is_kept_sealed(repo, name),
-        Seal::Try | Seal::Require => true,
-    };
-    let failed = |error| Error::kernel(repo.path(), error);
-    let is_on = is_wished && kernel::is_supported(repo.objects()).map_err(failed)?;
-    if is_wished && !is_on && wish != Seal::Try { Err(failed(KernelError::Unsupported)) } else { Ok(is_on) }
+    let is_supported = || kernel::is_supported(repo.objects()).map_err(|error| Error::kernel(repo.path(), error));
+    wish.decide(is_kept_sealed(repo, name), repo.path(), is_supported)
 }
 
 /// The signature for the kernel that a bundle carries, with which its index is sealed. It is required as for directories: where that is asked for,
 /// or where the index of the last bundle of its name has one.
 pub(super) fn signature<'a>(repo: &Repo, head: &'a Head, wish: Seal) -> Option<WantedSignature<'a>> {
-    let is_required = match wish {
-        Seal::Off | Seal::Try => false,
-        Seal::AsBefore => kept::is_signed(repo, &head.root().identity.name),
-        Seal::Require => true,
-    };
+    let is_required = wish.requires_signature(kept::is_signed(repo, &head.root().identity.name));
     WantedSignature::of(head, is_required)
 }
 

@@ -21,6 +21,7 @@
 //! # }
 //! ```
 
+mod decision;
 mod digests;
 mod index;
 mod list;
@@ -39,6 +40,7 @@ use sealift_verify::kernel::{self, Sealed};
 
 use crate::parallel::for_each;
 use crate::{Error, Phase, Progress};
+pub use decision::Seal;
 pub use digests::Digests;
 pub use index::KernelSignature;
 pub(crate) use index::{WantedSignature, has_signature, seal_index};

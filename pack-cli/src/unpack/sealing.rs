@@ -21,25 +21,10 @@ use super::target::{Target, TargetWalk};
 use super::{as_u64, state};
 use crate::parallel::for_each;
 use crate::progress::Phase;
-use crate::seal::{Digests, WantedSignature, is_supported_in, seal_open};
+use crate::seal::{Digests, Seal, WantedSignature, is_supported_in, seal_open};
 use crate::{Error, Progress};
 use sealift_store::Site;
 use sealift_store::confined::open_name;
-
-/// Whether the kernel is to keep what is unpacked as it is (fs-verity).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(clippy::exhaustive_enums, reason = "a caller chooses one")]
-pub enum Seal {
-    /// As the last bundle's files in the target are; those of a new target are not.
-    #[default]
-    AsBefore,
-    /// No.
-    Off,
-    /// Where the target's file system can.
-    Try,
-    /// Yes; where the file system cannot, or the kernel does not take the signature for it that the bundle carries, nothing is unpacked.
-    Require,
-}
 
 /// What becomes of the files of a target.
 #[derive(Debug)]
@@ -64,24 +49,10 @@ impl Sealing {
     /// The file system has no fs-verity, and that was required.
     pub(super) fn plan(wish: Seal, site: &Site) -> Result<Self, Error> {
         let was_on = state::is_sealed(site)?;
-        let folder = site.place().parent_path();
-        let is_required = match wish {
-            Seal::Off => false,
-            Seal::AsBefore => was_on,
-            Seal::Try | Seal::Require => true,
-        };
-        let is_on = is_required && is_supported_in(site.place().parent(), folder)?;
-        if is_required && !is_on && wish != Seal::Try {
-            return Err(Error::kernel(folder, KernelError::Unsupported));
-        }
+        let (parent, folder) = (site.place().parent(), site.place().parent_path());
+        let is_on = wish.decide(was_on, folder, || is_supported_in(parent, folder))?;
         let was_signed = was_on && state::is_signed(site)?;
-        let is_signature_required = match wish {
-            Seal::Off | Seal::Try => false,
-            // A publisher who begins to sign for kernels does not stop the devices that have no certificate.
-            Seal::AsBefore => was_signed,
-            Seal::Require => true,
-        };
-        tracing::debug!(is_on, was_on, "found out whether files are to be sealed");
+        let is_signature_required = wish.requires_signature(was_signed);
         let (digests, files) = (Mutex::default(), AtomicU64::new(0));
         Ok(Self { is_on, was_on, is_signature_required, was_signed, digests, files })
     }
