@@ -84,7 +84,7 @@ fn cat_from(
         return Err(Error::Usage(format!("{} is not a regular file", String::from_utf8_lossy(path))));
     };
     let (mut decoder, mut stored) = (ChunkDecoder::default(), Vec::new());
-    for (portion, chunk) in portions_of(bundle, object, |object| bundle.layout.chunk_of(object)) {
+    for (portion, chunk) in portions_of(bundle, object, bundle.layout.chunk_of(object)) {
         progress.check()?;
         let decoded = match chunk {
             None => &[],

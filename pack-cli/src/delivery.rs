@@ -57,7 +57,7 @@ impl<'a> Delivery<'a> {
         finish: impl Fn(&mut S, u32) -> Result<(), Error> + Sync,
     ) -> Result<(), Error> {
         let Self { bundle, bases, plan, jobs, progress, stop } = self;
-        let bare: Vec<Portion> = plan.without_data(bundle).collect();
+        let bare = plan.without_data(bundle.into());
         let missing = missing(plan, &bare);
         let take = |own: &mut S, content: &Content<'_>| {
             take(own, content)?;
@@ -72,12 +72,12 @@ impl<'a> Delivery<'a> {
                 let chunk = &bundle.layout.chunks[usize::try_from(number).unwrap_or(usize::MAX)];
                 reader.prefix(bundle.layout.prefix_of(chunk), prefix)?;
                 let decoded = decoder.decode(bundle, number, stored, prefix)?;
-                plan.contents(bundle, number, decoded).try_for_each(|content| take(own, &content?))
+                plan.contents(bundle.into(), number, decoded).try_for_each(|content| take(own, &content?))
             },
         )?;
         for_each(jobs, &bare, &start, |own, portion| {
             progress.check()?;
-            take(own, &Content::check(bundle, *portion, &[])?)
+            take(own, &Content::check(bundle.into(), *portion, &[])?)
         })
     }
 }

@@ -62,7 +62,7 @@ pub fn verify(bundle: Unopened, depth: Depth, jobs: usize, progress: &Progress) 
 }
 
 fn check_objects(bundle: &Bundle, input: &mut Input, jobs: usize, progress: &Progress) -> Result<(), Error> {
-    let (plan, files) = (ReadPlan::all(bundle), OsTreeFiles::new(bundle));
+    let (plan, files) = (ReadPlan::all(bundle.into()), OsTreeFiles::new(bundle));
     let table = Mutex::new(VerityTable::new(bundle));
     let large = InTurn::new(files.large(bundle).into_iter().collect());
     let stop = || large.give_up();

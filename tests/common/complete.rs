@@ -47,7 +47,7 @@ fn check_carried(delta: &Delta, file: &[u8], contents: &[Vec<u8>]) -> Result<(),
 
 /// Checks all objects of the completed bundle.
 fn check_all(bundle: &Bundle, file: &[u8], contents: &[Vec<u8>]) -> Result<(), ContentError> {
-    let (plan, files) = (ReadPlan::all(bundle), OsTreeFiles::new(bundle));
+    let (plan, files) = (ReadPlan::all(bundle.into()), OsTreeFiles::new(bundle));
     let mut table = VerityTable::new(bundle);
     let mut large: BTreeMap<_, _> = files.large(bundle).into_iter().collect();
     for (number, object) in (0..).zip(bundle.index.objects()) {
@@ -62,7 +62,7 @@ fn check_all(bundle: &Bundle, file: &[u8], contents: &[Vec<u8>]) -> Result<(), C
         let chunk = &bundle.layout.chunks[at(number)];
         let prefix = prefix(bundle.layout.prefix_of(chunk), contents);
         let decoded = decoder.decode(bundle, number, stored, &prefix)?;
-        for content in plan.contents(bundle, number, decoded) {
+        for content in plan.contents(bundle.into(), number, decoded) {
             let content = content?;
             if let (Some(piece), Some(files)) = (content.portion.piece, large.get_mut(&content.portion.object)) {
                 files.take(bundle, piece, decoded);
@@ -70,8 +70,10 @@ fn check_all(bundle: &Bundle, file: &[u8], contents: &[Vec<u8>]) -> Result<(), C
             table.take(Checked::new(bundle, &files, &content)?);
         }
     }
-    for portion in plan.without_data(bundle).filter(|portion| bundle.layout.is_carried(portion.object)) {
-        table.take(Checked::new(bundle, &files, &Content::check(bundle, portion, &[])?)?);
+    for portion in
+        plan.without_data(bundle.into()).into_iter().filter(|portion| bundle.layout.is_carried(portion.object))
+    {
+        table.take(Checked::new(bundle, &files, &Content::check(bundle.into(), portion, &[])?)?);
     }
     for mut files in large.into_values() {
         while files.take_bare(bundle) {}
@@ -92,11 +94,11 @@ fn prefix(ranges: &[BaseRange], contents: &[Vec<u8>]) -> Vec<u8> {
 
 /// The content of each object of a bundle that carries all of them.
 fn contents(bundle: &Bundle, file: &[u8]) -> Vec<Vec<u8>> {
-    let (mut decoder, plan) = (ChunkDecoder::default(), ReadPlan::all(bundle));
+    let (mut decoder, plan) = (ChunkDecoder::default(), ReadPlan::all(bundle.into()));
     let mut contents: Vec<Vec<u8>> = bundle.index.objects().iter().map(|object| vec![0; at(object.size)]).collect();
     for (number, stored) in stored_chunks(bundle.head.chunks_at(), &bundle.layout, file) {
         let decoded = decoder.decode(bundle, number, stored, &[]).expect("a base is sound");
-        for content in plan.contents(bundle, number, decoded) {
+        for content in plan.contents(bundle.into(), number, decoded) {
             let content = content.expect("a base is sound");
             for (start, data) in content.extents() {
                 contents[at(content.portion.object)][at(start)..][..data.len()].copy_from_slice(data);

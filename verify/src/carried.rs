@@ -29,8 +29,8 @@ impl CarriedChecker {
     /// A checker that has seen no chunk.
     #[must_use]
     pub fn new(delta: &Delta) -> Self {
-        let plan = ReadPlan::all(delta);
-        let mut bare: Vec<Portion> = plan.without_data(delta).collect();
+        let plan = ReadPlan::all(delta.into());
+        let mut bare = plan.without_data(delta.into());
         bare.reverse();
         Self { decoder: ChunkDecoder::default(), plan, bare }
     }
@@ -41,7 +41,7 @@ impl CarriedChecker {
     /// The first of them that is not what it is to be.
     pub fn check(&mut self, delta: &Delta, number: u32, stored: &[u8], prefix: &[u8]) -> Result<(), ContentError> {
         let decoded = self.decoder.decode_of(&delta.head, &delta.layout, number, stored, prefix)?;
-        self.plan.contents(delta, number, decoded).try_for_each(|content| content.map(drop))
+        self.plan.contents(delta.into(), number, decoded).try_for_each(|content| content.map(drop))
     }
 
     /// Checks the next object or piece that no chunk brings. Returns how long it is, and nothing when there is none left.
@@ -50,7 +50,7 @@ impl CarriedChecker {
     /// It is not what it is to be.
     pub fn check_bare(&mut self, delta: &Delta) -> Result<Option<u64>, ContentError> {
         let Some(portion) = self.bare.pop() else { return Ok(None) };
-        let content = Content::check(delta, portion, &[])?;
+        let content = Content::check(delta.into(), portion, &[])?;
         Ok(Some(content.range.end - content.range.start))
     }
 }

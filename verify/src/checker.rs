@@ -33,7 +33,7 @@ impl ObjectChecker {
     #[must_use]
     pub fn new(bundle: &Bundle) -> Self {
         let files = OsTreeFiles::new(bundle);
-        Self { decoder: ChunkDecoder::default(), plan: ReadPlan::all(bundle), large: files.large(bundle), files }
+        Self { decoder: ChunkDecoder::default(), plan: ReadPlan::all(bundle.into()), large: files.large(bundle), files }
     }
 
     /// The chunks that the checker which [finishes](Self::finish) has to see itself, in this order: they bring large files of OSTree,
@@ -59,7 +59,7 @@ impl ObjectChecker {
     ) -> Result<(), ContentError> {
         let Self { decoder, plan, files, large } = self;
         let decoded = decoder.decode(bundle, number, stored, &[])?;
-        for content in plan.contents(bundle, number, decoded) {
+        for content in plan.contents(bundle.into(), number, decoded) {
             let content = content?;
             let checked = Checked::new(bundle, files, &content)?;
             if let (Some(piece), Some(at)) = (content.portion.piece, place(large, content.portion.object)) {
@@ -71,8 +71,9 @@ impl ObjectChecker {
     }
 
     /// What no chunk brings, and is to be checked by [`Self::check_bare`].
-    pub fn without_data<'a>(&'a self, bundle: &'a Bundle) -> impl Iterator<Item = Portion> + 'a {
-        self.plan.without_data(bundle)
+    #[must_use]
+    pub fn without_data(&self, bundle: &Bundle) -> Vec<Portion> {
+        self.plan.without_data(bundle.into())
     }
 
     /// Checks an object or a piece that no chunk brings.
@@ -80,7 +81,7 @@ impl ObjectChecker {
     /// # Errors
     /// It is not what it is to be.
     pub fn check_bare(&self, bundle: &Bundle, portion: Portion) -> Result<Checked, ContentError> {
-        Checked::new(bundle, &self.files, &Content::check(bundle, portion, &[])?)
+        Checked::new(bundle, &self.files, &Content::check(bundle.into(), portion, &[])?)
     }
 
     /// Ends the check, when all chunks and all that is without data were checked.

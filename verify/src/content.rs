@@ -215,14 +215,6 @@ impl<'a> ObjectRows<'a> {
         data_len(self.layout.holes_of(object), 0..self.size(object))
     }
 
-    /// What of an object no chunk brings, since it is all hole, or empty.
-    pub(crate) fn without_data(self, object: u32) -> impl Iterator<Item = Portion> + use<'a> {
-        let is_bare = self.size(object) <= self.piece_len && self.grouped_len(object) == 0;
-        let whole = is_bare.then_some(Portion { object, piece: None });
-        let pieces = (0..).zip(self.layout.pieces_of(object)).filter(|(_, piece)| piece.chunk.is_none());
-        whole.into_iter().chain(pieces.map(move |(piece, _)| Portion { object, piece: Some(piece) }))
-    }
-
     /// The data of each object of a group, from the group's decoded bytes.
     pub fn group(self, objects: &'a [u32], decoded: &'a [u8]) -> impl Iterator<Item = (u32, &'a [u8])> {
         let mut rest = decoded;
@@ -235,15 +227,11 @@ impl<'a> ObjectRows<'a> {
     }
 }
 
-/// The portions of an object in order, each with the chunk that brings it; none brings one without data. `group_of` says it of an object that
-/// is whole.
-pub fn portions_of(
-    bundle: &Bundle,
-    object: u32,
-    group_of: impl FnOnce(u32) -> Option<u32>,
-) -> impl Iterator<Item = (Portion, Option<u32>)> {
+/// The portions of an object in order, each with the chunk that brings it; none brings one without data. `group` is the chunk that brings the
+/// object if it is whole.
+pub fn portions_of(bundle: &Bundle, object: u32, group: Option<u32>) -> impl Iterator<Item = (Portion, Option<u32>)> {
     let is_large = bundle.index.object(object).size > bundle.head.root().maxima.piece_len();
-    let whole = (!is_large).then(|| (Portion { object, piece: None }, group_of(object)));
+    let whole = (!is_large).then(|| (Portion { object, piece: None }, group));
     let pieces = (0..).zip(bundle.layout.pieces_of(object));
     whole.into_iter().chain(pieces.map(move |(piece, row)| (Portion { object, piece: Some(piece) }, row.chunk)))
 }
@@ -259,8 +247,7 @@ impl<'a> Content<'a> {
     ///
     /// # Errors
     /// An object does not match its id, or a piece its chaining value.
-    pub fn check(objects: impl Into<ObjectRows<'a>>, portion: Portion, data: &'a [u8]) -> Result<Self, ContentError> {
-        let objects = objects.into();
+    pub fn check(objects: ObjectRows<'a>, portion: Portion, data: &'a [u8]) -> Result<Self, ContentError> {
         let (object, range) = (portion.object, objects.range(portion));
         let content = Self { portion, range, data, holes: objects.layout.holes_of(object) };
         let Some(piece) = portion.piece else {
@@ -299,7 +286,7 @@ impl<'a> Content<'a> {
                 objects.find(|(object, _)| *object == portion.object).map_or(&[][..], |(_, data)| data)
             }
         };
-        Self::check(bundle, portion, data)
+        Self::check(bundle.into(), portion, data)
     }
 
     /// Whether the object has a hole, here or elsewhere.
@@ -320,7 +307,7 @@ impl<'a> Content<'a> {
     }
 
     /// Gives all bytes to `take`, in parts: the data, with the holes put back as zeros.
-    pub fn for_each_part(&self, mut take: impl FnMut(&[u8])) {
+    pub fn for_each_part(&self, take: &mut dyn FnMut(&[u8])) {
         let Ok(()) = self.try_for_each_part(|part| {
             take(part);
             Ok::<(), Infallible>(())
@@ -331,15 +318,15 @@ impl<'a> Content<'a> {
     ///
     /// # Errors
     /// The first that `take` gives.
-    pub fn try_for_each_part<E>(&self, take: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
-        fill_holes(self.data, self.holes, self.range.clone(), take)
+    pub fn try_for_each_part<E>(&self, mut take: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+        fill_holes(self.data, self.holes, self.range.clone(), &mut take)
     }
 
     fn hash(&self, mut hasher: blake3::Hasher) -> blake3::Hasher {
         if self.holes.is_empty() {
             hasher.update(self.data);
         } else {
-            self.for_each_part(|part| {
+            self.for_each_part(&mut |part| {
                 hasher.update(part);
             });
         }
@@ -367,21 +354,21 @@ pub fn fill_holes<E>(
     mut data: &[u8],
     holes: &[Extent],
     within: Range<u64>,
-    mut take: impl FnMut(&[u8]) -> Result<(), E>,
+    take: &mut dyn FnMut(&[u8]) -> Result<(), E>,
 ) -> Result<(), E> {
     let mut at = within.start;
     for range in data_ranges(holes, within.clone()) {
-        take_zeros(range.start - at, &mut take)?;
+        take_zeros(range.start - at, take)?;
         let len = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
         let (part, rest) = data.split_at(len.min(data.len()));
         take(part)?;
         data = rest;
         at = range.end;
     }
-    take_zeros(within.end - at, &mut take)
+    take_zeros(within.end - at, take)
 }
 
-fn take_zeros<E>(mut len: u64, take: &mut impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+fn take_zeros<E>(mut len: u64, take: &mut dyn FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
     static ZEROS: [u8; 65_536] = [0; 65_536];
     while len > 0 {
         let part = usize::try_from(len).unwrap_or(usize::MAX).min(ZEROS.len());

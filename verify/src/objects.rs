@@ -63,14 +63,14 @@ impl Checked {
                 return Ok(Self::Object { object, digest: digest(content.data) });
             }
             let mut hasher = VerityHasher::new();
-            content.for_each_part(|part| hasher.update(part));
+            content.for_each_part(&mut |part| hasher.update(part));
             return Ok(Self::Object { object, digest: hasher.finish() });
         };
         let len = content.range.end - content.range.start;
         let mut tree = VerityHasher::new();
         if content.has_holes() {
             let mut bytes = Vec::with_capacity(usize::try_from(len).unwrap_or(0));
-            content.for_each_part(|part| bytes.extend(part));
+            content.for_each_part(&mut |part| bytes.extend(part));
             tree.update_hashed(len, &block_hashes(&bytes));
         } else {
             tree.update_hashed(len, &block_hashes(content.data));

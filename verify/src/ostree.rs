@@ -57,7 +57,7 @@ impl OsTreeFiles {
         let start = self.uses.partition_point(|(at, _)| *at < object);
         for &(_, file) in self.uses[start..].iter().take_while(|(at, _)| *at == object) {
             let mut hasher = hasher(bundle, file);
-            content.for_each_part(|part| hasher.update(part));
+            content.for_each_part(&mut |part| hasher.update(part));
             compare(bundle, file, hasher)?;
         }
         Ok(())
@@ -94,7 +94,7 @@ impl LargeFiles {
         let range = range_of(bundle, Portion { object: self.object, piece: Some(self.next_piece) });
         let holes = bundle.layout.holes_of(self.object);
         for (_, hasher) in &mut self.hashers {
-            let Ok(()) = fill_holes(data, holes, range.clone(), |part| {
+            let Ok(()) = fill_holes(data, holes, range.clone(), &mut |part| {
                 hasher.update(part);
                 Ok::<(), Infallible>(())
             });

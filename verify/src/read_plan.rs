@@ -22,15 +22,14 @@ fn at(number: u32) -> usize {
 impl ReadPlan {
     /// The plan for all that a bundle carries.
     #[must_use]
-    pub fn all<'a>(objects: impl Into<ObjectRows<'a>>) -> Self {
-        let objects = objects.into();
-        Self::new(objects, vec![true; objects.rows.len()], |_, _| false)
+    pub fn all(objects: ObjectRows<'_>) -> Self {
+        Self::new(objects, vec![true; objects.rows.len()], &|_, _| false)
     }
 
     /// The plan for the objects that are `wanted`, by their numbers. Pieces that are in place already are left out.
     #[must_use]
-    pub fn new<'a>(objects: impl Into<ObjectRows<'a>>, wanted: Vec<bool>, is_done: impl Fn(u32, u64) -> bool) -> Self {
-        let layout = objects.into().layout;
+    pub fn new(objects: ObjectRows<'_>, wanted: Vec<bool>, is_done: &dyn Fn(u32, u64) -> bool) -> Self {
+        let layout = objects.layout;
         let mut pieces = Vec::new();
         for large in layout.large.iter().filter(|large| wanted[at(large.object)]) {
             for (piece, row) in (0..).zip(layout.pieces_of(large.object)) {
@@ -79,20 +78,31 @@ impl ReadPlan {
         self.pieces.iter().map(|&(chunk, object, piece)| (chunk, Portion { object, piece: Some(piece) }))
     }
 
-    /// What of the wanted objects no chunk brings.
-    pub fn without_data<'a>(&'a self, objects: impl Into<ObjectRows<'a>>) -> impl Iterator<Item = Portion> + 'a {
-        let objects = objects.into();
-        self.objects().flat_map(move |object| objects.without_data(object))
+    /// What of the wanted objects no chunk brings, since it is all hole, or empty.
+    #[must_use]
+    pub fn without_data(&self, objects: ObjectRows<'_>) -> Vec<Portion> {
+        let mut bare = Vec::new();
+        for object in self.objects() {
+            let pieces = objects.layout.pieces_of(object);
+            if pieces.is_empty() && objects.grouped_len(object) == 0 {
+                bare.push(Portion { object, piece: None });
+            }
+            for (piece, row) in (0..).zip(pieces) {
+                if row.chunk.is_none() {
+                    bare.push(Portion { object, piece: Some(piece) });
+                }
+            }
+        }
+        bare
     }
 
     /// Compares what chunk `number` brings of what is wanted, one after the other, from the chunk's decoded bytes.
     pub fn contents<'a>(
         &'a self,
-        objects: impl Into<ObjectRows<'a>>,
+        objects: ObjectRows<'a>,
         number: u32,
         decoded: &'a [u8],
     ) -> impl Iterator<Item = Result<Content<'a>, ContentError>> {
-        let objects = objects.into();
         let group = objects.group(group_of_chunk(objects.layout, number), decoded);
         let whole = group.map(|(object, data)| (Portion { object, piece: None }, data));
         let pieces = self.pieces_in(number).iter();

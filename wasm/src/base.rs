@@ -103,7 +103,7 @@ impl Base {
         wanted: &Range<u64>,
     ) -> impl Iterator<Item = (Option<u32>, Range<u64>)> + use<'a> {
         let (home, wanted) = (self.homes.get(at(object)).copied().flatten(), wanted.clone());
-        portions_of(base, object, move |_| home)
+        portions_of(base, object, home)
             .map(|(portion, chunk)| (chunk, range_of(base, portion)))
             .filter(move |(_, part)| part.start < wanted.end && wanted.start < part.end)
     }
@@ -121,7 +121,7 @@ fn places(delta: &Delta, chunk: u32) -> impl Iterator<Item = (BaseRange, Place)>
 /// Puts the bytes of a part of an object, whose data are `data`, into the prefix as far as they are wanted. Holes are zeros there already.
 fn put(base: &Bundle, object: u32, part: Range<u64>, data: &[u8], place: &Place, prefix: &mut [u8]) {
     let mut from = part.start;
-    let Ok(()) = fill_holes(data, base.layout.holes_of(object), part, |bytes| {
+    let Ok(()) = fill_holes(data, base.layout.holes_of(object), part, &mut |bytes| {
         let end = from + u64::try_from(bytes.len()).unwrap_or(0);
         let wanted = place.within.start.max(from)..place.within.end.min(end);
         if !wanted.is_empty() {

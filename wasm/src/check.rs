@@ -116,7 +116,7 @@ impl Check {
         let Objects { checker, table, bare } = &mut **objects;
         let table = table.get_or_insert_with(|| VerityTable::new(bundle));
         let bare = bare.get_or_insert_with(|| {
-            let mut all: Vec<Portion> = checker.without_data(bundle).collect();
+            let mut all = checker.without_data(bundle);
             all.reverse();
             all
         });

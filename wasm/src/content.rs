@@ -18,7 +18,7 @@ pub(crate) fn places(opened: &Opened, entry: u32) -> Result<JsValue, JsValue> {
     let InodeKind::Regular(number) = bundle.index.inode(row.inode).kind else {
         return Err(misuse("it is not a regular file"));
     };
-    let portions = portions_of(bundle, number, |object| bundle.layout.chunk_of(object));
+    let portions = portions_of(bundle, number, bundle.layout.chunk_of(number));
     let parts: Result<Array, JsValue> = portions.map(|(_, chunk)| place(bundle, chunk)).collect();
     Ok(object([
         ("object", number.into()),
@@ -41,7 +41,7 @@ pub(crate) fn part(opened: &Opened, object: u32, part: u32, stored: &[u8]) -> Re
     if usize::try_from(object).map_or(true, |at| at >= bundle.index.objects().len()) {
         return Err(misuse("there is no such object"));
     }
-    let mut portions = portions_of(bundle, object, |object| bundle.layout.chunk_of(object));
+    let mut portions = portions_of(bundle, object, bundle.layout.chunk_of(object));
     let Some((portion, chunk)) = usize::try_from(part).ok().and_then(|part| portions.nth(part)) else {
         return Err(misuse("there is no such part"));
     };
@@ -57,7 +57,7 @@ fn read(bundle: &Bundle, portion: Portion, chunk: Option<u32>, stored: &[u8]) ->
     let content = Content::find(bundle, portion, chunk, decoded)?;
     let len = content.range.end - content.range.start;
     let mut bytes = Vec::with_capacity(usize::try_from(len).unwrap_or(0));
-    content.for_each_part(|part| bytes.extend(part));
+    content.for_each_part(&mut |part| bytes.extend(part));
     Ok(bytes)
 }
 

@@ -110,7 +110,7 @@ impl<'a> Reader<'a> {
     fn read_checked(&mut self, object: u32, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
         let base = self.base;
         let bundle = &base.file.bundle;
-        for (portion, chunk) in portions_of(bundle, object, |object| base.chunk_of[at(object)]) {
+        for (portion, chunk) in portions_of(bundle, object, base.chunk_of[at(object)]) {
             let within = range_of(bundle, portion);
             let wanted = within.start.max(range.start)..within.end.min(range.end);
             if wanted.is_empty() && portion.piece.is_some() {
@@ -133,7 +133,7 @@ impl<'a> Reader<'a> {
                 _ => (decoded, behind),
             };
             if !is_checked {
-                Content::check(bundle, portion, data)?;
+                Content::check(bundle.into(), portion, data)?;
             }
             append(&bundle.layout, object, within, wanted, data, out);
             (self.checked, self.behind) = (Some(portion), behind);
@@ -189,7 +189,7 @@ fn find<'d>(
 /// Appends the bytes of `wanted`, which lies in `within`, whose data are `data`.
 fn append(layout: &Layout, object: u32, within: Range<u64>, wanted: Range<u64>, data: &[u8], out: &mut Vec<u8>) {
     let mut place = within.start;
-    let Ok(()) = fill_holes(data, layout.holes_of(object), within, |part| {
+    let Ok(()) = fill_holes(data, layout.holes_of(object), within, &mut |part| {
         let end = place + u64::try_from(part.len()).unwrap_or(0);
         let (from, to) = (wanted.start.clamp(place, end) - place, wanted.end.clamp(place, end) - place);
         out.extend(&part[usize::try_from(from).unwrap_or(usize::MAX)..usize::try_from(to).unwrap_or(usize::MAX)]);

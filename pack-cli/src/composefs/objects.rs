@@ -32,7 +32,7 @@ pub(super) struct Plan<'a> {
 
 impl<'a> Plan<'a> {
     pub(super) fn new((bundle, bases): (&'a Bundle, &'a Bases), wanted: Vec<bool>) -> Self {
-        Self { bundle, bases, reads: ReadPlan::new(bundle, wanted, |_, _| false) }
+        Self { bundle, bases, reads: ReadPlan::new(bundle.into(), wanted, &|_, _| false) }
     }
 
     /// The objects that are wanted, of which some may have no data.
@@ -171,7 +171,7 @@ impl<'a> Work<'a> {
     /// The part of the Merkle tree that is over a content.
     fn tree(&self, content: &Content<'_>) -> FileHasher {
         let mut tree = FileHasher::new(&parameters(self.algorithm));
-        content.for_each_part(|part| tree.update(part));
+        content.for_each_part(&mut |part| tree.update(part));
         tree
     }
 

@@ -54,7 +54,7 @@ impl<'a> Work<'a> {
         }
         let large = bundle.layout.large.iter().map(|large| large.object).filter(|object| wanted[at(*object)]);
         let large = large.map(|object| (object, Mutex::default())).collect();
-        let reads = ReadPlan::new(bundle, wanted, |_, _| false);
+        let reads = ReadPlan::new(bundle.into(), wanted, &|_, _| false);
         Self { bundle, bases, carried, plan, transaction, progress, reads, large }
     }
 
@@ -147,7 +147,7 @@ impl<'a> Work<'a> {
             return self.write(content.portion.object, &mut |_| Box::new(content.data));
         }
         let mut whole = Vec::new();
-        content.for_each_part(|part| whole.extend(part));
+        content.for_each_part(&mut |part| whole.extend(part));
         self.write(content.portion.object, &mut |_| Box::new(&whole[..]))
     }
 

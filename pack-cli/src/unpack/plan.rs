@@ -127,7 +127,7 @@ impl Selection {
         for place in &self.regulars {
             wanted[at(place.object)] = true;
         }
-        self.reads = ReadPlan::new(bundle, wanted, |object, piece| self.done_pieces.contains(&(object, piece)));
+        self.reads = ReadPlan::new(bundle.into(), wanted, &|object, piece| self.done_pieces.contains(&(object, piece)));
     }
 
     /// The files that have an object.
