@@ -91,7 +91,7 @@ fn index(criterion: &mut Criterion, bundle: &Bundle) {
 fn chunk(criterion: &mut Criterion, bundle: &Bundle, input: &mut Input) {
     let row = &bundle.layout.chunks[0];
     assert!(matches!(row.holds, Holds::Group(_)), "small files are in groups");
-    let plan = ReadPlan::all(bundle);
+    let plan = ReadPlan::all(bundle.into());
     let mut stored = Vec::new();
     input.read_chunk(&bundle.head, row, &mut stored).expect("it can be read");
     let mut decoder = ChunkDecoder::default();
@@ -103,7 +103,7 @@ fn chunk(criterion: &mut Criterion, bundle: &Bundle, input: &mut Input) {
     let decoded = decoder.decode(bundle, 0, &stored, &[]).expect("it is sound").to_vec();
     group.bench_function("check objects", |bench| {
         bench.iter(|| {
-            for content in plan.contents(bundle, 0, &decoded) {
+            for content in plan.contents(bundle.into(), 0, &decoded) {
                 content.expect("it is sound");
             }
         });

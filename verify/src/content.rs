@@ -231,7 +231,7 @@ impl<'a> ObjectRows<'a> {
 /// object if it is whole.
 pub fn portions_of(bundle: &Bundle, object: u32, group: Option<u32>) -> impl Iterator<Item = (Portion, Option<u32>)> {
     let is_large = bundle.index.object(object).size > bundle.head.root().maxima.piece_len();
-    let whole = (!is_large).then(|| (Portion { object, piece: None }, group));
+    let whole = (!is_large).then_some((Portion { object, piece: None }, group));
     let pieces = (0..).zip(bundle.layout.pieces_of(object));
     whole.into_iter().chain(pieces.map(move |(piece, row)| (Portion { object, piece: Some(piece) }, row.chunk)))
 }
