@@ -4,7 +4,8 @@ use std::io;
 use std::path::Path;
 
 use crate::trust::{Store, TargetKind, TargetPlace, sign};
-use crate::unpack::{Found, Stage, complete, state};
+use sealift_store::directory::{Stage, state};
+use sealift_store::target::directory::{Found, complete};
 use crate::{Error, Progress, pack};
 use rustix::fs::FileType;
 use sealift_store::{Place, Site};
@@ -32,7 +33,7 @@ pub struct Cleaned {
 pub fn clean(target: &Path, state: Option<&Store>, jobs: usize, progress: &Progress) -> Result<Cleaned, Error> {
     let place = match Place::resolve(target) {
         // What held it is gone as well.
-        Err(sealift_store::Error::Io { doing, path, source }) if source.kind() == io::ErrorKind::NotFound => {
+        Err(Error::Io { doing, path, source }) if source.kind() == io::ErrorKind::NotFound => {
             let place = TargetPlace::of_missing(TargetKind::Directory, target)?;
             let was_forgotten = state.map_or(Ok(false), |state| state.forget_target(&place))?;
             let error = Error::Io { doing, path, source };

@@ -30,7 +30,7 @@ pub use sealift_format::{
 };
 
 use crate::Error;
-use crate::unpack::choose_ref;
+use sealift_store::address::{choose_ref, reading};
 
 /// An entry of a tree with all that the index knows of it.
 #[derive(Clone, Copy, Debug)]
@@ -224,23 +224,6 @@ pub fn find<'a>(bundle: &'a Bundle, path: &[u8]) -> Result<Listed<'a>, Error> {
         Some(meant) => find_exact(bundle, &meant),
         None => find_exact(bundle, path), // which says what is missing
     }
-}
-
-/// What is meant by a path as somebody wrote it, by what there is; `None` where there is nothing.
-///
-/// # Errors
-/// It could mean two files.
-pub(crate) fn reading(written: &[u8], is_there: impl Fn(&[u8]) -> bool) -> Result<Option<Vec<u8>>, Error> {
-    let mut meant = escape::readings(written);
-    meant.retain(|path| is_there(path));
-    if let [one, other, ..] = &meant[..] {
-        let written = String::from_utf8_lossy(written);
-        let [one, other] = [one, other].map(|path| String::from_utf8_lossy(path));
-        return Err(Error::Usage(format!(
-            "{written} could mean the file {one} or, as `sealift ls` writes it, {other}: write what is meant as `sealift ls` does"
-        )));
-    }
-    Ok(meant.pop())
 }
 
 fn find_exact<'a>(bundle: &'a Bundle, path: &[u8]) -> Result<Listed<'a>, Error> {

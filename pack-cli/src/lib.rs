@@ -164,44 +164,28 @@
 #![deny(missing_docs)]
 
 pub mod audit;
-pub mod base;
 pub mod cat;
 pub mod choose;
 pub mod clean;
-#[cfg(feature = "composefs")]
-pub mod composefs;
-mod delivery;
 pub mod diff;
-mod error;
-mod feed;
-pub mod hash;
-mod in_turn;
-mod input;
 pub mod inspect;
 pub mod join;
-pub mod ostree;
 pub mod pack;
-mod panic_guard;
-mod parallel;
 #[cfg(feature = "portal")]
 pub mod portal;
-mod progress;
 pub mod request;
-pub mod seal;
-pub mod source;
 pub mod status;
-mod tree;
 pub mod trust;
-pub mod unpack;
 pub mod verify;
-mod writeback;
 
-pub use error::Error;
-pub use input::{Input, Unopened};
-pub use ostree::RepoFault;
-pub use progress::{Phase, Progress, Snapshot};
 pub use sealift_format::Base as RootBase;
 pub use sealift_format::{
     Bundle, Chunk, Envelope, Full, Head, Identity, Image, Index, Kind, Limits, Opened, Request, Root, name,
 };
-pub use tree::{DirId, Metadata, NewNode, NodeId, Tree, Visited};
+#[cfg(feature = "composefs")]
+pub use sealift_store::target::composefs;
+pub use sealift_store::target::{directory as unpack, ostree};
+pub use sealift_store::{
+    DirId, Error, Input, Metadata, NewNode, NodeId, Phase, Progress, RepoFault, Snapshot, Tree, Unopened, Visited, base, contents,
+    seal, source,
+};

@@ -6,10 +6,11 @@ use std::path::Path;
 
 use sealift_format::{Base as RootBase, Request};
 
-use crate::base::Base;
+use sealift_store::base::Base;
 use crate::pack::compress::Compressor;
 use crate::pack::{Output, PackOptions};
-use crate::unpack::{State, is_half_updated};
+use sealift_store::directory::State;
+use sealift_store::target::directory::is_half_updated;
 use crate::{Error, Limits, Progress};
 
 /// What a request says.

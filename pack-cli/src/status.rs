@@ -4,12 +4,12 @@ use std::io::{self, Read as _};
 use std::path::Path;
 
 use sealift_format::{Head, Preamble};
-use sealift_store::confined::open_own_file;
+use sealift_store::fs::confined::open_own_file;
 use sealift_store::{Site, Stage};
 
 use crate::Error;
 use crate::trust::{KnownTarget, TargetKind};
-use crate::unpack::state;
+use sealift_store::directory::state;
 
 /// Where stores keep what they took.
 const OSTREE: &str = "extensions/sealift";
@@ -66,7 +66,7 @@ pub fn look(known: &KnownTarget) -> Result<Present, Error> {
     };
     match held {
         Ok(Some(installed)) => Ok(Present::Holds(Box::new(installed))),
-        Ok(None) | Err(Error::Place(sealift_store::Error::Unusable { .. })) => Ok(Present::Other),
+        Ok(None) | Err(Error::Unusable { .. }) => Ok(Present::Other),
         Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
             let site = Site::resolve(path);
             let is_unfinished = site.is_ok_and(|site| Stage::is_left(site.place()).is_ok_and(|left| left));

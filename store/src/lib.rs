@@ -1,25 +1,40 @@
-//! Places on a machine: what every kind of target needs to be changed safely.
+//! Places on a machine: where objects come from, and into what bundles are installed.
 //!
-//! Everything here works by descriptors that are held, never by paths that somebody may exchange meanwhile. A path that a user gives is
-//! resolved once, as a [`Place`]; from then on it is for messages alone.
-#![deny(missing_docs)]
+//! Everything that changes a place works by descriptors that are held, never by paths that somebody may exchange meanwhile. A path that
+//! a user gives is resolved once, as a [`Place`]; from then on it is for messages alone.
+//!
+//! From the ground up: [`fs`] and [`threads`]; how each kind of place is read and what it keeps ([`directory`], [`ostree`], `composefs`);
+//! [`trust`], the device's state and the judge of bundles; [`source`], what can be packed; [`base`], what holds the objects that a delta
+//! needs; [`delivery`], the way of content from a bundle; and [`target`], what bundles are installed into.
+#![warn(missing_docs)]
 
-pub mod confined;
+pub mod address;
+pub mod audit;
+pub mod base;
+#[cfg(feature = "composefs")]
+pub mod composefs;
+pub mod contents;
+pub mod delivery;
+pub mod directory;
 mod error;
-mod own_dir;
-mod place;
-mod record;
-mod site;
-pub mod stage;
-pub mod stat_cache;
-mod state_dir;
-pub mod unnamed;
+pub mod fs;
+mod input;
+pub mod ostree;
+mod progress;
+pub mod seal;
+pub mod source;
+pub mod target;
+pub mod threads;
+mod tree;
+pub mod trust;
+mod xattrs;
 
-pub use error::Error;
-pub use own_dir::{OwnDir, check_owner};
-pub use place::{Identity, Place, identity};
-pub use record::Record;
-pub use site::Site;
-pub use stage::Stage;
-pub use stat_cache::{FileStat, StatCache};
-pub use state_dir::{StateDir, StateLock, check_may_create};
+pub use error::{ArchiveFault, Error, RepoFault, wrong_base};
+pub use fs::{
+    FileStat, Identity, OwnDir, Place, Record, Site, Stage, StatCache, StateDir, StateLock, check_may_create, check_owner,
+    identity,
+};
+pub use input::{Input, Unopened};
+pub use progress::{Phase, Progress, Snapshot};
+pub use sealift_format::{Bundle, Head, Kind, Limits, Request};
+pub use tree::{Child, DirId, Metadata, NewNode, NodeId, NodeKind, Tree, Visited};

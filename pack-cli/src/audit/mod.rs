@@ -34,8 +34,6 @@
 //! # }
 //! ```
 
-mod store;
-
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -44,13 +42,12 @@ use sealift_format::{FileType, Index, Limits};
 use sealift_store::Site;
 
 use crate::diff::{self, Change, Diff, DiffOptions, Difference, Field, Side};
-use crate::seal::Digests;
-use crate::source::{DirectoryOptions, DirectorySource, Source, XattrFilter};
+use sealift_store::seal::Digests;
+use sealift_store::source::{DirectoryOptions, DirectorySource, Source, XattrFilter};
 use crate::trust::{Guard, Judged};
-use crate::unpack::{State, state};
+use sealift_store::directory::{State, state};
 use crate::{Bundle, Error, Input, Phase, Progress};
-pub(crate) use store::kept_names;
-pub use store::{Finding, FindingKind, StoreAudit, StoreAuditOptions, StoreCounts};
+pub use sealift_store::audit::{Finding, FindingKind, StoreAudit, StoreAuditOptions, StoreCounts};
 
 /// How a tree is audited.
 #[derive(Clone, Debug, Default)]

@@ -80,7 +80,7 @@ fn page(mut command: Command) -> String {
 
 /// What clap's definitions say by themselves.
 fn derived(command: Command) -> String {
-    let built = Utc(env!("SEALIFT_BUILD_TIME").parse().unwrap_or(0)).rfc3339();
+    let built = Utc(sealift::trust::build_time()).rfc3339();
     let title = name(&command).to_uppercase();
     let man = Man::new(command)
         .title(title)

@@ -37,9 +37,9 @@ mod wishes;
 
 use sealift_format::Index;
 
-use crate::hash::{self, Found, Want};
-use crate::seal::Digests;
-use crate::source::{Exclude, XattrFilter};
+use sealift_store::contents::{self, Found, Want};
+use sealift_store::seal::Digests;
+use sealift_store::source::{Exclude, XattrFilter};
 use crate::{Error, Progress};
 
 use collect::Collector;
@@ -133,5 +133,5 @@ fn read(side: Side<'_>, wanted: &[Want], options: &DiffOptions, progress: &Progr
         Side::Sealed(_, digests) => Some(digests),
         _ => None,
     };
-    hash::find(source, wanted, digests, options.jobs, progress)
+    contents::find(source, wanted, digests, options.jobs, progress)
 }

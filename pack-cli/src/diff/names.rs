@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::side::View;
 use super::{File, TreePath};
-use crate::hash::Found;
+use sealift_store::contents::Found;
 
 /// A side's files, and which of their names have been met.
 pub(super) struct Names<'a> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::TreePath;
 use super::side::{Children, View};
-use crate::source::Exclude;
+use sealift_store::source::Exclude;
 use crate::{Error, Progress};
 
 /// Where a walk begins: a path, and the node that either side has there.

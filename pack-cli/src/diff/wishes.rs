@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::DiffOptions;
 use super::side::View;
 use super::walk::Met;
-use crate::hash::Want;
+use sealift_store::contents::Want;
 
 /// What has to be read of each side, before the comparison can be made.
 pub(super) struct Wishes<'a> {

@@ -27,10 +27,10 @@ use std::path::Path;
 
 use sealift_format::{Base as RootBase, Limits, Opened, Root, verity};
 
-use crate::base::{Base, Bases, BundleBase, BundleFile, wrong};
+use sealift_store::base::{Base, Bases, BundleBase, BundleFile};
 use crate::pack::compress::{Compressor, encoder};
 use crate::pack::{Output, Spool};
-use crate::progress::Phase;
+use crate::Phase;
 use crate::trust::Trusted;
 use crate::{Error, Input, Progress};
 use chunks::Joiner;
@@ -154,7 +154,7 @@ fn open_bases(inputs: Vec<Input>, declared: &[RootBase], limits: &Limits, delta:
         let base = opened.map_err(|error| error.of_bundle(&path))?;
         let digest = verity::digest(base.index.bytes());
         let Some(at) = declared.iter().position(|declared| declared.index_digest == digest) else {
-            let problem = wrong(declared, format_args!("this bundle is {}", base.named()));
+            let problem = sealift_store::wrong_base(declared, format_args!("this bundle is {}", base.named()));
             return Err(Error::MissingBase { path, problem });
         };
         list[at] = Some(base);

@@ -4,17 +4,15 @@ use std::collections::HashMap;
 
 use sealift_format::verity;
 use sealift_format::{
-    Attributes, Error as FormatError, Holds, Holes, Index, IndexBuilder, Large, Layout, Node, Object, Piece, Xattrs,
+    Holds, Holes, Index, IndexBuilder, Large, Layout, Object, Piece,
 };
 
 use super::PackRef;
-use super::ostree::Commits;
 use super::sequence::{PackedObject, Sequenced};
 use super::writer::ChunkWriter;
-use crate::progress::Phase;
-use crate::source::Source;
-use crate::tree::{NodeKind, Tree};
-use crate::{Error, Progress};
+use crate::Error;
+use sealift_store::contents::{Commits, lay_down, row};
+use sealift_store::source::Source;
 
 /// Builds the index. Returns it with the number in its object table of each packed object.
 pub(super) fn build_index(refs: &[PackRef<'_>], packed: &Sequenced) -> Result<(Index, Vec<u32>), Error> {
@@ -48,94 +46,6 @@ pub(super) fn build_index(refs: &[PackRef<'_>], packed: &Sequenced) -> Result<(I
     let bytes = builder.finish(objects, &verity::digest(&digests));
     // What the parser would refuse is not written.
     Ok((Index::parse(bytes, u64::MAX)?, numbers))
-}
-
-/// Builds the index of one source, as a tree of the ref `name`, by reading all of it.
-pub(crate) fn index_by_reading(name: &str, source: &Source, jobs: usize, progress: &Progress) -> Result<Index, Error> {
-    let sources = [source];
-    let (items, ..) = super::order::access_order(&sources, None);
-    let bytes = items.iter().map(|item| item.len).sum();
-    progress.enter(Phase::Hashing, bytes, u64::try_from(items.len()).unwrap_or(0));
-    let options = super::PackOptions { jobs, ..super::PackOptions::new(super::nobody()) };
-    let plan = super::plan::Plan::new(items, 0, options.chunk_len);
-    let (packed, _) = super::pipeline::Pipeline::new(&sources, plan, None, &options, progress).run(jobs.max(1))?;
-    Ok(build_index(&[PackRef { name, source }], &packed)?.0)
-}
-
-/// Builds the index of one source, as a tree of the ref `name`, from the object id and the extended attributes of each content. The
-/// fs-verity digests are left open.
-pub(crate) fn index_of(name: &str, source: &Source, contents: &[([u8; 32], Xattrs)]) -> Result<Index, FormatError> {
-    let mut numbers: HashMap<[u8; 32], u32> = HashMap::new();
-    let mut objects = Vec::new();
-    let object_of: Vec<u32> = (0..)
-        .zip(contents)
-        .map(|(content, (id, _))| {
-            *numbers.entry(*id).or_insert_with(|| {
-                objects.push(Object { id: *id, size: source.content_len(content) });
-                u32::try_from(objects.len() - 1).unwrap_or(u32::MAX)
-            })
-        })
-        .collect();
-    let mut builder = IndexBuilder::default();
-    builder.begin_ref(name);
-    lay_down(&mut builder, source, |content| (*row(&object_of, content), Some(&row(contents, content).1)));
-    let rows: Vec<Object> = builder.contents().iter().map(|&object| *row(&objects, object)).collect();
-    Index::parse(builder.finish(rows.into_iter(), &[0; 32]), u64::MAX)
-}
-
-pub(super) fn row<T>(rows: &[T], number: u32) -> &T {
-    &rows[usize::try_from(number).unwrap_or(usize::MAX)]
-}
-
-/// Lays a source's tree down in tree order (spec 6.1).
-fn lay_down<'a>(builder: &mut IndexBuilder, source: &Source, content: impl Fn(u32) -> (u32, Option<&'a Xattrs>)) {
-    let tree = source.tree();
-    let mut inode_of = vec![None; tree.node_count()];
-    let inode = |builder: &mut IndexBuilder, node: u32| add_inode(builder, tree, node, &content);
-    inode(builder, 0);
-    let mut pending = vec![0];
-    while let Some(directory) = pending.pop() {
-        let below = pending.len();
-        for child in tree.children(directory) {
-            let slot: &mut Option<u32> = &mut inode_of[usize::try_from(child.node).unwrap_or(usize::MAX)];
-            builder.entry(tree.child_name(child), *slot);
-            if slot.is_none() {
-                *slot = Some(inode(builder, child.node));
-            }
-            if let NodeKind::Directory(directory) = tree.node(child.node).kind {
-                pending.push(directory);
-            }
-        }
-        pending[below..].reverse();
-    }
-}
-
-fn add_inode<'a>(
-    builder: &mut IndexBuilder,
-    tree: &Tree,
-    node: u32,
-    content: impl Fn(u32) -> (u32, Option<&'a Xattrs>),
-) -> u32 {
-    let node = tree.node(node);
-    let attributes = tree.attributes(node);
-    let mtime = (node.mtime, node.mtime_ns);
-    let what = match node.kind {
-        NodeKind::Directory(directory) => {
-            Node::Directory { children: u32::try_from(tree.children(directory).len()).unwrap_or(u32::MAX) }
-        }
-        NodeKind::Symlink(target) => Node::Symlink(tree.target(target)),
-        NodeKind::Device(device) => Node::Device(device),
-        NodeKind::Plain => Node::Plain,
-        NodeKind::Regular { content: number } => {
-            let (object, xattrs) = content(number);
-            if let Some(xattrs) = xattrs.filter(|xattrs| !xattrs.is_empty()) {
-                let attributes = Attributes { xattrs: xattrs.clone(), ..attributes.clone() };
-                return builder.inode(&attributes, mtime, Node::Regular { content: object });
-            }
-            Node::Regular { content: object }
-        }
-    };
-    builder.inode(attributes, mtime, what)
 }
 
 /// Builds the layout; `numbers` are those of [`build_index`].

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use super::buffers::Buffers;
 use super::compress::Compressor;
 use super::images::ImageWish;
-use super::plan::{Item, Plan, Task};
+use sealift_store::contents::tasks::{Item, Plan, Task};
 use super::scan::scan;
 use super::{Ordered, PackOptions, PackRef};
-use crate::parallel::for_each;
-use crate::progress::Phase;
-use crate::source::OpenCache;
+use sealift_store::threads::parallel::for_each;
+use crate::Phase;
+use sealift_store::source::OpenCache;
 use crate::{Error, Progress};
 
 /// What is to be expected of packing.

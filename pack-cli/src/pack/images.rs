@@ -79,7 +79,7 @@ pub(super) fn state(index: &Index, packed: &Sequenced, options: &PackOptions) ->
     use std::collections::HashMap;
 
     use super::sequence::PackedObject;
-    use crate::composefs::{ImageContent, WITHIN_LEN_MAX, make_image};
+    use sealift_store::composefs::{ImageContent, WITHIN_LEN_MAX, make_image};
 
     if options.images.is_empty() {
         return Ok(Vec::new());

@@ -5,7 +5,7 @@ use sealift_verify::escape;
 
 use super::PackRef;
 use crate::Error;
-use crate::tree::NewNode;
+use sealift_store::NewNode;
 
 /// Compares what is known before content is read.
 pub(super) fn check_sources(refs: &[PackRef<'_>], limits: &Limits) -> Result<(), Error> {

@@ -5,7 +5,6 @@
 //! `examples/publish.rs` is a whole program.
 
 mod buffers;
-mod commits;
 pub(crate) mod compress;
 mod contents;
 mod delta;
@@ -14,9 +13,7 @@ mod holes;
 mod images;
 mod limits;
 mod order;
-mod ostree;
 mod pipeline;
-pub(crate) mod plan;
 pub(crate) mod scan;
 mod sequence;
 mod spool;
@@ -29,13 +26,13 @@ use sealift_format::{
     area_len_for, encode_area, frame_window, maxima,
 };
 
-use crate::progress::Phase;
-use crate::source::Source;
+use crate::Phase;
+use sealift_store::contents::tasks;
+pub use sealift_store::source::PackRef;
+use sealift_store::source::Source;
 use crate::{Error, Progress};
 
-pub(crate) use commits::{CommitRef, HashedCommits};
 use compress::Compressor;
-pub(crate) use contents::{index_by_reading, index_of};
 pub use delta::{DeltaFor, FullBundle, estimate_delta, pack_delta};
 pub use estimate::{DeltaEstimate, Estimate, estimate};
 pub use order::{OrderProfile, OrderStats};
@@ -101,15 +98,6 @@ fn nobody() -> Identity {
     Identity { name: String::new(), version: 0, created: 0, expires: None, compatible: Vec::new() }
 }
 
-/// A source under the ref's name that it gets.
-#[derive(Clone, Copy, Debug)]
-pub struct PackRef<'a> {
-    /// A ref's name (spec 6.1).
-    pub name: &'a str,
-    /// What it is made of.
-    pub source: &'a Source,
-}
-
 /// What came of packing.
 #[derive(Clone, Debug)]
 pub struct PackStats {
@@ -163,7 +151,7 @@ pub fn pack(
     progress.enter(Phase::Packing, bytes, files);
 
     tracing::debug!(paths = order.paths, matched = order.matched, "in access order");
-    let plan = plan::Plan::new(items, hot_end, options.chunk_len);
+    let plan = tasks::Plan::new(items, hot_end, options.chunk_len);
     let in_order = sources.iter().any(|source| matches!(source, Source::Ostree(_)));
     let writer = writer::ChunkWriter::new(Spool::create(output)?, in_order);
     let pipeline = pipeline::Pipeline::new(&sources, plan, Some(writer), options, progress);
@@ -194,7 +182,7 @@ struct Ordered<'a> {
     refs: Vec<PackRef<'a>>,
     sources: Vec<&'a Source>,
     /// In access order.
-    items: Vec<plan::Item>,
+    items: Vec<tasks::Item>,
     hot_end: usize,
     order: OrderStats,
 }

@@ -6,12 +6,12 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use super::buffers::Buffers;
 use super::compress::Compressor;
 use super::images::ImageWish;
-use super::plan::{Plan, Task};
+use sealift_store::contents::tasks::{Plan, Task};
 use super::scan::{Scanned, scan};
 use super::sequence::{ChunkJob, Sequenced, Sequencer};
 use super::writer::{ChunkWriter, StoredChunk};
-use crate::panic_guard::OnPanic;
-use crate::source::{OpenCache, Source};
+use sealift_store::threads::panic_guard::OnPanic;
+use sealift_store::source::{OpenCache, Source};
 use crate::{Error, Progress};
 
 /// Reads, hashes, groups, compresses and writes all of a plan.
@@ -255,8 +255,8 @@ impl Hand {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pack::plan::Item;
-    use crate::panic_guard::assert_panics;
+    use sealift_store::contents::tasks::Item;
+    use sealift_store::threads::panic_guard::assert_panics;
     use crate::{Identity, pack::PackOptions};
 
     #[test]

@@ -8,9 +8,9 @@ use sealift_format::{BLOCK_LEN, Extent, Xattr, data_ranges, pieces};
 use super::buffers::{Buffer, Buffers};
 use super::holes::{CONTEXT_LEN, find_holes, is_zero};
 use super::images::{ForImages, ImageWish};
-use super::plan::{Item, Task};
+use sealift_store::contents::tasks::{Item, Task};
 use crate::Error;
-use crate::source::{Content, OpenCache, Source};
+use sealift_store::source::{Content, OpenCache, Source};
 
 /// What a task read.
 pub(super) enum Scanned {

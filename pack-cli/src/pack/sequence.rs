@@ -10,7 +10,7 @@ use sealift_format::{Extent, Xattr, Xattrs, pieces};
 use super::buffers::Buffer;
 use super::holes::append_holes;
 use super::images::ForImages;
-use super::plan::Item;
+use sealift_store::contents::tasks::Item;
 use super::scan::{LargePiece, Scanned, SmallObject, update_verity};
 
 /// An object of the bundle, numbered in the order in which packing came to it.

@@ -10,7 +10,7 @@ use rustix::fs::{CWD, FallocateFlags, RenameFlags, fallocate, renameat_with};
 use rustix::io::Errno;
 
 use crate::Error;
-use sealift_store::confined::open_own_file;
+use sealift_store::fs::confined::open_own_file;
 
 /// Where a bundle is written.
 #[derive(Clone, Debug, PartialEq, Eq)]

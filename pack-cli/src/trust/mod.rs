@@ -28,32 +28,9 @@
 //! # }
 //! ```
 
-mod admission;
-mod bound;
 mod durable;
 mod edit;
-mod guard;
-mod now;
-mod options;
-mod places;
-mod records;
-mod report;
-mod settings;
 pub mod sign;
-mod store;
-mod targets;
-mod trusted;
 
-pub(crate) use admission::Admission;
-pub use bound::bound_name;
 pub use edit::{Added, Exported, GivenKey, Revoked, Withdrawn, add_signer, export_signers, revoke_key};
-pub use guard::Guard;
-pub use options::TrustOptions;
-pub use places::Places;
-pub use report::{FloorReport, TrustReport};
-pub use sealift_verify::trust::{
-    FloorRecord, Now, NowSource, SignatureState, SignerLine, Since, Standing, TimeError, Utc, Verdict,
-};
-pub use store::{Store, reset_floor};
-pub use targets::{KnownTarget, TargetKind, TargetPlace};
-pub use trusted::{Judged, Trusted};
+pub use sealift_store::trust::*;

@@ -6,10 +6,10 @@ use sealift_format::InodeKind;
 
 use super::names::{likeness, skeleton, split};
 use super::{row, similar};
-use crate::base::Bases;
+use sealift_store::base::Bases;
 use crate::pack::order::for_each_path;
 use crate::pack::{PackOptions, sequence::Sequenced};
-use crate::source::Source;
+use sealift_store::source::Source;
 use crate::{Error, Progress};
 
 /// Up to this size, a file of a new path gets siblings of a similar name: it often began as a copy of one.

@@ -7,14 +7,14 @@ use zstd_safe::{CCtx, CParameter};
 
 use super::plan::{Limits, Planned};
 use super::{row, suffix};
-use crate::base::{BaseReader, Bases};
+use sealift_store::base::{BaseReader, Bases};
 use crate::pack::PackOptions;
 use crate::pack::compress::{self, frame_parameters};
 use crate::pack::scan::close_up;
 use crate::pack::sequence::Sequenced;
 use crate::pack::writer::{ChunkWriter, StoredChunk};
-use crate::parallel::for_each;
-use crate::source::{OpenCache, Source};
+use sealift_store::threads::parallel::for_each;
+use sealift_store::source::{OpenCache, Source};
 use crate::{Error, Progress};
 
 /// What all threads share.

@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use sealift_format::{Chunk, Full, FullLayout, Index, Limits, verity};
 use sealift_verify::content::ChunkDecoder;
 
-use crate::base::chunks::{Held, SameChunks, held};
-use crate::base::{Bases, BundleFile, short};
+use sealift_store::base::chunks::{Held, SameChunks, held};
+use sealift_store::base::{Bases, BundleFile, short};
 use crate::pack::PackOptions;
 use crate::pack::compress::{Compressor, encoder};
-use crate::parallel::for_each;
-use crate::progress::Phase;
+use sealift_store::threads::parallel::for_each;
+use crate::Phase;
 use crate::{Error, Input, Progress};
 
 /// A bundle that carries all of its objects, and for which a delta bundle is to stand.

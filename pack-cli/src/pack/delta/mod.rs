@@ -19,16 +19,16 @@ use sealift_format::{Base as RootBase, Chunk, Codec, Difference, Index, Large, L
 use super::compress::Compressor;
 use super::contents::{build_index, holes_of};
 use super::estimate::{DeltaEstimate, Estimate, scaled, spread};
-use super::plan::Plan;
+use sealift_store::contents::tasks::Plan;
 use super::sequence::{PackedObject, Sequenced};
 use super::writer::ChunkWriter;
 use super::{
     DeltaStats, Front, FrontBases, OrderStats, Ordered, Output, PackOptions, PackRef, PackStats, Signer, Spool, images,
     pipeline,
 };
-use crate::base::{Base, Bases};
-use crate::progress::Phase;
-use crate::source::Source;
+use sealift_store::base::{Base, Bases};
+use crate::Phase;
+use sealift_store::source::Source;
 use crate::{Error, Progress};
 use encode::{Encoder, PiecePlace};
 pub use full::FullBundle;

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use sealift_format::{BaseRange, data_len};
 
 use super::row;
-use crate::base::Bases;
+use sealift_store::base::Bases;
 use crate::pack::PackOptions;
 use crate::pack::sequence::Sequenced;
 

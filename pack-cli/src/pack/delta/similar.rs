@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use super::row;
-use crate::base::{BaseReader, Bases};
+use sealift_store::base::{BaseReader, Bases};
 use crate::pack::sequence::Sequenced;
-use crate::parallel::for_each;
-use crate::source::{OpenCache, Source};
+use sealift_store::threads::parallel::for_each;
+use sealift_store::source::{OpenCache, Source};
 use crate::{Error, Progress};
 
 /// Hashes that stand for a content.

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use sealift_verify::trust::{AllowedSigners, RevocationList};
 
-use super::places::{REVOKED, SIGNERS};
+use sealift_store::trust::{REVOKED, SIGNERS};
 use super::{Places, TrustOptions};
 use crate::Error;
 

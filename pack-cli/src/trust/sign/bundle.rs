@@ -21,7 +21,7 @@ use sealift_verify::trust::KeyId;
 
 use super::{KernelChange, KernelSigner, Signer, area, read_signature, sign_head};
 use crate::pack::{Output, Spool};
-use crate::progress::Phase;
+use crate::Phase;
 use crate::trust::durable;
 use crate::{Error, Input, Progress};
 

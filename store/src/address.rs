@@ -1,0 +1,49 @@
+//! Refs and paths of a bundle, as users write them.
+
+use sealift_format::{Index, InodeKind, Ref};
+use sealift_verify::escape;
+
+use crate::Error;
+
+/// The ref that was asked for, or the only one.
+pub fn choose_ref<'a>(index: &'a Index, name: Option<&str>) -> Result<&'a Ref, Error> {
+    let refs = index.refs();
+    let names = || refs.iter().map(|r| r.name.as_str()).collect::<Vec<_>>().join(", ");
+    match (name, refs) {
+        (None, [only]) => Ok(only),
+        (None, _) => Err(Error::Usage(format!("the bundle has several refs: choose one with --ref: {}", names()))),
+        (Some(name), _) => index
+            .find_ref(name)
+            .ok_or_else(|| Error::Usage(format!("the bundle has no ref {}; it has {}", name.escape_debug(), names()))),
+    }
+}
+
+/// Whether a tree has a file of any type at this path.
+pub fn has_path(index: &Index, tree: &Ref, path: &[u8]) -> bool {
+    let root = InodeKind::Directory(tree.directory);
+    let below = |kind: InodeKind, name: &[u8]| {
+        let InodeKind::Directory(directory) = kind else { return None };
+        let (_, entry) = index.find_entry(index.directory(directory), name)?;
+        Some(index.inode(entry.inode).kind)
+    };
+    let mut names = path.split(|byte| *byte == b'/').filter(|name| !name.is_empty());
+    names.try_fold(root, below).is_some()
+}
+
+/// What is meant by a path as somebody wrote it, by what there is; `None` where there is nothing.
+///
+/// # Errors
+/// It could mean two files.
+pub fn reading(written: &[u8], is_there: impl Fn(&[u8]) -> bool) -> Result<Option<Vec<u8>>, Error> {
+    let mut meant = escape::readings(written);
+    meant.retain(|path| is_there(path));
+    if let [one, other, ..] = &meant[..] {
+        let written = String::from_utf8_lossy(written);
+        let [one, other] = [one, other].map(|path| String::from_utf8_lossy(path));
+        return Err(Error::Usage(format!(
+            "{written} could mean the file {one} or, as `sealift ls` writes it, {other}: write what is meant as `sealift ls` does"
+        )));
+    }
+    Ok(meant.pop())
+}
+

@@ -1,0 +1,199 @@
+//! The objects of a base that lie in a bundle.
+
+use std::ops::Range;
+
+use sealift_format::{Bundle, Holds, Layout, Limits};
+use sealift_verify::content::{ChunkDecoder, Content, ObjectRows, Portion, fill_holes, portions_of, range_of};
+
+use super::file::BundleFile;
+use super::{Base, BaseReader, Holder};
+use crate::trust::Guard;
+use crate::{Error, Input, Unopened};
+
+/// A bundle, and where its objects are.
+#[derive(Debug)]
+pub struct BundleBase {
+    pub file: BundleFile,
+    /// For each object the chunk of its group.
+    chunk_of: Vec<Option<u32>>,
+}
+
+/// Chunks that a thread keeps: what is wanted next lies near to what was wanted before.
+const KEPT: usize = 6;
+/// Their bytes, unless one alone has more.
+const KEPT_LEN: usize = 64 << 20;
+
+#[derive(Debug)]
+pub struct Reader<'a> {
+    base: &'a BundleBase,
+    /// Of a delta bundle: what its prefixes are read from.
+    bases: Option<Box<BaseReader<'a>>>,
+    decoder: ChunkDecoder,
+    stored: Vec<u8>,
+    prefix: Vec<u8>,
+    /// The latest first.
+    kept: Vec<(u32, Vec<u8>)>,
+    /// The last piece that was found to be right: a large one is read in many parts.
+    checked: Option<Portion>,
+    /// A chunk of a group, and the place behind the object that was read last: the next one is mostly the next.
+    behind: (u32, Place),
+}
+
+/// A place in a group: its objects and its bytes before.
+type Place = (usize, usize);
+
+impl Base {
+    /// Takes a bundle as a base that `guard` trusts, as [`Guard::judge_base`] does: its content is going to be used.
+    ///
+    /// # Errors
+    /// The bundle is refused or damaged, is a delta bundle, or comes through a pipe.
+    pub fn of_bundle(input: Input, limits: Limits, guard: &Guard) -> Result<Self, Error> {
+        let unopened = input.begin(limits)?;
+        guard.judge_base(unopened.head())?;
+        Self::of_known(unopened)
+    }
+
+    /// The same of one that a delta names, which vouches for it.
+    pub fn of_known(unopened: Unopened) -> Result<Self, Error> {
+        let (input, bundle) = unopened.open_bundle()?;
+        let index = bundle.index.clone();
+        let identity = &bundle.head.root().identity;
+        let identity = (identity.name.clone(), identity.version);
+        let holder = BundleBase::new(BundleFile::new(&input, bundle)?);
+        Ok(Self { index, holder: Holder::Bundle(Box::new(holder)), identity: Some(identity) })
+    }
+}
+
+impl BundleBase {
+    pub fn new(file: BundleFile) -> Self {
+        let bundle = &file.bundle;
+        let mut chunk_of = vec![None; bundle.index.objects().len()];
+        for (number, chunk) in (0..).zip(&bundle.layout.chunks) {
+            if let Holds::Group(range) = &chunk.holds {
+                for object in bundle.layout.group(range) {
+                    chunk_of[at(*object)] = Some(number);
+                }
+            }
+        }
+        Self { file, chunk_of }
+    }
+}
+
+fn at(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(base: &'a BundleBase) -> Self {
+        Self {
+            base,
+            bases: None,
+            decoder: ChunkDecoder::default(),
+            stored: Vec::new(),
+            prefix: Vec::new(),
+            kept: Vec::new(),
+            checked: None,
+            behind: (u32::MAX, (0, 0)),
+        }
+    }
+
+    /// One for a delta bundle that was completed.
+    pub fn of_delta(delta: &'a BundleBase, bases: BaseReader<'a>) -> Self {
+        Self { bases: Some(Box::new(bases)), ..Self::new(delta) }
+    }
+
+    /// Appends bytes of an object that the bundle carries to `out`. They have been compared with its id.
+    pub fn read(&mut self, object: u32, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
+        self.read_checked(object, range, out).map_err(|error| error.of_bundle(self.base.file.path()))
+    }
+
+    fn read_checked(&mut self, object: u32, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
+        let base = self.base;
+        let bundle = &base.file.bundle;
+        for (portion, chunk) in portions_of(bundle, object, base.chunk_of[at(object)]) {
+            let within = range_of(bundle, portion);
+            let wanted = within.start.max(range.start)..within.end.min(range.end);
+            if wanted.is_empty() && portion.piece.is_some() {
+                continue;
+            }
+            let is_checked = portion.piece.is_some() && self.checked == Some(portion);
+            let behind = self.behind;
+            let decoded = match chunk {
+                None => &[],
+                Some(chunk) => self.chunk(chunk)?,
+            };
+            let (data, behind) = match (portion.piece, chunk) {
+                (None, Some(chunk)) => {
+                    let from = if behind.0 == chunk { behind.1 } else { (0, 0) };
+                    let found = find(bundle, chunk, decoded, from, object);
+                    let found = found.or_else(|| find(bundle, chunk, decoded, (0, 0), object));
+                    let Some((data, place)) = found else { return Ok(()) };
+                    (data, (chunk, place))
+                }
+                _ => (decoded, behind),
+            };
+            if !is_checked {
+                Content::check(bundle.into(), portion, data)?;
+            }
+            append(&bundle.layout, object, within, wanted, data, out);
+            (self.checked, self.behind) = (Some(portion), behind);
+        }
+        Ok(())
+    }
+
+    /// The decoded bytes of a chunk.
+    fn chunk(&mut self, number: u32) -> Result<&[u8], Error> {
+        if let Some(known) = self.kept.iter().position(|(kept, _)| *kept == number) {
+            self.kept[..=known].rotate_right(1);
+        } else {
+            let file = &self.base.file;
+            file.read_stored(number, &mut self.stored)?;
+            self.prefix.clear();
+            if let Some(bases) = &mut self.bases {
+                bases.prefix(file.bundle.layout.prefix_of(&file.bundle.layout.chunks[at(number)]), &mut self.prefix)?;
+            }
+            let decoded = self.decoder.decode(&file.bundle, number, &self.stored, &self.prefix)?;
+            let mut buffer = Vec::new();
+            let mut kept_len = self.kept.iter().map(|(_, kept)| kept.len()).sum::<usize>() + decoded.len();
+            while self.kept.len() >= KEPT || (kept_len > KEPT_LEN && !self.kept.is_empty()) {
+                buffer = self.kept.pop().unwrap_or_default().1;
+                kept_len -= buffer.len();
+            }
+            buffer.clear();
+            buffer.extend(decoded);
+            self.kept.insert(0, (number, buffer));
+        }
+        Ok(self.kept.first().map_or(&[], |(_, decoded)| decoded))
+    }
+}
+
+/// Finds the data of an object in the group of a chunk, from a place on. Returns it with the place behind it.
+fn find<'d>(
+    bundle: &'d Bundle,
+    chunk: u32,
+    decoded: &'d [u8],
+    (mut objects, mut bytes): Place,
+    wanted: u32,
+) -> Option<(&'d [u8], Place)> {
+    let Holds::Group(group) = &bundle.layout.chunks[at(chunk)].holds else { return None };
+    let (group, decoded) = (bundle.layout.group(group).get(objects..)?, decoded.get(bytes..)?);
+    for (object, data) in ObjectRows::from(bundle).group(group, decoded) {
+        (objects, bytes) = (objects + 1, bytes + data.len());
+        if object == wanted {
+            return Some((data, (objects, bytes)));
+        }
+    }
+    None
+}
+
+/// Appends the bytes of `wanted`, which lies in `within`, whose data are `data`.
+fn append(layout: &Layout, object: u32, within: Range<u64>, wanted: Range<u64>, data: &[u8], out: &mut Vec<u8>) {
+    let mut place = within.start;
+    let Ok(()) = fill_holes(data, layout.holes_of(object), within, &mut |part| {
+        let end = place + u64::try_from(part.len()).unwrap_or(0);
+        let (from, to) = (wanted.start.clamp(place, end) - place, wanted.end.clamp(place, end) - place);
+        out.extend(&part[usize::try_from(from).unwrap_or(usize::MAX)..usize::try_from(to).unwrap_or(usize::MAX)]);
+        place = end;
+        Ok::<(), std::convert::Infallible>(())
+    });
+}

@@ -1,0 +1,90 @@
+//! Which objects of its bases the unpacking of a delta bundle needs, and whether they are there: found out before anything is written.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use sealift_format::{Base as RootBase, Bundle};
+
+use super::{BaseReader, Bases};
+use crate::threads::parallel::for_each;
+use crate::{Error, Phase, Progress};
+
+/// How many of several things are named.
+const NAMED: usize = 5;
+
+/// The base objects that make the prefixes of these chunks, and those that are these objects of the bundle, as far as it does not carry
+/// them.
+pub fn needed(bundle: &Bundle, bases: &Bases, chunks: &[u32], objects: impl Iterator<Item = u32>) -> Vec<u32> {
+    let mut needed: BTreeSet<u32> = BTreeSet::new();
+    for chunk in chunks {
+        let chunk = &bundle.layout.chunks[usize::try_from(*chunk).unwrap_or(usize::MAX)];
+        needed.extend(bundle.layout.prefix_of(chunk).iter().map(|range| range.object));
+    }
+    let by_id = bases.by_id();
+    let lacking = objects.filter(|object| !bundle.layout.is_carried(*object));
+    needed.extend(lacking.filter_map(|object| by_id.get(&bundle.index.object(object).id)));
+    needed.into_iter().collect()
+}
+
+/// Finds out whether `target` still has each of these objects.
+///
+/// # Errors
+/// It has not: some are named.
+pub fn check(
+    bases: &Bases,
+    needed: &[u32],
+    target: &Path,
+    jobs: usize,
+    progress: &Progress,
+) -> Result<(), Error> {
+    let bytes = needed.iter().filter_map(|object| bases.object(*object)).map(|object| object.size).sum();
+    progress.enter(Phase::Hashing, bytes, u64::try_from(needed.len()).unwrap_or(0));
+    let gone: Mutex<Vec<u32>> = Mutex::default();
+    for_each(
+        jobs,
+        needed,
+        || BaseReader::new(bases),
+        |reader, &object| {
+            progress.check()?;
+            if !reader.holds(object)? {
+                gone.lock().unwrap_or_else(PoisonError::into_inner).push(object);
+            }
+            progress.add(bases.object(object).map_or(0, |object| object.size), 1);
+            Ok(())
+        },
+    )?;
+    let mut gone = gone.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if gone.is_empty() {
+        return Ok(());
+    }
+    gone.sort_unstable();
+    let named: Vec<String> = gone.iter().take(NAMED).map(|object| bases.path(*object)).collect();
+    let more = if gone.len() > NAMED { format!(" and {} more", gone.len() - NAMED) } else { String::new() };
+    let problem = format!(
+        "the delta needs files of its base that were changed or removed: {}{more}; use the full bundle",
+        named.join(", ")
+    );
+    Err(Error::MissingBase { path: target.to_owned(), problem })
+}
+
+/// Whether an index of this digest is all that a delta bundle needs.
+pub fn is_the_only(bases: &[RootBase], digest: &[u8; 32]) -> bool {
+    matches!(bases, [only] if only.index_digest == *digest)
+}
+
+/// The start of a digest, as people compare it.
+pub fn short(digest: &[u8; 32]) -> String {
+    digest[..6].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl Bases {
+    /// By its id, the number of each object.
+    pub fn by_id(&self) -> HashMap<[u8; 32], u32> {
+        let mut by_id = HashMap::new();
+        for (number, object) in (0..).zip(self.list.iter().flat_map(|base| base.index.objects())) {
+            by_id.entry(object.id).or_insert(number);
+        }
+        by_id
+    }
+}

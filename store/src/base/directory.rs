@@ -1,0 +1,172 @@
+//! The objects of a base that lie in the files of a directory.
+
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::fs::{FileType, Mode, OFlags, fstat};
+use rustix::io::Errno;
+use sealift_format::{Index, InodeKind};
+
+use super::{Base, Holder};
+use crate::contents::index_by_reading;
+use crate::source::{DirectoryOptions, DirectorySource, Source};
+use crate::directory::{State, Target, TargetWalk};
+use crate::{Error, Limits, Progress};
+use crate::Site;
+use crate::fs::confined::open_name;
+
+/// A directory that holds a tree of an index.
+#[derive(Debug)]
+pub struct DirectoryBase {
+    site: Arc<Site>,
+    /// For each object a directory of the index, and an entry there.
+    places: Vec<Option<(u32, u32)>>,
+    /// Which objects have been compared with their ids.
+    checked: Vec<AtomicBool>,
+}
+
+#[derive(Debug)]
+pub(super) struct Reader<'a> {
+    base: &'a DirectoryBase,
+    index: &'a Index,
+    target: Option<Target<'a>>,
+    walk: TargetWalk,
+    buffer: Vec<u8>,
+}
+
+/// The ref of a tree that nobody named.
+const MAIN: &str = "main";
+/// Bytes that are read at a time to hash a file.
+const READ_LEN: usize = 1 << 20;
+
+impl Base {
+    /// Takes a directory as a base: by what it kept of the bundle that it took, or else as what it is now, under the ref `main`.
+    ///
+    /// # Errors
+    /// It cannot be read, or changes meanwhile.
+    pub fn of_installed(path: &Path, jobs: usize, progress: &Progress) -> Result<Self, Error> {
+        let site = Arc::new(Site::resolve(path)?);
+        if let Some(state) = State::of(&site, Limits::NONE)? {
+            let identity = &state.head.root().identity;
+            let identity = Some((identity.name.clone(), identity.version));
+            return Ok(Self { identity, ..Self::of_directory(site, state.index, &state.reference) });
+        }
+        let listed = DirectorySource::list_open(site.reopen()?, site.path(), &DirectoryOptions::default(), jobs)?;
+        let source = Source::Directory(listed);
+        let index = index_by_reading(MAIN, &source, jobs, progress)?;
+        Ok(Self::of_directory(site, index, MAIN))
+    }
+
+    /// Takes a directory, which holds the tree of the ref `reference` of `index`, as a base.
+    pub fn of_directory(site: Arc<Site>, index: Index, reference: &str) -> Self {
+        let mut places = vec![None; index.objects().len()];
+        if let Some(tree) = index.find_ref(reference) {
+            for directory in tree.directory..tree.directories_end {
+                for entry in index.directory(directory).entries() {
+                    if let InodeKind::Regular(object) = index.inode(index.entry(entry).inode).kind {
+                        places[at(object)].get_or_insert((directory, entry));
+                    }
+                }
+            }
+        }
+        let checked = places.iter().map(|_| AtomicBool::new(false)).collect();
+        Self { index, holder: Holder::Directory(DirectoryBase { site, places, checked }), identity: None }
+    }
+}
+
+impl DirectoryBase {
+    /// Whether a file of the tree has the object.
+    pub(super) fn has_place(&self, object: u32) -> bool {
+        self.places[at(object)].is_some()
+    }
+}
+
+fn at(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(base: &'a DirectoryBase, index: &'a Index) -> Self {
+        Self { base, index, target: None, walk: TargetWalk::default(), buffer: Vec::new() }
+    }
+
+    /// Opens the file of an object; `None` where there is none of its size.
+    fn open(&mut self, object: u32) -> Result<Option<File>, Error> {
+        let Some((directory, entry)) = self.base.places[at(object)] else { return Ok(None) };
+        if self.target.is_none() {
+            self.target = Some(Target::open(&self.base.site, self.index)?);
+        }
+        let Some(target) = &self.target else { return Ok(None) };
+        let name = self.index.name(self.index.entry(entry));
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+        let opened = self.walk.go(target, directory).and_then(|at| open_name(at, name, flags, Mode::empty()));
+        let file = match opened {
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV | Errno::NXIO) => return Ok(None),
+            opened => opened.map_err(target.failed("read", directory, name))?,
+        };
+        let stat = fstat(&file).map_err(target.failed("look at", directory, name))?;
+        let is_it = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
+            && u64::try_from(stat.st_size) == Ok(self.index.object(object).size);
+        Ok(is_it.then(|| file.into()))
+    }
+
+    /// Whether the file of an object has its content.
+    pub(super) fn holds(&mut self, object: u32) -> Result<bool, Error> {
+        let checked = &self.base.checked[at(object)];
+        if checked.load(Ordering::Acquire) {
+            return Ok(true);
+        }
+        let Some(file) = self.open(object)? else { return Ok(false) };
+        let (mut hasher, mut place) = (blake3::Hasher::new(), 0);
+        self.buffer.resize(READ_LEN, 0);
+        loop {
+            let read = file.read_at(&mut self.buffer, place).map_err(|error| self.failed(object, error))?;
+            if read == 0 {
+                break;
+            }
+            hasher.update(&self.buffer[..read]);
+            place += u64::try_from(read).unwrap_or(0);
+        }
+        let is_right = hasher.finalize().as_bytes() == &self.index.object(object).id;
+        checked.store(is_right, Ordering::Release);
+        Ok(is_right)
+    }
+
+    pub(super) fn read(&mut self, object: u32, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
+        let missing = |reader: &Self| reader.missing(object);
+        let is_whole = range.start == 0 && range.end == self.index.object(object).size;
+        if !is_whole && !self.holds(object)? {
+            return Err(missing(self));
+        }
+        let Some(file) = self.open(object)? else { return Err(missing(self)) };
+        let start = out.len();
+        out.resize(start + usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(0), 0);
+        match file.read_exact_at(&mut out[start..], range.start) {
+            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => return Err(missing(self)),
+            read => read.map_err(|error| self.failed(object, error))?,
+        }
+        if is_whole && blake3::hash(&out[start..]).as_bytes() != &self.index.object(object).id {
+            return Err(missing(self));
+        }
+        Ok(())
+    }
+
+    fn path_of(&self, object: u32) -> PathBuf {
+        let place = self.base.places[at(object)];
+        let below = place.map(|(directory, entry)| self.index.path(directory, self.index.entry(entry)));
+        self.base.site.path().join(crate::error::path_of(&below.unwrap_or_default()))
+    }
+
+    fn failed(&self, object: u32, error: std::io::Error) -> Error {
+        Error::io("read", self.path_of(object), error)
+    }
+
+    fn missing(&self, object: u32) -> Error {
+        let problem = "it is not what the base has there; it was changed".into();
+        Error::MissingBase { path: self.path_of(object), problem }
+    }
+}

@@ -1,0 +1,257 @@
+//! Bases of delta bundles (spec 4.6): indexes, and the places that hold their objects.
+//!
+//! A base is what a bundle carries, what a directory or an OSTree repository holds, or what a target says that it holds. Whatever is read
+//! of one has been compared with its object's id.
+
+mod bundle;
+mod check;
+pub mod chunks;
+mod directory;
+mod file;
+mod ostree;
+mod requested;
+#[cfg(feature = "composefs")]
+mod store;
+
+use std::io::{Cursor, Read};
+use std::ops::Range;
+
+use sealift_format::{Base as RootBase, BaseRange, Bundle, Extent, Index, InodeKind, Object, Piece, verity};
+
+use crate::Error;
+pub use bundle::{BundleBase, Reader as BundleReader};
+pub use check::{check, is_the_only, needed, short};
+pub use directory::DirectoryBase;
+pub use file::BundleFile;
+pub use ostree::OstreeBase;
+pub use requested::RequestedBase;
+#[cfg(feature = "composefs")]
+pub use store::StoreBase;
+
+/// An index, with a place that holds its objects.
+#[derive(Debug)]
+pub struct Base {
+    pub index: Index,
+    pub holder: Holder,
+    /// Name and version of the bundle that it was, where that is known.
+    pub identity: Option<(String, u64)>,
+}
+
+/// What holds the objects of a base.
+#[derive(Debug)]
+pub enum Holder {
+    Bundle(Box<BundleBase>),
+    Directory(DirectoryBase),
+    Ostree(OstreeBase),
+    Requested(Box<RequestedBase>),
+    #[cfg(feature = "composefs")]
+    Store(Box<StoreBase>),
+}
+
+/// Bases whose objects are numbered one after the other.
+#[derive(Debug, Default)]
+pub struct Bases {
+    list: Vec<Base>,
+}
+
+/// What one thread keeps while it reads base objects.
+#[derive(Debug)]
+pub struct BaseReader<'a> {
+    bases: &'a Bases,
+    readers: Vec<Reader<'a>>,
+}
+
+#[derive(Debug)]
+enum Reader<'a> {
+    Bundle(bundle::Reader<'a>),
+    Directory(directory::Reader<'a>),
+    Ostree(ostree::Reader<'a>),
+    Requested(Box<requested::Reader<'a>>),
+    #[cfg(feature = "composefs")]
+    Store(store::Reader<'a>),
+}
+
+impl Base {
+    /// Name and version of the bundle that it was, where that is known.
+    #[must_use]
+    pub fn identity(&self) -> Option<(&str, u64)> {
+        self.identity.as_ref().map(|(name, version)| (&name[..], *version))
+    }
+
+    /// As a delta bundle names it (spec 4.6).
+    pub fn named(&self) -> RootBase {
+        if let Holder::Requested(holder) = &self.holder {
+            return holder.named();
+        }
+        let index_len = u64::try_from(self.index.bytes().len()).unwrap_or(u64::MAX);
+        RootBase { identity: self.identity.clone(), index_digest: verity::digest(self.index.bytes()), index_len }
+    }
+
+    fn bundle(&self) -> Option<&Bundle> {
+        match &self.holder {
+            Holder::Bundle(holder) => Some(&holder.file.bundle),
+            _ => None,
+        }
+    }
+}
+
+/// The first path at which an index has an object, for people.
+pub fn path_of_object(index: &Index, object: u32) -> String {
+    let is_it = |kind| matches!(kind, InodeKind::Regular(found) if found == object);
+    let path = (0..).zip(index.directories()).find_map(|(number, directory)| {
+        let entry = directory.entries().find(|entry| is_it(index.inode(index.entry(*entry).inode).kind))?;
+        Some(String::from_utf8_lossy(&index.path(number, index.entry(entry))).into_owned())
+    });
+    path.unwrap_or_else(|| format!("object {object}"))
+}
+
+impl Bases {
+    pub fn new(list: Vec<Base>) -> Self {
+        Self { list }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    pub fn indexes(&self) -> Vec<&Index> {
+        self.list.iter().map(|base| &base.index).collect()
+    }
+
+    pub fn named(&self) -> Vec<RootBase> {
+        self.list.iter().map(Base::named).collect()
+    }
+
+    /// Whether an object can be read: of what was requested only its id may be known, and a directory may hold one ref of several.
+    pub fn is_at_hand(&self, object: u32) -> bool {
+        self.locate(object).is_some_and(|(at, own)| match &self.list[at].holder {
+            Holder::Requested(holder) => holder.place(own).is_some(),
+            Holder::Directory(holder) => holder.has_place(own),
+            #[cfg(feature = "composefs")]
+            Holder::Store(holder) => holder.has_place(own),
+            Holder::Bundle(_) | Holder::Ostree(_) => true,
+        })
+    }
+
+    /// For each base the bundle that holds its objects, where one does.
+    pub fn files(&self) -> impl Iterator<Item = Option<&BundleFile>> {
+        self.list.iter().map(|base| match &base.holder {
+            Holder::Bundle(holder) => Some(&holder.file),
+            _ => None,
+        })
+    }
+
+    /// The holes of an object, as far as a bundle says them.
+    pub fn holes_of(&self, object: u32) -> &[Extent] {
+        let Some((at, own)) = self.locate(object) else { return &[] };
+        self.list[at].bundle().map_or(&[], |bundle| bundle.layout.holes_of(own))
+    }
+
+    /// The pieces of an object, if a bundle has them in this length.
+    pub fn pieces_of(&self, object: u32, piece_len: u64) -> &[Piece] {
+        let Some((at, own)) = self.locate(object) else { return &[] };
+        let bundle = self.list[at].bundle().filter(|bundle| bundle.head.root().maxima.piece_len() == piece_len);
+        bundle.map_or(&[], |bundle| bundle.layout.pieces_of(own))
+    }
+
+    /// The base that has an object, and the object's number there.
+    fn locate(&self, object: u32) -> Option<(usize, u32)> {
+        let mut left = object;
+        for (at, base) in self.list.iter().enumerate() {
+            let count = u32::try_from(base.index.objects().len()).unwrap_or(u32::MAX);
+            if left < count {
+                return Some((at, left));
+            }
+            left -= count;
+        }
+        None
+    }
+
+    /// An object's id and size.
+    pub fn object(&self, object: u32) -> Option<&Object> {
+        let (at, own) = self.locate(object)?;
+        Some(self.list[at].index.object(own))
+    }
+
+    /// A path for people of what holds an object.
+    pub fn path(&self, object: u32) -> String {
+        let located = self.locate(object);
+        located.map_or_else(|| format!("object {object}"), |(at, own)| path_of_object(&self.list[at].index, own))
+    }
+}
+
+impl<'a> BaseReader<'a> {
+    pub fn new(bases: &'a Bases) -> Self {
+        let readers = bases.list.iter().map(|base| match &base.holder {
+            Holder::Bundle(holder) => Reader::Bundle(bundle::Reader::new(holder)),
+            Holder::Directory(holder) => Reader::Directory(directory::Reader::new(holder, &base.index)),
+            Holder::Ostree(holder) => Reader::Ostree(ostree::Reader::new(holder, &base.index)),
+            Holder::Requested(holder) => Reader::Requested(Box::new(requested::Reader::new(holder))),
+            #[cfg(feature = "composefs")]
+            Holder::Store(holder) => Reader::Store(store::Reader::new(holder, &base.index)),
+        });
+        Self { bases, readers: readers.collect() }
+    }
+
+    /// Appends bytes of a base object to `out`. They have been compared with its id.
+    ///
+    /// # Errors
+    /// The place does not hold the object any more, or cannot be read.
+    pub fn read(&mut self, object: u32, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
+        let Some((at, own)) = self.bases.locate(object) else {
+            return Err(Error::Usage(format!("the bases have no object {object}")));
+        };
+        match &mut self.readers[at] {
+            Reader::Bundle(reader) => reader.read(own, range, out),
+            Reader::Directory(reader) => reader.read(own, range, out),
+            Reader::Ostree(reader) => reader.read(own, range, out),
+            Reader::Requested(reader) => reader.read(own, range, out),
+            #[cfg(feature = "composefs")]
+            Reader::Store(reader) => reader.read(own, range, out),
+        }
+    }
+
+    /// Fills `out` with a prefix (spec 7.5).
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn prefix(&mut self, ranges: &[BaseRange], out: &mut Vec<u8>) -> Result<(), Error> {
+        out.clear();
+        ranges
+            .iter()
+            .try_for_each(|range| self.read(range.object, range.offset..range.offset.saturating_add(range.len), out))
+    }
+
+    /// Opens the content of a base object for somebody who reads it once, and compares it with a checksum of his own.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn open(&mut self, object: u32) -> Result<Box<dyn Read>, Error> {
+        if let Some((at, own)) = self.bases.locate(object)
+            && let Reader::Ostree(reader) = &mut self.readers[at]
+        {
+            return Ok(Box::new(reader.open(own)?));
+        }
+        let mut content = Vec::new();
+        let size = self.bases.object(object).map_or(0, |object| object.size);
+        self.read(object, 0..size, &mut content)?;
+        Ok(Box::new(Cursor::new(content)))
+    }
+
+    /// Whether the place holds an object.
+    ///
+    /// # Errors
+    /// It cannot be read for another reason than that it is not there.
+    pub fn holds(&mut self, object: u32) -> Result<bool, Error> {
+        let Some((at, own)) = self.bases.locate(object) else { return Ok(false) };
+        match &mut self.readers[at] {
+            // What a bundle carries is compared as it is read.
+            Reader::Bundle(_) => Ok(true),
+            Reader::Directory(reader) => reader.holds(own),
+            Reader::Ostree(reader) => reader.holds(own),
+            Reader::Requested(reader) => reader.holds(own),
+            #[cfg(feature = "composefs")]
+            Reader::Store(reader) => reader.holds(own),
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! The objects of a base that lie in the file objects of an OSTree repository.
+
+use std::ffi::OsStr;
+use std::io::{ErrorKind, Read};
+use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use sealift_format::ostree::Checksum;
+use sealift_format::{Index, InodeKind, OsTree, OsTreeFile};
+
+use super::{Base, Holder, path_of_object};
+use crate::ostree::{CommitSpec, Content, ObjectType, RefName, RefPlace, Repo, object_name};
+use crate::contents::{CommitRef, HashedCommits};
+use crate::source::{OstreeSource, PackRef, Source, SourceOptions};
+use crate::{Error, Phase, Progress};
+
+/// A repository that holds the commits of an index.
+#[derive(Debug)]
+pub struct OstreeBase {
+    repo: Arc<Repo>,
+    /// By ascending object, the files of the index that have it.
+    files: Vec<(u32, u32)>,
+    /// For each object one more than the file that has been compared with its id; 0 where none has.
+    found: Vec<AtomicU32>,
+}
+
+/// What one thread keeps.
+#[derive(Debug)]
+pub(super) struct Reader<'a> {
+    base: &'a OstreeBase,
+    index: &'a Index,
+    buffer: Vec<u8>,
+}
+
+/// Bytes that are read at once.
+const READ_LEN: usize = 256 << 10;
+
+impl Base {
+    /// Takes a commit of an OSTree repository as a base: `ostree:REPO:REF`, where REF may be the checksum of a commit; without REF the
+    /// repository's only ref, or the one that is called as the only commit of `packed`. It is what packing it would make, with what stands
+    /// beside it, and without parents and files of the repository itself. Its ref is called `name`, or else REF; a checksum as the only
+    /// commit of `packed`, whose refs say of which collection it is.
+    ///
+    /// # Errors
+    /// The repository lacks the commit, or an object of it, or holds something else than it says.
+    pub fn of_commit(
+        spec: &OsStr,
+        name: Option<&str>,
+        packed: &[PackRef<'_>],
+        jobs: usize,
+        progress: &Progress,
+    ) -> Result<Self, Error> {
+        let usage = |problem: &str| Error::Usage(format!("{}: {problem}", spec.display()));
+        let Some(CommitSpec { repo, reference }) = CommitSpec::parse(spec) else {
+            return Err(usage("write ostree:REPO:REF"));
+        };
+        let repo = Arc::new(Repo::open(repo)?);
+        let commits: Vec<(&str, &OstreeSource)> = packed
+            .iter()
+            .filter_map(|from| match from.source {
+                Source::Ostree(source) => Some((from.name, &**source)),
+                _ => None,
+            })
+            .collect();
+        let only = match &commits[..] {
+            [only] => Some(only),
+            _ => None,
+        };
+        let (tip, found) = match reference {
+            Some(text) => repo.find_commit(text)?,
+            None => only_commit(&repo, name.or(only.map(|(name, _)| *name)))?,
+        };
+        let own = name.or(found.as_ref().map(RefName::name)).or(only.map(|(name, _)| *name));
+        let own = own.ok_or_else(|| usage("which ref is this? write REF=ostree:REPO:CHECKSUM"))?;
+        let collection =
+            match (commits.iter().find(|(name, _)| *name == own).or(only), found.as_ref().map(RefName::place)) {
+                (Some((_, source)), _) => source.collection.clone(),
+                (None, Some(RefPlace::Mirror(id))) => id.clone(),
+                (None, _) => repo.config().collection_id.clone().unwrap_or_default(),
+            };
+        progress.enter(Phase::Listing, 0, 0);
+        let source = OstreeSource::of_commit(&repo, tip, 0, &SourceOptions::default(), jobs)?;
+        let hashed = HashedCommits::read(std::slice::from_ref(&source), jobs, progress)?;
+        let refs = [CommitRef { name: own, collection: &collection, source: &source }];
+        Ok(Self::of_repository(&repo, hashed.index(&refs, true, &[])?))
+    }
+
+    /// Takes a repository, which holds the commits of `index`, as a base.
+    pub fn of_repository(repo: &Arc<Repo>, index: Index) -> Self {
+        let mut files: Vec<(u32, u32)> = (0..)
+            .zip(index.ostree().map_or(&[][..], OsTree::files))
+            .filter_map(|(number, file)| match file.kind {
+                InodeKind::Regular(object) => Some((object, number)),
+                _ => None,
+            })
+            .collect();
+        files.sort_unstable();
+        let found = index.objects().iter().map(|_| AtomicU32::new(0)).collect();
+        Self { index, holder: Holder::Ostree(OstreeBase { repo: Arc::clone(repo), files, found }), identity: None }
+    }
+}
+
+/// The commit of the ref of a name, or else of the only ref.
+fn only_commit(repo: &Repo, name: Option<&str>) -> Result<(Checksum, Option<RefName>), Error> {
+    let refs = repo.refs()?;
+    let mut named = refs.iter().filter(|(found, _)| name.is_some_and(|name| found.name() == name));
+    match (named.next(), named.next(), &refs[..]) {
+        (Some((name, checksum)), None, _) | (None, _, [(name, checksum)]) => Ok((*checksum, Some(name.clone()))),
+        _ => {
+            let (repo, all) = (repo.path().display(), refs.iter().map(|(name, _)| name.to_string()));
+            let all = all.collect::<Vec<_>>().join(", ");
+            Err(Error::Usage(format!("{repo} has no single ref: write ostree:{repo}:REF, with REF one of: {all}")))
+        }
+    }
+}
+
+fn at(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+impl OstreeBase {
+    /// The file that was found to have an object.
+    fn found(&self, object: u32) -> Option<u32> {
+        self.found[at(object)].load(Ordering::Acquire).checked_sub(1)
+    }
+
+    /// The files that are to have an object.
+    fn files_of(&self, object: u32) -> impl Iterator<Item = u32> {
+        let start = self.files.partition_point(|(of, _)| *of < object);
+        self.files[start..].iter().take_while(move |(of, _)| *of == object).map(|(_, file)| *file)
+    }
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(base: &'a OstreeBase, index: &'a Index) -> Self {
+        Self { base, index, buffer: Vec::new() }
+    }
+
+    fn file(&self, number: u32) -> Option<&'a OsTreeFile> {
+        self.index.ostree().and_then(|ostree| ostree.files().get(at(number)))
+    }
+
+    /// Opens a file object; `None` where it is missing or damaged.
+    fn open_file(&self, file: &OsTreeFile, object: u32) -> Result<Option<Content>, Error> {
+        let size = self.index.object(object).size;
+        match self.base.repo.open_content(&file.checksum, self.index.ostree_attributes(file), size) {
+            Err(Error::Repository { .. }) => Ok(None),
+            opened => opened.map(|content| Some(content).filter(|content| content.size() == size)),
+        }
+    }
+
+    /// Reads a file object to its end, gives its bytes to `take`, and compares them with the object's id. Returns whether they are it.
+    fn read_file(&mut self, number: u32, object: u32, mut take: impl FnMut(&[u8])) -> Result<bool, Error> {
+        let Some(file) = self.file(number) else { return Ok(false) };
+        let Some(mut content) = self.open_file(file, object)? else { return Ok(false) };
+        let mut hasher = blake3::Hasher::new();
+        self.buffer.resize(READ_LEN, 0);
+        loop {
+            let len = match content.read(&mut self.buffer) {
+                Ok(0) => break,
+                Err(error) if matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::InvalidInput) => {
+                    return Ok(false);
+                }
+                Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(false),
+                read => read.map_err(|error| self.base.repo.unread(&file.checksum, error))?,
+            };
+            hasher.update(&self.buffer[..len]);
+            take(&self.buffer[..len]);
+        }
+        let is_right = hasher.finalize().as_bytes() == &self.index.object(object).id;
+        if is_right {
+            self.base.found[at(object)].store(number + 1, Ordering::Release);
+        }
+        Ok(is_right)
+    }
+
+    /// Whether a file object has the content of an object.
+    pub(super) fn holds(&mut self, object: u32) -> Result<bool, Error> {
+        if self.base.found(object).is_some() {
+            return Ok(true);
+        }
+        for file in self.base.files_of(object) {
+            if self.read_file(file, object, |_| {})? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    pub(super) fn read(&mut self, object: u32, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
+        let start = out.len();
+        let is_whole = range.start == 0 && range.end == self.index.object(object).size;
+        if let Some(found) = self.base.found(object).filter(|_| !is_whole)
+            && self.read_part(found, object, &range, out)?
+        {
+            return Ok(());
+        }
+        for file in self.base.files_of(object) {
+            let mut place = 0;
+            out.truncate(start);
+            let is_right = self.read_file(file, object, |part| {
+                let end = place + u64::try_from(part.len()).unwrap_or(0);
+                let (from, to) = (range.start.clamp(place, end) - place, range.end.clamp(place, end) - place);
+                out.extend(&part[usize::try_from(from).unwrap_or(0)..usize::try_from(to).unwrap_or(0)]);
+                place = end;
+            })?;
+            if is_right {
+                return Ok(());
+            }
+        }
+        Err(self.missing(object))
+    }
+
+    /// Reads a part of a file object that holds its content as it is, and was compared before. Returns whether it is there.
+    fn read_part(&self, file: u32, object: u32, range: &Range<u64>, out: &mut Vec<u8>) -> Result<bool, Error> {
+        let Some(file) = self.file(file) else { return Ok(false) };
+        let Some(plain) = self.open_file(file, object)?.and_then(Content::into_plain) else { return Ok(false) };
+        let start = out.len();
+        out.resize(start + usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(0), 0);
+        match plain.read_exact_at(&mut out[start..], range.start) {
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(false),
+            read => read.map(|()| true).map_err(|error| self.base.repo.unread(&file.checksum, error)),
+        }
+    }
+
+    /// Opens the content of an object, to be read once; whoever reads it compares it with a checksum.
+    pub(super) fn open(&mut self, object: u32) -> Result<Content, Error> {
+        for number in self.base.found(object).into_iter().chain(self.base.files_of(object)) {
+            if let Some(file) = self.file(number)
+                && let Some(content) = self.open_file(file, object)?
+            {
+                return Ok(content);
+            }
+        }
+        Err(self.missing(object))
+    }
+
+    fn missing(&self, object: u32) -> Error {
+        let file = self.base.files_of(object).next().and_then(|file| self.file(file));
+        let name = file.map_or_else(String::new, |file| object_name(ObjectType::File, &file.checksum));
+        let path = path_of_object(self.index, object);
+        let problem = format!("its object {name}, the content of {path}, is missing or damaged");
+        Error::MissingBase { path: self.base.repo.path().to_owned(), problem }
+    }
+}

@@ -1,0 +1,83 @@
+//! A base of which only a request tells: its objects are read where they happen to be at hand.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use sealift_format::{Index, Object, Request};
+
+use super::{Base, BaseReader, Bases, Holder};
+use crate::Error;
+
+/// What a target says that it holds, with bases that may have some of it.
+#[derive(Debug)]
+pub struct RequestedBase {
+    /// As the target has the index.
+    named: sealift_format::Base,
+    at_hand: Bases,
+    /// For each object its number among the objects of `at_hand`.
+    places: Vec<Option<u32>>,
+}
+
+/// The first bytes of an object's id, and its size.
+type Start = ([u8; 8], u64);
+/// The whole id, and the object's number among those at hand, if it is one of them.
+type Known = ([u8; 32], Option<u32>);
+
+#[derive(Debug)]
+pub(super) struct Reader<'a> {
+    base: &'a RequestedBase,
+    at_hand: BaseReader<'a>,
+}
+
+impl Base {
+    /// What the target of `request` holds, for who packs `wanted`. Of `at_hand` those objects are read that the target has as well; where
+    /// one of these bases is what it holds, that one is returned.
+    pub fn of_request(request: &Request, at_hand: Vec<Self>, wanted: &Index) -> Result<Self, Error> {
+        let is_it = |base: &Self| base.named().index_digest == request.base.index_digest;
+        let mut at_hand = at_hand;
+        if let Some(at) = at_hand.iter().position(is_it) {
+            return Ok(at_hand.swap_remove(at));
+        }
+        let at_hand = Bases::new(at_hand);
+        let mut known: HashMap<Start, Known> = HashMap::new();
+        let start = |object: &Object| (*object.id.first_chunk().unwrap_or(&[0; 8]), object.size);
+        let held = at_hand.list.iter().flat_map(|base| base.index.objects());
+        let place = |number: u32| at_hand.is_at_hand(number).then_some(number);
+        known.extend((0..).zip(held).map(|(number, object)| (start(object), (object.id, place(number)))));
+        for object in wanted.objects() {
+            known.entry(start(object)).or_insert((object.id, None));
+        }
+        let index = request.complete(|start, size| known.get(&(*start, size)).map(|(id, _)| *id))?;
+        let places = index.objects().iter().map(|object| known.get(&start(object)).and_then(|(_, place)| *place));
+        let places = places.collect();
+        let holder = RequestedBase { named: request.base.clone(), at_hand, places };
+        Ok(Self { index, holder: Holder::Requested(Box::new(holder)), identity: request.base.identity.clone() })
+    }
+}
+
+impl RequestedBase {
+    pub(super) fn named(&self) -> sealift_format::Base {
+        self.named.clone()
+    }
+
+    pub(super) fn place(&self, object: u32) -> Option<u32> {
+        self.places[usize::try_from(object).unwrap_or(usize::MAX)]
+    }
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(base: &'a RequestedBase) -> Self {
+        Self { base, at_hand: BaseReader::new(&base.at_hand) }
+    }
+
+    pub(super) fn read(&mut self, object: u32, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
+        match self.base.place(object) {
+            Some(place) => self.at_hand.read(place, range, out),
+            None => Err(Error::Usage(format!("object {object} of what was requested is not at hand"))),
+        }
+    }
+
+    pub(super) fn holds(&mut self, object: u32) -> Result<bool, Error> {
+        self.base.place(object).map_or(Ok(false), |place| self.at_hand.holds(place))
+    }
+}

@@ -1,0 +1,109 @@
+//! The objects of a base that lie in a composefs store, or within its images.
+
+use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use sealift_format::Index;
+
+use super::{Base, Holder, path_of_object};
+use crate::Error;
+use crate::composefs::{Found, Repo};
+
+/// A store that holds the objects of an index.
+#[derive(Debug)]
+pub struct StoreBase {
+    repo: Arc<Repo>,
+    found: Found,
+    /// Which objects have been compared with their ids.
+    checked: Vec<AtomicBool>,
+}
+
+/// What one thread keeps.
+#[derive(Debug)]
+pub(super) struct Reader<'a> {
+    base: &'a StoreBase,
+    index: &'a Index,
+}
+
+/// Bytes that are read at a time to hash a file.
+const READ_LEN: usize = 1 << 18;
+
+impl Base {
+    /// Takes a store, which has what is known of the objects of `index`, as a base.
+    pub fn of_store(repo: &Arc<Repo>, index: Index, found: Found) -> Self {
+        let checked = index.objects().iter().map(|_| AtomicBool::new(false)).collect();
+        Self {
+            index,
+            holder: Holder::Store(Box::new(StoreBase { repo: Arc::clone(repo), found, checked })),
+            identity: None,
+        }
+    }
+}
+
+impl StoreBase {
+    /// Whether it is known where the object is.
+    pub(super) fn has_place(&self, object: u32) -> bool {
+        self.found.digests.contains_key(&object)
+    }
+}
+
+fn at(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(base: &'a StoreBase, index: &'a Index) -> Self {
+        Self { base, index }
+    }
+
+    /// Whether the store has the object, with its content.
+    pub(super) fn holds(&mut self, object: u32) -> Result<bool, Error> {
+        // It was compared with its id when it was read.
+        if self.base.found.within.contains_key(&object) || self.base.checked[at(object)].load(Ordering::Acquire) {
+            return Ok(true);
+        }
+        let Some(digest) = self.base.found.digests.get(&object) else { return Ok(false) };
+        let Some((file, _)) = self.base.repo.open_object(digest)? else { return Ok(false) };
+        let (mut hasher, mut buffer, mut place) = (blake3::Hasher::new(), vec![0; READ_LEN], 0);
+        loop {
+            let read = file.read_at(&mut buffer, place);
+            match read.map_err(|error| Error::io("read", self.base.repo.path(), error))? {
+                0 => break,
+                len => {
+                    hasher.update(&buffer[..len]);
+                    place += u64::try_from(len).unwrap_or(0);
+                }
+            }
+        }
+        let is_right = hasher.finalize().as_bytes() == &self.index.object(object).id;
+        self.base.checked[at(object)].store(is_right, Ordering::Release);
+        Ok(is_right)
+    }
+
+    pub(super) fn read(&mut self, object: u32, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
+        let wide = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
+        if let Some(part) =
+            self.base.found.within.get(&object).and_then(|all| all.get(wide(range.start)..wide(range.end)))
+        {
+            out.extend(part);
+            return Ok(());
+        }
+        if !self.holds(object)? {
+            return Err(self.missing(object));
+        }
+        let Some(digest) = self.base.found.digests.get(&object) else { return Err(self.missing(object)) };
+        let Some((file, _)) = self.base.repo.open_object(digest)? else { return Err(self.missing(object)) };
+        let start = out.len();
+        out.resize(start.saturating_add(wide(range.end.saturating_sub(range.start))), 0);
+        let read = file.read_exact_at(&mut out[start..], range.start);
+        read.map_err(|error| Error::io("read", self.base.repo.path(), error))
+    }
+
+    fn missing(&self, object: u32) -> Error {
+        let path = path_of_object(self.index, object);
+        let problem = format!("the content of {path} was changed or removed; use the full bundle");
+        Error::MissingBase { path: self.base.repo.path().to_owned(), problem }
+    }
+}

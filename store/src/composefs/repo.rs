@@ -1,0 +1,229 @@
+//! A store of composefs-rs: where it lies, which hash names its contents, and whether all of them are sealed.
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use ::composefs::erofs::format::{FormatConfig, FormatVersion};
+use ::composefs::fsverity::Algorithm as StoreAlgorithm;
+use ::composefs::repository::{FeatureCheck, REPO_METADATA_FILENAME, RepoMetadata};
+use rustix::fs::{
+    AtFlags, FileType, FlockOperation, Mode as Permissions, OFlags, flock, fstat, fsync, mkdir, mkdirat, renameat,
+    unlinkat,
+};
+use rustix::io::Errno;
+use sealift_format::verity::{Algorithm, FileDigest, Parameters};
+use sealift_verify::kernel;
+
+use crate::Error;
+use crate::ostree::hex;
+use crate::seal::seal_open;
+use crate::fs::confined::{names_in, open_beneath, open_name, open_user_dir};
+
+/// A store that is open. Nobody removes anything of it meanwhile.
+#[derive(Debug)]
+pub(crate) struct Repo {
+    path: PathBuf,
+    root: OwnedFd,
+    objects: OwnedFd,
+    parameters: Parameters,
+    is_sealed: bool,
+}
+
+/// What is read of `meta.json` at most.
+const META_LEN_MAX: u64 = 1 << 16;
+
+/// The name of `meta.json` while it is written.
+const META_STAGED: &str = "meta.json.sealift";
+
+const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
+
+/// Blocks of 4096 bytes, no salt.
+pub(crate) fn parameters(algorithm: Algorithm) -> Parameters {
+    Parameters::new(algorithm, 4096, &[]).unwrap_or_default() // both hashes have such blocks
+}
+
+impl Repo {
+    /// Opens a store; `None` where there is none yet, and one may be made.
+    ///
+    /// # Errors
+    /// It is no store, one that this version does not know, or is in use.
+    pub(crate) fn open(path: &Path) -> Result<Option<Self>, Error> {
+        let failed = |error: Errno| Error::io("open", path, error);
+        let root = match open_user_dir(path) {
+            Err(Errno::NOENT) => return Ok(None),
+            opened => opened.map_err(failed)?,
+        };
+        let unfit = |problem: String| Error::Store { path: path.to_owned(), problem };
+        match flock(&root, FlockOperation::NonBlockingLockShared) {
+            Err(Errno::WOULDBLOCK) => return Err(Error::Busy { path: path.to_owned() }),
+            locked => locked.map_err(failed)?,
+        }
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+        let meta = match open_name(root.as_fd(), REPO_METADATA_FILENAME.as_bytes(), flags, Permissions::empty()) {
+            Err(Errno::NOENT) => {
+                // A run that was killed while it made the store had begun with this file.
+                let names = names_in(root.as_fd()).map_err(failed)?;
+                if names.iter().all(|(name, _)| name == META_STAGED.as_bytes()) {
+                    return Ok(None);
+                }
+                let what = "it has no meta.json and is no composefs store: name a new directory, or have an old store upgraded by cfsctl";
+                return Err(unfit(what.into()));
+            }
+            opened => File::from(opened.map_err(failed)?),
+        };
+        let mut bytes = Vec::new();
+        let read = meta.try_clone().and_then(|meta| meta.take(META_LEN_MAX).read_to_end(&mut bytes));
+        read.map_err(|error| Error::io("read", path.join(REPO_METADATA_FILENAME), error))?;
+        let meta_data = RepoMetadata::from_json(&bytes).map_err(|error| unfit(format!("its meta.json: {error:#}")))?;
+        let algorithm = match meta_data.algorithm {
+            StoreAlgorithm::Sha256 { lg_blocksize: 12 } => Algorithm::Sha256,
+            StoreAlgorithm::Sha512 { lg_blocksize: 12 } => Algorithm::Sha512,
+            other => {
+                return Err(unfit(format!(
+                    "it names its objects by {other}, which this version of sealift does not support"
+                )));
+            }
+        };
+        if meta_data.version > ::composefs::repository::REPO_FORMAT_VERSION {
+            return Err(unfit(format!(
+                "it has version {}, which this version of sealift does not support",
+                meta_data.version
+            )));
+        }
+        match meta_data.features.check() {
+            Ok(FeatureCheck::ReadWrite) => {}
+            Ok(FeatureCheck::ReadOnly(unknown)) => {
+                return Err(unfit(format!("writing to it requires support for {}", unknown.join(", "))));
+            }
+            Err(error) => return Err(unfit(error.to_string())),
+        }
+        let is_sealed = kernel::measure(&meta).is_ok();
+        Self::of_parts(path, root, parameters(algorithm), is_sealed).map(Some)
+    }
+
+    fn of_parts(path: &Path, root: OwnedFd, parameters: Parameters, is_sealed: bool) -> Result<Self, Error> {
+        let failed = |error: Errno| Error::io("open", path.join("objects"), error);
+        make_directory(root.as_fd(), "objects", 0o755).map_err(failed)?;
+        let objects = open_name(root.as_fd(), b"objects", DIRECTORY, Permissions::empty()).map_err(failed)?;
+        Ok(Self { path: path.to_owned(), root, objects, parameters, is_sealed })
+    }
+
+    /// Makes a store, which only its owner may enter, as cfsctl does. Where it is sealed, programs of composefs want all of it to be.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub(crate) fn create(path: &Path, algorithm: Algorithm, is_sealed: bool) -> Result<Self, Error> {
+        let failed = |error: Errno| Error::io("create", path, error);
+        match mkdir(path, Permissions::RWXU) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(failed(error)),
+        }
+        let root = open_user_dir(path).map_err(failed)?;
+        let (own, all) = (store_algorithm(algorithm), FormatConfig::single(FormatVersion::V1));
+        let meta = RepoMetadata::new_with_formats(own, &all).to_json();
+        let meta = meta.map_err(|error| Error::Store { path: path.to_owned(), problem: format!("{error:#}") })?;
+        let meta_path = path.join(REPO_METADATA_FILENAME);
+        let failed = |error: std::io::Error| Error::io("write", &meta_path, error);
+        match unlinkat(&root, META_STAGED, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(error) => return Err(failed(error.into())),
+        }
+        let (flags, mode) = (OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL, Permissions::from_raw_mode(0o644));
+        let open = |flags| open_name(root.as_fd(), META_STAGED.as_bytes(), flags, mode).map(File::from);
+        let mut file = open(flags).map_err(|error| failed(error.into()))?;
+        file.write_all(&meta).and_then(|()| file.sync_all()).map_err(failed)?;
+        drop(file);
+        if is_sealed {
+            let file = open(OFlags::RDONLY).map_err(|error| failed(error.into()))?;
+            seal_open(file.as_fd(), &parameters(algorithm), None).map_err(|error| Error::kernel(&meta_path, error))?;
+        }
+        let named = renameat(&root, META_STAGED, &root, REPO_METADATA_FILENAME).and_then(|()| fsync(&root));
+        named.map_err(|error| failed(error.into()))?;
+        drop(root);
+        Self::open(path)?.ok_or_else(|| failed(Errno::NOENT.into()))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn root(&self) -> BorrowedFd<'_> {
+        self.root.as_fd()
+    }
+
+    pub(crate) fn objects(&self) -> BorrowedFd<'_> {
+        self.objects.as_fd()
+    }
+
+    pub(crate) fn algorithm(&self) -> Algorithm {
+        self.parameters.algorithm()
+    }
+
+    pub(crate) fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+
+    /// Whether it says of itself that all of its objects are sealed.
+    pub(crate) fn is_sealed(&self) -> bool {
+        self.is_sealed
+    }
+
+    pub(crate) fn object_path(&self, digest: &FileDigest) -> PathBuf {
+        self.path.join("objects").join(object_name(digest))
+    }
+
+    /// Opens an object for reading, and tells its size. `None` where there is none, or something that is no file.
+    ///
+    /// # Errors
+    /// It could not be told.
+    pub(crate) fn open_object(&self, digest: &FileDigest) -> Result<Option<(File, u64)>, Error> {
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+        let failed = |error: Errno| Error::io("open", self.object_path(digest), error);
+        let file = match open_beneath(self.objects(), object_name(digest).as_bytes(), flags, Permissions::empty()) {
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(None),
+            opened => opened.map_err(failed)?,
+        };
+        let stat = fstat(&file).map_err(failed)?;
+        let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        let size = u64::try_from(stat.st_size).unwrap_or(0);
+        Ok(is_file.then(|| (File::from(file), size)))
+    }
+
+    /// Makes a directory of the store, with those above it, and opens it. Links are not followed.
+    ///
+    /// # Errors
+    /// Something else has its name, or it cannot be made.
+    pub(crate) fn make_directories(&self, path: &str, mode: u32) -> Result<OwnedFd, Errno> {
+        let mut at = open_beneath(self.root(), b"", DIRECTORY, Permissions::empty())?;
+        for name in path.split('/') {
+            make_directory(at.as_fd(), name, mode)?;
+            at = open_name(at.as_fd(), name.as_bytes(), DIRECTORY, Permissions::empty())?;
+        }
+        Ok(at)
+    }
+}
+
+/// Makes a directory unless it is there. One that is new is on the medium before anything in it counts.
+pub(crate) fn make_directory(at: BorrowedFd<'_>, name: &str, mode: u32) -> Result<(), Errno> {
+    match mkdirat(at, name, Permissions::from_raw_mode(mode)) {
+        Ok(()) => fsync(at),
+        Err(Errno::EXIST) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Where an object lies below `objects`.
+pub(crate) fn object_name(digest: &FileDigest) -> String {
+    let name = hex(digest.as_bytes());
+    let (first, rest) = name.split_at(2.min(name.len()));
+    format!("{first}/{rest}")
+}
+
+fn store_algorithm(algorithm: Algorithm) -> StoreAlgorithm {
+    match algorithm {
+        Algorithm::Sha256 => StoreAlgorithm::SHA256,
+        Algorithm::Sha512 => StoreAlgorithm::SHA512,
+    }
+}

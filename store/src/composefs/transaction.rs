@@ -1,0 +1,290 @@
+//! Writing into a store: objects wait in a stage until all are there, and come into their places before anything names them.
+//!
+//! All that is staged is sealed, if it is to be, and reaches the medium (syncfs); then each object gets its name, and the names reach the
+//! medium. Killed at any point, the store has what it had, and perhaps objects that nothing names: each is whole.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _};
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustix::fs::{AtFlags, Mode as Permissions, OFlags, RenameFlags, renameat, renameat_with, syncfs, unlinkat};
+use rustix::io::Errno;
+use sealift_format::verity::{FileDigest, FileHasher};
+use sealift_verify::kernel::{self, KernelError, Sealed};
+
+use super::repo::{Repo, make_directory, object_name};
+use crate::ostree::{Folders, Stage, hex};
+use crate::threads::parallel::for_each;
+use crate::progress::Phase;
+use crate::seal::seal_open;
+use crate::{Error, Progress};
+use crate::fs::confined::{names_in, open_name};
+
+/// Where stages are.
+const TMP: &str = "sealift/tmp";
+
+const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
+
+/// What is going to be in a store. Several threads may write objects; nothing is in its place before [`Self::finish`], and a transaction
+/// that is dropped leaves nothing.
+#[derive(Debug)]
+pub(crate) struct Transaction<'a> {
+    repo: &'a Repo,
+    stage: Stage,
+    folders: Folders,
+    /// Whether objects are to be sealed.
+    seals: bool,
+    staged: Mutex<HashSet<FileDigest>>,
+    /// Objects that were there, under their name, and were something else.
+    replaced: AtomicU64,
+    sealed: AtomicU64,
+}
+
+impl<'a> Transaction<'a> {
+    /// Begins to write into a store.
+    ///
+    /// # Errors
+    /// It cannot be written to.
+    pub(crate) fn begin(repo: &'a Repo, seals: bool) -> Result<Self, Error> {
+        let failed = |error: Errno| Error::io("write to", repo.path(), error);
+        let tmp = repo.make_directories(TMP, 0o700).map_err(failed)?;
+        let folders = Folders::of(repo.objects(), tmp.as_fd()).map_err(failed)?;
+        Ok(Self {
+            repo,
+            stage: Stage::create(tmp).map_err(failed)?,
+            folders,
+            seals,
+            staged: Mutex::default(),
+            replaced: AtomicU64::new(0),
+            sealed: AtomicU64::new(0),
+        })
+    }
+
+    pub(crate) fn stage(&self) -> BorrowedFd<'_> {
+        self.stage.directory()
+    }
+
+    pub(crate) fn replaced(&self) -> u64 {
+        self.replaced.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn sealed(&self) -> u64 {
+        self.sealed.load(Ordering::Relaxed)
+    }
+
+    /// Whether the store has an object, whole, and sealed if that is asked for: its name alone says nothing. The kernel tells of one that
+    /// is sealed; another is read.
+    ///
+    /// # Errors
+    /// It could not be told, or the kernel did not seal it.
+    pub(crate) fn has(&self, digest: &FileDigest, size: u64) -> Result<bool, Error> {
+        if !digest.as_bytes().first().is_some_and(|first| self.folders.has(*first)) {
+            return Ok(false);
+        }
+        let Some((mut file, found)) = self.repo.open_object(digest)? else { return Ok(false) };
+        let path = || self.repo.object_path(digest);
+        if found == size {
+            match kernel::check(&file, digest) {
+                Ok(()) => return Ok(true),
+                Err(KernelError::NotSealed | KernelError::Unsupported) => {
+                    let hashed = hash(&mut file, self.repo).map_err(|error| Error::io("read", path(), error))?;
+                    if hashed == *digest {
+                        return self.seal_open(&file, digest).map(|()| true);
+                    }
+                }
+                Err(KernelError::OtherDigest { .. }) => {}
+                Err(error) => return Err(Error::kernel(path(), error)),
+            }
+        }
+        tracing::warn!(path = %path().display(), "replacing an object that does not match its name");
+        self.replaced.fetch_add(1, Ordering::Relaxed);
+        Ok(false)
+    }
+
+    fn seal_open(&self, file: &File, digest: &FileDigest) -> Result<(), Error> {
+        if !self.seals {
+            return Ok(());
+        }
+        let failed = |error| Error::kernel(self.repo.object_path(digest), error);
+        if seal_open(file.as_fd(), self.repo.parameters(), None).map_err(failed)? == Sealed::Now {
+            self.sealed.fetch_add(1, Ordering::Relaxed);
+        }
+        kernel::check(file, digest).map_err(failed)
+    }
+
+    /// Makes a file in the stage, which is not an object yet.
+    pub(crate) fn create(&self, name: &str) -> Result<File, Errno> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
+        open_name(self.stage(), name.as_bytes(), flags, Permissions::from_raw_mode(0o644)).map(File::from)
+    }
+
+    /// Lets `write` write an object, unless another thread does.
+    ///
+    /// # Errors
+    /// It cannot be written. It leaves nothing then.
+    pub(crate) fn write(&self, digest: &FileDigest, write: impl FnOnce(&File) -> io::Result<()>) -> Result<(), Error> {
+        let failed = |error: io::Error| Error::io("write", self.repo.object_path(digest), error);
+        let Some(name) = self.reserve(digest)? else { return Ok(()) };
+        let written = self.create(&name).map_err(io::Error::from).and_then(|file| write(&file));
+        written.map_err(|error| {
+            self.give_up(digest, &name);
+            failed(error)
+        })
+    }
+
+    /// Takes a file of the stage for an object.
+    ///
+    /// # Errors
+    /// It cannot be renamed.
+    pub(crate) fn adopt(&self, digest: &FileDigest, from: &str) -> Result<(), Error> {
+        let Some(name) = self.reserve(digest)? else { return Ok(()) };
+        let renamed = renameat(self.stage(), from, self.stage(), &*name);
+        renamed.map_err(|error| {
+            self.give_up(digest, &name);
+            Error::io("write", self.repo.object_path(digest), error)
+        })
+    }
+
+    /// The name in the stage for an object; `None` where another thread has it.
+    fn reserve(&self, digest: &FileDigest) -> Result<Option<String>, Error> {
+        if !self.list().insert(digest.clone()) {
+            return Ok(None);
+        }
+        let first = digest.as_bytes().first().copied().unwrap_or(0);
+        let folder = self.folders.wait_in(self.stage(), first);
+        let folder = folder.map_err(|error| Error::io("create", self.repo.object_path(digest), error))?;
+        Ok(Some(staged_name(digest, folder)))
+    }
+
+    fn give_up(&self, digest: &FileDigest, name: &str) {
+        // Whatever it is, it goes with the stage at the latest, which nobody brings into place.
+        let _ = unlinkat(self.stage(), name, AtFlags::empty());
+        self.list().remove(digest);
+    }
+
+    /// Seals what is staged, if that is asked for. Nobody writes to it any more.
+    ///
+    /// # Errors
+    /// The kernel did not, or says another digest.
+    pub(crate) fn seal(&self, jobs: usize, progress: &Progress) -> Result<(), Error> {
+        if !self.seals {
+            return Ok(());
+        }
+        let staged: Vec<FileDigest> = self.list().iter().cloned().collect();
+        progress.enter(Phase::Sealing, 0, u64::try_from(staged.len()).unwrap_or(0));
+        for_each(
+            jobs,
+            &staged,
+            || (),
+            |(), digest| {
+                progress.check()?;
+                let failed = |error: Errno| Error::io("open", self.repo.object_path(digest), error);
+                let name = self.name_in_stage(digest);
+                let file = open_name(self.stage(), name.as_bytes(), OFlags::RDONLY, Permissions::empty());
+                self.seal_open(&File::from(file.map_err(failed)?), digest)?;
+                progress.add(0, 1);
+                Ok(())
+            },
+        )
+    }
+
+    fn name_in_stage(&self, digest: &FileDigest) -> String {
+        let first = digest.as_bytes().first().copied().unwrap_or(0);
+        staged_name(digest, self.folders.folder_of(first))
+    }
+
+    /// Brings all that was written into its place. Returns how many objects that are. `ready` is called when all of it is on the medium and
+    /// nothing has its name yet; if it fails, nothing gets one.
+    ///
+    /// # Errors
+    /// That of `ready`; or the store cannot be written to; it is then as the module says of one who was killed.
+    pub(crate) fn finish(&self, ready: impl FnOnce() -> Result<(), Error>) -> Result<u64, Error> {
+        let mut staged: Vec<FileDigest> = self.list().iter().cloned().collect();
+        // Also what is there already may be of a run that was killed before its objects were on the medium.
+        self.sync()?;
+        ready()?;
+        self.folders.staged().try_for_each(|(folder, name)| self.place_folder(&folder, &name))?;
+        staged.retain(|digest| self.name_in_stage(digest) == staged_name(digest, None));
+        staged.sort_unstable_by(|a, b| a.as_bytes().cmp(b.as_bytes()));
+        for digest in &staged {
+            let failed = |error: Errno| Error::io("create", self.repo.object_path(digest), error);
+            let name = object_name(digest);
+            let (folder, _) = name.split_once('/').unwrap_or((&name, ""));
+            make_directory(self.repo.objects(), folder, 0o755).map_err(failed)?;
+            // What has this name is not what it says, or was written meanwhile and is as good.
+            renameat(self.stage(), staged_name(digest, None), self.repo.objects(), name).map_err(failed)?;
+        }
+        let written = self.list().len();
+        self.sync()?;
+        Ok(u64::try_from(written).unwrap_or(u64::MAX))
+    }
+
+    /// The error of writing to a file of the stage that is no object yet.
+    pub(crate) fn unwritten(&self, error: io::Error) -> Error {
+        Error::io("write to", self.repo.path(), error)
+    }
+
+    /// Waits until the medium has everything.
+    pub(crate) fn sync(&self) -> Result<(), Error> {
+        syncfs(self.repo.objects()).map_err(|error| Error::io("sync", self.repo.path(), error))
+    }
+
+    /// Brings a directory of the stage into its place, or what is in it, if there is one by now.
+    fn place_folder(&self, folder: &str, name: &str) -> Result<(), Error> {
+        let failed = |error: Errno| Error::io("create", self.repo.path().join("objects").join(name), error);
+        let (stage, objects) = (self.stage(), self.repo.objects());
+        match renameat_with(stage, folder, objects, name, RenameFlags::NOREPLACE) {
+            Ok(()) => return Ok(()),
+            Err(Errno::EXIST | Errno::NOTEMPTY) => {}
+            Err(Errno::INVAL | Errno::NOSYS) => match renameat(stage, folder, objects, name) {
+                Ok(()) => return Ok(()),
+                Err(Errno::EXIST | Errno::NOTEMPTY) => {}
+                Err(error) => return Err(failed(error)),
+            },
+            Err(error) => return Err(failed(error)),
+        }
+        let open = |at, name: &str| open_name(at, name.as_bytes(), DIRECTORY, Permissions::empty()).map_err(failed);
+        let (from, to) = (open(stage, folder)?, open(objects, name)?);
+        for (object, _) in names_in(from.as_fd()).map_err(failed)? {
+            renameat(&from, &object[..], &to, &object[..]).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    fn list(&self) -> MutexGuard<'_, HashSet<FileDigest>> {
+        self.staged.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn staged_name(digest: &FileDigest, folder: Option<String>) -> String {
+    let name = hex(digest.as_bytes());
+    match folder {
+        Some(folder) => format!("{folder}/{}", &name[2.min(name.len())..]),
+        None => name,
+    }
+}
+
+/// The digest that a file would have if it were sealed as the store's objects are.
+pub(crate) fn hash(file: &mut File, repo: &Repo) -> io::Result<FileDigest> {
+    hash_with(file, repo, |_| ())
+}
+
+/// The same; `take` is given the bytes as well.
+pub(crate) fn hash_with(file: &mut File, repo: &Repo, mut take: impl FnMut(&[u8])) -> io::Result<FileDigest> {
+    let (mut hasher, mut buffer) = (FileHasher::new(repo.parameters()), vec![0; 1 << 18]);
+    file.rewind()?;
+    loop {
+        match file.read(&mut buffer) {
+            Ok(0) => return Ok(hasher.finish()),
+            Ok(len) => {
+                hasher.update(&buffer[..len]);
+                take(&buffer[..len]);
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}

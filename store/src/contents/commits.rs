@@ -1,0 +1,114 @@
+//! The index of commits that lie in a repository, as packing them would make it.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, PoisonError};
+
+use sealift_format::ostree::Checksum;
+use sealift_format::verity::{self, VerityHasher};
+use sealift_format::{Index, IndexBuilder, Object, RepositoryFile};
+
+use super::index::row;
+use super::ostree::Commits;
+use crate::threads::parallel::for_each;
+use crate::source::OstreeSource;
+use crate::{Error, Phase, Progress};
+
+/// A ref of such an index.
+#[derive(Clone, Copy, Debug)]
+pub struct CommitRef<'a> {
+    pub name: &'a str,
+    /// Empty where it has none.
+    pub collection: &'a str,
+    pub source: &'a OstreeSource,
+}
+
+/// What the file objects of commits hold.
+#[derive(Debug, Default)]
+pub struct HashedCommits {
+    object_of: HashMap<Checksum, u32>,
+    objects: Vec<Hashed>,
+}
+
+/// A content.
+#[derive(Clone, Copy, Debug)]
+struct Hashed {
+    object: Object,
+    verity: [u8; 32],
+}
+
+impl HashedCommits {
+    /// Reads the contents of all file objects, each once, from its start to its end.
+    ///
+    /// # Errors
+    /// One is missing or damaged, or the caller wished to stop.
+    pub fn read(sources: &[OstreeSource], jobs: usize, progress: &Progress) -> Result<Self, Error> {
+        let mut tasks: Vec<(&OstreeSource, u32, &Checksum)> = Vec::new();
+        let mut known: HashSet<&Checksum> = HashSet::new();
+        for source in sources {
+            let contents =
+                (0..source.content_count()).filter_map(|content| Some((content, source.content_checksum(content)?)));
+            let new = contents.filter(|(_, checksum)| known.insert(*checksum));
+            tasks.extend(new.map(|(content, checksum)| (source, content, checksum)));
+        }
+        let bytes = tasks.iter().map(|(source, content, _)| source.content_len(*content)).sum();
+        progress.enter(Phase::Hashing, bytes, u64::try_from(tasks.len()).unwrap_or(0));
+        let found: Mutex<HashMap<Checksum, Hashed>> = Mutex::default();
+        for_each(
+            jobs.max(1),
+            &tasks,
+            || (),
+            |(), (source, content, checksum)| {
+                let (mut id, mut verity) = (blake3::Hasher::new(), VerityHasher::new());
+                source.read_content(*content, |part| {
+                    id.update(part);
+                    verity.update(part);
+                    progress.add(u64::try_from(part.len()).unwrap_or(0), 0);
+                    progress.check()
+                })?;
+                progress.add(0, 1);
+                let object = Object { id: *id.finalize().as_bytes(), size: source.content_len(*content) };
+                let hashed = Hashed { object, verity: verity.finish() };
+                found.lock().unwrap_or_else(PoisonError::into_inner).insert(**checksum, hashed);
+                Ok(())
+            },
+        )?;
+        let mut own = Self::default();
+        let mut by_id: HashMap<[u8; 32], u32> = HashMap::new();
+        for (checksum, hashed) in found.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            let number = *by_id.entry(hashed.object.id).or_insert_with(|| {
+                own.objects.push(hashed);
+                u32::try_from(own.objects.len() - 1).unwrap_or(u32::MAX)
+            });
+            own.object_of.insert(checksum, number);
+        }
+        Ok(own)
+    }
+
+    /// Builds the index of these refs, which ascend by name, all of whose contents were read: with or without what stands beside the
+    /// commits, and with these files of the repository.
+    ///
+    /// # Errors
+    /// The index would not be one.
+    pub fn index(
+        &self,
+        refs: &[CommitRef<'_>],
+        with_commitmeta: bool,
+        files: &[(RepositoryFile, Vec<u8>)],
+    ) -> Result<Index, Error> {
+        let mut builder = IndexBuilder::default();
+        let mut commits = Commits::of_base(with_commitmeta, files);
+        for (number, from) in refs.iter().enumerate() {
+            let known = commits.add(number, from.source)?;
+            builder.commit_ref(from.name, known, from.collection);
+        }
+        commits.lay_down(&mut builder, |number, content| {
+            let checksum = refs.get(number).and_then(|from| from.source.content_checksum(content));
+            checksum.and_then(|checksum| self.object_of.get(checksum)).copied().unwrap_or(0)
+        });
+        let rows: Vec<&Hashed> = builder.contents().iter().map(|object| row(&self.objects, *object)).collect();
+        let digests: Vec<u8> = rows.iter().flat_map(|hashed| hashed.verity).collect();
+        let objects: Vec<Object> = rows.iter().map(|hashed| hashed.object).collect();
+        // What the parser would refuse is no base.
+        Ok(Index::parse(builder.finish(objects.into_iter(), &verity::digest(&digests)), u64::MAX)?)
+    }
+}

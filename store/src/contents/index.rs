@@ -1,0 +1,109 @@
+//! The index of a source whose contents were read.
+
+use std::collections::HashMap;
+
+use sealift_format::{Attributes, Error as FormatError, Index, IndexBuilder, Node, Object, Xattrs, verity};
+
+use super::{Found, Want, hash_contents};
+use crate::source::Source;
+use crate::tree::{NodeKind, Tree};
+use crate::{Error, Progress};
+
+/// Builds the index of one source, as a tree of the ref `name`, by reading all of it.
+///
+/// # Errors
+/// A file cannot be read or changes meanwhile, or the index would not be one.
+pub fn index_by_reading(name: &str, source: &Source, jobs: usize, progress: &Progress) -> Result<Index, Error> {
+    let wanted = vec![Want::Digests; usize::try_from(source.content_count()).unwrap_or(0)];
+    let found = hash_contents(source, &wanted, jobs, progress)?;
+    Ok(index_of(name, source, &found)?)
+}
+
+/// Builds the index of one source, as a tree of the ref `name`, from what was found of each content. A content that was not hashed has an
+/// object of its own; the fs-verity digests are left open where one is not known.
+///
+/// # Errors
+/// The index would not be one.
+pub(crate) fn index_of(name: &str, source: &Source, contents: &[Found]) -> Result<Index, FormatError> {
+    let mut numbers: HashMap<[u8; 32], u32> = HashMap::new();
+    let mut objects = Vec::new();
+    let object_of: Vec<u32> = (0..)
+        .zip(contents)
+        .map(|(content, found)| {
+            let id = found.id.unwrap_or_else(|| stand_in(content));
+            *numbers.entry(id).or_insert_with(|| {
+                objects.push((Object { id, size: source.content_len(content) }, found.verity));
+                u32::try_from(objects.len() - 1).unwrap_or(u32::MAX)
+            })
+        })
+        .collect();
+    let mut builder = IndexBuilder::default();
+    builder.begin_ref(name);
+    lay_down(&mut builder, source, |content| (*row(&object_of, content), Some(&row(contents, content).xattrs)));
+    let rows: Vec<_> = builder.contents().iter().map(|&object| *row(&objects, object)).collect();
+    let digests: Option<Vec<[u8; 32]>> = rows.iter().map(|(_, verity)| *verity).collect();
+    let verity = digests.map_or([0; 32], |digests| verity::digest(digests.as_flattened()));
+    Index::parse(builder.finish(rows.iter().map(|(object, _)| *object), &verity), u64::MAX)
+}
+
+/// Stands for the id of a content that was not hashed.
+fn stand_in(content: u32) -> [u8; 32] {
+    *blake3::hash(&[&b"sealift: not hashed "[..], &content.to_le_bytes()].concat()).as_bytes()
+}
+
+/// The row of a table by its number.
+pub fn row<T>(rows: &[T], number: u32) -> &T {
+    &rows[usize::try_from(number).unwrap_or(usize::MAX)]
+}
+
+/// Lays a source's tree down in tree order (spec 6.1).
+pub fn lay_down<'a>(builder: &mut IndexBuilder, source: &Source, content: impl Fn(u32) -> (u32, Option<&'a Xattrs>)) {
+    let tree = source.tree();
+    let mut inode_of = vec![None; tree.node_count()];
+    let inode = |builder: &mut IndexBuilder, node: u32| add_inode(builder, tree, node, &content);
+    inode(builder, 0);
+    let mut pending = vec![0];
+    while let Some(directory) = pending.pop() {
+        let below = pending.len();
+        for child in tree.children(directory) {
+            let slot: &mut Option<u32> = &mut inode_of[usize::try_from(child.node).unwrap_or(usize::MAX)];
+            builder.entry(tree.child_name(child), *slot);
+            if slot.is_none() {
+                *slot = Some(inode(builder, child.node));
+            }
+            if let NodeKind::Directory(directory) = tree.node(child.node).kind {
+                pending.push(directory);
+            }
+        }
+        pending[below..].reverse();
+    }
+}
+
+fn add_inode<'a>(
+    builder: &mut IndexBuilder,
+    tree: &Tree,
+    node: u32,
+    content: impl Fn(u32) -> (u32, Option<&'a Xattrs>),
+) -> u32 {
+    let node = tree.node(node);
+    let attributes = tree.attributes(node);
+    let mtime = (node.mtime, node.mtime_ns);
+    let what = match node.kind {
+        NodeKind::Directory(directory) => {
+            Node::Directory { children: u32::try_from(tree.children(directory).len()).unwrap_or(u32::MAX) }
+        }
+        NodeKind::Symlink(target) => Node::Symlink(tree.target(target)),
+        NodeKind::Device(device) => Node::Device(device),
+        NodeKind::Plain => Node::Plain,
+        NodeKind::Regular { content: number } => {
+            let (object, xattrs) = content(number);
+            if let Some(xattrs) = xattrs.filter(|xattrs| !xattrs.is_empty()) {
+                let attributes = Attributes { xattrs: xattrs.clone(), ..attributes.clone() };
+                return builder.inode(&attributes, mtime, Node::Regular { content: object });
+            }
+            Node::Regular { content: object }
+        }
+    };
+    builder.inode(attributes, mtime, what)
+}
+

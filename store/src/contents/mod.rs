@@ -1,0 +1,355 @@
+//! What the files of a source hold: the object ids of their contents, read and hashed on several threads; and the index of that.
+
+mod commits;
+mod index;
+mod ostree;
+pub mod tasks;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use sealift_format::verity::{self, VerityHasher, block_hashes};
+use sealift_format::{Xattrs, pieces};
+
+use crate::threads::parallel::for_each;
+use crate::seal::Digests;
+use crate::source::{OpenCache, Source};
+use crate::{Error, Phase, Progress};
+pub use commits::{CommitRef, HashedCommits};
+pub use index::{index_by_reading, lay_down, row};
+pub(crate) use index::index_of;
+pub use ostree::Commits;
+use tasks::{Item, Plan, Task};
+
+/// What is wanted of a content.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(clippy::exhaustive_enums, reason = "a caller chooses one")]
+pub enum Want {
+    /// Nothing: it is not opened.
+    #[default]
+    Nothing,
+    /// The extended attributes that come with it.
+    Xattrs,
+    /// Its object id, and these.
+    Id,
+    /// Its fs-verity digest, and these.
+    Digests,
+}
+
+/// What was found of a content.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Found {
+    /// BLAKE3 of its bytes, where it was wanted.
+    pub id: Option<[u8; 32]>,
+    /// Its fs-verity digest, where it was wanted.
+    pub verity: Option<[u8; 32]>,
+    /// The extended attributes that come with it and are not in the source's tree, by name.
+    pub xattrs: Xattrs,
+    /// Whether the kernel keeps it as it is, where that was asked.
+    pub is_sealed: Option<bool>,
+}
+
+impl Want {
+    fn is_read(self) -> bool {
+        matches!(self, Self::Id | Self::Digests)
+    }
+}
+
+/// A content of more bytes is hashed in pieces of this size, by several threads.
+const PIECE_LEN: u64 = 4 << 20;
+
+/// Reads what is wanted of each content of a source, on `jobs` threads. `wanted` goes by the contents' numbers, as does the result;
+/// contents behind its end are not wanted.
+///
+/// # Errors
+/// A file cannot be read or changed since it was listed, or the caller wished to stop.
+pub fn hash_contents(source: &Source, wanted: &[Want], jobs: usize, progress: &Progress) -> Result<Vec<Found>, Error> {
+    find(source, wanted, None, jobs, progress)
+}
+
+/// The same of a tree that was sealed: a content is not read whose digest the kernel says, and `digests` knows.
+pub fn find(
+    source: &Source,
+    wanted: &[Want],
+    digests: Option<&Digests>,
+    jobs: usize,
+    progress: &Progress,
+) -> Result<Vec<Found>, Error> {
+    let mut items: Vec<Item> = (0..source.content_count())
+        .zip(wanted)
+        .filter(|(_, want)| **want != Want::Nothing)
+        .map(|(content, want)| Item {
+            source: 0,
+            content,
+            len: if want.is_read() { source.content_len(content) } else { 0 },
+        })
+        .collect();
+    let files = u64::try_from(items.len()).unwrap_or(0);
+    progress.enter(Phase::Hashing, items.iter().map(|item| item.len).sum(), files);
+    let mut found = vec![Found::default(); usize::try_from(source.content_count()).unwrap_or(0)];
+    if let Some(digests) = digests {
+        let asked: Vec<Item> = items.iter().filter(|item| wanted[at(item.content)] == Want::Id).copied().collect();
+        for (content, answer) in measure(source, &asked, digests, jobs, progress)? {
+            found[at(content)] = answer;
+        }
+        items.retain(|item| found[at(item.content)].id.is_none());
+    }
+    let state = State { plan: Plan::new(items, 0, PIECE_LEN), found, pieces: Vec::new(), failed: None };
+    let run = Run { source, wanted, progress, state: Mutex::new(state) };
+    std::thread::scope(|scope| {
+        for _ in 1..jobs.clamp(1, usize::try_from(files).unwrap_or(usize::MAX).max(1)) {
+            scope.spawn(|| run.work());
+        }
+        run.work();
+    });
+    run.state.into_inner().unwrap_or_else(PoisonError::into_inner).finish()
+}
+
+/// Asks the kernel of which digest sealed contents are. Returns what is known of each so.
+fn measure(
+    source: &Source,
+    items: &[Item],
+    digests: &Digests,
+    jobs: usize,
+    progress: &Progress,
+) -> Result<Vec<(u32, Found)>, Error> {
+    let answers = Mutex::new(Vec::with_capacity(items.len()));
+    for_each(jobs, items, OpenCache::default, |cache, item| {
+        progress.check()?;
+        let content = source.open(item.content, cache)?;
+        let digest = content.measure()?;
+        let mut answer = Found { is_sealed: Some(digest.is_some()), ..Found::default() };
+        answer.id = digest.and_then(|digest| digests.object(&digest));
+        if answer.id.is_some() {
+            answer.xattrs = content.xattrs()?.into();
+            content.finish()?;
+            progress.add(item.len, 1);
+        }
+        answers.lock().unwrap_or_else(PoisonError::into_inner).push((item.content, answer));
+        Ok(())
+    })?;
+    Ok(answers.into_inner().unwrap_or_else(PoisonError::into_inner))
+}
+
+struct Run<'a> {
+    source: &'a Source,
+    wanted: &'a [Want],
+    progress: &'a Progress,
+    state: Mutex<State>,
+}
+
+struct State {
+    plan: Plan,
+    found: Vec<Found>,
+    pieces: Vec<Piece>,
+    failed: Option<Error>,
+}
+
+/// A piece of a large content: in the order of these fields, a content's pieces follow each other.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Piece {
+    content: u32,
+    number: u64,
+    chaining_value: [u8; 32],
+    len: u64,
+    /// Where the fs-verity digest is wanted.
+    block_hashes: Vec<[u8; 32]>,
+}
+
+/// What a task gave.
+#[derive(Default)]
+struct Done {
+    found: Vec<(u32, Found)>,
+    piece: Option<Piece>,
+}
+
+fn at(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+fn len_of(len: u64) -> usize {
+    usize::try_from(len).unwrap_or(usize::MAX)
+}
+
+impl Run<'_> {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn next(&self) -> Option<Task> {
+        let mut state = self.lock();
+        if state.failed.is_some() {
+            return None;
+        }
+        state.plan.next().map(|(task, _)| task)
+    }
+
+    fn work(&self) {
+        let (mut cache, mut buffer) = (OpenCache::default(), Vec::new());
+        while let Some(task) = self.next() {
+            let done = self.read(&task, &mut cache, &mut buffer);
+            let mut state = self.lock();
+            match done.and_then(|done| self.progress.check().map(|()| done)) {
+                Ok(done) => state.take(done),
+                Err(error) => {
+                    state.failed.get_or_insert(error);
+                }
+            }
+        }
+    }
+
+    fn read(&self, task: &Task, cache: &mut OpenCache, buffer: &mut Vec<u8>) -> Result<Done, Error> {
+        let mut done = Done::default();
+        match task {
+            Task::Batch(items) => {
+                for item in items {
+                    self.progress.check()?;
+                    done.found.push((item.content, self.read_whole(*item, cache, buffer)?));
+                    self.progress.add(item.len, 1);
+                }
+            }
+            Task::Piece { item, number } => {
+                let (found, piece) = self.read_piece(*item, *number, cache, buffer)?;
+                done.found.extend((*number == 0).then_some((item.content, found)));
+                done.piece = Some(piece);
+                self.progress.add(task.len(PIECE_LEN), u64::from(*number == 0));
+            }
+        }
+        Ok(done)
+    }
+
+    fn read_whole(&self, item: Item, cache: &mut OpenCache, buffer: &mut Vec<u8>) -> Result<Found, Error> {
+        let content = self.source.open(item.content, cache)?;
+        let want = self.wanted[at(item.content)];
+        buffer.resize(len_of(item.len), 0);
+        content.read_at(buffer, 0)?;
+        let xattrs = content.xattrs()?.into();
+        content.finish()?;
+        let id = want.is_read().then(|| *blake3::hash(buffer).as_bytes());
+        let verity = (want == Want::Digests).then(|| verity::digest(buffer));
+        Ok(Found { id, verity, xattrs, is_sealed: None })
+    }
+
+    fn read_piece(
+        &self,
+        item: Item,
+        number: u64,
+        cache: &mut OpenCache,
+        buffer: &mut Vec<u8>,
+    ) -> Result<(Found, Piece), Error> {
+        let content = self.source.open(item.content, cache)?;
+        let start = number * PIECE_LEN;
+        buffer.resize(len_of(PIECE_LEN.min(item.len - start)), 0);
+        content.read_at(buffer, start)?;
+        let xattrs = if number == 0 { content.xattrs()?.into() } else { Xattrs::default() };
+        // Each piece looks whether the file is still the one that was listed: so all are of one moment.
+        content.finish()?;
+        let chaining_value = pieces::chaining_value(start, std::iter::once(&buffer[..]));
+        let is_sealable = self.wanted[at(item.content)] == Want::Digests;
+        let block_hashes = if is_sealable { block_hashes(buffer) } else { Vec::new() };
+        let len = PIECE_LEN.min(item.len - start);
+        let piece = Piece { content: item.content, number, chaining_value, len, block_hashes };
+        Ok((Found { xattrs, ..Found::default() }, piece))
+    }
+}
+
+impl State {
+    fn take(&mut self, done: Done) {
+        for (content, found) in done.found {
+            let is_sealed = self.found[at(content)].is_sealed;
+            self.found[at(content)] = Found { is_sealed, ..found };
+        }
+        self.pieces.extend(done.piece);
+    }
+
+    fn finish(mut self) -> Result<Vec<Found>, Error> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        self.pieces.sort_unstable();
+        for pieces in self.pieces.chunk_by(|a, b| a.content == b.content) {
+            let values: Vec<[u8; 32]> = pieces.iter().map(|piece| piece.chaining_value).collect();
+            let found = &mut self.found[at(pieces[0].content)];
+            found.id = pieces::object_id(&values);
+            if pieces.iter().all(|piece| !piece.block_hashes.is_empty()) {
+                let mut hasher = VerityHasher::new();
+                pieces.iter().for_each(|piece| hasher.update_hashed(piece.len, &piece.block_hashes));
+                found.verity = Some(hasher.finish());
+            }
+        }
+        Ok(self.found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::source::{DirectoryOptions, DirectorySource};
+
+    /// Files around the edges of pieces, in the order of their contents' numbers.
+    const LENS: [(&str, usize); 6] =
+        [("a", 0), ("b", 1), ("c", 4 << 20), ("d", (4 << 20) + 1), ("e", 9 << 20), ("f", 100)];
+
+    fn bytes(len: usize) -> Vec<u8> {
+        (0..251).cycle().take(len).collect()
+    }
+
+    fn list(path: &Path) -> Source {
+        Source::Directory(DirectorySource::list(path, &DirectoryOptions::default(), 1).expect("it is listed"))
+    }
+
+    fn filled() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (name, len) in LENS {
+            std::fs::write(folder.path().join(name), bytes(len)).expect("written");
+        }
+        folder
+    }
+
+    #[test]
+    fn ids_are_those_of_the_whole_contents() {
+        let folder = filled();
+        let source = list(folder.path());
+        for jobs in [1, 3] {
+            let progress = Progress::default();
+            let found = hash_contents(&source, &[Want::Id; LENS.len()], jobs, &progress).expect("they are read");
+            for (found, (name, len)) in found.iter().zip(LENS) {
+                assert_eq!(found.id, Some(*blake3::hash(&bytes(len)).as_bytes()), "{name}");
+            }
+            let (seen, total) = (progress.snapshot(), LENS.iter().map(|(_, len)| *len).sum::<usize>());
+            assert_eq!((seen.phase, seen.files, seen.files_total), (Phase::Hashing, 6, 6));
+            assert_eq!((seen.bytes, seen.bytes_total), (seen.bytes_total, u64::try_from(total).expect("small")));
+        }
+    }
+
+    #[test]
+    fn what_is_not_wanted_is_not_opened() {
+        let folder = filled();
+        let source = list(folder.path());
+        std::fs::remove_file(folder.path().join("a")).expect("removed");
+        let wanted = [Want::Nothing, Want::Id, Want::Xattrs];
+        let found = hash_contents(&source, &wanted, 2, &Progress::default()).expect("they are read");
+        let known: Vec<bool> = found.iter().map(|found| found.id.is_some()).collect();
+        assert_eq!(known, [false, true, false, false, false, false]);
+    }
+
+    #[test]
+    fn a_file_that_changed_is_named() {
+        let folder = filled();
+        let source = list(folder.path());
+        std::fs::write(folder.path().join("e"), "other").expect("written");
+        let error = hash_contents(&source, &[Want::Id; LENS.len()], 2, &Progress::default()).expect_err("it changed");
+        assert!(matches!(&error, Error::Changed { path } if path.ends_with("e")), "{error}");
+    }
+
+    #[test]
+    fn it_stops_when_asked() {
+        let folder = filled();
+        let (source, progress) = (list(folder.path()), Progress::default());
+        progress.cancel();
+        let stopped = hash_contents(&source, &[Want::Id; LENS.len()], 2, &progress);
+        assert!(matches!(stopped, Err(Error::Cancelled)));
+    }
+}

@@ -1,0 +1,105 @@
+//! Which contents are read, in which order, and in which portions.
+
+/// A content of one of the sources.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Item {
+    pub source: usize,
+    pub content: u32,
+    pub len: u64,
+}
+
+/// A portion of reading for one thread.
+#[derive(Debug)]
+pub enum Task {
+    /// Small contents, each read whole.
+    Batch(Vec<Item>),
+    /// A piece of a large content.
+    Piece { item: Item, number: u64 },
+}
+
+impl Task {
+    /// Bytes that the task holds in memory when it is done.
+    pub fn len(&self, piece_len: u64) -> u64 {
+        match self {
+            Self::Batch(items) => items.iter().map(|item| item.len).sum(),
+            Self::Piece { item, number } => piece_len.min(item.len - number * piece_len),
+        }
+    }
+}
+
+/// Files of a batch at most: enough to be worth a lock, few enough to be spread over the threads.
+const BATCH_FILES: usize = 128;
+
+/// Gives out the tasks of a list of items one by one.
+#[derive(Debug)]
+pub struct Plan {
+    items: Vec<Item>,
+    piece_len: u64,
+    /// Where the hot set ends among the items.
+    hot_end: usize,
+    next_item: usize,
+    next_piece: u64,
+}
+
+impl Plan {
+    pub fn new(items: Vec<Item>, hot_end: usize, piece_len: u64) -> Self {
+        Self { items, piece_len, hot_end, next_item: 0, next_piece: 0 }
+    }
+
+    /// The next task, and whether the hot set ends before it.
+    pub fn next(&mut self) -> Option<(Task, bool)> {
+        let first = *self.items.get(self.next_item)?;
+        let at_hot_end = self.next_item == self.hot_end && self.hot_end > 0 && self.next_piece == 0;
+        if first.len > self.piece_len {
+            let number = self.next_piece;
+            self.next_piece += 1;
+            if self.next_piece * self.piece_len >= first.len {
+                self.next_piece = 0;
+                self.next_item += 1;
+            }
+            return Some((Task::Piece { item: first, number }, at_hot_end));
+        }
+        let limit = if self.next_item < self.hot_end { self.hot_end } else { self.items.len() };
+        let mut len = 0;
+        let batch: Vec<Item> = self.items[self.next_item..limit]
+            .iter()
+            .take(BATCH_FILES)
+            .take_while(|item| {
+                let fits = item.len <= self.piece_len && (len == 0 || len + item.len <= self.piece_len);
+                len += item.len;
+                fits
+            })
+            .copied()
+            .collect();
+        self.next_item += batch.len();
+        Some((Task::Batch(batch), at_hot_end))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tasks(lens: &[u64], hot_end: usize) -> Vec<(String, bool)> {
+        let items = (0..).zip(lens).map(|(content, len)| Item { source: 0, content, len: *len }).collect();
+        let mut plan = Plan::new(items, hot_end, 100);
+        std::iter::from_fn(|| plan.next())
+            .map(|(task, hot_end)| match task {
+                Task::Batch(items) => (format!("{:?}", items.iter().map(|i| i.content).collect::<Vec<_>>()), hot_end),
+                Task::Piece { item, number } => (format!("{}.{number}", item.content), hot_end),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn small_ones_together_and_large_ones_in_pieces() {
+        let found: Vec<String> = tasks(&[50, 50, 1, 0, 201, 100, 101], 0).into_iter().map(|task| task.0).collect();
+        assert_eq!(found, ["[0, 1]", "[2, 3]", "4.0", "4.1", "4.2", "[5]", "6.0", "6.1"]);
+    }
+
+    #[test]
+    fn the_hot_set_ends_a_batch() {
+        let found = tasks(&[10, 10, 10, 10], 2);
+        assert_eq!(found, [("[0, 1]".into(), false), ("[2, 3]".into(), true)]);
+    }
+}

@@ -1,0 +1,185 @@
+//! Gives chunks to threads in the file's order.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use sealift_format::{Chunk, Error as FormatError, Head};
+
+use crate::input::Input;
+use crate::threads::panic_guard::OnPanic;
+use crate::{Error, Progress};
+
+/// The chunks that are wanted of a bundle.
+pub struct Feed<'a> {
+    head: &'a Head,
+    chunks: &'a [Chunk],
+    wanted: &'a [u32],
+    progress: &'a Progress,
+    /// The input where it is a file: each thread reads it for itself.
+    file: Option<File>,
+    path: PathBuf,
+    /// Called when a thread fails.
+    stop: Option<&'a (dyn Fn() + Sync)>,
+    /// Held while a pipe is read, and for an instant with a file.
+    state: Mutex<FeedState<'a>>,
+}
+
+#[derive(Debug)]
+struct FeedState<'a> {
+    input: &'a mut Input,
+    next: usize,
+    failed: Option<Error>,
+}
+
+impl<'a> Feed<'a> {
+    /// `wanted` are numbers of `chunks` in ascending order.
+    pub fn new(
+        (head, chunks): (&'a Head, &'a [Chunk]),
+        wanted: &'a [u32],
+        input: &'a mut Input,
+        progress: &'a Progress,
+    ) -> Self {
+        let (path, file) = (input.path().to_owned(), input.file().and_then(|file| file.try_clone().ok()));
+        let state = Mutex::new(FeedState { input, next: 0, failed: None });
+        Self { head, chunks, wanted, progress, file, path, stop: None, state }
+    }
+
+    /// Calls `stop` when a thread fails: nobody is to wait then for what it would have done.
+    pub fn stopping(self, stop: &'a (dyn Fn() + Sync)) -> Self {
+        Self { stop: Some(stop), ..self }
+    }
+
+    /// Runs `work` on the stored bytes of each wanted chunk, on `jobs` threads. Each has its own state, made by `start`.
+    pub fn run<S>(
+        self,
+        jobs: usize,
+        start: impl Fn() -> S + Sync,
+        work: impl Fn(&mut S, u32, &[u8]) -> Result<(), Error> + Sync,
+    ) -> Result<(), Error> {
+        let jobs = jobs.clamp(1, self.wanted.len().max(1));
+        std::thread::scope(|scope| {
+            for _ in 1..jobs {
+                scope.spawn(|| self.work(&start, &work));
+            }
+            self.work(&start, &work);
+        });
+        let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        state.failed.map_or(Ok(()), Err)
+    }
+
+    fn work<S>(&self, start: &impl Fn() -> S, work: &impl Fn(&mut S, u32, &[u8]) -> Result<(), Error>) {
+        // Who waits for what this thread would have done shall not do so when it panics, nor go on with what is left.
+        let _guard = OnPanic(|| {
+            self.state.lock().unwrap_or_else(PoisonError::into_inner).next = usize::MAX;
+            self.stop.iter().for_each(|stop| stop());
+        });
+        let mut own = start();
+        let mut stored = Vec::new();
+        loop {
+            let result = self.next(&mut stored).and_then(|number| match number {
+                Some(number) => {
+                    self.progress.check()?;
+                    work(&mut own, number, &stored)?;
+                    self.progress.add(u64::try_from(stored.len()).unwrap_or(0), 0);
+                    Ok(true)
+                }
+                None => Ok(false),
+            });
+            match result {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(error) => {
+                    let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+                    state.failed.get_or_insert(error);
+                    drop(state);
+                    if let Some(stop) = self.stop {
+                        stop();
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    fn next(&self, stored: &mut Vec<u8>) -> Result<Option<u32>, Error> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(&number) = self.wanted.get(state.next).filter(|_| state.failed.is_none()) else {
+            return Ok(None);
+        };
+        state.next += 1;
+        let chunk = &self.chunks[usize::try_from(number).unwrap_or(usize::MAX)];
+        let Some(file) = &self.file else {
+            state.input.read_chunk(self.head, chunk, stored)?;
+            return Ok(Some(number));
+        };
+        drop(state);
+        stored.resize(usize::try_from(chunk.stored_len).unwrap_or(usize::MAX), 0);
+        let at = self.head.chunks_at() + chunk.offset;
+        file.read_exact_at(stored, at).map_err(|error| match error.kind() {
+            std::io::ErrorKind::UnexpectedEof => {
+                FormatError::Truncated { len: at, expected: self.head.file_len() }.into()
+            }
+            _ => Error::io("read", &self.path, error),
+        })?;
+        Ok(Some(number))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use sealift_format::{Codec, Contents, Holds, Identity, Maxima, Root};
+
+    use super::*;
+    use crate::threads::in_turn::InTurn;
+    use crate::threads::panic_guard::assert_panics;
+
+    fn head() -> Head {
+        let identity = Identity { name: "os".into(), version: 1, created: 0, expires: None, compatible: Vec::new() };
+        let none = [0; 32];
+        let contents = Contents {
+            index_digest: none,
+            index_len: 0,
+            index_stored: 0,
+            index_blake3: none,
+            layout_len: 0,
+            layout_stored: 0,
+            layout_blake3: none,
+        };
+        let maxima = Maxima { piece_log2: 12, window_log: 10, ..Maxima::default() };
+        let (annotations, bases, full, images) = Default::default();
+        let root = Root { identity, contents, maxima, annotations, bases, full, images };
+        Head::new(root, Vec::new(), 64).expect("it is sound")
+    }
+
+    #[test]
+    fn nobody_waits_for_a_chunk_whose_thread_panicked() {
+        assert_panics(|| {
+            let head = head();
+            let chunk = |offset| Chunk {
+                codec: Codec::Raw,
+                offset,
+                stored_len: 1,
+                len: 1,
+                digest: [0; 32],
+                holds: Holds::Piece,
+                prefix: 0..0,
+            };
+            let chunks = [chunk(0), chunk(1)];
+            let mut input = Input::pipe("pipe", Box::new(std::io::repeat(0)));
+            let progress = Progress::default();
+            let turns = InTurn::new(BTreeMap::from([(0, 0)]));
+            let stop = || turns.give_up();
+            let feed = Feed::new((&head, &chunks), &[0, 1], &mut input, &progress).stopping(&stop);
+            let work = |(): &mut (), number: u32, _: &[u8]| {
+                assert!(number > 0, "as the test wants");
+                turns.act(0, |turn| *turn == 1, |turn| *turn += 1);
+                Ok(())
+            };
+            let _ = feed.run(2, || (), work);
+        });
+    }
+}

@@ -1,0 +1,123 @@
+//! A bundle's content on its way to a target: chunks are read and compared with their digests, decoded, and what they hold is compared with
+//! index and layout, in this one place. A target is given nothing else, and gives no name to what it makes of it before all of it is there.
+
+pub mod feed;
+
+use std::collections::BTreeMap;
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::ftruncate;
+use rustix::io::{Errno, pwrite};
+use sealift_format::Bundle;
+use sealift_verify::content::{ChunkDecoder, Content, Portion};
+use sealift_verify::read_plan::ReadPlan;
+
+use crate::base::{BaseReader, Bases};
+use feed::Feed;
+use crate::input::Input;
+use crate::threads::parallel::for_each;
+use crate::{Error, Progress};
+
+/// What is to be brought, and how.
+#[derive(Clone, Copy)]
+pub struct Delivery<'a> {
+    bundle: &'a Bundle,
+    bases: &'a Bases,
+    plan: &'a ReadPlan,
+    jobs: usize,
+    progress: &'a Progress,
+    stop: &'a (dyn Fn() + Sync),
+}
+
+impl<'a> Delivery<'a> {
+    /// Brings what is in a plan, on `jobs` threads. `bases` are those of a delta bundle.
+    pub fn new(
+        (bundle, bases): (&'a Bundle, &'a Bases),
+        plan: &'a ReadPlan,
+        jobs: usize,
+        progress: &'a Progress,
+    ) -> Self {
+        Self { bundle, bases, plan, jobs, progress, stop: &|| () }
+    }
+
+    /// Calls `stop` when a thread fails that reads chunks: nobody is to wait then for what it would have done.
+    pub fn stopping(self, stop: &'a (dyn Fn() + Sync)) -> Self {
+        Self { stop, ..self }
+    }
+
+    /// Gives each object or piece that is wanted to `take`, on several threads: what chunks bring as they lie in the file, and then what is
+    /// without data. When all pieces of a large object were taken, `finish` is told of it. Each thread has its own state, made by `start`.
+    ///
+    /// # Errors
+    /// The first that is met: the input or a base cannot be read, something is not what it is to be, or one of `take` and `finish`.
+    pub fn run<S>(
+        self,
+        input: &mut Input,
+        start: impl Fn() -> S + Sync,
+        take: impl Fn(&mut S, &Content<'_>) -> Result<(), Error> + Sync,
+        finish: impl Fn(&mut S, u32) -> Result<(), Error> + Sync,
+    ) -> Result<(), Error> {
+        let Self { bundle, bases, plan, jobs, progress, stop } = self;
+        let bare = plan.without_data(bundle.into());
+        let missing = missing(plan, &bare);
+        let take = |own: &mut S, content: &Content<'_>| {
+            take(own, content)?;
+            let missing = content.portion.piece.and_then(|_| missing.get(&content.portion.object));
+            let was_last = missing.is_some_and(|missing| missing.fetch_sub(1, Ordering::AcqRel) == 1);
+            if was_last { finish(own, content.portion.object) } else { Ok(()) }
+        };
+        Feed::new((&bundle.head, &bundle.layout.chunks), plan.chunks(), input, progress).stopping(stop).run(
+            jobs,
+            || (start(), ChunkDecoder::default(), BaseReader::new(bases), Vec::new()),
+            |(own, decoder, reader, prefix), number, stored| {
+                let chunk = &bundle.layout.chunks[usize::try_from(number).unwrap_or(usize::MAX)];
+                reader.prefix(bundle.layout.prefix_of(chunk), prefix)?;
+                let decoded = decoder.decode(bundle, number, stored, prefix)?;
+                plan.contents(bundle.into(), number, decoded).try_for_each(|content| take(own, &content?))
+            },
+        )?;
+        for_each(jobs, &bare, &start, |own, portion| {
+            progress.check()?;
+            take(own, &Content::check(bundle.into(), *portion, &[])?)
+        })
+    }
+}
+
+/// For each large object, its pieces that are to come.
+fn missing(plan: &ReadPlan, bare: &[Portion]) -> BTreeMap<u32, AtomicU64> {
+    let mut missing: BTreeMap<u32, AtomicU64> = BTreeMap::new();
+    let brought = plan.pieces().map(|(_, portion)| portion);
+    for portion in brought.chain(bare.iter().copied()).filter(|portion| portion.piece.is_some()) {
+        *missing.entry(portion.object).or_default().get_mut() += 1;
+    }
+    missing
+}
+
+/// Writes the data of a content where they belong in the object's file; holes are left. The file of a whole object becomes as long as that.
+pub fn write_content(file: impl AsFd, content: &Content<'_>) -> Result<(), Errno> {
+    let mut end = content.range.start;
+    for (at, data) in content.extents() {
+        write_all_at(&file, data, at)?;
+        end = at + u64::try_from(data.len()).unwrap_or(0);
+    }
+    if content.portion.piece.is_none() && end < content.range.end {
+        ftruncate(&file, content.range.end)?;
+    }
+    Ok(())
+}
+
+fn write_all_at(file: impl AsFd, mut data: &[u8], mut offset: u64) -> Result<(), Errno> {
+    while !data.is_empty() {
+        match pwrite(&file, data, offset) {
+            Ok(0) => return Err(Errno::IO),
+            Ok(len) => {
+                data = &data[len..];
+                offset += u64::try_from(len).unwrap_or(0);
+            }
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}

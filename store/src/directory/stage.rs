@@ -1,0 +1,315 @@
+//! The directory in which a tree, or what is new of one, grows until it is complete.
+
+use std::collections::HashSet;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::{
+    AtFlags, FileType, Mode, OFlags, RenameFlags, fchmod, fstat, mkdirat, renameat, renameat_with, statat,
+};
+use rustix::io::Errno;
+use sealift_format::Index;
+
+use super::walk::Walk;
+use crate::Error;
+use crate::fs::confined::{known_type, names_in, open_name, open_to_empty};
+use crate::{OwnDir, Site};
+
+/// The stage of a directory target. In it are `tree` or `files`, the `state` that the target is going to have, and, once an update may not be
+/// given up any more, a `journal`.
+#[derive(Debug)]
+pub struct Stage {
+    dir: crate::Stage,
+    /// The target's path, for messages.
+    target: PathBuf,
+    layout: Layout,
+    root: OwnedFd,
+    is_resumed: bool,
+    /// Directories that went out of the target.
+    taken_away: AtomicU64,
+}
+
+/// Where the files of a stage lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// In `tree`, which becomes the target: each where it is going to be.
+    Tree,
+    /// In `files`, from which each is moved: all in one directory, by the numbers of their entries.
+    Files,
+}
+
+/// A name in a stage of [`Layout::Files`].
+pub struct StagedFile {
+    /// The entry that it stands for, if it is a number.
+    pub entry: Option<u32>,
+    pub name: Vec<u8>,
+    pub file_type: FileType,
+}
+
+/// What a stage takes of its file system.
+#[derive(Debug, Default)]
+pub struct Held {
+    pub bytes: u64,
+    pub inodes: u64,
+    /// Those of more than one name, which count once.
+    linked: HashSet<u64>,
+}
+
+impl Held {
+    fn add(&mut self, directory: BorrowedFd<'_>, target: &Path) -> Result<(), Error> {
+        for (name, _) in names_in(directory).map_err(|error| Error::io("read", target, error))? {
+            let Ok(stat) = statat(directory, &*name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+            if stat.st_nlink == 1 || self.linked.insert(stat.st_ino) {
+                self.inodes += 1;
+                let blocks = u64::try_from(stat.st_blocks).unwrap_or(0);
+                self.bytes = self.bytes.saturating_add(blocks.saturating_mul(512));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Layout {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Tree => "tree",
+            Self::Files => "files",
+        }
+    }
+
+    fn other(self) -> Self {
+        match self {
+            Self::Tree => Self::Files,
+            Self::Files => Self::Tree,
+        }
+    }
+}
+
+impl Stage {
+    /// The target's next state.
+    pub const STATE: &str = "state";
+    /// Where the target's last state goes when it gets the next.
+    pub const OLD_STATE: &str = "old-state";
+
+    /// Makes the stage, or opens the one that a run left which did not end. What a run of the other layout left goes.
+    ///
+    /// # Errors
+    /// Another run is at work on the target, or the directory cannot be made.
+    pub fn open(site: &Site, layout: Layout) -> Result<Self, Error> {
+        site.lock()?;
+        let dir = crate::Stage::open(site.place())?;
+        let failed = |error| Error::io("create", dir.path(), error);
+        dir.own().remove(layout.other().name())?;
+        let is_resumed = match mkdirat(dir.own().fd(), layout.name(), Mode::RWXU) {
+            Err(Errno::EXIST) => true,
+            other => other.map(|()| false).map_err(failed)?,
+        };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        let root = open_name(dir.own().fd(), layout.name().as_bytes(), flags, Mode::empty()).map_err(failed)?;
+        fchmod(&root, Mode::RWXU).map_err(failed)?;
+        let target = site.path().to_owned();
+        Ok(Self { dir, target, layout, root, is_resumed, taken_away: AtomicU64::new(0) })
+    }
+
+    /// Opens the stage that a run left, for what it may hold of an update; `None` where there is none.
+    pub fn find(site: &Site) -> Result<Option<Self>, Error> {
+        let is_left = crate::Stage::is_left(site.place())?;
+        if is_left { Self::open(site, Layout::Files).map(Some) } else { Ok(None) }
+    }
+
+    /// Removes the stage of a run that was killed after its tree had become the target.
+    pub fn remove_finished(site: &Site) -> Result<(), Error> {
+        if !crate::Stage::is_left(site.place())? {
+            return Ok(());
+        }
+        let dir = crate::Stage::open(site.place())?;
+        if dir.own().has(Layout::Tree.name())? || dir.own().has(Layout::Files.name())? {
+            return Ok(());
+        }
+        Ok(dir.remove()?)
+    }
+
+    /// The directory itself, in which all else lies.
+    pub fn own(&self) -> &OwnDir {
+        self.dir.own()
+    }
+
+    /// Sees to it that nobody exchanged the target or this stage since this run opened them.
+    ///
+    /// # Errors
+    /// Somebody did: nothing is to be moved anywhere.
+    pub fn check(&self, site: &Site) -> Result<(), Error> {
+        self.dir.check()?;
+        Ok(site.check()?)
+    }
+
+    /// The target's next state, where it has been written.
+    pub fn state(&self) -> Result<Option<OwnDir>, Error> {
+        Ok(self.own().directory(Self::STATE)?)
+    }
+
+    /// An empty directory for the target's next state.
+    pub fn new_state(&self) -> Result<OwnDir, Error> {
+        Ok(self.own().new_directory(Self::STATE)?)
+    }
+
+    /// The directory in which files are made.
+    pub fn root(&self) -> BorrowedFd<'_> {
+        self.root.as_fd()
+    }
+
+    pub fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    /// Whether this directory takes names for the same that differ in case.
+    pub fn folds_names(&self) -> bool {
+        statat(self.own().fd(), self.layout.name().to_uppercase(), AtFlags::SYMLINK_NOFOLLOW).is_ok()
+    }
+
+    /// Whether a run before this one left something.
+    pub fn is_resumed(&self) -> bool {
+        self.is_resumed
+    }
+
+    pub fn target(&self) -> &Path {
+        &self.target
+    }
+
+    /// What a stage of [`Layout::Files`] holds.
+    pub fn files(&self) -> Result<Vec<StagedFile>, Error> {
+        let names = names_in(self.root()).map_err(|error| Error::io("read", self.dir.path(), error))?;
+        let of = |name: &[u8]| std::str::from_utf8(name).ok().and_then(|name| name.parse().ok());
+        Ok(names
+            .into_iter()
+            .map(|(name, listed)| {
+                let file_type = known_type(self.root(), &name, listed);
+                StagedFile { entry: of(&name), name, file_type }
+            })
+            .collect())
+    }
+
+    /// Calls `visit` for each of these directories of an index, parents first, that the tree has. They are made accessible to their owner.
+    pub fn visit(
+        &self,
+        index: &Index,
+        directories: &[u32],
+        mut visit: impl FnMut(u32, BorrowedFd<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let mut walk = Walk::default();
+        let mut present: HashSet<u32> = HashSet::new();
+        for &number in directories {
+            let row = index.directory(number);
+            let opened = match row.parent {
+                None => open_to_empty(self.root(), b"."),
+                Some(parent) if !present.contains(&parent) => continue,
+                Some(parent) => walk
+                    .go(index, self.root(), parent)
+                    .and_then(|parent| open_to_empty(parent, index.name(index.entry(row.entry)))),
+            };
+            match opened {
+                Err(Errno::NOENT) => continue,
+                Err(error) => return Err(Error::io("read", self.path_of(&index.directory_path(number)), error)),
+                Ok(directory) => visit(number, directory.as_fd())?,
+            }
+            present.insert(number);
+        }
+        Ok(())
+    }
+
+    /// What its files take so far, as far as this index knows them: what the next run builds takes its place.
+    pub fn held(&self, index: &Index, directories: &[u32]) -> Result<Held, Error> {
+        let mut held = Held::default();
+        match self.layout {
+            Layout::Tree => self.visit(index, directories, |_, directory| held.add(directory, &self.target))?,
+            Layout::Files => held.add(self.root(), &self.target)?,
+        }
+        Ok(held)
+    }
+
+    /// Takes a directory, and all in it, out of the target: it goes with the stage. Its place in the target is empty at once.
+    pub fn take_away(&self, directory: BorrowedFd<'_>, name: &[u8]) -> Result<(), Errno> {
+        match mkdirat(self.own().fd(), "removed", Mode::RWXU) {
+            Err(Errno::EXIST) => {}
+            made => made?,
+        }
+        loop {
+            let number = self.taken_away.fetch_add(1, Ordering::Relaxed);
+            let to = format!("removed/{number}");
+            match renameat_with(directory, name, self.own().fd(), &*to, RenameFlags::NOREPLACE) {
+                // Of a run that was killed.
+                Err(Errno::EXIST) => {}
+                // Who is not root may move a directory only if it is open to changes.
+                Err(Errno::ACCESS) if open_to_empty(directory, name).is_ok() => {
+                    return renameat_with(directory, name, self.own().fd(), &*to, RenameFlags::NOREPLACE);
+                }
+                renamed => return renamed,
+            }
+        }
+    }
+
+    /// The path of a file in the stage, for messages: the name that it is going to have.
+    pub fn path_of(&self, below: &[u8]) -> PathBuf {
+        self.target.join(crate::error::path_of(below))
+    }
+
+    /// Waits until the medium has everything.
+    pub fn sync(&self) -> Result<(), Error> {
+        Ok(self.dir.sync()?)
+    }
+
+    /// Makes the tree the target, which is not there or an empty directory, and removes the stage.
+    pub fn finish(self, site: &Site, durable: bool) -> Result<(), Error> {
+        let (own, place) = (self.own().fd(), site.place());
+        let failed = |error| Error::io("create", place.path(), error);
+        let (from, to) = (Layout::Tree.name(), place.name());
+        let rename = || match renameat_with(own, from, place.parent(), to, RenameFlags::NOREPLACE) {
+            // An empty directory that was there before is replaced: over one with something in it, or a link, no directory goes.
+            Err(Errno::EXIST | Errno::INVAL | Errno::NOSYS) => renameat(own, from, place.parent(), to),
+            renamed => renamed,
+        };
+        match rename() {
+            // Who is not root may move a directory only if it is open to changes: `..` in it is one.
+            Err(Errno::ACCESS) => {
+                let mode = Mode::from_raw_mode(fstat(&self.root).map_err(failed)?.st_mode);
+                fchmod(&self.root, mode | Mode::RWXU).map_err(failed)?;
+                rename().map_err(failed)?;
+                fchmod(&self.root, mode).map_err(failed)?;
+            }
+            renamed => renamed.map_err(failed)?,
+        }
+        self.remove()?;
+        if durable { Ok(place.sync_parent()?) } else { Ok(()) }
+    }
+
+    /// The name of an entry's file in a stage of [`Layout::Files`].
+    pub fn file_name(entry: u32) -> Vec<u8> {
+        entry.to_string().into_bytes()
+    }
+
+    /// Removes the stage and all in it.
+    pub fn remove(self) -> Result<(), Error> {
+        Ok(self.dir.remove()?)
+    }
+}
+
+/// Refuses a target that a rename does not replace, before anything is built beside it.
+pub fn check_replaceable(site: &Site, given: &Path) -> Result<(), Error> {
+    if site.root().is_none() {
+        return Ok(());
+    }
+    if site.is_mount_point()? {
+        return Err(Error::Usage(format!(
+            "cannot replace {}, which is a mount point: unpack to a directory within",
+            site.path().display()
+        )));
+    }
+    if given.file_name().is_none() {
+        return Err(Error::Usage(format!(
+            "cannot replace {}, which is the working directory: unpack to another name",
+            given.display()
+        )));
+    }
+    Ok(())
+}

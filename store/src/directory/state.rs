@@ -1,0 +1,333 @@
+//! What a target keeps of the bundle that it took, beside it: the head, the index, and which part of it was unpacked into which directory.
+
+use std::os::fd::AsFd as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, RenameFlags, renameat, renameat_with, statat};
+use rustix::io::Errno;
+use sealift_format::{Bundle, Error as FormatError, Head, Index, Limits, Part, Preamble, Ref, verity};
+use crate::{OwnDir, Record, Site, StatCache};
+use sealift_verify::kernel::KernelError;
+
+use super::stage::Stage;
+use crate::Error;
+use crate::seal::{self, KernelSignature, WantedSignature, seal_index};
+
+/// What a target took.
+#[derive(Clone, Debug)]
+pub struct State {
+    /// Who the bundle was, and its signatures.
+    pub head: Head,
+    /// What was in it.
+    pub index: Index,
+    /// The ref that was unpacked.
+    pub reference: String,
+    /// What was unpacked of it lies at or below this path.
+    pub prefix: Vec<u8>,
+    /// The number of the inode of the directory that was made of it.
+    pub inode: u64,
+    /// Whether root unpacked it, with owners and all.
+    pub as_root: bool,
+    /// Where its files are sealed, the fs-verity digests of the index's objects, in their order, for which the index vouches; none where not
+    /// all of them are in the target.
+    pub sealed: Option<Vec<[u8; 32]>>,
+}
+
+/// The longest head.
+const HEAD_LEN_MAX: u32 = Preamble::LEN + Preamble::ROOT_LEN_MAX + Preamble::AREA_LEN_MAX;
+/// The bundle's head.
+const HEAD: &str = "head";
+/// The bundle's index.
+const INDEX: &str = "index";
+/// By what the files are known without reading them.
+const STATS: &str = "stats";
+/// The signature for the kernel with which the index is sealed.
+const SIGNATURE: &str = "index.p7s";
+/// The file that says that a target's files are sealed, and of what digest each object is.
+const DIGESTS: &str = "fs-verity";
+
+impl State {
+    /// Reads what `target` took: verified, then parsed. `None` where it took nothing.
+    ///
+    /// # Errors
+    /// The state cannot be read, is damaged or another user's.
+    pub fn load(target: &Path, limits: Limits) -> Result<Option<Self>, Error> {
+        Self::of(&Site::resolve(target)?, limits)
+    }
+
+    /// Reads what the target at `site` took.
+    pub fn of(site: &Site, limits: Limits) -> Result<Option<Self>, Error> {
+        site.record()?.map(|dir| Self::read(&dir, limits)).transpose()
+    }
+
+    /// Reads a state's directory.
+    pub fn read(dir: &OwnDir, limits: Limits) -> Result<Self, Error> {
+        Self::read_behind(dir, read_head(dir, limits)?)
+    }
+
+    /// Reads what a state's directory has beside the head.
+    pub fn read_behind(dir: &OwnDir, head: Head) -> Result<Self, Error> {
+        let contents = &head.root().contents;
+        let index = read(dir, INDEX, contents.index_len)?;
+        if verity::digest(&index) != contents.index_digest {
+            return Err(FormatError::Digest { part: Part::Index }.into());
+        }
+        let index = Index::parse(index, head.root().maxima.entries)?;
+        let Record { reference, prefix, inode, as_root } = read_record(dir)?;
+        if index.find_ref(&reference).is_none() {
+            let problem = "its ref is not in the index".into();
+            return Err(Error::State { path: dir.path().join(Record::FILE), problem });
+        }
+        let sealed = read_digests(dir, &index)?;
+        Ok(Self { head, index, reference, prefix, inode, as_root, sealed })
+    }
+
+    /// The ref that was unpacked.
+    pub fn tree(&self) -> Option<&Ref> {
+        self.index.find_ref(&self.reference)
+    }
+
+    /// Whether it is of the directory at `site`, which lies on the record's file system: not of one that was copied or moved over it.
+    pub fn is_of(&self, site: &Site) -> Result<bool, Error> {
+        Ok(site.root().is_some() && site.identity()?.1 == self.inode)
+    }
+}
+
+/// Reads the head that a state's directory has.
+///
+/// # Errors
+/// It cannot be read or is damaged.
+pub fn read_head(dir: &OwnDir, limits: Limits) -> Result<Head, Error> {
+    let head = Head::parse(&read(dir, HEAD, HEAD_LEN_MAX.into())?)?;
+    limits.check(head.root())?;
+    Ok(head)
+}
+
+fn read_record(dir: &OwnDir) -> Result<Record, Error> {
+    let bytes = read(dir, Record::FILE, Record::LEN_MAX)?;
+    Record::parse(&bytes).map_err(|problem| Error::State { path: dir.path().join(Record::FILE), problem })
+}
+
+/// What the target at `site` keeps of how it was unpacked; `None` where it keeps nothing.
+pub fn kept_record(site: &Site) -> Result<Option<Record>, Error> {
+    site.record()?.map(|dir| read_record(&dir)).transpose()
+}
+
+/// The head of the bundle that the target at `site` took; `None` where it took none, or is not there any more.
+///
+/// # Errors
+/// The kept head cannot be read or is damaged.
+pub fn kept_head(site: &Site) -> Result<Option<Head>, Error> {
+    let Some(dir) = site.record()?.filter(|_| site.root().is_some()) else { return Ok(None) };
+    let bytes = read(&dir, HEAD, HEAD_LEN_MAX.into())?;
+    let parsed = Head::parse(&bytes);
+    parsed.map(Some).map_err(|error| Error::State { path: dir.path().join(HEAD), problem: error.to_string() })
+}
+
+/// By what the files of the target at `site` are known, numbered by the entries of the index of this digest; `None` where that is missing,
+/// damaged, of another index or another user's.
+///
+/// # Errors
+/// The record is another user's.
+pub fn kept_stats(site: &Site, of: [u8; 32], entries: usize) -> Result<Option<StatCache>, Error> {
+    let Some(dir) = site.record()? else { return Ok(None) };
+    let bytes = dir.read(STATS, StatCache::encoded_len(entries)).ok().flatten();
+    let user = rustix::process::geteuid().as_raw();
+    let stats = bytes.and_then(|bytes| StatCache::parse(&bytes));
+    Ok(stats.filter(|stats| (stats.of, stats.user, stats.len()) == (of, user, entries)))
+}
+
+/// Writes by what the files of a target are known to its state, or to the one that it is going to have. That takes the medium's time only
+/// where it is wanted for other reasons: what was cut is noticed, and the files are read.
+pub fn write_stats(dir: &OwnDir, stats: &StatCache) -> Result<(), Error> {
+    Ok(dir.replace(STATS, &stats.encode(), false)?)
+}
+
+/// Forgets by what the files of the target at `site` are known: the next run reads them.
+pub fn forget_stats(site: &Site) -> Result<(), Error> {
+    match site.record()? {
+        Some(dir) => Ok(dir.remove(STATS)?),
+        None => Ok(()),
+    }
+}
+
+/// Whether nothing says that this program made the directory at `site`, or what its record says is of another directory.
+///
+/// # Errors
+/// The record cannot be read, or is another user's.
+pub fn is_foreign(site: &Site) -> Result<bool, Error> {
+    let Some(dir) = site.record()? else { return Ok(true) };
+    match read_record(&dir) {
+        Ok(record) => Ok(record.inode != site.identity()?.1),
+        // It is damaged, and was ours.
+        Err(Error::State { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether this part of the bundle of this head is what the target at `site` took last.
+pub fn is_kept(site: &Site, head: &Head, reference: &str, prefix: &[u8]) -> Result<bool, Error> {
+    let Some(dir) = site.record()? else { return Ok(false) };
+    let record = read_record(&dir);
+    Ok(read(&dir, HEAD, HEAD_LEN_MAX.into()).is_ok_and(|bytes| bytes == head.encode())
+        && record.is_ok_and(|record| record.reference == reference && record.prefix == prefix))
+}
+
+/// Whether the files of the target at `site` are sealed, as far as it says so.
+pub fn is_sealed(site: &Site) -> Result<bool, Error> {
+    has(site, DIGESTS)
+}
+
+fn has(site: &Site, name: &str) -> Result<bool, Error> {
+    let Some(dir) = site.record()? else { return Ok(false) };
+    Ok(dir.has(name)?)
+}
+
+/// The digests that the target at `site` kept of the objects of an index; `None` where it does not say that it is sealed.
+///
+/// # Errors
+/// They cannot be read, or are not what the index says.
+pub fn kept_digests(site: &Site, index: &Index) -> Result<Option<Vec<[u8; 32]>>, Error> {
+    match site.record()? {
+        Some(dir) => read_digests(&dir, index),
+        None => Ok(None),
+    }
+}
+
+fn read_digests(dir: &OwnDir, index: &Index) -> Result<Option<Vec<[u8; 32]>>, Error> {
+    if !dir.has(DIGESTS)? {
+        return Ok(None);
+    }
+    let len_max = u64::try_from(index.objects().len()).unwrap_or(u64::MAX).saturating_mul(32);
+    let bytes = read(dir, DIGESTS, len_max)?;
+    if !bytes.is_empty() && verity::digest(&bytes) != *index.verity() {
+        return Err(Error::State { path: dir.path().join(DIGESTS), problem: "it is not what the index says".into() });
+    }
+    Ok(Some(bytes.as_chunks().0.to_vec()))
+}
+
+/// What part of a bundle a target took.
+pub struct Took<'a> {
+    pub bundle: &'a Bundle,
+    pub record: Record,
+    /// The digests of its objects, where files are sealed: then so are the index and the digests.
+    pub sealed: Option<Vec<[u8; 32]>>,
+    /// The signature for the kernel with which the index is sealed.
+    pub signature: Option<WantedSignature<'a>>,
+}
+
+/// Writes a state to the stage, and says what became of the signature for the kernel.
+pub fn write(stage: &Stage, took: &Took<'_>, durable: bool) -> Result<KernelSignature, Error> {
+    let dir = stage.new_state()?;
+    dir.write_new(HEAD, &took.bundle.head.encode(), durable)?;
+    dir.write_new(INDEX, took.bundle.index.bytes(), durable)?;
+    dir.write_new(Record::FILE, &took.record.encode(), durable)?;
+    let Some(sealed) = &took.sealed else { return Ok(KernelSignature::None) };
+    dir.write_new(DIGESTS, sealed.as_flattened(), durable)?;
+    seal_file(&dir, DIGESTS, verity::digest(sealed.as_flattened()), None)?;
+    let outcome = seal_file(&dir, INDEX, took.bundle.head.root().contents.index_digest, took.signature)?;
+    if let (KernelSignature::Taken, Some(signature)) = (&outcome, took.signature) {
+        dir.write_new(SIGNATURE, signature.body, durable)?;
+    }
+    Ok(outcome)
+}
+
+/// Finds out whether the kernel takes a signature of the index, by an index that is sealed in the stage; what is written there later takes its
+/// place.
+pub fn try_signature(stage: &Stage, bundle: &Bundle, signature: WantedSignature<'_>) -> Result<(), Error> {
+    let dir = stage.new_state()?;
+    dir.write_new(INDEX, bundle.index.bytes(), false)?;
+    seal_file(&dir, INDEX, bundle.head.root().contents.index_digest, Some(signature)).map(drop)
+}
+
+/// Whether the index that the target at `site` keeps is sealed with a signature for the kernel, as far as it says so.
+pub fn is_signed(site: &Site) -> Result<bool, Error> {
+    has(site, SIGNATURE)
+}
+
+/// The same, as the kernel says, where the file system hands that out.
+///
+/// # Errors
+/// The index cannot be opened.
+pub fn is_index_signed(site: &Site) -> Result<bool, Error> {
+    let Some(dir) = site.record()? else { return Ok(false) };
+    let path = dir.path().join(INDEX);
+    let opened = dir.open_file(INDEX).map_err(of_sealed)?;
+    let Some(index) = opened else { return Ok(false) };
+    let said = seal::has_signature(index.as_fd()).map_err(|error| Error::kernel(path, error))?;
+    said.map_or_else(|| is_signed(site), Ok)
+}
+
+/// Seals a file that was written: from then on the kernel vouches for this digest.
+fn seal_file(
+    dir: &OwnDir,
+    name: &str,
+    digest: [u8; 32],
+    signature: Option<WantedSignature<'_>>,
+) -> Result<KernelSignature, Error> {
+    let path = dir.path().join(name);
+    let file = dir.open_file(name)?.ok_or_else(|| Error::io("open", &path, Errno::NOENT))?;
+    seal_index(file.as_fd(), &path, digest, signature)
+}
+
+/// Makes the state in the stage that of its target. The one before goes with the stage: killed in between, the target has none, and
+/// the stage the one to come.
+///
+/// # Errors
+/// It cannot be renamed, or somebody else put something else where the record was, which is left there.
+pub fn replace(stage: &Stage, site: &Site) -> Result<(), Error> {
+    let (place, own) = (site.record_place()?, stage.own());
+    let failed = |error| Error::io("rename to", place.path(), error);
+    own.remove(Stage::OLD_STATE)?;
+    if let Some(before) = site.record()? {
+        renameat(place.parent(), place.name(), own.fd(), Stage::OLD_STATE).map_err(failed)?;
+        let moved = statat(own.fd(), Stage::OLD_STATE, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
+        if (moved.st_dev, moved.st_ino) != before.identity()? {
+            // What came under the name in between is nobody's to remove.
+            renameat_with(own.fd(), Stage::OLD_STATE, place.parent(), place.name(), RenameFlags::NOREPLACE)
+                .map_err(failed)?;
+            return Err(crate::Error::Exchanged { path: place.path().to_owned() }.into());
+        }
+    }
+    match renameat_with(own.fd(), Stage::STATE, place.parent(), place.name(), RenameFlags::NOREPLACE) {
+        // A file system that does not know this kind of rename: over a directory with something in it, none goes.
+        Err(Errno::INVAL | Errno::NOSYS) => {
+            renameat(own.fd(), Stage::STATE, place.parent(), place.name()).map_err(failed)
+        }
+        renamed => renamed.map_err(failed),
+    }
+}
+
+/// Removes what the target at `site` kept. Returns whether there was something.
+pub fn remove(site: &Site) -> Result<bool, Error> {
+    let Some(dir) = site.record()? else { return Ok(false) };
+    dir.remove_from(&site.record_place()?)?;
+    Ok(true)
+}
+
+/// Reads a file of ours of `len` bytes at most, and one more if it is longer.
+fn read(dir: &OwnDir, name: &str, len: u64) -> Result<Vec<u8>, Error> {
+    match dir.read(name, len).map_err(of_sealed)? {
+        Some(bytes) => Ok(bytes),
+        None => Err(Error::State { path: dir.path().join(name), problem: "it is missing".into() }),
+    }
+}
+
+/// An index that was sealed with a signature for the kernel is opened where its certificate is.
+fn of_sealed(error: crate::Error) -> Error {
+    match error {
+        crate::Error::Io { path, source, doing } => match KernelError::of_open(&source) {
+            Some(source) => Error::kernel(path, source),
+            None => Error::Io { doing, path, source },
+        },
+        other => other.into(),
+    }
+}
+
+/// Where the state of `target` is, or would be, for messages.
+///
+/// # Errors
+/// The target cannot be resolved.
+pub fn path_of(target: &Path) -> Result<PathBuf, Error> {
+    Ok(Site::resolve(target)?.record_place()?.path().to_owned())
+}

@@ -1,0 +1,186 @@
+//! Going from directory to directory of an installed tree, which others may change meanwhile: no link is followed, no other file system
+//! entered, and a way back is only taken if it leads where it came from.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, fstat, statx};
+use rustix::io::{Errno, retry_on_intr};
+use sealift_format::Index;
+
+use crate::Error;
+use crate::Site;
+use crate::fs::confined::{open_on_same_device, open_within};
+
+/// An installed tree, as an index has it.
+#[derive(Debug)]
+pub(crate) struct Target<'a> {
+    pub(crate) path: &'a Path,
+    pub(crate) index: &'a Index,
+    root: OwnedFd,
+    device: u64,
+    mount: Option<u64>,
+}
+
+/// Where a thread stands in it.
+#[derive(Debug, Default)]
+pub(crate) struct TargetWalk {
+    /// The directories from the root down to where it stands, and what tells each from all others.
+    trail: Vec<(u32, Identity)>,
+    at: Option<OwnedFd>,
+}
+
+type Identity = (u64, u64);
+
+fn identity(fd: BorrowedFd<'_>) -> Result<Identity, Errno> {
+    fstat(fd).map(|stat| (stat.st_dev, stat.st_ino))
+}
+
+/// The file system that an open file lies on.
+fn device_of(fd: BorrowedFd<'_>) -> Result<u64, Errno> {
+    fstat(fd).map(|stat| stat.st_dev)
+}
+
+/// The mount of a name in a directory, or of the directory itself where the name is empty: one file system may be mounted at many places.
+/// Kernels before 5.8, and sandboxes that do not know the call, do not say.
+fn mount_of(directory: BorrowedFd<'_>, name: &[u8]) -> Result<Option<u64>, Errno> {
+    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH | AtFlags::NO_AUTOMOUNT;
+    match retry_on_intr(|| statx(directory, name, flags, StatxFlags::MNT_ID)) {
+        Err(Errno::NOSYS | Errno::PERM) => Ok(None),
+        Err(error) => Err(error),
+        Ok(found) => {
+            let says = StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::MNT_ID);
+            Ok(says.then_some(found.stx_mnt_id))
+        }
+    }
+}
+
+impl<'a> Target<'a> {
+    pub(crate) fn open(site: &'a Site, index: &'a Index) -> Result<Self, Error> {
+        let (path, root) = (site.path(), site.reopen()?);
+        let failed = |error| Error::io("look at", path, error);
+        let device = device_of(root.as_fd()).map_err(failed)?;
+        let mount = mount_of(root.as_fd(), b"").map_err(failed)?;
+        Ok(Self { path, index, root, device, mount })
+    }
+
+    /// The same of a tree in a stage, open as `root`.
+    pub(crate) fn staged(path: &'a Path, root: BorrowedFd<'_>, index: &'a Index) -> Result<Self, Error> {
+        let failed = |error| Error::io("look at", path, error);
+        let root = open_within(root, b".", OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()).map_err(failed)?;
+        let (device, mount) = (device_of(root.as_fd()).map_err(failed)?, mount_of(root.as_fd(), b"").map_err(failed)?);
+        Ok(Self { path, index, root, device, mount })
+    }
+
+    /// Whether files can be renamed from this directory into it.
+    pub(crate) fn is_beside(&self, directory: BorrowedFd<'_>) -> Result<bool, Errno> {
+        Ok(device_of(directory)? == self.device && mount_of(directory, b"")? == self.mount)
+    }
+
+    /// Whether something is mounted at a name, which cannot be replaced or moved then.
+    pub(crate) fn is_mount_point(&self, directory: BorrowedFd<'_>, name: &[u8]) -> Result<bool, Errno> {
+        match mount_of(directory, name) {
+            Err(Errno::NOENT) => Ok(false),
+            mount => Ok(self.mount.is_some() && mount? != self.mount),
+        }
+    }
+
+    /// Which of these directories, parents first, are not there.
+    pub(crate) fn missing(&self, directories: &[u32]) -> Vec<u32> {
+        let mut walk = TargetWalk::default();
+        let is_missing =
+            |directory: &u32| matches!(walk.go(self, *directory), Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP));
+        directories.iter().copied().filter(is_missing).collect()
+    }
+
+    pub(crate) fn root(&self) -> BorrowedFd<'_> {
+        self.root.as_fd()
+    }
+
+    pub(crate) fn path_of(&self, below: &[u8]) -> PathBuf {
+        self.path.join(crate::error::path_of(below))
+    }
+
+    pub(crate) fn failed<'n>(
+        &'n self,
+        doing: &'static str,
+        directory: u32,
+        name: &'n [u8],
+    ) -> impl Fn(Errno) -> Error + 'n {
+        move |error| {
+            let mut path = self.path_of(&self.index.directory_path(directory));
+            if !name.is_empty() {
+                path.push(crate::error::path_of(name));
+            }
+            Error::io(doing, &path, error)
+        }
+    }
+}
+
+impl TargetWalk {
+    /// Goes to a directory of the index.
+    ///
+    /// # Errors
+    /// ENOENT where it is not there, ELOOP or ENOTDIR where something else stands on the way, EXDEV where another file system does, ESTALE
+    /// where somebody moved a directory meanwhile.
+    pub(crate) fn go(&mut self, target: &Target<'_>, to: u32) -> Result<BorrowedFd<'_>, Errno> {
+        if self.trail.last().is_none_or(|(number, _)| *number != to) || self.at.is_none() {
+            let at = self.walk(target, to);
+            if at.is_err() {
+                *self = Self::default();
+            }
+            self.at = Some(at?);
+        }
+        self.at.as_ref().map(AsFd::as_fd).ok_or(Errno::BADF)
+    }
+
+    /// The directories to go through, the last first, and how many of the trail stay.
+    fn way(&self, target: &Target<'_>, to: u32) -> (Vec<u32>, usize) {
+        let mut way = Vec::new();
+        let mut next = Some(to);
+        while let Some(number) = next {
+            let row = target.index.directory(number);
+            // A directory's depth is its place in the trail.
+            let depth = usize::try_from(row.depth).unwrap_or(usize::MAX);
+            if self.at.is_some() && self.trail.get(depth).is_some_and(|(known, _)| *known == number) {
+                return (way, depth + 1);
+            }
+            way.push(number);
+            next = row.parent;
+        }
+        (way, 0)
+    }
+
+    fn walk(&mut self, target: &Target<'_>, to: u32) -> Result<OwnedFd, Errno> {
+        let (way, common) = self.way(target, to);
+        let mut at = match self.at.take() {
+            Some(at) if common > 0 => back(at, self.trail.len() - common, self.trail[common - 1].1)?,
+            _ => target.root.try_clone().map_err(|_| Errno::MFILE)?,
+        };
+        self.trail.truncate(common);
+        for &number in way.iter().rev() {
+            if target.index.directory(number).parent.is_none() {
+                self.trail.push((number, identity(at.as_fd())?));
+                continue;
+            }
+            let name = target.index.name(target.index.entry(target.index.directory(number).entry));
+            at = open_on_same_device(at.as_fd(), name, OFlags::PATH | OFlags::DIRECTORY, Mode::empty())?;
+            let identity = identity(at.as_fd())?;
+            if identity.0 != target.device {
+                return Err(Errno::XDEV); // a subvolume, which is no mount
+            }
+            self.trail.push((number, identity));
+        }
+        Ok(at)
+    }
+}
+
+/// Goes up, to a directory that is known.
+fn back(mut at: OwnedFd, mut levels: usize, known: Identity) -> Result<OwnedFd, Errno> {
+    while levels > 0 {
+        let step = levels.min(1000);
+        at = open_within(at.as_fd(), &b"../".repeat(step), OFlags::PATH | OFlags::DIRECTORY, Mode::empty())?;
+        levels -= step;
+    }
+    if identity(at.as_fd())? == known { Ok(at) } else { Err(Errno::STALE) }
+}

@@ -1,0 +1,72 @@
+//! Going from directory to directory of a stage, each time from the last one: the time does not depend on the depth.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use sealift_format::{Directory, Index};
+
+use crate::fs::confined::{STEP_LEN, open_within};
+
+/// The directory at which a thread stands. The stage belongs to nobody else while it grows, so that `..` leads where it came from.
+#[derive(Debug, Default)]
+pub(crate) struct Walk {
+    at: Option<(u32, OwnedFd)>,
+}
+
+impl Walk {
+    /// Goes to a directory of the index, in the stage that is open as `root`.
+    pub(crate) fn go(&mut self, index: &Index, root: BorrowedFd<'_>, to: u32) -> Result<BorrowedFd<'_>, Errno> {
+        let (from, base) = match self.at.take() {
+            Some((at, fd)) if at == to => return Ok(self.stand(to, fd)),
+            Some((at, fd)) => (at, fd),
+            None => (root_of(index, to), root.try_clone_to_owned().map_err(|_| Errno::MFILE)?),
+        };
+        let mut base = base;
+        for step in steps(index, from, to) {
+            base = open_within(base.as_fd(), &step, OFlags::PATH | OFlags::DIRECTORY, Mode::empty())?;
+        }
+        Ok(self.stand(to, base))
+    }
+
+    fn stand(&mut self, at: u32, fd: OwnedFd) -> BorrowedFd<'_> {
+        self.at.insert((at, fd)).1.as_fd()
+    }
+}
+
+fn root_of(index: &Index, mut directory: u32) -> u32 {
+    while let Some(parent) = index.directory(directory).parent {
+        directory = parent;
+    }
+    directory
+}
+
+/// The way from one directory to another of the same tree, in paths that a system call takes.
+fn steps(index: &Index, from: u32, to: u32) -> Vec<Vec<u8>> {
+    let (mut here, mut there) = (from, to);
+    let mut up = 0_usize;
+    let mut down: Vec<&[u8]> = Vec::new();
+    let parent = |directory: &Directory| directory.parent.unwrap_or(0);
+    while here != there {
+        let (a, b) = (index.directory(here), index.directory(there));
+        if a.depth >= b.depth {
+            up += 1;
+            here = parent(a);
+        } else {
+            down.push(index.name(index.entry(b.entry)));
+            there = parent(b);
+        }
+    }
+    let names = std::iter::repeat_n(&b".."[..], up).chain(down.into_iter().rev());
+    let mut steps: Vec<Vec<u8>> = Vec::new();
+    for name in names {
+        match steps.last_mut() {
+            Some(step) if step.len() + 1 + name.len() <= STEP_LEN => {
+                step.push(b'/');
+                step.extend(name);
+            }
+            _ => steps.push(name.to_vec()),
+        }
+    }
+    steps
+}

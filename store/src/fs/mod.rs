@@ -1,0 +1,20 @@
+//! The file system, by descriptor: opening without following links, staging, durable renames, records and state.
+
+pub mod confined;
+mod own_dir;
+mod place;
+mod record;
+mod site;
+pub mod stage;
+pub mod stat_cache;
+mod state_dir;
+pub mod unnamed;
+pub mod writeback;
+
+pub use own_dir::{OwnDir, check_owner};
+pub use place::{Identity, Place, identity};
+pub use record::Record;
+pub use site::Site;
+pub use stage::Stage;
+pub use stat_cache::{FileStat, StatCache};
+pub use state_dir::{StateDir, StateLock, check_may_create};

@@ -1,0 +1,267 @@
+//! A directory that an earlier run made, or this one: held open, and nobody else may write to it.
+
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, Mode, OFlags, fstat, fsync, mkdirat, renameat, unlinkat};
+use rustix::io::Errno;
+
+use crate::fs::confined::{open_name, remove_contents, remove_tree};
+use crate::{Error, Identity, Place, identity};
+
+/// A directory of this program's own. Its owner is this user or root, and no other user may write to it: what is in it can be relied on as
+/// far as this user and root can.
+#[derive(Debug)]
+pub struct OwnDir {
+    fd: OwnedFd,
+    /// For messages.
+    path: PathBuf,
+}
+
+const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
+/// Everybody may read what a tree was made from; nobody else may change it.
+const PUBLIC: Mode = Mode::from_raw_mode(0o755);
+
+impl OwnDir {
+    /// Opens the directory at `place`; `None` where there is nothing.
+    ///
+    /// # Errors
+    /// It is a link or no directory, another user owns it or may write to it, or it cannot be opened.
+    pub fn open(place: &Place) -> Result<Option<Self>, Error> {
+        let Some(fd) = place.open_directory()? else { return Ok(None) };
+        Self::checked(fd, place.path().to_owned()).map(Some)
+    }
+
+    /// Makes the directory at `place` for this user alone, or opens the one that is there.
+    ///
+    /// # Errors
+    /// As [`OwnDir::open`], or it cannot be made.
+    pub fn create(place: &Place) -> Result<Self, Error> {
+        match mkdirat(place.parent(), place.name(), Mode::RWXU) {
+            Err(Errno::EXIST) => {}
+            made => made.map_err(|error| Error::io("create", place.path(), error))?,
+        }
+        Self::open(place)?.ok_or_else(|| Error::Exchanged { path: place.path().to_owned() })
+    }
+
+    fn checked(fd: OwnedFd, path: PathBuf) -> Result<Self, Error> {
+        let stat = fstat(&fd).map_err(|error| Error::io("look at", &path, error))?;
+        check_owner(stat.st_uid, stat.st_mode, &path)?;
+        Ok(Self { fd, path })
+    }
+
+    /// The open directory.
+    #[must_use]
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// Its path, for messages.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What tells it from all other directories.
+    ///
+    /// # Errors
+    /// As fstat(2).
+    pub fn identity(&self) -> Result<Identity, Error> {
+        identity(&self.fd).map_err(|error| Error::io("look at", &self.path, error))
+    }
+
+    /// Opens a directory in it; `None` where there is nothing of the name.
+    ///
+    /// # Errors
+    /// As [`OwnDir::open`].
+    pub fn directory(&self, name: &str) -> Result<Option<Self>, Error> {
+        let path = self.path.join(name);
+        match open_name(self.fd(), name.as_bytes(), DIRECTORY, Mode::empty()) {
+            Err(Errno::NOENT) => Ok(None),
+            opened => Self::checked(opened.map_err(|error| Error::io("open", &path, error))?, path).map(Some),
+        }
+    }
+
+    /// Makes a directory in it that everybody may read. What was there of the name goes.
+    ///
+    /// # Errors
+    /// The old one cannot be removed, or the new one not be made.
+    pub fn new_directory(&self, name: &str) -> Result<Self, Error> {
+        self.remove(name)?;
+        let path = self.path.join(name);
+        let made = mkdirat(&self.fd, name, PUBLIC);
+        made.map_err(|error| Error::io("create", &path, error))?;
+        self.directory(name)?.ok_or(Error::Exchanged { path })
+    }
+
+    /// Opens a regular file in it; `None` where there is nothing of the name.
+    ///
+    /// # Errors
+    /// It is a link or another kind of file, or cannot be opened.
+    pub fn open_file(&self, name: &str) -> Result<Option<File>, Error> {
+        let failed = |error: io::Error| Error::io("read", self.path.join(name), error);
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+        let file = match open_name(self.fd(), name.as_bytes(), flags, Mode::empty()) {
+            Err(Errno::NOENT) => return Ok(None),
+            opened => File::from(opened.map_err(|error| failed(error.into()))?),
+        };
+        let metadata = file.metadata().map_err(failed)?;
+        if metadata.is_file() { Ok(Some(file)) } else { Err(failed(Errno::INVAL.into())) }
+    }
+
+    /// Reads a file in it of `len_max` bytes at most, and one more if it is longer; `None` where there is nothing of the name.
+    ///
+    /// # Errors
+    /// As [`OwnDir::open_file`], or it cannot be read.
+    pub fn read(&self, name: &str, len_max: u64) -> Result<Option<Vec<u8>>, Error> {
+        let Some(file) = self.open_file(name)? else { return Ok(None) };
+        let mut bytes = Vec::new();
+        let read = file.take(len_max.saturating_add(1)).read_to_end(&mut bytes);
+        read.map_err(|error| Error::io("read", self.path.join(name), error))?;
+        Ok(Some(bytes))
+    }
+
+    /// Whether there is something of the name.
+    ///
+    /// # Errors
+    /// As fstatat(2).
+    pub fn has(&self, name: &str) -> Result<bool, Error> {
+        match rustix::fs::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => Ok(false),
+            stat => stat.map(|_| true).map_err(|error| Error::io("look at", self.path.join(name), error)),
+        }
+    }
+
+    /// Writes a file that is new; with `durable` the medium has its content when this returns, and its name after [`OwnDir::sync`].
+    ///
+    /// # Errors
+    /// There is one of the name, or it cannot be written.
+    pub fn write_new(&self, name: &str, bytes: &[u8], durable: bool) -> Result<(), Error> {
+        let (flags, mode) = (OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL, Mode::from_raw_mode(0o644));
+        let opened = open_name(self.fd(), name.as_bytes(), flags, mode).map_err(io::Error::from);
+        let written = opened.and_then(|fd| {
+            let mut file = File::from(fd);
+            file.write_all(bytes)?;
+            if durable { file.sync_all() } else { Ok(()) }
+        });
+        written.map_err(|error| Error::io("write", self.path.join(name), error))
+    }
+
+    /// Writes a file that is there as a whole or not at all, in place of the one that was there; with `durable` the medium has it.
+    ///
+    /// # Errors
+    /// It cannot be written. What was there stays.
+    pub fn replace(&self, name: &str, bytes: &[u8], durable: bool) -> Result<(), Error> {
+        // No name of ours begins with a dot: what a killed run left here is nobody's.
+        let partial = format!(".{name}.new");
+        self.remove(&partial)?;
+        self.write_new(&partial, bytes, durable)?;
+        renameat(&self.fd, &*partial, &self.fd, name)
+            .map_err(|error| Error::io("rename to", self.path.join(name), error))?;
+        if durable { self.sync() } else { Ok(()) }
+    }
+
+    /// Waits until the medium has the names in it.
+    ///
+    /// # Errors
+    /// As fsync(2).
+    pub fn sync(&self) -> Result<(), Error> {
+        fsync(&self.fd).map_err(|error| Error::io("sync", &self.path, error))
+    }
+
+    /// Removes a file in it, or a directory and all below. It is well if it is not there.
+    ///
+    /// # Errors
+    /// As unlinkat(2).
+    pub fn remove(&self, name: &str) -> Result<(), Error> {
+        remove_tree(self.fd(), name.as_bytes()).map_err(|error| Error::io("remove", self.path.join(name), error))
+    }
+
+    /// Removes it and all that it holds, if `place` still leads to it.
+    ///
+    /// # Errors
+    /// [`Error::Exchanged`] where `place` leads elsewhere: then it is empty, and what is there is left alone.
+    pub fn remove_from(self, place: &Place) -> Result<(), Error> {
+        let failed = |error| Error::io("remove", &self.path, error);
+        remove_contents(self.fd()).map_err(failed)?;
+        place.check_same(self.fd())?;
+        // What comes under the name in between is removed only if it is an empty directory.
+        unlinkat(place.parent(), place.name(), AtFlags::REMOVEDIR).map_err(failed)
+    }
+}
+
+/// Refuses what another user owns or may write to.
+///
+/// # Errors
+/// [`Error::Foreign`].
+pub fn check_owner(owner: u32, mode: u32, path: &Path) -> Result<(), Error> {
+    if owner != 0 && owner != rustix::process::geteuid().as_raw() {
+        return Err(Error::foreign(path, format!("belongs to user {owner}, who can change anything in it")));
+    }
+    if mode & 0o022 != 0 {
+        let mode = mode & 0o7777;
+        return Err(Error::foreign(path, format!("is writable by other users (mode {mode:04o})")));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn place() -> (tempfile::TempDir, Place) {
+        let scratch = tempfile::tempdir().expect("a temporary folder");
+        let place = Place::resolve(&scratch.path().join("own")).expect("its parent is there");
+        (scratch, place)
+    }
+
+    #[test]
+    fn what_is_written_is_read_and_replaced_as_a_whole() {
+        let (_scratch, place) = place();
+        assert!(OwnDir::open(&place).expect("nothing is no error").is_none());
+        let own = OwnDir::create(&place).expect("it can be made");
+        own.write_new("a", b"one", true).expect("it can be written");
+        assert!(own.write_new("a", b"two", true).is_err(), "it is there");
+        std::fs::write(own.path().join(".a.new"), "what a killed run left").expect("it is ours");
+        own.replace("a", b"three", true).expect("it can be replaced");
+        assert_eq!(own.read("a", 100).expect("it can be read").as_deref(), Some(&b"three"[..]));
+        assert_eq!(own.read("a", 2).expect("it can be read").as_deref(), Some(&b"thr"[..]), "one byte more shows");
+        assert_eq!(own.read("none", 2).expect("it is not there"), None);
+        std::os::unix::fs::symlink("a", own.path().join("link")).expect("a link");
+        assert!(own.read("link", 100).is_err(), "links are not followed");
+        OwnDir::create(&place).expect("it can be opened again").remove_from(&place).expect("it can be removed");
+        assert!(place.is_missing().expect("it can be looked at"));
+    }
+
+    #[test]
+    fn what_others_may_write_to_is_refused() {
+        let (_scratch, place) = place();
+        OwnDir::create(&place).expect("it can be made");
+        for mode in [0o777, 0o770, 0o702] {
+            std::fs::set_permissions(place.path(), PermissionsExt::from_mode(mode)).expect("it is ours");
+            assert!(matches!(OwnDir::open(&place), Err(Error::Foreign { .. })), "{mode:o}");
+        }
+        std::fs::set_permissions(place.path(), PermissionsExt::from_mode(0o755)).expect("it is ours");
+        OwnDir::open(&place).expect("others may read");
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::chown(place.path(), Some(12345), None).expect("root may");
+            assert!(matches!(OwnDir::open(&place), Err(Error::Foreign { .. })));
+        }
+    }
+
+    #[test]
+    fn removing_leaves_alone_what_came_under_the_name() {
+        let (scratch, place) = place();
+        let own = OwnDir::create(&place).expect("it can be made");
+        own.write_new("a", b"one", false).expect("it can be written");
+        std::fs::rename(place.path(), scratch.path().join("moved")).expect("it can be moved");
+        std::fs::create_dir(place.path()).expect("another");
+        std::fs::write(place.path().join("precious"), "kept").expect("a file");
+        assert!(matches!(own.remove_from(&place), Err(Error::Exchanged { .. })));
+        assert!(place.path().join("precious").exists());
+    }
+}

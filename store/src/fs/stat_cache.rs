@@ -1,0 +1,292 @@
+//! What tells, without reading them, that files are those that were looked at: their sizes, times and inode numbers, as git's index has
+//! them.
+//!
+//! One compact file, written and read as a whole: numbers are little-endian.
+//!
+//! | bytes | |
+//! |---|---|
+//! | 16 | `sealift stats 2\n` |
+//! | 32 | what the numbers of the files are those of, such as the digest of an index |
+//! | 4 | the user who installed them |
+//! | 4 | 1 where their directories held nothing else, 0 where that is not known |
+//! | 4 | how many files |
+//! | 40 each | inode, size, seconds and nanoseconds of the last change of content, then of the last change of anything; all zero where nothing is known |
+//! | 32 | BLAKE3 of all that is before it |
+
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+use rustix::fs::{Statx, fstat};
+use rustix::io::Errno;
+
+use crate::fs::unnamed::unnamed_in;
+
+/// A time of a file, by the clock of its file system: seconds and nanoseconds.
+pub type FileTime = (i64, u32);
+
+/// What changes with a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileStat {
+    /// The number of its inode.
+    pub inode: u64,
+    /// Bytes.
+    pub size: u64,
+    /// When its content changed last, or what somebody set in its place.
+    pub mtime: FileTime,
+    /// When anything of it changed last, which nobody can set.
+    pub ctime: FileTime,
+}
+
+impl From<&Statx> for FileStat {
+    fn from(stat: &Statx) -> Self {
+        Self {
+            inode: stat.stx_ino,
+            size: stat.stx_size,
+            mtime: (stat.stx_mtime.tv_sec, stat.stx_mtime.tv_nsec),
+            ctime: (stat.stx_ctime.tv_sec, stat.stx_ctime.tv_nsec),
+        }
+    }
+}
+
+/// The stats of files that have numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StatCache {
+    /// What the numbers are those of.
+    pub of: [u8; 32],
+    /// The user who installed the files: another may set more, or less.
+    pub user: u32,
+    /// Whether the directories held nothing but these files: one that is as it was still holds nothing else.
+    pub is_exact: bool,
+    stats: Vec<Option<FileStat>>,
+}
+
+const MAGIC: &[u8; 16] = b"sealift stats 2\n";
+const HEAD_LEN: usize = MAGIC.len() + 32 + 4 + 4 + 4;
+const STAT_LEN: usize = 40;
+const CHECK_LEN: usize = 32;
+
+/// The time that a change to a file beside `directory` gets now.
+///
+/// # Errors
+/// No file can be made there.
+pub fn now(directory: BorrowedFd<'_>) -> Result<FileTime, Errno> {
+    let stat = fstat(unnamed_in(directory)?)?;
+    Ok((stat.st_ctime, u32::try_from(stat.st_ctime_nsec).unwrap_or(0)))
+}
+
+/// The first time that is later than all changes before.
+///
+/// # Errors
+/// As [`now`].
+pub fn next_moment(directory: BorrowedFd<'_>) -> Result<FileTime, Errno> {
+    let first = now(directory)?;
+    // A clock tick has 10 ms at most; a clock that does not go on leaves the last changes unknown.
+    for _ in 0..20 {
+        let next = now(directory)?;
+        if next > first {
+            return Ok(next);
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Ok(first)
+}
+
+impl StatCache {
+    /// Nothing is known yet of `files` files, numbered from 0, nor of what is beside them.
+    #[must_use]
+    pub fn new(of: [u8; 32], user: u32, files: usize) -> Self {
+        Self { of, user, is_exact: false, stats: vec![None; files] }
+    }
+
+    /// The longest encoding for so many files.
+    #[must_use]
+    pub fn encoded_len(files: usize) -> u64 {
+        let len = files.saturating_mul(STAT_LEN).saturating_add(HEAD_LEN + CHECK_LEN);
+        u64::try_from(len).unwrap_or(u64::MAX)
+    }
+
+    /// How many files it has numbers for.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.stats.len()
+    }
+
+    /// Whether it has none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.stats.is_empty()
+    }
+
+    /// What is known of a file.
+    #[must_use]
+    pub fn get(&self, file: u32) -> Option<FileStat> {
+        self.stats.get(usize::try_from(file).ok()?).copied().flatten()
+    }
+
+    /// Whether a file is known, and as it was.
+    #[must_use]
+    pub fn is_unchanged(&self, file: u32, stat: &FileStat) -> bool {
+        self.get(file).is_some_and(|known| known == *stat)
+    }
+
+    /// Takes a file as it was found after `since`, a time that [`now`] told. What changed in that very moment is left unknown: it could
+    /// change once more and show the same time.
+    pub fn set(&mut self, file: u32, stat: FileStat, since: FileTime) {
+        let slot = usize::try_from(file).ok().and_then(|file| self.stats.get_mut(file));
+        if let Some(slot) = slot {
+            *slot = Some(stat).filter(|stat| stat.ctime < since && stat.inode != 0);
+        }
+    }
+
+    /// Takes a file as another cache knows it.
+    pub fn copy(&mut self, file: u32, stat: Option<FileStat>) {
+        let slot = usize::try_from(file).ok().and_then(|file| self.stats.get_mut(file));
+        if let Some(slot) = slot {
+            *slot = stat;
+        }
+    }
+
+    /// The bytes that are kept.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(HEAD_LEN + self.stats.len() * STAT_LEN + CHECK_LEN);
+        bytes.extend(MAGIC);
+        bytes.extend(self.of);
+        bytes.extend(self.user.to_le_bytes());
+        bytes.extend(u32::from(self.is_exact).to_le_bytes());
+        bytes.extend(u32::try_from(self.stats.len()).unwrap_or(u32::MAX).to_le_bytes());
+        for stat in &self.stats {
+            bytes.extend(stat.map_or([0; STAT_LEN], encode_stat));
+        }
+        let check = blake3::hash(&bytes);
+        bytes.extend(check.as_bytes());
+        bytes
+    }
+
+    /// The bytes of a cache, if they are just as they were written.
+    #[must_use]
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        let (body, check) = bytes.split_last_chunk::<CHECK_LEN>()?;
+        if blake3::hash(body) != *check {
+            return None;
+        }
+        let body = body.strip_prefix(MAGIC)?;
+        let (of, body) = body.split_first_chunk::<32>()?;
+        let (user, body) = body.split_first_chunk::<4>()?;
+        let (exact, body) = body.split_first_chunk::<4>()?;
+        let (count, body) = body.split_first_chunk::<4>()?;
+        let (stats, rest) = body.as_chunks::<STAT_LEN>();
+        if !rest.is_empty() || u32::try_from(stats.len()) != Ok(u32::from_le_bytes(*count)) {
+            return None;
+        }
+        let stats = stats.iter().map(decode_stat).collect();
+        let is_exact = u32::from_le_bytes(*exact) == 1;
+        Some(Self { of: *of, user: u32::from_le_bytes(*user), is_exact, stats })
+    }
+}
+
+fn encode_stat(stat: FileStat) -> [u8; STAT_LEN] {
+    let mut bytes = [0; STAT_LEN];
+    bytes[0..8].copy_from_slice(&stat.inode.to_le_bytes());
+    bytes[8..16].copy_from_slice(&stat.size.to_le_bytes());
+    bytes[16..24].copy_from_slice(&stat.mtime.0.to_le_bytes());
+    bytes[24..28].copy_from_slice(&stat.mtime.1.to_le_bytes());
+    bytes[28..36].copy_from_slice(&stat.ctime.0.to_le_bytes());
+    bytes[36..40].copy_from_slice(&stat.ctime.1.to_le_bytes());
+    bytes
+}
+
+/// No file has the inode 0.
+fn decode_stat(bytes: &[u8; STAT_LEN]) -> Option<FileStat> {
+    let wide = |at: usize| <[u8; 8]>::try_from(&bytes[at..at + 8]).unwrap_or_default();
+    let narrow = |at: usize| <[u8; 4]>::try_from(&bytes[at..at + 4]).unwrap_or_default();
+    let time = |at: usize| (i64::from_le_bytes(wide(at)), u32::from_le_bytes(narrow(at + 8)));
+    let inode = u64::from_le_bytes(wide(0));
+    let stat = FileStat { inode, size: u64::from_le_bytes(wide(8)), mtime: time(16), ctime: time(28) };
+    (inode != 0).then_some(stat)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd as _;
+
+    use super::*;
+
+    fn stat(inode: u64) -> FileStat {
+        FileStat { inode, size: 7, mtime: (-1, 999_999_999), ctime: (1 << 40, 5) }
+    }
+
+    fn filled() -> StatCache {
+        let mut cache = StatCache::new([3; 32], 1000, 3);
+        cache.set(0, stat(11), (i64::MAX, 0));
+        cache.set(2, stat(u64::MAX), (i64::MAX, 0));
+        cache
+    }
+
+    #[test]
+    fn it_is_read_as_it_was_written() {
+        let cache = filled();
+        let bytes = cache.encode();
+        assert_eq!(u64::try_from(bytes.len()), Ok(StatCache::encoded_len(3)));
+        let read = StatCache::parse(&bytes).expect("it is whole");
+        assert_eq!(read, cache);
+        assert!(read.is_unchanged(0, &stat(11)) && !read.is_unchanged(0, &stat(12)));
+        assert!(!read.is_unchanged(1, &stat(11)) && !read.is_unchanged(3, &stat(11)), "nothing is known of them");
+    }
+
+    #[test]
+    fn each_flip_and_cut_is_noticed() {
+        let bytes = filled().encode();
+        for at in 0..bytes.len() {
+            let mut flipped = bytes.clone();
+            flipped[at] ^= 1;
+            assert!(StatCache::parse(&flipped).is_none(), "a flip at {at}");
+            assert!(StatCache::parse(&bytes[..at]).is_none(), "a cut at {at}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_count_is_refused_though_the_check_fits() {
+        let bytes = filled().encode();
+        let mut body = bytes[..bytes.len() - CHECK_LEN].to_vec();
+        body[HEAD_LEN - 4] = 2;
+        let check = blake3::hash(&body);
+        body.extend(check.as_bytes());
+        assert!(StatCache::parse(&body).is_none());
+    }
+
+    #[test]
+    fn what_changed_in_the_same_moment_is_left_unknown() {
+        let mut cache = StatCache::new([0; 32], 0, 2);
+        cache.set(0, stat(1), stat(1).ctime);
+        cache.set(1, stat(1), (stat(1).ctime.0, stat(1).ctime.1 + 1));
+        assert_eq!((cache.get(0), cache.get(1)), (None, Some(stat(1))));
+    }
+
+    #[test]
+    fn each_field_counts() {
+        let cache = filled();
+        let same = stat(11);
+        for other in [
+            FileStat { size: 8, ..same },
+            FileStat { mtime: (-1, 0), ..same },
+            FileStat { ctime: (1 << 40, 6), ..same },
+            FileStat { ctime: (0, 5), ..same },
+        ] {
+            assert!(!cache.is_unchanged(0, &other), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn now_is_no_earlier_than_what_was_made_before() {
+        let scratch = tempfile::tempdir().expect("a temporary folder");
+        let path = scratch.path().join("file");
+        std::fs::write(&path, "x").expect("a file");
+        let directory = crate::fs::confined::open_user_dir(scratch.path()).expect("it is there");
+        let now = now(directory.as_fd()).expect("a file can be made");
+        let made = std::os::unix::fs::MetadataExt::ctime(&path.metadata().expect("it is there"));
+        assert!(now.0 >= made);
+        let next = next_moment(directory.as_fd()).expect("a file can be made");
+        assert!(next > now, "{next:?} {now:?}");
+    }
+}

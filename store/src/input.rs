@@ -1,0 +1,273 @@
+//! A bundle as a file or a pipe.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+
+use sealift_format::{Bundle, Chunk, Error as FormatError, Head, Limits, Opened, Opener, Step};
+
+use crate::Error;
+
+/// Where a bundle's bytes come from.
+pub struct Input {
+    path: PathBuf,
+    from: From,
+}
+
+/// A bundle of which the head was read, and nothing behind it.
+#[derive(Debug)]
+pub struct Unopened {
+    input: Input,
+    opener: Opener,
+    head: Head,
+}
+
+enum From {
+    File { file: File, len: u64 },
+    Pipe { pipe: Box<dyn Read + Send>, at: u64 },
+}
+
+impl std::fmt::Debug for Input {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Input").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+/// Bytes that are asked for at a time while the parts before the chunks are read.
+const READ_LEN: u64 = 1 << 20;
+
+impl Input {
+    /// Opens a file. A fifo, a socket or a terminal is read as a pipe.
+    ///
+    /// # Errors
+    /// It cannot be opened, or is a directory.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let failed = |error| Error::io("read", path, error);
+        let file = File::open(path).map_err(failed)?;
+        let metadata = file.metadata().map_err(failed)?;
+        if metadata.is_dir() {
+            return Err(Error::Usage(format!("{} is a directory, and a bundle is a file", path.display())));
+        }
+        let path = path.to_owned();
+        if metadata.is_file() {
+            return Ok(Self { path, from: From::File { file, len: metadata.len() } });
+        }
+        Ok(Self { path, from: From::Pipe { pipe: Box::new(file), at: 0 } })
+    }
+
+    /// Reads a bundle from a pipe; `name` stands for it in messages.
+    #[must_use]
+    pub fn pipe(name: &str, pipe: Box<dyn Read + Send>) -> Self {
+        Self { path: name.into(), from: From::Pipe { pipe, at: 0 } }
+    }
+
+    /// Reads the head alone: what is shown of a bundle that nobody has to trust for it.
+    ///
+    /// # Errors
+    /// The input cannot be read or does not begin with a bundle's head.
+    pub fn read_head(&mut self, limits: Limits) -> Result<Head, Error> {
+        self.start(limits).map(|(_, head)| head)
+    }
+
+    /// Reads the head, and lets the rest be read behind it.
+    ///
+    /// # Errors
+    /// As [`Input::read_head`].
+    pub fn begin(mut self, limits: Limits) -> Result<Unopened, Error> {
+        let (opener, head) = self.start(limits)?;
+        Ok(Unopened { input: self, opener, head })
+    }
+
+    /// Reads head, layout and index of a bundle that needs no base: for showing it, since anybody may have made it.
+    ///
+    /// # Errors
+    /// The input cannot be read, is not a bundle, or is a delta bundle.
+    pub fn open_bundle(&mut self, limits: Limits) -> Result<Bundle, Error> {
+        let opened = self.open_any(limits)?;
+        self.whole(opened)
+    }
+
+    /// Reads head, layout and index, or the difference in the index's place: for showing it, since anybody may have made it.
+    ///
+    /// # Errors
+    /// The input cannot be read or is not a bundle.
+    pub fn open_any(&mut self, limits: Limits) -> Result<Opened, Error> {
+        let (opener, _) = self.start(limits)?;
+        self.go_on(opener)
+    }
+
+    fn start(&mut self, limits: Limits) -> Result<(Opener, Head), Error> {
+        let mut opener = self.opener(limits);
+        while opener.head().is_none() && self.supply(&mut opener)? {}
+        match opener.head().cloned() {
+            Some(head) => Ok((opener, head)),
+            None => Err(opener.finish().expect_err("the head is missing").into()), // which says where the input is cut
+        }
+    }
+
+    fn go_on(&mut self, mut opener: Opener) -> Result<Opened, Error> {
+        while self.supply(&mut opener)? {}
+        Ok(opener.finish()?)
+    }
+
+    fn whole(&self, opened: Opened) -> Result<Bundle, Error> {
+        match opened {
+            Opened::Whole(bundle) => Ok(bundle),
+            Opened::Delta(delta) => Err(Error::is_delta(&self.path, &delta)),
+        }
+    }
+
+    fn opener(&self, limits: Limits) -> Opener {
+        let len = match &self.from {
+            From::File { len, .. } => Some(*len),
+            From::Pipe { .. } => None,
+        };
+        Opener::new(len, limits)
+    }
+
+    /// Gives the opener some of what it needs. Returns whether there was anything to give.
+    fn supply(&mut self, opener: &mut Opener) -> Result<bool, Error> {
+        let Step::Need(range) = opener.step() else { return Ok(false) };
+        let wanted = (range.end - range.start).min(READ_LEN);
+        let mut buffer = vec![0; usize::try_from(wanted).unwrap_or(0)];
+        let got = self.read_some(&mut buffer, range.start)?;
+        opener.supply(range.start, &buffer[..got])?;
+        Ok(got > 0)
+    }
+
+    fn read_some(&mut self, buffer: &mut [u8], offset: u64) -> Result<usize, Error> {
+        loop {
+            let result = match &mut self.from {
+                From::File { file, .. } => file.read_at(buffer, offset),
+                From::Pipe { pipe, at } => pipe.read(buffer).inspect(|len| *at += u64::try_from(*len).unwrap_or(0)),
+            };
+            match result {
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(Error::io("read", &self.path, error)),
+                Ok(len) => return Ok(len),
+            }
+        }
+    }
+
+    /// Reads a chunk's stored bytes into `stored`. From a pipe, chunks are to be read in ascending order; what lies between is passed over.
+    ///
+    /// # Errors
+    /// The input cannot be read or is cut.
+    pub fn read_chunk(&mut self, head: &Head, chunk: &Chunk, stored: &mut Vec<u8>) -> Result<(), Error> {
+        let start = head.chunks_at() + chunk.offset;
+        self.skip_to(start, head)?;
+        stored.resize(usize::try_from(chunk.stored_len).unwrap_or(usize::MAX), 0);
+        self.read_exact_at(stored, start, head)
+    }
+
+    fn read_exact_at(&mut self, mut buffer: &mut [u8], mut offset: u64, head: &Head) -> Result<(), Error> {
+        while !buffer.is_empty() {
+            let got = self.read_some(buffer, offset)?;
+            if got == 0 {
+                return Err(FormatError::Truncated { len: offset, expected: head.file_len() }.into());
+            }
+            buffer = &mut buffer[got..];
+            offset += u64::try_from(got).unwrap_or(0);
+        }
+        Ok(())
+    }
+
+    fn skip_to(&mut self, start: u64, head: &Head) -> Result<(), Error> {
+        let From::Pipe { at, .. } = &self.from else { return Ok(()) };
+        let mut at = *at;
+        let mut passed = vec![0; usize::try_from((start - at).min(READ_LEN)).unwrap_or(0)];
+        while at < start {
+            let len = passed.len().min(usize::try_from(start - at).unwrap_or(usize::MAX));
+            self.read_exact_at(&mut passed[..len], at, head)?;
+            at += u64::try_from(len).unwrap_or(0);
+        }
+        Ok(())
+    }
+
+    /// Reads a pipe to the bundle's end, and says whether something follows. A file's length was compared when it was opened.
+    ///
+    /// # Errors
+    /// The input is cut, or goes on.
+    pub fn finish(&mut self, head: &Head) -> Result<(), Error> {
+        let expected = head.file_len();
+        self.skip_to(expected, head)?;
+        if matches!(self.from, From::Pipe { .. }) && self.read_some(&mut [0], expected)? > 0 {
+            return Err(FormatError::Trailing { expected }.into());
+        }
+        Ok(())
+    }
+
+    /// Hands over all that follows the head, which alone has been read, and makes sure that the input ends where the bundle does.
+    ///
+    /// # Errors
+    /// The input is cut or goes on, or `take` fails.
+    pub fn read_behind(
+        &mut self,
+        head: &Head,
+        mut take: impl FnMut(&[u8]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let (mut at, end) = (u64::from(head.preamble().head_len()), head.file_len());
+        if let From::File { len, .. } = &self.from
+            && *len > end
+        {
+            return Err(FormatError::Trailing { expected: end }.into());
+        }
+        let mut buffer = vec![0; usize::try_from((end - at).min(READ_LEN)).unwrap_or(0)];
+        while at < end {
+            let len = buffer.len().min(usize::try_from(end - at).unwrap_or(usize::MAX));
+            self.read_exact_at(&mut buffer[..len], at, head)?;
+            take(&buffer[..len])?;
+            at += u64::try_from(len).unwrap_or(0);
+        }
+        self.finish(head)
+    }
+
+    /// The file, where the input is one: for threads that read on their own.
+    #[must_use]
+    pub fn file(&self) -> Option<&File> {
+        match &self.from {
+            From::File { file, .. } => Some(file),
+            From::Pipe { .. } => None,
+        }
+    }
+
+    /// The name for messages.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Unopened {
+    /// Preamble, root and envelopes.
+    #[must_use]
+    pub fn head(&self) -> &Head {
+        &self.head
+    }
+
+    /// The input's name for messages.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.input.path()
+    }
+
+    /// Reads layout and index, or the difference in the index's place.
+    ///
+    /// # Errors
+    /// As [`Input::open_any`].
+    pub fn open_any(mut self) -> Result<(Input, Opened), Error> {
+        let opened = self.input.go_on(self.opener)?;
+        Ok((self.input, opened))
+    }
+
+    /// Reads layout and index of a bundle that needs no base.
+    ///
+    /// # Errors
+    /// As [`Input::open_bundle`].
+    pub fn open_bundle(self) -> Result<(Input, Bundle), Error> {
+        let (input, opened) = self.open_any()?;
+        let bundle = input.whole(opened)?;
+        Ok((input, bundle))
+    }
+}

@@ -1,0 +1,65 @@
+//! The lock by which libostree keeps those who write apart from one who prunes: that of an open file description (fcntl(2)), or
+//! flock(2) where a file system has none.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use nix::fcntl::{FcntlArg, fcntl};
+use nix::libc;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+/// What a lock keeps out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Those who want it alone.
+    Shared,
+    /// All others.
+    Exclusive,
+}
+
+/// Between two attempts.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Takes the lock of an open file, which ends when the file is closed. Returns whether it was to be had.
+pub(crate) fn try_lock(file: &OwnedFd, kind: Kind) -> Result<bool, Errno> {
+    let l_type = match kind {
+        Kind::Shared => libc::F_RDLCK,
+        Kind::Exclusive => libc::F_WRLCK,
+    };
+    let short = |value: libc::c_int| libc::c_short::try_from(value).unwrap_or_default();
+    let whole = libc::flock { l_type: short(l_type), l_whence: short(libc::SEEK_SET), l_start: 0, l_len: 0, l_pid: 0 };
+    loop {
+        return match fcntl(file.as_fd(), FcntlArg::F_OFD_SETLK(&whole)) {
+            Ok(_) => Ok(true),
+            Err(nix::Error::EINTR) => continue,
+            Err(nix::Error::EAGAIN | nix::Error::EACCES) => Ok(false),
+            Err(nix::Error::EINVAL | nix::Error::ENOSYS | nix::Error::EOPNOTSUPP) => try_flock(file, kind),
+            Err(error) => Err(Errno::from_io_error(&error.into()).unwrap_or(Errno::IO)),
+        };
+    }
+}
+
+fn try_flock(file: &OwnedFd, kind: Kind) -> Result<bool, Errno> {
+    let operation = match kind {
+        Kind::Shared => FlockOperation::NonBlockingLockShared,
+        Kind::Exclusive => FlockOperation::NonBlockingLockExclusive,
+    };
+    match flock(file, operation) {
+        Ok(()) => Ok(true),
+        Err(Errno::WOULDBLOCK) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Takes the lock, and waits for it at most this long. Returns whether it was to be had.
+pub(crate) fn wait_lock(file: &OwnedFd, kind: Kind, timeout: Option<Duration>) -> Result<bool, Errno> {
+    let start = Instant::now();
+    while !try_lock(file, kind)? {
+        if timeout.is_some_and(|timeout| start.elapsed() >= timeout) {
+            return Ok(false);
+        }
+        std::thread::sleep(PAUSE);
+    }
+    Ok(true)
+}

@@ -1,0 +1,39 @@
+//! OSTree repositories, as libostree 2022.7 reads and writes them: a folder of objects, named by SHA-256, and of refs that name commits.
+//!
+//! Whatever a repository holds may have been written by others: paths are opened beneath it without following links, an object counts
+//! when it has the checksum that names it, and parsers take normal forms alone.
+//!
+//! [`crate::target::ostree`] takes the commits of a bundle into a repository, and [`crate::source::Source::open_ostree`] packs those of one.
+
+pub(crate) mod config;
+pub(crate) mod create;
+mod deflate;
+pub(crate) mod folders;
+pub(crate) mod kept;
+pub(crate) mod keyfile;
+mod lock;
+pub(crate) mod object;
+pub(crate) mod read;
+pub(crate) mod refs;
+pub(crate) mod remote;
+pub(crate) mod repo;
+mod room;
+mod spec;
+pub(crate) mod stage;
+pub(crate) mod system;
+pub(crate) mod transaction;
+
+#[cfg(test)]
+mod tests;
+
+#[cfg(feature = "composefs")]
+pub(crate) use folders::Folders;
+#[cfg(feature = "composefs")]
+pub(crate) use object::hex;
+pub(crate) use object::{ObjectType, object_name};
+pub(crate) use read::{Content, FileContent};
+pub(crate) use refs::{RefName, RefPlace};
+pub(crate) use repo::Repo;
+pub use spec::CommitSpec;
+#[cfg(feature = "composefs")]
+pub(crate) use stage::Stage;

@@ -1,0 +1,77 @@
+//! Types of objects, and where they lie.
+
+use sealift_format::ostree::Checksum;
+
+use super::config::Mode;
+
+/// The type of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum ObjectType {
+    /// A regular file or a symbolic link.
+    File,
+    /// What is in a directory.
+    DirTree,
+    /// Owner, mode and extended attributes of a directory.
+    DirMeta,
+    /// A tree with its history.
+    Commit,
+    /// What is said of a commit by others, such as signatures: it has the commit's name, and may be replaced.
+    CommitMeta,
+}
+
+impl ObjectType {
+    fn suffix(self) -> &'static str {
+        match self {
+            Self::File => "file",
+            Self::DirTree => "dirtree",
+            Self::DirMeta => "dirmeta",
+            Self::Commit => "commit",
+            Self::CommitMeta => "commitmeta",
+        }
+    }
+}
+
+/// The name of an object for messages: its checksum and type.
+pub(crate) fn object_name(kind: ObjectType, checksum: &Checksum) -> String {
+    format!("{}.{}", hex(checksum), kind.suffix())
+}
+
+/// The directory beneath `objects` in which an object lies.
+pub(crate) fn prefix(checksum: &Checksum) -> String {
+    hex(&checksum[..1])
+}
+
+/// The object's name in that directory.
+pub(crate) fn rest(kind: ObjectType, checksum: &Checksum, mode: Mode) -> String {
+    let z = if kind == ObjectType::File && mode == Mode::Archive { "z" } else { "" };
+    format!("{}.{}{z}", hex(&checksum[1..]), kind.suffix())
+}
+
+/// The object's path beneath `objects`.
+pub(crate) fn loose_path(kind: ObjectType, checksum: &Checksum, mode: Mode) -> String {
+    format!("{}/{}", prefix(checksum), rest(kind, checksum, mode))
+}
+
+/// Bytes in lower hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    let digit = |number: u8| char::from_digit(number.into(), 16).unwrap_or('0');
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+}
+
+/// The checksum of 64 lower hexadecimal digits; `None` of any other text.
+pub(crate) fn parse_checksum(text: &str) -> Option<Checksum> {
+    let digit = |byte: u8| match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'a'..=b'f' => Some(byte - b'a' + 10),
+        _ => None,
+    };
+    let (pairs, []) = text.as_bytes().as_chunks::<2>() else { return None };
+    let mut checksum = [0; 32];
+    if pairs.len() != checksum.len() {
+        return None;
+    }
+    for (byte, [high, low]) in checksum.iter_mut().zip(pairs) {
+        *byte = digit(*high)? << 4 | digit(*low)?;
+    }
+    Some(checksum)
+}

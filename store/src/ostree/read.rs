@@ -1,0 +1,315 @@
+//! Reading file objects out of a repository of any mode.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::os::fd::{AsFd as _, OwnedFd};
+
+use flate2::bufread::DeflateDecoder;
+use rustix::fs::{FileType, Mode as Permissions, OFlags, Stat, fgetxattr, fstat, readlinkat};
+use rustix::io::Errno;
+use sealift_format::ostree::file::FileHasher;
+use sealift_format::ostree::{Checksum, Malformed, file, ostreemeta};
+use sealift_format::{Attributes, Xattr};
+
+use super::config::Mode;
+use crate::error::RepoFault;
+use super::object::{ObjectType, loose_path, object_name};
+use super::repo::Repo;
+use crate::Error;
+use crate::xattrs::XattrFilter;
+use crate::fs::confined::open_beneath;
+
+/// What a file object holds beside its attributes.
+#[derive(Debug)]
+pub(crate) enum FileContent {
+    /// Where a symbolic link leads. It agrees with the checksum.
+    Symlink(String),
+    /// The bytes of a regular file, which are checked as they are read.
+    Regular(Content),
+}
+
+/// The bytes of a regular file.
+#[derive(Debug)]
+pub(crate) struct Content {
+    from: Stored,
+    size: u64,
+    left: u64,
+    hasher: FileHasher,
+    checksum: Checksum,
+}
+
+#[derive(Debug)]
+enum Stored {
+    Plain(File),
+    Deflated(Box<DeflateDecoder<BufReader<File>>>),
+}
+
+/// Bytes of a compressed file that are read at once.
+const BUFFER_LEN: usize = 64 << 10;
+/// Longest target of a symbolic link, with the zero byte at its end (PATH_MAX).
+const TARGET_LEN_MAX: u64 = 4096;
+/// The longest value that Linux gives (linux/limits.h).
+pub(crate) const XATTR_LEN_MAX: usize = 65_536;
+
+impl Repo {
+    /// Opens a file object. What it holds counts when it was read to its end without an error; attributes and the target of a
+    /// symbolic link agree with the checksum at once.
+    ///
+    /// # Errors
+    /// It is missing or damaged, or cannot be read.
+    pub(crate) fn open_file(&self, checksum: &Checksum) -> Result<(Attributes, FileContent), Error> {
+        let object = Opening { repo: self, checksum };
+        match self.config().mode {
+            Mode::Bare | Mode::BareUserOnly => object.open_bare(),
+            Mode::BareUser => object.open_bare_user(),
+            Mode::Archive => object.open_archive(),
+        }
+    }
+
+    /// Opens the content of a regular file again, whose attributes and size [`Self::open_file`] told.
+    ///
+    /// # Errors
+    /// It is missing or damaged, or cannot be read.
+    pub(crate) fn open_content(
+        &self,
+        checksum: &Checksum,
+        attributes: &Attributes,
+        size: u64,
+    ) -> Result<Content, Error> {
+        let object = Opening { repo: self, checksum };
+        let content = match self.config().mode {
+            Mode::Archive => object.open_archive()?.1,
+            _ => object.regular(Stored::Plain(File::from(object.open()?)), size, attributes)?,
+        };
+        match content {
+            FileContent::Regular(content) => Ok(content),
+            FileContent::Symlink(_) => Err(object.damaged()),
+        }
+    }
+}
+
+/// A file object that is being opened.
+struct Opening<'a> {
+    repo: &'a Repo,
+    checksum: &'a Checksum,
+}
+
+impl Opening<'_> {
+    fn io(&self, error: impl Into<io::Error>) -> Error {
+        self.repo.unread(self.checksum, error.into())
+    }
+
+    fn name(&self) -> String {
+        object_name(ObjectType::File, self.checksum)
+    }
+
+    fn damaged(&self) -> Error {
+        self.repo.fault(RepoFault::Damaged { object: self.name() })
+    }
+
+    fn wrong(&self, fault: Malformed) -> Error {
+        self.repo.wrong(ObjectType::File, self.checksum, fault)
+    }
+
+    fn open(&self) -> Result<OwnedFd, Error> {
+        let file = self.repo.open_object(ObjectType::File, self.checksum).map_err(|error| self.io(error))?;
+        file.ok_or_else(|| self.repo.fault(RepoFault::Missing { object: self.name() }))
+    }
+
+    fn open_bare(&self) -> Result<(Attributes, FileContent), Error> {
+        let opened = self.repo.open_object(ObjectType::File, self.checksum);
+        let file = match opened {
+            Err(Errno::LOOP) => return self.open_link(),
+            opened => opened.map_err(|error| self.io(error))?,
+        };
+        let file = file.ok_or_else(|| self.repo.fault(RepoFault::Missing { object: self.name() }))?;
+        let (stat, size) = self.stat_regular(&file)?;
+        let xattrs = match self.repo.config().mode {
+            Mode::Bare => all_xattrs().read(file.as_fd()).map_err(|error| self.io(error))?,
+            _ => Vec::new(),
+        };
+        let attributes = self.bare_attributes(&stat, xattrs)?;
+        let content = self.regular(Stored::Plain(File::from(file)), size, &attributes)?;
+        Ok((attributes, content))
+    }
+
+    fn open_link(&self) -> Result<(Attributes, FileContent), Error> {
+        let path = loose_path(ObjectType::File, self.checksum, self.repo.config().mode);
+        let flags = OFlags::PATH | OFlags::NOFOLLOW;
+        let link = open_beneath(self.repo.objects(), path.as_bytes(), flags, Permissions::empty());
+        let link = link.map_err(|error| self.io(error))?;
+        let stat = fstat(&link).map_err(|error| self.io(error))?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::Symlink {
+            return Err(self.damaged());
+        }
+        let target = readlinkat(&link, "", Vec::new()).map_err(|error| self.io(error))?;
+        let target = target.into_string().map_err(|_| self.damaged())?;
+        let xattrs = match (self.repo.config().mode, CString::new(path)) {
+            (Mode::Bare, Ok(path)) => {
+                all_xattrs().read_link(self.repo.objects(), &path).map_err(|error| self.io(error))?
+            }
+            _ => Vec::new(),
+        };
+        let attributes = self.bare_attributes(&stat, xattrs)?;
+        self.symlink(attributes, target)
+    }
+
+    fn open_bare_user(&self) -> Result<(Attributes, FileContent), Error> {
+        let file = self.open()?;
+        let (_, size) = self.stat_regular(&file)?;
+        let mut value = [0; 256];
+        let read = fgetxattr(&file, ostreemeta::NAME, &mut value);
+        let parsed = match read {
+            Ok(len) => ostreemeta::parse(value.get(..len).unwrap_or_default()),
+            Err(Errno::RANGE) => {
+                let mut value = vec![0; XATTR_LEN_MAX];
+                let len = fgetxattr(&file, ostreemeta::NAME, &mut value).map_err(|error| self.io(error))?;
+                ostreemeta::parse(value.get(..len).unwrap_or_default())
+            }
+            Err(Errno::NODATA) => return Err(self.damaged()),
+            Err(error) => return Err(self.io(error)),
+        };
+        let attributes = parsed.map_err(|fault| self.wrong(fault))?;
+        let mut file = File::from(file);
+        if attributes.file_type() != sealift_format::FileType::Symlink {
+            let content = self.regular(Stored::Plain(file), size, &attributes)?;
+            return Ok((attributes, content));
+        }
+        if size > TARGET_LEN_MAX {
+            return Err(self.damaged());
+        }
+        let mut target = String::new();
+        file.read_to_string(&mut target).map_err(|error| self.io(error))?;
+        if target.ends_with('\0') {
+            target.pop();
+        }
+        self.symlink(attributes, target)
+    }
+
+    fn open_archive(&self) -> Result<(Attributes, FileContent), Error> {
+        let file = self.open()?;
+        let mut file = BufReader::with_capacity(BUFFER_LEN, File::from(file));
+        let mut header = vec![0; file::PREFIX_LEN];
+        file.read_exact(&mut header).map_err(|error| self.io(error))?;
+        let prefix = header.first_chunk().copied().unwrap_or_default();
+        let len = file::variant_len(prefix).map_err(|fault| self.wrong(fault))?;
+        let len = u64::try_from(len).unwrap_or(u64::MAX);
+        // It grows with what is there.
+        (&mut file).take(len).read_to_end(&mut header).map_err(|error| self.io(error))?;
+        let parsed = file::parse_archive_header(&header).map_err(|fault| self.wrong(fault))?;
+        let (size, attributes, target) = (parsed.size, parsed.header.attributes, parsed.header.target.to_owned());
+        if !target.is_empty() {
+            return self.symlink(attributes, target);
+        }
+        let from = Stored::Deflated(Box::new(DeflateDecoder::new(file)));
+        let content = self.regular(from, size, &attributes)?;
+        Ok((attributes, content))
+    }
+
+    fn stat_regular(&self, file: &OwnedFd) -> Result<(Stat, u64), Error> {
+        let stat = fstat(file).map_err(|error| self.io(error))?;
+        match u64::try_from(stat.st_size) {
+            Ok(size) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => Ok((stat, size)),
+            _ => Err(self.damaged()),
+        }
+    }
+
+    /// What a file itself tells; where the mode keeps nothing of it, it belongs to root and has no extended attributes.
+    fn bare_attributes(&self, stat: &Stat, xattrs: Vec<Xattr>) -> Result<Attributes, Error> {
+        let mode = u16::try_from(stat.st_mode).map_err(|_| self.damaged())?;
+        let (uid, gid) = match self.repo.config().mode {
+            Mode::Bare => (stat.st_uid, stat.st_gid),
+            _ => (0, 0),
+        };
+        Ok(Attributes { mode, uid, gid, xattrs: xattrs.into() })
+    }
+
+    fn symlink(&self, attributes: Attributes, target: String) -> Result<(Attributes, FileContent), Error> {
+        let is_right = FileHasher::new(&attributes, &target).finish() == *self.checksum;
+        if is_right { Ok((attributes, FileContent::Symlink(target))) } else { Err(self.damaged()) }
+    }
+
+    fn regular(&self, from: Stored, size: u64, attributes: &Attributes) -> Result<FileContent, Error> {
+        let hasher = FileHasher::new(attributes, "");
+        let mut content = Content { from, size, left: size, hasher, checksum: *self.checksum };
+        if size == 0 {
+            content.check().map_err(|_| self.damaged())?;
+        }
+        Ok(FileContent::Regular(content))
+    }
+}
+
+impl Content {
+    /// Bytes of the whole content.
+    pub(crate) fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// The file, where it holds the content as it is.
+    pub(crate) fn plain(&self) -> Option<&File> {
+        match &self.from {
+            Stored::Plain(file) => Some(file),
+            Stored::Deflated(_) => None,
+        }
+    }
+
+    /// The same, for who goes on with it.
+    pub(crate) fn into_plain(self) -> Option<File> {
+        match self.from {
+            Stored::Plain(file) => Some(file),
+            Stored::Deflated(_) => None,
+        }
+    }
+
+    fn read_some(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let read = match &mut self.from {
+                Stored::Plain(file) => file.read(buffer),
+                Stored::Deflated(decoder) => decoder.read(buffer),
+            };
+            match read {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => return read,
+            }
+        }
+    }
+
+    /// Checks at the end that all bytes together were right, and no others follow: a file as it is has those that it had when its size was read.
+    fn check(&mut self) -> io::Result<()> {
+        let ends = matches!(self.from, Stored::Plain(_)) || self.read_some(&mut [0])? == 0;
+        let is_right = self.hasher.clone().finish() == self.checksum;
+        if ends && is_right { Ok(()) } else { Err(damaged()) }
+    }
+}
+
+fn damaged() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "the object does not match its checksum")
+}
+
+impl Read for Content {
+    /// The last bytes are handed out only if all of them were right.
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let len = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
+        if len == 0 {
+            return Ok(0);
+        }
+        let len = self.read_some(&mut buffer[..len])?;
+        if len == 0 {
+            return Err(damaged());
+        }
+        self.hasher.update(&buffer[..len]);
+        self.left -= u64::try_from(len).unwrap_or(self.left);
+        if self.left == 0 {
+            self.check()?;
+        }
+        Ok(len)
+    }
+}
+
+/// In a bare repository all attributes of a file belong to the object.
+fn all_xattrs() -> XattrFilter {
+    let mut filter = XattrFilter::default();
+    filter.add(b"*");
+    filter
+}

@@ -1,0 +1,275 @@
+//! An open repository.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, FileType, Mode as Permissions, OFlags, fstat, statat};
+use rustix::io::Errno;
+use sealift_format::ostree::{Checksum, METADATA_LEN_MAX, Malformed};
+use sha2::{Digest as _, Sha256};
+
+use super::config::{Config, Mode};
+use crate::error::RepoFault;
+use super::keyfile::KeyFile;
+use super::object::{ObjectType, hex, loose_path, object_name};
+use super::remote::Remote;
+use super::system::{System, is_missing};
+use crate::Error;
+use crate::fs::confined::{open_beneath, open_user_dir};
+
+/// A repository of a mode that is known.
+#[derive(Debug)]
+pub(crate) struct Repo {
+    path: PathBuf,
+    root: OwnedFd,
+    objects: OwnedFd,
+    config: Config,
+    system: System,
+    remotes: Option<PathBuf>,
+}
+
+/// The path of the mark that a commit is partial.
+pub(crate) fn partial_mark(commit: &Checksum) -> String {
+    format!("state/{}.commitpartial", hex(commit))
+}
+
+/// Longest `config` that is read, in bytes.
+const CONFIG_LEN_MAX: u64 = 1 << 20;
+
+impl Repo {
+    /// Opens the repository at `path`.
+    ///
+    /// # Errors
+    /// There is none, or it is of a version or mode that is not known.
+    pub(crate) fn open(path: &Path) -> Result<Self, Error> {
+        let root = open_user_dir(path).map_err(|error| match error {
+            Errno::NOENT => Error::Repository { path: path.to_owned(), fault: Box::new(RepoFault::NoDirectory) },
+            error => Error::io("open", path, error),
+        })?;
+        Self::of(root, path)
+    }
+
+    /// Opens the repository that is the directory `root`, called `path`.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub(crate) fn of(root: OwnedFd, path: &Path) -> Result<Self, Error> {
+        Self::within(System::default(), root, path)
+    }
+
+    /// Opens a repository of this system.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub(crate) fn within(system: System, root: OwnedFd, path: &Path) -> Result<Self, Error> {
+        let fault = |fault| Error::Repository { path: path.to_owned(), fault: Box::new(fault) };
+        let missing = |missing| {
+            move |error| match error {
+                Errno::NOENT | Errno::NOTDIR => fault(RepoFault::NotARepository { missing }),
+                error => Error::io("open", path.join(missing), error),
+            }
+        };
+        let config = open_beneath(root.as_fd(), b"config", OFlags::RDONLY | OFlags::NONBLOCK, Permissions::empty());
+        let mut text = String::new();
+        let config = File::from(config.map_err(missing("config"))?);
+        config
+            .take(CONFIG_LEN_MAX)
+            .read_to_string(&mut text)
+            .map_err(|error| Error::io("read", path.join("config"), error))?;
+        let mut config = Config::parse(&text).map_err(fault)?;
+        let remotes = system.remotes_of(root.as_fd());
+        if let Some(folder) = &remotes {
+            add_remotes(&mut config.remotes, folder, &fault)?;
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        let objects = open_beneath(root.as_fd(), b"objects", flags, Permissions::empty());
+        let objects = objects.map_err(missing("objects"))?;
+        Ok(Self { path: path.to_owned(), root, objects, config, system, remotes })
+    }
+
+    pub(crate) fn config(&self) -> &Config {
+        &self.config
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn system(&self) -> &System {
+        &self.system
+    }
+
+    /// The folder of remotes, and of their keyrings, that count beside its own.
+    pub(crate) fn remotes_folder(&self) -> Option<&Path> {
+        self.remotes.as_deref()
+    }
+
+    /// Whether contents are compressed.
+    pub(crate) fn is_compressed(&self) -> bool {
+        self.config.mode == Mode::Archive
+    }
+
+    /// Reads a file of the repository itself, such as its summary; `None` where there is none.
+    ///
+    /// # Errors
+    /// It is longer than a metadata object may be, or cannot be read.
+    pub(crate) fn top_file(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
+        let failed = |error: std::io::Error| Error::io("read", self.path.join(name), error);
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+        let file = match open_beneath(self.root(), name.as_bytes(), flags, Permissions::empty()) {
+            Err(Errno::NOENT) => return Ok(None),
+            opened => File::from(opened.map_err(|error| failed(error.into()))?),
+        };
+        let len = file.metadata().map_err(failed)?.len();
+        if len > METADATA_LEN_MAX {
+            return Err(self.fault(RepoFault::TooLong { object: name.to_owned(), len }));
+        }
+        let mut bytes = Vec::new();
+        file.take(METADATA_LEN_MAX).read_to_end(&mut bytes).map_err(failed)?;
+        Ok(Some(bytes))
+    }
+
+    pub(crate) fn root(&self) -> BorrowedFd<'_> {
+        self.root.as_fd()
+    }
+
+    pub(crate) fn objects(&self) -> BorrowedFd<'_> {
+        self.objects.as_fd()
+    }
+
+    /// Whether the object is there. Its bytes are not looked at.
+    ///
+    /// # Errors
+    /// It could not be told.
+    pub(crate) fn has(&self, kind: ObjectType, checksum: &Checksum) -> Result<bool, Error> {
+        let path = loose_path(kind, checksum, self.config.mode);
+        match statat(&self.objects, &*path, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(_) => Ok(true),
+            Err(Errno::NOENT) => Ok(false),
+            Err(error) => Err(Error::io("look at", self.object_path(kind, checksum), error)),
+        }
+    }
+
+    /// Whether the repository has a commit with all that it names.
+    ///
+    /// # Errors
+    /// It could not be told.
+    pub(crate) fn has_whole_commit(&self, checksum: &Checksum) -> Result<bool, Error> {
+        Ok(self.has(ObjectType::Commit, checksum)? && !self.is_partial(checksum)?)
+    }
+
+    /// Whether the commit is marked as one of which not all objects are there.
+    ///
+    /// # Errors
+    /// It could not be told.
+    pub(crate) fn is_partial(&self, commit: &Checksum) -> Result<bool, Error> {
+        let mark = partial_mark(commit);
+        match statat(&self.root, &*mark, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(_) => Ok(true),
+            Err(Errno::NOENT) => Ok(false),
+            Err(error) => Err(Error::io("look at", self.path.join(mark), error)),
+        }
+    }
+
+    /// Reads a commit, dirtree or dirmeta, whose bytes have its checksum; they are not parsed.
+    ///
+    /// # Errors
+    /// It is missing, longer than 128 MiB, or damaged.
+    pub(crate) fn load_metadata(&self, kind: ObjectType, checksum: &Checksum) -> Result<Vec<u8>, Error> {
+        let object = || object_name(kind, checksum);
+        let bytes = self.read_metadata(kind, checksum)?;
+        let bytes = bytes.ok_or_else(|| self.fault(RepoFault::Missing { object: object() }))?;
+        if Sha256::digest(&bytes)[..] == checksum[..] {
+            Ok(bytes)
+        } else {
+            Err(self.fault(RepoFault::Damaged { object: object() }))
+        }
+    }
+
+    /// Reads what is said of a commit beside it, which no checksum guards: `None` where nothing is.
+    ///
+    /// # Errors
+    /// It is longer than 128 MiB, or cannot be read.
+    pub(crate) fn load_commitmeta(&self, commit: &Checksum) -> Result<Option<Vec<u8>>, Error> {
+        self.read_metadata(ObjectType::CommitMeta, commit)
+    }
+
+    fn read_metadata(&self, kind: ObjectType, checksum: &Checksum) -> Result<Option<Vec<u8>>, Error> {
+        let failed = |error: std::io::Error| Error::io("read", self.object_path(kind, checksum), error);
+        let Some(file) = self.open_object(kind, checksum).map_err(|error| failed(error.into()))? else {
+            return Ok(None);
+        };
+        let stat = fstat(&file).map_err(|error| failed(error.into()))?;
+        let len = u64::try_from(stat.st_size).unwrap_or(u64::MAX);
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return Err(self.fault(RepoFault::Damaged { object: object_name(kind, checksum) }));
+        }
+        if len > METADATA_LEN_MAX {
+            return Err(self.fault(RepoFault::TooLong { object: object_name(kind, checksum), len }));
+        }
+        let mut bytes = vec![0; usize::try_from(len).unwrap_or(usize::MAX)];
+        File::from(file).read_exact(&mut bytes).map_err(failed)?;
+        Ok(Some(bytes))
+    }
+
+    /// Opens an object's file; `None` where it is not there.
+    pub(crate) fn open_object(&self, kind: ObjectType, checksum: &Checksum) -> Result<Option<OwnedFd>, Errno> {
+        let path = loose_path(kind, checksum, self.config.mode);
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+        match open_beneath(self.objects.as_fd(), path.as_bytes(), flags, Permissions::empty()) {
+            Ok(file) => Ok(Some(file)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(crate) fn object_path(&self, kind: ObjectType, checksum: &Checksum) -> PathBuf {
+        self.path.join("objects").join(loose_path(kind, checksum, self.config.mode))
+    }
+
+    pub(crate) fn fault(&self, fault: RepoFault) -> Error {
+        Error::Repository { path: self.path.clone(), fault: Box::new(fault) }
+    }
+
+    /// The error of reading a file object.
+    pub(crate) fn unread(&self, checksum: &Checksum, error: std::io::Error) -> Error {
+        match error.kind() {
+            std::io::ErrorKind::InvalidData | std::io::ErrorKind::InvalidInput | std::io::ErrorKind::UnexpectedEof => {
+                self.fault(RepoFault::Damaged { object: object_name(ObjectType::File, checksum) })
+            }
+            _ => Error::io("read", self.object_path(ObjectType::File, checksum), error),
+        }
+    }
+
+    /// The error of an object that breaks a rule.
+    pub(crate) fn wrong(&self, kind: ObjectType, checksum: &Checksum, fault: Malformed) -> Error {
+        self.fault(RepoFault::Wrong { object: object_name(kind, checksum), fault })
+    }
+}
+
+/// Adds the remotes of the files of a folder. libostree refuses, too, a repository that has one of them twice.
+fn add_remotes(remotes: &mut Vec<Remote>, folder: &Path, fault: &dyn Fn(RepoFault) -> Error) -> Result<(), Error> {
+    let entries = match std::fs::read_dir(folder) {
+        Err(error) if is_missing(&error) => return Ok(()),
+        entries => entries.map_err(|error| Error::io("read", folder, error))?,
+    };
+    for entry in entries {
+        let path = entry.map_err(|error| Error::io("read", folder, error))?.path();
+        if !path.as_os_str().as_encoded_bytes().ends_with(b".conf") || !path.is_file() {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).map_err(|error| Error::io("read", &path, error))?;
+        let file =
+            KeyFile::parse(&text).map_err(|fault| Error::Repository { path: path.clone(), fault: Box::new(fault) })?;
+        for remote in Remote::all(&file) {
+            if remotes.iter().any(|known| known.name == remote.name) {
+                let why = format!("it is configured twice, also in {}: remove one", path.display());
+                return Err(fault(remote.fault(why)));
+            }
+            remotes.push(remote);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,44 @@
+//! The room that a repository wishes to stay free.
+
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::fstatvfs;
+use rustix::io::Errno;
+
+use super::config::MinFree;
+
+/// Bytes that may still be written.
+#[derive(Debug)]
+pub(crate) struct Room {
+    left: AtomicU64,
+}
+
+/// Files take whole blocks of the usual size.
+const BLOCK_LEN: u64 = 4096;
+
+impl Room {
+    /// What the file system has beyond `min_free`.
+    pub(crate) fn of(directory: BorrowedFd<'_>, min_free: MinFree) -> Result<Self, Errno> {
+        let stat = fstatvfs(directory)?;
+        let bytes = |blocks: u64| blocks.saturating_mul(stat.f_frsize);
+        let reserved = match min_free {
+            MinFree::Bytes(bytes) => bytes,
+            MinFree::Percent(percent) => bytes(stat.f_blocks / 100 * percent),
+        };
+        Ok(Self { left: AtomicU64::new(bytes(stat.f_bavail).saturating_sub(reserved)) })
+    }
+
+    /// Whether there is room for that many bytes; if not, what is left.
+    pub(crate) fn check(&self, len: u64) -> Result<(), u64> {
+        let left = self.left.load(Ordering::Relaxed);
+        if len <= left { Ok(()) } else { Err(left) }
+    }
+
+    /// Takes the room of a file of this many bytes, or returns what is left.
+    pub(crate) fn take(&self, len: u64) -> Result<(), u64> {
+        let needed = len.div_ceil(BLOCK_LEN).saturating_mul(BLOCK_LEN);
+        let take = |left: u64| left.checked_sub(needed);
+        self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).map(drop)
+    }
+}

@@ -1,0 +1,135 @@
+//! The directory in which objects wait for the end of a transaction: `tmp/staging-BOOT-ID-sealift-…`, with a lock beside it, by which
+//! libostree leaves it alone. Of what it holds libostree takes nothing for an object.
+
+use std::collections::BTreeSet;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+
+use rustix::fs::{AtFlags, FileType, Mode as Permissions, OFlags, fstat, mkdirat, statat, unlinkat};
+use rustix::io::Errno;
+
+use super::lock::{Kind, try_lock};
+use super::object::hex;
+use crate::fs::confined::{names_in, open_name, open_to_empty, remove_tree};
+
+/// A stage, which is removed when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Stage {
+    directory: OwnedFd,
+    made: Made,
+    _name: Name,
+}
+
+/// The name of a stage and of its lock, which go when it is dropped, with all below them.
+#[derive(Debug)]
+struct Name {
+    tmp: OwnedFd,
+    name: String,
+    /// Held as long as the stage is in use.
+    _lock: OwnedFd,
+}
+
+/// What a file in the stage has without being set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Made {
+    /// Permission bits that it does not get.
+    pub(crate) masked: u16,
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+}
+
+/// In the names of our stages, not of libostree's.
+const OURS: &str = "-sealift-";
+
+impl Stage {
+    /// Makes a stage in a repository's `tmp`, and removes those of our runs that were killed.
+    pub(crate) fn create(tmp: OwnedFd) -> Result<Self, Errno> {
+        remove_abandoned(tmp.as_fd())?;
+        let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        let (name, lock) = loop {
+            let mut random = [0; 6];
+            rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
+            let name = format!("staging-{}{OURS}{}", boot_id.trim(), hex(&random));
+            match create_lock(tmp.as_fd(), &name) {
+                Ok(lock) => break (name, lock),
+                Err(Errno::EXIST | Errno::AGAIN) => {}
+                Err(error) => return Err(error),
+            }
+        };
+        let name = Name { tmp, name, _lock: lock };
+        mkdirat(&name.tmp, &*name.name, Permissions::RWXU)?;
+        let directory = open_to_empty(name.tmp.as_fd(), name.name.as_bytes())?;
+        let made = Made::in_directory(directory.as_fd())?;
+        Ok(Self { directory, made, _name: name })
+    }
+
+    pub(crate) fn directory(&self) -> BorrowedFd<'_> {
+        self.directory.as_fd()
+    }
+
+    pub(crate) fn made(&self) -> Made {
+        self.made
+    }
+}
+
+impl Drop for Name {
+    fn drop(&mut self) {
+        // What stays is found by the next run, as long as its lock is beside it.
+        if remove_tree(self.tmp.as_fd(), self.name.as_bytes()).is_ok() {
+            let _ = unlinkat(&self.tmp, format!("{}-lock", self.name), AtFlags::empty());
+        }
+    }
+}
+
+impl Made {
+    /// Owner, group and mask come from the process, the directory's set-group-id bit and its default ACL: a file tells.
+    fn in_directory(directory: BorrowedFd<'_>) -> Result<Self, Errno> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+        let all = Permissions::RWXU | Permissions::RWXG | Permissions::RWXO;
+        let stat = fstat(open_name(directory, b"probe", flags, all)?)?;
+        unlinkat(directory, "probe", AtFlags::empty())?;
+        let bits = u16::try_from(stat.st_mode & 0o777).unwrap_or(0);
+        Ok(Self { masked: 0o777 & !bits, uid: stat.st_uid, gid: stat.st_gid })
+    }
+}
+
+fn create_lock(tmp: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
+    let lock = open_name(tmp, format!("{name}-lock").as_bytes(), flags, Permissions::RUSR | Permissions::WUSR)?;
+    // Who took it for an abandoned one removes it, and may have let go of it by now.
+    let is_ours = try_lock(&lock, Kind::Exclusive)? && fstat(&lock)?.st_nlink > 0;
+    if is_ours { Ok(lock) } else { Err(Errno::AGAIN) }
+}
+
+/// Removes stages of ours whose lock nobody holds.
+fn remove_abandoned(tmp: BorrowedFd<'_>) -> Result<(), Errno> {
+    // A medium that lost its power may have either of them alone.
+    let mut stages = BTreeSet::new();
+    for (name, _) in names_in(tmp)? {
+        let Ok(name) = String::from_utf8(name) else { continue };
+        if name.starts_with("staging-") && name.contains(OURS) {
+            stages.insert(name.strip_suffix("-lock").unwrap_or(&name).to_owned());
+        }
+    }
+    stages.iter().try_for_each(|stage| remove_if_abandoned(tmp, stage))
+}
+
+fn remove_if_abandoned(tmp: BorrowedFd<'_>, stage: &str) -> Result<(), Errno> {
+    let name = format!("{stage}-lock");
+    let flags = OFlags::RDWR | OFlags::CREATE;
+    let lock = match open_name(tmp, name.as_bytes(), flags, Permissions::RUSR | Permissions::WUSR) {
+        Ok(lock) => lock,
+        Err(Errno::ACCESS | Errno::LOOP) => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    // Who made the file and has not locked it yet has no directory, and looks for another name if the file goes.
+    let Ok(named) = statat(tmp, &*name, AtFlags::SYMLINK_NOFOLLOW) else { return Ok(()) };
+    if FileType::from_raw_mode(named.st_mode) != FileType::RegularFile || !try_lock(&lock, Kind::Exclusive)? {
+        return Ok(());
+    }
+    remove_tree(tmp, stage.as_bytes())?;
+    match unlinkat(tmp, &*name, AtFlags::empty()) {
+        // Whose it was ended meanwhile.
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(error) => Err(error),
+    }
+}

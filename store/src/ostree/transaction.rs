@@ -1,0 +1,510 @@
+//! Writing into a repository: objects wait in a stage until all are there, and come into their places before anything names them.
+//!
+//! The order is libostree's. Marks that the commits are partial, and all that is staged, reach the medium (syncfs); then every object but the commits
+//! gets its name, and the names reach the medium; then the commits, and the marks go; then the refs. Killed at any point, the
+//! repository has what it had, objects that nothing names, or a commit that is marked as partial.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::Write as _;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustix::fs::{
+    AtFlags, Mode as Permissions, OFlags, RenameFlags, Timespec, Timestamps, UTIME_NOW, fdatasync, fsync, mkdirat,
+    renameat, renameat_with, syncfs, unlinkat, utimensat,
+};
+use rustix::io::Errno;
+use rustix::path::Arg;
+use sealift_format::ostree::{Checksum, METADATA_LEN_MAX};
+use sha2::{Digest as _, Sha256};
+
+use super::deflate::Deflate;
+use crate::error::RepoFault;
+use super::folders::Folders;
+use super::lock::{Kind, wait_lock};
+use super::object::{ObjectType, hex, object_name, prefix, rest};
+use super::refs::RefName;
+use super::repo::{Repo, partial_mark};
+use super::room::Room;
+use super::stage::Stage;
+use crate::Error;
+use crate::threads::parallel::for_each;
+use crate::fs::confined::{names_in, open_beneath, open_name, open_within, remove_tree};
+use crate::fs::unnamed::unnamed_in;
+
+/// What is going to be in a repository. Several threads may write objects; nothing is in its place before [`Self::finish`], and a
+/// transaction that is dropped leaves nothing.
+#[derive(Debug)]
+pub(crate) struct Transaction<'a> {
+    pub(crate) repo: &'a Repo,
+    pub(crate) stage: Stage,
+    pub(crate) deflate: Deflate,
+    room: Room,
+    folders: Folders,
+    list: Mutex<List>,
+    /// Objects that are there and are not what their names say: they count as missing, and are replaced.
+    damaged: HashSet<Object>,
+    /// Keeps out who prunes. Last, so that it ends after all else.
+    _lock: Option<OwnedFd>,
+}
+
+#[derive(Debug, Default)]
+struct List {
+    /// Objects in the stage.
+    staged: HashSet<Object>,
+    commits: Vec<Checksum>,
+    refs: Vec<(RefName, Checksum)>,
+}
+
+pub(crate) type Object = (Checksum, ObjectType);
+
+/// Files that mark commits as partial.
+#[derive(Debug, Default)]
+struct Marks {
+    /// Those that this transaction made.
+    new: Vec<String>,
+    /// All of its commits that are marked, also by earlier runs.
+    partial: Vec<String>,
+}
+
+/// What a transaction wrote.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Written {
+    /// Objects that were not there before.
+    pub(crate) objects: u64,
+}
+
+const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
+
+impl<'a> Transaction<'a> {
+    /// Begins to write into a repository, of which nothing is removed meanwhile.
+    ///
+    /// # Errors
+    /// Another program has it locked for itself, or it cannot be written to.
+    pub(crate) fn begin(repo: &'a Repo) -> Result<Self, Error> {
+        let failed = |error: Errno| Error::io("write to", repo.path(), error);
+        let lock = if repo.config().locking { Some(take_lock(repo)?) } else { None };
+        let tmp = make_directory(repo, "tmp").map_err(failed)?;
+        let room = Room::of(repo.root(), repo.config().min_free).map_err(failed)?;
+        let folders = Folders::of(repo.objects(), tmp.as_fd()).map_err(failed)?;
+        Ok(Self {
+            repo,
+            stage: Stage::create(tmp).map_err(failed)?,
+            deflate: Deflate::new(repo.config().zlib_level),
+            room,
+            folders,
+            list: Mutex::default(),
+            damaged: HashSet::new(),
+            _lock: lock,
+        })
+    }
+
+    /// Takes these objects for missing from now on, and lets new ones replace them.
+    pub(crate) fn replace(&mut self, damaged: HashSet<Object>) {
+        self.damaged = damaged;
+    }
+
+    /// Whether the repository has the object.
+    ///
+    /// # Errors
+    /// It could not be told.
+    pub(crate) fn has(&self, kind: ObjectType, checksum: &Checksum) -> Result<bool, Error> {
+        let is_sound = !self.damaged.contains(&(*checksum, kind));
+        Ok(is_sound && self.folders.has(checksum[0]) && self.repo.has(kind, checksum)?)
+    }
+
+    /// Writes a dirtree or dirmeta, unless it is there. Returns whether it was not.
+    ///
+    /// # Errors
+    /// It has another checksum, or cannot be written.
+    pub(crate) fn write_metadata(&self, kind: ObjectType, checksum: &Checksum, bytes: &[u8]) -> Result<bool, Error> {
+        if Sha256::digest(bytes)[..] != checksum[..] {
+            return Err(self.repo.fault(RepoFault::Mismatch { object: object_name(kind, checksum) }));
+        }
+        if self.has(kind, checksum)? {
+            return Ok(false);
+        }
+        self.stage_metadata(kind, checksum, bytes)
+    }
+
+    /// Writes a commit, unless it is there. Returns whether it was not. When the transaction ends, it counts as whole: all that it
+    /// names is to be in the repository or in this transaction.
+    ///
+    /// # Errors
+    /// It has another checksum, or cannot be written.
+    pub(crate) fn write_commit(&self, checksum: &Checksum, bytes: &[u8]) -> Result<bool, Error> {
+        let is_new = self.write_metadata(ObjectType::Commit, checksum, bytes)?;
+        let mut list = self.list();
+        if !list.commits.contains(checksum) {
+            list.commits.push(*checksum);
+        }
+        Ok(is_new)
+    }
+
+    /// Writes what is said of a commit beside it, in place of what is there. Returns whether that was something else.
+    ///
+    /// # Errors
+    /// It is too long, or cannot be written.
+    pub(crate) fn write_commitmeta(&self, commit: &Checksum, bytes: &[u8]) -> Result<bool, Error> {
+        if self.repo.load_commitmeta(commit)?.is_some_and(|there| there == bytes) {
+            return Ok(false);
+        }
+        self.stage_metadata(ObjectType::CommitMeta, commit, bytes)
+    }
+
+    fn stage_metadata(&self, kind: ObjectType, checksum: &Checksum, bytes: &[u8]) -> Result<bool, Error> {
+        let len = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        if len > METADATA_LEN_MAX {
+            return Err(self.repo.fault(RepoFault::TooLong { object: object_name(kind, checksum), len }));
+        }
+        self.take_room(len)?;
+        self.stage_object(kind, checksum, |name| {
+            let (mut file, made) = self.create(kind, checksum, name, 0o644)?;
+            let failed = |error| Error::io("write", self.repo.object_path(kind, checksum), error);
+            file.write_all(bytes).map_err(failed)?;
+            if made != 0o644 {
+                rustix::fs::fchmod(&file, Permissions::from_raw_mode(0o644)).map_err(|error| failed(error.into()))?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Lets a ref name a commit when the transaction ends.
+    pub(crate) fn set_ref(&self, name: RefName, commit: Checksum) {
+        self.list().refs.push((name, commit));
+    }
+
+    /// Lets `make` write an object into the stage, under the path that it is given. Returns whether it did: another thread may have been
+    /// faster. What fails leaves nothing.
+    pub(crate) fn stage_object(
+        &self,
+        kind: ObjectType,
+        checksum: &Checksum,
+        make: impl FnOnce(&str) -> Result<(), Error>,
+    ) -> Result<bool, Error> {
+        let failed = |error: Errno| Error::io("create", self.repo.object_path(kind, checksum), error);
+        let folder = match kind {
+            // They come after all others.
+            ObjectType::Commit | ObjectType::CommitMeta => None,
+            _ => self.folders.wait_in(self.stage.directory(), checksum[0]).map_err(failed)?,
+        };
+        if !self.list().staged.insert((*checksum, kind)) {
+            return Ok(false);
+        }
+        let name = self.staged_name(kind, checksum, folder);
+        make(&name).inspect_err(|_| {
+            // Whatever it is, it goes with the stage at the latest, which nobody brings into place.
+            let _ = unlinkat(self.stage.directory(), &*name, AtFlags::empty());
+            self.list().staged.remove(&(*checksum, kind));
+        })?;
+        Ok(true)
+    }
+
+    /// The objects in the stage.
+    pub(crate) fn staged(&self) -> Vec<Object> {
+        let mut staged: Vec<Object> = self.list().staged.iter().copied().collect();
+        staged.sort_unstable();
+        staged
+    }
+
+    /// The path of an object in the stage.
+    pub(crate) fn name_in_stage(&self, kind: ObjectType, checksum: &Checksum) -> String {
+        let folder = self.folders.folder_of(checksum[0]);
+        self.staged_name(kind, checksum, folder.filter(|_| !self.is_alone(&(*checksum, kind))))
+    }
+
+    /// The path of an object in the stage. Where libostree finds the stage of a run that was killed, it takes nothing of it for an object.
+    fn staged_name(&self, kind: ObjectType, checksum: &Checksum, folder: Option<String>) -> String {
+        let rest = rest(kind, checksum, self.repo.config().mode);
+        match folder {
+            Some(folder) => format!("{folder}/{rest}"),
+            None => format!("{}{rest}", prefix(checksum)),
+        }
+    }
+
+    /// Makes a file in the stage, with these permissions if they are left as they are. Returns those that it has.
+    pub(crate) fn create(
+        &self,
+        kind: ObjectType,
+        checksum: &Checksum,
+        name: &str,
+        bits: u16,
+    ) -> Result<(File, u16), Error> {
+        let is_kept = bits & self.stage.made().masked == 0 && bits & 0o600 == 0o600 && bits & !0o777 == 0;
+        let bits = if is_kept { bits } else { 0o600 };
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+        let mode = Permissions::from_raw_mode(bits.into());
+        match open_name(self.stage.directory(), name.as_bytes(), flags, mode) {
+            Ok(file) => Ok((File::from(file), bits & !self.stage.made().masked)),
+            Err(error) => Err(Error::io("create", self.repo.object_path(kind, checksum), error)),
+        }
+    }
+
+    /// Whether there is room for that many bytes beyond what is written.
+    ///
+    /// # Errors
+    /// There is not.
+    pub(crate) fn check_room(&self, len: u64) -> Result<(), Error> {
+        let path = self.repo.path();
+        self.room.check(len).map_err(|free| Error::NoSpace { path: path.to_owned(), needed: len, free })
+    }
+
+    /// A file without a name, on the repository's file system.
+    pub(crate) fn unnamed_file(&self) -> Result<File, Error> {
+        unnamed_in(self.stage.directory()).map_err(|error| Error::io("write to", self.repo.path(), error))
+    }
+
+    /// The error of writing to such a file.
+    pub(crate) fn unwritten(&self, error: std::io::Error) -> Error {
+        Error::io("write to", self.repo.path(), error)
+    }
+
+    /// Takes room for a file, before it is written.
+    pub(crate) fn take_room(&self, len: u64) -> Result<(), Error> {
+        let path = self.repo.path();
+        self.room.take(len).map_err(|free| Error::NoSpace { path: path.to_owned(), needed: len, free })
+    }
+
+    fn list(&self) -> MutexGuard<'_, List> {
+        self.list.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Brings all that was written into its place, on `jobs` threads. `ready` is called when all of it is on the medium and nothing has its
+    /// name yet; if it fails, the repository is as it was.
+    ///
+    /// # Errors
+    /// That of `ready`; or the repository cannot be written to, and is then as the module says of one who was killed.
+    pub(crate) fn finish(self, jobs: usize, ready: impl FnOnce() -> Result<(), Error>) -> Result<Written, Error> {
+        let list = std::mem::take(&mut *self.list());
+        let written = Written { objects: u64::try_from(list.staged.len()).unwrap_or(u64::MAX) };
+        let Marks { new, partial } = self.mark_partial(&list)?;
+        let mut alone: Vec<Object> = list.staged.iter().copied().filter(|object| self.is_alone(object)).collect();
+        alone.sort_unstable();
+        let (commits, others): (Vec<_>, Vec<_>) = alone.into_iter().partition(|(_, kind)| *kind == ObjectType::Commit);
+        // Also what is there already may be of a run that was killed before its objects were on the medium.
+        if !(list.staged.is_empty() && list.commits.is_empty() && list.refs.is_empty()) {
+            self.sync()?;
+        }
+        ready().inspect_err(|_| {
+            // One that stays marks a commit that nobody has.
+            let _ = self.remove_marks(&new);
+        })?;
+        self.folders.staged().try_for_each(|(folder, name)| self.place_folder(&folder, &name))?;
+        for_each(jobs, &by_directory(&others), || (), |(), objects| self.place(objects, false))?;
+        if !commits.is_empty() {
+            self.sync()?;
+        }
+        by_directory(&commits).into_iter().try_for_each(|objects| self.place(objects, self.repo.config().fsync))?;
+        self.remove_marks(&partial)?;
+        let mut moved = false;
+        for (name, commit) in &list.refs {
+            if self.repo.read_ref(name)? != Some(*commit) {
+                self.write_ref(name, commit)?;
+                moved = true;
+            }
+        }
+        if moved {
+            // Who remembers refs looks whether this has changed.
+            let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
+            let times = Timestamps { last_access: now, last_modification: now };
+            utimensat(self.repo.root(), ".", &times, AtFlags::empty())
+                .map_err(|error| Error::io("write to", self.repo.path(), error))?;
+        }
+        Ok(written)
+    }
+
+    /// Waits until the medium has everything, if the repository asks for that.
+    pub(crate) fn sync(&self) -> Result<(), Error> {
+        if !self.repo.config().fsync {
+            return Ok(());
+        }
+        syncfs(self.repo.objects()).map_err(|error| Error::io("sync", self.repo.path(), error))
+    }
+
+    /// Marks each commit that is new as partial.
+    fn mark_partial(&self, list: &List) -> Result<Marks, Error> {
+        let mut marks = Marks::default();
+        if list.commits.is_empty() {
+            return Ok(marks);
+        }
+        let failed = |error: Errno| Error::io("write to", self.repo.path().join("state"), error);
+        let state = make_directory(self.repo, "state").map_err(failed)?;
+        for commit in &list.commits {
+            let mark = partial_mark(commit);
+            if list.staged.contains(&(*commit, ObjectType::Commit)) {
+                let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+                let name = mark.strip_prefix("state/").unwrap_or(&mark);
+                match open_name(state.as_fd(), name.as_bytes(), flags, Permissions::from_raw_mode(0o644)) {
+                    Ok(_) => marks.new.push(mark.clone()),
+                    Err(Errno::EXIST) => {}
+                    Err(error) => return Err(failed(error)),
+                }
+            } else if !self.repo.is_partial(commit)? {
+                continue;
+            }
+            marks.partial.push(mark);
+        }
+        Ok(marks)
+    }
+
+    /// Commits are whole from now on, also when the power goes.
+    fn remove_marks(&self, marks: &[String]) -> Result<(), Error> {
+        for mark in marks {
+            match unlinkat(self.repo.root(), &**mark, AtFlags::empty()) {
+                // Another run has brought the same commit.
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(error) => return Err(Error::io("remove", self.repo.path().join(mark), error)),
+            }
+        }
+        if marks.is_empty() || !self.repo.config().fsync {
+            return Ok(());
+        }
+        let state = make_directory(self.repo, "state").and_then(fsync);
+        state.map_err(|error| Error::io("write to", self.repo.path().join("state"), error))
+    }
+
+    /// Whether an object waits in the stage among all others, not in a directory of those of its first byte.
+    fn is_alone(&self, (checksum, kind): &Object) -> bool {
+        matches!(kind, ObjectType::Commit | ObjectType::CommitMeta) || self.folders.folder_of(checksum[0]).is_none()
+    }
+
+    /// Brings a directory of the stage into its place, or what is in it, if there is one by now.
+    fn place_folder(&self, folder: &str, name: &str) -> Result<(), Error> {
+        let failed = |error: Errno| Error::io("create", self.repo.path().join("objects").join(name), error);
+        let (stage, objects) = (self.stage.directory(), self.repo.objects());
+        match rename_new(stage, folder, objects, name) {
+            Ok(()) => return Ok(()),
+            Err(Errno::EXIST | Errno::NOTEMPTY) => {}
+            Err(error) => return Err(failed(error)),
+        }
+        let open = |at, name: &str| open_name(at, name.as_bytes(), DIRECTORY, Permissions::empty()).map_err(failed);
+        let (from, to) = (open(stage, folder)?, open(objects, name)?);
+        for (object, _) in names_in(from.as_fd()).map_err(failed)? {
+            place_new(from.as_fd(), &object, to.as_fd(), &object).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Gives objects their names, all in one directory.
+    fn place(&self, objects: &[Object], sync_each: bool) -> Result<(), Error> {
+        let Some((first, kind)) = objects.first() else { return Ok(()) };
+        let unopened = |error: Errno| Error::io("create", self.repo.object_path(*kind, first), error);
+        let directory = open_prefix(self.repo, first).map_err(unopened)?;
+        for (checksum, kind) in objects {
+            let failed = |error: Errno| Error::io("create", self.repo.object_path(*kind, checksum), error);
+            let (from, to) = (self.staged_name(*kind, checksum, None), rest(*kind, checksum, self.repo.config().mode));
+            if *kind == ObjectType::CommitMeta || self.damaged.contains(&(*checksum, *kind)) {
+                place_over(self.stage.directory(), &from, directory.as_fd(), &to).map_err(failed)?;
+            } else {
+                place_new(self.stage.directory(), from.as_bytes(), directory.as_fd(), to.as_bytes()).map_err(failed)?;
+            }
+            if sync_each {
+                fsync(&directory).and_then(|()| fsync(self.repo.objects())).map_err(failed)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the file of a ref aside, and renames it over the one that is there.
+    fn write_ref(&self, name: &RefName, commit: &Checksum) -> Result<(), Error> {
+        let path = name.path();
+        let failed = |error: Errno| Error::io("write", self.repo.path().join(&path), error);
+        let (folder, file_name) = path.rsplit_once('/').unwrap_or(("", &path));
+        let directory = make_directory(self.repo, folder).map_err(failed)?;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+        let mode = Permissions::from_raw_mode(0o644);
+        let file = open_name(self.stage.directory(), b"ref", flags, mode).map_err(failed)?;
+        let mut file = File::from(file);
+        let text = format!("{}\n", hex(commit));
+        file.write_all(text.as_bytes()).map_err(|error| Error::io("write", self.repo.path().join(&path), error))?;
+        rustix::fs::fchmod(&file, mode).map_err(failed)?;
+        if self.repo.config().fsync {
+            fdatasync(&file).map_err(failed)?;
+        }
+        renameat(self.stage.directory(), "ref", &directory, file_name).map_err(failed)?;
+        if self.repo.config().fsync { fsync(&directory).map_err(failed) } else { Ok(()) }
+    }
+}
+
+/// They come ordered by their checksums.
+fn by_directory(objects: &[Object]) -> Vec<&[Object]> {
+    objects.chunk_by(|(a, _), (b, _)| a[0] == b[0]).collect()
+}
+
+/// Keeps out who prunes, as long as what is returned is open.
+pub(crate) fn take_lock(repo: &Repo) -> Result<OwnedFd, Error> {
+    let failed = |error: Errno| Error::io("lock", repo.path(), error);
+    let flags = OFlags::RDWR | OFlags::CREATE;
+    let lock = open_within(repo.root(), b".lock", flags, Permissions::from_raw_mode(0o660)).map_err(failed)?;
+    let timeout = repo.config().lock_timeout;
+    if wait_lock(&lock, Kind::Shared, timeout).map_err(failed)? {
+        Ok(lock)
+    } else {
+        Err(repo.fault(RepoFault::Locked { seconds: timeout.unwrap_or_default().as_secs() }))
+    }
+}
+
+/// Opens a directory of the repository, and makes it and those above it if they are not there.
+pub(crate) fn make_directory(repo: &Repo, path: &str) -> Result<OwnedFd, Errno> {
+    let open = || open_beneath(repo.root(), path.as_bytes(), DIRECTORY, Permissions::empty());
+    match open() {
+        Err(Errno::NOENT) => {}
+        opened => return opened,
+    }
+    let mut at = open_within(repo.root(), b".", DIRECTORY, Permissions::empty())?;
+    for name in path.split('/') {
+        match mkdirat(&at, name, Permissions::from_raw_mode(0o777)) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(error),
+        }
+        at = open_name(at.as_fd(), name.as_bytes(), DIRECTORY, Permissions::empty())?;
+    }
+    Ok(at)
+}
+
+fn open_prefix(repo: &Repo, checksum: &Checksum) -> Result<OwnedFd, Errno> {
+    let name = prefix(checksum);
+    let open = || open_name(repo.objects(), name.as_bytes(), DIRECTORY, Permissions::empty());
+    match open() {
+        Err(Errno::NOENT) => {}
+        opened => return opened,
+    }
+    match mkdirat(repo.objects(), &*name, Permissions::from_raw_mode(0o777)) {
+        Ok(()) | Err(Errno::EXIST) => open(),
+        Err(error) => Err(error),
+    }
+}
+
+/// Gives a staged object its name, whatever has it.
+fn place_over(stage: BorrowedFd<'_>, from: &str, directory: BorrowedFd<'_>, to: &str) -> Result<(), Errno> {
+    match renameat(stage, from, directory, to) {
+        Err(Errno::ISDIR) => {
+            remove_tree(directory, to.as_bytes())?;
+            renameat(stage, from, directory, to)
+        }
+        renamed => renamed,
+    }
+}
+
+/// Gives a staged object its name, unless another program was faster: its object is as good.
+fn place_new(stage: BorrowedFd<'_>, from: &[u8], directory: BorrowedFd<'_>, to: &[u8]) -> Result<(), Errno> {
+    match rename_new(stage, from, directory, to) {
+        Err(Errno::EXIST) => Ok(()),
+        renamed => renamed,
+    }
+}
+
+/// Renames what has no name there yet; on a file system that cannot look for that, a file in the place of another, or a directory in that of
+/// an empty one: equal objects may replace each other.
+fn rename_new(
+    from: BorrowedFd<'_>,
+    name: impl Arg + Copy,
+    to: BorrowedFd<'_>,
+    new: impl Arg + Copy,
+) -> Result<(), Errno> {
+    match renameat_with(from, name, to, new, RenameFlags::NOREPLACE) {
+        Err(Errno::INVAL | Errno::NOSYS) => renameat(from, name, to, new),
+        renamed => renamed,
+    }
+}

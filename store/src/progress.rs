@@ -1,0 +1,275 @@
+//! How far an operation has come, and the wish that it stop.
+//!
+//! An operation tells a [`Progress`] what it does; whoever shows it asks for a [`Snapshot`] as often as it draws. There is no callback: an
+//! operation never waits for a window, and no lock is taken for a file.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::Error;
+
+/// Shared between an operation and whoever watches it, from any thread.
+///
+/// One is for one operation. In an [`Arc`](std::sync::Arc), or borrowed by a scoped thread, it is looked at while the operation runs:
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/bundle.rs"));
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = signed_bundle()?;
+/// # let bundle = folder.path().join("os.sealift");
+/// use std::time::Duration;
+/// use sealift::verify::{Depth, verify};
+/// use sealift::{Input, Limits, Progress};
+///
+/// let progress = Progress::default();
+/// let unopened = Input::open(&bundle)?.begin(Limits::default())?;
+/// let verified = std::thread::scope(|scope| {
+///     let work = scope.spawn(|| verify(unopened, Depth::Stored, 2, &progress));
+///     while !work.is_finished() {
+///         let now = progress.snapshot();
+///         match now.fraction() {
+///             Some(done) => println!("{}: {:.0} %", now.phase.word(), done * 100.0),
+///             None => println!("{} ...", now.phase.word()),
+///         }
+///         std::thread::sleep(Duration::from_millis(20)); // or the next frame
+///     }
+///     work.join().expect("the thread does not panic")
+/// })?;
+/// assert_eq!(verified.opened.head().root().identity.name, "os");
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Any thread may [`cancel`](Progress::cancel).
+#[derive(Debug, Default)]
+pub struct Progress {
+    phases: Mutex<Phases>,
+    bytes: AtomicU64,
+    bytes_total: AtomicU64,
+    files: AtomicU64,
+    files_total: AtomicU64,
+    files_kept: AtomicU64,
+    cancelled: AtomicBool,
+}
+
+/// The present phase, and those that ended since somebody asked for them. Who holds the lock sees no phase change.
+#[derive(Debug, Default)]
+struct Phases {
+    present: Phase,
+    ended: Vec<Snapshot>,
+}
+
+/// What an operation is doing. One begins after the other; some come more than once, and which ones depends on what is found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Phase {
+    /// Nothing yet.
+    #[default]
+    Starting,
+    /// Listing the sources.
+    Listing,
+    /// Reading, hashing and compressing.
+    Packing,
+    /// Encoding what a delta bundle carries, in bytes.
+    Encoding,
+    /// Writing layout, index and head.
+    Finishing,
+    /// Hashing what is stored.
+    Verifying,
+    /// Reading and hashing files that are there already.
+    Hashing,
+    /// Making files from what the target has, under these names or others.
+    Copying,
+    /// Writing files.
+    Unpacking,
+    /// Moving files into their places in a target that is there, and removing others.
+    Moving,
+    /// Having the kernel seal files.
+    Sealing,
+    /// Waiting for the medium to have everything.
+    Syncing,
+}
+
+const PHASES: [(Phase, &str); 12] = [
+    (Phase::Starting, "starting"),
+    (Phase::Listing, "listing"),
+    (Phase::Packing, "packing"),
+    (Phase::Encoding, "encoding"),
+    (Phase::Finishing, "finishing"),
+    (Phase::Verifying, "verifying"),
+    (Phase::Hashing, "hashing"),
+    (Phase::Copying, "copying"),
+    (Phase::Unpacking, "unpacking"),
+    (Phase::Moving, "moving"),
+    (Phase::Sealing, "sealing"),
+    (Phase::Syncing, "syncing"),
+];
+
+impl Phase {
+    /// Its word in JSON and in logs, such as `unpacking`.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        PHASES.iter().find(|(phase, _)| *phase == self).map_or("starting", |(_, word)| word)
+    }
+}
+
+/// A moment of an operation. Totals are 0 while they are not known, and bytes and files begin at 0 again with each phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Snapshot {
+    /// What it is doing.
+    pub phase: Phase,
+    /// Bytes done.
+    pub bytes: u64,
+    /// Bytes there are.
+    pub bytes_total: u64,
+    /// Files done.
+    pub files: u64,
+    /// Files there are.
+    pub files_total: u64,
+    /// Files that need nothing, since the target has them: a run before this one made them, or an update keeps them. They are not in
+    /// `files_total`, and stay counted through all phases.
+    pub files_kept: u64,
+}
+
+impl Snapshot {
+    /// How much of the phase is done, from 0 to 1: by its bytes, or by its files where bytes are not counted; `None` while nothing says
+    /// how much there is.
+    ///
+    /// ```
+    /// # use sealift::Progress;
+    /// assert_eq!(Progress::default().snapshot().fraction(), None);
+    /// ```
+    #[must_use]
+    pub fn fraction(&self) -> Option<f64> {
+        let (done, total) = match (self.bytes_total, self.files_total) {
+            (0, 0) => return None,
+            (0, files) => (self.files, files),
+            (bytes, _) => (self.bytes, bytes),
+        };
+        let millionths = u128::from(done.min(total)) * 1_000_000 / u128::from(total);
+        u32::try_from(millionths).ok().map(|millionths| f64::from(millionths) / 1e6)
+    }
+}
+
+impl Progress {
+    /// Asks the operation to stop: it ends with [`Error::Cancelled`] soon, and what it was to make is not there, or is as it was before;
+    /// an unpacking or an update goes on from there when it is run again. An operation that does its last step ends well all the same, and
+    /// so does an update from when it begins to change the target.
+    pub fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether somebody asked to stop.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+
+    /// The present moment.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        self.at(self.phases().present)
+    }
+
+    /// All phases that ended since this was last asked, each as it was at its end, and last the present moment: for who must not miss
+    /// one, however short it is.
+    #[must_use]
+    pub fn moments(&self) -> Vec<Snapshot> {
+        let mut phases = self.phases();
+        let mut moments = std::mem::take(&mut phases.ended);
+        moments.push(self.at(phases.present));
+        moments
+    }
+
+    fn phases(&self) -> MutexGuard<'_, Phases> {
+        self.phases.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn at(&self, phase: Phase) -> Snapshot {
+        Snapshot {
+            phase,
+            bytes: self.bytes.load(Ordering::Relaxed),
+            bytes_total: self.bytes_total.load(Ordering::Relaxed),
+            files: self.files.load(Ordering::Relaxed),
+            files_total: self.files_total.load(Ordering::Relaxed),
+            files_kept: self.files_kept.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Begins a phase, or adds to the one that goes on.
+    pub fn enter(&self, phase: Phase, bytes_total: u64, files_total: u64) {
+        tracing::debug!(phase = phase.word(), bytes_total, files_total, "a phase begins");
+        let mut phases = self.phases();
+        if phases.present != phase {
+            let end = self.at(phases.present);
+            phases.ended.push(end);
+            phases.present = phase;
+            for count in [&self.bytes, &self.files, &self.bytes_total, &self.files_total] {
+                count.store(0, Ordering::Relaxed);
+            }
+        }
+        self.bytes_total.fetch_add(bytes_total, Ordering::Relaxed);
+        self.files_total.fetch_add(files_total, Ordering::Relaxed);
+    }
+
+    pub fn add(&self, bytes: u64, files: u64) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.files.fetch_add(files, Ordering::Relaxed);
+    }
+
+    /// Counts files that need nothing.
+    pub(crate) fn keep(&self, files: u64) {
+        self.files_kept.fetch_add(files, Ordering::Relaxed);
+    }
+
+    pub fn check(&self) -> Result<(), Error> {
+        if self.is_cancelled() { Err(Error::Cancelled) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fraction_is_of_bytes_else_of_files() {
+        let fraction = |bytes_total, files_total| {
+            let progress = Progress::default();
+            progress.enter(Phase::Unpacking, bytes_total, files_total);
+            progress.add(25, 5);
+            progress.snapshot().fraction()
+        };
+        assert_eq!(fraction(100, 10), Some(0.25));
+        assert_eq!(fraction(0, 10), Some(0.5));
+        assert_eq!(fraction(20, 0), Some(1.0)); // never beyond
+        assert_eq!(fraction(0, 0), None);
+        assert_eq!(fraction(u64::MAX, 0), Some(0.0));
+    }
+
+    #[test]
+    fn phases_begin_at_nothing_and_keep_what_was_kept() {
+        let progress = Progress::default();
+        progress.keep(3);
+        progress.add(1, 1);
+        progress.enter(Phase::Syncing, 0, 0);
+        let now = progress.snapshot();
+        assert_eq!((now.phase, now.bytes, now.files, now.files_kept), (Phase::Syncing, 0, 0, 3));
+    }
+
+    #[test]
+    fn no_phase_is_missed_and_one_that_goes_on_rises() {
+        let progress = Progress::default();
+        progress.enter(Phase::Listing, 0, 0);
+        progress.add(0, 2);
+        progress.enter(Phase::Listing, 0, 0);
+        progress.add(0, 1);
+        progress.enter(Phase::Copying, 10, 1);
+        progress.add(10, 1);
+        progress.enter(Phase::Moving, 0, 1);
+        let seen = |moments: Vec<Snapshot>| moments.iter().map(|at| (at.phase, at.files)).collect::<Vec<_>>();
+        let all = [(Phase::Starting, 0), (Phase::Listing, 3), (Phase::Copying, 1), (Phase::Moving, 0)];
+        assert_eq!(seen(progress.moments()), all);
+        assert_eq!(seen(progress.moments()), [(Phase::Moving, 0)]);
+    }
+}

@@ -1,0 +1,134 @@
+//! The files that are to be sealed.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FileType, Mode, OFlags, fstat};
+use sealift_verify::kernel;
+
+use crate::error::path_of;
+use crate::{Error, Progress};
+use crate::fs::confined::{known_type, names_in, open_beneath};
+
+/// What was found at and below some paths.
+pub(super) struct List<'a> {
+    roots: Vec<Root<'a>>,
+    others: u64,
+}
+
+/// A path that was named.
+enum Root<'a> {
+    File(&'a Path),
+    Directory { path: &'a Path, opened: OwnedFd, files: Vec<Vec<u8>> },
+}
+
+/// A regular file, as far as its directory says.
+pub(super) enum Place<'a> {
+    Named(&'a Path),
+    Below { root: &'a Path, opened: &'a OwnedFd, path: &'a [u8] },
+}
+
+/// Lists what is to be sealed, on file systems that do it.
+pub(super) fn list<'a>(paths: &'a [PathBuf], progress: &Progress) -> Result<List<'a>, Error> {
+    let (mut known, mut others) = (HashSet::new(), 0);
+    let mut roots = Vec::new();
+    for path in paths {
+        let failed = |error| Error::io("open", path, error);
+        let opened = super::open_any(path).map_err(failed)?;
+        check_file_system(&mut known, opened.as_fd(), path)?;
+        match FileType::from_raw_mode(fstat(&opened).map_err(|error| failed(error.into()))?.st_mode) {
+            FileType::RegularFile => roots.push(Root::File(path)),
+            FileType::Directory => {
+                let files = files_below(path, &opened, &mut known, &mut others, progress)?;
+                roots.push(Root::Directory { path, opened, files });
+            }
+            _ => others += 1,
+        }
+    }
+    Ok(List { roots, others })
+}
+
+/// The paths of regular files below a directory.
+fn files_below(
+    root: &Path,
+    opened: &OwnedFd,
+    known: &mut HashSet<u64>,
+    others: &mut u64,
+    progress: &Progress,
+) -> Result<Vec<Vec<u8>>, Error> {
+    let (mut files, mut pending) = (Vec::new(), vec![Vec::new()]);
+    while let Some(at) = pending.pop() {
+        progress.check()?;
+        let here = root.join(path_of(&at));
+        let failed = |error| Error::io("read", &here, error);
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        let directory = open_beneath(opened.as_fd(), &at, flags, Mode::empty()).map_err(failed)?;
+        check_file_system(known, directory.as_fd(), &here)?;
+        for (name, listed) in names_in(directory.as_fd()).map_err(failed)? {
+            let path = if at.is_empty() { name.clone() } else { [&at[..], &name].join(&b'/') };
+            match known_type(directory.as_fd(), &name, listed) {
+                FileType::RegularFile => files.push(path),
+                FileType::Directory => pending.push(path),
+                _ => *others += 1,
+            }
+        }
+        progress.add(0, 1);
+    }
+    Ok(files)
+}
+
+/// Each file system is asked once.
+fn check_file_system(known: &mut HashSet<u64>, opened: impl AsFd, path: &Path) -> Result<(), Error> {
+    let device = fstat(&opened).map_err(|error| Error::io("look at", path, error))?.st_dev;
+    if !known.insert(device) {
+        return Ok(());
+    }
+    match kernel::is_supported(opened) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(Error::kernel(path, kernel::KernelError::Unsupported)),
+        Err(error) => Err(Error::kernel(path, error)),
+    }
+}
+
+impl List<'_> {
+    pub(super) fn places(&self) -> Vec<Place<'_>> {
+        let of = |root| -> Vec<Place<'_>> {
+            match root {
+                &Root::File(path) => vec![Place::Named(path)],
+                Root::Directory { path: root, opened, files } => {
+                    files.iter().map(|path| Place::Below { root, opened, path }).collect()
+                }
+            }
+        };
+        self.roots.iter().flat_map(of).collect()
+    }
+
+    /// What is no directory and no regular file.
+    pub(super) fn others(&self) -> u64 {
+        self.others
+    }
+}
+
+impl Place<'_> {
+    /// For messages.
+    pub(super) fn path(&self) -> PathBuf {
+        match self {
+            Self::Named(path) => (*path).to_owned(),
+            Self::Below { root, path, .. } => root.join(path_of(path)),
+        }
+    }
+
+    /// Opens it for reading: the kernel seals no file that is open for writing. What took its place meanwhile is not waited for.
+    pub(super) fn open(&self) -> io::Result<File> {
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+        match self {
+            Self::Named(path) => super::open_any(path).map(File::from),
+            Self::Below { opened, path, .. } => {
+                Ok(open_beneath(opened.as_fd(), path, flags, Mode::empty()).map(File::from)?)
+            }
+        }
+    }
+}

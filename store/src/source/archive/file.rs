@@ -1,0 +1,142 @@
+//! The file that an archive lies in: one of this machine, or a copy of what came through a pipe.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::fstat;
+
+use super::{ArchiveFault, ArchiveFormat};
+use crate::Error;
+use crate::source::SourceOptions;
+use crate::source::directory::Identity;
+use crate::fs::unnamed::unnamed_file;
+
+/// How much of a pipe is read at a time.
+const PIPE_BUFFER_LEN: usize = 256 * 1024;
+
+/// A file that is read by offsets.
+#[derive(Debug)]
+pub(in crate::source) struct Archive {
+    file: File,
+    len: u64,
+    /// What the user calls it.
+    path: PathBuf,
+    /// Of a file that others may write to.
+    identity: Option<Identity>,
+}
+
+impl Archive {
+    /// Takes a regular file as it is.
+    pub(in crate::source) fn of_file(file: File, path: &Path, format: &ArchiveFormat) -> Result<Self, Error> {
+        let stat = fstat(&file).map_err(|error| Error::io("read", path, error))?;
+        let archive = Self {
+            file,
+            len: u64::try_from(stat.st_size).unwrap_or(0),
+            path: path.to_owned(),
+            identity: Some(Identity::of(&stat)),
+        };
+        let mut begin = [0; 512];
+        let len = usize::try_from(archive.len).unwrap_or(usize::MAX).min(begin.len());
+        archive.read_at(&mut begin[..len], 0)?;
+        refuse_compressed(&begin[..len], path, format)?;
+        Ok(archive)
+    }
+
+    /// Copies a pipe to a file without a name in `directory`.
+    pub(in crate::source) fn of_pipe(
+        mut pipe: impl Read,
+        path: &Path,
+        format: &ArchiveFormat,
+        options: &SourceOptions,
+    ) -> Result<Self, Error> {
+        let usual = std::env::temp_dir();
+        let directory = if options.spool_dir.as_os_str().is_empty() { &usual } else { &options.spool_dir };
+        let mut file = unnamed_file(directory).map_err(|error| Error::io("create a file in", directory, error))?;
+        let mut buffer = vec![0; PIPE_BUFFER_LEN];
+        let mut len = 0;
+        loop {
+            let filled = fill(&mut pipe, &mut buffer).map_err(|error| Error::io("read", path, error))?;
+            if len == 0 {
+                refuse_compressed(&buffer[..filled], path, format)?;
+            }
+            if filled == 0 {
+                return Ok(Self { file, len, path: path.to_owned(), identity: None });
+            }
+            let written = file.write_all(&buffer[..filled]);
+            written.map_err(|error| Error::io("copy the archive to a file in", directory, error))?;
+            let filled = u64::try_from(filled).unwrap_or(0);
+            len += filled;
+            options.advance(filled, 0)?;
+        }
+    }
+
+    pub(in crate::source) fn len(&self) -> u64 {
+        self.len
+    }
+
+    pub(in crate::source) fn fault(&self, offset: u64, fault: ArchiveFault) -> Error {
+        Error::Archive { path: self.path.clone(), offset, fault: Box::new(fault) }
+    }
+
+    pub(in crate::source) fn changed(&self) -> Error {
+        Error::Changed { path: self.path.clone() }
+    }
+
+    /// Fills `buffer` from bytes that were there when the archive was opened.
+    pub(in crate::source) fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Error> {
+        self.file.read_exact_at(buffer, offset).map_err(|error| match error.kind() {
+            ErrorKind::UnexpectedEof => self.changed(),
+            _ => Error::io("read", &self.path, error),
+        })
+    }
+
+    /// Says whether the file is still the one that was opened.
+    pub(in crate::source) fn check_unchanged(&self) -> Result<(), Error> {
+        let Some(identity) = self.identity else { return Ok(()) };
+        let stat = fstat(&self.file).map_err(|error| Error::io("read", &self.path, error))?;
+        let same = Identity::of(&stat) == identity && u64::try_from(stat.st_size) == Ok(self.len);
+        if same { Ok(()) } else { Err(self.changed()) }
+    }
+}
+
+fn fill(reader: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match reader.read(&mut buffer[filled..]) {
+            Ok(0) => break,
+            Ok(len) => filled += len,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+fn refuse_compressed(begin: &[u8], path: &Path, format: &ArchiveFormat) -> Result<(), Error> {
+    let Some(program) = compressor(begin) else { return Ok(()) };
+    let (subject, file) = if path == Path::new("-") {
+        ("standard input".to_owned(), "FILE".to_owned())
+    } else {
+        (path.display().to_string(), path.display().to_string())
+    };
+    Err(Error::Usage(format!(
+        "{subject} is compressed by {program}: unpack it on the way, `{program} -dc {file} | sealift pack {}:- ...`",
+        format.scheme
+    )))
+}
+
+/// The program that decompresses what begins so.
+pub(in crate::source) fn compressor(begin: &[u8]) -> Option<&'static str> {
+    let table: [(&[u8], &str); 7] = [
+        (b"\x1f\x8b", "gzip"),
+        (b"\xfd7zXZ\0", "xz"),
+        (b"\x28\xb5\x2f\xfd", "zstd"),
+        (b"BZh", "bzip2"),
+        (b"\x04\x22\x4d\x18", "lz4"),
+        (b"LZIP", "lzip"),
+        (b"\x1f\x9d", "gzip"), // compress(1), which gzip reads
+    ];
+    table.iter().find(|(magic, _)| begin.starts_with(magic)).map(|(_, program)| *program)
+}

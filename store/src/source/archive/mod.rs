@@ -1,0 +1,200 @@
+//! An archive as a source: one file, or a pipe, that holds files one after the other.
+//!
+//! Members are taken as the archive's own program unpacks them, one after the other: a later one replaces an earlier one of the same path.
+//! A leading `/` and `.` components are dropped, `..` is refused. A root or a parent directory that has no member of its own has mode
+//! 0755, owner 0:0 and time 0. Owners are the numbers; names of users and groups are not looked at.
+//!
+//! Where programs disagree about what an archive holds it is refused: what is signed must be what another program would have unpacked.
+
+mod draft;
+mod file;
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use rustix::fs::{FileType, fstat, tell};
+
+use super::{SourceOptions, cpio, tar};
+use crate::{Error, Tree};
+
+pub(super) use draft::{Draft, FileId, Member, MemberKind, Segment, Stored};
+pub use crate::error::ArchiveFault;
+pub(super) use crate::error::shown;
+pub(super) use file::{Archive, compressor};
+
+/// A form of archive.
+#[derive(Debug)]
+pub struct ArchiveFormat {
+    scheme: &'static str,
+    /// Adds an archive's members to a draft.
+    read: fn(&Archive, &SourceOptions, &mut Draft) -> Result<(), Error>,
+}
+
+/// Those that can be packed.
+#[rustfmt::skip] // a table
+const FORMATS: &[ArchiveFormat] = &[
+    ArchiveFormat { scheme: "tar",  read: tar::read },
+    ArchiveFormat { scheme: "cpio", read: cpio::read },
+];
+
+impl ArchiveFormat {
+    /// The form that a source names by what stands before its colon.
+    #[must_use]
+    pub fn of(spec: &OsStr) -> Option<&'static Self> {
+        let (scheme, _) = super::scheme(spec.as_bytes())?;
+        FORMATS.iter().find(|format| format.scheme.as_bytes() == scheme)
+    }
+
+    /// What its sources begin with, before a colon.
+    #[must_use]
+    pub fn scheme(&self) -> &'static str {
+        self.scheme
+    }
+
+    /// Its schemes with their colons, for a message.
+    pub(super) fn schemes() -> String {
+        FORMATS.iter().map(|format| format!("{}:", format.scheme)).collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl PartialEq for ArchiveFormat {
+    fn eq(&self, other: &Self) -> bool {
+        self.scheme == other.scheme
+    }
+}
+
+impl Eq for ArchiveFormat {}
+
+/// An archive whose headers have been read. Contents are read from it by their offsets.
+#[derive(Debug)]
+pub struct ArchiveSource {
+    pub(super) tree: Tree,
+    archive: Archive,
+    contents: Vec<Stored>,
+}
+
+impl ArchiveSource {
+    /// Reads the headers of the archive at `path`. The options' changes of metadata are left to [`super::Source::open_spec`].
+    ///
+    /// What can be read only once (a fifo, `/dev/fd/3`) goes through a file in the options' `spool_dir`, as [`Self::of_pipe`] says.
+    ///
+    /// # Errors
+    /// It cannot be read, is compressed, or is not an archive that can be packed.
+    pub fn open(path: &Path, format: &ArchiveFormat, options: &SourceOptions) -> Result<Self, Error> {
+        let file = File::open(path).map_err(|error| Error::io("read", path, error))?;
+        Self::of_file(file, path, format, options)
+    }
+
+    /// Reads the headers of an archive from standard input, which is copied only if it is not a file.
+    ///
+    /// # Errors
+    /// As [`Self::of_pipe`].
+    pub fn of_stdin(format: &ArchiveFormat, options: &SourceOptions) -> Result<Self, Error> {
+        let name = Path::new("-");
+        let stdin = std::io::stdin().as_fd().try_clone_to_owned();
+        let stdin = File::from(stdin.map_err(|error| Error::io("read", name, error))?);
+        Self::of_file(stdin, name, format, options)
+    }
+
+    fn of_file(file: File, path: &Path, format: &ArchiveFormat, options: &SourceOptions) -> Result<Self, Error> {
+        let stat = fstat(&file).map_err(|error| Error::io("read", path, error))?;
+        options.begin();
+        let whole = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && tell(&file) == Ok(0);
+        if whole {
+            return Self::read(Archive::of_file(file, path, format)?, format, options);
+        }
+        Self::of_pipe(file, path, format, options)
+    }
+
+    /// Reads the headers of an archive that comes through a pipe, called `path` in messages.
+    ///
+    /// Packing reads contents in access order, so the archive is first copied, whole, to a file without a name in `spool_dir`: that much
+    /// room is taken there until the source is dropped, and given back also if the run is killed.
+    ///
+    /// # Errors
+    /// As [`Self::open`]; `spool_dir` has too little room.
+    pub fn of_pipe(
+        pipe: impl Read,
+        path: &Path,
+        format: &ArchiveFormat,
+        options: &SourceOptions,
+    ) -> Result<Self, Error> {
+        Self::read(Archive::of_pipe(pipe, path, format, options)?, format, options)
+    }
+
+    fn read(archive: Archive, format: &ArchiveFormat, options: &SourceOptions) -> Result<Self, Error> {
+        let mut draft = Draft::new();
+        (format.read)(&archive, options, &mut draft)?;
+        let (tree, contents) = draft.finish(&options.directory)?;
+        Ok(Self { tree, archive, contents })
+    }
+
+    pub(super) fn content_len(&self, content: u32) -> u64 {
+        self.stored(content).len()
+    }
+
+    pub(super) fn content_count(&self) -> u32 {
+        u32::try_from(self.contents.len()).unwrap_or(u32::MAX)
+    }
+
+    pub(super) fn open_content(&self, content: u32) -> ArchiveContent<'_> {
+        ArchiveContent { archive: &self.archive, stored: self.stored(content) }
+    }
+
+    fn stored(&self, content: u32) -> &Stored {
+        &self.contents[usize::try_from(content).unwrap_or(usize::MAX)]
+    }
+}
+
+/// A member's content.
+#[derive(Debug)]
+pub struct ArchiveContent<'a> {
+    archive: &'a Archive,
+    stored: &'a Stored,
+}
+
+impl ArchiveContent<'_> {
+    pub(super) fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Error> {
+        let wanted = u64::try_from(buffer.len()).ok().and_then(|len| offset.checked_add(len));
+        if wanted.is_none_or(|end| end > self.stored.len()) {
+            return Err(self.archive.changed());
+        }
+        match self.stored {
+            Stored::Whole { offset: begin, .. } => self.archive.read_at(buffer, begin + offset),
+            Stored::Sparse { segments, .. } => self.read_sparse(segments, buffer, offset),
+        }
+    }
+
+    fn read_sparse(&self, segments: &[Segment], mut buffer: &mut [u8], mut offset: u64) -> Result<(), Error> {
+        let mut next = segments.partition_point(|segment| segment.at + segment.len <= offset);
+        while !buffer.is_empty() {
+            let segment = segments.get(next);
+            // The rest is a hole, or a hole comes first, or data.
+            let run = match segment {
+                None => u64::MAX,
+                Some(segment) if offset < segment.at => segment.at - offset,
+                Some(segment) => segment.at + segment.len - offset,
+            };
+            let run = usize::try_from(run).unwrap_or(usize::MAX).min(buffer.len());
+            let (head, rest) = std::mem::take(&mut buffer).split_at_mut(run);
+            match segment {
+                Some(segment) if offset >= segment.at => {
+                    self.archive.read_at(head, segment.offset + (offset - segment.at))?;
+                    next += 1;
+                }
+                _ => head.fill(0),
+            }
+            offset += u64::try_from(run).unwrap_or(u64::MAX);
+            buffer = rest;
+        }
+        Ok(())
+    }
+
+    pub(super) fn finish(self) -> Result<(), Error> {
+        self.archive.check_unchanged()
+    }
+}

@@ -1,0 +1,538 @@
+//! A directory of this machine as a source.
+
+use std::collections::HashMap;
+use std::ffi::CString;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex};
+
+use rustix::fs::{AtFlags, Mode, OFlags, Stat, fstat, openat, readlinkat, statat};
+use rustix::io::{Errno, retry_on_intr};
+use sealift_format::verity::FileDigest;
+use sealift_format::{Device, FileType, Xattr};
+use sealift_verify::kernel::{self, KernelError};
+
+use super::{Exclude, OmitOutput, XattrFilter};
+use crate::error::path_of;
+use crate::threads::panic_guard::OnPanic;
+use crate::{DirId, Error, Metadata, NewNode, NodeId, Progress, Tree};
+use crate::fs::confined::{open_beneath, open_user_dir};
+
+/// How a directory is read.
+#[derive(Clone, Debug, Default)]
+pub struct DirectoryOptions {
+    /// Extended attributes that are packed.
+    pub xattrs: XattrFilter,
+    /// Leave out what lies on another file system; its mount points become empty directories.
+    pub one_file_system: bool,
+    /// What is left out.
+    pub exclude: Option<Exclude>,
+    /// What is being packed into, which is left out as well.
+    pub omit_output: Option<OmitOutput>,
+    /// Told of the files as they are listed; it may ask to stop.
+    pub progress: Option<Arc<Progress>>,
+}
+
+/// A directory whose files have been listed and not been read.
+#[derive(Debug)]
+pub struct DirectorySource {
+    pub(super) tree: Tree,
+    path: PathBuf,
+    root: OwnedFd,
+    files: Vec<ListedFile>,
+    xattrs: XattrFilter,
+}
+
+/// A regular file that the user named.
+pub(super) struct FoundFile {
+    /// As the user wrote it.
+    pub(super) path: PathBuf,
+    /// The directory that it lies in, after links.
+    pub(super) directory: (PathBuf, OwnedFd),
+    /// Its name there.
+    pub(super) real_name: Vec<u8>,
+    /// Its name in the tree.
+    pub(super) name: Vec<u8>,
+    pub(super) stat: Stat,
+}
+
+/// A regular file as its directory's listing gave it.
+#[derive(Debug)]
+struct ListedFile {
+    directory: DirId,
+    name: Box<[u8]>,
+    size: u64,
+    identity: Identity,
+}
+
+/// What tells whether a file is still the one that was listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Identity {
+    device: u64,
+    inode: u64,
+    mtime: (i64, i64),
+    ctime: (i64, i64),
+}
+
+impl Identity {
+    pub(super) fn of(stat: &Stat) -> Self {
+        Self {
+            device: stat.st_dev,
+            inode: stat.st_ino,
+            mtime: (stat.st_mtime, i64::try_from(stat.st_mtime_nsec).unwrap_or(0)),
+            ctime: (stat.st_ctime, i64::try_from(stat.st_ctime_nsec).unwrap_or(0)),
+        }
+    }
+}
+
+impl DirectorySource {
+    /// Lists a directory and all that is below it, on `jobs` threads.
+    ///
+    /// # Errors
+    /// Something cannot be listed; the error names it.
+    pub fn list(path: &Path, options: &DirectoryOptions, jobs: usize) -> Result<Self, Error> {
+        let root = open_user_dir(path).map_err(|error| Error::io("read", path, error))?;
+        Self::list_open(root, path, options, jobs)
+    }
+
+    /// Lists a directory that is open; `path` is its name, for messages.
+    pub fn list_open(
+        root: OwnedFd,
+        path: &Path,
+        options: &DirectoryOptions,
+        jobs: usize,
+    ) -> Result<Self, Error> {
+        let stat = fstat(&root).map_err(|error| Error::io("read", path, error))?;
+        let listings = Lister::new(path, options, stat.st_dev).run(&root, jobs)?;
+        let mut source = Self {
+            tree: Tree::new(metadata_of(&stat, Vec::new())),
+            path: path.to_owned(),
+            root,
+            files: Vec::new(),
+            xattrs: options.xattrs.clone(),
+        };
+        source.assemble(listings)?;
+        source.tree.sort();
+        Ok(source)
+    }
+
+    /// A directory that holds one file, which is read where it lies.
+    pub(super) fn of_file(found: FoundFile, xattrs: XattrFilter) -> Result<Self, Error> {
+        let FoundFile { path, directory, real_name, name, stat } = found;
+        let mut source = Self {
+            tree: Tree::new(Metadata { permissions: 0o755, ..metadata_of(&stat, Vec::new()) }),
+            path: directory.0,
+            root: directory.1,
+            files: Vec::new(),
+            xattrs,
+        };
+        let content = source.push_file(0, &real_name, &stat);
+        let added = source.tree.add(0, &name, metadata_of(&stat, Vec::new()), NewNode::Regular { content });
+        added.map_err(|fault| Error::Usage(format!("{}: the name {fault}", path.display())))?;
+        Ok(source)
+    }
+
+    /// Puts the listings into the tree, in tree order, so that contents are numbered in it.
+    fn assemble(&mut self, mut listings: Vec<Listing>) -> Result<(), Error> {
+        let mut linked: HashMap<(u64, u64), NodeId> = HashMap::new();
+        let mut pending = vec![(0, 0, 0)];
+        while let Some((slot, directory, node)) = pending.pop() {
+            let Listing { mut entries, xattrs } = std::mem::take(&mut listings[slot]);
+            if !xattrs.is_empty() {
+                self.tree.set_xattrs(node, xattrs.into());
+            }
+            entries.sort_by(|a, b| a.name.cmp(&b.name));
+            let below = pending.len();
+            for entry in entries {
+                let name = entry.name.to_bytes();
+                let key = (entry.stat.st_dev, entry.stat.st_ino);
+                let may_be_linked = entry.stat.st_nlink > 1 && !matches!(entry.found, Found::Directory(_));
+                let added = match linked.get(&key).filter(|_| may_be_linked) {
+                    Some(node) => self.tree.add_link(directory, name, *node).map(|()| *node),
+                    None => {
+                        let new = self.new_node(directory, &entry);
+                        self.tree.add(directory, name, metadata_of(&entry.stat, entry.xattrs), new)
+                    }
+                };
+                let node = added.map_err(|fault| self.name_error(directory, name, fault))?;
+                if may_be_linked {
+                    linked.insert(key, node);
+                }
+                if let (Found::Directory(Some(slot)), Some(below)) = (&entry.found, self.tree.directory_of(node)) {
+                    pending.push((*slot, below, node));
+                }
+            }
+            pending[below..].reverse();
+        }
+        Ok(())
+    }
+
+    fn new_node(&mut self, directory: DirId, entry: &Listed) -> NewNode {
+        let device =
+            || Device { major: rustix::fs::major(entry.stat.st_rdev), minor: rustix::fs::minor(entry.stat.st_rdev) };
+        match &entry.found {
+            Found::Directory(_) => NewNode::Directory,
+            Found::Symlink(target) => NewNode::Symlink(target.clone()),
+            Found::Other(FileType::CharDevice) => NewNode::CharDevice(device()),
+            Found::Other(FileType::BlockDevice) => NewNode::BlockDevice(device()),
+            Found::Other(FileType::Fifo) => NewNode::Fifo,
+            Found::Other(FileType::Socket) => NewNode::Socket,
+            Found::Other(_) => {
+                NewNode::Regular { content: self.push_file(directory, entry.name.to_bytes(), &entry.stat) }
+            }
+        }
+    }
+
+    fn push_file(&mut self, directory: DirId, name: &[u8], stat: &Stat) -> u32 {
+        self.files.push(ListedFile {
+            directory,
+            name: name.into(),
+            size: u64::try_from(stat.st_size).unwrap_or(0),
+            identity: Identity::of(stat),
+        });
+        u32::try_from(self.files.len() - 1).unwrap_or(u32::MAX)
+    }
+
+    fn name_error(&self, directory: DirId, name: &[u8], fault: &str) -> Error {
+        let path = self.path.join(path_of(&self.tree.directory_path(directory))).join(path_of(name));
+        Error::Usage(format!("{}: the name {fault}", path.display()))
+    }
+
+    pub(super) fn content_len(&self, content: u32) -> u64 {
+        self.file(content).size
+    }
+
+    pub(super) fn content_count(&self) -> u32 {
+        u32::try_from(self.files.len()).unwrap_or(u32::MAX)
+    }
+
+    fn file(&self, content: u32) -> &ListedFile {
+        &self.files[usize::try_from(content).unwrap_or(usize::MAX)]
+    }
+
+    fn path_of(&self, file: &ListedFile) -> PathBuf {
+        self.path.join(path_of(&self.tree.directory_path(file.directory))).join(path_of(&file.name))
+    }
+
+    pub(super) fn open<'a>(&'a self, content: u32, cache: &mut DirCache) -> Result<FileContent<'a>, Error> {
+        let listed = self.file(content);
+        let failed = |error: Errno| Error::io("read", self.path_of(listed), error);
+        let directory = cache.open(self, listed.directory).map_err(failed)?;
+        // NONBLOCK: a fifo that took the file's place does not stop the run; the identity check names it.
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let opened = retry_on_intr(|| openat(directory, &*listed.name, flags, Mode::empty()));
+        let fd = opened.map_err(|error| match error {
+            Errno::LOOP | Errno::NOENT => Error::Changed { path: self.path_of(listed) },
+            error => failed(error),
+        })?;
+        Ok(FileContent { source: self, listed, fd })
+    }
+}
+
+/// A regular file, open for reading.
+#[derive(Debug)]
+pub struct FileContent<'a> {
+    source: &'a DirectorySource,
+    listed: &'a ListedFile,
+    fd: OwnedFd,
+}
+
+impl FileContent<'_> {
+    fn io(&self, error: Errno) -> Error {
+        Error::io("read", self.source.path_of(self.listed), error)
+    }
+
+    fn changed(&self) -> Error {
+        Error::Changed { path: self.source.path_of(self.listed) }
+    }
+
+    pub(super) fn read_at(&self, mut buffer: &mut [u8], mut offset: u64) -> Result<(), Error> {
+        while !buffer.is_empty() {
+            match rustix::io::pread(&self.fd, &mut *buffer, offset) {
+                Ok(0) => return Err(self.changed()),
+                Ok(len) => {
+                    buffer = &mut buffer[len..];
+                    offset += u64::try_from(len).unwrap_or(0);
+                }
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(self.io(error)),
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn xattrs(&self) -> Result<Vec<Xattr>, Error> {
+        self.source.xattrs.read(self.fd.as_fd()).map_err(|error| self.io(error))
+    }
+
+    /// The digest that the kernel says; `None` where the file is not sealed.
+    pub(super) fn measure(&self) -> Result<Option<FileDigest>, Error> {
+        match kernel::measure(&self.fd) {
+            Ok(digest) => Ok(Some(digest)),
+            Err(KernelError::NotSealed | KernelError::Unsupported) => Ok(None),
+            Err(error) => Err(Error::kernel(self.source.path_of(self.listed), error)),
+        }
+    }
+
+    pub(super) fn finish(self) -> Result<(), Error> {
+        let stat = fstat(&self.fd).map_err(|error| self.io(error))?;
+        let same = Identity::of(&stat) == self.listed.identity && u64::try_from(stat.st_size) == Ok(self.listed.size);
+        if same { Ok(()) } else { Err(self.changed()) }
+    }
+}
+
+/// The directory that was opened last: files follow each other in tree order.
+#[derive(Debug, Default)]
+pub(super) struct DirCache {
+    /// The source by its root's descriptor, the directory, and the directory's descriptor.
+    last: Option<(RawFd, DirId, OwnedFd)>,
+}
+
+impl DirCache {
+    fn open(&mut self, source: &DirectorySource, directory: DirId) -> Result<std::os::fd::BorrowedFd<'_>, Errno> {
+        let key = (source.root.as_raw_fd(), directory);
+        let hit = self.last.as_ref().is_some_and(|(source, directory, _)| (*source, *directory) == key);
+        if !hit {
+            let path = source.tree.directory_path(directory);
+            let flags = OFlags::PATH | OFlags::DIRECTORY;
+            let fd = open_beneath(source.root.as_fd(), &path, flags, Mode::empty())?;
+            self.last = Some((key.0, key.1, fd));
+        }
+        self.last.as_ref().map(|(_, _, fd)| fd.as_fd()).ok_or(Errno::BADF)
+    }
+}
+
+/// What a directory's listing gave.
+#[derive(Debug, Default)]
+struct Listing {
+    entries: Vec<Listed>,
+    xattrs: Vec<Xattr>,
+}
+
+/// A file in a listing.
+#[derive(Debug)]
+struct Listed {
+    name: CString,
+    stat: Stat,
+    xattrs: Vec<Xattr>,
+    found: Found,
+}
+
+#[derive(Debug)]
+enum Found {
+    /// With the slot of its own listing, unless it lies on another file system.
+    Directory(Option<usize>),
+    Symlink(Box<[u8]>),
+    Other(FileType),
+}
+
+/// Lists directories on several threads. The last directory found is listed first, so that few are open at a time.
+struct Lister<'a> {
+    path: &'a Path,
+    options: &'a DirectoryOptions,
+    device: u64,
+    state: Mutex<ListerState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct ListerState {
+    pending: Vec<Job>,
+    busy: usize,
+    listings: Vec<Listing>,
+    failed: Option<Error>,
+    /// A thread panicked, which ends the run: nobody waits for it.
+    is_over: bool,
+}
+
+/// A directory to be listed.
+struct Job {
+    slot: usize,
+    parent: Arc<OwnedFd>,
+    name: CString,
+    /// Its path below the root.
+    path: Vec<u8>,
+}
+
+impl<'a> Lister<'a> {
+    fn new(path: &'a Path, options: &'a DirectoryOptions, device: u64) -> Self {
+        Self { path, options, device, state: Mutex::default(), changed: Condvar::new() }
+    }
+
+    fn run(self, root: &OwnedFd, jobs: usize) -> Result<Vec<Listing>, Error> {
+        let parent = root.try_clone().map_err(|error| Error::io("read", self.path, error))?;
+        {
+            let mut state = self.lock();
+            state.pending.push(Job { slot: 0, parent: Arc::new(parent), name: c".".into(), path: Vec::new() });
+            state.listings.push(Listing::default());
+        }
+        std::thread::scope(|scope| {
+            for _ in 1..jobs.max(1) {
+                scope.spawn(|| self.work());
+            }
+            self.work();
+        });
+        let state = self.state.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        state.failed.map_or(Ok(state.listings), Err)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, ListerState> {
+        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn work(&self) {
+        let _guard = self.ending_on_panic();
+        loop {
+            let mut state = self.lock();
+            let job = loop {
+                if state.is_over || state.failed.is_some() || (state.pending.is_empty() && state.busy == 0) {
+                    self.changed.notify_all();
+                    return;
+                }
+                if let Some(job) = state.pending.pop() {
+                    break job;
+                }
+                state = self.changed.wait(state).unwrap_or_else(std::sync::PoisonError::into_inner);
+            };
+            state.busy += 1;
+            drop(state);
+            let result = self.list(&job).and_then(|listed| self.advance(listed));
+            let mut state = self.lock();
+            state.busy -= 1;
+            match result {
+                Ok((fd, listing)) => self.take_listing(&mut state, &job, Arc::new(fd), listing),
+                Err(error) => state.failed = Some(error),
+            }
+            self.changed.notify_all();
+        }
+    }
+
+    fn ending_on_panic(&self) -> OnPanic<impl FnMut()> {
+        OnPanic(|| {
+            self.lock().is_over = true;
+            self.changed.notify_all();
+        })
+    }
+
+    fn advance<T>(&self, listed: (T, Listing)) -> Result<(T, Listing), Error> {
+        if let Some(progress) = &self.options.progress {
+            progress.add(0, u64::try_from(listed.1.entries.len()).unwrap_or(0));
+            progress.check()?;
+        }
+        Ok(listed)
+    }
+
+    fn take_listing(&self, state: &mut ListerState, job: &Job, fd: Arc<OwnedFd>, mut listing: Listing) {
+        for entry in &mut listing.entries {
+            let Found::Directory(slot) = &mut entry.found else { continue };
+            if self.options.one_file_system && entry.stat.st_dev != self.device {
+                let path = join(&job.path, entry.name.to_bytes());
+                tracing::info!(path = ?path_of(&path), "left empty: it is on another file system");
+                continue;
+            }
+            *slot = Some(state.listings.len());
+            state.pending.push(Job {
+                slot: state.listings.len(),
+                parent: Arc::clone(&fd),
+                name: entry.name.clone(),
+                path: join(&job.path, entry.name.to_bytes()),
+            });
+            state.listings.push(Listing::default());
+        }
+        state.listings[job.slot] = listing;
+    }
+
+    fn list(&self, job: &Job) -> Result<(OwnedFd, Listing), Error> {
+        let failed = |path: &[u8], error: Errno| Error::io("read", self.path.join(path_of(path)), error);
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let opened = retry_on_intr(|| openat(&*job.parent, &job.name, flags, Mode::empty()));
+        let fd = opened.map_err(|error| failed(&job.path, error))?;
+        let mut listing = Listing {
+            entries: Vec::new(),
+            xattrs: self.read_xattrs(fd.as_fd()).map_err(|error| failed(&job.path, error))?,
+        };
+        let omit = self.options.omit_output.as_ref().filter(|omit| omit.is_in(fd.as_fd()));
+        let names = retry_on_intr(|| rustix::fs::Dir::read_from(&fd)).map_err(|error| failed(&job.path, error))?;
+        for name in names {
+            let name = name.map_err(|error| failed(&job.path, error))?.file_name().to_owned();
+            if matches!(name.to_bytes(), b"." | b"..") {
+                continue;
+            }
+            let path = || join(&job.path, name.to_bytes());
+            let stat = statat(&fd, &name, AtFlags::SYMLINK_NOFOLLOW).map_err(|error| failed(&path(), error))?;
+            let file_type = u16::try_from(stat.st_mode).ok().and_then(FileType::of_mode);
+            let is_directory = file_type == Some(FileType::Directory);
+            if self.options.excludes(path, is_directory) {
+                tracing::debug!(path = ?path_of(&path()), "left out: a pattern takes it");
+                continue;
+            }
+            if omit.is_some_and(|omit| omit.takes(fd.as_fd(), &name, &stat, &path())) {
+                continue;
+            }
+            let found = match file_type {
+                Some(FileType::Directory) => Found::Directory(None),
+                Some(FileType::Symlink) => {
+                    let target = readlinkat(&fd, &name, Vec::new()).map_err(|error| failed(&path(), error))?;
+                    Found::Symlink(target.to_bytes().into())
+                }
+                Some(other) => Found::Other(other),
+                None => return Err(failed(&path(), Errno::INVAL)),
+            };
+            let xattrs = match found {
+                // Read when they are opened.
+                Found::Directory(_) | Found::Other(FileType::Regular) => Vec::new(),
+                _ => self.options.xattrs.read_link(fd.as_fd(), &name).map_err(|error| failed(&path(), error))?,
+            };
+            listing.entries.push(Listed { name, stat, xattrs, found });
+        }
+        Ok((fd, listing))
+    }
+
+    fn read_xattrs(&self, directory: std::os::fd::BorrowedFd<'_>) -> Result<Vec<Xattr>, Errno> {
+        self.options.xattrs.read(directory)
+    }
+}
+
+impl DirectoryOptions {
+    pub(super) fn excludes(&self, path: impl Fn() -> Vec<u8>, is_directory: bool) -> bool {
+        self.exclude.as_ref().is_some_and(|exclude| exclude.takes(&path(), is_directory))
+    }
+}
+
+fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
+    if directory.is_empty() { name.to_vec() } else { [directory, name].join(&b'/') }
+}
+
+fn metadata_of(stat: &Stat, xattrs: Vec<Xattr>) -> Metadata {
+    Metadata {
+        permissions: u16::try_from(stat.st_mode & 0o7777).unwrap_or(0),
+        uid: stat.st_uid,
+        gid: stat.st_gid,
+        mtime: stat.st_mtime,
+        mtime_ns: u32::try_from(stat.st_mtime_nsec).unwrap_or(0),
+        xattrs: xattrs.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::threads::panic_guard::assert_panics;
+
+    #[test]
+    fn nobody_waits_for_a_lister_that_panicked() {
+        assert_panics(|| {
+            let folder = tempfile::tempdir().expect("a folder");
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+            let parent = Arc::new(rustix::fs::open(folder.path(), flags, Mode::empty()).expect("it is there"));
+            let options = DirectoryOptions::default();
+            let lister = Lister::new(folder.path(), &options, 0);
+            // There is no such slot to put the listing in.
+            lister.lock().pending.push(Job { slot: 7, parent, name: c".".into(), path: Vec::new() });
+            std::thread::scope(|scope| {
+                scope.spawn(|| lister.work());
+                lister.work();
+            });
+        });
+    }
+}

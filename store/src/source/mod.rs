@@ -1,0 +1,400 @@
+//! Where files come from: directories, single files, archives and OSTree repositories.
+//!
+//! A source is opened and listed; its contents are read while it is packed. A file that changes in between is an error.
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # std::fs::write(folder.path().join("hello"), "hello")?;
+//! # std::fs::write(folder.path().join("note.bak"), "old")?;
+//! use sealift::source::{DirectoryOptions, Exclude, MetadataOptions, Source, SourceOptions};
+//!
+//! let options = SourceOptions {
+//!     directory: DirectoryOptions { exclude: Some(Exclude::new(["*.bak"].into_iter())?), ..Default::default() },
+//!     metadata: MetadataOptions { owner: Some((0, 0)), ..Default::default() },
+//!     ..SourceOptions::default()
+//! };
+//! let source = Source::open_spec(folder.path().as_os_str(), &options, 2)?; // also tar:FILE, cpio:FILE
+//! assert_eq!(source.content_count(), 1);
+//! # Ok(())
+//! # }
+//! ```
+
+mod archive;
+mod cpio;
+mod directory;
+mod exclude;
+mod file;
+mod omit;
+mod ostree;
+mod owner;
+mod tar;
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sealift_format::Xattr;
+use sealift_format::verity::FileDigest;
+
+use crate::error::path_of;
+use crate::ostree::{CommitSpec, Repo};
+use crate::{Error, Phase, Progress, Tree};
+
+pub use archive::{ArchiveFault, ArchiveFormat, ArchiveSource};
+pub use directory::{DirectoryOptions, DirectorySource};
+pub use exclude::Exclude;
+pub use file::open_file;
+pub use omit::OmitOutput;
+pub(crate) use ostree::FileKind;
+pub use ostree::{OstreeContent, OstreeOptions, OstreeSource};
+pub use owner::{MetadataOptions, OwnerRule, parse_owner};
+pub use crate::xattrs::XattrFilter;
+
+/// A tree and the way to its contents.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Source {
+    /// A directory of this machine.
+    Directory(DirectorySource),
+    /// An archive.
+    Archive(ArchiveSource),
+    /// A commit of an OSTree repository.
+    Ostree(Box<OstreeSource>),
+}
+
+/// How a source of any kind is read.
+#[derive(Clone, Debug, Default)]
+#[allow(clippy::exhaustive_structs, reason = "callers fill it in")]
+pub struct SourceOptions {
+    /// What is taken of a directory; of an archive too, but for `one_file_system`.
+    pub directory: DirectoryOptions,
+    /// What is changed in every file's metadata.
+    pub metadata: MetadataOptions,
+    /// Where an archive that comes through a pipe is copied to. It needs as much room there as the archive is long, while
+    /// it is packed. Empty: the system's temporary directory.
+    pub spool_dir: PathBuf,
+    /// Told of the bytes of a pipe, and of files as they are listed; it may ask to stop.
+    pub progress: Option<Arc<Progress>>,
+}
+
+impl SourceOptions {
+    fn begin(&self) {
+        if let Some(progress) = &self.progress {
+            progress.enter(Phase::Listing, 0, 0);
+        }
+    }
+
+    fn advance(&self, bytes: u64, files: u64) -> Result<(), Error> {
+        let Some(progress) = &self.progress else { return Ok(()) };
+        progress.add(bytes, files);
+        progress.check()
+    }
+}
+
+/// A content that is open for reading.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Content<'a> {
+    /// A file of this machine.
+    File(directory::FileContent<'a>),
+    /// A member of an archive.
+    Archive(archive::ArchiveContent<'a>),
+    /// A file object of an OSTree repository.
+    Ostree(OstreeContent),
+}
+
+/// What one thread keeps from one content to the next.
+#[derive(Debug, Default)]
+pub struct OpenCache {
+    directory: directory::DirCache,
+}
+
+impl Source {
+    /// Opens what SOURCE on a command line says: `tar:FILE`, `tar:-`, `cpio:FILE`, `ostree:REPO:REF`, a directory, or a file. Directories are listed on
+    /// `jobs` threads.
+    ///
+    /// # Errors
+    /// `spec` names no source, or the source cannot be read.
+    pub fn open_spec(spec: &OsStr, options: &SourceOptions, jobs: usize) -> Result<Self, Error> {
+        let directory = &options.directory;
+        let mut source = match Spec::parse(spec)? {
+            Spec::Stdin(format) => Self::Archive(ArchiveSource::of_stdin(format, options)?),
+            Spec::Archive(format, path) => Self::Archive(ArchiveSource::open(path, format, options)?),
+            Spec::Path(path) if is_directory(path)? => {
+                options.begin();
+                let directory = DirectoryOptions { progress: options.progress.clone(), ..directory.clone() };
+                Self::Directory(DirectorySource::list(path, &directory, jobs)?)
+            }
+            Spec::Path(path) => Self::Directory(open_file(path, &directory.xattrs)?),
+            Spec::Ostree(named) => {
+                let repo = Repo::open(named.repo)?;
+                if named.reference.is_none() && repo.refs()?.len() > 1 {
+                    let spec = spec.display();
+                    return Err(Error::Usage(format!("{spec}: the repository has several refs: write {spec}:REF")));
+                }
+                let mut sources = Self::open_ostree(spec, &OstreeOptions::default(), options, jobs)?;
+                let none = || Error::Usage(format!("{}: the repository has no refs", spec.display()));
+                return sources.pop().map(|(_, source)| source).ok_or_else(none);
+            }
+        };
+        options.metadata.apply(source.tree_mut());
+        Ok(source)
+    }
+
+    /// Opens what SOURCE says, under the names that refs get of it: `name`, or `main`; of `ostree:REPO` those of its own refs, unless
+    /// it is one that gets `name`.
+    ///
+    /// # Errors
+    /// As [`Self::open_spec`] and [`Self::open_ostree`].
+    pub fn open_refs(
+        spec: &OsStr,
+        name: Option<&str>,
+        ostree: &OstreeOptions,
+        options: &SourceOptions,
+        jobs: usize,
+    ) -> Result<Vec<(String, Self)>, Error> {
+        if !matches!(Spec::parse(spec)?, Spec::Ostree(_)) {
+            return Ok(vec![(name.unwrap_or("main").to_owned(), Self::open_spec(spec, options, jobs)?)]);
+        }
+        let mut sources = Self::open_ostree(spec, ostree, options, jobs)?;
+        if let Some(name) = name {
+            let [(own, _)] = &mut sources[..] else {
+                return Err(Error::Usage(format!("{}: several refs cannot all be {name}: give --ref", spec.display())));
+            };
+            name.clone_into(own);
+        }
+        Ok(sources)
+    }
+
+    /// Opens refs of an OSTree repository, each a source of its own under its name: the ones that are asked for, or all.
+    ///
+    /// # Errors
+    /// `spec` is not `ostree:REPO` or `ostree:REPO:REF`, it names another ref than the options, the repository lacks a ref or an object or holds something else than it says, or the options would
+    /// change what the commits' checksums stand for.
+    pub fn open_ostree(
+        spec: &OsStr,
+        ostree: &OstreeOptions,
+        options: &SourceOptions,
+        jobs: usize,
+    ) -> Result<Vec<(String, Self)>, Error> {
+        let Spec::Ostree(named) = Spec::parse(spec)? else {
+            return Err(Error::Usage(format!("{}: write ostree:REPO or ostree:REPO:REF", spec.display())));
+        };
+        let path = named.repo;
+        for option in &ostree.refs {
+            named.one_ref(Some(option))?;
+        }
+        if options.metadata != MetadataOptions::default() || options.directory.exclude.is_some() {
+            return Err(Error::Usage(format!("{}: a commit is packed as it is, or not at all", spec.display())));
+        }
+        options.begin();
+        let repo = Arc::new(Repo::open(path)?);
+        let refs = match ostree.refs.is_empty() {
+            _ if named.reference.is_some() => named.reference.map(str::to_owned).into_iter().collect(),
+            true => repo.refs()?.into_iter().map(|(name, _)| name.to_string()).collect(),
+            false => ostree.refs.clone(),
+        };
+        if refs.is_empty() {
+            return Err(Error::Usage(format!("{}: the repository has no refs", path.display())));
+        }
+        let open = |name: String| {
+            let source = OstreeSource::open(&repo, &name, ostree, options, jobs)?;
+            let name = name.rsplit_once(':').map_or(name.clone(), |(_, name)| name.to_owned());
+            Ok((name, Self::Ostree(Box::new(source))))
+        };
+        refs.into_iter().map(open).collect()
+    }
+
+    /// The files and their metadata.
+    #[must_use]
+    pub fn tree(&self) -> &Tree {
+        match self {
+            Self::Directory(source) => &source.tree,
+            Self::Archive(source) => &source.tree,
+            Self::Ostree(source) => &source.tree,
+        }
+    }
+
+    /// The same, to change metadata.
+    pub fn tree_mut(&mut self) -> &mut Tree {
+        match self {
+            Self::Directory(source) => &mut source.tree,
+            Self::Archive(source) => &mut source.tree,
+            Self::Ostree(source) => &mut source.tree,
+        }
+    }
+
+    /// The size of each content, in bytes.
+    #[must_use]
+    pub fn content_len(&self, content: u32) -> u64 {
+        match self {
+            Self::Directory(source) => source.content_len(content),
+            Self::Archive(source) => source.content_len(content),
+            Self::Ostree(source) => source.content_len(content),
+        }
+    }
+
+    /// How many contents there are; they are numbered from 0.
+    #[must_use]
+    pub fn content_count(&self) -> u32 {
+        match self {
+            Self::Directory(source) => source.content_count(),
+            Self::Archive(source) => source.content_count(),
+            Self::Ostree(source) => source.content_count(),
+        }
+    }
+
+    /// Opens a content.
+    ///
+    /// # Errors
+    /// It cannot be opened, or is not what it was.
+    pub fn open<'a>(&'a self, content: u32, cache: &mut OpenCache) -> Result<Content<'a>, Error> {
+        match self {
+            Self::Directory(source) => source.open(content, &mut cache.directory).map(Content::File),
+            Self::Archive(source) => Ok(Content::Archive(source.open_content(content))),
+            Self::Ostree(source) => source.open_content(content).map(Content::Ostree),
+        }
+    }
+}
+
+impl Content<'_> {
+    /// Fills `buffer` with the bytes that begin at `offset`.
+    ///
+    /// # Errors
+    /// The content is shorter than it was, or cannot be read.
+    pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Error> {
+        match self {
+            Self::File(file) => file.read_at(buffer, offset),
+            Self::Archive(member) => member.read_at(buffer, offset),
+            Self::Ostree(object) => object.read_at(buffer, offset),
+        }
+    }
+
+    /// The extended attributes that come with the content and are not in the tree yet.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub fn xattrs(&self) -> Result<Vec<Xattr>, Error> {
+        match self {
+            Self::File(file) => file.xattrs(),
+            Self::Archive(_) | Self::Ostree(_) => Ok(Vec::new()),
+        }
+    }
+
+    /// The fs-verity digest that the kernel says; `None` where it is not sealed.
+    ///
+    /// # Errors
+    /// The kernel cannot say.
+    pub fn measure(&self) -> Result<Option<FileDigest>, Error> {
+        match self {
+            Self::File(file) => file.measure(),
+            Self::Archive(_) | Self::Ostree(_) => Ok(None),
+        }
+    }
+
+    /// Says, after all has been read, whether it was the content of one moment.
+    ///
+    /// # Errors
+    /// The file changed since its directory was read.
+    pub fn finish(self) -> Result<(), Error> {
+        match self {
+            Self::File(file) => file.finish(),
+            Self::Archive(member) => member.finish(),
+            // It was compared with its checksum when it was opened.
+            Self::Ostree(_) => Ok(()),
+        }
+    }
+}
+
+/// What a SOURCE names.
+#[derive(Debug, PartialEq, Eq)]
+enum Spec<'a> {
+    Stdin(&'static ArchiveFormat),
+    Archive(&'static ArchiveFormat, &'a Path),
+    Ostree(CommitSpec<'a>),
+    Path(&'a Path),
+}
+
+impl<'a> Spec<'a> {
+    fn parse(spec: &'a OsStr) -> Result<Self, Error> {
+        let bytes = spec.as_bytes();
+        let usage = |fault: &str| Err(Error::Usage(format!("{}: {fault}", spec.display())));
+        match scheme(bytes) {
+            Some((b"ostree", _)) => match CommitSpec::parse(spec) {
+                Some(named) => Ok(Self::Ostree(named)),
+                None => usage("write ostree:REPO or ostree:REPO:REF"),
+            },
+            Some((scheme, rest)) => {
+                let Some(format) = ArchiveFormat::of(spec) else {
+                    let (scheme, known) = (String::from_utf8_lossy(scheme), ArchiveFormat::schemes());
+                    return usage(&format!(
+                        "unknown source {scheme}: (there are {known} and ostree:); write ./{scheme}: for a path that begins so"
+                    ));
+                };
+                match rest {
+                    b"" => usage(&format!("write {0}:FILE, or {0}:- for standard input", format.scheme())),
+                    b"-" => Ok(Self::Stdin(format)),
+                    file => Ok(Self::Archive(format, path_of(file))),
+                }
+            }
+            None if bytes == b"-" => usage("write tar:- for a tar archive from standard input"),
+            None if bytes.is_empty() => usage("a source has no name"),
+            None => Ok(Self::Path(Path::new(spec))),
+        }
+    }
+}
+
+/// The word before a colon, and what follows, if `spec` looks like that.
+fn scheme(spec: &[u8]) -> Option<(&[u8], &[u8])> {
+    let colon = spec.iter().position(|byte| *byte == b':')?;
+    let (word, rest) = (&spec[..colon], &spec[colon + 1..]);
+    let is_word = word.first()?.is_ascii_alphabetic()
+        && word.iter().all(|byte| byte.is_ascii_alphanumeric() || b"+-._".contains(byte));
+    is_word.then_some((word, rest))
+}
+
+/// Whether it is a directory, and not that it cannot be told.
+fn is_directory(path: &Path) -> Result<bool, Error> {
+    let metadata = std::fs::metadata(path).map_err(|error| Error::io("read", path, error))?;
+    Ok(metadata.is_dir())
+}
+
+/// A source under the ref's name that it gets.
+#[derive(Clone, Copy, Debug)]
+pub struct PackRef<'a> {
+    /// A ref's name (spec 6.1).
+    pub name: &'a str,
+    /// What it is made of.
+    pub source: &'a Source,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn specs() {
+        let format = |spec: &str| ArchiveFormat::of(OsStr::new(spec)).expect("a form of archive");
+        let good = [
+            ("tar:-", Spec::Stdin(format("tar:"))),
+            ("tar:a:b.tar", Spec::Archive(format("tar:"), Path::new("a:b.tar"))),
+            ("cpio:initrd.img", Spec::Archive(format("cpio:"), Path::new("initrd.img"))),
+            ("ostree:/srv/repo", Spec::Ostree(CommitSpec { repo: Path::new("/srv/repo"), reference: None })),
+            ("a", Spec::Path(Path::new("a"))),
+            ("./ostree:x", Spec::Path(Path::new("./ostree:x"))),
+            ("dir/a:b", Spec::Path(Path::new("dir/a:b"))),
+            ("/tar:x", Spec::Path(Path::new("/tar:x"))),
+            ("1:2", Spec::Path(Path::new("1:2"))),
+        ];
+        for (spec, parsed) in good {
+            assert_eq!(Spec::parse(OsStr::new(spec)).ok(), Some(parsed), "{spec}");
+        }
+        for bad in ["", "-", "tar:", "cpio:", "ostree:", "word:", "TAR:x"] {
+            assert!(matches!(Spec::parse(OsStr::new(bad)), Err(Error::Usage(_))), "{bad}");
+        }
+        let error = Spec::parse(OsStr::new("oops:x")).expect_err("no such scheme").to_string();
+        assert!(error.contains("./oops:"), "{error}");
+    }
+}

@@ -1,0 +1,404 @@
+//! Commits of an OSTree repository as a source: their objects, the tree of the newest one, and the contents of all files.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::unix::fs::FileExt as _;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use sealift_format::ostree::{Checksum, Commit, Dictionary, DirTree, dirmeta};
+use sealift_format::{Attributes, RepositoryFile, name::is_collection_id};
+
+use super::SourceOptions;
+use crate::Error;
+use crate::ostree::{Content, FileContent, ObjectType, Repo};
+use crate::threads::parallel::for_each;
+use crate::tree::{Metadata, NewNode, Tree};
+use crate::fs::unnamed::unnamed_file;
+
+/// What is taken of a repository.
+#[derive(Clone, Debug, Default)]
+#[allow(clippy::exhaustive_structs, reason = "callers fill it in")]
+pub struct OstreeOptions {
+    /// The refs, or `COLLECTION:REF`, or all if none is named.
+    pub refs: Vec<String>,
+    /// How many parents of each commit are taken, as far as the repository has them.
+    pub depth: u32,
+}
+
+/// A ref of a repository.
+#[derive(Debug)]
+pub struct OstreeSource {
+    repo: Arc<Repo>,
+    pub(super) tree: Tree,
+    /// The newest first.
+    pub(crate) commits: Vec<CommitObjects>,
+    /// Dirtrees and dirmetas.
+    pub(crate) metadata: HashMap<Checksum, Vec<u8>>,
+    pub(crate) files: Vec<FileObject>,
+    pub(crate) file_of: HashMap<Checksum, usize>,
+    pub collection: String,
+    /// The files of the repository itself that go with it.
+    pub(crate) repository_files: Vec<(RepositoryFile, Vec<u8>)>,
+    contents: Vec<ContentObject>,
+    spool_dir: PathBuf,
+}
+
+/// A commit as it is carried.
+#[derive(Debug)]
+pub(crate) struct CommitObjects {
+    pub(crate) checksum: Checksum,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) beside: Option<Vec<u8>>,
+}
+
+/// A file object.
+#[derive(Debug)]
+pub(crate) struct FileObject {
+    pub(crate) attributes: Attributes,
+    pub(crate) kind: FileKind,
+}
+
+#[derive(Debug)]
+pub(crate) enum FileKind {
+    /// Number of its content.
+    Regular(u32),
+    Symlink(Box<[u8]>),
+}
+
+/// The content of a regular file object.
+#[derive(Debug)]
+struct ContentObject {
+    checksum: Checksum,
+    /// Which of the files it is.
+    file: usize,
+    size: u64,
+    /// Of a large one: the whole content, once it is known to be right.
+    whole: Mutex<Option<Arc<File>>>,
+}
+
+/// A content that is open for reading, and right.
+#[derive(Debug)]
+pub enum OstreeContent {
+    /// All of it.
+    Bytes(Vec<u8>),
+    /// A file that holds it.
+    File(Arc<File>),
+}
+
+/// Contents up to this many bytes are read at once.
+const SMALL: u64 = 4 << 20;
+/// Bytes that are read at once.
+const BUFFER_LEN: usize = 128 << 10;
+
+impl OstreeSource {
+    /// Reads the commits of a ref, and the headers of all of their files, on `jobs` threads.
+    ///
+    /// # Errors
+    /// The repository has no such ref, an object is missing or is not what its checksum says, or the caller wished to stop.
+    pub(super) fn open(
+        repo: &Arc<Repo>,
+        reference: &str,
+        ostree: &OstreeOptions,
+        options: &SourceOptions,
+        jobs: usize,
+    ) -> Result<Self, Error> {
+        let tip = repo.resolve(reference)?;
+        // A mirrored ref is of the collection that it names, others of the repository's own.
+        let collection = match reference.split_once(':') {
+            Some((collection, _)) if is_collection_id(collection) => Some(collection.to_owned()),
+            _ => repo.config().collection_id.clone(),
+        };
+        let mut source = Self::of_commit(repo, tip, ostree.depth, options, jobs)?;
+        source.collection = collection.unwrap_or_default();
+        for kind in RepositoryFile::ALL {
+            source.repository_files.extend(repo.top_file(kind.name())?.map(|bytes| (kind, bytes)));
+        }
+        Ok(source)
+    }
+
+    /// Reads a commit, and `depth` before it as far as they are there, and the headers of all of their files. They are of no collection,
+    /// and without files of the repository itself.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub(crate) fn of_commit(
+        repo: &Arc<Repo>,
+        tip: Checksum,
+        depth: u32,
+        options: &SourceOptions,
+        jobs: usize,
+    ) -> Result<Self, Error> {
+        let mut source = Self {
+            repo: Arc::clone(repo),
+            tree: Tree::new(no_metadata()),
+            commits: Vec::new(),
+            metadata: HashMap::new(),
+            files: Vec::new(),
+            file_of: HashMap::new(),
+            collection: String::new(),
+            repository_files: Vec::new(),
+            contents: Vec::new(),
+            spool_dir: match options.spool_dir.as_os_str().is_empty() {
+                true => std::env::temp_dir(),
+                false => options.spool_dir.clone(),
+            },
+        };
+        let mut files = Vec::new();
+        let mut next = Some(tip);
+        for generation in 0..=depth {
+            let Some(checksum) = next.take() else { break };
+            // What lies before the newest commit may have been pruned.
+            if generation > 0 && !repo.has(ObjectType::Commit, &checksum)? {
+                break;
+            }
+            next = source.add_commit(checksum, &mut files)?;
+        }
+        source.open_files(&files, options, jobs)?;
+        source.build_tree()?;
+        Ok(source)
+    }
+
+    /// Takes a commit with its dirtrees and dirmetas, and notes the files that are new. Returns its parent.
+    fn add_commit(&mut self, checksum: Checksum, files: &mut Vec<Checksum>) -> Result<Option<Checksum>, Error> {
+        let bytes = self.repo.load_metadata(ObjectType::Commit, &checksum)?;
+        let beside = self.repo.load_commitmeta(&checksum)?;
+        if let Some(bytes) = &beside {
+            Dictionary::parse(bytes).map_err(|fault| self.repo.wrong(ObjectType::CommitMeta, &checksum, fault))?;
+        }
+        let commit = Commit::parse(&bytes).map_err(|fault| self.repo.wrong(ObjectType::Commit, &checksum, fault))?;
+        let parent = commit.parent.copied();
+        let (root, meta) = (*commit.root_tree, *commit.root_meta);
+        self.load(ObjectType::DirMeta, meta)?;
+        let mut pending = vec![root];
+        while let Some(dirtree) = pending.pop() {
+            if self.load(ObjectType::DirTree, dirtree)? {
+                let named = self.read_dirtree(&dirtree)?;
+                for file in named.files {
+                    let next = files.len();
+                    if *self.file_of.entry(file).or_insert(next) == next {
+                        files.push(file);
+                    }
+                }
+                for meta in named.metas {
+                    self.load(ObjectType::DirMeta, meta)?;
+                }
+                pending.extend(named.below.into_iter().rev());
+            }
+        }
+        self.commits.push(CommitObjects { checksum, bytes, beside });
+        Ok(parent)
+    }
+
+    /// The checksums in a dirtree.
+    fn read_dirtree(&self, dirtree: &Checksum) -> Result<Named, Error> {
+        let bytes = self.metadata.get(dirtree).map_or(&[][..], Vec::as_slice);
+        let fault = |fault| self.repo.wrong(ObjectType::DirTree, dirtree, fault);
+        let tree = DirTree::parse(bytes).map_err(fault)?;
+        Ok(Named {
+            files: tree.files.iter().map(|(_, file)| **file).collect(),
+            metas: tree.directories.iter().map(|(_, _, meta)| **meta).collect(),
+            below: tree.directories.iter().map(|(_, below, _)| **below).collect(),
+        })
+    }
+
+    /// Loads a metadata object. Returns whether it is new.
+    fn load(&mut self, kind: ObjectType, checksum: Checksum) -> Result<bool, Error> {
+        if self.metadata.contains_key(&checksum) {
+            return Ok(false);
+        }
+        let bytes = self.repo.load_metadata(kind, &checksum)?;
+        self.metadata.insert(checksum, bytes);
+        Ok(true)
+    }
+
+    /// Reads what stands before the content of each file.
+    fn open_files(&mut self, files: &[Checksum], options: &SourceOptions, jobs: usize) -> Result<(), Error> {
+        let found: Vec<Mutex<Option<(Attributes, Header)>>> = files.iter().map(|_| Mutex::default()).collect();
+        let tasks: Vec<usize> = (0..files.len()).collect();
+        for_each(
+            jobs,
+            &tasks,
+            || (),
+            |(), &task| {
+                options.advance(0, 1)?;
+                let (attributes, content) = self.repo.open_file(&files[task])?;
+                let header = match content {
+                    FileContent::Symlink(target) => Header::Symlink(target.into_bytes().into()),
+                    FileContent::Regular(reader) => Header::Regular(reader.size()),
+                };
+                *found[task].lock().unwrap_or_else(PoisonError::into_inner) = Some((attributes, header));
+                Ok(())
+            },
+        )?;
+        for (checksum, found) in files.iter().zip(found) {
+            let Some((attributes, header)) = found.into_inner().unwrap_or_else(PoisonError::into_inner) else {
+                continue;
+            };
+            let kind = match header {
+                Header::Symlink(target) => FileKind::Symlink(target),
+                Header::Regular(size) => {
+                    let whole = Mutex::default();
+                    self.contents.push(ContentObject { checksum: *checksum, file: self.files.len(), size, whole });
+                    FileKind::Regular(u32::try_from(self.contents.len() - 1).unwrap_or(u32::MAX))
+                }
+            };
+            self.files.push(FileObject { attributes, kind });
+        }
+        Ok(())
+    }
+
+    /// Builds the tree of the newest commit.
+    fn build_tree(&mut self) -> Result<(), Error> {
+        let Some(tip) = self.commits.first() else { return Ok(()) };
+        let fault = |kind, checksum: &Checksum| {
+            let (repo, checksum) = (&self.repo, *checksum);
+            move |fault| repo.wrong(kind, &checksum, fault)
+        };
+        let commit = Commit::parse(&tip.bytes).map_err(fault(ObjectType::Commit, &tip.checksum))?;
+        let attributes = |meta: &Checksum| {
+            let bytes = self.metadata.get(meta).map_or(&[][..], Vec::as_slice);
+            dirmeta::parse(bytes).map_err(fault(ObjectType::DirMeta, meta))
+        };
+        let mut tree = Tree::new(metadata_of(&attributes(commit.root_meta)?));
+        let mut pending = vec![(0, *commit.root_tree)];
+        while let Some((directory, dirtree)) = pending.pop() {
+            let bytes = self.metadata.get(&dirtree).map_or(&[][..], Vec::as_slice);
+            let names = DirTree::parse(bytes).map_err(fault(ObjectType::DirTree, &dirtree))?;
+            let bad_name = |fault: &str| Error::Usage(format!("a name in an OSTree directory {fault}"));
+            for (name, checksum) in &names.files {
+                let Some(file) = self.file_of.get(*checksum).and_then(|file| self.files.get(*file)) else { continue };
+                let node = match &file.kind {
+                    FileKind::Regular(content) => NewNode::Regular { content: *content },
+                    FileKind::Symlink(target) => NewNode::Symlink(target.clone()),
+                };
+                tree.add(directory, name, metadata_of(&file.attributes), node).map_err(bad_name)?;
+            }
+            for (name, below, meta) in &names.directories {
+                let node = tree.add(directory, name, metadata_of(&attributes(meta)?), NewNode::Directory);
+                pending.extend(tree.directory_of(node.map_err(bad_name)?).map(|directory| (directory, **below)));
+            }
+        }
+        tree.sort();
+        self.tree = tree;
+        Ok(())
+    }
+
+    pub(crate) fn content_len(&self, content: u32) -> u64 {
+        self.contents.get(at(content)).map_or(0, |content| content.size)
+    }
+
+    pub(crate) fn content_count(&self) -> u32 {
+        u32::try_from(self.contents.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Opens a content, whose checksum is compared first.
+    pub(super) fn open_content(&self, content: u32) -> Result<OstreeContent, Error> {
+        let Some(object) = self.contents.get(at(content)) else { return Ok(OstreeContent::Bytes(Vec::new())) };
+        if object.size <= SMALL {
+            let mut bytes = Vec::with_capacity(usize::try_from(object.size).unwrap_or(0));
+            let read = self.open_object(object)?.read_to_end(&mut bytes);
+            read.map_err(|error| self.repo.unread(&object.checksum, error))?;
+            return Ok(OstreeContent::Bytes(bytes));
+        }
+        let mut whole = object.whole.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(file) = &*whole {
+            return Ok(OstreeContent::File(Arc::clone(file)));
+        }
+        let file = match self.repo.is_compressed() {
+            false => self.read_whole(object, |_| Ok(()))?.into_plain(),
+            // It is read at several places at once.
+            true => {
+                let failed = |error| Error::io("create a file in", &self.spool_dir, error);
+                let mut spool = unnamed_file(&self.spool_dir).map_err(failed)?;
+                self.read_whole(object, |part| {
+                    spool.write_all(part).map_err(|error| Error::io("write to a file in", &self.spool_dir, error))
+                })?;
+                Some(spool)
+            }
+        };
+        let Some(file) = file.map(Arc::new) else { return Ok(OstreeContent::Bytes(Vec::new())) };
+        *whole = Some(Arc::clone(&file));
+        Ok(OstreeContent::File(file))
+    }
+
+    /// The checksum of the file object that has a content.
+    pub(crate) fn content_checksum(&self, content: u32) -> Option<&Checksum> {
+        self.contents.get(at(content)).map(|content| &content.checksum)
+    }
+
+    /// Reads a content from its start to its end, and gives it to `take` part by part.
+    pub(crate) fn read_content(&self, content: u32, take: impl FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
+        self.contents.get(at(content)).map_or(Ok(()), |object| self.read_whole(object, take).map(drop))
+    }
+
+    fn open_object(&self, object: &ContentObject) -> Result<Content, Error> {
+        self.repo.open_content(&object.checksum, &self.files[object.file].attributes, object.size)
+    }
+
+    /// Reads all of a content, which the repository compares with its checksum.
+    fn read_whole(
+        &self,
+        object: &ContentObject,
+        mut take: impl FnMut(&[u8]) -> Result<(), Error>,
+    ) -> Result<Content, Error> {
+        let mut content = self.open_object(object)?;
+        let mut buffer = vec![0; BUFFER_LEN];
+        loop {
+            match content.read(&mut buffer).map_err(|error| self.repo.unread(&object.checksum, error))? {
+                0 => return Ok(content),
+                len => take(buffer.get(..len).unwrap_or_default())?,
+            }
+        }
+    }
+}
+
+/// What a dirtree names.
+struct Named {
+    files: Vec<Checksum>,
+    metas: Vec<Checksum>,
+    below: Vec<Checksum>,
+}
+
+enum Header {
+    Regular(u64),
+    Symlink(Box<[u8]>),
+}
+
+impl OstreeContent {
+    pub(super) fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Error> {
+        match self {
+            Self::File(file) => {
+                file.read_exact_at(buffer, offset).map_err(|error| Error::io("read", "a file object", error))
+            }
+            Self::Bytes(bytes) => {
+                let start = usize::try_from(offset).unwrap_or(usize::MAX);
+                let part = bytes.get(start..start.saturating_add(buffer.len()));
+                match part {
+                    Some(part) => buffer.copy_from_slice(part),
+                    None => buffer.fill(0),
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+fn at(content: u32) -> usize {
+    usize::try_from(content).unwrap_or(usize::MAX)
+}
+
+fn no_metadata() -> Metadata {
+    Metadata { permissions: 0, uid: 0, gid: 0, mtime: 0, mtime_ns: 0, xattrs: sealift_format::Xattrs::default() }
+}
+
+fn metadata_of(attributes: &Attributes) -> Metadata {
+    Metadata {
+        permissions: attributes.mode & 0o7777,
+        uid: attributes.uid,
+        gid: attributes.gid,
+        xattrs: attributes.xattrs.clone(),
+        ..no_metadata()
+    }
+}

@@ -1,0 +1,356 @@
+//! Whether all that a store took still is what is signed: names, images, and the objects that the images name.
+//!
+//! The bundle's root states the digest of each image, and an image names its objects by theirs. An image that is gone is made again from the index,
+//! so that its objects are known.
+
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use rustix::io::Errno;
+use sealift_format::verity::FileDigest;
+use sealift_format::{Bundle, Image, Index, InodeKind, Limits, Ref};
+
+use super::check::{Check, Fault, RightImage, digest_of, objects_of};
+use crate::composefs::image::{self, ImageContent};
+use crate::composefs::kept::{self, Found, Kept, path_of};
+use super::link::{Link, Standing};
+use crate::composefs::repo::{Repo, object_name};
+use crate::audit::{Finding, FindingKind, StoreAudit, StoreAuditOptions, kept_names};
+use crate::input::Input;
+use crate::ostree::hex;
+use crate::trust::{Guard, Judged};
+use crate::{Error, Progress};
+use crate::fs::confined::names_below;
+
+/// Compares a store with a bundle, or with what it kept of the bundles that it took.
+///
+/// `guard` decides by each bundle's head whether its index is to be believed, as [`Guard::judge_taken`] does: they come with the result. Extra objects are looked for where the store has no images but
+/// those of the trees that are looked at.
+///
+/// # Errors
+/// There is no store, or it keeps nothing of the bundles; a bundle or what is kept of it is refused or damaged; something cannot be read.
+pub fn audit(
+    store: &Path,
+    bundle: Option<Input>,
+    options: &StoreAuditOptions,
+    limits: Limits,
+    guard: &Guard,
+    progress: &Progress,
+) -> Result<(StoreAudit, Vec<Judged>), Error> {
+    let Some(repo) = Repo::open(store)? else {
+        let problem = "there is no composefs store: unpack a bundle to it first".into();
+        return Err(Error::Store { path: store.to_owned(), problem });
+    };
+    let mut held = match bundle {
+        Some(input) => vec![Held::of_bundle(input, &repo, limits, guard)?],
+        None => kept_names(repo.path(), Kept::names(&repo)?, &options.names)?
+            .iter()
+            .map(|name| Held::of_kept(&repo, name, guard))
+            .collect::<Result<_, _>>()?,
+    };
+    let judged = held.iter().map(|held| held.judged.clone()).collect();
+    // What several have is to be as one wants it that is sealed.
+    held.sort_by_key(|held| !held.is_sealed);
+    let trees = trees(&held, &repo, options)?;
+    let faults = Mutex::new(Vec::new());
+    let note = |digest: &FileDigest, fault: Fault| {
+        faults.lock().unwrap_or_else(PoisonError::into_inner).push((digest.clone(), fault));
+        Ok(())
+    };
+    let check = Check { repo: &repo, progress, jobs: options.jobs.max(1), note: &note };
+    let mut job =
+        Job { repo: &repo, trees: &trees, audit: StoreAudit::default(), owners: HashMap::new(), unsealed: Vec::new() };
+    let known = job.check_images(&check)?;
+    job.check_objects(&check, known.objects)?;
+    job.report(&faults.into_inner().unwrap_or_else(PoisonError::into_inner));
+    if known.are_all && job.is_all_ours()? {
+        job.audit.is_extra_known = true;
+        if !options.allow_extra {
+            job.find_extra()?;
+        }
+    }
+    job.audit.is_sealed = trees.iter().any(|tree| tree.is_sealed);
+    job.audit.trees = trees.iter().map(|tree| tree.name.clone()).collect();
+    job.audit.sum_up();
+    Ok((job.audit, judged))
+}
+
+/// A bundle with which the store is compared.
+struct Held {
+    judged: Judged,
+    index: Index,
+    found: Found,
+    is_sealed: bool,
+}
+
+impl Held {
+    fn of_kept(repo: &Repo, name: &str, guard: &Guard) -> Result<Self, Error> {
+        let Kept { head, index, found } = Kept::load_whole(repo, name)?;
+        let judged = guard.judge_taken(&head).map_err(|error| error.of_bundle(&path_of(repo, name)))?;
+        Ok(Self { judged, index, found, is_sealed: kept::is_sealed(repo, name) })
+    }
+
+    fn of_bundle(input: Input, repo: &Repo, limits: Limits, guard: &Guard) -> Result<Self, Error> {
+        let unopened = input.begin(limits)?;
+        let judged = guard.judge_taken(unopened.head())?;
+        let (_, Bundle { head, index, .. }) = unopened.open_bundle()?;
+        let name = &head.root().identity.name;
+        // Names of objects that it has in common with what was kept: for paths, and to make images again, which are compared.
+        let mut found = Found::default();
+        let is_sealed = kept::is_sealed(repo, name);
+        if let Some(kept) = Kept::load(repo, name)? {
+            let ids: HashMap<_, u32> = kept.index.objects().iter().map(|object| object.id).zip(0..).collect();
+            for (number, object) in (0..).zip(index.objects()) {
+                let Some(of_kept) = ids.get(&object.id) else { continue };
+                found.digests.extend(kept.found.digests.get(of_kept).map(|digest| (number, digest.clone())));
+                found.within.extend(kept.found.within.get(of_kept).map(|content| (number, content.clone())));
+            }
+        }
+        Ok(Self { judged, index, found, is_sealed })
+    }
+}
+
+/// A tree that the store is to have.
+struct Tree<'a> {
+    held: &'a Held,
+    tree: &'a Ref,
+    /// Its name in the store.
+    name: String,
+    /// At least one.
+    images: Vec<&'a Image>,
+    /// Whether its objects are to be sealed.
+    is_sealed: bool,
+}
+
+/// The trees that the store took: those of which it has a name or an image, and of a bundle of which it has none of them all.
+fn trees<'a>(held: &'a [Held], repo: &Repo, options: &StoreAuditOptions) -> Result<Vec<Tree<'a>>, Error> {
+    let mut trees = Vec::new();
+    for held in held {
+        let root = held.judged.head.root();
+        let (mut taken, mut others) = (Vec::new(), Vec::new());
+        for (number, tree) in (0_u16..).zip(held.index.refs()) {
+            let is_asked = options.reference.as_ref().is_some_and(|name| *name == tree.name);
+            let is_its = |image: &&Image| image.reference == number && image.digest.algorithm() == repo.algorithm();
+            let images: Vec<&Image> = root.images.iter().filter(is_its).collect();
+            if images.is_empty() || options.reference.is_some() && !is_asked {
+                continue;
+            }
+            let name = format!("{}/{}", root.identity.name, tree.name);
+            let tree = Tree { held, tree, name, images, is_sealed: repo.is_sealed() || held.is_sealed };
+            if is_asked || tree.is_taken(repo)? { taken.push(tree) } else { others.push(tree) }
+        }
+        trees.append(if taken.is_empty() { &mut others } else { &mut taken });
+    }
+    if !trees.is_empty() {
+        return Ok(trees);
+    }
+    let with = repo.algorithm();
+    Err(Error::Usage(match &options.reference {
+        Some(name) => format!(
+            "no composefs image of {} is stated with {with}, by which the store names contents",
+            name.escape_debug()
+        ),
+        None => format!("no composefs image is stated with {with}, by which the store names contents"),
+    }))
+}
+
+impl Tree<'_> {
+    /// The link by which it has its name.
+    fn link(&self) -> Option<Link> {
+        self.images.last().map(|image| Link::of_ref(&self.name, &image.digest))
+    }
+
+    fn is_taken(&self, repo: &Repo) -> Result<bool, Error> {
+        let links = self.images.iter().map(|image| Link::of_image(&image.digest)).chain(self.link());
+        for link in links {
+            if link.look(repo)? != Standing::Missing {
+                return Ok(true);
+            }
+        }
+        for image in &self.images {
+            if repo.open_object(&image.digest)?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The bytes of an image, made from the index. `None` where it does not come out as stated, as not all that it needs is known.
+    fn make(&self, image: &Image, repo: &Repo) -> Option<Vec<u8>> {
+        let found = &self.held.found;
+        let content = |object: u32| match found.within.get(&object) {
+            Some(bytes) => Some(ImageContent::Within(bytes)),
+            None => found.digests.get(&object).map(ImageContent::Named),
+        };
+        let made = image::make(&self.held.index, self.tree, image.version, repo.algorithm(), &content).ok()?;
+        (digest_of(&made, repo) == image.digest).then_some(made)
+    }
+
+    /// Where the tree has objects, of these.
+    fn paths_of(&self, digests: &HashSet<&FileDigest>) -> HashMap<&FileDigest, Vec<u8>> {
+        let (index, mut paths) = (&self.held.index, HashMap::new());
+        for number in self.tree.directory..self.tree.directories_end {
+            for entry in index.directory(number).entries().map(|entry| index.entry(entry)) {
+                if let InodeKind::Regular(object) = index.inode(entry.inode).kind
+                    && let Some(digest) = self.held.found.digests.get(&object)
+                    && digests.contains(digest)
+                {
+                    paths.entry(digest).or_insert_with(|| index.path(number, entry));
+                }
+            }
+        }
+        paths
+    }
+}
+
+/// What is found, step by step.
+struct Job<'a> {
+    repo: &'a Repo,
+    trees: &'a [Tree<'a>],
+    audit: StoreAudit,
+    /// For each image and object that is to be there the first tree that has it.
+    owners: HashMap<FileDigest, &'a Tree<'a>>,
+    /// Those that are right and not sealed.
+    unsealed: Vec<FileDigest>,
+}
+
+/// What the images name.
+struct Known {
+    objects: Vec<FileDigest>,
+    /// Whether all of them could be read, or made again.
+    are_all: bool,
+}
+
+impl<'a> Job<'a> {
+    /// Looks at images and their names.
+    fn check_images(&mut self, check: &Check<'_>) -> Result<Known, Error> {
+        let mut known = Known { objects: Vec::new(), are_all: true };
+        let mut seen = HashSet::new();
+        for tree in self.trees {
+            for digest in tree.images.iter().map(|image| &image.digest) {
+                self.check_link(&Link::of_image(digest), tree)?;
+            }
+            if let Some(link) = tree.link() {
+                self.check_link(&link, tree)?;
+            }
+            for image in tree.images.iter().filter(|image| seen.insert(&image.digest)) {
+                self.owners.entry(image.digest.clone()).or_insert(tree);
+                self.audit.counts.objects += 1;
+                let bytes = match check.image(&image.digest)? {
+                    None => tree.make(image, self.repo),
+                    Some(right) => {
+                        self.count_image(&right, &image.digest);
+                        Some(right.bytes)
+                    }
+                };
+                let Some(bytes) = bytes else {
+                    known.are_all = false;
+                    continue;
+                };
+                for object in objects_of(&bytes, &image.digest, self.repo)? {
+                    if let Entry::Vacant(place) = self.owners.entry(object.clone()) {
+                        place.insert(tree);
+                        known.objects.push(object);
+                    }
+                }
+            }
+        }
+        Ok(known)
+    }
+
+    fn count_image(&mut self, image: &RightImage, digest: &FileDigest) {
+        let counts = &mut self.audit.counts;
+        if image.is_sealed {
+            counts.vouched += 1;
+            return;
+        }
+        counts.hashed += 1;
+        counts.hashed_bytes = counts.hashed_bytes.saturating_add(u64::try_from(image.bytes.len()).unwrap_or(u64::MAX));
+        self.unsealed.push(digest.clone());
+    }
+
+    fn check_link(&mut self, link: &Link, tree: &Tree<'_>) -> Result<(), Error> {
+        let (kind, found) = match link.look(self.repo)? {
+            Standing::Right => return Ok(()),
+            Standing::Missing => (FindingKind::Missing, None),
+            Standing::Other(found) => (FindingKind::Changed, found),
+        };
+        let expected = (kind == FindingKind::Changed).then(|| link.to.clone());
+        let tree = Some(tree.name.clone());
+        self.audit.findings.push(Finding { tree, expected, found, ..Finding::new(kind, link.path.clone()) });
+        Ok(())
+    }
+
+    fn check_objects(&mut self, check: &Check<'_>, mut objects: Vec<FileDigest>) -> Result<(), Error> {
+        objects.sort_unstable_by(|a, b| a.as_bytes().cmp(b.as_bytes()));
+        let checked = check.objects(&objects)?;
+        let counts = &mut self.audit.counts;
+        counts.objects += u64::try_from(objects.len()).unwrap_or(u64::MAX);
+        counts.vouched += checked.vouched;
+        counts.hashed += checked.hashed;
+        counts.hashed_bytes = counts.hashed_bytes.saturating_add(checked.hashed_bytes);
+        self.unsealed.extend(checked.unsealed);
+        Ok(())
+    }
+
+    /// Says of what is wrong where the trees have it.
+    fn report(&mut self, faults: &[(FileDigest, Fault)]) {
+        let unsealed = std::mem::take(&mut self.unsealed);
+        let is_wrong = |digest: &&FileDigest| self.owners.get(*digest).is_some_and(|tree| tree.is_sealed);
+        let unsealed: Vec<&FileDigest> = unsealed.iter().filter(is_wrong).collect();
+        let digests: HashSet<&FileDigest> =
+            faults.iter().map(|(digest, _)| digest).chain(unsealed.iter().copied()).collect();
+        if digests.is_empty() {
+            return;
+        }
+        let paths: HashMap<&str, HashMap<&FileDigest, Vec<u8>>> =
+            self.trees.iter().map(|tree| (&*tree.name, tree.paths_of(&digests))).collect();
+        let finding = |kind, digest: &FileDigest| {
+            let tree = self.owners.get(digest).map(|tree| tree.name.clone());
+            let path = tree.as_deref().and_then(|tree| paths.get(tree)?.get(digest).cloned());
+            Finding { tree, path, ..Finding::new(kind, format!("objects/{}", object_name(digest))) }
+        };
+        let faults = faults.iter().map(|(digest, fault)| match fault {
+            Fault::Missing => finding(FindingKind::Missing, digest),
+            Fault::Other(found) | Fault::OtherSealed(found) => Finding {
+                expected: Some(digest.to_string()),
+                found: Some(found.to_string()),
+                ..finding(FindingKind::Changed, digest)
+            },
+        });
+        let unsealed = unsealed.iter().map(|digest| finding(FindingKind::Unsealed, digest));
+        self.audit.findings.extend(faults.chain(unsealed));
+    }
+
+    /// Whether the store has no image, and no stream of composefs, but those of the trees that are looked at: others may name any object.
+    fn is_all_ours(&self) -> Result<bool, Error> {
+        let names = |path| names_below(self.repo.root(), path).map_err(|error| self.unread(path, error));
+        let is_ours = |name: &String| {
+            let is_image = |digest: &FileDigest| hex(digest.as_bytes()) == *name;
+            name == "refs" || self.trees.iter().flat_map(|tree| &tree.images).any(|image| is_image(&image.digest))
+        };
+        Ok(names("images")?.iter().all(is_ours) && names("streams")?.is_empty())
+    }
+
+    /// Finds objects that no image names.
+    fn find_extra(&mut self) -> Result<(), Error> {
+        let ours: HashSet<String> = self.owners.keys().map(object_name).collect();
+        let mut found = Vec::new();
+        for folder in names_below(self.repo.root(), "objects").map_err(|error| self.unread("objects", error))? {
+            let path = format!("objects/{folder}");
+            for name in names_below(self.repo.root(), &path).map_err(|error| self.unread(&path, error))? {
+                if !ours.contains(&format!("{folder}/{name}")) {
+                    found.push(Finding::new(FindingKind::Extra, format!("{path}/{name}")));
+                }
+            }
+        }
+        self.audit.findings.extend(found);
+        Ok(())
+    }
+
+    fn unread(&self, path: &str, error: Errno) -> Error {
+        Error::io("read", self.repo.path().join(path), error)
+    }
+}

@@ -1,0 +1,211 @@
+//! Whether objects of a store are what their names say: the kernel is asked first, and what it does not vouch for is read and hashed.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::sync::{Mutex, PoisonError};
+
+use ::composefs::erofs::reader::collect_objects;
+use ::composefs::fsverity::{FsVerityHashValue, Sha256HashValue, Sha512HashValue};
+use sealift_format::verity::{Algorithm, FileDigest, FileHasher};
+use sealift_verify::kernel::{self, KernelError};
+
+use crate::composefs::repo::{Repo, object_name};
+use crate::composefs::transaction::hash;
+use crate::ostree::hex;
+use crate::threads::parallel::for_each;
+use crate::progress::Phase;
+use crate::{Error, Progress};
+
+/// What is wrong with an object.
+#[derive(Clone, Debug)]
+pub(super) enum Fault {
+    /// It is not there.
+    Missing,
+    /// Its content has this digest.
+    Other(FileDigest),
+    /// It is sealed, and the kernel says this digest of it.
+    OtherSealed(FileDigest),
+}
+
+impl Fault {
+    /// The fault as an error, for who cannot go on.
+    pub(super) fn error(self, repo: &Repo, digest: &FileDigest) -> Error {
+        match self {
+            Self::Missing => {
+                let problem =
+                    format!("object {} is missing: unpack the bundle again, with --rehash", object_name(digest));
+                Error::Store { path: repo.path().to_owned(), problem }
+            }
+            Self::OtherSealed(found) => {
+                let expected = digest.clone();
+                Error::kernel(repo.object_path(digest), KernelError::OtherDigest { expected, found })
+            }
+            Self::Other(found) => {
+                let (path, expected) = (repo.object_path(digest), Box::new(digest.clone()));
+                Error::StoreObject { path, expected, found: Box::new(found) }
+            }
+        }
+    }
+}
+
+/// What is the same for all objects that are looked at.
+pub(super) struct Check<'a> {
+    pub(super) repo: &'a Repo,
+    pub(super) progress: &'a Progress,
+    /// Threads, 1 at least.
+    pub(super) jobs: usize,
+    /// Is told of each fault, and decides whether to go on.
+    pub(super) note: &'a (dyn Fn(&FileDigest, Fault) -> Result<(), Error> + Sync),
+}
+
+/// An image that is what its digest says.
+pub(super) struct RightImage {
+    pub(super) file: File,
+    pub(super) bytes: Vec<u8>,
+    /// Whether the kernel vouches for it.
+    pub(super) is_sealed: bool,
+}
+
+/// What became of objects.
+#[derive(Debug, Default)]
+pub(super) struct Checked {
+    /// How many the kernel vouches for.
+    pub(super) vouched: u64,
+    /// How many were read, and their bytes.
+    pub(super) hashed: u64,
+    pub(super) hashed_bytes: u64,
+    /// Those that are right and not sealed.
+    pub(super) unsealed: Vec<FileDigest>,
+}
+
+/// What the kernel says of an open file.
+enum Answer {
+    Vouched,
+    NotSealed,
+    Other(FileDigest),
+}
+
+impl Check<'_> {
+    /// Reads an image, and compares it with its digest. `None` where it is not that, as has been noted.
+    pub(super) fn image(&self, digest: &FileDigest) -> Result<Option<RightImage>, Error> {
+        let Some((mut file, size)) = self.repo.open_object(digest)? else {
+            return (self.note)(digest, Fault::Missing).map(|()| None);
+        };
+        let is_sealed = match self.ask(&file, digest)? {
+            Answer::Vouched => true,
+            Answer::NotSealed => false,
+            Answer::Other(found) => return (self.note)(digest, Fault::OtherSealed(found)).map(|()| None),
+        };
+        let mut bytes = Vec::new();
+        let read = file.by_ref().take(size).read_to_end(&mut bytes);
+        read.map_err(|error| Error::io("read", self.repo.object_path(digest), error))?;
+        // Also of a sealed one: what is parsed shall be what was measured.
+        let found = digest_of(&bytes, self.repo);
+        if found != *digest {
+            return (self.note)(digest, Fault::Other(found)).map(|()| None);
+        }
+        Ok(Some(RightImage { file, bytes, is_sealed }))
+    }
+
+    /// Compares objects with their digests.
+    pub(super) fn objects(&self, objects: &[FileDigest]) -> Result<Checked, Error> {
+        let (vouched, unsealed) = self.measure(objects)?;
+        let checked = Mutex::new(Checked { vouched, ..Checked::default() });
+        if !unsealed.is_empty() {
+            let bytes = unsealed.iter().map(|(_, size)| *size).fold(0, u64::saturating_add);
+            self.progress.enter(Phase::Hashing, bytes, count(&unsealed));
+        }
+        for_each(
+            self.jobs,
+            &unsealed,
+            || (),
+            |(), (digest, size)| {
+                self.progress.check()?;
+                let Some((mut file, _)) = self.repo.open_object(digest)? else {
+                    return (self.note)(digest, Fault::Missing);
+                };
+                let found = hash(&mut file, self.repo);
+                let found = found.map_err(|error| Error::io("read", self.repo.object_path(digest), error))?;
+                self.progress.add(*size, 1);
+                let is_right = found == *digest;
+                let mut checked = checked.lock().unwrap_or_else(PoisonError::into_inner);
+                checked.hashed += 1;
+                checked.hashed_bytes = checked.hashed_bytes.saturating_add(*size);
+                checked.unsealed.extend(is_right.then(|| digest.clone()));
+                drop(checked);
+                if is_right { Ok(()) } else { (self.note)(digest, Fault::Other(found)) }
+            },
+        )?;
+        Ok(checked.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Asks the kernel of all objects. Returns for how many it vouches, and those that are not sealed with their sizes.
+    fn measure(&self, objects: &[FileDigest]) -> Result<(u64, Vec<(FileDigest, u64)>), Error> {
+        self.progress.enter(Phase::Verifying, 0, count(objects));
+        let found = Mutex::new((0, Vec::new()));
+        for_each(
+            self.jobs,
+            objects,
+            || (),
+            |(), digest| {
+                self.progress.check()?;
+                self.progress.add(0, 1);
+                let Some((file, size)) = self.repo.open_object(digest)? else {
+                    return (self.note)(digest, Fault::Missing);
+                };
+                let answer = self.ask(&file, digest)?;
+                let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+                match answer {
+                    Answer::Vouched => found.0 += 1,
+                    Answer::NotSealed => found.1.push((digest.clone(), size)),
+                    Answer::Other(other) => {
+                        drop(found);
+                        return (self.note)(digest, Fault::OtherSealed(other));
+                    }
+                }
+                Ok(())
+            },
+        )?;
+        Ok(found.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn ask(&self, file: &File, digest: &FileDigest) -> Result<Answer, Error> {
+        match kernel::check(file, digest) {
+            Ok(()) => Ok(Answer::Vouched),
+            Err(KernelError::NotSealed | KernelError::Unsupported) => Ok(Answer::NotSealed),
+            Err(KernelError::OtherDigest { found, .. }) => Ok(Answer::Other(found)),
+            Err(error) => Err(Error::kernel(self.repo.object_path(digest), error)),
+        }
+    }
+}
+
+fn count<T>(items: &[T]) -> u64 {
+    u64::try_from(items.len()).unwrap_or(u64::MAX)
+}
+
+/// The digest that bytes have as an object of a store.
+pub(super) fn digest_of(bytes: &[u8], repo: &Repo) -> FileDigest {
+    let mut hasher = FileHasher::new(repo.parameters());
+    hasher.update(bytes);
+    hasher.finish()
+}
+
+/// The objects that an image names.
+///
+/// # Errors
+/// It cannot be read as an image.
+pub(super) fn objects_of(image: &[u8], digest: &FileDigest, repo: &Repo) -> Result<Vec<FileDigest>, Error> {
+    let objects = match repo.algorithm() {
+        Algorithm::Sha256 => collect::<Sha256HashValue>(image, Algorithm::Sha256),
+        Algorithm::Sha512 => collect::<Sha512HashValue>(image, Algorithm::Sha512),
+    };
+    objects.ok_or_else(|| {
+        let problem = format!("the image {} cannot be read", hex(digest.as_bytes()));
+        Error::Store { path: repo.path().to_owned(), problem }
+    })
+}
+
+fn collect<D: FsVerityHashValue>(image: &[u8], algorithm: Algorithm) -> Option<Vec<FileDigest>> {
+    let objects = collect_objects::<D>(image).ok()?;
+    objects.iter().map(|digest| FileDigest::new(algorithm, digest.as_bytes())).collect()
+}

@@ -1,0 +1,53 @@
+//! Delta bundles onto a store that holds their base: what it kept of the bundles that it took gives the indexes, its objects the contents.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use sealift_format::{Bundle, Delta};
+
+use crate::composefs::kept::Kept;
+use crate::composefs::repo::Repo;
+use crate::error::wrong_base;
+use crate::Error;
+use crate::base::{self, Base, Bases};
+
+/// Makes the whole bundle of a delta with what a store holds; `kept` is of the bundle's own name. Returns it with its bases: none where the
+/// store took just what the delta makes.
+///
+/// # Errors
+/// The store does not hold the bases, or cannot be read.
+pub(super) fn complete(
+    delta: Delta,
+    repo: Option<&Arc<Repo>>,
+    target: &Path,
+    kept: Option<&Kept>,
+) -> Result<(Bundle, Bases), Error> {
+    let missing = |held: &str| {
+        let problem = wrong_base(delta.bases(), format_args!("{held}; use the full bundle"));
+        Error::MissingBase { path: target.to_owned(), problem }
+    };
+    let Some(repo) = repo else { return Err(missing("there is no store")) };
+    let held = kept.map_or_else(
+        || "the store has no bundle of this name".to_owned(),
+        |kept| format!("the store has {}", kept.head.root().as_base()),
+    );
+    if let Some(kept) = kept
+        && kept.digest() == delta.head.root().contents.index_digest
+    {
+        return Ok((delta.complete_with(kept.index.clone())?, Bases::default()));
+    }
+    let mut bases = Vec::new();
+    for name in Kept::names(repo)? {
+        bases.extend(Kept::load(repo, &name)?);
+    }
+    let mut found = Vec::new();
+    for wanted in delta.bases() {
+        let Some(at) = bases.iter().position(|kept| kept.digest() == wanted.index_digest) else {
+            return Err(missing(&held));
+        };
+        found.push(bases.swap_remove(at));
+    }
+    let bundle = delta.complete(&found.iter().map(|kept| &kept.index).collect::<Vec<_>>())?;
+    let bases = found.into_iter().map(|kept| Base::of_store(repo, kept.index, kept.found));
+    Ok((bundle, Bases::new(bases.collect())))
+}

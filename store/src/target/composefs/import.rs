@@ -1,0 +1,442 @@
+//! From a bundle into a store: only what it lacks is written, images come when all objects are there and are what the bundle states, and
+//! names come last.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::fs::fstatvfs;
+use sealift_format::verity::{Algorithm, FileDigest, FileHasher};
+use sealift_format::{Bundle, Error as FormatError, Image, InodeKind, Object, Opened, Part, Ref};
+use sealift_verify::kernel::{self, KernelError};
+
+use super::delta;
+use crate::composefs::image::{self, ImageContent, WITHIN_LEN_MAX};
+use crate::composefs::kept::{self, Found, Kept};
+use super::link::{link_image, link_ref};
+use super::objects::{Plan, Work};
+use crate::composefs::repo::{Repo, object_name, parameters};
+use crate::composefs::transaction::{Transaction, hash_with};
+use crate::base::Bases;
+use crate::input::Input;
+use crate::threads::parallel::for_each;
+use crate::progress::Phase;
+use crate::trust::{Admission, TargetKind, TargetPlace, Trusted};
+use crate::seal::Seal;
+use crate::fs::writeback::with_writeback;
+use crate::{Error, Progress};
+use crate::fs::confined::open_user_dir;
+
+/// How a bundle is taken into a store.
+#[derive(Clone, Debug, Default)]
+#[allow(clippy::exhaustive_structs, reason = "callers fill it in")]
+pub struct ImportOptions {
+    /// The refs; none is all of which an image is stated.
+    pub refs: Vec<String>,
+    /// Whether the kernel is to keep objects and images as they are: [`Seal::AsBefore`] is as the store says of itself.
+    pub seal: Seal,
+    /// Read and hash the objects that the store has, and do not rely on what the file system says of them.
+    pub rehash: bool,
+    /// Do not look at objects that the store took before.
+    pub trust_record: bool,
+    /// Find out what would be done, and do nothing.
+    pub dry_run: bool,
+    /// Threads; 0 is 1.
+    pub jobs: usize,
+}
+
+/// What was taken, or would be.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ImportStats {
+    /// Names in the store, `BUNDLE/REF`, and the images that they are of now, as in `sha256:` and hexadecimal digits.
+    pub refs: Vec<(String, String)>,
+    /// Whether there was no store, and one was made.
+    pub is_new: bool,
+    /// Objects that the trees have, but for those within images.
+    pub objects: u64,
+    /// Objects that were written; in a dry run those that would be read.
+    pub new_objects: u64,
+    /// Their bytes.
+    pub logical_bytes: u64,
+    /// Stored bytes that were read for them.
+    pub stored_bytes: u64,
+    /// Objects and images that the store took before and that were looked at: whether they are there, and have the size that they are to have.
+    pub checked_objects: u64,
+    /// Of these, the ones that were read and compared with their names, or for which the kernel vouched.
+    pub hashed_objects: u64,
+    /// Objects that were there, were not what their names say, and were replaced.
+    pub repaired_objects: u64,
+    /// Whether the objects and images are sealed.
+    pub is_sealed: bool,
+    /// Objects and images that were sealed.
+    pub sealed_objects: u64,
+}
+
+/// A ref that is taken.
+struct Chosen<'a> {
+    tree: &'a Ref,
+    /// Its name in the store.
+    name: String,
+    images: Vec<&'a Image>,
+}
+
+/// Takes trees of a bundle into the store at `target`, which is made if there is none. A delta bundle is for one that holds its base.
+///
+/// The device remembers the bundle before anything of it can be reached in the store. Killed at any point, the store is sound, and another run completes.
+///
+/// # Errors
+/// The bundle is refused or damaged, older than the one that the store took, or cannot be remembered; it states no image that is wanted, or another than its tree makes; the store cannot be used, cannot be
+/// sealed as is asked, lacks room or what a delta is relative to. No name is changed then.
+pub fn import(
+    bundle: Trusted,
+    target: &Path,
+    options: &ImportOptions,
+    progress: &Progress,
+) -> Result<ImportStats, Error> {
+    let (unopened, admission) = bundle.install(options.dry_run)?;
+    let (mut input, opened) = unopened.open_any()?;
+    let root = opened.head().root();
+    let Some(first) = root.images.first() else {
+        return Err(Error::Usage("the bundle has no composefs image: it must be packed with --composefs".into()));
+    };
+    let there = Repo::open(target)?.map(Arc::new);
+    let algorithm = there.as_ref().map_or(first.digest.algorithm(), |repo| repo.algorithm());
+    let seals = plan_seal(there.as_deref(), target, options.seal)?;
+    let kept = match &there {
+        Some(repo) => Kept::load(repo, &root.identity.name)?,
+        None => None,
+    };
+    if let Some(kept) = &kept {
+        admission.check_kept(target, &kept.head)?;
+    }
+    let (bundle, bases) = match opened {
+        Opened::Whole(bundle) => (bundle, Bases::default()),
+        Opened::Delta(delta) => delta::complete(delta, there.as_ref(), target, kept.as_ref())?,
+    };
+    let chosen = choose(&bundle, algorithm, &options.refs)?;
+    let held = kept.as_ref().zip(there.as_deref());
+    let Sorted { wanted, known, unsealed, checked, hashed } =
+        sort_out(&bundle, &chosen, held, seals, options, progress)?;
+    let plan = Plan::new((&bundle, &bases), wanted);
+    let mut stats = ImportStats {
+        refs: chosen
+            .iter()
+            .flat_map(|chosen| Some((chosen.name.clone(), chosen.images.last()?.digest.to_string())))
+            .collect(),
+        is_new: there.is_none(),
+        new_objects: count(plan.objects().filter(|object| bundle.index.object(*object).size > WITHIN_LEN_MAX)),
+        logical_bytes: plan.objects().map(|object| bundle.index.object(object).size).fold(0, u64::saturating_add),
+        stored_bytes: plan.stored_bytes(),
+        is_sealed: seals,
+        checked_objects: checked,
+        hashed_objects: hashed,
+        ..ImportStats::default()
+    };
+    stats.objects =
+        stats.new_objects + count(known.digests.keys().filter(|object| !known.within.contains_key(*object)));
+    if there.is_none() || kept.is_some() {
+        check_room(target, plan.disk_bytes())?;
+    }
+    plan.check_bases(target, options.jobs.max(1), progress)?;
+    if options.dry_run {
+        return Ok(stats);
+    }
+    let repo = match there {
+        Some(repo) => repo,
+        None => Arc::new(Repo::create(target, algorithm, seals)?),
+    };
+    let jobs = options.jobs.max(1);
+    let job = Job { repo: &repo, bundle: &bundle, chosen: &chosen, admission: &admission, seals, progress, jobs };
+    job.run(&mut input, &plan, (known, &unsealed), &mut stats)?;
+    Ok(stats)
+}
+
+/// Whether what is new is to be sealed, as is found out before anything is written.
+fn plan_seal(repo: Option<&Repo>, target: &Path, wish: Seal) -> Result<bool, Error> {
+    let is_kept = repo.is_some_and(Repo::is_sealed);
+    let wish = match wish {
+        Seal::Off if is_kept => {
+            let problem =
+                "all of its objects are sealed, and composefs programs rely on that: unpack without --seal off";
+            return Err(Error::Store { path: target.to_owned(), problem: problem.into() });
+        }
+        // A store is sealed as a whole.
+        _ if is_kept => Seal::Require,
+        wish => wish,
+    };
+    wish.decide(is_kept, target, || {
+        let supported = match repo {
+            Some(repo) => kernel::is_supported(repo.objects()),
+            None => {
+                let opened = open_user_dir(standing(target)).map_err(|error| Error::io("open", target, error))?;
+                kernel::is_supported(opened)
+            }
+        };
+        supported.map_err(|error| Error::kernel(target, error))
+    })
+}
+
+/// The refs that were asked for, or all, with the images that are stated of them with the store's hash.
+fn choose<'a>(bundle: &'a Bundle, algorithm: Algorithm, names: &[String]) -> Result<Vec<Chosen<'a>>, Error> {
+    let root = bundle.head.root();
+    let refs = bundle.index.refs();
+    if let Some(unknown) = names.iter().find(|name| bundle.index.find_ref(name).is_none()) {
+        let all = refs.iter().map(|tree| tree.name.as_str()).collect::<Vec<_>>().join(", ");
+        return Err(Error::Usage(format!("the bundle has no ref {}; it has {all}", unknown.escape_debug())));
+    }
+    let mut chosen = Vec::new();
+    for (number, tree) in (0_u16..).zip(refs) {
+        let is_asked = names.contains(&tree.name);
+        let is_its = |image: &&Image| image.reference == number && image.digest.algorithm() == algorithm;
+        let images: Vec<&Image> = root.images.iter().filter(is_its).collect();
+        if images.is_empty() && is_asked {
+            return Err(unstated(&format!("image of {}", tree.name), algorithm));
+        }
+        if !images.is_empty() && (is_asked || names.is_empty()) {
+            chosen.push(Chosen { tree, name: format!("{}/{}", root.identity.name, tree.name), images });
+        }
+    }
+    if chosen.is_empty() {
+        return Err(unstated("image", algorithm));
+    }
+    // A name in a store is a link, which nothing can be below.
+    let below = |a: &Chosen<'_>, b: &Chosen<'_>| b.name.strip_prefix(&a.name).is_some_and(|rest| rest.starts_with('/'));
+    match chosen.iter().find_map(|a| Some((a, chosen.iter().find(|b| below(a, b))?))) {
+        Some((a, b)) => Err(Error::Usage(format!(
+            "a composefs store cannot have both {} and {}: choose by --ref",
+            a.tree.name, b.tree.name
+        ))),
+        None => Ok(chosen),
+    }
+}
+
+fn unstated(what: &str, algorithm: Algorithm) -> Error {
+    Error::Usage(format!(
+        "the bundle has no composefs {what} with {algorithm}, which the store uses: it must be packed with --composefs={algorithm}"
+    ))
+}
+
+/// The objects of the chosen trees.
+struct Sorted {
+    /// Those that have to be read, by their numbers.
+    wanted: Vec<bool>,
+    /// What is known of the others, which the store has.
+    known: Found,
+    /// Of these the ones that are to be sealed and are not, and their sizes.
+    unsealed: Vec<(FileDigest, u64)>,
+    /// How many were looked at, and of these read.
+    checked: u64,
+    hashed: u64,
+}
+
+fn sort_out(
+    bundle: &Bundle,
+    chosen: &[Chosen<'_>],
+    held: Option<(&Kept, &Repo)>,
+    seals: bool,
+    options: &ImportOptions,
+    progress: &Progress,
+) -> Result<Sorted, Error> {
+    let index = &bundle.index;
+    let mut wanted = vec![false; index.objects().len()];
+    for directory in chosen.iter().flat_map(|chosen| chosen.tree.directory..chosen.tree.directories_end) {
+        for entry in index.directory(directory).entries() {
+            if let InodeKind::Regular(object) = index.inode(index.entry(entry).inode).kind {
+                wanted[usize::try_from(object).unwrap_or(usize::MAX)] = true;
+            }
+        }
+    }
+    let mut sorted = Sorted { wanted, known: Found::default(), unsealed: Vec::new(), checked: 0, hashed: 0 };
+    let Some((kept, repo)) = held else { return Ok(sorted) };
+    let by_id: HashMap<&[u8; 32], u32> = kept.index.objects().iter().map(|object| &object.id).zip(0..).collect();
+    let mut named = Vec::new();
+    for ((number, object), wanted) in (0..).zip(index.objects()).zip(&mut sorted.wanted) {
+        let Some(of_kept) = by_id.get(&object.id).filter(|_| *wanted) else { continue };
+        let Some(digest) = kept.found.digests.get(of_kept) else { continue };
+        if object.size > WITHIN_LEN_MAX {
+            named.push((number, digest, object));
+        } else if let Some(content) = kept.found.within.get(of_kept) {
+            sorted.known.within.insert(number, content.clone());
+            sorted.known.digests.insert(number, digest.clone());
+            *wanted = false;
+        }
+    }
+    if options.trust_record && !seals {
+        for (number, digest, _) in named {
+            sorted.known.digests.insert(number, digest.clone());
+            sorted.wanted[usize::try_from(number).unwrap_or(usize::MAX)] = false;
+        }
+        return Ok(sorted);
+    }
+    sorted.checked = count(named.iter());
+    sorted.hashed = if options.rehash { sorted.checked } else { 0 };
+    progress.enter(Phase::Hashing, 0, sorted.checked);
+    let there = Mutex::new(Vec::new());
+    for_each(
+        options.jobs.max(1),
+        &named,
+        || (),
+        |(), (number, digest, object)| {
+            progress.check()?;
+            if let Some(is_sealed) = is_there(repo, digest, object, options.rehash)? {
+                there.lock().unwrap_or_else(PoisonError::into_inner).push((*number, *digest, object.size, is_sealed));
+            }
+            progress.add(0, 1);
+            Ok(())
+        },
+    )?;
+    for (number, digest, size, is_sealed) in there.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        sorted.known.digests.insert(number, digest.clone());
+        sorted.wanted[usize::try_from(number).unwrap_or(usize::MAX)] = false;
+        sorted.unsealed.extend((seals && !is_sealed).then(|| (digest.clone(), size)));
+    }
+    Ok(sorted)
+}
+
+/// Whether the store has what it took before, and whether that is sealed. Unless that is asked for, content is not read: it was compared
+/// when it came, and is before it is mounted.
+fn is_there(repo: &Repo, digest: &FileDigest, object: &Object, rehash: bool) -> Result<Option<bool>, Error> {
+    let Some((mut file, found)) = repo.open_object(digest)? else { return Ok(None) };
+    if found != object.size {
+        return Ok(None);
+    }
+    let is_sealed = match kernel::check(&file, digest) {
+        Ok(()) => true,
+        Err(KernelError::NotSealed | KernelError::Unsupported) => false,
+        Err(_) => return Ok(None),
+    };
+    if rehash {
+        // What was kept may be wrong as well: both names of the content are compared.
+        let failed = |error| Error::io("read", repo.object_path(digest), error);
+        let mut id = blake3::Hasher::new();
+        let hashed = hash_with(&mut file, repo, |part| {
+            id.update(part);
+        })
+        .map_err(failed)?;
+        return Ok((hashed == *digest && *id.finalize().as_bytes() == object.id).then_some(is_sealed));
+    }
+    Ok(Some(is_sealed))
+}
+
+/// The directory that is there and in which the store is, or is going to be.
+fn standing(target: &Path) -> &Path {
+    match target.parent() {
+        _ if target.exists() => target,
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+fn check_room(target: &Path, needed: u64) -> Result<(), Error> {
+    let folder = standing(target);
+    let opened = open_user_dir(folder).map_err(|error| Error::io("open", folder, error))?;
+    let room = fstatvfs(&opened).map_err(|error| Error::io("look at", folder, error))?;
+    let free = room.f_bavail.saturating_mul(room.f_frsize);
+    if free < needed { Err(Error::NoSpace { path: target.to_owned(), needed, free }) } else { Ok(()) }
+}
+
+fn count(items: impl Iterator) -> u64 {
+    u64::try_from(items.count()).unwrap_or(u64::MAX)
+}
+
+/// What is the same for all steps of taking trees into a store.
+struct Job<'a> {
+    repo: &'a Repo,
+    bundle: &'a Bundle,
+    chosen: &'a [Chosen<'a>],
+    admission: &'a Admission,
+    seals: bool,
+    progress: &'a Progress,
+    jobs: usize,
+}
+
+impl Job<'_> {
+    fn run(
+        &self,
+        input: &mut Input,
+        plan: &Plan<'_>,
+        (known, unsealed): (Found, &[(FileDigest, u64)]),
+        stats: &mut ImportStats,
+    ) -> Result<(), Error> {
+        let (repo, algorithm) = (self.repo, self.repo.algorithm());
+        let transaction = Transaction::begin(repo, self.seals)?;
+        let work = Work::new(plan, &transaction, algorithm, self.progress);
+        let mut found = known;
+        // The medium has the objects, or nearly, when the images are made of their digests.
+        let (objects, bytes) = with_writeback(
+            || transaction.sync(),
+            || {
+                let made = work.run(input, self.jobs)?;
+                input.finish(&self.bundle.head)?;
+                self.seal_there(&transaction, unsealed)?;
+                found.digests.extend(made.found.digests);
+                found.within.extend(made.found.within);
+                found.check(&self.bundle.index, algorithm)?;
+                self.progress.enter(Phase::Finishing, 0, 0);
+                self.make_images(&transaction, &found)?;
+                Ok((made.objects, made.bytes))
+            },
+        )?;
+        transaction.seal(self.jobs, self.progress)?;
+        self.progress.enter(Phase::Syncing, 0, 0);
+        let place = TargetPlace::of_store(TargetKind::Composefs, repo.path())?;
+        transaction.finish(|| self.admission.commit(Some(&place)))?;
+        for image in self.chosen.iter().flat_map(|chosen| &chosen.images) {
+            link_image(&transaction, repo, &image.digest)?;
+        }
+        kept::keep(&transaction, repo, self.bundle, &found, self.seals)?;
+        for Chosen { name, images, .. } in self.chosen {
+            if let Some(image) = images.last() {
+                link_ref(&transaction, repo, name, &image.digest)?;
+            }
+        }
+        (stats.new_objects, stats.logical_bytes) = (objects, bytes);
+        (stats.repaired_objects, stats.sealed_objects) = (transaction.replaced(), transaction.sealed());
+        Ok(())
+    }
+
+    /// Seals objects that the store has, after it has read them: what the kernel keeps as it is shall be what was signed.
+    fn seal_there(&self, transaction: &Transaction<'_>, unsealed: &[(FileDigest, u64)]) -> Result<(), Error> {
+        for_each(
+            self.jobs,
+            unsealed,
+            || (),
+            |(), (digest, size)| {
+                self.progress.check()?;
+                if transaction.has(digest, *size)? {
+                    return Ok(());
+                }
+                let found = "content that is not what its name says".to_owned();
+                let problem = format!("{} has {found}: unpack the full bundle with --rehash", object_name(digest));
+                Err(Error::Store { path: self.repo.path().to_owned(), problem })
+            },
+        )
+    }
+
+    /// Makes the images, and compares them with what the bundle states.
+    fn make_images(&self, transaction: &Transaction<'_>, found: &Found) -> Result<(), Error> {
+        for (tree, stated) in
+            self.chosen.iter().flat_map(|chosen| chosen.images.iter().map(|image| (chosen.tree, image)))
+        {
+            self.progress.check()?;
+            let content = |object: u32| match found.within.get(&object) {
+                Some(bytes) => Some(ImageContent::Within(bytes)),
+                None => found.digests.get(&object).map(ImageContent::Named),
+            };
+            let image = image::make(&self.bundle.index, tree, stated.version, self.repo.algorithm(), &content)?;
+            let mut hasher = FileHasher::new(&parameters(self.repo.algorithm()));
+            hasher.update(&image);
+            let digest = hasher.finish();
+            if digest != stated.digest {
+                tracing::error!(tree = tree.name, made = %digest, stated = %stated.digest, "another image than is stated");
+                let what = "a composefs image that it states is not the one that its tree makes";
+                return Err(FormatError::Row { part: Part::Root, what, row: stated.reference.into() }.into());
+            }
+            if !transaction.has(&digest, u64::try_from(image.len()).unwrap_or(u64::MAX))? {
+                transaction.write(&digest, |mut file| std::io::Write::write_all(&mut file, &image))?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,109 @@
+//! The symbolic links of a store: `images/DIGEST`, by which an image is known to be one, and `images/refs/NAME`.
+
+use std::os::fd::AsFd as _;
+use std::path::PathBuf;
+
+use rustix::fs::{AtFlags, Mode as Permissions, OFlags, fsync, readlinkat, renameat, symlinkat, unlinkat};
+use rustix::io::Errno;
+use sealift_format::verity::FileDigest;
+
+use crate::composefs::repo::{Repo, object_name};
+use crate::composefs::transaction::Transaction;
+use crate::Error;
+use crate::ostree::hex;
+use crate::fs::confined::open_beneath;
+
+/// The name of the link in the stage.
+const STAGED: &str = "link";
+
+/// A link as it is to be.
+#[derive(Debug)]
+pub(super) struct Link {
+    /// Its path in the store.
+    pub(super) path: String,
+    /// Where it leads.
+    pub(super) to: String,
+}
+
+/// What has the place of a link.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// The link.
+    Right,
+    Missing,
+    /// A link that leads elsewhere; `None` of something that is no link.
+    Other(Option<String>),
+}
+
+impl Link {
+    /// The one that says of an object that it is an image.
+    pub(super) fn of_image(digest: &FileDigest) -> Self {
+        Self { path: format!("images/{}", hex(digest.as_bytes())), to: format!("../objects/{}", object_name(digest)) }
+    }
+
+    /// The one by which an image has a name.
+    pub(super) fn of_ref(name: &str, digest: &FileDigest) -> Self {
+        let up = "../".repeat(name.split('/').count());
+        Self { path: format!("images/refs/{name}"), to: format!("{up}{}", hex(digest.as_bytes())) }
+    }
+
+    /// Finds out what has its place.
+    ///
+    /// # Errors
+    /// It cannot be told.
+    pub(super) fn look(&self, repo: &Repo) -> Result<Standing, Error> {
+        let (folder, name) = self.path.rsplit_once('/').unwrap_or(("", &self.path));
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        let opened = open_beneath(repo.root(), folder.as_bytes(), flags, Permissions::empty());
+        match opened.and_then(|folder| readlinkat(folder, name, Vec::new())) {
+            Ok(to) if to.as_bytes() == self.to.as_bytes() => Ok(Standing::Right),
+            Ok(to) => Ok(Standing::Other(Some(to.to_string_lossy().into_owned()))),
+            Err(Errno::INVAL) => Ok(Standing::Other(None)),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(Standing::Missing),
+            Err(error) => Err(Error::io("read", path_of(repo, &self.path), error)),
+        }
+    }
+}
+
+/// Says of an object that it is an image.
+///
+/// # Errors
+/// The store cannot be written to.
+pub(super) fn link_image(transaction: &Transaction<'_>, repo: &Repo, digest: &FileDigest) -> Result<(), Error> {
+    link(transaction, repo, &Link::of_image(digest))
+}
+
+/// Lets a name be that of an image, whatever it was before.
+///
+/// # Errors
+/// The store cannot be written to, or has names below this one.
+pub(super) fn link_ref(
+    transaction: &Transaction<'_>,
+    repo: &Repo,
+    name: &str,
+    digest: &FileDigest,
+) -> Result<(), Error> {
+    link(transaction, repo, &Link::of_ref(name, digest))
+}
+
+/// Makes a link, or lets it lead elsewhere, by one rename. It is on the medium then.
+fn link(transaction: &Transaction<'_>, repo: &Repo, Link { path, to }: &Link) -> Result<(), Error> {
+    let failed = |error: Errno| Error::io("create", path_of(repo, path), error);
+    let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let folder = repo.make_directories(folder, 0o755).map_err(failed)?;
+    let is_there = readlinkat(&folder, name, Vec::new()).is_ok_and(|found| found.as_bytes() == to.as_bytes());
+    if !is_there {
+        match unlinkat(transaction.stage(), STAGED, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(error) => return Err(failed(error)),
+        }
+        symlinkat(&**to, transaction.stage(), STAGED).map_err(failed)?;
+        renameat(transaction.stage(), STAGED, &folder, name).map_err(failed)?;
+    }
+    // Also what is there may be of a run that was killed before it was on the medium.
+    fsync(folder.as_fd()).map_err(failed)
+}
+
+fn path_of(repo: &Repo, path: &str) -> PathBuf {
+    repo.path().join(path)
+}

@@ -1,0 +1,16 @@
+//! composefs stores as targets.
+//!
+//! [`import`] takes the trees of a bundle into a store, [`mount`] mounts one of them, if all of it is what the bundle says, and [`audit`] finds out
+//! whether all that a store took still is.
+
+mod audit;
+mod check;
+mod delta;
+mod import;
+mod link;
+mod mount;
+mod objects;
+
+pub use audit::audit;
+pub use import::{ImportOptions, ImportStats, import};
+pub use mount::{Checked, MountOptions, MountStats, mount};

@@ -1,0 +1,237 @@
+//! The objects of a bundle, made in a store from its chunks.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::fs::{AtFlags, unlinkat};
+use sealift_format::verity::{self, Algorithm, FileDigest, FileHasher};
+use sealift_format::{Bundle, data_len};
+use sealift_verify::content::{Content, Portion};
+use sealift_verify::read_plan::ReadPlan;
+
+use crate::composefs::image::WITHIN_LEN_MAX;
+use crate::composefs::kept::Found;
+use crate::composefs::repo::parameters;
+use crate::composefs::transaction::Transaction;
+use crate::base::{self, Bases};
+use crate::delivery::{Delivery, write_content};
+use crate::input::Input;
+use crate::progress::Phase;
+use crate::{Error, Progress};
+
+/// What is wanted of a bundle, and where it is in it.
+pub(super) struct Plan<'a> {
+    pub(super) bundle: &'a Bundle,
+    /// Of a delta bundle.
+    pub(super) bases: &'a Bases,
+    reads: ReadPlan,
+}
+
+impl<'a> Plan<'a> {
+    pub(super) fn new((bundle, bases): (&'a Bundle, &'a Bases), wanted: Vec<bool>) -> Self {
+        Self { bundle, bases, reads: ReadPlan::new(bundle.into(), wanted, &|_, _| false) }
+    }
+
+    /// The objects that are wanted, of which some may have no data.
+    pub(super) fn objects(&self) -> impl Iterator<Item = u32> {
+        self.reads.objects()
+    }
+
+    fn size(&self, object: u32) -> u64 {
+        self.bundle.index.object(object).size
+    }
+
+    fn is_large(&self, object: u32) -> bool {
+        self.size(object) > self.bundle.head.root().maxima.piece_len()
+    }
+
+    pub(super) fn stored_bytes(&self) -> u64 {
+        self.reads.stored_bytes()
+    }
+
+    /// Bytes that they take in a store, of which it may have some.
+    pub(super) fn disk_bytes(&self) -> u64 {
+        let sizes = self.objects().map(|object| {
+            let data = data_len(self.bundle.layout.holes_of(object), 0..self.size(object));
+            if self.size(object) <= WITHIN_LEN_MAX { 0 } else { data.div_ceil(4096).saturating_mul(4096) }
+        });
+        sizes.fold(0, u64::saturating_add)
+    }
+
+    /// Whether what a delta needs of its base is there.
+    ///
+    /// # Errors
+    /// It is not, or cannot be read.
+    pub(super) fn check_bases(&self, target: &std::path::Path, jobs: usize, progress: &Progress) -> Result<(), Error> {
+        if self.bundle.layout.carried.is_none() {
+            return Ok(());
+        }
+        let lacking: Vec<u32> = self.objects().filter(|object| !self.bundle.layout.is_carried(*object)).collect();
+        if let Some(object) = lacking.first() {
+            let problem = format!(
+                "objects that the last bundle installed are gone, such as the content of {}; use the full bundle",
+                base::path_of_object(&self.bundle.index, *object)
+            );
+            return Err(Error::MissingBase { path: target.to_owned(), problem });
+        }
+        let needed = base::needed(self.bundle, self.bases, self.reads.chunks(), lacking.into_iter());
+        base::check(self.bases, &needed, target, jobs, progress)
+    }
+}
+
+/// Making the objects of a plan.
+pub(super) struct Work<'a> {
+    plan: &'a Plan<'a>,
+    transaction: &'a Transaction<'a>,
+    algorithm: Algorithm,
+    progress: &'a Progress,
+    large: BTreeMap<u32, Large>,
+    found: Mutex<Found>,
+    written: AtomicU64,
+    written_bytes: AtomicU64,
+}
+
+/// A large object, whose pieces come in any order.
+#[derive(Default)]
+struct Large {
+    file: Mutex<Option<Arc<File>>>,
+    /// By the number of the piece, its part of the Merkle tree.
+    trees: Mutex<BTreeMap<u64, FileHasher>>,
+}
+
+/// What came of it.
+pub(super) struct Made {
+    pub(super) found: Found,
+    /// Objects that the store did not have, and their bytes.
+    pub(super) objects: u64,
+    pub(super) bytes: u64,
+}
+
+impl<'a> Work<'a> {
+    pub(super) fn new(
+        plan: &'a Plan<'a>,
+        transaction: &'a Transaction<'a>,
+        algorithm: Algorithm,
+        progress: &'a Progress,
+    ) -> Self {
+        let large = plan.objects().filter(|object| plan.is_large(*object)).map(|object| (object, Large::default()));
+        Self {
+            plan,
+            transaction,
+            algorithm,
+            progress,
+            large: large.collect(),
+            found: Mutex::default(),
+            written: AtomicU64::new(0),
+            written_bytes: AtomicU64::new(0),
+        }
+    }
+
+    pub(super) fn run(self, input: &mut Input, jobs: usize) -> Result<Made, Error> {
+        let Plan { bundle, bases, ref reads } = *self.plan;
+        let files = u64::try_from(reads.objects().count()).unwrap_or(u64::MAX);
+        self.progress.enter(Phase::Unpacking, reads.stored_bytes(), files);
+        Delivery::new((bundle, bases), reads, jobs, self.progress).run(
+            input,
+            || (),
+            |(), content| {
+                if content.portion.piece.is_some() { self.take_piece(content) } else { self.write_small(content) }
+            },
+            |(), object| self.finish_large(object),
+        )?;
+        Ok(Made {
+            found: self.found.into_inner().unwrap_or_else(PoisonError::into_inner),
+            objects: self.written.into_inner(),
+            bytes: self.written_bytes.into_inner(),
+        })
+    }
+
+    fn write_small(&self, content: &Content<'_>) -> Result<(), Error> {
+        let (object, size) = (content.portion.object, content.range.end);
+        let digest = if !content.has_holes() && self.algorithm == Algorithm::Sha256 {
+            FileDigest::from(verity::digest(content.data))
+        } else {
+            self.tree(content).finish()
+        };
+        if size <= WITHIN_LEN_MAX {
+            self.note(object, digest, Some(content.data));
+            return Ok(());
+        }
+        if !self.transaction.has(&digest, size)? {
+            self.transaction.write(&digest, |file| Ok(write_content(file, content)?))?;
+            self.count(size);
+        }
+        self.note(object, digest, None);
+        Ok(())
+    }
+
+    /// The part of the Merkle tree that is over a content.
+    fn tree(&self, content: &Content<'_>) -> FileHasher {
+        let mut tree = FileHasher::new(&parameters(self.algorithm));
+        content.for_each_part(&mut |part| tree.update(part));
+        tree
+    }
+
+    fn count(&self, size: u64) {
+        self.written.fetch_add(1, Ordering::Relaxed);
+        self.written_bytes.fetch_add(size, Ordering::Relaxed);
+    }
+
+    fn note(&self, object: u32, digest: FileDigest, within: Option<&[u8]>) {
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        found.digests.insert(object, digest);
+        found.within.extend(within.map(|content| (object, content.to_vec())));
+        drop(found);
+        self.progress.add(0, 1);
+    }
+
+    /// Puts a piece in its place.
+    fn take_piece(&self, content: &Content<'_>) -> Result<(), Error> {
+        let Portion { object, piece } = content.portion;
+        let (Some(large), Some(piece)) = (self.large.get(&object), piece) else { return Ok(()) };
+        let file = self.large_file(object, large)?;
+        write_content(&file, content).map_err(|error| self.transaction.unwritten(error.into()))?;
+        large.trees.lock().unwrap_or_else(PoisonError::into_inner).insert(piece, self.tree(content));
+        Ok(())
+    }
+
+    fn large_file(&self, object: u32, large: &Large) -> Result<Arc<File>, Error> {
+        let failed = |error: io::Error| self.transaction.unwritten(error);
+        let mut slot = large.file.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(file) = &*slot {
+            return Ok(Arc::clone(file));
+        }
+        let file = self.transaction.create(&large_name(object)).map_err(|error| failed(error.into()))?;
+        file.set_len(self.plan.size(object)).map_err(failed)?;
+        Ok(Arc::clone(slot.insert(Arc::new(file))))
+    }
+
+    /// Makes an object of a large file, all of whose pieces are in place.
+    fn finish_large(&self, object: u32) -> Result<(), Error> {
+        let size = self.plan.size(object);
+        let Some(large) = self.large.get(&object) else { return Ok(()) };
+        let mut hasher = FileHasher::new(&parameters(self.algorithm));
+        for tree in std::mem::take(&mut *large.trees.lock().unwrap_or_else(PoisonError::into_inner)).values() {
+            hasher.append(tree);
+        }
+        let digest = hasher.finish();
+        // Nobody seals a file that somebody has open for writing.
+        large.file.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if self.transaction.has(&digest, size)? {
+            let removed = unlinkat(self.transaction.stage(), large_name(object), AtFlags::empty());
+            removed.map_err(|error| self.transaction.unwritten(error.into()))?;
+        } else {
+            self.transaction.adopt(&digest, &large_name(object))?;
+            self.count(size);
+        }
+        self.note(object, digest, None);
+        Ok(())
+    }
+}
+
+fn large_name(object: u32) -> String {
+    format!("large-{object}")
+}

@@ -1,0 +1,255 @@
+//! Going on where a run ended: what it left in the stage is hashed, and what is not as it is to be is removed.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::os::fd::OwnedFd;
+use std::sync::{Mutex, PoisonError};
+
+use rustix::fs::{FallocateFlags, FileType, Mode, OFlags, fallocate, fstat};
+use rustix::io::Errno;
+use sealift_format::{InodeKind, pieces};
+
+use super::files::{Builder, Hand};
+use super::plan::Place;
+use crate::directory::stage::{Layout, StagedFile};
+use crate::Error;
+use crate::threads::parallel::for_each;
+use crate::fs::confined::{known_type, names_in, remove_tree};
+
+/// What need not be done again.
+#[derive(Debug, Default)]
+pub(super) struct Adopted {
+    /// Entries of regular files that are complete.
+    pub(super) entries: HashSet<u32>,
+    /// Pieces of large objects whose first file is not complete.
+    pub(super) pieces: BTreeSet<(u32, u64)>,
+}
+
+/// A content as it is found in a file.
+pub(super) enum Content {
+    /// It is the object.
+    Whole,
+    /// These pieces of it are right.
+    Pieces(Vec<u64>),
+    Other,
+}
+
+/// Looks at all that the stage holds.
+pub(super) fn adopt(builder: &Builder<'_>) -> Result<Adopted, Error> {
+    let candidates = match builder.stage.layout() {
+        Layout::Tree => sort_out_tree(builder)?,
+        Layout::Files => sort_out_files(builder)?,
+    };
+    let adopted: Mutex<Adopted> = Mutex::default();
+    let lock = || adopted.lock().unwrap_or_else(PoisonError::into_inner);
+    for_each(
+        builder.options.jobs,
+        &candidates,
+        || (Hand::default(), Vec::new()),
+        |(hand, buffer), &place| {
+            builder.progress.check()?;
+            match adopt_file(builder, hand, buffer, place)? {
+                Content::Whole => {
+                    lock().entries.insert(place.entry);
+                }
+                Content::Pieces(right) => lock().pieces.extend(right.into_iter().map(|piece| (place.object, piece))),
+                Content::Other => {}
+            }
+            Ok(())
+        },
+    )?;
+    let mut adopted = adopted.into_inner().unwrap_or_else(PoisonError::into_inner);
+    complete(builder, &mut adopted)?;
+    Ok(adopted)
+}
+
+/// Removes what the bundle does not have so, and returns the files that may be as they are to be.
+fn sort_out_tree(builder: &Builder<'_>) -> Result<Vec<Place>, Error> {
+    let (index, selection) = (&builder.bundle.index, builder.selection);
+    let place_of: HashMap<u32, Place> = selection.regulars.iter().map(|place| (place.entry, *place)).collect();
+    let wanted: HashSet<u32> = selection.directories.iter().copied().collect();
+    let mut candidates = Vec::new();
+    builder.stage.visit(index, &selection.directories, |number, directory| {
+        let row = index.directory(number);
+        let failed = builder.failed_directory("read", number);
+        for (name, file_type) in names_in(directory).map_err(&failed)? {
+            let entry = index.find_entry(row, &name);
+            let kind = entry.map(|(number, entry)| (number, index.inode(entry.inode).kind));
+            let file_type = known_type(directory, &name, file_type);
+            match kind {
+                Some((_, InodeKind::Directory(below)))
+                    if file_type == FileType::Directory && wanted.contains(&below) => {}
+                Some((number, InodeKind::Regular(_)))
+                    if file_type == FileType::RegularFile && place_of.contains_key(&number) =>
+                {
+                    candidates.extend(place_of.get(&number));
+                }
+                _ => remove_tree(directory, &name).map_err(&failed)?,
+            }
+        }
+        Ok(())
+    })?;
+    Ok(candidates)
+}
+
+/// The same for a stage in which files lie by their numbers.
+fn sort_out_files(builder: &Builder<'_>) -> Result<Vec<Place>, Error> {
+    let place_of: HashMap<u32, Place> = builder.selection.regulars.iter().map(|place| (place.entry, *place)).collect();
+    let mut candidates = Vec::new();
+    for StagedFile { entry, name, file_type } in builder.stage.files()? {
+        match entry.and_then(|entry| place_of.get(&entry)) {
+            Some(place) if file_type == FileType::RegularFile => candidates.push(*place),
+            _ => {
+                let removed = remove_tree(builder.stage.root(), &name);
+                removed.map_err(|error| Error::io("remove", builder.stage.path_of(&name), error))?;
+            }
+        }
+    }
+    Ok(candidates)
+}
+
+fn adopt_file(builder: &Builder<'_>, hand: &mut Hand, buffer: &mut Vec<u8>, place: Place) -> Result<Content, Error> {
+    let failed = builder.failed("read", place);
+    let flags = OFlags::RDWR | OFlags::NONBLOCK;
+    let content = match builder.open(hand, place, flags, Mode::empty())? {
+        // It is ours and closed to us: made anew.
+        Err(Errno::ACCESS) => Content::Other,
+        // Sealed: that run had come to its end, or nearly.
+        Err(Errno::PERM) => adopt_sealed(builder, hand, buffer, place)?,
+        opened => {
+            let file = opened.map_err(&failed)?;
+            let content = check_content(builder, &file, buffer, place)?;
+            match content {
+                Content::Whole => builder.finish_again(&file, place)?,
+                Content::Pieces(ref right)
+                    if !is_first(builder, place) || !clear_rest(builder, &file, place, right) =>
+                {
+                    return discard(builder, hand, place);
+                }
+                _ => {}
+            }
+            content
+        }
+    };
+    if matches!(content, Content::Other) {
+        return discard(builder, hand, place);
+    }
+    Ok(content)
+}
+
+/// What is sealed is right as a whole, or of no use.
+fn adopt_sealed(builder: &Builder<'_>, hand: &mut Hand, buffer: &mut Vec<u8>, place: Place) -> Result<Content, Error> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+    let Ok(file) = builder.open(hand, place, flags, Mode::empty())? else { return Ok(Content::Other) };
+    match check_content(builder, &file, buffer, place) {
+        Ok(Content::Whole) => builder.finish_again(&file, place).map(|()| Content::Whole),
+        // The kernel hands out nothing that is damaged.
+        Ok(_) | Err(Error::Io { .. }) => Ok(Content::Other),
+        Err(error) => Err(error),
+    }
+}
+
+fn discard(builder: &Builder<'_>, hand: &mut Hand, place: Place) -> Result<Content, Error> {
+    builder.remove(hand, place)?;
+    Ok(Content::Other)
+}
+
+/// The pieces of a large object go to the first of its files.
+fn is_first(builder: &Builder<'_>, place: Place) -> bool {
+    builder.selection.places_of(place.object).first() == Some(&place)
+}
+
+/// Makes zeros of the pieces that are not right: what stands in them is not to show through a hole.
+fn clear_rest(builder: &Builder<'_>, file: &OwnedFd, place: Place, right: &[u64]) -> bool {
+    let size = builder.bundle.index.object(place.object).size;
+    let piece_len = builder.bundle.head.root().maxima.piece_len();
+    let right: HashSet<u64> = right.iter().copied().collect();
+    (0..size.div_ceil(piece_len)).filter(|piece| !right.contains(piece)).all(|piece| {
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        fallocate(file, flags, piece * piece_len, piece_len.min(size - piece * piece_len)).is_ok()
+    })
+}
+
+/// Compares a file with the object that it is to hold.
+pub(super) fn check_content(
+    builder: &Builder<'_>,
+    file: &OwnedFd,
+    buffer: &mut Vec<u8>,
+    place: Place,
+) -> Result<Content, Error> {
+    let failed = builder.failed("read", place);
+    let object = builder.bundle.index.object(place.object);
+    let stat = fstat(file).map_err(&failed)?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile || u64::try_from(stat.st_size) != Ok(object.size)
+    {
+        return Ok(Content::Other);
+    }
+    let piece_len = builder.bundle.head.root().maxima.piece_len();
+    if object.size <= piece_len {
+        let whole = read_at(file, buffer, 0, object.size).map_err(&failed)?;
+        let is_right = blake3::hash(whole).as_bytes() == &object.id;
+        return Ok(if is_right { Content::Whole } else { Content::Other });
+    }
+    let rows = builder.bundle.layout.pieces_of(place.object);
+    let piece_at = |piece: u64| piece * piece_len..object.size.min((piece + 1) * piece_len);
+    if !builder.bundle.layout.is_carried(place.object) {
+        let mut values = Vec::new();
+        for piece in 0..object.size.div_ceil(piece_len) {
+            builder.progress.check()?;
+            let range = piece_at(piece);
+            let bytes = read_at(file, buffer, range.start, range.end - range.start).map_err(&failed)?;
+            values.push(pieces::chaining_value(range.start, std::iter::once(bytes)));
+        }
+        let is_right = pieces::object_id(&values) == Some(object.id);
+        return Ok(if is_right { Content::Whole } else { Content::Other });
+    }
+    let mut right = Vec::new();
+    for (piece, row) in (0..).zip(rows) {
+        builder.progress.check()?;
+        let range = piece_at(piece);
+        let bytes = read_at(file, buffer, range.start, range.end - range.start).map_err(&failed)?;
+        if pieces::chaining_value(range.start, std::iter::once(bytes)) == row.chaining_value {
+            right.push(piece);
+        }
+    }
+    Ok(if right.len() == rows.len() { Content::Whole } else { Content::Pieces(right) })
+}
+
+/// Reads `len` bytes; a file that became shorter gives what there is.
+fn read_at<'b>(file: &OwnedFd, buffer: &'b mut Vec<u8>, start: u64, len: u64) -> Result<&'b [u8], Errno> {
+    let len = usize::try_from(len).unwrap_or(usize::MAX);
+    if buffer.len() < len {
+        buffer.resize(len, 0);
+    }
+    let mut got = 0;
+    while got < len {
+        match rustix::io::pread(file, &mut buffer[got..len], start + u64::try_from(got).unwrap_or(0)) {
+            Ok(0) => break,
+            Ok(more) => got += more,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(&buffer[..got])
+}
+
+/// Makes the files of objects of which one file is complete already.
+fn complete(builder: &Builder<'_>, adopted: &mut Adopted) -> Result<(), Error> {
+    let (mut hand, mut from) = (Hand::default(), Hand::default());
+    for places in builder.selection.regulars.chunk_by(|a, b| a.object == b.object) {
+        let is_done = |place: &&Place| adopted.entries.contains(&place.entry);
+        let Some(&first) = places.iter().find(is_done) else { continue };
+        let pending: Vec<Place> = places.iter().filter(|place| !is_done(place)).copied().collect();
+        if pending.is_empty() {
+            continue;
+        }
+        let opened = builder.open(&mut from, first, OFlags::RDONLY, Mode::empty())?;
+        let file = opened.map_err(builder.failed("read", first))?;
+        for place in pending {
+            builder.remove(&mut hand, place)?;
+            builder.copy_file(&mut hand, &file, first, place)?;
+            adopted.entries.insert(place.entry);
+        }
+        adopted.pieces.retain(|(object, _)| *object != first.object);
+    }
+    Ok(())
+}

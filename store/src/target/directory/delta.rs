@@ -1,0 +1,128 @@
+//! Delta bundles onto a directory that holds their base: what it kept, or what it is, gives the index and the objects.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use sealift_format::{Bundle, Delta, Index, verity};
+use crate::Site;
+
+use super::installed::Installed;
+use super::journal;
+use super::plan::Selection;
+use crate::directory::stage::Stage;
+use super::{Job, UnpackOptions};
+use crate::base::{self, Base, Bases};
+use crate::contents::index_by_reading;
+use crate::progress::Phase;
+use crate::source::{DirectoryOptions, DirectorySource, Source};
+use crate::error::wrong_base;
+use crate::{Error, Progress};
+
+/// Makes the whole bundle of a delta with what `target` holds. Returns it with its bases, and with what the target kept.
+pub(super) fn complete(
+    delta: Delta,
+    site: &Arc<Site>,
+    options: &UnpackOptions,
+    progress: &Progress,
+) -> Result<(Bundle, Bases, Option<Installed>), Error> {
+    let target = site.path();
+    if !site.is_taken()? {
+        return Err(missing(target, "it does not exist: a delta can only update an existing target"));
+    }
+    // What an update before this one left unfinished comes first: it is known only then what the target holds.
+    if !options.dry_run
+        && let Some(stage) = Stage::find(site)?
+    {
+        journal::complete(&stage, site, options.jobs, progress)?;
+    }
+    super::update::check_ours(site, options)?;
+    let (wanted, bases) = (delta.head.root().contents.index_digest, delta.bases().to_vec());
+    if let Some(kept) = Installed::kept(site, options)? {
+        let digest = kept.digest();
+        if digest == wanted {
+            let bundle = delta.complete_with(kept.index().clone())?;
+            return Ok((bundle, Bases::default(), Some(kept)));
+        }
+        if base::is_the_only(&bases, &digest) {
+            let (index, reference) = (kept.index().clone(), kept.reference().to_owned());
+            return with_base(delta, site, index, &reference).map(|(bundle, bases)| (bundle, bases, Some(kept)));
+        }
+        let held = kept.as_base().map_or_else(|| format!("content {}", base::short(&digest)), |held| held.to_string());
+        return Err(missing(target, &wrong_base(&bases, format_args!("the target is {held}"))));
+    }
+    let [named] = delta.difference.base_refs() else {
+        return Err(missing(target, "it has no install record, and the base has several refs; use the full bundle"));
+    };
+    tracing::info!("no usable record of this target: hashing it");
+    progress.enter(Phase::Listing, 0, 0);
+    let reference = named.name.clone();
+    let source = Source::Directory(DirectorySource::list_open(
+        site.reopen()?,
+        target,
+        &DirectoryOptions::default(),
+        options.jobs,
+    )?);
+    let index = index_by_reading(&reference, &source, options.jobs, progress)?;
+    let digest = verity::digest(index.bytes());
+    if digest == wanted {
+        return Ok((delta.complete_with(index)?, Bases::default(), None));
+    }
+    if base::is_the_only(&bases, &digest) {
+        return with_base(delta, site, index, &reference).map(|(bundle, bases)| (bundle, bases, None));
+    }
+    let held = format!("the target has no install record, and its content is {}", base::short(&digest));
+    Err(missing(target, &wrong_base(&bases, held)))
+}
+
+fn with_base(delta: Delta, site: &Arc<Site>, index: Index, reference: &str) -> Result<(Bundle, Bases), Error> {
+    let bundle = delta.complete(&[&index])?;
+    Ok((bundle, Bases::new(vec![Base::of_directory(Arc::clone(site), index, reference)])))
+}
+
+fn missing(path: &Path, problem: &str) -> Error {
+    Error::MissingBase { path: path.to_owned(), problem: problem.to_owned() }
+}
+
+/// Finds out whether the target still has each object of the bases that is needed for `pending`, before anything is written.
+pub(super) fn check_bases(job: &Job<'_>, target: &Path, pending: &Selection) -> Result<(), Error> {
+    let (bundle, bases) = (job.bundle, job.bases);
+    if bundle.layout.carried.is_none() {
+        return Ok(());
+    }
+    if bases.indexes().is_empty() {
+        return check_no_prefix(job, target, pending);
+    }
+    let objects = pending.regulars.iter().map(|place| place.object);
+    let needed = base::needed(bundle, bases, pending.reads.chunks(), objects);
+    base::check(bases, &needed, target, job.options.jobs, job.progress)
+}
+
+/// Says which file of a target that took all of this has to be made again, and cannot be without the base, which it does not hold any more.
+fn check_no_prefix(job: &Job<'_>, target: &Path, pending: &Selection) -> Result<(), Error> {
+    let (index, layout) = (&job.bundle.index, &job.bundle.layout);
+    let needs_base = |chunk: &u32| !layout.chunks[usize::try_from(*chunk).unwrap_or(usize::MAX)].prefix.is_empty();
+    let Some(place) = pending.regulars.first().filter(|_| pending.reads.chunks().iter().any(needs_base)) else {
+        return Ok(());
+    };
+    let path = index.path(place.directory, index.entry(place.entry));
+    let problem = format!(
+        "files that this delta installed are missing or changed, such as {}, and their base is gone; use the full bundle",
+        String::from_utf8_lossy(&path)
+    );
+    Err(missing(target, &problem))
+}
+
+/// Says what is still to come that neither the delta nor the target has.
+pub(super) fn check_brought(job: &Job<'_>, target: &Path, pending: &Selection) -> Result<(), Error> {
+    let bundle = job.bundle;
+    let is_lacking = |object: u32| !bundle.layout.is_carried(object) && bundle.index.object(object).size > 0;
+    let mut lacking = pending.regulars.iter().filter(|place| is_lacking(place.object)).peekable();
+    let Some(first) = lacking.peek() else { return Ok(()) };
+    let path = bundle.index.path(first.directory, bundle.index.entry(first.entry));
+    let problem = format!(
+        "files that the delta does not carry are missing or changed: {}, such as {}; use the full bundle",
+        lacking.count(),
+        String::from_utf8_lossy(&path)
+    );
+    Err(missing(target, &problem))
+}

@@ -1,0 +1,413 @@
+//! Making the files of a tree in its stage.
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::{
+    AtFlags, Dev, FileType as UnixType, Mode, OFlags, SeekFrom, XattrFlags, chmodat, copy_file_range, fallocate, fstat,
+    fsync, ftruncate, ioctl_ficlone, linkat, lsetxattr, makedev, mkdirat, mknodat, openat, seek, symlinkat, unlinkat,
+};
+use rustix::io::Errno;
+use sealift_format::{Attributes, Bundle, FileType, Inode, InodeKind, data_len, data_ranges};
+use sealift_verify::content::Content;
+
+use super::metadata::Privilege;
+use super::plan::{Link, Place, Selection};
+use crate::directory::stage::{Layout, Stage};
+use crate::directory::walk::Walk;
+use super::{Durability, UnpackOptions};
+use crate::delivery::write_content;
+use crate::{Error, Progress};
+use crate::fs::confined::{open_name, open_within};
+
+/// What all threads of an unpacking share.
+pub(super) struct Builder<'a> {
+    pub(super) bundle: &'a Bundle,
+    pub(super) selection: &'a Selection,
+    pub(super) stage: &'a Stage,
+    pub(super) privilege: &'a Privilege,
+    pub(super) progress: &'a Progress,
+    pub(super) options: &'a UnpackOptions,
+    /// Whether the file system shares blocks between files.
+    reflinks: bool,
+    pub(super) duplicate_bytes: AtomicU64,
+}
+
+/// What one thread keeps from one file to the next.
+#[derive(Debug, Default)]
+pub(super) struct Hand {
+    pub(super) walk: Walk,
+}
+
+const PRIVATE: Mode = Mode::from_raw_mode(0o600);
+
+/// Where a file of `size` bytes has data, as its file system says.
+fn data_of(file: &OwnedFd, size: u64) -> Result<Vec<Range<u64>>, Errno> {
+    let mut ranges = Vec::new();
+    let mut at = 0;
+    while at < size {
+        let start = match seek(file, SeekFrom::Data(at)) {
+            Err(Errno::NXIO) => break,
+            // A file system that does not know.
+            Err(Errno::INVAL | Errno::OPNOTSUPP) => at,
+            start => start?,
+        };
+        let end = seek(file, SeekFrom::Hole(start)).unwrap_or(size).min(size);
+        ranges.push(start..end);
+        at = end.max(start + 1);
+    }
+    Ok(ranges)
+}
+
+impl<'a> Builder<'a> {
+    pub(super) fn new(
+        bundle: &'a Bundle,
+        selection: &'a Selection,
+        stage: &'a Stage,
+        privilege: &'a Privilege,
+        progress: &'a Progress,
+        options: &'a UnpackOptions,
+    ) -> Self {
+        Self {
+            bundle,
+            selection,
+            stage,
+            privilege,
+            progress,
+            options,
+            reflinks: has_reflinks(stage.root()),
+            duplicate_bytes: AtomicU64::new(0),
+        }
+    }
+
+    /// All names of a bundle differ, and the stage holds nothing else.
+    fn folded(&self, path: &[u8]) -> Error {
+        Error::FoldedName { path: self.stage.path_of(path) }
+    }
+
+    pub(super) fn path(&self, place: Place) -> Vec<u8> {
+        self.bundle.index.path(place.directory, self.bundle.index.entry(place.entry))
+    }
+
+    pub(super) fn failed(&self, doing: &'static str, place: Place) -> impl Fn(Errno) -> Error {
+        move |error| Error::io(doing, self.stage.path_of(&self.path(place)), error)
+    }
+
+    fn name(&self, entry: u32) -> &[u8] {
+        self.bundle.index.name(self.bundle.index.entry(entry))
+    }
+
+    /// Makes the directories of a stage that becomes the target, open to nobody else until they are complete.
+    pub(super) fn make_directories(&self, hand: &mut Hand) -> Result<(), Error> {
+        if self.stage.layout() == Layout::Files {
+            return Ok(());
+        }
+        for &number in &self.selection.directories {
+            let directory = self.bundle.index.directory(number);
+            let Some(parent) = directory.parent else { continue };
+            let made = hand.walk.go(&self.bundle.index, self.stage.root(), parent);
+            match made.and_then(|parent| mkdirat(parent, self.name(directory.entry), Mode::RWXU)) {
+                // Of a run before this one.
+                Err(Errno::EXIST) if self.stage.is_resumed() => {}
+                Err(Errno::EXIST) => return Err(self.folded(&self.bundle.index.directory_path(number))),
+                made => made.map_err(self.failed_directory("create", number))?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the first file of each large object, at its full length and without data.
+    pub(super) fn make_large(&self, hand: &mut Hand) -> Result<(), Error> {
+        for large in &self.bundle.layout.large {
+            let Some(&place) = self.selection.places_of(large.object).first() else { continue };
+            // A run before this one may have brought some of its pieces.
+            let only_new = if self.stage.is_resumed() { OFlags::empty() } else { OFlags::EXCL };
+            let file = self.open_new(hand, place, only_new)?;
+            ftruncate(&file, self.bundle.index.object(large.object).size).map_err(self.failed("write", place))?;
+        }
+        Ok(())
+    }
+
+    /// Makes the files of an object, or writes a piece into the first of a large one's.
+    pub(super) fn take(&self, hand: &mut Hand, content: &Content<'_>) -> Result<(), Error> {
+        let Some((&first, duplicates)) = self.selection.places_of(content.portion.object).split_first() else {
+            return Ok(());
+        };
+        if content.portion.piece.is_some() {
+            let file = self.open(hand, first, OFlags::RDWR, Mode::empty())?.map_err(self.failed("write", first))?;
+            return write_content(&file, content).map_err(self.failed("write", first));
+        }
+        let file = self.create(hand, first)?;
+        write_content(&file, content).map_err(self.failed("write", first))?;
+        self.finish_file(&file, first)?;
+        for &place in duplicates {
+            if self.link_duplicate(hand, first, place)? {
+                continue;
+            }
+            let copy = self.create(hand, place)?;
+            if !(self.reflinks && !content.data.is_empty() && self.clone_file(&file, &copy, first)?) {
+                write_content(&copy, content).map_err(self.failed("write", place))?;
+            }
+            self.finish_file(&copy, place)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the other files of a large object, whose first one has all pieces.
+    pub(super) fn finish_large(&self, hand: &mut Hand, object: u32) -> Result<(), Error> {
+        let Some((&first, duplicates)) = self.selection.places_of(object).split_first() else { return Ok(()) };
+        let file = self.open(hand, first, OFlags::RDWR, Mode::empty())?.map_err(self.failed("write", first))?;
+        for &place in duplicates {
+            self.copy_file(hand, &file, first, place)?;
+        }
+        self.finish_file(&file, first)
+    }
+
+    /// Makes the file at `place` of the one that is complete at `first`.
+    pub(super) fn copy_file(&self, hand: &mut Hand, file: &OwnedFd, first: Place, place: Place) -> Result<(), Error> {
+        if self.link_duplicate(hand, first, place)? {
+            return Ok(());
+        }
+        let copy = self.create(hand, place)?;
+        self.copy_content(file, &copy, place)?;
+        self.finish_file(&copy, place)
+    }
+
+    /// Gives `copy` the content of `file`, by sharing its blocks where the file system can.
+    pub(super) fn copy_content(&self, file: &OwnedFd, copy: &OwnedFd, place: Place) -> Result<(), Error> {
+        let (size, holes) = (self.bundle.index.object(place.object).size, self.bundle.layout.holes_of(place.object));
+        let shares = self.reflinks && data_len(holes, 0..size) > 0 && self.clone_file(file, copy, place)?;
+        if shares { Ok(()) } else { self.copy_data(file, copy, place) }
+    }
+
+    fn copy_data(&self, from: &OwnedFd, to: &OwnedFd, place: Place) -> Result<(), Error> {
+        let failed = self.failed("write", place);
+        let size = self.bundle.index.object(place.object).size;
+        ftruncate(to, size).map_err(&failed)?;
+        let ranges: Vec<Range<u64>> = match self.bundle.layout.is_carried(place.object) {
+            true => data_ranges(self.bundle.layout.holes_of(place.object), 0..size).collect(),
+            false => data_of(from, size).map_err(&failed)?,
+        };
+        for range in ranges {
+            let (mut at, mut offset) = (range.start, range.start);
+            while at < range.end {
+                self.progress.check()?;
+                let len = usize::try_from((range.end - at).min(64 << 20)).unwrap_or(usize::MAX);
+                // Both offsets move on.
+                if copy_file_range(from, Some(&mut at), to, Some(&mut offset), len).map_err(&failed)? == 0 {
+                    return Err(failed(Errno::IO));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn clone_file(&self, from: &OwnedFd, to: &OwnedFd, place: Place) -> Result<bool, Error> {
+        let cloned = ioctl_ficlone(to, from).is_ok();
+        if cloned {
+            let size = self.bundle.index.object(place.object).size;
+            self.duplicate_bytes.fetch_add(size, Ordering::Relaxed);
+        }
+        Ok(cloned)
+    }
+
+    /// Makes a duplicate a hard link where that was asked for and nothing of its metadata differs.
+    fn link_duplicate(&self, hand: &mut Hand, first: Place, place: Place) -> Result<bool, Error> {
+        let inode = |place: Place| self.bundle.index.inode(self.bundle.index.entry(place.entry).inode);
+        let (a, b) = (inode(first), inode(place));
+        let equal = (a.attributes, a.mtime, a.mtime_ns) == (b.attributes, b.mtime, b.mtime_ns);
+        if !self.options.hardlink_duplicates || !equal {
+            return Ok(false);
+        }
+        let link = Link { from: first, entry: place.entry, directory: place.directory };
+        self.link(&mut Hand::default(), hand, &link)?;
+        let size = self.bundle.index.object(place.object).size;
+        self.duplicate_bytes.fetch_add(size, Ordering::Relaxed);
+        self.progress.add(0, 1);
+        Ok(true)
+    }
+
+    pub(super) fn create(&self, hand: &mut Hand, place: Place) -> Result<OwnedFd, Error> {
+        self.open_new(hand, place, OFlags::EXCL)
+    }
+
+    fn open_new(&self, hand: &mut Hand, place: Place, flags: OFlags) -> Result<OwnedFd, Error> {
+        let flags = flags | OFlags::RDWR | OFlags::CREATE;
+        let inode = self.bundle.index.inode(self.bundle.index.entry(place.entry).inode);
+        let mode = self.privilege.creation_mode(self.bundle.index.attributes(inode));
+        match self.open(hand, place, flags, mode)? {
+            Err(Errno::EXIST) => Err(self.folded(&self.path(place))),
+            opened => opened.map_err(self.failed("create", place)),
+        }
+    }
+
+    /// Finishes a file that a run before this one left, unless that run did. Its time is set last of all.
+    pub(super) fn finish_again(&self, file: &OwnedFd, place: Place) -> Result<(), Error> {
+        let (inode, attributes) = self.inode_of(place);
+        let stat = fstat(file).map_err(self.failed("look at", place))?;
+        if !self.privilege.has_all(&stat, attributes, inode) || self.options.durability == Durability::Each {
+            return self.finish_file(file, place);
+        }
+        self.privilege.count_owner(attributes);
+        self.progress.add(0, 1);
+        Ok(())
+    }
+
+    fn inode_of(&self, place: Place) -> (&Inode, &Attributes) {
+        let inode = self.bundle.index.inode(self.bundle.index.entry(place.entry).inode);
+        (inode, self.bundle.index.attributes(inode))
+    }
+
+    pub(super) fn finish_file(&self, file: &OwnedFd, place: Place) -> Result<(), Error> {
+        let (inode, attributes) = self.inode_of(place);
+        self.privilege.count_owner(attributes);
+        let made = self.privilege.creation_mode(attributes);
+        let applied = self.privilege.apply(file.as_fd(), attributes, inode, Some(made));
+        applied.map_err(self.failed("set the metadata of", place))?;
+        if self.options.durability == Durability::Each {
+            fsync(file).map_err(self.failed("sync", place))?;
+        }
+        self.progress.add(0, 1);
+        Ok(())
+    }
+
+    /// Opens a file of the stage, or makes it.
+    pub(super) fn open(
+        &self,
+        hand: &mut Hand,
+        place: Place,
+        flags: OFlags,
+        mode: Mode,
+    ) -> Result<Result<OwnedFd, Errno>, Error> {
+        let (directory, name) = self.spot(hand, place)?;
+        Ok(open_name(directory, &name, flags, mode))
+    }
+
+    /// Removes a file from the stage, there or not.
+    pub(super) fn remove(&self, hand: &mut Hand, place: Place) -> Result<(), Error> {
+        let (directory, name) = self.spot(hand, place)?;
+        match unlinkat(directory, &*name, AtFlags::empty()) {
+            Err(Errno::NOENT) => Ok(()),
+            removed => removed.map_err(self.failed("remove", place)),
+        }
+    }
+
+    /// The directory of the stage in which a file lies, and its name there.
+    pub(super) fn spot<'h>(
+        &'h self,
+        hand: &'h mut Hand,
+        place: Place,
+    ) -> Result<(BorrowedFd<'h>, Cow<'h, [u8]>), Error> {
+        match self.stage.layout() {
+            Layout::Files => Ok((self.stage.root(), Stage::file_name(place.entry).into())),
+            Layout::Tree => {
+                let walked = hand.walk.go(&self.bundle.index, self.stage.root(), place.directory);
+                let directory = walked.map_err(self.failed_directory("open", place.directory))?;
+                Ok((directory, self.name(place.entry).into()))
+            }
+        }
+    }
+
+    pub(super) fn failed_directory(&self, doing: &'static str, directory: u32) -> impl Fn(Errno) -> Error {
+        move |error| Error::io(doing, self.stage.path_of(&self.bundle.index.directory_path(directory)), error)
+    }
+
+    /// Makes a symbolic link, device, fifo or socket.
+    pub(super) fn make_other(&self, hand: &mut Hand, place: Place) -> Result<(), Error> {
+        let index = &self.bundle.index;
+        let inode = index.inode(index.entry(place.entry).inode);
+        let attributes = index.attributes(inode);
+        let failed = self.failed("create", place);
+        let is_device = matches!(inode.kind, InodeKind::CharDevice(_) | InodeKind::BlockDevice(_));
+        if is_device && !self.privilege.is_root() {
+            self.privilege.skipped().devices.fetch_add(1, Ordering::Relaxed);
+            return Ok(());
+        }
+        let (directory, name) = self.spot(hand, place)?;
+        let name = &*name;
+        let device = |number: u32| -> Dev {
+            let device = index.device(number);
+            makedev(device.major, device.minor)
+        };
+        let (kind, device) = match inode.kind {
+            InodeKind::Symlink(target) => {
+                symlinkat(index.symlink_target(target), directory, name).map_err(&failed)?;
+                (None, 0)
+            }
+            InodeKind::CharDevice(number) => (Some(UnixType::CharacterDevice), device(number)),
+            InodeKind::BlockDevice(number) => (Some(UnixType::BlockDevice), device(number)),
+            InodeKind::Fifo => (Some(UnixType::Fifo), 0),
+            InodeKind::Socket => (Some(UnixType::Socket), 0),
+            InodeKind::Directory(_) | InodeKind::Regular(_) => return Ok(()),
+        };
+        if let Some(kind) = kind {
+            mknodat(directory, name, kind, PRIVATE, device).map_err(&failed)?;
+        }
+        self.privilege.count_owner(attributes);
+        self.privilege.apply_at(directory, name, attributes, inode).map_err(&failed)?;
+        if attributes.file_type() != FileType::Symlink {
+            // The mode comes after the owner, whose change clears set-id bits; the time after both.
+            chmodat(directory, name, self.privilege.mode(attributes), AtFlags::empty()).map_err(&failed)?;
+        }
+        for xattr in &attributes.xattrs {
+            let mut path = format!("/proc/self/fd/{}/", directory.as_raw_fd()).into_bytes();
+            path.extend(name);
+            match lsetxattr(&*path, xattr.name, xattr.value, XattrFlags::empty()) {
+                Err(Errno::PERM | Errno::NOTSUP) if !self.privilege.is_root() => {
+                    self.privilege.skipped().xattrs.fetch_add(1, Ordering::Relaxed);
+                }
+                other => other.map_err(&failed)?,
+            }
+        }
+        self.progress.add(0, 1);
+        Ok(())
+    }
+
+    /// Makes a hard link. The file that it names is there, unless it is a device that was left out.
+    pub(super) fn link(&self, from: &mut Hand, to: &mut Hand, link: &Link) -> Result<(), Error> {
+        let place = Place { object: 0, entry: link.entry, directory: link.directory };
+        let ((from, old), (to, new)) = (self.spot(from, link.from)?, self.spot(to, place)?);
+        match linkat(from, &*old, to, &*new, AtFlags::empty()) {
+            Err(Errno::NOENT) if !self.privilege.is_root() => Ok(()),
+            other => other.map_err(self.failed("link", place)),
+        }
+    }
+
+    /// Sets the metadata of the directories of a stage that becomes the target, from the deepest up: what is above may end as read-only.
+    /// Each is opened from its parent, which is still as it was made.
+    pub(super) fn finish_directories(&self, hand: &mut Hand) -> Result<(), Error> {
+        if self.stage.layout() == Layout::Files {
+            return Ok(());
+        }
+        for &number in self.selection.directories.iter().rev() {
+            let failed = self.failed_directory("set the metadata of", number);
+            let row = self.bundle.index.directory(number);
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+            let opened = match row.parent {
+                None => open_within(self.stage.root(), b".", flags, Mode::empty()),
+                Some(parent) => hand
+                    .walk
+                    .go(&self.bundle.index, self.stage.root(), parent)
+                    .and_then(|parent| open_within(parent, self.name(row.entry), flags, Mode::empty())),
+            };
+            let directory = opened.map_err(&failed)?;
+            let inode = self.bundle.index.inode(row.inode);
+            let attributes = self.bundle.index.attributes(inode);
+            self.privilege.count_owner(attributes);
+            self.privilege.apply(directory.as_fd(), attributes, inode, Some(Mode::RWXU)).map_err(&failed)?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether the file system under `root` can share blocks: asked with two unnamed files.
+fn has_reflinks(root: BorrowedFd<'_>) -> bool {
+    let unnamed = || openat(root, ".", OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC, PRIVATE);
+    let Ok((a, b)) = unnamed().and_then(|a| unnamed().map(|b| (a, b))) else { return false };
+    let _ = fallocate(&a, rustix::fs::FallocateFlags::empty(), 0, 4096);
+    let shares = ioctl_ficlone(&b, &a).is_ok();
+    tracing::debug!(shares, "asked whether the file system shares blocks between files");
+    shares
+}

@@ -1,0 +1,190 @@
+//! What a target holds before an update: by what it kept of the last bundle, else by looking.
+
+use std::collections::HashSet;
+
+use sealift_format::{Base, Head, Index, InodeKind, Limits, Ref};
+use crate::{Site, StatCache};
+use sealift_verify::escape::readings;
+
+use super::metadata::Privilege;
+use super::plan::Selection;
+use crate::directory::state::{self, State};
+use super::{UnpackOptions, as_u64};
+use crate::contents::{Want, hash_contents};
+use crate::contents::index_of;
+use crate::progress::Phase;
+use crate::source::{DirectoryOptions, DirectorySource, Source, XattrFilter};
+use crate::tree::NodeKind;
+use crate::{Error, Progress};
+
+/// An installed tree as an index.
+#[derive(Debug)]
+pub(super) struct Installed {
+    index: Index,
+    reference: String,
+    /// The bundle that it took, where that was kept.
+    kept: Option<Head>,
+    /// The fs-verity digests of the index's objects, where they were kept.
+    sealed: Option<Vec<[u8; 32]>>,
+    /// By what its files are known without reading them.
+    stats: Option<StatCache>,
+    /// Whether root unpacked it.
+    as_root: bool,
+    /// Files that were hashed to know it.
+    pub(super) hashed_files: u64,
+}
+
+/// The ref of a tree that was looked at.
+const LOOKED_AT: &str = "installed";
+
+impl Installed {
+    /// The tree, and the index that it stands in.
+    pub(super) fn tree(&self) -> Option<(&Index, &Ref)> {
+        self.index.find_ref(&self.reference).map(|tree| (&self.index, tree))
+    }
+
+    pub(super) fn index(&self) -> &Index {
+        &self.index
+    }
+
+    pub(super) fn reference(&self) -> &str {
+        &self.reference
+    }
+
+    /// The index's digest: what was kept has been compared with it.
+    pub(super) fn digest(&self) -> [u8; 32] {
+        let kept = self.kept.as_ref().map(|head| head.root().contents.index_digest);
+        kept.unwrap_or_else(|| sealift_format::verity::digest(self.index.bytes()))
+    }
+
+    /// The bundle that it took, as a delta bundle names it.
+    pub(super) fn as_base(&self) -> Option<Base> {
+        self.kept.as_ref().map(|head| head.root().as_base())
+    }
+
+    /// Whether its files were sealed.
+    pub(super) fn is_sealed(&self) -> bool {
+        self.sealed.as_ref().is_some_and(|digests| !digests.is_empty())
+    }
+
+    /// By what its files are known without reading them.
+    pub(super) fn stats(&self) -> Option<&StatCache> {
+        self.stats.as_ref()
+    }
+
+    /// Whether it was looked at, and not known from what was kept.
+    pub(super) fn was_hashed(&self) -> bool {
+        self.kept.is_none()
+    }
+
+    /// Whether the target still keeps this: it was read before anybody was kept out.
+    pub(super) fn is_current(&self, site: &Site, options: &UnpackOptions) -> Result<bool, Error> {
+        let Some(head) = &self.kept else { return Ok(false) };
+        state::is_kept(site, head, &self.reference, &options.prefix)
+    }
+
+    /// What the kernel says of the index's objects, as far as that was kept.
+    pub(super) fn sealed(&self) -> (&Index, &[[u8; 32]]) {
+        (&self.index, self.sealed.as_deref().unwrap_or_default())
+    }
+
+    /// Whether what was kept is of this very bundle and ref.
+    pub(super) fn is_of(&self, head: &Head, reference: &str) -> bool {
+        self.kept.as_ref() == Some(head) && self.reference == reference
+    }
+
+    /// Whether it was unpacked with the same privilege as this process has.
+    pub(super) fn is_by_this_user(&self, privilege: &Privilege) -> bool {
+        self.as_root == privilege.is_root()
+    }
+
+    /// What the target kept; `None` where it kept nothing, or of another part of a bundle, or where that does not count.
+    pub(super) fn kept(site: &Site, options: &UnpackOptions) -> Result<Option<Self>, Error> {
+        if options.rehash {
+            return Ok(None);
+        }
+        let state = match State::of(site, Limits::NONE) {
+            // It is made anew.
+            Err(error @ (Error::State { .. } | Error::Format(_))) => {
+                tracing::warn!(%error, "ignored the damaged record of this target");
+                None
+            }
+            loaded => loaded?.filter(|state| readings(&options.prefix).contains(&state.prefix)),
+        };
+        // Of a tree that was copied or moved over the one that was unpacked it says nothing.
+        let state = match state {
+            Some(state) if state.is_of(site)? => Some(state),
+            _ => None,
+        };
+        let Some(State { head, index, reference, sealed, as_root, .. }) = state else { return Ok(None) };
+        let stats = state::kept_stats(site, head.root().contents.index_digest, index.entries().len())?;
+        Ok(Some(Self { index, reference, kept: Some(head), sealed, stats, as_root, hashed_files: 0 }))
+    }
+
+    /// Lists the target, and hashes what may be of use for `selection` of the wanted index.
+    pub(super) fn by_looking(
+        site: &Site,
+        wanted: &Index,
+        selection: &Selection,
+        options: &UnpackOptions,
+        progress: &Progress,
+    ) -> Result<Self, Error> {
+        let mut xattrs = XattrFilter::default();
+        xattrs.add_names_of(wanted);
+        progress.enter(Phase::Listing, 0, 0);
+        let listing = DirectoryOptions { xattrs, ..DirectoryOptions::default() };
+        let source =
+            Source::Directory(DirectorySource::list_open(site.reopen()?, site.path(), &listing, options.jobs)?);
+        let sizes: HashSet<u64> = selection.regulars.iter().map(|place| wanted.object(place.object).size).collect();
+        let assumed = if options.trust_mtime { by_time(&source, wanted, selection) } else { Vec::new() };
+        let known = |content: usize| assumed.get(content).copied().flatten();
+        let wants: Vec<Want> = (0..source.content_count())
+            .zip(0_usize..)
+            .map(|(content, at)| match known(at) {
+                Some(_) => Want::Xattrs,
+                None if sizes.contains(&source.content_len(content)) => Want::Id,
+                None => Want::Nothing,
+            })
+            .collect();
+        let mut contents = hash_contents(&source, &wants, options.jobs, progress)?;
+        for (at, found) in contents.iter_mut().enumerate() {
+            found.id = known(at).or(found.id);
+        }
+        Ok(Self {
+            index: index_of(LOOKED_AT, &source, &contents)?,
+            reference: LOOKED_AT.to_owned(),
+            kept: None,
+            sealed: None,
+            stats: None,
+            as_root: false,
+            hashed_files: as_u64(wants.iter().filter(|want| **want == Want::Id).count()),
+        })
+    }
+}
+
+/// For each content of the source: the object that the wanted index has at its path, where size and time agree.
+fn by_time(source: &Source, wanted: &Index, selection: &Selection) -> Vec<Option<[u8; 32]>> {
+    let mut ids = vec![None; usize::try_from(source.content_count()).unwrap_or(0)];
+    let tree = source.tree();
+    let Some(&root) = selection.directories.first() else { return ids };
+    let mut pending = vec![(0, root)];
+    while let Some((directory, number)) = pending.pop() {
+        for child in tree.children(directory) {
+            let Some((_, entry)) = wanted.find_entry(wanted.directory(number), tree.child_name(child)) else {
+                continue;
+            };
+            let (node, inode) = (tree.node(child.node), wanted.inode(entry.inode));
+            match (node.kind, inode.kind) {
+                (NodeKind::Directory(directory), InodeKind::Directory(number)) => pending.push((directory, number)),
+                (NodeKind::Regular { content }, InodeKind::Regular(object)) => {
+                    let object = wanted.object(object);
+                    let is_same = object.size == source.content_len(content)
+                        && (node.mtime, node.mtime_ns) == (inode.mtime, inode.mtime_ns);
+                    ids[usize::try_from(content).unwrap_or(usize::MAX)] = is_same.then_some(object.id);
+                }
+                _ => {}
+            }
+        }
+    }
+    ids
+}

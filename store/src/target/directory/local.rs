@@ -1,0 +1,139 @@
+//! Files of an update whose content the target has already, under this or another name.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, PoisonError};
+
+use rustix::fs::{FileType, Mode, OFlags, fstat};
+use sealift_format::{Index, InodeKind, Ref};
+
+use super::adopt::{Content, check_content};
+use super::as_u64;
+use super::files::{Builder, Hand};
+use super::plan::{Place, Selection};
+use crate::directory::target::{Target, TargetWalk};
+use crate::Error;
+use crate::threads::parallel::for_each;
+use crate::progress::Phase;
+use crate::fs::confined::open_name;
+
+/// What one thread keeps.
+#[derive(Default)]
+struct Copier {
+    walk: TargetWalk,
+    hand: Hand,
+    buffer: Vec<u8>,
+}
+
+/// The places that are to have an object, and where the installed tree has it.
+type Task<'a> = (&'a [Place], &'a [(u32, u32)]);
+
+/// Makes what it can of the selection from the installed tree, which stays as it is. Each copy is hashed after it was made. Returns the
+/// entries of what was made.
+pub(super) fn copy_local(builder: &Builder<'_>, target: &Target<'_>, tree: &Ref) -> Result<HashSet<u32>, Error> {
+    let at = places_by_object(&builder.bundle.index, builder.selection, target.index, tree);
+    let tasks: Vec<Task<'_>> = builder
+        .selection
+        .regulars
+        .chunk_by(|a, b| a.object == b.object)
+        .filter_map(|places| Some((places, &at.get(&places.first()?.object)?[..])))
+        .collect();
+    if tasks.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let size = |places: &[Place]| places.first().map_or(0, |place| builder.bundle.index.object(place.object).size);
+    let bytes = tasks.iter().map(|(places, _)| size(places)).sum();
+    builder.progress.enter(Phase::Copying, bytes, tasks.iter().map(|(places, _)| as_u64(places.len())).sum());
+    let made: Mutex<HashSet<u32>> = Mutex::default();
+    for_each(builder.options.jobs, &tasks, Copier::default, |copier, (places, sources)| {
+        for &source in *sources {
+            builder.progress.check()?;
+            if copy(builder, copier, target, source, places)? {
+                builder.progress.add(size(places), 0);
+                made.lock().unwrap_or_else(PoisonError::into_inner).extend(places.iter().map(|place| place.entry));
+                break;
+            }
+        }
+        Ok(())
+    })?;
+    Ok(made.into_inner().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Entries of regular files whose content the installed tree is to have.
+pub(super) fn local_entries(wanted: &Index, selection: &Selection, installed: &Index, tree: &Ref) -> HashSet<u32> {
+    let at = places_by_object(wanted, selection, installed, tree);
+    selection.regulars.iter().filter(|place| at.contains_key(&place.object)).map(|place| place.entry).collect()
+}
+
+/// How many files of one content are tried, one after the other.
+const SOURCES: usize = 4;
+
+/// For each object that is selected and not empty, directories and entries of the installed tree that have it.
+fn places_by_object(
+    wanted: &Index,
+    selection: &Selection,
+    installed: &Index,
+    tree: &Ref,
+) -> HashMap<u32, Vec<(u32, u32)>> {
+    let objects = selection.regulars.iter().map(|place| place.object);
+    let by_id: HashMap<[u8; 32], u32> = objects
+        .map(|object| (wanted.object(object), object))
+        .filter(|(row, _)| row.size > 0)
+        .map(|(row, object)| (row.id, object))
+        .collect();
+    let mut places: HashMap<u32, Vec<(u32, u32)>> = HashMap::new();
+    for directory in tree.directory..tree.directories_end {
+        for entry in installed.directory(directory).entries() {
+            if let InodeKind::Regular(object) = installed.inode(installed.entry(entry).inode).kind
+                && let Some(object) = by_id.get(&installed.object(object).id)
+            {
+                let sources = places.entry(*object).or_default();
+                if sources.len() < SOURCES {
+                    sources.push((directory, entry));
+                }
+            }
+        }
+    }
+    places
+}
+
+/// Makes all files of an object from one of the installed tree. Returns `false`, and leaves none, where that is not what it was.
+fn copy(
+    builder: &Builder<'_>,
+    copier: &mut Copier,
+    target: &Target<'_>,
+    (directory, entry): (u32, u32),
+    places: &[Place],
+) -> Result<bool, Error> {
+    let Some((&first, others)) = places.split_first() else { return Ok(false) };
+    let name = target.index.name(target.index.entry(entry));
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+    let opened = copier.walk.go(target, directory).and_then(|at| open_name(at, name, flags, Mode::empty()));
+    // Somebody else changed the tree: the bundle has the content too.
+    let Ok(old) = opened else { return Ok(false) };
+    let Ok(stat) = fstat(&old) else { return Ok(false) };
+    let size = builder.bundle.index.object(first.object).size;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile || u64::try_from(stat.st_size) != Ok(size) {
+        return Ok(false);
+    }
+    let file = match builder.create(&mut copier.hand, first) {
+        // A run before this one has brought pieces of it.
+        Err(Error::FoldedName { .. }) => return Ok(false),
+        created => created?,
+    };
+    let copied = builder.copy_content(&old, &file, first);
+    let content = copied.and_then(|()| check_content(builder, &file, &mut copier.buffer, first));
+    match content {
+        Ok(Content::Whole) => {}
+        // It became shorter while it was copied, or is not what it was.
+        Ok(_) | Err(Error::Io { .. }) => {
+            builder.remove(&mut copier.hand, first)?;
+            return Ok(false);
+        }
+        Err(error) => return Err(error),
+    }
+    for &place in others {
+        builder.copy_file(&mut copier.hand, &file, first, place)?;
+    }
+    builder.finish_file(&file, first)?;
+    Ok(true)
+}

@@ -1,0 +1,444 @@
+//! Whether an installed tree is still what its record says: each file by its size, times and inode number, as git compares its index with
+//! a working tree, and by its content where those differ. Nothing is changed.
+
+use std::collections::HashSet;
+use std::ffi::CString;
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::sync::{Mutex, PoisonError};
+
+use rustix::fs::{
+    AtFlags, FileType, Mode, OFlags, Statx, StatxAttributes, StatxFlags, StatxTimestamp, fstat, readlinkat, statx,
+};
+use rustix::io::{Errno, retry_on_intr};
+use sealift_format::{Inode, InodeKind};
+use crate::fs::confined::open_name;
+use crate::fs::stat_cache::{FileStat, FileTime, StatCache};
+
+use super::metadata::Privilege;
+use super::plan::Selection;
+use crate::directory::target::{Target, TargetWalk};
+use crate::threads::parallel::for_each;
+use crate::progress::Phase;
+use crate::xattrs::XattrFilter;
+use crate::{Error, Progress};
+
+/// What of an installed tree is not as its record says, by the numbers of its index.
+#[derive(Debug, Default)]
+pub(super) struct Recheck {
+    /// Inodes, directories' left out, whose content, kind, metadata or set of names is another, or that are missing.
+    pub(super) unlike: HashSet<u32>,
+    /// Inodes that are as they were but for their time.
+    pub(super) retimed: HashSet<u32>,
+    /// Inodes that have names elsewhere, or fewer than they are to have.
+    pub(super) linked: HashSet<u32>,
+    /// Directories that are missing, or are something else.
+    pub(super) missing_directories: HashSet<u32>,
+    /// Directories whose own metadata is another.
+    pub(super) unlike_directories: HashSet<u32>,
+    /// Directories that hold no other names than the record has: nothing was put into them or taken away since.
+    pub(super) exact_directories: HashSet<u32>,
+    /// What is known of the entries that are as they were.
+    stats: Vec<Option<FileStat>>,
+    /// Whether the record did not have all of that.
+    pub(super) is_refreshed: bool,
+    /// Files that were compared, in whatever way.
+    pub(super) checked: u64,
+    /// Those of them that were read.
+    pub(super) hashed: u64,
+}
+
+/// A name that is not just as it was.
+struct Suspect {
+    directory: u32,
+    entry: u32,
+    found: Statx,
+}
+
+/// What one thread finds in some directories.
+#[derive(Default)]
+struct Found {
+    suspects: Vec<Suspect>,
+    missing: Vec<u32>,
+    missing_directories: Vec<u32>,
+    unlike_directories: Vec<u32>,
+    same: Vec<(u32, FileStat)>,
+    /// Names of files that are there.
+    files: u64,
+    /// Inodes with the number of their names, and the number that the file system has for them.
+    links: Vec<(u32, u32, u64)>,
+}
+
+/// What became of a suspect.
+enum Verdict {
+    Same,
+    Retimed,
+    Unlike,
+}
+
+const FIELDS: StatxFlags = StatxFlags::BASIC_STATS;
+/// Directories that a thread goes through before it takes the next ones.
+const BATCH: usize = 64;
+/// Suspects that a thread takes at once.
+const SUSPECTS: usize = 16;
+
+fn at(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+/// What a name is, without following a link.
+pub(super) fn stat_of(directory: BorrowedFd<'_>, name: &[u8]) -> Result<Statx, Errno> {
+    retry_on_intr(|| {
+        statx(directory, name, AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT | AtFlags::EMPTY_PATH, FIELDS)
+    })
+}
+
+impl Recheck {
+    /// Compares what is selected with the tree. `begun` is a time at which nothing
+    /// of this had been looked at.
+    ///
+    /// # Errors
+    /// Another file system is mounted within, or something cannot be looked at.
+    pub(super) fn of(
+        checker: &Checker<'_>,
+        selection: &Selection,
+        begun: FileTime,
+        jobs: usize,
+    ) -> Result<Self, Error> {
+        checker.progress.enter(Phase::Listing, 0, 0);
+        let batches: Vec<&[u32]> = selection.directories.chunks(BATCH).collect();
+        let all = Mutex::new(Vec::new());
+        for_each(jobs, &batches, TargetWalk::default, |walk, batch| {
+            let mut found = Found::default();
+            for &directory in *batch {
+                checker.progress.check()?;
+                checker.look(walk, directory, &mut found)?;
+            }
+            all.lock().unwrap_or_else(PoisonError::into_inner).push(found);
+            Ok(())
+        })?;
+        let mut recheck = Self { stats: vec![None; checker.target.index.entries().len()], ..Self::default() };
+        let mut suspects = Vec::new();
+        let mut numbers = std::collections::HashMap::new();
+        for found in all.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            recheck.checked += found.files + super::as_u64(found.missing.len());
+            for (entry, stat) in found.same {
+                recheck.stats[at(entry)] = Some(stat);
+                recheck.exact_directories.extend(checker.exact_directory(entry));
+            }
+            recheck.unlike.extend(found.missing);
+            recheck.missing_directories.extend(found.missing_directories);
+            recheck.unlike_directories.extend(found.unlike_directories);
+            for (inode, names, number) in found.links {
+                let is_one = *numbers.entry(inode).or_insert(number) == number;
+                if !is_one {
+                    recheck.unlike.insert(inode);
+                }
+                if names != checker.names[at(inode)] {
+                    recheck.linked.insert(inode);
+                }
+            }
+            suspects.extend(found.suspects);
+        }
+        recheck.read(checker, suspects, begun, jobs)?;
+        Ok(recheck)
+    }
+
+    /// Reads what is not just as it was.
+    fn read(
+        &mut self,
+        checker: &Checker<'_>,
+        mut suspects: Vec<Suspect>,
+        begun: FileTime,
+        jobs: usize,
+    ) -> Result<(), Error> {
+        if suspects.is_empty() {
+            return Ok(());
+        }
+        suspects.sort_unstable_by_key(|suspect| suspect.entry);
+        let (files, bytes) =
+            suspects.iter().fold((0, 0_u64), |(files, bytes), suspect| match checker.object_of(suspect) {
+                Some((_, size)) => (files + 1, bytes.saturating_add(size)),
+                None => (files, bytes),
+            });
+        checker.progress.enter(Phase::Hashing, bytes, files);
+        let batches: Vec<&[Suspect]> = suspects.chunks(SUSPECTS).collect();
+        let verdicts = Mutex::new(Vec::new());
+        let start = || (TargetWalk::default(), vec![0; 1 << 20]);
+        for_each(jobs, &batches, start, |(walk, buffer), batch| {
+            for suspect in *batch {
+                checker.progress.check()?;
+                let verdict = checker.judge(walk, suspect, buffer)?;
+                if let Some((_, size)) = checker.object_of(suspect) {
+                    checker.progress.add(size, 1);
+                }
+                verdicts.lock().unwrap_or_else(PoisonError::into_inner).push((suspect, verdict));
+            }
+            Ok(())
+        })?;
+        self.hashed = files;
+        for (suspect, verdict) in verdicts.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            let inode = checker.target.index.entry(suspect.entry).inode;
+            let directory = match checker.target.index.inode(inode).kind {
+                InodeKind::Directory(directory) => Some(directory),
+                _ => None,
+            };
+            match (verdict, directory) {
+                (Verdict::Same, _) => {
+                    let stat = FileStat::from(&suspect.found);
+                    self.stats[at(suspect.entry)] = Some(stat).filter(|stat| stat.ctime < begun);
+                    self.is_refreshed |= stat.ctime < begun;
+                }
+                (Verdict::Retimed, None) => {
+                    self.retimed.insert(inode);
+                }
+                (Verdict::Unlike, None) => {
+                    self.unlike.insert(inode);
+                }
+                (_, Some(directory)) => {
+                    self.unlike_directories.insert(directory);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What is known of an entry that is as it was.
+    pub(super) fn stat(&self, entry: u32) -> Option<FileStat> {
+        self.stats.get(at(entry)).copied().flatten()
+    }
+
+    /// Inodes that are not as they were.
+    pub(super) fn changed(&self) -> u64 {
+        super::as_u64(self.unlike.len() + self.retimed.len())
+    }
+}
+
+/// What an installed tree is compared with.
+pub(super) struct Checker<'a> {
+    target: &'a Target<'a>,
+    cache: Option<&'a StatCache>,
+    privilege: &'a Privilege,
+    progress: &'a Progress,
+    is_selected: Vec<bool>,
+    /// How many names each inode is to have.
+    names: Vec<u32>,
+    xattrs: XattrFilter,
+    is_sealed: bool,
+}
+
+impl<'a> Checker<'a> {
+    /// `target` has the installed index.
+    pub(super) fn new(
+        target: &'a Target<'a>,
+        selection: &Selection,
+        cache: Option<&'a StatCache>,
+        privilege: &'a Privilege,
+        progress: &'a Progress,
+    ) -> Self {
+        let index = target.index;
+        let mut is_selected = vec![false; index.entries().len()];
+        let mut names = vec![0; index.inodes().len()];
+        for entry in selection.entries() {
+            is_selected[at(entry)] = true;
+            names[at(index.entry(entry).inode)] += 1;
+        }
+        for &directory in &selection.directories {
+            let row = index.directory(directory);
+            if row.parent.is_some() {
+                is_selected[at(row.entry)] = true;
+            }
+        }
+        let mut xattrs = XattrFilter::default();
+        xattrs.add_names_of(index);
+        Self { target, cache, privilege, progress, is_selected, names, xattrs, is_sealed: false }
+    }
+
+    /// The kernel keeps the files as they are.
+    pub(super) fn sealed(mut self, is_sealed: bool) -> Self {
+        self.is_sealed = is_sealed;
+        self
+    }
+
+    /// Looks at a directory and at what is to be in it.
+    fn look(&self, walk: &mut TargetWalk, directory: u32, found: &mut Found) -> Result<(), Error> {
+        let index = self.target.index;
+        let row = index.directory(directory);
+        let here = match walk.go(self.target, directory) {
+            Ok(here) => here,
+            Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => {
+                found.missing_directories.push(directory);
+                let entries = row.entries().filter(|entry| self.is_selected[at(*entry)]);
+                found.missing.extend(entries.filter_map(|entry| self.file_of(entry)));
+                return Ok(());
+            }
+            // Who is not root may be kept out by a directory of his own; he cannot change what is in it either.
+            Err(Errno::ACCESS) if !self.privilege.is_root() => return Ok(()),
+            Err(Errno::XDEV) => return Err(super::apply::is_mounted(self.target, directory, b"")),
+            Err(error) => return Err(self.target.failed("look at", directory, b"")(error)),
+        };
+        if row.parent.is_none() {
+            // It has no name in the tree. It gets a new change time when the tree gets its own name.
+            let stat = stat_of(here, b".").map_err(self.target.failed("look at", directory, b""))?;
+            if !self.is_directory_right(here, b".", index.inode(row.inode), &stat)? {
+                found.unlike_directories.push(directory);
+            }
+        }
+        for entry in row.entries().filter(|entry| self.is_selected[at(*entry)]) {
+            let name = index.name(index.entry(entry));
+            let stat = match stat_of(here, name) {
+                Ok(stat) => stat,
+                Err(Errno::NOENT) if self.is_left_out(entry) => continue,
+                Err(Errno::NOENT) => {
+                    // A missing directory is found when it is its turn.
+                    found.missing.extend(self.file_of(entry));
+                    continue;
+                }
+                Err(Errno::ACCESS) if !self.privilege.is_root() => return Ok(()),
+                Err(error) => return Err(self.target.failed("look at", directory, name)(error)),
+            };
+            if let Some(inode) = self.file_of(entry) {
+                found.files += 1;
+                if stat.stx_nlink != 1 || self.names[at(inode)] != 1 {
+                    found.links.push((inode, stat.stx_nlink, stat.stx_ino));
+                }
+            }
+            let known = FileStat::from(&stat);
+            match self.cache {
+                Some(cache) if cache.is_unchanged(entry, &known) => found.same.push((entry, known)),
+                _ => found.suspects.push(Suspect { directory, entry, found: stat }),
+            }
+        }
+        Ok(())
+    }
+
+    /// The inode of an entry that is no directory.
+    fn file_of(&self, entry: u32) -> Option<u32> {
+        let inode = self.target.index.entry(entry).inode;
+        (!matches!(self.target.index.inode(inode).kind, InodeKind::Directory(_))).then_some(inode)
+    }
+
+    /// The directory that an entry is, if the record says of those that are as they were what they hold.
+    fn exact_directory(&self, entry: u32) -> Option<u32> {
+        let index = self.target.index;
+        match index.inode(index.entry(entry).inode).kind {
+            InodeKind::Directory(directory) if self.cache.is_some_and(|cache| cache.is_exact) => Some(directory),
+            _ => None,
+        }
+    }
+
+    /// Whether an entry was not made, for want of privilege.
+    fn is_left_out(&self, entry: u32) -> bool {
+        let kind = self.target.index.inode(self.target.index.entry(entry).inode).kind;
+        matches!(kind, InodeKind::CharDevice(_) | InodeKind::BlockDevice(_)) && !self.privilege.is_root()
+    }
+
+    /// The id and size of what a suspect is to hold, if it is a regular file of that size.
+    fn object_of(&self, suspect: &Suspect) -> Option<(&[u8; 32], u64)> {
+        let index = self.target.index;
+        let InodeKind::Regular(object) = index.inode(index.entry(suspect.entry).inode).kind else { return None };
+        let object = index.object(object);
+        let is_regular = kind_of(&suspect.found) == FileType::RegularFile && suspect.found.stx_size == object.size;
+        is_regular.then_some((&object.id, object.size))
+    }
+
+    fn judge(&self, walk: &mut TargetWalk, suspect: &Suspect, buffer: &mut [u8]) -> Result<Verdict, Error> {
+        let index = self.target.index;
+        let entry = index.entry(suspect.entry);
+        let (inode, name) = (index.inode(entry.inode), index.name(entry));
+        let attributes = index.attributes(inode);
+        if kind_of(&suspect.found) != FileType::from_raw_mode(attributes.mode.into()) {
+            return Ok(Verdict::Unlike);
+        }
+        let Ok(here) = walk.go(self.target, suspect.directory) else { return Ok(Verdict::Unlike) };
+        let is_same = match inode.kind {
+            InodeKind::Directory(_) => {
+                let is_right = self.is_directory_right(here, name, inode, &suspect.found)?;
+                return Ok(if is_right { Verdict::Same } else { Verdict::Unlike });
+            }
+            InodeKind::Regular(_) => self.is_file_right(here, name, suspect, buffer),
+            kind => {
+                self.holds(here, name, kind, &suspect.found) && self.has_metadata(here, name, inode, &suspect.found)
+            }
+        };
+        Ok(match is_same {
+            false => Verdict::Unlike,
+            true if is_time(&suspect.found.stx_mtime, inode) => Verdict::Same,
+            true => Verdict::Retimed,
+        })
+    }
+
+    /// Whether a directory has its metadata.
+    fn is_directory_right(
+        &self,
+        here: BorrowedFd<'_>,
+        name: &[u8],
+        inode: &Inode,
+        stat: &Statx,
+    ) -> Result<bool, Error> {
+        Ok(is_time(&stat.stx_mtime, inode) && self.has_metadata(here, name, inode, stat))
+    }
+
+    /// Whether a regular file has its content and its metadata, but for its time. What cannot be read has not.
+    fn is_file_right(&self, here: BorrowedFd<'_>, name: &[u8], suspect: &Suspect, buffer: &mut [u8]) -> bool {
+        let Some((id, _)) = self.object_of(suspect) else { return false };
+        // Another file of the same content is not sealed by itself.
+        let has_seal = suspect.found.stx_attributes.contains(StatxAttributes::VERITY);
+        if self.is_sealed && suspect.found.stx_size > 0 && !has_seal {
+            return false;
+        }
+        let index = self.target.index;
+        let attributes = index.attributes(index.inode(index.entry(suspect.entry).inode));
+        let Ok(file) = open_name(here, name, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty()) else { return false };
+        let is_named = |stat: Statx| FileStat::from(&stat) == FileStat::from(&suspect.found);
+        let stat = || stat_of(file.as_fd(), b"");
+        self.xattrs.read(file.as_fd()).is_ok_and(|xattrs| self.privilege.is_as_set(&suspect.found, &xattrs, attributes))
+            && fstat(&file).is_ok_and(|stat| stat.st_ino == suspect.found.stx_ino)
+            && hash(file.as_fd(), buffer).is_ok_and(|found| found == *id)
+            && stat().is_ok_and(is_named)
+    }
+
+    /// Whether a link leads where it is to lead, or a device is the one that it is to be.
+    fn holds(&self, here: BorrowedFd<'_>, name: &[u8], kind: InodeKind, stat: &Statx) -> bool {
+        let index = self.target.index;
+        match kind {
+            InodeKind::Symlink(to) => {
+                readlinkat(here, name, Vec::new()).is_ok_and(|found| found.as_bytes() == index.symlink_target(to))
+            }
+            InodeKind::CharDevice(number) | InodeKind::BlockDevice(number) => {
+                let device = index.device(number);
+                (stat.stx_rdev_major, stat.stx_rdev_minor) == (device.major, device.minor)
+            }
+            InodeKind::Fifo | InodeKind::Socket => true,
+            InodeKind::Directory(_) | InodeKind::Regular(_) => false,
+        }
+    }
+
+    /// Whether a name that is not opened has the metadata that this process sets, but for its time.
+    fn has_metadata(&self, here: BorrowedFd<'_>, name: &[u8], inode: &Inode, stat: &Statx) -> bool {
+        let Ok(name) = CString::new(name) else { return false };
+        let attributes = self.target.index.attributes(inode);
+        self.xattrs.read_link(here, &name).is_ok_and(|xattrs| self.privilege.is_as_set(stat, &xattrs, attributes))
+    }
+}
+
+fn kind_of(stat: &Statx) -> FileType {
+    FileType::from_raw_mode(stat.stx_mode.into())
+}
+
+pub(super) fn is_time(found: &StatxTimestamp, inode: &Inode) -> bool {
+    (found.tv_sec, found.tv_nsec) == (inode.mtime, inode.mtime_ns)
+}
+
+fn hash(file: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<[u8; 32], Errno> {
+    let mut hasher = blake3::Hasher::new();
+    loop {
+        match rustix::io::read(file, &mut *buffer) {
+            Ok(0) => return Ok(*hasher.finalize().as_bytes()),
+            Ok(len) => {
+                hasher.update(&buffer[..len]);
+            }
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Sealing what is unpacked: from then on the kernel hands out no byte of a file that differs.
+//!
+//! What is new is sealed in the stage, when all of it is there. What the kernel says of each file then is compared with the index, which
+//! has a digest of all digests, and kept beside the target, so that an audit need read no content.
+
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use rustix::fs::{FileType, Mode, OFlags, chmod, fstat};
+use rustix::io::Errno;
+use sealift_format::verity::Parameters;
+use sealift_format::{BLOCK_LEN, Error as FormatError, Head, Index, Part, verity};
+use sealift_verify::kernel::{self, KernelError, Sealed};
+
+use super::files::{Builder, Hand};
+use super::plan::Place;
+use crate::directory::target::{Target, TargetWalk};
+use super::{as_u64, state};
+use crate::threads::parallel::for_each;
+use crate::progress::Phase;
+use crate::seal::{Digests, Seal, WantedSignature, is_supported_in, seal_open};
+use crate::{Error, Progress};
+use crate::Site;
+use crate::fs::confined::open_name;
+
+/// What becomes of the files of a target.
+#[derive(Debug)]
+pub(super) struct Sealing {
+    /// They are sealed from now on.
+    pub(super) is_on: bool,
+    /// They are sealed since the last bundle.
+    was_on: bool,
+    /// Whether an index is not to be sealed without the signature for the kernel that its bundle carries.
+    is_signature_required: bool,
+    /// Whether the index of the last bundle was sealed with one.
+    was_signed: bool,
+    /// What the kernel said of objects.
+    digests: Mutex<BTreeMap<u32, [u8; 32]>>,
+    files: AtomicU64,
+}
+
+impl Sealing {
+    /// Finds out what is to be done, before anything is written.
+    ///
+    /// # Errors
+    /// The file system has no fs-verity, and that was required.
+    pub(super) fn plan(wish: Seal, site: &Site) -> Result<Self, Error> {
+        let was_on = state::is_sealed(site)?;
+        let (parent, folder) = (site.place().parent(), site.place().parent_path());
+        let is_on = wish.decide(was_on, folder, || is_supported_in(parent, folder))?;
+        let was_signed = was_on && state::is_signed(site)?;
+        let is_signature_required = wish.requires_signature(was_signed);
+        let (digests, files) = (Mutex::default(), AtomicU64::new(0));
+        Ok(Self { is_on, was_on, is_signature_required, was_signed, digests, files })
+    }
+
+    /// Whether files that are there are to be sealed for the first time. Nobody has vouched for them.
+    pub(super) fn is_new(&self) -> bool {
+        self.is_on && !self.was_on
+    }
+
+    /// Whether the target is as it is to be after this bundle, as far as this goes.
+    pub(super) fn is_done(&self, head: &Head) -> bool {
+        let is_signature_missing = self.is_signature_required && !self.was_signed;
+        self.is_on == self.was_on && !(is_signature_missing && self.signature(head).is_some())
+    }
+
+    /// The signature for the kernel with which the index is sealed.
+    pub(super) fn signature<'a>(&self, head: &'a Head) -> Option<WantedSignature<'a>> {
+        WantedSignature::of(head, self.is_signature_required).filter(|_| self.is_on)
+    }
+
+    /// Bytes that sealing these files takes, at most: file systems keep the tree and a descriptor behind the content.
+    pub(super) fn room(&self, index: &Index, places: &[Place]) -> u64 {
+        let sizes = places.iter().filter(|_| self.is_on).map(|place| index.object(place.object).size);
+        sizes.map(tree_len).fold(0, u64::saturating_add)
+    }
+
+    /// Files that this run sealed.
+    pub(super) fn files(&self) -> u64 {
+        self.files.load(Ordering::Relaxed)
+    }
+
+    /// Seals files of the stage, on which nobody works any more.
+    pub(super) fn seal_staged(&self, builder: &Builder<'_>, places: &[Place], jobs: usize) -> Result<(), Error> {
+        builder.progress.enter(Phase::Sealing, 0, as_u64(places.len()));
+        for_each(jobs, places, Hand::default, |hand, &place| {
+            builder.progress.check()?;
+            let (directory, name) = builder.spot(hand, place)?;
+            let path = || builder.stage.path_of(&builder.path(place));
+            self.seal(directory, &name, place.object, path)?;
+            builder.progress.add(0, 1);
+            Ok(())
+        })
+    }
+
+    /// Seals files that stay in the target, where they are.
+    pub(super) fn seal_kept(
+        &self,
+        target: &Target<'_>,
+        places: &[Place],
+        jobs: usize,
+        progress: &Progress,
+    ) -> Result<(), Error> {
+        progress.enter(Phase::Sealing, 0, as_u64(places.len()));
+        for_each(jobs, places, TargetWalk::default, |walk, &place| {
+            progress.check()?;
+            let name = target.index.name(target.index.entry(place.entry));
+            let directory = walk.go(target, place.directory).map_err(target.failed("open", place.directory, name))?;
+            let path = || target.path_of(&target.index.path(place.directory, target.index.entry(place.entry)));
+            self.seal(directory, name, place.object, path)?;
+            progress.add(0, 1);
+            Ok(())
+        })
+    }
+
+    /// Takes what was kept of objects: the digest of each, in the order of the index that was kept with it.
+    pub(super) fn take_known(&self, old: (&Index, &[[u8; 32]]), new: &Index) {
+        let known: BTreeMap<[u8; 32], [u8; 32]> =
+            old.0.objects().iter().zip(old.1).map(|(object, digest)| (object.id, *digest)).collect();
+        let known = (0..).zip(new.objects()).filter_map(|(number, object)| Some((number, *known.get(&object.id)?)));
+        self.digests.lock().unwrap_or_else(PoisonError::into_inner).extend(known);
+    }
+
+    /// Returns the digests of all objects of the index, for the target's state; none where some of them are not in the target. `None` where
+    /// files are not sealed.
+    ///
+    /// # Errors
+    /// They are not what the index says.
+    pub(super) fn table(&self, index: &Index) -> Result<Option<Vec<[u8; 32]>>, Error> {
+        let digests = self.digests.lock().unwrap_or_else(PoisonError::into_inner);
+        match digests.len() == index.objects().len() {
+            _ if !self.is_on => Ok(None),
+            false => Ok(Some(Vec::new())),
+            true => {
+                let table: Vec<[u8; 32]> = digests.values().copied().collect();
+                if verity::digest(table.as_flattened()) != *index.verity() {
+                    let what = "its digest of the objects' fs-verity digests is not what the kernel says of them";
+                    return Err(FormatError::Malformed { part: Part::Index, what, at: 0 }.into());
+                }
+                Ok(Some(table))
+            }
+        }
+    }
+
+    fn seal(&self, at: BorrowedFd<'_>, name: &[u8], object: u32, path: impl Fn() -> PathBuf) -> Result<(), Error> {
+        let file = open_to_seal(at, name).map_err(|error| Error::io("open", path(), error))?;
+        let failed = |error| Error::kernel(path(), error);
+        match seal_open(file.as_fd(), &Parameters::default(), None).map_err(failed)? {
+            Sealed::Now => self.files.fetch_add(1, Ordering::Relaxed),
+            Sealed::Before => 0,
+        };
+        let found = kernel::measure(&file).map_err(failed)?;
+        let Some(digest) = found.as_bytes().first_chunk().copied() else { return Ok(()) };
+        let mut digests = self.digests.lock().unwrap_or_else(PoisonError::into_inner);
+        match digests.insert(object, digest) {
+            Some(other) if other != digest => Err(failed(KernelError::OtherDigest { expected: other.into(), found })),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Bytes of the tree and the descriptor of a file of this size, in blocks.
+fn tree_len(size: u64) -> u64 {
+    let (mut blocks, mut hashed) = (1, size.div_ceil(BLOCK_LEN));
+    while hashed > 1 {
+        hashed = hashed.div_ceil(BLOCK_LEN / 32);
+        blocks += hashed;
+    }
+    blocks * BLOCK_LEN
+}
+
+/// Opens a file of ours for reading, whatever its mode.
+fn open_to_seal(at: BorrowedFd<'_>, name: &[u8]) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+    let file = match open_name(at, name, flags, Mode::empty()) {
+        // Who is not root is kept out of his own file, for a moment less.
+        Err(Errno::ACCESS) => {
+            let closed = open_name(at, name, OFlags::PATH, Mode::empty())?;
+            let (mode, path) = (fstat(&closed)?.st_mode, format!("/proc/self/fd/{}", closed.as_raw_fd()));
+            chmod(&*path, Mode::RUSR | Mode::WUSR)?;
+            let opened = open_name(at, name, flags, Mode::empty());
+            chmod(&*path, Mode::from_raw_mode(mode))?;
+            opened?
+        }
+        opened => opened?,
+    };
+    match FileType::from_raw_mode(fstat(&file)?.st_mode) {
+        FileType::RegularFile => Ok(file),
+        _ => Err(Errno::INVAL),
+    }
+}
+
+impl Digests {
+    /// Those that a target kept of the objects of an index.
+    pub fn kept(site: &Site, index: &Index) -> Result<Option<Self>, Error> {
+        Ok(state::kept_digests(site, index)?.map(|table| Self::new(index, &table)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trees_take_a_block_for_each_128() {
+        for (size, blocks) in
+            [(0, 1), (1, 1), (4096, 1), (4097, 2), (128 * 4096, 2), (128 * 4096 + 1, 4), (128 * 128 * 4096, 130)]
+        {
+            assert_eq!(tree_len(size), blocks * 4096, "{size}");
+        }
+        assert!(tree_len(u64::MAX) < u64::MAX / 100);
+    }
+}

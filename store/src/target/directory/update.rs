@@ -1,0 +1,320 @@
+//! Updating an installed tree: only what it lacks is read and built, and then moved into it.
+
+use std::os::fd::BorrowedFd;
+use std::sync::Mutex;
+
+use super::apply::Update;
+use super::census::{Census, Deletions};
+use super::changes::Changes;
+use super::delta;
+use super::files::Builder;
+use super::gather::{Kept, gather};
+use super::installed::Installed;
+use super::journal::{self, Found};
+use super::local::{copy_local, local_entries};
+use super::metadata::Privilege;
+use super::plan::{Place, Selection};
+use super::recheck::{Checker, Recheck};
+use crate::directory::stage::{Layout, Stage};
+use crate::directory::state;
+use crate::directory::target::Target;
+use super::{Durability, Job, UnpackOptions, UnpackStats, as_u64, give_up};
+use crate::Error;
+use crate::input::Input;
+use crate::progress::Phase;
+use crate::Site;
+use crate::fs::stat_cache::{FileTime, now};
+
+impl Job<'_> {
+    /// Brings the target, which is a directory with something in it, to what is selected.
+    pub(super) fn update(
+        &self,
+        input: &mut Input,
+        selection: Selection,
+        kept: Option<Installed>,
+    ) -> Result<UnpackStats, Error> {
+        if self.options.dry_run {
+            self.site.place().check_writable()?;
+            let was_adopted = check_ours(self.site, self.options)?;
+            let privilege = Privilege::of_this_process();
+            let kept = kept.map_or_else(|| Installed::kept(self.site, self.options), |kept| Ok(Some(kept)))?;
+            let compared = self.compare(&selection, &privilege, kept, FileTime::default())?;
+            self.check_beside(&compared.update.target, self.site.place().parent())?;
+            let mut pending = self.to_build(&selection, &compared.update);
+            let mut stats = UnpackStats { was_adopted, ..self.stats_of(&compared, &pending)? };
+            stats.was_complete = self.is_done(&compared, &privilege);
+            self.progress.keep(stats.kept_files);
+            stats.free_bytes = self.expect_room(&pending, 0)?;
+            delta::check_bases(self, self.site.path(), &pending)?;
+            if let Some((index, tree)) = compared.installed.tree() {
+                let local = local_entries(&self.bundle.index, &pending, index, tree);
+                pending.take_away(self.bundle, |entry| local.contains(&entry), Default::default());
+            }
+            delta::check_brought(self, self.site.path(), &pending)?;
+            return Ok(stats);
+        }
+        let stage = Stage::open(self.site, Layout::Files)?;
+        let found = match journal::complete(&stage, self.site, self.options.jobs, self.progress) {
+            Err(error) => return Err(give_up(stage, error)),
+            Ok(found) => found,
+        };
+        match self.update_in(input, &stage, selection, found, kept) {
+            Err(error) => Err(give_up(stage, error)),
+            Ok(stats) => stage.remove().map(|()| stats),
+        }
+    }
+
+    fn update_in(
+        &self,
+        input: &mut Input,
+        stage: &Stage,
+        selection: Selection,
+        found: Found,
+        kept: Option<Installed>,
+    ) -> Result<UnpackStats, Error> {
+        let (target, record) = (self.site.path(), self.site.record()?);
+        let was_adopted = check_ours(self.site, self.options)?;
+        let begun = now(stage.own().fd()).map_err(|error| Error::io("create a file in", stage.own().path(), error))?;
+        let is_current = kept.as_ref().map_or(Ok(false), |kept| kept.is_current(self.site, self.options))?;
+        let kept = match found {
+            Found::Damaged => None,
+            // Another update may have come between.
+            Found::Nothing if is_current => kept,
+            Found::Nothing | Found::Finished => Installed::kept(self.site, self.options)?,
+        };
+        if stage.folds_names() {
+            return Err(Error::Usage(format!(
+                "{} is on a file system that ignores case, so an update could replace the wrong file: \
+                 unpack to a new directory",
+                target.display()
+            )));
+        }
+        let privilege = Privilege::of_process(stage.root()).map_err(|error| Error::io("look at", target, error))?;
+        let compared = self.compare(&selection, &privilege, kept, begun)?;
+        let Compared { installed, update, .. } = &compared;
+        self.check_beside(&update.target, stage.root())?;
+        let mut pending = self.to_build(&selection, update);
+        let built = pending.regulars.clone();
+        let mut stats = UnpackStats { was_adopted, ..self.stats_of(&compared, &pending)? };
+        self.progress.keep(stats.kept_files);
+        stats.free_bytes = self.check_room(stage, &pending, 0)?;
+        delta::check_bases(self, target, &pending)?;
+        if stage.is_resumed() {
+            self.adopt(stage, &mut pending, &privilege, &mut stats)?;
+        }
+        if !pending.regulars.is_empty()
+            && let Some((index, tree)) = installed.tree()
+        {
+            let builder = Builder::new(self.bundle, &pending, stage, &privilege, self.progress, self.options);
+            let copied = copy_local(&builder, &Target::open(self.site, index)?, tree)?;
+            stats.copied_files = as_u64(copied.len());
+            pending.take_away(self.bundle, |entry| copied.contains(&entry), Default::default());
+        }
+        delta::check_brought(self, target, &pending)?;
+        stats.stored_bytes = pending.reads.stored_bytes();
+        let durable = self.options.durability != Durability::None;
+        // Where files are built, the stage is synced as a whole.
+        let sync_stage = durable && !update.changes.build.is_empty();
+        let is_done = self.is_done(&compared, &privilege);
+        if !is_done {
+            self.try_signature(stage)?;
+        }
+        self.build(input, stage, pending, &built, &mut stats)?;
+        if is_done {
+            self.commit()?;
+            self.refresh(&compared, begun)?;
+            stats.was_complete = true;
+            return Ok(stats);
+        }
+        self.seal_kept(update, installed)?;
+        stats.sealed_files = self.sealing.files();
+        stats.kernel_signature = state::write(stage, &self.took(self.site.identity()?.1)?, durable && !sync_stage)?;
+        if sync_stage {
+            self.progress.enter(Phase::Syncing, 0, 0);
+            stage.sync()?;
+        }
+        stage.check(self.site)?;
+        self.site.check_record(record.as_ref())?;
+        // What is to come is complete and checked. From here on the device knows that it took this version.
+        self.commit()?;
+        journal::write(stage, self.site, update.may_delete, durable)?;
+        match journal::carry_out(stage, self.site, update, Some(&compared.kept(begun)), durable)? {
+            None => Ok(stats),
+            // Somebody changed it since it was looked at.
+            Some(unlike) => Err(unlike),
+        }
+    }
+
+    /// Sees to it that files can be renamed from `directory` into the target.
+    fn check_beside(&self, target: &Target<'_>, directory: BorrowedFd<'_>) -> Result<(), Error> {
+        let path = self.site.path();
+        match target.is_beside(directory).map_err(|error| Error::io("look at", path, error))? {
+            true => Ok(()),
+            false => Err(Error::Usage(format!(
+                "cannot update {}, which is a mount point: update a directory within",
+                path.display()
+            ))),
+        }
+    }
+
+    /// Whether there is nothing to do.
+    fn is_done(&self, compared: &Compared<'_>, privilege: &Privilege) -> bool {
+        let Compared { installed, update, .. } = compared;
+        update.changes.is_empty()
+            && update.extras.is_empty()
+            && self.sealing.is_done(&self.bundle.head)
+            && installed.is_of(&self.bundle.head, self.reference)
+            && installed.is_by_this_user(privilege)
+    }
+
+    /// Notes of files that were only touched how they look now.
+    fn refresh(&self, compared: &Compared<'_>, begun: FileTime) -> Result<(), Error> {
+        let Some(recheck) = &compared.recheck else { return Ok(()) };
+        if let (true, Some(record)) = (recheck.is_refreshed, self.site.record()?) {
+            state::write_stats(&record, &gather(&compared.update, &compared.kept(begun), begun)?)?;
+        }
+        Ok(())
+    }
+
+    /// Sees to it that what stays is sealed. What was kept says that it is, and of what digest; what was looked at is sealed now.
+    fn seal_kept(&self, update: &Update<'_>, installed: &Installed) -> Result<(), Error> {
+        if !self.sealing.is_on {
+            return Ok(());
+        }
+        if !installed.was_hashed() {
+            self.sealing.take_known(installed.sealed(), update.target.index);
+            return Ok(());
+        }
+        let stays = |place: &&Place| !update.changes.build.contains(&place.entry);
+        let kept: Vec<Place> = update.selection.regulars.iter().filter(stays).copied().collect();
+        self.sealing.seal_kept(&update.target, &kept, self.options.jobs, self.progress)
+    }
+
+    /// Finds out what the target has, and what is to be done. `begun` is a time before which nothing of it was looked at.
+    fn compare<'s>(
+        &'s self,
+        selection: &'s Selection,
+        privilege: &'s Privilege,
+        kept: Option<Installed>,
+        begun: FileTime,
+    ) -> Result<Compared<'s>, Error> {
+        if let Some(installed) = kept {
+            let recheck = self.recheck(&installed, privilege, begun)?;
+            if let Some(update) = self.changes(selection, privilege, &installed, recheck.as_ref())? {
+                tracing::info!("using the record of this target");
+                return Ok(Compared { installed, update, recheck });
+            }
+        }
+        tracing::info!("no usable record of this target: comparing its files");
+        let index = &self.bundle.index;
+        let installed = Installed::by_looking(self.site, index, selection, self.options, self.progress)?;
+        match self.changes(selection, privilege, &installed, None)? {
+            Some(update) => Ok(Compared { installed, update, recheck: None }),
+            None => Err(Error::Changing { target: self.site.path().to_owned() }),
+        }
+    }
+
+    /// Compares the target with its record.
+    fn recheck(&self, installed: &Installed, privilege: &Privilege, begun: FileTime) -> Result<Option<Recheck>, Error> {
+        let Some((index, tree)) = installed.tree().filter(|_| !self.options.trust_record) else { return Ok(None) };
+        let target = Target::open(self.site, index)?;
+        let selection = Selection::list(index, tree, &self.options.prefix);
+        let by = Checker::new(&target, &selection, installed.stats(), privilege, self.progress);
+        Recheck::of(&by.sealed(installed.is_sealed()), &selection, begun, self.options.jobs).map(Some)
+    }
+
+    /// `None` if the target is not as `installed` has it.
+    fn changes<'s>(
+        &'s self,
+        selection: &'s Selection,
+        privilege: &'s Privilege,
+        installed: &Installed,
+        recheck: Option<&Recheck>,
+    ) -> Result<Option<Update<'s>>, Error> {
+        let Some(tree) = installed.tree() else { return Ok(None) };
+        let index = &self.bundle.index;
+        let nothing = Recheck::default();
+        let mut update = Update {
+            target: Target::open(self.site, index)?,
+            selection,
+            changes: Changes::between(tree, index, selection, privilege, recheck.unwrap_or(&nothing)),
+            extras: Vec::new(),
+            may_delete: self.options.delete,
+            privilege,
+            progress: self.progress,
+            jobs: self.options.jobs,
+            present: Census::default(),
+            displaced: Vec::new(),
+            of: self.bundle.head.root().contents.index_digest,
+            unlike: Mutex::default(),
+        };
+        if !update.look(&self.options.prefix, recheck.is_some())? {
+            return Ok(None);
+        }
+        update.fits()?;
+        Ok(Some(update))
+    }
+
+    /// What of the selection is made anew.
+    fn to_build(&self, selection: &Selection, update: &Update<'_>) -> Selection {
+        let mut pending = selection.clone();
+        let changes = &update.changes;
+        pending.retain(self.bundle, |entry| changes.build.contains(&entry), |directory| update.is_new(directory));
+        pending
+    }
+
+    fn stats_of(&self, compared: &Compared<'_>, pending: &Selection) -> Result<UnpackStats, Error> {
+        let Compared { installed, update, recheck } = compared;
+        let deletions = Deletions::of(update, self.options.list_deletions)?;
+        let checked = recheck.as_ref();
+        let was_read = checked.is_some() && installed.stats().is_none();
+        Ok(UnpackStats {
+            is_update: true,
+            directories: as_u64(update.changes.new_directories.len()),
+            kept_files: update.changes.kept,
+            metadata_files: as_u64(update.changes.metadata.len()),
+            deleted: deletions.census,
+            deletions: deletions.paths.iter().map(|path| crate::error::path_of(path).to_owned()).collect(),
+            replaced: update.present,
+            checked_files: checked.map_or(installed.hashed_files, |recheck| recheck.checked),
+            changed_files: checked.map_or(0, Recheck::changed),
+            hashed_files: checked.map_or(installed.hashed_files, |recheck| recheck.hashed),
+            was_hashed: installed.was_hashed() || was_read,
+            ..self.expected(pending)
+        })
+    }
+}
+
+/// What the target has, and what is to be done.
+struct Compared<'s> {
+    installed: Installed,
+    update: Update<'s>,
+    /// Where the target was compared with its record.
+    recheck: Option<Recheck>,
+}
+
+impl Compared<'_> {
+    /// What is known of the files that stay.
+    fn kept(&self, begun: FileTime) -> Kept<'_> {
+        match &self.recheck {
+            Some(recheck) => Kept::Rechecked(recheck),
+            None if self.installed.was_hashed() => Kept::Read(begun),
+            None => Kept::Believed(self.installed.stats()),
+        }
+    }
+}
+
+/// Refuses a directory that this program did not make, unless it is to be taken over. Returns whether it is one.
+///
+/// # Errors
+/// [`Error::NotOurs`], or its record cannot be read.
+pub(super) fn check_ours(site: &Site, options: &UnpackOptions) -> Result<bool, Error> {
+    // An update that changes it has its record in the stage for a moment.
+    if journal::is_left(site.place())? || !state::is_foreign(site)? {
+        return Ok(false);
+    }
+    if options.adopt {
+        return Ok(true);
+    }
+    Err(Error::NotOurs { target: site.path().to_owned(), is_of_another: site.record()?.is_some() })
+}

@@ -1,0 +1,266 @@
+//! Whether what a repository took still is what is signed: its refs, and each object with its checksum, as `ostree fsck` compares them.
+//!
+//! The kernel is asked of what is sealed. A commit, dirtree or dirmeta is in the index, and so is the digest of it. Of contents the index has one digest
+//! of all digests: where those that the kernel says agree with it, no content is read; where they do not, all are, to find which it is.
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use sealift_format::ostree::{Checksum, Commit};
+use sealift_format::{Index, Limits, OsTree, OsTreeFile, Ref};
+
+use crate::ostree::kept::Kept;
+use super::look::{Look, Looked};
+use crate::ostree::object::{ObjectType, hex, loose_path};
+use crate::ostree::refs::{RefName, RefPlace};
+use crate::ostree::repo::Repo;
+use super::sealing::is_kept_sealed;
+use super::wanted::{Walk, Wanted, What};
+use crate::audit::{Finding, FindingKind, StoreAudit, StoreAuditOptions, kept_names};
+use crate::input::Input;
+use crate::threads::parallel::for_each;
+use crate::trust::{Guard, Judged};
+use crate::{Error, Phase, Progress};
+
+/// Compares a repository with a bundle, or with what it kept of the bundles that it took. Other commits and objects make no difference.
+///
+/// `guard` decides by each bundle's head whether its index is to be believed, before that is parsed, as [`Guard::judge_taken`] does: they come
+/// with the result. What is kept does not say where a ref was put: it
+/// stands if one of this name does, be it the repository's own, a remote's or of the collection.
+///
+/// # Errors
+/// There is no repository, or it keeps nothing of the bundles; a bundle or what is kept of it is refused or damaged; something cannot be read.
+pub fn audit(
+    target: &Path,
+    bundle: Option<Input>,
+    options: &StoreAuditOptions,
+    limits: Limits,
+    guard: &Guard,
+    progress: &Progress,
+) -> Result<(StoreAudit, Vec<Judged>), Error> {
+    let repo = Repo::open(target)?;
+    let (mut judged, mut held) = (Vec::new(), Vec::new());
+    if let Some(input) = bundle {
+        let unopened = input.begin(limits)?;
+        judged.push(guard.judge_taken(unopened.head())?);
+        let (_, bundle) = unopened.open_bundle()?;
+        held.push((bundle.head, bundle.index));
+    } else {
+        for name in kept_names(repo.path(), Kept::names(&repo)?, &options.names)? {
+            let Some((bundle, Kept { head, index })) = Kept::load_judged(&repo, &name, guard)? else { continue };
+            judged.push(bundle);
+            held.push((head, index));
+        }
+    }
+    let mut audit = StoreAudit::default();
+    for (head, index) in &held {
+        let is_sealed = is_kept_sealed(&repo, &head.root().identity.name);
+        audit.is_sealed |= is_sealed;
+        let Some(ostree) = index.ostree() else { continue };
+        let mut job = Job { repo: &repo, index, ostree, is_sealed, options, progress, audit: &mut audit };
+        let trees = job.check_refs()?;
+        job.check_objects(&trees)?;
+    }
+    if audit.trees.is_empty() {
+        return Err(Error::Usage(match &options.reference {
+            Some(name) => format!("none of the compared bundles has an OSTree ref {}", name.escape_debug()),
+            None => "none of the compared bundles has an OSTree commit".into(),
+        }));
+    }
+    audit.sum_up();
+    Ok((audit, judged))
+}
+
+/// The audit of one bundle.
+struct Job<'a, 'b> {
+    repo: &'a Repo,
+    index: &'a Index,
+    ostree: &'a OsTree,
+    /// Whether what it brought is to be sealed.
+    is_sealed: bool,
+    options: &'a StoreAuditOptions,
+    progress: &'a Progress,
+    audit: &'b mut StoreAudit,
+}
+
+/// Where a ref stands.
+struct Standing {
+    /// In each of the places that have it the commit; `None` where there is something else.
+    there: Vec<(RefName, Option<Checksum>)>,
+    /// Whether the repository has the commit that it is to name.
+    has_tip: bool,
+}
+
+impl<'a> Job<'a, '_> {
+    /// Finds out which refs were taken, and whether they stand. They were if they stand, or the repository has their commits; where that is so of
+    /// none, all of them are taken for it.
+    fn check_refs(&mut self) -> Result<Vec<&'a Ref>, Error> {
+        let (mut taken, mut others) = (Vec::new(), Vec::new());
+        for from in self.index.refs() {
+            let Some(tip) = self.tip(from) else { continue };
+            let is_asked = self.options.reference.as_ref().is_some_and(|name| *name == from.name);
+            if self.options.reference.is_some() && !is_asked {
+                continue;
+            }
+            let standing = self.standing(from, &tip)?;
+            let stands = standing.there.iter().any(|(_, commit)| *commit == Some(tip));
+            let place = if is_asked || stands || standing.has_tip { &mut taken } else { &mut others };
+            place.push((from, tip, standing));
+        }
+        let trees = if taken.is_empty() { others } else { taken };
+        for (from, tip, standing) in &trees {
+            self.report_ref(from, tip, standing)?;
+        }
+        self.audit.trees.extend(trees.iter().map(|(from, ..)| from.name.clone()));
+        Ok(trees.into_iter().map(|(from, ..)| from).collect())
+    }
+
+    fn tip(&self, from: &Ref) -> Option<Checksum> {
+        let number = usize::try_from(from.ostree.as_ref()?.commit).ok()?;
+        Some(self.ostree.objects().get(number)?.checksum)
+    }
+
+    fn standing(&self, from: &Ref, tip: &Checksum) -> Result<Standing, Error> {
+        let collection = from.ostree.as_ref().map_or("", |own| own.collection.as_str());
+        let mut places = vec![RefPlace::Heads];
+        places.extend((!collection.is_empty()).then(|| RefPlace::Mirror(collection.to_owned())));
+        places.extend(self.repo.remotes_with_refs()?.into_iter().map(RefPlace::Remote));
+        let mut there = Vec::new();
+        for name in places.into_iter().filter_map(|place| RefName::new(place, &from.name).ok()) {
+            match self.repo.read_ref(&name) {
+                Ok(None) => {}
+                Ok(commit) => there.push((name, commit)),
+                Err(Error::Repository { .. }) => there.push((name, None)),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Standing { there, has_tip: self.repo.has(ObjectType::Commit, tip)? })
+    }
+
+    fn report_ref(&mut self, from: &Ref, tip: &Checksum, standing: &Standing) -> Result<(), Error> {
+        if standing.there.iter().any(|(_, commit)| commit == &Some(*tip)) {
+            return Ok(());
+        }
+        let tree = Some(from.name.clone());
+        if standing.there.is_empty() {
+            // Wherever it was: this is where it would be by default.
+            let name = format!("refs/heads/{}", from.name);
+            self.audit.findings.push(Finding { tree, ..Finding::new(FindingKind::Missing, name) });
+            return Ok(());
+        }
+        // Others may have refs of this name; one that went on from here is this.
+        let mut moved = Vec::new();
+        for (name, commit) in &standing.there {
+            if let Some(commit) = commit
+                && self.descends(commit, tip)?
+            {
+                moved.push((name, Some(*commit)));
+            }
+        }
+        if moved.is_empty() {
+            moved.extend(standing.there.iter().map(|(name, commit)| (name, *commit)));
+        }
+        let finding = |(name, commit): (&RefName, Option<Checksum>)| Finding {
+            tree: tree.clone(),
+            expected: Some(hex(tip)),
+            found: commit.map(|commit| hex(&commit)),
+            ..Finding::new(FindingKind::Changed, name.path())
+        };
+        self.audit.findings.extend(moved.into_iter().map(finding));
+        Ok(())
+    }
+
+    /// Whether a commit comes after another one, as far as the repository has those between.
+    fn descends(&self, commit: &Checksum, from: &Checksum) -> Result<bool, Error> {
+        let (mut at, mut seen) = (*commit, HashSet::new());
+        while at != *from {
+            if !seen.insert(at) {
+                return Ok(false);
+            }
+            let bytes = match self.repo.load_metadata(ObjectType::Commit, &at) {
+                Err(Error::Repository { .. }) => return Ok(false),
+                bytes => bytes?,
+            };
+            match Commit::parse(&bytes).ok().and_then(|commit| commit.parent.copied()) {
+                Some(parent) => at = parent,
+                None => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+
+    fn check_objects(&mut self, trees: &[&'a Ref]) -> Result<(), Error> {
+        let wanted = self.wanted(trees)?;
+        let look = Look::new(self.repo, self.index, self.progress, self.options.jobs.max(1));
+        let metadata: Vec<usize> =
+            (0..wanted.len()).filter(|at| matches!(wanted[*at].what, What::Metadata(_))).collect();
+        let files: Vec<(usize, &OsTreeFile)> = wanted
+            .iter()
+            .enumerate()
+            .filter_map(|(at, wanted)| match wanted.what {
+                What::File(file) => Some((at, file)),
+                What::Metadata(_) => None,
+            })
+            .collect();
+        self.progress.enter(Phase::Verifying, 0, u64::try_from(wanted.len()).unwrap_or(u64::MAX));
+        let results = Mutex::new(Vec::new());
+        for_each(
+            self.options.jobs.max(1),
+            &metadata,
+            || (),
+            |(), at| {
+                let Wanted { kind, checksum, what: What::Metadata(bytes), .. } = &wanted[*at] else { return Ok(()) };
+                let looked = look.metadata(*kind, checksum, bytes)?;
+                results.lock().unwrap_or_else(PoisonError::into_inner).push((*at, looked));
+                Ok(())
+            },
+        )?;
+        let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+        results.extend(look.files(&files)?);
+        self.audit.counts.objects += u64::try_from(wanted.len()).unwrap_or(u64::MAX);
+        for (at, looked) in results {
+            self.report_object(&wanted[at], looked, &look)?;
+        }
+        Ok(())
+    }
+
+    fn report_object(&mut self, wanted: &Wanted<'_>, looked: Looked, look: &Look<'_>) -> Result<(), Error> {
+        let counts = &mut self.audit.counts;
+        let kind = match looked {
+            Looked::Vouched => {
+                counts.vouched += 1;
+                return Ok(());
+            }
+            Looked::Right { bytes } => {
+                counts.hashed += 1;
+                counts.hashed_bytes = counts.hashed_bytes.saturating_add(bytes);
+                if !self.is_sealed || !look.is_unsealed(wanted.kind, &wanted.checksum)? {
+                    return Ok(());
+                }
+                FindingKind::Unsealed
+            }
+            Looked::Missing => FindingKind::Missing,
+            Looked::Changed => FindingKind::Changed,
+        };
+        let path = loose_path(wanted.kind, &wanted.checksum, self.repo.config().mode);
+        self.audit.findings.push(Finding {
+            tree: Some(wanted.tree.name.clone()),
+            path: wanted.path.clone(),
+            ..Finding::new(kind, format!("objects/{path}"))
+        });
+        Ok(())
+    }
+
+    /// All objects of the trees, and of the commits before them that are carried.
+    fn wanted(&self, trees: &[&'a Ref]) -> Result<Vec<Wanted<'a>>, Error> {
+        let mut walk = Walk::new(self.repo, self.index, self.ostree);
+        for tree in trees {
+            let mut next = self.tip(tree);
+            while let Some(commit) = next {
+                next = walk.add_commit(tree, commit)?;
+            }
+        }
+        Ok(walk.wanted)
+    }
+}

@@ -1,0 +1,82 @@
+//! What a bundle carries of OSTree, found by its checksums.
+
+use std::collections::HashMap;
+
+use sealift_format::ostree::{Checksum, Commit, DirTree};
+use sealift_format::{Bundle, OsTree, OsTreeKind, OsTreeObject, Ref};
+
+use crate::ostree::object::ObjectType;
+use crate::ostree::repo::Repo;
+use crate::Error;
+
+/// The OSTree objects of a bundle, by their checksums.
+pub(super) struct Carried<'a> {
+    pub(super) bundle: &'a Bundle,
+    pub(super) ostree: &'a OsTree,
+    objects: HashMap<(OsTreeKind, Checksum), &'a OsTreeObject>,
+    pub(super) files: HashMap<Checksum, u32>,
+}
+
+/// A commit with what stands beside it.
+#[derive(Clone, Copy)]
+pub(super) struct Tip<'a> {
+    pub(super) checksum: Checksum,
+    pub(super) bytes: &'a [u8],
+    /// Its signatures.
+    pub(super) beside: Option<&'a [u8]>,
+}
+
+impl<'a> Carried<'a> {
+    pub(super) fn new(bundle: &'a Bundle) -> Result<Self, Error> {
+        let Some(ostree) = bundle.index.ostree() else {
+            return Err(Error::Usage("the bundle has no OSTree commit: unpack it to a directory".into()));
+        };
+        let objects = ostree.objects().iter().map(|object| ((object.kind, object.checksum), object)).collect();
+        let files = (0..).zip(ostree.files()).map(|(number, file)| (file.checksum, number)).collect();
+        Ok(Self { bundle, ostree, objects, files })
+    }
+
+    pub(super) fn find(&self, kind: OsTreeKind, checksum: &Checksum) -> Option<&'a OsTreeObject> {
+        self.objects.get(&(kind, *checksum)).copied()
+    }
+
+    fn bytes(&self, kind: OsTreeKind, checksum: &Checksum) -> &'a [u8] {
+        self.find(kind, checksum).map_or(&[], |object| self.bundle.index.ostree_bytes(object))
+    }
+
+    pub(super) fn tip(&self, from: &'a Ref) -> Result<Tip<'a>, Error> {
+        let missing = || Error::Usage(format!("{} is no OSTree commit", from.name));
+        let ostree = from.ostree.as_ref().ok_or_else(missing)?;
+        let number = usize::try_from(ostree.commit).unwrap_or(usize::MAX);
+        let object = self.ostree.objects().get(number).ok_or_else(missing)?;
+        Ok(self.with_beside(object))
+    }
+
+    /// The commits before that of a ref, as far as they are carried.
+    pub(super) fn before(&self, repo: &Repo, from: &'a Ref) -> Result<Vec<Tip<'a>>, Error> {
+        let mut before = Vec::new();
+        let mut at = self.tip(from)?;
+        loop {
+            let commit =
+                Commit::parse(at.bytes).map_err(|fault| repo.wrong(ObjectType::Commit, &at.checksum, fault))?;
+            let Some(parent) = commit.parent.and_then(|parent| self.find(OsTreeKind::Commit, parent)) else { break };
+            at = self.with_beside(parent);
+            before.push(at);
+        }
+        Ok(before)
+    }
+
+    fn with_beside(&self, commit: &'a OsTreeObject) -> Tip<'a> {
+        let beside = self.find(OsTreeKind::CommitMeta, &commit.checksum);
+        Tip {
+            checksum: commit.checksum,
+            bytes: self.bundle.index.ostree_bytes(commit),
+            beside: beside.map(|beside| self.bundle.index.ostree_bytes(beside)),
+        }
+    }
+
+    pub(super) fn dirtree(&self, repo: &Repo, checksum: &Checksum) -> Result<DirTree<'a>, Error> {
+        DirTree::parse(self.bytes(OsTreeKind::DirTree, checksum))
+            .map_err(|fault| repo.wrong(ObjectType::DirTree, checksum, fault))
+    }
+}

@@ -1,0 +1,263 @@
+//! Looking at what a repository has of the commits of a bundle, before what it lacks is taken.
+//!
+//! One stat(2) an object tells whether it is there, and has the type and the size that it is to have. One that was written to since the
+//! repository took its last bundle of this name, or has other permissions, is read and compared with its checksum. Of a compressed file
+//! the size says only whether it can be all of it.
+
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+
+use rustix::fs::{AtFlags, FileType, Stat, statat};
+use rustix::io::Errno;
+use sealift_format::ostree::file;
+use sealift_format::{Bundle, Index, InodeKind, OsTreeFile, Ref};
+
+use super::carried::Carried;
+use crate::ostree::config::Mode;
+use crate::ostree::kept::{self, written_at};
+use super::look::{Look, Looked};
+use crate::ostree::object::loose_path;
+use crate::ostree::repo::Repo;
+use crate::ostree::transaction::Object;
+use super::wanted::{Walk, Wanted, What};
+use crate::threads::parallel::for_each;
+use crate::progress::Phase;
+use crate::{Error, Progress};
+
+/// How closely objects are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Depth {
+    /// By what the file system says of them.
+    Sizes,
+    /// By what they hold.
+    Content,
+}
+
+/// What was seen of objects.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    missing: HashSet<Object>,
+    /// Those that are there and are not what their names say.
+    pub(super) damaged: HashSet<Object>,
+    /// Those that are there.
+    pub(super) checked: u64,
+    /// Those that were read, or for which the kernel vouched.
+    pub(super) hashed: u64,
+    /// Bytes that were read.
+    pub(super) hashed_bytes: u64,
+}
+
+/// What the file system says of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Glance {
+    Good,
+    Missing,
+    Wrong,
+    /// It may be right or wrong.
+    Odd,
+}
+
+impl Seen {
+    /// Whether an object has to be taken.
+    pub(super) fn is_lacking(&self, wanted: &Wanted<'_>) -> bool {
+        let object = (wanted.checksum, wanted.kind);
+        self.missing.contains(&object) || self.damaged.contains(&object)
+    }
+}
+
+/// All objects of the commits of these refs, and of those before them that are carried.
+///
+/// # Errors
+/// An object of the bundle breaks a rule.
+pub(super) fn of<'a>(repo: &'a Repo, carried: &Carried<'a>, refs: &[&'a Ref]) -> Result<Vec<Wanted<'a>>, Error> {
+    let mut walk = Walk::new(repo, &carried.bundle.index, carried.ostree);
+    for from in refs {
+        let mut next = Some(carried.tip(from)?.checksum);
+        while let Some(commit) = next {
+            next = walk.add_commit(from, commit)?;
+        }
+    }
+    Ok(walk.wanted)
+}
+
+/// Looks at objects.
+///
+/// # Errors
+/// It could not be told what they are.
+pub(super) fn look(
+    repo: &Repo,
+    bundle: &Bundle,
+    wanted: &[Wanted<'_>],
+    depth: Depth,
+    (jobs, progress): (usize, &Progress),
+) -> Result<Seen, Error> {
+    let mut seen = Seen::default();
+    if wanted.is_empty() {
+        return Ok(seen);
+    }
+    let eye = Eye { repo, index: &bundle.index, since: kept::written(repo, &bundle.head.root().identity.name) };
+    progress.enter(Phase::Listing, 0, u64::try_from(wanted.len()).unwrap_or(u64::MAX));
+    let glances = Mutex::new(vec![Glance::Good; wanted.len()]);
+    let parts: Vec<(usize, &[Wanted<'_>])> = (0..).step_by(PART).zip(wanted.chunks(PART)).collect();
+    for_each(
+        jobs,
+        &parts,
+        || (),
+        |(), (first, part)| {
+            progress.check()?;
+            let found = part.iter().map(|wanted| eye.glance(wanted)).collect::<Result<Vec<_>, _>>()?;
+            let mut glances = glances.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(places) = glances.get_mut(*first..first.saturating_add(part.len())) {
+                places.copy_from_slice(&found);
+            }
+            progress.add(0, u64::try_from(part.len()).unwrap_or(0));
+            Ok(())
+        },
+    )?;
+    let (mut metadata, mut files) = (Vec::new(), Vec::new());
+    let glances = glances.into_inner().unwrap_or_else(PoisonError::into_inner);
+    for ((number, wanted), glance) in (0..).zip(wanted).zip(glances) {
+        let object = (wanted.checksum, wanted.kind);
+        match glance {
+            Glance::Missing => _ = seen.missing.insert(object),
+            Glance::Wrong => _ = seen.damaged.insert(object),
+            Glance::Good if depth == Depth::Sizes => {}
+            Glance::Good | Glance::Odd => match wanted.what {
+                What::Metadata(bytes) => metadata.push((number, bytes)),
+                What::File(file) => files.push((number, file)),
+            },
+        }
+    }
+    for (number, looked) in read(repo, bundle, wanted, &metadata, &files, (jobs, progress))? {
+        let object = (wanted[number].checksum, wanted[number].kind);
+        match looked {
+            Looked::Vouched => seen.hashed += 1,
+            Looked::Right { bytes } => {
+                seen.hashed += 1;
+                seen.hashed_bytes = seen.hashed_bytes.saturating_add(bytes);
+            }
+            Looked::Missing => _ = seen.missing.insert(object),
+            Looked::Changed => {
+                seen.hashed += 1;
+                seen.damaged.insert(object);
+            }
+        }
+    }
+    seen.checked = u64::try_from(wanted.len() - seen.missing.len()).unwrap_or(u64::MAX);
+    for (checksum, kind) in &seen.damaged {
+        let path = repo.object_path(*kind, checksum);
+        tracing::warn!(path = %path.display(), "replacing an object that does not match its name");
+    }
+    Ok(seen)
+}
+
+/// Objects that a thread looks at between two looks at the clock.
+const PART: usize = 256;
+
+/// Reads objects, those of directories and those of files, by their numbers.
+fn read(
+    repo: &Repo,
+    bundle: &Bundle,
+    wanted: &[Wanted<'_>],
+    metadata: &[(usize, &[u8])],
+    files: &[(usize, &OsTreeFile)],
+    (jobs, progress): (usize, &Progress),
+) -> Result<Vec<(usize, Looked)>, Error> {
+    if metadata.is_empty() && files.is_empty() {
+        return Ok(Vec::new());
+    }
+    let look = Look::new(repo, &bundle.index, progress, jobs);
+    progress.enter(Phase::Verifying, 0, u64::try_from(metadata.len() + files.len()).unwrap_or(u64::MAX));
+    let found = Mutex::new(Vec::new());
+    for_each(
+        jobs,
+        metadata,
+        || (),
+        |(), (number, bytes)| {
+            let Wanted { kind, checksum, .. } = &wanted[*number];
+            let looked = look.metadata(*kind, checksum, bytes)?;
+            found.lock().unwrap_or_else(PoisonError::into_inner).push((*number, looked));
+            Ok(())
+        },
+    )?;
+    let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    found.extend(look.files(files)?);
+    Ok(found)
+}
+
+/// What an object is compared with.
+struct Eye<'a> {
+    repo: &'a Repo,
+    index: &'a Index,
+    /// When the repository took the last bundle of this name, in nanoseconds since 1970: what was written to since is read.
+    since: Option<i128>,
+}
+
+impl Eye<'_> {
+    fn glance(&self, wanted: &Wanted<'_>) -> Result<Glance, Error> {
+        let (kind, checksum) = (wanted.kind, &wanted.checksum);
+        let stat = match statat(
+            self.repo.objects(),
+            loose_path(kind, checksum, self.repo.config().mode),
+            AtFlags::SYMLINK_NOFOLLOW,
+        ) {
+            Ok(stat) => stat,
+            Err(Errno::NOENT) => return Ok(Glance::Missing),
+            Err(error) => return Err(Error::io("look at", self.repo.object_path(kind, checksum), error)),
+        };
+        let size = u64::try_from(stat.st_size).unwrap_or(u64::MAX);
+        let glance = match wanted.what {
+            What::Metadata(bytes) => {
+                let is_right = is_file(&stat) && usize::try_from(size).is_ok_and(|size| size == bytes.len());
+                if is_right { Glance::Good } else { Glance::Wrong }
+            }
+            What::File(file) => self.glance_at_file(file, &stat, size),
+        };
+        let is_later = self.since.is_some_and(|since| written_at(&stat) > since);
+        Ok(if glance == Glance::Good && is_later { Glance::Odd } else { glance })
+    }
+
+    fn glance_at_file(&self, file: &OsTreeFile, stat: &Stat, size: u64) -> Glance {
+        let attributes = self.index.ostree_attributes(file);
+        let (content, target) = match file.kind {
+            InodeKind::Regular(object) => (Some(self.index.object(object).size), &[][..]),
+            InodeKind::Symlink(link) => (None, self.index.symlink_target(link)),
+            _ => return Glance::Odd,
+        };
+        let target_len = u64::try_from(target.len()).unwrap_or(u64::MAX);
+        let is_link = FileType::from_raw_mode(stat.st_mode) == FileType::Symlink;
+        let is_right = match (self.repo.config().mode, content) {
+            (Mode::Bare | Mode::BareUserOnly, None) => is_link && size == target_len,
+            // With or without the zero byte at its end.
+            (Mode::BareUser, None) => is_file(stat) && (target_len..=target_len.saturating_add(1)).contains(&size),
+            (Mode::Archive, content) => {
+                let target = std::str::from_utf8(target).unwrap_or_default();
+                let header = file::encode_archive_header(content.unwrap_or(0), attributes, target).len();
+                let header = u64::try_from(header).unwrap_or(u64::MAX);
+                // Deflate makes of 1032 bytes one at the least.
+                let least = content.map_or(0, |content| 1 + content / 1040);
+                is_file(stat) && size >= header.saturating_add(least) && (content.is_some() || size == header)
+            }
+            (_, Some(content)) => is_file(stat) && size == content,
+        };
+        let bits = stat.st_mode & 0o7777;
+        let is_like = is_link
+            || match self.repo.config().mode {
+                Mode::Bare => {
+                    bits == u32::from(attributes.mode & 0o7777)
+                        && (stat.st_uid, stat.st_gid) == (attributes.uid, attributes.gid)
+                }
+                Mode::BareUserOnly => bits == u32::from(attributes.mode & 0o7777),
+                Mode::BareUser | Mode::Archive => true,
+            };
+        match (is_right, is_like) {
+            (false, _) => Glance::Wrong,
+            (true, true) => Glance::Good,
+            (true, false) => Glance::Odd,
+        }
+    }
+}
+
+fn is_file(stat: &Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
+}

@@ -1,0 +1,271 @@
+//! The file objects of a bundle, made in a repository from its chunks.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt as _;
+use std::sync::{Mutex, PoisonError};
+
+use sealift_format::ostree::Checksum;
+use sealift_format::{Attributes, Bundle, Chunk, Holds, InodeKind};
+use sealift_verify::content::Content;
+use sealift_verify::read_plan::ReadPlan;
+
+use super::carried::Carried;
+use crate::ostree::create::NewFile;
+use super::plan::Plan;
+use crate::ostree::transaction::Transaction;
+use crate::base::{self, BaseReader, Bases};
+use crate::delivery::{Delivery, write_content};
+use crate::input::Input;
+use crate::threads::parallel::for_each;
+use crate::progress::Phase;
+use crate::{Error, Progress};
+
+fn at(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+/// Making the file objects.
+pub(super) struct Work<'a> {
+    bundle: &'a Bundle,
+    /// Of a delta bundle.
+    bases: &'a Bases,
+    carried: &'a Carried<'a>,
+    plan: &'a Plan<'a>,
+    transaction: &'a Transaction<'a>,
+    progress: &'a Progress,
+    reads: ReadPlan,
+    /// A large object is put together before it is written: its checksum is one of all its bytes in order.
+    large: BTreeMap<u32, Mutex<Option<File>>>,
+}
+
+impl<'a> Work<'a> {
+    pub(super) fn new(
+        (bundle, bases): (&'a Bundle, &'a Bases),
+        carried: &'a Carried<'a>,
+        plan: &'a Plan<'a>,
+        transaction: &'a Transaction<'a>,
+        progress: &'a Progress,
+    ) -> Self {
+        let mut wanted = vec![false; bundle.index.objects().len()];
+        for object in plan.wanted.keys().flatten() {
+            wanted[at(*object)] = true;
+        }
+        let large = bundle.layout.large.iter().map(|large| large.object).filter(|object| wanted[at(*object)]);
+        let large = large.map(|object| (object, Mutex::default())).collect();
+        let reads = ReadPlan::new(bundle.into(), wanted, &|_, _| false);
+        Self { bundle, bases, carried, plan, transaction, progress, reads, large }
+    }
+
+    pub(super) fn stored_bytes(&self) -> u64 {
+        self.reads.stored_bytes()
+    }
+
+    fn chunk(&self, number: u32) -> &'a Chunk {
+        &self.bundle.layout.chunks[at(number)]
+    }
+
+    /// The objects that are wanted, have bytes, and come from a base.
+    fn lacking(&self) -> Vec<u32> {
+        let layout = &self.bundle.layout;
+        let is_lacking = |object: &u32| !layout.is_carried(*object) && self.bundle.index.object(*object).size > 0;
+        self.plan.wanted.keys().flatten().copied().filter(is_lacking).collect()
+    }
+
+    /// Whether the repository has what a delta needs of its base.
+    pub(super) fn check_bases(&self, jobs: usize) -> Result<(), Error> {
+        if self.bundle.layout.carried.is_none() {
+            return Ok(());
+        }
+        let (lacking, target) = (self.lacking(), self.transaction.repo.path());
+        let needed = base::needed(self.bundle, self.bases, self.reads.chunks(), lacking.iter().copied());
+        if !self.bases.is_empty() {
+            return base::check(self.bases, &needed, target, jobs, self.progress);
+        }
+        // The repository took all of this before, and has lost some of it.
+        let with_prefix = self.reads.chunks().iter().filter(|chunk| !self.chunk(**chunk).prefix.is_empty());
+        let held = with_prefix.flat_map(|chunk| self.wanted_of(*chunk));
+        let Some(object) = lacking.into_iter().chain(held).next() else { return Ok(()) };
+        let problem = format!(
+            "objects that the last bundle installed are gone, such as the content of {}, and the base of that delta is no longer known; use the \
+             full bundle",
+            base::path_of_object(&self.bundle.index, object)
+        );
+        Err(Error::MissingBase { path: target.to_owned(), problem })
+    }
+
+    /// The wanted objects of which a chunk holds something.
+    fn wanted_of(&self, chunk: u32) -> Vec<u32> {
+        let is_wanted = |object: &u32| self.plan.wanted.contains_key(&Some(*object));
+        match &self.chunk(chunk).holds {
+            Holds::Group(range) => self.bundle.layout.group(range).iter().copied().filter(is_wanted).collect(),
+            Holds::Piece => {
+                let pieces = self.reads.pieces().filter(|(brought_by, _)| *brought_by == chunk);
+                pieces.map(|(_, portion)| portion.object).collect()
+            }
+        }
+    }
+
+    fn attributes(&self, file: u32) -> (&'a Checksum, &'a Attributes, InodeKind) {
+        let file = &self.carried.ostree.files()[at(file)];
+        (&file.checksum, self.bundle.index.ostree_attributes(file), file.kind)
+    }
+
+    /// Whether the repository's mode holds all files, and there is room for them.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        let mut len = 0_u64;
+        for (object, files) in &self.plan.wanted {
+            let size = object.map_or(0, |object| self.bundle.index.object(object).size);
+            for file in files {
+                let (checksum, attributes, kind) = self.attributes(*file);
+                self.transaction.check_file(checksum, attributes, matches!(kind, InodeKind::Symlink(_)))?;
+                len = len.saturating_add(size);
+            }
+        }
+        self.transaction.check_room(len)
+    }
+
+    pub(super) fn run(&self, input: &mut Input, jobs: usize) -> Result<(), Error> {
+        let files = self.plan.wanted.values().map(Vec::len).sum::<usize>();
+        self.progress.enter(Phase::Unpacking, self.stored_bytes(), u64::try_from(files).unwrap_or(0));
+        let Self { bundle, bases, progress, .. } = *self;
+        Delivery::new((bundle, bases), &self.reads, jobs, progress).run(
+            input,
+            || (),
+            |(), content| {
+                if content.portion.piece.is_some() { self.take_piece(content) } else { self.write_small(content) }
+            },
+            |(), object| self.finish_large(object),
+        )?;
+        self.write_links()?;
+        self.copy_from_bases(jobs)
+    }
+
+    fn write_small(&self, content: &Content<'_>) -> Result<(), Error> {
+        if !content.has_holes() {
+            return self.write(content.portion.object, &mut |_| Box::new(content.data));
+        }
+        let mut whole = Vec::new();
+        content.for_each_part(&mut |part| whole.extend(part));
+        self.write(content.portion.object, &mut |_| Box::new(&whole[..]))
+    }
+
+    /// Puts a piece in its place.
+    fn take_piece(&self, content: &Content<'_>) -> Result<(), Error> {
+        let object = content.portion.object;
+        let Some(slot) = self.large.get(&object) else { return Ok(()) };
+        let failed = |error: io::Error| self.transaction.unwritten(error);
+        let file = {
+            let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+            if slot.is_none() {
+                let file = self.transaction.unnamed_file()?;
+                file.set_len(self.bundle.index.object(object).size).map_err(failed)?;
+                *slot = Some(file);
+            }
+            slot.as_ref().map(File::try_clone).transpose().map_err(failed)?
+        };
+        let Some(file) = file else { return Ok(()) };
+        write_content(&file, content).map_err(|error| failed(error.into()))
+    }
+
+    /// Makes the files of a large object, all of whose pieces are in place.
+    fn finish_large(&self, object: u32) -> Result<(), Error> {
+        let slot = self.large.get(&object).map(|slot| slot.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let Some(file) = slot.flatten() else { return Ok(()) };
+        let failed = |error: io::Error| self.transaction.unwritten(error);
+        let mut clones = Vec::new();
+        self.write(object, &mut |_| match file.try_clone() {
+            Ok(file) => Box::new(ReadAt { file, at: 0 }),
+            Err(error) => {
+                clones.push(error.kind());
+                Box::new(io::empty())
+            }
+        })?;
+        clones.pop().map_or(Ok(()), |kind| Err(failed(kind.into())))
+    }
+
+    /// Writes all files of an object, whose content each reads anew.
+    fn write<'c>(&self, object: u32, content: &mut dyn FnMut(u64) -> Box<dyn Read + 'c>) -> Result<(), Error> {
+        let size = self.bundle.index.object(object).size;
+        for file in self.plan.wanted.get(&Some(object)).map_or(&[][..], Vec::as_slice) {
+            self.write_one(*file, size, &mut *content(size))?;
+        }
+        Ok(())
+    }
+
+    fn write_one(&self, file: u32, size: u64, content: &mut dyn Read) -> Result<(), Error> {
+        let (checksum, attributes, _) = self.attributes(file);
+        self.transaction.write_file(checksum, attributes, NewFile::Regular { size, content })?;
+        self.progress.add(0, 1);
+        Ok(())
+    }
+
+    /// Makes the files whose content a base has: what differs is who owns them, or the like.
+    fn copy_from_bases(&self, jobs: usize) -> Result<(), Error> {
+        let lacking = self.lacking();
+        if lacking.is_empty() {
+            return Ok(());
+        }
+        let by_id = self.bases.by_id();
+        let row = |object: u32| self.bundle.index.object(object);
+        let files = |object: u32| self.plan.wanted.get(&Some(object)).map_or(&[][..], Vec::as_slice);
+        let bytes = lacking.iter().map(|object| row(*object).size).sum();
+        let count = lacking.iter().map(|object| files(*object).len()).sum::<usize>();
+        self.progress.enter(Phase::Copying, bytes, u64::try_from(count).unwrap_or(0));
+        for_each(
+            jobs,
+            &lacking,
+            || BaseReader::new(self.bases),
+            |reader, object| {
+                self.progress.check()?;
+                let of_base = by_id.get(&row(*object).id).copied().unwrap_or(u32::MAX);
+                for file in files(*object) {
+                    let mut content = reader.open(of_base)?;
+                    self.write_one(*file, row(*object).size, &mut content)
+                        .map_err(|error| self.lost(*object, error))?;
+                }
+                self.progress.add(row(*object).size, 0);
+                Ok(())
+            },
+        )
+    }
+
+    /// The error of a content that a base had when it was looked at.
+    fn lost(&self, object: u32, error: Error) -> Error {
+        match error {
+            Error::Io { source, .. } if source.kind() == io::ErrorKind::InvalidData => {
+                let path = base::path_of_object(&self.bundle.index, object);
+                let problem = format!("the content of {path} changed during the import; run it again");
+                Error::MissingBase { path: self.transaction.repo.path().to_owned(), problem }
+            }
+            error => error,
+        }
+    }
+
+    fn write_links(&self) -> Result<(), Error> {
+        for file in self.plan.wanted.get(&None).map_or(&[][..], Vec::as_slice) {
+            let (checksum, attributes, kind) = self.attributes(*file);
+            let InodeKind::Symlink(link) = kind else { continue };
+            let wrong = || Error::Usage("the target of a symbolic link is not UTF-8".into());
+            let target = std::str::from_utf8(self.bundle.index.symlink_target(link)).map_err(|_| wrong())?;
+            self.transaction.write_file(checksum, attributes, NewFile::Symlink(target))?;
+            self.progress.add(0, 1);
+        }
+        Ok(())
+    }
+}
+
+/// A file from its start, wherever others read it.
+struct ReadAt {
+    file: File,
+    at: u64,
+}
+
+impl Read for ReadAt {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let len = self.file.read_at(buffer, self.at)?;
+        self.at += u64::try_from(len).unwrap_or(0);
+        Ok(len)
+    }
+}

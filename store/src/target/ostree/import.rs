@@ -1,0 +1,297 @@
+//! From a bundle into a repository: only what it lacks is read, each object is compared with its checksum, and refs come last.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use sealift_format::{Bundle, Opened, OsTreeKind, Ref};
+
+use super::carried::Carried;
+use super::closure::{self, Depth};
+use super::delta;
+use super::files::Work;
+use crate::ostree::kept;
+use crate::ostree::object::{ObjectType, hex};
+use super::plan::Plan;
+use super::policy;
+use crate::ostree::refs::{RefName, RefPlace};
+use crate::ostree::repo::Repo;
+use super::sealing;
+use super::summary::{Renewed, mirror_summary, renew_summary};
+use crate::ostree::transaction::Transaction;
+use crate::base::Bases;
+use crate::input::Input;
+use crate::threads::parallel::for_each;
+use crate::progress::Phase;
+use crate::seal::KernelSignature;
+use crate::trust::{Admission, TargetKind, TargetPlace, Trusted};
+use crate::seal::Seal;
+use crate::fs::writeback::with_writeback;
+use crate::{Error, Progress};
+
+/// Where refs go in a repository.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[allow(clippy::exhaustive_enums, reason = "a caller chooses one")]
+pub enum Destination {
+    /// `refs/heads`: they are the repository's own, and no remote has a say.
+    #[default]
+    Heads,
+    /// `refs/remotes/NAME`: as if they were pulled from that remote, which the repository has to have, and whose signatures it asks for.
+    Remote(String),
+    /// `refs/mirrors/COLLECTION` for those of a collection, `refs/heads` for others, as `ostree pull --mirror` does. Of all refs, the summary
+    /// that the bundle carries comes along, if it names no others.
+    Mirror,
+}
+
+/// How a bundle is taken into a repository.
+#[derive(Clone, Debug, Default)]
+#[allow(clippy::exhaustive_structs, reason = "callers fill it in")]
+pub struct ImportOptions {
+    /// The refs; none is all that are OSTree commits.
+    pub refs: Vec<String>,
+    /// Where they go.
+    pub destination: Destination,
+    /// Whether the kernel is to keep new objects as they are: [`Seal::AsBefore`] is as it was done for the last bundle of this name.
+    pub seal: Seal,
+    /// Read and hash the objects that the repository has, and do not rely on what the file system says of them.
+    pub rehash: bool,
+    /// Do not look at objects of commits that the repository has.
+    pub trust_record: bool,
+    /// The moment at which a summary that is written anew is said to be written, in seconds since 1970.
+    pub now: u64,
+    /// Find out what would be done, and do nothing.
+    pub dry_run: bool,
+    /// Threads; 0 is 1.
+    pub jobs: usize,
+}
+
+/// What was taken, or would be.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ImportStats {
+    /// Refs and the commits that they name now, in hexadecimal.
+    pub refs: Vec<(String, String)>,
+    /// Commits that the repository did not have.
+    pub commits: u64,
+    /// Dirtrees and dirmetas that it did not have.
+    pub metadata: u64,
+    /// File objects that it did not have.
+    pub files: u64,
+    /// Bytes of their contents.
+    pub logical_bytes: u64,
+    /// Stored bytes that were read for them.
+    pub stored_bytes: u64,
+    /// Objects of the commits that were there and were looked at: whether they have the size, type and time that they are to have.
+    pub checked_objects: u64,
+    /// Of these, the ones that were read and compared with their checksums, or for which the kernel vouched.
+    pub hashed_objects: u64,
+    /// Bytes that were read for that.
+    pub hashed_bytes: u64,
+    /// Objects that were there, were not what their names say, and were replaced.
+    pub repaired_objects: u64,
+    /// Whether the repository, a mirror, has the summary that the bundle carries.
+    pub has_summary: bool,
+    /// Whether the repository had a summary that listed other commits, and has one now that lists those that its refs name.
+    pub is_summary_updated: bool,
+    /// Whether that was signed, and is no more: only who has the key can sign it again.
+    pub has_lost_signature: bool,
+    /// Whether it was Flatpak's, which lists more of each ref: `flatpak build-update-repo` writes that again.
+    pub was_flatpak: bool,
+    /// Whether new objects are sealed.
+    pub is_sealed: bool,
+    /// Objects that were sealed.
+    pub sealed_objects: u64,
+    /// What became of the signature for the kernel that the bundle carries, when the index that is kept was sealed.
+    pub kernel_signature: KernelSignature,
+}
+
+/// Takes the commits of a bundle into the repository at `target`. A delta bundle is for one that holds its base.
+///
+/// The device remembers the bundle before anything of it can be reached in the repository. Killed at any point, the repository is sound, and another run completes.
+///
+/// Of the commits' objects that are there, size, type and time are looked at, and those that are not as they are to be are taken again.
+///
+/// # Errors
+/// The bundle is refused or damaged, or older than the one that the repository took; the repository cannot be used, cannot hold what a commit
+/// has, lacks room or what a delta is relative to, its remote does not accept a commit, or the bundle cannot be remembered. Nothing in the
+/// repository is changed then.
+pub fn import(
+    bundle: Trusted,
+    target: &Path,
+    options: &ImportOptions,
+    progress: &Progress,
+) -> Result<ImportStats, Error> {
+    let (unopened, admission) = bundle.install(options.dry_run)?;
+    let (mut input, opened) = unopened.open_any()?;
+    let repo = Arc::new(Repo::open(target)?);
+    let name = &opened.head().root().identity.name;
+    if let Some(kept) = kept::head(&repo, name)? {
+        admission.check_kept(target, &kept)?;
+    }
+    let is_sealed = sealing::plan(&repo, name, options.seal)?;
+    let (bundle, bases) = whole(opened, &repo, options, progress)?;
+    let signature = sealing::signature(&repo, &bundle.head, options.seal).filter(|_| is_sealed);
+    if let Some(signature) = signature.filter(|signature| signature.is_required && !options.dry_run) {
+        kept::try_signature(&repo, &bundle, signature)?;
+    }
+    let options = &ImportOptions { seal: if is_sealed { Seal::Require } else { Seal::Off }, ..options.clone() };
+    let started = kept::now();
+    let place = TargetPlace::of_store(TargetKind::Ostree, repo.path())?;
+    let mut stats = take(&mut input, (&bundle, &bases), &repo, (options, &admission, Some(&place)), progress)?;
+    if options.dry_run {
+        return Ok(stats);
+    }
+    // Of a mirror of all refs, the summary is the source's.
+    if options.destination == Destination::Mirror && options.refs.is_empty() {
+        stats.has_summary = mirror_summary(&repo, &Carried::new(&bundle)?)?;
+    }
+    if !stats.has_summary {
+        let Renewed { is_updated, has_lost_signature, was_flatpak } = renew(&repo, &bundle, options)?;
+        (stats.is_summary_updated, stats.has_lost_signature, stats.was_flatpak) =
+            (is_updated, has_lost_signature, was_flatpak);
+    }
+    stats.kernel_signature = kept::keep(&repo, &bundle, is_sealed, signature)?;
+    if stats.hashed_objects > 0 && stats.repaired_objects == 0 {
+        kept::touch(&repo, &bundle, started)?;
+    }
+    Ok(stats)
+}
+
+/// Lets the summary list what the refs that were taken name now, if the repository has one.
+fn renew(repo: &Repo, bundle: &Bundle, options: &ImportOptions) -> Result<Renewed, Error> {
+    let names = choose(bundle, &options.refs)?.into_iter().map(|from| {
+        let collection = from.ostree.as_ref().map_or("", |ostree| ostree.collection.as_str());
+        destination(repo, &from.name, collection, &options.destination)
+    });
+    renew_summary(repo, &names.collect::<Result<Vec<_>, _>>()?, options.now)
+}
+
+/// The whole bundle, of a delta with what the repository holds.
+pub(super) fn whole(
+    opened: Opened,
+    repo: &Arc<Repo>,
+    options: &ImportOptions,
+    progress: &Progress,
+) -> Result<(Bundle, Bases), Error> {
+    match opened {
+        Opened::Whole(bundle) => Ok((bundle, Bases::default())),
+        Opened::Delta(delta) => delta::complete(delta, repo, options, progress),
+    }
+}
+
+/// Takes the commits of a bundle that is open and trusted. Whether new objects are sealed has been decided. `place` is where they stay, if that
+/// is this device.
+///
+/// # Errors
+/// As [`import`].
+pub(super) fn take(
+    input: &mut Input,
+    (bundle, bases): (&Bundle, &Bases),
+    repo: &Repo,
+    (options, admission, place): (&ImportOptions, &Admission, Option<&TargetPlace>),
+    progress: &Progress,
+) -> Result<ImportStats, Error> {
+    let jobs = options.jobs.max(1);
+    let carried = Carried::new(bundle)?;
+    let refs = choose(bundle, &options.refs)?;
+    let names = refs.iter().map(|from| {
+        let collection = from.ostree.as_ref().map_or("", |ostree| ostree.collection.as_str());
+        destination(repo, &from.name, collection, &options.destination)
+    });
+    let names = names.collect::<Result<Vec<_>, _>>()?;
+    repo.check_places(&names)?;
+    for (from, name) in refs.iter().zip(&names) {
+        policy::check(repo, name, &carried, from)?;
+    }
+    // One that cannot be read is told before anything is written.
+    let there = names.iter().map(|name| repo.read_ref(name)).collect::<Result<Vec<_>, _>>()?;
+    let mut transaction = Transaction::begin(repo)?;
+    let wanted = if options.trust_record { Vec::new() } else { closure::of(repo, &carried, &refs)? };
+    let depth = if options.rehash { Depth::Content } else { Depth::Sizes };
+    let seen = closure::look(repo, bundle, &wanted, depth, (jobs, progress))?;
+    transaction.replace(seen.damaged.clone());
+    let mut plan = Plan::new(&carried, &transaction);
+    if options.trust_record {
+        for (from, commit) in refs.iter().zip(there) {
+            plan.add_commits(from, commit)?;
+        }
+    } else {
+        plan.add_lacking(&wanted, &seen)?;
+    }
+    let mut stats = plan.stats(&seen);
+    stats.refs = refs
+        .iter()
+        .zip(&names)
+        .map(|(from, name)| Ok((name.to_string(), hex(&carried.tip(from)?.checksum))))
+        .collect::<Result<_, Error>>()?;
+    let work = Work::new((bundle, bases), &carried, &plan, &transaction, progress);
+    stats.stored_bytes = work.stored_bytes();
+    // What the mode cannot hold, what has no room, and what of a base is gone, is known before anything is written.
+    work.check()?;
+    work.check_bases(jobs)?;
+    if options.dry_run {
+        return Ok(stats);
+    }
+    with_writeback(|| transaction.sync(), || work.run(input, jobs))?;
+    input.finish(&bundle.head)?;
+    for_each(
+        jobs,
+        &plan.metadata,
+        || (),
+        |(), (kind, object)| {
+            let (checksum, bytes) = (&object.checksum, bundle.index.ostree_bytes(object));
+            let is_new = match kind {
+                OsTreeKind::Commit => transaction.write_commit(checksum, bytes)?,
+                OsTreeKind::CommitMeta => transaction.write_commitmeta(checksum, bytes)?,
+                OsTreeKind::DirTree => transaction.write_metadata(ObjectType::DirTree, checksum, bytes)?,
+                OsTreeKind::DirMeta => transaction.write_metadata(ObjectType::DirMeta, checksum, bytes)?,
+            };
+            tracing::trace!(object = %hex(checksum), ?kind, is_new);
+            Ok(())
+        },
+    )?;
+    for (from, name) in refs.iter().zip(names) {
+        transaction.set_ref(name, carried.tip(from)?.checksum);
+    }
+    if options.seal == Seal::Require {
+        (stats.is_sealed, stats.sealed_objects) = (true, transaction.seal(jobs, progress)?);
+    }
+    progress.enter(Phase::Syncing, 0, 0);
+    transaction.finish(jobs, || admission.commit(place))?;
+    Ok(stats)
+}
+
+/// The refs that were asked for, or all that are commits.
+pub(super) fn choose<'a>(bundle: &'a Bundle, names: &[String]) -> Result<Vec<&'a Ref>, Error> {
+    let all = || bundle.index.refs().iter().filter(|from| from.ostree.is_some());
+    let listed = || all().map(|from| from.name.as_str()).collect::<Vec<_>>().join(", ");
+    if all().next().is_none() {
+        return Err(Error::Usage("the bundle has no OSTree commit: unpack it to a directory".into()));
+    }
+    if names.is_empty() {
+        return Ok(all().collect());
+    }
+    let find = |name: &String| {
+        all().find(|from| from.name == *name).ok_or_else(|| {
+            Error::Usage(format!("the bundle has no OSTree ref {}; it has {}", name.escape_debug(), listed()))
+        })
+    };
+    names.iter().map(find).collect()
+}
+
+/// Where the ref of a name and a collection, which may be none, goes.
+pub(super) fn destination(
+    repo: &Repo,
+    name: &str,
+    collection: &str,
+    destination: &Destination,
+) -> Result<RefName, Error> {
+    let place = match destination {
+        Destination::Remote(remote) => RefPlace::Remote(remote.clone()),
+        // A collection that is the repository's own is not mirrored.
+        Destination::Mirror if !collection.is_empty() && repo.config().collection_id.as_deref() != Some(collection) => {
+            RefPlace::Mirror(collection.to_owned())
+        }
+        Destination::Heads | Destination::Mirror => RefPlace::Heads,
+    };
+    RefName::new(place, name).map_err(|fault| repo.fault(fault))
+}

@@ -1,0 +1,270 @@
+//! Looking at objects of a repository: what the kernel says of them, and what they are where it says nothing.
+
+use std::collections::HashMap;
+use std::io::{ErrorKind, Read as _};
+use std::os::fd::AsFd;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustix::io::Errno;
+use sealift_format::ostree::Checksum;
+use sealift_format::verity::{self, Algorithm, FileDigest, FileHasher, Parameters};
+use sealift_format::{Index, InodeKind, OsTreeFile};
+use sealift_verify::kernel::{self, KernelError};
+
+use crate::ostree::object::ObjectType;
+use crate::ostree::read::FileContent;
+use crate::ostree::repo::Repo;
+use crate::threads::parallel::for_each;
+use crate::{Error, Phase, Progress};
+
+/// What an object was found to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Looked {
+    /// The kernel says that it is right.
+    Vouched,
+    /// So many bytes were read, and they are right.
+    Right {
+        bytes: u64,
+    },
+    Missing,
+    /// It has not the checksum that names it.
+    Changed,
+}
+
+/// How objects of an index are looked at.
+pub(super) struct Look<'a> {
+    repo: &'a Repo,
+    index: &'a Index,
+    progress: &'a Progress,
+    jobs: usize,
+}
+
+/// A file object with its number among those that are looked for.
+type Numbered<'a> = (usize, &'a OsTreeFile);
+
+/// What is known of file objects after the kernel was asked.
+#[derive(Default)]
+struct Asked<'a> {
+    /// Those that are known to be right or not.
+    known: Vec<(usize, Looked)>,
+    /// Those that have their attributes, and are sealed.
+    sealed: Vec<Numbered<'a>>,
+    /// Those that have to be read.
+    unknown: Vec<(Numbered<'a>, u64)>,
+    /// What the kernel says of contents, or what they were found to have, by their numbers in the index.
+    digests: HashMap<u32, [u8; 32]>,
+    /// Two files of one content have several.
+    are_several: bool,
+}
+
+/// Bytes that are read at once.
+const READ_LEN: usize = 1 << 18;
+
+impl<'a> Look<'a> {
+    pub(super) fn new(repo: &'a Repo, index: &'a Index, progress: &'a Progress, jobs: usize) -> Self {
+        Self { repo, index, progress, jobs }
+    }
+
+    /// Looks at a commit, dirtree or dirmeta that is to have these bytes.
+    pub(super) fn metadata(&self, kind: ObjectType, checksum: &Checksum, bytes: &[u8]) -> Result<Looked, Error> {
+        self.progress.check()?;
+        self.progress.add(0, 1);
+        let file = match self.repo.open_object(kind, checksum) {
+            Ok(Some(file)) => file,
+            Ok(None) => return Ok(Looked::Missing),
+            Err(Errno::LOOP) => return Ok(Looked::Changed),
+            Err(error) => return Err(Error::io("open", self.repo.object_path(kind, checksum), error)),
+        };
+        if self.measure(&file, kind, checksum)? == Some(verity::digest(bytes).into()) {
+            return Ok(Looked::Vouched);
+        }
+        match self.repo.load_metadata(kind, checksum) {
+            Ok(bytes) => Ok(Looked::Right { bytes: u64::try_from(bytes.len()).unwrap_or(u64::MAX) }),
+            Err(error) => looked(error),
+        }
+    }
+
+    /// Looks at file objects.
+    pub(super) fn files(&self, files: &[Numbered<'a>]) -> Result<Vec<(usize, Looked)>, Error> {
+        let asked = Mutex::new(Asked::default());
+        for_each(self.jobs, files, || (), |(), file| self.ask(*file, &asked))?;
+        let mut asked = asked.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let unknown = std::mem::take(&mut asked.unknown);
+        let asked = self.read(&unknown, asked)?;
+        if asked.sealed.is_empty() {
+            return Ok(asked.known);
+        }
+        if self.is_right(&asked) {
+            let vouched = asked.sealed.iter().map(|(number, _)| (*number, Looked::Vouched));
+            return Ok(asked.known.iter().copied().chain(vouched).collect());
+        }
+        tracing::info!("the kernel's digests are not those of the index: reading all files");
+        let size = |file: &OsTreeFile| object_of(file).map_or(0, |object| self.index.object(object).size);
+        let unknown: Vec<_> = asked.sealed.iter().map(|own| (*own, size(own.1))).collect();
+        self.read(&unknown, Asked { known: asked.known, ..Asked::default() }).map(|asked| asked.known)
+    }
+
+    /// Whether a regular file is there that is not sealed.
+    pub(super) fn is_unsealed(&self, kind: ObjectType, checksum: &Checksum) -> Result<bool, Error> {
+        match self.repo.open_object(kind, checksum) {
+            Ok(Some(file)) => Ok(self.measure(&file, kind, checksum)?.is_none()),
+            // A symbolic link has no content to seal.
+            Ok(None) | Err(Errno::LOOP) => Ok(false),
+            Err(error) => Err(Error::io("open", self.repo.object_path(kind, checksum), error)),
+        }
+    }
+
+    fn measure(&self, file: impl AsFd, kind: ObjectType, checksum: &Checksum) -> Result<Option<FileDigest>, Error> {
+        match kernel::measure(file) {
+            Ok(digest) => Ok(Some(digest)),
+            Err(KernelError::NotSealed | KernelError::Unsupported) => Ok(None),
+            Err(error) => Err(Error::kernel(self.repo.object_path(kind, checksum), error)),
+        }
+    }
+
+    /// Compares all but the content of a file object, and asks the kernel of that.
+    fn ask(&self, (number, file): Numbered<'a>, asked: &Mutex<Asked<'a>>) -> Result<(), Error> {
+        self.progress.check()?;
+        self.progress.add(0, 1);
+        let opened = match self.repo.open_file(&file.checksum) {
+            Ok((attributes, content)) => {
+                let content = match content {
+                    FileContent::Symlink(_) => None,
+                    FileContent::Regular(content) => Some(content),
+                };
+                let is_alike = attributes == *self.index.ostree_attributes(file);
+                Ok((content, is_alike))
+            }
+            Err(error) => Err(looked(error)?),
+        };
+        let mut asked = lock(asked);
+        match opened {
+            Err(wrong) => asked.known.push((number, wrong)),
+            // It has been compared with its checksum.
+            Ok((None, _)) => asked.known.push((number, Looked::Right { bytes: 0 })),
+            Ok((Some(content), is_alike)) => {
+                let digest = match content.plain().filter(|_| is_alike) {
+                    Some(plain) => self.measure(plain, ObjectType::File, &file.checksum)?,
+                    None => None,
+                };
+                let digest = digest.as_ref().and_then(plain_digest);
+                match (object_of(file), digest) {
+                    (Some(object), Some(digest)) => {
+                        asked.note(object, digest);
+                        asked.sealed.push((number, file));
+                    }
+                    _ => asked.unknown.push(((number, file), content.size())),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the digests are those of the index's objects, all of them.
+    fn is_right(&self, asked: &Asked<'_>) -> bool {
+        let table: Option<Vec<[u8; 32]>> =
+            (0..).zip(self.index.objects()).map(|(object, _)| asked.digests.get(&object).copied()).collect();
+        !asked.are_several && table.is_some_and(|table| verity::digest(table.as_flattened()) == *self.index.verity())
+    }
+
+    /// Reads file objects, and compares them with their checksums.
+    fn read(&self, files: &[(Numbered<'a>, u64)], asked: Asked<'a>) -> Result<Asked<'a>, Error> {
+        if files.is_empty() {
+            return Ok(asked);
+        }
+        let bytes = files.iter().map(|(_, size)| *size).fold(0, u64::saturating_add);
+        self.progress.enter(Phase::Hashing, bytes, u64::try_from(files.len()).unwrap_or(u64::MAX));
+        // For who compares what the kernel says of the others.
+        let takes_digest = !asked.sealed.is_empty();
+        let asked = Mutex::new(asked);
+        for_each(
+            self.jobs,
+            files,
+            || vec![0; READ_LEN],
+            |buffer, ((number, file), _)| {
+                let (found, digest) = self.read_file(file, takes_digest, buffer)?;
+                self.progress.add(0, 1);
+                let mut asked = lock(&asked);
+                asked.known.push((*number, found));
+                if let (Some(object), Some(digest)) = (object_of(file), digest) {
+                    asked.note(object, digest);
+                }
+                Ok(())
+            },
+        )?;
+        Ok(asked.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Reads a file object to its end. Returns also the digest that its content would have if it were sealed.
+    fn read_file(
+        &self,
+        file: &OsTreeFile,
+        takes_digest: bool,
+        buffer: &mut [u8],
+    ) -> Result<(Looked, Option<[u8; 32]>), Error> {
+        let mut content = match self.repo.open_file(&file.checksum) {
+            Ok((_, FileContent::Regular(content))) => content,
+            Ok((_, FileContent::Symlink(_))) => return Ok((Looked::Right { bytes: 0 }, None)),
+            Err(error) => return Ok((looked(error)?, None)),
+        };
+        let size = content.size();
+        let mut hasher = takes_digest.then(|| FileHasher::new(&Parameters::default()));
+        loop {
+            self.progress.check()?;
+            match content.read(buffer) {
+                Ok(0) => break,
+                Ok(len) => {
+                    if let Some(hasher) = &mut hasher {
+                        hasher.update(&buffer[..len]);
+                    }
+                    self.progress.add(u64::try_from(len).unwrap_or(0), 0);
+                }
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        ErrorKind::InvalidData | ErrorKind::InvalidInput | ErrorKind::UnexpectedEof
+                    ) =>
+                {
+                    return Ok((Looked::Changed, None));
+                }
+                Err(error) => return Err(self.repo.unread(&file.checksum, error)),
+            }
+        }
+        let digest = hasher.and_then(|hasher| plain_digest(&hasher.finish()));
+        Ok((Looked::Right { bytes: size }, digest))
+    }
+}
+
+impl Asked<'_> {
+    fn note(&mut self, object: u32, digest: [u8; 32]) {
+        self.are_several |= self.digests.insert(object, digest).is_some_and(|other| other != digest);
+    }
+}
+
+fn lock<'m, 'a>(asked: &'m Mutex<Asked<'a>>) -> MutexGuard<'m, Asked<'a>> {
+    asked.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The content of a regular file.
+fn object_of(file: &OsTreeFile) -> Option<u32> {
+    match file.kind {
+        InodeKind::Regular(object) => Some(object),
+        _ => None,
+    }
+}
+
+/// A digest as the index's digest of digests has it.
+fn plain_digest(digest: &FileDigest) -> Option<[u8; 32]> {
+    digest.as_bytes().try_into().ok().filter(|_| digest.algorithm() == Algorithm::Sha256)
+}
+
+/// What an error says of an object; `Err` where it is not about that.
+fn looked(error: Error) -> Result<Looked, Error> {
+    match error {
+        Error::Repository { fault, .. } if matches!(*fault, crate::error::RepoFault::Missing { .. }) => {
+            Ok(Looked::Missing)
+        }
+        Error::Repository { .. } => Ok(Looked::Changed),
+        error => Err(error),
+    }
+}

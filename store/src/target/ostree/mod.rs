@@ -1,0 +1,27 @@
+//! OSTree repositories as targets.
+//!
+//! [`import`] takes the commits of a bundle into a repository, and [`write_usb`] into one on a medium for those who have OSTree alone;
+//! [`audit`] finds out whether what it took still is what is signed.
+
+mod armor;
+mod audit;
+mod carried;
+mod closure;
+mod delta;
+mod ed25519;
+mod files;
+mod import;
+mod key_list;
+mod look;
+mod openpgp;
+mod plan;
+mod policy;
+mod sealing;
+mod skeleton;
+mod summary;
+mod usb;
+mod wanted;
+
+pub use audit::audit;
+pub use import::{Destination, ImportOptions, ImportStats, import};
+pub use usb::{UsbOptions, write_usb};

@@ -1,0 +1,202 @@
+//! What a repository lacks of the commits of a bundle.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use sealift_format::ostree::{Checksum, Commit, DirTree};
+use sealift_format::{InodeKind, OsTreeKind, OsTreeObject, Ref};
+
+use super::carried::Carried;
+use super::closure::Seen;
+use super::import::ImportStats;
+use crate::ostree::object::ObjectType;
+use crate::ostree::repo::Repo;
+use crate::ostree::transaction::Transaction;
+use super::wanted::{Wanted, What};
+use crate::Error;
+
+/// What the repository lacks.
+pub(super) struct Plan<'a> {
+    carried: &'a Carried<'a>,
+    transaction: &'a Transaction<'a>,
+    repo: &'a Repo,
+    /// For each object of the bundle the files that it makes; links stand under none.
+    pub(super) wanted: BTreeMap<Option<u32>, Vec<u32>>,
+    /// Children before parents.
+    pub(super) metadata: Vec<(OsTreeKind, OsTreeObject)>,
+    seen: HashSet<(OsTreeKind, Checksum)>,
+    seen_files: HashSet<Checksum>,
+}
+
+impl<'a> Plan<'a> {
+    /// A plan with nothing in it.
+    pub(super) fn new(carried: &'a Carried<'a>, transaction: &'a Transaction<'a>) -> Self {
+        Self {
+            carried,
+            transaction,
+            repo: transaction.repo,
+            wanted: BTreeMap::new(),
+            metadata: Vec::new(),
+            seen: HashSet::new(),
+            seen_files: HashSet::new(),
+        }
+    }
+
+    /// Adds of the objects that are wanted those that are missing or damaged, and the commits that are marked as partial.
+    pub(super) fn add_lacking(&mut self, wanted: &[Wanted<'_>], seen: &Seen) -> Result<(), Error> {
+        for wanted in wanted {
+            let (checksum, is_lacking) = (&wanted.checksum, seen.is_lacking(wanted));
+            let kind = match wanted.kind {
+                ObjectType::File => {
+                    if is_lacking && let What::File(file) = wanted.what {
+                        self.want(checksum, file.kind);
+                    }
+                    continue;
+                }
+                ObjectType::Commit => OsTreeKind::Commit,
+                ObjectType::DirTree => OsTreeKind::DirTree,
+                ObjectType::DirMeta => OsTreeKind::DirMeta,
+                ObjectType::CommitMeta => OsTreeKind::CommitMeta,
+            };
+            let is_partial = wanted.kind == ObjectType::Commit && self.repo.is_partial(checksum)?;
+            if is_lacking || is_partial {
+                self.metadata.extend(self.carried.find(kind, checksum).map(|object| (kind, *object)));
+            }
+            if wanted.kind == ObjectType::Commit {
+                let kind = OsTreeKind::CommitMeta;
+                self.metadata.extend(self.carried.find(kind, checksum).map(|object| (kind, *object)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a ref's commit and its parents, as far as they are carried. What `there`, the commit that the ref names in the repository, has
+    /// as well need not be looked for.
+    pub(super) fn add_commits(&mut self, from: &Ref, there: Option<Checksum>) -> Result<(), Error> {
+        let mut next = Some(self.carried.tip(from)?.checksum);
+        while let Some(checksum) = next.take() {
+            let Some(object) = self.carried.find(OsTreeKind::Commit, &checksum) else { break };
+            let bytes = self.carried.bundle.index.ostree_bytes(object);
+            let commit = Commit::parse(bytes).map_err(|fault| self.repo.wrong(ObjectType::Commit, &checksum, fault))?;
+            next = commit.parent.copied();
+            if !self.seen.insert((OsTreeKind::Commit, checksum)) {
+                continue;
+            }
+            if !self.repo.has_whole_commit(&checksum)? {
+                let base = [there, next].into_iter().flatten();
+                let base = self.whole_root(base)?;
+                self.add_meta(commit.root_meta)?;
+                self.add_tree(*commit.root_tree, base)?;
+                self.metadata.push((OsTreeKind::Commit, *object));
+            }
+            let beside = self.carried.find(OsTreeKind::CommitMeta, &checksum);
+            self.metadata.extend(beside.map(|object| (OsTreeKind::CommitMeta, *object)));
+        }
+        Ok(())
+    }
+
+    /// The root of the first of these commits that the repository has as a whole.
+    fn whole_root(&self, commits: impl Iterator<Item = Checksum>) -> Result<Option<Checksum>, Error> {
+        for checksum in commits {
+            if self.repo.has_whole_commit(&checksum)? {
+                let bytes = self.repo.load_metadata(ObjectType::Commit, &checksum)?;
+                let commit =
+                    Commit::parse(&bytes).map_err(|fault| self.repo.wrong(ObjectType::Commit, &checksum, fault))?;
+                return Ok(Some(*commit.root_tree));
+            }
+        }
+        Ok(None)
+    }
+
+    fn add_meta(&mut self, checksum: &Checksum) -> Result<(), Error> {
+        if self.seen.insert((OsTreeKind::DirMeta, *checksum))
+            && !self.transaction.has(ObjectType::DirMeta, checksum)?
+            && let Some(object) = self.carried.find(OsTreeKind::DirMeta, checksum)
+        {
+            self.metadata.push((OsTreeKind::DirMeta, *object));
+        }
+        Ok(())
+    }
+
+    /// Adds a dirtree with all below it. Where `base` is a dirtree that the repository has with all below it, both are gone through side by
+    /// side, and what they share is passed over.
+    fn add_tree(&mut self, root: Checksum, base: Option<Checksum>) -> Result<(), Error> {
+        let mut pending = vec![(root, base)];
+        while let Some((dirtree, base)) = pending.pop() {
+            if base == Some(dirtree) || !self.seen.insert((OsTreeKind::DirTree, dirtree)) {
+                continue;
+            }
+            let tree = self.carried.dirtree(self.repo, &dirtree)?;
+            let old = match base {
+                Some(base) => self.repo.load_metadata(ObjectType::DirTree, &base)?,
+                None => Vec::new(),
+            };
+            let old = match base {
+                Some(base) => {
+                    DirTree::parse(&old).map_err(|fault| self.repo.wrong(ObjectType::DirTree, &base, fault))?
+                }
+                None => DirTree::default(),
+            };
+            let known: HashSet<&Checksum> = old.files.iter().map(|(_, file)| *file).collect();
+            for (_, file) in tree.files.iter().filter(|(_, file)| !known.contains(file)) {
+                self.add_file(file)?;
+            }
+            let below: HashMap<&[u8], (&Checksum, &Checksum)> =
+                old.directories.iter().map(|(name, tree, meta)| (*name, (*tree, *meta))).collect();
+            for (name, tree, meta) in &tree.directories {
+                let old = below.get(name);
+                if old.is_none_or(|(_, old)| old != meta) {
+                    self.add_meta(meta)?;
+                }
+                pending.push((**tree, old.map(|(old, _)| **old)));
+            }
+            if !self.transaction.has(ObjectType::DirTree, &dirtree)?
+                && let Some(object) = self.carried.find(OsTreeKind::DirTree, &dirtree)
+            {
+                self.metadata.push((OsTreeKind::DirTree, *object));
+            }
+        }
+        Ok(())
+    }
+
+    fn add_file(&mut self, checksum: &Checksum) -> Result<(), Error> {
+        let Some(&number) = self.carried.files.get(checksum) else { return Ok(()) };
+        if self.seen_files.insert(*checksum) && !self.transaction.has(ObjectType::File, checksum)? {
+            self.want(checksum, self.carried.ostree.files()[usize::try_from(number).unwrap_or(usize::MAX)].kind);
+        }
+        Ok(())
+    }
+
+    fn want(&mut self, checksum: &Checksum, kind: InodeKind) {
+        let object = match kind {
+            InodeKind::Regular(object) => Some(object),
+            _ => None,
+        };
+        if let Some(&number) = self.carried.files.get(checksum) {
+            self.wanted.entry(object).or_default().push(number);
+        }
+    }
+
+    pub(super) fn stats(&self, seen: &Seen) -> ImportStats {
+        let damaged = |is: &dyn Fn(ObjectType) -> bool| {
+            u64::try_from(seen.damaged.iter().filter(|(_, kind)| is(*kind)).count()).unwrap_or(u64::MAX)
+        };
+        let count = |is: &dyn Fn(OsTreeKind) -> bool| {
+            u64::try_from(self.metadata.iter().filter(|(kind, _)| is(*kind)).count()).unwrap_or(u64::MAX)
+        };
+        let size = |object: &Option<u32>| object.map_or(0, |object| self.carried.bundle.index.object(object).size);
+        let len = |files: &Vec<u32>| u64::try_from(files.len()).unwrap_or(u64::MAX);
+        ImportStats {
+            commits: count(&|kind| kind == OsTreeKind::Commit)
+                .saturating_sub(damaged(&|kind| kind == ObjectType::Commit)),
+            metadata: count(&|kind| matches!(kind, OsTreeKind::DirTree | OsTreeKind::DirMeta))
+                .saturating_sub(damaged(&|kind| matches!(kind, ObjectType::DirTree | ObjectType::DirMeta))),
+            files: self.wanted.values().map(len).sum::<u64>().saturating_sub(damaged(&|kind| kind == ObjectType::File)),
+            checked_objects: seen.checked,
+            hashed_objects: seen.hashed,
+            hashed_bytes: seen.hashed_bytes,
+            repaired_objects: damaged(&|_| true),
+            logical_bytes: self.wanted.iter().map(|(object, files)| size(object).saturating_mul(len(files))).sum(),
+            ..ImportStats::default()
+        }
+    }
+}

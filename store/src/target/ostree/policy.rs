@@ -1,0 +1,105 @@
+//! What a repository asks of a commit before a ref names it: its remotes' settings, as `ostree pull` honours them.
+
+use sealift_format::Ref;
+use sealift_format::ostree::{Commit, Dictionary};
+
+use super::carried::{Carried, Tip};
+use super::ed25519::Ed25519;
+use crate::error::RepoFault;
+use crate::ostree::object::{ObjectType, hex};
+use super::openpgp::OpenPgp;
+use crate::ostree::refs::{RefName, RefPlace};
+use crate::ostree::remote::Remote;
+use crate::ostree::repo::Repo;
+use crate::Error;
+
+/// Whether the commit of a ref, and those before it that come with it, may be what `name` stands for.
+///
+/// # Errors
+/// A commit names other refs or another collection, the repository has no such remote, or a signature that the remote asks for is missing.
+pub(super) fn check(repo: &Repo, name: &RefName, carried: &Carried<'_>, from: &Ref) -> Result<(), Error> {
+    let (first, before) = (carried.tip(from)?, carried.before(repo, from)?);
+    let refused = |tip: &Tip<'_>, why| refused(repo, name, tip, why);
+    let (collection, asked) = match name.place() {
+        RefPlace::Heads => (None, None),
+        RefPlace::Mirror(collection) => (Some(collection.as_str()), None),
+        RefPlace::Remote(wanted) => {
+            let remote = repo.config().remotes.iter().find(|known| known.name == *wanted);
+            let remote = remote.ok_or_else(|| repo.fault(RepoFault::NoRemote { name: wanted.clone() }))?;
+            let asked = Asked::by(repo, remote)?;
+            (remote.collection_id.as_deref(), Some(asked))
+        }
+    };
+    for (reference, tip) in std::iter::once((Some(&*from.name), &first)).chain(before.iter().map(|tip| (None, tip))) {
+        let commit = Commit::parse(tip.bytes).map_err(|fault| repo.wrong(ObjectType::Commit, &tip.checksum, fault))?;
+        check_bindings(&commit, reference, collection).map_err(|why| refused(tip, why))?;
+        if let Some(asked) = &asked {
+            let beside = tip.beside.map(Dictionary::parse).transpose();
+            let beside = beside.map_err(|fault| repo.wrong(ObjectType::CommitMeta, &tip.checksum, fault))?;
+            asked.check(tip.bytes, beside.as_ref())?.map_err(|why| refused(tip, why))?;
+        }
+    }
+    Ok(())
+}
+
+fn refused(repo: &Repo, name: &RefName, tip: &Tip<'_>, why: String) -> Error {
+    repo.fault(RepoFault::Refused { commit: hex(&tip.checksum), name: name.to_string(), why })
+}
+
+/// A commit that is for some refs is not for others, and one for none is for none; one that does not say may have any name, but is of no
+/// collection.
+fn check_bindings(commit: &Commit<'_>, reference: Option<&str>, collection: Option<&str>) -> Result<(), String> {
+    let is_bound = commit.metadata.value("ostree.ref-binding").is_some();
+    if let Some(reference) = reference.filter(|_| is_bound)
+        && !commit.ref_bindings.contains(&reference)
+    {
+        let bound = if commit.ref_bindings.is_empty() { "no ref".into() } else { commit.ref_bindings.join(", ") };
+        return Err(format!("its commit is bound to {bound}"));
+    }
+    let found = commit.collection_binding.filter(|_| is_bound);
+    match collection {
+        Some(wanted) if found != Some(wanted) => {
+            let found = found.unwrap_or("none");
+            Err(format!("its collection is {found}, not {wanted}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The signatures that a remote asks for. Where it asks for both kinds, both have to be good.
+struct Asked {
+    openpgp: Option<OpenPgp>,
+    ed25519: Option<Ed25519>,
+}
+
+impl Asked {
+    fn by(repo: &Repo, remote: &Remote) -> Result<Self, Error> {
+        let fault = |fault| repo.fault(fault);
+        if let Some(state) = remote.text("unconfigured-state").map_err(fault)? {
+            return Err(fault(remote.fault(format!("not configured: {state}"))));
+        }
+        let is_openpgp = remote.boolean("gpg-verify", true).map_err(fault)?;
+        let ed25519 = Ed25519::asked(repo, remote, "sign-verify")?;
+        let of_summary = Ed25519::asked(repo, remote, "sign-verify-summary")?;
+        let is_summary = remote.boolean("gpg-verify-summary", false).map_err(fault)? || of_summary.is_some();
+        // What guards the list of refs on its way is the bundle's own signature. But where commits count for being in that list alone,
+        // a bundle, which does not carry it, cannot show that they are.
+        if is_summary && !is_openpgp && ed25519.is_none() {
+            return Err(fault(remote.fault(
+                "it verifies only the summary, which a bundle does not have: set gpg-verify or sign-verify".into(),
+            )));
+        }
+        let openpgp = if is_openpgp { Some(OpenPgp::of(repo, remote)?) } else { None };
+        Ok(Self { openpgp, ed25519 })
+    }
+
+    /// Whether a commit has all of them; the inner result is why not.
+    fn check(&self, signed: &[u8], beside: Option<&Dictionary<'_>>) -> Result<Result<(), String>, Error> {
+        if let Some(openpgp) = &self.openpgp
+            && let Err(why) = openpgp.check(beside, signed)?
+        {
+            return Ok(Err(why));
+        }
+        Ok(self.ed25519.as_ref().map_or(Ok(()), |ed25519| ed25519.check(beside, signed)))
+    }
+}

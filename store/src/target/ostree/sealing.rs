@@ -1,0 +1,90 @@
+//! Sealing objects of a repository: the kernel keeps them as they are from then on (fs-verity), as libostree has it do where a repository's
+//! configuration says so, with the same parameters.
+
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::{FileType, Mode as Permissions, OFlags, fstat};
+use rustix::io::Errno;
+use sealift_format::Head;
+use sealift_verify::kernel::{self, Sealed};
+
+use crate::ostree::kept;
+use crate::ostree::object::ObjectType;
+use crate::ostree::repo::Repo;
+use crate::ostree::transaction::Transaction;
+use crate::threads::parallel::for_each;
+use crate::progress::Phase;
+use crate::seal::{Parameters, Seal, WantedSignature, seal_open};
+use crate::{Error, Progress};
+use crate::fs::confined::{open_beneath, open_name};
+
+/// Finds out whether the new objects of a bundle of that name are to be sealed, before anything is written.
+///
+/// # Errors
+/// The repository's file system has no fs-verity, and that was required.
+pub(super) fn plan(repo: &Repo, name: &str, wish: Seal) -> Result<bool, Error> {
+    let is_supported = || kernel::is_supported(repo.objects()).map_err(|error| Error::kernel(repo.path(), error));
+    wish.decide(is_kept_sealed(repo, name), repo.path(), is_supported)
+}
+
+/// The signature for the kernel that a bundle carries, with which its index is sealed. It is required as for directories: where that is asked for,
+/// or where the index of the last bundle of its name has one.
+pub(super) fn signature<'a>(repo: &Repo, head: &'a Head, wish: Seal) -> Option<WantedSignature<'a>> {
+    let is_required = wish.requires_signature(kept::is_signed(repo, &head.root().identity.name));
+    WantedSignature::of(head, is_required)
+}
+
+/// Whether what the repository keeps of the last bundle of a name is sealed.
+pub(super) fn is_kept_sealed(repo: &Repo, name: &str) -> bool {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+    let path = kept::path(name, kept::HEAD);
+    let opened = open_beneath(repo.root(), path.as_bytes(), flags, Permissions::empty());
+    opened.is_ok_and(|file| kernel::measure(file).is_ok())
+}
+
+impl Transaction<'_> {
+    /// Seals the objects that wait in the stage. What is said of commits may be replaced, and is left.
+    ///
+    /// # Errors
+    /// The kernel did not.
+    pub(super) fn seal(&self, jobs: usize, progress: &Progress) -> Result<u64, Error> {
+        let staged: Vec<_> = self.staged().into_iter().filter(|(_, kind)| *kind != ObjectType::CommitMeta).collect();
+        progress.enter(Phase::Sealing, 0, u64::try_from(staged.len()).unwrap_or(0));
+        let sealed = AtomicU64::new(0);
+        for_each(
+            jobs,
+            &staged,
+            || (),
+            |(), (checksum, kind)| {
+                progress.check()?;
+                let path = || self.repo.object_path(*kind, checksum);
+                let name = self.name_in_stage(*kind, checksum);
+                let opened = open_regular(self, &name).map_err(|error| Error::io("open", path(), error))?;
+                if let Some(file) = opened
+                    && seal_open(file.as_fd(), &Parameters::default(), None)
+                        .map_err(|error| Error::kernel(path(), error))?
+                        == Sealed::Now
+                {
+                    sealed.fetch_add(1, Ordering::Relaxed);
+                }
+                progress.add(0, 1);
+                Ok(())
+            },
+        )?;
+        Ok(sealed.into_inner())
+    }
+}
+
+/// Opens a file of the stage; `None` where it is a symbolic link, which has no content to seal.
+fn open_regular(transaction: &Transaction<'_>, name: &str) -> Result<Option<OwnedFd>, Errno> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+    match open_name(transaction.stage.directory(), name.as_bytes(), flags, Permissions::empty()) {
+        Err(Errno::LOOP) => Ok(None),
+        Err(error) => Err(error),
+        Ok(file) => {
+            let is_file = FileType::from_raw_mode(fstat(&file)?.st_mode) == FileType::RegularFile;
+            Ok(is_file.then_some(file))
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! An empty repository on a medium, at `.ostree/repo`, as `ostree create-usb` makes it.
+//!
+//! `objects` is made last: a client takes a folder without it for no repository. So a run that was killed is gone on with by another.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, Mode as Permissions, OFlags, fchmod, fdatasync, fsync, mkdirat, renameat, statat, unlinkat};
+use rustix::io::Errno;
+
+use crate::ostree::repo::Repo;
+use crate::Error;
+use crate::fs::confined::{open_beneath, open_name, open_user_dir};
+
+/// Where clients look for a repository on a medium.
+pub(super) const PATH: &str = ".ostree/repo";
+
+/// It has no collection of its own, so that refs of all are mirrored.
+const CONFIG: &[u8] = b"[core]\nrepo_version=1\nmode=archive-z2\nindexed-deltas=true\n";
+/// Under which it is written, in the repository.
+const NEW_CONFIG: &str = ".sealift-config";
+
+const DIRECTORIES: [&str; 8] =
+    ["tmp", "tmp/cache", "extensions", "state", "refs", "refs/heads", "refs/mirrors", "refs/remotes"];
+
+/// The repository of a medium, and what was made of it.
+#[derive(Debug)]
+pub(super) struct Skeleton {
+    medium: OwnedFd,
+    path: PathBuf,
+    /// Below the medium, in their order.
+    made: Vec<String>,
+    has_made_config: bool,
+}
+
+impl Skeleton {
+    /// Makes an empty repository in the directory `medium`, unless there is one.
+    ///
+    /// # Errors
+    /// The medium cannot be written to, or a link stands in the way.
+    pub(super) fn make(medium: &Path) -> Result<Self, Error> {
+        let path = medium.join(PATH);
+        let opened = open_user_dir(medium).map_err(|error| Error::io("open", medium, error))?;
+        let mut skeleton = Self { medium: opened, path, made: Vec::new(), has_made_config: false };
+        match skeleton.fill() {
+            Ok(()) => Ok(skeleton),
+            Err(error) => {
+                let error = Error::io("make", &skeleton.path, error);
+                skeleton.remove();
+                Err(error)
+            }
+        }
+    }
+
+    /// Opens the repository.
+    ///
+    /// # Errors
+    /// It is of a version or mode that is not known.
+    pub(super) fn open(&self) -> Result<Repo, Error> {
+        let root = self.root().map_err(|error| Error::io("open", &self.path, error))?;
+        Repo::of(root, &self.path)
+    }
+
+    /// Removes what [`Self::make`] made, if nothing came into it. What cannot be removed is an empty repository, and does no harm.
+    pub(super) fn remove(self) {
+        let remove = |path: String, flags| unlinkat(&self.medium, path, flags).is_ok();
+        for path in self.made.iter().rev() {
+            // Behind `objects` come the files that are no one's without it.
+            if !remove(path.clone(), AtFlags::REMOVEDIR) {
+                return;
+            }
+            if path.ends_with("/objects") {
+                remove(format!("{PATH}/.lock"), AtFlags::empty());
+            }
+            if path.ends_with("/tmp") && self.has_made_config {
+                remove(format!("{PATH}/config"), AtFlags::empty());
+            }
+        }
+    }
+
+    fn root(&self) -> Result<OwnedFd, Errno> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        open_beneath(self.medium.as_fd(), PATH.as_bytes(), flags, Permissions::empty())
+    }
+
+    fn fill(&mut self) -> Result<(), Errno> {
+        for path in [".ostree", PATH] {
+            self.directory(path.to_owned(), 0o755)?;
+        }
+        let root = self.root()?;
+        if exists(&root, "objects")? {
+            return Ok(());
+        }
+        if !exists(&root, "config")? {
+            write_config(&root)?;
+            self.has_made_config = true;
+        }
+        for name in DIRECTORIES {
+            self.directory(format!("{PATH}/{name}"), 0o775)?;
+        }
+        fsync(&root)?;
+        self.directory(format!("{PATH}/objects"), 0o775)?;
+        fsync(&root)
+    }
+
+    fn directory(&mut self, path: String, bits: u32) -> Result<(), Errno> {
+        let (above, name) = path.rsplit_once('/').unwrap_or((".", &path));
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        let above = open_beneath(self.medium.as_fd(), above.as_bytes(), flags, Permissions::empty())?;
+        match mkdirat(&above, name, Permissions::from_raw_mode(bits)) {
+            Err(Errno::EXIST) => Ok(()),
+            made => {
+                made?;
+                self.made.push(path);
+                Ok(())
+            }
+        }
+    }
+}
+
+fn exists(root: &OwnedFd, name: &str) -> Result<bool, Errno> {
+    match statat(root, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(_) => Ok(true),
+        Err(Errno::NOENT) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+fn write_config(root: &OwnedFd) -> Result<(), Errno> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC;
+    let mode = Permissions::from_raw_mode(0o644);
+    let mut file = File::from(open_name(root.as_fd(), NEW_CONFIG.as_bytes(), flags, mode)?);
+    file.write_all(CONFIG).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+    fchmod(&file, mode)?;
+    fdatasync(&file)?;
+    renameat(root, NEW_CONFIG, root, "config")
+}

@@ -1,0 +1,104 @@
+//! A medium for devices that have OSTree and not Sealift: the repository that `ostree create-usb` makes of the same refs.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use sealift_format::{Bundle, Opened, Ref};
+
+use super::import::{Destination, ImportOptions, ImportStats, choose, take, whole};
+use crate::ostree::repo::Repo;
+use super::skeleton::Skeleton;
+use super::summary::write_summary;
+use crate::input::Input;
+use crate::trust::{Admission, Trusted};
+use crate::seal::Seal;
+use crate::{Error, Progress};
+
+/// How a bundle is written to a medium.
+#[derive(Clone, Debug, Default)]
+#[allow(clippy::exhaustive_structs, reason = "callers fill it in")]
+pub struct UsbOptions {
+    /// The refs; none is all that are OSTree commits.
+    pub refs: Vec<String>,
+    /// The moment at which the summary is said to be written, in seconds since 1970.
+    pub now: u64,
+    /// Read and hash the objects that the repository has, and do not rely on what the file system says of them.
+    pub rehash: bool,
+    /// Do not look at objects of commits that the repository has.
+    pub trust_record: bool,
+    /// Find out what would be done, and do nothing.
+    pub dry_run: bool,
+    /// Threads; 0 is 1.
+    pub jobs: usize,
+}
+
+/// Takes the commits of a bundle into the repository `.ostree/repo` in the directory `medium`, and makes it if there is none.
+///
+/// Clients find it there: `ostree pull` and `flatpak` from a medium that is mounted, `ostree pull-local` by its path. The refs become
+/// mirrors of their collections, by which clients look for them, and the summary lists all that the repository has. A delta bundle is for a
+/// medium that holds its base, which is read: nothing of ours is kept there. The device
+/// remembers the bundle before anything of it can be reached. Killed at any point, the repository is sound, and another run completes.
+///
+/// # Errors
+/// As [`super::import()`]; and a ref has no collection id, or the medium is not a directory that can be written to.
+pub fn write_usb(
+    bundle: Trusted,
+    medium: &Path,
+    options: &UsbOptions,
+    progress: &Progress,
+) -> Result<ImportStats, Error> {
+    let (unopened, admission) = bundle.install(options.dry_run)?;
+    let (mut input, opened) = unopened.open_any()?;
+    if let Opened::Whole(bundle) = &opened {
+        check_collections(bundle, &options.refs)?;
+    }
+    let skeleton = Skeleton::make(medium)?;
+    let written =
+        skeleton.open().and_then(|repo| write(&mut input, opened, &Arc::new(repo), (options, &admission), progress));
+    if options.dry_run || written.is_err() {
+        skeleton.remove();
+    }
+    written
+}
+
+fn write(
+    input: &mut Input,
+    opened: Opened,
+    repo: &Arc<Repo>,
+    (options, admission): (&UsbOptions, &Admission),
+    progress: &Progress,
+) -> Result<ImportStats, Error> {
+    let import = ImportOptions {
+        refs: options.refs.clone(),
+        destination: Destination::Mirror,
+        seal: Seal::Off,
+        rehash: options.rehash,
+        trust_record: options.trust_record,
+        now: options.now,
+        dry_run: options.dry_run,
+        jobs: options.jobs,
+    };
+    let (bundle, bases) = whole(opened, repo, &import, progress)?;
+    check_collections(&bundle, &options.refs)?;
+    let stats = take(input, (&bundle, &bases), repo, (&import, admission, None), progress)?;
+    if !options.dry_run {
+        write_summary(repo, options.now)?;
+    }
+    Ok(stats)
+}
+
+/// Whether all refs have a collection: on a medium, which has no name, nothing else tells whose they are.
+fn check_collections(bundle: &Bundle, names: &[String]) -> Result<(), Error> {
+    let has_one = |from: &Ref| from.ostree.as_ref().is_some_and(|ostree| !ostree.collection.is_empty());
+    let Some(without) = choose(bundle, names)?.into_iter().find(|from| !has_one(from)) else { return Ok(()) };
+    let others: Vec<_> = bundle.index.refs().iter().filter(|from| has_one(from)).map(|from| &*from.name).collect();
+    let hint = if others.is_empty() {
+        "pack it from a repository that has one (core.collection-id), where it was committed".to_owned()
+    } else {
+        format!("choose among those that have one: {}", others.join(", "))
+    };
+    Err(Error::Usage(format!(
+        "the ref {} has no collection id, by which clients find it on a medium: {hint}",
+        without.name
+    )))
+}

@@ -1,0 +1,104 @@
+//! Things that several threads work on, each thing at one time by the one thread whose turn it is.
+
+use std::collections::BTreeMap;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use crate::threads::panic_guard::OnPanic;
+
+/// Things by number. A thread that comes before its turn waits.
+#[derive(Debug)]
+pub struct InTurn<T> {
+    state: Mutex<State<T>>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct State<T> {
+    /// `None` while a thread has the thing.
+    things: BTreeMap<u32, Option<T>>,
+    is_over: bool,
+}
+
+impl<T> InTurn<T> {
+    pub fn new(things: BTreeMap<u32, T>) -> Self {
+        let things = things.into_iter().map(|(number, thing)| (number, Some(thing))).collect();
+        Self { state: Mutex::new(State { things, is_over: false }), changed: Condvar::new() }
+    }
+
+    /// Lets `act` have the thing of that number, if there is one, when `is_turn` says so of it. Does nothing when it is over.
+    pub fn act(&self, number: u32, is_turn: impl Fn(&T) -> bool, act: impl FnOnce(&mut T)) {
+        let Some(mut thing) = self.wait(number, is_turn) else { return };
+        let _guard = OnPanic(|| self.give_up());
+        act(&mut thing);
+        self.lock().things.insert(number, Some(thing));
+        self.changed.notify_all();
+    }
+
+    fn wait(&self, number: u32, is_turn: impl Fn(&T) -> bool) -> Option<T> {
+        let mut state = self.lock();
+        while !state.is_over {
+            let slot = state.things.get_mut(&number)?;
+            if slot.as_ref().is_some_and(&is_turn) {
+                return slot.take();
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        None
+    }
+
+    /// Says that some turn will not come: nobody waits from now on.
+    pub fn give_up(&self) {
+        self.lock().is_over = true;
+        self.changed.notify_all();
+    }
+
+    /// The things, when nobody works on them.
+    pub fn into_things(self) -> impl Iterator<Item = T> {
+        let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        state.things.into_values().flatten()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::threads::panic_guard::assert_panics;
+
+    #[test]
+    fn turns_come_in_order_whoever_comes_first() {
+        let lists = InTurn::new(BTreeMap::from([(7, Vec::new())]));
+        std::thread::scope(|scope| {
+            for turn in (0..20).rev() {
+                let lists = &lists;
+                scope.spawn(move || lists.act(7, |list| list.len() == turn, |list| list.push(turn)));
+            }
+        });
+        assert_eq!(lists.into_things().collect::<Vec<_>>(), [(0..20).collect::<Vec<_>>()]);
+    }
+
+    #[test]
+    fn nobody_waits_for_a_thread_that_panicked() {
+        assert_panics(|| {
+            let numbers = InTurn::new(BTreeMap::from([(1, 0)]));
+            std::thread::scope(|scope| {
+                scope.spawn(|| numbers.act(1, |number| *number == 1, |number| *number += 1));
+                numbers.act(1, |number| *number == 0, |_| panic!("as the test wants"));
+            });
+        });
+    }
+
+    #[test]
+    fn nobody_waits_for_a_turn_that_does_not_come() {
+        let numbers = InTurn::new(BTreeMap::from([(1, 0)]));
+        numbers.act(2, |_| false, |number| *number += 1);
+        std::thread::scope(|scope| {
+            scope.spawn(|| numbers.act(1, |number| *number == 1, |number| *number += 1));
+            numbers.give_up();
+        });
+        assert_eq!(numbers.into_things().collect::<Vec<_>>(), [0]);
+    }
+}

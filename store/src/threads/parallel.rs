@@ -1,0 +1,53 @@
+//! One kind of work on many items, on several threads.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use crate::Error;
+use crate::threads::panic_guard::OnPanic;
+
+/// Runs `work` on each item, on `jobs` threads, in no certain order. Each thread has its own state, made by `start`.
+///
+/// # Errors
+/// The first that `work` gives; what is not begun by then is left.
+pub fn for_each<T: Sync, S>(
+    jobs: usize,
+    items: &[T],
+    start: impl Fn() -> S + Sync,
+    work: impl Fn(&mut S, &T) -> Result<(), Error> + Sync,
+) -> Result<(), Error> {
+    let next = AtomicUsize::new(0);
+    let failed: Mutex<Option<Error>> = Mutex::new(None);
+    let run = || {
+        let _guard = OnPanic(|| next.store(items.len(), Ordering::Relaxed));
+        let mut own = start();
+        while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if let Err(error) = work(&mut own, item) {
+                failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                next.store(items.len(), Ordering::Relaxed);
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..jobs.clamp(1, items.len().max(1)) {
+            scope.spawn(run);
+        }
+        run();
+    });
+    failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::threads::panic_guard::assert_panics;
+
+    #[test]
+    fn a_panic_ends_the_work_of_all() {
+        assert_panics(|| {
+            let items: Vec<u32> = (0..1000).collect();
+            let work = |(): &mut (), item: &u32| if *item == 3 { panic!("as the test wants") } else { Ok(()) };
+            let _ = for_each(2, &items, || (), work);
+        });
+    }
+}

@@ -1,0 +1,359 @@
+//! A source's files and their metadata, before anything of their content is known.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use sealift_format::name::component_fault;
+use sealift_format::{Attributes, Device, FileType, Xattrs};
+
+/// Number of a directory of a [`Tree`]; 0 is the root.
+pub type DirId = u32;
+/// Number of a file of any type in a [`Tree`]; 0 is the root directory.
+pub type NodeId = u32;
+
+/// A tree in memory: directories with named children, which point to nodes. Several names of one node are hard links.
+#[derive(Debug)]
+pub struct Tree {
+    nodes: Vec<Node>,
+    directories: Vec<DirectoryNode>,
+    names: Vec<u8>,
+    attributes: Vec<Attributes>,
+    attribute_rows: HashMap<Attributes, u32>,
+    targets: Vec<Box<[u8]>>,
+}
+
+/// Type, permissions, owner, time and extended attributes of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Metadata {
+    /// Permission bits, 07777.
+    pub permissions: u16,
+    /// Owner.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// Seconds since 1970-01-01 UTC.
+    pub mtime: i64,
+    /// Nanoseconds of the time.
+    pub mtime_ns: u32,
+    /// Extended attributes.
+    pub xattrs: Xattrs,
+}
+
+/// What a new file is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(clippy::exhaustive_enums, reason = "spec 6.4 lists the types")]
+pub enum NewNode {
+    /// A directory, without children yet.
+    Directory,
+    /// A regular file, whose content has this number at its source.
+    Regular {
+        /// Number of the content.
+        content: u32,
+    },
+    /// A symbolic link.
+    Symlink(Box<[u8]>),
+    /// A character device.
+    CharDevice(Device),
+    /// A block device.
+    BlockDevice(Device),
+    /// A named pipe.
+    Fifo,
+    /// A socket's name.
+    Socket,
+}
+
+/// A name in a [`Tree`] and what it stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Visited {
+    /// The path below the root; empty for the root.
+    pub path: Vec<u8>,
+    /// The node. Names of one node are hard links.
+    pub node: NodeId,
+    /// The node's metadata, without what comes with its content.
+    pub metadata: Metadata,
+    /// What the node is.
+    pub file: NewNode,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Node {
+    pub attributes: u32,
+    pub mtime_ns: u32,
+    pub mtime: i64,
+    pub kind: NodeKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeKind {
+    Directory(DirId),
+    Regular { content: u32 },
+    Symlink(u32),
+    Device(Device),
+    Plain,
+}
+
+#[derive(Debug, Default)]
+struct DirectoryNode {
+    parent: Option<DirId>,
+    name: Name,
+    children: Vec<Child>,
+}
+
+/// A name in the tree's store of names.
+#[derive(Clone, Copy, Debug, Default)]
+struct Name {
+    at: u32,
+    len: u8,
+}
+
+/// A named child of a directory.
+#[derive(Clone, Copy, Debug)]
+pub struct Child {
+    name: Name,
+    pub node: NodeId,
+}
+
+fn at(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+fn number(at: usize) -> u32 {
+    u32::try_from(at).unwrap_or(u32::MAX)
+}
+
+impl Tree {
+    /// A tree that is an empty directory.
+    #[must_use]
+    pub fn new(root: Metadata) -> Self {
+        let mut tree = Self {
+            nodes: Vec::new(),
+            directories: vec![DirectoryNode::default()],
+            names: Vec::new(),
+            attributes: Vec::new(),
+            attribute_rows: HashMap::new(),
+            targets: Vec::new(),
+        };
+        tree.push_node(FileType::Directory, root, NodeKind::Directory(0));
+        tree
+    }
+
+    /// Adds a file to a directory and returns its number, or says what is wrong with the name.
+    ///
+    /// # Errors
+    /// The name cannot be a path component (spec 6.2).
+    pub fn add(
+        &mut self,
+        directory: DirId,
+        name: &[u8],
+        metadata: Metadata,
+        node: NewNode,
+    ) -> Result<NodeId, &'static str> {
+        let name = self.store_name(name)?;
+        let (file_type, kind) = match node {
+            NewNode::Directory => {
+                self.directories.push(DirectoryNode { parent: Some(directory), name, children: Vec::new() });
+                (FileType::Directory, NodeKind::Directory(number(self.directories.len() - 1)))
+            }
+            NewNode::Regular { content } => (FileType::Regular, NodeKind::Regular { content }),
+            NewNode::Symlink(target) => {
+                self.targets.push(target);
+                (FileType::Symlink, NodeKind::Symlink(number(self.targets.len() - 1)))
+            }
+            NewNode::CharDevice(device) => (FileType::CharDevice, NodeKind::Device(device)),
+            NewNode::BlockDevice(device) => (FileType::BlockDevice, NodeKind::Device(device)),
+            NewNode::Fifo => (FileType::Fifo, NodeKind::Plain),
+            NewNode::Socket => (FileType::Socket, NodeKind::Plain),
+        };
+        let node = self.push_node(file_type, metadata, kind);
+        self.directories[at(directory)].children.push(Child { name, node });
+        Ok(node)
+    }
+
+    /// Adds another name of a file that is not a directory.
+    ///
+    /// # Errors
+    /// As [`Self::add`].
+    pub fn add_link(&mut self, directory: DirId, name: &[u8], node: NodeId) -> Result<(), &'static str> {
+        let name = self.store_name(name)?;
+        self.directories[at(directory)].children.push(Child { name, node });
+        Ok(())
+    }
+
+    /// The number of a directory node's directory.
+    #[must_use]
+    pub fn directory_of(&self, node: NodeId) -> Option<DirId> {
+        match self.nodes[at(node)].kind {
+            NodeKind::Directory(directory) => Some(directory),
+            _ => None,
+        }
+    }
+
+    /// Sorts each directory's children by name, as tree order wants (spec 6.1).
+    pub fn sort(&mut self) {
+        let names = &self.names;
+        for directory in &mut self.directories {
+            directory.children.sort_by(|a, b| bytes_of(names, a.name).cmp(bytes_of(names, b.name)));
+        }
+    }
+
+    /// Changes the metadata of every file.
+    pub fn map_metadata(&mut self, mut change: impl FnMut(&mut Metadata)) {
+        for node in 0..self.nodes.len() {
+            let mut metadata = self.metadata(node);
+            let file_type = self.attributes[at(self.nodes[node].attributes)].file_type();
+            change(&mut metadata);
+            let row = self.attribute_row(file_type, &mut metadata);
+            let node = &mut self.nodes[node];
+            (node.attributes, node.mtime, node.mtime_ns) = (row, metadata.mtime, metadata.mtime_ns);
+        }
+    }
+
+    fn metadata(&self, node: usize) -> Metadata {
+        let node = &self.nodes[node];
+        let attributes = &self.attributes[at(node.attributes)];
+        Metadata {
+            permissions: attributes.mode & 0o7777,
+            uid: attributes.uid,
+            gid: attributes.gid,
+            mtime: node.mtime,
+            mtime_ns: node.mtime_ns,
+            xattrs: attributes.xattrs.clone(),
+        }
+    }
+
+    pub fn set_xattrs(&mut self, node: NodeId, xattrs: Xattrs) {
+        let node = at(node);
+        let mut metadata = Metadata { xattrs, ..self.metadata(node) };
+        let file_type = self.attributes[at(self.nodes[node].attributes)].file_type();
+        self.nodes[node].attributes = self.attribute_row(file_type, &mut metadata);
+    }
+
+    fn push_node(&mut self, file_type: FileType, mut metadata: Metadata, kind: NodeKind) -> NodeId {
+        let attributes = self.attribute_row(file_type, &mut metadata);
+        self.nodes.push(Node { attributes, mtime: metadata.mtime, mtime_ns: metadata.mtime_ns, kind });
+        number(self.nodes.len() - 1)
+    }
+
+    fn attribute_row(&mut self, file_type: FileType, metadata: &mut Metadata) -> u32 {
+        let attributes = Attributes {
+            mode: file_type.bits() | metadata.permissions & 0o7777,
+            uid: metadata.uid,
+            gid: metadata.gid,
+            xattrs: std::mem::take(&mut metadata.xattrs),
+        };
+        match self.attribute_rows.entry(attributes) {
+            Entry::Occupied(entry) => *entry.get(),
+            Entry::Vacant(entry) => {
+                let row = number(self.attributes.len());
+                self.attributes.push(entry.key().clone());
+                *entry.insert(row)
+            }
+        }
+    }
+
+    fn store_name(&mut self, name: &[u8]) -> Result<Name, &'static str> {
+        if let Some(fault) = component_fault(name) {
+            return Err(fault);
+        }
+        let Ok(at) = u32::try_from(self.names.len()) else {
+            return Err("is one too many: all names of a tree have more than 4 GiB");
+        };
+        self.names.extend(name);
+        Ok(Name { at, len: u8::try_from(name.len()).unwrap_or(u8::MAX) })
+    }
+
+    /// Calls `visit` for the root and for each name below it, in tree order (spec 6.1).
+    pub fn visit(&self, mut visit: impl FnMut(Visited)) {
+        visit(self.visited(Vec::new(), 0));
+        let mut pending = vec![(0, Vec::new())];
+        while let Some((directory, path)) = pending.pop() {
+            let below = pending.len();
+            for child in self.children(directory) {
+                let name = self.child_name(child);
+                let path = if path.is_empty() { name.to_vec() } else { [&path[..], name].join(&b'/') };
+                if let Some(directory) = self.directory_of(child.node) {
+                    pending.push((directory, path.clone()));
+                }
+                visit(self.visited(path, child.node));
+            }
+            pending[below..].reverse();
+        }
+    }
+
+    fn visited(&self, path: Vec<u8>, number: NodeId) -> Visited {
+        let node = self.node(number);
+        let file = match (node.kind, self.attributes(node).file_type()) {
+            (NodeKind::Directory(_), _) => NewNode::Directory,
+            (NodeKind::Regular { content }, _) => NewNode::Regular { content },
+            (NodeKind::Symlink(symlink), _) => NewNode::Symlink(self.target(symlink).into()),
+            (NodeKind::Device(device), FileType::CharDevice) => NewNode::CharDevice(device),
+            (NodeKind::Device(device), _) => NewNode::BlockDevice(device),
+            (NodeKind::Plain, FileType::Socket) => NewNode::Socket,
+            (NodeKind::Plain, _) => NewNode::Fifo,
+        };
+        Visited { path, node: number, metadata: self.metadata(at(number)), file }
+    }
+
+    pub fn node(&self, node: NodeId) -> &Node {
+        &self.nodes[at(node)]
+    }
+
+    pub fn node_count(&self) -> usize {
+        self.nodes.len()
+    }
+
+    pub fn attributes(&self, node: &Node) -> &Attributes {
+        &self.attributes[at(node.attributes)]
+    }
+
+    pub fn children(&self, directory: DirId) -> &[Child] {
+        &self.directories[at(directory)].children
+    }
+
+    pub fn child_name(&self, child: &Child) -> &[u8] {
+        bytes_of(&self.names, child.name)
+    }
+
+    pub fn target(&self, symlink: u32) -> &[u8] {
+        &self.targets[at(symlink)]
+    }
+
+    /// How many names the longest path has, and one such path.
+    pub fn deepest(&self) -> (u32, Vec<u8>) {
+        // A directory comes after the one that holds it.
+        let mut depths: Vec<u32> = Vec::with_capacity(self.directories.len());
+        for directory in &self.directories {
+            depths.push(directory.parent.map_or(0, |parent| depths[at(parent)] + 1));
+        }
+        let occupied = (0..).zip(&self.directories).filter(|(_, directory)| !directory.children.is_empty());
+        let deepest = occupied.max_by_key(|(number, _)| depths[at(*number)]);
+        deepest.map_or((0, Vec::new()), |(number, directory)| {
+            let name = self.child_name(&directory.children[0]);
+            let path = self.directory_path(number);
+            let path = if path.is_empty() { name.to_vec() } else { [&path[..], name].join(&b'/') };
+            (depths[at(number)] + 1, path)
+        })
+    }
+
+    /// How many names it has.
+    pub fn entry_count(&self) -> u64 {
+        self.directories.iter().map(|directory| u64::from(number(directory.children.len()))).sum()
+    }
+
+    /// The path of a directory below the root; empty for the root.
+    pub fn directory_path(&self, directory: DirId) -> Vec<u8> {
+        let mut names = Vec::new();
+        let mut here = &self.directories[at(directory)];
+        while let Some(parent) = here.parent {
+            names.push(bytes_of(&self.names, here.name));
+            here = &self.directories[at(parent)];
+        }
+        names.reverse();
+        names.join(&b'/')
+    }
+}
+
+fn bytes_of(names: &[u8], name: Name) -> &[u8] {
+    &names[at(name.at)..at(name.at) + usize::from(name.len)]
+}

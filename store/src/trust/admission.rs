@@ -1,0 +1,65 @@
+//! Taking a bundle onto this device: remembered before anything of it can be reached.
+
+use std::path::Path;
+
+use sealift_format::Head;
+use crate::Site;
+
+use super::store::Held;
+use super::{Guard, Judged, TargetPlace, bound};
+use crate::Error;
+
+/// The right to install a bundle that was judged. Before the first byte of it can be reached under its name, it is used to remember the
+/// version on this device.
+pub struct Admission {
+    guard: Guard,
+    head: Head,
+    /// The state, of a bundle that is remembered.
+    held: Option<Held>,
+}
+
+impl Admission {
+    /// The state is known to be writable from now on; in a dry run as far as that can be known without writing. For a bundle that only
+    /// passed unsigned, which is not remembered, it is left alone.
+    pub(super) fn new(guard: Guard, Judged { head, verdict }: Judged, dry_run: bool) -> Result<Self, Error> {
+        let held = match (verdict.unsigned, dry_run) {
+            (true, _) => None,
+            (false, true) => guard.store().check_may_hold().map(|()| None)?,
+            (false, false) => Some(guard.store().hold()?),
+        };
+        Ok(Self { guard, head, held })
+    }
+
+    /// Says whether the bundle may take the place of what the target at `site` has.
+    ///
+    /// # Errors
+    /// As [`Admission::check_kept`]; else the kept head cannot be read.
+    pub fn check_bound(&self, site: &Site) -> Result<(), Error> {
+        bound::kept(site)?.map_or(Ok(()), |kept| self.check_kept(site.path(), &kept))
+    }
+
+    /// Refuses a bundle of another name than `kept`, the head that the target keeps of what it took. Refuses a lower version than that, as
+    /// [`Guard::judge`] does of one that the device took: its state may have been lost since.
+    ///
+    /// # Errors
+    /// [`Error::OtherName`] where it is another name, and [`Error::Trust`] where it is a lower version.
+    pub fn check_kept(&self, target: &Path, kept: &Head) -> Result<(), Error> {
+        bound::check_name(target, kept, &self.head)?;
+        self.guard.policy(bound::floor_of(&self.guard, kept)).judge_head(&self.head)?;
+        Ok(())
+    }
+
+    /// Remembers the bundle durably. An operation calls it when all of the bundle's content that it takes is there and checked, right
+    /// before the first of it gets its name. `target` is listed as what has the bundle, where it stays on this device.
+    ///
+    /// The bundle is judged again, under the lock of the state: another run may have taken a newer one since.
+    ///
+    /// # Errors
+    /// The bundle must not be used any more, or the state cannot be written: then the operation ends, and its target is as it was.
+    pub fn commit(&self, target: Option<&TargetPlace>) -> Result<(), Error> {
+        match &self.held {
+            Some(held) => self.guard.remember(held, &self.head, target),
+            None => self.guard.judge(&self.head).map(drop),
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Trust as a device keeps it: the administrator's files, and the state between bundles.
+//!
+//! [`Guard`] judges a bundle's head by the files that [`Places`] finds and by what the [`Store`] remembers, and makes
+//! it [`Trusted`]: what hands out content consumes that, and what installs it commits its version.
+
+mod admission;
+mod bound;
+mod guard;
+mod now;
+mod options;
+mod places;
+mod records;
+mod report;
+mod settings;
+mod store;
+mod targets;
+mod trusted;
+
+pub use admission::Admission;
+pub use bound::bound_name;
+pub use guard::Guard;
+pub use now::build_time;
+pub use options::TrustOptions;
+pub use places::{Places, REVOKED, SIGNERS};
+pub use report::{FloorReport, TrustReport};
+pub use sealift_verify::trust::{
+    FloorRecord, Now, NowSource, SignatureState, SignerLine, Since, Standing, TimeError, Utc, Verdict,
+};
+pub use store::{Store, reset_floor};
+pub use targets::{KnownTarget, TargetKind, TargetPlace};
+pub use trusted::{Judged, Trusted};

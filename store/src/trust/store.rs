@@ -1,0 +1,240 @@
+//! What a device keeps between bundles: for each name its floor, and the newest `created` that was borne out; and where bundles were taken.
+//!
+//! ```text
+//! DIR/lock             taken by whoever writes
+//! DIR/floors/NAME      "sealift floor 2 NAME", then VERSION CREATED KEY..., then "check BLAKE3" of all before
+//! DIR/targets/BLAKE3   "sealift target 1", then what `targets` says, then "check BLAKE3" of all before
+//! ```
+//!
+//! A file that cannot be read or is not of its form is an error: whoever could make it disappear so could go back to an old version.
+
+use std::path::{Path, PathBuf};
+
+use sealift_format::name::is_bundle_name;
+use crate::{Site, StateDir, StateLock, check_may_create};
+use sealift_verify::trust::Floors;
+
+use super::{KnownTarget, Places, TargetPlace, TrustOptions, records};
+use crate::Error;
+
+const FLOORS: &str = "floors";
+const TARGETS: &str = "targets";
+
+/// The folder of the state. One that does not exist is the empty state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Store {
+    dir: PathBuf,
+}
+
+/// The state, open and known to be writable.
+#[derive(Debug)]
+pub(super) struct Held {
+    dir: StateDir,
+    floors: StateDir,
+    targets: StateDir,
+}
+
+impl Store {
+    /// The state in `dir`.
+    #[must_use]
+    pub fn at(dir: impl Into<PathBuf>) -> Self {
+        Self { dir: dir.into() }
+    }
+
+    /// The state of the user whose process this is, or where the options say.
+    ///
+    /// # Errors
+    /// Nothing says where it is.
+    pub fn of_this_process(options: &TrustOptions) -> Result<Self, Error> {
+        Ok(Self::at(Places::of_this_process().state(options)?))
+    }
+
+    /// The folder.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Returns what was committed for `name`.
+    ///
+    /// # Errors
+    /// The file cannot be read or is not of its form, or another user could change it.
+    pub fn floors(&self, name: &str) -> Result<Floors, Error> {
+        check_name(name)?;
+        match self.folder(FLOORS)? {
+            Some(folder) => read(&folder, name),
+            None => Ok(Floors::default()),
+        }
+    }
+
+    /// Returns the names that have a floor, in order.
+    ///
+    /// # Errors
+    /// The folder cannot be read, or holds something else.
+    pub fn names(&self) -> Result<Vec<String>, Error> {
+        let Some(folder) = self.folder(FLOORS)? else { return Ok(Vec::new()) };
+        let name = |bytes: Vec<u8>| match String::from_utf8(bytes) {
+            Ok(name) if is_bundle_name(&name) => Ok(name),
+            other => {
+                let name = other.unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+                let problem = "it is no bundle's name".to_owned();
+                Err(Error::State { path: folder.path().join(name), problem })
+            }
+        };
+        folder.names()?.into_iter().map(name).collect()
+    }
+
+    /// Forgets what was committed for `name`, and returns what it was.
+    ///
+    /// # Errors
+    /// The folder cannot be written. A file that is not of its form is forgotten too: this is the way out.
+    pub fn reset_floor(&self, name: &str) -> Result<Option<Floors>, Error> {
+        check_name(name)?;
+        let Some(dir) = StateDir::open(&self.dir)? else { return Ok(None) };
+        let Some(folder) = dir.folder(FLOORS)? else { return Ok(None) };
+        let _lock = dir.lock()?;
+        let before = match read(&folder, name) {
+            Err(Error::State { .. }) => Floors::default(),
+            other => other?,
+        };
+        Ok(folder.remove(name)?.then_some(before))
+    }
+
+    /// Returns where bundles were taken that somebody trusted had signed, by path. A file of the list that is damaged, or of a newer version, is
+    /// an error of its own, and hides no other.
+    ///
+    /// # Errors
+    /// The folder cannot be read, or another user could change it.
+    pub fn targets(&self) -> Result<Vec<Result<KnownTarget, Error>>, Error> {
+        let Some(folder) = self.folder(TARGETS)? else { return Ok(Vec::new()) };
+        let names = folder.names()?.into_iter().map(|name| String::from_utf8_lossy(&name).into_owned());
+        let mut known: Vec<_> = names.filter_map(|name| read_target(&folder, &name).transpose()).collect();
+        known.sort_by(|a, b| a.as_ref().ok().cmp(&b.as_ref().ok()));
+        Ok(known)
+    }
+
+    /// Returns what was taken last to the directory at `target`, whatever is there now; `None` where the list has nothing of it that can be read.
+    ///
+    /// # Errors
+    /// The folder cannot be read, or another user could change it; the path has no name.
+    pub fn taken_to(&self, target: &Path) -> Result<Option<KnownTarget>, Error> {
+        self.taken_at(&Site::resolve(target)?)
+    }
+
+    pub fn taken_at(&self, site: &Site) -> Result<Option<KnownTarget>, Error> {
+        let Some(folder) = self.folder(TARGETS)? else { return Ok(None) };
+        let place = TargetPlace::of_directory(site)?;
+        let known = read_target(&folder, &place.file_name("")).ok().flatten();
+        Ok(known.filter(|known| known.place == place))
+    }
+
+    /// Forgets that bundles were taken to a place, and says whether the list had any. Floors stay.
+    ///
+    /// # Errors
+    /// The list cannot be read or written.
+    pub fn forget_target(&self, place: &TargetPlace) -> Result<bool, Error> {
+        let Some(dir) = StateDir::open(&self.dir)? else { return Ok(false) };
+        let Some(folder) = dir.folder(TARGETS)? else { return Ok(false) };
+        let _lock = dir.lock()?;
+        let mut forgotten = false;
+        for known in self.targets()?.into_iter().flatten().filter(|known| known.place == *place) {
+            forgotten |= folder.remove(&known.file_name())?;
+        }
+        Ok(forgotten)
+    }
+
+    /// Sees to it that nobody else could change the state.
+    ///
+    /// # Errors
+    /// Another user could, or it cannot be opened.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        self.folder(FLOORS).map(|_| ())
+    }
+
+    /// Makes the state where there is none, and sees to it that it can be written.
+    ///
+    /// # Errors
+    /// It cannot, or another user could change it.
+    pub(super) fn hold(&self) -> Result<Held, Error> {
+        let dir = StateDir::open_or_create(&self.dir)?;
+        let (floors, targets) = (dir.folder_or_create(FLOORS)?, dir.folder_or_create(TARGETS)?);
+        let _lock = dir.lock()?;
+        floors.check_writable()?;
+        Ok(Held { dir, floors, targets })
+    }
+
+    /// The same as far as it can be known without writing.
+    ///
+    /// # Errors
+    /// As [`Store::hold`].
+    pub(super) fn check_may_hold(&self) -> Result<(), Error> {
+        check_may_create(&self.dir)?;
+        for name in [FLOORS, TARGETS] {
+            self.folder(name)?.map_or(Ok(()), |folder| folder.check_may_write())?;
+        }
+        Ok(())
+    }
+
+    fn folder(&self, name: &str) -> Result<Option<StateDir>, Error> {
+        StateDir::open(&self.dir)?.map_or(Ok(None), |dir| Ok(dir.folder(name)?))
+    }
+}
+
+impl Held {
+    /// Waits for other runs, which may raise floors until then.
+    pub(super) fn lock(&self) -> Result<StateLock, Error> {
+        let lock = self.dir.lock()?;
+        self.dir.check_same()?;
+        Ok(lock)
+    }
+
+    pub(super) fn floors(&self, name: &str) -> Result<Floors, Error> {
+        read(&self.floors, name)
+    }
+
+    /// Puts `floors` in the place of what was committed for `name`, durably. Under the lock.
+    pub(super) fn replace(&self, name: &str, floors: &Floors) -> Result<(), Error> {
+        Ok(self.floors.replace(name, &records::encode(name, floors.records()))?)
+    }
+
+    /// Lists a target durably, unless it is listed so. Under the lock.
+    pub(super) fn list(&self, target: &KnownTarget) -> Result<(), Error> {
+        let file = target.file_name();
+        // One that is damaged makes way: it guards nothing.
+        let is_listed =
+            read_target(&self.targets, &file).is_ok_and(|known| known.is_some_and(|known| known.is_as(target)));
+        if is_listed { Ok(()) } else { Ok(self.targets.replace(&file, &target.encode())?) }
+    }
+}
+
+/// The parser saw to it; a caller's own word may have a slash in it.
+fn check_name(name: &str) -> Result<(), Error> {
+    if is_bundle_name(name) { Ok(()) } else { Err(Error::Usage(format!("{name:?} is not a bundle's name"))) }
+}
+
+fn read(folder: &StateDir, name: &str) -> Result<Floors, Error> {
+    let damaged = |problem: String| Error::State {
+        path: folder.path().join(name),
+        problem: format!("{problem}; `sealift trust reset {name}` forgets it, and then any version is accepted"),
+    };
+    match folder.read(name) {
+        Ok(None) => Ok(Floors::default()),
+        Ok(Some(text)) => records::parse(name, &text).map(Floors::new).map_err(damaged),
+        Err(crate::Error::State { problem, .. }) => Err(damaged(problem)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn read_target(folder: &StateDir, name: &str) -> Result<Option<KnownTarget>, Error> {
+    let Some(text) = folder.read(name)? else { return Ok(None) };
+    let known = KnownTarget::parse(&text).map(Some);
+    known.map_err(|problem| Error::State { path: folder.path().join(name), problem })
+}
+
+/// Forgets the floor of `name` (`trust reset NAME`), and returns what it was; `None` where there was none.
+///
+/// # Errors
+/// Nothing says where the state is, or it cannot be written.
+pub fn reset_floor(options: &TrustOptions, name: &str) -> Result<Option<Floors>, Error> {
+    Store::of_this_process(options)?.reset_floor(name)
+}

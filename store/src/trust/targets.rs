@@ -1,0 +1,241 @@
+//! The list of targets in the state: what was taken to where, when, and by whose keys. A target's own record is the truth about it; the list
+//! only says where to look.
+//!
+//! ```text
+//! sealift target 1
+//! kind directory|ostree|composefs
+//! path PATH               absolute, without links; what no terminal shows is escaped
+//! name NAME
+//! version NUMBER
+//! taken SECONDS           since 1970, by the clock of then
+//! keys KEY...
+//! ```
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Path, PathBuf};
+
+use sealift_format::name::is_bundle_name;
+use crate::Site;
+use sealift_verify::escape;
+use sealift_verify::trust::KeyId;
+
+use crate::Error;
+
+/// What a target is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(clippy::exhaustive_enums, reason = "whoever matches on it is to treat each kind")]
+pub enum TargetKind {
+    /// A tree in a directory.
+    Directory,
+    /// An OSTree repository.
+    Ostree,
+    /// A composefs store.
+    Composefs,
+}
+
+/// Where something is installed: the same for all paths that lead there.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TargetPlace {
+    kind: TargetKind,
+    path: PathBuf,
+}
+
+/// A bundle that was taken to a target, as the state lists it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub struct KnownTarget {
+    /// Where to.
+    pub place: TargetPlace,
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: u64,
+    /// When, in seconds since 1970, by the clock of then.
+    pub taken: i64,
+    /// The keys that counted.
+    pub keys: BTreeSet<KeyId>,
+}
+
+const TITLE: &str = "sealift target 1";
+
+impl TargetKind {
+    const ALL: [Self; 3] = [Self::Directory, Self::Ostree, Self::Composefs];
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Directory => "directory",
+            Self::Ostree => "ostree",
+            Self::Composefs => "composefs",
+        }
+    }
+}
+
+impl TargetPlace {
+    /// The directory at a site.
+    ///
+    /// # Errors
+    /// The present directory is not known, from which its path leads.
+    pub fn of_directory(site: &Site) -> Result<Self, Error> {
+        Ok(Self { kind: TargetKind::Directory, path: site.place().absolute_path()? })
+    }
+
+    /// A repository or store, which is there.
+    ///
+    /// # Errors
+    /// It cannot be found.
+    pub(crate) fn of_store(kind: TargetKind, path: &Path) -> Result<Self, Error> {
+        let path = std::fs::canonicalize(path).map_err(|error| Error::io("find", path, error))?;
+        Ok(Self { kind, path })
+    }
+
+    /// What nobody can resolve any more: the path itself.
+    ///
+    /// # Errors
+    /// The path is empty, or the present directory is not known.
+    pub fn of_missing(kind: TargetKind, path: &Path) -> Result<Self, Error> {
+        let path = std::path::absolute(path).map_err(|error| Error::io("find", path, error))?;
+        Ok(Self { kind, path })
+    }
+
+    /// What it is.
+    #[must_use]
+    pub fn kind(&self) -> TargetKind {
+        self.kind
+    }
+
+    /// Its absolute path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The file that lists what was taken there of the bundles of a name. A directory has one bundle at a time, of whatever name, and a
+    /// repository or store one of each name.
+    pub(super) fn file_name(&self, name: &str) -> String {
+        let Self { kind, path } = self;
+        let name = if *kind == TargetKind::Directory { "" } else { name };
+        let mut hasher = blake3::Hasher::new();
+        for part in [kind.word().as_bytes(), path.as_os_str().as_bytes(), name.as_bytes()] {
+            hasher.update(part).update(&[0]);
+        }
+        hasher.finalize().to_hex().to_string()
+    }
+
+    /// As it is written on the command line.
+    #[must_use]
+    pub fn argument(&self) -> PathBuf {
+        let mut argument = OsString::from(match self.kind {
+            TargetKind::Directory => "",
+            TargetKind::Ostree => "ostree:",
+            TargetKind::Composefs => "composefs:",
+        });
+        argument.push(&self.path);
+        argument.into()
+    }
+}
+
+impl KnownTarget {
+    /// The file that lists it.
+    pub(super) fn file_name(&self) -> String {
+        self.place.file_name(&self.name)
+    }
+
+    /// Whether both are one bundle by the same keys in one place, whenever it was taken.
+    pub(super) fn is_as(&self, other: &Self) -> bool {
+        *self == Self { taken: self.taken, ..other.clone() }
+    }
+
+    /// The file's text.
+    pub(super) fn encode(&self) -> String {
+        let Self { place, name, version, taken, keys } = self;
+        let path = escape::bytes(place.path.as_os_str().as_bytes());
+        let keys: Vec<String> = keys.iter().map(ToString::to_string).collect();
+        let (kind, keys) = (place.kind.word(), keys.join(" "));
+        format!("{TITLE}\nkind {kind}\npath {path}\nname {name}\nversion {version}\ntaken {taken}\nkeys {keys}\n")
+    }
+
+    /// Reads what [`KnownTarget::encode`] wrote, and nothing else.
+    ///
+    /// # Errors
+    /// The words for what is wrong with it.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let mut lines = text.lines();
+        let title = lines.next().unwrap_or_default();
+        if title != TITLE {
+            return Err(format!("its first line is {title:?}, not {TITLE:?}; was it written by a newer version?"));
+        }
+        let mut field = |name: &str| {
+            let line = lines.next().and_then(|line| line.strip_prefix(name)).and_then(|rest| rest.strip_prefix(' '));
+            line.ok_or_else(|| format!("it has no line {name:?}"))
+        };
+        let word = field("kind")?;
+        let kind = TargetKind::ALL.into_iter().find(|kind| kind.word() == word);
+        let kind = kind.ok_or_else(|| format!("{word:?} is no kind of target"))?;
+        let path = field("path")?.as_bytes();
+        let path = PathBuf::from(OsString::from_vec(escape::unescaped(path).unwrap_or_else(|| path.to_vec())));
+        let name = field("name")?.to_owned();
+        let version = field("version")?.parse().map_err(|_| "its version is not a number")?;
+        let taken = field("taken")?.parse().map_err(|_| "its moment is not a number")?;
+        let keys = field("keys")?.split(' ').map(str::parse).collect::<Result<BTreeSet<KeyId>, _>>();
+        let keys = keys.map_err(|error| error.to_string())?;
+        let known = Self { place: TargetPlace { kind, path }, name, version, taken, keys };
+        // One spelling: what was edited by halves is noticed.
+        if !is_bundle_name(&known.name) || !known.place.path.is_absolute() || known.encode() != text {
+            return Err("its lines are not in the one form in which they are written".to_owned());
+        }
+        Ok(known)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known(kind: TargetKind, path: &[u8], name: &str) -> KnownTarget {
+        let path = PathBuf::from(OsString::from_vec(path.to_vec()));
+        let keys = [KeyId::from_bytes([2; 32]), KeyId::from_bytes([1; 32])].into();
+        KnownTarget { place: TargetPlace { kind, path }, name: name.to_owned(), version: 7, taken: -5, keys }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        for kind in TargetKind::ALL {
+            for path in [&b"/srv/os"[..], b"/", b"/a b\\c\n\xff\x1b[m", "/\u{202e}é".as_bytes(), b"/\\x41"] {
+                let known = known(kind, path, "os");
+                assert_eq!(KnownTarget::parse(&known.encode()), Ok(known));
+            }
+        }
+    }
+
+    #[test]
+    fn another_spelling_is_refused() {
+        let good = known(TargetKind::Directory, b"/srv/os", "os").encode();
+        assert!(KnownTarget::parse(&good).is_ok());
+        for (from, to) in [
+            ("target 1", "target 2"),
+            ("kind directory", "kind device"),
+            ("path /", "path "),
+            ("/srv", "/\\x73rv"),
+            ("name os", "name ../os"),
+            ("version 7", "version 07"),
+            ("taken -5", "taken soon"),
+            ("keys ", "keys  "),
+            ("\n", "\r\n"),
+        ] {
+            let bad = good.replace(from, to);
+            assert!(bad != good && KnownTarget::parse(&bad).is_err(), "{bad:?}");
+        }
+        assert!(KnownTarget::parse(&format!("{good}more\n")).is_err());
+    }
+
+    #[test]
+    fn a_directory_has_one_bundle_and_a_store_one_of_each_name() {
+        let file = |kind, path: &[u8], name| known(kind, path, name).file_name();
+        assert_eq!(file(TargetKind::Directory, b"/a", "os"), file(TargetKind::Directory, b"/a", "app"));
+        assert_ne!(file(TargetKind::Directory, b"/a", "os"), file(TargetKind::Directory, b"/b", "os"));
+        assert_ne!(file(TargetKind::Ostree, b"/a", "os"), file(TargetKind::Ostree, b"/a", "app"));
+        assert_ne!(file(TargetKind::Ostree, b"/a", "os"), file(TargetKind::Composefs, b"/a", "os"));
+    }
+}
