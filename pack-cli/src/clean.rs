@@ -4,10 +4,10 @@ use std::io;
 use std::path::Path;
 
 use crate::trust::{Store, TargetKind, TargetPlace, sign};
-use sealift_store::directory::{Stage, state};
-use sealift_store::target::directory::{Found, complete};
 use crate::{Error, Progress, pack};
 use rustix::fs::FileType;
+use sealift_store::directory::{Stage, state};
+use sealift_store::target::directory::{Found, complete};
 use sealift_store::{Place, Site};
 
 /// What was found beside a target or an output.

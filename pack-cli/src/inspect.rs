@@ -21,7 +21,6 @@
 
 use sealift_format::difference::{CommitObject, EditedKind};
 use sealift_format::{Bundle, Difference, Opened};
-use sealift_verify::escape;
 use sha2::{Digest as _, Sha256};
 
 pub use sealift_format::difference::{Becomes, EditedName};

@@ -186,6 +186,6 @@ pub use sealift_format::{
 pub use sealift_store::target::composefs;
 pub use sealift_store::target::{directory as unpack, ostree};
 pub use sealift_store::{
-    DirId, Error, Input, Metadata, NewNode, NodeId, Phase, Progress, RepoFault, Snapshot, Tree, Unopened, Visited, base, contents,
-    seal, source,
+    CommitSpec, DirId, Error, Input, Metadata, NewNode, NodeId, Phase, Progress, RepoFault, Snapshot, Tree, Unopened,
+    Visited, base, contents, seal, source,
 };

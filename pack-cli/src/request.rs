@@ -6,12 +6,12 @@ use std::path::Path;
 
 use sealift_format::{Base as RootBase, Request};
 
-use sealift_store::base::Base;
 use crate::pack::compress::Compressor;
 use crate::pack::{Output, PackOptions};
+use crate::{Error, Limits, Progress};
+use sealift_store::base::Base;
 use sealift_store::directory::State;
 use sealift_store::target::directory::is_half_updated;
-use crate::{Error, Limits, Progress};
 
 /// What a request says.
 #[derive(Clone, Debug, PartialEq, Eq)]

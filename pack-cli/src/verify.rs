@@ -11,13 +11,13 @@ use sealift_verify::objects::{Checked, VerityTable};
 use sealift_verify::ostree::{LargeFiles, OsTreeFiles};
 use sealift_verify::read_plan::ReadPlan;
 
+use crate::Phase;
+use crate::{Error, Input, Progress, Unopened};
 use sealift_store::base::Bases;
 use sealift_store::delivery::Delivery;
 use sealift_store::delivery::feed::Feed;
 use sealift_store::threads::in_turn::InTurn;
 use sealift_store::threads::parallel;
-use crate::Phase;
-use crate::{Error, Input, Progress, Unopened};
 
 /// What was checked.
 #[derive(Clone, Debug)]

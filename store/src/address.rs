@@ -46,4 +46,3 @@ pub fn reading(written: &[u8], is_there: impl Fn(&[u8]) -> bool) -> Result<Optio
     }
     Ok(meant.pop())
 }
-

@@ -202,11 +202,7 @@ impl Input {
     ///
     /// # Errors
     /// The input is cut or goes on, or `take` fails.
-    pub fn read_behind(
-        &mut self,
-        head: &Head,
-        mut take: impl FnMut(&[u8]) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+    pub fn read_behind(&mut self, head: &Head, mut take: impl FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
         let (mut at, end) = (u64::from(head.preamble().head_len()), head.file_len());
         if let From::File { len, .. } = &self.from
             && *len > end

@@ -6,7 +6,7 @@
 //! From the ground up: [`fs`] and [`threads`]; how each kind of place is read and what it keeps ([`directory`], [`ostree`], `composefs`);
 //! [`trust`], the device's state and the judge of bundles; [`source`], what can be packed; [`base`], what holds the objects that a delta
 //! needs; [`delivery`], the way of content from a bundle; and [`target`], what bundles are installed into.
-#![warn(missing_docs)]
+#![deny(missing_docs)]
 
 pub mod address;
 pub mod audit;
@@ -31,10 +31,11 @@ mod xattrs;
 
 pub use error::{ArchiveFault, Error, RepoFault, wrong_base};
 pub use fs::{
-    FileStat, Identity, OwnDir, Place, Record, Site, Stage, StatCache, StateDir, StateLock, check_may_create, check_owner,
-    identity,
+    FileStat, Identity, OwnDir, Place, Record, Site, Stage, StatCache, StateDir, StateLock, check_may_create,
+    check_owner, identity,
 };
 pub use input::{Input, Unopened};
+pub use ostree::CommitSpec;
 pub use progress::{Phase, Progress, Snapshot};
 pub use sealift_format::{Bundle, Head, Kind, Limits, Request};
 pub use tree::{Child, DirId, Metadata, NewNode, NodeId, NodeKind, Tree, Visited};

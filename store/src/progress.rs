@@ -213,6 +213,7 @@ impl Progress {
         self.files_total.fetch_add(files_total, Ordering::Relaxed);
     }
 
+    /// Counts what was done of the phase.
     pub fn add(&self, bytes: u64, files: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.files.fetch_add(files, Ordering::Relaxed);
@@ -223,6 +224,10 @@ impl Progress {
         self.files_kept.fetch_add(files, Ordering::Relaxed);
     }
 
+    /// Asks whether to go on.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`].
     pub fn check(&self) -> Result<(), Error> {
         if self.is_cancelled() { Err(Error::Cancelled) } else { Ok(()) }
     }

@@ -84,12 +84,21 @@ pub struct Node {
     pub kind: NodeKind,
 }
 
+/// What a node is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeKind {
+    /// A directory.
     Directory(DirId),
-    Regular { content: u32 },
+    /// A regular file.
+    Regular {
+        /// The number of its content.
+        content: u32,
+    },
+    /// A symbolic link, by the number of its target.
     Symlink(u32),
+    /// A device.
     Device(Device),
+    /// A fifo or a socket.
     Plain,
 }
 
@@ -111,6 +120,7 @@ struct Name {
 #[derive(Clone, Copy, Debug)]
 pub struct Child {
     name: Name,
+    /// What it leads to.
     pub node: NodeId,
 }
 
@@ -222,6 +232,7 @@ impl Tree {
         }
     }
 
+    /// Gives a node these extended attributes.
     pub fn set_xattrs(&mut self, node: NodeId, xattrs: Xattrs) {
         let node = at(node);
         let mut metadata = Metadata { xattrs, ..self.metadata(node) };
@@ -295,26 +306,38 @@ impl Tree {
         Visited { path, node: number, metadata: self.metadata(at(number)), file }
     }
 
+    /// A node.
+    #[must_use]
     pub fn node(&self, node: NodeId) -> &Node {
         &self.nodes[at(node)]
     }
 
+    /// How many nodes there are.
+    #[must_use]
     pub fn node_count(&self) -> usize {
         self.nodes.len()
     }
 
+    /// The attributes of a node.
+    #[must_use]
     pub fn attributes(&self, node: &Node) -> &Attributes {
         &self.attributes[at(node.attributes)]
     }
 
+    /// The entries of a directory, in the order of their names once the tree is sorted.
+    #[must_use]
     pub fn children(&self, directory: DirId) -> &[Child] {
         &self.directories[at(directory)].children
     }
 
+    /// The name of an entry.
+    #[must_use]
     pub fn child_name(&self, child: &Child) -> &[u8] {
         bytes_of(&self.names, child.name)
     }
 
+    /// The target of a symbolic link.
+    #[must_use]
     pub fn target(&self, symlink: u32) -> &[u8] {
         &self.targets[at(symlink)]
     }

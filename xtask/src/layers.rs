@@ -9,7 +9,7 @@ use proc_macro2::{TokenStream, TokenTree};
 use syn::visit::{Visit, visit_item_mod};
 
 /// The crates whose modules are layers.
-const CRATES: &[&str] = &["format", "verify", "store", "wasm"];
+const CRATES: &[&str] = &["format", "verify", "store", "pack-cli", "wasm"];
 
 /// Modules of this name may use what they like.
 const TESTS: &str = "tests";

@@ -42,12 +42,12 @@ use sealift_format::{FileType, Index, Limits};
 use sealift_store::Site;
 
 use crate::diff::{self, Change, Diff, DiffOptions, Difference, Field, Side};
-use sealift_store::seal::Digests;
-use sealift_store::source::{DirectoryOptions, DirectorySource, Source, XattrFilter};
 use crate::trust::{Guard, Judged};
-use sealift_store::directory::{State, state};
 use crate::{Bundle, Error, Input, Phase, Progress};
 pub use sealift_store::audit::{Finding, FindingKind, StoreAudit, StoreAuditOptions, StoreCounts};
+use sealift_store::directory::{State, state};
+use sealift_store::seal::Digests;
+use sealift_store::source::{DirectoryOptions, DirectorySource, Source, XattrFilter};
 
 /// How a tree is audited.
 #[derive(Clone, Debug, Default)]

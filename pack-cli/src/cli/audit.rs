@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use sealift::CommitSpec;
 use sealift::Progress;
 use sealift::audit::{AuditOptions, StoreAuditOptions, audit, state_path};
 use sealift::diff::Diff;
-use sealift::ostree::CommitSpec;
 use sealift::trust::{Guard, Judged};
 use sealift::unpack::is_half_updated;
 use serde::Serialize;

@@ -37,10 +37,10 @@ mod wishes;
 
 use sealift_format::Index;
 
+use crate::{Error, Progress};
 use sealift_store::contents::{self, Found, Want};
 use sealift_store::seal::Digests;
 use sealift_store::source::{Exclude, XattrFilter};
-use crate::{Error, Progress};
 
 use collect::Collector;
 use names::Names;

@@ -7,11 +7,11 @@ use std::slice::Iter;
 use sealift_format::{Attributes, Bundle, Device, Index, InodeKind, Ref};
 
 use super::File;
+use crate::{DirId, Metadata};
 use sealift_store::contents::Found;
 use sealift_store::seal::Digests;
 use sealift_store::source::Source;
 use sealift_store::{Child, NodeKind, Tree};
-use crate::{DirId, Metadata};
 
 /// One of the two that are compared.
 #[derive(Clone, Copy, Debug)]

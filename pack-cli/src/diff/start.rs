@@ -9,8 +9,8 @@ use super::side::View;
 use super::walk::Start;
 use super::{DiffOptions, TreePath};
 use crate::Error;
-use sealift_store::address::reading;
 use sealift_store::address::choose_ref;
+use sealift_store::address::reading;
 
 /// Returns where to begin, and the prefix that is meant.
 pub(super) fn starts(old: View<'_>, new: View<'_>, options: &DiffOptions) -> Result<(Vec<Start>, Vec<u8>), Error> {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use super::TreePath;
 use super::side::{Children, View};
-use sealift_store::source::Exclude;
 use crate::{Error, Progress};
+use sealift_store::source::Exclude;
 
 /// Where a walk begins: a path, and the node that either side has there.
 #[derive(Clone, Debug)]

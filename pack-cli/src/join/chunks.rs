@@ -6,15 +6,15 @@ use std::sync::{Mutex, PoisonError};
 use sealift_format::{Codec, Holds, Layout, pieces};
 
 use super::objects::{ObjectReader, Objects};
-use sealift_store::base::BundleFile;
-use sealift_store::base::chunks::{self, Held, PieceOf, SameChunks, first_rows, piece_rows};
-use sealift_store::threads::in_turn::InTurn;
 use crate::pack::Spool;
 use crate::pack::compress::Compressor;
 use crate::pack::scan::close_up;
+use crate::{Error, Progress};
+use sealift_store::base::BundleFile;
+use sealift_store::base::chunks::{self, Held, PieceOf, SameChunks, first_rows, piece_rows};
+use sealift_store::threads::in_turn::InTurn;
 use sealift_store::threads::panic_guard::OnPanic;
 use sealift_store::threads::parallel::for_each;
-use crate::{Error, Progress};
 
 /// What all threads share.
 pub(super) struct Joiner<'a> {

@@ -27,14 +27,14 @@ use std::path::Path;
 
 use sealift_format::{Base as RootBase, Limits, Opened, Root, verity};
 
-use sealift_store::base::{Base, Bases, BundleBase, BundleFile};
+use crate::Phase;
 use crate::pack::compress::{Compressor, encoder};
 use crate::pack::{Output, Spool};
-use crate::Phase;
 use crate::trust::Trusted;
 use crate::{Error, Input, Progress};
 use chunks::Joiner;
 use objects::Objects;
+use sealift_store::base::{Base, Bases, BundleBase, BundleFile};
 
 /// How bundles are joined.
 #[derive(Clone, Debug)]

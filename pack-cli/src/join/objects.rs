@@ -6,7 +6,7 @@ use std::ops::Range;
 use sealift_format::{Error as FormatError, Extent, Index, Layout, Maxima, Part};
 
 use crate::Error;
-use sealift_store::base::{BaseReader, Bases, BundleBase, BundleReader};
+use sealift_store::base::{BaseReader, Bases, BundleBase, BundleReader, ObjectReader as _};
 
 /// What all threads share.
 pub(super) struct Objects<'a> {

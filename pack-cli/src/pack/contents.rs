@@ -3,9 +3,7 @@
 use std::collections::HashMap;
 
 use sealift_format::verity;
-use sealift_format::{
-    Holds, Holes, Index, IndexBuilder, Large, Layout, Object, Piece,
-};
+use sealift_format::{Holds, Holes, Index, IndexBuilder, Large, Layout, Object, Piece};
 
 use super::PackRef;
 use super::sequence::{PackedObject, Sequenced};

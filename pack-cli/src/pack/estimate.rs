@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 use super::buffers::Buffers;
 use super::compress::Compressor;
 use super::images::ImageWish;
-use sealift_store::contents::tasks::{Item, Plan, Task};
 use super::scan::scan;
 use super::{Ordered, PackOptions, PackRef};
-use sealift_store::threads::parallel::for_each;
 use crate::Phase;
-use sealift_store::source::OpenCache;
 use crate::{Error, Progress};
+use sealift_store::contents::tasks::{Item, Plan, Task};
+use sealift_store::source::OpenCache;
+use sealift_store::threads::parallel::for_each;
 
 /// What is to be expected of packing.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -112,7 +112,7 @@ fn parts(mut plan: Plan, chunk_len: u64) -> Vec<Vec<Task>> {
     let mut parts: Vec<Vec<Task>> = Vec::new();
     // Bytes of the last part, while small contents may still be added to it.
     let mut open = None;
-    while let Some((task, at_hot_end)) = plan.next() {
+    while let Some((task, at_hot_end)) = plan.next_task() {
         let is_small = matches!(task, Task::Batch(_));
         let before = open.filter(|len| is_small && !at_hot_end && *len < chunk_len);
         let len = before.unwrap_or(0) + task.len(chunk_len);

@@ -27,10 +27,10 @@ use sealift_format::{
 };
 
 use crate::Phase;
+use crate::{Error, Progress};
 use sealift_store::contents::tasks;
 pub use sealift_store::source::PackRef;
 use sealift_store::source::Source;
-use crate::{Error, Progress};
 
 use compress::Compressor;
 pub use delta::{DeltaFor, FullBundle, estimate_delta, pack_delta};
@@ -91,11 +91,6 @@ impl PackOptions {
             jobs: std::thread::available_parallelism().map_or(1, usize::from),
         }
     }
-}
-
-/// The identity of what is looked at, and not packed.
-fn nobody() -> Identity {
-    Identity { name: String::new(), version: 0, created: 0, expires: None, compatible: Vec::new() }
 }
 
 /// What came of packing.

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
+use sealift_store::NodeKind;
 use sealift_store::contents::tasks::Item;
 use sealift_store::source::Source;
-use sealift_store::NodeKind;
 
 /// The paths of a profile, relative to the packed root.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

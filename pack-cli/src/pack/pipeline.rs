@@ -6,13 +6,13 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use super::buffers::Buffers;
 use super::compress::Compressor;
 use super::images::ImageWish;
-use sealift_store::contents::tasks::{Plan, Task};
 use super::scan::{Scanned, scan};
 use super::sequence::{ChunkJob, Sequenced, Sequencer};
 use super::writer::{ChunkWriter, StoredChunk};
-use sealift_store::threads::panic_guard::OnPanic;
-use sealift_store::source::{OpenCache, Source};
 use crate::{Error, Progress};
+use sealift_store::contents::tasks::{Plan, Task};
+use sealift_store::source::{OpenCache, Source};
+use sealift_store::threads::panic_guard::OnPanic;
 
 /// Reads, hashes, groups, compresses and writes all of a plan.
 pub(super) struct Pipeline<'a> {
@@ -149,7 +149,7 @@ impl<'a> Pipeline<'a> {
             }
             // With nobody at work and nothing to compress, only reading can go on.
             if (state.held < self.budget || state.active == 0)
-                && let Some((task, at_hot_end)) = state.plan.next()
+                && let Some((task, at_hot_end)) = state.plan.next_task()
             {
                 let number = state.given;
                 state.given += 1;
@@ -254,14 +254,19 @@ impl Hand {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::sync::mpsc::{RecvTimeoutError, channel};
+    use std::time::Duration;
+
     use sealift_store::contents::tasks::Item;
-    use sealift_store::threads::panic_guard::assert_panics;
+
+    use super::*;
     use crate::{Identity, pack::PackOptions};
 
     #[test]
     fn nobody_waits_for_a_thread_that_panicked() {
-        assert_panics(|| {
+        let (running, ended) = channel::<()>();
+        let run = std::thread::spawn(move || {
+            let _running = running;
             let identity =
                 Identity { name: "os".into(), version: 1, created: 0, expires: None, compatible: Vec::new() };
             let options = PackOptions::new(identity);
@@ -270,5 +275,7 @@ mod tests {
             let progress = Progress::default();
             let _ = Pipeline::new(&[], plan, None, &options, &progress).run(3);
         });
+        assert_eq!(ended.recv_timeout(Duration::from_secs(60)), Err(RecvTimeoutError::Disconnected), "it waits");
+        assert!(run.join().is_err(), "the panic is handed on");
     }
 }

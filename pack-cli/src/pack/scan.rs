@@ -8,8 +8,8 @@ use sealift_format::{BLOCK_LEN, Extent, Xattr, data_ranges, pieces};
 use super::buffers::{Buffer, Buffers};
 use super::holes::{CONTEXT_LEN, find_holes, is_zero};
 use super::images::{ForImages, ImageWish};
-use sealift_store::contents::tasks::{Item, Task};
 use crate::Error;
+use sealift_store::contents::tasks::{Item, Task};
 use sealift_store::source::{Content, OpenCache, Source};
 
 /// What a task read.

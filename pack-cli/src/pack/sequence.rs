@@ -10,8 +10,8 @@ use sealift_format::{Extent, Xattr, Xattrs, pieces};
 use super::buffers::Buffer;
 use super::holes::append_holes;
 use super::images::ForImages;
-use sealift_store::contents::tasks::Item;
 use super::scan::{LargePiece, Scanned, SmallObject, update_verity};
+use sealift_store::contents::tasks::Item;
 
 /// An object of the bundle, numbered in the order in which packing came to it.
 #[derive(Debug)]

@@ -2,17 +2,18 @@
 
 use std::ops::Range;
 
-use sealift_format::{Bundle, Holds, Layout, Limits};
+use sealift_format::{Bundle, Holds, Index, Layout, Limits};
 use sealift_verify::content::{ChunkDecoder, Content, ObjectRows, Portion, fill_holes, portions_of, range_of};
 
 use super::file::BundleFile;
-use super::{Base, BaseReader, Holder};
+use super::{Base, BaseReader, Holder, ObjectReader};
 use crate::trust::Guard;
 use crate::{Error, Input, Unopened};
 
 /// A bundle, and where its objects are.
 #[derive(Debug)]
 pub struct BundleBase {
+    /// The file.
     pub file: BundleFile,
     /// For each object the chunk of its group.
     chunk_of: Vec<Option<u32>>,
@@ -23,6 +24,7 @@ const KEPT: usize = 6;
 /// Their bytes, unless one alone has more.
 const KEPT_LEN: usize = 64 << 20;
 
+/// Reads the objects of a bundle, on one thread.
 #[derive(Debug)]
 pub struct Reader<'a> {
     base: &'a BundleBase,
@@ -60,11 +62,13 @@ impl Base {
         let identity = &bundle.head.root().identity;
         let identity = (identity.name.clone(), identity.version);
         let holder = BundleBase::new(BundleFile::new(&input, bundle)?);
-        Ok(Self { index, holder: Holder::Bundle(Box::new(holder)), identity: Some(identity) })
+        Ok(Self { index, holder: Box::new(holder), identity: Some(identity) })
     }
 }
 
 impl BundleBase {
+    /// Takes a bundle, from which any chunk can be read.
+    #[must_use]
     pub fn new(file: BundleFile) -> Self {
         let bundle = &file.bundle;
         let mut chunk_of = vec![None; bundle.index.objects().len()];
@@ -81,6 +85,16 @@ impl BundleBase {
 
 fn at(number: u32) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+impl Holder for BundleBase {
+    fn reader<'a>(&'a self, _index: &'a Index) -> Box<dyn ObjectReader + 'a> {
+        Box::new(Reader::new(self))
+    }
+
+    fn file(&self) -> Option<&BundleFile> {
+        Some(&self.file)
+    }
 }
 
 impl<'a> Reader<'a> {
@@ -100,11 +114,6 @@ impl<'a> Reader<'a> {
     /// One for a delta bundle that was completed.
     pub fn of_delta(delta: &'a BundleBase, bases: BaseReader<'a>) -> Self {
         Self { bases: Some(Box::new(bases)), ..Self::new(delta) }
-    }
-
-    /// Appends bytes of an object that the bundle carries to `out`. They have been compared with its id.
-    pub fn read(&mut self, object: u32, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
-        self.read_checked(object, range, out).map_err(|error| error.of_bundle(self.base.file.path()))
     }
 
     fn read_checked(&mut self, object: u32, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
@@ -164,6 +173,17 @@ impl<'a> Reader<'a> {
             self.kept.insert(0, (number, buffer));
         }
         Ok(self.kept.first().map_or(&[], |(_, decoded)| decoded))
+    }
+}
+
+impl ObjectReader for Reader<'_> {
+    fn read(&mut self, object: u32, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
+        self.read_checked(object, range, out).map_err(|error| error.of_bundle(self.base.file.path()))
+    }
+
+    /// What a bundle carries is compared as it is read.
+    fn holds(&mut self, _object: u32) -> Result<bool, Error> {
+        Ok(true)
     }
 }
 

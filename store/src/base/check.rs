@@ -31,13 +31,7 @@ pub fn needed(bundle: &Bundle, bases: &Bases, chunks: &[u32], objects: impl Iter
 ///
 /// # Errors
 /// It has not: some are named.
-pub fn check(
-    bases: &Bases,
-    needed: &[u32],
-    target: &Path,
-    jobs: usize,
-    progress: &Progress,
-) -> Result<(), Error> {
+pub fn check(bases: &Bases, needed: &[u32], target: &Path, jobs: usize, progress: &Progress) -> Result<(), Error> {
     let bytes = needed.iter().filter_map(|object| bases.object(*object)).map(|object| object.size).sum();
     progress.enter(Phase::Hashing, bytes, u64::try_from(needed.len()).unwrap_or(0));
     let gone: Mutex<Vec<u32>> = Mutex::default();

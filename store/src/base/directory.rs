@@ -11,17 +11,17 @@ use rustix::fs::{FileType, Mode, OFlags, fstat};
 use rustix::io::Errno;
 use sealift_format::{Index, InodeKind};
 
-use super::{Base, Holder};
-use crate::contents::index_by_reading;
-use crate::source::{DirectoryOptions, DirectorySource, Source};
-use crate::directory::{State, Target, TargetWalk};
-use crate::{Error, Limits, Progress};
+use super::{Base, Holder, ObjectReader};
 use crate::Site;
+use crate::contents::index_by_reading;
+use crate::directory::{State, Target, TargetWalk};
 use crate::fs::confined::open_name;
+use crate::source::{DirectoryOptions, DirectorySource, Source};
+use crate::{Error, Limits, Progress};
 
 /// A directory that holds a tree of an index.
 #[derive(Debug)]
-pub struct DirectoryBase {
+pub(super) struct DirectoryBase {
     site: Arc<Site>,
     /// For each object a directory of the index, and an entry there.
     places: Vec<Option<(u32, u32)>>,
@@ -62,7 +62,7 @@ impl Base {
     }
 
     /// Takes a directory, which holds the tree of the ref `reference` of `index`, as a base.
-    pub fn of_directory(site: Arc<Site>, index: Index, reference: &str) -> Self {
+    pub(crate) fn of_directory(site: Arc<Site>, index: Index, reference: &str) -> Self {
         let mut places = vec![None; index.objects().len()];
         if let Some(tree) = index.find_ref(reference) {
             for directory in tree.directory..tree.directories_end {
@@ -74,19 +74,22 @@ impl Base {
             }
         }
         let checked = places.iter().map(|_| AtomicBool::new(false)).collect();
-        Self { index, holder: Holder::Directory(DirectoryBase { site, places, checked }), identity: None }
-    }
-}
-
-impl DirectoryBase {
-    /// Whether a file of the tree has the object.
-    pub(super) fn has_place(&self, object: u32) -> bool {
-        self.places[at(object)].is_some()
+        Self { index, holder: Box::new(DirectoryBase { site, places, checked }), identity: None }
     }
 }
 
 fn at(number: u32) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+impl Holder for DirectoryBase {
+    fn reader<'a>(&'a self, index: &'a Index) -> Box<dyn ObjectReader + 'a> {
+        Box::new(Reader::new(self, index))
+    }
+
+    fn has_place(&self, object: u32) -> bool {
+        self.places[at(object)].is_some()
+    }
 }
 
 impl<'a> Reader<'a> {
@@ -114,8 +117,24 @@ impl<'a> Reader<'a> {
         Ok(is_it.then(|| file.into()))
     }
 
-    /// Whether the file of an object has its content.
-    pub(super) fn holds(&mut self, object: u32) -> Result<bool, Error> {
+    fn path_of(&self, object: u32) -> PathBuf {
+        let place = self.base.places[at(object)];
+        let below = place.map(|(directory, entry)| self.index.path(directory, self.index.entry(entry)));
+        self.base.site.path().join(crate::error::path_of(&below.unwrap_or_default()))
+    }
+
+    fn failed(&self, object: u32, error: std::io::Error) -> Error {
+        Error::io("read", self.path_of(object), error)
+    }
+
+    fn missing(&self, object: u32) -> Error {
+        let problem = "it is not what the base has there; it was changed".into();
+        Error::MissingBase { path: self.path_of(object), problem }
+    }
+}
+
+impl ObjectReader for Reader<'_> {
+    fn holds(&mut self, object: u32) -> Result<bool, Error> {
         let checked = &self.base.checked[at(object)];
         if checked.load(Ordering::Acquire) {
             return Ok(true);
@@ -136,7 +155,7 @@ impl<'a> Reader<'a> {
         Ok(is_right)
     }
 
-    pub(super) fn read(&mut self, object: u32, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
+    fn read(&mut self, object: u32, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
         let missing = |reader: &Self| reader.missing(object);
         let is_whole = range.start == 0 && range.end == self.index.object(object).size;
         if !is_whole && !self.holds(object)? {
@@ -153,20 +172,5 @@ impl<'a> Reader<'a> {
             return Err(missing(self));
         }
         Ok(())
-    }
-
-    fn path_of(&self, object: u32) -> PathBuf {
-        let place = self.base.places[at(object)];
-        let below = place.map(|(directory, entry)| self.index.path(directory, self.index.entry(entry)));
-        self.base.site.path().join(crate::error::path_of(&below.unwrap_or_default()))
-    }
-
-    fn failed(&self, object: u32, error: std::io::Error) -> Error {
-        Error::io("read", self.path_of(object), error)
-    }
-
-    fn missing(&self, object: u32) -> Error {
-        let problem = "it is not what the base has there; it was changed".into();
-        Error::MissingBase { path: self.path_of(object), problem }
     }
 }

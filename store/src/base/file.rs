@@ -9,10 +9,12 @@ use sealift_verify::content::check_stored;
 
 use crate::{Error, Input};
 
+/// A bundle in a file.
 #[derive(Debug)]
 pub struct BundleFile {
     file: File,
     path: PathBuf,
+    /// What was opened.
     pub bundle: Bundle,
 }
 
@@ -48,6 +50,8 @@ impl BundleFile {
         })
     }
 
+    /// Its path.
+    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }

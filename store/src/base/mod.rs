@@ -13,6 +13,7 @@ mod requested;
 #[cfg(feature = "composefs")]
 mod store;
 
+use std::fmt::Debug;
 use std::io::{Cursor, Read};
 use std::ops::Range;
 
@@ -21,31 +22,60 @@ use sealift_format::{Base as RootBase, BaseRange, Bundle, Extent, Index, InodeKi
 use crate::Error;
 pub use bundle::{BundleBase, Reader as BundleReader};
 pub use check::{check, is_the_only, needed, short};
-pub use directory::DirectoryBase;
 pub use file::BundleFile;
-pub use ostree::OstreeBase;
-pub use requested::RequestedBase;
-#[cfg(feature = "composefs")]
-pub use store::StoreBase;
 
 /// An index, with a place that holds its objects.
 #[derive(Debug)]
 pub struct Base {
+    /// What is in it.
     pub index: Index,
-    pub holder: Holder,
+    pub(crate) holder: Box<dyn Holder>,
     /// Name and version of the bundle that it was, where that is known.
-    pub identity: Option<(String, u64)>,
+    pub(crate) identity: Option<(String, u64)>,
 }
 
-/// What holds the objects of a base.
-#[derive(Debug)]
-pub enum Holder {
-    Bundle(Box<BundleBase>),
-    Directory(DirectoryBase),
-    Ostree(OstreeBase),
-    Requested(Box<RequestedBase>),
-    #[cfg(feature = "composefs")]
-    Store(Box<StoreBase>),
+/// A place that holds the objects of an index: a bundle, a directory, a repository, a store.
+pub(crate) trait Holder: Debug + Send + Sync {
+    /// What one thread reads the objects of `index` with.
+    fn reader<'a>(&'a self, index: &'a Index) -> Box<dyn ObjectReader + 'a>;
+
+    /// Whether an object can be read, as far as that is known without a look: one that is missing is found by reading.
+    fn has_place(&self, _object: u32) -> bool {
+        true
+    }
+
+    /// The bundle, where it is one.
+    fn file(&self) -> Option<&BundleFile> {
+        None
+    }
+
+    /// The base as a delta bundle names it, where that is not the index that is here.
+    fn named(&self) -> Option<RootBase> {
+        None
+    }
+}
+
+/// Reads the objects of one place, on one thread.
+pub trait ObjectReader: Debug {
+    /// Appends bytes of an object to `out`. They have been compared with its id.
+    ///
+    /// # Errors
+    /// The place does not hold the object, or cannot be read.
+    fn read(&mut self, object: u32, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error>;
+
+    /// Whether the place has an object, with its content.
+    ///
+    /// # Errors
+    /// It cannot be read for another reason than that it is not there.
+    fn holds(&mut self, object: u32) -> Result<bool, Error>;
+
+    /// Opens the content of an object as a stream, where the place has one; whoever reads it compares it with a checksum.
+    ///
+    /// # Errors
+    /// The place cannot be read.
+    fn open(&mut self, _object: u32) -> Result<Option<Box<dyn Read>>, Error> {
+        Ok(None)
+    }
 }
 
 /// Bases whose objects are numbered one after the other.
@@ -58,17 +88,7 @@ pub struct Bases {
 #[derive(Debug)]
 pub struct BaseReader<'a> {
     bases: &'a Bases,
-    readers: Vec<Reader<'a>>,
-}
-
-#[derive(Debug)]
-enum Reader<'a> {
-    Bundle(bundle::Reader<'a>),
-    Directory(directory::Reader<'a>),
-    Ostree(ostree::Reader<'a>),
-    Requested(Box<requested::Reader<'a>>),
-    #[cfg(feature = "composefs")]
-    Store(store::Reader<'a>),
+    readers: Vec<Box<dyn ObjectReader + 'a>>,
 }
 
 impl Base {
@@ -80,18 +100,15 @@ impl Base {
 
     /// As a delta bundle names it (spec 4.6).
     pub fn named(&self) -> RootBase {
-        if let Holder::Requested(holder) = &self.holder {
-            return holder.named();
+        if let Some(named) = self.holder.named() {
+            return named;
         }
         let index_len = u64::try_from(self.index.bytes().len()).unwrap_or(u64::MAX);
         RootBase { identity: self.identity.clone(), index_digest: verity::digest(self.index.bytes()), index_len }
     }
 
     fn bundle(&self) -> Option<&Bundle> {
-        match &self.holder {
-            Holder::Bundle(holder) => Some(&holder.file.bundle),
-            _ => None,
-        }
+        self.holder.file().map(|file| &file.bundle)
     }
 }
 
@@ -106,39 +123,38 @@ pub fn path_of_object(index: &Index, object: u32) -> String {
 }
 
 impl Bases {
+    /// Takes these, in this order.
+    #[must_use]
     pub fn new(list: Vec<Base>) -> Self {
         Self { list }
     }
 
+    /// Whether there is none.
+    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
+    /// What is in each.
+    #[must_use]
     pub fn indexes(&self) -> Vec<&Index> {
         self.list.iter().map(|base| &base.index).collect()
     }
 
+    /// As a delta bundle names them.
+    #[must_use]
     pub fn named(&self) -> Vec<RootBase> {
         self.list.iter().map(Base::named).collect()
     }
 
     /// Whether an object can be read: of what was requested only its id may be known, and a directory may hold one ref of several.
     pub fn is_at_hand(&self, object: u32) -> bool {
-        self.locate(object).is_some_and(|(at, own)| match &self.list[at].holder {
-            Holder::Requested(holder) => holder.place(own).is_some(),
-            Holder::Directory(holder) => holder.has_place(own),
-            #[cfg(feature = "composefs")]
-            Holder::Store(holder) => holder.has_place(own),
-            Holder::Bundle(_) | Holder::Ostree(_) => true,
-        })
+        self.locate(object).is_some_and(|(at, own)| self.list[at].holder.has_place(own))
     }
 
     /// For each base the bundle that holds its objects, where one does.
     pub fn files(&self) -> impl Iterator<Item = Option<&BundleFile>> {
-        self.list.iter().map(|base| match &base.holder {
-            Holder::Bundle(holder) => Some(&holder.file),
-            _ => None,
-        })
+        self.list.iter().map(|base| base.holder.file())
     }
 
     /// The holes of an object, as far as a bundle says them.
@@ -181,15 +197,10 @@ impl Bases {
 }
 
 impl<'a> BaseReader<'a> {
+    /// Reads the objects of these.
+    #[must_use]
     pub fn new(bases: &'a Bases) -> Self {
-        let readers = bases.list.iter().map(|base| match &base.holder {
-            Holder::Bundle(holder) => Reader::Bundle(bundle::Reader::new(holder)),
-            Holder::Directory(holder) => Reader::Directory(directory::Reader::new(holder, &base.index)),
-            Holder::Ostree(holder) => Reader::Ostree(ostree::Reader::new(holder, &base.index)),
-            Holder::Requested(holder) => Reader::Requested(Box::new(requested::Reader::new(holder))),
-            #[cfg(feature = "composefs")]
-            Holder::Store(holder) => Reader::Store(store::Reader::new(holder, &base.index)),
-        });
+        let readers = bases.list.iter().map(|base| base.holder.reader(&base.index));
         Self { bases, readers: readers.collect() }
     }
 
@@ -201,14 +212,7 @@ impl<'a> BaseReader<'a> {
         let Some((at, own)) = self.bases.locate(object) else {
             return Err(Error::Usage(format!("the bases have no object {object}")));
         };
-        match &mut self.readers[at] {
-            Reader::Bundle(reader) => reader.read(own, range, out),
-            Reader::Directory(reader) => reader.read(own, range, out),
-            Reader::Ostree(reader) => reader.read(own, range, out),
-            Reader::Requested(reader) => reader.read(own, range, out),
-            #[cfg(feature = "composefs")]
-            Reader::Store(reader) => reader.read(own, range, out),
-        }
+        self.readers[at].read(own, range, out)
     }
 
     /// Fills `out` with a prefix (spec 7.5).
@@ -228,9 +232,9 @@ impl<'a> BaseReader<'a> {
     /// As [`Self::read`].
     pub fn open(&mut self, object: u32) -> Result<Box<dyn Read>, Error> {
         if let Some((at, own)) = self.bases.locate(object)
-            && let Reader::Ostree(reader) = &mut self.readers[at]
+            && let Some(content) = self.readers[at].open(own)?
         {
-            return Ok(Box::new(reader.open(own)?));
+            return Ok(content);
         }
         let mut content = Vec::new();
         let size = self.bases.object(object).map_or(0, |object| object.size);
@@ -244,14 +248,6 @@ impl<'a> BaseReader<'a> {
     /// It cannot be read for another reason than that it is not there.
     pub fn holds(&mut self, object: u32) -> Result<bool, Error> {
         let Some((at, own)) = self.bases.locate(object) else { return Ok(false) };
-        match &mut self.readers[at] {
-            // What a bundle carries is compared as it is read.
-            Reader::Bundle(_) => Ok(true),
-            Reader::Directory(reader) => reader.holds(own),
-            Reader::Ostree(reader) => reader.holds(own),
-            Reader::Requested(reader) => reader.holds(own),
-            #[cfg(feature = "composefs")]
-            Reader::Store(reader) => reader.holds(own),
-        }
+        self.readers[at].holds(own)
     }
 }

@@ -10,15 +10,15 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use sealift_format::ostree::Checksum;
 use sealift_format::{Index, InodeKind, OsTree, OsTreeFile};
 
-use super::{Base, Holder, path_of_object};
-use crate::ostree::{CommitSpec, Content, ObjectType, RefName, RefPlace, Repo, object_name};
+use super::{Base, Holder, ObjectReader, path_of_object};
 use crate::contents::{CommitRef, HashedCommits};
+use crate::ostree::{CommitSpec, Content, ObjectType, RefName, RefPlace, Repo, object_name};
 use crate::source::{OstreeSource, PackRef, Source, SourceOptions};
 use crate::{Error, Phase, Progress};
 
 /// A repository that holds the commits of an index.
 #[derive(Debug)]
-pub struct OstreeBase {
+pub(super) struct OstreeBase {
     repo: Arc<Repo>,
     /// By ascending object, the files of the index that have it.
     files: Vec<(u32, u32)>,
@@ -88,7 +88,7 @@ impl Base {
     }
 
     /// Takes a repository, which holds the commits of `index`, as a base.
-    pub fn of_repository(repo: &Arc<Repo>, index: Index) -> Self {
+    pub(crate) fn of_repository(repo: &Arc<Repo>, index: Index) -> Self {
         let mut files: Vec<(u32, u32)> = (0..)
             .zip(index.ostree().map_or(&[][..], OsTree::files))
             .filter_map(|(number, file)| match file.kind {
@@ -98,7 +98,7 @@ impl Base {
             .collect();
         files.sort_unstable();
         let found = index.objects().iter().map(|_| AtomicU32::new(0)).collect();
-        Self { index, holder: Holder::Ostree(OstreeBase { repo: Arc::clone(repo), files, found }), identity: None }
+        Self { index, holder: Box::new(OstreeBase { repo: Arc::clone(repo), files, found }), identity: None }
     }
 }
 
@@ -130,6 +130,12 @@ impl OstreeBase {
     fn files_of(&self, object: u32) -> impl Iterator<Item = u32> {
         let start = self.files.partition_point(|(of, _)| *of < object);
         self.files[start..].iter().take_while(move |(of, _)| *of == object).map(|(_, file)| *file)
+    }
+}
+
+impl Holder for OstreeBase {
+    fn reader<'a>(&'a self, index: &'a Index) -> Box<dyn ObjectReader + 'a> {
+        Box::new(Reader::new(self, index))
     }
 }
 
@@ -176,8 +182,29 @@ impl<'a> Reader<'a> {
         Ok(is_right)
     }
 
-    /// Whether a file object has the content of an object.
-    pub(super) fn holds(&mut self, object: u32) -> Result<bool, Error> {
+    /// Reads a part of a file object that holds its content as it is, and was compared before. Returns whether it is there.
+    fn read_part(&self, file: u32, object: u32, range: &Range<u64>, out: &mut Vec<u8>) -> Result<bool, Error> {
+        let Some(file) = self.file(file) else { return Ok(false) };
+        let Some(plain) = self.open_file(file, object)?.and_then(Content::into_plain) else { return Ok(false) };
+        let start = out.len();
+        out.resize(start + usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(0), 0);
+        match plain.read_exact_at(&mut out[start..], range.start) {
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(false),
+            read => read.map(|()| true).map_err(|error| self.base.repo.unread(&file.checksum, error)),
+        }
+    }
+
+    fn missing(&self, object: u32) -> Error {
+        let file = self.base.files_of(object).next().and_then(|file| self.file(file));
+        let name = file.map_or_else(String::new, |file| object_name(ObjectType::File, &file.checksum));
+        let path = path_of_object(self.index, object);
+        let problem = format!("its object {name}, the content of {path}, is missing or damaged");
+        Error::MissingBase { path: self.base.repo.path().to_owned(), problem }
+    }
+}
+
+impl ObjectReader for Reader<'_> {
+    fn holds(&mut self, object: u32) -> Result<bool, Error> {
         if self.base.found(object).is_some() {
             return Ok(true);
         }
@@ -189,7 +216,7 @@ impl<'a> Reader<'a> {
         Ok(false)
     }
 
-    pub(super) fn read(&mut self, object: u32, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
+    fn read(&mut self, object: u32, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
         let start = out.len();
         let is_whole = range.start == 0 && range.end == self.index.object(object).size;
         if let Some(found) = self.base.found(object).filter(|_| !is_whole)
@@ -213,35 +240,14 @@ impl<'a> Reader<'a> {
         Err(self.missing(object))
     }
 
-    /// Reads a part of a file object that holds its content as it is, and was compared before. Returns whether it is there.
-    fn read_part(&self, file: u32, object: u32, range: &Range<u64>, out: &mut Vec<u8>) -> Result<bool, Error> {
-        let Some(file) = self.file(file) else { return Ok(false) };
-        let Some(plain) = self.open_file(file, object)?.and_then(Content::into_plain) else { return Ok(false) };
-        let start = out.len();
-        out.resize(start + usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(0), 0);
-        match plain.read_exact_at(&mut out[start..], range.start) {
-            Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(false),
-            read => read.map(|()| true).map_err(|error| self.base.repo.unread(&file.checksum, error)),
-        }
-    }
-
-    /// Opens the content of an object, to be read once; whoever reads it compares it with a checksum.
-    pub(super) fn open(&mut self, object: u32) -> Result<Content, Error> {
+    fn open(&mut self, object: u32) -> Result<Option<Box<dyn Read>>, Error> {
         for number in self.base.found(object).into_iter().chain(self.base.files_of(object)) {
             if let Some(file) = self.file(number)
                 && let Some(content) = self.open_file(file, object)?
             {
-                return Ok(content);
+                return Ok(Some(Box::new(content)));
             }
         }
         Err(self.missing(object))
-    }
-
-    fn missing(&self, object: u32) -> Error {
-        let file = self.base.files_of(object).next().and_then(|file| self.file(file));
-        let name = file.map_or_else(String::new, |file| object_name(ObjectType::File, &file.checksum));
-        let path = path_of_object(self.index, object);
-        let problem = format!("its object {name}, the content of {path}, is missing or damaged");
-        Error::MissingBase { path: self.base.repo.path().to_owned(), problem }
     }
 }

@@ -5,12 +5,12 @@ use std::ops::Range;
 
 use sealift_format::{Index, Object, Request};
 
-use super::{Base, BaseReader, Bases, Holder};
+use super::{Base, BaseReader, Bases, Holder, ObjectReader};
 use crate::Error;
 
 /// What a target says that it holds, with bases that may have some of it.
 #[derive(Debug)]
-pub struct RequestedBase {
+pub(super) struct RequestedBase {
     /// As the target has the index.
     named: sealift_format::Base,
     at_hand: Bases,
@@ -51,17 +51,27 @@ impl Base {
         let places = index.objects().iter().map(|object| known.get(&start(object)).and_then(|(_, place)| *place));
         let places = places.collect();
         let holder = RequestedBase { named: request.base.clone(), at_hand, places };
-        Ok(Self { index, holder: Holder::Requested(Box::new(holder)), identity: request.base.identity.clone() })
+        Ok(Self { index, holder: Box::new(holder), identity: request.base.identity.clone() })
     }
 }
 
 impl RequestedBase {
-    pub(super) fn named(&self) -> sealift_format::Base {
-        self.named.clone()
-    }
-
     pub(super) fn place(&self, object: u32) -> Option<u32> {
         self.places[usize::try_from(object).unwrap_or(usize::MAX)]
+    }
+}
+
+impl Holder for RequestedBase {
+    fn reader<'a>(&'a self, _index: &'a Index) -> Box<dyn ObjectReader + 'a> {
+        Box::new(Reader::new(self))
+    }
+
+    fn has_place(&self, object: u32) -> bool {
+        self.place(object).is_some()
+    }
+
+    fn named(&self) -> Option<sealift_format::Base> {
+        Some(self.named.clone())
     }
 }
 
@@ -69,15 +79,17 @@ impl<'a> Reader<'a> {
     pub(super) fn new(base: &'a RequestedBase) -> Self {
         Self { base, at_hand: BaseReader::new(&base.at_hand) }
     }
+}
 
-    pub(super) fn read(&mut self, object: u32, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
+impl ObjectReader for Reader<'_> {
+    fn read(&mut self, object: u32, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
         match self.base.place(object) {
             Some(place) => self.at_hand.read(place, range, out),
             None => Err(Error::Usage(format!("object {object} of what was requested is not at hand"))),
         }
     }
 
-    pub(super) fn holds(&mut self, object: u32) -> Result<bool, Error> {
+    fn holds(&mut self, object: u32) -> Result<bool, Error> {
         self.base.place(object).map_or(Ok(false), |place| self.at_hand.holds(place))
     }
 }

@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use sealift_format::Index;
 
-use super::{Base, Holder, path_of_object};
+use super::{Base, Holder, ObjectReader, path_of_object};
 use crate::Error;
 use crate::composefs::{Found, Repo};
 
 /// A store that holds the objects of an index.
 #[derive(Debug)]
-pub struct StoreBase {
+pub(super) struct StoreBase {
     repo: Arc<Repo>,
     found: Found,
     /// Which objects have been compared with their ids.
@@ -32,20 +32,9 @@ const READ_LEN: usize = 1 << 18;
 
 impl Base {
     /// Takes a store, which has what is known of the objects of `index`, as a base.
-    pub fn of_store(repo: &Arc<Repo>, index: Index, found: Found) -> Self {
+    pub(crate) fn of_store(repo: &Arc<Repo>, index: Index, found: Found) -> Self {
         let checked = index.objects().iter().map(|_| AtomicBool::new(false)).collect();
-        Self {
-            index,
-            holder: Holder::Store(Box::new(StoreBase { repo: Arc::clone(repo), found, checked })),
-            identity: None,
-        }
-    }
-}
-
-impl StoreBase {
-    /// Whether it is known where the object is.
-    pub(super) fn has_place(&self, object: u32) -> bool {
-        self.found.digests.contains_key(&object)
+        Self { index, holder: Box::new(StoreBase { repo: Arc::clone(repo), found, checked }), identity: None }
     }
 }
 
@@ -53,13 +42,30 @@ fn at(number: u32) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
+impl Holder for StoreBase {
+    fn reader<'a>(&'a self, index: &'a Index) -> Box<dyn ObjectReader + 'a> {
+        Box::new(Reader::new(self, index))
+    }
+
+    fn has_place(&self, object: u32) -> bool {
+        self.found.digests.contains_key(&object)
+    }
+}
+
 impl<'a> Reader<'a> {
     pub(super) fn new(base: &'a StoreBase, index: &'a Index) -> Self {
         Self { base, index }
     }
 
-    /// Whether the store has the object, with its content.
-    pub(super) fn holds(&mut self, object: u32) -> Result<bool, Error> {
+    fn missing(&self, object: u32) -> Error {
+        let path = path_of_object(self.index, object);
+        let problem = format!("the content of {path} was changed or removed; use the full bundle");
+        Error::MissingBase { path: self.base.repo.path().to_owned(), problem }
+    }
+}
+
+impl ObjectReader for Reader<'_> {
+    fn holds(&mut self, object: u32) -> Result<bool, Error> {
         // It was compared with its id when it was read.
         if self.base.found.within.contains_key(&object) || self.base.checked[at(object)].load(Ordering::Acquire) {
             return Ok(true);
@@ -82,7 +88,7 @@ impl<'a> Reader<'a> {
         Ok(is_right)
     }
 
-    pub(super) fn read(&mut self, object: u32, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
+    fn read(&mut self, object: u32, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
         let wide = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
         if let Some(part) =
             self.base.found.within.get(&object).and_then(|all| all.get(wide(range.start)..wide(range.end)))
@@ -99,11 +105,5 @@ impl<'a> Reader<'a> {
         out.resize(start.saturating_add(wide(range.end.saturating_sub(range.start))), 0);
         let read = file.read_exact_at(&mut out[start..], range.start);
         read.map_err(|error| Error::io("read", self.base.repo.path(), error))
-    }
-
-    fn missing(&self, object: u32) -> Error {
-        let path = path_of_object(self.index, object);
-        let problem = format!("the content of {path} was changed or removed; use the full bundle");
-        Error::MissingBase { path: self.base.repo.path().to_owned(), problem }
     }
 }

@@ -20,7 +20,7 @@ use crate::ostree::hex;
 
 /// What an image has of a content.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum ImageContent<'a> {
+pub enum ImageContent<'a> {
     /// Its bytes.
     Within(&'a [u8]),
     /// Its name in the store.
@@ -28,7 +28,7 @@ pub(crate) enum ImageContent<'a> {
 }
 
 /// A content of at most that many bytes is within the image.
-pub(crate) const WITHIN_LEN_MAX: u64 = {
+pub const WITHIN_LEN_MAX: u64 = {
     assert!(INLINE_CONTENT_MAX_V0 == 64, "the specification says 64");
     64
 };
@@ -47,7 +47,7 @@ const XATTRS_MAX: usize = 200;
 ///
 /// # Errors
 /// An image cannot hold what is in the tree, or a content is not known.
-pub(crate) fn make<'a>(
+pub fn make<'a>(
     index: &Index,
     tree: &Ref,
     version: u8,

@@ -20,9 +20,9 @@ use super::image::WITHIN_LEN_MAX;
 use super::repo::Repo;
 use super::transaction::Transaction;
 use crate::Error;
-use crate::seal::seal_open;
 use crate::check_owner;
 use crate::fs::confined::{names_below, open_beneath, open_name};
+use crate::seal::seal_open;
 
 /// What a store took last of the bundles of a name.
 #[derive(Debug)]

@@ -17,9 +17,9 @@ use sealift_format::verity::{Algorithm, FileDigest, Parameters};
 use sealift_verify::kernel;
 
 use crate::Error;
+use crate::fs::confined::{names_in, open_beneath, open_name, open_user_dir};
 use crate::ostree::hex;
 use crate::seal::seal_open;
-use crate::fs::confined::{names_in, open_beneath, open_name, open_user_dir};
 
 /// A store that is open. Nobody removes anything of it meanwhile.
 #[derive(Debug)]

@@ -16,12 +16,12 @@ use sealift_format::verity::{FileDigest, FileHasher};
 use sealift_verify::kernel::{self, KernelError, Sealed};
 
 use super::repo::{Repo, make_directory, object_name};
+use crate::fs::confined::{names_in, open_name};
 use crate::ostree::{Folders, Stage, hex};
-use crate::threads::parallel::for_each;
 use crate::progress::Phase;
 use crate::seal::seal_open;
+use crate::threads::parallel::for_each;
 use crate::{Error, Progress};
-use crate::fs::confined::{names_in, open_name};
 
 /// Where stages are.
 const TMP: &str = "sealift/tmp";

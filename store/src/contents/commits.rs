@@ -9,16 +9,18 @@ use sealift_format::{Index, IndexBuilder, Object, RepositoryFile};
 
 use super::index::row;
 use super::ostree::Commits;
-use crate::threads::parallel::for_each;
 use crate::source::OstreeSource;
+use crate::threads::parallel::for_each;
 use crate::{Error, Phase, Progress};
 
 /// A ref of such an index.
 #[derive(Clone, Copy, Debug)]
 pub struct CommitRef<'a> {
+    /// A ref's name.
     pub name: &'a str,
     /// Empty where it has none.
     pub collection: &'a str,
+    /// Its commits.
     pub source: &'a OstreeSource,
 }
 

@@ -106,4 +106,3 @@ fn add_inode<'a>(
     };
     builder.inode(attributes, mtime, what)
 }
-

@@ -10,13 +10,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use sealift_format::verity::{self, VerityHasher, block_hashes};
 use sealift_format::{Xattrs, pieces};
 
-use crate::threads::parallel::for_each;
 use crate::seal::Digests;
 use crate::source::{OpenCache, Source};
+use crate::threads::parallel::for_each;
 use crate::{Error, Phase, Progress};
 pub use commits::{CommitRef, HashedCommits};
-pub use index::{index_by_reading, lay_down, row};
 pub(crate) use index::index_of;
+pub use index::{index_by_reading, lay_down, row};
 pub use ostree::Commits;
 use tasks::{Item, Plan, Task};
 
@@ -181,7 +181,7 @@ impl Run<'_> {
         if state.failed.is_some() {
             return None;
         }
-        state.plan.next().map(|(task, _)| task)
+        state.plan.next_task().map(|(task, _)| task)
     }
 
     fn work(&self) {

@@ -3,8 +3,11 @@
 /// A content of one of the sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Item {
+    /// Which of the sources.
     pub source: usize,
+    /// The content's number there.
     pub content: u32,
+    /// Its bytes.
     pub len: u64,
 }
 
@@ -14,7 +17,12 @@ pub enum Task {
     /// Small contents, each read whole.
     Batch(Vec<Item>),
     /// A piece of a large content.
-    Piece { item: Item, number: u64 },
+    Piece {
+        /// The content.
+        item: Item,
+        /// The piece's number.
+        number: u64,
+    },
 }
 
 impl Task {
@@ -42,12 +50,14 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Plans to read `items` in this order, with what is longer than `piece_len` in pieces. No portion has items before and behind `hot_end`.
+    #[must_use]
     pub fn new(items: Vec<Item>, hot_end: usize, piece_len: u64) -> Self {
         Self { items, piece_len, hot_end, next_item: 0, next_piece: 0 }
     }
 
     /// The next task, and whether the hot set ends before it.
-    pub fn next(&mut self) -> Option<(Task, bool)> {
+    pub fn next_task(&mut self) -> Option<(Task, bool)> {
         let first = *self.items.get(self.next_item)?;
         let at_hot_end = self.next_item == self.hot_end && self.hot_end > 0 && self.next_piece == 0;
         if first.len > self.piece_len {
@@ -83,7 +93,7 @@ mod tests {
     fn tasks(lens: &[u64], hot_end: usize) -> Vec<(String, bool)> {
         let items = (0..).zip(lens).map(|(content, len)| Item { source: 0, content, len: *len }).collect();
         let mut plan = Plan::new(items, hot_end, 100);
-        std::iter::from_fn(|| plan.next())
+        std::iter::from_fn(|| plan.next_task())
             .map(|(task, hot_end)| match task {
                 Task::Batch(items) => (format!("{:?}", items.iter().map(|i| i.content).collect::<Vec<_>>()), hot_end),
                 Task::Piece { item, number } => (format!("{}.{number}", item.content), hot_end),

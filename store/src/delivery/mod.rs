@@ -14,10 +14,10 @@ use sealift_verify::content::{ChunkDecoder, Content, Portion};
 use sealift_verify::read_plan::ReadPlan;
 
 use crate::base::{BaseReader, Bases};
-use feed::Feed;
 use crate::input::Input;
 use crate::threads::parallel::for_each;
 use crate::{Error, Progress};
+use feed::Feed;
 
 /// What is to be brought, and how.
 #[derive(Clone, Copy)]

@@ -127,7 +127,7 @@ impl Stage {
         if dir.own().has(Layout::Tree.name())? || dir.own().has(Layout::Files.name())? {
             return Ok(());
         }
-        Ok(dir.remove()?)
+        dir.remove()
     }
 
     /// The directory itself, in which all else lies.
@@ -141,17 +141,17 @@ impl Stage {
     /// Somebody did: nothing is to be moved anywhere.
     pub fn check(&self, site: &Site) -> Result<(), Error> {
         self.dir.check()?;
-        Ok(site.check()?)
+        site.check()
     }
 
     /// The target's next state, where it has been written.
     pub fn state(&self) -> Result<Option<OwnDir>, Error> {
-        Ok(self.own().directory(Self::STATE)?)
+        self.own().directory(Self::STATE)
     }
 
     /// An empty directory for the target's next state.
     pub fn new_state(&self) -> Result<OwnDir, Error> {
-        Ok(self.own().new_directory(Self::STATE)?)
+        self.own().new_directory(Self::STATE)
     }
 
     /// The directory in which files are made.
@@ -159,7 +159,7 @@ impl Stage {
         self.root.as_fd()
     }
 
-    pub fn layout(&self) -> Layout {
+    pub(crate) fn layout(&self) -> Layout {
         self.layout
     }
 
@@ -173,7 +173,7 @@ impl Stage {
         self.is_resumed
     }
 
-    pub fn target(&self) -> &Path {
+    pub(crate) fn target(&self) -> &Path {
         &self.target
     }
 
@@ -256,7 +256,7 @@ impl Stage {
 
     /// Waits until the medium has everything.
     pub fn sync(&self) -> Result<(), Error> {
-        Ok(self.dir.sync()?)
+        self.dir.sync()
     }
 
     /// Makes the tree the target, which is not there or an empty directory, and removes the stage.
@@ -290,12 +290,12 @@ impl Stage {
 
     /// Removes the stage and all in it.
     pub fn remove(self) -> Result<(), Error> {
-        Ok(self.dir.remove()?)
+        self.dir.remove()
     }
 }
 
 /// Refuses a target that a rename does not replace, before anything is built beside it.
-pub fn check_replaceable(site: &Site, given: &Path) -> Result<(), Error> {
+pub(crate) fn check_replaceable(site: &Site, given: &Path) -> Result<(), Error> {
     if site.root().is_none() {
         return Ok(());
     }

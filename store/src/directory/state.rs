@@ -3,10 +3,10 @@
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 
+use crate::{OwnDir, Record, Site, StatCache};
 use rustix::fs::{AtFlags, RenameFlags, renameat, renameat_with, statat};
 use rustix::io::Errno;
 use sealift_format::{Bundle, Error as FormatError, Head, Index, Limits, Part, Preamble, Ref, verity};
-use crate::{OwnDir, Record, Site, StatCache};
 use sealift_verify::kernel::KernelError;
 
 use super::stage::Stage;
@@ -140,7 +140,7 @@ pub fn kept_stats(site: &Site, of: [u8; 32], entries: usize) -> Result<Option<St
 /// Writes by what the files of a target are known to its state, or to the one that it is going to have. That takes the medium's time only
 /// where it is wanted for other reasons: what was cut is noticed, and the files are read.
 pub fn write_stats(dir: &OwnDir, stats: &StatCache) -> Result<(), Error> {
-    Ok(dir.replace(STATS, &stats.encode(), false)?)
+    dir.replace(STATS, &stats.encode(), false)
 }
 
 /// Forgets by what the files of the target at `site` are known: the next run reads them.
@@ -180,7 +180,7 @@ pub fn is_sealed(site: &Site) -> Result<bool, Error> {
 
 fn has(site: &Site, name: &str) -> Result<bool, Error> {
     let Some(dir) = site.record()? else { return Ok(false) };
-    Ok(dir.has(name)?)
+    dir.has(name)
 }
 
 /// The digests that the target at `site` kept of the objects of an index; `None` where it does not say that it is sealed.
@@ -207,17 +207,17 @@ fn read_digests(dir: &OwnDir, index: &Index) -> Result<Option<Vec<[u8; 32]>>, Er
 }
 
 /// What part of a bundle a target took.
-pub struct Took<'a> {
-    pub bundle: &'a Bundle,
-    pub record: Record,
+pub(crate) struct Took<'a> {
+    pub(crate) bundle: &'a Bundle,
+    pub(crate) record: Record,
     /// The digests of its objects, where files are sealed: then so are the index and the digests.
-    pub sealed: Option<Vec<[u8; 32]>>,
+    pub(crate) sealed: Option<Vec<[u8; 32]>>,
     /// The signature for the kernel with which the index is sealed.
-    pub signature: Option<WantedSignature<'a>>,
+    pub(crate) signature: Option<WantedSignature<'a>>,
 }
 
 /// Writes a state to the stage, and says what became of the signature for the kernel.
-pub fn write(stage: &Stage, took: &Took<'_>, durable: bool) -> Result<KernelSignature, Error> {
+pub(crate) fn write(stage: &Stage, took: &Took<'_>, durable: bool) -> Result<KernelSignature, Error> {
     let dir = stage.new_state()?;
     dir.write_new(HEAD, &took.bundle.head.encode(), durable)?;
     dir.write_new(INDEX, took.bundle.index.bytes(), durable)?;
@@ -234,7 +234,7 @@ pub fn write(stage: &Stage, took: &Took<'_>, durable: bool) -> Result<KernelSign
 
 /// Finds out whether the kernel takes a signature of the index, by an index that is sealed in the stage; what is written there later takes its
 /// place.
-pub fn try_signature(stage: &Stage, bundle: &Bundle, signature: WantedSignature<'_>) -> Result<(), Error> {
+pub(crate) fn try_signature(stage: &Stage, bundle: &Bundle, signature: WantedSignature<'_>) -> Result<(), Error> {
     let dir = stage.new_state()?;
     dir.write_new(INDEX, bundle.index.bytes(), false)?;
     seal_file(&dir, INDEX, bundle.head.root().contents.index_digest, Some(signature)).map(drop)
@@ -286,7 +286,7 @@ pub fn replace(stage: &Stage, site: &Site) -> Result<(), Error> {
             // What came under the name in between is nobody's to remove.
             renameat_with(own.fd(), Stage::OLD_STATE, place.parent(), place.name(), RenameFlags::NOREPLACE)
                 .map_err(failed)?;
-            return Err(crate::Error::Exchanged { path: place.path().to_owned() }.into());
+            return Err(Error::Exchanged { path: place.path().to_owned() });
         }
     }
     match renameat_with(own.fd(), Stage::STATE, place.parent(), place.name(), RenameFlags::NOREPLACE) {
@@ -314,13 +314,13 @@ fn read(dir: &OwnDir, name: &str, len: u64) -> Result<Vec<u8>, Error> {
 }
 
 /// An index that was sealed with a signature for the kernel is opened where its certificate is.
-fn of_sealed(error: crate::Error) -> Error {
+fn of_sealed(error: Error) -> Error {
     match error {
-        crate::Error::Io { path, source, doing } => match KernelError::of_open(&source) {
+        Error::Io { path, source, doing } => match KernelError::of_open(&source) {
             Some(source) => Error::kernel(path, source),
             None => Error::Io { doing, path, source },
         },
-        other => other.into(),
+        other => other,
     }
 }
 

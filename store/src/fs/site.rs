@@ -6,9 +6,9 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags, fstat, openat};
 use rustix::io::{Errno, retry_on_intr};
 
-use crate::fs::confined::names_in;
 use super::{Identity, OwnDir, Place, identity, stage};
 use crate::Error;
+use crate::fs::confined::names_in;
 
 /// The place of a directory that is a target, and that directory, held open, where it is there.
 #[derive(Debug)]

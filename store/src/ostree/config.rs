@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use sealift_format::name::is_collection_id;
 
-use crate::error::RepoFault;
 use super::keyfile::KeyFile;
 use super::remote::Remote;
+use crate::error::RepoFault;
 
 /// How a repository keeps its objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

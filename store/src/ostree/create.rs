@@ -17,10 +17,10 @@ use sealift_format::{Attributes, FileType};
 use sealift_verify::content::ContentError;
 
 use super::config::Mode;
-use crate::error::RepoFault;
 use super::object::{ObjectType, object_name};
 use super::transaction::Transaction;
 use crate::Error;
+use crate::error::RepoFault;
 
 /// What a new file object holds beside its attributes.
 pub(crate) enum NewFile<'a> {

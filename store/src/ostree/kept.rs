@@ -8,8 +8,8 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{
-    Stat,    Mode as Permissions, OFlags, Timespec, Timestamps, UTIME_OMIT, fchmod, fdatasync, fstat, fsync, futimens, mkdirat,
-    renameat,
+    Mode as Permissions, OFlags, Stat, Timespec, Timestamps, UTIME_OMIT, fchmod, fdatasync, fstat, fsync, futimens,
+    mkdirat, renameat,
 };
 use rustix::io::Errno;
 use sealift_format::{
@@ -22,10 +22,10 @@ use super::repo::Repo;
 use super::stage::Stage;
 use super::transaction::{make_directory, take_lock};
 use crate::Error;
-use crate::seal::{KernelSignature, Parameters, WantedSignature, seal_index, seal_open};
-use crate::trust::{Guard, Judged};
 use crate::check_owner;
 use crate::fs::confined::{names_below, names_in, open_beneath, open_name, remove_tree};
+use crate::seal::{KernelSignature, Parameters, WantedSignature, seal_index, seal_open};
+use crate::trust::{Guard, Judged};
 
 /// What a repository took last of the bundles of a name.
 #[derive(Debug)]

@@ -13,12 +13,12 @@ use sealift_format::ostree::{Checksum, Malformed, file, ostreemeta};
 use sealift_format::{Attributes, Xattr};
 
 use super::config::Mode;
-use crate::error::RepoFault;
 use super::object::{ObjectType, loose_path, object_name};
 use super::repo::Repo;
 use crate::Error;
-use crate::xattrs::XattrFilter;
+use crate::error::RepoFault;
 use crate::fs::confined::open_beneath;
+use crate::xattrs::XattrFilter;
 
 /// What a file object holds beside its attributes.
 #[derive(Debug)]

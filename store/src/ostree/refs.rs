@@ -10,10 +10,10 @@ use rustix::io::Errno;
 use sealift_format::name::{is_collection_id, is_ref_name};
 use sealift_format::ostree::Checksum;
 
-use crate::error::RepoFault;
 use super::object::parse_checksum;
 use super::repo::Repo;
 use crate::Error;
+use crate::error::RepoFault;
 use crate::fs::confined::{known_type, names_in, open_beneath};
 
 /// To whom a ref belongs.

@@ -1,7 +1,7 @@
 //! What a repository asks of commits from one place: a section `[remote "NAME"]` of its config, or of a file beside it.
 
-use crate::error::RepoFault;
 use super::keyfile::{self, KeyFile};
+use crate::error::RepoFault;
 
 /// A remote with its settings as they are written. What they mean is found out when the remote is asked, so that a mistake in one does not
 /// keep the others out.

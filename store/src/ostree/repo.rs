@@ -11,12 +11,12 @@ use sealift_format::ostree::{Checksum, METADATA_LEN_MAX, Malformed};
 use sha2::{Digest as _, Sha256};
 
 use super::config::{Config, Mode};
-use crate::error::RepoFault;
 use super::keyfile::KeyFile;
 use super::object::{ObjectType, hex, loose_path, object_name};
 use super::remote::Remote;
 use super::system::{System, is_missing};
 use crate::Error;
+use crate::error::RepoFault;
 use crate::fs::confined::{open_beneath, open_user_dir};
 
 /// A repository of a mode that is known.

@@ -84,8 +84,8 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::ostree::repo::Repo;
     use crate::fs::confined::open_user_dir;
+    use crate::ostree::repo::Repo;
 
     fn make_repo(path: &Path) {
         fs::create_dir_all(path.join("objects")).expect("a folder");

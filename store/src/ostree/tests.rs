@@ -18,13 +18,13 @@ use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
 use super::create::NewFile;
-use crate::error::RepoFault;
 use super::object::{ObjectType, hex};
 use super::read::FileContent;
 use super::refs::{RefName, RefPlace};
 use super::repo::Repo;
 use super::transaction::Transaction;
 use crate::Error;
+use crate::error::RepoFault;
 
 const MODES: [&str; 4] = ["bare", "bare-user", "bare-user-only", "archive-z2"];
 

@@ -20,7 +20,6 @@ use sealift_format::ostree::{Checksum, METADATA_LEN_MAX};
 use sha2::{Digest as _, Sha256};
 
 use super::deflate::Deflate;
-use crate::error::RepoFault;
 use super::folders::Folders;
 use super::lock::{Kind, wait_lock};
 use super::object::{ObjectType, hex, object_name, prefix, rest};
@@ -29,9 +28,10 @@ use super::repo::{Repo, partial_mark};
 use super::room::Room;
 use super::stage::Stage;
 use crate::Error;
-use crate::threads::parallel::for_each;
+use crate::error::RepoFault;
 use crate::fs::confined::{names_in, open_beneath, open_name, open_within, remove_tree};
 use crate::fs::unnamed::unnamed_in;
+use crate::threads::parallel::for_each;
 
 /// What is going to be in a repository. Several threads may write objects; nothing is in its place before [`Self::finish`], and a
 /// transaction that is dropped leaves nothing.

@@ -10,8 +10,8 @@ use rustix::fs::{FileType, Mode, OFlags, fstat};
 use sealift_verify::kernel;
 
 use crate::error::path_of;
-use crate::{Error, Progress};
 use crate::fs::confined::{known_type, names_in, open_beneath};
+use crate::{Error, Progress};
 
 /// What was found at and below some paths.
 pub(super) struct List<'a> {

@@ -14,9 +14,9 @@ use sealift_verify::kernel::{self, KernelError};
 
 use super::{Exclude, OmitOutput, XattrFilter};
 use crate::error::path_of;
+use crate::fs::confined::{open_beneath, open_user_dir};
 use crate::threads::panic_guard::OnPanic;
 use crate::{DirId, Error, Metadata, NewNode, NodeId, Progress, Tree};
-use crate::fs::confined::{open_beneath, open_user_dir};
 
 /// How a directory is read.
 #[derive(Clone, Debug, Default)]
@@ -96,12 +96,7 @@ impl DirectorySource {
     }
 
     /// Lists a directory that is open; `path` is its name, for messages.
-    pub fn list_open(
-        root: OwnedFd,
-        path: &Path,
-        options: &DirectoryOptions,
-        jobs: usize,
-    ) -> Result<Self, Error> {
+    pub fn list_open(root: OwnedFd, path: &Path, options: &DirectoryOptions, jobs: usize) -> Result<Self, Error> {
         let stat = fstat(&root).map_err(|error| Error::io("read", path, error))?;
         let listings = Lister::new(path, options, stat.st_dev).run(&root, jobs)?;
         let mut source = Self {

@@ -42,6 +42,7 @@ use crate::error::path_of;
 use crate::ostree::{CommitSpec, Repo};
 use crate::{Error, Phase, Progress, Tree};
 
+pub use crate::xattrs::XattrFilter;
 pub use archive::{ArchiveFault, ArchiveFormat, ArchiveSource};
 pub use directory::{DirectoryOptions, DirectorySource};
 pub use exclude::Exclude;
@@ -50,7 +51,6 @@ pub use omit::OmitOutput;
 pub(crate) use ostree::FileKind;
 pub use ostree::{OstreeContent, OstreeOptions, OstreeSource};
 pub use owner::{MetadataOptions, OwnerRule, parse_owner};
-pub use crate::xattrs::XattrFilter;
 
 /// A tree and the way to its contents.
 #[derive(Debug)]

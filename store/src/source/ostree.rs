@@ -12,10 +12,10 @@ use sealift_format::{Attributes, RepositoryFile, name::is_collection_id};
 
 use super::SourceOptions;
 use crate::Error;
+use crate::fs::unnamed::unnamed_file;
 use crate::ostree::{Content, FileContent, ObjectType, Repo};
 use crate::threads::parallel::for_each;
 use crate::tree::{Metadata, NewNode, Tree};
-use crate::fs::unnamed::unnamed_file;
 
 /// What is taken of a repository.
 #[derive(Clone, Debug, Default)]
@@ -38,6 +38,7 @@ pub struct OstreeSource {
     pub(crate) metadata: HashMap<Checksum, Vec<u8>>,
     pub(crate) files: Vec<FileObject>,
     pub(crate) file_of: HashMap<Checksum, usize>,
+    /// Of which collection the ref is; empty where it is of none.
     pub collection: String,
     /// The files of the repository itself that go with it.
     pub(crate) repository_files: Vec<(RepositoryFile, Vec<u8>)>,

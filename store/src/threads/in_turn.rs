@@ -20,6 +20,8 @@ struct State<T> {
 }
 
 impl<T> InTurn<T> {
+    /// Takes them by their numbers.
+    #[must_use]
     pub fn new(things: BTreeMap<u32, T>) -> Self {
         let things = things.into_iter().map(|(number, thing)| (number, Some(thing))).collect();
         Self { state: Mutex::new(State { things, is_over: false }), changed: Condvar::new() }

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use sealift_format::Head;
 use crate::Site;
+use sealift_format::Head;
 
 use super::store::Held;
 use super::{Guard, Judged, TargetPlace, bound};

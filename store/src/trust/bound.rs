@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use sealift_format::Head;
 use crate::Site;
+use sealift_format::Head;
 use sealift_verify::trust::{FloorRecord, Floors, Standing};
 
 use super::Guard;

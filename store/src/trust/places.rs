@@ -32,9 +32,9 @@ pub const SIGNERS: &str = "allowed_signers";
 /// Keys that do not count any more.
 pub const REVOKED: &str = "revoked";
 /// How many keys are needed.
-pub const THRESHOLDS: &str = "thresholds";
+pub(super) const THRESHOLDS: &str = "thresholds";
 /// What the device answers to.
-pub const COMPATIBLE: &str = "compatible";
+pub(super) const COMPATIBLE: &str = "compatible";
 
 impl Places {
     /// The places of the user whose process this is.

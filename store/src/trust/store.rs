@@ -10,8 +10,8 @@
 
 use std::path::{Path, PathBuf};
 
-use sealift_format::name::is_bundle_name;
 use crate::{Site, StateDir, StateLock, check_may_create};
+use sealift_format::name::is_bundle_name;
 use sealift_verify::trust::Floors;
 
 use super::{KnownTarget, Places, TargetPlace, TrustOptions, records};
@@ -121,6 +121,10 @@ impl Store {
         self.taken_at(&Site::resolve(target)?)
     }
 
+    /// What is listed of the target at `site`.
+    ///
+    /// # Errors
+    /// The list cannot be read, or is damaged.
     pub fn taken_at(&self, site: &Site) -> Result<Option<KnownTarget>, Error> {
         let Some(folder) = self.folder(TARGETS)? else { return Ok(None) };
         let place = TargetPlace::of_directory(site)?;
@@ -176,7 +180,7 @@ impl Store {
     }
 
     fn folder(&self, name: &str) -> Result<Option<StateDir>, Error> {
-        StateDir::open(&self.dir)?.map_or(Ok(None), |dir| Ok(dir.folder(name)?))
+        StateDir::open(&self.dir)?.map_or(Ok(None), |dir| dir.folder(name))
     }
 }
 
@@ -194,7 +198,7 @@ impl Held {
 
     /// Puts `floors` in the place of what was committed for `name`, durably. Under the lock.
     pub(super) fn replace(&self, name: &str, floors: &Floors) -> Result<(), Error> {
-        Ok(self.floors.replace(name, &records::encode(name, floors.records()))?)
+        self.floors.replace(name, &records::encode(name, floors.records()))
     }
 
     /// Lists a target durably, unless it is listed so. Under the lock.
@@ -220,8 +224,8 @@ fn read(folder: &StateDir, name: &str) -> Result<Floors, Error> {
     match folder.read(name) {
         Ok(None) => Ok(Floors::default()),
         Ok(Some(text)) => records::parse(name, &text).map(Floors::new).map_err(damaged),
-        Err(crate::Error::State { problem, .. }) => Err(damaged(problem)),
-        Err(error) => Err(error.into()),
+        Err(Error::State { problem, .. }) => Err(damaged(problem)),
+        Err(error) => Err(error),
     }
 }
 

@@ -16,8 +16,8 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
-use sealift_format::name::is_bundle_name;
 use crate::Site;
+use sealift_format::name::is_bundle_name;
 use sealift_verify::escape;
 use sealift_verify::trust::KeyId;
 

@@ -6,11 +6,11 @@ use sealift_format::InodeKind;
 
 use super::names::{likeness, skeleton, split};
 use super::{row, similar};
-use sealift_store::base::Bases;
 use crate::pack::order::for_each_path;
 use crate::pack::{PackOptions, sequence::Sequenced};
-use sealift_store::source::Source;
 use crate::{Error, Progress};
+use sealift_store::base::Bases;
+use sealift_store::source::Source;
 
 /// Up to this size, a file of a new path gets siblings of a similar name: it often began as a copy of one.
 const SMALL: u64 = 64 << 10;

@@ -7,15 +7,15 @@ use zstd_safe::{CCtx, CParameter};
 
 use super::plan::{Limits, Planned};
 use super::{row, suffix};
-use sealift_store::base::{BaseReader, Bases};
 use crate::pack::PackOptions;
 use crate::pack::compress::{self, frame_parameters};
 use crate::pack::scan::close_up;
 use crate::pack::sequence::Sequenced;
 use crate::pack::writer::{ChunkWriter, StoredChunk};
-use sealift_store::threads::parallel::for_each;
-use sealift_store::source::{OpenCache, Source};
 use crate::{Error, Progress};
+use sealift_store::base::{BaseReader, Bases};
+use sealift_store::source::{OpenCache, Source};
+use sealift_store::threads::parallel::for_each;
 
 /// What all threads share.
 pub(super) struct Encoder<'a> {

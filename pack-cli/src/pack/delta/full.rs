@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use sealift_format::{Chunk, Full, FullLayout, Index, Limits, verity};
 use sealift_verify::content::ChunkDecoder;
 
-use sealift_store::base::chunks::{Held, SameChunks, held};
-use sealift_store::base::{Bases, BundleFile, short};
+use crate::Phase;
 use crate::pack::PackOptions;
 use crate::pack::compress::{Compressor, encoder};
-use sealift_store::threads::parallel::for_each;
-use crate::Phase;
 use crate::{Error, Input, Progress};
+use sealift_store::base::chunks::{Held, SameChunks, held};
+use sealift_store::base::{Bases, BundleFile, short};
+use sealift_store::threads::parallel::for_each;
 
 /// A bundle that carries all of its objects, and for which a delta bundle is to stand.
 #[derive(Debug)]

@@ -19,20 +19,20 @@ use sealift_format::{Base as RootBase, Chunk, Codec, Difference, Index, Large, L
 use super::compress::Compressor;
 use super::contents::{build_index, holes_of};
 use super::estimate::{DeltaEstimate, Estimate, scaled, spread};
-use sealift_store::contents::tasks::Plan;
 use super::sequence::{PackedObject, Sequenced};
 use super::writer::ChunkWriter;
 use super::{
     DeltaStats, Front, FrontBases, OrderStats, Ordered, Output, PackOptions, PackRef, PackStats, Signer, Spool, images,
     pipeline,
 };
-use sealift_store::base::{Base, Bases};
 use crate::Phase;
-use sealift_store::source::Source;
 use crate::{Error, Progress};
 use encode::{Encoder, PiecePlace};
 pub use full::FullBundle;
 use plan::{Limits, Planned};
+use sealift_store::base::{Base, Bases};
+use sealift_store::contents::tasks::Plan;
+use sealift_store::source::Source;
 
 /// Bytes that it may take to decode a chunk, where nothing else is wished: its prefix, its stored bytes, and its decoded ones.
 pub(super) const MEMORY: u64 = 128 << 20;

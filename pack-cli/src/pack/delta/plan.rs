@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use sealift_format::{BaseRange, data_len};
 
 use super::row;
-use sealift_store::base::Bases;
 use crate::pack::PackOptions;
 use crate::pack::sequence::Sequenced;
+use sealift_store::base::Bases;
 
 /// How large the parts of a delta bundle may be.
 #[derive(Clone, Copy, Debug)]

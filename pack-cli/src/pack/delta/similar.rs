@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use super::row;
-use sealift_store::base::{BaseReader, Bases};
 use crate::pack::sequence::Sequenced;
-use sealift_store::threads::parallel::for_each;
-use sealift_store::source::{OpenCache, Source};
 use crate::{Error, Progress};
+use sealift_store::base::{BaseReader, Bases};
+use sealift_store::source::{OpenCache, Source};
+use sealift_store::threads::parallel::for_each;
 
 /// Hashes that stand for a content.
 const SKETCH: usize = 24;

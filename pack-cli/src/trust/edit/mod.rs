@@ -17,9 +17,9 @@ use std::path::{Path, PathBuf};
 
 use sealift_verify::trust::{AllowedSigners, RevocationList};
 
-use sealift_store::trust::{REVOKED, SIGNERS};
 use super::{Places, TrustOptions};
 use crate::Error;
+use sealift_store::trust::{REVOKED, SIGNERS};
 
 /// The two files that say whose signatures count.
 struct Files {

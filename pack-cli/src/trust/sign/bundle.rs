@@ -20,8 +20,8 @@ use sealift_format::{Error as FormatError, Head, Preamble};
 use sealift_verify::trust::KeyId;
 
 use super::{KernelChange, KernelSigner, Signer, area, read_signature, sign_head};
-use crate::pack::{Output, Spool};
 use crate::Phase;
+use crate::pack::{Output, Spool};
 use crate::trust::durable;
 use crate::{Error, Input, Progress};
 

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use sealift_format::Device;
 use sealift_format::name::component_fault;
 
-use crate::error::{ArchiveFault, shown};
 use crate::error::path_of;
+use crate::error::{ArchiveFault, shown};
 use crate::source::DirectoryOptions;
 use crate::{Error, Metadata, NewNode, NodeId, Tree};
 

@@ -9,9 +9,9 @@ use rustix::fs::fstat;
 
 use super::{ArchiveFault, ArchiveFormat};
 use crate::Error;
+use crate::fs::unnamed::unnamed_file;
 use crate::source::SourceOptions;
 use crate::source::directory::Identity;
-use crate::fs::unnamed::unnamed_file;
 
 /// How much of a pipe is read at a time.
 const PIPE_BUFFER_LEN: usize = 256 * 1024;

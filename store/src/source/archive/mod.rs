@@ -21,9 +21,9 @@ use rustix::fs::{FileType, fstat, tell};
 use super::{SourceOptions, cpio, tar};
 use crate::{Error, Tree};
 
-pub(super) use draft::{Draft, FileId, Member, MemberKind, Segment, Stored};
 pub use crate::error::ArchiveFault;
 pub(super) use crate::error::shown;
+pub(super) use draft::{Draft, FileId, Member, MemberKind, Segment, Stored};
 pub(super) use file::{Archive, compressor};
 
 /// A form of archive.

@@ -13,16 +13,16 @@ use sealift_format::verity::FileDigest;
 use sealift_format::{Bundle, Image, Index, InodeKind, Limits, Ref};
 
 use super::check::{Check, Fault, RightImage, digest_of, objects_of};
+use super::link::{Link, Standing};
+use crate::audit::{Finding, FindingKind, StoreAudit, StoreAuditOptions, kept_names};
 use crate::composefs::image::{self, ImageContent};
 use crate::composefs::kept::{self, Found, Kept, path_of};
-use super::link::{Link, Standing};
 use crate::composefs::repo::{Repo, object_name};
-use crate::audit::{Finding, FindingKind, StoreAudit, StoreAuditOptions, kept_names};
+use crate::fs::confined::names_below;
 use crate::input::Input;
 use crate::ostree::hex;
 use crate::trust::{Guard, Judged};
 use crate::{Error, Progress};
-use crate::fs::confined::names_below;
 
 /// Compares a store with a bundle, or with what it kept of the bundles that it took.
 ///

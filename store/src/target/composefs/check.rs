@@ -12,8 +12,8 @@ use sealift_verify::kernel::{self, KernelError};
 use crate::composefs::repo::{Repo, object_name};
 use crate::composefs::transaction::hash;
 use crate::ostree::hex;
-use crate::threads::parallel::for_each;
 use crate::progress::Phase;
+use crate::threads::parallel::for_each;
 use crate::{Error, Progress};
 
 /// What is wrong with an object.

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use sealift_format::{Bundle, Delta};
 
+use crate::Error;
+use crate::base::{Base, Bases};
 use crate::composefs::kept::Kept;
 use crate::composefs::repo::Repo;
 use crate::error::wrong_base;
-use crate::Error;
-use crate::base::{self, Base, Bases};
 
 /// Makes the whole bundle of a delta with what a store holds; `kept` is of the bundle's own name. Returns it with its bases: none where the
 /// store took just what the delta makes.

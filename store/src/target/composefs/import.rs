@@ -11,21 +11,21 @@ use sealift_format::{Bundle, Error as FormatError, Image, InodeKind, Object, Ope
 use sealift_verify::kernel::{self, KernelError};
 
 use super::delta;
-use crate::composefs::image::{self, ImageContent, WITHIN_LEN_MAX};
-use crate::composefs::kept::{self, Found, Kept};
 use super::link::{link_image, link_ref};
 use super::objects::{Plan, Work};
+use crate::base::Bases;
+use crate::composefs::image::{self, ImageContent, WITHIN_LEN_MAX};
+use crate::composefs::kept::{self, Found, Kept};
 use crate::composefs::repo::{Repo, object_name, parameters};
 use crate::composefs::transaction::{Transaction, hash_with};
-use crate::base::Bases;
-use crate::input::Input;
-use crate::threads::parallel::for_each;
-use crate::progress::Phase;
-use crate::trust::{Admission, TargetKind, TargetPlace, Trusted};
-use crate::seal::Seal;
-use crate::fs::writeback::with_writeback;
-use crate::{Error, Progress};
 use crate::fs::confined::open_user_dir;
+use crate::fs::writeback::with_writeback;
+use crate::input::Input;
+use crate::progress::Phase;
+use crate::seal::Seal;
+use crate::threads::parallel::for_each;
+use crate::trust::{Admission, TargetKind, TargetPlace, Trusted};
+use crate::{Error, Progress};
 
 /// How a bundle is taken into a store.
 #[derive(Clone, Debug, Default)]

@@ -7,11 +7,11 @@ use rustix::fs::{AtFlags, Mode as Permissions, OFlags, fsync, readlinkat, rename
 use rustix::io::Errno;
 use sealift_format::verity::FileDigest;
 
+use crate::Error;
 use crate::composefs::repo::{Repo, object_name};
 use crate::composefs::transaction::Transaction;
-use crate::Error;
-use crate::ostree::hex;
 use crate::fs::confined::open_beneath;
+use crate::ostree::hex;
 
 /// The name of the link in the stage.
 const STAGED: &str = "link";

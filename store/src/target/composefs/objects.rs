@@ -12,11 +12,11 @@ use sealift_format::{Bundle, data_len};
 use sealift_verify::content::{Content, Portion};
 use sealift_verify::read_plan::ReadPlan;
 
+use crate::base::{self, Bases};
 use crate::composefs::image::WITHIN_LEN_MAX;
 use crate::composefs::kept::Found;
 use crate::composefs::repo::parameters;
 use crate::composefs::transaction::Transaction;
-use crate::base::{self, Bases};
 use crate::delivery::{Delivery, write_content};
 use crate::input::Input;
 use crate::progress::Phase;

@@ -10,10 +10,10 @@ use sealift_format::{InodeKind, pieces};
 
 use super::files::{Builder, Hand};
 use super::plan::Place;
-use crate::directory::stage::{Layout, StagedFile};
 use crate::Error;
-use crate::threads::parallel::for_each;
+use crate::directory::stage::{Layout, StagedFile};
 use crate::fs::confined::{known_type, names_in, remove_tree};
+use crate::threads::parallel::for_each;
 
 /// What need not be done again.
 #[derive(Debug, Default)]

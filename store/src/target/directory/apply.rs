@@ -15,9 +15,9 @@ use super::plan::{Place, Selection};
 use super::release::Release;
 use crate::directory::stage::Stage;
 use crate::directory::target::{Target, TargetWalk};
+use crate::fs::confined::{known_type, names_in, open_name, open_on_same_device, open_own, open_within};
 use crate::threads::parallel::for_each;
 use crate::{Error, Progress};
-use crate::fs::confined::{known_type, names_in, open_name, open_on_same_device, open_own, open_within};
 
 /// What is done to a target, which is the wanted index's afterwards.
 pub(super) struct Update<'a> {

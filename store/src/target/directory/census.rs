@@ -2,12 +2,12 @@
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
-use rustix::fs::{FileType, Mode, OFlags};
 use crate::fs::confined::{known_type, names_in, open_on_same_device};
+use rustix::fs::{FileType, Mode, OFlags};
 
 use super::apply::Update;
-use crate::directory::target::TargetWalk;
 use crate::Error;
+use crate::directory::target::TargetWalk;
 
 /// How many of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -3,19 +3,19 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use sealift_format::{Bundle, Delta, Index, verity};
 use crate::Site;
+use sealift_format::{Bundle, Delta, Index, verity};
 
 use super::installed::Installed;
 use super::journal;
 use super::plan::Selection;
-use crate::directory::stage::Stage;
 use super::{Job, UnpackOptions};
 use crate::base::{self, Base, Bases};
 use crate::contents::index_by_reading;
+use crate::directory::stage::Stage;
+use crate::error::wrong_base;
 use crate::progress::Phase;
 use crate::source::{DirectoryOptions, DirectorySource, Source};
-use crate::error::wrong_base;
 use crate::{Error, Progress};
 
 /// Makes the whole bundle of a delta with what `target` holds. Returns it with its bases, and with what the target kept.

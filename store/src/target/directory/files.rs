@@ -15,12 +15,12 @@ use sealift_verify::content::Content;
 
 use super::metadata::Privilege;
 use super::plan::{Link, Place, Selection};
-use crate::directory::stage::{Layout, Stage};
-use crate::directory::walk::Walk;
 use super::{Durability, UnpackOptions};
 use crate::delivery::write_content;
-use crate::{Error, Progress};
+use crate::directory::stage::{Layout, Stage};
+use crate::directory::walk::Walk;
 use crate::fs::confined::{open_name, open_within};
+use crate::{Error, Progress};
 
 /// What all threads of an unpacking share.
 pub(super) struct Builder<'a> {

@@ -2,15 +2,15 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use crate::fs::stat_cache::{FileStat, FileTime, StatCache};
 use rustix::io::Errno;
 use sealift_format::InodeKind;
-use crate::fs::stat_cache::{FileStat, FileTime, StatCache};
 
 use super::apply::Update;
 use super::plan::Selection;
 use super::recheck::{Recheck, is_time, stat_of};
-use crate::directory::target::{Target, TargetWalk};
 use crate::Error;
+use crate::directory::target::{Target, TargetWalk};
 use crate::threads::parallel::for_each;
 
 /// What is known already of the files that an update leaves as they are.

@@ -2,16 +2,16 @@
 
 use std::collections::HashSet;
 
-use sealift_format::{Base, Head, Index, InodeKind, Limits, Ref};
 use crate::{Site, StatCache};
+use sealift_format::{Base, Head, Index, InodeKind, Limits, Ref};
 use sealift_verify::escape::readings;
 
 use super::metadata::Privilege;
 use super::plan::Selection;
-use crate::directory::state::{self, State};
 use super::{UnpackOptions, as_u64};
-use crate::contents::{Want, hash_contents};
 use crate::contents::index_of;
+use crate::contents::{Want, hash_contents};
+use crate::directory::state::{self, State};
 use crate::progress::Phase;
 use crate::source::{DirectoryOptions, DirectorySource, Source, XattrFilter};
 use crate::tree::NodeKind;

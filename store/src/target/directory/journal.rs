@@ -21,10 +21,10 @@ use super::release::Release;
 use crate::directory::stage::{Stage, StagedFile};
 use crate::directory::state::{self, State};
 use crate::directory::target::Target;
-use crate::progress::Phase;
-use crate::{Error, Progress};
 use crate::fs::confined::{open_name, open_own};
 use crate::fs::stat_cache::next_moment;
+use crate::progress::Phase;
+use crate::{Error, Progress};
 use crate::{OwnDir, Place, Site};
 
 /// What became of a stage that was left.
@@ -72,7 +72,7 @@ pub(super) fn is_left(place: &Place) -> Result<bool, Error> {
 /// Sets the mark.
 pub(super) fn write(stage: &Stage, site: &Site, may_delete: bool, durable: bool) -> Result<(), Error> {
     site.check()?;
-    Ok(stage.own().replace(JOURNAL, text(may_delete, site.identity()?.1).as_bytes(), durable)?)
+    stage.own().replace(JOURNAL, text(may_delete, site.identity()?.1).as_bytes(), durable)
 }
 
 /// Moves what the stage holds into the target, and makes the state that goes with it the target's, with what tells its files where `kept` says
@@ -113,7 +113,7 @@ fn give_up_state(stage: &Stage, site: &Site) -> Result<(), Error> {
 }
 
 fn remove_mark(stage: &Stage) -> Result<(), Error> {
-    Ok(stage.own().remove(JOURNAL)?)
+    stage.own().remove(JOURNAL)
 }
 
 /// Finishes the update whose journal the stage has.
@@ -125,7 +125,7 @@ pub fn complete(stage: &Stage, site: &Site, jobs: usize, progress: &Progress) ->
     let Some((may_delete, inode)) = parse(&bytes) else { return Ok(Found::Nothing) };
     // It was begun on another directory, which somebody moved away: this one is not touched.
     if site.root().is_some() && site.identity()?.1 != inode {
-        return Err(crate::Error::Exchanged { path: site.path().to_owned() }.into());
+        return Err(Error::Exchanged { path: site.path().to_owned() });
     }
     let state = match stage.state() {
         Ok(dir) => dir.map(|dir| State::read(&dir, Limits::NONE)).transpose(),
@@ -166,7 +166,7 @@ fn finish(
     let target = Target::open(site, index)?;
     let failed = |error| Error::io("look at", site.path(), error);
     if !target.is_beside(stage.root()).map_err(failed)? {
-        return Err(crate::Error::Exchanged { path: site.path().to_owned() }.into());
+        return Err(Error::Exchanged { path: site.path().to_owned() });
     }
     let privilege = Privilege::of_process(target.root()).map_err(failed)?;
     let Some(staged) = staged(stage, index, &selection, &privilege, progress)? else { return Ok(false) };

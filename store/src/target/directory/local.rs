@@ -10,11 +10,11 @@ use super::adopt::{Content, check_content};
 use super::as_u64;
 use super::files::{Builder, Hand};
 use super::plan::{Place, Selection};
-use crate::directory::target::{Target, TargetWalk};
 use crate::Error;
-use crate::threads::parallel::for_each;
-use crate::progress::Phase;
+use crate::directory::target::{Target, TargetWalk};
 use crate::fs::confined::open_name;
+use crate::progress::Phase;
+use crate::threads::parallel::for_each;
 
 /// What one thread keeps.
 #[derive(Default)]

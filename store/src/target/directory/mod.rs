@@ -26,22 +26,25 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use rustix::io::Errno;
-use sealift_format::{Blocks, Bundle, Index, InodeKind, Kind, Opened, Ref};
 use crate::fs::stat_cache::{StatCache, next_moment};
 use crate::{Record, Site, identity};
+use rustix::io::Errno;
+use sealift_format::{Blocks, Bundle, InodeKind, Kind, Opened};
 
+use crate::address::{choose_ref, has_path, reading};
 use crate::base::Bases;
 use crate::delivery::Delivery;
+use crate::fs::writeback::with_writeback;
 use crate::input::Input;
-use crate::address::{choose_ref, has_path, reading};
 use crate::progress::Phase;
 use crate::seal::KernelSignature;
 pub use crate::seal::Seal;
 use crate::trust::{Admission, TargetPlace, Trusted};
-use crate::fs::writeback::with_writeback;
 use crate::{Error, Progress};
 
+use crate::directory::stage::{Held, Layout};
+use crate::directory::state::{self, Took};
+use crate::directory::{Stage, Target, stage};
 pub use census::Census;
 use files::{Builder, Hand};
 use gather::gather_new;
@@ -51,9 +54,6 @@ use metadata::Privilege;
 use plan::Place;
 pub(crate) use plan::Selection;
 use sealing::Sealing;
-use crate::directory::stage::{Held, Layout};
-use crate::directory::state::{self, Took};
-use crate::directory::{Stage, Target, stage};
 
 /// How a bundle is unpacked.
 #[derive(Clone, Debug, Default)]

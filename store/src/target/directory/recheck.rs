@@ -6,19 +6,19 @@ use std::ffi::CString;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::{Mutex, PoisonError};
 
+use crate::fs::confined::open_name;
+use crate::fs::stat_cache::{FileStat, FileTime, StatCache};
 use rustix::fs::{
     AtFlags, FileType, Mode, OFlags, Statx, StatxAttributes, StatxFlags, StatxTimestamp, fstat, readlinkat, statx,
 };
 use rustix::io::{Errno, retry_on_intr};
 use sealift_format::{Inode, InodeKind};
-use crate::fs::confined::open_name;
-use crate::fs::stat_cache::{FileStat, FileTime, StatCache};
 
 use super::metadata::Privilege;
 use super::plan::Selection;
 use crate::directory::target::{Target, TargetWalk};
-use crate::threads::parallel::for_each;
 use crate::progress::Phase;
+use crate::threads::parallel::for_each;
 use crate::xattrs::XattrFilter;
 use crate::{Error, Progress};
 

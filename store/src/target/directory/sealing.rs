@@ -17,14 +17,14 @@ use sealift_verify::kernel::{self, KernelError, Sealed};
 
 use super::files::{Builder, Hand};
 use super::plan::Place;
-use crate::directory::target::{Target, TargetWalk};
 use super::{as_u64, state};
-use crate::threads::parallel::for_each;
+use crate::Site;
+use crate::directory::target::{Target, TargetWalk};
+use crate::fs::confined::open_name;
 use crate::progress::Phase;
 use crate::seal::{Digests, Seal, WantedSignature, is_supported_in, seal_open};
+use crate::threads::parallel::for_each;
 use crate::{Error, Progress};
-use crate::Site;
-use crate::fs::confined::open_name;
 
 /// What becomes of the files of a target.
 #[derive(Debug)]

@@ -15,15 +15,15 @@ use super::local::{copy_local, local_entries};
 use super::metadata::Privilege;
 use super::plan::{Place, Selection};
 use super::recheck::{Checker, Recheck};
+use super::{Durability, Job, UnpackOptions, UnpackStats, as_u64, give_up};
+use crate::Error;
+use crate::Site;
 use crate::directory::stage::{Layout, Stage};
 use crate::directory::state;
 use crate::directory::target::Target;
-use super::{Durability, Job, UnpackOptions, UnpackStats, as_u64, give_up};
-use crate::Error;
+use crate::fs::stat_cache::{FileTime, now};
 use crate::input::Input;
 use crate::progress::Phase;
-use crate::Site;
-use crate::fs::stat_cache::{FileTime, now};
 
 impl Job<'_> {
     /// Brings the target, which is a directory with something in it, to what is selected.

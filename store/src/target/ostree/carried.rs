@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use sealift_format::ostree::{Checksum, Commit, DirTree};
 use sealift_format::{Bundle, OsTree, OsTreeKind, OsTreeObject, Ref};
 
+use crate::Error;
 use crate::ostree::object::ObjectType;
 use crate::ostree::repo::Repo;
-use crate::Error;
 
 /// The OSTree objects of a bundle, by their checksums.
 pub(super) struct Carried<'a> {

@@ -13,15 +13,15 @@ use sealift_format::ostree::file;
 use sealift_format::{Bundle, Index, InodeKind, OsTreeFile, Ref};
 
 use super::carried::Carried;
+use super::look::{Look, Looked};
+use super::wanted::{Walk, Wanted, What};
 use crate::ostree::config::Mode;
 use crate::ostree::kept::{self, written_at};
-use super::look::{Look, Looked};
 use crate::ostree::object::loose_path;
 use crate::ostree::repo::Repo;
 use crate::ostree::transaction::Object;
-use super::wanted::{Walk, Wanted, What};
-use crate::threads::parallel::for_each;
 use crate::progress::Phase;
+use crate::threads::parallel::for_each;
 use crate::{Error, Progress};
 
 /// How closely objects are looked at.

@@ -10,12 +10,12 @@ use sealift_format::{Bundle, Delta, Index, OsTree, Ref, RepositoryFile, verity};
 use sha2::{Digest as _, Sha256};
 
 use super::import::{ImportOptions, destination};
-use crate::ostree::kept::Kept;
-use crate::ostree::repo::Repo;
 use crate::base::{self, Base, Bases};
 use crate::contents::{CommitRef, HashedCommits};
-use crate::source::{OstreeSource, SourceOptions};
 use crate::error::wrong_base;
+use crate::ostree::kept::Kept;
+use crate::ostree::repo::Repo;
+use crate::source::{OstreeSource, SourceOptions};
 use crate::{Error, Phase, Progress};
 
 /// Makes the whole bundle of a delta with what a repository holds, into which it is taken by these options. Returns it with its bases: none

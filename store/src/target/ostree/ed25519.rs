@@ -8,12 +8,12 @@ use std::path::Path;
 use ed25519_dalek::{Signature, VerifyingKey};
 use sealift_format::ostree::Dictionary;
 
-use crate::error::RepoFault;
 use super::key_list::{Key, KeyList, key};
+use crate::Error;
+use crate::error::RepoFault;
 use crate::ostree::remote::Remote;
 use crate::ostree::repo::Repo;
 use crate::ostree::system::System;
-use crate::Error;
 
 /// The engine's place beside a commit.
 const SIGNATURES: &str = "ostree.sign.ed25519";

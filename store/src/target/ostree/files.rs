@@ -12,14 +12,14 @@ use sealift_verify::content::Content;
 use sealift_verify::read_plan::ReadPlan;
 
 use super::carried::Carried;
-use crate::ostree::create::NewFile;
 use super::plan::Plan;
-use crate::ostree::transaction::Transaction;
 use crate::base::{self, BaseReader, Bases};
 use crate::delivery::{Delivery, write_content};
 use crate::input::Input;
-use crate::threads::parallel::for_each;
+use crate::ostree::create::NewFile;
+use crate::ostree::transaction::Transaction;
 use crate::progress::Phase;
+use crate::threads::parallel::for_each;
 use crate::{Error, Progress};
 
 fn at(number: u32) -> usize {

@@ -10,11 +10,11 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use sealift_format::ostree::Dictionary;
 
 use super::armor;
+use crate::Error;
 use crate::error::RepoFault;
 use crate::ostree::remote::Remote;
 use crate::ostree::repo::Repo;
 use crate::ostree::system::is_missing;
-use crate::Error;
 
 /// The keys by which a remote's commits are judged.
 #[derive(Debug, Default)]

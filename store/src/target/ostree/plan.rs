@@ -8,11 +8,11 @@ use sealift_format::{InodeKind, OsTreeKind, OsTreeObject, Ref};
 use super::carried::Carried;
 use super::closure::Seen;
 use super::import::ImportStats;
+use super::wanted::{Wanted, What};
+use crate::Error;
 use crate::ostree::object::ObjectType;
 use crate::ostree::repo::Repo;
 use crate::ostree::transaction::Transaction;
-use super::wanted::{Wanted, What};
-use crate::Error;
 
 /// What the repository lacks.
 pub(super) struct Plan<'a> {

@@ -5,13 +5,13 @@ use sealift_format::ostree::{Commit, Dictionary};
 
 use super::carried::{Carried, Tip};
 use super::ed25519::Ed25519;
+use super::openpgp::OpenPgp;
+use crate::Error;
 use crate::error::RepoFault;
 use crate::ostree::object::{ObjectType, hex};
-use super::openpgp::OpenPgp;
 use crate::ostree::refs::{RefName, RefPlace};
 use crate::ostree::remote::Remote;
 use crate::ostree::repo::Repo;
-use crate::Error;
 
 /// Whether the commit of a ref, and those before it that come with it, may be what `name` stands for.
 ///

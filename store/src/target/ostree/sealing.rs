@@ -9,15 +9,15 @@ use rustix::io::Errno;
 use sealift_format::Head;
 use sealift_verify::kernel::{self, Sealed};
 
+use crate::fs::confined::{open_beneath, open_name};
 use crate::ostree::kept;
 use crate::ostree::object::ObjectType;
 use crate::ostree::repo::Repo;
 use crate::ostree::transaction::Transaction;
-use crate::threads::parallel::for_each;
 use crate::progress::Phase;
 use crate::seal::{Parameters, Seal, WantedSignature, seal_open};
+use crate::threads::parallel::for_each;
 use crate::{Error, Progress};
-use crate::fs::confined::{open_beneath, open_name};
 
 /// Finds out whether the new objects of a bundle of that name are to be sealed, before anything is written.
 ///

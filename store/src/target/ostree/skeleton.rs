@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, Mode as Permissions, OFlags, fchmod, fdatasync, fsync, mkdirat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 
-use crate::ostree::repo::Repo;
 use crate::Error;
 use crate::fs::confined::{open_beneath, open_name, open_user_dir};
+use crate::ostree::repo::Repo;
 
 /// Where clients look for a repository on a medium.
 pub(super) const PATH: &str = ".ostree/repo";

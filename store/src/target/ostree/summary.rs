@@ -12,13 +12,13 @@ use sealift_format::name::is_collection_id;
 use sealift_format::ostree::{Checksum, Summary, SummaryRef, SummaryRefs};
 
 use super::carried::Carried;
+use crate::Error;
+use crate::fs::confined::open_name;
 use crate::ostree::object::ObjectType;
 use crate::ostree::refs::{RefName, RefPlace};
 use crate::ostree::repo::Repo;
 use crate::ostree::stage::Stage;
 use crate::ostree::transaction::{make_directory, take_lock};
-use crate::Error;
-use crate::fs::confined::open_name;
 
 /// Writes the summary of all refs that the repository has, as of `now`, in seconds since 1970.
 ///

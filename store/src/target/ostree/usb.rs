@@ -6,12 +6,12 @@ use std::sync::Arc;
 use sealift_format::{Bundle, Opened, Ref};
 
 use super::import::{Destination, ImportOptions, ImportStats, choose, take, whole};
-use crate::ostree::repo::Repo;
 use super::skeleton::Skeleton;
 use super::summary::write_summary;
 use crate::input::Input;
-use crate::trust::{Admission, Trusted};
+use crate::ostree::repo::Repo;
 use crate::seal::Seal;
+use crate::trust::{Admission, Trusted};
 use crate::{Error, Progress};
 
 /// How a bundle is written to a medium.

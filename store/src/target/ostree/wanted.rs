@@ -5,9 +5,9 @@ use std::collections::{HashMap, HashSet};
 use sealift_format::ostree::{Checksum, Commit, DirTree};
 use sealift_format::{Index, OsTree, OsTreeFile, OsTreeKind, Ref};
 
+use crate::Error;
 use crate::ostree::object::ObjectType;
 use crate::ostree::repo::Repo;
-use crate::Error;
 
 /// An object that is to be there.
 pub(super) struct Wanted<'a> {
