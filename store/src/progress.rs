@@ -13,18 +13,17 @@ use crate::Error;
 /// One is for one operation. In an [`Arc`](std::sync::Arc), or borrowed by a scoped thread, it is looked at while the operation runs:
 ///
 /// ```
-/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/bundle.rs"));
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let folder = signed_bundle()?;
-/// # let bundle = folder.path().join("os.sealift");
 /// use std::time::Duration;
-/// use sealift::verify::{Depth, verify};
-/// use sealift::{Input, Limits, Progress};
+/// use sealift_store::Progress;
+/// use sealift_store::contents::{Want, hash_contents};
+/// use sealift_store::source::{Source, SourceOptions};
 ///
 /// let progress = Progress::default();
-/// let unopened = Input::open(&bundle)?.begin(Limits::default())?;
-/// let verified = std::thread::scope(|scope| {
-///     let work = scope.spawn(|| verify(unopened, Depth::Stored, 2, &progress));
+/// let source = Source::open_spec("src".as_ref(), &SourceOptions::default(), 2)?;
+/// let wanted = vec![Want::Id; usize::try_from(source.content_count())?];
+/// let found = std::thread::scope(|scope| {
+///     let work = scope.spawn(|| hash_contents(&source, &wanted, 2, &progress));
 ///     while !work.is_finished() {
 ///         let now = progress.snapshot();
 ///         match now.fraction() {
@@ -35,7 +34,7 @@ use crate::Error;
 ///     }
 ///     work.join().expect("the thread does not panic")
 /// })?;
-/// assert_eq!(verified.opened.head().root().identity.name, "os");
+/// assert!(found.iter().all(|content| content.id.is_some()));
 /// # Ok(())
 /// # }
 /// ```
@@ -137,7 +136,7 @@ impl Snapshot {
     /// how much there is.
     ///
     /// ```
-    /// # use sealift::Progress;
+    /// # use sealift_store::Progress;
     /// assert_eq!(Progress::default().snapshot().fraction(), None);
     /// ```
     #[must_use]

@@ -7,7 +7,7 @@
 //! # let folder = tempfile::tempdir()?;
 //! # std::fs::write(folder.path().join("hello"), "hello")?;
 //! # std::fs::write(folder.path().join("note.bak"), "old")?;
-//! use sealift::source::{DirectoryOptions, Exclude, MetadataOptions, Source, SourceOptions};
+//! use sealift_store::source::{DirectoryOptions, Exclude, MetadataOptions, Source, SourceOptions};
 //!
 //! let options = SourceOptions {
 //!     directory: DirectoryOptions { exclude: Some(Exclude::new(["*.bak"].into_iter())?), ..Default::default() },

@@ -1,8 +1,8 @@
 //! Unpacking: a bundle into a new directory, or onto one that is there.
 //!
 //! A new directory appears by one rename when it is complete. An update first builds beside the target what it lacks, and then moves
-//! it there; a run that was stopped or killed is gone on with by the next, and [`crate::clean`] removes what is left of it. What a target took is
-//! kept beside it, as [`State`]. The crate's front page has an example, and `examples/updater.rs` is a whole program.
+//! it there. The next run resumes one that was stopped or killed, and `sealift clean` discards what is left of it. What a target took
+//! is kept beside it, as [`State`](crate::directory::State).
 
 mod adopt;
 mod apply;
