@@ -41,6 +41,8 @@ fn a_tree_whose_root_is_read_only_is_unpacked_without_root() {
     assert!(done.status.success(), "{}", said(&done));
     if is_root() {
         desk.assert_same("home/target", "tree");
+    } else {
+        skipped("needs root: compares owners");
     }
     let (new, tree) = (fs::metadata(desk.path("home/target")).unwrap(), fs::metadata(desk.path("tree")).unwrap());
     assert_eq!((new.mode(), new.mtime()), (tree.mode(), tree.mtime()));

@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 
 use rustix::fs::{XattrFlags, lgetxattr, lsetxattr};
+use sealift_skipped::skipped;
 
 use crate::desk::{Desk, is_root, noise};
 
@@ -16,7 +17,7 @@ const TOOL: &str = "target/d/tool";
 /// not root.
 fn raised() -> Option<Desk> {
     if !is_root() {
-        println!("skipped: only root gives files to others");
+        skipped("needs root: gives files away");
         return None;
     }
     let desk = Desk::new();
@@ -122,8 +123,7 @@ fn capabilities_come_on_new_files_and_go_with_the_old() {
     // Version 2 of the attribute: cap_net_raw, effective.
     let value = [[1, 0, 0, 2], [0, 32, 0, 0], [0; 4], [0; 4], [0; 4]].concat();
     if let Err(error) = lsetxattr(desk.path("tree/d/tool"), NAME, &value, XattrFlags::empty()) {
-        println!("skipped: no capabilities here ({error})");
-        return;
+        return skipped(&format!("needs a file system with capabilities ({error})"));
     }
     desk.set_mode("tree/d/tool", 0o755);
     chown(desk.path("tree/d/tool"), Some(USER), Some(USER)).unwrap();
