@@ -4,6 +4,7 @@
 use super::key_line::{self, KeyLine};
 use super::options::Options;
 use super::pattern::PatternList;
+use super::word::word;
 use super::{KeyId, LineError, NAMESPACE, Now, PublicKey, Standing, TrustFileError};
 
 /// Whose signature counts, for which names, and when.
@@ -134,7 +135,7 @@ impl SignerLine {
 /// The first word, which may stand in quotation marks.
 fn principals(text: &str) -> Result<(&str, &str), LineError> {
     let Some(quoted) = text.strip_prefix('"') else {
-        return Ok(key_line::word(text));
+        return Ok(word(text));
     };
     let (principals, rest) = quoted.split_once('"').ok_or(LineError::Quote)?;
     if rest.starts_with([' ', '\t']) {

@@ -1,6 +1,7 @@
 //! `TYPE BASE64 [COMMENT]`, the end of a line in both kinds of text file.
 
-use super::wire::Reader;
+use super::wire::names_type;
+use super::word::word;
 use super::{KeyError, KeyId, LineError, PublicKey, armor};
 
 const KEY_TYPES: &[&str] = &[
@@ -48,14 +49,6 @@ impl<'a> KeyLine<'a> {
     }
 }
 
-/// Splits at the first blank, and skips the blanks.
-pub(super) fn word(text: &str) -> (&str, &str) {
-    let text = text.trim_start_matches([' ', '\t']);
-    let end = text.find([' ', '\t']).unwrap_or(text.len());
-    let (word, rest) = text.split_at(end);
-    (word, rest.trim_start_matches([' ', '\t']))
-}
-
 /// Returns the numbered lines that are neither blank nor comments.
 pub(super) fn content_lines(bytes: &[u8]) -> impl Iterator<Item = (usize, Result<&str, LineError>)> {
     let lines = bytes.split(|byte| *byte == b'\n').zip(1..);
@@ -75,9 +68,4 @@ fn text(line: &[u8], number: usize) -> Result<&str, LineError> {
         return Err(LineError::NotText);
     }
     Ok(text.trim_matches([' ', '\t', '\r']))
-}
-
-/// Says whether a blob begins with this type.
-pub(super) fn names_type(blob: &[u8], key_type: &str) -> bool {
-    Reader::new(blob).string() == Ok(key_type.as_bytes())
 }

@@ -39,6 +39,7 @@ mod thresholds;
 mod time;
 mod verdict;
 mod wire;
+mod word;
 
 pub use allowed_signers::{AllowedSigners, SignerLine};
 pub use claims::Claims;

@@ -2,7 +2,8 @@
 
 use super::key_line::is_key_type;
 use super::pattern::PatternList;
-use super::{LineError, key_line, time};
+use super::word::word;
+use super::{LineError, time};
 
 /// What the options narrow a key to; an absent one narrows nothing, except
 /// that without `namespaces` nothing is granted at all.
@@ -20,7 +21,7 @@ impl Options {
         if text.is_empty() {
             return Err(LineError::NoKey);
         }
-        if is_key_type(key_line::word(text).0) {
+        if is_key_type(word(text).0) {
             return Ok((options, text));
         }
         let mut rest = text;

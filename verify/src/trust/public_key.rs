@@ -7,8 +7,9 @@ use base64ct::{Base64, Encoding};
 use p256::ecdsa;
 
 use super::rsa::RsaPublicKey;
-use super::wire::{Malformed, Reader};
-use super::{KeyId, armor, key_line};
+use super::wire::{Malformed, Reader, names_type};
+use super::word::word;
+use super::{KeyId, armor};
 
 /// What kind of key it is; shown by its OpenSSH name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -125,9 +126,9 @@ impl PublicKey {
     /// When it is not such a line, or the key is refused as by
     /// [`PublicKey::parse`].
     pub fn from_openssh(line: &str) -> Result<Self, KeyError> {
-        let (key_type, rest) = key_line::word(line.trim());
-        let blob = armor::decode_base64(key_line::word(rest).0.as_bytes())?;
-        if !key_line::names_type(&blob, key_type) {
+        let (key_type, rest) = word(line.trim());
+        let blob = armor::decode_base64(word(rest).0.as_bytes())?;
+        if !names_type(&blob, key_type) {
             return Err(KeyError::Malformed("it is not of the type that stands before it"));
         }
         Self::parse(&blob)

@@ -66,6 +66,11 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Says whether a blob begins with this type.
+pub(super) fn names_type(blob: &[u8], key_type: &str) -> bool {
+    Reader::new(blob).string() == Ok(key_type.as_bytes())
+}
+
 /// Appends `bytes` with their length in front.
 ///
 /// # Panics
