@@ -1,4 +1,5 @@
-//! The modules at the top of a crate form layers: none uses, through others, itself. What they use is read from their sources.
+//! The modules of a crate form layers, those at its top and those within a module alike: none uses, through its neighbours, itself. What they use
+//! is read from their sources.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,13 +9,19 @@ use anyhow::{Context, Result, bail};
 use proc_macro2::{TokenStream, TokenTree};
 use syn::visit::{Visit, visit_item_mod};
 
-/// The crates whose modules are layers.
-const CRATES: &[&str] = &["format", "verify", "store", "pack-cli", "wasm"];
+/// The sources of the crates whose modules are layers.
+const CRATES: &[&str] = &["format/src", "verify/src", "store/src", "pack-cli/src", "wasm/src"];
+
+/// Modules within which there are circles still.
+const OPEN: &[&str] = &["format/src/index", "format/src/layout"];
 
 /// Modules of this name may use what they like.
 const TESTS: &str = "tests";
 
-/// For each module the modules that it uses, and where it first names them.
+/// A module's names, from the crate's top; the crate itself has none.
+type Module = Vec<String>;
+
+/// For each module the neighbours that it uses, and where it first names them.
 type Uses = BTreeMap<String, BTreeMap<String, String>>;
 
 /// Looks at each of the crates.
@@ -24,8 +31,13 @@ type Uses = BTreeMap<String, BTreeMap<String, String>>;
 /// When modules use each other in a circle.
 pub(crate) fn check() -> Result<()> {
     let mut circles = Vec::new();
-    for name in CRATES {
-        circles.extend(circle(&uses_of(&Path::new(name).join("src"))?).map(|circle| format!("{name}: {circle}")));
+    for source in CRATES {
+        for (within, uses) in uses_of(Path::new(source))? {
+            let place = [&[(*source).to_owned()], &within[..]].concat().join("/");
+            if !OPEN.contains(&place.as_str()) {
+                circles.extend(circle(&uses).map(|circle| format!("{place}: {circle}")));
+            }
+        }
     }
     if circles.is_empty() {
         return Ok(());
@@ -33,22 +45,34 @@ pub(crate) fn check() -> Result<()> {
     bail!("modules use each other in a circle:\n{}", circles.join("\n"))
 }
 
-/// What the modules at the top of a crate use.
-fn uses_of(source: &Path) -> Result<Uses> {
-    let mut files = Vec::new();
-    list(source, &mut files)?;
-    let homes = homes(&parse(&source.join("lib.rs"))?);
-    let mut uses = Uses::new();
-    for path in files {
+/// What modules use, by the module that they are in.
+fn uses_of(source: &Path) -> Result<BTreeMap<Module, Uses>> {
+    let mut paths = Vec::new();
+    list(source, &mut paths)?;
+    let mut files = BTreeMap::new();
+    for path in paths {
         let module = module_of(path.strip_prefix(source)?);
-        let Some(top) = module.first().filter(|_| !module.iter().any(|name| name == TESTS)).cloned() else { continue };
-        let mut names = Names { module, place: path.display().to_string(), found: Vec::new() };
-        names.visit_file(&parse(&path)?);
-        let of_top = uses.entry(top.clone()).or_default();
-        for (name, place) in names.found {
-            let home = homes.get(&name).cloned().unwrap_or(name);
-            if home != top {
-                of_top.entry(home).or_insert(place);
+        if !module.iter().any(|name| name == TESTS) {
+            files.insert(module, (parse(&path)?, path));
+        }
+    }
+    let handed: BTreeMap<_, _> = files.iter().map(|(module, (file, _))| (module, homes(file, module))).collect();
+    let mut uses = BTreeMap::<Module, Uses>::new();
+    for (module, (file, path)) in &files {
+        let mut names = Names { module: module.clone(), place: path.display().to_string(), found: Vec::new() };
+        names.visit_file(file);
+        for (used, place) in names.found {
+            let common = module.iter().zip(&used).take_while(|(own, name)| own == name).count();
+            let (Some(own), Some(name)) = (module.get(common), used.get(common)) else { continue };
+            let within = &module[..common];
+            let home = handed.get(&within.to_vec()).and_then(|homes| homes.get(name)).unwrap_or(name);
+            // What the module around both has itself is no neighbour.
+            let is_neighbour = files
+                .keys()
+                .any(|module| module.len() == common + 1 && module.starts_with(within) && module[common] == *home);
+            if is_neighbour && home != own {
+                let neighbours = uses.entry(within.to_vec()).or_default();
+                neighbours.entry(own.clone()).or_default().entry(home.clone()).or_insert(place);
             }
         }
     }
@@ -62,7 +86,10 @@ fn list(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     paths.sort();
     for path in paths {
         if path.is_dir() {
-            list(&path, files)?;
+            // A crate of its own.
+            if !path.join("main.rs").exists() {
+                list(&path, files)?;
+            }
         } else if path.extension().is_some_and(|ending| ending == "rs") {
             files.push(path);
         }
@@ -76,22 +103,26 @@ fn parse(path: &Path) -> Result<syn::File> {
 }
 
 /// The module that a file is; the crate's own file is none.
-fn module_of(path: &Path) -> Vec<String> {
+fn module_of(path: &Path) -> Module {
     let path = path.with_extension("");
     let names = path.iter().map(|name| name.to_string_lossy().into_owned());
-    names.filter(|name| name != "mod" && name != "lib").collect()
+    names.filter(|name| !["mod", "lib", "main"].contains(&name.as_str())).collect()
 }
 
-/// The modules from which the crate's own file hands names on.
-fn homes(file: &syn::File) -> BTreeMap<String, String> {
+/// The modules within a file's module from which it hands names on.
+fn homes(file: &syn::File, module: &[String]) -> BTreeMap<String, String> {
     let mut homes = BTreeMap::new();
     for item in &file.items {
         let syn::Item::Use(item) = item else { continue };
         let mut paths = Vec::new();
         spread(&item.tree, &mut Vec::new(), &mut paths);
         for path in paths {
-            let path: Vec<String> = path.into_iter().filter(|name| name != "self" && name != "crate").collect();
-            if let [home, .., name] = &path[..] {
+            let is_above = |name: &str| name == "super" || name == "crate" && !module.is_empty();
+            let path: Vec<String> =
+                path.into_iter().filter(|name| name != "self" && (is_above(name) || name != "crate")).collect();
+            if let [home, .., name] = &path[..]
+                && !is_above(home)
+            {
                 homes.insert(name.clone(), home.clone());
             }
         }
@@ -117,14 +148,14 @@ fn spread(tree: &syn::UseTree, above: &mut Vec<String>, paths: &mut Vec<Vec<Stri
 
 /// Collects what a file names of its own crate.
 struct Names {
-    module: Vec<String>,
+    module: Module,
     place: String,
-    /// Names at the crate's top, and where they stand.
-    found: Vec<(String, String)>,
+    /// Paths from the crate's top, and where they stand.
+    found: Vec<(Module, String)>,
 }
 
 impl Names {
-    /// Takes a path, if it leads to a name at the top of the crate.
+    /// Takes a path, if it leads to a name of the crate.
     fn take(&mut self, path: &[String], line: usize) {
         let mut at = self.module.clone();
         for (number, name) in path.iter().enumerate() {
@@ -136,13 +167,10 @@ impl Names {
                 }
                 // Neither of the crate, nor above this module.
                 _ if number == 0 => return,
-                name => {
-                    at.push(name.to_owned());
-                    break;
-                }
+                name => at.push(name.to_owned()),
             }
         }
-        self.found.extend(at.into_iter().next().map(|top| (top, format!("{}:{line}", self.place))));
+        self.found.push((at, format!("{}:{line}", self.place)));
     }
 
     /// What a macro is given is no path to the parser yet.
