@@ -44,7 +44,7 @@ fn a_tree_comes_back_as_it_was() {
 #[test]
 fn images_are_those_of_mkcomposefs() {
     let Some(program) = std::env::var_os("SEALIFT_MKCOMPOSEFS") else {
-        return skipped("needs mkcomposefs in SEALIFT_MKCOMPOSEFS; cargo xtask ci composefs fetches one");
+        return skipped("needs mkcomposefs in SEALIFT_MKCOMPOSEFS; cargo xtask ci readers fetches one");
     };
     let desk = Desk::new();
     desk.nasty_tree("os");

@@ -23,3 +23,4 @@ mod state;
 mod sticks;
 mod summaries;
 mod update;
+mod usb;

@@ -1,11 +1,13 @@
 //! The program as a shell has it: pipes, files that are there, terminals.
-#![allow(clippy::unwrap_used, reason = "the scratch files of tests")]
+#![allow(clippy::unwrap_used, reason = "tests")]
 
 mod adopting;
 mod demo;
 mod desk;
+mod examples;
 mod outputs;
 mod passphrases;
 mod pipes;
+mod sealing;
 mod sticks;
 mod terminal;

@@ -2,11 +2,13 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod adopted;
+mod clean;
 mod deltas;
 mod desk;
 mod exchanged;
 mod joined;
 mod kept;
+mod killed;
 mod lasting;
 mod listed;
 mod measured;

@@ -1,5 +1,4 @@
 //! A folder in which the real `ssh-keygen` works.
-#![allow(dead_code)] // each test file uses what it needs
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;

@@ -136,7 +136,11 @@ fn arranged(items: &[Item]) -> Vec<Made> {
 }
 
 fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root {
+        sealift_skipped::skipped("needs root: files of other owners");
+    }
+    is_root
 }
 
 /// Makes the files, those of the list's end first where `backwards`; metadata comes when all are there.
@@ -200,8 +204,10 @@ fn set_metadata(path: &Path, item: &Item) {
         std::os::unix::fs::lchown(path, Some(item.owner.0), Some(item.owner.1)).expect("root may");
     }
     if let (Some((number, value)), What::Directory | What::Content(_)) = (&item.xattr, &item.kind) {
-        // Some file systems have none; then there are none to compare.
-        let _ = lsetxattr(path, format!("user.{number}"), value, XattrFlags::empty());
+        // Without them there are none to compare.
+        if let Err(error) = lsetxattr(path, format!("user.{number}"), value, XattrFlags::empty()) {
+            sealift_skipped::skipped(&format!("needs extended attributes on this file system ({error})"));
+        }
     }
     if !is_symlink {
         // Its owner must be able to read it, without root.

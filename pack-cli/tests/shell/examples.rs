@@ -1,5 +1,4 @@
 //! The programs in examples/, run as their users run them. `cargo test` builds them beside the tests.
-#![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::fs;
 use std::io::Write as _;

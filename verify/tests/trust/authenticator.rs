@@ -1,12 +1,9 @@
 //! Keys in FIDO authenticators. The test is the authenticator: it signs the
 //! application, its flags, its counter and the hash of what it is asked to sign
 //! (OpenSSH's PROTOCOL.u2f). The real `ssh-keygen` is asked as well.
-#![cfg(feature = "sign")]
 
-mod desk;
-
+use crate::desk::{Desk, MESSAGE};
 use base64ct::{Base64, Encoding};
-use desk::{Desk, MESSAGE};
 use p256::ecdsa;
 use p256::ecdsa::signature::Signer;
 use sealift_verify::trust::sign::{self, SignError};

@@ -1,12 +1,9 @@
 //! What the real `ssh-keygen` and this crate say to each other's files.
-#![cfg(feature = "sign")]
-
-mod desk;
 
 use std::fs;
 use std::process::Command;
 
-use desk::{Desk, MESSAGE};
+use crate::desk::{Desk, MESSAGE};
 use sealift_verify::trust::sign::{self, SignError, SigningKey};
 use sealift_verify::trust::{
     AllowedSigners, KeyError, KeyType, Now, PublicKey, RevocationList, SignatureError, SshSignature, TrustFileError,

@@ -8,9 +8,9 @@ use sealift_verify::trust::{
 const SIGNED: &[u8] = b"preamble and root\n";
 
 /// Made by `ssh-keygen -Y sign -n sealift`, with the key on the line below.
-const SIGNATURE: &str = include_str!("data/ed25519.sig");
-const SIGNERS: &str = include_str!("data/allowed_signers");
-const KRL: &[u8] = include_bytes!("data/revoked.krl");
+const SIGNATURE: &str = include_str!("../data/ed25519.sig");
+const SIGNERS: &str = include_str!("../data/allowed_signers");
+const KRL: &[u8] = include_bytes!("../data/revoked.krl");
 
 fn policy() -> Policy {
     let mut policy = Policy::at(Now::exactly(0));

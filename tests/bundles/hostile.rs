@@ -391,7 +391,7 @@ fn memory_stays_within_what_is_stated() {
     let stated = Cost::of(open_whole(&bytes).expect("it is sound").head.root(), 1).memory;
     let test = std::env::current_exe().expect("this test");
     let output = std::process::Command::new(test)
-        .args(["--exact", "child_that_verifies", "--ignored", "--nocapture"])
+        .args(["--exact", "hostile::child_that_verifies", "--ignored", "--nocapture"])
         .env(CHILD, &place.bundle)
         .output()
         .expect("it runs again");

@@ -1,5 +1,4 @@
 //! tests/field.sh with the program under test: ten months of updates from sticks, in runs that are killed. `SEED=N` plays other months.
-#![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::os::unix::fs::symlink;
 use std::path::Path;

@@ -1,6 +1,5 @@
 //! `digest`, `measure` and `seal` on any kernel: what they print, and what they refuse. What a kernel with fs-verity does with it,
 //! `cargo xtask vm` shows.
-#![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::ffi::OsStr;
 use std::fs;

@@ -14,12 +14,14 @@ fn can_import(python: &Path) -> bool {
     tried.is_ok_and(|output| output.status.success())
 }
 
-/// A Python with the modules that the second reader needs: the one of SEALIFT_PYTHON, the system's, or the one that `cargo xtask ci python`
+/// A Python with the modules that the second reader needs: the one of SEALIFT_PYTHON, the system's, or the one that `cargo xtask ci readers`
 /// makes. A test fetches nothing.
 fn python() -> Option<PathBuf> {
-    let made = Path::new(env!("CARGO_TARGET_TMPDIR")).join("../tools/python/bin/python");
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let cache = cache.or_else(|| Some(std::env::home_dir()?.join(".cache")));
+    let made = cache.map(|cache| cache.join("sealift/python/bin/python"));
     let given = std::env::var_os("SEALIFT_PYTHON").map(PathBuf::from);
-    [given, Some("python3".into()), Some(made)].into_iter().flatten().find(|python| can_import(python))
+    [given, Some("python3".into()), made].into_iter().flatten().find(|python| can_import(python))
 }
 
 #[test]
@@ -29,7 +31,7 @@ fn the_second_reader_agrees() {
     let mut vectors: Vec<PathBuf> = vectors.filter(|path| path.extension().is_some_and(|end| end == "vec")).collect();
     vectors.sort();
     let Some(python) = python() else {
-        return sealift_skipped::skipped("needs the second reader's Python modules: cargo xtask ci python");
+        return sealift_skipped::skipped("needs the second reader's Python modules: cargo xtask ci readers");
     };
     let output = Command::new(python).arg(here().join("reference/vectors.py")).args(&vectors).output();
     let output = output.expect("Python runs");

@@ -1,5 +1,4 @@
 //! `--progress json`: every line of real output is as docs/progress.schema.json says, and the last one tells the outcome.
-#![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -8,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-const SCHEMA: &str = include_str!("../../docs/progress.schema.json");
+const SCHEMA: &str = include_str!("../../../docs/progress.schema.json");
 
 /// Says what of `value` is against `schema`. It knows the words that this schema needs; another one in it is an error.
 fn check(schema: &Value, value: &Value) -> Result<(), String> {
