@@ -24,8 +24,10 @@ use anyhow::{Result, ensure};
 use crate::dist;
 use crate::packages::{self, Chore};
 use crate::shell::run;
-use crate::steps::{self, Action::Call, Chosen, Step};
+use crate::steps::{self, Action, Chosen, Step};
 use crate::vm;
+
+use Action::{Call, Lines};
 
 #[rustfmt::skip] // a table
 const STEPS: &[Step] = &[
@@ -43,6 +45,10 @@ const STEPS: &[Step] = &[
     Step { name: "scale", action: Call("a million files, 20 GB of holes, 10,000 directories deep", scale::run) },
     Step { name: "sealed", action: Call("a hundred thousand sealed files are audited, on a kernel with fs-verity", vm::many) },
     Step { name: "dist", action: Call("static programs and packages, made twice, installed and purged", || dist::make(true)) },
+    Step { name: "plain", action: Lines(&[
+        "cargo test --locked --workspace --exclude xtask --test cli",
+        "cargo install --debug --locked --quiet --path pack-cli --root ${CARGO_TARGET_DIR:-target}/installed",
+    ]) },
     Step { name: "listing", action: Call("the second reader lists a gigabyte as sealift ls does", listing::run) },
 ];
 

@@ -8,12 +8,12 @@ use anyhow::{Result, ensure};
 use crate::layers;
 use crate::packages::{self, Chore};
 use crate::shell::{output, run, succeeds};
-use crate::skips;
 use crate::steps::{self, Action, Chosen, Step};
 use crate::tools;
 use crate::vm;
+use crate::web;
 
-use Action::{Call, Lines, Prepare};
+use Action::{Beside, Call, Lines, Prepare};
 
 /// In this order. A step stands here from the day that what it checks exists.
 #[rustfmt::skip] // a table
@@ -22,29 +22,33 @@ const STEPS: &[Step] = &[
     Step { name: "toolchain", action: Prepare("what rust-toolchain.toml names", toolchain) },
     Step { name: "format", action: Lines(&["cargo fmt --all --check"]) },
     Step { name: "layers", action: Call("that modules form layers in the crates below the program", layers::check) },
-    Step { name: "clippy", action: Lines(&["cargo clippy --locked --workspace --all-targets -- -D warnings"]) },
-    Step { name: "composefs", action: Call("clippy and tests with composefs, beside its own mkcomposefs", composefs) },
+    // The program holds it, so that it comes first.
+    Step { name: "page", action: Prepare("cargo xtask web", web::build) },
+    Step { name: "clippy", action: Lines(&["cargo lint -- -D warnings"]) },
     Step { name: "clippy-wasm", action: Lines(&[
         "cargo clippy --locked --target wasm32-unknown-unknown -p sealift-format -p sealift-verify -p sealift-wasm -- -D warnings",
     ]) },
+    Step { name: "features", action: Lines(&[
+        "cargo clippy --locked -p sealift -- -D warnings", "cargo clippy --locked -p sealift --no-default-features --lib -- -D warnings",
+    ]) },
     Step { name: "docs", action: Lines(&["RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps"]) },
-    Step { name: "python", action: Call("the environment of the second reader", tools::ensure_python) },
-    Step { name: "test", action: Lines(&["cargo test --locked --workspace --no-fail-fast"]) },
+    Step { name: "readers", action: Call("the second reader's Python, and composefs's own mkcomposefs", || {
+        tools::ensure_python()?;
+        tools::ensure_mkcomposefs().map(|_| ())
+    }) },
+    Step { name: "test", action: Lines(&["cargo tests --no-fail-fast", "cargo test --locked -p xtask"]) },
+    Step { name: "vectors", action: Lines(&[
+        "cargo tests --quiet --no-run --test vectors", "${CARGO_TARGET_DIR:-target}/debug/vectors",
+        "git diff --exit-code -- spec/vectors",
+        "test -z \"$(git ls-files --others --exclude-standard -- spec/vectors)\"",
+    ]) },
     Step { name: "web", action: Lines(&[
-        "cargo xtask web", "cargo clippy --locked -p sealift --all-targets --features portal -- -D warnings",
-        "cargo test --locked -p sealift --lib --features portal portal", "cargo build --locked --features portal",
+        "cargo tests --quiet --no-run --test cli",
         "wasm/node_modules/.bin/tsc --project wasm",
         "node --test --test-concurrency=1 wasm/tests/*.test.mjs",
         "SEALIFT_BROWSER=firefox node --test --test-concurrency=1 wasm/tests/page*.test.mjs wasm/tests/embedding.test.mjs wasm/tests/gate.test.mjs wasm/tests/accessibility.test.mjs wasm/tests/upload.test.mjs wasm/tests/report.test.mjs wasm/tests/drops.test.mjs wasm/tests/line.test.mjs wasm/tests/contents.test.mjs wasm/tests/stop.test.mjs",
     ]) },
-    Step { name: "vm", action: Call("what only a kernel with fs-verity shows, in Debian's under QEMU", vm::run) },
-    Step { name: "library", action: Lines(&["cargo check --locked -p sealift --no-default-features --lib"]) },
-    Step { name: "vectors", action: Lines(&[
-        // With the features of the step test, so that nothing is compiled again.
-        "cargo test --locked --quiet --workspace --no-run --test vectors", "${CARGO_TARGET_DIR:-target}/debug/vectors",
-        "git diff --exit-code -- spec/vectors",
-        "test -z \"$(git ls-files --others --exclude-standard -- spec/vectors)\"",
-    ]) },
+    Step { name: "vm", action: Beside("what only a kernel with fs-verity shows, in Debian's under QEMU", vm::run) },
     Step { name: "fuzz", action: Lines(&["cargo check --locked --manifest-path fuzz/Cargo.toml"]) },
     Step { name: "deny", action: Call("cargo deny check bans licenses sources", deny) },
 ];
@@ -77,19 +81,6 @@ fn toolchain() -> Result<()> {
         }
     }
     tools::ensure_target("wasm32-unknown-unknown")
-}
-
-/// What a feature that is not on by default adds.
-fn composefs() -> Result<()> {
-    let program = tools::mkcomposefs()?;
-    let cargo = |words: &[&str]| {
-        let mut command = Command::new("cargo");
-        command.args(words).env("SEALIFT_MKCOMPOSEFS", &program).env(skips::VARIABLE, skips::file()?);
-        run(&mut command)
-    };
-    let package = ["--locked", "--package", "sealift", "--features", "composefs"];
-    cargo(&[&["clippy", "--all-targets"], &package[..], &["--", "-D", "warnings"]].concat())?;
-    cargo(&[&["test", "--no-fail-fast", "--test", "composefs"], &package[..]].concat())
 }
 
 fn deny() -> Result<()> {

@@ -4,7 +4,7 @@ mod archive;
 mod check;
 mod deb;
 mod licences;
-pub(crate) mod machine;
+mod machine;
 mod stage;
 
 use std::env;

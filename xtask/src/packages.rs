@@ -15,11 +15,12 @@ pub(crate) enum Chore {
     Compare,
     Dist,
     DistCheck,
+    Quick,
     Vm,
     Web,
 }
 
-use Chore::{Big, Ci, Compare, Dist, DistCheck, Vm, Web};
+use Chore::{Big, Ci, Compare, Dist, DistCheck, Quick, Vm, Web};
 
 enum Probe {
     Program(&'static str),
@@ -57,7 +58,7 @@ const PACKAGES: &[Package] = &[
     // Apps are installed by Flatpak itself.
     package("flatpak",        Program("flatpak"),       &[Ci]),
     // A second program that writes archives.
-    package("libarchive-tools", Program("bsdtar"),      &[Ci]),
+    package("libarchive-tools", Program("bsdtar"),      &[Ci, Vm]),
     package("cpio",           Program("cpio"),          &[Ci]),
     // What is handed out for systemd and udev they look at.
     package("systemd",        Program("systemd-analyze"), &[Ci]),
@@ -70,6 +71,7 @@ const PACKAGES: &[Package] = &[
     // The oracle of every fs-verity digest, and a file system that has it.
     package("fsverity",       Program("fsverity"),      &[Ci, Compare, Vm]),
     package("e2fsprogs",      Program("mkfs.ext4"),     &[Big, Ci, Vm]),
+    package("kmod",           Program("depmod"),        &[Vm]),
     package("btrfs-progs",    Program("mkfs.btrfs"),    &[Big, Vm]),
     package("xfsprogs",       Program("mkfs.xfs"),      &[Big]),
     package("ntfs-3g",        Program("lowntfs-3g"),    &[Big]),
@@ -85,22 +87,22 @@ const PACKAGES: &[Package] = &[
     package("strace",         Program("strace"),        &[Big, Ci, Compare]),
     package("linux-perf",     Program("perf"),          &[Compare]),
     // The peers.
-    package("zstd",           Program("zstd"),          &[Ci, Compare]),
+    package("zstd",           Program("zstd"),          &[Ci, Compare, Vm]),
     package("xdelta3",        Program("xdelta3"),       &[Compare]),
     package("bsdiff",         Program("bsdiff"),        &[Compare]),
     package("squashfs-tools", Program("mksquashfs"),    &[Compare]),
     package("erofs-utils",    Program("mkfs.erofs"),    &[Compare]),
     package("xz-utils",       Program("xz"),            &[Big, Compare, Vm]),
     // What composefs brings.
-    package("libssl-dev",     File("/usr/include/openssl/ssl.h"), &[Ci, Compare]),
-    package("pkg-config",     Program("pkg-config"),    &[Ci, Compare]),
+    package("libssl-dev",     File("/usr/include/openssl/ssl.h"), &[Ci, Compare, Quick, Vm]),
+    package("pkg-config",     Program("pkg-config"),    &[Ci, Compare, Quick, Vm]),
     // Keys and certificates for built-in signatures.
     package("openssl",        Program("openssl"),       &[Ci, Vm]),
     // OpenSSL's sources are set up by these.
-    package("perl",           Program("perl"),          &[Dist, DistCheck, Vm]),
-    package("make",           Program("make"),          &[Dist, DistCheck, Vm]),
+    package("perl",           Program("perl"),          &[Dist, DistCheck]),
+    package("make",           Program("make"),          &[Dist, DistCheck]),
     // Static programs: the C in them is compiled by these.
-    package("musl-tools",     Program("musl-gcc"),      &[Dist, DistCheck, Vm]),
+    package("musl-tools",     Program("musl-gcc"),      &[Dist, DistCheck]),
     package("binutils",       Program("strip"),         &[Vm]),
     package("gcc-aarch64-linux-gnu", Program("aarch64-linux-gnu-gcc"), &[Dist, DistCheck]),
     package("libc6-dev-arm64-cross", File("/usr/aarch64-linux-gnu/include/limits.h"), &[Dist, DistCheck]),

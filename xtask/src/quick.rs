@@ -4,18 +4,24 @@
 use anyhow::Result;
 
 use crate::layers;
+use crate::packages::{self, Chore};
 use crate::steps::{self, Action, Chosen, Step};
+use crate::web;
 
-use Action::{Call, Lines};
+use Action::{Call, Lines, Prepare};
 
 /// In this order, with the same words as in `ci`, so that neither builds what the other has built already.
 #[rustfmt::skip] // a table
 const STEPS: &[Step] = &[
     Step { name: "format", action: Lines(&["cargo fmt --all --check"]) },
     Step { name: "layers", action: Call("that modules form layers in the crates below the program", layers::check) },
-    Step { name: "clippy", action: Lines(&["cargo clippy --locked --workspace --all-targets -- -D warnings"]) },
+    Step { name: "needs", action: Prepare("OpenSSL's headers and the page, which the program is built with", || {
+        packages::ensure(Chore::Quick)?;
+        web::ensure()
+    }) },
+    Step { name: "clippy", action: Lines(&["cargo lint -- -D warnings"]) },
     // A process killed at each of its calls takes longer than all the rest.
-    Step { name: "test", action: Lines(&["cargo test --locked --quiet --workspace --lib --bins --test vectors -- --skip killed"]) },
+    Step { name: "test", action: Lines(&["cargo tests --quiet --lib --bins --test vectors -- --skip killed"]) },
 ];
 
 /// Runs the steps named in the arguments, or all of them.

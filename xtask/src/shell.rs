@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 
 /// Runs a command with its output passed through.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
-    let status = command.status().with_context(|| format!("cannot start {}", name(command)))?;
+    let status = as_typed(command).status().with_context(|| format!("cannot start {}", name(command)))?;
     if !status.success() {
         bail!("{} ended with {status}", name(command));
     }
@@ -18,7 +18,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
 
 /// Returns what a command prints to standard output, without the last line's end.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
-    let output = command.output().with_context(|| format!("cannot start {}", name(command)))?;
+    let output = as_typed(command).output().with_context(|| format!("cannot start {}", name(command)))?;
     if !output.status.success() {
         let stderr = String::from_utf8_lossy(&output.stderr);
         bail!("{} ended with {}: {}", name(command), output.status, stderr.trim());
@@ -28,7 +28,17 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
 
 /// Returns whether a command can be started and ends well; what it prints is dropped.
 pub(crate) fn succeeds(command: &mut Command) -> bool {
-    command.output().is_ok_and(|output| output.status.success())
+    as_typed(command).output().is_ok_and(|output| output.status.success())
+}
+
+/// Takes from a command what `cargo run` tells of this program: build scripts that watch it would run again, and all that stands on them be
+/// compiled again, whenever a person types the same command.
+fn as_typed(command: &mut Command) -> &mut Command {
+    let is_ours = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+    env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_ours)).for_each(|(name, _)| {
+        command.env_remove(name);
+    });
+    command
 }
 
 /// Returns whether a program is installed. System folders are searched too: a user's PATH often lacks them.
@@ -41,6 +51,13 @@ pub(crate) fn has_program(name: &str) -> bool {
 pub(crate) fn target_dir() -> Result<PathBuf> {
     let dir = env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
     std::path::absolute(Path::new(&dir)).context("cannot name the target folder")
+}
+
+/// Returns the folder for what is fetched or built once for all runs, whatever happens to the target folder.
+pub(crate) fn cache_dir() -> Result<PathBuf> {
+    let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|dir| dir.is_absolute());
+    let cache = cache.or_else(|| Some(env::home_dir()?.join(".cache"))).context("nothing says where caches lie")?;
+    Ok(cache.join("sealift"))
 }
 
 /// Makes an empty folder.

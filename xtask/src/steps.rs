@@ -1,6 +1,7 @@
 //! Chores that are lists of named steps: each can be run alone, and says how long it took.
 
 use std::process::Command;
+use std::thread;
 use std::time::Instant;
 
 use anyhow::{Result, bail};
@@ -21,6 +22,8 @@ pub(crate) enum Action {
     Call(&'static str, fn() -> Result<()>),
     /// The same, for what the steps behind it stand on.
     Prepare(&'static str, fn() -> Result<()>),
+    /// The same, while the step before it runs, which leaves a core to it.
+    Beside(&'static str, fn() -> Result<()>),
 }
 
 /// What a command line asks for.
@@ -55,20 +58,16 @@ pub(crate) fn choose<'a>(chore: &str, steps: &'a [Step], mut args: lexopt::Parse
 pub(crate) fn run(chore: &str, steps: &[&Step]) -> Result<()> {
     skips::begin()?;
     let mut failed = Vec::new();
-    for (number, step) in (1..).zip(steps) {
-        println!("{chore}: {number}/{} {}: {}", steps.len(), step.name, step.action.describe());
-        let start = Instant::now();
-        let result = step.action.run();
-        let seconds = start.elapsed().as_secs_f64();
-        let Err(error) = result else {
-            println!("{chore}: {} holds, {seconds:.1} s", step.name);
-            continue;
-        };
-        let alone = format!("run it alone: cargo xtask {chore} {}", step.name);
-        println!("{chore}: step {} FAILED after {seconds:.1} s: {error:#}\n{alone}", step.name);
-        failed.push(step.name);
-        if let Action::Prepare(..) = step.action {
-            println!("{chore}: the {} steps behind it are not run", steps.len() - number);
+    for group in steps.chunk_by(|_, next| matches!(next.action, Action::Beside(..))) {
+        let held: Vec<bool> = thread::scope(|scope| {
+            let runs: Vec<_> = group.iter().map(|step| scope.spawn(|| holds(chore, step))).collect();
+            runs.into_iter().map(|run| run.join().unwrap_or(false)).collect()
+        });
+        let of_group = group.iter().zip(held).filter(|(_, held)| !held).map(|(step, _)| step);
+        let before = failed.len();
+        failed.extend(of_group.map(|step| step.name));
+        if failed.len() > before && matches!(group[0].action, Action::Prepare(..)) {
+            println!("{chore}: the steps behind it are not run");
             break;
         }
     }
@@ -79,26 +78,42 @@ pub(crate) fn run(chore: &str, steps: &[&Step]) -> Result<()> {
     skipped
 }
 
+/// Runs a step, and says what came of it.
+fn holds(chore: &str, step: &Step) -> bool {
+    println!("{chore}: {}: {}", step.name, step.action.describe());
+    let start = Instant::now();
+    let result = step.action.run();
+    let (name, seconds) = (step.name, start.elapsed().as_secs_f64());
+    match &result {
+        Ok(()) => println!("{chore}: {name} holds, {seconds:.1} s"),
+        Err(error) => println!(
+            "{chore}: step {name} FAILED after {seconds:.1} s: {error:#}\nrun it alone: cargo xtask {chore} {name}"
+        ),
+    }
+    result.is_ok()
+}
+
 impl Action {
     fn describe(&self) -> String {
         match self {
             Self::Lines(lines) => lines.join(" && "),
-            Self::Call(what, _) | Self::Prepare(what, _) => (*what).to_owned(),
+            Self::Call(what, _) | Self::Prepare(what, _) | Self::Beside(what, _) => (*what).to_owned(),
         }
     }
 
     fn run(&self) -> Result<()> {
         match self {
             Self::Lines(lines) => lines.iter().try_for_each(|line| run_line(line)),
-            Self::Call(_, function) | Self::Prepare(_, function) => function(),
+            Self::Call(_, function) | Self::Prepare(_, function) | Self::Beside(_, function) => function(),
         }
     }
 }
 
-/// Runs one line with its output passed through. Tests find the second reader's Python by `SEALIFT_PYTHON`, and say in the file of
-/// `SEALIFT_SKIPPED` what they did not look at.
+/// Runs one line with its output passed through. Tests find the tools that were fetched by `SEALIFT_PYTHON` and `SEALIFT_MKCOMPOSEFS`, and say
+/// in the file of `SEALIFT_SKIPPED` what they did not look at.
 fn run_line(line: &str) -> Result<()> {
     let mut shell = Command::new("sh");
-    shell.args(["-eu", "-c", line]).env("SEALIFT_PYTHON", tools::python()?).env(skips::VARIABLE, skips::file()?);
-    run_command(&mut shell)
+    shell.args(["-eu", "-c", line]).env(skips::VARIABLE, skips::file()?);
+    let tools = [("SEALIFT_PYTHON", tools::python()?), ("SEALIFT_MKCOMPOSEFS", tools::mkcomposefs()?)];
+    run_command(shell.envs(tools.into_iter().filter(|(_, program)| program.exists())))
 }

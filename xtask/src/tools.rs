@@ -1,4 +1,4 @@
-//! Tools that cargo, pip and npm install, at one pinned version each, below the target folder; npm's, beside their lockfile.
+//! Tools that cargo, pip and npm install, at one pinned version each, in the cache folder; npm's, beside their lockfile.
 
 use std::env;
 use std::fs;
@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use crate::debian::{self, Installed};
-use crate::shell::{output, run, target_dir};
+use crate::shell::{cache_dir, output, run, target_dir};
 
 /// A program from a crate.
 pub(crate) struct Tool {
@@ -30,7 +30,7 @@ const PYTHON_PACKAGES: [&str; 2] = ["blake3==1.0.11", "zstandard==0.25.0"];
 impl Tool {
     /// Returns the program, built when this version of it is not there yet.
     pub(crate) fn ensure(&self) -> Result<PathBuf> {
-        let root = target_dir()?.join("tools");
+        let root = cache_dir()?;
         let program = root.join("bin").join(self.krate);
         let is_current = output(Command::new(&program).arg("--version")).is_ok_and(|text| text.ends_with(self.version));
         if !is_current {
@@ -81,12 +81,12 @@ pub(crate) fn sealift_with_composefs() -> Result<PathBuf> {
 
 /// Returns where the second reader's Python lies, there or not.
 pub(crate) fn python() -> Result<PathBuf> {
-    Ok(target_dir()?.join("tools/python/bin/python"))
+    Ok(cache_dir()?.join("python/bin/python"))
 }
 
 /// Makes the second reader's Python environment, again when a pin has changed.
 pub(crate) fn ensure_python() -> Result<()> {
-    let dir = target_dir()?.join("tools/python");
+    let dir = cache_dir()?.join("python");
     let stamp = dir.join("pins");
     let pins = PYTHON_PACKAGES.join("\n");
     if fs::read_to_string(&stamp).is_ok_and(|done| done == pins) {
@@ -111,10 +111,15 @@ pub(crate) fn ensure_npm() -> Result<()> {
 /// composefs's own programs: Debian has them in sid alone, where everything is newer than here. So they run with sid's C library.
 const COMPOSEFS_SUITE: &str = "sid";
 
-/// Returns `mkcomposefs`, fetched once. To have a newer one, remove its folder.
+/// Returns where `mkcomposefs` lies, there or not.
 pub(crate) fn mkcomposefs() -> Result<PathBuf> {
-    let dir = target_dir()?.join("tools/composefs");
-    let (root, script) = (dir.join("root"), dir.join("mkcomposefs"));
+    Ok(cache_dir()?.join("composefs/mkcomposefs"))
+}
+
+/// Returns `mkcomposefs`, fetched once. To have a newer one, remove its folder.
+pub(crate) fn ensure_mkcomposefs() -> Result<PathBuf> {
+    let (dir, script) = (cache_dir()?.join("composefs"), mkcomposefs()?);
+    let root = dir.join("root");
     if !script.exists() {
         println!("fetching composefs of {COMPOSEFS_SUITE}, once");
         if dir.exists() {

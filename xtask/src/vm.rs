@@ -1,7 +1,6 @@
 //! `cargo xtask vm`: what only a kernel with fs-verity shows. Debian's own kernel runs under QEMU, by emulation, which any machine can; the
 //! guest is tests/vm, and its disks are new each time.
 
-mod archive;
 mod debian;
 mod disks;
 mod guest;

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, anyhow, ensure};
 use wasm_bindgen_cli_support::Bindgen;
 
 use crate::packages::{self, Chore};
-use crate::shell::{output, remap_flags, renew, run, target_dir};
+use crate::shell::{output, remap_flags, renew, run, succeeds, target_dir};
 use crate::tools;
 
 /// Where the compiled part of the package lies; git does not keep it.
@@ -27,6 +27,11 @@ pub(crate) fn main(mut args: lexopt::Parser) -> Result<()> {
         None => build(),
         Some(other) => Err(other.unexpected().into()),
     }
+}
+
+/// Builds the page where there is none yet.
+pub(crate) fn ensure() -> Result<()> {
+    if target_dir()?.join("web/www/index.html").exists() { Ok(()) } else { build() }
 }
 
 pub(crate) fn build() -> Result<()> {
@@ -87,11 +92,18 @@ fn pack() -> Result<()> {
     run(Command::new("cp").arg("-r").args(files.iter().chain(&licences)).arg(&stage))?;
     let name = output(Command::new("npm").args(["pack", "--silent", "--pack-destination"]).arg(&out).arg(&stage))?;
     println!("{}", out.join(name).display());
-    let page = out.join("www");
-    renew(&page)?;
+    let (page, new) = (out.join("www"), out.join("new"));
+    renew(&new)?;
     let files = ["index.html", "page.css", "page.js", "icon.svg"].map(|name| Path::new("wasm/www").join(name));
-    run(Command::new("cp").args(files).arg(&page))?;
-    run(Command::new("cp").arg("-r").arg(&stage).arg(page.join("sealift")))?;
+    run(Command::new("cp").args(files).arg(&new))?;
+    run(Command::new("cp").arg("-r").arg(&stage).arg(new.join("sealift")))?;
+    // The program that holds the page is built again where a file of it is newer.
+    if !succeeds(Command::new("diff").args(["--recursive", "--brief"]).args([&new, &page])) {
+        if page.exists() {
+            fs::remove_dir_all(&page)?;
+        }
+        fs::rename(&new, &page).with_context(|| format!("cannot rename {}", new.display()))?;
+    }
     println!("{}", page.display());
     Ok(())
 }

@@ -8,10 +8,10 @@ use anyhow::{Result, ensure};
 use super::Release;
 use crate::shell::{output, remap_flags, run};
 
-pub(crate) struct Machine {
+pub(super) struct Machine {
     pub(super) name: &'static str,
     /// As rustc names it. With musl a program needs nothing of the system that it runs on.
-    pub(crate) target: &'static str,
+    pub(super) target: &'static str,
     pub(super) debian: &'static str,
     /// What compiles zstd and BLAKE3.
     compiler: &'static str,
@@ -24,7 +24,7 @@ pub(crate) struct Machine {
 pub(super) const FEATURES: &str = "portal,composefs-static";
 
 /// The first is the one on which this runs.
-pub(crate) const MACHINES: [Machine; 2] = [
+pub(super) const MACHINES: [Machine; 2] = [
     Machine {
         name: "x86_64",
         target: "x86_64-unknown-linux-musl",
@@ -55,7 +55,7 @@ impl Machine {
     }
 
     /// `cargo build` for this machine, with the compilers that it takes.
-    pub(crate) fn cargo_build(&self) -> Command {
+    fn cargo_build(&self) -> Command {
         let mut command = Command::new("cargo");
         command
             .args(["build", "--quiet", "--locked", "--target", self.target])

@@ -1,5 +1,5 @@
 //! Debian's packages for the virtual machine: its kernel, and a QEMU that emulates it well. They are fetched by an apt of our own, checked with
-//! Debian's keys, and unpacked below the target folder; what is installed here stays as it is.
+//! Debian's keys, and unpacked in the cache folder; what is installed here stays as it is.
 //!
 //! QEMU is that of bookworm-backports: 7.2 of bookworm computes wrong flags after cmpxchg16b, and every third boot of a 6.12 kernel dies of it.
 
@@ -10,7 +10,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::debian::{self, Installed};
-use crate::shell::target_dir;
+use crate::shell::cache_dir;
 
 const SUITE: &str = "bookworm-backports";
 /// The kernel, what runs it, and what adds a certificate to its keyring.
@@ -28,7 +28,7 @@ pub(super) struct Tools {
 
 /// Fetches the packages once. To have newer ones, remove the folder.
 pub(super) fn ensure() -> Result<Tools> {
-    let dir = target_dir()?.join("tools/vm");
+    let dir = cache_dir()?.join("vm");
     let (root, kernel, stamp) = (dir.join("root"), dir.join("vmlinux"), dir.join("packages"));
     let wanted = format!("{SUITE} {}", PACKAGES.join(" "));
     if !fs::read_to_string(&stamp).is_ok_and(|done| done == wanted) {
@@ -39,8 +39,7 @@ pub(super) fn ensure() -> Result<Tools> {
         let suites = ["bookworm", SUITE];
         debian::unpack(&dir, &root, &suites, &PACKAGES, Installed::Counts)?;
         let compressed = only(&root.join("boot"), "vmlinuz-")?;
-        let elf = elf_of(&fs::read(&compressed)?).with_context(|| compressed.display().to_string())?;
-        fs::write(&kernel, elf).with_context(|| format!("cannot write {}", kernel.display()))?;
+        write_elf(&fs::read(&compressed)?, &kernel).with_context(|| compressed.display().to_string())?;
         fs::write(&stamp, wanted).with_context(|| format!("cannot write {}", stamp.display()))?;
     }
     let config = fs::read_to_string(only(&root.join("boot"), "config-")?)?;
@@ -85,7 +84,7 @@ fn only(folder: &Path, prefix: &str) -> Result<PathBuf> {
 
 /// Takes the ELF file out of a kernel for x86 (kernel documentation, "The Linux/x86 Boot Protocol"): the payload is a zstd frame, and behind it
 /// its decompressed length.
-fn elf_of(kernel: &[u8]) -> Result<Vec<u8>> {
+fn write_elf(kernel: &[u8], to: &Path) -> Result<()> {
     let field = |at: usize| -> Result<usize> {
         let bytes = kernel.get(at..).and_then(<[u8]>::first_chunk).context("the kernel is too short")?;
         Ok(usize::try_from(u32::from_le_bytes(*bytes))?)
@@ -94,11 +93,9 @@ fn elf_of(kernel: &[u8]) -> Result<Vec<u8>> {
     let sectors = usize::from(kernel[0x1f1]).max(1);
     let (start, len) = ((sectors + 1) * 512 + field(0x248)?, field(0x24c)?);
     let payload = kernel.get(start..start + len).context("the kernel's payload is cut")?;
-    let (frame, elf_len) = payload.split_last_chunk::<4>().context("the kernel's payload is too short")?;
-    let mut elf = vec![0; usize::try_from(u32::from_le_bytes(*elf_len))?];
-    let decoded = zstd_safe::decompress(&mut elf[..], frame);
-    decoded
-        .map_err(|code| anyhow::anyhow!("the kernel is not compressed by zstd: {}", zstd_safe::get_error_name(code)))?;
-    ensure!(elf.starts_with(b"\x7fELF"), "the kernel is no ELF file");
-    Ok(elf)
+    let (frame, _) = payload.split_last_chunk::<4>().context("the kernel's payload is too short")?;
+    fs::write(to, frame)?;
+    let elf = Command::new("zstd").args(["--decompress", "--stdout", "--quiet"]).arg(to).output()?.stdout;
+    ensure!(elf.starts_with(b"\x7fELF"), "the kernel is no ELF file that zstd compressed");
+    fs::write(to, elf).with_context(|| format!("cannot write {}", to.display()))
 }

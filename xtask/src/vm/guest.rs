@@ -1,50 +1,59 @@
 //! What the guest finds: its first process, `sealift`, drivers, and files that only this machine makes.
 
-use std::fs;
+use std::collections::BTreeMap;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::archive::Archive;
 use super::debian::Tools;
-use crate::dist::machine::MACHINES;
 use crate::random::Random;
-use crate::shell::{output, run, target_dir};
-use crate::tools;
+use crate::shell::{output, renew, run, target_dir};
 
 /// Disks, and the file systems on them and of composefs that are not built into the kernel.
 const DRIVERS: [&str; 4] = ["virtio_blk", "btrfs", "erofs", "overlay"];
 
 /// Makes the archive with which the kernel starts, and returns where it lies.
 pub(super) fn image(tools: &Tools, work: &Path) -> Result<PathBuf> {
-    fs::create_dir_all(work).with_context(|| format!("cannot make {}", work.display()))?;
-    let mut archive = Archive::default();
-    archive.device("dev/console", (5, 1))?;
-    for (program, to) in programs(work)? {
-        archive.copy(&program, to)?;
-    }
-    let mut loaded = Vec::new();
-    DRIVERS.iter().try_for_each(|driver| add_driver(&mut archive, tools, driver, &mut loaded))?;
-    add_with_libraries(&mut archive, tools, "bin/keyctl")?;
+    let root = &work.join("root");
+    renew(root)?;
+    let programs = programs(work)?.into_iter().chain([(tools.root.join("bin/keyctl"), "bin/keyctl")]);
+    add_with_libraries(root, tools, &programs.collect::<Vec<_>>())?;
+    add_drivers(root, tools)?;
     for (name, content) in signed(work)? {
-        archive.file(&format!("data/{name}"), &content)?;
+        put(&root.join("data").join(name), &content)?;
     }
-    let path = work.join("initramfs");
-    fs::write(&path, archive.finish()?).with_context(|| format!("cannot write {}", path.display()))?;
-    Ok(path)
+    // What a process has open when it starts. Only root makes such a file; in an archive anybody does.
+    put(
+        &work.join("console.mtree"),
+        b"#mtree\n./dev type=dir mode=0755\n./dev/console type=char device=linux,5,1 mode=0600\n",
+    )?;
+    // Uncompressed: decompressing takes an emulated machine longer than reading.
+    let mut archive = Command::new("bsdtar");
+    archive.args(["--create", "--format=newc", "--uid=0", "--gid=0", "--file", "initramfs", "-C", "root", "."]);
+    run(archive.arg("@../console.mtree").current_dir(work))?;
+    Ok(work.join("initramfs"))
 }
 
-/// Builds what the guest runs: static programs, and a little optimised, since the machine is emulated.
+/// Writes a file and the folders above it.
+fn put(path: &Path, content: &[u8]) -> Result<()> {
+    let folder = path.parent().context("a file lies in a folder")?;
+    fs::create_dir_all(folder)?;
+    fs::write(path, content).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Copies a program or a library of this machine.
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    put(to, &fs::read(from).with_context(|| format!("cannot read {}", from.display()))?)?;
+    Ok(fs::set_permissions(to, Permissions::from_mode(0o755))?)
+}
+
+/// Builds what the guest runs: the programs that the tests have built already.
 fn programs(work: &Path) -> Result<[(PathBuf, &'static str); 2]> {
-    let machine = &MACHINES[0];
-    tools::ensure_target(machine.target)?;
-    run(machine
-        .cargo_build()
-        .args(["--package", "sealift", "--package", "sealift-tests"])
-        .args(["--bin", "sealift", "--bin", "guest", "--features", "sealift/composefs-static"])
-        .env("CARGO_PROFILE_DEV_OPT_LEVEL", "1"))?;
-    let built = target_dir()?.join(machine.target).join("debug");
+    run(Command::new("cargo").args(["tests", "--quiet", "--no-run", "--test", "cli", "--test", "vectors"]))?;
+    let built = target_dir()?.join("debug");
     let strip = |name: &str| -> Result<PathBuf> {
         let stripped = work.join(name);
         run(Command::new("strip").arg("-o").arg(&stripped).arg(built.join(name)))?;
@@ -53,60 +62,45 @@ fn programs(work: &Path) -> Result<[(PathBuf, &'static str); 2]> {
     Ok([(strip("guest")?, "init"), (strip("sealift")?, "sealift")])
 }
 
-/// Adds a driver behind those that it needs. What is not there is built into the kernel.
-fn add_driver(archive: &mut Archive, tools: &Tools, name: &str, loaded: &mut Vec<String>) -> Result<()> {
-    let name = name.replace('-', "_");
-    if loaded.contains(&name) {
-        return Ok(());
-    }
-    let Some(path) = find_driver(&tools.modules.join("kernel"), &name)? else { return Ok(()) };
-    let driver = match path.extension() {
-        Some(end) if end == "xz" => {
-            let unpacked = Command::new("xz").args(["--decompress", "--stdout"]).arg(&path).output();
-            unpacked.context("cannot start xz")?.stdout
+/// Adds drivers, each behind those that it needs.
+fn add_drivers(root: &Path, tools: &Tools) -> Result<()> {
+    let version = tools.modules.file_name().context("drivers lie in a folder of their kernel")?;
+    let system = |program: &str| Command::new(format!("/usr/sbin/{program}"));
+    run(system("depmod").arg("--basedir").arg(&tools.root).arg(version))?;
+    let mut list = system("modprobe");
+    list.arg("--dirname").arg(&tools.root).arg("--set-version").arg(version).args(["--show-depends", "--all"]);
+    let list = output(list.args(DRIVERS))?;
+    let mut added: Vec<&Path> = Vec::new();
+    // What is not there is built into the kernel.
+    for path in list.lines().filter_map(|line| line.strip_prefix("insmod ")).map(|path| Path::new(path.trim())) {
+        if added.contains(&path) {
+            continue;
         }
-        _ => fs::read(&path)?,
-    };
-    // Facts about it stand in it as NAME=VALUE, each behind a NUL byte.
-    let facts = driver.split(|byte| *byte == 0).filter_map(|fact| std::str::from_utf8(fact).ok());
-    let needs = facts.filter_map(|fact| fact.strip_prefix("depends=").or_else(|| fact.strip_prefix("softdep=pre:")));
-    for needed in needs.flat_map(|names| names.split([',', ' '])).filter(|name| !name.is_empty()) {
-        add_driver(archive, tools, needed, loaded)?;
+        let to = root.join(format!("modules/{:02}-{}", added.len(), path.file_name().unwrap_or_default().display()));
+        copy(path, &to)?;
+        if path.extension().is_some_and(|end| end == "xz") {
+            run(Command::new("xz").arg("--decompress").arg(&to))?;
+        }
+        added.push(path);
     }
-    archive.file(&format!("modules/{:02}-{name}.ko", loaded.len()), &driver)?;
-    loaded.push(name);
     Ok(())
 }
 
-fn find_driver(folder: &Path, name: &str) -> Result<Option<PathBuf>> {
-    for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
-        let path = entry?.path();
-        if path.is_dir() {
-            if let Some(found) = find_driver(&path, name)? {
-                return Ok(Some(found));
-            }
-        } else if path.file_name().is_some_and(|file| {
-            let file = file.to_string_lossy().replace('-', "_");
-            file == format!("{name}.ko") || file == format!("{name}.ko.xz")
-        }) {
-            return Ok(Some(path));
+/// Adds programs with the libraries that they are linked to.
+fn add_with_libraries(root: &Path, tools: &Tools, programs: &[(PathBuf, &str)]) -> Result<()> {
+    let mut libraries = BTreeMap::new();
+    for (program, to) in programs {
+        copy(program, &root.join(to))?;
+        let needs = output(Command::new("ldd").arg(program).env("LD_LIBRARY_PATH", tools.libraries()))?;
+        for line in needs.lines() {
+            // `libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x...)`, or the path alone.
+            let Some(path) = line.split_whitespace().find(|word| word.starts_with('/')) else { continue };
+            let name = Path::new(path).file_name().context("a library has a name")?.to_string_lossy().into_owned();
+            let to = if name.starts_with("ld-linux") { "lib64" } else { "lib/x86_64-linux-gnu" };
+            libraries.insert(format!("{to}/{name}"), PathBuf::from(path));
         }
     }
-    Ok(None)
-}
-
-/// Adds a program of Debian with the libraries that it is linked to.
-fn add_with_libraries(archive: &mut Archive, tools: &Tools, program: &str) -> Result<()> {
-    archive.copy(&tools.root.join(program), program)?;
-    let needs = output(Command::new("ldd").arg(tools.root.join(program)).env("LD_LIBRARY_PATH", tools.libraries()))?;
-    for line in needs.lines() {
-        // `libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x...)`, or the path alone.
-        let Some(path) = line.split_whitespace().find(|word| word.starts_with('/')) else { continue };
-        let name = Path::new(path).file_name().context("a library has a name")?.to_string_lossy().into_owned();
-        let to = if name.starts_with("ld-linux") { "lib64" } else { "lib/x86_64-linux-gnu" };
-        archive.copy(Path::new(path), &format!("{to}/{name}"))?;
-    }
-    Ok(())
+    libraries.iter().try_for_each(|(to, path)| copy(path, &root.join(to)))
 }
 
 /// A file, signatures over it by keys that the guest is going to trust and by one that it is not, and what is no signature of it.
