@@ -34,30 +34,36 @@ use lexopt::ValueExt;
 use crate::packages::{self, Chore};
 use crate::shell::run;
 use crate::tools;
-use crate::web;
 use measures::MEASURES;
 use places::Places;
 use report::Report;
 use tree::Extent;
 
 const RESULTS: &str = "bench/RESULTS.md";
+type Add = fn(&mut Report, &Options, &Places) -> Result<()>;
+
 /// Measures that are no race.
-const OTHERS: [&str; 14] = [
-    "update",
-    "change",
-    "delta-linux",
-    "delta-debian",
-    "delta-ebuilds",
-    "ostree",
-    "ostree-change",
-    "static-delta",
-    "composefs",
-    "page",
-    "reads",
-    "scaling",
-    "profile",
-    "floor",
+#[rustfmt::skip] // a table
+const OTHERS: [(&str, Add); 14] = [
+    ("update",        |report, options, places| update::add(report, options.runs, places)),
+    ("change",        |report, options, places| change::add(report, options.runs, places)),
+    ("delta-linux",   |report, _, places| delta::add(report, &delta::LINUX, places)),
+    ("delta-debian",  |report, _, places| delta::add(report, &delta::DEBIAN, places)),
+    ("delta-ebuilds", |report, _, places| delta::add(report, &delta::EBUILDS, places)),
+    // A run takes minutes, and what is wanted is far away from the peers.
+    ("ostree",        |report, options, places| ostree::add(report, options.runs.min(2), places)),
+    ("ostree-change", |report, options, places| ostree_change::add(report, options.runs, places)),
+    ("static-delta",  |report, _, places| static_delta::add(report, places)),
+    ("composefs",     |report, options, places| composefs::add(report, options.runs, places)),
+    ("page",          |report, options, places| page::add(report, options.runs, places)),
+    ("reads",         |report, _, places| reads::add(report, places)),
+    ("scaling",       |report, options, places| scaling::add(report, options.skip_large, options.runs, places)),
+    ("profile",       |report, _, places| profile::add(report, places)),
+    // Last of all: what this process once held counts for the programs that it starts (getrusage(2), ru_maxrss).
+    ("floor",         |report, options, places| floor::add(report, options.runs, places)),
 ];
+/// Those of Debian's kernel alone.
+const OF_KERNEL: [&str; 6] = ["update", "delta-linux", "delta-debian", "delta-ebuilds", "composefs", "page"];
 const GIB: u64 = 1 << 30;
 
 struct Options {
@@ -82,7 +88,7 @@ impl Options {
                 other => return Err(other.unexpected().into()),
             }
         }
-        let names: Vec<_> = MEASURES.iter().map(|measure| measure.name).chain(OTHERS).collect();
+        let names: Vec<_> = MEASURES.iter().map(|measure| measure.name).chain(OTHERS.map(|(name, _)| name)).collect();
         match options.only.iter().find(|name| !names.contains(&name.as_str())) {
             Some(unknown) => bail!("no measure {unknown}; there are {}", names.join(", ")),
             None => Ok(options),
@@ -103,7 +109,7 @@ impl Options {
 pub(crate) fn main(args: lexopt::Parser) -> Result<()> {
     let options = Options::parse(args)?;
     packages::ensure(Chore::Compare)?;
-    let (mut places, extent) = places(&options)?;
+    let (places, extent) = places(&options)?;
     if options.includes("unpack-disk") || options.includes("update") {
         // What was unpacked stays until all was measured.
         places.require_disk(extent.bytes * 10 * u64::try_from(options.runs)?)?;
@@ -114,61 +120,12 @@ pub(crate) fn main(args: lexopt::Parser) -> Result<()> {
     let opening = machine::describe(&places, &extent, &command, options.runs)?;
     let mut report = Report::default();
     race(&mut report, &options, &places)?;
-    if options.includes("update") && options.tree.is_none() {
-        println!("compare: update");
-        update::add(&mut report, options.runs, &places)?;
-    }
-    if options.includes("change") {
-        println!("compare: change");
-        change::add(&mut report, options.runs, &places)?;
-    }
-    if options.tree.is_none() {
-        for pair in delta::PAIRS.iter().filter(|pair| options.includes(&format!("delta-{}", pair.name))) {
-            println!("compare: delta-{}", pair.name);
-            delta::add(&mut report, pair, &places)?;
+    for (name, add) in OTHERS {
+        let is_left_out = options.tree.is_some() && OF_KERNEL.contains(&name) || options.skip_large && name == "page";
+        if options.includes(name) && !is_left_out {
+            println!("compare: {name}");
+            add(&mut report, &options, &places)?;
         }
-    }
-    if options.includes("ostree") {
-        println!("compare: ostree");
-        // A run takes minutes, and what is wanted is far away from the peers.
-        ostree::add(&mut report, options.runs.min(2), &places)?;
-    }
-    if options.includes("ostree-change") {
-        println!("compare: ostree-change");
-        ostree_change::add(&mut report, options.runs, &places)?;
-    }
-    if options.includes("static-delta") {
-        println!("compare: static-delta");
-        static_delta::add(&mut report, &places)?;
-    }
-    if options.includes("composefs") && options.tree.is_none() {
-        println!("compare: composefs");
-        places.add_program("sealift-composefs", tools::sealift_with_composefs()?);
-        places.add_program("mkcomposefs", tools::mkcomposefs()?);
-        composefs::add(&mut report, options.runs, &places)?;
-    }
-    if options.includes("page") && options.tree.is_none() && !options.skip_large {
-        println!("compare: page");
-        web::build()?;
-        page::add(&mut report, options.runs, &places)?;
-    }
-    if options.includes("reads") {
-        println!("compare: reads");
-        reads::add(&mut report, &places)?;
-    }
-    if options.includes("scaling") {
-        println!("compare: scaling");
-        let counts: &[u32] = if options.skip_large { &[1_000, 10_000, 100_000] } else { &[10_000, 100_000, 1_000_000] };
-        scaling::add(&mut report, counts, options.runs, &places)?;
-    }
-    if options.includes("profile") {
-        println!("compare: profile");
-        profile::add(&mut report, &places)?;
-    }
-    // Last of all: what this process once held counts for the programs that it starts (getrusage(2), ru_maxrss).
-    if options.includes("floor") {
-        println!("compare: floor");
-        floor::add(&mut report, options.runs, &places)?;
     }
     let page = report.finish(&opening);
     if options.only.is_empty() {
@@ -213,6 +170,10 @@ fn places(options: &Options) -> Result<(Places, Extent)> {
     let mut places = Places::new(options.scratch.clone(), options.wanted_bytes())?;
     places.add_program("sealift", tools::sealift()?);
     places.add_program("b3sum", tools::B3SUM.ensure()?);
+    if options.includes("composefs") && options.tree.is_none() {
+        places.add_program("sealift-composefs", tools::sealift_with_composefs()?);
+        places.add_program("mkcomposefs", tools::ensure_mkcomposefs()?);
+    }
     make_key(&places)?;
     places.tree = match &options.tree {
         Some(tree) => fs::canonicalize(tree).with_context(|| format!("cannot find {}", tree.display()))?,

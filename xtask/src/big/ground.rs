@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -51,6 +51,21 @@ impl Ground {
         self.printed_by(line).map(|_| ())
     }
 
+    /// Starts a line, to which `new.sealift` comes through a pipe if it is piped.
+    pub(crate) fn start(&self, line: &str, piped: bool) -> Result<Running> {
+        let mut command = self.command(line);
+        command.stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut feeder = None;
+        if piped {
+            let mut cat = self.command("cat new.sealift").stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+            command.stdin(cat.stdout.take().context("it is piped")?);
+            feeder = Some(cat);
+        }
+        let program = command.spawn().with_context(|| format!("cannot start {line}"))?;
+        // Our ends of the pipes go with the command.
+        Ok(Running { program, feeder })
+    }
+
     /// Runs a line, and returns what it prints.
     pub(crate) fn printed_by(&self, line: &str) -> Result<String> {
         output(&mut self.command(line)).with_context(|| format!("in {}: {line}", self.dir.display()))
@@ -78,6 +93,32 @@ impl Ground {
     pub(crate) fn remove(self) -> Result<()> {
         unmount_below(&self.dir)?;
         remove(&self.dir)
+    }
+}
+
+/// A program, and what feeds it.
+pub(crate) struct Running {
+    pub(crate) program: Child,
+    feeder: Option<Child>,
+}
+
+impl Running {
+    /// Waits until it ends well.
+    pub(crate) fn finish(mut self) -> Result<()> {
+        let said = self.program.stderr.take().map(std::io::read_to_string).transpose()?.unwrap_or_default();
+        let status = self.program.wait()?;
+        ensure!(status.success(), "it ends with {status}: {}", said.trim());
+        Ok(())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(feeder) = &mut self.feeder {
+            // It ends by itself once nobody reads; this only takes its leave.
+            let _ = feeder.kill();
+            let _ = feeder.wait();
+        }
     }
 }
 

@@ -1,10 +1,12 @@
 //! The second reader and ours agree on a bundle of more than a gigabyte: names, metadata, and every byte of content.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::findings::Findings;
@@ -14,7 +16,6 @@ use crate::shell::run as run_command;
 use crate::tools;
 
 const GIB: u64 = 1 << 30;
-const SHA256: &str = ",\"sha256\":\"";
 
 pub(crate) fn run() -> Result<()> {
     tools::ensure_python()?;
@@ -31,25 +32,18 @@ pub(crate) fn run() -> Result<()> {
     run_command(command.stdout(File::create(ground.path("theirs"))?))?;
     fs::write(ground.path("ours"), ground.printed_by("sealift ls --json kernel.sealift")?)?;
 
-    let (ours, theirs) = (fs::read_to_string(ground.path("ours"))?, fs::read_to_string(ground.path("theirs"))?);
-    let (mut ours, mut theirs): (Vec<_>, Vec<_>) = (ours.lines().collect(), theirs.lines().collect());
-    // Each reader has its order.
-    ours.sort_unstable();
-    theirs.sort_unstable();
-    let mut findings = Findings::default();
-    if ours.len() != theirs.len() {
-        findings.add(&format!("ours lists {} entries, the second reader {}", ours.len(), theirs.len()))?;
+    let (ours, mut theirs) = (entries(&ground.path("ours"))?, entries(&ground.path("theirs"))?);
+    // The hash of a file's content is the second reader's alone.
+    let hashes: Vec<_> = theirs.iter_mut().map(|(_, entry)| entry.as_object_mut()?.remove("sha256")).collect();
+    let (mut findings, mut files) = (Findings::default(), 0);
+    if ours != theirs {
+        let differs = ours.iter().zip(&theirs).find(|(ours, theirs)| ours != theirs);
+        findings.add(&format!("ours has {} entries, the second reader {}: {differs:?}", ours.len(), theirs.len()))?;
     }
-    let mut files = 0;
-    for (ours, theirs) in ours.iter().zip(&theirs) {
-        let (line, sha256) = split(theirs);
-        if *ours != line {
-            findings.add(&format!("ours: {ours}, the second reader: {theirs}"))?;
-        }
-        let Some(sha256) = sha256 else { continue };
+    for (((_, path), _), hash) in ours.iter().zip(&hashes).filter(|(_, hash)| hash.is_some()) {
         files += 1;
-        let path = path_in(&line).with_context(|| format!("no path in {line}"))?;
-        if hash(&kernel.join(&path))? != sha256 {
+        // The kernel has no name that is escaped.
+        if hash.as_ref().and_then(Value::as_str) != Some(&sha256(&kernel.join(path))?) {
             findings.add(&format!("{path}: the second reader has another content"))?;
         }
     }
@@ -61,36 +55,17 @@ pub(crate) fn run() -> Result<()> {
     ground.remove()
 }
 
-/// A line without its hash, as our listing has it, and the hash.
-fn split(line: &str) -> (String, Option<&str>) {
-    match line.split_once(SHA256) {
-        Some((before, after)) => (format!("{before}}}"), after.strip_suffix("\"}")),
-        None => (line.to_owned(), None),
-    }
+/// The entries of a listing by ref and path: each reader has its order.
+fn entries(listing: &Path) -> Result<BTreeMap<(String, String), Value>> {
+    let entry = |line: &str| {
+        let entry: Value = serde_json::from_str(line).with_context(|| line.to_owned())?;
+        let text = |key: &str| entry[key].as_str().unwrap_or_default().to_owned();
+        Ok(((text("ref"), text("path")), entry))
+    };
+    fs::read_to_string(listing)?.lines().map(entry).collect()
 }
 
-/// The path of a line; the kernel has no name that is escaped.
-fn path_in(line: &str) -> Option<String> {
-    let (_, rest) = line.split_once("\"path\":\"")?;
-    let (path, _) = rest.split_once("\",\"type\":")?;
-    (!path.contains(['%', '\\'])).then(|| path.to_owned())
-}
-
-fn hash(path: &Path) -> Result<String> {
+fn sha256(path: &Path) -> Result<String> {
     let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     Ok(Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_line_is_taken_apart() {
-        let line = r#"{"ref":"main","path":"a/b","type":"file","inode":3,"sha256":"00ff"}"#;
-        let (rest, sha256) = split(line);
-        assert_eq!(rest, r#"{"ref":"main","path":"a/b","type":"file","inode":3}"#);
-        assert_eq!(sha256, Some("00ff"));
-        assert_eq!(path_in(&rest).as_deref(), Some("a/b"));
-    }
 }

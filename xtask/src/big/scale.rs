@@ -170,11 +170,8 @@ fn judge(case: &Case, [tenth, whole]: &[Vec<Measure>; 2]) -> Vec<String> {
 /// `info` says what unpacking takes at most.
 fn held_to_declared(ground: &Ground, label: &str, measure: &Measure, findings: &mut Findings) -> Result<()> {
     let info = ground.printed_by(&format!("sealift info tree.sealift --json {LIMIT}"))?;
-    let declared = |field: &str| -> Result<u64> {
-        let (_, rest) = info.split_once("\"cost\":{").context("info has the costs")?;
-        let (_, rest) = rest.split_once(&format!("\"{field}\":")).context("info has each cost")?;
-        Ok(rest.split([',', '}']).next().unwrap_or_default().parse()?)
-    };
+    let info: serde_json::Value = serde_json::from_str(&info)?;
+    let declared = |field: &str| info["cost"][field].as_u64().context("info has each cost");
     let (memory, disk) = (declared("memory_bytes")?, declared("disk_bytes")?);
     if measure.peak_bytes > memory + PROGRAM_BYTES {
         findings.add(&format!("{label}: unpack held {} bytes, declared are {memory}", measure.peak_bytes))?;

@@ -19,20 +19,22 @@ pub(crate) struct Verb {
     pub(crate) start: &'static str,
     /// In `work/out`.
     pub(crate) output: &'static str,
+    /// Whether the bundle comes through a pipe.
+    pub(crate) piped: bool,
 }
 
 #[rustfmt::skip] // a table
 pub(crate) const VERBS: [Verb; 3] = [
     Verb {
-        name: "pack", start: "start-empty", output: "b.sealift",
+        name: "pack", start: "start-empty", output: "b.sealift", piped: false,
         line: "sealift pack --force new -o work/out/b.sealift --name os --bundle-version 2 --key key --chunk-size 64KiB --quiet",
     },
     Verb {
-        name: "unpack", start: "start-empty", output: "target",
+        name: "unpack", start: "start-empty", output: "target", piped: false,
         line: "sealift unpack new.sealift work/out/target TRUST --quiet",
     },
     Verb {
-        name: "update", start: "start-tree", output: "target",
+        name: "update", start: "start-tree", output: "target", piped: false,
         line: "sealift unpack new.sealift work/out/target --update --delete TRUST --quiet",
     },
 ];
@@ -40,7 +42,8 @@ pub(crate) const VERBS: [Verb; 3] = [
 pub(crate) struct Known {
     pub(crate) old: Snapshot,
     pub(crate) new: Snapshot,
-    pub(crate) bundle: Vec<u8>,
+    pub(crate) old_bundle: Vec<u8>,
+    pub(crate) new_bundle: Vec<u8>,
 }
 
 /// Makes `old` and `new`, their bundles, and what a run starts from.
@@ -53,15 +56,17 @@ pub(crate) fn prepare(ground: &Ground, make: impl FnOnce(&Path) -> Result<()>) -
             "sealift pack --force {tree} -o {tree}.sealift --name os --bundle-version {version} --key key --chunk-size 64KiB --quiet"
         ))?;
     }
-    for start in ["start-empty", "start-tree"] {
+    for start in ["start-empty", "start-bundle", "start-tree"] {
         fs::create_dir_all(ground.path(start).join("out"))?;
         fs::create_dir(ground.path(start).join("state"))?;
     }
+    fs::copy(ground.path("old.sealift"), ground.path("start-bundle/out/b.sealift"))?;
     ground.run("sealift unpack old.sealift start-tree/out/target --trust signers --state start-tree/state --quiet")?;
     Ok(Known {
         old: Snapshot::take(&ground.path("old"))?,
         new: Snapshot::take(&ground.path("new"))?,
-        bundle: fs::read(ground.path("new.sealift"))?,
+        old_bundle: fs::read(ground.path("old.sealift"))?,
+        new_bundle: fs::read(ground.path("new.sealift"))?,
     })
 }
 
@@ -84,14 +89,20 @@ impl Trial for Disturbed<'_> {
         self.verb.start
     }
 
+    fn is_from_pipe(&self) -> bool {
+        self.verb.piped
+    }
+
     fn not_whole(&self, ground: &Ground, ended_well: bool) -> Result<Option<String>> {
         let Self { verb, known } = self;
         let output = ground.path("work/out").join(verb.output);
         if !output.exists() {
-            return Ok((ended_well || verb.start == "start-tree").then(|| "the output is missing".to_owned()));
+            return Ok((ended_well || verb.start != "start-empty").then(|| "the output is missing".to_owned()));
         }
         if output.is_file() {
-            return Ok((fs::read(output)? != known.bundle).then(|| "the bundle has other bytes".to_owned()));
+            let bytes = fs::read(output)?;
+            let is_old = !ended_well && verb.start == "start-bundle" && bytes == known.old_bundle;
+            return Ok((!is_old && bytes != known.new_bundle).then(|| "the bundle has other bytes".to_owned()));
         }
         if verb.start == "start-empty" || ended_well {
             let found = difference(&ground.path("new"), &output)?;
@@ -104,14 +115,9 @@ impl Trial for Disturbed<'_> {
         let verb = self.verb;
         let out = ground.path("work/out");
         let is_there = out.join(verb.output).exists();
-        let line = match verb.output {
-            output if cleans => format!("sealift clean work/out/{output} --quiet"),
-            // A new tree is not made where one is.
-            "target" if is_there && verb.start == "start-empty" => format!("{} --update", verb.line),
-            _ => verb.line.to_owned(),
-        };
-        if let Err(error) = ground.run(&line) {
-            return Ok(Some(format!("{error:#}")));
+        let line = if cleans { &format!("sealift clean work/out/{} --quiet", verb.output) } else { verb.line };
+        if let Err(error) = ground.start(line, verb.piped && !cleans)?.finish() {
+            return Ok(Some(format!("{line}: {error:#}")));
         }
         let left = names(&out)?;
         let wanted: &[&str] = match verb.output {
@@ -121,8 +127,15 @@ impl Trial for Disturbed<'_> {
         if left != wanted && !(cleans && !is_there && left.is_empty()) {
             return Ok(Some(format!("in its folder is {}", left.join(" "))));
         }
-        if let [left, ..] = names(&ground.path("tmp"))?.as_slice() {
-            return Ok(Some(format!("in TMPDIR is {left}")));
+        // A disk of its own has more in it.
+        let known = ["out", "state", "lost+found"];
+        for (folder, known) in [("work", &known[..]), ("tmp", &[])] {
+            if let Some(left) = names(&ground.path(folder))?.iter().find(|name| !known.contains(&name.as_str())) {
+                return Ok(Some(format!("in {folder} is {left}")));
+            }
+        }
+        if cleans && verb.start == "start-bundle" {
+            return self.not_whole(ground, false);
         }
         if cleans && verb.start == "start-tree" {
             let differs = |tree| difference(&ground.path(tree), &out.join("target"));

@@ -3,15 +3,14 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use rustix::mount::{UnmountFlags, unmount};
 
 use super::desktop;
-use super::job::{Job, Usage};
+use super::job::{Job, Usage, median};
 use super::places::{Places, remove};
-use super::report::{Report, Verdict, float, grouped, seconds};
+use super::report::{Report, float, grouped, seconds};
 use super::tree;
 
 const PACK: &str = "sealift-composefs pack --force FROM -o SCRATCH/images.sealift --name tree --level 3 --bundle-version 1 --composefs --key SCRATCH/key --progress none";
@@ -83,8 +82,8 @@ impl Way {
 struct Sample {
     way: &'static Way,
     image_bytes: u64,
-    cold: Vec<Duration>,
-    warm: Vec<Duration>,
+    cold: Vec<Usage>,
+    warm: Vec<Usage>,
 }
 
 pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<()> {
@@ -167,8 +166,8 @@ fn list(tree: &Path, places: &Places) -> Result<Vec<Sample>> {
             for _ in 0..2 {
                 fs::write("/proc/sys/vm/drop_caches", "3").context("cannot drop caches")?;
             }
-            sample.cold.push(list.run()?.wall);
-            sample.warm.push(list.run()?.wall);
+            sample.cold.push(list.run()?);
+            sample.warm.push(list.run()?);
         }
     }
     drop(mounts);
@@ -176,8 +175,8 @@ fn list(tree: &Path, places: &Places) -> Result<Vec<Sample>> {
         println!(
             "   {}: {} s cold, {} s warm",
             sample.way.name,
-            seconds(median(&sample.cold)),
-            seconds(median(&sample.warm))
+            seconds(median(&sample.cold).wall),
+            seconds(median(&sample.warm).wall)
         );
         if !sample.way.make.is_empty() {
             remove(&places.path(sample.way.image))?;
@@ -186,28 +185,15 @@ fn list(tree: &Path, places: &Places) -> Result<Vec<Sample>> {
     Ok(samples)
 }
 
-fn median(times: &[Duration]) -> Duration {
-    let mut times = times.to_vec();
-    times.sort_unstable();
-    times.get(times.len().saturating_sub(1) / 2).copied().unwrap_or_default()
-}
-
 fn judge(report: &mut Report, tree: &str, (plain, store): (&[Usage], &[Usage]), samples: &[Sample]) {
-    let wall = |usages: &[Usage]| median(&usages.iter().map(|usage| usage.wall).collect::<Vec<_>>());
-    let mut verdict = |what: String, figure: f64, limit: f64| {
-        report.verdict(Verdict {
-            what,
-            figure: format!("{figure:.2}"),
-            wanted: format!("at most {limit:.2}"),
-            is_reached: figure <= limit,
-        });
-    };
+    let wall = |usages: &[Usage]| median(usages).wall;
+    let mut verdict = |what: String, figure: f64, limit: f64| report.at_most(what, figure, limit, 2, "");
     let ratio = wall(store).as_secs_f64() / wall(plain).as_secs_f64();
     verdict(format!("composefs, {tree}: seconds to unpack, to a plain directory"), ratio, 1.25);
     let [ours, peers @ ..] = samples else { return };
     for peer in peers {
         for (state, ours, theirs) in [("cold", &ours.cold, &peer.cold), ("warm", &ours.warm, &peer.warm)] {
-            let ratio = median(ours).as_secs_f64() / median(theirs).as_secs_f64();
+            let ratio = median(ours).wall.as_secs_f64() / median(theirs).wall.as_secs_f64();
             verdict(format!("composefs, {tree}: ls -lR, {state}, to {}", peer.way.name), ratio, 1.0);
         }
     }
@@ -222,8 +208,8 @@ fn judge(report: &mut Report, tree: &str, (plain, store): (&[Usage], &[Usage]), 
             "| {} | {} | {} | {} |\n",
             sample.way.name,
             grouped(sample.image_bytes),
-            seconds(median(&sample.cold)),
-            seconds(median(&sample.warm))
+            seconds(median(&sample.cold).wall),
+            seconds(median(&sample.warm).wall)
         ));
     }
     let megabytes = samples.first().map_or(0.0, |ours| float(ours.image_bytes) / 1e6);

@@ -9,7 +9,7 @@ use anyhow::{Result, ensure};
 
 use super::job::{Job, Usage};
 use super::places::{Places, remove};
-use super::report::{Report, Verdict, float, grouped, seconds};
+use super::report::{Report, float, grouped, seconds};
 use super::{desktop, ebuilds, tree};
 
 /// What makes the file that brings the new version, and what makes the new version of the old one and that file. `OLD` and `NEW` are the trees.
@@ -47,106 +47,90 @@ const COMMITS: [&str; 6] = [
     "ostree --repo=SCRATCH/device pull-local SCRATCH/delta-repo old",
 ];
 
+/// What ours have in common, and the peers that work on tars.
+const OURS: Way = Way {
+    name: BEST,
+    pairs: ALL,
+    before: &[BASE],
+    make: "sealift pack --force NEW -o SCRATCH/out.sealift --base SCRATCH/base.sealift --level 19 --name tree --bundle-version 2 --key SCRATCH/key --trust SCRATCH/allowed_signers --progress none",
+    file: "SCRATCH/out.sealift",
+    install: &[INSTALL],
+    apply: APPLY,
+    check: CHECK,
+};
+const ON_TARS: Way = Way { before: &TARS, install: &[], check: "cmp SCRATCH/new.tar SCRATCH/made.tar", ..OURS };
+
 const WAYS: [Way; 9] = [
-    Way {
-        name: BEST,
-        pairs: ALL,
-        before: &[BASE],
-        make: "sealift pack --force NEW -o SCRATCH/out.sealift --base SCRATCH/base.sealift --level 19 --name tree --bundle-version 2 --key SCRATCH/key --trust SCRATCH/allowed_signers --progress none",
-        file: "SCRATCH/out.sealift",
-        install: &[INSTALL],
-        apply: APPLY,
-        check: CHECK,
-    },
+    OURS,
     Way {
         name: FAST,
-        pairs: ALL,
-        before: &[BASE],
         make: "sealift pack --force NEW -o SCRATCH/out.sealift --base SCRATCH/base.sealift --level 3 --name tree --bundle-version 2 --key SCRATCH/key --trust SCRATCH/allowed_signers --progress none",
-        file: "SCRATCH/out.sealift",
-        install: &[INSTALL],
-        apply: APPLY,
-        check: CHECK,
+        ..OURS
     },
     Way {
         name: ROOMY,
         pairs: &["debian"],
-        before: &[BASE],
         make: "sealift pack --force NEW -o SCRATCH/out.sealift --base SCRATCH/base.sealift --level 12 --delta-memory 512MiB --name tree --bundle-version 2 --key SCRATCH/key --trust SCRATCH/allowed_signers --progress none",
-        file: "SCRATCH/out.sealift",
-        install: &[INSTALL],
-        apply: "sealift unpack SCRATCH/out.sealift SCRATCH/target --delete --trust SCRATCH/allowed_signers --state SCRATCH/delta-state --progress none",
-        check: CHECK,
+        ..OURS
     },
     Way {
         name: XDELTA,
-        pairs: ALL,
-        before: &TARS,
         make: "xdelta3 -9 -f -e -s SCRATCH/old.tar SCRATCH/new.tar SCRATCH/out.xdelta",
         file: "SCRATCH/out.xdelta",
-        install: &[],
         apply: "xdelta3 -d -f -s SCRATCH/old.tar SCRATCH/out.xdelta SCRATCH/made.tar",
-        check: "cmp SCRATCH/new.tar SCRATCH/made.tar",
+        ..ON_TARS
     },
     Way {
         // Level 19 takes 17 minutes on the first pair, for a quarter less.
         name: "zstd -12 --patch-from on tars",
-        pairs: ALL,
-        before: &TARS,
         make: "zstd -q -f -12 --long=31 --patch-from=SCRATCH/old.tar SCRATCH/new.tar -o SCRATCH/out.zst",
         file: "SCRATCH/out.zst",
-        install: &[],
         apply: "zstd -q -f -d --long=31 --patch-from=SCRATCH/old.tar SCRATCH/out.zst -o SCRATCH/made.tar",
-        check: "cmp SCRATCH/new.tar SCRATCH/made.tar",
+        ..ON_TARS
     },
     Way {
         name: "bsdiff on tars",
         pairs: &["ebuilds"],
-        before: &TARS,
         make: "bsdiff SCRATCH/old.tar SCRATCH/new.tar SCRATCH/out.bsdiff",
         file: "SCRATCH/out.bsdiff",
-        install: &[],
         apply: "bspatch SCRATCH/old.tar SCRATCH/made.tar SCRATCH/out.bsdiff",
-        check: "cmp SCRATCH/new.tar SCRATCH/made.tar",
+        ..ON_TARS
     },
     Way {
         name: "xdelta3 -9 on squashfs",
-        pairs: ALL,
         before: &[
             "mksquashfs OLD SCRATCH/old.squashfs -comp zstd -noappend -no-progress -quiet",
             "mksquashfs NEW SCRATCH/new.squashfs -comp zstd -noappend -no-progress -quiet",
         ],
         make: "xdelta3 -9 -f -e -s SCRATCH/old.squashfs SCRATCH/new.squashfs SCRATCH/out.xdelta",
         file: "SCRATCH/out.xdelta",
-        install: &[],
         apply: "xdelta3 -d -f -s SCRATCH/old.squashfs SCRATCH/out.xdelta SCRATCH/made.squashfs",
         check: "cmp SCRATCH/new.squashfs SCRATCH/made.squashfs",
+        ..ON_TARS
     },
     Way {
         name: STATIC,
-        pairs: ALL,
         before: &COMMITS,
         make: "ostree --repo=SCRATCH/delta-repo static-delta generate --from=old --to=tree --inline --min-fallback-size=0 --filename=SCRATCH/out.static-delta",
         file: "SCRATCH/out.static-delta",
-        install: &[],
         apply: "ostree --repo=SCRATCH/device static-delta apply-offline SCRATCH/out.static-delta",
         check: FSCK,
+        ..ON_TARS
     },
     Way {
         name: "sealift onto OSTree, level 19",
-        pairs: ALL,
         before: &COMMITS,
         make: "sealift pack --force ostree:SCRATCH/delta-repo --ref tree -o SCRATCH/out.sealift --base tree=ostree:SCRATCH/delta-repo:old --level 19 --name tree --bundle-version 2 --key SCRATCH/key --progress none",
-        file: "SCRATCH/out.sealift",
         install: &["ostree --repo=SCRATCH/device refs --create=tree old"],
         apply: "sealift unpack SCRATCH/out.sealift ostree:SCRATCH/device --trust SCRATCH/allowed_signers --state SCRATCH/delta-state --progress none",
         check: FSCK,
+        ..OURS
     },
 ];
 
 /// A pair of trees, and what is wanted of our ways beside xdelta3's and ostree's.
 pub(crate) struct Pair {
-    pub(crate) name: &'static str,
+    name: &'static str,
     title: &'static str,
     wanted: &'static [Wanted],
 }
@@ -183,37 +167,35 @@ const STATIC: &str = "ostree static-delta";
 const FULL: &str = "the full bundle";
 const WRITES: &str = "only writing the changed files";
 
-pub(crate) const PAIRS: [Pair; 3] = [
-    Pair {
-        name: "linux",
-        title: "Delta: a kernel's source, to the next security update",
-        wanted: &[
-            wanted(BEST, Bytes, XDELTA, 0.6),
-            wanted(BEST, MakeTime, XDELTA, 1.0),
-            wanted(FAST, Bytes, XDELTA, 0.8),
-            wanted(FAST, MakeTime, XDELTA, 0.15),
-        ],
-    },
-    Pair {
-        name: "debian",
-        title: "Delta: a desktop's root, from the point release to its security updates",
-        wanted: &[
-            wanted(ROOMY, Bytes, XDELTA, 0.7),
-            wanted(ROOMY, MakeTime, XDELTA, 0.5),
-            wanted(ROOMY, Bytes, STATIC, 0.5),
-        ],
-    },
-    Pair {
-        name: "ebuilds",
-        title: "Delta: a tree of small files, a week later",
-        wanted: &[
-            wanted(BEST, Bytes, XDELTA, 1.35),
-            wanted(BEST, MakeTime, XDELTA, 1.0),
-            wanted(BEST, Share, FULL, 0.01),
-            wanted(BEST, ApplyTime, WRITES, 2.0),
-        ],
-    },
-];
+pub(crate) const LINUX: Pair = Pair {
+    name: "linux",
+    title: "Delta: a kernel's source, to the next security update",
+    wanted: &[
+        wanted(BEST, Bytes, XDELTA, 0.6),
+        wanted(BEST, MakeTime, XDELTA, 1.0),
+        wanted(FAST, Bytes, XDELTA, 0.8),
+        wanted(FAST, MakeTime, XDELTA, 0.15),
+    ],
+};
+pub(crate) const DEBIAN: Pair = Pair {
+    name: "debian",
+    title: "Delta: a desktop's root, from the point release to its security updates",
+    wanted: &[
+        wanted(ROOMY, Bytes, XDELTA, 0.7),
+        wanted(ROOMY, MakeTime, XDELTA, 0.5),
+        wanted(ROOMY, Bytes, STATIC, 0.5),
+    ],
+};
+pub(crate) const EBUILDS: Pair = Pair {
+    name: "ebuilds",
+    title: "Delta: a tree of small files, a week later",
+    wanted: &[
+        wanted(BEST, Bytes, XDELTA, 1.35),
+        wanted(BEST, MakeTime, XDELTA, 1.0),
+        wanted(BEST, Share, FULL, 0.01),
+        wanted(BEST, ApplyTime, WRITES, 2.0),
+    ],
+};
 
 /// What there is without a delta.
 struct Bare {
@@ -315,26 +297,9 @@ fn write_changed((old, new): (&Path, &Path), places: &Places) -> Result<Duration
 
 /// Removes what the way before left, but for the bundle of the old tree.
 fn clear(places: &Places) -> Result<()> {
-    for name in [
-        "target",
-        "delta-state",
-        "delta-repo",
-        "device",
-        "old.tar",
-        "new.tar",
-        "made.tar",
-        "old.squashfs",
-        "new.squashfs",
-        "made.squashfs",
-        "out.sealift",
-        "out.xdelta",
-        "out.zst",
-        "out.bsdiff",
-        "out.static-delta",
-    ] {
-        remove(&places.path(&format!("SCRATCH/{name}")))?;
-    }
-    Ok(())
+    let names = "target delta-state delta-repo device old.tar new.tar made.tar old.squashfs new.squashfs made.squashfs out.sealift \
+        out.xdelta out.zst out.bsdiff out.static-delta";
+    names.split(' ').try_for_each(|name| remove(&places.path(&format!("SCRATCH/{name}"))))
 }
 
 fn judge(report: &mut Report, pair: &Pair, samples: &[Sample], bare: &Bare) {
@@ -348,12 +313,8 @@ fn judge(report: &mut Report, pair: &Pair, samples: &[Sample], bare: &Bare) {
             (ApplyTime, _) => ("seconds to apply", ours.apply.wall.as_secs_f64() / bare.writing.as_secs_f64()),
             (Bytes | MakeTime, None) => continue,
         };
-        report.verdict(Verdict {
-            what: format!("delta, {}: {what} of {}, to {}", pair.name, wanted.way, wanted.peer),
-            figure: format!("{figure:.3}"),
-            wanted: format!("at most {:.2}", wanted.ratio),
-            is_reached: figure <= wanted.ratio,
-        });
+        let what = format!("delta, {}: {what} of {}, to {}", pair.name, wanted.way, wanted.peer);
+        report.at_most(what, figure, wanted.ratio, 3, "");
     }
     let Some(xdelta) = find(XDELTA) else { return };
     let mut text = String::from(

@@ -36,6 +36,13 @@ impl Usage {
     }
 }
 
+/// The run of median wall time.
+pub(crate) fn median(usages: &[Usage]) -> Usage {
+    let mut sorted = usages.to_vec();
+    sorted.sort_unstable_by_key(|usage| usage.wall);
+    sorted.get(sorted.len().saturating_sub(1) / 2).copied().unwrap_or_default()
+}
+
 impl Job {
     pub(crate) fn new(line: &str, places: &Places) -> Self {
         let stage = |text: &str| text.split_whitespace().map(|word| places.resolve(word)).collect();

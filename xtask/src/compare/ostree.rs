@@ -5,9 +5,9 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use super::job::{Job, Usage};
+use super::job::{Job, Usage, median};
 use super::places::{Places, remove};
-use super::report::{Report, Verdict, float, seconds};
+use super::report::{Report, float, seconds};
 use crate::shell::output;
 
 const COLLECTION: &str = "org.example.Tree";
@@ -98,12 +98,6 @@ pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<(
     Ok(())
 }
 
-fn median(usages: &[Usage]) -> Usage {
-    let mut sorted = usages.to_vec();
-    sorted.sort_unstable_by_key(|usage| usage.wall);
-    sorted.get(sorted.len().saturating_sub(1) / 2).copied().unwrap_or_default()
-}
-
 /// Seconds of wall time and of CPU for both steps.
 fn whole(samples: &Samples) -> (f64, f64) {
     let (make, take) = (median(&samples.make), median(&samples.take));
@@ -112,14 +106,7 @@ fn whole(samples: &Samples) -> (f64, f64) {
 
 fn judge(report: &mut Report, all: &[Samples]) {
     let [ours, usb, archive, usb_archive, ours_disk, usb_disk] = all else { return };
-    let mut verdict = |what: &str, figure: f64, least: f64| {
-        report.verdict(Verdict {
-            what: what.to_owned(),
-            figure: format!("{figure:.1} times"),
-            wanted: format!("at least {least:.0} times"),
-            is_reached: figure >= least,
-        });
-    };
+    let mut verdict = |what: &str, figure: f64, least: f64| report.at_least(what, figure, least, 1, " times");
     for (place, ours, usb) in [("", ours, usb), (" on the disk", ours_disk, usb_disk)] {
         let what = format!("OSTree, to bare-user{place}: faster than create-usb and pull-local");
         verdict(&what, whole(usb).0 / whole(ours).0, 6.0);

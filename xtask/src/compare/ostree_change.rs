@@ -5,7 +5,7 @@ use std::io::Write as _;
 
 use anyhow::{Context, Result};
 
-use super::job::{Job, Usage};
+use super::job::{Job, Usage, median};
 use super::places::{Places, remove};
 use super::report::{Report, float, grouped, seconds};
 use super::tree;
@@ -56,8 +56,7 @@ pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<(
             }
         }
         run("ostree --repo=SCRATCH/to fsck --quiet")?;
-        usages.sort_unstable_by_key(|usage| usage.wall);
-        let middle = usages[(usages.len() - 1) / 2];
+        let middle = median(&usages);
         println!("   {count} files: {:.3} s", middle.wall.as_secs_f64());
         let summary: serde_json::Value = serde_json::from_str(&summary)?;
         let number = |key: &str| summary[key].as_u64().with_context(|| format!("no {key} in {summary}"));

@@ -9,9 +9,10 @@ use serde::Deserialize;
 use super::contenders::{PACK_BIG, PACK_SMALL_FILES};
 use super::job::Job;
 use super::places::{Places, remove};
-use super::report::{Report, Verdict, float, grouped};
+use super::report::{Report, float, grouped};
 use super::tree;
 use crate::shell::output;
+use crate::web;
 
 const PACK_HUGE: &str = "sealift pack --force SCRATCH/noise -o SCRATCH/huge.sealift --level 3 --name tree --bundle-version 1 --key SCRATCH/key --progress none";
 const ENTRIES: u32 = 100_000;
@@ -35,6 +36,7 @@ struct Memory {
 }
 
 pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<()> {
+    web::build()?;
     pack(PACK_BIG.line, Some(tree::NOISE_FILES), places)?;
     pack(PACK_HUGE, Some(3 * tree::NOISE_FILES), places)?;
     tree::write_small_files(&places.path("SCRATCH/files"), ENTRIES)?;
@@ -62,40 +64,29 @@ fn judge(report: &mut Report, found: &Found) {
         times.sort_unstable_by(f64::total_cmp);
         times.get(times.len().saturating_sub(1) / 2).copied().unwrap_or(f64::NAN)
     };
-    let mut ratio = |what: &str, figure: f64, limit: f64| {
-        report.verdict(Verdict {
-            what: format!("page: {what}"),
-            figure: format!("{figure:.2}"),
-            wanted: format!("at least {limit:.2}"),
-            is_reached: figure >= limit,
-        });
-    };
+    let mut ratio =
+        |what: &str, figure: f64, limit: f64| report.at_least(format!("page: {what}"), figure, limit, 2, "");
     ratio("speed of checking a file, to only reading it", median("bareFile") / median("file"), 0.8);
     ratio("speed of checking a URL, to only reading it", median("bareUrl") / median("url"), 0.8);
     ratio("speed of a deep check by one worker, to verify --deep --jobs 1", median("native") / median("deepOne"), 0.3);
     ratio("speed of a deep check by two workers, to one", median("deepOne") / median("deepTwo"), 1.5);
-    let mut least = |what: String, figure: f64, limit: f64, unit: &str| {
-        report.verdict(Verdict {
-            what: format!("page: {what}"),
-            figure: format!("{figure:.0} {unit}"),
-            wanted: format!("at most {limit:.0} {unit}"),
-            is_reached: figure <= limit,
-        });
+    let mut most = |what: String, figure: f64, limit: f64, unit: &str| {
+        report.at_most(format!("page: {what}"), figure, limit, 0, unit);
     };
     let mut rows = String::new();
     for (name, Memory { idle, peak }) in &found.memory {
         let bytes = found.bytes.get(name).copied().unwrap_or_default();
         let above = float(peak.saturating_sub(*idle)) / MIB;
-        least(format!("memory above the idle page, a bundle of {} bytes", grouped(bytes)), above, 350.0, "MiB");
+        most(format!("memory above the idle page, a bundle of {} bytes", grouped(bytes)), above, 350.0, " MiB");
         rows.push_str(&format!("| {} | {:.0} | {above:.0} |\n", grouped(bytes), float(*idle) / MIB));
     }
     let longest = |times: &[f64]| 1000.0 * times.iter().copied().fold(0.0, f64::max);
-    least("from the choice of a file to the verdict on its signature".to_owned(), longest(&found.verdict), 300.0, "ms");
-    least(
+    most("from the choice of a file to the verdict on its signature".to_owned(), longest(&found.verdict), 300.0, " ms");
+    most(
         format!("longest frame while a tree of {ENTRIES} entries is filtered and scrolled"),
         longest(&found.frames),
         50.0,
-        "ms",
+        " ms",
     );
     let each = |name: &str| {
         let times = found.seconds.get(name).into_iter().flatten();

@@ -5,7 +5,7 @@ use std::fs;
 use anyhow::{Context, Result, ensure};
 
 use super::contenders::Contender;
-use super::job::{Job, Usage};
+use super::job::{Job, Usage, median};
 use super::measures::{Measure, State};
 use super::places::{Places, remove};
 use super::tree;
@@ -19,15 +19,8 @@ pub(crate) struct Samples {
 }
 
 impl Samples {
-    /// Returns the run of median wall time.
-    ///
-    /// # Panics
-    ///
-    /// Without a run.
-    pub(crate) fn median(&self) -> &Usage {
-        let mut sorted: Vec<_> = self.usages.iter().collect();
-        sorted.sort_unstable_by_key(|usage| usage.wall);
-        sorted[(sorted.len() - 1) / 2]
+    pub(crate) fn median(&self) -> Usage {
+        median(&self.usages)
     }
 
     pub(crate) fn peak_bytes(&self) -> u64 {

@@ -16,22 +16,58 @@ pub(crate) struct Report {
 }
 
 /// One wanted figure, and what it came to.
-pub(crate) struct Verdict {
-    pub(crate) what: String,
-    pub(crate) figure: String,
-    pub(crate) wanted: String,
-    pub(crate) is_reached: bool,
+struct Verdict {
+    what: String,
+    figure: String,
+    wanted: String,
+    is_reached: bool,
 }
 
 impl Report {
     /// Adds a measure's table and judges it.
     pub(crate) fn add(&mut self, measure: &Measure, samples: &[Samples], places: &Places) {
-        self.verdicts.extend(measure.wanted.iter().filter_map(|wanted| judge(measure, wanted, samples)));
+        for wanted in measure.wanted {
+            self.judge(measure, wanted, samples);
+        }
         self.section(measure.title, &table(samples, places));
     }
 
-    pub(crate) fn verdict(&mut self, verdict: Verdict) {
-        self.verdicts.push(verdict);
+    /// Adds nothing where a peer gave no figure to hold ours against.
+    fn judge(&mut self, measure: &Measure, wanted: &Wanted, samples: &[Samples]) -> Option<()> {
+        let (ours, peers) = samples.split_first()?;
+        let seconds = ours.median().wall.as_secs_f64();
+        let (what, figure, limit, digits, unit) = match wanted {
+            Wanted::Seconds(limit, names) => {
+                let peer = peers.iter().filter(|peer| names.contains(&peer.contender.name));
+                let best = peer.min_by_key(|peer| peer.median().wall)?;
+                let ratio = seconds / best.median().wall.as_secs_f64();
+                (format!("seconds, to {}", best.contender.name), ratio, limit, 2, "")
+            }
+            Wanted::Bytes(limit, name) => {
+                let peer = peers.iter().find(|peer| peer.contender.name == *name)?;
+                (format!("bytes, to {name}"), float(ours.bytes?) / float(peer.bytes?), limit, 3, "")
+            }
+            Wanted::PeakMib(limit) => ("peak memory".to_owned(), float(ours.peak_bytes()) / MIB, limit, 0, " MiB"),
+            Wanted::Milliseconds(limit) => ("time".to_owned(), seconds * 1000.0, limit, 1, " ms"),
+        };
+        self.at_most(format!("{}: {what}", measure.name), figure, *limit, digits, unit);
+        Some(())
+    }
+
+    /// Judges a figure, shown with so many digits behind the point, that is to be at most so large.
+    pub(crate) fn at_most(&mut self, what: impl Into<String>, figure: f64, limit: f64, digits: usize, unit: &str) {
+        let wanted = format!("at most {limit:.digits$}{unit}");
+        self.verdict(what, format!("{figure:.digits$}{unit}"), wanted, figure <= limit);
+    }
+
+    /// The same of one that is to be at least so large.
+    pub(crate) fn at_least(&mut self, what: impl Into<String>, figure: f64, limit: f64, digits: usize, unit: &str) {
+        let wanted = format!("at least {limit:.digits$}{unit}");
+        self.verdict(what, format!("{figure:.digits$}{unit}"), wanted, figure >= limit);
+    }
+
+    pub(crate) fn verdict(&mut self, what: impl Into<String>, figure: String, wanted: String, is_reached: bool) {
+        self.verdicts.push(Verdict { what: what.into(), figure, wanted, is_reached });
     }
 
     pub(crate) fn section(&mut self, title: &str, text: &str) {
@@ -48,39 +84,6 @@ impl Report {
         }
         page + &self.sections
     }
-}
-
-/// Returns nothing where a peer gave no figure to hold ours against.
-fn judge(measure: &Measure, wanted: &Wanted, samples: &[Samples]) -> Option<Verdict> {
-    let (ours, peers) = samples.split_first()?;
-    let seconds = ours.median().wall.as_secs_f64();
-    let (what, figure, wanted, is_reached) = match wanted {
-        Wanted::Seconds(limit, names) => {
-            let peer = peers.iter().filter(|peer| names.contains(&peer.contender.name));
-            let best = peer.min_by_key(|peer| peer.median().wall)?;
-            let ratio = seconds / best.median().wall.as_secs_f64();
-            (
-                format!("seconds, to {}", best.contender.name),
-                format!("{ratio:.2}"),
-                format!("{limit:.2}"),
-                ratio <= *limit,
-            )
-        }
-        Wanted::Bytes(limit, name) => {
-            let peer = peers.iter().find(|peer| peer.contender.name == *name)?;
-            let ratio = float(ours.bytes?) / float(peer.bytes?);
-            (format!("bytes, to {name}"), format!("{ratio:.3}"), format!("{limit:.2}"), ratio <= *limit)
-        }
-        Wanted::PeakMib(limit) => {
-            let peak = float(ours.peak_bytes()) / MIB;
-            ("peak memory".to_owned(), format!("{peak:.0} MiB"), format!("{limit:.0} MiB"), peak <= *limit)
-        }
-        Wanted::Milliseconds(limit) => {
-            let time = seconds * 1000.0;
-            ("time".to_owned(), format!("{time:.1} ms"), format!("{limit:.0} ms"), time <= *limit)
-        }
-    };
-    Some(Verdict { what: format!("{}: {what}", measure.name), figure, wanted: format!("at most {wanted}"), is_reached })
 }
 
 fn table(samples: &[Samples], places: &Places) -> String {

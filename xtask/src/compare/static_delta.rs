@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 
 use super::job::{Job, Usage};
 use super::places::{Places, remove};
-use super::report::{Report, Verdict, float, grouped, seconds};
+use super::report::{Report, float, grouped, seconds};
 
 /// What makes the file, and what takes it into the repository `TO`.
 struct Way {
@@ -91,15 +91,11 @@ fn judge(report: &mut Report, samples: &[Sample]) -> Result<()> {
     ensure!(delta.bytes > 0, "the static delta is empty");
     let times = |ours: &Sample| delta.make.wall.as_secs_f64() / ours.make.wall.as_secs_f64();
     let share = |ours: &Sample| float(ours.bytes) / float(delta.bytes);
-    let mut verdict = |what: &str, figure: String, wanted: &str, is_reached: bool| {
-        report.verdict(Verdict { what: what.to_owned(), figure, wanted: wanted.to_owned(), is_reached });
-    };
-    let what = "OSTree, level 3: faster to make than a static delta";
-    verdict(what, format!("{:.0} times", times(quick)), "at least 50 times", times(quick) >= 50.0);
-    verdict(
+    report.at_least("OSTree, level 3: faster to make than a static delta", times(quick), 50.0, 0, " times");
+    report.verdict(
         "OSTree, level 19, chunks of 2 MiB or of 16: faster to make, and bytes to its bytes",
         format!("{:.1} times, {:.2}; {:.1} times, {:.2}", times(small), share(small), times(smallest), share(smallest)),
-        "at least 4 times, at most 1.30; or 2 times, 1.12",
+        "at least 4 times, at most 1.30; or 2 times, 1.12".to_owned(),
         (times(small) >= 4.0 && share(small) <= 1.3) || (times(smallest) >= 2.0 && share(smallest) <= 1.12),
     );
     Ok(())

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use super::job::{Job, Usage};
+use super::job::{Job, Usage, median};
 use super::places::Places;
-use super::report::{Report, Verdict, float, grouped, seconds};
+use super::report::{Report, float, grouped, seconds};
 use super::tree;
 
 const PACK: &str =
@@ -92,21 +92,9 @@ pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<(
 }
 
 fn judge(report: &mut Report, samples: &Samples, written: u64, changed: u64, files: u64) {
-    let median = |usages: &[Usage]| -> Usage {
-        let mut sorted = usages.to_vec();
-        sorted.sort_unstable_by_key(|usage| usage.wall);
-        sorted.get(sorted.len().saturating_sub(1) / 2).copied().unwrap_or_default()
-    };
     let wall = |usages: &[Usage]| median(usages).wall.as_secs_f64();
     let (fresh, update) = (wall(&samples.fresh), wall(&samples.update));
-    let mut verdict = |what: &str, figure: f64, limit: f64, unit: &str| {
-        report.verdict(Verdict {
-            what: what.to_owned(),
-            figure: format!("{figure:.2}{unit}"),
-            wanted: format!("at most {limit:.2}{unit}"),
-            is_reached: figure <= limit,
-        });
-    };
+    let mut verdict = |what: &str, figure: f64, limit: f64, unit: &str| report.at_most(what, figure, limit, 2, unit);
     verdict("update: seconds, to a fresh unpacking", update / fresh, 0.25, "");
     verdict("update by a delta bundle: seconds, to a fresh unpacking", wall(&samples.delta) / fresh, 0.25, "");
     verdict("update: seconds, to rsync -a --delete", update / wall(&samples.rsync), 1.0, "");
@@ -162,11 +150,8 @@ fn written_bytes(line: &str, places: &Places) -> Result<(u64, u64, u64)> {
     let trace: PathBuf = places.path("SCRATCH/strace");
     let line = format!("strace -f -e trace=write,pwrite64,copy_file_range -o SCRATCH/strace {line} --json");
     let summary = Job::new(&line, places).output()?;
-    let number = |key: &str| -> Result<u64> {
-        let rest = summary.split_once(&format!("\"{key}\":")).with_context(|| format!("no {key} in {summary}"))?.1;
-        let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
-        Ok(digits.parse()?)
-    };
+    let summary: serde_json::Value = serde_json::from_str(&summary)?;
+    let number = |key: &str| summary[key].as_u64().with_context(|| format!("no {key} in {summary}"));
     let mut written = 0;
     for line in BufReader::new(File::open(trace)?).lines() {
         written += line?.rsplit_once(" = ").and_then(|(_, result)| result.parse::<u64>().ok()).unwrap_or(0);

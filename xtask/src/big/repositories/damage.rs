@@ -33,20 +33,11 @@ enum Damage {
     Fifo,
 }
 
-const ALL: [Damage; 12] = [
-    Damage::Flip,
-    Damage::Truncate,
-    Damage::Empty,
-    Damage::Zeros,
-    Damage::Extend,
-    Damage::Swap,
-    Damage::Remove,
-    Damage::Permissions,
-    Damage::Attribute,
-    Damage::Directory,
-    Damage::Link,
-    Damage::Fifo,
-];
+use Damage::{
+    Attribute, Directory, Empty, Extend, Fifo, Flip, Link, Permissions as Bits, Remove, Swap, Truncate, Zeros,
+};
+
+const ALL: [Damage; 12] = [Flip, Truncate, Empty, Zeros, Extend, Swap, Remove, Bits, Attribute, Directory, Link, Fifo];
 
 pub(crate) fn run() -> Result<()> {
     let ground = Ground::new("repo-damage")?;
@@ -148,32 +139,32 @@ fn make(damage: Damage, path: &Path, other: &Path, random: &mut Random) -> Resul
     let is_plain = metadata.is_file() && len > 0;
     let open = || File::options().read(true).write(true).open(path);
     match damage {
-        Damage::Flip if is_plain => {
+        Flip if is_plain => {
             let at = random.below(len);
             let mut byte = [0];
             open()?.read_exact_at(&mut byte, at)?;
             byte[0] ^= 1 << random.below(8);
             open()?.write_all_at(&byte, at)?;
         }
-        Damage::Truncate if is_plain => open()?.set_len(random.below(len))?,
-        Damage::Empty if is_plain => open()?.set_len(0)?,
-        Damage::Zeros if is_plain => {
+        Truncate if is_plain => open()?.set_len(random.below(len))?,
+        Empty if is_plain => open()?.set_len(0)?,
+        Zeros if is_plain => {
             let at = random.below(len);
             let zeros = vec![0; usize::try_from((len - at).min(4096))?];
             open()?.write_all_at(&zeros, at)?;
         }
-        Damage::Extend if is_plain => open()?.write_all_at(b"more", len)?,
-        Damage::Swap if is_plain && !other.is_symlink() => {
+        Extend if is_plain => open()?.write_all_at(b"more", len)?,
+        Swap if is_plain && !other.is_symlink() => {
             let bytes = fs::read(other)?;
             let file = open()?;
             file.set_len(0)?;
             file.write_all_at(&bytes, 0)?;
         }
-        Damage::Permissions if is_plain => {
+        Bits if is_plain => {
             let bits = [0o600, 0o4755, 0o755, 0][usize::try_from(random.below(4))?];
             fs::set_permissions(path, Permissions::from_mode(bits))?;
         }
-        Damage::Attribute if is_plain => {
+        Attribute if is_plain => {
             let name = ["user.ostreemeta", "user.more"][usize::try_from(random.below(2))?];
             let value = random.bytes(20);
             rustix::fs::setxattr(path, name, &value, rustix::fs::XattrFlags::empty())?;
@@ -181,9 +172,9 @@ fn make(damage: Damage, path: &Path, other: &Path, random: &mut Random) -> Resul
         _ => fs::remove_file(path)?,
     }
     match damage {
-        Damage::Directory => fs::create_dir(path)?,
-        Damage::Link => symlink(other, path)?,
-        Damage::Fifo => rustix::fs::mknodat(
+        Directory => fs::create_dir(path)?,
+        Link => symlink(other, path)?,
+        Fifo => rustix::fs::mknodat(
             rustix::fs::CWD,
             path,
             rustix::fs::FileType::Fifo,

@@ -64,8 +64,8 @@ fn cut_everywhere(
     findings: &mut Findings,
 ) -> Result<()> {
     let mut runs = 0;
-    for call in CHANGING {
-        for when in moments(counts.get(*call).copied().unwrap_or(0), CUTS)? {
+    for call in CHANGING.split(' ') {
+        for when in moments(counts.get(call).copied().unwrap_or(0), CUTS)? {
             runs += 1;
             cut(ground, disk, trial, (call, when), findings)?;
         }

@@ -13,6 +13,7 @@ pub(super) const VERB: Verb = Verb {
     line: "sealift pack --force ostree:source --depth 1 -o work/out/b.sealift --name os --bundle-version 3 --key key --quiet",
     start: "start-empty",
     output: "b.sealift",
+    piped: false,
 };
 
 /// Makes the bundle that each run is to make.
@@ -23,5 +24,5 @@ pub(super) fn prepare(ground: &Ground) -> Result<Known> {
     ground.run(VERB.line)?;
     let bundle = fs::read(ground.path("work/out").join(VERB.output))?;
     let tree = Snapshot::take(&ground.path("source"))?;
-    Ok(Known { old: tree.clone(), new: tree, bundle })
+    Ok(Known { old: tree.clone(), new: tree, old_bundle: Vec::new(), new_bundle: bundle })
 }
