@@ -169,7 +169,8 @@ mod tests {
     #[test]
     fn a_piece_and_its_prefix_fit_the_memory() {
         for memory in [0, 1 << 12, 1 << 20, 128 << 20, 1 << 40] {
-            let identity = crate::pack::nobody();
+            let identity =
+                crate::Identity { name: "os".into(), version: 1, created: 0, expires: None, compatible: Vec::new() };
             let options = PackOptions { delta_memory: memory, ..PackOptions::new(identity) };
             let limits = Limits::new(&options);
             assert!((12..=26).contains(&limits.piece_log2));
