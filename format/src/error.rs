@@ -61,7 +61,7 @@ pub enum Error {
     #[error("not a Sealift bundle: it does not begin with the magic bytes")]
     Magic,
     /// A request where a bundle is wanted.
-    #[error("this is a request, not a bundle: pack a bundle for it with `sealift pack --for`")]
+    #[error("this is a request, not a bundle")]
     IsRequest,
     /// A version, section, codec or kind that only a later reader knows.
     #[error("{part}: this version of Sealift does not know {what} {found}; a newer one may")]

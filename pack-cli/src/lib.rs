@@ -178,7 +178,7 @@ pub mod status;
 pub mod trust;
 pub mod verify;
 
-pub use sealift_format::Base as RootBase;
+pub use sealift_format::{Base as RootBase, Error as FormatError};
 pub use sealift_format::{
     Bundle, Chunk, Envelope, Full, Head, Identity, Image, Index, Kind, Limits, Opened, Request, Root, name,
 };
@@ -189,3 +189,4 @@ pub use sealift_store::{
     CommitSpec, DirId, Error, Input, Metadata, NewNode, NodeId, Phase, Progress, RepoFault, Snapshot, Tree, Unopened,
     Visited, base, contents, seal, source,
 };
+pub use sealift_verify::Error as TrustError;

@@ -11,7 +11,7 @@ pub fn choose_ref<'a>(index: &'a Index, name: Option<&str>) -> Result<&'a Ref, E
     let names = || refs.iter().map(|r| r.name.as_str()).collect::<Vec<_>>().join(", ");
     match (name, refs) {
         (None, [only]) => Ok(only),
-        (None, _) => Err(Error::Usage(format!("the bundle has several refs: choose one with --ref: {}", names()))),
+        (None, _) => Err(Error::SeveralRefs { refs: refs.iter().map(|of| of.name.clone()).collect() }),
         (Some(name), _) => index
             .find_ref(name)
             .ok_or_else(|| Error::Usage(format!("the bundle has no ref {}; it has {}", name.escape_debug(), names()))),

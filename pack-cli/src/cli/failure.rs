@@ -7,8 +7,9 @@ use std::process::ExitCode;
 use sealift::Error;
 use serde::Serialize;
 
+use super::advice::advice;
 use super::show::{self, BAD};
-use super::{escape, interrupt, limits};
+use super::{escape, interrupt};
 
 /// An error and the bundle that it is about.
 #[derive(Debug)]
@@ -133,10 +134,6 @@ impl Failure {
             return ExitCode::SUCCESS; // the reader has what it wanted
         }
         let message = self.message();
-        let message = match self.error.over_limit().and_then(|(what, declared)| limits::advice(what, declared)) {
-            Some(advice) => format!("{message}: {advice}"),
-            None => message,
-        };
         if let Some(places) = &self.places {
             complain(self.kind(), &format!("{places}: no bundle that this device may take"), json);
             return ExitCode::from(self.error.exit_status());
@@ -161,11 +158,12 @@ impl Failure {
     /// What happened, in a sentence.
     pub(crate) fn message(&self) -> String {
         let names_it = matches!(*self.error, Error::Bundle { .. });
-        match &self.bundle {
+        let mut message = match &self.bundle {
             Some(bundle) if self.error.kind().is_some() && !names_it => format!("{}: {}", shown(bundle), self.error),
-            _ if matches!(*self.error, Error::Exists { .. }) => format!("{}: give --force to replace it", self.error),
             _ => self.error.to_string(),
-        }
+        };
+        message.extend(advice(&self.error));
+        message
     }
 
     /// Whether it is this bundle's, so that another bundle may fare better.

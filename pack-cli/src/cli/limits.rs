@@ -59,12 +59,6 @@ pub(crate) fn limits() -> Limits {
     CHOSEN.get().cloned().unwrap_or_default()
 }
 
-/// What takes a bundle that was refused for what it declares, if an option does.
-pub(crate) fn advice(what: &str, declared: u64) -> Option<String> {
-    let has_option = matches!(what, "entries" | "depth" | "memory" | "size");
-    has_option.then(|| format!("where you have room for that, --limit {what}={declared} takes it"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,7 +9,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use super::failure::Failure;
 
-/// The variable that says what is shown where no flag does: a level, or levels of modules, such as `info,sealift::unpack=debug`.
+/// The variable that says what is shown where no flag does: a level, or levels of modules, such as `info,sealift_store::target=debug`.
 const VARIABLE: &str = "SEALIFT_LOG";
 
 /// Starts to show. Lines have no times and no colours: who wants those pipes them through a logger.

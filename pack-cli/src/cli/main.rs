@@ -1,6 +1,7 @@
 //! The command line: a thin shell on the library. A verb is a file, which parses its arguments, calls the library, and prints.
 
 mod adopt;
+mod advice;
 mod audit;
 mod audit_store;
 mod bundle;

@@ -416,7 +416,9 @@ impl Pack {
         for pattern in &self.xattrs {
             xattrs.add(pattern.as_bytes());
         }
-        let owner_map = self.owner_map.iter().map(|rule| OwnerRule::parse(rule)).collect::<Result<_, _>>()?;
+        let of = |option: &'static str| move |error: Error| Failure::usage(format!("{option} {error}"));
+        let rules = self.owner_map.iter().map(|rule| OwnerRule::parse(rule).map_err(of("--owner-map")));
+        let owner_map = rules.collect::<Result<_, _>>()?;
         let is_stdout = self.output == Path::new("-");
         let spool_dir = match is_stdout {
             false => self.output.parent().filter(|parent| !parent.as_os_str().is_empty()).map(Path::to_owned),
@@ -431,7 +433,7 @@ impl Pack {
                 progress: None,
             },
             metadata: MetadataOptions {
-                owner: self.owner.as_deref().map(parse_owner).transpose()?,
+                owner: self.owner.as_deref().map(parse_owner).transpose().map_err(of("--owner"))?,
                 owner_map,
                 mtime_max: self.mtime.map(|Mtime::Clamp| created),
             },

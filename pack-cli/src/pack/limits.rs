@@ -59,10 +59,8 @@ pub(super) fn check_root(root: &Root, limits: &Limits) -> Result<(), Error> {
     }
 }
 
-fn over(what: &str, option: &str, number: u64, limit: u64) -> Error {
-    Error::Usage(format!(
-        "{what}; readers accept {limit} by default: with --limit {option}={number} it is packed, for readers that give the same limit"
-    ))
+fn over(what: &str, name: &str, number: u64, limit: u64) -> Error {
+    Error::OverLimit { what: what.to_owned(), name: name.to_owned(), number, limit }
 }
 
 /// A path of thousands of names, for people.

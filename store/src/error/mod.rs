@@ -9,7 +9,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use sealift_format::verity::FileDigest;
+use sealift_format::verity::{Algorithm, FileDigest};
 use sealift_format::{Base, Delta, Kind, Root};
 use sealift_verify::kernel::KernelError;
 use sealift_verify::kernel_signature::sign::KernelSignError;
@@ -35,7 +35,7 @@ pub enum Error {
         source: io::Error,
     },
     /// A source's file is not what it was when its directory was read.
-    #[error("{} changed while it was being read: pack a snapshot, or a tree that nothing writes to", path.display())]
+    #[error("{} changed while it was being read", path.display())]
     Changed {
         /// The file.
         path: PathBuf,
@@ -57,7 +57,7 @@ pub enum Error {
     #[error(transparent)]
     Content(#[from] sealift_verify::content::ContentError),
     /// The bundle is not to be used on this device.
-    #[error("{}{}", .0, advice(.0))]
+    #[error(transparent)]
     Trust(#[from] sealift_verify::Error),
     /// Something is wrong with one of several bundles.
     #[error("{}: {source}", path.display())]
@@ -68,19 +68,13 @@ pub enum Error {
         source: Box<Error>,
     },
     /// A delta bundle does not say which full bundle it stands for.
-    #[error(
-        "{} does not name the full bundle it can be joined to: unpack it onto its base, or have it packed with --full",
-        path.display()
-    )]
+    #[error("{} does not name the full bundle it can be joined to", path.display())]
     NoFull {
         /// The delta bundle.
         path: PathBuf,
     },
     /// A full bundle that a delta bundle stands for cannot be made here.
-    #[error(
-        "{}: {own} compresses differently from {packed}, which packed the full bundle: get the full bundle itself, or unpack the delta onto its base",
-        path.display()
-    )]
+    #[error("{}: {own} compresses differently from {packed}, which packed the full bundle", path.display())]
     OtherEncoder {
         /// The delta bundle.
         path: PathBuf,
@@ -90,7 +84,7 @@ pub enum Error {
         own: String,
     },
     /// A delta bundle was given where a bundle is needed that carries all of its objects.
-    #[error("{} is a delta, which needs {bases}: unpack it onto a target that holds that, or use a full bundle", path.display())]
+    #[error("{} is a delta, which needs {bases}", path.display())]
     IsDelta {
         /// The bundle.
         path: PathBuf,
@@ -106,7 +100,7 @@ pub enum Error {
         problem: String,
     },
     /// The target took another bundle first.
-    #[error("{} contains {bound:?}; refusing to replace it with {name:?}: unpack elsewhere, or remove the target", target.display())]
+    #[error("{} contains {bound:?}; refusing to replace it with {name:?}", target.display())]
     OtherName {
         /// The target.
         target: PathBuf,
@@ -116,7 +110,7 @@ pub enum Error {
         name: String,
     },
     /// The target is a directory that this program did not make.
-    #[error("{} {}: --adopt takes it over, and with --dry-run lists what that would replace and delete", target.display(), whose(*is_of_another))]
+    #[error("{} {}", target.display(), whose(*is_of_another))]
     NotOurs {
         /// The target.
         target: PathBuf,
@@ -125,7 +119,7 @@ pub enum Error {
     },
     /// The target's file system takes two names for one.
     #[error(
-        "{}: this file system does not distinguish two names of the bundle that differ in case or normalization: unpack to one that does",
+        "{}: this file system does not distinguish two names of the bundle that differ in case or normalization",
         path.display()
     )]
     FoldedName {
@@ -133,13 +127,13 @@ pub enum Error {
         path: PathBuf,
     },
     /// Somebody changes the target while it is updated.
-    #[error("another process is changing {}: repeat the update when it has finished", target.display())]
+    #[error("another process is changing {}", target.display())]
     Changing {
         /// The target.
         target: PathBuf,
     },
     /// An update was interrupted, and what it had staged is damaged.
-    #[error("{} has files of two bundles after an interrupted update: repair it by unpacking one with --update", target.display())]
+    #[error("{} has files of two bundles after an interrupted update", target.display())]
     HalfUpdated {
         /// The target.
         target: PathBuf,
@@ -153,10 +147,7 @@ pub enum Error {
         source: TrustFileError,
     },
     /// What was kept between bundles cannot be used as it is.
-    #[error(
-        "{} is damaged: {problem}; restore it from a backup, or remove it, which resets the protection it gives",
-        path.display()
-    )]
+    #[error("{} is damaged: {problem}", path.display())]
     State {
         /// The file.
         path: PathBuf,
@@ -180,10 +171,7 @@ pub enum Error {
         problem: String,
     },
     /// An object of a composefs store is not what its name says.
-    #[error(
-        "{}: its content has the fs-verity digest {found} instead of {expected}, its name: unpack the bundle again with --rehash",
-        path.display()
-    )]
+    #[error("{}: its content has the fs-verity digest {found} instead of {expected}, its name", path.display())]
     StoreObject {
         /// The object.
         path: PathBuf,
@@ -201,7 +189,7 @@ pub enum Error {
         source: Box<KernelError>,
     },
     /// The kernel does not take the signature for it that the bundle carries, and was to.
-    #[error("{}: {source}; `--seal try` seals the index without the bundle's kernel signature", path.display())]
+    #[error("{}: {source}", path.display())]
     SignatureRefused {
         /// The index.
         path: PathBuf,
@@ -249,10 +237,7 @@ pub enum Error {
         source: KernelSignError,
     },
     /// The signature area is too small.
-    #[error(
-        "the signatures need {needed} bytes, but this bundle has room for {room}; \
-         remove one with `sign --remove`, or pack it again with `--signature-room {needed}`"
-    )]
+    #[error("the signatures need {needed} bytes, but this bundle has room for {room}")]
     NoRoom {
         /// Bytes that all signatures together need.
         needed: u64,
@@ -265,11 +250,63 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
+    /// The bundle has several refs, and which one is wanted was not said.
+    #[error("the bundle has several refs: {}", refs.join(", "))]
+    SeveralRefs {
+        /// Their names.
+        refs: Vec<String>,
+    },
+    /// A directory that is to be made is there, and is not empty.
+    #[error("{} exists and is not empty", path.display())]
+    NotEmpty {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A directory that is not empty stands where the bundle has a file.
+    #[error("{} is a non-empty directory here and a file in the bundle", path.display())]
+    DirectoryInPlace {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The bundle states no composefs image at all.
+    #[error("the bundle has no composefs image")]
+    NoImages,
+    /// The bundle states no composefs image for a store.
+    #[error("the bundle has no composefs image{} with {algorithm}, which the store uses", of.as_ref().map_or(String::new(), |name| format!(" of {name}")))]
+    NoImage {
+        /// Of which ref; `None` for all.
+        of: Option<String>,
+        /// The hash with which the store names objects.
+        algorithm: Algorithm,
+    },
+    /// Something that is to be packed is more than readers accept by default.
+    #[error("{what}; readers accept {limit} by default")]
+    OverLimit {
+        /// What, and how much it is.
+        what: String,
+        /// The limit's name.
+        name: String,
+        /// What would have to be accepted.
+        number: u64,
+        /// What readers accept.
+        limit: u64,
+    },
+    /// A composefs store lacks an object, or has it with other content.
+    #[error("{}: {problem}", path.display())]
+    DamagedStore {
+        /// The store.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// There is no place for the state of this device.
+    #[error("no state directory for rollback protection")]
+    NoStateDirectory,
     /// Something that was asked for cannot be done so.
     #[error("{0}")]
     Usage(String),
     /// Another user owns something that is relied on, or may write to it.
-    #[error("{} {problem}: remove it, or correct its owner and mode", path.display())]
+    #[error("{} {problem}", path.display())]
     Foreign {
         /// The file or directory.
         path: PathBuf,
@@ -277,10 +314,7 @@ pub enum Error {
         problem: String,
     },
     /// A name does not lead any more to what was opened under it.
-    #[error(
-        "{} was replaced during this run: nothing was written elsewhere; find out who replaced it, then repeat the command",
-        path.display()
-    )]
+    #[error("{} was replaced during this run: nothing was written elsewhere", path.display())]
     Exchanged {
         /// The name.
         path: PathBuf,
@@ -294,7 +328,7 @@ pub enum Error {
         problem: &'static str,
     },
     /// Another run is at work there.
-    #[error("another sealift run is using {}: wait until it ends", path.display())]
+    #[error("another sealift run is using {}", path.display())]
     Busy {
         /// What it holds.
         path: PathBuf,
@@ -383,7 +417,15 @@ impl Error {
             return kind.word();
         }
         match self {
-            Self::Usage(_) | Self::Unusable { .. } => "usage",
+            Self::Usage(_)
+            | Self::Unusable { .. }
+            | Self::SeveralRefs { .. }
+            | Self::NotEmpty { .. }
+            | Self::DirectoryInPlace { .. }
+            | Self::NoImages
+            | Self::NoImage { .. }
+            | Self::OverLimit { .. }
+            | Self::NoStateDirectory => "usage",
             Self::Exists { .. } => "exists",
             Self::Busy { .. } => "busy",
             Self::Foreign { .. } => "foreign",
@@ -396,7 +438,7 @@ impl Error {
             Self::HalfUpdated { .. } => "half-updated",
             Self::TrustFile { .. } => "trust-file",
             Self::State { .. } => "state",
-            Self::Repository { .. } | Self::Store { .. } => "repository",
+            Self::Repository { .. } | Self::Store { .. } | Self::DamagedStore { .. } => "repository",
             Self::Kernel { source, .. } => match **source {
                 KernelError::NotSealed => "not-sealed",
                 KernelError::OtherDigest { .. } => "other-digest",
@@ -412,16 +454,6 @@ impl Error {
             Self::MissingBase { .. } => "base",
             Self::Cancelled => "cancelled",
             _ => "io",
-        }
-    }
-
-    /// The name of a declared number that is over the reader's limit, and the number.
-    #[must_use]
-    pub fn over_limit(&self) -> Option<(&'static str, u64)> {
-        match self {
-            Self::Format(sealift_format::Error::Limit { what, declared, .. }) => Some((what, *declared)),
-            Self::Bundle { source, .. } => source.over_limit(),
-            _ => None,
         }
     }
 
@@ -455,23 +487,12 @@ impl Error {
     }
 }
 
-/// What to do about a bundle that a device does not take, behind why.
-fn advice(error: &sealift_verify::Error) -> &'static str {
-    use sealift_verify::Error::{DeviceUnknown, Downgrade, Expired};
-    match error {
-        Expired { .. } => "; get a newer bundle, or give --time if this clock is wrong",
-        Downgrade { .. } => "; get a newer bundle, or give --allow-downgrade to use this one once",
-        DeviceUnknown { .. } => "; give --compatible TAG, or list this device's tags in /etc/sealift/compatible",
-        _ => "",
-    }
-}
-
 /// Why a target is not this program's.
 fn whose(is_of_another: bool) -> &'static str {
     match is_of_another {
         true => {
             "is not the directory that sealift unpacked: it was restored from a backup, copied, or put in the other's place, \
-             and its install record is the other's. If it is what you mean to update"
+             and its install record is the other's"
         }
         false => "was not unpacked by sealift, or its install record is gone",
     }

@@ -23,9 +23,9 @@ impl Exclude {
         let mut builder = GitignoreBuilder::new(Path::new(""));
         for pattern in patterns {
             let added = builder.add_line(None, pattern);
-            added.map_err(|error| Error::Usage(format!("--exclude {pattern}: {error}")))?;
+            added.map_err(|error| Error::Usage(format!("the pattern {pattern}: {error}")))?;
         }
-        let patterns = builder.build().map_err(|error| Error::Usage(format!("--exclude: {error}")))?;
+        let patterns = builder.build().map_err(|error| Error::Usage(format!("the patterns: {error}")))?;
         Ok(Self { patterns: Arc::new(patterns) })
     }
 

@@ -161,7 +161,7 @@ impl Source {
         let mut sources = Self::open_ostree(spec, ostree, options, jobs)?;
         if let Some(name) = name {
             let [(own, _)] = &mut sources[..] else {
-                return Err(Error::Usage(format!("{}: several refs cannot all be {name}: give --ref", spec.display())));
+                return Err(Error::Usage(format!("{}: several refs cannot all be {name}: choose one", spec.display())));
             };
             name.clone_into(own);
         }

@@ -50,7 +50,7 @@ impl OwnerRule {
             }
         };
         rule().ok_or_else(|| {
-            Error::Usage(format!("--owner-map {text}: write uid:FROM=TO or gid:FROM=TO in numbers, such as uid:1000=0"))
+            Error::Usage(format!("{text}: write uid:FROM=TO or gid:FROM=TO in numbers, such as uid:1000=0"))
         })
     }
 }
@@ -61,7 +61,7 @@ impl OwnerRule {
 /// `text` is not of this form.
 pub fn parse_owner(text: &str) -> Result<(u32, u32), Error> {
     let owner = text.split_once(':').and_then(|(uid, gid)| Some((id(uid)?, id(gid)?)));
-    owner.ok_or_else(|| Error::Usage(format!("--owner {text}: write UID:GID in numbers, such as 0:0")))
+    owner.ok_or_else(|| Error::Usage(format!("{text}: write UID:GID in numbers, such as 0:0")))
 }
 
 /// A number without sign. The last one means "unchanged" to chown(2), so no file has it.

@@ -110,9 +110,7 @@ impl Places {
     /// # Errors
     /// Nothing says where it is: without it no downgrade would be noticed.
     pub fn state(&self, options: &TrustOptions) -> Result<PathBuf, Error> {
-        options.state.clone().or_else(|| self.state.clone()).ok_or_else(|| {
-            Error::Usage("no state directory for rollback protection: set HOME, or give --state DIR".to_owned())
-        })
+        options.state.clone().or_else(|| self.state.clone()).ok_or(Error::NoStateDirectory)
     }
 }
 

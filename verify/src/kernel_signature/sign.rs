@@ -39,11 +39,11 @@ pub enum KernelSignError {
     #[error("not a private key in PEM (PKCS#8): convert other forms with `openssl pkey -in FILE -out KEY.pem`")]
     NotAKey,
     /// The key has a passphrase.
-    #[error("it has a passphrase: give the key without one, as in --kernel-key <(openssl pkey -in FILE)")]
+    #[error("it has a passphrase: give the key without one, as `openssl pkey -in FILE` prints it")]
     Encrypted,
     /// The key is of another kind.
     #[error(
-        "only RSA and P-256 keys can sign for the kernel: sign with `fsverity sign` or openssl, and --attach the signature"
+        "only RSA and P-256 keys can sign for the kernel: sign with `fsverity sign` or openssl, and attach the signature"
     )]
     KeyType,
     /// The RSA key has a length that the kernel does not take.

@@ -50,7 +50,7 @@ impl Shortfall {
         let place = if self.has_signers_file {
             "add this line to the allowed signers"
         } else {
-            "write this line into a file and give it with --trust FILE"
+            "write this line into a file of allowed signers"
         };
         let principal = self.principal();
         match stranger {

@@ -56,7 +56,7 @@ pub(super) const ENVIRONMENT: &[Note] = &[
     },
     Note {
         name: "SEALIFT_LOG",
-        text: "What is said on standard error, as with -v: a level such as debug, or modules with theirs, as in sealift::unpack=debug.",
+        text: "What is said on standard error, as with -v: a level such as debug, or modules with theirs, as in sealift_store::target=debug.",
         of: &[],
     },
     Note { name: "NO_COLOR", text: "Where it is set, nothing is coloured.", of: &[] },

@@ -32,9 +32,8 @@ impl Fault {
     pub(super) fn error(self, repo: &Repo, digest: &FileDigest) -> Error {
         match self {
             Self::Missing => {
-                let problem =
-                    format!("object {} is missing: unpack the bundle again, with --rehash", object_name(digest));
-                Error::Store { path: repo.path().to_owned(), problem }
+                let problem = format!("object {} is missing", object_name(digest));
+                Error::DamagedStore { path: repo.path().to_owned(), problem }
             }
             Self::OtherSealed(found) => {
                 let expected = digest.clone();

@@ -98,7 +98,7 @@ pub fn import(
     let (mut input, opened) = unopened.open_any()?;
     let root = opened.head().root();
     let Some(first) = root.images.first() else {
-        return Err(Error::Usage("the bundle has no composefs image: it must be packed with --composefs".into()));
+        return Err(Error::NoImages);
     };
     let there = Repo::open(target)?.map(Arc::new);
     let algorithm = there.as_ref().map_or(first.digest.algorithm(), |repo| repo.algorithm());
@@ -157,8 +157,7 @@ fn plan_seal(repo: Option<&Repo>, target: &Path, wish: Seal) -> Result<bool, Err
     let is_kept = repo.is_some_and(Repo::is_sealed);
     let wish = match wish {
         Seal::Off if is_kept => {
-            let problem =
-                "all of its objects are sealed, and composefs programs rely on that: unpack without --seal off";
+            let problem = "all of its objects are sealed, and composefs programs rely on that";
             return Err(Error::Store { path: target.to_owned(), problem: problem.into() });
         }
         // A store is sealed as a whole.
@@ -191,30 +190,24 @@ fn choose<'a>(bundle: &'a Bundle, algorithm: Algorithm, names: &[String]) -> Res
         let is_its = |image: &&Image| image.reference == number && image.digest.algorithm() == algorithm;
         let images: Vec<&Image> = root.images.iter().filter(is_its).collect();
         if images.is_empty() && is_asked {
-            return Err(unstated(&format!("image of {}", tree.name), algorithm));
+            return Err(Error::NoImage { of: Some(tree.name.clone()), algorithm });
         }
         if !images.is_empty() && (is_asked || names.is_empty()) {
             chosen.push(Chosen { tree, name: format!("{}/{}", root.identity.name, tree.name), images });
         }
     }
     if chosen.is_empty() {
-        return Err(unstated("image", algorithm));
+        return Err(Error::NoImage { of: None, algorithm });
     }
     // A name in a store is a link, which nothing can be below.
     let below = |a: &Chosen<'_>, b: &Chosen<'_>| b.name.strip_prefix(&a.name).is_some_and(|rest| rest.starts_with('/'));
     match chosen.iter().find_map(|a| Some((a, chosen.iter().find(|b| below(a, b))?))) {
         Some((a, b)) => Err(Error::Usage(format!(
-            "a composefs store cannot have both {} and {}: choose by --ref",
+            "a composefs store cannot have both {} and {}: choose one of the two refs",
             a.tree.name, b.tree.name
         ))),
         None => Ok(chosen),
     }
-}
-
-fn unstated(what: &str, algorithm: Algorithm) -> Error {
-    Error::Usage(format!(
-        "the bundle has no composefs {what} with {algorithm}, which the store uses: it must be packed with --composefs={algorithm}"
-    ))
 }
 
 /// The objects of the chosen trees.
@@ -408,8 +401,8 @@ impl Job<'_> {
                     return Ok(());
                 }
                 let found = "content that is not what its name says".to_owned();
-                let problem = format!("{} has {found}: unpack the full bundle with --rehash", object_name(digest));
-                Err(Error::Store { path: self.repo.path().to_owned(), problem })
+                let problem = format!("{} has {found}", object_name(digest));
+                Err(Error::DamagedStore { path: self.repo.path().to_owned(), problem })
             },
         )
     }

@@ -227,10 +227,7 @@ impl Update<'_> {
                     .is_ok_and(|names| !names.is_empty())
             {
                 let path = target.path_of(&target.index.path(directory, target.index.entry(entry)));
-                return Err(Error::Usage(format!(
-                    "{} is a non-empty directory here and a file in the bundle: use --delete to replace it",
-                    path.display()
-                )));
+                return Err(Error::DirectoryInPlace { path });
             }
         }
         Ok(())

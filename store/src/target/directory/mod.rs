@@ -206,11 +206,11 @@ pub fn unpack(
     let for_updates = options.delete || options.rehash || options.trust_mtime || options.trust_record || options.adopt;
     if !options.update && for_updates {
         return Err(Error::Usage(
-            "--adopt, --delete, --rehash, --trust-record and --trust-mtime need --update or a delta bundle".into(),
+            "to adopt, delete, rehash, or trust a record or times is for an update or a delta bundle".into(),
         ));
     }
     if options.trust_record && options.rehash {
-        return Err(Error::Usage("--rehash and --trust-record exclude each other".into()));
+        return Err(Error::Usage("to rehash and to trust the record exclude each other".into()));
     }
     // What the kernel keeps as it is shall be what was signed.
     let options = &UnpackOptions { rehash: options.rehash || sealing.is_new(), ..options.clone() };
@@ -234,10 +234,7 @@ pub fn unpack(
         if let Some(kept) = job.complete()? {
             return job.update(input, selection, Some(kept));
         }
-        return Err(Error::Usage(format!(
-            "{} exists and is not empty: unpack to a new directory, or with --update",
-            site.path().display()
-        )));
+        return Err(Error::NotEmpty { path: site.path().to_owned() });
     }
     stage::check_replaceable(site, given)?;
     let mut stats = job.expected(&selection);
