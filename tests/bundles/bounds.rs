@@ -24,8 +24,8 @@ fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let built =
-            Command::new(cargo).args(["build", "--quiet", "--locked", "-p", "sealift", "--bin", "sealift"]).status();
+        // As the tests of the command line have it: with other features it would be another program, compiled once more.
+        let built = Command::new(cargo).args(["tests", "--quiet", "--no-run", "--test", "cli"]).status();
         assert!(built.expect("cargo runs").success(), "the program is built");
         let test = std::env::current_exe().expect("this test");
         test.ancestors().nth(2).expect("it lies in target/debug/deps").join("sealift")
