@@ -13,7 +13,7 @@ use syn::visit::{Visit, visit_item_mod};
 const CRATES: &[&str] = &["format/src", "verify/src", "store/src", "pack-cli/src", "wasm/src"];
 
 /// Modules within which there are circles still.
-const OPEN: &[&str] = &["format/src/index", "format/src/layout"];
+const OPEN: &[&str] = &["format/src/index", "format/src/layout", "verify/src/trust"];
 
 /// Modules of this name may use what they like.
 const TESTS: &str = "tests";

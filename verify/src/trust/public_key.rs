@@ -9,7 +9,7 @@ use p256::ecdsa;
 use super::rsa::RsaPublicKey;
 use super::wire::{Malformed, Reader, names_type};
 use super::word::word;
-use super::{KeyId, armor};
+use super::{KeyError, KeyId, armor};
 
 /// What kind of key it is; shown by its OpenSSH name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -44,36 +44,6 @@ impl KeyType {
 impl fmt::Display for KeyType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
-    }
-}
-
-/// Why a public key is refused.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum KeyError {
-    /// The blob is not a public key in its one spelling.
-    #[error("the public key is malformed: {0}")]
-    Malformed(&'static str),
-    /// It is a certificate.
-    #[error("{0:?} is a certificate, and Sealift accepts plain keys only; sign with the key itself")]
-    Certificate(String),
-    /// A type that Sealift does not accept.
-    #[error(
-        "a key of type {0:?} is not accepted; use ssh-ed25519, ecdsa-sha2-nistp256, \
-         their sk- forms, or ssh-rsa from 3072 bits"
-    )]
-    Unsupported(String),
-    /// An RSA key that is too short or too long.
-    #[error("an RSA key of {bits} bits is not accepted; use 3072 to 16384 bits, or ssh-ed25519")]
-    RsaBits {
-        /// Length of the modulus.
-        bits: usize,
-    },
-}
-
-impl From<Malformed> for KeyError {
-    fn from(Malformed(what): Malformed) -> Self {
-        Self::Malformed(what)
     }
 }
 

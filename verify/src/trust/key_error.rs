@@ -1,0 +1,33 @@
+//! Why a public key is refused.
+
+use super::wire::Malformed;
+
+/// Why a public key is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyError {
+    /// The blob is not a public key in its one spelling.
+    #[error("the public key is malformed: {0}")]
+    Malformed(&'static str),
+    /// It is a certificate.
+    #[error("{0:?} is a certificate, and Sealift accepts plain keys only; sign with the key itself")]
+    Certificate(String),
+    /// A type that Sealift does not accept.
+    #[error(
+        "a key of type {0:?} is not accepted; use ssh-ed25519, ecdsa-sha2-nistp256, \
+         their sk- forms, or ssh-rsa from 3072 bits"
+    )]
+    Unsupported(String),
+    /// An RSA key that is too short or too long.
+    #[error("an RSA key of {bits} bits is not accepted; use 3072 to 16384 bits, or ssh-ed25519")]
+    RsaBits {
+        /// Length of the modulus.
+        bits: usize,
+    },
+}
+
+impl From<Malformed> for KeyError {
+    fn from(Malformed(what): Malformed) -> Self {
+        Self::Malformed(what)
+    }
+}
