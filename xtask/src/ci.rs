@@ -31,7 +31,7 @@ const STEPS: &[Step] = &[
     Step { name: "features", action: Lines(&[
         "cargo clippy --locked -p sealift -- -D warnings", "cargo clippy --locked -p sealift --no-default-features --lib -- -D warnings",
     ]) },
-    Step { name: "docs", action: Lines(&["RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps"]) },
+    Step { name: "docs", action: Lines(&["RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps --features sealift/composefs,sealift/portal"]) },
     Step { name: "readers", action: Call("the second reader's Python, and composefs's own mkcomposefs", || {
         tools::ensure_python()?;
         tools::ensure_mkcomposefs().map(|_| ())
@@ -49,7 +49,7 @@ const STEPS: &[Step] = &[
         "SEALIFT_BROWSER=firefox node --test --test-concurrency=1 wasm/tests/page*.test.mjs wasm/tests/embedding.test.mjs wasm/tests/gate.test.mjs wasm/tests/accessibility.test.mjs wasm/tests/upload.test.mjs wasm/tests/report.test.mjs wasm/tests/drops.test.mjs wasm/tests/line.test.mjs wasm/tests/contents.test.mjs wasm/tests/stop.test.mjs",
     ]) },
     Step { name: "vm", action: Beside("what only a kernel with fs-verity shows, in Debian's under QEMU", vm::run) },
-    Step { name: "fuzz", action: Lines(&["cargo check --locked --manifest-path fuzz/Cargo.toml"]) },
+    Step { name: "fuzz", action: Lines(&["cargo check --locked --manifest-path fuzz/Cargo.toml --target-dir ${CARGO_TARGET_DIR:-target}"]) },
     Step { name: "deny", action: Call("cargo deny check bans licenses sources", deny) },
 ];
 
