@@ -24,8 +24,14 @@ fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        // As the tests of the command line have it: with other features it would be another program, compiled once more.
-        let built = Command::new(cargo).args(["tests", "--quiet", "--no-run", "--test", "cli"]).status();
+        // As the tests of the command line have it: with other features it would be another program, compiled once more. So would it be where
+        // build scripts see what cargo tells of this package.
+        let mut build = Command::new(cargo);
+        let of_package = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+        std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(of_package)).for_each(|(name, _)| {
+            build.env_remove(name);
+        });
+        let built = build.args(["tests", "--quiet", "--no-run", "--test", "cli"]).status();
         assert!(built.expect("cargo runs").success(), "the program is built");
         let test = std::env::current_exe().expect("this test");
         test.ancestors().nth(2).expect("it lies in target/debug/deps").join("sealift")
