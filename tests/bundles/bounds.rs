@@ -209,6 +209,76 @@ fn doubling_dirtrees() {
     pair(13).write(&[0, 1]);
 }
 
+/// Bytes that no compressor makes fewer.
+fn noise(seed: u64, len: usize) -> Vec<u8> {
+    let mut state = seed | 1;
+    let next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()
+    };
+    std::iter::repeat_with(next).flatten().take(len).collect()
+}
+
+/// What a delta takes is its own declaration alone, which has the bases' part in it: of what is read over it with prefixes from the base.
+#[test]
+fn reading_over_a_delta() {
+    let desk = Desk::new(Vec::new());
+    let path = |name: &str| desk.0.path().join(name);
+    std::fs::create_dir(path("tree")).expect("it is made");
+    let version = |edit: usize| {
+        for file in 0..12_u64 {
+            let mut content = noise(file + 1, 5 << 20);
+            // An edit in each piece, and one that moves all behind it.
+            (edit..content.len()).step_by(1 << 18).for_each(|at| content[at] ^= 0xff);
+            content.splice(100..100, std::iter::repeat_n(7, edit));
+            std::fs::write(path(&format!("tree/{file}")), content).expect("it is written");
+        }
+        for file in 0..3000 {
+            std::fs::write(path(&format!("tree/small{file}")), format!("{file} of {edit}")).expect("it is written");
+        }
+    };
+    let plain = |arguments: &str| {
+        let output = desk.command(Command::new(program()).args(arguments.split(' ')));
+        assert!(output.status.success(), "{arguments}: {}", String::from_utf8_lossy(&output.stderr));
+    };
+    version(0);
+    plain("pack tree -o one --name test --bundle-version 1 --allow-unsigned");
+    version(1000);
+    plain("pack tree -o other --name test --bundle-version 2 --allow-unsigned");
+    plain("pack tree -o delta --base one --name test --bundle-version 2 --allow-unsigned");
+    let len = |name: &str| std::fs::metadata(path(name)).expect("it is there").len();
+    assert!(len("delta") < len("other") / 20, "it is of prefixes: {} of {}", len("delta"), len("other"));
+    let unsigned = "--allow-unsigned";
+    let unpack = format!("--durability none {unsigned}");
+    let steps: [(&[&str], String); 12] = [
+        (&["one"], format!("unpack one target {unpack}")),
+        (&["delta"], "info delta".into()),
+        (&["delta"], "ls -l delta".into()),
+        (&["delta"], format!("verify {unsigned} delta")),
+        (&["delta"], format!("verify --deep {unsigned} delta")),
+        (&["delta"], format!("unpack delta target --delete --dry-run {unpack}")),
+        (&["delta"], format!("unpack delta target --delete {unpack}")),
+        (&["delta"], format!("unpack delta target {unpack}")),
+        (&["delta"], format!("unpack delta target --rehash {unpack}")),
+        // Where the target has no record, it is hashed.
+        (&["one"], format!("unpack one bare {unpack}")),
+        (&["delta"], format!("unpack delta bare --adopt --delete {unpack}")),
+        (&["other"], format!("unpack other bare --update --delete {unpack}")),
+    ];
+    let mut failed = Vec::new();
+    for (bundles, arguments) in &steps {
+        if arguments.contains("bare --adopt") {
+            std::fs::remove_dir_all(path(".bare.sealift-state")).expect("it has a record");
+        }
+        failed.extend(desk.run(bundles, arguments, &[0]));
+    }
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+    let same = Command::new("diff").args(["-r", "target", "tree"]).current_dir(desk.0.path()).status();
+    assert!(same.expect("diff runs").success());
+}
+
 #[test]
 fn more_entries_than_anybody_has_are_refused() {
     let desk = Desk::new(vec![("one", doubling(26, [b"a", b"b"]))]);
