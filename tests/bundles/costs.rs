@@ -1,6 +1,8 @@
 //! What reading costs is counted, and not timed: each byte of the input is read once, each chunk decoded once, and nothing is looked at
 //! that was not asked for, whatever a bundle's tables make of each other.
 
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
@@ -19,6 +21,46 @@ use sealift_tests::tree::{dir, file, paint};
 use sealift_tests::vector::Check;
 use sealift_verify::checker::ObjectChecker;
 use sealift_verify::objects::Checked;
+
+/// Counts the bytes that each thread asks for.
+struct Counting;
+
+thread_local! {
+    static ALLOCATED: Cell<usize> = const { Cell::new(0) };
+}
+
+fn allocated() -> usize {
+    ALLOCATED.with(Cell::get)
+}
+
+fn count_allocated(len: usize) {
+    // A thread that ends is not counted any more.
+    let _ = ALLOCATED.try_with(|allocated| allocated.set(allocated.get() + len));
+}
+
+#[allow(unsafe_code, reason = "an allocator has no other form; all calls go on to the system's")]
+// SAFETY: each call goes to the system's allocator as it came, and counting neither allocates nor panics.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count_allocated(layout.size());
+        // SAFETY: the caller's own promises.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: the caller's own promises.
+        unsafe { System.dealloc(block, layout) }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, len: usize) -> *mut u8 {
+        count_allocated(len);
+        // SAFETY: the caller's own promises.
+        unsafe { System.realloc(block, layout, len) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
 
 /// A pipe that counts what is taken from it.
 struct Counted {
@@ -118,6 +160,37 @@ fn a_path_is_listed_without_a_look_at_the_others() {
         let top = find(&bundle, path.as_bytes()).expect("it is there");
         let below: Vec<Vec<u8>> = entries_below(&bundle, top).map(|entry| entry.path()).collect();
         assert_eq!(below, all, "{path}");
+    }
+}
+
+/// What unpacking one path takes of memory, counted in all that is asked for: a path that is put together for each of the names, or a list
+/// that is gone through for each, would make four times as much of twice as many.
+#[test]
+fn one_path_of_many_is_unpacked_in_one_pass() {
+    let taken = |bundle: Bundle, path: &[u8], is_there: bool| {
+        let (bytes, folder) = (bundle.encode(), tempfile::tempdir().expect("a temporary folder"));
+        let options =
+            UnpackOptions { prefix: path.to_vec(), durability: Durability::None, jobs: 1, ..UnpackOptions::default() };
+        let trusted = anyones(counted(&bytes).0).expect("it has a head");
+        let before = allocated();
+        let done = unpack(trusted, &folder.path().join("target"), &options, &Progress::default());
+        assert_eq!(done.is_ok(), is_there, "{done:?}");
+        allocated() - before
+    };
+    let path = |levels: usize| vec!["d".repeat(255); levels].join("/").into_bytes();
+    type Case<'a> = (&'a str, usize, &'a dyn Fn(usize) -> usize);
+    let cases: [Case<'_>; 5] = [
+        ("none of many names", 4000, &|count| taken(files(count, 'a'), b"none", false)),
+        ("one of many names", 4000, &|count| taken(files(count, 'a'), b"a0000005", true)),
+        ("none of deep names", 100, &|levels| taken(deep(levels, 'd'), b"none", false)),
+        ("none below deep names", 100, &|levels| taken(deep(levels, 'd'), &[&path(3)[..], b"/none"].concat(), false)),
+        ("the first of deep names", 100, &|levels| taken(deep(levels, 'd'), &path(1), true)),
+    ];
+    for (what, count, taken) in cases {
+        let [one, two, four] = [1, 2, 4].map(|times| taken(count * times));
+        // What all have in common goes out of the differences: they are as 1 to 2, and as 1 to 4 where it is quadratic.
+        let (first, second) = (two - one, four - two);
+        assert!(second < 3 * first, "{what}: {one}, {two}, {four}");
     }
 }
 
