@@ -4,19 +4,26 @@ use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
+use sealift::Error;
 use sealift::unpack::UnpackStats;
 
 use super::escape;
-use super::failure::Failure;
 use super::show::Show;
 use super::updated::kinds;
 
 /// Names that are shown of what would be deleted.
 const SHOWN: usize = 5;
 
-/// Whether somebody is there who can be asked: else the option is the consent.
-pub(crate) fn may_ask() -> bool {
-    io::stdin().is_terminal() && io::stderr().is_terminal()
+/// Says what taking `target` over replaces and deletes, and asks where somebody can answer: else the option is the consent.
+///
+/// # Errors
+/// The answer is no.
+pub(crate) fn agree(show: Show, target: &Path, stats: &UnpackStats) -> Result<(), Error> {
+    if io::stdin().is_terminal() && io::stderr().is_terminal() {
+        return ask(target, stats);
+    }
+    tell(show, target, stats);
+    Ok(())
 }
 
 /// The first names of what would be deleted, behind a colon.
@@ -27,8 +34,7 @@ fn first_names(stats: &UnpackStats) -> String {
     if names.is_empty() { String::new() } else { format!(": {}{more}", names.join(", ")) }
 }
 
-/// Says what taking `target` over replaces and deletes, where nobody can be asked.
-pub(crate) fn tell(show: Show, target: &Path, stats: &UnpackStats) {
+fn tell(show: Show, target: &Path, stats: &UnpackStats) {
     show.warn(&format!(
         "{} was not unpacked by sealift; taking it over replaces {} and deletes {}{}",
         target.display(),
@@ -38,11 +44,7 @@ pub(crate) fn tell(show: Show, target: &Path, stats: &UnpackStats) {
     ));
 }
 
-/// Asks whether to go on.
-///
-/// # Errors
-/// The answer is no.
-pub(crate) fn ask(target: &Path, stats: &UnpackStats) -> Result<(), Failure> {
+fn ask(target: &Path, stats: &UnpackStats) -> Result<(), Error> {
     let name = escape::text(&target.display().to_string());
     let (replaced, deleted, names) = (kinds(&stats.replaced), kinds(&stats.deleted), first_names(stats));
     // With standard error gone there is nobody to tell, and nobody who says yes. It is not locked while somebody thinks: Ctrl-C clears the line.
@@ -56,6 +58,6 @@ pub(crate) fn ask(target: &Path, stats: &UnpackStats) -> Result<(), Failure> {
     let _ = io::stdin().lock().read_line(&mut answer);
     match answer.trim().to_ascii_lowercase().as_str() {
         "y" | "yes" => Ok(()),
-        _ => Err(Failure::usage(format!("{} was left unchanged", target.display()))),
+        _ => Err(Error::Usage(format!("{} was left unchanged", target.display()))),
     }
 }

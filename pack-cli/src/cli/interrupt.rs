@@ -63,6 +63,17 @@ pub(crate) fn enter(progress: &Arc<Progress>) {
     }
 }
 
+/// Does something for which nobody has to wait: a signal ends the process at once, as before an operation. The line is clear for it.
+pub(crate) fn aside<T>(run: impl FnOnce() -> T) -> T {
+    clear_line();
+    let running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let result = run();
+    if let Some(progress) = &running {
+        enter(progress);
+    }
+    result
+}
+
 /// The operation is over.
 pub(crate) fn leave() {
     *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) = None;

@@ -19,7 +19,7 @@ use sealift::source::{
 };
 use sealift::trust::Guard;
 use sealift::trust::sign::{Signer, room_for, sign_root};
-use sealift::{Identity, Input, Progress, Request};
+use sealift::{Error, Identity, Input, Progress, Request};
 use serde::Serialize;
 
 use super::bundle::jobs;

@@ -30,6 +30,7 @@ use super::status::installed;
 use super::time::{Moment, source_date_epoch};
 use super::trust_args::{Judge, TrustArgs};
 use super::updated::{self, Asked};
+use super::watch;
 
 /// Unpack a trusted bundle into a new directory, or update one
 ///
@@ -262,17 +263,15 @@ impl Unpack {
             dry_run: self.dry_run,
             jobs: jobs(self.jobs.map(usize::from)),
         };
-        if self.adopt && !self.dry_run {
-            self.announce_adoption(target, &options)?;
-        }
         let judge = self.trust.load()?;
         let input = self.bundle.open()?;
         if let Err(Error::State { path, .. }) = sealift::trust::bound_name(target) {
             let path = path.display();
             self.show.warn(&format!("ignored {path}, which is damaged: comparing all files instead"));
         }
+        let consent = |stats: &UnpackStats| watch::aside(|| adopt::agree(self.show, target, stats));
         let stats = self.pace.watch(self.show, "Opening", |progress| {
-            sealift::unpack::unpack(judge.admit(input)?, target, &options, progress)
+            sealift::unpack::unpack_asking(judge.admit(input)?, target, &options, progress, &consent)
         });
         let goes_on = stats.as_ref().is_err_and(|error| !self.dry_run && may_go_on(target, error));
         let stats = match stats.about(&self.bundle.bundle) {
@@ -290,31 +289,6 @@ impl Unpack {
         judge.warn(self.show);
         warn_of_signature(self.show, &stats.kernel_signature);
         Ok(self.print(target, &stats, &judge, start.elapsed())?)
-    }
-
-    /// Says what goes before a directory is taken over that Sealift did not make, and asks where somebody can answer.
-    fn announce_adoption(&self, target: &Path, options: &UnpackOptions) -> Result<(), Failure> {
-        // What is read once, as a pipe is, cannot be looked at before.
-        if !self.bundle.bundle.is_file() {
-            return Err(Failure::usage(
-                "--adopt first says what it would replace and delete, and reads the bundle's index for that: give a file, not a pipe",
-            ));
-        }
-        let options = UnpackOptions { dry_run: true, list_deletions: true, ..options.clone() };
-        let judge = self.trust.load()?;
-        let input = self.bundle.open()?;
-        let stats = self.pace.watch(self.show, "Opening", |progress| {
-            sealift::unpack::unpack(judge.admit(input)?, target, &options, progress)
-        });
-        let stats = stats.about(&self.bundle.bundle)?;
-        match stats.was_adopted {
-            false => Ok(()),
-            true if adopt::may_ask() => adopt::ask(target, &stats),
-            true => {
-                adopt::tell(self.show, target, &stats);
-                Ok(())
-            }
-        }
     }
 
     fn seal(&self) -> Seal {

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};
-use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -67,14 +67,25 @@ impl Watch {
     }
 }
 
+/// Held by whoever writes to the terminal while an operation runs.
+static TERMINAL: Mutex<()> = Mutex::new(());
+
+/// Takes the bar away while something is said or asked in the middle of an operation, and a signal ends the process meanwhile.
+pub(crate) fn aside<T>(run: impl FnOnce() -> T) -> T {
+    let _held = TERMINAL.lock().unwrap_or_else(PoisonError::into_inner);
+    interrupt::aside(run)
+}
+
 /// How often the progress is looked at.
 const POLL: Duration = Duration::from_millis(80);
 
 fn show(mut view: Box<dyn View + Send>, progress: &Progress, end: &mpsc::Receiver<Outcome>) {
     let start = Instant::now();
     loop {
+        let held = TERMINAL.lock().unwrap_or_else(PoisonError::into_inner);
         let now = look(&mut *view, progress, start);
         view.show(now, start.elapsed());
+        drop(held);
         match end.recv_timeout(POLL) {
             Err(RecvTimeoutError::Timeout) => {}
             // Nobody says how it ended where the operation panicked.

@@ -1,14 +1,15 @@
 //! A directory that Sealift did not make is taken over only where that is asked for.
 
+use std::cell::Cell;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use sealift::unpack::{Census, UnpackOptions};
-use sealift::{Error, Progress};
+use sealift::unpack::{Census, Consent, UnpackOptions, unpack_asking};
+use sealift::{Error, Input, Progress};
 
-use crate::desk::{Desk, said};
+use crate::desk::{Desk, anyones, said};
 
 /// Somebody's photos, and a file of the bundle's name.
 fn home() -> Desk {
@@ -94,18 +95,66 @@ fn where_it_is_told_it_is_a_target_from_then_on() {
 }
 
 #[test]
-fn from_a_pipe_none_is_taken_over() {
+fn it_is_compared_once() {
     let desk = home();
-    let before = names(&desk.path("home"));
+    // What the bundle has as well is hashed.
+    fs::copy(desk.path("tree/etc/motd"), desk.path("home/etc/motd")).unwrap();
+    let line = ["unpack", "7.sealift", "home", "--update", "--delete", "--adopt", "--allow-unsigned"];
+    let done = desk.command(&line).env("SEALIFT_LOG", "debug").output().unwrap();
+    let told = said(&done);
+    assert!(done.status.success() && told.contains("took over"), "{told}");
+    for once in ["comparing its files", "phase=\"hashing\"", "was not unpacked by sealift"] {
+        assert_eq!(told.matches(once).count(), 1, "{once}: {told}");
+    }
+    desk.assert_same("home", "tree");
+}
+
+#[test]
+fn a_caller_may_refuse_when_it_is_told_what_would_go() {
+    let desk = home();
+    let before = names(&desk.path(""));
+    let options = UnpackOptions { update: true, delete: true, adopt: true, ..UnpackOptions::default() };
+    let asking = |consent: &Consent<'_>| {
+        let input = Input::open(&desk.path("7.sealift")).unwrap();
+        unpack_asking(anyones(input).unwrap(), &desk.path("home"), &options, &Progress::default(), consent)
+    };
+    let told = Cell::new(0);
+    let refused = asking(&|stats| {
+        told.set(told.get() + 1);
+        assert!(stats.was_adopted && stats.replaced.files == 1 && stats.deleted.files == 20, "{stats:?}");
+        assert!(stats.deletions.contains(&PathBuf::from("photos/2019/07.jpg")));
+        // Nothing is there of it yet, and no other run comes between.
+        assert_eq!(names(&desk.path("")), before);
+        let other = desk.command(&["unpack", "7.sealift", "home", "--update", "--adopt", "--allow-unsigned"]);
+        assert_eq!({ other }.output().unwrap().status.code(), Some(2));
+        Err(Error::Usage("no".into()))
+    });
+    assert!(matches!(refused, Err(Error::Usage(why)) if why == "no"));
+    assert_eq!((names(&desk.path("")), told.get()), (before, 1));
+    // What came while somebody thought is another's change, and found by the next update.
+    asking(&|_| {
+        desk.write("home/etc/hosts", "came meanwhile\n");
+        Ok(())
+    })
+    .unwrap();
+    // From then on nobody is asked.
+    asking(&|_| panic!("it is a target")).unwrap();
+    desk.assert_same("home", "tree");
+}
+
+#[test]
+fn from_a_pipe_it_is_said_first_as_well() {
+    let desk = home();
     let bundle = fs::File::open(desk.path("7.sealift")).unwrap();
     let line = ["unpack", "/dev/stdin", "home", "--update", "--delete", "--adopt", "--allow-unsigned"];
     let (read, write) = std::io::pipe().unwrap();
     let copy = std::thread::spawn(move || std::io::copy(&mut &bundle, &mut &write));
     let done = desk.command(&line).stdin(read).output().unwrap();
     drop(copy.join().unwrap());
-    assert_eq!(done.status.code(), Some(2), "{}", said(&done));
-    assert!(said(&done).contains("give a file, not a pipe"), "{}", said(&done));
-    assert_eq!(names(&desk.path("home")), before);
+    let told = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(done.status.success(), "{told}");
+    assert!(told.contains("taking it over replaces 1 file and deletes 20 files, 3 directories"), "{told}");
+    desk.assert_same("home", "tree");
 }
 
 #[test]

@@ -16,7 +16,7 @@ mod store;
 mod targets;
 mod trusted;
 
-pub use admission::Admission;
+pub(crate) use admission::Admission;
 pub use bound::bound_name;
 pub use guard::Guard;
 pub use now::build_time;

@@ -68,12 +68,18 @@ impl Trusted {
         self.bundle.open_bundle()
     }
 
-    /// For what installs the bundle, or only says what it would do: begins with the state, before the target is touched.
+    /// For what installs the bundle, or only says what it would do: begins with the state, before the target is touched. In a dry run
+    /// nothing is written, and what asks somebody before it installs begins with one.
     ///
     /// # Errors
     /// The state cannot be opened, locked or written to, or another user could change it.
-    pub fn install(self, dry_run: bool) -> Result<(Unopened, Admission), Error> {
-        let admission = Admission::new(self.guard, self.judged, dry_run)?;
+    pub(crate) fn install(self, dry_run: bool) -> Result<(Unopened, Admission), Error> {
+        let admission = Admission::new(self.guard, self.judged);
+        if dry_run {
+            admission.check_may_hold()?
+        } else {
+            admission.hold()?
+        }
         Ok((self.bundle, admission))
     }
 }

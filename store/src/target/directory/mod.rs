@@ -173,6 +173,10 @@ pub struct UnpackStats {
     pub devices_skipped: u64,
 }
 
+/// Whether an update may take over a directory that this program did not make: told what that would replace and delete, with the names
+/// of all that would be deleted. With an error the directory stays as it is.
+pub type Consent<'a> = dyn Fn(&UnpackStats) -> Result<(), Error> + 'a;
+
 /// Unpacks a bundle into `target`, which is new and appears by one rename when it is complete.
 ///
 /// The device remembers that it took the bundle before the first of its files can be reached. What a run left that was killed, or could not read on, is hashed, and not done again where
@@ -186,8 +190,36 @@ pub fn unpack(
     options: &UnpackOptions,
     progress: &Progress,
 ) -> Result<UnpackStats, Error> {
-    let (unopened, admission) = bundle.install(options.dry_run)?;
+    unpack_with(bundle, target, options, progress, None)
+}
+
+/// As [`unpack`]. Where a directory would be taken over ([`UnpackOptions::adopt`]), `consent` is asked when it has been compared, and before
+/// anything is written.
+///
+/// # Errors
+/// As [`unpack`], and whatever `consent` returns.
+pub fn unpack_asking(
+    bundle: Trusted,
+    target: &Path,
+    options: &UnpackOptions,
+    progress: &Progress,
+    consent: &Consent<'_>,
+) -> Result<UnpackStats, Error> {
+    unpack_with(bundle, target, options, progress, Some(consent))
+}
+
+fn unpack_with(
+    bundle: Trusted,
+    target: &Path,
+    options: &UnpackOptions,
+    progress: &Progress,
+    consent: Option<&Consent<'_>>,
+) -> Result<UnpackStats, Error> {
     let (given, site) = (target, &Arc::new(Site::resolve(target)?));
+    let consent = consent.filter(|_| options.adopt && !options.dry_run);
+    // Who is asked is asked before anything is written.
+    let is_asked = consent.is_some() && site.is_taken()? && update::check_ours(site, options)?;
+    let (unopened, admission) = bundle.install(options.dry_run || is_asked)?;
     let sealing = Sealing::plan(options.seal, site)?;
     admission.check_bound(site)?;
     // What the target kept is read meanwhile.
@@ -224,8 +256,18 @@ pub fn unpack(
     let selection = Selection::new(&bundle, tree, &options.prefix);
     let reference = &tree.name;
     let (input, bases, sealing, blocks) = (&mut input, &bases, &sealing, room(site)?.blocks);
-    let job =
-        Job { site, admission: &admission, bundle: &bundle, bases, reference, sealing, blocks, options, progress };
+    let job = Job {
+        site,
+        admission: &admission,
+        bundle: &bundle,
+        bases,
+        reference,
+        sealing,
+        blocks,
+        options,
+        progress,
+        consent,
+    };
     if options.update && site.is_taken()? {
         return job.update(input, selection, kept);
     }
@@ -274,6 +316,8 @@ struct Job<'a> {
     blocks: Blocks,
     options: &'a UnpackOptions,
     progress: &'a Progress,
+    /// Asked before a directory is taken over.
+    consent: Option<&'a Consent<'a>>,
 }
 
 impl Job<'_> {

@@ -39,12 +39,10 @@ impl Job<'_> {
             let privilege = Privilege::of_this_process();
             let kept = kept.map_or_else(|| Installed::kept(self.site, self.options), |kept| Ok(Some(kept)))?;
             let compared = self.compare(&selection, &privilege, kept, FileTime::default())?;
-            self.check_beside(&compared.update.target, self.site.place().parent())?;
-            let mut pending = self.to_build(&selection, &compared.update);
-            let mut stats = UnpackStats { was_adopted, ..self.stats_of(&compared, &pending)? };
-            stats.was_complete = self.is_done(&compared, &privilege);
+            let (mut pending, stats) = self.foresee(&selection, &compared, self.options.list_deletions)?;
+            let was_complete = self.is_done(&compared, &privilege);
+            let stats = UnpackStats { was_adopted, was_complete, ..stats };
             self.progress.keep(stats.kept_files);
-            stats.free_bytes = self.expect_room(&pending, 0)?;
             delta::check_bases(self, self.site.path(), &pending)?;
             if let Some((index, tree)) = compared.installed.tree() {
                 let local = local_entries(&self.bundle.index, &pending, index, tree);
@@ -53,27 +51,65 @@ impl Job<'_> {
             delta::check_brought(self, self.site.path(), &pending)?;
             return Ok(stats);
         }
+        let privilege = Privilege::of_this_process();
+        let asked = self.ask(&selection, &privilege)?;
+        self.admission.hold()?;
         let stage = Stage::open(self.site, Layout::Files)?;
         let found = match journal::complete(&stage, self.site, self.options.jobs, self.progress) {
             Err(error) => return Err(give_up(stage, error)),
             Ok(found) => found,
         };
-        match self.update_in(input, &stage, selection, found, kept) {
+        match self.update_in(input, &stage, &selection, found, (kept, asked)) {
             Err(error) => Err(give_up(stage, error)),
             Ok(stats) => stage.remove().map(|()| stats),
         }
+    }
+
+    /// Compares a directory that would be taken over, and asks whether it may be. Nothing is written, and no other run comes between.
+    fn ask<'s>(&'s self, selection: &'s Selection, privilege: &'s Privilege) -> Result<Option<Asked<'s>>, Error> {
+        let Some(consent) = self.consent else { return Ok(None) };
+        if !check_ours(self.site, self.options)? {
+            return Ok(None);
+        }
+        self.site.lock()?;
+        let parent = self.site.place();
+        let begun = now(parent.parent()).map_err(|error| Error::io("create a file in", parent.parent_path(), error))?;
+        let kept = Installed::kept(self.site, self.options)?;
+        let compared = self.compare(selection, privilege, kept, begun)?;
+        let (_, stats) = self.foresee(selection, &compared, true)?;
+        consent(&UnpackStats { was_adopted: true, ..stats })?;
+        Ok(Some(Asked { compared, begun }))
+    }
+
+    /// What is to be built after a comparison, and what all of it comes to.
+    fn foresee(
+        &self,
+        selection: &Selection,
+        compared: &Compared<'_>,
+        list_deletions: bool,
+    ) -> Result<(Selection, UnpackStats), Error> {
+        self.check_beside(&compared.update.target, self.site.place().parent())?;
+        let pending = self.to_build(selection, &compared.update);
+        let stats = self.stats_of(compared, &pending, list_deletions)?;
+        let free_bytes = self.expect_room(&pending, 0)?;
+        Ok((pending, UnpackStats { free_bytes, ..stats }))
     }
 
     fn update_in(
         &self,
         input: &mut Input,
         stage: &Stage,
-        selection: Selection,
+        selection: &Selection,
         found: Found,
-        kept: Option<Installed>,
+        (kept, asked): (Option<Installed>, Option<Asked<'_>>),
     ) -> Result<UnpackStats, Error> {
         let (target, record) = (self.site.path(), self.site.record()?);
         let was_adopted = check_ours(self.site, self.options)?;
+        if was_adopted && self.consent.is_some() && asked.is_none() {
+            // It became another's since it was looked at, and nobody was asked.
+            return Err(Error::Changing { target: target.to_owned() });
+        }
+        let asked = asked.filter(|_| was_adopted && matches!(found, Found::Nothing));
         let begun = now(stage.own().fd()).map_err(|error| Error::io("create a file in", stage.own().path(), error))?;
         let is_current = kept.as_ref().map_or(Ok(false), |kept| kept.is_current(self.site, self.options))?;
         let kept = match found {
@@ -90,12 +126,15 @@ impl Job<'_> {
             )));
         }
         let privilege = Privilege::of_process(stage.root()).map_err(|error| Error::io("look at", target, error))?;
-        let compared = self.compare(&selection, &privilege, kept, begun)?;
+        let Asked { compared, begun } = match asked {
+            Some(asked) => asked,
+            None => Asked { compared: self.compare(selection, &privilege, kept, begun)?, begun },
+        };
         let Compared { installed, update, .. } = &compared;
         self.check_beside(&update.target, stage.root())?;
-        let mut pending = self.to_build(&selection, update);
+        let mut pending = self.to_build(selection, update);
         let built = pending.regulars.clone();
-        let mut stats = UnpackStats { was_adopted, ..self.stats_of(&compared, &pending)? };
+        let mut stats = UnpackStats { was_adopted, ..self.stats_of(&compared, &pending, self.options.list_deletions)? };
         self.progress.keep(stats.kept_files);
         stats.free_bytes = self.check_room(stage, &pending, 0)?;
         delta::check_bases(self, target, &pending)?;
@@ -263,9 +302,14 @@ impl Job<'_> {
         pending
     }
 
-    fn stats_of(&self, compared: &Compared<'_>, pending: &Selection) -> Result<UnpackStats, Error> {
+    fn stats_of(
+        &self,
+        compared: &Compared<'_>,
+        pending: &Selection,
+        list_deletions: bool,
+    ) -> Result<UnpackStats, Error> {
         let Compared { installed, update, recheck } = compared;
-        let deletions = Deletions::of(update, self.options.list_deletions)?;
+        let deletions = Deletions::of(update, list_deletions)?;
         let checked = recheck.as_ref();
         let was_read = checked.is_some() && installed.stats().is_none();
         Ok(UnpackStats {
@@ -291,6 +335,12 @@ struct Compared<'s> {
     update: Update<'s>,
     /// Where the target was compared with its record.
     recheck: Option<Recheck>,
+}
+
+/// A comparison, and a time before which nothing of it was looked at.
+struct Asked<'s> {
+    compared: Compared<'s>,
+    begun: FileTime,
 }
 
 impl Compared<'_> {
