@@ -47,12 +47,17 @@ pub(super) fn gather(update: &Update<'_>, kept: &Kept<'_>, since: FileTime) -> R
     for entry in made {
         is_made[at(entry)] = true;
     }
+    // Somebody may have put a name into a directory between the look at it and the change to it, which changed its time as well: it is left
+    // unknown, so that the next update lists it, where what is known is to say that it holds nothing else.
+    let mut is_to_be_listed = vec![false; index.entries().len()];
     for &directory in changes.directories.keys().chain(&changes.new_directories) {
         if index.directory(directory).parent.is_some() {
-            is_made[at(index.directory(directory).entry)] = true;
+            let entry = at(index.directory(directory).entry);
+            (is_made[entry], is_to_be_listed[entry]) = (true, update.may_delete);
         }
     }
     let source = |entry: u32| match kept {
+        _ if is_to_be_listed[at(entry)] => Source::Known(None),
         _ if is_made[at(entry)] => Source::Look(since),
         Kept::Read(begun) => Source::Look(*begun),
         Kept::Rechecked(recheck) => Source::Known(changes.installed(entry).and_then(|entry| recheck.stat(entry))),
