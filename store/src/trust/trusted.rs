@@ -75,10 +75,9 @@ impl Trusted {
     /// The state cannot be opened, locked or written to, or another user could change it.
     pub(crate) fn install(self, dry_run: bool) -> Result<(Unopened, Admission), Error> {
         let admission = Admission::new(self.guard, self.judged);
-        if dry_run {
-            admission.check_may_hold()?
-        } else {
-            admission.hold()?
+        match dry_run {
+            true => admission.check_may_hold()?,
+            false => admission.hold()?,
         }
         Ok((self.bundle, admission))
     }
