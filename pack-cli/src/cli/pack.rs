@@ -250,12 +250,12 @@ impl Pack {
     }
 
     /// A device that has the base refuses what is not above it.
-    fn check_above(&self, base: &Base, identity: &Identity) -> Result<(), sealift::Error> {
+    fn check_above(&self, base: &Base, identity: &Identity) -> Result<(), Error> {
         match base.identity() {
             // Trials have no version.
             Some((_, 0)) if identity.version == 0 && self.key.is_empty() => Ok(()),
             Some((name, version)) if name == identity.name && identity.version <= version && self.request.is_none() => {
-                Err(sealift::Error::Usage(format!(
+                Err(Error::Usage(format!(
                     "the base is version {version} of {name}, and this would be version {}: give a later --bundle-version",
                     identity.version
                 )))
@@ -274,9 +274,9 @@ impl Pack {
     /// The request, if the bundle could be taken where it comes from.
     fn request(&self, identity: &Identity) -> Result<Option<Request>, Failure> {
         let Some(path) = &self.request else { return Ok(None) };
-        let request = Request::parse(&read(path)?, &limits()).map_err(sealift::Error::from).about(path)?;
+        let request = Request::parse(&read(path)?, &limits()).map_err(Error::from).about(path)?;
         // What no index can be is found before all is read that is packed.
-        request.complete(|_, _| None).map_err(sealift::Error::from).about(path)?;
+        request.complete(|_, _| None).map_err(Error::from).about(path)?;
         let (name, version) = (&identity.name, identity.version);
         let refused = match &request.base.identity {
             Some((taken, _)) if taken != name => format!("took {taken}, and this would be {name}: give --name {taken}"),
@@ -294,7 +294,7 @@ impl Pack {
         refs: &[PackRef<'_>],
         options: &PackOptions,
         progress: &Progress,
-    ) -> Result<Base, sealift::Error> {
+    ) -> Result<Base, Error> {
         let (name, spec) = split_ref(base);
         if spec.as_bytes().starts_with(b"ostree:") {
             return Base::of_commit(spec, name, refs, options.jobs, progress);
@@ -578,7 +578,7 @@ pub(crate) fn parse_version(text: &str) -> Result<u64, String> {
 
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     let read = std::fs::read(path);
-    read.map_err(|source| sealift::Error::Io { doing: "read", path: path.to_owned(), source }.into())
+    read.map_err(|source| Error::Io { doing: "read", path: path.to_owned(), source }.into())
 }
 
 #[derive(Serialize)]
