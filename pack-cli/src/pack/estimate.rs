@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::buffers::Buffers;
 use super::compress::Compressor;
-use super::images::ImageWish;
+use super::image_wish::ImageWish;
 use super::scan::scan;
 use super::{Ordered, PackOptions, PackRef};
 use crate::Phase;

@@ -10,6 +10,7 @@ mod contents;
 mod delta;
 mod estimate;
 mod holes;
+mod image_wish;
 mod images;
 mod limits;
 mod order;

@@ -5,7 +5,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::buffers::Buffers;
 use super::compress::Compressor;
-use super::images::ImageWish;
+use super::image_wish::ImageWish;
 use super::scan::{Scanned, scan};
 use super::sequence::{ChunkJob, Sequenced, Sequencer};
 use super::writer::{ChunkWriter, StoredChunk};

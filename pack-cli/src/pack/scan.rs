@@ -7,7 +7,7 @@ use sealift_format::{BLOCK_LEN, Extent, Xattr, data_ranges, pieces};
 
 use super::buffers::{Buffer, Buffers};
 use super::holes::{CONTEXT_LEN, find_holes, is_zero};
-use super::images::{ForImages, ImageWish};
+use super::image_wish::{ForImages, ImageWish};
 use crate::Error;
 use sealift_store::contents::tasks::{Item, Task};
 use sealift_store::source::{Content, OpenCache, Source};

@@ -9,7 +9,7 @@ use sealift_format::{Extent, Xattr, Xattrs, pieces};
 
 use super::buffers::Buffer;
 use super::holes::append_holes;
-use super::images::ForImages;
+use super::image_wish::ForImages;
 use super::scan::{LargePiece, Scanned, SmallObject, update_verity};
 use sealift_store::contents::tasks::Item;
 

@@ -97,6 +97,16 @@ impl<'a> Target<'a> {
         self.root.as_fd()
     }
 
+    /// The error of what lies on another file system: an update does not cross mount points.
+    pub(crate) fn is_mounted(&self, directory: u32, name: &[u8]) -> Error {
+        let mut path = self.path_of(&self.index.directory_path(directory));
+        path.push(crate::error::path_of(name));
+        Error::Usage(format!(
+            "another file system is mounted at {} or above it: unmount it for the update",
+            path.display()
+        ))
+    }
+
     pub(crate) fn path_of(&self, below: &[u8]) -> PathBuf {
         self.path.join(crate::error::path_of(below))
     }

@@ -25,6 +25,7 @@ mod cpio;
 mod directory;
 mod exclude;
 mod file;
+mod formats;
 mod omit;
 mod ostree;
 mod owner;

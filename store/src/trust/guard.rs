@@ -5,7 +5,7 @@ use sealift_verify::trust::{Claims, Floors, Now, Policy, SignatureState, Verdict
 
 use super::settings::Settings;
 use super::store::Held;
-use super::{FloorReport, Judged, KnownTarget, Places, Store, TargetPlace, TrustOptions, TrustReport, now};
+use super::{FloorReport, KnownTarget, Places, Store, TargetPlace, TrustOptions, TrustReport, now};
 use crate::Error;
 
 /// The administrator's files and the device's state, ready to judge bundles.
@@ -17,6 +17,16 @@ pub struct Guard {
     time: Option<i64>,
     allow_unsigned: bool,
     allow_downgrade: bool,
+}
+
+/// Who a bundle is, and what was found when that was judged.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Judged {
+    /// Preamble, root and envelopes.
+    pub head: Head,
+    /// What was found.
+    pub verdict: Verdict,
 }
 
 impl Guard {

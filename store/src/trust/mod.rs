@@ -18,7 +18,7 @@ mod trusted;
 
 pub(crate) use admission::Admission;
 pub use bound::bound_name;
-pub use guard::Guard;
+pub use guard::{Guard, Judged};
 pub use now::build_time;
 pub use options::TrustOptions;
 pub use places::{Places, REVOKED, SIGNERS};
@@ -28,4 +28,4 @@ pub use sealift_verify::trust::{
 };
 pub use store::{Store, reset_floor};
 pub use targets::{KnownTarget, TargetKind, TargetPlace};
-pub use trusted::{Judged, Trusted};
+pub use trusted::Trusted;

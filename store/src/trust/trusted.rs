@@ -2,10 +2,9 @@
 
 use std::path::Path;
 
-use sealift_format::{Bundle, Head, Limits, Opened};
-use sealift_verify::trust::Verdict;
+use sealift_format::{Bundle, Limits, Opened};
 
-use super::{Admission, Guard};
+use super::{Admission, Guard, Judged};
 use crate::Error;
 use crate::input::{Input, Unopened};
 
@@ -16,16 +15,6 @@ pub struct Trusted {
     guard: Guard,
     bundle: Unopened,
     judged: Judged,
-}
-
-/// Who a bundle is, and what was found when that was judged.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Judged {
-    /// Preamble, root and envelopes.
-    pub head: Head,
-    /// What was found.
-    pub verdict: Verdict,
 }
 
 impl Guard {

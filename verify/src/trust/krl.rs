@@ -1,8 +1,8 @@
 //! OpenSSH's binary key revocation list (PROTOCOL.krl). Bundles are signed by
 //! plain keys, so what it says about certificates is read and set aside.
 
+use super::KeyId;
 use super::wire::{Malformed, Reader};
-use super::{KeyId, RevocationList};
 
 pub(super) const MAGIC: &[u8; 8] = b"SSHKRL\n\0";
 const VERSION: u32 = 1;
@@ -16,7 +16,14 @@ const EXTENSION: u8 = 255;
 
 const CERT_EXTENSION: u8 = 0x39;
 
-pub(super) fn parse(file: &[u8]) -> Result<RevocationList, Malformed> {
+/// The keys that a list names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Listed {
+    pub(super) ids: Vec<KeyId>,
+    pub(super) sha1s: Vec<[u8; 20]>,
+}
+
+pub(super) fn parse(file: &[u8]) -> Result<Listed, Malformed> {
     let mut reader = Reader::new(file);
     if reader.take(MAGIC.len())? != MAGIC {
         return Err(Malformed("it does not begin with SSHKRL"));
@@ -30,16 +37,15 @@ pub(super) fn parse(file: &[u8]) -> Result<RevocationList, Malformed> {
     let _reserved = reader.string()?;
     let _comment = reader.string()?;
 
-    let mut list = RevocationList::default();
+    let mut list = Listed::default();
     while !reader.is_empty() {
         let kind = reader.byte()?;
         section(kind, Reader::new(reader.string()?), &mut list)?;
     }
-    list.order();
     Ok(list)
 }
 
-fn section(kind: u8, mut data: Reader<'_>, list: &mut RevocationList) -> Result<(), Malformed> {
+fn section(kind: u8, mut data: Reader<'_>, list: &mut Listed) -> Result<(), Malformed> {
     match kind {
         CERTIFICATES => return certificates(data),
         EXTENSION => return extension(data),
@@ -124,10 +130,10 @@ mod tests {
             (FINGERPRINT_SHA256, &strings(&[&[2; 32]])),
         ]);
         let list = parse(&file).expect("a good list");
-        assert!(list.contains_id(KeyId::of_blob(b"one")));
-        assert!(list.contains_id(KeyId::of_blob(b"two")));
-        assert!(list.contains_id(KeyId::from_bytes([2; 32])));
-        assert!(!list.contains_id(KeyId::from_bytes([1; 32])));
+        assert!(list.ids.contains(&KeyId::of_blob(b"one")));
+        assert!(list.ids.contains(&KeyId::of_blob(b"two")));
+        assert!(list.ids.contains(&KeyId::from_bytes([2; 32])));
+        assert!(!list.ids.contains(&KeyId::from_bytes([1; 32])));
         assert!(list.sha1s.contains(&[1; 20]));
         for end in 0..file.len() {
             assert_ne!(parse(&file[..end]), Ok(list.clone()), "cut at {end}");

@@ -6,7 +6,6 @@ use sha2::{Digest, Sha256};
 
 use super::public_key::Material;
 use super::rsa::RsaHash;
-use super::sshsig::refuse_algorithm;
 use super::wire::{Malformed, Reader};
 use super::{KeyType, PublicKey, SignatureError};
 
@@ -121,6 +120,10 @@ fn scalar(number: &[u8]) -> Result<[u8; 32], SignatureError> {
         tail.copy_from_slice(number);
     }
     Ok(out)
+}
+
+pub(super) fn refuse_algorithm(name: &[u8], key: &PublicKey) -> SignatureError {
+    SignatureError::Algorithm { algorithm: String::from_utf8_lossy(name).into_owned(), key_type: key.key_type() }
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use super::{KeyError, KeyId, LineError, PublicKey, TrustFileError, krl};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RevocationList {
     pub(super) ids: Vec<KeyId>,
-    pub(super) sha1s: Vec<[u8; 20]>,
+    sha1s: Vec<[u8; 20]>,
 }
 
 impl RevocationList {
@@ -20,7 +20,10 @@ impl RevocationList {
     /// When it is malformed, or says something that this reader does not know.
     pub fn parse(file: &[u8]) -> Result<Self, TrustFileError> {
         if file.starts_with(krl::MAGIC) {
-            return krl::parse(file).map_err(|error| TrustFileError::Krl(error.0));
+            let krl::Listed { ids, sha1s } = krl::parse(file).map_err(|error| TrustFileError::Krl(error.0))?;
+            let mut list = Self { ids, sha1s };
+            list.order();
+            return Ok(list);
         }
         let mut list = Self::default();
         for (line, text) in key_line::content_lines(file) {
@@ -32,7 +35,7 @@ impl RevocationList {
     }
 
     /// Each once, in order.
-    pub(super) fn order(&mut self) {
+    fn order(&mut self) {
         self.ids.sort_unstable();
         self.ids.dedup();
         self.sha1s.sort_unstable();

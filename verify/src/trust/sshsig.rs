@@ -2,59 +2,15 @@
 
 use sha2::{Digest, Sha256, Sha512};
 
-use super::proof::Proof;
-use super::wire::{Malformed, Reader, put_string};
-use super::{KeyError, KeyType, PublicKey, armor};
+use super::proof::{Proof, refuse_algorithm};
+use super::wire::{Reader, put_string};
+use super::{PublicKey, SignatureError, armor};
 
 const MAGIC: &[u8; 6] = b"SSHSIG";
 const VERSION: u32 = 1;
 
 /// What a bundle's signature is for; a signature for `file` or `git` is none.
 pub const NAMESPACE: &str = "sealift";
-
-/// Why a signature is refused.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SignatureError {
-    /// Not an SSH signature in its one spelling.
-    #[error("the SSH signature is malformed: {0}")]
-    Malformed(&'static str),
-    /// The key in it is refused.
-    #[error(transparent)]
-    Key(#[from] KeyError),
-    /// Made for something else.
-    #[error(
-        "it was made for the namespace {0:?}, not for \"sealift\"; \
-         sign with `ssh-keygen -Y sign -n sealift`"
-    )]
-    Namespace(String),
-    /// A hash or signature algorithm that does not belong to the key.
-    #[error("the algorithm {algorithm:?} is not accepted for a key of type {key_type}")]
-    Algorithm {
-        /// What the signature names.
-        algorithm: String,
-        /// The key's type.
-        key_type: KeyType,
-    },
-    /// An authenticator signed without being touched.
-    #[error("the authenticator signed without a touch; make the key without no-touch-required")]
-    NoTouch,
-    /// There are more than anybody needs, each of which would have to be checked.
-    #[error("there are {number} signatures, and a bundle may have 64")]
-    TooMany {
-        /// As many.
-        number: usize,
-    },
-    /// The signature does not fit these bytes and this key.
-    #[error("it does not match the signed bytes; the bundle or the signature was changed")]
-    Mismatch,
-}
-
-impl From<Malformed> for SignatureError {
-    fn from(Malformed(what): Malformed) -> Self {
-        Self::Malformed(what)
-    }
-}
 
 /// A well-formed signature for the namespace `sealift` that names an accepted
 /// key; whether it fits any bytes is for [`SshSignature::verify`] to say.
@@ -165,10 +121,6 @@ pub(super) fn envelope(key_blob: &[u8], signature_blob: &[u8]) -> Vec<u8> {
     put_string(&mut out, b"sha512");
     put_string(&mut out, signature_blob);
     out
-}
-
-pub(super) fn refuse_algorithm(name: &[u8], key: &PublicKey) -> SignatureError {
-    SignatureError::Algorithm { algorithm: String::from_utf8_lossy(name).into_owned(), key_type: key.key_type() }
 }
 
 #[cfg(test)]

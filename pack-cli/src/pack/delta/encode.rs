@@ -3,12 +3,11 @@
 use std::sync::{Mutex, PoisonError};
 
 use sealift_format::{Codec, pieces};
-use zstd_safe::{CCtx, CParameter};
 
+use super::over_prefix::compress;
 use super::plan::{Limits, Planned};
 use super::{row, suffix};
 use crate::pack::PackOptions;
-use crate::pack::compress::{self, frame_parameters};
 use crate::pack::scan::close_up;
 use crate::pack::sequence::Sequenced;
 use crate::pack::writer::{ChunkWriter, StoredChunk};
@@ -168,61 +167,4 @@ impl Encoder<'_> {
             stored,
         })
     }
-}
-
-/// The least level that looks at many places for a match.
-const THOROUGH: i32 = 10;
-/// The highest level that looks for matches in lists. Those above keep trees, into which a prefix takes ten times as long to enter.
-const LISTS: i32 = 12;
-/// Where lists leave less than this part of the data, a tree would not save enough for its time (spec/rationale.md, "A prefix is what the base has").
-const LITTLE: usize = 320;
-/// log2 of the largest window of which a tree of usual size holds every place.
-const TREE_WINDOW: u32 = 23;
-
-/// Compresses `data` into one frame, with what stands in `prefix` before it.
-pub(super) fn compress(level: i32, data: &[u8], prefix: &[u8]) -> Result<Vec<u8>, String> {
-    let frame = compress_once(if prefix.is_empty() { level } else { level.min(LISTS) }, data, prefix)?;
-    let is_worth_a_tree = frame.len() > data.len() / LITTLE && window_log(prefix.len() + data.len()) <= TREE_WINDOW;
-    if prefix.is_empty() || level <= LISTS || !is_worth_a_tree {
-        return Ok(frame);
-    }
-    let other = compress_once(level, data, prefix)?;
-    Ok(if other.len() < frame.len() { other } else { frame })
-}
-
-fn compress_once(level: i32, data: &[u8], prefix: &[u8]) -> Result<Vec<u8>, String> {
-    // A context keeps what it refers to for as long as it lives: this one lives for one frame.
-    let mut context = CCtx::create();
-    frame_parameters(&mut context, level)?;
-    if !prefix.is_empty() {
-        prefix_parameters(&mut context, level, prefix.len() + data.len())?;
-        context.ref_prefix(prefix).map_err(|code| zstd_safe::get_error_name(code).to_owned())?;
-    }
-    compress::compress(&mut context, data)
-}
-
-/// log2 of the least window over so many bytes.
-fn window_log(len: usize) -> u32 {
-    len.next_power_of_two().trailing_zeros().clamp(10, 30)
-}
-
-/// Sets what lets a compressor find its matches in a prefix: a window over all of it, and tables that hold it.
-fn prefix_parameters(context: &mut CCtx<'_>, level: i32, len: usize) -> Result<(), String> {
-    let window_log = window_log(len);
-    let mut parameters = vec![CParameter::WindowLog(window_log)];
-    let is_quick = level < THOROUGH;
-    if level <= LISTS {
-        // A quick look needs no place of each byte: what is long is found by its own table, and small tables are soon emptied. A thorough
-        // one knows the last 2^26 places of the largest windows.
-        let table_log = window_log.min(if is_quick { 20 } else { 26 });
-        parameters.extend([CParameter::HashLog(table_log), CParameter::ChainLog(table_log)]);
-    }
-    if window_log > if is_quick { 20 } else { TREE_WINDOW } {
-        parameters.push(CParameter::EnableLongDistanceMatching(true));
-    }
-    for parameter in parameters {
-        let set = context.set_parameter(parameter);
-        set.map_err(|code| format!("zstd level {level}: {}", zstd_safe::get_error_name(code)))?;
-    }
-    Ok(())
 }

@@ -7,6 +7,7 @@ mod choose;
 mod encode;
 mod full;
 mod names;
+mod over_prefix;
 mod plan;
 mod similar;
 mod suffix;

@@ -3,7 +3,7 @@
 use bidiff::{DiffParams, Match};
 use sealift_format::{Run, encode_suffix};
 
-use super::encode::compress;
+use super::over_prefix::compress;
 
 /// The longest prefix that is sorted: it takes some nine bytes of memory for each of its bytes, and a second for six MiB.
 const SORTED: usize = 24 << 20;

@@ -9,16 +9,14 @@
 mod draft;
 mod file;
 
-use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::AsFd;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use rustix::fs::{FileType, fstat, tell};
 
-use super::{SourceOptions, cpio, tar};
+use super::SourceOptions;
 use crate::{Error, Tree};
 
 pub use crate::error::ArchiveFault;
@@ -29,35 +27,16 @@ pub(super) use file::{Archive, compressor};
 /// A form of archive.
 #[derive(Debug)]
 pub struct ArchiveFormat {
-    scheme: &'static str,
+    pub(super) scheme: &'static str,
     /// Adds an archive's members to a draft.
-    read: fn(&Archive, &SourceOptions, &mut Draft) -> Result<(), Error>,
+    pub(super) read: fn(&Archive, &SourceOptions, &mut Draft) -> Result<(), Error>,
 }
 
-/// Those that can be packed.
-#[rustfmt::skip] // a table
-const FORMATS: &[ArchiveFormat] = &[
-    ArchiveFormat { scheme: "tar",  read: tar::read },
-    ArchiveFormat { scheme: "cpio", read: cpio::read },
-];
-
 impl ArchiveFormat {
-    /// The form that a source names by what stands before its colon.
-    #[must_use]
-    pub fn of(spec: &OsStr) -> Option<&'static Self> {
-        let (scheme, _) = super::scheme(spec.as_bytes())?;
-        FORMATS.iter().find(|format| format.scheme.as_bytes() == scheme)
-    }
-
     /// What its sources begin with, before a colon.
     #[must_use]
     pub fn scheme(&self) -> &'static str {
         self.scheme
-    }
-
-    /// Its schemes with their colons, for a message.
-    pub(super) fn schemes() -> String {
-        FORMATS.iter().map(|format| format!("{}:", format.scheme)).collect::<Vec<_>>().join(", ")
     }
 }
 

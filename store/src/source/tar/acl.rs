@@ -1,6 +1,6 @@
 //! POSIX ACLs: from the text that archives carry to the attribute that Linux stores.
 
-use super::pax::decimal;
+use super::header::decimal;
 use crate::source::archive::{ArchiveFault, shown};
 
 /// The attribute of an access ACL.

@@ -179,6 +179,17 @@ fn number(field: &[u8]) -> Option<i64> {
     }
 }
 
+/// A number in decimal digits, and nothing else.
+pub(super) fn decimal(digits: &[u8]) -> Option<u64> {
+    if digits.is_empty() {
+        return None;
+    }
+    digits.iter().try_fold(0, |value: u64, byte| match byte {
+        b'0'..=b'9' => value.checked_mul(10)?.checked_add(u64::from(byte - b'0')),
+        _ => None,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,8 +3,8 @@
 use sealift_format::Device;
 
 use super::acl;
-use super::header::{BLOCK_LEN, Extent, Header, more_sparse, until_nul};
-use super::pax::{PATH_LEN_MAX, Pax, decimal};
+use super::header::{BLOCK_LEN, Extent, Header, decimal, more_sparse, until_nul};
+use super::pax::{PATH_LEN_MAX, Pax};
 use super::window::Window;
 use crate::source::XattrFilter;
 use crate::source::archive::{Archive, ArchiveFault, Member, MemberKind, Segment, Stored, shown};

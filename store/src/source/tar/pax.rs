@@ -9,7 +9,7 @@ use base64ct::{Base64Unpadded, Encoding};
 use sealift_format::{Attributes, Xattr};
 
 use super::acl;
-use super::header::Extent;
+use super::header::{Extent, decimal};
 use crate::source::XattrFilter;
 use crate::source::archive::{ArchiveFault, shown};
 
@@ -189,16 +189,6 @@ fn split_record(data: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
 /// An empty value takes an earlier record back (POSIX).
 fn optional<T>(value: &[u8], parse: impl Fn(&[u8]) -> Option<T>) -> Result<Option<T>, ()> {
     if value.is_empty() { Ok(None) } else { parse(value).map(Some).ok_or(()) }
-}
-
-pub(super) fn decimal(digits: &[u8]) -> Option<u64> {
-    if digits.is_empty() {
-        return None;
-    }
-    digits.iter().try_fold(0, |value: u64, byte| match byte {
-        b'0'..=b'9' => value.checked_mul(10)?.checked_add(u64::from(byte - b'0')),
-        _ => None,
-    })
 }
 
 /// `[-]SECONDS[.FRACTION]`: the nanosecond at or before it.

@@ -90,13 +90,6 @@ struct Seen {
     has_all: bool,
 }
 
-/// An update does not cross mount points.
-pub(super) fn is_mounted(target: &Target<'_>, directory: u32, name: &[u8]) -> Error {
-    let mut path = target.path_of(&target.index.directory_path(directory));
-    path.push(crate::error::path_of(name));
-    Error::Usage(format!("another file system is mounted at {} or above it: unmount it for the update", path.display()))
-}
-
 /// A part of what is done to a target.
 enum Step<'a> {
     Move,
@@ -164,7 +157,7 @@ impl Update<'_> {
         let here = match walk.go(target, directory) {
             Ok(here) => here,
             Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => return Ok(Seen::default()),
-            Err(Errno::XDEV) => return Err(is_mounted(target, directory, b"")),
+            Err(Errno::XDEV) => return Err(target.is_mounted(directory, b"")),
             Err(error) => return Err(failed(error)),
         };
         let names = match names_in(here) {
@@ -179,7 +172,7 @@ impl Update<'_> {
         for (name, listed) in names {
             match target.index.find_entry(row, &name) {
                 None if self.may_delete && is_mount_point(&name)? => {
-                    return Err(is_mounted(target, directory, &name));
+                    return Err(target.is_mounted(directory, &name));
                 }
                 None => seen.others.push(name),
                 Some((number, entry)) if stays[at(number)] => {
@@ -187,7 +180,7 @@ impl Update<'_> {
                     found += usize::from(known_type(here, &name, listed) == FileType::from_raw_mode(mode.into()));
                 }
                 Some((number, _)) if self.may_be_missing(number) && is_mount_point(&name)? => {
-                    return Err(is_mounted(target, directory, &name));
+                    return Err(target.is_mounted(directory, &name));
                 }
                 Some((number, entry)) if self.may_be_missing(number) => {
                     let kind = known_type(here, &name, listed);

@@ -35,7 +35,7 @@ pub(super) fn complete(
     {
         journal::complete(&stage, site, options.jobs, progress)?;
     }
-    super::update::check_ours(site, options)?;
+    super::installed::check_ours(site, options)?;
     let (wanted, bases) = (delta.head.root().contents.index_digest, delta.bases().to_vec());
     if let Some(kept) = Installed::kept(site, options)? {
         let digest = kept.digest();

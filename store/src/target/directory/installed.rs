@@ -6,6 +6,7 @@ use crate::{Site, StatCache};
 use sealift_format::{Base, Head, Index, InodeKind, Limits, Ref};
 use sealift_verify::escape::readings;
 
+use super::journal;
 use super::metadata::Privilege;
 use super::plan::Selection;
 use super::{UnpackOptions, as_u64};
@@ -187,4 +188,19 @@ fn by_time(source: &Source, wanted: &Index, selection: &Selection) -> Vec<Option
         }
     }
     ids
+}
+
+/// Refuses a directory that this program did not make, unless it is to be taken over. Returns whether it is one.
+///
+/// # Errors
+/// [`Error::NotOurs`], or its record cannot be read.
+pub(super) fn check_ours(site: &Site, options: &UnpackOptions) -> Result<bool, Error> {
+    // An update that changes it has its record in the stage for a moment.
+    if journal::is_left(site.place())? || !state::is_foreign(site)? {
+        return Ok(false);
+    }
+    if options.adopt {
+        return Ok(true);
+    }
+    Err(Error::NotOurs { target: site.path().to_owned(), is_of_another: site.record()?.is_some() })
 }

@@ -8,6 +8,7 @@ mod adopt;
 mod apply;
 mod census;
 mod changes;
+mod deletions;
 mod delta;
 mod files;
 mod gather;
@@ -218,7 +219,7 @@ fn unpack_with(
     let (given, site) = (target, &Arc::new(Site::resolve(target)?));
     let consent = consent.filter(|_| options.adopt && !options.dry_run);
     // Who is asked is asked before anything is written.
-    let is_asked = consent.is_some() && site.is_taken()? && update::check_ours(site, options)?;
+    let is_asked = consent.is_some() && site.is_taken()? && installed::check_ours(site, options)?;
     let (unopened, admission) = bundle.install(options.dry_run || is_asked)?;
     let sealing = Sealing::plan(options.seal, site)?;
     admission.check_bound(site)?;

@@ -273,7 +273,7 @@ impl<'a> Checker<'a> {
             }
             // Who is not root may be kept out by a directory of his own; he cannot change what is in it either.
             Err(Errno::ACCESS) if !self.privilege.is_root() => return Ok(()),
-            Err(Errno::XDEV) => return Err(super::apply::is_mounted(self.target, directory, b"")),
+            Err(Errno::XDEV) => return Err(self.target.is_mounted(directory, b"")),
             Err(error) => return Err(self.target.failed("look at", directory, b"")(error)),
         };
         if row.parent.is_none() {

@@ -4,20 +4,20 @@ use std::os::fd::BorrowedFd;
 use std::sync::Mutex;
 
 use super::apply::Update;
-use super::census::{Census, Deletions};
+use super::census::Census;
 use super::changes::Changes;
+use super::deletions::Deletions;
 use super::delta;
 use super::files::Builder;
 use super::gather::{Kept, gather};
-use super::installed::Installed;
+use super::installed::{Installed, check_ours};
 use super::journal::{self, Found};
 use super::local::{copy_local, local_entries};
 use super::metadata::Privilege;
 use super::plan::{Place, Selection};
 use super::recheck::{Checker, Recheck};
-use super::{Durability, Job, UnpackOptions, UnpackStats, as_u64, give_up};
+use super::{Durability, Job, UnpackStats, as_u64, give_up};
 use crate::Error;
-use crate::Site;
 use crate::directory::stage::{Layout, Stage};
 use crate::directory::state;
 use crate::directory::target::Target;
@@ -352,19 +352,4 @@ impl Compared<'_> {
             None => Kept::Believed(self.installed.stats()),
         }
     }
-}
-
-/// Refuses a directory that this program did not make, unless it is to be taken over. Returns whether it is one.
-///
-/// # Errors
-/// [`Error::NotOurs`], or its record cannot be read.
-pub(super) fn check_ours(site: &Site, options: &UnpackOptions) -> Result<bool, Error> {
-    // An update that changes it has its record in the stage for a moment.
-    if journal::is_left(site.place())? || !state::is_foreign(site)? {
-        return Ok(false);
-    }
-    if options.adopt {
-        return Ok(true);
-    }
-    Err(Error::NotOurs { target: site.path().to_owned(), is_of_another: site.record()?.is_some() })
 }

@@ -9,7 +9,7 @@ use sealift_format::ostree::{Checksum, Commit};
 use sealift_format::{Bundle, Delta, Index, OsTree, Ref, RepositoryFile, verity};
 use sha2::{Digest as _, Sha256};
 
-use super::import::{ImportOptions, destination};
+use super::options::{ImportOptions, destination};
 use crate::base::{self, Base, Bases};
 use crate::contents::{CommitRef, HashedCommits};
 use crate::error::wrong_base;

@@ -9,100 +9,24 @@ use super::carried::Carried;
 use super::closure::{self, Depth};
 use super::delta;
 use super::files::Work;
+use super::options::{Destination, ImportOptions, destination};
 use super::plan::Plan;
 use super::policy;
 use super::sealing;
+use super::stats::ImportStats;
 use super::summary::{Renewed, mirror_summary, renew_summary};
 use crate::base::Bases;
 use crate::fs::writeback::with_writeback;
 use crate::input::Input;
 use crate::ostree::kept;
 use crate::ostree::object::{ObjectType, hex};
-use crate::ostree::refs::{RefName, RefPlace};
 use crate::ostree::repo::Repo;
 use crate::ostree::transaction::Transaction;
 use crate::progress::Phase;
-use crate::seal::KernelSignature;
 use crate::seal::Seal;
 use crate::threads::parallel::for_each;
 use crate::trust::{Admission, TargetKind, TargetPlace, Trusted};
 use crate::{Error, Progress};
-
-/// Where refs go in a repository.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[allow(clippy::exhaustive_enums, reason = "a caller chooses one")]
-pub enum Destination {
-    /// `refs/heads`: they are the repository's own, and no remote has a say.
-    #[default]
-    Heads,
-    /// `refs/remotes/NAME`: as if they were pulled from that remote, which the repository has to have, and whose signatures it asks for.
-    Remote(String),
-    /// `refs/mirrors/COLLECTION` for those of a collection, `refs/heads` for others, as `ostree pull --mirror` does. Of all refs, the summary
-    /// that the bundle carries comes along, if it names no others.
-    Mirror,
-}
-
-/// How a bundle is taken into a repository.
-#[derive(Clone, Debug, Default)]
-#[allow(clippy::exhaustive_structs, reason = "callers fill it in")]
-pub struct ImportOptions {
-    /// The refs; none is all that are OSTree commits.
-    pub refs: Vec<String>,
-    /// Where they go.
-    pub destination: Destination,
-    /// Whether the kernel is to keep new objects as they are: [`Seal::AsBefore`] is as it was done for the last bundle of this name.
-    pub seal: Seal,
-    /// Read and hash the objects that the repository has, and do not rely on what the file system says of them.
-    pub rehash: bool,
-    /// Do not look at objects of commits that the repository has.
-    pub trust_record: bool,
-    /// The moment at which a summary that is written anew is said to be written, in seconds since 1970.
-    pub now: u64,
-    /// Find out what would be done, and do nothing.
-    pub dry_run: bool,
-    /// Threads; 0 is 1.
-    pub jobs: usize,
-}
-
-/// What was taken, or would be.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ImportStats {
-    /// Refs and the commits that they name now, in hexadecimal.
-    pub refs: Vec<(String, String)>,
-    /// Commits that the repository did not have.
-    pub commits: u64,
-    /// Dirtrees and dirmetas that it did not have.
-    pub metadata: u64,
-    /// File objects that it did not have.
-    pub files: u64,
-    /// Bytes of their contents.
-    pub logical_bytes: u64,
-    /// Stored bytes that were read for them.
-    pub stored_bytes: u64,
-    /// Objects of the commits that were there and were looked at: whether they have the size, type and time that they are to have.
-    pub checked_objects: u64,
-    /// Of these, the ones that were read and compared with their checksums, or for which the kernel vouched.
-    pub hashed_objects: u64,
-    /// Bytes that were read for that.
-    pub hashed_bytes: u64,
-    /// Objects that were there, were not what their names say, and were replaced.
-    pub repaired_objects: u64,
-    /// Whether the repository, a mirror, has the summary that the bundle carries.
-    pub has_summary: bool,
-    /// Whether the repository had a summary that listed other commits, and has one now that lists those that its refs name.
-    pub is_summary_updated: bool,
-    /// Whether that was signed, and is no more: only who has the key can sign it again.
-    pub has_lost_signature: bool,
-    /// Whether it was Flatpak's, which lists more of each ref: `flatpak build-update-repo` writes that again.
-    pub was_flatpak: bool,
-    /// Whether new objects are sealed.
-    pub is_sealed: bool,
-    /// Objects that were sealed.
-    pub sealed_objects: u64,
-    /// What became of the signature for the kernel that the bundle carries, when the index that is kept was sealed.
-    pub kernel_signature: KernelSignature,
-}
 
 /// Takes the commits of a bundle into the repository at `target`. A delta bundle is for one that holds its base.
 ///
@@ -276,22 +200,4 @@ pub(super) fn choose<'a>(bundle: &'a Bundle, names: &[String]) -> Result<Vec<&'a
         })
     };
     names.iter().map(find).collect()
-}
-
-/// Where the ref of a name and a collection, which may be none, goes.
-pub(super) fn destination(
-    repo: &Repo,
-    name: &str,
-    collection: &str,
-    destination: &Destination,
-) -> Result<RefName, Error> {
-    let place = match destination {
-        Destination::Remote(remote) => RefPlace::Remote(remote.clone()),
-        // A collection that is the repository's own is not mirrored.
-        Destination::Mirror if !collection.is_empty() && repo.config().collection_id.as_deref() != Some(collection) => {
-            RefPlace::Mirror(collection.to_owned())
-        }
-        Destination::Heads | Destination::Mirror => RefPlace::Heads,
-    };
-    RefName::new(place, name).map_err(|fault| repo.fault(fault))
 }

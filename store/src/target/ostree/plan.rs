@@ -7,7 +7,7 @@ use sealift_format::{InodeKind, OsTreeKind, OsTreeObject, Ref};
 
 use super::carried::Carried;
 use super::closure::Seen;
-use super::import::ImportStats;
+use super::stats::ImportStats;
 use super::wanted::{Wanted, What};
 use crate::Error;
 use crate::ostree::object::ObjectType;

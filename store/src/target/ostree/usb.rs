@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use sealift_format::{Bundle, Opened, Ref};
 
-use super::import::{Destination, ImportOptions, ImportStats, choose, take, whole};
+use super::import::{choose, take, whole};
+use super::options::{Destination, ImportOptions};
 use super::skeleton::Skeleton;
+use super::stats::ImportStats;
 use super::summary::write_summary;
 use crate::input::Input;
 use crate::ostree::repo::Repo;

@@ -1,0 +1,26 @@
+//! The forms of archives that can be packed.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+
+use super::{ArchiveFormat, cpio, tar};
+
+#[rustfmt::skip] // a table
+const FORMATS: &[ArchiveFormat] = &[
+    ArchiveFormat { scheme: "tar",  read: tar::read },
+    ArchiveFormat { scheme: "cpio", read: cpio::read },
+];
+
+impl ArchiveFormat {
+    /// The form that a source names by what stands before its colon.
+    #[must_use]
+    pub fn of(spec: &OsStr) -> Option<&'static Self> {
+        let (scheme, _) = super::scheme(spec.as_bytes())?;
+        FORMATS.iter().find(|format| format.scheme.as_bytes() == scheme)
+    }
+
+    /// Its schemes with their colons, for a message.
+    pub(super) fn schemes() -> String {
+        FORMATS.iter().map(|format| format!("{}:", format.scheme)).collect::<Vec<_>>().join(", ")
+    }
+}

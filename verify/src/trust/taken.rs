@@ -1,0 +1,84 @@
+//! What is asked of a bundle that was taken already, or whose content is a base: its signature, not its freshness.
+
+use sealift_format::Head;
+
+use super::head::{signatures, unknown_envelopes};
+use super::policy::{one_per_key, refuse_bad};
+use super::{Claims, Error, Policy, SignatureState, Signer, Since, Standing, Verdict};
+use crate::kernel_signature;
+
+impl Policy {
+    /// Judges a bundle that this device took: whether it is one that it could have taken. A newer version, an expiry that passed, and keys
+    /// that ended, were revoked or were taken out of the allowed signers since are told as [`Verdict::since`]. Of keys that are not listed any
+    /// more, those count under which the device took bundles of this name.
+    ///
+    /// # Errors
+    /// A signature that is malformed or does not fit; or none is of such a key.
+    pub fn judge_taken(&self, head: &Head) -> Result<Verdict, Error> {
+        kernel_signature::of_head(head)?;
+        let claims = Claims::of(head);
+        let states = self.inspect(&claims, head.signed(), &signatures(head));
+        refuse_bad(&states)?;
+        let states = one_per_key(states);
+        let counted = states.iter().filter_map(|state| self.once_trusted(state)).collect::<Vec<_>>();
+        if counted.is_empty() && !self.allow_unsigned {
+            // It says what of each.
+            self.count(&claims, &states)?;
+        }
+        let mut since = Vec::new();
+        let threshold = self.thresholds.for_name(&claims.name);
+        let floor = self.floors.effective(&self.revoked, threshold).filter(|floor| claims.version < *floor);
+        since.extend(floor.map(|version| Since::Newer { version }));
+        since.extend(claims.expires.filter(|at| self.now.seconds() >= *at).map(|expires| Since::Expired { expires }));
+        for state in &states {
+            if let (Some(key), Ok(standing)) = (&state.key, &state.outcome)
+                && !standing.is_trusted()
+                && self.once_trusted(state).is_some()
+            {
+                since.push(Since::Key { key: key.id(), standing: standing.clone() });
+            }
+        }
+        if !counted.is_empty() && counted.len() < threshold {
+            since.push(Since::Threshold { needed: threshold });
+        }
+        if !self.device.fits(&claims.compatible) {
+            since.push(Since::OtherDevice);
+        }
+        Ok(Verdict {
+            unsigned: counted.is_empty(),
+            signers: counted,
+            others: states.into_iter().filter(|state| self.once_trusted(state).is_none()).collect(),
+            below_floor: None,
+            unknown_envelopes: unknown_envelopes(head),
+            since,
+        })
+    }
+
+    /// Judges a bundle whose content is used as a base, each byte of which is checked again by whatever is made of it: as
+    /// [`Policy::judge_head`], whatever its version, expiry and tags.
+    ///
+    /// # Errors
+    /// A signature is wrong, or too few trusted keys have signed it.
+    pub fn judge_base(&self, head: &Head) -> Result<Verdict, Error> {
+        kernel_signature::of_head(head)?;
+        let claims = Claims { expires: None, compatible: Vec::new(), ..Claims::of(head) };
+        let policy = Self { floors: super::Floors::default(), ..self.clone() };
+        policy.judge(&claims, head.signed(), &signatures(head), &unknown_envelopes(head))
+    }
+
+    /// The signer of a good signature whose key counts, or counted.
+    fn once_trusted(&self, state: &SignatureState) -> Option<Signer> {
+        let (Some(key), Ok(standing)) = (&state.key, &state.outcome) else { return None };
+        if let Some(signer) = Signer::of(state) {
+            return Some(signer);
+        }
+        let remembered = || self.floors.records().iter().any(|record| record.keys.contains(&key.id()));
+        let line = match standing {
+            Standing::NoLonger { line, .. } => *line,
+            Standing::Revoked { listed: true } => 0,
+            _ if remembered() => 0,
+            _ => return None,
+        };
+        Some(Signer { key: key.id(), key_type: key.key_type(), line, comment: String::new() })
+    }
+}
