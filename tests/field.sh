@@ -37,8 +37,8 @@ fill() { # MONTH: its stick has deltas, most months full bundles too, and what n
     done
 }
 take() { # BUNDLE... TARGET [OPTION...]: two runs are killed, if they last as long; the third ends well
-    for run in 1 2; do
-        chance 300; got=0; timeout --foreground -s KILL "$(printf '0.%03d' "$chance")" sealift unpack "$@" $trust >> log 2>&1 || got=$?
+    for within in 300 40; do
+        chance $within; got=0; timeout --foreground -s KILL "$(printf '0.%03d' "$chance")" sealift unpack "$@" $trust >> log 2>&1 || got=$?
         case $got in 0 | 124) ;; 137) kills=$((kills + 1)) ;; *) fail "status $got of: unpack $*" ;; esac
     done
     ends 0 sealift unpack "$@" $trust

@@ -9,9 +9,10 @@ use rustix::fs::FileType;
 use sealift_store::directory::{Stage, state};
 use sealift_store::target::directory::{Found, complete};
 use sealift_store::{Place, Site};
+use serde::Serialize;
 
 /// What was found beside a target or an output.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Cleaned {
     /// What an unpacking or an update had made so far was removed; the target is as it was before.

@@ -10,7 +10,7 @@ use sealift::CommitSpec;
 use sealift::Progress;
 use sealift::audit::{AuditOptions, StoreAuditOptions, audit, state_path};
 use sealift::diff::Diff;
-use sealift::trust::{Guard, Judged};
+use sealift::trust::{Guard, Judged, TargetKind};
 use sealift::unpack::is_half_updated;
 use serde::Serialize;
 
@@ -22,7 +22,6 @@ use super::escape;
 use super::failure::{About as _, Failure, shown, verdict_printed};
 use super::human;
 use super::limits::limits;
-use super::mount::store_of;
 use super::show::{BAD, BOLD, GOOD, Pace, Show, json_line};
 use super::trust_args::{Judge, TrustArgs};
 
@@ -86,16 +85,18 @@ const WORDS: Words = Words { added: "extra", removed: "missing" };
 impl Audit {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let repo = CommitSpec::parse(self.target.as_os_str());
-        match (&repo, store_of(&self.target)) {
+        match (&repo, TargetKind::of(&self.target)) {
             (Some(spec), _) => {
                 let reference = spec.one_ref(self.compare.reference())?;
                 return self.run_store(Store::Ostree(spec.repo), reference);
             }
             #[cfg(feature = "composefs")]
-            (None, Some(store)) => return self.run_store(Store::Composefs(store), self.compare.reference()),
+            (None, (TargetKind::Composefs, store)) => {
+                return self.run_store(Store::Composefs(store), self.compare.reference());
+            }
             #[cfg(not(feature = "composefs"))]
-            (None, Some(_)) => return Err(super::mount::without_composefs()),
-            (None, None) => {}
+            (None, (TargetKind::Composefs, _)) => return Err(super::mount::without_composefs()),
+            (None, _) => {}
         }
         let start = Instant::now();
         let options = AuditOptions {

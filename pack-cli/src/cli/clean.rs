@@ -6,15 +6,12 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueHint};
 use sealift::clean::{Cleaned, clean, clean_store};
 use sealift::trust::{Store, TargetKind, TrustOptions};
-use serde::Serialize;
 
 use super::bundle::jobs;
 use super::escape;
 use super::failure::Failure;
 use super::human::count;
-use super::mount;
 use super::show::{BOLD, Pace, Show, json_line};
-use super::unpack::ostree_target;
 
 /// Discard what an interrupted run left beside TARGET
 ///
@@ -53,8 +50,8 @@ impl Clean {
         let options = TrustOptions { state: self.state.clone(), ..TrustOptions::default() };
         // Where nothing says where the state is, there is none that lists anything.
         let state = Store::of_this_process(&options).ok();
-        if let Some((kind, path)) = store_of(&self.target) {
-            return self.forget(kind, &path, state.as_ref());
+        if let (kind @ (TargetKind::Ostree | TargetKind::Composefs), path) = TargetKind::of(&self.target) {
+            return self.forget(kind, path, state.as_ref());
         }
         let cleaned = self
             .pace
@@ -76,8 +73,7 @@ impl Clean {
     fn print(&self, cleaned: Cleaned) -> std::io::Result<()> {
         let mut out = self.show.out();
         if self.show.json {
-            let Cleaned { was_removed, was_finished, spools, was_forgotten, .. } = cleaned;
-            return json_line(&mut out, &Summary { was_removed, was_finished, spools, was_forgotten });
+            return json_line(&mut out, &cleaned);
         }
         if self.show.quiet {
             return Ok(());
@@ -101,18 +97,4 @@ impl Clean {
         let target = escape::text(&self.target.display().to_string());
         writeln!(out, "{BOLD}{target}{BOLD:#}: {}", done.join(", "))
     }
-}
-
-#[derive(Serialize)]
-struct Summary {
-    was_removed: bool,
-    was_finished: bool,
-    spools: u64,
-    was_forgotten: bool,
-}
-
-/// The repository or store that an argument names, which need not be there.
-fn store_of(target: &Path) -> Option<(TargetKind, PathBuf)> {
-    let ostree = ostree_target(target).map(|repo| (TargetKind::Ostree, repo));
-    ostree.or_else(|| mount::store_of(target).map(|store| (TargetKind::Composefs, store.to_owned())))
 }

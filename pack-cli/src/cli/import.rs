@@ -6,13 +6,12 @@ use std::time::Duration;
 
 use sealift::ostree::ImportStats;
 use sealift::seal::KernelSignature;
-use serde::Serialize;
 
 use super::escape;
 use super::human::{self, Bytes, Grouped, count};
-use super::show::{Show, WARN, json_line};
+use super::show::{Show, WARN};
+use super::taken;
 use super::trust_args::Judge;
-use super::unpack::signature_word;
 
 pub(crate) fn print(
     show: Show,
@@ -24,35 +23,7 @@ pub(crate) fn print(
 ) -> std::io::Result<()> {
     let mut out = show.out();
     if show.json {
-        let (name, version) = judge.identity();
-        let refs = stats.refs.iter().map(|(name, commit)| RefLine { name, commit }).collect();
-        return json_line(
-            &mut out,
-            &Summary {
-                dry_run,
-                name,
-                version,
-                signers: judge.signers(),
-                refs,
-                commits: stats.commits,
-                metadata: stats.metadata,
-                files: stats.files,
-                logical_bytes: stats.logical_bytes,
-                stored_bytes: stats.stored_bytes,
-                checked_objects: stats.checked_objects,
-                hashed_objects: stats.hashed_objects,
-                hashed_bytes: stats.hashed_bytes,
-                repaired_objects: stats.repaired_objects,
-                has_summary: stats.has_summary,
-                summary_updated: stats.is_summary_updated,
-                summary_signature_removed: stats.has_lost_signature,
-                flatpak_index_removed: stats.was_flatpak,
-                sealed: stats.is_sealed,
-                sealed_objects: stats.sealed_objects,
-                kernel_signature: signature_word(&stats.kernel_signature),
-                seconds: human::seconds(elapsed),
-            },
-        );
+        return taken::print(&mut out, stats, judge, dry_run, elapsed);
     }
     if show.quiet {
         return Ok(());
@@ -136,36 +107,4 @@ pub(crate) fn warn_of_summary(show: Show, stats: &ImportStats, target: &Path) {
             "the signature of the summary was removed: sign it again with  ostree summary --update --gpg-sign=KEY --repo={repo}"
         ));
     }
-}
-
-#[derive(Serialize)]
-struct RefLine<'a> {
-    name: &'a str,
-    commit: &'a str,
-}
-
-#[derive(Serialize)]
-struct Summary<'a> {
-    dry_run: bool,
-    name: &'a str,
-    version: u64,
-    signers: Vec<String>,
-    refs: Vec<RefLine<'a>>,
-    commits: u64,
-    metadata: u64,
-    files: u64,
-    logical_bytes: u64,
-    stored_bytes: u64,
-    checked_objects: u64,
-    hashed_objects: u64,
-    hashed_bytes: u64,
-    repaired_objects: u64,
-    has_summary: bool,
-    summary_updated: bool,
-    summary_signature_removed: bool,
-    flatpak_index_removed: bool,
-    sealed: bool,
-    sealed_objects: u64,
-    kernel_signature: Option<&'static str>,
-    seconds: f64,
 }

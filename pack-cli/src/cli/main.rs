@@ -41,6 +41,7 @@ mod sign;
 mod status;
 #[cfg(feature = "composefs")]
 mod store;
+mod taken;
 mod time;
 mod trust;
 mod trust_args;

@@ -1,8 +1,6 @@
 //! `sealift mount`: a tree that a composefs store took, as a file system.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
@@ -42,11 +40,6 @@ pub(crate) struct Mount {
     pace: Pace,
 }
 
-/// The store of `composefs:REPO`.
-pub(crate) fn store_of(target: &Path) -> Option<&Path> {
-    target.as_os_str().as_bytes().strip_prefix(b"composefs:").map(|store| Path::new(OsStr::from_bytes(store)))
-}
-
 /// Of a program that cannot do it.
 #[cfg(not(feature = "composefs"))]
 pub(crate) fn without_composefs() -> Failure {
@@ -70,9 +63,10 @@ mod with_composefs {
     use std::time::{Duration, Instant};
 
     use sealift::composefs::{Checked, MountOptions, MountStats, mount};
+    use sealift::trust::TargetKind;
     use serde::Serialize;
 
-    use super::{Mount, store_of};
+    use super::Mount;
     use crate::bundle::jobs;
     use crate::escape;
     use crate::failure::{About as _, Failure};
@@ -83,7 +77,7 @@ mod with_composefs {
     impl Mount {
         pub(crate) fn run(self) -> Result<(), Failure> {
             let start = Instant::now();
-            let Some(store) = store_of(&self.store) else {
+            let (TargetKind::Composefs, store) = TargetKind::of(&self.store) else {
                 return Err(Failure::usage(format!("{}: write composefs:REPO", self.store.display())));
             };
             let judge = self.trust.load()?;

@@ -7,16 +7,14 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use sealift::Error;
 use sealift::status::{Installed, Present, composefs, directory, look, ostree};
-use sealift::trust::{Guard, KnownTarget, TrustReport};
+use sealift::trust::{Guard, KnownTarget, TargetKind, TrustReport};
 use serde::Serialize;
 
 use super::escape;
 use super::failure::Failure;
-use super::mount::store_of;
 use super::show::{BAD, BOLD, DIM, Form, WARN, json_line};
 use super::time::Moment;
 use super::trust_args::{Judge, TrustArgs};
-use super::unpack::ostree_target;
 
 /// Show what is installed where, since when, and who signed it
 ///
@@ -194,10 +192,10 @@ impl Status {
 
 /// The bundles that a target took, the last of each name.
 pub(crate) fn installed(target: &Path) -> Result<Vec<Installed>, Error> {
-    match (ostree_target(target), store_of(target)) {
-        (Some(repo), _) => ostree(&repo),
-        (None, Some(repo)) => composefs(repo),
-        (None, None) => Ok(directory(target)?.into_iter().collect()),
+    match TargetKind::of(target) {
+        (TargetKind::Ostree, repo) => ostree(repo),
+        (TargetKind::Composefs, store) => composefs(store),
+        (TargetKind::Directory, target) => Ok(directory(target)?.into_iter().collect()),
     }
 }
 

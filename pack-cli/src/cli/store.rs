@@ -5,12 +5,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use sealift::composefs::ImportStats;
-use serde::Serialize;
 
 use super::escape;
 use super::human::{self, Bytes, Grouped, count};
 use super::import;
-use super::show::{Show, WARN, json_line};
+use super::show::{Show, WARN};
+use super::taken;
 use super::trust_args::Judge;
 
 /// Says what it came to.
@@ -24,7 +24,7 @@ pub(crate) fn print(
 ) -> std::io::Result<()> {
     let mut out = show.out();
     if show.json {
-        return json_line(&mut out, &Summary::new(stats, judge, dry_run, elapsed));
+        return taken::print(&mut out, stats, judge, dry_run, elapsed);
     }
     if show.quiet {
         return Ok(());
@@ -57,54 +57,4 @@ pub(crate) fn print(
         writeln!(out, "  {WARN}not sealed{WARN:#}: the file system does not support fs-verity")?;
     }
     Ok(())
-}
-
-#[derive(Serialize)]
-struct RefLine<'a> {
-    name: &'a str,
-    image: &'a str,
-}
-
-#[derive(Serialize)]
-struct Summary<'a> {
-    dry_run: bool,
-    name: &'a str,
-    version: u64,
-    signers: Vec<String>,
-    refs: Vec<RefLine<'a>>,
-    is_new: bool,
-    objects: u64,
-    new_objects: u64,
-    checked_objects: u64,
-    hashed_objects: u64,
-    repaired_objects: u64,
-    logical_bytes: u64,
-    stored_bytes: u64,
-    sealed: bool,
-    sealed_objects: u64,
-    seconds: f64,
-}
-
-impl<'a> Summary<'a> {
-    fn new(stats: &'a ImportStats, judge: &'a Judge, dry_run: bool, elapsed: Duration) -> Self {
-        let (name, version) = judge.identity();
-        Self {
-            dry_run,
-            name,
-            version,
-            signers: judge.signers(),
-            refs: stats.refs.iter().map(|(name, image)| RefLine { name, image }).collect(),
-            is_new: stats.is_new,
-            objects: stats.objects,
-            new_objects: stats.new_objects,
-            checked_objects: stats.checked_objects,
-            hashed_objects: stats.hashed_objects,
-            repaired_objects: stats.repaired_objects,
-            logical_bytes: stats.logical_bytes,
-            stored_bytes: stats.stored_bytes,
-            sealed: stats.is_sealed,
-            sealed_objects: stats.sealed_objects,
-            seconds: human::seconds(elapsed),
-        }
-    }
 }

@@ -1,8 +1,8 @@
 //! `sealift unpack`: a bundle into a new directory.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io::Write;
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -11,10 +11,9 @@ use sealift::ostree::{Destination, ImportOptions, ImportStats, UsbOptions};
 use sealift::seal::KernelSignature;
 use sealift::source::ArchiveFormat;
 use sealift::status::Installed;
-use sealift::trust::Trusted;
+use sealift::trust::{TargetKind, Trusted};
 use sealift::unpack::{Durability, Seal, UnpackOptions, UnpackStats, may_go_on};
 use sealift::{Error, Progress};
-use serde::Serialize;
 
 use super::adopt;
 use super::bundle::{BundleArg, jobs};
@@ -23,10 +22,10 @@ use super::failure::{About as _, Failure, shown};
 use super::human::{self, Bytes, count};
 use super::import;
 use super::log;
-use super::mount::store_of;
 use super::several::Several;
-use super::show::{BOLD, Pace, Show, WARN, json_line};
+use super::show::{BOLD, Pace, Show, WARN};
 use super::status::installed;
+use super::taken;
 use super::time::{Moment, source_date_epoch};
 use super::trust_args::{Judge, TrustArgs};
 use super::updated::{self, Asked};
@@ -217,18 +216,18 @@ impl Unpack {
             return self.write_usb(medium);
         }
         let target = self.target.as_deref().unwrap_or(Path::new("")); // clap asks for it
-        if let Some(store) = store_of(target) {
-            return self.import_store(store);
-        }
-        match (ostree_target(target), ArchiveFormat::of(target.as_os_str())) {
-            (Some(repo), _) => self.import(&repo),
-            (None, Some(format)) => {
-                let (kind, target) = (format.scheme(), target.display());
-                Err(Failure::usage(format!(
-                    "unknown kind of target {kind}: for a directory of this name write ./{target}"
-                )))
-            }
-            (None, None) => self.unpack(target),
+        match TargetKind::of(target) {
+            (TargetKind::Ostree, repo) => self.import(repo),
+            (TargetKind::Composefs, store) => self.import_store(store),
+            (TargetKind::Directory, _) => match ArchiveFormat::of(target.as_os_str()) {
+                Some(format) => {
+                    let (kind, target) = (format.scheme(), target.display());
+                    Err(Failure::usage(format!(
+                        "unknown kind of target {kind}: for a directory of this name write ./{target}"
+                    )))
+                }
+                None => self.unpack(target),
+            },
         }
     }
 
@@ -410,7 +409,7 @@ impl Unpack {
     fn print(&self, target: &Path, stats: &UnpackStats, judge: &Judge, elapsed: Duration) -> std::io::Result<()> {
         let mut out = self.show.out();
         if self.show.json {
-            return json_line(&mut out, &Summary::new(stats, judge, self.dry_run, elapsed));
+            return taken::print(&mut out, stats, judge, self.dry_run, elapsed);
         }
         if self.show.quiet {
             return Ok(());
@@ -497,25 +496,10 @@ fn warn_of_signature(show: Show, signature: &KernelSignature) {
     }
 }
 
-/// What became of the signature for the kernel, for JSON.
-pub(crate) fn signature_word(signature: &KernelSignature) -> Option<&'static str> {
-    match signature {
-        KernelSignature::None => None,
-        KernelSignature::Taken => Some("taken"),
-        KernelSignature::Refused(_) => Some("refused"),
-    }
-}
-
 /// The moment of what is written now, in seconds since 1970.
 fn now() -> Result<u64, Failure> {
     let now = source_date_epoch()?.unwrap_or_else(|| Moment::now().0);
     Ok(u64::try_from(now).unwrap_or(0))
-}
-
-/// The repository of `ostree:REPO`.
-pub(crate) fn ostree_target(target: &Path) -> Option<PathBuf> {
-    let repo = target.as_os_str().as_bytes().strip_prefix(b"ostree:")?;
-    Some(PathBuf::from(OsStr::from_bytes(repo)))
 }
 
 /// What was left undone for want of privilege.
@@ -535,105 +519,4 @@ fn prefix(path: OsString) -> Vec<u8> {
     let path = path.into_vec();
     let names = path.split(|byte| *byte == b'/').filter(|name| !matches!(*name, b"" | b"."));
     names.collect::<Vec<_>>().join(&b'/')
-}
-
-#[derive(Serialize)]
-struct Summary<'a> {
-    dry_run: bool,
-    name: &'a str,
-    version: u64,
-    signers: Vec<String>,
-    files: u64,
-    objects: u64,
-    directories: u64,
-    links: u64,
-    others: u64,
-    logical_bytes: u64,
-    disk_bytes: u64,
-    stored_bytes: u64,
-    shared_bytes: u64,
-    sealed: bool,
-    sealed_files: u64,
-    kernel_signature: Option<&'static str>,
-    resumed_files: u64,
-    kept_files: u64,
-    metadata_files: u64,
-    copied_files: u64,
-    was_complete: bool,
-    adopted: bool,
-    added_files: u64,
-    replaced_files: u64,
-    deleted_files: u64,
-    deleted_directories: u64,
-    deleted_symlinks: u64,
-    deleted_others: u64,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    deletions: Vec<String>,
-    checked: &'static str,
-    checked_files: u64,
-    changed_files: u64,
-    was_hashed: bool,
-    hashed_files: u64,
-    inodes: u64,
-    free_bytes: u64,
-    owners_skipped: u64,
-    set_ids_skipped: u64,
-    xattrs_skipped: u64,
-    devices_skipped: u64,
-    seconds: f64,
-}
-
-impl<'a> Summary<'a> {
-    fn new(stats: &UnpackStats, judge: &'a Judge, dry_run: bool, elapsed: Duration) -> Self {
-        let (name, version) = judge.identity();
-        let deletions = stats.deletions.iter();
-        Self {
-            dry_run,
-            name,
-            version,
-            signers: judge.signers(),
-            files: stats.files,
-            objects: stats.objects,
-            directories: stats.directories,
-            links: stats.links,
-            others: stats.others,
-            logical_bytes: stats.logical_bytes,
-            disk_bytes: stats.disk_bytes,
-            stored_bytes: stats.stored_bytes,
-            shared_bytes: stats.shared_bytes,
-            sealed: stats.is_sealed,
-            sealed_files: stats.sealed_files,
-            kernel_signature: signature_word(&stats.kernel_signature),
-            resumed_files: stats.resumed_files,
-            kept_files: stats.kept_files,
-            metadata_files: stats.metadata_files,
-            copied_files: stats.copied_files,
-            was_complete: stats.was_complete,
-            adopted: stats.was_adopted,
-            added_files: stats.files.saturating_sub(stats.replaced.files),
-            replaced_files: stats.replaced.files.min(stats.files),
-            deleted_files: stats.deleted.files,
-            deleted_directories: stats.deleted.directories,
-            deleted_symlinks: stats.deleted.symlinks,
-            deleted_others: stats.deleted.others,
-            deletions: deletions.map(|path| escape::bytes(path.as_os_str().as_bytes()).to_string()).collect(),
-            checked: match () {
-                () if !stats.is_update => "nothing",
-                () if stats.was_hashed => "content",
-                () if stats.checked_files == 0 => "record",
-                () => "stat",
-            },
-            checked_files: stats.checked_files,
-            changed_files: stats.changed_files,
-            was_hashed: stats.was_hashed,
-            hashed_files: stats.hashed_files,
-            inodes: stats.inodes,
-            free_bytes: stats.free_bytes,
-            owners_skipped: stats.owners_skipped,
-            set_ids_skipped: stats.set_ids_skipped,
-            xattrs_skipped: stats.xattrs_skipped,
-            devices_skipped: stats.devices_skipped,
-            seconds: human::seconds(elapsed),
-        }
-    }
 }

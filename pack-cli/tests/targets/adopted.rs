@@ -224,6 +224,6 @@ fn deletions_of_an_update_are_counted_and_listed() {
     desk.assert_same("target", "tree");
 
     let json = said(&desk.run(&["unpack", "7.sealift", "target", "--update", "--allow-unsigned", "--json"]));
-    assert!(json.contains(r#""deleted_files":0,"deleted_directories":0"#), "{json}");
-    assert!(json.contains(r#""was_complete":true"#) && json.contains(r#""checked":"stat""#), "{json}");
+    assert!(json.contains(r#""deleted":{"files":0,"directories":0"#), "{json}");
+    assert!(json.contains(r#""was_complete":true"#) && json.contains(r#""was_hashed":false"#), "{json}");
 }

@@ -225,6 +225,5 @@ fn what_does_not_fit_is_told() {
     let kernel = desk.kernel_signer("rsa", "rsa").expect("a key and its certificate");
     let refused = change(&bundle, &SignChange { kernel: Some(&kernel), ..SignChange::default() }).expect_err("no room");
     assert!(matches!(refused, Error::NoRoom { .. }), "{refused}");
-    assert!(refused.to_string().contains("--signature-room"), "{refused}");
     assert_eq!(fs::read(&bundle).expect("a bundle"), bytes);
 }

@@ -6,6 +6,8 @@ use std::path::Path;
 use sealift_format::{Envelope, Head};
 use sealift_verify::kernel::{self, KernelError};
 
+use serde::{Serialize, Serializer};
+
 use super::{Parameters, seal_open};
 use crate::Error;
 
@@ -20,6 +22,17 @@ pub enum KernelSignature {
     Taken,
     /// The kernel refused it for this reason, and the index is sealed without.
     Refused(String),
+}
+
+/// In JSON it is a word, or `null` where there is nothing to say.
+impl Serialize for KernelSignature {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::None => serializer.serialize_none(),
+            Self::Taken => serializer.serialize_str("taken"),
+            Self::Refused(_) => serializer.serialize_str("refused"),
+        }
+    }
 }
 
 /// A signature for the kernel, and whether the index is not to be sealed without it.

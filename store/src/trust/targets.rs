@@ -22,6 +22,7 @@ use sealift_verify::escape;
 use sealift_verify::trust::KeyId;
 
 use crate::Error;
+use crate::error::path_of;
 
 /// What a target is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,6 +63,17 @@ const TITLE: &str = "sealift target 1";
 
 impl TargetKind {
     const ALL: [Self; 3] = [Self::Directory, Self::Ostree, Self::Composefs];
+
+    /// What a user means by `PATH`, `ostree:REPO` or `composefs:REPO`.
+    #[must_use]
+    pub fn of(argument: &Path) -> (Self, &Path) {
+        let bytes = argument.as_os_str().as_bytes();
+        let named = [Self::Ostree, Self::Composefs].into_iter().find_map(|kind| {
+            let path = bytes.strip_prefix(kind.word().as_bytes())?.strip_prefix(b":")?;
+            Some((kind, path_of(path)))
+        });
+        named.unwrap_or((Self::Directory, argument))
+    }
 
     fn word(self) -> &'static str {
         match self {

@@ -440,7 +440,7 @@ mod tests {
         let mut without_file = policy();
         without_file.signers = None;
         let hint = judge(&without_file, &claims(), &[]).expect_err("nobody").to_string();
-        assert!(hint.contains("--trust FILE"), "{hint}");
+        assert!(hint.contains("a file of allowed signers: "), "{hint}");
 
         // A hostile name stays on its line, cannot turn the text around, and
         // does not end up as a pattern in somebody's file.

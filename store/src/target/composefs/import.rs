@@ -13,6 +13,7 @@ use sealift_verify::kernel::{self, KernelError};
 use super::delta;
 use super::link::{link_image, link_ref};
 use super::objects::{Plan, Work};
+use super::stats::ImportStats;
 use crate::base::Bases;
 use crate::composefs::image::{self, ImageContent, WITHIN_LEN_MAX};
 use crate::composefs::kept::{self, Found, Kept};
@@ -43,34 +44,6 @@ pub struct ImportOptions {
     pub dry_run: bool,
     /// Threads; 0 is 1.
     pub jobs: usize,
-}
-
-/// What was taken, or would be.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ImportStats {
-    /// Names in the store, `BUNDLE/REF`, and the images that they are of now, as in `sha256:` and hexadecimal digits.
-    pub refs: Vec<(String, String)>,
-    /// Whether there was no store, and one was made.
-    pub is_new: bool,
-    /// Objects that the trees have, but for those within images.
-    pub objects: u64,
-    /// Objects that were written; in a dry run those that would be read.
-    pub new_objects: u64,
-    /// Their bytes.
-    pub logical_bytes: u64,
-    /// Stored bytes that were read for them.
-    pub stored_bytes: u64,
-    /// Objects and images that the store took before and that were looked at: whether they are there, and have the size that they are to have.
-    pub checked_objects: u64,
-    /// Of these, the ones that were read and compared with their names, or for which the kernel vouched.
-    pub hashed_objects: u64,
-    /// Objects that were there, were not what their names say, and were replaced.
-    pub repaired_objects: u64,
-    /// Whether the objects and images are sealed.
-    pub is_sealed: bool,
-    /// Objects and images that were sealed.
-    pub sealed_objects: u64,
 }
 
 /// A ref that is taken.

@@ -10,7 +10,9 @@ mod import;
 mod link;
 mod mount;
 mod objects;
+mod stats;
 
 pub use audit::audit;
-pub use import::{ImportOptions, ImportStats, import};
+pub use import::{ImportOptions, import};
 pub use mount::{Checked, MountOptions, MountStats, mount};
+pub use stats::ImportStats;

@@ -1,9 +1,10 @@
 //! Files by kind.
 
 use rustix::fs::FileType;
+use serde::Serialize;
 
 /// How many of each kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[allow(clippy::exhaustive_structs, reason = "there are no other kinds of files")]
 pub struct Census {
     /// Regular files.

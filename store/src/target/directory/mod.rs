@@ -23,6 +23,7 @@ mod sealing;
 mod update;
 
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -31,6 +32,8 @@ use crate::fs::stat_cache::{StatCache, next_moment};
 use crate::{Record, Site, identity};
 use rustix::io::Errno;
 use sealift_format::{Blocks, Bundle, InodeKind, Kind, Opened};
+use sealift_verify::escape;
+use serde::{Serialize, Serializer};
 
 use crate::address::{choose_ref, has_path, reading};
 use crate::base::Bases;
@@ -104,7 +107,7 @@ pub enum Durability {
 }
 
 /// What was unpacked, or would be.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct UnpackStats {
     /// Regular files made.
     pub files: u64,
@@ -127,6 +130,7 @@ pub struct UnpackStats {
     /// Files that a run before this one had made, and that were right.
     pub resumed_files: u64,
     /// Whether the target was there, and was updated.
+    #[serde(skip)]
     pub is_update: bool,
     /// Whether it had been unpacked from this very bundle, and nothing was left to do.
     pub was_complete: bool,
@@ -139,10 +143,12 @@ pub struct UnpackStats {
     /// What an update deleted, with all that was below it.
     pub deleted: Census,
     /// Its paths in the target, directories' with a slash behind them, where that was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "paths")]
     pub deletions: Vec<PathBuf>,
     /// What stood in places where an update made something anew.
     pub replaced: Census,
     /// Whether the target was a directory that this program had not made.
+    #[serde(rename = "adopted")]
     pub was_adopted: bool,
     /// Files that an update compared with their record: by size, times and inode number, or by reading them.
     pub checked_files: u64,
@@ -159,6 +165,7 @@ pub struct UnpackStats {
     /// Bytes shared between equal files.
     pub shared_bytes: u64,
     /// Whether the target's files are sealed.
+    #[serde(rename = "sealed")]
     pub is_sealed: bool,
     /// Files that were sealed by this run.
     pub sealed_files: u64,
@@ -177,6 +184,11 @@ pub struct UnpackStats {
 /// Whether an update may take over a directory that this program did not make: told what that would replace and delete, with the names
 /// of all that would be deleted. With an error the directory stays as it is.
 pub type Consent<'a> = dyn Fn(&UnpackStats) -> Result<(), Error> + 'a;
+
+/// Paths as JSON has names (docs/json.md).
+fn paths<S: Serializer>(paths: &[PathBuf], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(paths.iter().map(|path| escape::bytes(path.as_os_str().as_bytes()).to_string()))
+}
 
 /// Unpacks a bundle into `target`, which is new and appears by one rename when it is complete.
 ///
