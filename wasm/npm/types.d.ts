@@ -310,6 +310,14 @@ export interface Picture {
   largest: Uint32Array;
 }
 
+export interface WriteOptions {
+  /** The handle is of the page's own folder, `navigator.storage.getDirectory`: then it is written at once, and what is left of an attempt is there. */
+  isOwn?: boolean;
+  signal?: AbortSignal;
+  /** Is told how many bytes were written by each part. What it throws ends the writing. */
+  onPart?: (bytes: number) => void;
+}
+
 /** An open bundle. Close it: it has workers. */
 export interface Bundle {
   readonly head: Head;
@@ -339,6 +347,8 @@ export interface Bundle {
   picture(columns: number): Promise<Picture>;
   /** Opens a file at `[REF:]PATH`, or an entry. Rejects with the verdict's error if the bundle must not be used. */
   open(what: string | Uint8Array | Entry): Promise<ReadableStream<Uint8Array>>;
+  /** Writes a file to where a handle leads, in a browser alone: a large one takes less memory than by `open`. */
+  write(entry: Entry, handle: FileSystemFileHandle, options?: WriteOptions): Promise<void>;
   close(): void;
 }
 

@@ -27,6 +27,11 @@ export function launch({ colorScheme = "light", args = [] } = {}) {
   return firefox.launch({ channel: "moz-firefox", executablePath: "/usr/bin/firefox-esr", downloadsPath: downloads(), firefoxUserPrefs });
 }
 
+/** Starts Chromium with a profile on the disk: what a page keeps lies in memory otherwise. @param {string} profile */
+export function launchWithProfile(profile) {
+  return chromium.launchPersistentContext(profile, { executablePath: "/usr/bin/chromium", args: FLAGS });
+}
+
 let folder;
 
 /** Where Firefox saves files. */
@@ -87,4 +92,26 @@ function adapt(colorScheme) {
 export async function hashed(page) {
   await page.waitForFunction(() => document.querySelector("sealift-verifier").reports[0]?.sha256);
   return page.locator("sealift-verifier").evaluate(({ reports }) => reports[0]);
+}
+
+/** Run in a page: counts what workers were asked and have not answered. */
+export function countCalls() {
+  const Real = window.Worker;
+  const open = new Map();
+  window.idle = () => open.size === 0;
+  window.Worker = class extends Real {
+    #number = Math.random();
+    constructor(...args) {
+      super(...args);
+      this.addEventListener("message", ({ data }) => open.delete(`${this.#number} ${data.id}`));
+    }
+    postMessage(data, ...rest) {
+      if (data?.id !== undefined) open.set(`${this.#number} ${data.id}`, data.name);
+      return super.postMessage(data, ...rest);
+    }
+    terminate() {
+      for (const key of open.keys()) if (key.startsWith(`${this.#number} `)) open.delete(key);
+      super.terminate();
+    }
+  };
 }

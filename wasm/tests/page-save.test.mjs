@@ -18,7 +18,7 @@ let [people, server, folder] = [];
 before(async () => {
   folder = mkdtempSync(join(tmpdir(), "sealift-save-"));
   writeFileSync(join(folder, "os.sealift"), bytes);
-  server = await site();
+  server = await site({ "os.sealift": (_, response) => response.end(bytes) });
   people = visitors(server);
 });
 after(async () => {
@@ -76,14 +76,10 @@ test("where there is no dialog it is downloaded, from the page's own folder", as
 test("saving is stopped, and begun again", async () => {
   const { page, button, status, leave } = await shown(() => {
     delete window.showSaveFilePicker;
-    if (!window.FileSystemDirectoryHandle) return; // the empty page before
-    const { getFileHandle } = FileSystemDirectoryHandle.prototype;
-    FileSystemDirectoryHandle.prototype.getFileHandle = async function (...args) {
-      const handle = await getFileHandle.apply(this, args);
-      if (!window.slow) return handle;
-      // A medium that takes nothing.
-      handle.createWritable = async () => new WritableStream({ write: () => new Promise(() => {}) });
-      return handle;
+    const { postMessage } = Worker.prototype;
+    // A medium that takes nothing.
+    Worker.prototype.postMessage = function (data, ...rest) {
+      if (!window.slow || data?.name !== "writePart") postMessage.call(this, data, ...rest);
     };
     window.slow = true;
   });
@@ -93,6 +89,39 @@ test("saving is stopped, and begun again", async () => {
   await page.evaluate(() => (window.slow = false));
   const { path } = await saved(page, () => button.click());
   assert(readFileSync(path).equals(contents.more));
+  await leave();
+});
+
+test("a file that is read by the page, and one that is not safe any more while it is saved", async () => {
+  const { page, status, leave } = await shown(without);
+  await page.evaluate(async () => {
+    const file = await (await fetch("/os.sealift")).blob();
+    const read = async (offset, length) => new Uint8Array(await file.slice(offset, offset + length).arrayBuffer());
+    document.querySelector("sealift-verifier").check({ size: file.size, read }, "by the page");
+  });
+  await page.locator(".banner.good", { hasText: "by the page" }).waitFor({ timeout: 30_000 });
+  await page.getByLabel("Filter files").fill("more");
+  await page.getByRole("treeitem", { name: "more" }).click();
+  const { path } = await saved(page, () => page.getByRole("button", { name: "Save this file" }).click());
+  assert(readFileSync(path).equals(contents.more));
+  await status("Saved.");
+  await page.evaluate(() => {
+    const { postMessage } = Worker.prototype;
+    let parts = 0;
+    Worker.prototype.postMessage = function (data, ...rest) {
+      if (data?.name === "writePart" && (parts += 1) === 3) document.querySelector("sealift-verifier").setAttribute("threshold", "2");
+      postMessage.call(this, data, ...rest);
+    };
+    window.writing = document.querySelector("sealift-verifier").shadowRoot.querySelector(".preview [role=status]");
+  });
+  await page.getByRole("button", { name: "Save this file" }).click();
+  await page.waitForFunction(() => /not safe to install any more/.test(window.writing.textContent));
+  const left = await page.evaluate(async () => {
+    const names = [];
+    for await (const name of (await (await navigator.storage.getDirectory()).getDirectoryHandle("sealift-saving")).keys()) names.push(name);
+    return names.length;
+  });
+  assert.equal(left, 1);
   await leave();
 });
 

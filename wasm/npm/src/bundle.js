@@ -231,6 +231,8 @@ export class Bundle {
   /** @type {Thread[]} */
   #others = [];
   #checking = false;
+  /** Files that were begun to be written. */
+  #writes = 0;
 
   /**
    * @param {Opening} opening
@@ -418,13 +420,8 @@ export class Bundle {
    * @returns {Promise<ReadableStream<Uint8Array>>}
    */
   async open(what) {
-    refuse(this.verdict);
     const { source } = this.#opening;
-    if (source.inOrder) throw new TypeError("it came as a stream, from which nothing can be read again: open the file itself");
-    const path = typeof what === "string" ? new TextEncoder().encode(what) : what;
-    const entry = path instanceof Uint8Array ? await this.#keeper.call("find", [path]) : path.entry;
-    /** @type {import("../pkg/sealift_wasm.js").Content} */
-    const { object, parts } = await this.#keeper.call("content", [entry]);
+    const { object, parts } = await this.#content(what);
     let next = 0;
     return new ReadableStream({
       pull: async (controller) => {
@@ -436,6 +433,44 @@ export class Bundle {
         if (next === parts.length) controller.close();
       },
     }, { highWaterMark: 0 });
+  }
+
+  /**
+   * Writes a file to where a handle leads, part by part and by a worker: what does not pass through the page takes no memory there.
+   * @param {import("../types.js").Entry} entry
+   * @param {FileSystemFileHandle} handle
+   * @param {import("../types.js").WriteOptions} [options]
+   */
+  async write(entry, handle, { isOwn = false, signal, onPart } = {}) {
+    const { source, handle: own } = this.#opening;
+    const { object, parts } = await this.#content(entry);
+    const number = (this.#writes += 1);
+    await this.#keeper.call("beginWrite", [number, handle, isOwn]);
+    let isWhole = false;
+    try {
+      for (const [part, [offset, length]] of parts.entries()) {
+        signal?.throwIfAborted();
+        const given = own ? undefined : await source.read(offset, length, signal);
+        onPart?.(await this.#keeper.call("writePart", [number, object, part, offset, length, given], given && [given.buffer]));
+      }
+      signal?.throwIfAborted();
+      isWhole = true;
+    } finally {
+      await this.#keeper.call("endWrite", [number, isWhole]);
+    }
+  }
+
+  /**
+   * Where a file lies, of a bundle that may be used.
+   * @param {string | Uint8Array | import("../types.js").Entry} what
+   * @returns {Promise<import("../pkg/sealift_wasm.js").Content>}
+   */
+  async #content(what) {
+    refuse(this.verdict);
+    if (this.#opening.source.inOrder) throw new TypeError("it came as a stream, from which nothing can be read again: open the file itself");
+    const path = typeof what === "string" ? new TextEncoder().encode(what) : what;
+    const entry = path instanceof Uint8Array ? await this.#keeper.call("find", [path]) : path.entry;
+    return this.#keeper.call("content", [entry]);
   }
 
   /** Ends the workers. */

@@ -159,20 +159,26 @@ async function inPieces(blob, offset, length) {
 }
 
 /**
- * The engine sees small objects only: without some to collect, it lets hundreds of megabytes of buffers pile up in Chromium.
- * @template T
- * @param {Promise<T>} promise
- * @returns {Promise<T>}
+ * @param {Promise<ArrayBuffer>} promise
+ * @returns {Promise<ArrayBuffer>}
  */
 async function sweep(promise) {
-  const result = await promise;
-  const length = result instanceof ArrayBuffer ? result.byteLength : 0;
-  for (let done = 0; done < length; done += 1 << 15) litter = new Array(1024).fill(done);
-  return result;
+  const buffer = await promise;
+  litter(buffer.byteLength);
+  return buffer;
 }
 
 /** @type {number[]} */
-export let litter = [];
+let small = [];
+
+/**
+ * The engine sees small objects only: without some to collect, it lets hundreds of megabytes of buffers pile up.
+ * @param {number} length Bytes of buffers that came.
+ */
+export function litter(length) {
+  for (let done = 0; done < length; done += 1 << 15) small = new Array(1024).fill(done);
+  return small;
+}
 
 /**
  * @param {{ size: number, read(offset: number, length: number, signal?: AbortSignal): Uint8Array | Promise<Uint8Array> }} reader

@@ -2,7 +2,7 @@
 
 import { initSync, Reader, sha256 as sha256Of } from "../pkg/sealift_wasm.js";
 import { packed, SealiftError } from "./errors.js";
-import { fromHandle } from "./sources.js";
+import { fromHandle, litter } from "./sources.js";
 
 /** Bytes that are checked before others have their turn: who asks something of the bundle, and what is being read for the next run. */
 const TURN_BYTES = 1 << 20;
@@ -18,10 +18,15 @@ let source;
 let base;
 /** What was read and is still to be hashed, by its first chunk. @type {Map<number, Uint8Array>} */
 const unhashed = new Map();
+/** The files that are being written, by the numbers that their writers gave them. @type {Map<number, Out>} */
+const written = new Map();
 let stopped = new AbortController();
 /** Chunks are checked in the order in which they were asked for, whichever bytes come first. */
 let turn = Promise.resolve();
 const { port1, port2 } = new MessageChannel();
+/** What is sent here arrives nowhere. */
+const { port1: nowhere, port2: closed } = new MessageChannel();
+closed.close();
 /** What lets others go first, in its order. @type {((event: unknown) => void)[]} */
 const patient = [];
 /** Lets what waits for this thread go first. */
@@ -163,10 +168,76 @@ const functions = {
     }
   },
 
+  /**
+   * Begins to write to a file: to one of the page's own folder at once, to another so that it appears when all is written.
+   * @param {number} number
+   * @param {any} handle
+   * @param {boolean} isOwn
+   */
+  async beginWrite(number, handle, isOwn) {
+    written.set(number, isOwn ? direct(await handle.createSyncAccessHandle()) : await handle.createWritable());
+  },
+
+  /**
+   * Writes the next part of a file of the bundle. It is read and written here: what passes between threads piles up, since none of them
+   * sees what it takes.
+   * @param {number} number
+   * @param {number} object
+   * @param {number} part
+   * @param {number} offset
+   * @param {number} length
+   * @param {Uint8Array | undefined} given Its stored bytes, where only the other thread can read them.
+   */
+  async writePart(number, object, part, offset, length, given) {
+    const to = written.get(number);
+    const stored = given ?? (await source?.read(offset, length));
+    if (!to || !stored) throw new TypeError("there is nothing to write");
+    const bytes = reader.contentPart(object, part, stored);
+    const { length: count } = bytes;
+    await to.write(bytes);
+    for (const { buffer } of [stored, bytes]) release(buffer);
+    return count;
+  },
+
+  /**
+   * @param {number} number
+   * @param {boolean} isWhole
+   */
+  async endWrite(number, isWhole) {
+    const to = written.get(number);
+    written.delete(number);
+    await (isWhole ? to?.close() : to?.abort());
+  },
+
   stop() {
     stopped.abort();
   },
 };
+
+/** Moves a buffer to where nobody is: its memory is free at once, and not when the engine looks for what is left. @param {any} buffer */
+function release(buffer) {
+  litter(buffer.byteLength);
+  nowhere.postMessage(undefined, [buffer]);
+}
+
+/** @typedef {{ write(bytes: Uint8Array): unknown, close(): unknown, abort(): unknown }} Out */
+
+/**
+ * @param {any} file
+ * @returns {Out}
+ */
+function direct(file) {
+  let at = 0;
+  const write = (/** @type {Uint8Array} */ bytes) => {
+    for (let done = 0; done < bytes.length; ) {
+      const count = file.write(bytes.subarray(done), { at });
+      if (count === 0) throw new Error("this browser gives the page no more space");
+      done += count;
+      at += count;
+    }
+  };
+  return { write, close: () => file.close(), abort: () => file.close() };
+}
 
 /**
  * @param {Uint8Array} bytes

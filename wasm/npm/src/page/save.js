@@ -36,12 +36,10 @@ export function saving(bundle, entry, isSafe) {
     const { signal } = running;
     button.textContent = "Stop saving";
     try {
-      const place = await chosen(entry);
-      const counted = new TransformStream({ transform: counter(entry, bar, status, isSafe) });
-      const stream = (await bundle.open(entry)).pipeThrough(counted, { signal });
-      // A medium that takes nothing holds up the end of the stream, and is not to hold up the person.
+      const place = await chosen(bundle, entry);
+      // A medium that takes nothing holds up the end of the writing, and is not to hold up the person.
       const stopped = new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
-      await Promise.race([place(stream, signal), stopped]);
+      await Promise.race([place(counter(entry, bar, status, isSafe), signal), stopped]);
       fill(status, "Saved.");
     } catch (error) {
       const { name, message } = /** @type {Error} */ (error);
@@ -56,6 +54,7 @@ export function saving(bundle, entry, isSafe) {
 }
 
 /**
+ * What is told of each part that was read, and throws where no more is to be saved.
  * @param {Entry} entry
  * @param {HTMLProgressElement} bar
  * @param {HTMLElement} status
@@ -64,10 +63,9 @@ export function saving(bundle, entry, isSafe) {
 function counter({ size = 0 }, bar, status, isSafe) {
   const [start, pace] = [performance.now(), new Pace()];
   let [done, said] = [0, 0];
-  return (/** @type {Uint8Array} */ part, /** @type {TransformStreamDefaultController<Uint8Array>} */ controller) => {
+  return (/** @type {number} */ bytes) => {
     if (!isSafe()) throw new Error("the bundle is not safe to install any more");
-    controller.enqueue(part);
-    done += part.length;
+    done += bytes;
     const now = performance.now();
     if (now - said < 200) return;
     said = now;
@@ -79,26 +77,34 @@ function counter({ size = 0 }, bar, status, isSafe) {
 
 /**
  * Where a file of this size goes. What asks the person does so now, while the click counts.
+ * @param {Bundle} bundle
  * @param {Entry} entry
- * @returns {Promise<(stream: ReadableStream<Uint8Array>, signal: AbortSignal) => Promise<void>>}
+ * @returns {Promise<(onPart: (bytes: number) => void, signal: AbortSignal) => Promise<void>>}
  */
-async function chosen({ name, size = 0 }) {
-  const inMemory = async (/** @type {ReadableStream<Uint8Array>} */ stream) => offer(await new Response(stream).blob(), name);
+async function chosen(bundle, entry) {
+  const { name, size = 0 } = entry;
+  const inMemory = async (/** @type {(bytes: number) => void} */ onPart, /** @type {AbortSignal} */ signal) => {
+    const transform = (/** @type {Uint8Array} */ part, /** @type {TransformStreamDefaultController<Uint8Array>} */ controller) => {
+      onPart(part.length);
+      controller.enqueue(part);
+    };
+    offer(await new Response((await bundle.open(entry)).pipeThrough(new TransformStream({ transform }), { signal })).blob(), name);
+  };
   if (size <= MEMORY_BYTES) return inMemory;
   const { showSaveFilePicker } = /** @type {any} */ (globalThis);
   if (showSaveFilePicker && !isFramed()) {
     const handle = await showSaveFilePicker({ suggestedName: name });
-    return async (stream, signal) => stream.pipeTo(await handle.createWritable(), { signal });
+    return (onPart, signal) => bundle.write(entry, handle, { signal, onPart });
   }
   const folder = await privateFolder();
   if (!folder && size > LAST_BYTES) {
     throw new Error(`this browser has no place for more than ${bytes(LAST_BYTES)} of a page like this; on a page by https, or with sealift cat, it can be saved`);
   }
   if (!folder) return inMemory;
-  return async (stream, signal) => {
+  return async (onPart, signal) => {
     const handle = await folder.getFileHandle(`${Date.now()}-${Math.random()}`, { create: true });
     try {
-      await stream.pipeTo(await handle.createWritable(), { signal });
+      await bundle.write(entry, handle, { isOwn: true, signal, onPart });
     } catch (error) {
       await folder.removeEntry(handle.name).catch(() => {});
       throw error;
