@@ -39,6 +39,7 @@ const CASES = {
   expired: ["it has expired", "bad"],
   incompatible: ["it is for other devices", "bad"],
   flipped: ["it is damaged, or was changed", "bad"],
+  head: ["the signature area is damaged", "bad"],
   truncated: ["the file is not complete", "bad"],
   trailing: ["something follows the bundle", "bad"],
   other: ["Not a Sealift bundle", "bad"],

@@ -47,7 +47,9 @@ export function shelf({ entries = 0 } = {}) {
   const bytes = readFileSync(files.good);
   const flipped = Buffer.from(bytes);
   flipped[bytes.length - 100] ^= 1;
-  for (const [name, content] of [["flipped", flipped], ["truncated", bytes.subarray(0, bytes.length - 1000)], ["trailing", Buffer.concat([bytes, bytes])], ["other", Buffer.from("%PDF-1.7 and so on\n".repeat(100))]]) {
+  const head = Buffer.from(bytes);
+  head[200] ^= 1;
+  for (const [name, content] of [["flipped", flipped], ["head", head], ["truncated", bytes.subarray(0, bytes.length - 1000)], ["trailing", Buffer.concat([bytes, bytes])], ["other", Buffer.from("%PDF-1.7 and so on\n".repeat(100))]]) {
     files[name] = at(`${name}.sealift`);
     writeFileSync(files[name], content);
   }

@@ -64,7 +64,7 @@ const DOUBTS = {
  */
 export function wordsOfFault(code, { isOther }) {
   if (code === "header" && isOther) return bad("Not a Sealift bundle", "It does not begin as bundles do. Choose a file that was made by sealift pack.");
-  if (code === "header") return bad("Do not install: its beginning is damaged", "The part that says what it is and who signed it was damaged or changed. Copy it again.");
+  if (code === "header") return bad("Do not install: the signature area is damaged", "The part that says what it is and who signed it was damaged or changed. Copy it again.");
   return FAULTS[code]?.() ?? bad("Do not install: it is damaged, or was changed", "Its bytes are not those that it was made of. Copy it again; if it stays so, it was changed on its way.");
 }
 
