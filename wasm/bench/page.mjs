@@ -1,13 +1,14 @@
 // The page and the package in Debian's Chromium beside the limits that the browser sets, and beside the program. Run by `cargo xtask compare`:
-// node wasm/bench/page.mjs SEALIFT FOLDER RUNS; in the folder lie big.sealift, huge.sealift, files.sealift and allowed_signers. Prints JSON.
+// node wasm/bench/page.mjs SEALIFT FOLDER RUNS [PARTS]; in the folder lie big.sealift, huge.sealift, files.sealift, one.sealift and allowed_signers.
+// Prints JSON. With SEALIFT_BROWSER=firefox in Firefox, for the part "save".
 
 import { execFileSync } from "node:child_process";
-import { closeSync, openSync, readdirSync, readFileSync, readSync, statSync, writeSync } from "node:fs";
-import { availableParallelism } from "node:os";
+import { closeSync, mkdtempSync, openSync, readdirSync, readFileSync, readSync, rmSync, statSync, writeSync } from "node:fs";
+import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-import { launch } from "../tests/browser.mjs";
+import { countCalls, enter, kind, launch, launchWithProfile, saved } from "../tests/browser.mjs";
 import { site } from "../tests/site.mjs";
 
 const [sealift, folder, runs] = process.argv.slice(2);
@@ -18,17 +19,21 @@ const log = (text) => process.stderr.write(`   ${text}\n`);
 
 const server = await site({ bundles: folder, bench: fileURLToPath(new URL(".", import.meta.url)) });
 const found = {
-  seconds: { bareFile: [], file: [], bareUrl: [], url: [], native: [], deepOne: [], deepTwo: [] },
+  seconds: { bareFile: [], file: [], bareUrl: [], url: [], nativeOne: [], nativeTwo: [], deepOne: [], deepTwo: [] },
   memory: {},
   verdict: [],
   frames: [],
+  tree: [],
+  tasks: [],
+  stop: [],
 };
 
 /** A page in a browser of its own: what an earlier one left in memory is not counted. */
-async function fresh(use) {
-  const browser = await launch();
+async function fresh(use, init, start = launch) {
+  const browser = await start();
   try {
     const page = await browser.newPage();
+    if (init) await page.addInitScript(init);
     await page.goto(server.origin);
     return await use(page);
   } finally {
@@ -113,22 +118,23 @@ async function speed() {
       seconds.file.push(await check(page, "blob", {}));
       seconds.bareUrl.push(await bare(page, "url"));
       seconds.url.push(await check(page, "url", {}));
-      const start = performance.now();
-      execFileSync(sealift, ["verify", "--deep", "--jobs", "1", "--progress", "none", "--trust", join(folder, "allowed_signers"), "--state", join(folder, "page-state"), at("big")]);
-      seconds.native.push((performance.now() - start) / 1000);
-      seconds.deepOne.push(await check(page, "blob", { deep: true, jobs: 1 }));
-      seconds.deepTwo.push(await check(page, "blob", { deep: true, jobs: 2 }));
+      for (const [jobs, native, deep] of [[1, "nativeOne", "deepOne"], [2, "nativeTwo", "deepTwo"]]) {
+        const start = performance.now();
+        execFileSync(sealift, ["verify", "--deep", "--jobs", String(jobs), "--progress", "none", "--trust", join(folder, "allowed_signers"), "--state", join(folder, "page-state"), at("big")]);
+        seconds[native].push((performance.now() - start) / 1000);
+        seconds[deep].push(await check(page, "blob", { deep: true, jobs }));
+      }
       log(`${run}/${runs} ${Object.entries(seconds).map(([name, all]) => `${name} ${all.at(-1).toFixed(2)}`).join(", ")}`);
     });
   }
 }
 
+const trust = (page) => enter(page.getByLabel("Allowed signers", { exact: true }), signers);
+
 /** What an administrator sees: seconds from the choice of a file to the verdict on its signature, and memory until all was checked. */
 async function watch(name) {
   found.memory[name] = await fresh(async (page) => {
-    const field = page.getByLabel("Allowed signers", { exact: true });
-    await field.fill(signers);
-    await field.blur();
+    await trust(page);
     await page.evaluate(() => {
       const root = document.querySelector("sealift-verifier").shadowRoot;
       root.querySelector("#file").addEventListener("change", () => (window.began = performance.now()), { capture: true });
@@ -164,6 +170,91 @@ async function refuse(name) {
   }
 }
 
+/** Seconds from the click that stops a deep check until no worker has anything left to do. */
+async function stop() {
+  for (let round = 0; round < 5; round += 1) {
+    found.stop.push(await fresh(async (page) => {
+      await trust(page);
+      await page.evaluate(() => document.querySelector("sealift-verifier").addEventListener("sealift-progress", ({ detail }) => (window.bytes = detail.bytes)));
+      await page.locator("#file").setInputFiles(at("big"));
+      await page.waitForFunction(() => window.bytes > 1e8);
+      return page.evaluate(async () => {
+        const root = document.querySelector("sealift-verifier").shadowRoot;
+        [...root.querySelectorAll("button")].find(({ textContent }) => textContent === "Stop").click();
+        const start = performance.now();
+        while (!window.idle()) await new Promise((resolve) => setTimeout(resolve, 1));
+        return (performance.now() - start) / 1000;
+      });
+    }, countCalls));
+  }
+  log(`idle ${found.stop.map((time) => (1000 * time).toFixed(0)).join(", ")} ms after a stop`);
+}
+
+/** Memory while a file of 1 GB is saved: in Chromium to a place of the kind that its dialog gives, in Firefox by a download. */
+async function save() {
+  const profile = mkdtempSync(join(tmpdir(), "sealift-profile-"));
+  found.memory[`save-${kind}`] = await fresh(async (page) => {
+    await trust(page);
+    await page.waitForTimeout(2000);
+    const idle = memory();
+    await page.locator("#file").setInputFiles(at("one"));
+    await page.locator(".banner.good").waitFor({ timeout: 600_000 });
+    await page.waitForFunction(() => document.querySelector("sealift-verifier").reports[0].sha256, undefined, { timeout: 600_000 });
+    await page.getByLabel("Filter files").fill("one");
+    await page.getByRole("treeitem", { name: "one" }).click();
+    const button = page.getByRole("button", { name: "Save this file" });
+    await button.waitFor();
+    // What the check left is not what saving takes, and saving is not to be called small beside it.
+    await page.waitForTimeout(10_000);
+    const { idle: before, peak: most } = await peak(page, async () => {
+      const start = performance.now();
+      if (kind === "chromium") await button.click();
+      else await saved(page, () => button.click());
+      await page.locator(".preview [role=status]", { hasText: "Saved." }).waitFor({ timeout: 600_000 });
+      log(`a file of 1 GB was saved in ${((performance.now() - start) / 1000).toFixed(1)} s`);
+    });
+    log(`save, ${kind}: ${((most - before) / 2 ** 20).toFixed(0)} MiB above the page with the open bundle`);
+    return { idle, peak: most };
+  }, () => {
+    if ("showSaveFilePicker" in window) window.showSaveFilePicker = async ({ suggestedName }) => (await navigator.storage.getDirectory()).getFileHandle(suggestedName, { create: true });
+  }, kind === "chromium" ? () => launchWithProfile(profile) : launch);
+  rmSync(profile, { recursive: true, force: true });
+  const { idle, peak: most } = found.memory[`save-${kind}`];
+  log(`save, ${kind}: ${((most - idle) / 2 ** 20).toFixed(0)} MiB above ${(idle / 2 ** 20).toFixed(0)}`);
+}
+
+/** Seconds from the verdict on its signature to a tree of 100,000 entries in which a directory has been opened. */
+async function tree() {
+  for (let round = 0; round < 3; round += 1) {
+    await fresh(async (page) => {
+      await trust(page);
+      await page.evaluate(() => {
+        const root = document.querySelector("sealift-verifier").shadowRoot;
+        window.tasks = [];
+        new PerformanceObserver((list) => window.tasks.push(...list.getEntries().map(({ duration }) => duration / 1000))).observe({ entryTypes: ["longtask"] });
+        const look = () => {
+          if (/Signed by a key you trust|Safe to install/.test(root.querySelector(".banner")?.textContent)) window.judged ??= performance.now();
+          const row = root.querySelector('[role=treeitem][aria-expanded="false"]');
+          if (row?.querySelector(".name")?.textContent && !window.clicked) {
+            window.clicked = true;
+            row.click();
+          }
+          if (root.querySelector('[role=treeitem][aria-level="2"] .name bdi')) window.usable ??= performance.now();
+        };
+        new MutationObserver(look).observe(root, { subtree: true, childList: true });
+      });
+      await page.locator("#file").setInputFiles(at("files"));
+      await page.waitForFunction(() => window.usable);
+      await page.getByRole("button", { name: "Save the report" }).waitFor({ timeout: 60_000 });
+      await page.waitForTimeout(500);
+      const { seconds, longest } = await page.evaluate(() => ({ seconds: (window.usable - window.judged) / 1000, longest: Math.max(0, ...window.tasks) }));
+      found.tree.push(seconds);
+      found.tasks.push(longest);
+    });
+  }
+  log(`a tree ${found.tree.map((time) => time.toFixed(2)).join(", ")} s after the verdict; tasks over 50 ms: ${found.tasks.map((time) => (1000 * time).toFixed(0)).join(", ")} ms`);
+}
+
 /** Seconds of each frame while a tree of 100,000 entries is filtered and scrolled. */
 async function scroll() {
   found.frames = await fresh(async (page) => {
@@ -197,15 +288,20 @@ async function scroll() {
 }
 
 try {
-  const only = process.argv[5]?.split(",") ?? ["speed", "big", "huge", "tree"];
+  const only = process.argv[5]?.split(",") ?? ["speed", "big", "huge", "stop", "save", "tree"];
   if (only.includes("speed")) await speed();
   if (only.includes("big")) await watch("big");
   if (only.includes("huge")) {
     await watch("huge");
     await refuse("huge");
   }
-  if (only.includes("tree")) await scroll();
-  found.bytes = Object.fromEntries(["big", "huge"].map((name) => [name, statSync(at(name)).size]));
+  if (only.includes("stop")) await stop();
+  if (only.includes("save")) await save();
+  if (only.includes("tree")) {
+    await tree();
+    await scroll();
+  }
+  found.bytes = Object.fromEntries(["big", "huge", "one"].map((name) => [name, statSync(at(name)).size]));
 } finally {
   await server.close();
 }

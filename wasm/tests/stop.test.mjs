@@ -7,7 +7,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 
-import { enter, saved } from "./browser.mjs";
+import { countCalls, enter, saved } from "./browser.mjs";
 import { sealift } from "./bundle.mjs";
 import { shelf } from "./shelf.mjs";
 import { site } from "./site.mjs";
@@ -31,28 +31,6 @@ after(async () => {
   await server?.close();
   bundles?.remove();
 });
-
-/** Counts what workers were asked and have not answered. */
-function countCalls() {
-  const Real = window.Worker;
-  const open = new Map();
-  window.idle = () => open.size === 0;
-  window.Worker = class extends Real {
-    #number = Math.random();
-    constructor(...args) {
-      super(...args);
-      this.addEventListener("message", ({ data }) => open.delete(`${this.#number} ${data.id}`));
-    }
-    postMessage(data, ...rest) {
-      if (data?.id !== undefined) open.set(`${this.#number} ${data.id}`, data.name);
-      return super.postMessage(data, ...rest);
-    }
-    terminate() {
-      for (const key of open.keys()) if (key.startsWith(`${this.#number} `)) open.delete(key);
-      super.terminate();
-    }
-  };
-}
 
 /** Begins a check, and waits until bytes are being read. */
 async function begin(page, choose) {

@@ -102,6 +102,13 @@ pub(crate) fn write_noise(dir: &Path, files: u32) -> Result<()> {
     Ok(())
 }
 
+/// Writes one file that does not compress, into a folder of its own.
+pub(crate) fn write_file(dir: &Path, name: &str, len: u64) -> Result<()> {
+    fs::create_dir(dir)?;
+    io::copy(&mut File::open("/dev/urandom")?.take(len), &mut File::create(dir.join(name))?)?;
+    Ok(())
+}
+
 /// Writes small files, each different, 1000 a folder.
 pub(crate) fn write_small_files(dir: &Path, count: u32) -> Result<()> {
     for folder in 0..count.div_ceil(FILES_PER_FOLDER) {
