@@ -2,7 +2,8 @@
 
 use alloc::vec::Vec;
 
-use crate::bytes::{Reader, widen};
+use crate::bytes::Reader;
+use crate::num::{self, wide};
 use crate::{Error, Part};
 
 /// One typed body of the signature area.
@@ -59,7 +60,7 @@ pub(crate) fn read_envelopes(reader: &mut Reader<'_>) -> Result<Vec<Envelope>, E
         if kind == 0 {
             return Ok(envelopes);
         }
-        let len = usize::try_from(reader.u32()?).unwrap_or(usize::MAX);
+        let len = num::at(reader.u32()?);
         let envelope = Envelope { kind, body: reader.take(len)?.to_vec() };
         if envelopes.last().is_some_and(|last| *last >= envelope) {
             return Err(reader.malformed("envelopes do not ascend"));
@@ -87,11 +88,11 @@ pub fn encode_area(signed: &[u8], envelopes: &[Envelope], area_len: u32) -> Resu
     envelopes.sort();
     envelopes.dedup();
     let needed = OVERHEAD + envelopes.iter().map(|envelope| envelope.encoded_len()).sum::<usize>();
-    let room = usize::try_from(area_len).unwrap_or(usize::MAX);
+    let room = num::at(area_len);
     if needed > room {
         return Err(Error::Limit {
             what: "the signature area's needed length",
-            declared: widen(needed),
+            declared: wide(needed),
             limit: area_len.into(),
         });
     }

@@ -6,6 +6,7 @@ use core::fmt;
 
 use crate::Error;
 use crate::bytes::Reader;
+use crate::num;
 
 /// The type of an inode, with its value in `st_mode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -158,7 +159,7 @@ impl<'a> Iterator for XattrIter<'a> {
         let (name_len, rest) = self.0.split_first()?;
         let (name, rest) = rest.split_at_checked(usize::from(*name_len))?;
         let (value_len, rest) = rest.split_first_chunk()?;
-        let value_len = usize::try_from(u32::from_le_bytes(*value_len)).unwrap_or(usize::MAX);
+        let value_len = num::at(u32::from_le_bytes(*value_len));
         let (value, rest) = rest.split_at_checked(value_len)?;
         self.0 = rest;
         Some(XattrRef { name, value })
@@ -241,7 +242,7 @@ impl Attributes {
             if value_len > Self::XATTR_LEN_MAX {
                 return Err(reader.malformed("an extended attribute is longer than 65536 bytes"));
             }
-            reader.take(usize::try_from(value_len).unwrap_or(usize::MAX))?;
+            reader.take(num::at(value_len))?;
             last = name;
         }
         let xattrs = &start[..start.len() - reader.rest().len()];

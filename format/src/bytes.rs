@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 
+use crate::num::wide;
 use crate::{Error, Part};
 
 /// A cursor over the bytes of one structure.
@@ -27,7 +28,7 @@ impl<'a> Reader<'a> {
     }
 
     pub(crate) fn malformed(&self, what: &'static str) -> Error {
-        Error::Malformed { part: self.part, what, at: widen(self.at) }
+        Error::Malformed { part: self.part, what, at: wide(self.at) }
     }
 
     pub(crate) fn take(&mut self, len: usize) -> Result<&'a [u8], Error> {
@@ -38,6 +39,12 @@ impl<'a> Reader<'a> {
         let bytes = self.all.get(self.at..end).unwrap_or_default();
         self.at = end;
         Ok(bytes)
+    }
+
+    /// The same with a length as the format has it, which memory may not hold.
+    pub(crate) fn take_wide(&mut self, len: u64) -> Result<&'a [u8], Error> {
+        let len = usize::try_from(len).map_err(|_| self.malformed("it ends within a field"))?;
+        self.take(len)
     }
 
     pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], Error> {
@@ -152,7 +159,7 @@ pub(crate) fn put_planes<const W: usize>(out: &mut Vec<u8>, values: impl Iterato
 pub(crate) fn put_section(out: &mut Vec<u8>, id: u16, must_understand: bool, payload: &[u8]) {
     out.extend(id.to_le_bytes());
     out.extend(u16::from(must_understand).to_le_bytes());
-    out.extend(widen(payload.len()).to_le_bytes());
+    out.extend(wide(payload.len()).to_le_bytes());
     out.extend(payload);
 }
 
@@ -210,8 +217,7 @@ fn find_sections<'a>(
         if flags > 1 {
             return Err(reader.malformed("a section has an unknown flag"));
         }
-        let len = usize::try_from(len).unwrap_or(usize::MAX);
-        let payload = reader.take(len)?;
+        let payload = reader.take_wide(len)?;
         match rules.iter().position(|rule| rule.id == id) {
             Some(at) if rules[at].must_understand == (flags == 1) => {
                 found[at] = Some(Reader { part, all: &bytes[..reader.at], at: reader.at - payload.len() });
@@ -230,11 +236,6 @@ fn find_sections<'a>(
         return Err(reader.malformed("a required section is missing"));
     }
     Ok(())
-}
-
-/// A length in memory as a number of the format: no platform has more than 64 bits.
-pub(crate) fn widen(len: usize) -> u64 {
-    u64::try_from(len).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

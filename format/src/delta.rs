@@ -1,9 +1,9 @@
 //! A delta bundle: what it brings, and the bundle that it becomes with its bases (spec 4.6).
 
-use crate::bytes::widen;
 use crate::difference::base_object;
 use crate::head::compare;
 use crate::layout::{check_ranges, index_maxima, layout_maxima, maxima};
+use crate::num::wide;
 use crate::{Bases, Bundle, Difference, Error, Full, Head, Index, Layout, Maxima, Part, verity};
 
 /// A delta bundle whose head, layout and difference have been read. That its root is trusted is for somebody else to say.
@@ -33,7 +33,7 @@ impl Delta {
         let declared = self.bases();
         let are_same = declared.len() == bases.len()
             && declared.iter().zip(bases).all(|(declared, base)| {
-                widen(base.bytes().len()) == declared.index_len && verity::digest(base.bytes()) == declared.index_digest
+                wide(base.bytes().len()) == declared.index_len && verity::digest(base.bytes()) == declared.index_digest
             });
         if !are_same {
             return Err(Error::Digest { part: Part::Base });
@@ -60,7 +60,7 @@ impl Delta {
         if verity::digest(index) != contents.index_digest {
             return Err(Error::Digest { part: Part::Index });
         }
-        if widen(index.len()) == contents.index_len {
+        if wide(index.len()) == contents.index_len {
             return Ok(());
         }
         let what = "the wanted index has another length than was declared";
@@ -72,7 +72,7 @@ impl Delta {
         let numbers = self.difference.carried_in(&index);
         if numbers.len() != self.difference.objects().len() {
             let what = "the wanted index lacks a carried object, or has them in another order";
-            return Err(Error::Row { part: Part::Index, what, row: widen(numbers.len()) });
+            return Err(Error::Row { part: Part::Index, what, row: wide(numbers.len()) });
         }
         let declared = &self.head.root().maxima;
         let layout = self.layout.renumbered(numbers);

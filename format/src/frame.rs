@@ -2,7 +2,8 @@
 
 use alloc::vec::Vec;
 
-use crate::bytes::{Reader, widen};
+use crate::bytes::Reader;
+use crate::num::{self, wide};
 use crate::{Error, Part};
 
 const MAGIC: u32 = 0xfd2f_b528;
@@ -66,7 +67,7 @@ pub fn check_frame(part: Part, stored: &[u8], len: u64, window_log: u8) -> Resul
         let block = match (header >> 1) & 3 {
             1 => 1,
             3 => return Err(fault("the zstd frame has a block of a reserved type")),
-            _ => usize::try_from(header >> 3).unwrap_or(usize::MAX),
+            _ => num::at(header >> 3),
         };
         reader.take(block).map_err(cut)?;
         if header & 1 == 1 {
@@ -164,7 +165,7 @@ impl FrameDecoder {
         let room = usize::try_from(len).map_err(|_| Error::Limit {
             what: "a decoded length",
             declared: len,
-            limit: widen(usize::MAX),
+            limit: wide(usize::MAX),
         })?;
         let decoded = match prefix {
             [] => self.run(stored, room, out),

@@ -27,6 +27,7 @@ mod kind;
 mod layout;
 mod limits;
 pub mod name;
+pub mod num;
 mod opener;
 pub mod ostree;
 pub mod pieces;

@@ -3,9 +3,9 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use crate::bytes::widen;
 use crate::frame::FrameDecoder;
 use crate::layout::{index_maxima, maxima};
+use crate::num::wide;
 use crate::{Bundle, Delta, Difference, Error, Head, Index, Layout, Limits, Objects, Part, Preamble};
 
 /// What was opened.
@@ -115,7 +115,7 @@ impl Opener {
             return Step::Done;
         }
         let end = self.part_at.saturating_add(self.part_len);
-        let at = self.part_at.saturating_add(widen(self.part.len()));
+        let at = self.part_at.saturating_add(wide(self.part.len()));
         match self.file_len {
             // Nothing is left to supply: `finish` says that the file is cut.
             Some(len) if at >= len => Step::Done,
@@ -134,9 +134,10 @@ impl Opener {
         if at != range.start {
             return Ok(());
         }
-        let wanted = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
-        self.part.extend(&bytes[..bytes.len().min(wanted)]);
-        while !matches!(self.state, State::Done(_)) && widen(self.part.len()) == self.part_len {
+        // What is longer than memory is wanted whole.
+        let wanted = usize::try_from(range.end - range.start).ok().and_then(|wanted| bytes.get(..wanted));
+        self.part.extend(wanted.unwrap_or(bytes));
+        while !matches!(self.state, State::Done(_)) && wide(self.part.len()) == self.part_len {
             self.advance()?;
         }
         Ok(())
@@ -159,7 +160,7 @@ impl Opener {
                 (layout, What::Difference(difference)) => Opened::Delta(Delta { head, layout, difference }),
             }),
             (_, head) => Err(Error::Truncated {
-                len: self.part_at.saturating_add(widen(self.part.len())),
+                len: self.part_at.saturating_add(wide(self.part.len())),
                 expected: head.map_or(self.part_at.saturating_add(self.part_len), |head| head.file_len()),
             }),
         }

@@ -3,9 +3,10 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::bytes::{Reader, widen};
+use crate::bytes::Reader;
 use crate::frame::FrameDecoder;
 use crate::index::{Index, objects_section};
+use crate::num::wide;
 use crate::{Base, Error, Limits, Part, Preamble};
 
 const VERSION: u16 = 0;
@@ -40,12 +41,12 @@ impl Request {
         if starts.windows(2).any(|pair| pair[0] == pair[1]) {
             return Err(Reader::new(Part::Request, &[]).malformed("the ids of two objects begin alike"));
         }
-        let base = Base { identity, index_digest, index_len: widen(bytes.len()) };
+        let base = Base { identity, index_digest, index_len: wide(bytes.len()) };
         let start = objects_section(bytes)?.position();
         let ids = start + 8 + 8 * count;
         let mut outline = Vec::with_capacity(bytes.len());
         outline.extend(&bytes[..start - 8]);
-        outline.extend(widen(8 + (8 + PREFIX) * count).to_le_bytes());
+        outline.extend(wide(8 + (8 + PREFIX) * count).to_le_bytes());
         outline.extend(&bytes[start..ids]);
         outline.extend(index.objects().iter().flat_map(|object| &object.id[..PREFIX]));
         outline.extend(&bytes[ids + 32 * count..]);
@@ -64,8 +65,8 @@ impl Request {
         let mut out = Self::MAGIC.to_vec();
         out.extend(VERSION.to_le_bytes());
         self.base.encode(&mut out);
-        out.extend(widen(self.outline.len()).to_le_bytes());
-        out.extend(widen(stored.len()).to_le_bytes());
+        out.extend(wide(self.outline.len()).to_le_bytes());
+        out.extend(wide(stored.len()).to_le_bytes());
         out.extend(stored);
         let hash = blake3::hash(&out);
         out.extend(hash.as_bytes());
@@ -102,7 +103,7 @@ impl Request {
         if outline_len > base.index_len {
             return Err(reader.malformed("the outline is longer than the index"));
         }
-        let stored = reader.take(usize::try_from(outline_stored).unwrap_or(usize::MAX))?;
+        let stored = reader.take_wide(outline_stored)?;
         reader.finish()?;
         let mut outline = Vec::new();
         FrameDecoder::new().decode(Part::Request, stored, outline_len, WINDOW_LOG, &mut outline)?;
@@ -126,13 +127,13 @@ impl Request {
         let prefixes = section.take(prefixes_len)?;
         let end = section.position();
         section.finish()?;
-        let len = widen(self.outline.len()).saturating_add(24 * widen(count));
+        let len = wide(self.outline.len()).saturating_add(24 * wide(count));
         let Some(len) = usize::try_from(len).ok().filter(|_| len == self.base.index_len) else {
             return Err(Reader::new(Part::Request, &[]).malformed("the index is not as long as is said"));
         };
         let mut bytes = Vec::with_capacity(len);
         bytes.extend(&self.outline[..start - 8]);
-        bytes.extend((8 + 40 * widen(count)).to_le_bytes());
+        bytes.extend((8 + 40 * wide(count)).to_le_bytes());
         bytes.extend(&self.outline[start..ids]);
         for (size, prefix) in sizes.zip(prefixes.as_chunks::<PREFIX>().0) {
             match known(prefix, size) {

@@ -2,8 +2,9 @@
 
 use alloc::vec::Vec;
 
-use crate::bytes::{Reader, put_planes, widen};
+use crate::bytes::{Reader, put_planes};
 use crate::frame::check_frame;
+use crate::num::{self, wide};
 use crate::{Error, FrameDecoder, Part};
 
 /// Bytes of a run; a chunk has a run for each so many of its own bytes at most.
@@ -49,8 +50,8 @@ impl<'a> Suffix<'a> {
         let mut reader = Reader::new(part, stored);
         let (count, added_len, control_stored, added_stored) =
             (reader.u32()?, reader.u32()?, reader.u32()?, reader.u32()?);
-        let control = reader.take(usize::try_from(control_stored).unwrap_or(usize::MAX))?;
-        let added = reader.take(usize::try_from(added_stored).unwrap_or(usize::MAX))?;
+        let control = reader.take(num::at(control_stored))?;
+        let added = reader.take(num::at(added_stored))?;
         let copied = reader.rest();
         // A run takes 16 bytes: what is allocated for them is bounded by the chunk's length.
         if count == 0 || count > len.div_ceil(RUN_LEN) || added_len > len {
@@ -59,7 +60,7 @@ impl<'a> Suffix<'a> {
         let (copied_len, added_len) = (u64::from(len - added_len), u64::from(added_len));
         let mut decoded = Vec::new();
         decoder.decode(part, control, u64::from(count) * u64::from(RUN_LEN), window_log, &mut decoded)?;
-        let runs = parse_runs(part, &decoded, usize::try_from(count).unwrap_or(usize::MAX))?;
+        let runs = parse_runs(part, &decoded, num::at(count))?;
         check_part(part, added, added_len, window_log)?;
         check_part(part, copied, copied_len, window_log)?;
         let suffix = Self { part, window_log, runs, added_len, added, copied_len, copied };
@@ -68,7 +69,7 @@ impl<'a> Suffix<'a> {
     }
 
     fn check_runs(&self, prefix_len: u64) -> Result<(), Error> {
-        let fault = |what, row| Err(Error::Row { part: self.part, what, row: widen(row) });
+        let fault = |what, row| Err(Error::Row { part: self.part, what, row: wide(row) });
         let (mut at, mut added, mut copied) = (0_u64, 0_u64, 0_u64);
         for (row, run) in self.runs.iter().enumerate() {
             if run.add == 0 && run.copy == 0 {
@@ -99,7 +100,7 @@ impl<'a> Suffix<'a> {
         decode_part(self.part, self.added, self.added_len, self.window_log, decoder, &mut added)?;
         decode_part(self.part, self.copied, self.copied_len, self.window_log, decoder, &mut copied)?;
         let other = || Error::Malformed { part: self.part, what: "its prefix has another length", at: 0 };
-        let len = |bytes: u32| usize::try_from(bytes).unwrap_or(usize::MAX);
+        let len = |bytes: u32| num::at(bytes);
         let (mut added, mut copied, mut at) = (&added[..], &copied[..], 0_u64);
         out.clear();
         for run in &self.runs {

@@ -26,6 +26,7 @@
 
 use std::io::Write;
 
+use sealift_format::num;
 use sealift_format::{Bundle, InodeKind};
 use sealift_verify::content::{ChunkDecoder, Content, portions_of};
 
@@ -89,7 +90,7 @@ fn cat_from(
         let decoded = match chunk {
             None => &[],
             Some(chunk) => {
-                let row = &bundle.layout.chunks[usize::try_from(chunk).unwrap_or(usize::MAX)];
+                let row = &bundle.layout.chunks[num::at(chunk)];
                 input.read_chunk(&bundle.head, row, &mut stored)?;
                 decoder.decode(bundle, chunk, &stored, &[])?
             }

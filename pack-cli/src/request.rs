@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
+use sealift_format::num;
 use sealift_format::{Base as RootBase, Request};
 
 use crate::pack::compress::Compressor;
@@ -63,7 +64,7 @@ pub fn request(target: &OsStr, output: &Output, jobs: usize, progress: &Progress
         Request::of(&index, index_digest, taken).map_err(|error| Error::from(error).of_bundle(Path::new(target)))?;
     let bytes = request.encode(Compressor::for_front(PackOptions::LEVEL)?.compress(request.outline())?);
     output.write(&bytes)?;
-    let wide = |len: usize| u64::try_from(len).unwrap_or(u64::MAX);
+    let wide = |len: usize| num::wide(len);
     Ok(RequestStats {
         base: request.base,
         entries: wide(index.entries().len()),

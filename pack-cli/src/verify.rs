@@ -4,6 +4,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use sealift_format::num;
 use sealift_format::{Bundle, Opened};
 pub use sealift_verify::checker::Depth;
 use sealift_verify::content::{Content, check_shape, check_stored};
@@ -46,7 +47,7 @@ pub fn verify(bundle: Unopened, depth: Depth, jobs: usize, progress: &Progress) 
                 jobs,
                 || (),
                 |(), number, stored| {
-                    let chunk = &layout.chunks[usize::try_from(number).unwrap_or(usize::MAX)];
+                    let chunk = &layout.chunks[num::at(number)];
                     check_stored(number, chunk, stored)?;
                     if depth == Depth::Objects {
                         check_shape(head, layout, number, stored)?;

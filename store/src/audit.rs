@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::Error;
+use sealift_format::num;
 
 /// How a store is audited.
 #[derive(Clone, Debug, Default)]
@@ -107,7 +108,7 @@ impl StoreAudit {
         self.findings.dedup();
         let count = |kind| {
             let found = self.findings.iter().filter(|finding| finding.kind == kind).count();
-            u64::try_from(found).unwrap_or(u64::MAX)
+            num::wide(found)
         };
         self.counts.missing = count(FindingKind::Missing);
         self.counts.extra = count(FindingKind::Extra);

@@ -5,6 +5,7 @@ use std::io::Read;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
+use sealift_format::num;
 use sealift_format::{Bundle, Chunk, Error as FormatError, Head, Limits, Opened, Opener, Step};
 
 use crate::Error;
@@ -130,7 +131,7 @@ impl Input {
     fn supply(&mut self, opener: &mut Opener) -> Result<bool, Error> {
         let Step::Need(range) = opener.step() else { return Ok(false) };
         let wanted = (range.end - range.start).min(READ_LEN);
-        let mut buffer = vec![0; usize::try_from(wanted).unwrap_or(0)];
+        let mut buffer = vec![0; num::size(wanted)];
         let got = self.read_some(&mut buffer, range.start)?;
         opener.supply(range.start, &buffer[..got])?;
         Ok(got > 0)
@@ -140,7 +141,7 @@ impl Input {
         loop {
             let result = match &mut self.from {
                 From::File { file, .. } => file.read_at(buffer, offset),
-                From::Pipe { pipe, at } => pipe.read(buffer).inspect(|len| *at += u64::try_from(*len).unwrap_or(0)),
+                From::Pipe { pipe, at } => pipe.read(buffer).inspect(|len| *at += num::wide(*len)),
             };
             match result {
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
@@ -157,7 +158,7 @@ impl Input {
     pub fn read_chunk(&mut self, head: &Head, chunk: &Chunk, stored: &mut Vec<u8>) -> Result<(), Error> {
         let start = head.chunks_at() + chunk.offset;
         self.skip_to(start, head)?;
-        stored.resize(usize::try_from(chunk.stored_len).unwrap_or(usize::MAX), 0);
+        stored.resize(num::at(chunk.stored_len), 0);
         self.read_exact_at(stored, start, head)
     }
 
@@ -168,7 +169,7 @@ impl Input {
                 return Err(FormatError::Truncated { len: offset, expected: head.file_len() }.into());
             }
             buffer = &mut buffer[got..];
-            offset += u64::try_from(got).unwrap_or(0);
+            offset += num::wide(got);
         }
         Ok(())
     }
@@ -176,11 +177,11 @@ impl Input {
     fn skip_to(&mut self, start: u64, head: &Head) -> Result<(), Error> {
         let From::Pipe { at, .. } = &self.from else { return Ok(()) };
         let mut at = *at;
-        let mut passed = vec![0; usize::try_from((start - at).min(READ_LEN)).unwrap_or(0)];
+        let mut passed = vec![0; num::size((start - at).min(READ_LEN))];
         while at < start {
-            let len = passed.len().min(usize::try_from(start - at).unwrap_or(usize::MAX));
+            let len = num::up_to(start - at, passed.len());
             self.read_exact_at(&mut passed[..len], at, head)?;
-            at += u64::try_from(len).unwrap_or(0);
+            at += num::wide(len);
         }
         Ok(())
     }
@@ -209,12 +210,12 @@ impl Input {
         {
             return Err(FormatError::Trailing { expected: end }.into());
         }
-        let mut buffer = vec![0; usize::try_from((end - at).min(READ_LEN)).unwrap_or(0)];
+        let mut buffer = vec![0; num::size((end - at).min(READ_LEN))];
         while at < end {
-            let len = buffer.len().min(usize::try_from(end - at).unwrap_or(usize::MAX));
+            let len = num::up_to(end - at, buffer.len());
             self.read_exact_at(&mut buffer[..len], at, head)?;
             take(&buffer[..len])?;
-            at += u64::try_from(len).unwrap_or(0);
+            at += num::wide(len);
         }
         self.finish(head)
     }

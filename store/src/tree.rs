@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use sealift_format::name::component_fault;
+use sealift_format::num::at;
 use sealift_format::{Attributes, Device, FileType, Xattrs};
 
 /// Number of a directory of a [`Tree`]; 0 is the root.
@@ -122,10 +123,6 @@ pub struct Child {
     name: Name,
     /// What it leads to.
     pub node: NodeId,
-}
-
-fn at(number: u32) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 fn number(at: usize) -> u32 {

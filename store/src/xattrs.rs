@@ -5,6 +5,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use rustix::fs::{fgetxattr, flistxattr, lgetxattr, llistxattr};
 use rustix::io::Errno;
+use sealift_format::num;
 use sealift_format::{Index, Xattr};
 
 /// The longest list of names that Linux gives (linux/limits.h).
@@ -26,7 +27,7 @@ struct Names {
 
 impl Names {
     fn get(bytes: &[u8], (at, len): (u32, u8)) -> &[u8] {
-        let at = usize::try_from(at).unwrap_or(usize::MAX);
+        let at = num::at(at);
         &bytes[at..at + usize::from(len)]
     }
 

@@ -1,6 +1,7 @@
 //! What a delta bundle carries, checked over its base: each object against the id that the difference has of it. The objects that it leaves in
 //! place are the base's, and are checked with that.
 
+use sealift_format::num::at;
 use sealift_format::{BaseRange, Delta};
 
 use crate::content::{ChunkDecoder, Content, ContentError, Portion};
@@ -13,10 +14,6 @@ pub struct CarriedChecker {
     plan: ReadPlan,
     /// What no chunk brings, the last first.
     bare: Vec<Portion>,
-}
-
-fn at(number: u32) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 /// The ranges of base objects that make a chunk's prefix (spec 7.5).

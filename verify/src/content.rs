@@ -5,6 +5,7 @@ use std::fmt;
 use std::ops::Range;
 
 use blake3::hazmat::HasherExt as _;
+use sealift_format::num::{at, up_to, wide};
 use sealift_format::ostree::Checksum;
 use sealift_format::{
     Bundle, Chunk, Codec, Delta, Error as FormatError, Extent, FrameDecoder, Head, Holds, Layout, Object, Part, Suffix,
@@ -147,7 +148,7 @@ impl ChunkDecoder {
                 suffix.apply(prefix, &mut self.decoder, &mut self.decoded)?;
             }
         }
-        Ok(&self.decoded[..usize::try_from(chunk.len).unwrap_or(usize::MAX)])
+        Ok(&self.decoded[..at(chunk.len)])
     }
 }
 
@@ -219,8 +220,7 @@ impl<'a> ObjectRows<'a> {
     pub fn group(self, objects: &'a [u32], decoded: &'a [u8]) -> impl Iterator<Item = (u32, &'a [u8])> {
         let mut rest = decoded;
         objects.iter().map(move |&object| {
-            let len = usize::try_from(self.grouped_len(object)).unwrap_or(usize::MAX);
-            let (data, behind) = rest.split_at(len.min(rest.len()));
+            let (data, behind) = rest.split_at(up_to(self.grouped_len(object), rest.len()));
             rest = behind;
             (object, data)
         })
@@ -299,8 +299,7 @@ impl<'a> Content<'a> {
     pub fn extents(&self) -> impl Iterator<Item = (u64, &'a [u8])> {
         let mut rest = self.data;
         data_ranges(self.holes, self.range.clone()).map(move |range| {
-            let len = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
-            let (part, behind) = rest.split_at(len.min(rest.len()));
+            let (part, behind) = rest.split_at(up_to(range.end - range.start, rest.len()));
             rest = behind;
             (range.start, part)
         })
@@ -342,10 +341,6 @@ pub(crate) fn group_of_chunk(layout: &Layout, chunk: u32) -> &[u32] {
     }
 }
 
-fn at(number: u32) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
-}
-
 /// Gives the bytes of `within` of an object to `take`, in parts: `data`, with the holes put back as zeros.
 ///
 /// # Errors
@@ -359,8 +354,7 @@ pub fn fill_holes<E>(
     let mut at = within.start;
     for range in data_ranges(holes, within.clone()) {
         take_zeros(range.start - at, take)?;
-        let len = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
-        let (part, rest) = data.split_at(len.min(data.len()));
+        let (part, rest) = data.split_at(up_to(range.end - range.start, data.len()));
         take(part)?;
         data = rest;
         at = range.end;
@@ -371,9 +365,9 @@ pub fn fill_holes<E>(
 fn take_zeros<E>(mut len: u64, take: &mut dyn FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
     static ZEROS: [u8; 65_536] = [0; 65_536];
     while len > 0 {
-        let part = usize::try_from(len).unwrap_or(usize::MAX).min(ZEROS.len());
+        let part = up_to(len, ZEROS.len());
         take(&ZEROS[..part])?;
-        len -= u64::try_from(part).unwrap_or(len);
+        len -= wide(part);
     }
     Ok(())
 }

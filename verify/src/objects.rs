@@ -4,6 +4,7 @@
 //! Chunks may be checked in any order and by several threads; one [`VerityTable`] takes what they [`Checked`]. Only where OSTree's files
 //! are large are their pieces to pass in order through [`LargeFiles`](crate::ostree::LargeFiles).
 
+use sealift_format::num;
 use sealift_format::verity::{VerityHasher, block_hashes, digest};
 use sealift_format::{Bundle, Error as FormatError, Large, Part};
 
@@ -69,7 +70,7 @@ impl Checked {
         let len = content.range.end - content.range.start;
         let mut tree = VerityHasher::new();
         if content.has_holes() {
-            let mut bytes = Vec::with_capacity(usize::try_from(len).unwrap_or(0));
+            let mut bytes = Vec::with_capacity(content.data.len());
             content.for_each_part(&mut |part| bytes.extend(part));
             tree.update_hashed(len, &block_hashes(&bytes));
         } else {
@@ -129,7 +130,7 @@ impl VerityTable {
     pub fn take(&mut self, checked: Checked) {
         match checked {
             Checked::Object { object, digest } => {
-                self.digests[usize::try_from(object).unwrap_or(usize::MAX)] = digest;
+                self.digests[num::at(object)] = digest;
             }
             Checked::Piece { object, piece, tree } => {
                 let at = self.large.partition_point(|large| large.object < object);
@@ -153,7 +154,7 @@ impl VerityTable {
         let mut digests = self.digests;
         // The digest of one that a base has came whole.
         for large in self.large.into_iter().filter(|large| large.next > 0) {
-            digests[usize::try_from(large.object).unwrap_or(usize::MAX)] = large.hasher.finish();
+            digests[num::at(large.object)] = large.hasher.finish();
         }
         if digest(digests.as_flattened()) == *bundle.index.verity() {
             return Ok(());

@@ -5,6 +5,7 @@
 
 use std::convert::Infallible;
 
+use sealift_format::num;
 use sealift_format::ostree::file::FileHasher;
 use sealift_format::{Bundle, InodeKind, OsTree, OsTreeFile};
 
@@ -116,7 +117,7 @@ fn files(bundle: &Bundle) -> &[OsTreeFile] {
 }
 
 fn file(bundle: &Bundle, number: u32) -> &OsTreeFile {
-    &files(bundle)[usize::try_from(number).unwrap_or(usize::MAX)]
+    &files(bundle)[num::at(number)]
 }
 
 fn hasher(bundle: &Bundle, number: u32) -> FileHasher {

@@ -1,6 +1,7 @@
 //! Which chunks bring what is wanted of a bundle, and what of it each of them brings.
 
 use crate::content::{Content, ContentError, ObjectRows, Portion, group_of_chunk};
+use sealift_format::num::at;
 
 /// Chunks that are to be read, and the objects and pieces that they are read for.
 #[derive(Clone, Debug, Default)]
@@ -13,10 +14,6 @@ pub struct ReadPlan {
     stored_bytes: u64,
     /// Chunk, object and piece, in this order.
     pieces: Vec<(u32, u32, u64)>,
-}
-
-fn at(number: u32) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 impl ReadPlan {

@@ -4,12 +4,14 @@ use std::convert::Infallible;
 use std::ops::Range;
 
 use js_sys::Array;
+use sealift_format::num::{self, at};
 use sealift_format::{BaseRange, Bundle, Delta, Holds};
 use sealift_verify::carried::prefix_of;
 use sealift_verify::content::{ChunkDecoder, ContentError, ObjectRows, fill_holes, portions_of, range_of};
 use wasm_bindgen::JsValue;
 
 use crate::content::place;
+use crate::error::misuse;
 
 /// What a reader of a delta bundle keeps of its base.
 #[derive(Debug)]
@@ -25,10 +27,6 @@ pub(crate) struct Base {
 struct Place {
     within: Range<u64>,
     at: u64,
-}
-
-fn at(number: u32) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 impl Base {
@@ -55,7 +53,7 @@ impl Base {
         chunks.sort_unstable();
         chunks.dedup();
         self.prefix.clear();
-        self.prefix.resize(usize::try_from(len).unwrap_or(0), 0);
+        self.prefix.resize(usize::try_from(len).map_err(|_| misuse("the prefix is longer than memory"))?, 0);
         let rows = Array::new();
         for number in chunks {
             rows.push(&Array::of2(&number.into(), &place(base, Some(number))?));
@@ -122,15 +120,12 @@ fn places(delta: &Delta, chunk: u32) -> impl Iterator<Item = (BaseRange, Place)>
 fn put(base: &Bundle, object: u32, part: Range<u64>, data: &[u8], place: &Place, prefix: &mut [u8]) {
     let mut from = part.start;
     let Ok(()) = fill_holes(data, base.layout.holes_of(object), part, &mut |bytes| {
-        let end = from + u64::try_from(bytes.len()).unwrap_or(0);
+        let end = from + num::wide(bytes.len());
         let wanted = place.within.start.max(from)..place.within.end.min(end);
         if !wanted.is_empty() {
             let target = place.at + (wanted.start - place.within.start);
-            let len = usize::try_from(wanted.end - wanted.start).unwrap_or(0);
-            let skipped = usize::try_from(wanted.start - from).unwrap_or(usize::MAX);
-            let target = usize::try_from(target).unwrap_or(usize::MAX);
-            let source = bytes.get(skipped..).and_then(|bytes| bytes.get(..len));
-            let target = prefix.get_mut(target..).and_then(|prefix| prefix.get_mut(..len));
+            let source = within(wanted.start - from..wanted.end - from).and_then(|part| bytes.get(part));
+            let target = within(target..target + (wanted.end - wanted.start)).and_then(|part| prefix.get_mut(part));
             if let (Some(source), Some(target)) = (source, target) {
                 target.copy_from_slice(source);
             }
@@ -138,4 +133,8 @@ fn put(base: &Bundle, object: u32, part: Range<u64>, data: &[u8], place: &Place,
         from = end;
         Ok::<(), Infallible>(())
     });
+}
+
+fn within(range: Range<u64>) -> Option<Range<usize>> {
+    Some(usize::try_from(range.start).ok()?..usize::try_from(range.end).ok()?)
 }

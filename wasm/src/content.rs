@@ -1,6 +1,7 @@
 //! The content of one file, from the chunks that hold it and no others.
 
 use js_sys::Array;
+use sealift_format::num;
 use sealift_format::{Bundle, InodeKind, Opened};
 use sealift_verify::content::{ChunkDecoder, Content, ContentError, Portion, portions_of};
 use wasm_bindgen::JsValue;
@@ -56,7 +57,7 @@ fn read(bundle: &Bundle, portion: Portion, chunk: Option<u32>, stored: &[u8]) ->
     };
     let content = Content::find(bundle, portion, chunk, decoded)?;
     let len = content.range.end - content.range.start;
-    let mut bytes = Vec::with_capacity(usize::try_from(len).unwrap_or(0));
+    let mut bytes = Vec::with_capacity(num::up_to(len, decoded.len()));
     content.for_each_part(&mut |part| bytes.extend(part));
     Ok(bytes)
 }

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use js_sys::{Array, Uint32Array};
+use sealift_format::num;
 use sealift_format::{Holds, Index, InodeKind, Layout, Opened};
 use wasm_bindgen::JsValue;
 
@@ -73,7 +74,7 @@ fn classes(layout: &Layout) -> Vec<Class> {
 
 /// For each column, which class has most of it.
 fn columns_of(layout: &Layout, classes: &[Class], total: u64, columns: u32) -> Array {
-    let mut most = vec![[0_u64; 4]; usize::try_from(columns).unwrap_or(0)];
+    let mut most = vec![[0_u64; 4]; num::at(columns)];
     let edge = |column: u64| total.saturating_mul(column) / u64::from(columns.max(1));
     for (chunk, class) in layout.chunks.iter().zip(classes) {
         let (start, end) = (chunk.offset, chunk.offset.saturating_add(chunk.stored_len.into()));
@@ -116,7 +117,7 @@ fn saved(index: &Index) -> u64 {
     let mut saved = 0_u64;
     for inode in index.inodes() {
         if let InodeKind::Regular(object) = inode.kind {
-            let seen = &mut seen[usize::try_from(object).unwrap_or(usize::MAX)];
+            let seen = &mut seen[num::at(object)];
             saved = saved.saturating_add(if *seen { index.object(object).size } else { 0 });
             *seen = true;
         }

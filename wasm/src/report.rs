@@ -2,6 +2,7 @@
 
 use js_sys::{Array, Reflect, Uint8Array, Uint32Array};
 use sealift_format::difference::Becomes;
+use sealift_format::num;
 use sealift_format::{Base, Delta, Envelope, Error as FormatError, Head, InodeKind, Opened, Part, Root};
 use sealift_verify::content::ContentError;
 use sealift_verify::escape;
@@ -207,7 +208,7 @@ fn changes(delta: &Delta) -> JsValue {
 }
 
 fn count(number: usize) -> JsValue {
-    rounded(u64::try_from(number).unwrap_or(u64::MAX)).into()
+    rounded(num::wide(number)).into()
 }
 
 /// An error as JavaScript catches it.

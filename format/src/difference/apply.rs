@@ -7,8 +7,9 @@ use alloc::vec::Vec;
 use crate::Error;
 use crate::attributes::FileType;
 use crate::index::{Index, IndexBuilder, InodeKind, Node, Object};
+use crate::num::at;
 
-use super::{Changed, Content, Difference, EditedKind, NewFile, Op, Reference, at, base_object, merge, row};
+use super::{Changed, Content, Difference, EditedKind, NewFile, Op, Reference, base_object, merge, row};
 use crate::index::row_fault;
 
 /// Objects that several bases have: the number of one in a later base, and the number that stands for it.

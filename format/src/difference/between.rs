@@ -5,12 +5,13 @@ use alloc::vec::Vec;
 
 use crate::attributes::{Attributes, FileType};
 use crate::index::{Index, InodeKind};
+use crate::num::at;
 
 use super::names::put_name;
 use super::ostree;
 use super::times::{new_time, usual_changes};
 use super::{BaseRef, Changed, Content, Difference, Edit, EditedKind, EditedRef, NewFile, Op, Reference};
-use super::{at, merge, number};
+use super::{merge, number};
 
 /// No row.
 const NONE: u32 = u32::MAX;

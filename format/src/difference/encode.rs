@@ -3,7 +3,8 @@
 use alloc::vec::Vec;
 
 use crate::attributes::FileType;
-use crate::bytes::{put_planes, put_section, widen};
+use crate::bytes::{put_planes, put_section};
+use crate::num::wide;
 
 use super::reference::Rows;
 use super::{Changed, Content, Difference, EditedKind, Op, Reference, number};
@@ -153,7 +154,7 @@ impl Difference {
             }
         });
         section(3, &|p| {
-            p.extend(widen(self.edits.len()).to_le_bytes());
+            p.extend(wide(self.edits.len()).to_le_bytes());
             p.extend(self.edits.iter().map(|edit| op_code(edit.op)));
             p.extend(&self.names);
         });
@@ -184,7 +185,7 @@ impl Difference {
             self.attributes.iter().for_each(|row| row.encode(p));
         });
         section(12, &|p| {
-            p.extend(widen(self.objects.len()).to_le_bytes());
+            p.extend(wide(self.objects.len()).to_le_bytes());
             put_planes(p, self.objects.iter().map(|object| object.size.to_le_bytes()));
             p.extend(self.objects.iter().flat_map(|object| object.id));
         });

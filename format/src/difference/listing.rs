@@ -3,9 +3,10 @@
 use alloc::vec::Vec;
 
 use crate::attributes::FileType;
+use crate::num::at;
 
 use super::{
-    CommitObject, Content, Difference, EditedKind, NewFile, Op, OsTreeDifference, Reference, TreeEdit, TreeOp, at,
+    CommitObject, Content, Difference, EditedKind, NewFile, Op, OsTreeDifference, Reference, TreeEdit, TreeOp,
 };
 
 /// What becomes of a name.

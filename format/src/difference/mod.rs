@@ -25,6 +25,7 @@ use core::ops::Range;
 
 use crate::attributes::{Attributes, FileType};
 use crate::index::{Device, Index, Object, number};
+use crate::num::at;
 
 pub use listing::{Becomes, EditedName};
 pub use ostree::{
@@ -174,10 +175,6 @@ pub(crate) fn base_object<'a>(bases: &[&'a Index], object: u32) -> Option<&'a Ob
         }
     }
     None
-}
-
-fn at(number: u32) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 /// The rows of two ranges by their names, each name once: the row on the left, on the right, or both. In each the names ascend.

@@ -1,7 +1,8 @@
 //! The objects that a delta's layout is to place (spec 7).
 
-use super::{Content, Difference, OsTreeDifference, Reference, at};
+use super::{Content, Difference, OsTreeDifference, Reference};
 use crate::Objects;
+use crate::num::at;
 
 impl<'a> From<&'a Difference> for Objects<'a> {
     fn from(difference: &'a Difference) -> Self {

@@ -3,9 +3,10 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::bytes::{Reader, SectionRule, read_sections, widen};
+use crate::bytes::{Reader, SectionRule, read_sections};
 use crate::index::{Device, parse_attributes, parse_objects, parse_symlinks, row_fault};
 use crate::name::is_ref_name;
+use crate::num::wide;
 use crate::{Error, Part};
 
 use super::names::Names;
@@ -39,7 +40,7 @@ impl Difference {
     pub fn parse(bytes: &[u8], entries: u64) -> Result<Self, Error> {
         // Places in it are kept in 32 bits.
         if u32::try_from(bytes.len()).is_err() {
-            return Err(Error::Limit { what: "index_len", declared: widen(bytes.len()), limit: u32::MAX.into() });
+            return Err(Error::Limit { what: "index_len", declared: wide(bytes.len()), limit: u32::MAX.into() });
         }
         let sections = read_sections(Part::Index, bytes, &RULES)?;
         let has_ostree = sections[13].is_some();

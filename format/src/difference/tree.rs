@@ -4,14 +4,14 @@ use alloc::vec::Vec;
 
 use crate::Error;
 use crate::attributes::FileType;
-use crate::bytes::widen;
 use crate::name::component_fault;
+use crate::num::{at, wide};
 
 use crate::index::row_fault;
 
 use super::parse::ParsedRef;
 use super::shape::{Contents, Shape};
-use super::{Content, Difference, Edit, EditedKind, EditedRef, Op, at, number};
+use super::{Content, Difference, Edit, EditedKind, EditedRef, Op, number};
 
 impl Difference {
     /// Walks the trees of edits in tree order (spec 6.1).
@@ -138,8 +138,8 @@ impl Difference {
 
     pub(super) fn check_entries(&self, entries_max: u64) -> Result<(), Error> {
         let names = self.edits.iter().filter(|edit| edit.parent.is_some() && edit.op != Op::Removed).count();
-        if widen(names) > entries_max {
-            return Err(Error::Maximum { what: "entries", declared: entries_max, found: widen(names) });
+        if wide(names) > entries_max {
+            return Err(Error::Maximum { what: "entries", declared: entries_max, found: wide(names) });
         }
         Ok(())
     }

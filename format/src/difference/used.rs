@@ -4,9 +4,10 @@ use alloc::vec::Vec;
 
 use crate::Error;
 use crate::attributes::Attributes;
+use crate::num::at;
 
 use super::reference::Rows;
-use super::{Difference, Reference, at, number};
+use super::{Difference, Reference, number};
 use crate::index::row_fault;
 
 /// What of the tables of attributes and objects is used.

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 
 use crate::area::{put_envelopes, read_envelopes};
 use crate::bytes::Reader;
+use crate::num;
 use crate::{Contents, Error, Head, Preamble, Root, area_len_for};
 
 /// What makes a full bundle of a delta bundle and its bases, beside its layout (spec 7.6).
@@ -66,11 +67,11 @@ fn parse_head(reader: &mut Reader<'_>) -> Result<Head, Error> {
         Error::Magic => start.malformed("the full bundle does not begin with the magic bytes"),
         other => other,
     })?;
-    let root = reader.take(usize::try_from(preamble.root_len).unwrap_or(usize::MAX))?;
+    let root = reader.take(num::at(preamble.root_len))?;
     let root = Root::parse_whole(root)?;
-    let signed = start.rest().get(..usize::try_from(preamble.signed_len()).unwrap_or(usize::MAX)).unwrap_or_default();
+    let signed = start.rest().get(..num::at(preamble.signed_len())).unwrap_or_default();
     let envelopes = read_envelopes(reader)?;
-    if area_len_for(&envelopes) > usize::try_from(preamble.area_len).unwrap_or(usize::MAX) {
+    if area_len_for(&envelopes) > num::at(preamble.area_len) {
         return Err(reader.malformed("the full bundle's envelopes are longer than its signature area"));
     }
     Ok(Head::of_parts(signed.to_vec(), preamble, root, envelopes))

@@ -6,6 +6,7 @@ mod root;
 use alloc::vec::Vec;
 
 use crate::area::{Envelope, encode_area, parse_area};
+use crate::num::{at, wide};
 use crate::{Error, Preamble};
 
 pub use full::Full;
@@ -28,11 +29,10 @@ impl Head {
     /// They are not as spec 3 to 5 say.
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
         let preamble = Preamble::parse(bytes.get(..32).unwrap_or(bytes))?;
-        let at = |len: u32| usize::try_from(len).unwrap_or(usize::MAX);
         let (Some(signed), Some(area)) =
             (bytes.get(..at(preamble.signed_len())), bytes.get(at(preamble.signed_len())..at(preamble.head_len())))
         else {
-            let (len, expected) = (crate::bytes::widen(bytes.len()), preamble.head_len().into());
+            let (len, expected) = (wide(bytes.len()), preamble.head_len().into());
             return Err(Error::Truncated { len, expected });
         };
         if bytes.len() > at(preamble.head_len()) {
@@ -49,7 +49,7 @@ impl Head {
     /// As [`Head::parse`].
     pub fn parse_first(bytes: &[u8]) -> Result<(Self, &[u8]), Error> {
         let preamble = Preamble::parse(bytes.get(..32).unwrap_or(bytes))?;
-        let len = usize::try_from(preamble.head_len()).unwrap_or(usize::MAX);
+        let len = at(preamble.head_len());
         let (head, rest) = bytes.split_at(len.min(bytes.len()));
         Ok((Self::parse(head)?, rest))
     }

@@ -4,9 +4,10 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::bytes::{Reader, SectionRule, put_section, read_sections, widen};
+use crate::bytes::{Reader, SectionRule, put_section, read_sections};
 use crate::image::{encode_images, parse_images};
 use crate::name::is_bundle_name;
+use crate::num::wide;
 use crate::{Error, Full, Image, Part};
 
 /// Who the bundle is, which layout and index belong to it, and how large everything can become.
@@ -405,7 +406,7 @@ impl Maxima {
 
     /// Compares the declared number of refs.
     pub(crate) fn check_refs(&self, found: usize) -> Result<(), Error> {
-        compare(&[("refs", self.refs.into(), widen(found))])
+        compare(&[("refs", self.refs.into(), wide(found))])
     }
 
     /// Compares the declared numbers with those that the index gives by itself.
@@ -500,7 +501,7 @@ fn read_name(reader: &mut Reader<'_>) -> Result<String, Error> {
 }
 
 fn put_name(out: &mut Vec<u8>, name: &str) {
-    debug_assert!(is_bundle_name(name) && widen(name.len()) <= 128, "the writer checked it");
+    debug_assert!(is_bundle_name(name) && wide(name.len()) <= 128, "the writer checked it");
     out.push(u8::try_from(name.len()).unwrap_or(u8::MAX));
     out.extend(name.as_bytes());
 }

@@ -3,7 +3,8 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use crate::bytes::{put_planes, put_section, widen};
+use crate::bytes::{put_planes, put_section};
+use crate::num::{self, wide};
 
 use super::ostree::Columns;
 use super::{Device, Object, OsTreeKind, RepositoryFile};
@@ -142,7 +143,7 @@ impl IndexBuilder {
 
     /// What the column of objects has for a file of this content.
     fn object_column(&mut self, content: u32) -> u32 {
-        let at = usize::try_from(content).unwrap_or(usize::MAX);
+        let at = num::at(content);
         if at >= self.object_of.len() {
             self.object_of.resize(at + 1, UNSEEN);
         }
@@ -175,13 +176,13 @@ impl IndexBuilder {
             p.extend(&self.refs);
         });
         section(2, &|p| {
-            p.extend(widen(self.links.len()).to_le_bytes());
+            p.extend(wide(self.links.len()).to_le_bytes());
             p.extend(&self.name_lens);
             put_planes(p, self.links.iter().copied().map(le));
             p.extend(&self.names);
         });
         section(3, &|p| {
-            p.extend(widen(self.mtimes.len()).to_le_bytes());
+            p.extend(wide(self.mtimes.len()).to_le_bytes());
             put_planes(p, self.inode_attributes.iter().copied().map(le));
             put_planes(p, self.mtimes.iter().map(|t| t.to_le_bytes()));
             put_planes(p, self.mtime_ns.iter().copied().map(le));
@@ -201,7 +202,7 @@ impl IndexBuilder {
             p.extend(&self.attribute_rows);
         });
         section(9, &|p| {
-            p.extend(widen(objects.len()).to_le_bytes());
+            p.extend(wide(objects.len()).to_le_bytes());
             put_planes(p, objects.clone().map(|object| object.size.to_le_bytes()));
             p.extend(objects.clone().flat_map(|object| object.id));
         });

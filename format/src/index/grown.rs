@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::Error;
-use crate::bytes::widen;
+use crate::num::{self, at, wide};
 
 use super::ostree::{ByObject, Resolved, Tree};
 use super::parse::number;
@@ -56,12 +56,12 @@ impl Grown {
                 let own = number(self.directories.len());
                 directory.first_entry = number(self.entries.len());
                 directory.children = number(names.len());
-                if let Some(inode) = self.inodes.get_mut(usize::try_from(directory.inode).unwrap_or(usize::MAX)) {
+                if let Some(inode) = self.inodes.get_mut(at(directory.inode)) {
                     inode.kind = InodeKind::Directory(own);
                 }
                 self.directories.push(directory);
-                if widen(self.entries.len() + names.len()) > self.entries_max {
-                    let found = widen(self.entries.len() + names.len());
+                if wide(self.entries.len() + names.len()) > self.entries_max {
+                    let found = wide(self.entries.len() + names.len());
                     return Err(Error::Maximum { what: "entries", declared: self.entries_max, found });
                 }
                 let below = pending.len();
@@ -71,7 +71,7 @@ impl Grown {
                     self.entries.push(Entry { name_at, name_len, first: true, inode });
                     match child {
                         Child::File(file) => {
-                            let file = &resolved.ostree.files()[usize::try_from(file).unwrap_or(usize::MAX)];
+                            let file = &resolved.ostree.files()[at(file)];
                             let (attributes, kind) = (file.attributes, file.kind);
                             self.inodes.push(Inode { attributes, mtime: 0, mtime_ns: 0, kind });
                         }
@@ -101,7 +101,7 @@ impl Grown {
     /// that stand in each other twice are more entries than any memory holds.
     fn make_room(&mut self, resolved: &Resolved) -> Result<(), Error> {
         let mut sizes: ByObject<Option<Grows>> = resolved.trees.iter().map(|(dirtree, _)| (dirtree, None)).collect();
-        let mut all = Grows { entries: widen(self.entries.len()), directories: 0 };
+        let mut all = Grows { entries: wide(self.entries.len()), directories: 0 };
         for commit in resolved.refs.iter().map(|commit| commit.commit) {
             let Some((root, _)) = resolved.roots.get(commit).copied() else { continue };
             all = all.and(grows(resolved, root, &mut sizes));
@@ -109,20 +109,20 @@ impl Grown {
         if all.entries > self.entries_max {
             return Err(Error::Maximum { what: "entries", declared: self.entries_max, found: all.entries });
         }
-        // Rows are numbered by 32 bits.
-        let limit = u64::from(u32::MAX) / 2;
-        if all.entries > limit {
-            return Err(Error::Limit { what: "entries", declared: all.entries, limit });
-        }
-        let new = usize::try_from(all.entries).unwrap_or(usize::MAX).saturating_sub(self.entries.len());
-        let directories = usize::try_from(all.directories).unwrap_or(usize::MAX);
+        // Rows are numbered by 32 bits: of directories there are no more than entries and refs.
+        let limit = u32::MAX / 2;
+        let entries = u32::try_from(all.entries).ok().filter(|entries| *entries <= limit);
+        let (Some(entries), Ok(directories)) = (entries, u32::try_from(all.directories)) else {
+            return Err(Error::Limit { what: "entries", declared: all.entries, limit: limit.into() });
+        };
+        let new = at(entries).saturating_sub(self.entries.len());
         // Each entry has an inode of its own, and each tree's root one more.
         let inodes = new.saturating_add(resolved.refs.len());
         let room = self.entries.try_reserve_exact(new);
         let room = room.and_then(|()| self.inodes.try_reserve_exact(inodes));
-        let room = room.and_then(|()| self.directories.try_reserve_exact(directories));
+        let room = room.and_then(|()| self.directories.try_reserve_exact(at(directories)));
         // No more than what is there is a limit as well.
-        room.map_err(|_| Error::Limit { what: "entries", declared: all.entries, limit: widen(self.entries.len()) })
+        room.map_err(|_| Error::Limit { what: "entries", declared: all.entries, limit: wide(self.entries.len()) })
     }
 }
 
@@ -159,7 +159,7 @@ fn grows(resolved: &Resolved, root: u32, sizes: &mut ByObject<Option<Grows>>) ->
         }
         pending.pop();
         let Some(tree) = resolved.trees.get(dirtree) else { continue };
-        let own = Grows { entries: widen(tree.files.len() + tree.directories.len()), directories: 1 };
+        let own = Grows { entries: wide(tree.files.len() + tree.directories.len()), directories: 1 };
         let below = tree.directories.iter().filter_map(|(_, child, _)| sizes.get(*child).copied().flatten());
         let sum = below.fold(own, Grows::and);
         if let Some(size) = sizes.get_mut(dirtree) {
@@ -177,7 +177,7 @@ fn block(bytes: &[u8], tree: &Tree) -> Block {
         directories.map(|(name, dirtree, dirmeta)| (*name, Child::Directory { dirtree: *dirtree, dirmeta: *dirmeta }));
     let mut names: Block = files.chain(directories).collect();
     let name_of = |(at, len): (u32, u8)| {
-        let at = usize::try_from(at).unwrap_or(usize::MAX);
+        let at = num::at(at);
         bytes.get(at..at.saturating_add(len.into())).unwrap_or_default()
     };
     names.sort_unstable_by_key(|(name, _)| name_of(*name));

@@ -9,6 +9,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::attributes::Attributes;
+use crate::num;
 
 pub use builder::{IndexBuilder, Node};
 pub use ostree::{OsTree, OsTreeFile, OsTreeKind, OsTreeObject, OsTreeRef, RepositoryFile};
@@ -139,7 +140,7 @@ pub struct Object {
 }
 
 fn row<T>(rows: &[T], number: u32) -> &T {
-    &rows[usize::try_from(number).unwrap_or(usize::MAX)]
+    &rows[num::at(number)]
 }
 
 impl Index {
@@ -312,7 +313,7 @@ impl Index {
     }
 
     fn slice(&self, at: u32, len: u32) -> &[u8] {
-        let at = usize::try_from(at).unwrap_or(usize::MAX);
-        &self.bytes[at..at + usize::try_from(len).unwrap_or(0)]
+        let at = num::at(at);
+        &self.bytes[at..at + num::at(len)]
     }
 }

@@ -3,8 +3,9 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::bytes::{Reader, SectionRule, read_sections, widen};
+use crate::bytes::{Reader, SectionRule, read_sections};
 use crate::name::{component_fault, is_ref_name};
+use crate::num::{self, wide};
 use crate::{Error, Part};
 
 use super::grown::Grown;
@@ -33,7 +34,7 @@ pub(crate) fn objects_section(bytes: &[u8]) -> Result<Reader<'_>, Error> {
 }
 
 pub(crate) fn row_fault(what: &'static str, row: usize) -> Error {
-    Error::Row { part: Part::Index, what, row: widen(row) }
+    Error::Row { part: Part::Index, what, row: wide(row) }
 }
 
 pub(crate) fn number(at: usize) -> u32 {
@@ -48,7 +49,7 @@ impl Index {
     /// It is not as spec 6 says, or an OSTree commit's tree has more entries than `entries`.
     pub fn parse(bytes: Vec<u8>, entries: u64) -> Result<Self, Error> {
         if u32::try_from(bytes.len()).is_err() {
-            return Err(Error::Limit { what: "index_len", declared: widen(bytes.len()), limit: u32::MAX.into() });
+            return Err(Error::Limit { what: "index_len", declared: wide(bytes.len()), limit: u32::MAX.into() });
         }
         let sections = read_sections(Part::Index, &bytes, &RULES)?;
         let has_ostree = sections[10].is_some();
@@ -91,7 +92,7 @@ impl Index {
         let trees = refs.len() - commits;
         let tree = lay_down(trees, &inodes, &links, &children)?;
         for (at, directory) in tree.directories.iter().enumerate() {
-            inodes[usize::try_from(directory.inode).unwrap_or(usize::MAX)].kind = InodeKind::Directory(number(at));
+            inodes[num::at(directory.inode)].kind = InodeKind::Directory(number(at));
         }
         let mut grown = Grown {
             entries: name_entries(&bytes, &name_spans, &tree)?,
@@ -407,14 +408,14 @@ fn lay_down(trees: usize, inodes: &[Inode], links: &[u32], children: &[u32]) -> 
             let own_number = number(tree.directories.len());
             directory.first_entry = number(first);
             tree.directories.push(directory);
-            let count = usize::try_from(directory.children).unwrap_or(usize::MAX);
+            let count = num::at(directory.children);
             let Some(block) = first.checked_add(count).and_then(|end| links.get(first..end)) else {
                 return Err(row_fault("a directory's block passes the end of the entries", first));
             };
             let below = pending.len();
             for (at, link) in (first..).zip(block) {
                 if let Some(linked) = link.checked_sub(1) {
-                    let target = usize::try_from(linked).unwrap_or(usize::MAX);
+                    let target = num::at(linked);
                     let fits = (ref_start..next_inode).contains(&target)
                         && !matches!(inodes.get(target), Some(Inode { kind: InodeKind::Directory(_), .. }));
                     if !fits {
@@ -463,9 +464,9 @@ fn name_entries(bytes: &[u8], spans: &[NameSpan], tree: &Tree) -> Result<Vec<Ent
             // An empty name is refused below, so that this one stands before every other.
             last = b"";
             let Some(directory) = blocks.next() else { break };
-            block_ends_at = usize::try_from(directory.entries().end).unwrap_or(usize::MAX);
+            block_ends_at = num::at(directory.entries().end);
         }
-        let start = usize::try_from(name_at).unwrap_or(usize::MAX);
+        let start = num::at(name_at);
         let name = &bytes[start..start + usize::from(name_len)];
         if let Some(what) = component_fault(name) {
             return Err(Error::Path { entry: number(at), what });

@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use super::{BLOCK_LEN, Extent, Layout, data_ranges};
+use crate::num::wide;
 use crate::{Index, Inode, InodeKind, Xattrs};
 
 /// A file system whose blocks have one length. Lengths that come out at more than 2^64-1 bytes are 2^64-1.
@@ -24,10 +25,6 @@ const XATTR_LEN: u64 = 16;
 /// Bytes of a symbolic link's target, and of extended attributes, that an inode of 256 bytes has place for.
 const TARGET_WITHIN: usize = 59;
 const XATTRS_WITHIN: u64 = 88;
-
-fn wide(len: usize) -> u64 {
-    u64::try_from(len).unwrap_or(u64::MAX)
-}
 
 fn padded(len: usize) -> u64 {
     wide(len).next_multiple_of(4)

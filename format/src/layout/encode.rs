@@ -2,8 +2,9 @@
 
 use alloc::vec::Vec;
 
-use crate::bytes::{put_planes, put_section, widen};
+use crate::bytes::{put_planes, put_section};
 use crate::index::{Index, Inode, InodeKind};
+use crate::num::wide;
 use crate::{Error, Maxima};
 
 use super::disk::{Blocks, DiskUse};
@@ -90,9 +91,9 @@ impl Holds {
 pub(crate) fn index_maxima(index: &Index) -> Result<Maxima, Error> {
     let mut maxima = Maxima {
         refs: u16::try_from(index.refs().len()).unwrap_or(u16::MAX),
-        entries: widen(index.entries().len()),
-        inodes: widen(index.inodes().len()),
-        objects: widen(index.objects().len()),
+        entries: wide(index.entries().len()),
+        inodes: wide(index.inodes().len()),
+        objects: wide(index.objects().len()),
         ..Maxima::default()
     };
     let occupied = index.directories().iter().filter(|directory| directory.children > 0);
@@ -128,7 +129,7 @@ pub(crate) fn layout_maxima(layout: &Layout) -> Result<Maxima, Error> {
 }
 
 fn add_layout(maxima: &mut Maxima, layout: &Layout) -> Result<(), Error> {
-    maxima.chunks = widen(layout.chunks.len());
+    maxima.chunks = wide(layout.chunks.len());
     for chunk in &layout.chunks {
         add("data", &mut maxima.data, chunk.len.into())?;
         add("chunks_stored", &mut maxima.chunks_stored, chunk.stored_len.into())?;

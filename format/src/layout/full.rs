@@ -2,13 +2,14 @@
 
 use alloc::vec::Vec;
 
-use crate::bytes::{Reader, put_planes, widen};
+use crate::bytes::{Reader, put_planes};
 use crate::head::compare;
 use crate::index::Index;
+use crate::num::{at, wide};
 use crate::{Error, Maxima};
 
 use super::encode::{number, put_steps};
-use super::parse::{at, parse_steps, row_fault};
+use super::parse::{parse_steps, row_fault};
 use super::{Chunk, Codec, Extent, Holds, Holes, Large, Layout, Piece, data_len, layout_maxima};
 
 /// Which objects and pieces each chunk of the full bundle holds, by the numbers of the wanted index.
@@ -38,7 +39,7 @@ impl FullLayout {
     /// Number of the full bundle's chunks.
     #[must_use]
     pub fn chunks(&self) -> u64 {
-        widen(self.objects.len())
+        wide(self.objects.len())
     }
 
     pub(super) fn parse(mut reader: Reader<'_>) -> Result<Self, Error> {

@@ -11,6 +11,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use crate::index::Index;
+use crate::num;
 
 pub use disk::{Blocks, DiskUse};
 pub(crate) use encode::{index_maxima, layout_maxima};
@@ -147,7 +148,7 @@ impl Extent {
 }
 
 fn slice<'a, T>(rows: &'a [T], range: &Range<u32>) -> &'a [T] {
-    let at = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
+    let at = |n: u32| num::at(n);
     &rows[at(range.start)..at(range.end)]
 }
 
@@ -186,7 +187,7 @@ impl Layout {
     /// The same layout with the carried object k under the number `numbers[k]`; these ascend (see [`crate::Difference::carried_in`]).
     #[must_use]
     pub fn renumbered(mut self, numbers: Vec<u32>) -> Self {
-        let of = |object: &mut u32| *object = numbers[usize::try_from(*object).unwrap_or(usize::MAX)];
+        let of = |object: &mut u32| *object = numbers[num::at(*object)];
         self.grouped.iter_mut().for_each(of);
         self.large.iter_mut().for_each(|large| of(&mut large.object));
         self.holes.iter_mut().for_each(|holes| of(&mut holes.object));
@@ -213,9 +214,8 @@ impl Layout {
             return &[];
         };
         let first = self.large[at].first_piece;
-        let end =
-            self.large.get(at + 1).map_or(self.pieces.len(), |next| usize::try_from(next.first_piece).unwrap_or(0));
-        &self.pieces[usize::try_from(first).unwrap_or(usize::MAX)..end]
+        let end = self.large.get(at + 1).map_or(self.pieces.len(), |next| num::at(next.first_piece));
+        &self.pieces[num::at(first)..end]
     }
 }
 

@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::index::{Index, InodeKind, Object, OsTree};
+use crate::num::at;
 
 /// What a layout is parsed against: the objects that it numbers, and what its prefixes may name.
 #[derive(Clone, Debug)]
@@ -12,10 +13,6 @@ pub struct Objects<'a> {
     pub(crate) hashed: Vec<bool>,
     /// Objects of the bases.
     pub(crate) base: u32,
-}
-
-fn at(number: u32) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 impl<'a> From<&'a Index> for Objects<'a> {

@@ -2,8 +2,9 @@
 
 use alloc::vec::Vec;
 
-use crate::bytes::{Reader, SectionRule, read_sections, widen};
+use crate::bytes::{Reader, SectionRule, read_sections};
 use crate::index::Object;
+use crate::num::{at, wide};
 use crate::{Error, Part, pieces};
 
 use super::full::FullLayout;
@@ -21,15 +22,11 @@ const RULES: [SectionRule; 7] = [
 ];
 
 pub(super) fn row_fault(what: &'static str, row: usize) -> Error {
-    Error::Row { part: Part::Layout, what, row: widen(row) }
+    Error::Row { part: Part::Layout, what, row: wide(row) }
 }
 
 fn number(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
-}
-
-pub(super) fn at(number: u32) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 impl Layout {

@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use crate::Error;
 use crate::bytes::{Reader, put_planes};
+use crate::num;
 
 use super::Chunk;
 use super::parse::row_fault;
@@ -39,7 +40,7 @@ pub(super) fn parse_prefixes(
         };
         chunk.prefix = core::mem::replace(&mut total, end)..end;
     }
-    let count = usize::try_from(total).unwrap_or(usize::MAX);
+    let count = num::at(total);
     let objects = reader.planes::<4>(count)?.u32s();
     let offsets = reader.planes::<8>(count)?.u64s();
     let lens = reader.planes::<8>(count)?.u64s();

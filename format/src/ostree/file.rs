@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::framing::{Shape, Writer, members, text};
 use super::{Checksum, METADATA_LEN_MAX, Malformed, attributes};
-use crate::bytes::widen;
+use crate::num::wide;
 use crate::{Attributes, FileType};
 
 /// Bytes before the variant of a header.
@@ -152,7 +152,7 @@ fn put(mut writer: Writer, attributes: &Attributes, target: &str) -> Vec<u8> {
 
 fn prefixed(variant: Vec<u8>) -> Vec<u8> {
     // The four low bytes of eight: what is longer has no header, and is refused by all who read.
-    let len = u32::try_from(widen(variant.len())).unwrap_or(u32::MAX);
+    let len = u32::try_from(wide(variant.len())).unwrap_or(u32::MAX);
     [&len.to_be_bytes()[..], &[0; 4], &variant].concat()
 }
 

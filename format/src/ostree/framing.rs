@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::Malformed;
-use crate::bytes::widen;
+use crate::num::wide;
 
 /// What a container has to know of a member's type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ const PADDING: Malformed = Malformed::new("padding is not zero");
 
 /// Bytes of one offset in a container of `len` bytes.
 fn width_of(len: usize) -> usize {
-    match widen(len) {
+    match wide(len) {
         0..=0xff => 1,
         0x100..=0xffff => 2,
         0x1_0000..=0xffff_ffff => 4,
@@ -213,7 +213,7 @@ impl Writer {
     fn framed(mut self) -> Vec<u8> {
         let width = width_for(self.body.len(), self.ends.len());
         for end in self.ends {
-            self.body.extend(widen(end).to_le_bytes().into_iter().take(width));
+            self.body.extend(wide(end).to_le_bytes().into_iter().take(width));
         }
         self.body
     }

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use super::framing::{Elements, Shape, Writer, members, text as parse_text};
 use super::{Checksum, Commit, Dictionary, Malformed};
-use crate::bytes::widen;
+use crate::num::wide;
 
 /// Refs of one collection, or of none, by their names.
 pub type SummaryRefs<'a> = BTreeMap<&'a str, SummaryRef<'a>>;
@@ -47,7 +47,7 @@ impl<'a> SummaryRef<'a> {
         let commit = Commit::parse(bytes)?;
         Ok(Self {
             commit: checksum,
-            len: widen(bytes.len()),
+            len: wide(bytes.len()),
             timestamp: commit.timestamp,
             version: commit.metadata.value("version").and_then(|value| value.text()),
         })

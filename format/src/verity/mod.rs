@@ -115,11 +115,11 @@ pub fn digest(bytes: &[u8]) -> [u8; 32] {
         }
         _ => {
             let mut hasher = VerityHasher::new();
-            hasher.update_hashed(crate::bytes::widen(bytes.len()), &block_hashes(bytes));
+            hasher.update_hashed(crate::num::wide(bytes.len()), &block_hashes(bytes));
             return hasher.finish();
         }
     };
-    file_digest(crate::bytes::widen(bytes.len()), &root)
+    file_digest(crate::num::wide(bytes.len()), &root)
 }
 
 /// The digest of a file of `len` bytes whose Merkle tree has this root hash of 32 bytes. It is asked for each object: without memory.
@@ -192,7 +192,7 @@ mod tests {
                 let mut hasher = VerityHasher::new();
                 for part in content[..len].chunks(piece) {
                     let mut next = VerityHasher::new();
-                    next.update_hashed(crate::bytes::widen(part.len()), &block_hashes(part));
+                    next.update_hashed(crate::num::wide(part.len()), &block_hashes(part));
                     hasher.append(&passed_on(&next));
                 }
                 assert_eq!(hasher.finish(), digest(&content[..len]), "{len} bytes by {piece}");

@@ -6,6 +6,7 @@ use core::fmt;
 use sha2::{Digest as _, Sha256, Sha512};
 
 use super::tree::Tree;
+use crate::num;
 
 /// A hash that fs-verity knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -257,7 +258,7 @@ impl FileHasher {
     #[must_use]
     pub fn new(parameters: &Parameters) -> Self {
         let salt = parameters.padded_salt();
-        let block_len = usize::try_from(parameters.block_len).unwrap_or(usize::MAX);
+        let block_len = num::at(parameters.block_len);
         let tree = match parameters.algorithm {
             Algorithm::Sha256 => AnyTree::Sha256(Tree::new(Sha256::new_with_prefix(salt), block_len)),
             Algorithm::Sha512 => AnyTree::Sha512(Tree::new(Sha512::new_with_prefix(salt), block_len)),

@@ -35,7 +35,7 @@ impl<D: Digest + Clone> Tree<D> {
 
     /// Takes the next bytes.
     pub(super) fn update(&mut self, mut bytes: &[u8]) {
-        self.len = self.len.saturating_add(crate::bytes::widen(bytes.len()));
+        self.len = self.len.saturating_add(crate::num::wide(bytes.len()));
         if !self.partial.is_empty() {
             let (head, rest) = bytes.split_at(bytes.len().min(self.block_len - self.partial.len()));
             self.partial.extend(head);

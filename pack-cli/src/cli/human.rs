@@ -81,8 +81,8 @@ pub(crate) fn rate(bytes: u64, duration: Duration) -> String {
 
 /// The same as a number.
 pub(crate) fn per_second(bytes: u64, duration: Duration) -> u64 {
-    let nanos = duration.as_nanos().max(1);
-    u64::try_from(u128::from(bytes) * 1_000_000_000 / nanos).unwrap_or(u64::MAX)
+    let rate = u128::from(bytes) * 1_000_000_000 / duration.as_nanos().max(1);
+    u64::try_from(rate).unwrap_or(u64::MAX) // what took no time has the highest
 }
 
 /// The same for an estimate; what is cut from it would not be shown.

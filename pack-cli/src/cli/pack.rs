@@ -35,6 +35,7 @@ use super::show::{BOLD, Pace, Show, WARN, json_line};
 use super::time::{self, Moment};
 use super::trust_args::{PolicyArgs, parse_time};
 use super::verity_args::Hash;
+use sealift_format::num::wide;
 
 /// Pack trees into one bundle
 ///
@@ -547,10 +548,6 @@ impl Pack {
         }
         Ok(())
     }
-}
-
-fn wide(number: usize) -> u64 {
-    u64::try_from(number).unwrap_or(u64::MAX)
 }
 
 fn grouped(number: usize) -> Grouped {

@@ -16,6 +16,7 @@ use super::failure::Failure;
 use super::human::{self, Bytes, count};
 use super::show::{BOLD, Pace, Show, json_line};
 use super::verity_args::VerityArgs;
+use sealift_format::num;
 
 /// Seal files, so that the kernel refuses to return changed bytes
 ///
@@ -74,7 +75,7 @@ impl Seal {
         }
         let what = match &self.paths[..] {
             [path] => escape::text(&path.display().to_string()),
-            paths => count(u64::try_from(paths.len()).unwrap_or(u64::MAX), "path"),
+            paths => count(num::wide(paths.len()), "path"),
         };
         let mut parts = vec![count(files, "file")];
         if files_before > 0 {

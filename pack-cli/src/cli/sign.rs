@@ -16,6 +16,7 @@ use super::limits::limits;
 use super::pack::parse_version;
 use super::show::{BOLD, Pace, Show, json_line};
 use super::{escape, keys, output};
+use sealift_format::num;
 
 /// Add signatures to a bundle, or remove them
 ///
@@ -173,7 +174,7 @@ impl Sign {
         if self.show.quiet {
             return Ok(());
         }
-        let has = count(u64::try_from(signatures).unwrap_or(u64::MAX), "signature");
+        let has = count(num::wide(signatures), "signature");
         let for_kernel = if kernel_signature { ", and one for the kernel" } else { "" };
         let written = self.output.as_deref().unwrap_or(&self.bundle.bundle);
         let bundle = escape::text(&written.display().to_string());

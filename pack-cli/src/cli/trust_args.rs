@@ -14,6 +14,7 @@ use super::failure::{Failure, shown};
 use super::human::count;
 use super::limits::limits;
 use super::show::{BAD, BOLD, DIM, GOOD, Show, WARN};
+use sealift_format::num;
 
 /// Whose bundles are used, on which device, and when.
 #[derive(Args, Clone, Debug)]
@@ -235,10 +236,7 @@ fn unknown_envelopes(kinds: &[u32]) -> Option<String> {
     match kinds.len() {
         0 => None,
         1 => Some(format!("ignored an envelope of unknown kind {named}")),
-        number => Some(format!(
-            "ignored {} of unknown kinds ({named})",
-            count(u64::try_from(number).unwrap_or(u64::MAX), "envelope")
-        )),
+        number => Some(format!("ignored {} of unknown kinds ({named})", count(num::wide(number), "envelope"))),
     }
 }
 

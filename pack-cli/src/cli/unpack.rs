@@ -499,7 +499,7 @@ fn warn_of_signature(show: Show, signature: &KernelSignature) {
 /// The moment of what is written now, in seconds since 1970.
 fn now() -> Result<u64, Failure> {
     let now = source_date_epoch()?.unwrap_or_else(|| Moment::now().0);
-    Ok(u64::try_from(now).unwrap_or(0))
+    Ok(now.max(0).cast_unsigned()) // a clock before 1970 counts as 1970
 }
 
 /// What was left undone for want of privilege.

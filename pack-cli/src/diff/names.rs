@@ -1,5 +1,6 @@
 //! The names of a side as a walk meets them.
 
+use sealift_format::num;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -35,7 +36,7 @@ impl<'a> Names<'a> {
     pub(super) fn file(&mut self, node: u32, path: &TreePath) -> Arc<File> {
         let file = || self.view.file(node, &self.found);
         if let Some((content, _)) = self.view.node(node).content() {
-            let at = usize::try_from(content).unwrap_or(usize::MAX);
+            let at = num::at(content);
             self.met.resize(self.met.len().max(at + 1), false);
             self.met[at] = true;
         }

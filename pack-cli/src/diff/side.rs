@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::slice::Iter;
 
+use sealift_format::num::at;
 use sealift_format::{Attributes, Bundle, Device, Index, InodeKind, Ref};
 
 use super::File;
@@ -98,10 +99,6 @@ impl<'a> Iterator for Children<'a> {
             Self::Source(tree, children) => children.next().map(|child| (tree.child_name(child), child.node)),
         }
     }
-}
-
-fn at(number: u32) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 impl<'a> View<'a> {

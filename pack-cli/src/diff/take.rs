@@ -1,12 +1,13 @@
 //! What a device would have to take of a bundle.
 
+use sealift_format::num;
 use sealift_format::{Bundle, Holds};
 
 use super::Take;
 
 /// The cost of the objects that are `new`, by the numbers of objects.
 pub(super) fn take(bundle: &Bundle, new: &[bool]) -> Take {
-    let is_new = |object: u32| new.get(usize::try_from(object).unwrap_or(usize::MAX)).is_some_and(|new| *new);
+    let is_new = |object: u32| new.get(num::at(object)).is_some_and(|new| *new);
     let mut take = Take::default();
     for (row, _) in bundle.index.objects().iter().zip(new).filter(|(_, new)| **new) {
         take.objects += 1;
@@ -15,7 +16,7 @@ pub(super) fn take(bundle: &Bundle, new: &[bool]) -> Take {
     let mut pieces = vec![false; bundle.layout.chunks.len()];
     for large in bundle.layout.large.iter().filter(|large| is_new(large.object)) {
         for chunk in bundle.layout.pieces_of(large.object).iter().filter_map(|piece| piece.chunk) {
-            pieces[usize::try_from(chunk).unwrap_or(usize::MAX)] = true;
+            pieces[num::at(chunk)] = true;
         }
     }
     for (chunk, is_piece) in bundle.layout.chunks.iter().zip(pieces) {

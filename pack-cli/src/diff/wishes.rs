@@ -1,5 +1,6 @@
 //! Which files have to be read before two sides can be compared.
 
+use sealift_format::num;
 use std::collections::HashSet;
 
 use super::DiffOptions;
@@ -80,7 +81,7 @@ impl WishList<'_> {
     }
 
     fn raise(&mut self, content: u32, want: Want) {
-        let at = usize::try_from(content).unwrap_or(usize::MAX);
+        let at = num::at(content);
         if self.wanted.len() <= at {
             self.wanted.resize(at + 1, Want::Nothing);
         }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
+use sealift_format::num::at;
 use sealift_format::{Codec, Holds, Layout, pieces};
 
 use super::objects::{ObjectReader, Objects};
@@ -63,10 +64,6 @@ struct Writer {
     made: Made,
     next: u32,
     waiting: BTreeMap<u32, Stored>,
-}
-
-fn at(number: u32) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 /// Chunks that are made and wait, for each thread: who is ahead of the others waits when there are more.

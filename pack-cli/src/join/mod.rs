@@ -25,6 +25,7 @@ mod objects;
 
 use std::path::Path;
 
+use sealift_format::num::wide;
 use sealift_format::{Base as RootBase, Limits, Opened, Root, verity};
 
 use crate::Phase;
@@ -133,10 +134,6 @@ pub fn join(
         encoded_chunks: made.encoded_chunks,
         encoded_bytes: made.encoded_bytes,
     })
-}
-
-fn wide(len: usize) -> u64 {
-    u64::try_from(len).unwrap_or(u64::MAX)
 }
 
 /// Whether stored bytes are those that the full bundle's root states.

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use sealift_format::num::at;
 use sealift_format::{Error as FormatError, Extent, Index, Layout, Maxima, Part};
 
 use crate::Error;
@@ -21,10 +22,6 @@ pub(super) struct ObjectReader<'a> {
     objects: &'a Objects<'a>,
     delta: BundleReader<'a>,
     bases: BaseReader<'a>,
-}
-
-fn at(number: u32) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 impl<'a> Objects<'a> {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use sealift_format::num;
 use sealift_format::verity;
 use sealift_format::{Holds, Holes, Index, IndexBuilder, Large, Layout, Object, Piece};
 
@@ -27,7 +28,7 @@ pub(super) fn build_index(refs: &[PackRef<'_>], packed: &Sequenced) -> Result<(I
         builder.begin_ref(from.name);
         let object_of = &packed.object_of[number];
         lay_down(&mut builder, from.source, |content| {
-            let object = object_of[usize::try_from(content).unwrap_or(usize::MAX)];
+            let object = object_of[num::at(content)];
             (object, xattrs.get(&(number, content)).copied())
         });
     }
@@ -38,7 +39,7 @@ pub(super) fn build_index(refs: &[PackRef<'_>], packed: &Sequenced) -> Result<(I
     digests.extend(rows.iter().flat_map(|object| object.verity));
     let mut numbers = vec![u32::MAX; packed.objects.len()];
     for (number, &packed_number) in (0..).zip(builder.contents()) {
-        numbers[usize::try_from(packed_number).unwrap_or(usize::MAX)] = number;
+        numbers[num::at(packed_number)] = number;
     }
     let objects = rows.iter().map(|object| Object { id: object.id, size: object.size });
     let bytes = builder.finish(objects, &verity::digest(&digests));
@@ -91,6 +92,6 @@ pub(super) fn holes_of(layout: &mut Layout, object: u32, from: &PackedObject) {
 
 /// The chunks of the jobs before the hot set's end.
 fn landmark(packed: &Sequenced, chunk_of_job: &[u32]) -> u32 {
-    let jobs = packed.landmark.map_or(chunk_of_job.len(), |jobs| usize::try_from(jobs).unwrap_or(usize::MAX));
+    let jobs = packed.landmark.map_or(chunk_of_job.len(), num::at);
     chunk_of_job.iter().take(jobs).map(|chunk| chunk + 1).max().unwrap_or(0)
 }

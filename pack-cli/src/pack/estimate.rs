@@ -10,6 +10,7 @@ use super::scan::scan;
 use super::{Ordered, PackOptions, PackRef};
 use crate::Phase;
 use crate::{Error, Progress};
+use sealift_format::num::wide;
 use sealift_store::contents::tasks::{Item, Plan, Task};
 use sealift_store::source::OpenCache;
 use sealift_store::threads::parallel::for_each;
@@ -94,7 +95,7 @@ pub fn estimate(refs: &[PackRef<'_>], options: &PackOptions, progress: &Progress
         bytes,
         chunks,
         file_bytes: whole(stored) + files * FRONT_BYTES + u64::from(options.signature_room),
-        time: Duration::from_nanos(whole(u64::try_from(spent.as_nanos()).unwrap_or(u64::MAX)) / threads),
+        time: Duration::from_nanos(whole(nanos(spent)) / threads),
         sampled_bytes,
         delta: None,
     })
@@ -134,11 +135,12 @@ pub(super) fn spread<T>(all: &[T], most: usize) -> impl Iterator<Item = &T> {
 /// What `part` of `sampled` is of `all`; nothing where nothing was sampled.
 pub(super) fn scaled(part: u64, all: u64, sampled: u64) -> u64 {
     let scaled = (u128::from(part) * u128::from(all)).checked_div(sampled.into());
-    u64::try_from(scaled.unwrap_or(0)).unwrap_or(u64::MAX)
+    u64::try_from(scaled.unwrap_or(0)).unwrap_or(u64::MAX) // an estimate ends at the largest number
 }
 
-fn wide(len: usize) -> u64 {
-    u64::try_from(len).unwrap_or(u64::MAX)
+/// A time in nanoseconds, of which there are enough for 500 years.
+pub(super) fn nanos(time: Duration) -> u64 {
+    time.as_secs().saturating_mul(1_000_000_000).saturating_add(time.subsec_nanos().into())
 }
 
 #[cfg(test)]

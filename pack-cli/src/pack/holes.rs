@@ -1,5 +1,6 @@
 //! Finding holes in content (spec 7.1).
 
+use sealift_format::num;
 use sealift_format::{BLOCK_LEN, Extent, HOLE_BLOCKS};
 
 const BLOCK: usize = 4096;
@@ -24,7 +25,7 @@ pub(super) fn find_holes(part: &[u8], first: u64, before: u64, after: u64) -> Ve
         push_run(&mut holes, at - run, run, if at - run == first { before } else { 0 });
         run = 0;
     }
-    let end = first + u64::try_from(blocks.len()).unwrap_or(0);
+    let end = first + num::wide(blocks.len());
     let whole = part.len() == blocks.len() * BLOCK;
     let outside = if end - run == first { before } else { 0 } + if whole { after } else { 0 };
     push_run(&mut holes, end - run, run, outside);

@@ -20,6 +20,7 @@ mod sequence;
 mod spool;
 mod writer;
 
+use sealift_format::num;
 use sealift_format::verity;
 use sealift_format::verity::Algorithm;
 use sealift_format::{
@@ -196,7 +197,7 @@ impl<'a> Ordered<'a> {
 
     /// Contents, and their bytes.
     fn size(&self) -> (u64, u64) {
-        (u64::try_from(self.items.len()).unwrap_or(u64::MAX), self.items.iter().map(|item| item.len).sum())
+        (num::wide(self.items.len()), self.items.iter().map(|item| item.len).sum())
     }
 }
 
@@ -242,7 +243,7 @@ struct FrontBases<'a> {
 impl Front<'_> {
     /// Makes the head, and the layout and index, or difference, that follow it as they are stored.
     fn make_head(&self, options: &PackOptions, sign: &Signer<'_>, align: bool) -> Result<(Head, Vec<u8>), Error> {
-        let wide = |len: usize| u64::try_from(len).unwrap_or(u64::MAX);
+        let wide = |len: usize| num::wide(len);
         let layout_bytes = self.layout.encode();
         let mut compressor = Compressor::for_front(options.level)?;
         let mut behind = compressor.compress(&layout_bytes)?.to_vec();

@@ -1,5 +1,6 @@
 //! Order profiles: which paths a workload reads, in which order.
 
+use sealift_format::num;
 use std::collections::HashMap;
 
 use sealift_store::NodeKind;
@@ -48,14 +49,13 @@ pub(super) fn access_order(sources: &[&Source], profile: Option<&OrderProfile>) 
         ranks.entry(&path[..]).or_insert(rank);
     }
     let mut hot: Vec<(usize, Item)> = Vec::new();
-    let mut is_hot: Vec<Vec<bool>> =
-        sources.iter().map(|s| vec![false; usize::try_from(s.content_count()).unwrap_or(0)]).collect();
+    let mut is_hot: Vec<Vec<bool>> = sources.iter().map(|s| vec![false; num::at(s.content_count())]).collect();
     let mut matched = vec![false; profile.paths.len()];
     for (source, from) in sources.iter().enumerate() {
         for_each_path(from, |path, content| {
             let Some(&rank) = ranks.get(path) else { return };
             matched[rank] = true;
-            let seen = &mut is_hot[source][usize::try_from(content).unwrap_or(usize::MAX)];
+            let seen = &mut is_hot[source][num::at(content)];
             if !std::mem::replace(seen, true) {
                 hot.push((rank, Item { source, content, len: from.content_len(content) }));
             }
@@ -63,7 +63,7 @@ pub(super) fn access_order(sources: &[&Source], profile: Option<&OrderProfile>) 
     }
     hot.sort_by_key(|(rank, item)| (*rank, item.source, item.content));
     let hot_end = hot.len();
-    items.retain(|item| !is_hot[item.source][usize::try_from(item.content).unwrap_or(usize::MAX)]);
+    items.retain(|item| !is_hot[item.source][num::at(item.content)]);
     let ordered = hot.into_iter().map(|(_, item)| item).chain(items).collect();
     let stats = OrderStats { paths: profile.paths.len(), matched: matched.into_iter().filter(|found| *found).count() };
     (ordered, hot_end, stats)

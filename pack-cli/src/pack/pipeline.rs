@@ -1,5 +1,6 @@
 //! The threads of packing: each reads and hashes, or compresses, whatever is next.
 
+use sealift_format::num;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -173,7 +174,7 @@ impl<'a> Pipeline<'a> {
     fn scan(&self, number: usize, task: &Task, at_hot_end: bool, cache: &mut OpenCache) -> Result<(), Error> {
         let scanned = scan(self.sources, task, self.piece_len, self.wish, cache, &self.buffers)?;
         let files = match task {
-            Task::Batch(items) => u64::try_from(items.len()).unwrap_or(0),
+            Task::Batch(items) => num::wide(items.len()),
             Task::Piece { number, .. } => u64::from(*number == 0),
         };
         self.progress.add(task.len(self.piece_len), files);
@@ -202,14 +203,14 @@ impl<'a> Pipeline<'a> {
         let before = state.sequencer.pending_len();
         act(&mut state.sequencer, &mut jobs);
         let after = state.sequencer.pending_len();
-        let wide = |len: usize| u64::try_from(len).unwrap_or(0);
+        let wide = |len: usize| num::wide(len);
         state.held += wide(after) + jobs.iter().map(|job| wide(job.len)).sum::<u64>();
         state.held -= wide(before);
         state.jobs.extend(jobs);
     }
 
     fn compress(&self, job: ChunkJob, hand: &mut Option<Hand>) -> Result<(), Error> {
-        let (number, len) = (job.number, u64::try_from(job.len).unwrap_or(0));
+        let (number, len) = (job.number, num::wide(job.len));
         let chunk = match hand {
             Some(hand) => hand,
             None => hand.insert(Hand::new(self.level)?),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use sealift_format::num::{size, wide};
 use sealift_format::verity::{FileHasher, VerityHasher, block_hashes};
 use sealift_format::{BLOCK_LEN, Extent, Xattr, data_ranges, pieces};
 
@@ -87,10 +88,6 @@ pub(super) fn scan(
 /// How executables and libraries begin (elf(5)).
 const ELF: &[u8] = b"\x7fELF";
 
-fn len_of(len: u64) -> usize {
-    usize::try_from(len).unwrap_or(usize::MAX)
-}
-
 fn scan_batch(
     sources: &[&Source],
     items: &[Item],
@@ -98,12 +95,12 @@ fn scan_batch(
     cache: &mut OpenCache,
     buffers: &Buffers,
 ) -> Result<Scanned, Error> {
-    let mut data = buffers.take(items.iter().map(|item| len_of(item.len)).sum());
+    let mut data = buffers.take(items.iter().map(|item| size(item.len)).sum());
     let mut objects = Vec::with_capacity(items.len());
     let mut start = 0;
     for item in items {
         let content = sources[item.source].open(item.content, cache)?;
-        let bytes = &mut data.bytes_mut()[start..start + len_of(item.len)];
+        let bytes = &mut data.bytes_mut()[start..start + size(item.len)];
         content.read_at(bytes, 0)?;
         let xattrs = content.xattrs()?;
         content.finish()?;
@@ -122,10 +119,10 @@ fn scan_batch(
 
 /// Moves the data of `bytes`, which begin at byte `start` of their object, together over the holes. Returns how many they are.
 pub(crate) fn close_up(bytes: &mut [u8], start: u64, holes: &[Extent]) -> usize {
-    let end = start + u64::try_from(bytes.len()).unwrap_or(0);
+    let end = start + wide(bytes.len());
     let mut kept = 0;
     for range in data_ranges(holes, start..end) {
-        let (from, to) = (len_of(range.start - start), len_of(range.end - start));
+        let (from, to) = (size(range.start - start), size(range.end - start));
         if from > kept {
             bytes.copy_within(from..to, kept);
         }
@@ -145,7 +142,7 @@ fn scan_piece(
     let content = sources[item.source].open(item.content, cache)?;
     let start = number * piece_len;
     let end = item.len.min(start + piece_len);
-    let mut data = buffers.take(len_of(end - start));
+    let mut data = buffers.take(size(end - start));
     let bytes = data.bytes_mut();
     content.read_at(bytes, start)?;
     let (blocks, _) = bytes.as_chunks::<4096>();
@@ -180,18 +177,18 @@ fn scan_piece(
 /// Blocks of zeros right before `end`, as far as they matter.
 fn zeros_before(content: &Content<'_>, end: u64) -> Result<u64, Error> {
     let len = end.min(CONTEXT_LEN);
-    let mut bytes = vec![0; len_of(len)];
+    let mut bytes = vec![0; size(len)];
     content.read_at(&mut bytes, end - len)?;
     let zeros = bytes.as_chunks::<4096>().0.iter().rev().take_while(|block| is_zero(*block)).count();
-    Ok(u64::try_from(zeros).unwrap_or(0))
+    Ok(wide(zeros))
 }
 
 /// Blocks of zeros right behind `start`, as far as they matter.
 fn zeros_after(content: &Content<'_>, start: u64, content_len: u64) -> Result<u64, Error> {
-    let mut bytes = vec![0; len_of((content_len - start).min(CONTEXT_LEN))];
+    let mut bytes = vec![0; size((content_len - start).min(CONTEXT_LEN))];
     content.read_at(&mut bytes, start)?;
     let zeros = bytes.as_chunks::<4096>().0.iter().take_while(|block| is_zero(*block)).count();
-    Ok(u64::try_from(zeros).unwrap_or(0))
+    Ok(wide(zeros))
 }
 
 /// Puts the fs-verity digest of a large object together from its pieces.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use sealift_format::num;
 use sealift_format::verity::{FileHasher, VerityHasher};
 use sealift_format::{Extent, Xattr, Xattrs, pieces};
 
@@ -93,7 +94,7 @@ fn number(at: usize) -> u32 {
 impl Sequencer {
     /// `content_counts` are those of the sources. Without `keeps`, objects are found and no chunks are made.
     pub(super) fn new(chunk_len: u64, keeps: bool, content_counts: impl Iterator<Item = u32>) -> Self {
-        let unseen = |count: u32| vec![u32::MAX; usize::try_from(count).unwrap_or(0)];
+        let unseen = |count: u32| vec![u32::MAX; num::at(count)];
         Self {
             chunk_len: usize::try_from(chunk_len).unwrap_or(usize::MAX / 4),
             keeps,
@@ -209,7 +210,7 @@ impl Sequencer {
     }
 
     fn set_object(&mut self, item: Item, object: u32) {
-        self.object_of[item.source][usize::try_from(item.content).unwrap_or(usize::MAX)] = object;
+        self.object_of[item.source][num::at(item.content)] = object;
     }
 
     fn take_xattrs(&mut self, item: Item, xattrs: Vec<Xattr>) {
@@ -227,7 +228,7 @@ impl Sequencer {
             if len > self.chunk_len / 2 * 3 {
                 break;
             }
-            let id = &self.objects[usize::try_from(pending.object).unwrap_or(usize::MAX)].id;
+            let id = &self.objects[num::at(pending.object)].id;
             if len >= self.chunk_len / 2 && best.is_none_or(|(least, _)| id < least) {
                 best = Some((id, at));
             }

@@ -1,5 +1,6 @@
 //! The bundle's file while it is being made: chunks first, the head last, then one rename.
 
+use sealift_format::num;
 use std::fs::{File, TryLockError};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
@@ -130,7 +131,7 @@ impl Spool {
 
     /// Makes room at the file's start: ext4 and xfs move whole blocks without copying them.
     fn insert(&mut self, head: &[u8]) -> Result<bool, Error> {
-        let len = u64::try_from(head.len()).unwrap_or(u64::MAX);
+        let len = num::wide(head.len());
         if fallocate(&self.file, FallocateFlags::INSERT_RANGE, 0, len).is_err() {
             return Ok(false);
         }

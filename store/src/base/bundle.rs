@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use sealift_format::num::{self, at, size};
 use sealift_format::{Bundle, Holds, Index, Layout, Limits};
 use sealift_verify::content::{ChunkDecoder, Content, ObjectRows, Portion, fill_holes, portions_of, range_of};
 
@@ -81,10 +82,6 @@ impl BundleBase {
         }
         Self { file, chunk_of }
     }
-}
-
-fn at(number: u32) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 impl Holder for BundleBase {
@@ -210,9 +207,9 @@ fn find<'d>(
 fn append(layout: &Layout, object: u32, within: Range<u64>, wanted: Range<u64>, data: &[u8], out: &mut Vec<u8>) {
     let mut place = within.start;
     let Ok(()) = fill_holes(data, layout.holes_of(object), within, &mut |part| {
-        let end = place + u64::try_from(part.len()).unwrap_or(0);
+        let end = place + num::wide(part.len());
         let (from, to) = (wanted.start.clamp(place, end) - place, wanted.end.clamp(place, end) - place);
-        out.extend(&part[usize::try_from(from).unwrap_or(usize::MAX)..usize::try_from(to).unwrap_or(usize::MAX)]);
+        out.extend(&part[size(from)..size(to)]);
         place = end;
         Ok::<(), std::convert::Infallible>(())
     });

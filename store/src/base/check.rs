@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
+use sealift_format::num;
 use sealift_format::{Base as RootBase, Bundle};
 
 use super::{BaseReader, Bases};
@@ -18,7 +19,7 @@ const NAMED: usize = 5;
 pub fn needed(bundle: &Bundle, bases: &Bases, chunks: &[u32], objects: impl Iterator<Item = u32>) -> Vec<u32> {
     let mut needed: BTreeSet<u32> = BTreeSet::new();
     for chunk in chunks {
-        let chunk = &bundle.layout.chunks[usize::try_from(*chunk).unwrap_or(usize::MAX)];
+        let chunk = &bundle.layout.chunks[num::at(*chunk)];
         needed.extend(bundle.layout.prefix_of(chunk).iter().map(|range| range.object));
     }
     let by_id = bases.by_id();
@@ -33,7 +34,7 @@ pub fn needed(bundle: &Bundle, bases: &Bases, chunks: &[u32], objects: impl Iter
 /// It has not: some are named.
 pub fn check(bases: &Bases, needed: &[u32], target: &Path, jobs: usize, progress: &Progress) -> Result<(), Error> {
     let bytes = needed.iter().filter_map(|object| bases.object(*object)).map(|object| object.size).sum();
-    progress.enter(Phase::Hashing, bytes, u64::try_from(needed.len()).unwrap_or(0));
+    progress.enter(Phase::Hashing, bytes, num::wide(needed.len()));
     let gone: Mutex<Vec<u32>> = Mutex::default();
     for_each(
         jobs,

@@ -2,16 +2,13 @@
 
 use std::collections::HashMap;
 
+use sealift_format::num::at;
 use sealift_format::{Bundle, Holds, Index, Layout};
 
 use super::{Bases, BundleFile};
 
 /// A piece of a large object, by the object's number and its own.
 pub type PieceOf = (u32, u64);
-
-fn at(number: u32) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
-}
 
 /// For each row of the layout's pieces the piece that it is.
 pub fn piece_rows(layout: &Layout) -> impl Iterator<Item = PieceOf> {

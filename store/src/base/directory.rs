@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{FileType, Mode, OFlags, fstat};
 use rustix::io::Errno;
+use sealift_format::num::{self, at, size};
 use sealift_format::{Index, InodeKind};
 
 use super::{Base, Holder, ObjectReader};
@@ -78,10 +79,6 @@ impl Base {
     }
 }
 
-fn at(number: u32) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
-}
-
 impl Holder for DirectoryBase {
     fn reader<'a>(&'a self, index: &'a Index) -> Box<dyn ObjectReader + 'a> {
         Box::new(Reader::new(self, index))
@@ -148,7 +145,7 @@ impl ObjectReader for Reader<'_> {
                 break;
             }
             hasher.update(&self.buffer[..read]);
-            place += u64::try_from(read).unwrap_or(0);
+            place += num::wide(read);
         }
         let is_right = hasher.finalize().as_bytes() == &self.index.object(object).id;
         checked.store(is_right, Ordering::Release);
@@ -163,7 +160,7 @@ impl ObjectReader for Reader<'_> {
         }
         let Some(file) = self.open(object)? else { return Err(missing(self)) };
         let start = out.len();
-        out.resize(start + usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(0), 0);
+        out.resize(start + size(range.end.saturating_sub(range.start)), 0);
         match file.read_exact_at(&mut out[start..], range.start) {
             Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => return Err(missing(self)),
             read => read.map_err(|error| self.failed(object, error))?,

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
+use sealift_format::num;
 use sealift_format::{Bundle, Error as FormatError};
 use sealift_verify::content::check_stored;
 
@@ -32,7 +33,7 @@ impl BundleFile {
     /// Reads a chunk's stored bytes, and compares them with its digest.
     pub fn read_checked(&self, number: u32, stored: &mut Vec<u8>) -> Result<(), Error> {
         self.read_stored(number, stored)?;
-        let chunk = &self.bundle.layout.chunks[usize::try_from(number).unwrap_or(usize::MAX)];
+        let chunk = &self.bundle.layout.chunks[num::at(number)];
         check_stored(number, chunk, stored).map_err(|error| Error::from(error).of_bundle(&self.path))
     }
 

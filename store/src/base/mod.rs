@@ -17,6 +17,7 @@ use std::fmt::Debug;
 use std::io::{Cursor, Read};
 use std::ops::Range;
 
+use sealift_format::num;
 use sealift_format::{Base as RootBase, BaseRange, Bundle, Extent, Index, InodeKind, Object, Piece, verity};
 
 use crate::Error;
@@ -103,7 +104,7 @@ impl Base {
         if let Some(named) = self.holder.named() {
             return named;
         }
-        let index_len = u64::try_from(self.index.bytes().len()).unwrap_or(u64::MAX);
+        let index_len = num::wide(self.index.bytes().len());
         RootBase { identity: self.identity.clone(), index_digest: verity::digest(self.index.bytes()), index_len }
     }
 

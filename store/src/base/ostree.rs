@@ -7,6 +7,7 @@ use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use sealift_format::num::{self, at, size};
 use sealift_format::ostree::Checksum;
 use sealift_format::{Index, InodeKind, OsTree, OsTreeFile};
 
@@ -114,10 +115,6 @@ fn only_commit(repo: &Repo, name: Option<&str>) -> Result<(Checksum, Option<RefN
             Err(Error::Usage(format!("{repo} has no single ref: write ostree:{repo}:REF, with REF one of: {all}")))
         }
     }
-}
-
-fn at(number: u32) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 impl OstreeBase {
@@ -228,9 +225,9 @@ impl ObjectReader for Reader<'_> {
             let mut place = 0;
             out.truncate(start);
             let is_right = self.read_file(file, object, |part| {
-                let end = place + u64::try_from(part.len()).unwrap_or(0);
+                let end = place + num::wide(part.len());
                 let (from, to) = (range.start.clamp(place, end) - place, range.end.clamp(place, end) - place);
-                out.extend(&part[usize::try_from(from).unwrap_or(0)..usize::try_from(to).unwrap_or(0)]);
+                out.extend(&part[size(from)..size(to)]);
                 place = end;
             })?;
             if is_right {

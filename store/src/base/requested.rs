@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use sealift_format::num;
 use sealift_format::{Index, Object, Request};
 
 use super::{Base, BaseReader, Bases, Holder, ObjectReader};
@@ -57,7 +58,7 @@ impl Base {
 
 impl RequestedBase {
     pub(super) fn place(&self, object: u32) -> Option<u32> {
-        self.places[usize::try_from(object).unwrap_or(usize::MAX)]
+        self.places[num::at(object)]
     }
 }
 

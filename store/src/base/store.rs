@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use sealift_format::Index;
+use sealift_format::num::{at, size, wide};
 
 use super::{Base, Holder, ObjectReader, path_of_object};
 use crate::Error;
@@ -36,10 +37,6 @@ impl Base {
         let checked = index.objects().iter().map(|_| AtomicBool::new(false)).collect();
         Self { index, holder: Box::new(StoreBase { repo: Arc::clone(repo), found, checked }), identity: None }
     }
-}
-
-fn at(number: u32) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 impl Holder for StoreBase {
@@ -79,7 +76,7 @@ impl ObjectReader for Reader<'_> {
                 0 => break,
                 len => {
                     hasher.update(&buffer[..len]);
-                    place += u64::try_from(len).unwrap_or(0);
+                    place += wide(len);
                 }
             }
         }
@@ -89,9 +86,8 @@ impl ObjectReader for Reader<'_> {
     }
 
     fn read(&mut self, object: u32, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
-        let wide = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
         if let Some(part) =
-            self.base.found.within.get(&object).and_then(|all| all.get(wide(range.start)..wide(range.end)))
+            self.base.found.within.get(&object).and_then(|all| all.get(size(range.start)..size(range.end)))
         {
             out.extend(part);
             return Ok(());
@@ -102,7 +98,7 @@ impl ObjectReader for Reader<'_> {
         let Some(digest) = self.base.found.digests.get(&object) else { return Err(self.missing(object)) };
         let Some((file, _)) = self.base.repo.open_object(digest)? else { return Err(self.missing(object)) };
         let start = out.len();
-        out.resize(start.saturating_add(wide(range.end.saturating_sub(range.start))), 0);
+        out.resize(start + size(range.end.saturating_sub(range.start)), 0);
         let read = file.read_exact_at(&mut out[start..], range.start);
         read.map_err(|error| Error::io("read", self.base.repo.path(), error))
     }

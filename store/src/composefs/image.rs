@@ -12,6 +12,7 @@ use composefs::erofs::writer::{ValidatedFileSystem, mkfs_erofs_versioned};
 use composefs::fsverity::{FsVerityHashValue, Sha256HashValue, Sha512HashValue};
 use composefs::generic_tree::LeafId;
 use composefs::tree::{Directory, FileSystem, Inode, LeafContent, RegularFile, Stat};
+use sealift_format::num;
 use sealift_format::verity::{Algorithm, FileDigest};
 use sealift_format::{Attributes, Device, Index, Inode as Row, InodeKind, Ref};
 
@@ -145,7 +146,7 @@ impl Maker<'_, '_> {
     /// The tree as composefs has it.
     fn system<D: FsVerityHashValue>(&self) -> Result<FileSystem<D>, Error> {
         let first = self.tree.directory;
-        let at = |number: u32| usize::try_from(number - first).unwrap_or(usize::MAX);
+        let at = |number: u32| num::at(number - first);
         let mut system = FileSystem::new(self.stat(self.index.directory(first).inode));
         let mut directories: Vec<Directory<D>> =
             self.directories().map(|number| Directory::new(self.stat(self.index.directory(number).inode))).collect();

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 
 use rustix::fs::{AtFlags, Mode as Permissions, OFlags, fdatasync, fstat, fsync, renameat, unlinkat};
 use rustix::io::Errno;
+use sealift_format::num;
 use sealift_format::verity::{self, Algorithm, FileDigest};
 use sealift_format::{Bundle, Error as FormatError, Head, Index, Limits, Part, Preamble};
 use sealift_verify::kernel;
@@ -150,8 +151,7 @@ impl Kept {
             return Err(malformed(Part::Root, "it is of a bundle of another name"));
         }
         let contents = &head.root().contents;
-        let index_len = usize::try_from(contents.index_len).unwrap_or(usize::MAX);
-        let table = rest.split_off(index_len.min(rest.len()));
+        let table = rest.split_off(num::up_to(contents.index_len, rest.len()));
         if verity::digest(&rest) != contents.index_digest {
             return Err(FormatError::Digest { part: Part::Index });
         }

@@ -187,7 +187,7 @@ impl Repo {
         };
         let stat = fstat(&file).map_err(failed)?;
         let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-        let size = u64::try_from(stat.st_size).unwrap_or(0);
+        let size = stat.st_size.cast_unsigned();
         Ok(is_file.then(|| (File::from(file), size)))
     }
 

@@ -12,6 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{AtFlags, Mode as Permissions, OFlags, RenameFlags, renameat, renameat_with, syncfs, unlinkat};
 use rustix::io::Errno;
+use sealift_format::num;
 use sealift_format::verity::{FileDigest, FileHasher};
 use sealift_verify::kernel::{self, KernelError, Sealed};
 
@@ -174,7 +175,7 @@ impl<'a> Transaction<'a> {
             return Ok(());
         }
         let staged: Vec<FileDigest> = self.list().iter().cloned().collect();
-        progress.enter(Phase::Sealing, 0, u64::try_from(staged.len()).unwrap_or(0));
+        progress.enter(Phase::Sealing, 0, num::wide(staged.len()));
         for_each(
             jobs,
             &staged,
@@ -219,7 +220,7 @@ impl<'a> Transaction<'a> {
         }
         let written = self.list().len();
         self.sync()?;
-        Ok(u64::try_from(written).unwrap_or(u64::MAX))
+        Ok(num::wide(written))
     }
 
     /// The error of writing to a file of the stage that is no object yet.

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 
+use sealift_format::num;
 use sealift_format::ostree::Checksum;
 use sealift_format::verity::{self, VerityHasher};
 use sealift_format::{Index, IndexBuilder, Object, RepositoryFile};
@@ -53,7 +54,7 @@ impl HashedCommits {
             tasks.extend(new.map(|(content, checksum)| (source, content, checksum)));
         }
         let bytes = tasks.iter().map(|(source, content, _)| source.content_len(*content)).sum();
-        progress.enter(Phase::Hashing, bytes, u64::try_from(tasks.len()).unwrap_or(0));
+        progress.enter(Phase::Hashing, bytes, num::wide(tasks.len()));
         let found: Mutex<HashMap<Checksum, Hashed>> = Mutex::default();
         for_each(
             jobs.max(1),
@@ -64,7 +65,7 @@ impl HashedCommits {
                 source.read_content(*content, |part| {
                     id.update(part);
                     verity.update(part);
-                    progress.add(u64::try_from(part.len()).unwrap_or(0), 0);
+                    progress.add(num::wide(part.len()), 0);
                     progress.check()
                 })?;
                 progress.add(0, 1);

@@ -7,6 +7,7 @@ pub mod tasks;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use sealift_format::num::{self, at};
 use sealift_format::verity::{self, VerityHasher, block_hashes};
 use sealift_format::{Xattrs, pieces};
 
@@ -84,9 +85,9 @@ pub fn find(
             len: if want.is_read() { source.content_len(content) } else { 0 },
         })
         .collect();
-    let files = u64::try_from(items.len()).unwrap_or(0);
+    let files = num::wide(items.len());
     progress.enter(Phase::Hashing, items.iter().map(|item| item.len).sum(), files);
-    let mut found = vec![Found::default(); usize::try_from(source.content_count()).unwrap_or(0)];
+    let mut found = vec![Found::default(); at(source.content_count())];
     if let Some(digests) = digests {
         let asked: Vec<Item> = items.iter().filter(|item| wanted[at(item.content)] == Want::Id).copied().collect();
         for (content, answer) in measure(source, &asked, digests, jobs, progress)? {
@@ -97,7 +98,7 @@ pub fn find(
     let state = State { plan: Plan::new(items, 0, PIECE_LEN), found, pieces: Vec::new(), failed: None };
     let run = Run { source, wanted, progress, state: Mutex::new(state) };
     std::thread::scope(|scope| {
-        for _ in 1..jobs.clamp(1, usize::try_from(files).unwrap_or(usize::MAX).max(1)) {
+        for _ in 1..jobs.clamp(1, num::size(files).max(1)) {
             scope.spawn(|| run.work());
         }
         run.work();
@@ -163,14 +164,6 @@ struct Done {
     piece: Option<Piece>,
 }
 
-fn at(number: u32) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
-}
-
-fn len_of(len: u64) -> usize {
-    usize::try_from(len).unwrap_or(usize::MAX)
-}
-
 impl Run<'_> {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -221,7 +214,7 @@ impl Run<'_> {
     fn read_whole(&self, item: Item, cache: &mut OpenCache, buffer: &mut Vec<u8>) -> Result<Found, Error> {
         let content = self.source.open(item.content, cache)?;
         let want = self.wanted[at(item.content)];
-        buffer.resize(len_of(item.len), 0);
+        buffer.resize(num::size(item.len), 0);
         content.read_at(buffer, 0)?;
         let xattrs = content.xattrs()?.into();
         content.finish()?;
@@ -239,7 +232,7 @@ impl Run<'_> {
     ) -> Result<(Found, Piece), Error> {
         let content = self.source.open(item.content, cache)?;
         let start = number * PIECE_LEN;
-        buffer.resize(len_of(PIECE_LEN.min(item.len - start)), 0);
+        buffer.resize(num::size(PIECE_LEN.min(item.len - start)), 0);
         content.read_at(buffer, start)?;
         let xattrs = if number == 0 { content.xattrs()?.into() } else { Xattrs::default() };
         // Each piece looks whether the file is still the one that was listed: so all are of one moment.

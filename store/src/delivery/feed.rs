@@ -5,6 +5,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
+use sealift_format::num;
 use sealift_format::{Chunk, Error as FormatError, Head};
 
 use crate::input::Input;
@@ -82,7 +83,7 @@ impl<'a> Feed<'a> {
                 Some(number) => {
                     self.progress.check()?;
                     work(&mut own, number, &stored)?;
-                    self.progress.add(u64::try_from(stored.len()).unwrap_or(0), 0);
+                    self.progress.add(num::wide(stored.len()), 0);
                     Ok(true)
                 }
                 None => Ok(false),
@@ -109,13 +110,13 @@ impl<'a> Feed<'a> {
             return Ok(None);
         };
         state.next += 1;
-        let chunk = &self.chunks[usize::try_from(number).unwrap_or(usize::MAX)];
+        let chunk = &self.chunks[num::at(number)];
         let Some(file) = &self.file else {
             state.input.read_chunk(self.head, chunk, stored)?;
             return Ok(Some(number));
         };
         drop(state);
-        stored.resize(usize::try_from(chunk.stored_len).unwrap_or(usize::MAX), 0);
+        stored.resize(num::at(chunk.stored_len), 0);
         let at = self.head.chunks_at() + chunk.offset;
         file.read_exact_at(stored, at).map_err(|error| match error.kind() {
             std::io::ErrorKind::UnexpectedEof => {

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::fs::ftruncate;
 use rustix::io::{Errno, pwrite};
 use sealift_format::Bundle;
+use sealift_format::num;
 use sealift_verify::content::{ChunkDecoder, Content, Portion};
 use sealift_verify::read_plan::ReadPlan;
 
@@ -71,7 +72,7 @@ impl<'a> Delivery<'a> {
             jobs,
             || (start(), ChunkDecoder::default(), BaseReader::new(bases), Vec::new()),
             |(own, decoder, reader, prefix), number, stored| {
-                let chunk = &bundle.layout.chunks[usize::try_from(number).unwrap_or(usize::MAX)];
+                let chunk = &bundle.layout.chunks[num::at(number)];
                 reader.prefix(bundle.layout.prefix_of(chunk), prefix)?;
                 let decoded = decoder.decode(bundle, number, stored, prefix)?;
                 plan.contents(bundle.into(), number, decoded).try_for_each(|content| take(own, &content?))
@@ -99,7 +100,7 @@ pub fn write_content(file: impl AsFd, content: &Content<'_>) -> Result<(), Errno
     let mut end = content.range.start;
     for (at, data) in content.extents() {
         write_all_at(&file, data, at)?;
-        end = at + u64::try_from(data.len()).unwrap_or(0);
+        end = at + num::wide(data.len());
     }
     if content.portion.piece.is_none() && end < content.range.end {
         ftruncate(&file, content.range.end)?;
@@ -113,7 +114,7 @@ fn write_all_at(file: impl AsFd, mut data: &[u8], mut offset: u64) -> Result<(),
             Ok(0) => return Err(Errno::IO),
             Ok(len) => {
                 data = &data[len..];
-                offset += u64::try_from(len).unwrap_or(0);
+                offset += num::wide(len);
             }
             Err(Errno::INTR) => {}
             Err(error) => return Err(error),

@@ -62,7 +62,7 @@ impl Held {
             let Ok(stat) = statat(directory, &*name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
             if stat.st_nlink == 1 || self.linked.insert(stat.st_ino) {
                 self.inodes += 1;
-                let blocks = u64::try_from(stat.st_blocks).unwrap_or(0);
+                let blocks = stat.st_blocks.cast_unsigned();
                 self.bytes = self.bytes.saturating_add(blocks.saturating_mul(512));
             }
         }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::{OwnDir, Record, Site, StatCache};
 use rustix::fs::{AtFlags, RenameFlags, renameat, renameat_with, statat};
 use rustix::io::Errno;
+use sealift_format::num;
 use sealift_format::{Bundle, Error as FormatError, Head, Index, Limits, Part, Preamble, Ref, verity};
 use sealift_verify::kernel::KernelError;
 
@@ -198,7 +199,7 @@ fn read_digests(dir: &OwnDir, index: &Index) -> Result<Option<Vec<[u8; 32]>>, Er
     if !dir.has(DIGESTS)? {
         return Ok(None);
     }
-    let len_max = u64::try_from(index.objects().len()).unwrap_or(u64::MAX).saturating_mul(32);
+    let len_max = num::wide(index.objects().len()).saturating_mul(32);
     let bytes = read(dir, DIGESTS, len_max)?;
     if !bytes.is_empty() && verity::digest(&bytes) != *index.verity() {
         return Err(Error::State { path: dir.path().join(DIGESTS), problem: "it is not what the index says".into() });

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, fstat, statx};
 use rustix::io::{Errno, retry_on_intr};
 use sealift_format::Index;
+use sealift_format::num;
 
 use crate::Error;
 use crate::Site;
@@ -151,7 +152,7 @@ impl TargetWalk {
         while let Some(number) = next {
             let row = target.index.directory(number);
             // A directory's depth is its place in the trail.
-            let depth = usize::try_from(row.depth).unwrap_or(usize::MAX);
+            let depth = num::at(row.depth);
             if self.at.is_some() && self.trail.get(depth).is_some_and(|(known, _)| *known == number) {
                 return (way, depth + 1);
             }

@@ -13,6 +13,7 @@
 //! | 40 each | inode, size, seconds and nanoseconds of the last change of content, then of the last change of anything; all zero where nothing is known |
 //! | 32 | BLAKE3 of all that is before it |
 
+use sealift_format::num;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
@@ -102,7 +103,7 @@ impl StatCache {
     #[must_use]
     pub fn encoded_len(files: usize) -> u64 {
         let len = files.saturating_mul(STAT_LEN).saturating_add(HEAD_LEN + CHECK_LEN);
-        u64::try_from(len).unwrap_or(u64::MAX)
+        num::wide(len)
     }
 
     /// How many files it has numbers for.

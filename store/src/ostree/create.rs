@@ -11,6 +11,7 @@ use rustix::fs::{
     fsetxattr, futimens, lsetxattr, symlinkat,
 };
 use rustix::io::Errno;
+use sealift_format::num;
 use sealift_format::ostree::file::FileHasher;
 use sealift_format::ostree::{Checksum, file, ostreemeta};
 use sealift_format::{Attributes, FileType};
@@ -207,7 +208,7 @@ impl Creation<'_> {
         size: u64,
         content: &mut dyn Read,
     ) -> Result<(File, u16), Error> {
-        let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
+        let mut bytes = Vec::with_capacity(num::size(size));
         content.take(size).read_to_end(&mut bytes).map_err(|error| self.io(error))?;
         hasher.update(&bytes);
         self.check(hasher)?;
@@ -241,7 +242,7 @@ impl Creation<'_> {
         let mut buffer = vec![0; BUFFER_LEN];
         let mut left = size;
         while left > 0 {
-            let len = usize::try_from(left).unwrap_or(usize::MAX).min(BUFFER_LEN);
+            let len = num::up_to(left, BUFFER_LEN);
             let len = match content.read(&mut buffer[..len]) {
                 Ok(0) => return Err(self.io(io::Error::from(io::ErrorKind::UnexpectedEof))),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -265,7 +266,7 @@ impl Creation<'_> {
     }
 
     fn store_as(&self, name: &str, bytes: &[u8]) -> Result<(File, u16), Error> {
-        self.transaction.take_room(u64::try_from(bytes.len()).unwrap_or(u64::MAX))?;
+        self.transaction.take_room(num::wide(bytes.len()))?;
         let (mut file, made) = self.transaction.create(ObjectType::File, self.checksum, name, self.bits())?;
         file.write_all(bytes).map_err(|error| self.io(error))?;
         Ok((file, made))
@@ -273,7 +274,7 @@ impl Creation<'_> {
 
     /// Makes a file of these bytes and permissions.
     fn store(&self, name: &str, bits: u16, bytes: &[u8]) -> Result<File, Error> {
-        self.transaction.take_room(u64::try_from(bytes.len()).unwrap_or(u64::MAX))?;
+        self.transaction.take_room(num::wide(bytes.len()))?;
         let (mut file, made) = self.transaction.create(ObjectType::File, self.checksum, name, bits)?;
         file.write_all(bytes).map_err(|error| self.io(error))?;
         if made != bits {
@@ -323,7 +324,7 @@ struct Metered<'a> {
 
 impl io::Write for Metered<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let len = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        let len = num::wide(bytes.len());
         self.transaction.take_room(len).map_err(|_| io::Error::from(io::ErrorKind::StorageFull))?;
         self.file.write(bytes)
     }

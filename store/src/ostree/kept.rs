@@ -165,7 +165,7 @@ pub(crate) fn touch(repo: &Repo, bundle: &Bundle, then: Timespec) -> Result<(), 
     let flags = OFlags::RDONLY | OFlags::NONBLOCK;
     let file = open_name(folder.as_fd(), HEAD.as_bytes(), flags, Permissions::empty()).map_err(failed)?;
     let stat = fstat(&file).map_err(failed)?;
-    if (stat.st_mtime, stat.st_mtime_nsec) >= (then.tv_sec, u64::try_from(then.tv_nsec).unwrap_or(0)) {
+    if (stat.st_mtime, stat.st_mtime_nsec) >= (then.tv_sec, then.tv_nsec.cast_unsigned()) {
         return Ok(());
     }
     let omit = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };

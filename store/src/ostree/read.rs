@@ -8,6 +8,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use flate2::bufread::DeflateDecoder;
 use rustix::fs::{FileType, Mode as Permissions, OFlags, Stat, fgetxattr, fstat, readlinkat};
 use rustix::io::Errno;
+use sealift_format::num;
 use sealift_format::ostree::file::FileHasher;
 use sealift_format::ostree::{Checksum, Malformed, file, ostreemeta};
 use sealift_format::{Attributes, Xattr};
@@ -194,7 +195,7 @@ impl Opening<'_> {
         file.read_exact(&mut header).map_err(|error| self.io(error))?;
         let prefix = header.first_chunk().copied().unwrap_or_default();
         let len = file::variant_len(prefix).map_err(|fault| self.wrong(fault))?;
-        let len = u64::try_from(len).unwrap_or(u64::MAX);
+        let len = num::wide(len);
         // It grows with what is there.
         (&mut file).take(len).read_to_end(&mut header).map_err(|error| self.io(error))?;
         let parsed = file::parse_archive_header(&header).map_err(|fault| self.wrong(fault))?;
@@ -290,7 +291,7 @@ fn damaged() -> io::Error {
 impl Read for Content {
     /// The last bytes are handed out only if all of them were right.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let len = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
+        let len = num::up_to(self.left, buffer.len());
         if len == 0 {
             return Ok(0);
         }

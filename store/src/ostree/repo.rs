@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, FileType, Mode as Permissions, OFlags, fstat, statat};
 use rustix::io::Errno;
+use sealift_format::num;
 use sealift_format::ostree::{Checksum, METADATA_LEN_MAX, Malformed};
 use sha2::{Digest as _, Sha256};
 
@@ -202,14 +203,14 @@ impl Repo {
             return Ok(None);
         };
         let stat = fstat(&file).map_err(|error| failed(error.into()))?;
-        let len = u64::try_from(stat.st_size).unwrap_or(u64::MAX);
+        let len = stat.st_size.cast_unsigned();
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Err(self.fault(RepoFault::Damaged { object: object_name(kind, checksum) }));
         }
         if len > METADATA_LEN_MAX {
             return Err(self.fault(RepoFault::TooLong { object: object_name(kind, checksum), len }));
         }
-        let mut bytes = vec![0; usize::try_from(len).unwrap_or(usize::MAX)];
+        let mut bytes = vec![0; num::size(len)];
         File::from(file).read_exact(&mut bytes).map_err(failed)?;
         Ok(Some(bytes))
     }

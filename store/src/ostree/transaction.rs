@@ -16,6 +16,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 use rustix::path::Arg;
+use sealift_format::num;
 use sealift_format::ostree::{Checksum, METADATA_LEN_MAX};
 use sha2::{Digest as _, Sha256};
 
@@ -154,7 +155,7 @@ impl<'a> Transaction<'a> {
     }
 
     fn stage_metadata(&self, kind: ObjectType, checksum: &Checksum, bytes: &[u8]) -> Result<bool, Error> {
-        let len = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        let len = num::wide(bytes.len());
         if len > METADATA_LEN_MAX {
             return Err(self.repo.fault(RepoFault::TooLong { object: object_name(kind, checksum), len }));
         }
@@ -277,7 +278,7 @@ impl<'a> Transaction<'a> {
     /// That of `ready`; or the repository cannot be written to, and is then as the module says of one who was killed.
     pub(crate) fn finish(self, jobs: usize, ready: impl FnOnce() -> Result<(), Error>) -> Result<Written, Error> {
         let list = std::mem::take(&mut *self.list());
-        let written = Written { objects: u64::try_from(list.staged.len()).unwrap_or(u64::MAX) };
+        let written = Written { objects: num::wide(list.staged.len()) };
         let Marks { new, partial } = self.mark_partial(&list)?;
         let mut alone: Vec<Object> = list.staged.iter().copied().filter(|object| self.is_alone(object)).collect();
         alone.sort_unstable();

@@ -34,6 +34,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{CWD, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_OMIT, fchmod, fstat, futimens, openat};
 use rustix::io::{Errno, retry_on_intr};
+use sealift_format::num;
 pub use sealift_format::verity::{Algorithm, FileDigest, FileHasher, Parameters, ParametersError};
 pub use sealift_verify::kernel::KernelError;
 use sealift_verify::kernel::{self, Sealed};
@@ -97,7 +98,7 @@ fn digest_of(
             Ok(0) => return Ok(hasher.finish()),
             Ok(len) => {
                 hasher.update(&buffer[..len]);
-                progress.add(u64::try_from(len).unwrap_or(0), 0);
+                progress.add(num::wide(len), 0);
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(Error::io("read", path, error)),
@@ -144,7 +145,7 @@ pub fn seal(paths: &[PathBuf], options: &SealOptions, progress: &Progress) -> Re
     if options.signature.is_some() && places.len() != 1 {
         return Err(Error::Usage("a built-in signature is for one file: name that file alone".into()));
     }
-    progress.enter(Phase::Sealing, 0, u64::try_from(places.len()).unwrap_or(0));
+    progress.enter(Phase::Sealing, 0, num::wide(places.len()));
     let [files, files_before, logical_bytes] = [const { AtomicU64::new(0) }; 3];
     for_each(
         options.jobs,

@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 
+use sealift_format::num;
 use sealift_format::{Device, Xattrs};
 
 use super::SourceOptions;
@@ -149,8 +150,7 @@ fn beyond(fault: ArchiveFault, is_inside: bool, bytes: &[u8]) -> ArchiveFault {
 }
 
 fn read_some(archive: &Archive, at: u64, len: usize) -> Result<Vec<u8>, Error> {
-    let left = usize::try_from(archive.len().saturating_sub(at)).unwrap_or(usize::MAX);
-    let mut bytes = vec![0; left.min(len)];
+    let mut bytes = vec![0; num::up_to(archive.len().saturating_sub(at), len)];
     archive.read_at(&mut bytes, at)?;
     Ok(bytes)
 }
@@ -257,10 +257,10 @@ impl Members<'_> {
         let end = offset + header.size();
         self.sums.resize(64 * 1024, 0);
         while offset < end {
-            let len = usize::try_from(end - offset).unwrap_or(usize::MAX).min(self.sums.len());
+            let len = num::up_to(end - offset, self.sums.len());
             self.archive.read_at(&mut self.sums[..len], offset)?;
             sum = self.sums[..len].iter().fold(sum, |sum, byte| sum.wrapping_add((*byte).into()));
-            offset += u64::try_from(len).unwrap_or(u64::MAX);
+            offset += num::wide(len);
         }
         Ok(sum)
     }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Condvar, Mutex};
 
 use rustix::fs::{AtFlags, Mode, OFlags, Stat, fstat, openat, readlinkat, statat};
 use rustix::io::{Errno, retry_on_intr};
+use sealift_format::num;
 use sealift_format::verity::FileDigest;
 use sealift_format::{Device, FileType, Xattr};
 use sealift_verify::kernel::{self, KernelError};
@@ -182,7 +183,7 @@ impl DirectorySource {
         self.files.push(ListedFile {
             directory,
             name: name.into(),
-            size: u64::try_from(stat.st_size).unwrap_or(0),
+            size: stat.st_size.cast_unsigned(),
             identity: Identity::of(stat),
         });
         u32::try_from(self.files.len() - 1).unwrap_or(u32::MAX)
@@ -202,7 +203,7 @@ impl DirectorySource {
     }
 
     fn file(&self, content: u32) -> &ListedFile {
-        &self.files[usize::try_from(content).unwrap_or(usize::MAX)]
+        &self.files[num::at(content)]
     }
 
     fn path_of(&self, file: &ListedFile) -> PathBuf {
@@ -247,7 +248,7 @@ impl FileContent<'_> {
                 Ok(0) => return Err(self.changed()),
                 Ok(len) => {
                     buffer = &mut buffer[len..];
-                    offset += u64::try_from(len).unwrap_or(0);
+                    offset += num::wide(len);
                 }
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(self.io(error)),
@@ -411,7 +412,7 @@ impl<'a> Lister<'a> {
 
     fn advance<T>(&self, listed: (T, Listing)) -> Result<(T, Listing), Error> {
         if let Some(progress) = &self.options.progress {
-            progress.add(0, u64::try_from(listed.1.entries.len()).unwrap_or(0));
+            progress.add(0, num::wide(listed.1.entries.len()));
             progress.check()?;
         }
         Ok(listed)

@@ -7,6 +7,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use sealift_format::num::{at, size};
 use sealift_format::ostree::{Checksum, Commit, Dictionary, DirTree, dirmeta};
 use sealift_format::{Attributes, RepositoryFile, name::is_collection_id};
 
@@ -298,7 +299,7 @@ impl OstreeSource {
     pub(super) fn open_content(&self, content: u32) -> Result<OstreeContent, Error> {
         let Some(object) = self.contents.get(at(content)) else { return Ok(OstreeContent::Bytes(Vec::new())) };
         if object.size <= SMALL {
-            let mut bytes = Vec::with_capacity(usize::try_from(object.size).unwrap_or(0));
+            let mut bytes = Vec::with_capacity(size(object.size));
             let read = self.open_object(object)?.read_to_end(&mut bytes);
             read.map_err(|error| self.repo.unread(&object.checksum, error))?;
             return Ok(OstreeContent::Bytes(bytes));
@@ -374,7 +375,7 @@ impl OstreeContent {
                 file.read_exact_at(buffer, offset).map_err(|error| Error::io("read", "a file object", error))
             }
             Self::Bytes(bytes) => {
-                let start = usize::try_from(offset).unwrap_or(usize::MAX);
+                let start = size(offset);
                 let part = bytes.get(start..start.saturating_add(buffer.len()));
                 match part {
                     Some(part) => buffer.copy_from_slice(part),
@@ -384,10 +385,6 @@ impl OstreeContent {
             }
         }
     }
-}
-
-fn at(content: u32) -> usize {
-    usize::try_from(content).unwrap_or(usize::MAX)
 }
 
 fn no_metadata() -> Metadata {

@@ -20,6 +20,7 @@ use std::os::fd::AsFd;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use sealift_format::num;
 use sealift_format::verity::{Algorithm, FileDigest, Parameters};
 
 pub use error::KernelError;
@@ -139,7 +140,7 @@ pub fn read_metadata(
             0 => break,
             read => {
                 filled += read;
-                offset = offset.saturating_add(u64::try_from(read).unwrap_or(u64::MAX));
+                offset = offset.saturating_add(num::wide(read));
             }
         }
     }

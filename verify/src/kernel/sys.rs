@@ -1,6 +1,7 @@
 //! The kernel's interface as `linux/fsverity.h` has it: three calls, and the only unsafe code of the workspace.
 #![allow(unsafe_code, reason = "ioctl(2) takes pointers")]
 
+use sealift_format::num;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 
 use nix::errno::Errno;
@@ -96,15 +97,15 @@ pub(super) fn read_metadata(
     let mut arg = ReadMetadataArg {
         metadata_type,
         offset,
-        length: u64::try_from(buffer.len()).unwrap_or(u64::MAX),
+        length: num::wide(buffer.len()),
         buf_ptr: address(buffer.as_mut_ptr()),
         reserved: 0,
     };
     // SAFETY: the kernel writes at most `length` bytes to the buffer, which is borrowed for writing until the call returns.
     let read = unsafe { fs_ioc_read_verity_metadata(file.as_raw_fd(), &raw mut arg) }?;
-    Ok(usize::try_from(read).unwrap_or(0).min(buffer.len()))
+    usize::try_from(read).map(|read| read.min(buffer.len())).map_err(|_| Errno::EIO)
 }
 
 fn address(pointer: *const u8) -> u64 {
-    u64::try_from(pointer.expose_provenance()).unwrap_or(0)
+    num::wide(pointer.expose_provenance())
 }

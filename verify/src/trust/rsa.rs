@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256, Sha512};
 use super::KeyError;
 use super::power::power;
 use super::wire::{Malformed, Reader};
+use sealift_format::num;
 
 const MIN_BITS: usize = 3072;
 /// OpenSSH's own limit; more is only a way to keep a reader busy.
@@ -96,8 +97,7 @@ impl RsaPublicKey {
 
 fn bit_len(number: &[u8]) -> usize {
     let first = number.first().map_or(0, |byte| byte.leading_zeros());
-    let unused = usize::try_from(first).unwrap_or(0);
-    number.len().saturating_mul(8).saturating_sub(unused)
+    number.len().saturating_mul(8).saturating_sub(num::at(first))
 }
 
 #[cfg(test)]

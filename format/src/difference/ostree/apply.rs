@@ -7,11 +7,12 @@ use sha2::{Digest as _, Sha256};
 
 use crate::Error;
 use crate::index::{Index, IndexBuilder, InodeKind, Node, OsTree, OsTreeFile, OsTreeKind, OsTreeObject};
+use crate::num::at;
 use crate::ostree::{Checksum, Commit, DirTree, Malformed};
 
 use super::super::Difference;
 use super::super::apply::Same;
-use super::{Beside, CommitObject, OsTreeDifference, Reference, TreeOp, at, row};
+use super::{Beside, CommitObject, OsTreeDifference, Reference, TreeOp, row};
 use crate::index::row_fault;
 
 fn misfit(own: u32) -> Error {

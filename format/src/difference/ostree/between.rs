@@ -4,11 +4,12 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use crate::index::{Index, InodeKind, OsTree, OsTreeFile, OsTreeKind, OsTreeObject};
+use crate::num::at;
 use crate::ostree::{Checksum, Commit, DirTree};
 
 use super::super::names::put_name;
 use super::{
-    Beside, CommitObject, EditedCommit, EditedCommitRef, EditedTree, OsTreeDifference, Reference, TreeEdit, TreeOp, at,
+    Beside, CommitObject, EditedCommit, EditedCommitRef, EditedTree, OsTreeDifference, Reference, TreeEdit, TreeOp,
     number,
 };
 

@@ -13,10 +13,11 @@ use alloc::vec::Vec;
 
 use crate::Error;
 use crate::index::RepositoryFile;
+use crate::num::at;
 use crate::ostree::Checksum;
 
 use super::reference::Rows;
-use super::{Content, Reference, at, number, row};
+use super::{Content, Reference, number, row};
 use crate::index::row_fault;
 
 /// The part of a difference that is about the refs of kind 1.

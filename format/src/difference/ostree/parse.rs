@@ -8,13 +8,14 @@ use crate::attributes::{Attributes, FileType};
 use crate::bytes::Reader;
 use crate::index::{RepositoryFile, parse_symlinks};
 use crate::name::{component_fault, is_collection_id};
+use crate::num::at;
 use crate::ostree::{Commit, Dictionary, Malformed, dirmeta};
 
 use super::super::names::Names;
 use super::encode::code;
 use super::{
     Beside, CommitObject, Content, EditedCommit, EditedCommitRef, EditedTree, NewOsTreeFile, OsTreeDifference,
-    Reference, TreeEdit, TreeOp, at, number,
+    Reference, TreeEdit, TreeOp, number,
 };
 use crate::index::row_fault;
 

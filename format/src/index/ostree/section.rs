@@ -13,6 +13,7 @@ use crate::bytes::Reader;
 use crate::index::parse::{number, parse_symlinks, row_fault};
 use crate::index::{InodeKind, row};
 use crate::name::is_collection_id;
+use crate::num::at;
 use crate::ostree::file::FileHasher;
 use crate::ostree::{Checksum, Commit, Dictionary, DirTree, Malformed, dirmeta};
 use crate::{Error, Part};
@@ -45,11 +46,11 @@ impl<'a> Section<'a> {
             let Some(kind) = OsTreeKind::ALL.into_iter().find(|kind| kind.code() == *code) else {
                 return Err(row_fault("a metadata object has another type than OSTree's", row));
             };
-            let at = number(reader.position());
-            let object = reader.take(usize::try_from(len).unwrap_or(usize::MAX))?;
+            let start = number(reader.position());
+            let object = reader.take(at(len))?;
             // A commitmeta gets its commit's.
             let checksum = if kind == OsTreeKind::CommitMeta { [0; 32] } else { Sha256::digest(object).into() };
-            objects.push(OsTreeObject { kind, checksum, at, len });
+            objects.push(OsTreeObject { kind, checksum, at: start, len });
         }
         let count = reader.count32()?;
         let file_rows: Vec<u32> = reader.planes::<4>(count)?.u32s().collect();
@@ -83,9 +84,9 @@ impl<'a> Section<'a> {
                 return Err(reader.malformed("the repository's files do not ascend"));
             }
             let len = reader.u32()?;
-            let at = number(reader.position());
-            reader.take(usize::try_from(len).unwrap_or(usize::MAX))?;
-            repository_files.push((kind, (at, len)));
+            let start = number(reader.position());
+            reader.take(at(len))?;
+            repository_files.push((kind, (start, len)));
         }
         reader.finish()?;
         Ok(Self { bytes, objects, file_rows, file_objects, targets, commits, collections, repository_files })
@@ -160,10 +161,6 @@ impl<'a> Section<'a> {
             metas,
         })
     }
-}
-
-fn at(object: u32) -> usize {
-    usize::try_from(object).unwrap_or(usize::MAX)
 }
 
 fn slice(bytes: &[u8], (start, len): (u32, u32)) -> &[u8] {

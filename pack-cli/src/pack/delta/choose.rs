@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use sealift_format::InodeKind;
+use sealift_format::num;
 
 use super::names::{likeness, skeleton, split};
 use super::{row, similar};
@@ -108,7 +109,7 @@ fn paths(sources: &[&Source], packed: &Sequenced, carried: &[u32]) -> HashMap<u3
     let mut paths: HashMap<u32, Vec<u8>> = HashMap::new();
     for (number, source) in sources.iter().enumerate() {
         for_each_path(source, |path, content| {
-            let object = packed.object_of[number][usize::try_from(content).unwrap_or(usize::MAX)];
+            let object = packed.object_of[number][num::at(content)];
             if !wanted.contains(&object) {
                 return;
             }

@@ -2,6 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use sealift_format::num;
 use sealift_format::{Codec, pieces};
 
 use super::over_prefix::compress;
@@ -127,7 +128,7 @@ impl Encoder<'_> {
         let item = row(self.packed, object).first;
         let content = self.sources[item.source].open(item.content, &mut hand.cache)?;
         let at = hand.data.len();
-        hand.data.resize(at + usize::try_from(end - start).unwrap_or(0), 0);
+        hand.data.resize(at + num::size(end - start), 0);
         content.read_at(&mut hand.data[at..], start)?;
         content.finish()
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use sealift_format::num::{self, at};
 use sealift_format::{Chunk, Full, FullLayout, Index, Limits, verity};
 use sealift_verify::content::ChunkDecoder;
 
@@ -143,13 +144,9 @@ impl FullBundle {
             if compressor.chunk(decoded)? != (self.chunk(*number).codec, stored.clone()) {
                 differs.store(true, Ordering::Relaxed);
             }
-            progress.add(u64::try_from(stored.len()).unwrap_or(0), 0);
+            progress.add(num::wide(stored.len()), 0);
             Ok(())
         })?;
         Ok(!differs.into_inner())
     }
-}
-
-fn at(number: u32) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
 }

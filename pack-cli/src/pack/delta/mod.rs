@@ -15,11 +15,12 @@ mod suffix;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use sealift_format::num::{self, wide};
 use sealift_format::{Base as RootBase, Chunk, Codec, Difference, Index, Large, Layout, Piece, Request, verity};
 
 use super::compress::Compressor;
 use super::contents::{build_index, holes_of};
-use super::estimate::{DeltaEstimate, Estimate, scaled, spread};
+use super::estimate::{DeltaEstimate, Estimate, nanos, scaled, spread};
 use super::sequence::{PackedObject, Sequenced};
 use super::writer::ChunkWriter;
 use super::{
@@ -182,7 +183,7 @@ pub fn estimate_delta(
     let mut writer = ChunkWriter::new(Spool::create(&Output::Nowhere)?, true);
     let start = Instant::now();
     prepared.encode(&sample, &mut writer, options, progress)?;
-    let encoding = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    let encoding = nanos(start.elapsed());
     let stored = writer.chunks.iter().map(|chunk| u64::from(chunk.stored_len)).sum();
     let len = |chunks: &[Planned]| chunks.iter().map(|chunk| chunk.len).sum::<u64>();
     let (all, sampled) = (len(&prepared.planned), len(&sample));
@@ -207,17 +208,13 @@ pub fn estimate_delta(
     })
 }
 
-fn wide(len: usize) -> u64 {
-    u64::try_from(len).unwrap_or(u64::MAX)
-}
-
 fn delta_stats(difference: &Difference, layout: &Layout) -> DeltaStats {
     let memory = |chunk: &Chunk| {
         let decoded = u64::from(chunk.len) * if chunk.codec == Codec::Suffix { 3 } else { 1 };
         layout.prefix_len(chunk) + u64::from(chunk.stored_len) + decoded
     };
     DeltaStats {
-        objects: u64::try_from(difference.objects().len()).unwrap_or(u64::MAX),
+        objects: wide(difference.objects().len()),
         bytes: difference.objects().iter().map(|object| object.size).fold(0, u64::saturating_add),
         memory: layout.chunks.iter().map(memory).max().unwrap_or(0),
     }
@@ -244,7 +241,7 @@ impl Carried {
 }
 
 fn row(packed: &Sequenced, object: u32) -> &PackedObject {
-    &packed.objects[usize::try_from(object).unwrap_or(usize::MAX)]
+    &packed.objects[num::at(object)]
 }
 
 /// Builds the layout, which numbers the objects as the difference does.
@@ -261,7 +258,7 @@ fn build_layout(
     // Pieces stand in the plan in their order.
     for (chunk, place) in planned.iter().zip(places) {
         if let (Some((object, _)), Some(place)) = (chunk.piece, place) {
-            let chunk = place.job.map(|job| writer.chunk_of_job[usize::try_from(job).unwrap_or(usize::MAX)]);
+            let chunk = place.job.map(|job| writer.chunk_of_job[num::at(job)]);
             pieces.entry(object).or_default().push(Piece { chunk, chaining_value: place.chaining_value });
         }
     }

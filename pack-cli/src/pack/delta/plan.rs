@@ -144,7 +144,7 @@ fn window((object, base_size): (u32, u64), (start, end, size): (u64, u64, u64), 
     }
     // The middle of the one is put upon the middle of the other.
     let middle = u128::from(start + (end - start) / 2) * u128::from(base_size) / u128::from(size.max(1));
-    let middle = u64::try_from(middle).unwrap_or(u64::MAX);
+    let middle = u64::try_from(middle).ok()?;
     let offset = middle.saturating_sub(len / 2).min(base_size - len);
     Some(BaseRange { object, offset, len })
 }

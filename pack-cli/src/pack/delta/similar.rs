@@ -1,5 +1,6 @@
 //! What resembles what by content alone: files that were moved and changed, and have another name.
 
+use sealift_format::num;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -49,7 +50,7 @@ pub(super) fn find(
         progress.check()?;
         let from = row(packed, object);
         let len = if from.size >= LEAST { from.size.min(LOOKED_AT) } else { 0 };
-        buffer.resize(usize::try_from(len).unwrap_or(0), 0);
+        buffer.resize(num::size(len), 0);
         let content = sources[from.first.source].open(from.first.content, cache)?;
         content.read_at(buffer, 0)?;
         content.finish()?;

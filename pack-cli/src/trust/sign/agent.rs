@@ -4,6 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
+use sealift_format::num;
 use sealift_verify::trust::{KeyType, PublicKey};
 
 const SIGN_REQUEST: u8 = 13;
@@ -29,7 +30,7 @@ pub(super) fn sign(socket: &Path, key: &PublicKey, data: &[u8]) -> Result<Vec<u8
     if len > MESSAGE_LEN {
         return Err(format!("it answered with {len} bytes"));
     }
-    let mut answer = vec![0; usize::try_from(len).unwrap_or(0)];
+    let mut answer = vec![0; num::at(len)];
     stream.read_exact(&mut answer).map_err(failed)?;
     match answer.split_first() {
         Some((&SIGN_RESPONSE, body)) => signature(body).ok_or_else(|| "its answer is malformed".to_owned()),

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock, ioctl_ficlone};
 use rustix::io::Errno;
+use sealift_format::num;
 use sealift_format::{Error as FormatError, Head, Preamble};
 use sealift_verify::trust::KeyId;
 
@@ -101,7 +102,7 @@ pub fn sign_copy(
     progress.enter(Phase::Finishing, head.file_len(), 1);
     input.read_behind(head, |bytes| {
         progress.check()?;
-        progress.add(u64::try_from(bytes.len()).unwrap_or(0), 0);
+        progress.add(num::wide(bytes.len()), 0);
         spool.write(bytes)
     })?;
     spool.finish(&new.encode())?;
@@ -218,7 +219,7 @@ impl Locked {
 
     /// The file's first bytes, as many as there are.
     fn read(&self, len: u64) -> Result<Vec<u8>, Error> {
-        let len = usize::try_from(len.min(self.metadata.len())).unwrap_or(0);
+        let len = num::size(len.min(self.metadata.len()));
         let mut bytes = vec![0; len];
         self.file.read_exact_at(&mut bytes, 0).map_err(|error| Error::io("read", &self.path, error))?;
         Ok(bytes)

@@ -1,5 +1,6 @@
 //! The file that an archive lies in: one of this machine, or a copy of what came through a pipe.
 
+use sealift_format::num;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::FileExt;
@@ -33,12 +34,12 @@ impl Archive {
         let stat = fstat(&file).map_err(|error| Error::io("read", path, error))?;
         let archive = Self {
             file,
-            len: u64::try_from(stat.st_size).unwrap_or(0),
+            len: stat.st_size.cast_unsigned(),
             path: path.to_owned(),
             identity: Some(Identity::of(&stat)),
         };
         let mut begin = [0; 512];
-        let len = usize::try_from(archive.len).unwrap_or(usize::MAX).min(begin.len());
+        let len = num::up_to(archive.len, begin.len());
         archive.read_at(&mut begin[..len], 0)?;
         refuse_compressed(&begin[..len], path, format)?;
         Ok(archive)
@@ -66,7 +67,7 @@ impl Archive {
             }
             let written = file.write_all(&buffer[..filled]);
             written.map_err(|error| Error::io("copy the archive to a file in", directory, error))?;
-            let filled = u64::try_from(filled).unwrap_or(0);
+            let filled = num::wide(filled);
             len += filled;
             options.advance(filled, 0)?;
         }

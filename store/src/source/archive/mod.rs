@@ -18,6 +18,7 @@ use rustix::fs::{FileType, fstat, tell};
 
 use super::SourceOptions;
 use crate::{Error, Tree};
+use sealift_format::num;
 
 pub use crate::error::ArchiveFault;
 pub(super) use crate::error::shown;
@@ -125,7 +126,7 @@ impl ArchiveSource {
     }
 
     fn stored(&self, content: u32) -> &Stored {
-        &self.contents[usize::try_from(content).unwrap_or(usize::MAX)]
+        &self.contents[num::at(content)]
     }
 }
 
@@ -158,7 +159,7 @@ impl ArchiveContent<'_> {
                 Some(segment) if offset < segment.at => segment.at - offset,
                 Some(segment) => segment.at + segment.len - offset,
             };
-            let run = usize::try_from(run).unwrap_or(usize::MAX).min(buffer.len());
+            let run = num::up_to(run, buffer.len());
             let (head, rest) = std::mem::take(&mut buffer).split_at_mut(run);
             match segment {
                 Some(segment) if offset >= segment.at => {
@@ -167,7 +168,7 @@ impl ArchiveContent<'_> {
                 }
                 _ => head.fill(0),
             }
-            offset += u64::try_from(run).unwrap_or(u64::MAX);
+            offset += num::wide(run);
             buffer = rest;
         }
         Ok(())

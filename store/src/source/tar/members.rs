@@ -1,6 +1,7 @@
 //! The members of a tar archive, one after the other, with all that describes them put together.
 
 use sealift_format::Device;
+use sealift_format::num;
 
 use super::acl;
 use super::header::{BLOCK_LEN, Extent, Header, decimal, more_sparse, until_nul};
@@ -72,12 +73,12 @@ impl<'a> Members<'a> {
         let mut buffer = vec![0; 64 * 1024];
         let mut at = from;
         while at < self.archive.len() {
-            let left = usize::try_from(self.archive.len() - at).unwrap_or(usize::MAX).min(buffer.len());
+            let left = num::up_to(self.archive.len() - at, buffer.len());
             self.archive.read_at(&mut buffer[..left], at)?;
             if buffer[..left].iter().any(|byte| *byte != 0) {
                 return Err(self.archive.fault(at, ArchiveFault::BeyondEnd));
             }
-            at += u64::try_from(left).unwrap_or(u64::MAX);
+            at += num::wide(left);
         }
         Ok(())
     }
@@ -114,7 +115,7 @@ impl<'a> Members<'a> {
         }
         let from = self.next;
         self.skip(at, len)?;
-        let mut data = vec![0; usize::try_from(len).unwrap_or(0)];
+        let mut data = vec![0; num::size(len)];
         self.archive.read_at(&mut data, from)?;
         Ok(data)
     }
@@ -277,7 +278,7 @@ fn long_name(data: &[u8]) -> Result<Vec<u8>, ArchiveFault> {
     if name.len() <= PATH_LEN_MAX {
         return Ok(name.to_vec());
     }
-    let number = |len| u64::try_from(len).unwrap_or(u64::MAX);
+    let number = |len| num::wide(len);
     Err(ArchiveFault::ExtensionTooLong { len: number(name.len()), max: number(PATH_LEN_MAX) })
 }
 

@@ -3,6 +3,7 @@
 use super::header::Block;
 use crate::Error;
 use crate::source::archive::{Archive, ArchiveFault};
+use sealift_format::num;
 
 /// How much is read ahead of a header: the extended header's blocks and the member's own.
 const WINDOW_LEN: usize = 4096;
@@ -24,7 +25,7 @@ impl Window {
             return Ok(Some(block));
         }
         let left = archive.len().saturating_sub(at);
-        self.bytes.resize(usize::try_from(left).unwrap_or(usize::MAX).min(WINDOW_LEN), 0);
+        self.bytes.resize(num::up_to(left, WINDOW_LEN), 0);
         self.at = at;
         archive.read_at(&mut self.bytes, at)?;
         self.held(at).map(Some).ok_or_else(|| archive.fault(at, ArchiveFault::Truncated))

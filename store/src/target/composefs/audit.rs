@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use rustix::io::Errno;
+use sealift_format::num;
 use sealift_format::verity::FileDigest;
 use sealift_format::{Bundle, Image, Index, InodeKind, Limits, Ref};
 
@@ -267,7 +268,7 @@ impl<'a> Job<'a> {
             return;
         }
         counts.hashed += 1;
-        counts.hashed_bytes = counts.hashed_bytes.saturating_add(u64::try_from(image.bytes.len()).unwrap_or(u64::MAX));
+        counts.hashed_bytes = counts.hashed_bytes.saturating_add(num::wide(image.bytes.len()));
         self.unsealed.push(digest.clone());
     }
 
@@ -287,7 +288,7 @@ impl<'a> Job<'a> {
         objects.sort_unstable_by(|a, b| a.as_bytes().cmp(b.as_bytes()));
         let checked = check.objects(&objects)?;
         let counts = &mut self.audit.counts;
-        counts.objects += u64::try_from(objects.len()).unwrap_or(u64::MAX);
+        counts.objects += num::wide(objects.len());
         counts.vouched += checked.vouched;
         counts.hashed += checked.hashed;
         counts.hashed_bytes = counts.hashed_bytes.saturating_add(checked.hashed_bytes);

@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use ::composefs::erofs::reader::collect_objects;
 use ::composefs::fsverity::{FsVerityHashValue, Sha256HashValue, Sha512HashValue};
+use sealift_format::num;
 use sealift_format::verity::{Algorithm, FileDigest, FileHasher};
 use sealift_verify::kernel::{self, KernelError};
 
@@ -179,7 +180,7 @@ impl Check<'_> {
 }
 
 fn count<T>(items: &[T]) -> u64 {
-    u64::try_from(items.len()).unwrap_or(u64::MAX)
+    num::wide(items.len())
 }
 
 /// The digest that bytes have as an object of a store.

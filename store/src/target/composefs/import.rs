@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::fstatvfs;
+use sealift_format::num;
 use sealift_format::verity::{Algorithm, FileDigest, FileHasher};
 use sealift_format::{Bundle, Error as FormatError, Image, InodeKind, Object, Opened, Part, Ref};
 use sealift_verify::kernel::{self, KernelError};
@@ -209,7 +210,7 @@ fn sort_out(
     for directory in chosen.iter().flat_map(|chosen| chosen.tree.directory..chosen.tree.directories_end) {
         for entry in index.directory(directory).entries() {
             if let InodeKind::Regular(object) = index.inode(index.entry(entry).inode).kind {
-                wanted[usize::try_from(object).unwrap_or(usize::MAX)] = true;
+                wanted[num::at(object)] = true;
             }
         }
     }
@@ -231,7 +232,7 @@ fn sort_out(
     if options.trust_record && !seals {
         for (number, digest, _) in named {
             sorted.known.digests.insert(number, digest.clone());
-            sorted.wanted[usize::try_from(number).unwrap_or(usize::MAX)] = false;
+            sorted.wanted[num::at(number)] = false;
         }
         return Ok(sorted);
     }
@@ -254,7 +255,7 @@ fn sort_out(
     )?;
     for (number, digest, size, is_sealed) in there.into_inner().unwrap_or_else(PoisonError::into_inner) {
         sorted.known.digests.insert(number, digest.clone());
-        sorted.wanted[usize::try_from(number).unwrap_or(usize::MAX)] = false;
+        sorted.wanted[num::at(number)] = false;
         sorted.unsealed.extend((seals && !is_sealed).then(|| (digest.clone(), size)));
     }
     Ok(sorted)
@@ -303,7 +304,7 @@ fn check_room(target: &Path, needed: u64) -> Result<(), Error> {
 }
 
 fn count(items: impl Iterator) -> u64 {
-    u64::try_from(items.count()).unwrap_or(u64::MAX)
+    num::wide(items.count())
 }
 
 /// What is the same for all steps of taking trees into a store.
@@ -399,7 +400,7 @@ impl Job<'_> {
                 let what = "a composefs image that it states is not the one that its tree makes";
                 return Err(FormatError::Row { part: Part::Root, what, row: stated.reference.into() }.into());
             }
-            if !transaction.has(&digest, u64::try_from(image.len()).unwrap_or(u64::MAX))? {
+            if !transaction.has(&digest, num::wide(image.len()))? {
                 transaction.write(&digest, |mut file| std::io::Write::write_all(&mut file, &image))?;
             }
         }

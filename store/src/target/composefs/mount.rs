@@ -14,6 +14,7 @@ use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, UnmountFlags, fsconfig_create, fsconfig_set_flag,
     fsconfig_set_string, fsmount, fsopen, move_mount, unmount,
 };
+use sealift_format::num;
 use sealift_format::verity::FileDigest;
 use sealift_format::{Image, Ref};
 
@@ -141,7 +142,7 @@ fn check(
     let check = Check { repo, progress, jobs: jobs.max(1), note: &note };
     let image = check.image(digest)?.ok_or_else(|| Fault::Missing.error(repo, digest))?;
     let objects = objects_of(&image.bytes, digest, repo)?;
-    stats.objects = u64::try_from(objects.len()).unwrap_or(u64::MAX);
+    stats.objects = num::wide(objects.len());
     let checked = check.objects(&objects)?;
     if !image.is_sealed || !checked.unsealed.is_empty() {
         stats.checked = Checked::Hashed;

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::{AtFlags, unlinkat};
+use sealift_format::num;
 use sealift_format::verity::{self, Algorithm, FileDigest, FileHasher};
 use sealift_format::{Bundle, data_len};
 use sealift_verify::content::{Content, Portion};
@@ -132,7 +133,7 @@ impl<'a> Work<'a> {
 
     pub(super) fn run(self, input: &mut Input, jobs: usize) -> Result<Made, Error> {
         let Plan { bundle, bases, ref reads } = *self.plan;
-        let files = u64::try_from(reads.objects().count()).unwrap_or(u64::MAX);
+        let files = num::wide(reads.objects().count());
         self.progress.enter(Phase::Unpacking, reads.stored_bytes(), files);
         Delivery::new((bundle, bases), reads, jobs, self.progress).run(
             input,

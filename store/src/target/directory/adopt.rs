@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{FallocateFlags, FileType, Mode, OFlags, fallocate, fstat};
 use rustix::io::Errno;
+use sealift_format::num;
 use sealift_format::{InodeKind, pieces};
 
 use super::files::{Builder, Hand};
@@ -216,13 +217,13 @@ pub(super) fn check_content(
 
 /// Reads `len` bytes; a file that became shorter gives what there is.
 fn read_at<'b>(file: &OwnedFd, buffer: &'b mut Vec<u8>, start: u64, len: u64) -> Result<&'b [u8], Errno> {
-    let len = usize::try_from(len).unwrap_or(usize::MAX);
+    let len = num::size(len);
     if buffer.len() < len {
         buffer.resize(len, 0);
     }
     let mut got = 0;
     while got < len {
-        match rustix::io::pread(file, &mut buffer[got..len], start + u64::try_from(got).unwrap_or(0)) {
+        match rustix::io::pread(file, &mut buffer[got..len], start + num::wide(got)) {
             Ok(0) => break,
             Ok(more) => got += more,
             Err(Errno::INTR) => {}

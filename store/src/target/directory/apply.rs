@@ -18,6 +18,7 @@ use crate::directory::target::{Target, TargetWalk};
 use crate::fs::confined::{known_type, names_in, open_name, open_on_same_device, open_own, open_within};
 use crate::threads::parallel::for_each;
 use crate::{Error, Progress};
+use sealift_format::num::at;
 
 /// What is done to a target, which is the wanted index's afterwards.
 pub(super) struct Update<'a> {
@@ -52,10 +53,6 @@ fn take_away(stage: &Stage, directory: BorrowedFd<'_>, name: &[u8]) -> Result<()
         Err(Errno::NOENT) => Ok(()),
         removed => removed,
     }
-}
-
-fn at(number: u32) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 /// Whether this error says that something else stands where a file or a directory was, or that it is somebody else's: as often as it is
@@ -115,7 +112,7 @@ impl Update<'_> {
         for_each(self.jobs, &batches, TargetWalk::default, |walk, batch| {
             for &directory in *batch {
                 self.progress.check()?;
-                let depth = usize::try_from(self.target.index.directory(directory).depth).unwrap_or(usize::MAX);
+                let depth = at(self.target.index.directory(directory).depth);
                 let seen = self.look_at(walk, directory, &stays)?;
                 is_whole.fetch_and(seen.has_all, Ordering::Relaxed);
                 let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use sealift_format::num::at;
 use sealift_format::{Attributes, Index, Inode, InodeKind, Ref};
 
 use super::metadata::Privilege;
@@ -46,10 +47,6 @@ enum Fate {
 }
 
 const NONE: u32 = u32::MAX;
-
-fn at(number: u32) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
-}
 
 impl Changes {
     /// Compares what is selected of `wanted` with an installed tree.

@@ -1,5 +1,6 @@
 //! Delta bundles onto a directory that holds their base: what it kept, or what it is, gives the index and the objects.
 
+use sealift_format::num;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -100,7 +101,7 @@ pub(super) fn check_bases(job: &Job<'_>, target: &Path, pending: &Selection) -> 
 /// Says which file of a target that took all of this has to be made again, and cannot be without the base, which it does not hold any more.
 fn check_no_prefix(job: &Job<'_>, target: &Path, pending: &Selection) -> Result<(), Error> {
     let (index, layout) = (&job.bundle.index, &job.bundle.layout);
-    let needs_base = |chunk: &u32| !layout.chunks[usize::try_from(*chunk).unwrap_or(usize::MAX)].prefix.is_empty();
+    let needs_base = |chunk: &u32| !layout.chunks[num::at(*chunk)].prefix.is_empty();
     let Some(place) = pending.regulars.first().filter(|_| pending.reads.chunks().iter().any(needs_base)) else {
         return Ok(());
     };

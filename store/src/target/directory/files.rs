@@ -10,6 +10,7 @@ use rustix::fs::{
     fsync, ftruncate, ioctl_ficlone, linkat, lsetxattr, makedev, mkdirat, mknodat, openat, seek, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
+use sealift_format::num;
 use sealift_format::{Attributes, Bundle, FileType, Inode, InodeKind, data_len, data_ranges};
 use sealift_verify::content::Content;
 
@@ -194,7 +195,7 @@ impl<'a> Builder<'a> {
             let (mut at, mut offset) = (range.start, range.start);
             while at < range.end {
                 self.progress.check()?;
-                let len = usize::try_from((range.end - at).min(64 << 20)).unwrap_or(usize::MAX);
+                let len = num::size((range.end - at).min(64 << 20));
                 // Both offsets move on.
                 if copy_file_range(from, Some(&mut at), to, Some(&mut offset), len).map_err(&failed)? == 0 {
                     return Err(failed(Errno::IO));

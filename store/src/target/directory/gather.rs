@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::fs::stat_cache::{FileStat, FileTime, StatCache};
 use rustix::io::Errno;
 use sealift_format::InodeKind;
+use sealift_format::num::at;
 
 use super::apply::Update;
 use super::plan::Selection;
@@ -33,10 +34,6 @@ enum Source {
 
 /// Directories that a thread goes through before it takes the next ones.
 const BATCH: usize = 64;
-
-fn at(number: u32) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
-}
 
 /// The stats of a target after an update, which ended before `since`.
 pub(super) fn gather(update: &Update<'_>, kept: &Kept<'_>, since: FileTime) -> Result<StatCache, Error> {

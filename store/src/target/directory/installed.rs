@@ -1,5 +1,6 @@
 //! What a target holds before an update: by what it kept of the last bundle, else by looking.
 
+use sealift_format::num;
 use std::collections::HashSet;
 
 use crate::{Site, StatCache};
@@ -165,7 +166,7 @@ impl Installed {
 
 /// For each content of the source: the object that the wanted index has at its path, where size and time agree.
 fn by_time(source: &Source, wanted: &Index, selection: &Selection) -> Vec<Option<[u8; 32]>> {
-    let mut ids = vec![None; usize::try_from(source.content_count()).unwrap_or(0)];
+    let mut ids = vec![None; num::at(source.content_count())];
     let tree = source.tree();
     let Some(&root) = selection.directories.first() else { return ids };
     let mut pending = vec![(0, root)];
@@ -181,7 +182,7 @@ fn by_time(source: &Source, wanted: &Index, selection: &Selection) -> Vec<Option
                     let object = wanted.object(object);
                     let is_same = object.size == source.content_len(content)
                         && (node.mtime, node.mtime_ns) == (inode.mtime, inode.mtime_ns);
-                    ids[usize::try_from(content).unwrap_or(usize::MAX)] = is_same.then_some(object.id);
+                    ids[num::at(content)] = is_same.then_some(object.id);
                 }
                 _ => {}
             }

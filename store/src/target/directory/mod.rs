@@ -22,6 +22,7 @@ mod release;
 mod sealing;
 mod update;
 
+use sealift_format::num;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -589,7 +590,7 @@ pub fn is_half_updated(target: &Path) -> bool {
 }
 
 fn as_u64(len: usize) -> u64 {
-    u64::try_from(len).unwrap_or(u64::MAX)
+    num::wide(len)
 }
 
 fn expected(bundle: &Bundle, selection: &Selection) -> UnpackStats {

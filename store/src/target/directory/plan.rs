@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use sealift_format::num::{at, wide};
 use sealift_format::{Blocks, Bundle, DiskUse, Index, InodeKind, Ref};
 use sealift_verify::read_plan::ReadPlan;
 
@@ -37,14 +38,6 @@ pub(crate) struct Link {
     pub(crate) from: Place,
     pub(crate) entry: u32,
     pub(crate) directory: u32,
-}
-
-fn wide(len: usize) -> u64 {
-    u64::try_from(len).unwrap_or(u64::MAX)
-}
-
-fn at(number: u32) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 impl Selection {

@@ -12,6 +12,7 @@ use rustix::fs::{
     AtFlags, FileType, Mode, OFlags, Statx, StatxAttributes, StatxFlags, StatxTimestamp, fstat, readlinkat, statx,
 };
 use rustix::io::{Errno, retry_on_intr};
+use sealift_format::num::at;
 use sealift_format::{Inode, InodeKind};
 
 use super::metadata::Privilege;
@@ -80,10 +81,6 @@ const FIELDS: StatxFlags = StatxFlags::BASIC_STATS;
 const BATCH: usize = 64;
 /// Suspects that a thread takes at once.
 const SUSPECTS: usize = 16;
-
-fn at(number: u32) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
-}
 
 /// What a name is, without following a link.
 pub(super) fn stat_of(directory: BorrowedFd<'_>, name: &[u8]) -> Result<Statx, Errno> {

@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
+use sealift_format::num;
 use sealift_format::ostree::{Checksum, Commit};
 use sealift_format::{Index, Limits, OsTree, OsTreeFile, Ref};
 
@@ -203,7 +204,7 @@ impl<'a> Job<'a, '_> {
                 What::Metadata(_) => None,
             })
             .collect();
-        self.progress.enter(Phase::Verifying, 0, u64::try_from(wanted.len()).unwrap_or(u64::MAX));
+        self.progress.enter(Phase::Verifying, 0, num::wide(wanted.len()));
         let results = Mutex::new(Vec::new());
         for_each(
             self.options.jobs.max(1),
@@ -218,7 +219,7 @@ impl<'a> Job<'a, '_> {
         )?;
         let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
         results.extend(look.files(&files)?);
-        self.audit.counts.objects += u64::try_from(wanted.len()).unwrap_or(u64::MAX);
+        self.audit.counts.objects += num::wide(wanted.len());
         for (at, looked) in results {
             self.report_object(&wanted[at], looked, &look)?;
         }

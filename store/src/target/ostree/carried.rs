@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use sealift_format::num;
 use sealift_format::ostree::{Checksum, Commit, DirTree};
 use sealift_format::{Bundle, OsTree, OsTreeKind, OsTreeObject, Ref};
 
@@ -47,7 +48,7 @@ impl<'a> Carried<'a> {
     pub(super) fn tip(&self, from: &'a Ref) -> Result<Tip<'a>, Error> {
         let missing = || Error::Usage(format!("{} is no OSTree commit", from.name));
         let ostree = from.ostree.as_ref().ok_or_else(missing)?;
-        let number = usize::try_from(ostree.commit).unwrap_or(usize::MAX);
+        let number = num::at(ostree.commit);
         let object = self.ostree.objects().get(number).ok_or_else(missing)?;
         Ok(self.with_beside(object))
     }

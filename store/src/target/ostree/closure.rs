@@ -9,6 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{AtFlags, FileType, Stat, statat};
 use rustix::io::Errno;
+use sealift_format::num;
 use sealift_format::ostree::file;
 use sealift_format::{Bundle, Index, InodeKind, OsTreeFile, Ref};
 
@@ -96,7 +97,7 @@ pub(super) fn look(
         return Ok(seen);
     }
     let eye = Eye { repo, index: &bundle.index, since: kept::written(repo, &bundle.head.root().identity.name) };
-    progress.enter(Phase::Listing, 0, u64::try_from(wanted.len()).unwrap_or(u64::MAX));
+    progress.enter(Phase::Listing, 0, num::wide(wanted.len()));
     let glances = Mutex::new(vec![Glance::Good; wanted.len()]);
     let parts: Vec<(usize, &[Wanted<'_>])> = (0..).step_by(PART).zip(wanted.chunks(PART)).collect();
     for_each(
@@ -110,7 +111,7 @@ pub(super) fn look(
             if let Some(places) = glances.get_mut(*first..first.saturating_add(part.len())) {
                 places.copy_from_slice(&found);
             }
-            progress.add(0, u64::try_from(part.len()).unwrap_or(0));
+            progress.add(0, num::wide(part.len()));
             Ok(())
         },
     )?;
@@ -143,7 +144,7 @@ pub(super) fn look(
             }
         }
     }
-    seen.checked = u64::try_from(wanted.len() - seen.missing.len()).unwrap_or(u64::MAX);
+    seen.checked = num::wide(wanted.len() - seen.missing.len());
     for (checksum, kind) in &seen.damaged {
         let path = repo.object_path(*kind, checksum);
         tracing::warn!(path = %path.display(), "replacing an object that does not match its name");
@@ -167,7 +168,7 @@ fn read(
         return Ok(Vec::new());
     }
     let look = Look::new(repo, &bundle.index, progress, jobs);
-    progress.enter(Phase::Verifying, 0, u64::try_from(metadata.len() + files.len()).unwrap_or(u64::MAX));
+    progress.enter(Phase::Verifying, 0, num::wide(metadata.len() + files.len()));
     let found = Mutex::new(Vec::new());
     for_each(
         jobs,
@@ -205,7 +206,7 @@ impl Eye<'_> {
             Err(Errno::NOENT) => return Ok(Glance::Missing),
             Err(error) => return Err(Error::io("look at", self.repo.object_path(kind, checksum), error)),
         };
-        let size = u64::try_from(stat.st_size).unwrap_or(u64::MAX);
+        let size = stat.st_size.cast_unsigned();
         let glance = match wanted.what {
             What::Metadata(bytes) => {
                 let is_right = is_file(&stat) && usize::try_from(size).is_ok_and(|size| size == bytes.len());
@@ -224,7 +225,7 @@ impl Eye<'_> {
             InodeKind::Symlink(link) => (None, self.index.symlink_target(link)),
             _ => return Glance::Odd,
         };
-        let target_len = u64::try_from(target.len()).unwrap_or(u64::MAX);
+        let target_len = num::wide(target.len());
         let is_link = FileType::from_raw_mode(stat.st_mode) == FileType::Symlink;
         let is_right = match (self.repo.config().mode, content) {
             (Mode::Bare | Mode::BareUserOnly, None) => is_link && size == target_len,
@@ -233,7 +234,7 @@ impl Eye<'_> {
             (Mode::Archive, content) => {
                 let target = std::str::from_utf8(target).unwrap_or_default();
                 let header = file::encode_archive_header(content.unwrap_or(0), attributes, target).len();
-                let header = u64::try_from(header).unwrap_or(u64::MAX);
+                let header = num::wide(header);
                 // Deflate makes of 1032 bytes one at the least.
                 let least = content.map_or(0, |content| 1 + content / 1040);
                 is_file(stat) && size >= header.saturating_add(least) && (content.is_some() || size == header)

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use sealift_format::difference::{CommitObject, EditedCommitRef, EditedKind, OsTreeDifference};
+use sealift_format::num;
 use sealift_format::ostree::{Checksum, Commit};
 use sealift_format::{Bundle, Delta, Index, OsTree, Ref, RepositoryFile, verity};
 use sha2::{Digest as _, Sha256};
@@ -153,7 +154,7 @@ impl Finder<'_> {
         let objects = index.ostree().map_or(&[][..], OsTree::objects);
         let is_chosen = |from: &&Ref| self.options.refs.is_empty() || self.options.refs.contains(&from.name);
         for tip in index.refs().iter().filter(is_chosen).filter_map(|from| from.ostree.as_ref()) {
-            let commit = objects.get(usize::try_from(tip.commit).unwrap_or(usize::MAX));
+            let commit = objects.get(num::at(tip.commit));
             if let Some(commit) = commit
                 && !self.repo.has_whole_commit(&commit.checksum)?
             {
@@ -207,9 +208,7 @@ impl Finder<'_> {
     fn edited(&self, name: &str) -> Option<&EditedCommitRef> {
         let edited = self.delta.difference.refs().iter().find(|edited| edited.name == name)?;
         match edited.kind {
-            EditedKind::Commit(row) => {
-                self.delta.difference.ostree()?.refs().get(usize::try_from(row).unwrap_or(usize::MAX))
-            }
+            EditedKind::Commit(row) => self.delta.difference.ostree()?.refs().get(num::at(row)),
             EditedKind::Tree(_) => None,
         }
     }
@@ -237,7 +236,7 @@ impl Finder<'_> {
                 if let Some(role) = self.role(&index) {
                     return Ok((index, role));
                 }
-                objects = u64::try_from(index.objects().len()).unwrap_or(u64::MAX);
+                objects = num::wide(index.objects().len());
             }
             // They are the same in each way.
             if ![self.delta.difference.base_objects().into(), self.delta.head.root().maxima.objects].contains(&objects)

@@ -6,6 +6,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileExt as _;
 use std::sync::{Mutex, PoisonError};
 
+use sealift_format::num::{self, at};
 use sealift_format::ostree::Checksum;
 use sealift_format::{Attributes, Bundle, Chunk, Holds, InodeKind};
 use sealift_verify::content::Content;
@@ -21,10 +22,6 @@ use crate::ostree::transaction::Transaction;
 use crate::progress::Phase;
 use crate::threads::parallel::for_each;
 use crate::{Error, Progress};
-
-fn at(number: u32) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
-}
 
 /// Making the file objects.
 pub(super) struct Work<'a> {
@@ -128,7 +125,7 @@ impl<'a> Work<'a> {
 
     pub(super) fn run(&self, input: &mut Input, jobs: usize) -> Result<(), Error> {
         let files = self.plan.wanted.values().map(Vec::len).sum::<usize>();
-        self.progress.enter(Phase::Unpacking, self.stored_bytes(), u64::try_from(files).unwrap_or(0));
+        self.progress.enter(Phase::Unpacking, self.stored_bytes(), num::wide(files));
         let Self { bundle, bases, progress, .. } = *self;
         Delivery::new((bundle, bases), &self.reads, jobs, progress).run(
             input,
@@ -212,7 +209,7 @@ impl<'a> Work<'a> {
         let files = |object: u32| self.plan.wanted.get(&Some(object)).map_or(&[][..], Vec::as_slice);
         let bytes = lacking.iter().map(|object| row(*object).size).sum();
         let count = lacking.iter().map(|object| files(*object).len()).sum::<usize>();
-        self.progress.enter(Phase::Copying, bytes, u64::try_from(count).unwrap_or(0));
+        self.progress.enter(Phase::Copying, bytes, num::wide(count));
         for_each(
             jobs,
             &lacking,
@@ -265,7 +262,7 @@ struct ReadAt {
 impl Read for ReadAt {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let len = self.file.read_at(buffer, self.at)?;
-        self.at += u64::try_from(len).unwrap_or(0);
+        self.at += num::wide(len);
         Ok(len)
     }
 }

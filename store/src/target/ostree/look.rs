@@ -6,6 +6,7 @@ use std::os::fd::AsFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::io::Errno;
+use sealift_format::num;
 use sealift_format::ostree::Checksum;
 use sealift_format::verity::{self, Algorithm, FileDigest, FileHasher, Parameters};
 use sealift_format::{Index, InodeKind, OsTreeFile};
@@ -79,7 +80,7 @@ impl<'a> Look<'a> {
             return Ok(Looked::Vouched);
         }
         match self.repo.load_metadata(kind, checksum) {
-            Ok(bytes) => Ok(Looked::Right { bytes: u64::try_from(bytes.len()).unwrap_or(u64::MAX) }),
+            Ok(bytes) => Ok(Looked::Right { bytes: num::wide(bytes.len()) }),
             Err(error) => looked(error),
         }
     }
@@ -173,7 +174,7 @@ impl<'a> Look<'a> {
             return Ok(asked);
         }
         let bytes = files.iter().map(|(_, size)| *size).fold(0, u64::saturating_add);
-        self.progress.enter(Phase::Hashing, bytes, u64::try_from(files.len()).unwrap_or(u64::MAX));
+        self.progress.enter(Phase::Hashing, bytes, num::wide(files.len()));
         // For who compares what the kernel says of the others.
         let takes_digest = !asked.sealed.is_empty();
         let asked = Mutex::new(asked);
@@ -217,7 +218,7 @@ impl<'a> Look<'a> {
                     if let Some(hasher) = &mut hasher {
                         hasher.update(&buffer[..len]);
                     }
-                    self.progress.add(u64::try_from(len).unwrap_or(0), 0);
+                    self.progress.add(num::wide(len), 0);
                 }
                 Err(error)
                     if matches!(

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use sealift_format::num;
 use sealift_format::ostree::{Checksum, Commit, DirTree};
 use sealift_format::{InodeKind, OsTreeKind, OsTreeObject, Ref};
 
@@ -161,7 +162,7 @@ impl<'a> Plan<'a> {
     fn add_file(&mut self, checksum: &Checksum) -> Result<(), Error> {
         let Some(&number) = self.carried.files.get(checksum) else { return Ok(()) };
         if self.seen_files.insert(*checksum) && !self.transaction.has(ObjectType::File, checksum)? {
-            self.want(checksum, self.carried.ostree.files()[usize::try_from(number).unwrap_or(usize::MAX)].kind);
+            self.want(checksum, self.carried.ostree.files()[num::at(number)].kind);
         }
         Ok(())
     }
@@ -177,14 +178,12 @@ impl<'a> Plan<'a> {
     }
 
     pub(super) fn stats(&self, seen: &Seen) -> ImportStats {
-        let damaged = |is: &dyn Fn(ObjectType) -> bool| {
-            u64::try_from(seen.damaged.iter().filter(|(_, kind)| is(*kind)).count()).unwrap_or(u64::MAX)
-        };
-        let count = |is: &dyn Fn(OsTreeKind) -> bool| {
-            u64::try_from(self.metadata.iter().filter(|(kind, _)| is(*kind)).count()).unwrap_or(u64::MAX)
-        };
+        let damaged =
+            |is: &dyn Fn(ObjectType) -> bool| num::wide(seen.damaged.iter().filter(|(_, kind)| is(*kind)).count());
+        let count =
+            |is: &dyn Fn(OsTreeKind) -> bool| num::wide(self.metadata.iter().filter(|(kind, _)| is(*kind)).count());
         let size = |object: &Option<u32>| object.map_or(0, |object| self.carried.bundle.index.object(object).size);
-        let len = |files: &Vec<u32>| u64::try_from(files.len()).unwrap_or(u64::MAX);
+        let len = |files: &Vec<u32>| num::wide(files.len());
         ImportStats {
             commits: count(&|kind| kind == OsTreeKind::Commit)
                 .saturating_sub(damaged(&|kind| kind == ObjectType::Commit)),

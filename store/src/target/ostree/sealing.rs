@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::fs::{FileType, Mode as Permissions, OFlags, fstat};
 use rustix::io::Errno;
 use sealift_format::Head;
+use sealift_format::num;
 use sealift_verify::kernel::{self, Sealed};
 
 use crate::fs::confined::{open_beneath, open_name};
@@ -50,7 +51,7 @@ impl Transaction<'_> {
     /// The kernel did not.
     pub(super) fn seal(&self, jobs: usize, progress: &Progress) -> Result<u64, Error> {
         let staged: Vec<_> = self.staged().into_iter().filter(|(_, kind)| *kind != ObjectType::CommitMeta).collect();
-        progress.enter(Phase::Sealing, 0, u64::try_from(staged.len()).unwrap_or(0));
+        progress.enter(Phase::Sealing, 0, num::wide(staged.len()));
         let sealed = AtomicU64::new(0);
         for_each(
             jobs,
