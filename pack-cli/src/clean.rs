@@ -7,7 +7,7 @@ use crate::trust::{Store, TargetKind, TargetPlace, sign};
 use crate::{Error, Progress, pack};
 use rustix::fs::FileType;
 use sealift_store::directory::{Stage, state};
-use sealift_store::target::directory::{Found, complete};
+use sealift_store::target::directory::{Interrupted, complete};
 use sealift_store::{Place, Site};
 use serde::Serialize;
 
@@ -94,15 +94,15 @@ fn clean_site(site: &Site, jobs: usize, progress: &Progress, cleaned: &mut Clean
     };
     let found = complete(&stage, site, jobs, progress)?;
     stage.remove()?;
-    let is_taken = site.is_taken()?;
+    let is_taken = site.is_nonempty_dir()?;
     if !is_taken {
         // A new tree has its state before it has its name.
         state::remove(site)?;
     }
     match found {
-        Found::Finished => cleaned.was_finished = true,
-        Found::Damaged if is_taken => return Err(Error::HalfUpdated { target: target.to_owned() }),
-        Found::Nothing | Found::Damaged => cleaned.was_removed = true,
+        Interrupted::Finished => cleaned.was_finished = true,
+        Interrupted::Damaged if is_taken => return Err(Error::HalfUpdated { target: target.to_owned() }),
+        Interrupted::Nothing | Interrupted::Damaged => cleaned.was_removed = true,
     }
     Ok(())
 }

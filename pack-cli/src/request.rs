@@ -11,7 +11,7 @@ use crate::pack::compress::Compressor;
 use crate::pack::{Output, PackOptions};
 use crate::{Error, Limits, Progress};
 use sealift_store::base::Base;
-use sealift_store::directory::State;
+use sealift_store::directory::InstallRecord;
 use sealift_store::target::directory::is_half_updated;
 
 /// What a request says.
@@ -39,7 +39,7 @@ pub fn request(target: &OsStr, output: &Output, jobs: usize, progress: &Progress
     if !is_commit && is_half_updated(Path::new(target)) {
         return Err(Error::HalfUpdated { target: target.into() });
     }
-    let kept = if is_commit { None } else { State::load(Path::new(target), Limits::NONE)? };
+    let kept = if is_commit { None } else { InstallRecord::load(Path::new(target), Limits::NONE)? };
     if kept.as_ref().is_some_and(|kept| !kept.prefix.is_empty() || kept.index.refs().len() > 1) {
         let target = target.display();
         return Err(Error::Usage(format!(
@@ -47,7 +47,7 @@ pub fn request(target: &OsStr, output: &Output, jobs: usize, progress: &Progress
         )));
     }
     let (index, index_digest, taken) = match kept {
-        Some(State { head, index, .. }) => {
+        Some(InstallRecord { head, index, .. }) => {
             let root = head.root();
             (index, root.contents.index_digest, Some((root.identity.name.clone(), root.identity.version)))
         }

@@ -16,8 +16,8 @@ use crate::Phase;
 use crate::{Error, Input, Progress, Unopened};
 use sealift_store::base::Bases;
 use sealift_store::delivery::Delivery;
-use sealift_store::delivery::feed::Feed;
-use sealift_store::threads::in_turn::InTurn;
+use sealift_store::delivery::feed::ChunkScheduler;
+use sealift_store::threads::in_turn::OrderedSlots;
 use sealift_store::threads::parallel;
 
 /// What was checked.
@@ -43,7 +43,7 @@ pub fn verify(bundle: Unopened, depth: Depth, jobs: usize, progress: &Progress) 
         (Depth::Objects, Opened::Whole(bundle)) => check_objects(bundle, input, jobs, progress)?,
         _ => {
             let all: Vec<u32> = (0..).take(layout.chunks.len()).collect();
-            Feed::new((head, &layout.chunks), &all, input, progress).run(
+            ChunkScheduler::new((head, &layout.chunks), &all, input, progress).run(
                 jobs,
                 || (),
                 |(), number, stored| {
@@ -65,7 +65,7 @@ pub fn verify(bundle: Unopened, depth: Depth, jobs: usize, progress: &Progress) 
 fn check_objects(bundle: &Bundle, input: &mut Input, jobs: usize, progress: &Progress) -> Result<(), Error> {
     let (plan, files) = (ReadPlan::all(bundle.into()), OsTreeFiles::new(bundle));
     let table = Mutex::new(VerityTable::new(bundle));
-    let large = InTurn::new(files.large(bundle).into_iter().collect());
+    let large = OrderedSlots::new(files.large(bundle).into_iter().collect());
     let stop = || large.give_up();
     let take = |(): &mut (), content: &Content<'_>| {
         let checked = Checked::new(bundle, &files, content)?;

@@ -45,7 +45,7 @@ use crate::diff::{self, Change, Diff, DiffOptions, Difference, Field, Side};
 use crate::trust::{Guard, Judged};
 use crate::{Bundle, Error, Input, Phase, Progress};
 pub use sealift_store::audit::{Finding, FindingKind, StoreAudit, StoreAuditOptions, StoreCounts};
-use sealift_store::directory::{State, state};
+use sealift_store::directory::{InstallRecord, state};
 use sealift_store::seal::Digests;
 use sealift_store::source::{DirectoryOptions, DirectorySource, Source, XattrFilter};
 
@@ -95,7 +95,7 @@ pub fn audit(
         None => {
             let dir = site.record()?.ok_or_else(|| no_state(target))?;
             let judged = guard.judge_taken(&state::read_head(&dir, limits)?)?;
-            let state = State::read_behind(&dir, judged.head.clone())?;
+            let state = InstallRecord::read_behind(&dir, judged.head.clone())?;
             is_of_another = !state.is_of(&site)?;
             // What was unpacked is what is to be there.
             if diff_options.reference.is_none() {

@@ -8,7 +8,7 @@ use super::compare::Rules;
 use super::moves::find_moves;
 use super::names::Names;
 use super::side::View;
-use super::walk::{Met, Start};
+use super::walk::{Pair, Start};
 use super::{Change, Counts, Diff, DiffOptions, Difference, Field, File};
 
 /// Collects the differences.
@@ -31,7 +31,7 @@ impl<'a> Collector<'a> {
         Self { old, new, rules, links: !options.ignore.links, counts, differences, nodes }
     }
 
-    pub(super) fn meet(&mut self, start: &Start, met: &Met) {
+    pub(super) fn meet(&mut self, start: &Start, met: &Pair) {
         self.counts.compared += u64::from(met.old.is_some() || met.new.is_some());
         let old = met.old.map(|node| self.old.file(node, &met.path));
         let new = met.new.map(|node| self.new.file(node, &met.path));
@@ -65,7 +65,7 @@ impl<'a> Collector<'a> {
         self.nodes.push((met.old, met.new));
     }
 
-    fn fields(&mut self, met: &Met, old: &File, new: &File) -> Vec<Field> {
+    fn fields(&mut self, met: &Pair, old: &File, new: &File) -> Vec<Field> {
         // Ignored is what unpacking leaves out, and not what somebody has added since.
         let has_gained = match (self.old.view, self.new.view) {
             (View::Index(_), View::Source(_)) => Rules::has_gained(old, new),

@@ -38,7 +38,7 @@ mod wishes;
 use sealift_format::Index;
 
 use crate::{Error, Progress};
-use sealift_store::contents::{self, Found, Want};
+use sealift_store::contents::{self, ContentInfo, Want};
 use sealift_store::seal::Digests;
 use sealift_store::source::{Exclude, XattrFilter};
 
@@ -49,7 +49,7 @@ pub use report::{Change, Counts, Diff, Difference, Field, File, Take};
 pub use side::Side;
 use side::View;
 use walk::Walk;
-use wishes::Wishes;
+use wishes::ReadWishes;
 
 /// How two sides are compared.
 #[derive(Clone, Debug, Default)]
@@ -107,7 +107,7 @@ pub fn diff(old: Side<'_>, new: Side<'_>, options: &DiffOptions, progress: &Prog
     let walk = Walk { old: old.view(), new: new.view(), exclude: options.exclude.as_ref(), progress };
     let (starts, prefix) = start::starts(walk.old, walk.new, options)?;
     let takes = matches!(new, Side::Bundle(_));
-    let mut wishes = Wishes::new(walk.old, walk.new, options, takes);
+    let mut wishes = ReadWishes::new(walk.old, walk.new, options, takes);
     for start in &starts {
         walk.run(start, &mut |met| wishes.meet(met))?;
     }
@@ -125,7 +125,12 @@ pub fn diff(old: Side<'_>, new: Side<'_>, options: &DiffOptions, progress: &Prog
     Ok(Diff { take, prefix, ..collector.finish(options.moves) })
 }
 
-fn read(side: Side<'_>, wanted: &[Want], options: &DiffOptions, progress: &Progress) -> Result<Vec<Found>, Error> {
+fn read(
+    side: Side<'_>,
+    wanted: &[Want],
+    options: &DiffOptions,
+    progress: &Progress,
+) -> Result<Vec<ContentInfo>, Error> {
     let (View::Source(source), true) = (side.view(), wanted.iter().any(|want| *want != Want::Nothing)) else {
         return Ok(Vec::new());
     };

@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use super::side::View;
 use super::{File, TreePath};
-use sealift_store::contents::Found;
+use sealift_store::contents::ContentInfo;
 
 /// A side's files, and which of their names have been met.
 pub(super) struct Names<'a> {
     pub(super) view: View<'a>,
-    found: Vec<Found>,
+    found: Vec<ContentInfo>,
     /// Nodes of several names.
     linked: HashSet<u32>,
     /// The first name of each of them that was met, and the file that all its others are.
@@ -26,7 +26,7 @@ pub(super) struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    pub(super) fn new(view: View<'a>, found: Vec<Found>) -> Self {
+    pub(super) fn new(view: View<'a>, found: Vec<ContentInfo>) -> Self {
         let linked = view.linked();
         let (first, kept, partner, met) = Default::default();
         Self { view, found, linked, first, kept, partner, met }

@@ -9,7 +9,7 @@ use sealift_format::{Attributes, Bundle, Device, Index, InodeKind, Ref};
 
 use super::File;
 use crate::{DirId, Metadata};
-use sealift_store::contents::Found;
+use sealift_store::contents::ContentInfo;
 use sealift_store::seal::Digests;
 use sealift_store::source::Source;
 use sealift_store::{Child, NodeKind, Tree};
@@ -156,7 +156,7 @@ impl<'a> View<'a> {
     }
 
     /// A file with all that is known of it; `found` is what was read of a source's contents.
-    pub(super) fn file(self, number: u32, found: &[Found]) -> File {
+    pub(super) fn file(self, number: u32, found: &[ContentInfo]) -> File {
         let Node { attributes, mtime: (mtime, mtime_ns), what } = self.node(number);
         let mut metadata = Metadata {
             permissions: attributes.mode & 0o7777,

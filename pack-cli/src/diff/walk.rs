@@ -20,7 +20,7 @@ pub(super) struct Start {
 
 /// A path, and the node that either side has there.
 #[derive(Clone, Debug)]
-pub(super) struct Met {
+pub(super) struct Pair {
     pub(super) path: TreePath,
     pub(super) old: Option<u32>,
     pub(super) new: Option<u32>,
@@ -46,8 +46,8 @@ pub(super) struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     /// Calls `meet` for the start, and for each name below it that a side has: a directory, all that is below it, then what follows it.
-    pub(super) fn run(&self, start: &Start, meet: &mut dyn FnMut(&Met)) -> Result<(), Error> {
-        let first = Met { path: start.path.clone(), old: start.old, new: start.new };
+    pub(super) fn run(&self, start: &Start, meet: &mut dyn FnMut(&Pair)) -> Result<(), Error> {
+        let first = Pair { path: start.path.clone(), old: start.old, new: start.new };
         meet(&first);
         let mut entered: Vec<Entered<'a>> = self.enter(&first).into_iter().collect();
         while let Some(directory) = entered.last_mut() {
@@ -68,7 +68,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    fn enter(&self, met: &Met) -> Option<Entered<'a>> {
+    fn enter(&self, met: &Pair) -> Option<Entered<'a>> {
         let old = met.old.and_then(|old| self.old.node(old).directory());
         let new = met.new.and_then(|new| self.new.node(new).directory());
         (old.is_some() || new.is_some()).then(|| Entered {
@@ -78,14 +78,14 @@ impl<'a> Walk<'a> {
         })
     }
 
-    fn leaves_out(&self, met: &Met, is_directory: bool) -> bool {
+    fn leaves_out(&self, met: &Pair, is_directory: bool) -> bool {
         self.exclude.is_some_and(|exclude| exclude.takes(&met.path.to_vec(), is_directory))
     }
 }
 
 impl Entered<'_> {
     /// The next name of either side.
-    fn next(&mut self) -> Option<Met> {
+    fn next(&mut self) -> Option<Pair> {
         let (old, new) = (self.olds.as_mut().and_then(Peekable::peek), self.news.as_mut().and_then(Peekable::peek));
         let order = match (old, new) {
             (None, None) => return None,
@@ -97,6 +97,6 @@ impl Entered<'_> {
         let new = self.news.as_mut().filter(|_| order.is_ge()).and_then(Iterator::next);
         let name = old.or(new).map(|(name, _)| name).unwrap_or_default();
         let (old, new) = (old.map(|(_, node)| node), new.map(|(_, node)| node));
-        Some(Met { path: self.path.join(name), old, new })
+        Some(Pair { path: self.path.join(name), old, new })
     }
 }

@@ -5,11 +5,11 @@ use std::collections::HashSet;
 
 use super::DiffOptions;
 use super::side::View;
-use super::walk::Met;
+use super::walk::Pair;
 use sealift_store::contents::Want;
 
 /// What has to be read of each side, before the comparison can be made.
-pub(super) struct Wishes<'a> {
+pub(super) struct ReadWishes<'a> {
     old: WishList<'a>,
     new: WishList<'a>,
     /// What is wanted of two files of different sizes.
@@ -25,7 +25,7 @@ struct WishList<'a> {
     open: Vec<(u32, u64)>,
 }
 
-impl<'a> Wishes<'a> {
+impl<'a> ReadWishes<'a> {
     pub(super) fn new(old: View<'a>, new: View<'a>, options: &DiffOptions, takes: bool) -> Self {
         let list = |view| WishList { view, wanted: Vec::new(), open: Vec::new() };
         Self {
@@ -36,7 +36,7 @@ impl<'a> Wishes<'a> {
         }
     }
 
-    pub(super) fn meet(&mut self, met: &Met) {
+    pub(super) fn meet(&mut self, met: &Pair) {
         let old = met.old.and_then(|node| self.old.view.node(node).content());
         let new = met.new.and_then(|node| self.new.view.node(node).content());
         let want = match (old, new) {

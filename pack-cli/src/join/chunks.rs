@@ -13,7 +13,7 @@ use crate::pack::scan::close_up;
 use crate::{Error, Progress};
 use sealift_store::base::BundleFile;
 use sealift_store::base::chunks::{self, Held, PieceOf, SameChunks, first_rows, piece_rows};
-use sealift_store::threads::in_turn::InTurn;
+use sealift_store::threads::in_turn::OrderedSlots;
 use sealift_store::threads::panic_guard::OnPanic;
 use sealift_store::threads::parallel::for_each;
 
@@ -46,7 +46,7 @@ enum Task {
 }
 
 /// What one thread keeps.
-struct Hand<'a> {
+struct WorkerState<'a> {
     reader: ObjectReader<'a>,
     compressor: Option<Compressor>,
     data: Vec<u8>,
@@ -80,10 +80,10 @@ impl<'a> Joiner<'a> {
         let known = self.known_values();
         let tasks = self.tasks(&known);
         let values = Mutex::new(known.clone());
-        let writer = InTurn::new(BTreeMap::from([(0, Writer::new(self.layout.clone(), spool))]));
+        let writer = OrderedSlots::new(BTreeMap::from([(0, Writer::new(self.layout.clone(), spool))]));
         let ahead = u32::try_from(jobs).unwrap_or(u32::MAX).saturating_mul(AHEAD);
-        let start = || Hand { reader: self.objects.reader(), compressor: None, data: Vec::new() };
-        let work = |hand: &mut Hand<'_>, task: &Task| {
+        let start = || WorkerState { reader: self.objects.reader(), compressor: None, data: Vec::new() };
+        let work = |hand: &mut WorkerState<'_>, task: &Task| {
             self.progress.check()?;
             let (number, stored) = match task {
                 Task::Chunk { number, row: None } => (*number, self.make_group(hand, *number, &same)?),
@@ -142,7 +142,7 @@ impl<'a> Joiner<'a> {
         tasks
     }
 
-    fn make_group(&self, hand: &mut Hand<'_>, number: u32, same: &SameChunks) -> Result<Stored, Error> {
+    fn make_group(&self, hand: &mut WorkerState<'_>, number: u32, same: &SameChunks) -> Result<Stored, Error> {
         let (index, chunk) = (self.objects.index(), &self.layout.chunks[at(number)]);
         let objects = match &chunk.holds {
             Holds::Group(range) => self.layout.group(range),
@@ -164,7 +164,7 @@ impl<'a> Joiner<'a> {
     /// Makes the chunk of a piece whose chaining value may be known; returns that too.
     fn make_piece(
         &self,
-        hand: &mut Hand<'_>,
+        hand: &mut WorkerState<'_>,
         chunk: u32,
         (piece, known): (PieceOf, Option<[u8; 32]>),
         same: &SameChunks,
@@ -193,7 +193,7 @@ impl<'a> Joiner<'a> {
     }
 
     /// Reads the data of a piece. Returns the chaining value.
-    fn read_piece(&self, hand: &mut Hand<'_>, (object, number): PieceOf) -> Result<[u8; 32], Error> {
+    fn read_piece(&self, hand: &mut WorkerState<'_>, (object, number): PieceOf) -> Result<[u8; 32], Error> {
         hand.data.clear();
         let start = number.saturating_mul(self.piece_len);
         let end = self.objects.index().object(object).size.min(start.saturating_add(self.piece_len));
@@ -204,7 +204,7 @@ impl<'a> Joiner<'a> {
         Ok(value)
     }
 
-    fn encode(&self, hand: &mut Hand<'_>) -> Result<Stored, Error> {
+    fn encode(&self, hand: &mut WorkerState<'_>) -> Result<Stored, Error> {
         let compressor = match &mut hand.compressor {
             Some(compressor) => compressor,
             none => none.insert(Compressor::new(self.level)?),

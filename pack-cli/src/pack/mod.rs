@@ -160,7 +160,7 @@ pub fn pack(
     let (index, numbers) = contents::build_index(&refs, &packed)?;
     let (layout, spool) = contents::build_layout(&packed, writer, &numbers, hot_end > 0);
     let images = images::state(&index, &packed, options)?;
-    let front = Front { index: &index, layout: &layout, bases: None, images };
+    let front = Prologue { index: &index, layout: &layout, bases: None, images };
     let (head, behind) = front.make_head(options, sign, spool.wants_aligned_head())?;
     let root = head.root().clone();
     let file_bytes = head.file_len();
@@ -223,24 +223,24 @@ fn check_options(refs: &[PackRef<'_>], options: &PackOptions) -> Result<(), Erro
 }
 
 /// What stands before the chunks.
-struct Front<'a> {
+struct Prologue<'a> {
     index: &'a Index,
     /// By the numbers of the objects that are carried.
     layout: &'a Layout,
     /// Of a delta bundle.
-    bases: Option<FrontBases<'a>>,
+    bases: Option<PrologueBases<'a>>,
     images: Vec<Image>,
 }
 
 /// What a delta bundle is relative to, and the piece size that is its own.
-struct FrontBases<'a> {
+struct PrologueBases<'a> {
     difference: &'a Difference,
     named: &'a [Base],
     piece_log2: u8,
     full: Option<Full>,
 }
 
-impl Front<'_> {
+impl Prologue<'_> {
     /// Makes the head, and the layout and index, or difference, that follow it as they are stored.
     fn make_head(&self, options: &PackOptions, sign: &Signer<'_>, align: bool) -> Result<(Head, Vec<u8>), Error> {
         let wide = |len: usize| num::wide(len);
@@ -292,7 +292,7 @@ impl Front<'_> {
         Ok((head, behind))
     }
 
-    fn root_bases(&self, bases: &FrontBases<'_>, difference_len: u64) -> Bases {
+    fn root_bases(&self, bases: &PrologueBases<'_>, difference_len: u64) -> Bases {
         let prefix_len = self.layout.chunks.iter().map(|chunk| self.layout.prefix_len(chunk)).max().unwrap_or(0);
         Bases { difference_len, prefix_len: u32::try_from(prefix_len).unwrap_or(u32::MAX), bases: bases.named.to_vec() }
     }

@@ -209,11 +209,11 @@ impl<'a> Pipeline<'a> {
         state.jobs.extend(jobs);
     }
 
-    fn compress(&self, job: ChunkJob, hand: &mut Option<Hand>) -> Result<(), Error> {
+    fn compress(&self, job: ChunkJob, hand: &mut Option<WorkerState>) -> Result<(), Error> {
         let (number, len) = (job.number, num::wide(job.len));
         let chunk = match hand {
             Some(hand) => hand,
-            None => hand.insert(Hand::new(self.level)?),
+            None => hand.insert(WorkerState::new(self.level)?),
         }
         .run(job)?;
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
@@ -225,12 +225,12 @@ impl<'a> Pipeline<'a> {
 }
 
 /// What a thread compresses with, and the buffer in which it joins a group's objects.
-struct Hand {
+struct WorkerState {
     compressor: Compressor,
     joined: Vec<u8>,
 }
 
-impl Hand {
+impl WorkerState {
     fn new(level: i32) -> Result<Self, Error> {
         Ok(Self { compressor: Compressor::new(level)?, joined: Vec::new() })
     }

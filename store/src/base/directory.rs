@@ -15,7 +15,7 @@ use sealift_format::{Index, InodeKind};
 use super::{Base, Holder, ObjectReader};
 use crate::Site;
 use crate::contents::index_by_reading;
-use crate::directory::{State, Target, TargetWalk};
+use crate::directory::{InstallRecord, Target, TargetWalk};
 use crate::fs::confined::open_name;
 use crate::source::{DirectoryOptions, DirectorySource, Source};
 use crate::{Error, Limits, Progress};
@@ -51,7 +51,7 @@ impl Base {
     /// It cannot be read, or changes meanwhile.
     pub fn of_installed(path: &Path, jobs: usize, progress: &Progress) -> Result<Self, Error> {
         let site = Arc::new(Site::resolve(path)?);
-        if let Some(state) = State::of(&site, Limits::NONE)? {
+        if let Some(state) = InstallRecord::of(&site, Limits::NONE)? {
             let identity = &state.head.root().identity;
             let identity = Some((identity.name.clone(), identity.version));
             return Ok(Self { identity, ..Self::of_directory(site, state.index, &state.reference) });

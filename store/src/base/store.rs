@@ -10,13 +10,13 @@ use sealift_format::num::{at, size, wide};
 
 use super::{Base, Holder, ObjectReader, path_of_object};
 use crate::Error;
-use crate::composefs::{Found, Repo};
+use crate::composefs::{KnownObjects, Repo};
 
 /// A store that holds the objects of an index.
 #[derive(Debug)]
 pub(super) struct StoreBase {
     repo: Arc<Repo>,
-    found: Found,
+    found: KnownObjects,
     /// Which objects have been compared with their ids.
     checked: Vec<AtomicBool>,
 }
@@ -33,7 +33,7 @@ const READ_LEN: usize = 1 << 18;
 
 impl Base {
     /// Takes a store, which has what is known of the objects of `index`, as a base.
-    pub(crate) fn of_store(repo: &Arc<Repo>, index: Index, found: Found) -> Self {
+    pub(crate) fn of_store(repo: &Arc<Repo>, index: Index, found: KnownObjects) -> Self {
         let checked = index.objects().iter().map(|_| AtomicBool::new(false)).collect();
         Self { index, holder: Box::new(StoreBase { repo: Arc::clone(repo), found, checked }), identity: None }
     }

@@ -27,15 +27,15 @@ use crate::seal::seal_open;
 
 /// What a store took last of the bundles of a name.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct InstallRecord {
     pub(crate) head: Head,
     pub(crate) index: Index,
-    pub(crate) found: Found,
+    pub(crate) found: KnownObjects,
 }
 
 /// What is known of the objects of an index, by their numbers.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct KnownObjects {
     pub(crate) digests: HashMap<u32, FileDigest>,
     /// The contents that images have within them.
     pub(crate) within: HashMap<u32, Vec<u8>>,
@@ -47,7 +47,7 @@ const KEPT: &str = "sealift/state";
 /// The name of the file in the stage.
 const STAGED: &str = "kept";
 
-impl Found {
+impl KnownObjects {
     /// Compares the digests with the index's digest of them, where that is of this hash and all of them are known.
     ///
     /// # Errors
@@ -108,7 +108,7 @@ impl Found {
     }
 }
 
-impl Kept {
+impl InstallRecord {
     /// The names of the bundles of which something is kept.
     ///
     /// # Errors
@@ -156,7 +156,7 @@ impl Kept {
             return Err(FormatError::Digest { part: Part::Index });
         }
         let index = Index::parse(rest, head.root().maxima.entries)?;
-        let found = Found::parse(&table, &index, algorithm);
+        let found = KnownObjects::parse(&table, &index, algorithm);
         let found = found.ok_or_else(|| malformed(Part::Index, "the record of its objects is malformed"))?;
         Ok(Self { head, index, found })
     }
@@ -174,7 +174,7 @@ pub(crate) fn keep(
     transaction: &Transaction<'_>,
     repo: &Repo,
     bundle: &Bundle,
-    found: &Found,
+    found: &KnownObjects,
     seals: bool,
 ) -> Result<(), Error> {
     let name = &bundle.head.root().identity.name;

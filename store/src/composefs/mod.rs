@@ -10,5 +10,5 @@ pub(crate) mod repo;
 pub(crate) mod transaction;
 
 pub use image::{ImageContent, WITHIN_LEN_MAX, make as make_image};
-pub(crate) use kept::Found;
+pub(crate) use kept::KnownObjects;
 pub(crate) use repo::Repo;

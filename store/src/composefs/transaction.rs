@@ -18,7 +18,7 @@ use sealift_verify::kernel::{self, KernelError, Sealed};
 
 use super::repo::{Repo, make_directory, object_name};
 use crate::fs::confined::{names_in, open_name};
-use crate::ostree::{Folders, Stage, hex};
+use crate::ostree::{Folders, ObjectStage, hex};
 use crate::progress::Phase;
 use crate::seal::seal_open;
 use crate::threads::parallel::for_each;
@@ -34,7 +34,7 @@ const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 #[derive(Debug)]
 pub(crate) struct Transaction<'a> {
     repo: &'a Repo,
-    stage: Stage,
+    stage: ObjectStage,
     folders: Folders,
     /// Whether objects are to be sealed.
     seals: bool,
@@ -55,7 +55,7 @@ impl<'a> Transaction<'a> {
         let folders = Folders::of(repo.objects(), tmp.as_fd()).map_err(failed)?;
         Ok(Self {
             repo,
-            stage: Stage::create(tmp).map_err(failed)?,
+            stage: ObjectStage::create(tmp).map_err(failed)?,
             folders,
             seals,
             staged: Mutex::default(),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use sealift_format::{Attributes, Error as FormatError, Index, IndexBuilder, Node, Object, Xattrs, verity};
 
-use super::{Found, Want, hash_contents};
+use super::{ContentInfo, Want, hash_contents};
 use crate::source::Source;
 use crate::tree::{NodeKind, Tree};
 use crate::{Error, Progress};
@@ -24,7 +24,7 @@ pub fn index_by_reading(name: &str, source: &Source, jobs: usize, progress: &Pro
 ///
 /// # Errors
 /// The index would not be one.
-pub(crate) fn index_of(name: &str, source: &Source, contents: &[Found]) -> Result<Index, FormatError> {
+pub(crate) fn index_of(name: &str, source: &Source, contents: &[ContentInfo]) -> Result<Index, FormatError> {
     let mut numbers: HashMap<[u8; 32], u32> = HashMap::new();
     let mut objects = Vec::new();
     let object_of: Vec<u32> = (0..)

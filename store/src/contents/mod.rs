@@ -39,7 +39,7 @@ pub enum Want {
 /// What was found of a content.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Found {
+pub struct ContentInfo {
     /// BLAKE3 of its bytes, where it was wanted.
     pub id: Option<[u8; 32]>,
     /// Its fs-verity digest, where it was wanted.
@@ -64,7 +64,12 @@ const PIECE_LEN: u64 = 4 << 20;
 ///
 /// # Errors
 /// A file cannot be read or changed since it was listed, or the caller wished to stop.
-pub fn hash_contents(source: &Source, wanted: &[Want], jobs: usize, progress: &Progress) -> Result<Vec<Found>, Error> {
+pub fn hash_contents(
+    source: &Source,
+    wanted: &[Want],
+    jobs: usize,
+    progress: &Progress,
+) -> Result<Vec<ContentInfo>, Error> {
     find(source, wanted, None, jobs, progress)
 }
 
@@ -75,7 +80,7 @@ pub fn find(
     digests: Option<&Digests>,
     jobs: usize,
     progress: &Progress,
-) -> Result<Vec<Found>, Error> {
+) -> Result<Vec<ContentInfo>, Error> {
     let mut items: Vec<Item> = (0..source.content_count())
         .zip(wanted)
         .filter(|(_, want)| **want != Want::Nothing)
@@ -87,7 +92,7 @@ pub fn find(
         .collect();
     let files = num::wide(items.len());
     progress.enter(Phase::Hashing, items.iter().map(|item| item.len).sum(), files);
-    let mut found = vec![Found::default(); at(source.content_count())];
+    let mut found = vec![ContentInfo::default(); at(source.content_count())];
     if let Some(digests) = digests {
         let asked: Vec<Item> = items.iter().filter(|item| wanted[at(item.content)] == Want::Id).copied().collect();
         for (content, answer) in measure(source, &asked, digests, jobs, progress)? {
@@ -113,13 +118,13 @@ fn measure(
     digests: &Digests,
     jobs: usize,
     progress: &Progress,
-) -> Result<Vec<(u32, Found)>, Error> {
+) -> Result<Vec<(u32, ContentInfo)>, Error> {
     let answers = Mutex::new(Vec::with_capacity(items.len()));
     for_each(jobs, items, OpenCache::default, |cache, item| {
         progress.check()?;
         let content = source.open(item.content, cache)?;
         let digest = content.measure()?;
-        let mut answer = Found { is_sealed: Some(digest.is_some()), ..Found::default() };
+        let mut answer = ContentInfo { is_sealed: Some(digest.is_some()), ..ContentInfo::default() };
         answer.id = digest.and_then(|digest| digests.object(&digest));
         if answer.id.is_some() {
             answer.xattrs = content.xattrs()?.into();
@@ -141,7 +146,7 @@ struct Run<'a> {
 
 struct State {
     plan: Plan,
-    found: Vec<Found>,
+    found: Vec<ContentInfo>,
     pieces: Vec<Piece>,
     failed: Option<Error>,
 }
@@ -160,7 +165,7 @@ struct Piece {
 /// What a task gave.
 #[derive(Default)]
 struct Done {
-    found: Vec<(u32, Found)>,
+    found: Vec<(u32, ContentInfo)>,
     piece: Option<Piece>,
 }
 
@@ -211,7 +216,7 @@ impl Run<'_> {
         Ok(done)
     }
 
-    fn read_whole(&self, item: Item, cache: &mut OpenCache, buffer: &mut Vec<u8>) -> Result<Found, Error> {
+    fn read_whole(&self, item: Item, cache: &mut OpenCache, buffer: &mut Vec<u8>) -> Result<ContentInfo, Error> {
         let content = self.source.open(item.content, cache)?;
         let want = self.wanted[at(item.content)];
         buffer.resize(num::size(item.len), 0);
@@ -220,7 +225,7 @@ impl Run<'_> {
         content.finish()?;
         let id = want.is_read().then(|| *blake3::hash(buffer).as_bytes());
         let verity = (want == Want::Digests).then(|| verity::digest(buffer));
-        Ok(Found { id, verity, xattrs, is_sealed: None })
+        Ok(ContentInfo { id, verity, xattrs, is_sealed: None })
     }
 
     fn read_piece(
@@ -229,7 +234,7 @@ impl Run<'_> {
         number: u64,
         cache: &mut OpenCache,
         buffer: &mut Vec<u8>,
-    ) -> Result<(Found, Piece), Error> {
+    ) -> Result<(ContentInfo, Piece), Error> {
         let content = self.source.open(item.content, cache)?;
         let start = number * PIECE_LEN;
         buffer.resize(num::size(PIECE_LEN.min(item.len - start)), 0);
@@ -242,7 +247,7 @@ impl Run<'_> {
         let block_hashes = if is_sealable { block_hashes(buffer) } else { Vec::new() };
         let len = PIECE_LEN.min(item.len - start);
         let piece = Piece { content: item.content, number, chaining_value, len, block_hashes };
-        Ok((Found { xattrs, ..Found::default() }, piece))
+        Ok((ContentInfo { xattrs, ..ContentInfo::default() }, piece))
     }
 }
 
@@ -250,12 +255,12 @@ impl State {
     fn take(&mut self, done: Done) {
         for (content, found) in done.found {
             let is_sealed = self.found[at(content)].is_sealed;
-            self.found[at(content)] = Found { is_sealed, ..found };
+            self.found[at(content)] = ContentInfo { is_sealed, ..found };
         }
         self.pieces.extend(done.piece);
     }
 
-    fn finish(mut self) -> Result<Vec<Found>, Error> {
+    fn finish(mut self) -> Result<Vec<ContentInfo>, Error> {
         if let Some(error) = self.failed {
             return Err(error);
         }

@@ -13,7 +13,7 @@ use crate::threads::panic_guard::OnPanic;
 use crate::{Error, Progress};
 
 /// The chunks that are wanted of a bundle.
-pub struct Feed<'a> {
+pub struct ChunkScheduler<'a> {
     head: &'a Head,
     chunks: &'a [Chunk],
     wanted: &'a [u32],
@@ -34,7 +34,7 @@ struct FeedState<'a> {
     failed: Option<Error>,
 }
 
-impl<'a> Feed<'a> {
+impl<'a> ChunkScheduler<'a> {
     /// `wanted` are numbers of `chunks` in ascending order.
     pub fn new(
         (head, chunks): (&'a Head, &'a [Chunk]),
@@ -135,7 +135,7 @@ mod tests {
     use sealift_format::{Codec, Contents, Holds, Identity, Maxima, Root};
 
     use super::*;
-    use crate::threads::in_turn::InTurn;
+    use crate::threads::in_turn::OrderedSlots;
     use crate::threads::panic_guard::assert_panics;
 
     fn head() -> Head {
@@ -172,9 +172,9 @@ mod tests {
             let chunks = [chunk(0), chunk(1)];
             let mut input = Input::pipe("pipe", Box::new(std::io::repeat(0)));
             let progress = Progress::default();
-            let turns = InTurn::new(BTreeMap::from([(0, 0)]));
+            let turns = OrderedSlots::new(BTreeMap::from([(0, 0)]));
             let stop = || turns.give_up();
-            let feed = Feed::new((&head, &chunks), &[0, 1], &mut input, &progress).stopping(&stop);
+            let feed = ChunkScheduler::new((&head, &chunks), &[0, 1], &mut input, &progress).stopping(&stop);
             let work = |(): &mut (), number: u32, _: &[u8]| {
                 assert!(number > 0, "as the test wants");
                 turns.act(0, |turn| *turn == 1, |turn| *turn += 1);

@@ -18,7 +18,7 @@ use crate::base::{BaseReader, Bases};
 use crate::input::Input;
 use crate::threads::parallel::for_each;
 use crate::{Error, Progress};
-use feed::Feed;
+use feed::ChunkScheduler;
 
 /// What is to be brought, and how.
 #[derive(Clone, Copy)]
@@ -68,7 +68,7 @@ impl<'a> Delivery<'a> {
             let was_last = missing.is_some_and(|missing| missing.fetch_sub(1, Ordering::AcqRel) == 1);
             if was_last { finish(own, content.portion.object) } else { Ok(()) }
         };
-        Feed::new((&bundle.head, &bundle.layout.chunks), plan.chunks(), input, progress).stopping(stop).run(
+        ChunkScheduler::new((&bundle.head, &bundle.layout.chunks), plan.chunks(), input, progress).stopping(stop).run(
             jobs,
             || (start(), ChunkDecoder::default(), BaseReader::new(bases), Vec::new()),
             |(own, decoder, reader, prefix), number, stored| {

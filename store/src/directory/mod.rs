@@ -6,6 +6,6 @@ pub(crate) mod target;
 pub(crate) mod walk;
 
 pub use stage::Stage;
-pub use state::State;
+pub use state::InstallRecord;
 pub(crate) use state::kept_head;
 pub(crate) use target::{Target, TargetWalk};

@@ -23,7 +23,7 @@ pub struct Stage {
     dir: crate::Stage,
     /// The target's path, for messages.
     target: PathBuf,
-    layout: Layout,
+    layout: StageKind,
     root: OwnedFd,
     is_resumed: bool,
     /// Directories that went out of the target.
@@ -32,14 +32,14 @@ pub struct Stage {
 
 /// Where the files of a stage lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layout {
+pub enum StageKind {
     /// In `tree`, which becomes the target: each where it is going to be.
     Tree,
     /// In `files`, from which each is moved: all in one directory, by the numbers of their entries.
     Files,
 }
 
-/// A name in a stage of [`Layout::Files`].
+/// A name in a stage of [`StageKind::Files`].
 pub struct StagedFile {
     /// The entry that it stands for, if it is a number.
     pub entry: Option<u32>,
@@ -49,14 +49,14 @@ pub struct StagedFile {
 
 /// What a stage takes of its file system.
 #[derive(Debug, Default)]
-pub struct Held {
+pub struct Leftovers {
     pub bytes: u64,
     pub inodes: u64,
     /// Those of more than one name, which count once.
     linked: HashSet<u64>,
 }
 
-impl Held {
+impl Leftovers {
     fn add(&mut self, directory: BorrowedFd<'_>, target: &Path) -> Result<(), Error> {
         for (name, _) in names_in(directory).map_err(|error| Error::io("read", target, error))? {
             let Ok(stat) = statat(directory, &*name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
@@ -70,7 +70,7 @@ impl Held {
     }
 }
 
-impl Layout {
+impl StageKind {
     fn name(self) -> &'static str {
         match self {
             Self::Tree => "tree",
@@ -96,7 +96,7 @@ impl Stage {
     ///
     /// # Errors
     /// Another run is at work on the target, or the directory cannot be made.
-    pub fn open(site: &Site, layout: Layout) -> Result<Self, Error> {
+    pub fn open(site: &Site, layout: StageKind) -> Result<Self, Error> {
         site.lock()?;
         let dir = crate::Stage::open(site.place())?;
         let failed = |error| Error::io("create", dir.path(), error);
@@ -115,7 +115,7 @@ impl Stage {
     /// Opens the stage that a run left, for what it may hold of an update; `None` where there is none.
     pub fn find(site: &Site) -> Result<Option<Self>, Error> {
         let is_left = crate::Stage::is_left(site.place())?;
-        if is_left { Self::open(site, Layout::Files).map(Some) } else { Ok(None) }
+        if is_left { Self::open(site, StageKind::Files).map(Some) } else { Ok(None) }
     }
 
     /// Removes the stage of a run that was killed after its tree had become the target.
@@ -124,7 +124,7 @@ impl Stage {
             return Ok(());
         }
         let dir = crate::Stage::open(site.place())?;
-        if dir.own().has(Layout::Tree.name())? || dir.own().has(Layout::Files.name())? {
+        if dir.own().has(StageKind::Tree.name())? || dir.own().has(StageKind::Files.name())? {
             return Ok(());
         }
         dir.remove()
@@ -159,7 +159,7 @@ impl Stage {
         self.root.as_fd()
     }
 
-    pub(crate) fn layout(&self) -> Layout {
+    pub(crate) fn layout(&self) -> StageKind {
         self.layout
     }
 
@@ -177,7 +177,7 @@ impl Stage {
         &self.target
     }
 
-    /// What a stage of [`Layout::Files`] holds.
+    /// What a stage of [`StageKind::Files`] holds.
     pub fn files(&self) -> Result<Vec<StagedFile>, Error> {
         let names = names_in(self.root()).map_err(|error| Error::io("read", self.dir.path(), error))?;
         let of = |name: &[u8]| std::str::from_utf8(name).ok().and_then(|name| name.parse().ok());
@@ -219,11 +219,11 @@ impl Stage {
     }
 
     /// What its files take so far, as far as this index knows them: what the next run builds takes its place.
-    pub fn held(&self, index: &Index, directories: &[u32]) -> Result<Held, Error> {
-        let mut held = Held::default();
+    pub fn held(&self, index: &Index, directories: &[u32]) -> Result<Leftovers, Error> {
+        let mut held = Leftovers::default();
         match self.layout {
-            Layout::Tree => self.visit(index, directories, |_, directory| held.add(directory, &self.target))?,
-            Layout::Files => held.add(self.root(), &self.target)?,
+            StageKind::Tree => self.visit(index, directories, |_, directory| held.add(directory, &self.target))?,
+            StageKind::Files => held.add(self.root(), &self.target)?,
         }
         Ok(held)
     }
@@ -263,7 +263,7 @@ impl Stage {
     pub fn finish(self, site: &Site, durable: bool) -> Result<(), Error> {
         let (own, place) = (self.own().fd(), site.place());
         let failed = |error| Error::io("create", place.path(), error);
-        let (from, to) = (Layout::Tree.name(), place.name());
+        let (from, to) = (StageKind::Tree.name(), place.name());
         let rename = || match renameat_with(own, from, place.parent(), to, RenameFlags::NOREPLACE) {
             // An empty directory that was there before is replaced: over one with something in it, or a link, no directory goes.
             Err(Errno::EXIST | Errno::INVAL | Errno::NOSYS) => renameat(own, from, place.parent(), to),
@@ -283,7 +283,7 @@ impl Stage {
         if durable { Ok(place.sync_parent()?) } else { Ok(()) }
     }
 
-    /// The name of an entry's file in a stage of [`Layout::Files`].
+    /// The name of an entry's file in a stage of [`StageKind::Files`].
     pub fn file_name(entry: u32) -> Vec<u8> {
         entry.to_string().into_bytes()
     }

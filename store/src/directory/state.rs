@@ -16,7 +16,7 @@ use crate::seal::{self, KernelSignature, WantedSignature, seal_index};
 
 /// What a target took.
 #[derive(Clone, Debug)]
-pub struct State {
+pub struct InstallRecord {
     /// Who the bundle was, and its signatures.
     pub head: Head,
     /// What was in it.
@@ -47,7 +47,7 @@ const SIGNATURE: &str = "index.p7s";
 /// The file that says that a target's files are sealed, and of what digest each object is.
 const DIGESTS: &str = "fs-verity";
 
-impl State {
+impl InstallRecord {
     /// Reads what `target` took: verified, then parsed. `None` where it took nothing.
     ///
     /// # Errors
@@ -208,7 +208,7 @@ fn read_digests(dir: &OwnDir, index: &Index) -> Result<Option<Vec<[u8; 32]>>, Er
 }
 
 /// What part of a bundle a target took.
-pub(crate) struct Took<'a> {
+pub(crate) struct NewRecord<'a> {
     pub(crate) bundle: &'a Bundle,
     pub(crate) record: Record,
     /// The digests of its objects, where files are sealed: then so are the index and the digests.
@@ -218,7 +218,7 @@ pub(crate) struct Took<'a> {
 }
 
 /// Writes a state to the stage, and says what became of the signature for the kernel.
-pub(crate) fn write(stage: &Stage, took: &Took<'_>, durable: bool) -> Result<KernelSignature, Error> {
+pub(crate) fn write(stage: &Stage, took: &NewRecord<'_>, durable: bool) -> Result<KernelSignature, Error> {
     let dir = stage.new_state()?;
     dir.write_new(HEAD, &took.bundle.head.encode(), durable)?;
     dir.write_new(INDEX, took.bundle.index.bytes(), durable)?;

@@ -60,7 +60,7 @@ impl Site {
     ///
     /// # Errors
     /// It cannot be read.
-    pub fn is_taken(&self) -> Result<bool, Error> {
+    pub fn is_nonempty_dir(&self) -> Result<bool, Error> {
         let Some(root) = self.root() else { return Ok(false) };
         names_in(root).map(|names| !names.is_empty()).map_err(|error| Error::io("read", self.path(), error))
     }

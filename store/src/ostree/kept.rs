@@ -19,7 +19,7 @@ use sealift_verify::kernel::KernelError;
 
 use super::object::hex;
 use super::repo::Repo;
-use super::stage::Stage;
+use super::stage::ObjectStage;
 use super::transaction::{make_directory, take_lock};
 use crate::Error;
 use crate::check_owner;
@@ -29,7 +29,7 @@ use crate::trust::{Guard, Judged};
 
 /// What a repository took last of the bundles of a name.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct InstallRecord {
     pub(crate) head: Head,
     pub(crate) index: Index,
 }
@@ -41,7 +41,7 @@ pub(crate) const HEAD: &str = "head";
 /// The longest head.
 const HEAD_LEN_MAX: u32 = Preamble::LEN + Preamble::ROOT_LEN_MAX + Preamble::AREA_LEN_MAX;
 
-impl Kept {
+impl InstallRecord {
     /// The names of the bundles of which something is kept.
     ///
     /// # Errors
@@ -234,7 +234,7 @@ pub(crate) fn is_signed(repo: &Repo, name: &str) -> bool {
 pub(crate) fn try_signature(repo: &Repo, bundle: &Bundle, signature: WantedSignature<'_>) -> Result<(), Error> {
     let path = repo.path().join(path(&bundle.head.root().identity.name, &index_name(&bundle.head)));
     let failed = |error: Errno| Error::io("write", &path, error);
-    let stage = make_directory(repo, "tmp").and_then(Stage::create).map_err(failed)?;
+    let stage = make_directory(repo, "tmp").and_then(ObjectStage::create).map_err(failed)?;
     let index = write(repo, &stage, "index", bundle.index.bytes()).map_err(failed)?;
     seal_index(index.as_fd(), &path, bundle.head.root().contents.index_digest, Some(signature)).map(drop)
 }
@@ -255,14 +255,14 @@ pub(crate) fn keep(
     let is_kept = read(repo, name, HEAD, HEAD_LEN_MAX.into())?.is_some_and(|kept| kept == head);
     let shown = repo.path().join(KEPT).join(name);
     let failed = |error: Errno| Error::io("write", &shown, error);
-    if is_kept && !is_signature_missing && Kept::load(repo, name)?.is_some() {
+    if is_kept && !is_signature_missing && InstallRecord::load(repo, name)?.is_some() {
         // Killed in between, a run has left the index before.
         let folder = make_folder(repo, name);
         folder.and_then(|folder| remove_others(folder.as_fd(), &bundle.head)).map_err(failed)?;
         return Ok(KernelSignature::None);
     }
     let _lock = if repo.config().locking { Some(take_lock(repo)?) } else { None };
-    let stage = make_directory(repo, "tmp").and_then(Stage::create).map_err(failed)?;
+    let stage = make_directory(repo, "tmp").and_then(ObjectStage::create).map_err(failed)?;
     let index = write(repo, &stage, "index", bundle.index.bytes()).map_err(failed)?;
     let head = write(repo, &stage, HEAD, &head).map_err(failed)?;
     let mut outcome = KernelSignature::None;
@@ -276,7 +276,7 @@ pub(crate) fn keep(
 }
 
 /// Gives what is in the stage its names: first the index, which no head names yet, and last the head. The index before goes then.
-fn move_in(repo: &Repo, stage: &Stage, head: &Head, signature: Option<WantedSignature<'_>>) -> Result<(), Errno> {
+fn move_in(repo: &Repo, stage: &ObjectStage, head: &Head, signature: Option<WantedSignature<'_>>) -> Result<(), Errno> {
     let folder = make_folder(repo, &head.root().identity.name)?;
     let (index, signature_name) = (index_name(head), signature_name(head));
     // The same index may have been sealed with one before.
@@ -320,7 +320,7 @@ fn read(repo: &Repo, name: &str, file: &str, len: u64) -> Result<Option<Vec<u8>>
 }
 
 /// Writes a file to the stage, and returns it open for reading.
-fn write(repo: &Repo, stage: &Stage, name: &str, bytes: &[u8]) -> Result<OwnedFd, Errno> {
+fn write(repo: &Repo, stage: &ObjectStage, name: &str, bytes: &[u8]) -> Result<OwnedFd, Errno> {
     let mode = Permissions::from_raw_mode(0o644);
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
     let mut file = File::from(open_name(stage.directory(), name.as_bytes(), flags, mode)?);

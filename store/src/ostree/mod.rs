@@ -36,4 +36,4 @@ pub(crate) use refs::{RefName, RefPlace};
 pub(crate) use repo::Repo;
 pub use spec::CommitSpec;
 #[cfg(feature = "composefs")]
-pub(crate) use stage::Stage;
+pub(crate) use stage::ObjectStage;

@@ -13,7 +13,7 @@ use crate::fs::confined::{names_in, open_name, open_to_empty, remove_tree};
 
 /// A stage, which is removed when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Stage {
+pub(crate) struct ObjectStage {
     directory: OwnedFd,
     made: Made,
     _name: Name,
@@ -40,7 +40,7 @@ pub(crate) struct Made {
 /// In the names of our stages, not of libostree's.
 const OURS: &str = "-sealift-";
 
-impl Stage {
+impl ObjectStage {
     /// Makes a stage in a repository's `tmp`, and removes those of our runs that were killed.
     pub(crate) fn create(tmp: OwnedFd) -> Result<Self, Errno> {
         remove_abandoned(tmp.as_fd())?;

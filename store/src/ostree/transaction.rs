@@ -27,7 +27,7 @@ use super::object::{ObjectType, hex, object_name, prefix, rest};
 use super::refs::RefName;
 use super::repo::{Repo, partial_mark};
 use super::room::Room;
-use super::stage::Stage;
+use super::stage::ObjectStage;
 use crate::Error;
 use crate::error::RepoFault;
 use crate::fs::confined::{names_in, open_beneath, open_name, open_within, remove_tree};
@@ -39,7 +39,7 @@ use crate::threads::parallel::for_each;
 #[derive(Debug)]
 pub(crate) struct Transaction<'a> {
     pub(crate) repo: &'a Repo,
-    pub(crate) stage: Stage,
+    pub(crate) stage: ObjectStage,
     pub(crate) deflate: Deflate,
     room: Room,
     folders: Folders,
@@ -91,7 +91,7 @@ impl<'a> Transaction<'a> {
         let folders = Folders::of(repo.objects(), tmp.as_fd()).map_err(failed)?;
         Ok(Self {
             repo,
-            stage: Stage::create(tmp).map_err(failed)?,
+            stage: ObjectStage::create(tmp).map_err(failed)?,
             deflate: Deflate::new(repo.config().zlib_level),
             room,
             folders,

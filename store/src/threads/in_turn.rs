@@ -7,7 +7,7 @@ use crate::threads::panic_guard::OnPanic;
 
 /// Things by number. A thread that comes before its turn waits.
 #[derive(Debug)]
-pub struct InTurn<T> {
+pub struct OrderedSlots<T> {
     state: Mutex<State<T>>,
     changed: Condvar,
 }
@@ -19,7 +19,7 @@ struct State<T> {
     is_over: bool,
 }
 
-impl<T> InTurn<T> {
+impl<T> OrderedSlots<T> {
     /// Takes them by their numbers.
     #[must_use]
     pub fn new(things: BTreeMap<u32, T>) -> Self {
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn turns_come_in_order_whoever_comes_first() {
-        let lists = InTurn::new(BTreeMap::from([(7, Vec::new())]));
+        let lists = OrderedSlots::new(BTreeMap::from([(7, Vec::new())]));
         std::thread::scope(|scope| {
             for turn in (0..20).rev() {
                 let lists = &lists;
@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn nobody_waits_for_a_thread_that_panicked() {
         assert_panics(|| {
-            let numbers = InTurn::new(BTreeMap::from([(1, 0)]));
+            let numbers = OrderedSlots::new(BTreeMap::from([(1, 0)]));
             std::thread::scope(|scope| {
                 scope.spawn(|| numbers.act(1, |number| *number == 1, |number| *number += 1));
                 numbers.act(1, |number| *number == 0, |_| panic!("as the test wants"));
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn nobody_waits_for_a_turn_that_does_not_come() {
-        let numbers = InTurn::new(BTreeMap::from([(1, 0)]));
+        let numbers = OrderedSlots::new(BTreeMap::from([(1, 0)]));
         numbers.act(2, |_| false, |number| *number += 1);
         std::thread::scope(|scope| {
             scope.spawn(|| numbers.act(1, |number| *number == 1, |number| *number += 1));

@@ -61,7 +61,7 @@ fn number(planned: &[Planned]) -> Vec<Option<Job>> {
 }
 
 /// What one thread keeps.
-struct Hand<'a> {
+struct WorkerState<'a> {
     cache: OpenCache,
     reader: BaseReader<'a>,
     data: Vec<u8>,
@@ -75,7 +75,7 @@ impl Encoder<'_> {
         let tasks: Vec<usize> = (0..planned.len()).collect();
         let places = Mutex::new(vec![None; planned.len()]);
         let writer = Mutex::new(writer);
-        let start = || Hand {
+        let start = || WorkerState {
             cache: OpenCache::default(),
             reader: BaseReader::new(self.bases),
             data: Vec::new(),
@@ -99,7 +99,7 @@ impl Encoder<'_> {
     }
 
     /// Reads the data of a chunk, and compares them with what was read before. Of a piece, returns the chaining value.
-    fn read(&self, hand: &mut Hand<'_>, chunk: &Planned) -> Result<Option<[u8; 32]>, Error> {
+    fn read(&self, hand: &mut WorkerState<'_>, chunk: &Planned) -> Result<Option<[u8; 32]>, Error> {
         hand.data.clear();
         if let Some((object, number)) = chunk.piece {
             let from = row(self.packed, object);
@@ -124,7 +124,7 @@ impl Encoder<'_> {
         Ok(None)
     }
 
-    fn append(&self, hand: &mut Hand<'_>, object: u32, start: u64, end: u64) -> Result<(), Error> {
+    fn append(&self, hand: &mut WorkerState<'_>, object: u32, start: u64, end: u64) -> Result<(), Error> {
         let item = row(self.packed, object).first;
         let content = self.sources[item.source].open(item.content, &mut hand.cache)?;
         let at = hand.data.len();
@@ -133,7 +133,7 @@ impl Encoder<'_> {
         content.finish()
     }
 
-    fn encode(&self, hand: &mut Hand<'_>, chunk: &Planned) -> Result<StoredChunk, Error> {
+    fn encode(&self, hand: &mut WorkerState<'_>, chunk: &Planned) -> Result<StoredChunk, Error> {
         hand.reader.prefix(&chunk.prefix, &mut hand.prefix)?;
         let (data, prefix) = (&hand.data, &hand.prefix);
         let level = self.options.level;

@@ -24,8 +24,8 @@ use super::estimate::{DeltaEstimate, Estimate, nanos, scaled, spread};
 use super::sequence::{PackedObject, Sequenced};
 use super::writer::ChunkWriter;
 use super::{
-    DeltaStats, Front, FrontBases, OrderStats, Ordered, Output, PackOptions, PackRef, PackStats, Signer, Spool, images,
-    pipeline,
+    DeltaStats, OrderStats, Ordered, Output, PackOptions, PackRef, PackStats, Prologue, PrologueBases, Signer, Spool,
+    images, pipeline,
 };
 use crate::Phase;
 use crate::{Error, Progress};
@@ -145,9 +145,9 @@ pub fn pack_delta(
     let Prepared { packed, order, index, named, difference, carried, limits, planned, .. } = &prepared;
     let (mut layout, spool) = build_layout(packed, carried, planned, &places, writer);
     layout.full = full_layout;
-    let relative = FrontBases { difference, named, piece_log2: limits.piece_log2, full };
+    let relative = PrologueBases { difference, named, piece_log2: limits.piece_log2, full };
     let images = images::state(index, packed, options)?;
-    let front = Front { index, layout: &layout, bases: Some(relative), images };
+    let front = Prologue { index, layout: &layout, bases: Some(relative), images };
     // Copying little behind the head costs less than the bytes that align it.
     let stored: u64 = layout.chunks.iter().map(|chunk| u64::from(chunk.stored_len)).sum();
     let align = stored > WORTH_ALIGNING && spool.wants_aligned_head();

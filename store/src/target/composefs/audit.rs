@@ -17,7 +17,7 @@ use super::check::{Check, Fault, RightImage, digest_of, objects_of};
 use super::link::{Link, Standing};
 use crate::audit::{Finding, FindingKind, StoreAudit, StoreAuditOptions, kept_names};
 use crate::composefs::image::{self, ImageContent};
-use crate::composefs::kept::{self, Found, Kept, path_of};
+use crate::composefs::kept::{self, InstallRecord, KnownObjects, path_of};
 use crate::composefs::repo::{Repo, object_name};
 use crate::fs::confined::names_below;
 use crate::input::Input;
@@ -46,7 +46,7 @@ pub fn audit(
     };
     let mut held = match bundle {
         Some(input) => vec![Held::of_bundle(input, &repo, limits, guard)?],
-        None => kept_names(repo.path(), Kept::names(&repo)?, &options.names)?
+        None => kept_names(repo.path(), InstallRecord::names(&repo)?, &options.names)?
             .iter()
             .map(|name| Held::of_kept(&repo, name, guard))
             .collect::<Result<_, _>>()?,
@@ -82,13 +82,13 @@ pub fn audit(
 struct Held {
     judged: Judged,
     index: Index,
-    found: Found,
+    found: KnownObjects,
     is_sealed: bool,
 }
 
 impl Held {
     fn of_kept(repo: &Repo, name: &str, guard: &Guard) -> Result<Self, Error> {
-        let Kept { head, index, found } = Kept::load_whole(repo, name)?;
+        let InstallRecord { head, index, found } = InstallRecord::load_whole(repo, name)?;
         let judged = guard.judge_taken(&head).map_err(|error| error.of_bundle(&path_of(repo, name)))?;
         Ok(Self { judged, index, found, is_sealed: kept::is_sealed(repo, name) })
     }
@@ -99,9 +99,9 @@ impl Held {
         let (_, Bundle { head, index, .. }) = unopened.open_bundle()?;
         let name = &head.root().identity.name;
         // Names of objects that it has in common with what was kept: for paths, and to make images again, which are compared.
-        let mut found = Found::default();
+        let mut found = KnownObjects::default();
         let is_sealed = kept::is_sealed(repo, name);
-        if let Some(kept) = Kept::load(repo, name)? {
+        if let Some(kept) = InstallRecord::load(repo, name)? {
             let ids: HashMap<_, u32> = kept.index.objects().iter().map(|object| object.id).zip(0..).collect();
             for (number, object) in (0..).zip(index.objects()) {
                 let Some(of_kept) = ids.get(&object.id) else { continue };

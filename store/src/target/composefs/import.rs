@@ -17,7 +17,7 @@ use super::objects::{Plan, Work};
 use super::stats::ImportStats;
 use crate::base::Bases;
 use crate::composefs::image::{self, ImageContent, WITHIN_LEN_MAX};
-use crate::composefs::kept::{self, Found, Kept};
+use crate::composefs::kept::{self, InstallRecord, KnownObjects};
 use crate::composefs::repo::{Repo, object_name, parameters};
 use crate::composefs::transaction::{Transaction, hash_with};
 use crate::fs::confined::open_user_dir;
@@ -78,7 +78,7 @@ pub fn import(
     let algorithm = there.as_ref().map_or(first.digest.algorithm(), |repo| repo.algorithm());
     let seals = plan_seal(there.as_deref(), target, options.seal)?;
     let kept = match &there {
-        Some(repo) => Kept::load(repo, &root.identity.name)?,
+        Some(repo) => InstallRecord::load(repo, &root.identity.name)?,
         None => None,
     };
     if let Some(kept) = &kept {
@@ -189,7 +189,7 @@ struct Sorted {
     /// Those that have to be read, by their numbers.
     wanted: Vec<bool>,
     /// What is known of the others, which the store has.
-    known: Found,
+    known: KnownObjects,
     /// Of these the ones that are to be sealed and are not, and their sizes.
     unsealed: Vec<(FileDigest, u64)>,
     /// How many were looked at, and of these read.
@@ -200,7 +200,7 @@ struct Sorted {
 fn sort_out(
     bundle: &Bundle,
     chosen: &[Chosen<'_>],
-    held: Option<(&Kept, &Repo)>,
+    held: Option<(&InstallRecord, &Repo)>,
     seals: bool,
     options: &ImportOptions,
     progress: &Progress,
@@ -214,7 +214,7 @@ fn sort_out(
             }
         }
     }
-    let mut sorted = Sorted { wanted, known: Found::default(), unsealed: Vec::new(), checked: 0, hashed: 0 };
+    let mut sorted = Sorted { wanted, known: KnownObjects::default(), unsealed: Vec::new(), checked: 0, hashed: 0 };
     let Some((kept, repo)) = held else { return Ok(sorted) };
     let by_id: HashMap<&[u8; 32], u32> = kept.index.objects().iter().map(|object| &object.id).zip(0..).collect();
     let mut named = Vec::new();
@@ -323,7 +323,7 @@ impl Job<'_> {
         &self,
         input: &mut Input,
         plan: &Plan<'_>,
-        (known, unsealed): (Found, &[(FileDigest, u64)]),
+        (known, unsealed): (KnownObjects, &[(FileDigest, u64)]),
         stats: &mut ImportStats,
     ) -> Result<(), Error> {
         let (repo, algorithm) = (self.repo, self.repo.algorithm());
@@ -382,7 +382,7 @@ impl Job<'_> {
     }
 
     /// Makes the images, and compares them with what the bundle states.
-    fn make_images(&self, transaction: &Transaction<'_>, found: &Found) -> Result<(), Error> {
+    fn make_images(&self, transaction: &Transaction<'_>, found: &KnownObjects) -> Result<(), Error> {
         for (tree, stated) in
             self.chosen.iter().flat_map(|chosen| chosen.images.iter().map(|image| (chosen.tree, image)))
         {

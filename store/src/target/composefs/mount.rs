@@ -19,7 +19,7 @@ use sealift_format::verity::FileDigest;
 use sealift_format::{Image, Ref};
 
 use super::check::{Check, Fault, objects_of};
-use crate::composefs::kept::{Kept, path_of};
+use crate::composefs::kept::{InstallRecord, path_of};
 use crate::composefs::repo::Repo;
 use crate::ostree::hex;
 use crate::trust::{Guard, Judged};
@@ -81,8 +81,8 @@ pub fn mount(
     };
     let (bundle, reference) =
         name.split_once('/').map_or((name, None), |(bundle, reference)| (bundle, Some(reference)));
-    let Some(kept) = Kept::load(&repo, bundle)? else {
-        let names = Kept::names(&repo)?;
+    let Some(kept) = InstallRecord::load(&repo, bundle)? else {
+        let names = InstallRecord::names(&repo)?;
         let held = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
         return Err(unfit(format!("no bundle named {} is installed there; installed: {held}", bundle.escape_debug())));
     };
@@ -107,7 +107,7 @@ pub fn mount(
 }
 
 /// The tree of a name, and its image: the one that `images/refs` has.
-fn find<'a>(kept: &'a Kept, repo: &Repo, reference: Option<&str>) -> Result<(&'a Ref, &'a Image), String> {
+fn find<'a>(kept: &'a InstallRecord, repo: &Repo, reference: Option<&str>) -> Result<(&'a Ref, &'a Image), String> {
     let images = kept.head.root().images.iter().filter(|image| image.digest.algorithm() == repo.algorithm());
     let mut found: Vec<(&Ref, &Image)> = Vec::new();
     for image in images {

@@ -15,7 +15,7 @@ use sealift_verify::read_plan::ReadPlan;
 
 use crate::base::{self, Bases};
 use crate::composefs::image::WITHIN_LEN_MAX;
-use crate::composefs::kept::Found;
+use crate::composefs::kept::KnownObjects;
 use crate::composefs::repo::parameters;
 use crate::composefs::transaction::Transaction;
 use crate::delivery::{Delivery, write_content};
@@ -90,7 +90,7 @@ pub(super) struct Work<'a> {
     algorithm: Algorithm,
     progress: &'a Progress,
     large: BTreeMap<u32, Large>,
-    found: Mutex<Found>,
+    found: Mutex<KnownObjects>,
     written: AtomicU64,
     written_bytes: AtomicU64,
 }
@@ -105,7 +105,7 @@ struct Large {
 
 /// What came of it.
 pub(super) struct Made {
-    pub(super) found: Found,
+    pub(super) found: KnownObjects,
     /// Objects that the store did not have, and their bytes.
     pub(super) objects: u64,
     pub(super) bytes: u64,

@@ -9,10 +9,10 @@ use rustix::io::Errno;
 use sealift_format::num;
 use sealift_format::{InodeKind, pieces};
 
-use super::files::{Builder, Hand};
+use super::files::{Builder, WorkerState};
 use super::plan::Place;
 use crate::Error;
-use crate::directory::stage::{Layout, StagedFile};
+use crate::directory::stage::{StageKind, StagedFile};
 use crate::fs::confined::{known_type, names_in, remove_tree};
 use crate::threads::parallel::for_each;
 
@@ -37,15 +37,15 @@ pub(super) enum Content {
 /// Looks at all that the stage holds.
 pub(super) fn adopt(builder: &Builder<'_>) -> Result<Adopted, Error> {
     let candidates = match builder.stage.layout() {
-        Layout::Tree => sort_out_tree(builder)?,
-        Layout::Files => sort_out_files(builder)?,
+        StageKind::Tree => sort_out_tree(builder)?,
+        StageKind::Files => sort_out_files(builder)?,
     };
     let adopted: Mutex<Adopted> = Mutex::default();
     let lock = || adopted.lock().unwrap_or_else(PoisonError::into_inner);
     for_each(
         builder.options.jobs,
         &candidates,
-        || (Hand::default(), Vec::new()),
+        || (WorkerState::default(), Vec::new()),
         |(hand, buffer), &place| {
             builder.progress.check()?;
             match adopt_file(builder, hand, buffer, place)? {
@@ -108,7 +108,12 @@ fn sort_out_files(builder: &Builder<'_>) -> Result<Vec<Place>, Error> {
     Ok(candidates)
 }
 
-fn adopt_file(builder: &Builder<'_>, hand: &mut Hand, buffer: &mut Vec<u8>, place: Place) -> Result<Content, Error> {
+fn adopt_file(
+    builder: &Builder<'_>,
+    hand: &mut WorkerState,
+    buffer: &mut Vec<u8>,
+    place: Place,
+) -> Result<Content, Error> {
     let failed = builder.failed("read", place);
     let flags = OFlags::RDWR | OFlags::NONBLOCK;
     let content = match builder.open(hand, place, flags, Mode::empty())? {
@@ -138,7 +143,12 @@ fn adopt_file(builder: &Builder<'_>, hand: &mut Hand, buffer: &mut Vec<u8>, plac
 }
 
 /// What is sealed is right as a whole, or of no use.
-fn adopt_sealed(builder: &Builder<'_>, hand: &mut Hand, buffer: &mut Vec<u8>, place: Place) -> Result<Content, Error> {
+fn adopt_sealed(
+    builder: &Builder<'_>,
+    hand: &mut WorkerState,
+    buffer: &mut Vec<u8>,
+    place: Place,
+) -> Result<Content, Error> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK;
     let Ok(file) = builder.open(hand, place, flags, Mode::empty())? else { return Ok(Content::Other) };
     match check_content(builder, &file, buffer, place) {
@@ -149,7 +159,7 @@ fn adopt_sealed(builder: &Builder<'_>, hand: &mut Hand, buffer: &mut Vec<u8>, pl
     }
 }
 
-fn discard(builder: &Builder<'_>, hand: &mut Hand, place: Place) -> Result<Content, Error> {
+fn discard(builder: &Builder<'_>, hand: &mut WorkerState, place: Place) -> Result<Content, Error> {
     builder.remove(hand, place)?;
     Ok(Content::Other)
 }
@@ -235,7 +245,7 @@ fn read_at<'b>(file: &OwnedFd, buffer: &'b mut Vec<u8>, start: u64, len: u64) ->
 
 /// Makes the files of objects of which one file is complete already.
 fn complete(builder: &Builder<'_>, adopted: &mut Adopted) -> Result<(), Error> {
-    let (mut hand, mut from) = (Hand::default(), Hand::default());
+    let (mut hand, mut from) = (WorkerState::default(), WorkerState::default());
     for places in builder.selection.regulars.chunk_by(|a, b| a.object == b.object) {
         let is_done = |place: &&Place| adopted.entries.contains(&place.entry);
         let Some(&first) = places.iter().find(is_done) else { continue };

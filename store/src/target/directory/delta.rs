@@ -27,7 +27,7 @@ pub(super) fn complete(
     progress: &Progress,
 ) -> Result<(Bundle, Bases, Option<Installed>), Error> {
     let target = site.path();
-    if !site.is_taken()? {
+    if !site.is_nonempty_dir()? {
         return Err(missing(target, "it does not exist: a delta can only update an existing target"));
     }
     // What an update before this one left unfinished comes first: it is known only then what the target holds.

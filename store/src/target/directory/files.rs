@@ -18,7 +18,7 @@ use super::metadata::Privilege;
 use super::plan::{Link, Place, Selection};
 use super::{Durability, UnpackOptions};
 use crate::delivery::write_content;
-use crate::directory::stage::{Layout, Stage};
+use crate::directory::stage::{Stage, StageKind};
 use crate::directory::walk::Walk;
 use crate::fs::confined::{open_name, open_within};
 use crate::{Error, Progress};
@@ -38,7 +38,7 @@ pub(super) struct Builder<'a> {
 
 /// What one thread keeps from one file to the next.
 #[derive(Debug, Default)]
-pub(super) struct Hand {
+pub(super) struct WorkerState {
     pub(super) walk: Walk,
 }
 
@@ -101,8 +101,8 @@ impl<'a> Builder<'a> {
     }
 
     /// Makes the directories of a stage that becomes the target, open to nobody else until they are complete.
-    pub(super) fn make_directories(&self, hand: &mut Hand) -> Result<(), Error> {
-        if self.stage.layout() == Layout::Files {
+    pub(super) fn make_directories(&self, hand: &mut WorkerState) -> Result<(), Error> {
+        if self.stage.layout() == StageKind::Files {
             return Ok(());
         }
         for &number in &self.selection.directories {
@@ -120,7 +120,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Makes the first file of each large object, at its full length and without data.
-    pub(super) fn make_large(&self, hand: &mut Hand) -> Result<(), Error> {
+    pub(super) fn make_large(&self, hand: &mut WorkerState) -> Result<(), Error> {
         for large in &self.bundle.layout.large {
             let Some(&place) = self.selection.places_of(large.object).first() else { continue };
             // A run before this one may have brought some of its pieces.
@@ -132,7 +132,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Makes the files of an object, or writes a piece into the first of a large one's.
-    pub(super) fn take(&self, hand: &mut Hand, content: &Content<'_>) -> Result<(), Error> {
+    pub(super) fn take(&self, hand: &mut WorkerState, content: &Content<'_>) -> Result<(), Error> {
         let Some((&first, duplicates)) = self.selection.places_of(content.portion.object).split_first() else {
             return Ok(());
         };
@@ -157,7 +157,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Makes the other files of a large object, whose first one has all pieces.
-    pub(super) fn finish_large(&self, hand: &mut Hand, object: u32) -> Result<(), Error> {
+    pub(super) fn finish_large(&self, hand: &mut WorkerState, object: u32) -> Result<(), Error> {
         let Some((&first, duplicates)) = self.selection.places_of(object).split_first() else { return Ok(()) };
         let file = self.open(hand, first, OFlags::RDWR, Mode::empty())?.map_err(self.failed("write", first))?;
         for &place in duplicates {
@@ -167,7 +167,13 @@ impl<'a> Builder<'a> {
     }
 
     /// Makes the file at `place` of the one that is complete at `first`.
-    pub(super) fn copy_file(&self, hand: &mut Hand, file: &OwnedFd, first: Place, place: Place) -> Result<(), Error> {
+    pub(super) fn copy_file(
+        &self,
+        hand: &mut WorkerState,
+        file: &OwnedFd,
+        first: Place,
+        place: Place,
+    ) -> Result<(), Error> {
         if self.link_duplicate(hand, first, place)? {
             return Ok(());
         }
@@ -215,7 +221,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Makes a duplicate a hard link where that was asked for and nothing of its metadata differs.
-    fn link_duplicate(&self, hand: &mut Hand, first: Place, place: Place) -> Result<bool, Error> {
+    fn link_duplicate(&self, hand: &mut WorkerState, first: Place, place: Place) -> Result<bool, Error> {
         let inode = |place: Place| self.bundle.index.inode(self.bundle.index.entry(place.entry).inode);
         let (a, b) = (inode(first), inode(place));
         let equal = (a.attributes, a.mtime, a.mtime_ns) == (b.attributes, b.mtime, b.mtime_ns);
@@ -223,18 +229,18 @@ impl<'a> Builder<'a> {
             return Ok(false);
         }
         let link = Link { from: first, entry: place.entry, directory: place.directory };
-        self.link(&mut Hand::default(), hand, &link)?;
+        self.link(&mut WorkerState::default(), hand, &link)?;
         let size = self.bundle.index.object(place.object).size;
         self.duplicate_bytes.fetch_add(size, Ordering::Relaxed);
         self.progress.add(0, 1);
         Ok(true)
     }
 
-    pub(super) fn create(&self, hand: &mut Hand, place: Place) -> Result<OwnedFd, Error> {
+    pub(super) fn create(&self, hand: &mut WorkerState, place: Place) -> Result<OwnedFd, Error> {
         self.open_new(hand, place, OFlags::EXCL)
     }
 
-    fn open_new(&self, hand: &mut Hand, place: Place, flags: OFlags) -> Result<OwnedFd, Error> {
+    fn open_new(&self, hand: &mut WorkerState, place: Place, flags: OFlags) -> Result<OwnedFd, Error> {
         let flags = flags | OFlags::RDWR | OFlags::CREATE;
         let inode = self.bundle.index.inode(self.bundle.index.entry(place.entry).inode);
         let mode = self.privilege.creation_mode(self.bundle.index.attributes(inode));
@@ -277,7 +283,7 @@ impl<'a> Builder<'a> {
     /// Opens a file of the stage, or makes it.
     pub(super) fn open(
         &self,
-        hand: &mut Hand,
+        hand: &mut WorkerState,
         place: Place,
         flags: OFlags,
         mode: Mode,
@@ -287,7 +293,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Removes a file from the stage, there or not.
-    pub(super) fn remove(&self, hand: &mut Hand, place: Place) -> Result<(), Error> {
+    pub(super) fn remove(&self, hand: &mut WorkerState, place: Place) -> Result<(), Error> {
         let (directory, name) = self.spot(hand, place)?;
         match unlinkat(directory, &*name, AtFlags::empty()) {
             Err(Errno::NOENT) => Ok(()),
@@ -298,12 +304,12 @@ impl<'a> Builder<'a> {
     /// The directory of the stage in which a file lies, and its name there.
     pub(super) fn spot<'h>(
         &'h self,
-        hand: &'h mut Hand,
+        hand: &'h mut WorkerState,
         place: Place,
     ) -> Result<(BorrowedFd<'h>, Cow<'h, [u8]>), Error> {
         match self.stage.layout() {
-            Layout::Files => Ok((self.stage.root(), Stage::file_name(place.entry).into())),
-            Layout::Tree => {
+            StageKind::Files => Ok((self.stage.root(), Stage::file_name(place.entry).into())),
+            StageKind::Tree => {
                 let walked = hand.walk.go(&self.bundle.index, self.stage.root(), place.directory);
                 let directory = walked.map_err(self.failed_directory("open", place.directory))?;
                 Ok((directory, self.name(place.entry).into()))
@@ -316,7 +322,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Makes a symbolic link, device, fifo or socket.
-    pub(super) fn make_other(&self, hand: &mut Hand, place: Place) -> Result<(), Error> {
+    pub(super) fn make_other(&self, hand: &mut WorkerState, place: Place) -> Result<(), Error> {
         let index = &self.bundle.index;
         let inode = index.inode(index.entry(place.entry).inode);
         let attributes = index.attributes(inode);
@@ -367,7 +373,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Makes a hard link. The file that it names is there, unless it is a device that was left out.
-    pub(super) fn link(&self, from: &mut Hand, to: &mut Hand, link: &Link) -> Result<(), Error> {
+    pub(super) fn link(&self, from: &mut WorkerState, to: &mut WorkerState, link: &Link) -> Result<(), Error> {
         let place = Place { object: 0, entry: link.entry, directory: link.directory };
         let ((from, old), (to, new)) = (self.spot(from, link.from)?, self.spot(to, place)?);
         match linkat(from, &*old, to, &*new, AtFlags::empty()) {
@@ -378,8 +384,8 @@ impl<'a> Builder<'a> {
 
     /// Sets the metadata of the directories of a stage that becomes the target, from the deepest up: what is above may end as read-only.
     /// Each is opened from its parent, which is still as it was made.
-    pub(super) fn finish_directories(&self, hand: &mut Hand) -> Result<(), Error> {
-        if self.stage.layout() == Layout::Files {
+    pub(super) fn finish_directories(&self, hand: &mut WorkerState) -> Result<(), Error> {
+        if self.stage.layout() == StageKind::Files {
             return Ok(());
         }
         for &number in self.selection.directories.iter().rev() {

@@ -13,7 +13,7 @@ use super::plan::Selection;
 use super::{UnpackOptions, as_u64};
 use crate::contents::index_of;
 use crate::contents::{Want, hash_contents};
-use crate::directory::state::{self, State};
+use crate::directory::state::{self, InstallRecord};
 use crate::progress::Phase;
 use crate::source::{DirectoryOptions, DirectorySource, Source, XattrFilter};
 use crate::tree::NodeKind;
@@ -105,7 +105,7 @@ impl Installed {
         if options.rehash {
             return Ok(None);
         }
-        let state = match State::of(site, Limits::NONE) {
+        let state = match InstallRecord::of(site, Limits::NONE) {
             // It is made anew.
             Err(error @ (Error::State { .. } | Error::Format(_))) => {
                 tracing::warn!(%error, "ignored the damaged record of this target");
@@ -118,7 +118,7 @@ impl Installed {
             Some(state) if state.is_of(site)? => Some(state),
             _ => None,
         };
-        let Some(State { head, index, reference, sealed, as_root, .. }) = state else { return Ok(None) };
+        let Some(InstallRecord { head, index, reference, sealed, as_root, .. }) = state else { return Ok(None) };
         let stats = state::kept_stats(site, head.root().contents.index_digest, index.entries().len())?;
         Ok(Some(Self { index, reference, kept: Some(head), sealed, stats, as_root, hashed_files: 0 }))
     }

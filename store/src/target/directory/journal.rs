@@ -19,7 +19,7 @@ use super::metadata::Privilege;
 use super::plan::Selection;
 use super::release::Release;
 use crate::directory::stage::{Stage, StagedFile};
-use crate::directory::state::{self, State};
+use crate::directory::state::{self, InstallRecord};
 use crate::directory::target::Target;
 use crate::fs::confined::{open_name, open_own};
 use crate::fs::stat_cache::next_moment;
@@ -29,7 +29,7 @@ use crate::{OwnDir, Place, Site};
 
 /// What became of a stage that was left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum Interrupted {
     /// It held no journal.
     Nothing,
     /// Its update is finished now; the stage is empty.
@@ -77,7 +77,7 @@ pub(super) fn write(stage: &Stage, site: &Site, may_delete: bool, durable: bool)
 
 /// Moves what the stage holds into the target, and makes the state that goes with it the target's, with what tells its files where `kept` says
 /// what was known of them. Returns what came of a file of the target that is not what it was to be: the next update reads all of them then.
-pub(super) fn carry_out(
+pub(super) fn commit_update(
     stage: &Stage,
     site: &Site,
     update: &Update<'_>,
@@ -120,15 +120,15 @@ fn remove_mark(stage: &Stage) -> Result<(), Error> {
 ///
 /// # Errors
 /// The target cannot be changed. Another run goes on from there.
-pub fn complete(stage: &Stage, site: &Site, jobs: usize, progress: &Progress) -> Result<Found, Error> {
-    let Some(bytes) = stage.own().read(JOURNAL, 64)? else { return Ok(Found::Nothing) };
-    let Some((may_delete, inode)) = parse(&bytes) else { return Ok(Found::Nothing) };
+pub fn complete(stage: &Stage, site: &Site, jobs: usize, progress: &Progress) -> Result<Interrupted, Error> {
+    let Some(bytes) = stage.own().read(JOURNAL, 64)? else { return Ok(Interrupted::Nothing) };
+    let Some((may_delete, inode)) = parse(&bytes) else { return Ok(Interrupted::Nothing) };
     // It was begun on another directory, which somebody moved away: this one is not touched.
     if site.root().is_some() && site.identity()?.1 != inode {
         return Err(Error::Exchanged { path: site.path().to_owned() });
     }
     let state = match stage.state() {
-        Ok(dir) => dir.map(|dir| State::read(&dir, Limits::NONE)).transpose(),
+        Ok(dir) => dir.map(|dir| InstallRecord::read(&dir, Limits::NONE)).transpose(),
         Err(error) => Err(error),
     };
     let is_whole = match state {
@@ -144,20 +144,20 @@ pub fn complete(stage: &Stage, site: &Site, jobs: usize, progress: &Progress) ->
         false => give_up_state(stage, site)?,
     }
     tracing::info!(is_whole, "finished an interrupted update, except for what was damaged of it");
-    Ok(if is_whole { Found::Finished } else { Found::Damaged })
+    Ok(if is_whole { Interrupted::Finished } else { Interrupted::Damaged })
 }
 
 /// Returns whether the stage held what it is to hold, and the target what was to stay.
 fn finish(
     stage: &Stage,
     site: &Site,
-    state: &State,
+    state: &InstallRecord,
     may_delete: bool,
     jobs: usize,
     progress: &Progress,
 ) -> Result<bool, Error> {
     let Some(tree) = state.tree() else { return Ok(false) };
-    if !site.is_taken()? {
+    if !site.is_nonempty_dir()? {
         return Ok(false);
     }
     let index = &state.index;
@@ -189,7 +189,7 @@ fn finish(
         // What the bundle lacks goes in any case; that something is missing shows when the target is looked at again.
         update.look(&state.prefix, false)?;
     }
-    let unlike = carry_out(stage, site, &update, None, true)?;
+    let unlike = commit_update(stage, site, &update, None, true)?;
     if let Some(error) = &unlike {
         tracing::warn!(%error, "the target has unexpected changes: the next update compares all of it");
     }

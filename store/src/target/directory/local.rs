@@ -8,7 +8,7 @@ use sealift_format::{Index, InodeKind, Ref};
 
 use super::adopt::{Content, check_content};
 use super::as_u64;
-use super::files::{Builder, Hand};
+use super::files::{Builder, WorkerState};
 use super::plan::{Place, Selection};
 use crate::Error;
 use crate::directory::target::{Target, TargetWalk};
@@ -20,7 +20,7 @@ use crate::threads::parallel::for_each;
 #[derive(Default)]
 struct Copier {
     walk: TargetWalk,
-    hand: Hand,
+    hand: WorkerState,
     buffer: Vec<u8>,
 }
 

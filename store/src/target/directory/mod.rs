@@ -2,7 +2,7 @@
 //!
 //! A new directory appears by one rename when it is complete. An update first builds beside the target what it lacks, and then moves
 //! it there. The next run resumes one that was stopped or killed, and `sealift clean` discards what is left of it. What a target took
-//! is kept beside it, as [`State`](crate::directory::State).
+//! is kept beside it, as [`InstallRecord`](crate::directory::InstallRecord).
 
 mod adopt;
 mod apply;
@@ -47,14 +47,14 @@ pub use crate::seal::Seal;
 use crate::trust::{Admission, TargetPlace, Trusted};
 use crate::{Error, Progress};
 
-use crate::directory::stage::{Held, Layout};
-use crate::directory::state::{self, Took};
+use crate::directory::stage::{Leftovers, StageKind};
+use crate::directory::state::{self, NewRecord};
 use crate::directory::{Stage, Target, stage};
 pub use census::Census;
-use files::{Builder, Hand};
+use files::{Builder, WorkerState};
 use gather::gather_new;
 use installed::Installed;
-pub use journal::{Found, complete};
+pub use journal::{Interrupted, complete};
 use metadata::Privilege;
 use plan::Place;
 pub(crate) use plan::Selection;
@@ -232,7 +232,7 @@ fn unpack_with(
     let (given, site) = (target, &Arc::new(Site::resolve(target)?));
     let consent = consent.filter(|_| options.adopt && !options.dry_run);
     // Who is asked is asked before anything is written.
-    let is_asked = consent.is_some() && site.is_taken()? && installed::check_ours(site, options)?;
+    let is_asked = consent.is_some() && site.is_nonempty_dir()? && installed::check_ours(site, options)?;
     let (unopened, admission) = bundle.install(options.dry_run || is_asked)?;
     let sealing = Sealing::plan(options.seal, site)?;
     admission.check_bound(site)?;
@@ -282,10 +282,10 @@ fn unpack_with(
         progress,
         consent,
     };
-    if options.update && site.is_taken()? {
+    if options.update && site.is_nonempty_dir()? {
         return job.update(input, selection, kept);
     }
-    if site.is_taken()? {
+    if site.is_nonempty_dir()? {
         Stage::remove_finished(site)?;
         if let Some(kept) = job.complete()? {
             return job.update(input, selection, Some(kept));
@@ -299,7 +299,7 @@ fn unpack_with(
         stats.free_bytes = job.expect_room(&selection, job.state_len())?;
         return Ok(stats);
     }
-    let stage = Stage::open(site, Layout::Tree)?;
+    let stage = Stage::open(site, StageKind::Tree)?;
     let all_selected = selection.clone();
     let built = job.check_room(&stage, &selection, job.state_len()).and_then(|free| {
         stats.free_bytes = free;
@@ -309,9 +309,9 @@ fn unpack_with(
         stats.sealed_files = sealing.files();
         Ok(())
     });
-    match built.and_then(|()| job.settle(&stage, &all_selected)) {
+    match built.and_then(|()| job.write_record(&stage, &all_selected)) {
         Ok(kernel_signature) => stats.kernel_signature = kernel_signature,
-        Err(error) => return Err(give_up(stage, error)),
+        Err(error) => return Err(abandon(stage, error)),
     }
     stage.finish(site, options.durability != Durability::None)?;
     Ok(stats)
@@ -373,11 +373,11 @@ impl Job<'_> {
         match crate::Stage::is_left(self.site.place())? {
             // What a run before this one left there is not looked at, and takes some of what is needed.
             true => room(self.site).map(|room| room.bytes),
-            false => self.compare_room(selection, beside, &Held::default()),
+            false => self.compare_room(selection, beside, &Leftovers::default()),
         }
     }
 
-    fn compare_room(&self, selection: &Selection, beside: u64, held: &Held) -> Result<u64, Error> {
+    fn compare_room(&self, selection: &Selection, beside: u64, held: &Leftovers) -> Result<u64, Error> {
         let room = room(self.site)?;
         let needed = selection.inodes().saturating_sub(held.inodes);
         let path = self.site.place().parent_path();
@@ -413,7 +413,7 @@ impl Job<'_> {
         let failed = |error| Error::io("look at", stage.target(), error);
         let privilege = Privilege::of_process(stage.root()).map_err(failed)?;
         // An update has looked before it copied what the target has.
-        if stage.is_resumed() && stage.layout() == Layout::Tree {
+        if stage.is_resumed() && stage.layout() == StageKind::Tree {
             self.adopt(stage, &mut selection, &privilege, stats)?;
             stats.stored_bytes = selection.reads.stored_bytes();
         }
@@ -425,7 +425,7 @@ impl Job<'_> {
             if self.sealing.is_on {
                 self.sealing.seal_staged(&builder, all, self.options.jobs)?;
             }
-            builder.finish_directories(&mut Hand::default())
+            builder.finish_directories(&mut WorkerState::default())
         };
         match self.options.durability {
             Durability::End => with_writeback(|| stage.sync(), build)?,
@@ -463,8 +463,8 @@ impl Job<'_> {
     ///
     /// # Errors
     /// What was sealed is not what the index says.
-    fn took(&self, inode: u64) -> Result<Took<'_>, Error> {
-        Ok(Took {
+    fn took(&self, inode: u64) -> Result<NewRecord<'_>, Error> {
+        Ok(NewRecord {
             bundle: self.bundle,
             record: Record {
                 reference: self.reference.to_owned(),
@@ -492,7 +492,7 @@ impl Job<'_> {
 
     /// Makes what was built, and the state that goes with it, durable. The state gets its name before the tree does: a tree
     /// without its state would be bound to no name. Returns what became of the signature for the kernel.
-    fn settle(&self, stage: &Stage, selection: &Selection) -> Result<KernelSignature, Error> {
+    fn write_record(&self, stage: &Stage, selection: &Selection) -> Result<KernelSignature, Error> {
         let durable = self.options.durability != Durability::None;
         let failed = |error| Error::io("look at", stage.target(), error);
         let tree = identity(stage.root()).map_err(failed)?;
@@ -516,7 +516,7 @@ impl Job<'_> {
 }
 
 /// After an error, the stage stays if running again may go on from it.
-fn give_up(stage: Stage, error: Error) -> Error {
+fn abandon(stage: Stage, error: Error) -> Error {
     let keeps = journal::is_set(&stage)
         || match &error {
             // Nothing was added.
@@ -643,19 +643,19 @@ fn room(site: &Site) -> Result<Room, Error> {
 
 fn build(builder: &Builder<'_>, input: &mut Input, bases: &Bases, options: &UnpackOptions) -> Result<(), Error> {
     let (bundle, selection) = (builder.bundle, builder.selection);
-    let mut hand = Hand::default();
+    let mut hand = WorkerState::default();
     builder.make_directories(&mut hand)?;
     builder.make_large(&mut hand)?;
     Delivery::new((bundle, bases), &selection.reads, options.jobs, builder.progress).run(
         input,
-        Hand::default,
+        WorkerState::default,
         |hand, content| builder.take(hand, content),
         |hand, object| builder.finish_large(hand, object),
     )?;
     for &place in &selection.others {
         builder.make_other(&mut hand, place)?;
     }
-    let mut from = Hand::default();
+    let mut from = WorkerState::default();
     for link in &selection.links {
         builder.link(&mut from, &mut hand, link)?;
     }

@@ -15,7 +15,7 @@ use sealift_format::verity::Parameters;
 use sealift_format::{BLOCK_LEN, Error as FormatError, Head, Index, Part, verity};
 use sealift_verify::kernel::{self, KernelError, Sealed};
 
-use super::files::{Builder, Hand};
+use super::files::{Builder, WorkerState};
 use super::plan::Place;
 use super::{as_u64, state};
 use crate::Site;
@@ -87,7 +87,7 @@ impl Sealing {
     /// Seals files of the stage, on which nobody works any more.
     pub(super) fn seal_staged(&self, builder: &Builder<'_>, places: &[Place], jobs: usize) -> Result<(), Error> {
         builder.progress.enter(Phase::Sealing, 0, as_u64(places.len()));
-        for_each(jobs, places, Hand::default, |hand, &place| {
+        for_each(jobs, places, WorkerState::default, |hand, &place| {
             builder.progress.check()?;
             let (directory, name) = builder.spot(hand, place)?;
             let path = || builder.stage.path_of(&builder.path(place));

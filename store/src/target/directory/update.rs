@@ -11,14 +11,14 @@ use super::delta;
 use super::files::Builder;
 use super::gather::{Kept, gather};
 use super::installed::{Installed, check_ours};
-use super::journal::{self, Found};
+use super::journal::{self, Interrupted};
 use super::local::{copy_local, local_entries};
 use super::metadata::Privilege;
 use super::plan::{Place, Selection};
 use super::recheck::{Checker, Recheck};
-use super::{Durability, Job, UnpackStats, as_u64, give_up};
+use super::{Durability, Job, UnpackStats, abandon, as_u64};
 use crate::Error;
-use crate::directory::stage::{Layout, Stage};
+use crate::directory::stage::{Stage, StageKind};
 use crate::directory::state;
 use crate::directory::target::Target;
 use crate::fs::stat_cache::{FileTime, now};
@@ -54,13 +54,13 @@ impl Job<'_> {
         let privilege = Privilege::of_this_process();
         let asked = self.ask(&selection, &privilege)?;
         self.admission.hold()?;
-        let stage = Stage::open(self.site, Layout::Files)?;
+        let stage = Stage::open(self.site, StageKind::Files)?;
         let found = match journal::complete(&stage, self.site, self.options.jobs, self.progress) {
-            Err(error) => return Err(give_up(stage, error)),
+            Err(error) => return Err(abandon(stage, error)),
             Ok(found) => found,
         };
         match self.update_in(input, &stage, &selection, found, (kept, asked)) {
-            Err(error) => Err(give_up(stage, error)),
+            Err(error) => Err(abandon(stage, error)),
             Ok(stats) => stage.remove().map(|()| stats),
         }
     }
@@ -100,7 +100,7 @@ impl Job<'_> {
         input: &mut Input,
         stage: &Stage,
         selection: &Selection,
-        found: Found,
+        found: Interrupted,
         (kept, asked): (Option<Installed>, Option<Asked<'_>>),
     ) -> Result<UnpackStats, Error> {
         let (target, record) = (self.site.path(), self.site.record()?);
@@ -109,14 +109,14 @@ impl Job<'_> {
             // It became another's since it was looked at, and nobody was asked.
             return Err(Error::Changing { target: target.to_owned() });
         }
-        let asked = asked.filter(|_| was_adopted && matches!(found, Found::Nothing));
+        let asked = asked.filter(|_| was_adopted && matches!(found, Interrupted::Nothing));
         let begun = now(stage.own().fd()).map_err(|error| Error::io("create a file in", stage.own().path(), error))?;
         let is_current = kept.as_ref().map_or(Ok(false), |kept| kept.is_current(self.site, self.options))?;
         let kept = match found {
-            Found::Damaged => None,
+            Interrupted::Damaged => None,
             // Another update may have come between.
-            Found::Nothing if is_current => kept,
-            Found::Nothing | Found::Finished => Installed::kept(self.site, self.options)?,
+            Interrupted::Nothing if is_current => kept,
+            Interrupted::Nothing | Interrupted::Finished => Installed::kept(self.site, self.options)?,
         };
         if stage.folds_names() {
             return Err(Error::Usage(format!(
@@ -177,7 +177,7 @@ impl Job<'_> {
         // What is to come is complete and checked. From here on the device knows that it took this version.
         self.commit()?;
         journal::write(stage, self.site, update.may_delete, durable)?;
-        match journal::carry_out(stage, self.site, update, Some(&compared.kept(begun)), durable)? {
+        match journal::commit_update(stage, self.site, update, Some(&compared.kept(begun)), durable)? {
             None => Ok(stats),
             // Somebody changed it since it was looked at.
             Some(unlike) => Err(unlike),

@@ -11,12 +11,12 @@ use sealift_format::num;
 use sealift_format::ostree::{Checksum, Commit};
 use sealift_format::{Index, Limits, OsTree, OsTreeFile, Ref};
 
-use super::look::{Look, Looked};
+use super::look::{ObjectCheck, ObjectState};
 use super::sealing::is_kept_sealed;
 use super::wanted::{Walk, Wanted, What};
 use crate::audit::{Finding, FindingKind, StoreAudit, StoreAuditOptions, kept_names};
 use crate::input::Input;
-use crate::ostree::kept::Kept;
+use crate::ostree::kept::InstallRecord;
 use crate::ostree::object::{ObjectType, hex, loose_path};
 use crate::ostree::refs::{RefName, RefPlace};
 use crate::ostree::repo::Repo;
@@ -48,8 +48,10 @@ pub fn audit(
         let (_, bundle) = unopened.open_bundle()?;
         held.push((bundle.head, bundle.index));
     } else {
-        for name in kept_names(repo.path(), Kept::names(&repo)?, &options.names)? {
-            let Some((bundle, Kept { head, index })) = Kept::load_judged(&repo, &name, guard)? else { continue };
+        for name in kept_names(repo.path(), InstallRecord::names(&repo)?, &options.names)? {
+            let Some((bundle, InstallRecord { head, index })) = InstallRecord::load_judged(&repo, &name, guard)? else {
+                continue;
+            };
             judged.push(bundle);
             held.push((head, index));
         }
@@ -193,7 +195,7 @@ impl<'a> Job<'a, '_> {
 
     fn check_objects(&mut self, trees: &[&'a Ref]) -> Result<(), Error> {
         let wanted = self.wanted(trees)?;
-        let look = Look::new(self.repo, self.index, self.progress, self.options.jobs.max(1));
+        let look = ObjectCheck::new(self.repo, self.index, self.progress, self.options.jobs.max(1));
         let metadata: Vec<usize> =
             (0..wanted.len()).filter(|at| matches!(wanted[*at].what, What::Metadata(_))).collect();
         let files: Vec<(usize, &OsTreeFile)> = wanted
@@ -226,14 +228,14 @@ impl<'a> Job<'a, '_> {
         Ok(())
     }
 
-    fn report_object(&mut self, wanted: &Wanted<'_>, looked: Looked, look: &Look<'_>) -> Result<(), Error> {
+    fn report_object(&mut self, wanted: &Wanted<'_>, looked: ObjectState, look: &ObjectCheck<'_>) -> Result<(), Error> {
         let counts = &mut self.audit.counts;
         let kind = match looked {
-            Looked::Vouched => {
+            ObjectState::Vouched => {
                 counts.vouched += 1;
                 return Ok(());
             }
-            Looked::Right { bytes } => {
+            ObjectState::Right { bytes } => {
                 counts.hashed += 1;
                 counts.hashed_bytes = counts.hashed_bytes.saturating_add(bytes);
                 if !self.is_sealed || !look.is_unsealed(wanted.kind, &wanted.checksum)? {
@@ -241,8 +243,8 @@ impl<'a> Job<'a, '_> {
                 }
                 FindingKind::Unsealed
             }
-            Looked::Missing => FindingKind::Missing,
-            Looked::Changed => FindingKind::Changed,
+            ObjectState::Missing => FindingKind::Missing,
+            ObjectState::Changed => FindingKind::Changed,
         };
         let path = loose_path(wanted.kind, &wanted.checksum, self.repo.config().mode);
         self.audit.findings.push(Finding {

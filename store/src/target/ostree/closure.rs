@@ -14,7 +14,7 @@ use sealift_format::ostree::file;
 use sealift_format::{Bundle, Index, InodeKind, OsTreeFile, Ref};
 
 use super::carried::Carried;
-use super::look::{Look, Looked};
+use super::look::{ObjectCheck, ObjectState};
 use super::wanted::{Walk, Wanted, What};
 use crate::ostree::config::Mode;
 use crate::ostree::kept::{self, written_at};
@@ -132,13 +132,13 @@ pub(super) fn look(
     for (number, looked) in read(repo, bundle, wanted, &metadata, &files, (jobs, progress))? {
         let object = (wanted[number].checksum, wanted[number].kind);
         match looked {
-            Looked::Vouched => seen.hashed += 1,
-            Looked::Right { bytes } => {
+            ObjectState::Vouched => seen.hashed += 1,
+            ObjectState::Right { bytes } => {
                 seen.hashed += 1;
                 seen.hashed_bytes = seen.hashed_bytes.saturating_add(bytes);
             }
-            Looked::Missing => _ = seen.missing.insert(object),
-            Looked::Changed => {
+            ObjectState::Missing => _ = seen.missing.insert(object),
+            ObjectState::Changed => {
                 seen.hashed += 1;
                 seen.damaged.insert(object);
             }
@@ -163,11 +163,11 @@ fn read(
     metadata: &[(usize, &[u8])],
     files: &[(usize, &OsTreeFile)],
     (jobs, progress): (usize, &Progress),
-) -> Result<Vec<(usize, Looked)>, Error> {
+) -> Result<Vec<(usize, ObjectState)>, Error> {
     if metadata.is_empty() && files.is_empty() {
         return Ok(Vec::new());
     }
-    let look = Look::new(repo, &bundle.index, progress, jobs);
+    let look = ObjectCheck::new(repo, &bundle.index, progress, jobs);
     progress.enter(Phase::Verifying, 0, num::wide(metadata.len() + files.len()));
     let found = Mutex::new(Vec::new());
     for_each(

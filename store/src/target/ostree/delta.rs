@@ -14,7 +14,7 @@ use super::options::{ImportOptions, destination};
 use crate::base::{self, Base, Bases};
 use crate::contents::{CommitRef, HashedCommits};
 use crate::error::wrong_base;
-use crate::ostree::kept::Kept;
+use crate::ostree::kept::InstallRecord;
 use crate::ostree::repo::Repo;
 use crate::source::{OstreeSource, SourceOptions};
 use crate::{Error, Phase, Progress};
@@ -83,7 +83,7 @@ struct Tip<'a> {
 impl Finder<'_> {
     fn find(&self) -> Result<Found, Error> {
         let mut held = String::new();
-        if let Some(kept) = Kept::load(self.repo, &self.delta.head.root().identity.name)? {
+        if let Some(kept) = InstallRecord::load(self.repo, &self.delta.head.root().identity.name)? {
             held = format!("; the last bundle imported was {}", kept.head.root().as_base());
             if let Some(role) = self.role_of_kept(&kept.index)? {
                 return Ok(role.found(kept.index));
@@ -110,8 +110,8 @@ impl Finder<'_> {
     /// Several bases, among what was kept of the bundles of each name.
     fn several(&self) -> Result<Vec<Index>, Error> {
         let mut kept = Vec::new();
-        for name in Kept::names(self.repo)? {
-            let Some(own) = Kept::load(self.repo, &name)? else { continue };
+        for name in InstallRecord::names(self.repo)? {
+            let Some(own) = InstallRecord::load(self.repo, &name)? else { continue };
             kept.extend(own.without_repository_files()?);
             kept.push(own.index);
         }

@@ -20,7 +20,7 @@ use crate::{Error, Phase, Progress};
 
 /// What an object was found to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Looked {
+pub(super) enum ObjectState {
     /// The kernel says that it is right.
     Vouched,
     /// So many bytes were read, and they are right.
@@ -33,7 +33,7 @@ pub(super) enum Looked {
 }
 
 /// How objects of an index are looked at.
-pub(super) struct Look<'a> {
+pub(super) struct ObjectCheck<'a> {
     repo: &'a Repo,
     index: &'a Index,
     progress: &'a Progress,
@@ -47,7 +47,7 @@ type Numbered<'a> = (usize, &'a OsTreeFile);
 #[derive(Default)]
 struct Asked<'a> {
     /// Those that are known to be right or not.
-    known: Vec<(usize, Looked)>,
+    known: Vec<(usize, ObjectState)>,
     /// Those that have their attributes, and are sealed.
     sealed: Vec<Numbered<'a>>,
     /// Those that have to be read.
@@ -61,32 +61,32 @@ struct Asked<'a> {
 /// Bytes that are read at once.
 const READ_LEN: usize = 1 << 18;
 
-impl<'a> Look<'a> {
+impl<'a> ObjectCheck<'a> {
     pub(super) fn new(repo: &'a Repo, index: &'a Index, progress: &'a Progress, jobs: usize) -> Self {
         Self { repo, index, progress, jobs }
     }
 
     /// Looks at a commit, dirtree or dirmeta that is to have these bytes.
-    pub(super) fn metadata(&self, kind: ObjectType, checksum: &Checksum, bytes: &[u8]) -> Result<Looked, Error> {
+    pub(super) fn metadata(&self, kind: ObjectType, checksum: &Checksum, bytes: &[u8]) -> Result<ObjectState, Error> {
         self.progress.check()?;
         self.progress.add(0, 1);
         let file = match self.repo.open_object(kind, checksum) {
             Ok(Some(file)) => file,
-            Ok(None) => return Ok(Looked::Missing),
-            Err(Errno::LOOP) => return Ok(Looked::Changed),
+            Ok(None) => return Ok(ObjectState::Missing),
+            Err(Errno::LOOP) => return Ok(ObjectState::Changed),
             Err(error) => return Err(Error::io("open", self.repo.object_path(kind, checksum), error)),
         };
         if self.measure(&file, kind, checksum)? == Some(verity::digest(bytes).into()) {
-            return Ok(Looked::Vouched);
+            return Ok(ObjectState::Vouched);
         }
         match self.repo.load_metadata(kind, checksum) {
-            Ok(bytes) => Ok(Looked::Right { bytes: num::wide(bytes.len()) }),
+            Ok(bytes) => Ok(ObjectState::Right { bytes: num::wide(bytes.len()) }),
             Err(error) => looked(error),
         }
     }
 
     /// Looks at file objects.
-    pub(super) fn files(&self, files: &[Numbered<'a>]) -> Result<Vec<(usize, Looked)>, Error> {
+    pub(super) fn files(&self, files: &[Numbered<'a>]) -> Result<Vec<(usize, ObjectState)>, Error> {
         let asked = Mutex::new(Asked::default());
         for_each(self.jobs, files, || (), |(), file| self.ask(*file, &asked))?;
         let mut asked = asked.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -96,7 +96,7 @@ impl<'a> Look<'a> {
             return Ok(asked.known);
         }
         if self.is_right(&asked) {
-            let vouched = asked.sealed.iter().map(|(number, _)| (*number, Looked::Vouched));
+            let vouched = asked.sealed.iter().map(|(number, _)| (*number, ObjectState::Vouched));
             return Ok(asked.known.iter().copied().chain(vouched).collect());
         }
         tracing::info!("the kernel's digests are not those of the index: reading all files");
@@ -142,7 +142,7 @@ impl<'a> Look<'a> {
         match opened {
             Err(wrong) => asked.known.push((number, wrong)),
             // It has been compared with its checksum.
-            Ok((None, _)) => asked.known.push((number, Looked::Right { bytes: 0 })),
+            Ok((None, _)) => asked.known.push((number, ObjectState::Right { bytes: 0 })),
             Ok((Some(content), is_alike)) => {
                 let digest = match content.plain().filter(|_| is_alike) {
                     Some(plain) => self.measure(plain, ObjectType::File, &file.checksum)?,
@@ -202,10 +202,10 @@ impl<'a> Look<'a> {
         file: &OsTreeFile,
         takes_digest: bool,
         buffer: &mut [u8],
-    ) -> Result<(Looked, Option<[u8; 32]>), Error> {
+    ) -> Result<(ObjectState, Option<[u8; 32]>), Error> {
         let mut content = match self.repo.open_file(&file.checksum) {
             Ok((_, FileContent::Regular(content))) => content,
-            Ok((_, FileContent::Symlink(_))) => return Ok((Looked::Right { bytes: 0 }, None)),
+            Ok((_, FileContent::Symlink(_))) => return Ok((ObjectState::Right { bytes: 0 }, None)),
             Err(error) => return Ok((looked(error)?, None)),
         };
         let size = content.size();
@@ -226,13 +226,13 @@ impl<'a> Look<'a> {
                         ErrorKind::InvalidData | ErrorKind::InvalidInput | ErrorKind::UnexpectedEof
                     ) =>
                 {
-                    return Ok((Looked::Changed, None));
+                    return Ok((ObjectState::Changed, None));
                 }
                 Err(error) => return Err(self.repo.unread(&file.checksum, error)),
             }
         }
         let digest = hasher.and_then(|hasher| plain_digest(&hasher.finish()));
-        Ok((Looked::Right { bytes: size }, digest))
+        Ok((ObjectState::Right { bytes: size }, digest))
     }
 }
 
@@ -260,12 +260,12 @@ fn plain_digest(digest: &FileDigest) -> Option<[u8; 32]> {
 }
 
 /// What an error says of an object; `Err` where it is not about that.
-fn looked(error: Error) -> Result<Looked, Error> {
+fn looked(error: Error) -> Result<ObjectState, Error> {
     match error {
         Error::Repository { fault, .. } if matches!(*fault, crate::error::RepoFault::Missing { .. }) => {
-            Ok(Looked::Missing)
+            Ok(ObjectState::Missing)
         }
-        Error::Repository { .. } => Ok(Looked::Changed),
+        Error::Repository { .. } => Ok(ObjectState::Changed),
         error => Err(error),
     }
 }

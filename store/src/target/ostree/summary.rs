@@ -17,7 +17,7 @@ use crate::fs::confined::open_name;
 use crate::ostree::object::ObjectType;
 use crate::ostree::refs::{RefName, RefPlace};
 use crate::ostree::repo::Repo;
-use crate::ostree::stage::Stage;
+use crate::ostree::stage::ObjectStage;
 use crate::ostree::transaction::{make_directory, take_lock};
 
 /// Writes the summary of all refs that the repository has, as of `now`, in seconds since 1970.
@@ -165,7 +165,7 @@ fn replace(repo: &Repo, summary: &[u8], signature: Option<&[u8]>) -> Result<(), 
         let path = repo.path().join(name);
         move |error: Errno| Error::io("write", path.clone(), error)
     };
-    let stage = make_directory(repo, "tmp").and_then(Stage::create).map_err(failed("tmp"))?;
+    let stage = make_directory(repo, "tmp").and_then(ObjectStage::create).map_err(failed("tmp"))?;
     // A signature is one of the bytes that were there, and an index lists what they were.
     for name in [INDEX_SIGNATURE, INDEX, SIGNATURE] {
         match unlinkat(repo.root(), name, AtFlags::empty()) {
@@ -179,7 +179,7 @@ fn replace(repo: &Repo, summary: &[u8], signature: Option<&[u8]>) -> Result<(), 
     if repo.config().fsync { fsync(repo.root().as_fd()).map_err(failed(SUMMARY)) } else { Ok(()) }
 }
 
-fn put(repo: &Repo, stage: &Stage, name: &str, bytes: &[u8]) -> Result<(), Errno> {
+fn put(repo: &Repo, stage: &ObjectStage, name: &str, bytes: &[u8]) -> Result<(), Errno> {
     let mode = Permissions::from_raw_mode(0o644);
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
     let mut file = File::from(open_name(stage.directory(), name.as_bytes(), flags, mode)?);
