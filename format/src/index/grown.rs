@@ -6,7 +6,7 @@ use crate::Error;
 use crate::num::{self, at, wide};
 
 use super::ostree::{ByObject, Resolved, Tree};
-use super::parse::number;
+use super::rows::number;
 use super::{Directory, Entry, Inode, InodeKind};
 use crate::attributes::Attributes;
 

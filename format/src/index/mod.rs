@@ -4,6 +4,7 @@ mod builder;
 mod grown;
 mod ostree;
 mod parse;
+mod rows;
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -13,7 +14,8 @@ use crate::num;
 
 pub use builder::{IndexBuilder, Node};
 pub use ostree::{OsTree, OsTreeFile, OsTreeKind, OsTreeObject, OsTreeRef, RepositoryFile};
-pub(crate) use parse::{number, objects_section, parse_attributes, parse_objects, parse_symlinks, row_fault};
+pub(crate) use parse::{objects_section, parse_attributes, parse_objects};
+pub(crate) use rows::{number, parse_symlinks, row_fault};
 
 /// Refs, entries, inodes and objects, in tree order (spec 6.1). Made by [`Index::parse`] alone, so that every number in it
 /// is a valid row number of the table that it points to.

@@ -10,6 +10,7 @@ use crate::{Error, Part};
 
 use super::grown::Grown;
 use super::ostree::Section;
+use super::rows::{number, parse_symlinks, row_fault};
 use super::{Device, Directory, Entry, Index, Inode, InodeKind, Object, Ref};
 use crate::attributes::{Attributes, FileType};
 
@@ -31,15 +32,6 @@ const RULES: [SectionRule; 11] = [
 pub(crate) fn objects_section(bytes: &[u8]) -> Result<Reader<'_>, Error> {
     let [.., objects, _, _] = read_sections(Part::Index, bytes, &RULES)?;
     objects.ok_or_else(|| Reader::new(Part::Index, bytes).malformed("a required section is missing"))
-}
-
-pub(crate) fn row_fault(what: &'static str, row: usize) -> Error {
-    Error::Row { part: Part::Index, what, row: wide(row) }
-}
-
-pub(crate) fn number(at: usize) -> u32 {
-    // Counts above u32::MAX are refused where they are read.
-    u32::try_from(at).unwrap_or(u32::MAX)
 }
 
 impl Index {
@@ -291,21 +283,6 @@ fn column(mut reader: Reader<'_>, count: usize) -> Result<Vec<u32>, Error> {
 fn parse_symlink_section(mut reader: Reader<'_>, count: usize) -> Result<Vec<(u32, u32)>, Error> {
     let targets = parse_symlinks(&mut reader, count)?;
     reader.finish()?;
-    Ok(targets)
-}
-
-/// Reads the lengths of targets and the targets; returns where each lies.
-pub(crate) fn parse_symlinks(reader: &mut Reader<'_>, count: usize) -> Result<Vec<(u32, u32)>, Error> {
-    let lens = reader.planes::<2>(count)?.u16s();
-    let mut targets = Vec::with_capacity(count);
-    for (at, len) in lens.enumerate() {
-        let start = number(reader.position());
-        let target = reader.take(len.into())?;
-        if !(1..=4095).contains(&len) || target.contains(&0) {
-            return Err(row_fault("a symbolic link's target is empty, too long or has a NUL byte", at));
-        }
-        targets.push((start, len.into()));
-    }
     Ok(targets)
 }
 

@@ -9,11 +9,8 @@ use crate::{Error, Maxima};
 
 use super::disk::{Blocks, DiskUse};
 use super::prefixes::encode_prefixes;
+use super::rows::{number, put_steps};
 use super::{Codec, Holds, Layout};
-
-pub(super) fn number(count: usize) -> u32 {
-    u32::try_from(count).unwrap_or(u32::MAX)
-}
 
 impl Layout {
     /// Returns the layout's bytes. Offsets of chunks are not written: they follow from the lengths.
@@ -57,14 +54,6 @@ impl Layout {
         }
         out
     }
-}
-
-/// Appends numbers of which each is the one before it + 1 + step (spec 7.2).
-pub(super) fn put_steps(out: &mut Vec<u8>, numbers: impl Iterator<Item = u32>) {
-    let mut before = u32::MAX;
-    let steps: Vec<u32> =
-        numbers.map(|number| number.wrapping_sub(core::mem::replace(&mut before, number)).wrapping_sub(1)).collect();
-    put_planes(out, steps.iter().map(|step| step.to_le_bytes()));
 }
 
 impl Codec {

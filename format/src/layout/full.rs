@@ -8,8 +8,7 @@ use crate::index::Index;
 use crate::num::{at, wide};
 use crate::{Error, Maxima};
 
-use super::encode::{number, put_steps};
-use super::parse::{parse_steps, row_fault};
+use super::rows::{number, parse_steps, put_steps, row_fault};
 use super::{Chunk, Codec, Extent, Holds, Holes, Large, Layout, Piece, data_len, layout_maxima};
 
 /// Which objects and pieces each chunk of the full bundle holds, by the numbers of the wanted index.

@@ -6,6 +6,7 @@ mod full;
 mod objects;
 mod parse;
 mod prefixes;
+mod rows;
 
 use alloc::vec::Vec;
 use core::ops::Range;

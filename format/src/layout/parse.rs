@@ -4,11 +4,12 @@ use alloc::vec::Vec;
 
 use crate::bytes::{Reader, SectionRule, read_sections};
 use crate::index::Object;
-use crate::num::{at, wide};
+use crate::num::at;
 use crate::{Error, Part, pieces};
 
 use super::full::FullLayout;
 use super::prefixes::parse_prefixes;
+use super::rows::{number, parse_steps, row_fault};
 use super::{BLOCK_LEN, Chunk, Codec, Extent, HOLE_BLOCKS, Holds, Holes, Large, Layout, Objects, Piece, data_len};
 
 const RULES: [SectionRule; 7] = [
@@ -20,14 +21,6 @@ const RULES: [SectionRule; 7] = [
     SectionRule::optional(6),
     SectionRule::ignorable(7),
 ];
-
-pub(super) fn row_fault(what: &'static str, row: usize) -> Error {
-    Error::Row { part: Part::Layout, what, row: wide(row) }
-}
-
-fn number(at: usize) -> u32 {
-    u32::try_from(at).unwrap_or(u32::MAX)
-}
 
 impl Layout {
     /// Parses the decoded layout, which is to have matched its digest, of a bundle with pieces of 2^`piece_log2` bytes.
@@ -188,18 +181,6 @@ fn parse_groups(mut reader: Reader<'_>, count: usize) -> Result<Vec<u32>, Error>
     let grouped = parse_steps(&mut reader, count)?;
     reader.finish()?;
     Ok(grouped)
-}
-
-/// Reads numbers of which each is the one before it + 1 + step (spec 7.2).
-pub(super) fn parse_steps(reader: &mut Reader<'_>, count: usize) -> Result<Vec<u32>, Error> {
-    let steps = reader.planes::<4>(count)?.u32s();
-    let mut before = u32::MAX;
-    Ok(steps
-        .map(|step| {
-            before = before.wrapping_add(1).wrapping_add(step);
-            before
-        })
-        .collect())
 }
 
 fn parse_holes(mut reader: Reader<'_>, objects: &[Object]) -> Result<(Vec<Holes>, Vec<Extent>), Error> {

@@ -7,7 +7,7 @@ use crate::bytes::{Reader, put_planes};
 use crate::num;
 
 use super::Chunk;
-use super::parse::row_fault;
+use super::rows::row_fault;
 
 /// A part of an object of a base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use super::by_object::ByObject;
 use super::{OsTree, OsTreeFile, OsTreeKind, OsTreeObject, OsTreeRef, RepositoryFile};
 use crate::attributes::{Attributes, FileType};
 use crate::bytes::Reader;
-use crate::index::parse::{number, parse_symlinks, row_fault};
+use crate::index::rows::{number, parse_symlinks, row_fault};
 use crate::index::{InodeKind, row};
 use crate::name::is_collection_id;
 use crate::num::at;

@@ -1,0 +1,37 @@
+//! What the tables of a layout have in common: rows by their numbers, and numbers that ascend (spec 7.2).
+
+use alloc::vec::Vec;
+
+use crate::bytes::{Reader, put_planes};
+use crate::num::wide;
+use crate::{Error, Part};
+
+/// A row that is not as it has to be.
+pub(super) fn row_fault(what: &'static str, row: usize) -> Error {
+    Error::Row { part: Part::Layout, what, row: wide(row) }
+}
+
+/// The number of a row. Counts above it are refused where they are read.
+pub(super) fn number(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+/// Reads numbers of which each is the one before it + 1 + step (spec 7.2).
+pub(super) fn parse_steps(reader: &mut Reader<'_>, count: usize) -> Result<Vec<u32>, Error> {
+    let steps = reader.planes::<4>(count)?.u32s();
+    let mut before = u32::MAX;
+    Ok(steps
+        .map(|step| {
+            before = before.wrapping_add(1).wrapping_add(step);
+            before
+        })
+        .collect())
+}
+
+/// Appends numbers of which each is the one before it + 1 + step (spec 7.2).
+pub(super) fn put_steps(out: &mut Vec<u8>, numbers: impl Iterator<Item = u32>) {
+    let mut before = u32::MAX;
+    let steps: Vec<u32> =
+        numbers.map(|number| number.wrapping_sub(core::mem::replace(&mut before, number)).wrapping_sub(1)).collect();
+    put_planes(out, steps.iter().map(|step| step.to_le_bytes()));
+}
