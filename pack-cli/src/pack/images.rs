@@ -1,22 +1,18 @@
 //! What a bundle states of its trees' composefs images (spec 4.8).
 
+use std::collections::HashMap;
+
 use sealift_format::verity::{Algorithm, FileDigest, FileHasher};
 use sealift_format::{Image, Index};
+use sealift_store::composefs::{ImageContent, WITHIN_LEN_MAX, make_image};
 
 use super::PackOptions;
 use super::image_wish::parameters;
-use super::sequence::Sequenced;
+use super::sequence::{PackedObject, Sequenced};
 use crate::Error;
 
-/// Whether images can be stated here, and each hash is asked for once.
+/// Refuses a hash that is asked for twice.
 pub(super) fn check(images: &[Algorithm]) -> Result<(), Error> {
-    if !images.is_empty() && !cfg!(feature = "composefs") {
-        return Err(Error::Usage(
-            "this sealift was built without composefs: use one made by `cargo xtask dist`, or build it with \
-             `cargo build --release --features composefs`"
-                .into(),
-        ));
-    }
     match images {
         [a, b, ..] if a == b || images.len() > 2 => Err(Error::Usage("an image is requested twice".into())),
         _ => Ok(()),
@@ -24,13 +20,7 @@ pub(super) fn check(images: &[Algorithm]) -> Result<(), Error> {
 }
 
 /// Makes the image of each ref's tree with each hash that is asked for, and tells its digest.
-#[cfg(feature = "composefs")]
 pub(super) fn state(index: &Index, packed: &Sequenced, options: &PackOptions) -> Result<Vec<Image>, Error> {
-    use std::collections::HashMap;
-
-    use super::sequence::PackedObject;
-    use sealift_store::composefs::{ImageContent, WITHIN_LEN_MAX, make_image};
-
     if options.images.is_empty() {
         return Ok(Vec::new());
     }
@@ -62,10 +52,4 @@ pub(super) fn state(index: &Index, packed: &Sequenced, options: &PackOptions) ->
         }
     }
     Ok(images)
-}
-
-/// There are none.
-#[cfg(not(feature = "composefs"))]
-pub(super) fn state(_: &Index, _: &Sequenced, options: &PackOptions) -> Result<Vec<Image>, Error> {
-    check(&options.images).map(|()| Vec::new())
 }

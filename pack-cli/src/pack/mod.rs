@@ -11,6 +11,7 @@ mod delta;
 mod estimate;
 mod holes;
 mod image_wish;
+#[cfg_attr(not(feature = "composefs"), path = "no_images.rs")]
 mod images;
 mod limits;
 mod order;

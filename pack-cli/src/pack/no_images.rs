@@ -1,0 +1,25 @@
+//! Of a program that is built without composefs: it states no images.
+
+use sealift_format::verity::Algorithm;
+use sealift_format::{Image, Index};
+
+use super::PackOptions;
+use super::sequence::Sequenced;
+use crate::Error;
+
+/// Refuses every image.
+pub(super) fn check(images: &[Algorithm]) -> Result<(), Error> {
+    match images {
+        [] => Ok(()),
+        _ => Err(Error::Usage(
+            "this sealift was built without composefs: use one made by `cargo xtask dist`, or build it with \
+             `cargo build --release --features composefs`"
+                .into(),
+        )),
+    }
+}
+
+/// Returns no images.
+pub(super) fn state(_: &Index, _: &Sequenced, options: &PackOptions) -> Result<Vec<Image>, Error> {
+    check(&options.images).map(|()| Vec::new())
+}
