@@ -22,7 +22,8 @@ use super::escape;
 use super::failure::{About as _, Failure, shown, verdict_printed};
 use super::human;
 use super::limits::limits;
-use super::show::{BAD, BOLD, GOOD, Pace, Show, json_line};
+use super::pace::Pace;
+use super::show::{BAD, BOLD, GOOD, Show, json_line};
 use super::trust_args::{Judge, TrustArgs};
 
 /// Check that an installed tree or repository still matches its signed bundle

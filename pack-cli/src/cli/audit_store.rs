@@ -18,7 +18,8 @@ use super::escape;
 use super::failure::{About as _, Failure, shown, verdict_printed};
 use super::human::{self, Bytes, Grouped, count};
 use super::limits::limits;
-use super::show::{BAD, BOLD, DIM, GOOD, Pace, Show, json_line};
+use super::pace::Pace;
+use super::show::{BAD, BOLD, DIM, GOOD, Show, json_line};
 use super::trust_args::{Judge, TrustArgs};
 
 /// A store, as TARGET names it.

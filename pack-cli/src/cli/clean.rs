@@ -11,7 +11,8 @@ use super::bundle::jobs;
 use super::escape;
 use super::failure::Failure;
 use super::human::count;
-use super::show::{BOLD, Pace, Show, json_line};
+use super::pace::Pace;
+use super::show::{BOLD, Show, json_line};
 
 /// Discard what an interrupted run left beside TARGET
 ///

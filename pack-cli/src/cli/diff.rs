@@ -19,7 +19,8 @@ use super::differences::{self, JsonDifferences, Words};
 use super::escape;
 use super::failure::{About as _, Failure, shown, verdict_printed};
 use super::human::{self, Bytes, count};
-use super::show::{BOLD, Pace, Show, json_line};
+use super::pace::Pace;
+use super::show::{BOLD, Show, json_line};
 
 /// Show what differs between two bundles, or a bundle and a directory
 ///

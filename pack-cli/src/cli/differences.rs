@@ -10,7 +10,7 @@ use sealift::inspect::{FileType, Xattrs};
 use serde::{Serialize, Serializer};
 
 use super::human::{Bytes, Grouped, count};
-use super::ls::{JsonFile, hex};
+use super::json_file::{JsonFile, hex};
 use super::show::{BAD, DIM, GOOD, WARN};
 use super::time::Moment;
 use super::{escape, show};

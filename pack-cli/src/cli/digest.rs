@@ -9,8 +9,9 @@ use serde::Serialize;
 
 use super::escape;
 use super::failure::Failure;
-use super::ls::hex;
-use super::show::{Form, Pace, json_line};
+use super::json_file::hex;
+use super::pace::Pace;
+use super::show::{Form, json_line};
 use super::verity_args::VerityArgs;
 
 /// Compute the fs-verity digest that files have, or would have if sealed

@@ -11,7 +11,7 @@ use signal_hook::consts::{SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
-use super::keys;
+use super::hidden;
 
 /// The first signal that came; 0 before.
 static SIGNAL: AtomicU8 = AtomicU8::new(0);
@@ -24,13 +24,13 @@ pub(crate) fn listen() {
     std::thread::spawn(move || {
         for signal in signals.forever() {
             if signal == SIGQUIT {
-                keys::show_typing();
+                hidden::show_typing();
                 let _ = emulate_default_handler(signal); // does not return
             }
             let number = u8::try_from(signal).unwrap_or(2);
             let first = SIGNAL.compare_exchange(0, number, Ordering::Relaxed, Ordering::Relaxed).is_ok();
             if !first || !cancel() {
-                keys::show_typing();
+                hidden::show_typing();
                 clear_line();
                 std::process::exit(128 + signal);
             }

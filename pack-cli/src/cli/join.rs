@@ -13,10 +13,11 @@ use super::bundle::jobs;
 use super::escape;
 use super::failure::{About as _, Failure};
 use super::human::{self, Bytes, count};
+use super::json_file::hex;
 use super::limits::limits;
-use super::ls::hex;
 use super::output;
-use super::show::{BOLD, Pace, Show, json_line};
+use super::pace::Pace;
+use super::show::{BOLD, Show, json_line};
 use super::trust_args::{Judge, TrustArgs};
 
 /// Rebuild the full bundle from a delta and its base

@@ -5,13 +5,12 @@ use std::fs::File;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, PoisonError};
 
-use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use sealift::Error;
 use sealift::trust::sign::{SignError, Signer, Zeroizing};
 
 use super::failure::{Failure, complain};
+use super::hidden::Hidden;
 use super::{escape, interrupt};
 
 /// How often somebody who types is asked for a passphrase, as ssh does.
@@ -89,7 +88,7 @@ pub(crate) fn ask_for(prompt: &str) -> std::io::Result<Zeroizing<String>> {
     }
     let mut terminal = terminal?;
     // Before the prompt: who answers it at once is not to be read by others.
-    let _hidden = Hidden::of(terminal.try_clone()?)?;
+    let _hidden = Hidden::of(terminal.try_clone()?, interrupt::pending)?;
     terminal.write_all(prompt.as_bytes())?;
     read_line(&mut terminal)
 }
@@ -134,45 +133,6 @@ fn ask_by(program: &Path, prompt: &str) -> std::io::Result<Zeroizing<String>> {
     match std::str::from_utf8(line.strip_suffix(b"\r").unwrap_or(line)) {
         Ok(line) => Ok(Zeroizing::new(line.to_owned())),
         Err(_) => Err(std::io::Error::other(format!("{} answered in another form than UTF-8", program.display()))),
-    }
-}
-
-/// The terminal as it was before it was made to hide what is typed.
-static BEFORE: Mutex<Option<(File, Termios)>> = Mutex::new(None);
-
-/// While it lives, [`show_typing`] knows how the terminal was.
-struct Hidden;
-
-impl Hidden {
-    /// Hides what is typed from now on, but for the end of the line.
-    fn of(terminal: File) -> std::io::Result<Self> {
-        // Under the lock: who leaves meanwhile finds the terminal as it was, or knows how it was.
-        let mut slot = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
-        if interrupt::pending() {
-            return Err(ErrorKind::Interrupted.into());
-        }
-        let before = tcgetattr(&terminal)?;
-        let mut hidden = before.clone();
-        hidden.local_modes.remove(LocalModes::ECHO);
-        hidden.local_modes.insert(LocalModes::ECHONL);
-        tcsetattr(&terminal, OptionalActions::Now, &hidden)?;
-        *slot = Some((terminal, before));
-        Ok(Self)
-    }
-}
-
-impl Drop for Hidden {
-    fn drop(&mut self) {
-        show_typing();
-    }
-}
-
-/// Makes the terminal show again what is typed, if it was being asked for a passphrase. A process that a signal ends has to do so itself.
-pub(crate) fn show_typing() {
-    let before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take();
-    if let Some((terminal, before)) = before {
-        // With the terminal gone there is nothing to restore.
-        let _ = tcsetattr(&terminal, OptionalActions::Now, &before);
     }
 }
 

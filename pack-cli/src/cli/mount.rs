@@ -6,7 +6,8 @@ use clap::{Args, ValueHint};
 
 #[cfg(not(feature = "composefs"))]
 use super::failure::Failure;
-use super::show::{Pace, Show};
+use super::pace::Pace;
+use super::show::Show;
 use super::trust_args::TrustArgs;
 
 /// Mount an installed tree of a composefs store

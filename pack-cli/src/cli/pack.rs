@@ -31,7 +31,8 @@ use super::keys;
 use super::limits::limits;
 use super::log;
 use super::output;
-use super::show::{BOLD, Pace, Show, WARN, json_line};
+use super::pace::Pace;
+use super::show::{BOLD, Show, WARN, json_line};
 use super::time::{self, Moment};
 use super::trust_args::{PolicyArgs, parse_time};
 use super::verity_args::Hash;
@@ -506,7 +507,7 @@ impl Pack {
         )?;
         if log::is_on() {
             let (chunks, largest) = (count(maxima.chunks, "chunk"), Bytes(maxima.chunk_len.into()));
-            writeln!(out, "  content {}", super::ls::hex(&root.contents.index_digest))?;
+            writeln!(out, "  content {}", super::json_file::hex(&root.contents.index_digest))?;
             writeln!(out, "  {chunks} of at most {largest}")?;
             if stats.copied {
                 writeln!(out, "  copied the chunks behind the head: this briefly took twice the disk space")?;
@@ -618,7 +619,7 @@ impl<'a> Summary<'a> {
             version: root.identity.version,
             created: root.identity.created,
             signers: signers.iter().map(|signer| signer.public_key().id().to_string()).collect(),
-            index_digest: super::ls::hex(&root.contents.index_digest),
+            index_digest: super::json_file::hex(&root.contents.index_digest),
             file_bytes: stats.file_bytes,
             logical_bytes: root.maxima.logical,
             entries: root.maxima.entries,

@@ -7,7 +7,7 @@ use sealift::inspect::{NamedRef, RefKind, refs};
 use serde::Serialize;
 
 use super::escape;
-use super::ls::hex;
+use super::json_file::hex;
 use super::show::fact;
 
 /// Prints them for people: each name, and its commit below that.

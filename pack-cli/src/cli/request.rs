@@ -15,7 +15,8 @@ use super::failure::Failure;
 use super::human::{Bytes, count};
 use super::info::JsonBase;
 use super::output;
-use super::show::{BOLD, Pace, Show, json_line};
+use super::pace::Pace;
+use super::show::{BOLD, Show, json_line};
 
 /// Describe a target, so that a publisher can pack a delta for it
 ///

@@ -14,7 +14,8 @@ use super::bundle::jobs;
 use super::escape;
 use super::failure::Failure;
 use super::human::{self, Bytes, count};
-use super::show::{BOLD, Pace, Show, json_line};
+use super::pace::Pace;
+use super::show::{BOLD, Show, json_line};
 use super::verity_args::VerityArgs;
 use sealift_format::num;
 

@@ -1,15 +1,12 @@
 //! The options that say what is printed, and printing.
 
 use std::io::{self, IsTerminal as _, Write};
-use std::sync::Arc;
 
 use anstyle::{AnsiColor, Style};
 use clap::{Args, ValueEnum};
-use sealift::Progress;
 use serde::Serialize;
 
-use super::watch::{Outcome, Watch};
-use super::{escape, log};
+use super::escape;
 
 /// What a verb has that does something and says what.
 #[derive(Args, Clone, Copy, Debug)]
@@ -53,20 +50,6 @@ impl ErrorForm {
     }
 }
 
-/// What verbs have that take their time.
-#[derive(Args, Clone, Copy, Debug)]
-#[command(next_help_heading = "Output")]
-pub(crate) struct Pace {
-    /// How to show progress; auto: a bar on a terminal, else nothing
-    ///
-    /// bar: a bar on a terminal, elsewhere a line every five seconds. json: one object a line on standard error, at least two a second,
-    /// with v (1), phase (starting, listing, packing, encoding, finishing, verifying, hashing, copying, unpacking, moving, sealing,
-    /// syncing), bytes, bytes_total, files, files_total, files_kept and seconds; a total is 0 until it is known. The last object has
-    /// outcome: done, failed or cancelled. Fields and phases may be added.
-    #[arg(long, value_name = "HOW", value_enum, default_value = "auto", hide_possible_values = true)]
-    progress: Mode,
-}
-
 /// How progress is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Mode {
@@ -78,27 +61,6 @@ pub(crate) enum Mode {
     Json,
     /// Nothing.
     None,
-}
-
-impl Pace {
-    /// Runs an operation while its progress is shown and signals cancel it. `starting` says what is done before its first phase.
-    pub(crate) fn watch<T, E>(
-        self,
-        show: Show,
-        starting: &'static str,
-        run: impl FnOnce(&Arc<Progress>) -> Result<T, E>,
-    ) -> Result<T, E> {
-        let progress = Arc::new(Progress::default());
-        let mode = match self.progress {
-            Mode::Auto | Mode::Bar if show.quiet => Mode::None,
-            Mode::Auto if log::is_on() => Mode::None,
-            mode => mode,
-        };
-        let watch = Watch::start(mode, starting, &progress);
-        let result = run(&progress);
-        watch.finish(Outcome::of(&result));
-        result
-    }
 }
 
 /// What draws the eye.

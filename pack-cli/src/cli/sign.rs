@@ -13,8 +13,9 @@ use super::bundle::BundleArg;
 use super::failure::{About as _, Failure, shown};
 use super::human::count;
 use super::limits::limits;
+use super::pace::Pace;
 use super::pack::parse_version;
-use super::show::{BOLD, Pace, Show, json_line};
+use super::show::{BOLD, Show, json_line};
 use super::{escape, keys, output};
 use sealift_format::num;
 

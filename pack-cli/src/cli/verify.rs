@@ -14,7 +14,8 @@ use super::failure::{About as _, Failure, shown, verdict_printed};
 use super::human::{self, Bytes, count};
 use super::info::bases_of;
 use super::log;
-use super::show::{BOLD, GOOD, Pace, Show, json_line};
+use super::pace::Pace;
+use super::show::{BOLD, GOOD, Show, json_line};
 use super::trust_args::{Judge, TrustArgs};
 
 /// Check signatures and every byte of a bundle

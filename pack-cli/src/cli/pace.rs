@@ -1,0 +1,45 @@
+//! How progress is shown while an operation runs.
+
+use std::sync::Arc;
+
+use clap::Args;
+use sealift::Progress;
+
+use super::log;
+use super::show::{Mode, Show};
+use super::watch::{Outcome, Watch};
+
+/// What verbs have that take their time.
+#[derive(Args, Clone, Copy, Debug)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct Pace {
+    /// How to show progress; auto: a bar on a terminal, else nothing
+    ///
+    /// bar: a bar on a terminal, elsewhere a line every five seconds. json: one object a line on standard error, at least two a second,
+    /// with v (1), phase (starting, listing, packing, encoding, finishing, verifying, hashing, copying, unpacking, moving, sealing,
+    /// syncing), bytes, bytes_total, files, files_total, files_kept and seconds; a total is 0 until it is known. The last object has
+    /// outcome: done, failed or cancelled. Fields and phases may be added.
+    #[arg(long, value_name = "HOW", value_enum, default_value = "auto", hide_possible_values = true)]
+    progress: Mode,
+}
+
+impl Pace {
+    /// Runs an operation while its progress is shown and signals cancel it. `starting` says what is done before its first phase.
+    pub(crate) fn watch<T, E>(
+        self,
+        show: Show,
+        starting: &'static str,
+        run: impl FnOnce(&Arc<Progress>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let progress = Arc::new(Progress::default());
+        let mode = match self.progress {
+            Mode::Auto | Mode::Bar if show.quiet => Mode::None,
+            Mode::Auto if log::is_on() => Mode::None,
+            mode => mode,
+        };
+        let watch = Watch::start(mode, starting, &progress);
+        let result = run(&progress);
+        watch.finish(Outcome::of(&result));
+        result
+    }
+}
