@@ -21,7 +21,7 @@ const STEPS: &[Step] = &[
     Step { name: "packages", action: Prepare("the Debian packages that tests call", || packages::ensure(Chore::Ci)) },
     Step { name: "toolchain", action: Prepare("what rust-toolchain.toml names", toolchain) },
     Step { name: "format", action: Lines(&["cargo fmt --all --check"]) },
-    Step { name: "layers", action: Call("that modules form layers in the crates below the program", layers::check) },
+    Step { name: "layers", action: Call("that modules form layers in each crate", layers::check) },
     // The program holds it, so that it comes first.
     Step { name: "page", action: Prepare("cargo xtask web", web::build) },
     Step { name: "clippy", action: Lines(&["cargo lint -- -D warnings"]) },

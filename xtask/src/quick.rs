@@ -14,7 +14,7 @@ use Action::{Call, Lines, Prepare};
 #[rustfmt::skip] // a table
 const STEPS: &[Step] = &[
     Step { name: "format", action: Lines(&["cargo fmt --all --check"]) },
-    Step { name: "layers", action: Call("that modules form layers in the crates below the program", layers::check) },
+    Step { name: "layers", action: Call("that modules form layers in each crate", layers::check) },
     Step { name: "needs", action: Prepare("OpenSSL's headers and the page, which the program is built with", || {
         packages::ensure(Chore::Quick)?;
         web::ensure()
