@@ -1,6 +1,6 @@
-//! Handing out the content of one file.
+//! Returns the content of one file.
 //!
-//! Of a file one read behind the index is enough, and of a large object one for each piece; a pipe is read up to the content.
+//! A small file takes one read after the index, a large object one for each piece; a pipe is read up to the content.
 //!
 //! ```
 //! # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/bundle.rs"));

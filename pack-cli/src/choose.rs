@@ -1,6 +1,6 @@
-//! Which of several bundles a device takes: of those that it may take the newest, as a delta where there is one.
+//! Chooses among several bundles: the newest that the device accepts, as a delta if there is one for it.
 //!
-//! Nothing but heads is read, and nothing that they say is believed before they were judged.
+//! Reads nothing but heads, and believes nothing in them before they are judged.
 
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Removing what runs left that did not end.
+//! Removes what interrupted runs left.
 
 use std::io;
 use std::path::Path;

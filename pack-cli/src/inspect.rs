@@ -1,4 +1,4 @@
-//! What a bundle says of itself: without reading content, and without trusting it.
+//! What a bundle states about itself, without reading content and without trusting it.
 //!
 //! [`Input::read_head`](crate::Input::read_head) is enough for who signed a bundle and what it costs,
 //! [`Input::open_bundle`](crate::Input::open_bundle) for what is in it. All of it is declared and checked against the root; whether

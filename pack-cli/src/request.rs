@@ -1,4 +1,4 @@
-//! What a target holds, in a small file: whoever gets it packs just what the target lacks (spec 13).
+//! A request: what a target holds, in a small file, so that a publisher can pack just what it lacks (spec 13).
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;

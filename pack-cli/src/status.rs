@@ -1,4 +1,4 @@
-//! What is installed where: what targets keep of the bundles that they took, and which targets the state lists.
+//! What is installed where: the install records of targets, and the list of targets in the state.
 
 use std::io::{self, Read as _};
 use std::path::Path;

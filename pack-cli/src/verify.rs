@@ -1,6 +1,6 @@
-//! Checking a whole bundle, in one pass over a file or a pipe.
+//! Checks a whole bundle, in one pass over a file or a pipe.
 //!
-//! Nothing is written, and what the device remembers stays as it is. The crate's front page has an example.
+//! Writes nothing, and leaves the device's state unchanged. The crate's front page has an example.
 
 use std::sync::{Mutex, PoisonError};
 

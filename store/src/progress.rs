@@ -1,7 +1,7 @@
-//! How far an operation has come, and the wish that it stop.
+//! Progress of an operation, and its cancellation.
 //!
-//! An operation tells a [`Progress`] what it does; whoever shows it asks for a [`Snapshot`] as often as it draws. There is no callback: an
-//! operation never waits for a window, and no lock is taken for a file.
+//! An operation updates a [`Progress`]; a user interface takes a [`Snapshot`] whenever it draws. There is no callback: an
+//! operation never waits for a user interface, and takes no lock for each file.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! A source's files and their metadata, before anything of their content is known.
+//! A source's files and their metadata, without their contents.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

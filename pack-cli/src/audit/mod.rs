@@ -1,7 +1,7 @@
-//! Whether an installed tree is still what its signed index says, file by file and byte by byte.
+//! Checks whether an installed tree still matches its signed index, file by file and byte by byte.
 //!
-//! Of a tree that was sealed when it was unpacked, the kernel says what each file is, and no content is read: a file that it still hands out is
-//! what was signed. A file that is not sealed any more is read, and reported.
+//! For a tree that was sealed when it was unpacked, the kernel states each file's digest, and no content is read: a file that it still returns is
+//! what was signed. A file that is no longer sealed is read, and reported.
 //!
 //! [`audit`] is of a directory. [`crate::ostree::audit`] is of a repository, and with the feature `composefs` there is one of a store: both compare
 //! objects and names with what was kept of the bundles that they took, and tell what they found as a [`StoreAudit`].

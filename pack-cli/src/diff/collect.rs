@@ -1,4 +1,4 @@
-//! What a walk over both sides finds, and what it comes to.
+//! Collects the differences that a walk over both sides finds.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! What differs between two bundles, or a bundle and a directory: what an update changes, or what happened to a tree.
 //!
-//! Of a bundle head, layout and index are enough, so that no content is read: it is compared by the objects' ids. Of a directory those
-//! files are read whose size leaves the question open. Nothing is handed out, so that integrity is enough and nobody has to be trusted.
+//! For a bundle, head, layout and index are enough: contents are compared by object id and not read. In a directory only those
+//! files are read whose size does not decide. No content is returned, so integrity is enough and nobody has to be trusted.
 //!
 //! ```
 //! # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/bundle.rs"));

@@ -1,4 +1,4 @@
-//! Removed and added files that are the same content: moved ones.
+//! Finds moved files: removed and added ones with the same content.
 
 use std::collections::{HashMap, VecDeque};
 

@@ -1,4 +1,4 @@
-//! The names of a side as a walk meets them.
+//! The names of one side, in the order of the walk.
 
 use sealift_format::num;
 use std::collections::hash_map::Entry;

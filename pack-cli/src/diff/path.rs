@@ -1,4 +1,4 @@
-//! Paths that share what they have in common.
+//! Paths that share their common part in memory.
 
 use std::fmt;
 use std::sync::Arc;

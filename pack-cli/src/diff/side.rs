@@ -1,4 +1,4 @@
-//! What is compared, seen the same way whatever it is.
+//! A side of a comparison, with one interface for bundles and sources.
 
 use std::collections::HashSet;
 use std::ops::Range;

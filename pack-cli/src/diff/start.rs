@@ -1,4 +1,4 @@
-//! Which trees are compared with which, and from which path on.
+//! Decides which trees are compared, and from which path.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

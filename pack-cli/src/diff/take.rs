@@ -1,4 +1,4 @@
-//! What a device would have to take of a bundle.
+//! What a device would have to transfer from a bundle.
 
 use sealift_format::num;
 use sealift_format::{Bundle, Holds};

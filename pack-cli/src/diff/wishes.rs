@@ -1,4 +1,4 @@
-//! Which files have to be read before two sides can be compared.
+//! Finds the files that have to be read before two sides can be compared.
 
 use sealift_format::num;
 use std::collections::HashSet;

@@ -1,4 +1,4 @@
-//! Joining: the full bundle that a delta bundle stands for, made of the delta and its bases, byte for byte (spec 10.1).
+//! Joins a delta with its bases into the full bundle that it stands for, byte for byte (spec 10.1).
 //!
 //! A mirror that fetched a delta can hand out the full bundle too, with the publisher's signatures. Chunks that a base has are copied as they
 //! are stored there; the others are compressed again, with the publisher's level, and the result counts only if it is what the delta says.

@@ -1,4 +1,4 @@
-//! The objects of the full bundle, where they are: carried by the delta bundle, or in a base.
+//! The objects of the full bundle, which the delta carries or a base has.
 
 use std::collections::HashMap;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! Buffers that go round: a fresh one costs a page fault for each 4 KiB of it.
+//! Recycled buffers: a fresh one costs a page fault for each 4 KiB.
 
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};

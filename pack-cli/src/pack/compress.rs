@@ -1,4 +1,4 @@
-//! How a bundle's frames are made: the same of every part, each time that it is made (spec 8.1).
+//! Compresses a bundle's frames, reproducibly (spec 8.1).
 
 use sealift_format::Codec;
 use zstd_safe::{CCtx, CParameter};

@@ -1,4 +1,4 @@
-//! Index and layout of what was packed.
+//! Builds the index and layout of packed contents.
 
 use std::collections::HashMap;
 

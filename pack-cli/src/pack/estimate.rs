@@ -1,4 +1,4 @@
-//! What packing would come to, found out from a part of the contents before it begins.
+//! Estimates the result of packing from a sample of the contents.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! What readers refuse unless they are told otherwise is not packed unless the publisher is.
+//! Refuses to pack what readers refuse by default, unless the publisher allows it.
 
 use sealift_format::{Error as FormatError, Limits, Root};
 use sealift_verify::escape;

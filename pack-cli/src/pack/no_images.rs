@@ -1,4 +1,4 @@
-//! Of a program that is built without composefs: it states no images.
+//! Without the feature `composefs`: no images are stated.
 
 use sealift_format::verity::Algorithm;
 use sealift_format::{Image, Index};

@@ -1,4 +1,4 @@
-//! Reading and hashing content: what happens to a file before it is known whether it is new.
+//! Reads and hashes content, before it is known whether it is new.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! From scanned contents, in access order, to chunks: finds equal objects and chooses where chunks end.
+//! Turns scanned contents, in access order, into chunks: finds equal objects and chooses where chunks end.
 
 use std::collections::HashMap;
 use std::ops::Range;

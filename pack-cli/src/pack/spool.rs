@@ -1,4 +1,4 @@
-//! The bundle's file while it is being made: chunks first, the head last, then one rename.
+//! The spool: the bundle's file while it is being made; chunks first, the head last, then one rename.
 
 use sealift_format::num;
 use std::fs::{File, TryLockError};

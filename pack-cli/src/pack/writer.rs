@@ -1,4 +1,4 @@
-//! Chunks in their order, from the threads that compress them to the spool.
+//! Writes chunks to the spool in order, from the threads that compress them.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -1,4 +1,4 @@
-//! What a request gets.
+//! Answers to HTTP requests.
 
 use http_body_util::Full;
 use hyper::body::Bytes;

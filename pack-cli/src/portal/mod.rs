@@ -1,4 +1,4 @@
-//! The page that checks a bundle in a browser, served from the program that holds it (feature `portal`).
+//! Serves the page that checks a bundle in a browser, which the program includes (feature `portal`).
 
 mod answer;
 

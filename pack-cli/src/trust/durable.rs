@@ -1,4 +1,4 @@
-//! Names that are there after a crash.
+//! Makes names durable.
 
 use std::fs::File;
 use std::path::Path;

@@ -1,7 +1,7 @@
-//! Trust as a device keeps it: the administrator's files, the state between bundles, and signing.
+//! Trust: the administrator's files, the state between bundles, and signing.
 //!
-//! [`Guard`] judges a bundle's head by the files that [`Places`] finds and by what the [`Store`] remembers, and makes
-//! it [`Trusted`]: what hands out content consumes that, and what installs it commits its version. [`sign`] is the
+//! [`Guard`] judges a bundle's head by the files that [`Places`] finds and by the state in [`Store`], and makes
+//! it [`Trusted`]: whatever returns content consumes that, and whatever installs it commits its version. [`sign`] is the
 //! publisher's side.
 //!
 //! ```

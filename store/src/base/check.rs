@@ -1,4 +1,4 @@
-//! Which objects of its bases the unpacking of a delta bundle needs, and whether they are there: found out before anything is written.
+//! The objects of the bases that unpacking a delta bundle needs, and whether they are there: checked before anything is written.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;

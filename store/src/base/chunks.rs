@@ -1,4 +1,4 @@
-//! What chunks hold, by which those are found that two bundles may store alike.
+//! Digests of what chunks hold, to find chunks that two bundles may store alike.
 
 use std::collections::HashMap;
 

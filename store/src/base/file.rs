@@ -1,4 +1,4 @@
-//! A bundle in a file, whose chunks are read at any place.
+//! A bundle in a file, with random access to its chunks.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;

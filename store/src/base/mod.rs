@@ -1,7 +1,7 @@
 //! Bases of delta bundles (spec 4.6): indexes, and the places that hold their objects.
 //!
-//! A base is what a bundle carries, what a directory or an OSTree repository holds, or what a target says that it holds. Whatever is read
-//! of one has been compared with its object's id.
+//! The objects of a base are in a bundle, a directory, an OSTree repository or a composefs store, or are described by a request. Whatever is read
+//! from one has been compared with its object's id.
 
 mod bundle;
 mod check;

@@ -1,4 +1,4 @@
-//! A base of which only a request tells: its objects are read where they happen to be at hand.
+//! A base that only a request describes: its objects are read from other bases, as far as these have them.
 
 use std::collections::HashMap;
 use std::ops::Range;

@@ -1,5 +1,5 @@
 //! The composefs image of a tree (spec 4.8): an EROFS file system of names and metadata, in which contents are named by their fs-verity
-//! digests. It follows from the index, those digests, and the contents that are within it.
+//! digests. The index, those digests and the contents stored within the image determine it.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;

@@ -1,7 +1,7 @@
-//! What a store keeps of the bundles that it took: of the last one of each name the head, the index, the fs-verity digest of each object, and
-//! the contents that are within images, one after the other, as `sealift/state/NAME`.
+//! The install records of a store, `sealift/state/NAME`: for the last bundle of each name the head, the index, the fs-verity digest of each
+//! object, and the contents that are stored within images, one after the other.
 //!
-//! It is what a delta bundle is relative to, what tells without reading which objects the store has, and by whose signature an image is
+//! A record gives the base of a delta bundle, tells without reading which objects the store has, and by whose signature an image is
 //! mounted. It is a short cut and no authority: head and index count by signature and digest, and objects by their names.
 
 use std::collections::HashMap;

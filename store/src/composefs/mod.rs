@@ -1,7 +1,7 @@
-//! composefs: trees as images of names and metadata, over a store of contents that each are there once, named by their fs-verity digests.
+//! composefs: trees as images of names and metadata, over a store that has each content once, named by its fs-verity digest.
 //!
 //! Stores are those of composefs-rs (`cfsctl`, bootc), in their documented form: `meta.json`, `objects`, `images`, and `images/refs`. What
-//! Sealift keeps of the bundles that a store took is in `sealift`, of which composefs knows nothing.
+//! Sealift records of the installed bundles is in `sealift`, which composefs ignores.
 //! [`crate::target::composefs`] takes the trees of a bundle into a store.
 
 pub(crate) mod image;

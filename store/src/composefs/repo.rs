@@ -1,4 +1,4 @@
-//! A store of composefs-rs: where it lies, which hash names its contents, and whether all of them are sealed.
+//! A store of composefs-rs: its path, the hash that names its contents, and whether all of them are sealed.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};

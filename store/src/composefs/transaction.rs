@@ -1,7 +1,7 @@
-//! Writing into a store: objects wait in a stage until all are there, and come into their places before anything names them.
+//! Writes into a store: objects wait in a stage until all are there, and are moved to their places before anything names them.
 //!
-//! All that is staged is sealed, if it is to be, and reaches the medium (syncfs); then each object gets its name, and the names reach the
-//! medium. Killed at any point, the store has what it had, and perhaps objects that nothing names: each is whole.
+//! Staged objects are sealed if requested, and flushed (syncfs); then each object gets its name, and the names are flushed.
+//! If killed at any point, the store has what it had, and perhaps unreferenced objects, each of them whole.
 
 use std::collections::HashSet;
 use std::fs::File;

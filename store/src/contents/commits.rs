@@ -1,4 +1,4 @@
-//! The index of commits that lie in a repository, as packing them would make it.
+//! The index of commits in a repository, as packing them would make it.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};

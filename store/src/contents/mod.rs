@@ -1,4 +1,4 @@
-//! What the files of a source hold: the object ids of their contents, read and hashed on several threads; and the index of that.
+//! The contents of a source: their object ids, read and hashed on several threads, and the index that follows.
 
 mod commits;
 mod index;

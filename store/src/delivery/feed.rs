@@ -1,4 +1,4 @@
-//! Gives chunks to threads in the file's order.
+//! Hands chunks to threads in the file's order.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;

@@ -1,5 +1,5 @@
-//! A bundle's content on its way to a target: chunks are read and compared with their digests, decoded, and what they hold is compared with
-//! index and layout, in this one place. A target is given nothing else, and gives no name to what it makes of it before all of it is there.
+//! Delivers a bundle's content to a target: reads chunks, compares them with their digests, decodes them, and compares what they hold with
+//! index and layout, all in this one place. A target receives nothing else, and names nothing before all of it is there.
 
 pub mod feed;
 

@@ -1,4 +1,4 @@
-//! A plain tree that a bundle was unpacked into: how it is reached, and what it keeps of that bundle.
+//! A plain tree that a bundle was unpacked into: access to it, and its install record.
 
 pub(crate) mod stage;
 pub mod state;

@@ -1,4 +1,4 @@
-//! The directory in which a tree, or what is new of one, grows until it is complete.
+//! The stage: the directory in which a new tree, or the new files of an update, are built until they are complete.
 
 use std::collections::HashSet;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -1,4 +1,4 @@
-//! What a target keeps of the bundle that it took, beside it: the head, the index, and which part of it was unpacked into which directory.
+//! The install record beside a tree: the bundle's head and index, and which part of it was unpacked into which directory.
 
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};

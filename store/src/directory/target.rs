@@ -1,5 +1,5 @@
-//! Going from directory to directory of an installed tree, which others may change meanwhile: no link is followed, no other file system
-//! entered, and a way back is only taken if it leads where it came from.
+//! Walks an installed tree that others may change meanwhile: it follows no link, enters no other file system,
+//! and goes back up only where that leads to where it came from.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};

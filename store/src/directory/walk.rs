@@ -1,4 +1,4 @@
-//! Going from directory to directory of a stage, each time from the last one: the time does not depend on the depth.
+//! Walks a stage from directory to directory, each time from the last one, so that the time does not depend on the depth.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 

@@ -1,4 +1,4 @@
-//! What may be wrong with an archive.
+//! Why an archive cannot be packed.
 
 /// Why an archive cannot be packed. Names in it are escaped, since nobody vouches for them yet.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

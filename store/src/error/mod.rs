@@ -1,4 +1,4 @@
-//! What can go wrong with a whole operation.
+//! Why an operation fails.
 
 mod archive;
 mod repository;

@@ -1,4 +1,4 @@
-//! What can be wrong with a repository.
+//! Why an OSTree repository cannot be used.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! A directory that an earlier run made, or this one: held open, and nobody else may write to it.
+//! A directory that this or an earlier run created: held open, and writable by nobody else.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};

@@ -1,4 +1,4 @@
-//! What an install record says of its target: which part of a bundle was unpacked, into which directory, and as whom.
+//! What an install record states about its target: which part of a bundle was unpacked, into which directory, and by which user.
 //!
 //! ```text
 //! sealift record 1

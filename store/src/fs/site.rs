@@ -1,4 +1,4 @@
-//! A directory as a target: where it is, and what is there.
+//! The place of a target directory, and what is there.
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::Path;

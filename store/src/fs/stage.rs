@@ -1,4 +1,4 @@
-//! The directory beside a target in which what is new grows until it is complete.
+//! The directory beside a target in which new files are built until they are complete.
 
 use std::os::fd::BorrowedFd;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What tells, without reading them, that files are those that were looked at: their sizes, times and inode numbers, as git's index has
+//! The stat data of installed files: sizes, times and inode numbers, which tell without reading that a file is unchanged, as git's index
 //! them.
 //!
 //! One compact file, written and read as a whole: numbers are little-endian.

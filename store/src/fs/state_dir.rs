@@ -1,7 +1,7 @@
-//! What a program keeps between its runs: small text files in a directory that nobody else may change.
+//! State between runs: small text files in a directory that nobody else may change.
 //!
-//! The directory is opened once, and everything in it is reached from there without following a link. Each file ends with a check of its
-//! own, so that a flipped bit is found and never read as another number; it is replaced by a rename, and durably.
+//! The directory is opened once, and everything in it is reached from there without following links. Each file ends with a checksum of its
+//! own, so that a flipped bit is never read as another number; files are replaced durably, by a rename.
 
 use std::fs::DirBuilder;
 use std::io::Read as _;

@@ -1,4 +1,4 @@
-//! Files without a name, for what has to be kept while something is read or put together.
+//! Unnamed temporary files.
 
 use std::fs::File;
 use std::os::fd::{AsFd as _, BorrowedFd};

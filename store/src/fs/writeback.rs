@@ -1,4 +1,4 @@
-//! Has the medium take what was written so far while the rest is made: the system would begin with that seconds later, and the last sync
+//! Starts writeback while files are still being written: the kernel would start it seconds later, and the final sync
 //! would wait for all of it.
 
 use std::sync::mpsc::{RecvTimeoutError, channel};

@@ -1,6 +1,6 @@
-//! Making file objects, as each mode keeps them.
+//! Creates file objects in the form of each repository mode.
 //!
-//! Owner, extended attributes and set-id bits are set when the content has its checksum: nothing that is wrong ever has them.
+//! Owner, extended attributes and set-id bits are set once the checksum is verified: wrong content never has them.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write as _};

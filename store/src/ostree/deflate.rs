@@ -1,4 +1,4 @@
-//! Raw deflate, as an archive repository keeps contents.
+//! Raw deflate, in which archive repositories store contents.
 
 use std::fmt;
 use std::io;

@@ -1,4 +1,4 @@
-//! Directories of `objects` that a repository lacks. What is to lie in one of them waits in a directory of the stage that comes into its
+//! Directories of `objects` that a repository lacks. Their objects wait in a directory of the stage, which is moved to its
 //! place as a whole: one rename for hundreds of objects. The kernel makes renames between directories one at a time, whoever asks.
 
 use std::os::fd::BorrowedFd;

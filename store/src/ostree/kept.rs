@@ -1,6 +1,6 @@
-//! What a repository keeps of the bundles that it took: the head of the last one of each name, `extensions/sealift/NAME/head`, and beside it its
-//! index, `index-DIGEST`, with the signature for the kernel with which that is sealed, `index-DIGEST.p7s`. libostree leaves `extensions` to others.
-//! What is kept is of use only where its index is the base of a delta bundle, or what that makes; objects are looked at, whatever it says.
+//! The install records of a repository: the head of the last bundle of each name, `extensions/sealift/NAME/head`, and beside it its
+//! index, `index-DIGEST`, with the kernel signature it is sealed with, `index-DIGEST.p7s`. libostree leaves `extensions` to others.
+//! A record is used only if its index is the base or the result of a delta bundle; objects are checked whatever it states.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};

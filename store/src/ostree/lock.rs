@@ -1,4 +1,4 @@
-//! The lock by which libostree keeps those who write apart from one who prunes: that of an open file description (fcntl(2)), or
+//! The lock with which libostree separates writers from a prune: that of an open file description (fcntl(2)), or
 //! flock(2) where a file system has none.
 
 use std::os::fd::{AsFd, OwnedFd};

@@ -1,7 +1,7 @@
 //! OSTree repositories, as libostree 2022.7 reads and writes them: a folder of objects, named by SHA-256, and of refs that name commits.
 //!
-//! Whatever a repository holds may have been written by others: paths are opened beneath it without following links, an object counts
-//! when it has the checksum that names it, and parsers take normal forms alone.
+//! A repository may have been written by others: paths are opened beneath it without following links, an object counts only
+//! if its checksum is its name, and parsers accept only normal forms.
 //!
 //! [`crate::target::ostree`] takes the commits of a bundle into a repository, and [`crate::source::Source::open_ostree`] packs those of one.
 

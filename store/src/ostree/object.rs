@@ -1,4 +1,4 @@
-//! Types of objects, and where they lie.
+//! Types of objects, and their paths.
 
 use sealift_format::ostree::Checksum;
 

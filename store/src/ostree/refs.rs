@@ -1,4 +1,4 @@
-//! Names of commits.
+//! Refs of a repository.
 
 use std::collections::BTreeSet;
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! What a repository asks of commits from one place: a section `[remote "NAME"]` of its config, or of a file beside it.
+//! A remote's settings: a section `[remote "NAME"]` of its config, or of a file beside it.
 
 use super::keyfile::{self, KeyFile};
 use crate::error::RepoFault;

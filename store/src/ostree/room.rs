@@ -1,4 +1,4 @@
-//! The room that a repository wishes to stay free.
+//! The free space that a repository's configuration reserves.
 
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,5 +1,5 @@
-//! The directory in which objects wait for the end of a transaction: `tmp/staging-BOOT-ID-sealift-…`, with a lock beside it, by which
-//! libostree leaves it alone. Of what it holds libostree takes nothing for an object.
+//! The directory in which objects wait for the end of a transaction: `tmp/staging-BOOT-ID-sealift-…`, with a lock beside it, so that
+//! libostree leaves it alone. libostree takes none of its files for objects.
 
 use std::collections::BTreeSet;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};

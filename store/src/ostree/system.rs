@@ -1,4 +1,4 @@
-//! What the system says of all repositories: keys, and the remotes of the repository that it was booted from.
+//! System-wide settings: keys for all repositories, and the remotes of the repository that the system booted from.
 
 use std::io::ErrorKind;
 use std::os::fd::BorrowedFd;

@@ -1,7 +1,7 @@
-//! Writing into a repository: objects wait in a stage until all are there, and come into their places before anything names them.
+//! Writes into a repository: objects wait in a stage until all are there, and are moved to their places before anything names them.
 //!
-//! The order is libostree's. Marks that the commits are partial, and all that is staged, reach the medium (syncfs); then every object but the commits
-//! gets its name, and the names reach the medium; then the commits, and the marks go; then the refs. Killed at any point, the
+//! The order is libostree's. Marks that the commits are partial, and all staged objects, are flushed (syncfs); then every object but the commits
+//! gets its name, and the names are flushed; then the commits, and the marks are removed; then the refs. If killed at any point, the
 //! repository has what it had, objects that nothing names, or a commit that is marked as partial.
 
 use std::collections::HashSet;

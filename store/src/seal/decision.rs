@@ -1,4 +1,4 @@
-//! Whether what is installed is to be sealed: one decision for directories, repositories and stores, before anything is written.
+//! Decides whether installed files are sealed: for directories, repositories and stores alike, before anything is written.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What a sealed tree's files are to be, as the kernel says it.
+//! The expected fs-verity digests of a sealed tree's files.
 
 use std::collections::HashMap;
 

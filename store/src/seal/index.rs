@@ -1,4 +1,4 @@
-//! Sealing the index of a bundle, with the signature for the kernel that the bundle carries (spec 5.1).
+//! Seals the index of a bundle, with the kernel signature that the bundle carries (spec 5.1).
 
 use std::os::fd::BorrowedFd;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The files that are to be sealed.
+//! The files to seal.
 
 use std::collections::HashSet;
 use std::fs::File;

@@ -1,6 +1,6 @@
-//! fs-verity of files: what digest they have, which one the kernel enforces, and sealing them.
+//! fs-verity of files: computing digests, asking the kernel which it enforces, and sealing.
 //!
-//! A file that is sealed can be read, renamed and removed, but not written to, and the kernel hands out no byte of it that differs from what
+//! A sealed file can be read, renamed and removed, but not written to, and the kernel returns no byte of it that differs from what
 //! was sealed: reading that is an error from then on. Its digest is that of [`digest`], and is asked for without reading content.
 //!
 //! ```

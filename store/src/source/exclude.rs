@@ -1,4 +1,4 @@
-//! Leaving files out, by patterns in gitignore's syntax.
+//! Excludes files by patterns in .gitignore syntax.
 
 use std::path::Path;
 use std::sync::Arc;

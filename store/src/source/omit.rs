@@ -1,4 +1,4 @@
-//! Leaving out what is being packed into: the bundle that is to be made, what a run left of it, and the bundles beside it.
+//! Leaves out the output of the run: the bundle that it makes, what an interrupted run left of it, and the bundles beside it.
 
 use std::ffi::CStr;
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! Changes of owner and time that hold for every source: `--owner`, `--owner-map`, `--mtime clamp`.
+//! Changes of owner and time, for every kind of source.
 
 use crate::{Error, Metadata, Tree};
 

@@ -1,4 +1,4 @@
-//! What bundles are installed into: one folder for each kind of target, of which none knows another.
+//! Targets, into which bundles are installed: one folder for each kind, none of which knows another.
 
 #[cfg(feature = "composefs")]
 pub mod composefs;

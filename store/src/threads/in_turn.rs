@@ -1,4 +1,4 @@
-//! Things that several threads work on, each thing at one time by the one thread whose turn it is.
+//! Slots that several threads work on, each slot in order and by one thread at a time.
 
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! Threads: work on several at once, results in order, and what a panic of one does to the others.
+//! Threads: parallel work, results in order, and what the panic of one does to the others.
 
 pub mod in_turn;
 pub mod panic_guard;

@@ -1,4 +1,4 @@
-//! What has to be done when a thread panics on which others wait: they would wait for ever.
+//! Wakes the threads that wait for one that panicked, which would otherwise wait for ever.
 
 /// Calls its function when it is dropped by a panic, and not otherwise.
 #[derive(Debug)]

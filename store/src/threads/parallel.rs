@@ -1,4 +1,4 @@
-//! One kind of work on many items, on several threads.
+//! Runs a function on many items, on several threads.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! Taking a bundle onto this device: remembered before anything of it can be reached.
+//! The admission of a bundle to this device: recorded before any of its files becomes reachable.
 
 use std::path::Path;
 use std::sync::OnceLock;

@@ -1,4 +1,4 @@
-//! A target is bound to the first name that it took, and to the version that it has.
+//! Binds a target to the first name that was installed there, and to the version that it has.
 
 use std::path::Path;
 

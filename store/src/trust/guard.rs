@@ -1,4 +1,4 @@
-//! The one judge that every verb asks before it hands out content.
+//! The judge that every verb asks before it returns content.
 
 use sealift_format::Head;
 use sealift_verify::trust::{Claims, Floors, Now, Policy, SignatureState, Verdict};

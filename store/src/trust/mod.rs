@@ -1,7 +1,7 @@
-//! Trust as a device keeps it: the administrator's files, and the state between bundles.
+//! Trust on a device: the administrator's files, and the state between bundles.
 //!
-//! [`Guard`] judges a bundle's head by the files that [`Places`] finds and by what the [`Store`] remembers, and makes
-//! it [`Trusted`]: what hands out content consumes that, and what installs it commits its version.
+//! [`Guard`] judges a bundle's head by the files that [`Places`] finds and by the state in [`Store`], and makes
+//! it [`Trusted`]: whatever returns content consumes that, and whatever installs it commits its version.
 
 mod admission;
 mod bound;

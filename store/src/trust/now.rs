@@ -1,4 +1,4 @@
-//! The moment at which everything is judged.
+//! *Now*: the time by which keys and expiry are judged.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

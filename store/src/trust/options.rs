@@ -1,4 +1,4 @@
-//! What the caller says about trust.
+//! The caller's trust options.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Where the administrator's files and the device's state lie.
+//! The paths of the administrator's files and the device's state.
 
 use std::ffi::OsString;
 use std::io;

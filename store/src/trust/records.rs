@@ -1,4 +1,4 @@
-//! The text of a state file: a first line that says what it is and of which name, then for each set of keys what they vouched for.
+//! The text of a state file: a first line with its kind and name, then for each set of keys what they signed for.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

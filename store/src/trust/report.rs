@@ -1,4 +1,4 @@
-//! What `trust list` shows.
+//! The report that `trust list` shows.
 
 use std::path::PathBuf;
 

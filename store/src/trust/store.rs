@@ -1,4 +1,4 @@
-//! What a device keeps between bundles: for each name its floor, and the newest `created` that was borne out; and where bundles were taken.
+//! The device's state: for each name its floor and the newest confirmed `created`, and the list of targets.
 //!
 //! ```text
 //! DIR/lock             taken by whoever writes
@@ -6,7 +6,7 @@
 //! DIR/targets/BLAKE3   "sealift target 1", then what `targets` says, then "check BLAKE3" of all before
 //! ```
 //!
-//! A file that cannot be read or is not of its form is an error: whoever could make it disappear so could go back to an old version.
+//! A file that cannot be read or parsed is an error: if it counted as absent, damaging it would allow a downgrade.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! The list of targets in the state: what was taken to where, when, and by whose keys. A target's own record is the truth about it; the list
+//! The list of targets in the state: what was installed where, when, and signed by which keys. A target's own record is authoritative; the list
 //! only says where to look.
 //!
 //! ```text

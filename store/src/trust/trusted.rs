@@ -1,4 +1,4 @@
-//! A bundle that was judged.
+//! A trusted bundle.
 
 use std::path::Path;
 

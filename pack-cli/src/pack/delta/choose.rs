@@ -1,4 +1,4 @@
-//! Which objects of the bases resemble a carried one: by its path, by its name, by names that differ in a version, and by content.
+//! Finds base objects that resemble a carried one: by its path, its name, a name that differs in a version, or its content.
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,4 +1,4 @@
-//! What a delta bundle says of the full bundle that it stands for (spec 4.7 and 7.6).
+//! What a delta bundle states about the full bundle that it stands for (spec 4.7 and 7.6).
 
 use std::collections::BTreeSet;
 use std::path::Path;

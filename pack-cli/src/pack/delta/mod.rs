@@ -1,6 +1,6 @@
-//! Packing what a target lacks that holds certain bases: a delta bundle (spec 4.6).
+//! Packs a delta bundle: what a target with certain bases lacks (spec 4.6).
 //!
-//! The sources are read twice: first all contents, to know which objects no base has; then these, each with what resembles it in the
+//! The sources are read twice: first all contents, to find the objects that no base has; then those, each with what resembles it in the
 //! bases.
 
 mod choose;

@@ -1,4 +1,4 @@
-//! What names say of content: versions in them, and how alike two of them are.
+//! Similarity of names: versions in them, and how alike two of them are.
 
 /// A name or path with all that looks like a version taken for the same: `libfoo.so.1.2` and `libfoo.so.1.10`, `a-1.0-r2` and `a-2`.
 pub(super) fn skeleton(name: &[u8]) -> Vec<u8> {

@@ -1,4 +1,4 @@
-//! Which carried objects go together into a chunk, and with which prefix.
+//! Groups carried objects into chunks, each with its prefix.
 
 use std::collections::HashSet;
 

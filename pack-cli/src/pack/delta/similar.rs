@@ -1,4 +1,4 @@
-//! What resembles what by content alone: files that were moved and changed, and have another name.
+//! Finds similar objects by content alone: files that were moved, renamed and changed.
 
 use sealift_format::num;
 use std::collections::HashMap;

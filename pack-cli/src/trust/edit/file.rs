@@ -1,4 +1,4 @@
-//! A file of the administrator's that gets a line more.
+//! Adds lines to a file of the administrator.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write as _};

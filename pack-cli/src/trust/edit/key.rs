@@ -1,4 +1,4 @@
-//! A public key as somebody gives it.
+//! A public key, from a file or a line.
 
 use std::io::Read;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Changing whom this device trusts: `trust add`, `trust revoke` and `trust export`. The files stay OpenSSH's, and stay the administrator's: what
-//! stands in them is kept byte for byte.
+//! Edits the keys that this device trusts: `trust add`, `trust revoke` and `trust export`. The files remain in OpenSSH's form, and existing
+//! lines are kept byte for byte.
 
 mod add;
 mod export;

@@ -1,4 +1,4 @@
-//! Which signatures a bundle has after a change.
+//! The signatures of a bundle after a change.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! `--attach SIG`: a signature that was made elsewhere.
+//! `--attach SIG`: a signature made elsewhere.
 
 use std::path::Path;
 

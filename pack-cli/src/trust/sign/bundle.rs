@@ -1,4 +1,4 @@
-//! Another signature area in a bundle that exists.
+//! Replaces the signature area of a bundle.
 //!
 //! The bundle is copied beside itself, by reflink where the file system has it, the area is written into the copy, and the copy takes
 //! the bundle's name when the medium has all of it. Killed at any moment, the name leads to the old bundle or to the new one.

@@ -1,4 +1,4 @@
-//! The publisher's side: keys, and signatures into a bundle.
+//! The publisher's side: keys, and signing bundles.
 //!
 //! A key that never leaves its token or its vault signs the bytes of [`Head::signed`](crate::Head::signed) with `ssh-keygen -Y sign -n
 //! sealift`, and [`sign_bundle`] attaches what it made. A [`KernelSigner`] signs the index for kernels that have its certificate, which is no

@@ -1,4 +1,4 @@
-//! `--key K`: a key that can sign, by itself or by ssh-agent.
+//! `--key K`: a key that signs, from its file or through ssh-agent.
 
 use std::path::{Path, PathBuf};
 

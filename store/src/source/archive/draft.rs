@@ -1,4 +1,4 @@
-//! The tree as the members leave it, one after the other, before it is put in order.
+//! The tree that results from the members, one after the other, before it is sorted.
 
 use std::collections::BTreeMap;
 

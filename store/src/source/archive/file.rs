@@ -1,4 +1,4 @@
-//! The file that an archive lies in: one of this machine, or a copy of what came through a pipe.
+//! The file of an archive: as it is, or a copy of a pipe.
 
 use sealift_format::num;
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! Whether all that a store took still is what is signed: names, images, and the objects that the images name.
+//! Audits a store: whether names, images and the objects that the images name still match the signed bundles.
 //!
 //! The bundle's root states the digest of each image, and an image names its objects by theirs. An image that is gone is made again from the index,
 //! so that its objects are known.

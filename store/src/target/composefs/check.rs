@@ -1,4 +1,4 @@
-//! Whether objects of a store are what their names say: the kernel is asked first, and what it does not vouch for is read and hashed.
+//! Checks objects of a store against their names: asks the kernel first, and reads and hashes those that are not sealed.
 
 use std::fs::File;
 use std::io::Read as _;

@@ -1,4 +1,4 @@
-//! Delta bundles onto a store that holds their base: what it kept of the bundles that it took gives the indexes, its objects the contents.
+//! Delta bundles for a store that holds their base: its install records give the indexes, its objects the contents.
 
 use std::path::Path;
 use std::sync::Arc;

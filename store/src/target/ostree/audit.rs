@@ -1,4 +1,4 @@
-//! Whether what a repository took still is what is signed: its refs, and each object with its checksum, as `ostree fsck` compares them.
+//! Audits a repository: whether its refs, and each object's checksum, still match the signed bundles, as `ostree fsck` compares them.
 //!
 //! The kernel is asked of what is sealed. A commit, dirtree or dirmeta is in the index, and so is the digest of it. Of contents the index has one digest
 //! of all digests: where those that the kernel says agree with it, no content is read; where they do not, all are, to find which it is.

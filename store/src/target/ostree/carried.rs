@@ -1,4 +1,4 @@
-//! What a bundle carries of OSTree, found by its checksums.
+//! The OSTree objects that a bundle carries, by their checksums.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Looking at what a repository has of the commits of a bundle, before what it lacks is taken.
+//! Checks the existing objects of a bundle's commits, before the missing ones are imported.
 //!
 //! One stat(2) an object tells whether it is there, and has the type and the size that it is to have. One that was written to since the
 //! repository took its last bundle of this name, or has other permissions, is read and compared with its checksum. Of a compressed file

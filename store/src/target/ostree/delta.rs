@@ -1,4 +1,4 @@
-//! Delta bundles onto a repository that holds their base: what it kept of the bundles that it took, or else its commits, give the index;
+//! Delta bundles for a repository that holds their base: its install records, or else its commits, give the index;
 //! its file objects give the contents.
 
 use std::collections::HashMap;

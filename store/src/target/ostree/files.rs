@@ -1,4 +1,4 @@
-//! The file objects of a bundle, made in a repository from its chunks.
+//! Creates a bundle's file objects in a repository.
 
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! From a bundle into a repository: only what it lacks is read, each object is compared with its checksum, and refs come last.
+//! Imports a bundle into a repository: reads only what it lacks, compares each object with its checksum, and sets refs last.
 
 use std::path::Path;
 use std::sync::Arc;

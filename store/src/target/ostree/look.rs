@@ -1,4 +1,4 @@
-//! Looking at objects of a repository: what the kernel says of them, and what they are where it says nothing.
+//! Checks objects of a repository: asks the kernel, and reads those that are not sealed.
 
 use std::collections::HashMap;
 use std::io::{ErrorKind, Read as _};

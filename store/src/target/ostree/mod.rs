@@ -1,7 +1,7 @@
 //! OSTree repositories as targets.
 //!
-//! [`import`] takes the commits of a bundle into a repository, and [`write_usb`] into one on a medium for those who have OSTree alone;
-//! [`audit`] finds out whether what it took still is what is signed.
+//! [`import`] imports the commits of a bundle into a repository, and [`write_usb`] into one on a medium for devices without Sealift;
+//! [`audit`] checks whether it still matches the signed bundles.
 
 mod armor;
 mod audit;

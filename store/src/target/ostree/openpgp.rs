@@ -1,4 +1,4 @@
-//! OpenPGP signatures of commits, which `gpg-verify` asks for: the keys that count, and gpgv, which judges by them.
+//! OpenPGP signatures of commits, which `gpg-verify` requires: the keys that count, and gpgv, which checks with them.
 
 use std::fs::File;
 use std::io::Write as _;

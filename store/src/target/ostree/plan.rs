@@ -1,4 +1,4 @@
-//! What a repository lacks of the commits of a bundle.
+//! What a repository lacks of a bundle's commits.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 

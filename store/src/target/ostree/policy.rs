@@ -1,4 +1,4 @@
-//! What a repository asks of a commit before a ref names it: its remotes' settings, as `ostree pull` honours them.
+//! What a repository requires of a commit before a ref names it: its remotes' settings, as `ostree pull` honours them.
 
 use sealift_format::Ref;
 use sealift_format::ostree::{Commit, Dictionary};

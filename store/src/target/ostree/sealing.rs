@@ -1,4 +1,4 @@
-//! Sealing objects of a repository: the kernel keeps them as they are from then on (fs-verity), as libostree has it do where a repository's
+//! Seals objects of a repository with fs-verity, as libostree does if a repository's
 //! configuration says so, with the same parameters.
 
 use std::os::fd::{AsFd as _, OwnedFd};

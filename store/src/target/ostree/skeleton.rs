@@ -1,6 +1,6 @@
 //! An empty repository on a medium, at `.ostree/repo`, as `ostree create-usb` makes it.
 //!
-//! `objects` is made last: a client takes a folder without it for no repository. So a run that was killed is gone on with by another.
+//! `objects` is made last: clients do not take a folder without it for a repository. So the next run resumes a killed one.
 
 use std::fs::File;
 use std::io::Write as _;

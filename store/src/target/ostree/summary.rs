@@ -1,4 +1,4 @@
-//! A repository's summary: written anew, as `ostree summary --update` does, or taken over by a mirror.
+//! A repository's summary: updated, as `ostree summary --update` does, or copied by a mirror.
 
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! A medium for devices that have OSTree and not Sealift: the repository that `ostree create-usb` makes of the same refs.
+//! Writes a medium for devices with OSTree but without Sealift: the repository that `ostree create-usb` makes of the same refs.
 
 use std::path::Path;
 use std::sync::Arc;

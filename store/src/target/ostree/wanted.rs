@@ -1,4 +1,4 @@
-//! What a repository has to have of the commits of an index.
+//! The objects that the commits of an index need.
 
 use std::collections::{HashMap, HashSet};
 
