@@ -214,7 +214,7 @@ fn listed<'a>(bundle: &'a Bundle, reference: &'a Ref, parent: Option<u32>, name:
 }
 
 /// The entry at a path of a bundle: `[REF:]PATH`. A path without a ref is looked up in the only ref. It may be written as it is, or as lists
-/// and JSON have it ([`escape::readings`]).
+/// and JSON have it (`sealift_verify::escape::readings`).
 ///
 /// # Errors
 /// There is no such ref or path, or the ref is missing and there are several, or the path could mean two files.

@@ -39,7 +39,7 @@ pub enum StageKind {
     Files,
 }
 
-/// A name in a stage of [`StageKind::Files`].
+/// A name in a stage of `StageKind::Files`.
 pub struct StagedFile {
     /// The entry that it stands for, if it is a number.
     pub entry: Option<u32>,
@@ -177,7 +177,7 @@ impl Stage {
         &self.target
     }
 
-    /// What a stage of [`StageKind::Files`] holds.
+    /// What a stage of `StageKind::Files` holds.
     pub fn files(&self) -> Result<Vec<StagedFile>, Error> {
         let names = names_in(self.root()).map_err(|error| Error::io("read", self.dir.path(), error))?;
         let of = |name: &[u8]| std::str::from_utf8(name).ok().and_then(|name| name.parse().ok());
@@ -283,7 +283,7 @@ impl Stage {
         if durable { Ok(place.sync_parent()?) } else { Ok(()) }
     }
 
-    /// The name of an entry's file in a stage of [`StageKind::Files`].
+    /// The name of an entry's file in a stage of `StageKind::Files`.
     pub fn file_name(entry: u32) -> Vec<u8> {
         entry.to_string().into_bytes()
     }

@@ -141,7 +141,7 @@ impl StateDir {
     /// The text of a file, without its check; `None` where there is none.
     ///
     /// # Errors
-    /// [`Error::Damaged`] where it is not as it was written; else it cannot be read or is not this user's.
+    /// [`Error::State`] where it is not as it was written; else it cannot be read or is not this user's.
     pub fn read(&self, name: &str) -> Result<Option<String>, Error> {
         let path = self.path().join(name);
         let Some(file) = self.own.open_file(name)? else { return Ok(None) };
