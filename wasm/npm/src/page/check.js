@@ -269,12 +269,15 @@ export class Check {
     try {
       const policy = await this.listener.policy(bundle.head.name);
       const judged = new Date();
-      const [verdict, allowedSigners, revoked] = await Promise.all([
+      const [found, allowedSigners, revoked] = await Promise.all([
         bundle.judge(policy),
         ...[policy.allowedSigners, policy.revoked].map((text) => (text === undefined ? undefined : bundle.sha256(utf8(text)))),
       ]);
       if (!isLast()) return;
       this.#policy = policy;
+      // What had expired before is not told again for the moment that stands in its words.
+      const { verdict: known } = this.#facts;
+      const verdict = known?.error?.code === "expired" && found.error?.code === "expired" ? known : found;
       this.#set({ head: bundle.head, verdict, floor: policy.floor, tags: policy.compatible, judged: judged.toISOString(), digests: { allowedSigners, revoked }, unjudged: undefined });
       this.#wait(bundle.head.expires);
     } catch (unjudged) {
