@@ -310,6 +310,12 @@ export interface Picture {
   largest: Uint32Array;
 }
 
+/** A browser's FileSystemFileHandle, which a server's types lack. */
+export interface FileHandleOfPage {
+  readonly kind: "file";
+  readonly name: string;
+}
+
 export interface WriteOptions {
   /** The handle is of the page's own folder, `navigator.storage.getDirectory`: then it is written at once, and what is left of an attempt is there. */
   isOwn?: boolean;
@@ -348,7 +354,7 @@ export interface Bundle {
   /** Opens a file at `[REF:]PATH`, or an entry. Rejects with the verdict's error if the bundle must not be used. */
   open(what: string | Uint8Array | Entry): Promise<ReadableStream<Uint8Array>>;
   /** Writes a file to where a handle leads, in a browser alone: a large one takes less memory than by `open`. */
-  write(entry: Entry, handle: FileSystemFileHandle, options?: WriteOptions): Promise<void>;
+  write(entry: Entry, handle: FileHandleOfPage, options?: WriteOptions): Promise<void>;
   close(): void;
 }
 

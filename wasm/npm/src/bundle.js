@@ -438,7 +438,7 @@ export class Bundle {
   /**
    * Writes a file to where a handle leads, part by part and by a worker: what does not pass through the page takes no memory there.
    * @param {import("../types.js").Entry} entry
-   * @param {FileSystemFileHandle} handle
+   * @param {import("../types.js").FileHandleOfPage} handle
    * @param {import("../types.js").WriteOptions} [options]
    */
   async write(entry, handle, { isOwn = false, signal, onPart } = {}) {
