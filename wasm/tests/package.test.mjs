@@ -340,3 +340,21 @@ test("the vectors", { concurrency: 4 }, async (context) => {
     }
   })));
 });
+
+test("the vectors of delta bundles, over their base", async (context) => {
+  const all = new Map(vectors().map((vector) => [vector.name, vector]));
+  // Of several bases the package knows nothing, and the tree that comes out is compared where it is unpacked.
+  const isOfContents = ({ keys }) => keys.check?.[0] === "apply" && keys.base.length === 1 && ["ok", "chunk", "object"].includes(keys.expect[0]);
+  const applied = [...all.values()].filter(isOfContents);
+  assert(new Set(applied.map(({ keys }) => keys.expect[0])).size > 1);
+  for (const { name, keys, bytes } of applied) {
+    await context.test(name, async () => {
+      const base = await openBundle(new Blob([all.get(`${keys.base[0]}.vec`).bytes]));
+      try {
+        assert.equal(await wordOf(openBundle, new Blob([bytes]), keys, { jobs: 2, base }), keys.expect[0]);
+      } finally {
+        base.close();
+      }
+    });
+  }
+});
