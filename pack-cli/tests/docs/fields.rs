@@ -15,6 +15,7 @@ const SECTIONS: &[(&str, &str)] = &[
     ("differences", "diff"),
     ("estimate",    "pack"),
     ("failure",     "Errors and warnings"),
+    ("json_file",   "ls"),
     ("key",         "key generate"),
     ("refs",        "info"),
     ("show",        "Errors and warnings"),
