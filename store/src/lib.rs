@@ -1,11 +1,11 @@
-//! Places on a machine: where objects come from, and into what bundles are installed.
+//! Places on a machine: where objects come from, and where bundles are installed.
 //!
-//! Everything that changes a place works by descriptors that are held, never by paths that somebody may exchange meanwhile. A path that
-//! a user gives is resolved once, as a [`Place`]; from then on it is for messages alone.
+//! Everything that changes a place works through open descriptors, never through paths that another process could exchange meanwhile. A path that a
+//! user gives is resolved once, as a [`Place`]; afterwards it serves for messages only.
 //!
-//! From the ground up: [`fs`] and [`threads`]; how each kind of place is read and what it keeps ([`directory`], [`ostree`], `composefs`);
-//! [`trust`], the device's state and the judge of bundles; [`source`], what can be packed; [`base`], what holds the objects that a delta
-//! needs; [`delivery`], the way of content from a bundle; and [`target`], what bundles are installed into.
+//! From the bottom up: [`fs`] and [`threads`]; how each kind of place is read and what it records ([`directory`], [`ostree`], `composefs`);
+//! [`trust`], the device's state and the judge of bundles; [`source`], what can be packed; [`base`], the holders of the objects that a delta needs;
+//! [`delivery`], the path of content out of a bundle; and [`target`], what bundles are installed into.
 #![deny(missing_docs)]
 
 pub mod address;

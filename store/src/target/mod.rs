@@ -1,4 +1,4 @@
-//! Targets, into which bundles are installed: one folder for each kind, none of which knows another.
+//! What bundles are installed into: one folder for each kind of target; none depends on another.
 
 #[cfg(feature = "composefs")]
 pub mod composefs;

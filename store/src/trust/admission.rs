@@ -1,4 +1,4 @@
-//! The admission of a bundle to this device: recorded before any of its files becomes reachable.
+//! Admits a bundle to this device: its version is remembered before any of its content can be reached.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -10,24 +10,24 @@ use super::store::Held;
 use super::{Guard, Judged, TargetPlace, bound};
 use crate::Error;
 
-/// The right to install a bundle that was judged. Before the first byte of it can be reached under its name, it is used to remember the
-/// version on this device.
+/// The right to install a judged bundle. It must be used to remember the version on this device before the first byte of the bundle can be reached
+/// under its name.
 pub(crate) struct Admission {
     guard: Guard,
     head: Head,
-    /// Whether the device remembers the bundle: not one that only passed unsigned.
+    /// Whether the device remembers the bundle: not one that passed only as unsigned.
     is_remembered: bool,
     /// The state, once it is open.
     held: OnceLock<Held>,
 }
 
 impl Admission {
-    /// For a bundle that only passed unsigned, which is not remembered, the state is left alone.
+    /// Leaves the state alone for a bundle that passed only as unsigned: it is not remembered.
     pub(super) fn new(guard: Guard, Judged { head, verdict }: Judged) -> Self {
         Self { guard, head, is_remembered: !verdict.unsigned, held: OnceLock::new() }
     }
 
-    /// Sees to it that the state can be written, as far as that can be known without writing.
+    /// Checks that the state can be written, as far as that can be told without writing.
     ///
     /// # Errors
     /// As [`Admission::hold`].
@@ -35,48 +35,48 @@ impl Admission {
         if self.is_remembered { self.guard.store().check_may_hold() } else { Ok(()) }
     }
 
-    /// Opens the state, which is known to be writable from now on. Nothing of a target is changed before.
+    /// Opens the state and proves that it can be written. Nothing of a target is changed before.
     ///
     /// # Errors
-    /// The state cannot be opened, locked or written to, or another user could change it.
+    /// Returns an error if the state cannot be opened, locked or written to, or if another user could change it.
     pub(crate) fn hold(&self) -> Result<(), Error> {
         self.held().map(drop)
     }
 
     fn held(&self) -> Result<Option<&Held>, Error> {
         if self.is_remembered && self.held.get().is_none() {
-            // Another thread may have been first; its own is as good.
+            // Another thread may have been first; its state is as good.
             let _ = self.held.set(self.guard.store().hold()?);
         }
         Ok(self.held.get())
     }
 
-    /// Says whether the bundle may take the place of what the target at `site` has.
+    /// Checks whether the bundle may replace what the target at `site` holds.
     ///
     /// # Errors
-    /// As [`Admission::check_kept`]; else the kept head cannot be read.
+    /// As [`Admission::check_kept`]; also returns an error if the recorded head cannot be read.
     pub(crate) fn check_bound(&self, site: &Site) -> Result<(), Error> {
         bound::kept(site)?.map_or(Ok(()), |kept| self.check_kept(site.path(), &kept))
     }
 
-    /// Refuses a bundle of another name than `kept`, the head that the target keeps of what it took. Refuses a lower version than that, as
-    /// [`Guard::judge`] does of one that the device took: its state may have been lost since.
+    /// Refuses a bundle whose name differs from `kept`, the head in the target's record. Also refuses a lower version than that, as
+    /// [`Guard::judge`] does for a bundle that the device installed: the device's state may have been lost since.
     ///
     /// # Errors
-    /// [`Error::OtherName`] where it is another name, and [`Error::Trust`] where it is a lower version.
+    /// Returns [`Error::OtherName`] for another name, and [`Error::Trust`] for a lower version.
     pub(crate) fn check_kept(&self, target: &Path, kept: &Head) -> Result<(), Error> {
         bound::check_name(target, kept, &self.head)?;
         self.guard.policy(bound::floor_of(&self.guard, kept)).judge_head(&self.head)?;
         Ok(())
     }
 
-    /// Remembers the bundle durably. An operation calls it when all of the bundle's content that it takes is there and checked, right
-    /// before the first of it gets its name. `target` is listed as what has the bundle, where it stays on this device.
+    /// Remembers the bundle durably. An operation calls this when all the content that it installs is present and checked, right before the first
+    /// of it gets its name. `target` is listed as holding the bundle if it stays on this device.
     ///
-    /// The bundle is judged again, under the lock of the state: another run may have taken a newer one since.
+    /// The bundle is judged again under the state's lock: another run may have installed a newer one since.
     ///
     /// # Errors
-    /// The bundle must not be used any more, or the state cannot be written: then the operation ends, and its target is as it was.
+    /// Returns an error if the bundle must no longer be used, or if the state cannot be written: the operation then ends and its target is unchanged.
     pub(crate) fn commit(&self, target: Option<&TargetPlace>) -> Result<(), Error> {
         match self.held()? {
             Some(held) => self.guard.remember(held, &self.head, target),

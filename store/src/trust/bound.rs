@@ -1,4 +1,4 @@
-//! Binds a target to the first name that was installed there, and to the version that it has.
+//! A target is bound to the first name that was installed into it, and to the version that it holds.
 
 use std::path::Path;
 
@@ -10,20 +10,20 @@ use super::Guard;
 use crate::Error;
 use crate::directory::kept_head;
 
-/// Returns the name of the bundle that `target` took, from the head that is kept beside it; `None` where it took none, or is not
-/// there any more.
+/// Returns the name of the bundle that `target` holds, from the head recorded beside it; `None` if nothing was installed there or the target no
+/// longer exists.
 ///
 /// # Errors
-/// The kept head cannot be read or is damaged, or is another user's.
+/// Returns an error if the recorded head cannot be read, is damaged, or belongs to another user.
 pub fn bound_name(target: &Path) -> Result<Option<String>, Error> {
     Ok(kept_head(&Site::resolve(target)?)?.map(|head| head.root().identity.name.clone()))
 }
 
-/// Refuses a bundle of another name than the one that a target is bound to, which had taken the bundle of the head `kept`: a key that may sign
-/// an app must not get to replace the system by a slip of the administrator's hand.
+/// Refuses a bundle whose name differs from the target's, which holds the bundle of the head `kept`: a key that may sign an app must not replace
+/// the system because an administrator mistyped.
 ///
 /// # Errors
-/// [`Error::OtherName`].
+/// Returns [`Error::OtherName`].
 pub(super) fn check_name(target: &Path, kept: &Head, head: &Head) -> Result<(), Error> {
     let (bound, name) = (&kept.root().identity.name, &head.root().identity.name);
     if bound != name {
@@ -32,10 +32,10 @@ pub(super) fn check_name(target: &Path, kept: &Head, head: &Head) -> Result<(), 
     Ok(())
 }
 
-/// The head that is kept beside a target. One that is damaged binds to nothing.
+/// Returns the head that is recorded beside a target. A damaged one binds to nothing.
 ///
 /// # Errors
-/// It cannot be read, or is another user's.
+/// Returns an error if it cannot be read or belongs to another user.
 pub(super) fn kept(site: &Site) -> Result<Option<Head>, Error> {
     match kept_head(site) {
         Err(error @ Error::State { .. }) => {
@@ -46,7 +46,7 @@ pub(super) fn kept(site: &Site) -> Result<Option<Head>, Error> {
     }
 }
 
-/// The floor as if the bundle of the head `kept` had been committed: one that nobody trusted raises it as little.
+/// Returns the floor as if the bundle of the head `kept` had been committed. A bundle that nobody trusted does not raise it.
 pub(super) fn floor_of(guard: &Guard, kept: &Head) -> Floors {
     let counts = |standing: &Standing| standing.is_trusted() || matches!(standing, Standing::Revoked { listed: true });
     let signatures = guard.inspect(kept).into_iter();

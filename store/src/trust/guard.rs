@@ -1,4 +1,4 @@
-//! The judge that every verb asks before it returns content.
+//! The one judge that every command asks before it extracts content.
 
 use sealift_format::Head;
 use sealift_verify::trust::{Claims, Floors, Now, Policy, SignatureState, Verdict};
@@ -19,33 +19,33 @@ pub struct Guard {
     allow_downgrade: bool,
 }
 
-/// Who a bundle is, and what was found when that was judged.
+/// A bundle's head and the verdict on it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Judged {
     /// Preamble, root and envelopes.
     pub head: Head,
-    /// What was found.
+    /// The result of judging.
     pub verdict: Verdict,
 }
 
 impl Guard {
-    /// Reads the files where they lie for the user whose process this is.
+    /// Reads the files from the standard places of the current user.
     ///
     /// # Errors
-    /// A file cannot be read or is malformed; that is never taken for its absence.
+    /// Returns an error if a file cannot be read or is malformed; this is never treated as a missing file.
     pub fn load(options: &TrustOptions) -> Result<Self, Error> {
         Self::load_from(options, Places::of_this_process())
     }
 
-    /// Reads the files where the caller says.
+    /// Reads the files from the places that the caller gives.
     ///
     /// # Errors
     /// As [`Guard::load`].
     pub fn load_from(options: &TrustOptions, places: Places) -> Result<Self, Error> {
         let settings = Settings::load(options, &places)?;
         let store = Store::at(places.state(options)?);
-        store.check()?; // one that cannot be read is to be noticed at once
+        store.check()?; // report an unreadable state at once
         Ok(Self {
             settings,
             places,
@@ -59,7 +59,7 @@ impl Guard {
     /// Judges a bundle by its head.
     ///
     /// # Errors
-    /// [`Error::Trust`] where the bundle must not be used; else the floor cannot be read.
+    /// Returns [`Error::Trust`] if the bundle must not be used; also returns an error if the floor cannot be read.
     pub fn judge(&self, head: &Head) -> Result<Verdict, Error> {
         let identity = &head.root().identity;
         let floors = self.store.floors(&identity.name)?;
@@ -74,26 +74,26 @@ impl Guard {
         Ok(policy.judge_head(head)?)
     }
 
-    /// Judges a bundle that this device took, by its signatures and not by its freshness: what became so since is told as [`Verdict::since`].
+    /// Judges an installed bundle by its signatures but not by its freshness: what has changed since is reported as [`Verdict::since`].
     ///
     /// # Errors
-    /// [`Error::Trust`] where no key signed it that counts or counted; else the floor cannot be read.
+    /// Returns [`Error::Trust`] if no key that counts or counted signed it; also returns an error if the floor cannot be read.
     pub fn judge_taken(&self, head: &Head) -> Result<Judged, Error> {
         let floors = self.store.floors(&head.root().identity.name)?;
         let verdict = self.policy(floors).judge_taken(head)?;
         Ok(Judged { head: head.clone(), verdict })
     }
 
-    /// Judges a bundle whose content is a base, by its signatures and not by its freshness.
+    /// Judges a bundle that serves as a base, by its signatures but not by its freshness.
     ///
     /// # Errors
-    /// [`Error::Trust`] where too few trusted keys signed it.
+    /// Returns [`Error::Trust`] if too few trusted keys signed it.
     pub fn judge_base(&self, head: &Head) -> Result<Verdict, Error> {
         let floors = self.store.floors(&head.root().identity.name)?;
         Ok(self.policy(floors).judge_base(head)?)
     }
 
-    /// When a bundle expired that is judged as of a moment that was given, where it would be refused as of now.
+    /// Returns when a bundle expired, if it passes only because `--time` was given.
     #[must_use]
     pub fn expired_but_for_time(&self, head: &Head) -> Option<i64> {
         self.time?;
@@ -104,19 +104,19 @@ impl Guard {
         identity.expires.filter(|expires| now.seconds() >= *expires && self.now().seconds() < *expires)
     }
 
-    /// Says of each signature what became of it, and refuses nothing: for showing a bundle, not for using it.
+    /// Reports the state of each signature and refuses nothing: for showing a bundle, not for using it.
     #[must_use]
     pub fn inspect(&self, head: &Head) -> Vec<SignatureState> {
-        // Where the state cannot be read, which judging says, the clock alone tells the time.
+        // If the state cannot be read, which judging reports, the clock alone tells the time.
         let floors = self.store.floors(&head.root().identity.name).unwrap_or_default();
         self.policy(floors).inspect_head(head)
     }
 
-    /// Remembers that the device takes the bundle, which is judged again: lists the target, if it is one of the device's own, and raises the
-    /// floor of its name and the newest `created`.
+    /// Remembers that the device installs the bundle, after judging it again: lists the target if it is one of the device's own, and raises the
+    /// floor of the bundle's name and the newest `created`.
     ///
     /// # Errors
-    /// The bundle must not be used any more, or the state cannot be read or written.
+    /// Returns an error if the bundle must no longer be used, or if the state cannot be read or written.
     pub(super) fn remember(&self, held: &Held, head: &Head, target: Option<&TargetPlace>) -> Result<(), Error> {
         let claims = Claims::of(head);
         let _lock = held.lock()?;
@@ -141,16 +141,16 @@ impl Guard {
         Ok(())
     }
 
-    /// The state by which it judges.
+    /// Returns the state that this guard judges by.
     #[must_use]
     pub fn store(&self) -> &Store {
         &self.store
     }
 
-    /// Describes everything by which this guard judges.
+    /// Describes everything that this guard judges by.
     ///
     /// # Errors
-    /// The state cannot be read.
+    /// Returns an error if the state cannot be read.
     pub fn describe(&self) -> Result<TrustReport, Error> {
         let Settings { signers, revoked, thresholds, device } = self.settings.clone();
         let policy = self.policy(Floors::default());
@@ -182,13 +182,13 @@ impl Guard {
         self.store.names()?.into_iter().map(report).collect()
     }
 
-    /// The moment of its judgements, but for names of which a newer bundle was taken.
+    /// Returns the moment of its judgements, except for names of which a newer bundle was installed.
     #[must_use]
     pub fn now(&self) -> Now {
         now::now(self.time, None)
     }
 
-    /// The policy for bundles of the name whose floors these are.
+    /// Returns the policy for bundles of the name that these floors belong to.
     pub(super) fn policy(&self, floors: Floors) -> Policy {
         let revoked = self.settings.revoked.value.clone().unwrap_or_default();
         let mut policy = Policy::at(now::now(self.time, floors.newest_created(&revoked)));

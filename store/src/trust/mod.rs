@@ -1,7 +1,7 @@
-//! Trust on a device: the administrator's files, and the state between bundles.
+//! Trust on a device: the administrator's files, and the state kept between bundles.
 //!
-//! [`Guard`] judges a bundle's head by the files that [`Places`] finds and by the state in [`Store`], and makes
-//! it [`Trusted`]: whatever returns content consumes that, and whatever installs it commits its version.
+//! [`Guard`] judges a bundle's head by the files that [`Places`] finds and by what the [`Store`] remembers, and turns it into a [`Trusted`].
+//! Extracting consumes that; installing also commits the bundle's version.
 
 mod admission;
 mod bound;

@@ -1,32 +1,32 @@
-//! *Now*: the time by which keys and expiry are judged.
+//! The moment at which bundles are judged.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use sealift_verify::trust::Now;
 
-/// When this program was built, in seconds since 1970.
+/// Returns when this program was built, in seconds since 1970.
 #[must_use]
 pub fn build_time() -> i64 {
     env!("SEALIFT_BUILD_TIME").parse().unwrap_or(0)
 }
 
-/// The clock, if it stands at 1970 or later.
+/// Returns the clock's time if it is 1970 or later.
 fn clock() -> Option<i64> {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
     i64::try_from(since.as_secs()).ok()
 }
 
-/// The clock, or 1970 where it stands before.
+/// Returns the clock's time, or 1970 if the clock is earlier.
 pub(super) fn clock_time() -> i64 {
     clock().unwrap_or(0)
 }
 
-/// The later of the clock and the build, beyond which nothing that somebody says counts unless several keys say it.
+/// Returns the later of the clock and the build time. A later claim counts only if several keys make it.
 pub(super) fn own_time() -> i64 {
     clock_time().max(build_time())
 }
 
-/// The moment that was given, or else the latest of those that are known (spec 9).
+/// Returns the given moment, or else the latest known one (spec 9).
 pub(super) fn now(given: Option<i64>, newest_created: Option<i64>) -> Now {
     given.map_or_else(|| Now::latest(clock(), newest_created, build_time()), Now::exactly)
 }

@@ -1,4 +1,4 @@
-//! The paths of the administrator's files and the device's state.
+//! Locations of the administrator's files and the device's state.
 
 use std::ffi::OsString;
 use std::io;
@@ -14,30 +14,30 @@ use crate::Error;
 /// | configuration | `/etc/sealift` | `$XDG_CONFIG_HOME/sealift` (`~/.config/sealift`) if `allowed_signers` is there, else `/etc/sealift` |
 /// | state | `$SEALIFT_STATE`, else `/var/lib/sealift` | `$SEALIFT_STATE`, else `$XDG_STATE_HOME/sealift` (`~/.local/state/sealift`) |
 ///
-/// One folder decides, and the two are never merged: a line that the administrator took out of one file must not live on in
-/// another. Of the environment's folders root reads none that is also a user's, since `sudo` may keep those.
+/// One folder decides, and the two are never merged: a line that the administrator removed from one file must not survive in another. Root ignores
+/// folders from the environment that belong to a user, since `sudo` may preserve those variables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_structs, reason = "a caller may say where everything is")]
 pub struct Places {
-    /// The user's own configuration, if there can be one.
+    /// The user's own configuration, if any.
     pub user_config: Option<PathBuf>,
     /// The system's configuration.
     pub system_config: PathBuf,
-    /// What is kept between bundles; `None` where nothing says where the user's home is.
+    /// The state kept between bundles; `None` if the user's home is unknown.
     pub state: Option<PathBuf>,
 }
 
-/// The file whose presence in the user's folder makes that folder decide.
+/// The file that makes the user's folder decide if it is present there.
 pub const SIGNERS: &str = "allowed_signers";
-/// Keys that do not count any more.
+/// Keys that no longer count.
 pub const REVOKED: &str = "revoked";
-/// How many keys are needed.
+/// The numbers of keys required.
 pub(super) const THRESHOLDS: &str = "thresholds";
-/// What the device answers to.
+/// The device's compatibility tags.
 pub(super) const COMPATIBLE: &str = "compatible";
 
 impl Places {
-    /// The places of the user whose process this is.
+    /// Returns the places of the current user.
     #[must_use]
     pub fn of_this_process() -> Self {
         Self::of(rustix::process::geteuid().is_root(), |name| std::env::var_os(name))
@@ -45,7 +45,7 @@ impl Places {
 
     fn of(root: bool, environment: impl Fn(&str) -> Option<OsString>) -> Self {
         let system_config = PathBuf::from("/etc/sealift");
-        // The XDG specification: a relative path is not valid and is to be ignored.
+        // The XDG specification: a relative path is invalid and must be ignored.
         let absolute = |name: &str| environment(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let named = environment("SEALIFT_STATE").filter(|path| !path.is_empty()).map(PathBuf::from);
         if root {
@@ -62,10 +62,10 @@ impl Places {
         }
     }
 
-    /// Returns the one folder of configuration that decides.
+    /// Returns the one configuration folder that decides.
     ///
     /// # Errors
-    /// It cannot be found out whether the user has a file.
+    /// Returns an error if it cannot be determined whether the user has a file.
     pub fn config(&self) -> Result<&Path, Error> {
         match &self.user_config {
             Some(user) if is_there(&user.join(SIGNERS))? => Ok(user),
@@ -73,11 +73,11 @@ impl Places {
         }
     }
 
-    /// Returns the folder to which a first key goes: the one that decides, or the user's own where neither has a file. A user's own file
-    /// beside those of the system would make all of these not count.
+    /// Returns the folder for a first key: the one that decides, or the user's own if neither has a file. A new file in the user's own folder would
+    /// disable all of the system's files.
     ///
     /// # Errors
-    /// It cannot be found out which files are there.
+    /// Returns an error if it cannot be determined which files exist.
     pub fn config_to_begin(&self) -> Result<&Path, Error> {
         let Some(user) = &self.user_config else { return self.config() };
         for name in [SIGNERS, REVOKED, THRESHOLDS, COMPATIBLE] {
@@ -88,10 +88,10 @@ impl Places {
         Ok(user)
     }
 
-    /// Returns the user's files that lie there and do not count, because there is no `allowed_signers` beside them.
+    /// Returns the user's files that do not count because no `allowed_signers` is beside them.
     ///
     /// # Errors
-    /// It cannot be found out whether they are there.
+    /// Returns an error if it cannot be determined whether they exist.
     pub fn passed_over(&self) -> Result<Vec<PathBuf>, Error> {
         let mut found = Vec::new();
         if let Some(user) = self.user_config.as_ref().filter(|user| self.config().is_ok_and(|config| config != *user)) {
@@ -105,10 +105,10 @@ impl Places {
         Ok(found)
     }
 
-    /// Returns the folder of the state.
+    /// Returns the state's folder.
     ///
     /// # Errors
-    /// Nothing says where it is: without it no downgrade would be noticed.
+    /// Returns an error if its location is unknown: without it no downgrade would be noticed.
     pub fn state(&self, options: &TrustOptions) -> Result<PathBuf, Error> {
         options.state.clone().or_else(|| self.state.clone()).ok_or(Error::NoStateDirectory)
     }

@@ -1,11 +1,11 @@
-//! The text of a state file: a first line with its kind and name, then for each set of keys what they signed for.
+//! The text of a state file: a first line with its type and name, then what each set of keys vouched for.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use sealift_verify::trust::{FloorRecord, KeyId};
 
-/// Writes records in their one order.
+/// Encodes records in canonical order.
 pub(super) fn encode(name: &str, records: &[FloorRecord]) -> String {
     let mut lines: Vec<String> = records.iter().map(line).collect();
     lines.sort();
@@ -17,7 +17,7 @@ pub(super) fn encode(name: &str, records: &[FloorRecord]) -> String {
     text
 }
 
-/// The name is in it, so that a file put in another's place is noticed.
+/// Includes the name, so that a file moved to another name's place is noticed.
 fn title(name: &str) -> String {
     format!("sealift floor 2 {name}")
 }
@@ -30,10 +30,10 @@ fn line(record: &FloorRecord) -> String {
     line
 }
 
-/// Reads what [`encode`] wrote, and nothing else.
+/// Parses what [`encode`] wrote, and nothing else.
 ///
 /// # Errors
-/// The words for what is wrong with it.
+/// Returns a description of what is wrong with it.
 pub(super) fn parse(name: &str, text: &str) -> Result<Vec<FloorRecord>, String> {
     let title = title(name);
     let Some(rest) = text.strip_prefix(&title).and_then(|rest| rest.strip_prefix('\n')) else {
@@ -48,7 +48,7 @@ pub(super) fn parse(name: &str, text: &str) -> Result<Vec<FloorRecord>, String> 
     if records.is_empty() {
         return Err("nothing follows its first line".to_owned());
     }
-    // One spelling: what was edited by halves is noticed.
+    // There is one spelling, so that a partial edit is noticed.
     if encode(name, &records) != text {
         return Err("its lines are not in the one form in which they are written".to_owned());
     }

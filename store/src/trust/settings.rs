@@ -10,7 +10,7 @@ use super::places::{COMPATIBLE, REVOKED, SIGNERS, THRESHOLDS};
 use super::{Places, TrustOptions};
 use crate::Error;
 
-/// What the administrator says, and which files said it.
+/// The administrator's settings, and the files they came from.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
     pub(super) signers: Setting<AllowedSigners>,
@@ -19,11 +19,11 @@ pub(super) struct Settings {
     pub(super) device: Setting<Device>,
 }
 
-/// A value, and the file that it is from. A file that may be absent and is leaves no value.
+/// A value and the file it came from. An optional file that is absent yields no value.
 #[derive(Clone, Debug)]
 pub(super) struct Setting<T> {
     pub(super) value: Option<T>,
-    /// Where it was looked for; `None` where a flag gave the value.
+    /// Where it was searched for; `None` if a flag gave the value.
     pub(super) path: Option<PathBuf>,
 }
 
@@ -52,7 +52,7 @@ impl<T> Setting<T> {
         Self { value: Some(value), path: None }
     }
 
-    /// The file of a flag, which must be there, or else the usual one, which may be absent.
+    /// Returns the file of a flag, which must exist, or else the default file, which may be absent.
     fn file(
         given: Option<&Path>,
         usual: PathBuf,

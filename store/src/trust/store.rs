@@ -1,12 +1,12 @@
-//! The device's state: for each name its floor and the newest confirmed `created`, and the list of targets.
+//! The device's state between bundles: each name's floor and newest vouched-for `created`, and the places where bundles were installed.
 //!
 //! ```text
-//! DIR/lock             taken by whoever writes
+//! DIR/lock             held by the writer
 //! DIR/floors/NAME      "sealift floor 2 NAME", then VERSION CREATED KEY..., then "check BLAKE3" of all before
-//! DIR/targets/BLAKE3   "sealift target 1", then what `targets` says, then "check BLAKE3" of all before
+//! DIR/targets/BLAKE3   "sealift target 1", then the lines given in `targets`, then "check BLAKE3" of all before
 //! ```
 //!
-//! A file that cannot be read or parsed is an error: if it counted as absent, damaging it would allow a downgrade.
+//! A file that cannot be read or is malformed is an error: anyone able to make it disappear could go back to an old version.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,7 @@ use crate::Error;
 const FLOORS: &str = "floors";
 const TARGETS: &str = "targets";
 
-/// The folder of the state. One that does not exist is the empty state.
+/// The state's folder. A missing folder is the empty state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Store {
     dir: PathBuf,
@@ -35,21 +35,21 @@ pub(super) struct Held {
 }
 
 impl Store {
-    /// The state in `dir`.
+    /// Returns the state in `dir`.
     #[must_use]
     pub fn at(dir: impl Into<PathBuf>) -> Self {
         Self { dir: dir.into() }
     }
 
-    /// The state of the user whose process this is, or where the options say.
+    /// Returns the current user's state, or the one that the options give.
     ///
     /// # Errors
-    /// Nothing says where it is.
+    /// Returns an error if its location is unknown.
     pub fn of_this_process(options: &TrustOptions) -> Result<Self, Error> {
         Ok(Self::at(Places::of_this_process().state(options)?))
     }
 
-    /// The folder.
+    /// Returns the folder.
     #[must_use]
     pub fn dir(&self) -> &Path {
         &self.dir
@@ -58,7 +58,7 @@ impl Store {
     /// Returns what was committed for `name`.
     ///
     /// # Errors
-    /// The file cannot be read or is not of its form, or another user could change it.
+    /// Returns an error if the file cannot be read or is malformed, or if another user could change it.
     pub fn floors(&self, name: &str) -> Result<Floors, Error> {
         check_name(name)?;
         match self.folder(FLOORS)? {
@@ -70,7 +70,7 @@ impl Store {
     /// Returns the names that have a floor, in order.
     ///
     /// # Errors
-    /// The folder cannot be read, or holds something else.
+    /// Returns an error if the folder cannot be read or holds anything else.
     pub fn names(&self) -> Result<Vec<String>, Error> {
         let Some(folder) = self.folder(FLOORS)? else { return Ok(Vec::new()) };
         let name = |bytes: Vec<u8>| match String::from_utf8(bytes) {
@@ -84,10 +84,10 @@ impl Store {
         folder.names()?.into_iter().map(name).collect()
     }
 
-    /// Forgets what was committed for `name`, and returns what it was.
+    /// Forgets what was committed for `name`, and returns it.
     ///
     /// # Errors
-    /// The folder cannot be written. A file that is not of its form is forgotten too: this is the way out.
+    /// Returns an error if the folder cannot be written. A malformed file is forgotten too: this is the way to recover.
     pub fn reset_floor(&self, name: &str) -> Result<Option<Floors>, Error> {
         check_name(name)?;
         let Some(dir) = StateDir::open(&self.dir)? else { return Ok(None) };
@@ -100,11 +100,11 @@ impl Store {
         Ok(folder.remove(name)?.then_some(before))
     }
 
-    /// Returns where bundles were taken that somebody trusted had signed, by path. A file of the list that is damaged, or of a newer version, is
-    /// an error of its own, and hides no other.
+    /// Returns the places where trusted bundles were installed, by path. A damaged file of the list, or one of a newer version, yields its own
+    /// error and hides no other.
     ///
     /// # Errors
-    /// The folder cannot be read, or another user could change it.
+    /// Returns an error if the folder cannot be read, or if another user could change it.
     pub fn targets(&self) -> Result<Vec<Result<KnownTarget, Error>>, Error> {
         let Some(folder) = self.folder(TARGETS)? else { return Ok(Vec::new()) };
         let names = folder.names()?.into_iter().map(|name| String::from_utf8_lossy(&name).into_owned());
@@ -113,18 +113,18 @@ impl Store {
         Ok(known)
     }
 
-    /// Returns what was taken last to the directory at `target`, whatever is there now; `None` where the list has nothing of it that can be read.
+    /// Returns what was last installed to the directory at `target`, whatever is there now; `None` if the list has no readable entry for it.
     ///
     /// # Errors
-    /// The folder cannot be read, or another user could change it; the path has no name.
+    /// Returns an error if the folder cannot be read, if another user could change it, or if the path has no name.
     pub fn taken_to(&self, target: &Path) -> Result<Option<KnownTarget>, Error> {
         self.taken_at(&Site::resolve(target)?)
     }
 
-    /// What is listed of the target at `site`.
+    /// Returns the list's entry for the target at `site`.
     ///
     /// # Errors
-    /// The list cannot be read, or is damaged.
+    /// Returns an error if the list cannot be read or is damaged.
     pub fn taken_at(&self, site: &Site) -> Result<Option<KnownTarget>, Error> {
         let Some(folder) = self.folder(TARGETS)? else { return Ok(None) };
         let place = TargetPlace::of_directory(site)?;
@@ -132,10 +132,10 @@ impl Store {
         Ok(known.filter(|known| known.place == place))
     }
 
-    /// Forgets that bundles were taken to a place, and says whether the list had any. Floors stay.
+    /// Forgets that bundles were installed to a place, and returns whether the list had any. Floors stay.
     ///
     /// # Errors
-    /// The list cannot be read or written.
+    /// Returns an error if the list cannot be read or written.
     pub fn forget_target(&self, place: &TargetPlace) -> Result<bool, Error> {
         let Some(dir) = StateDir::open(&self.dir)? else { return Ok(false) };
         let Some(folder) = dir.folder(TARGETS)? else { return Ok(false) };
@@ -147,18 +147,18 @@ impl Store {
         Ok(forgotten)
     }
 
-    /// Sees to it that nobody else could change the state.
+    /// Checks that no other user could change the state.
     ///
     /// # Errors
-    /// Another user could, or it cannot be opened.
+    /// Returns an error if another user could, or if it cannot be opened.
     pub(super) fn check(&self) -> Result<(), Error> {
         self.folder(FLOORS).map(|_| ())
     }
 
-    /// Makes the state where there is none, and sees to it that it can be written.
+    /// Creates the state if it does not exist, and checks that it can be written.
     ///
     /// # Errors
-    /// It cannot, or another user could change it.
+    /// Returns an error if it cannot be created or written, or if another user could change it.
     pub(super) fn hold(&self) -> Result<Held, Error> {
         let dir = StateDir::open_or_create(&self.dir)?;
         let (floors, targets) = (dir.folder_or_create(FLOORS)?, dir.folder_or_create(TARGETS)?);
@@ -167,7 +167,7 @@ impl Store {
         Ok(Held { dir, floors, targets })
     }
 
-    /// The same as far as it can be known without writing.
+    /// Checks the same, as far as that can be told without writing.
     ///
     /// # Errors
     /// As [`Store::hold`].
@@ -196,22 +196,22 @@ impl Held {
         read(&self.floors, name)
     }
 
-    /// Puts `floors` in the place of what was committed for `name`, durably. Under the lock.
+    /// Replaces what was committed for `name`, durably. Call it under the lock.
     pub(super) fn replace(&self, name: &str, floors: &Floors) -> Result<(), Error> {
         self.floors.replace(name, &records::encode(name, floors.records()))
     }
 
-    /// Lists a target durably, unless it is listed so. Under the lock.
+    /// Lists a target durably, unless it is already listed so. Call it under the lock.
     pub(super) fn list(&self, target: &KnownTarget) -> Result<(), Error> {
         let file = target.file_name();
-        // One that is damaged makes way: it guards nothing.
+        // A damaged entry is overwritten: it protects nothing.
         let is_listed =
             read_target(&self.targets, &file).is_ok_and(|known| known.is_some_and(|known| known.is_as(target)));
         if is_listed { Ok(()) } else { Ok(self.targets.replace(&file, &target.encode())?) }
     }
 }
 
-/// The parser saw to it; a caller's own word may have a slash in it.
+/// The parser checked a bundle's name, but a caller's name may contain a slash.
 fn check_name(name: &str) -> Result<(), Error> {
     if is_bundle_name(name) { Ok(()) } else { Err(Error::Usage(format!("{name:?} is not a bundle's name"))) }
 }
@@ -235,10 +235,10 @@ fn read_target(folder: &StateDir, name: &str) -> Result<Option<KnownTarget>, Err
     known.map_err(|problem| Error::State { path: folder.path().join(name), problem })
 }
 
-/// Forgets the floor of `name` (`trust reset NAME`), and returns what it was; `None` where there was none.
+/// Forgets the floor of `name` (`trust reset NAME`), and returns it; `None` if there was none.
 ///
 /// # Errors
-/// Nothing says where the state is, or it cannot be written.
+/// Returns an error if the state's location is unknown, or if it cannot be written.
 pub fn reset_floor(options: &TrustOptions, name: &str) -> Result<Option<Floors>, Error> {
     Store::of_this_process(options)?.reset_floor(name)
 }

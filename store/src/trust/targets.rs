@@ -1,13 +1,13 @@
-//! The list of targets in the state: what was installed where, when, and signed by which keys. A target's own record is authoritative; the list
-//! only says where to look.
+//! The state's list of targets: what was installed where, when, and by whose keys. A target's own record is authoritative; the list only says where
+//! targets are.
 //!
 //! ```text
 //! sealift target 1
 //! kind directory|ostree|composefs
-//! path PATH               absolute, without links; what no terminal shows is escaped
+//! path PATH               absolute, without symlinks; unprintable characters are escaped
 //! name NAME
 //! version NUMBER
-//! taken SECONDS           since 1970, by the clock of then
+//! taken SECONDS           since 1970, by the clock at that time
 //! keys KEY...
 //! ```
 
@@ -24,7 +24,7 @@ use sealift_verify::trust::KeyId;
 use crate::Error;
 use crate::error::path_of;
 
-/// What a target is.
+/// The kind of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(clippy::exhaustive_enums, reason = "whoever matches on it is to treat each kind")]
 pub enum TargetKind {
@@ -36,24 +36,24 @@ pub enum TargetKind {
     Composefs,
 }
 
-/// Where something is installed: the same for all paths that lead there.
+/// The place of an installation: equal for all paths that lead to it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TargetPlace {
     kind: TargetKind,
     path: PathBuf,
 }
 
-/// A bundle that was taken to a target, as the state lists it.
+/// A bundle that was installed to a target, as the state lists it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct KnownTarget {
-    /// Where to.
+    /// Where it was installed.
     pub place: TargetPlace,
-    /// Its name.
+    /// The bundle's name.
     pub name: String,
-    /// Its version.
+    /// The bundle's version.
     pub version: u64,
-    /// When, in seconds since 1970, by the clock of then.
+    /// When it was installed, in seconds since 1970, by the clock at that time.
     pub taken: i64,
     /// The keys that counted.
     pub keys: BTreeSet<KeyId>,
@@ -64,7 +64,7 @@ const TITLE: &str = "sealift target 1";
 impl TargetKind {
     const ALL: [Self; 3] = [Self::Directory, Self::Ostree, Self::Composefs];
 
-    /// What a user means by `PATH`, `ostree:REPO` or `composefs:REPO`.
+    /// Parses `PATH`, `ostree:REPO` or `composefs:REPO` as a user gives it.
     #[must_use]
     pub fn of(argument: &Path) -> (Self, &Path) {
         let bytes = argument.as_os_str().as_bytes();
@@ -85,46 +85,46 @@ impl TargetKind {
 }
 
 impl TargetPlace {
-    /// The directory at a site.
+    /// Returns the place of the directory at a site.
     ///
     /// # Errors
-    /// The present directory is not known, from which its path leads.
+    /// Returns an error if the current directory, which a relative path starts from, is unknown.
     pub fn of_directory(site: &Site) -> Result<Self, Error> {
         Ok(Self { kind: TargetKind::Directory, path: site.place().absolute_path()? })
     }
 
-    /// A repository or store, which is there.
+    /// Returns the place of an existing repository or store.
     ///
     /// # Errors
-    /// It cannot be found.
+    /// Returns an error if it cannot be found.
     pub(crate) fn of_store(kind: TargetKind, path: &Path) -> Result<Self, Error> {
         let path = std::fs::canonicalize(path).map_err(|error| Error::io("find", path, error))?;
         Ok(Self { kind, path })
     }
 
-    /// What nobody can resolve any more: the path itself.
+    /// Returns the place of a path that no longer resolves: the path itself.
     ///
     /// # Errors
-    /// The path is empty, or the present directory is not known.
+    /// Returns an error if the path is empty, or if the current directory is unknown.
     pub fn of_missing(kind: TargetKind, path: &Path) -> Result<Self, Error> {
         let path = std::path::absolute(path).map_err(|error| Error::io("find", path, error))?;
         Ok(Self { kind, path })
     }
 
-    /// What it is.
+    /// Returns the kind.
     #[must_use]
     pub fn kind(&self) -> TargetKind {
         self.kind
     }
 
-    /// Its absolute path.
+    /// Returns the absolute path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The file that lists what was taken there of the bundles of a name. A directory has one bundle at a time, of whatever name, and a
-    /// repository or store one of each name.
+    /// Returns the name of the file that lists the bundle of a name there. A directory holds one bundle at a time, of any name; a repository or
+    /// store holds one of each name.
     pub(super) fn file_name(&self, name: &str) -> String {
         let Self { kind, path } = self;
         let name = if *kind == TargetKind::Directory { "" } else { name };
@@ -135,7 +135,7 @@ impl TargetPlace {
         hasher.finalize().to_hex().to_string()
     }
 
-    /// As it is written on the command line.
+    /// Returns the place as written on the command line.
     #[must_use]
     pub fn argument(&self) -> PathBuf {
         let mut argument = OsString::from(match self.kind {
@@ -149,17 +149,17 @@ impl TargetPlace {
 }
 
 impl KnownTarget {
-    /// The file that lists it.
+    /// Returns the name of the file that lists it.
     pub(super) fn file_name(&self) -> String {
         self.place.file_name(&self.name)
     }
 
-    /// Whether both are one bundle by the same keys in one place, whenever it was taken.
+    /// Returns whether both list the same bundle, keys and place, regardless of time.
     pub(super) fn is_as(&self, other: &Self) -> bool {
         *self == Self { taken: self.taken, ..other.clone() }
     }
 
-    /// The file's text.
+    /// Encodes the file's text.
     pub(super) fn encode(&self) -> String {
         let Self { place, name, version, taken, keys } = self;
         let path = escape::bytes(place.path.as_os_str().as_bytes());
@@ -168,10 +168,10 @@ impl KnownTarget {
         format!("{TITLE}\nkind {kind}\npath {path}\nname {name}\nversion {version}\ntaken {taken}\nkeys {keys}\n")
     }
 
-    /// Reads what [`KnownTarget::encode`] wrote, and nothing else.
+    /// Parses what [`KnownTarget::encode`] wrote, and nothing else.
     ///
     /// # Errors
-    /// The words for what is wrong with it.
+    /// Returns a description of what is wrong with it.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let mut lines = text.lines();
         let title = lines.next().unwrap_or_default();
@@ -193,7 +193,7 @@ impl KnownTarget {
         let keys = field("keys")?.split(' ').map(str::parse).collect::<Result<BTreeSet<KeyId>, _>>();
         let keys = keys.map_err(|error| error.to_string())?;
         let known = Self { place: TargetPlace { kind, path }, name, version, taken, keys };
-        // One spelling: what was edited by halves is noticed.
+        // There is one spelling, so that a partial edit is noticed.
         if !is_bundle_name(&known.name) || !known.place.path.is_absolute() || known.encode() != text {
             return Err("its lines are not in the one form in which they are written".to_owned());
         }

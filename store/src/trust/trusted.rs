@@ -1,4 +1,4 @@
-//! A trusted bundle.
+//! A judged bundle.
 
 use std::path::Path;
 
@@ -8,8 +8,8 @@ use super::{Admission, Guard, Judged};
 use crate::Error;
 use crate::input::{Input, Unopened};
 
-/// A bundle whose head was judged, and behind it nothing was read. What hands out content or installs it takes one, and only
-/// [`Guard::admit`] makes one.
+/// A bundle whose head was judged, and of which nothing more was read. Extracting or installing content requires one, and only [`Guard::admit`]
+/// makes one.
 #[derive(Debug)]
 pub struct Trusted {
     guard: Guard,
@@ -18,10 +18,10 @@ pub struct Trusted {
 }
 
 impl Guard {
-    /// Judges a bundle, of which the head is read.
+    /// Judges a bundle by reading its head.
     ///
     /// # Errors
-    /// As [`Guard::judge`]; or the input cannot be read, or does not begin with a bundle's head.
+    /// As [`Guard::judge`]; also returns an error if the input cannot be read or does not begin with a bundle's head.
     pub fn admit(&self, input: Input, limits: Limits) -> Result<Trusted, Error> {
         let bundle = input.begin(limits)?;
         let judged = Judged { head: bundle.head().clone(), verdict: self.judge(bundle.head())? };
@@ -30,38 +30,38 @@ impl Guard {
 }
 
 impl Trusted {
-    /// Who it is, and what was found.
+    /// Returns the bundle's head and the verdict on it.
     #[must_use]
     pub fn judged(&self) -> &Judged {
         &self.judged
     }
 
-    /// The input's name for messages.
+    /// Returns the input's name for messages.
     pub fn path(&self) -> &Path {
         self.bundle.path()
     }
 
-    /// The same bundle for what takes any.
+    /// Returns the same bundle for functions that accept any bundle.
     #[must_use]
     pub fn into_unopened(self) -> Unopened {
         self.bundle
     }
 
-    /// Reads layout and index, or the difference in the index's place, for handing out content.
+    /// Reads the layout and the index, or the delta in the index's place, for extracting content.
     pub fn open_any(self) -> Result<(Input, Opened), Error> {
         self.bundle.open_any()
     }
 
-    /// The same of a bundle that needs no base.
+    /// Reads the same of a bundle that needs no base.
     pub fn open_bundle(self) -> Result<(Input, Bundle), Error> {
         self.bundle.open_bundle()
     }
 
-    /// For what installs the bundle, or only says what it would do: begins with the state, before the target is touched. In a dry run
-    /// nothing is written, and what asks somebody before it installs begins with one.
+    /// Prepares to install the bundle, or to report what installing would do: checks the state before the target is touched. A dry run writes
+    /// nothing; a run that asks for confirmation before it installs begins with a dry run.
     ///
     /// # Errors
-    /// The state cannot be opened, locked or written to, or another user could change it.
+    /// Returns an error if the state cannot be opened, locked or written to, or if another user could change it.
     pub(crate) fn install(self, dry_run: bool) -> Result<(Unopened, Admission), Error> {
         let admission = Admission::new(self.guard, self.judged);
         match dry_run {
