@@ -1,6 +1,6 @@
 //! Audits a store: whether names, images and the objects that the images name still match the signed bundles.
 //!
-//! The bundle's root states the digest of each image, and an image names its objects by theirs. An image that is gone is made again from the index,
+//! The bundle's root states the digest of each image, and an image names its objects by their digests. A missing image is rebuilt from the index,
 //! so that its objects are known.
 
 use std::collections::hash_map::Entry;
@@ -25,13 +25,14 @@ use crate::ostree::hex;
 use crate::trust::{Guard, Judged};
 use crate::{Error, Progress};
 
-/// Compares a store with a bundle, or with what it kept of the bundles that it took.
+/// Compares a store with a bundle, or with its record of the bundles installed into it.
 ///
-/// `guard` decides by each bundle's head whether its index is to be believed, as [`Guard::judge_taken`] does: they come with the result. Extra objects are looked for where the store has no images but
+/// `guard` decides by each bundle's head whether its index is to be believed, as [`Guard::judge_taken`] does; the judgements come with the result.
+/// Extra objects are searched for only if the store has no images other than those of the audited trees.
 /// those of the trees that are looked at.
 ///
 /// # Errors
-/// There is no store, or it keeps nothing of the bundles; a bundle or what is kept of it is refused or damaged; something cannot be read.
+/// Returns an error if there is no store or it has no record, if a bundle or a record is refused or damaged, or if something cannot be read.
 pub fn audit(
     store: &Path,
     bundle: Option<Input>,
@@ -52,7 +53,7 @@ pub fn audit(
             .collect::<Result<_, _>>()?,
     };
     let judged = held.iter().map(|held| held.judged.clone()).collect();
-    // What several have is to be as one wants it that is sealed.
+    // A bundle that is sealed decides for objects that several share.
     held.sort_by_key(|held| !held.is_sealed);
     let trees = trees(&held, &repo, options)?;
     let faults = Mutex::new(Vec::new());
@@ -78,7 +79,7 @@ pub fn audit(
     Ok((job.audit, judged))
 }
 
-/// A bundle with which the store is compared.
+/// A bundle that the store is compared with.
 struct Held {
     judged: Judged,
     index: Index,
@@ -98,7 +99,7 @@ impl Held {
         let judged = guard.judge_taken(unopened.head())?;
         let (_, Bundle { head, index, .. }) = unopened.open_bundle()?;
         let name = &head.root().identity.name;
-        // Names of objects that it has in common with what was kept: for paths, and to make images again, which are compared.
+        // Names of objects that it shares with what was recorded: for paths, and to rebuild images, which are compared.
         let mut found = KnownObjects::default();
         let is_sealed = kept::is_sealed(repo, name);
         if let Some(kept) = InstallRecord::load(repo, name)? {
@@ -113,19 +114,19 @@ impl Held {
     }
 }
 
-/// A tree that the store is to have.
+/// A tree that the store should have.
 struct Tree<'a> {
     held: &'a Held,
     tree: &'a Ref,
-    /// Its name in the store.
+    /// The tree's name in the store.
     name: String,
-    /// At least one.
+    /// The images; at least one.
     images: Vec<&'a Image>,
-    /// Whether its objects are to be sealed.
+    /// Whether its objects should be sealed.
     is_sealed: bool,
 }
 
-/// The trees that the store took: those of which it has a name or an image, and of a bundle of which it has none of them all.
+/// Returns the trees that the store holds: those with a name or an image in it; all trees of a bundle if it has none of them.
 fn trees<'a>(held: &'a [Held], repo: &Repo, options: &StoreAuditOptions) -> Result<Vec<Tree<'a>>, Error> {
     let mut trees = Vec::new();
     for held in held {
@@ -158,7 +159,7 @@ fn trees<'a>(held: &'a [Held], repo: &Repo, options: &StoreAuditOptions) -> Resu
 }
 
 impl Tree<'_> {
-    /// The link by which it has its name.
+    /// Returns the link that gives the tree its name.
     fn link(&self) -> Option<Link> {
         self.images.last().map(|image| Link::of_ref(&self.name, &image.digest))
     }
@@ -178,7 +179,7 @@ impl Tree<'_> {
         Ok(false)
     }
 
-    /// The bytes of an image, made from the index. `None` where it does not come out as stated, as not all that it needs is known.
+    /// Builds the bytes of an image from the index. Returns `None` if they do not match the stated digest because some input is unknown.
     fn make(&self, image: &Image, repo: &Repo) -> Option<Vec<u8>> {
         let found = &self.held.found;
         let content = |object: u32| match found.within.get(&object) {
@@ -189,7 +190,7 @@ impl Tree<'_> {
         (digest_of(&made, repo) == image.digest).then_some(made)
     }
 
-    /// Where the tree has objects, of these.
+    /// Returns the paths in the tree of these objects.
     fn paths_of(&self, digests: &HashSet<&FileDigest>) -> HashMap<&FileDigest, Vec<u8>> {
         let (index, mut paths) = (&self.held.index, HashMap::new());
         for number in self.tree.directory..self.tree.directories_end {
@@ -206,26 +207,26 @@ impl Tree<'_> {
     }
 }
 
-/// What is found, step by step.
+/// The audit's results, collected step by step.
 struct Job<'a> {
     repo: &'a Repo,
     trees: &'a [Tree<'a>],
     audit: StoreAudit,
-    /// For each image and object that is to be there the first tree that has it.
+    /// For each expected image and object, the first tree that has it.
     owners: HashMap<FileDigest, &'a Tree<'a>>,
-    /// Those that are right and not sealed.
+    /// Objects that are correct but not sealed.
     unsealed: Vec<FileDigest>,
 }
 
-/// What the images name.
+/// The objects that the images name.
 struct Known {
     objects: Vec<FileDigest>,
-    /// Whether all of them could be read, or made again.
+    /// Whether all of the images could be read or rebuilt.
     are_all: bool,
 }
 
 impl<'a> Job<'a> {
-    /// Looks at images and their names.
+    /// Checks images and their names.
     fn check_images(&mut self, check: &Check<'_>) -> Result<Known, Error> {
         let mut known = Known { objects: Vec::new(), are_all: true };
         let mut seen = HashSet::new();
@@ -296,7 +297,7 @@ impl<'a> Job<'a> {
         Ok(())
     }
 
-    /// Says of what is wrong where the trees have it.
+    /// Reports for each fault the paths that the trees have for it.
     fn report(&mut self, faults: &[(FileDigest, Fault)]) {
         let unsealed = std::mem::take(&mut self.unsealed);
         let is_wrong = |digest: &&FileDigest| self.owners.get(*digest).is_some_and(|tree| tree.is_sealed);
@@ -325,7 +326,7 @@ impl<'a> Job<'a> {
         self.audit.findings.extend(faults.chain(unsealed));
     }
 
-    /// Whether the store has no image, and no stream of composefs, but those of the trees that are looked at: others may name any object.
+    /// Returns whether the store has only images of the audited trees, and no composefs streams: other images could name any object.
     fn is_all_ours(&self) -> Result<bool, Error> {
         let names = |path| names_below(self.repo.root(), path).map_err(|error| self.unread(path, error));
         let is_ours = |name: &String| {

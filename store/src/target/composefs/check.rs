@@ -17,19 +17,19 @@ use crate::progress::Phase;
 use crate::threads::parallel::for_each;
 use crate::{Error, Progress};
 
-/// What is wrong with an object.
+/// A fault of an object.
 #[derive(Clone, Debug)]
 pub(super) enum Fault {
-    /// It is not there.
+    /// The object is missing.
     Missing,
-    /// Its content has this digest.
+    /// The object's content has this digest.
     Other(FileDigest),
-    /// It is sealed, and the kernel says this digest of it.
+    /// The object is sealed, and the kernel reports this digest.
     OtherSealed(FileDigest),
 }
 
 impl Fault {
-    /// The fault as an error, for who cannot go on.
+    /// Returns the fault as an error, for callers that cannot continue.
     pub(super) fn error(self, repo: &Repo, digest: &FileDigest) -> Error {
         match self {
             Self::Missing => {
@@ -48,17 +48,17 @@ impl Fault {
     }
 }
 
-/// What is the same for all objects that are looked at.
+/// The settings common to all checks.
 pub(super) struct Check<'a> {
     pub(super) repo: &'a Repo,
     pub(super) progress: &'a Progress,
-    /// Threads, 1 at least.
+    /// Threads, at least 1.
     pub(super) jobs: usize,
-    /// Is told of each fault, and decides whether to go on.
+    /// Receives each fault, and decides whether to continue.
     pub(super) note: &'a (dyn Fn(&FileDigest, Fault) -> Result<(), Error> + Sync),
 }
 
-/// An image that is what its digest says.
+/// An image that matches its digest.
 pub(super) struct RightImage {
     pub(super) file: File,
     pub(super) bytes: Vec<u8>,
@@ -66,19 +66,19 @@ pub(super) struct RightImage {
     pub(super) is_sealed: bool,
 }
 
-/// What became of objects.
+/// The result of checking objects.
 #[derive(Debug, Default)]
 pub(super) struct Checked {
-    /// How many the kernel vouches for.
+    /// Objects that the kernel vouches for.
     pub(super) vouched: u64,
-    /// How many were read, and their bytes.
+    /// Objects that were read, and their bytes.
     pub(super) hashed: u64,
     pub(super) hashed_bytes: u64,
-    /// Those that are right and not sealed.
+    /// Objects that are correct but not sealed.
     pub(super) unsealed: Vec<FileDigest>,
 }
 
-/// What the kernel says of an open file.
+/// The kernel's answer for an open file.
 enum Answer {
     Vouched,
     NotSealed,
@@ -86,7 +86,7 @@ enum Answer {
 }
 
 impl Check<'_> {
-    /// Reads an image, and compares it with its digest. `None` where it is not that, as has been noted.
+    /// Reads an image and compares it with its digest. Returns `None` after reporting a fault if it does not match.
     pub(super) fn image(&self, digest: &FileDigest) -> Result<Option<RightImage>, Error> {
         let Some((mut file, size)) = self.repo.open_object(digest)? else {
             return (self.note)(digest, Fault::Missing).map(|()| None);
@@ -99,7 +99,7 @@ impl Check<'_> {
         let mut bytes = Vec::new();
         let read = file.by_ref().take(size).read_to_end(&mut bytes);
         read.map_err(|error| Error::io("read", self.repo.object_path(digest), error))?;
-        // Also of a sealed one: what is parsed shall be what was measured.
+        // Hashed even if sealed: the bytes parsed must be the bytes measured.
         let found = digest_of(&bytes, self.repo);
         if found != *digest {
             return (self.note)(digest, Fault::Other(found)).map(|()| None);
@@ -139,7 +139,7 @@ impl Check<'_> {
         Ok(checked.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Asks the kernel of all objects. Returns for how many it vouches, and those that are not sealed with their sizes.
+    /// Asks the kernel about all objects. Returns how many it vouches for, and the unsealed ones with their sizes.
     fn measure(&self, objects: &[FileDigest]) -> Result<(u64, Vec<(FileDigest, u64)>), Error> {
         self.progress.enter(Phase::Verifying, 0, count(objects));
         let found = Mutex::new((0, Vec::new()));
@@ -183,17 +183,17 @@ fn count<T>(items: &[T]) -> u64 {
     num::wide(items.len())
 }
 
-/// The digest that bytes have as an object of a store.
+/// Returns the digest that bytes have as an object of a store.
 pub(super) fn digest_of(bytes: &[u8], repo: &Repo) -> FileDigest {
     let mut hasher = FileHasher::new(repo.parameters());
     hasher.update(bytes);
     hasher.finish()
 }
 
-/// The objects that an image names.
+/// Returns the objects that an image names.
 ///
 /// # Errors
-/// It cannot be read as an image.
+/// Returns an error if it cannot be parsed as an image.
 pub(super) fn objects_of(image: &[u8], digest: &FileDigest, repo: &Repo) -> Result<Vec<FileDigest>, Error> {
     let objects = match repo.algorithm() {
         Algorithm::Sha256 => collect::<Sha256HashValue>(image, Algorithm::Sha256),

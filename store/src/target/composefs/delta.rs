@@ -11,11 +11,11 @@ use crate::composefs::kept::InstallRecord;
 use crate::composefs::repo::Repo;
 use crate::error::wrong_base;
 
-/// Makes the whole bundle of a delta with what a store holds; `kept` is of the bundle's own name. Returns it with its bases: none where the
-/// store took just what the delta makes.
+/// Completes a delta to a whole bundle with what a store holds; `kept` is the record of the bundle's own name. Returns it with its bases: none if
+/// the store already holds exactly the result of the delta.
 ///
 /// # Errors
-/// The store does not hold the bases, or cannot be read.
+/// Returns an error if the store does not hold the bases or cannot be read.
 pub(super) fn complete(
     delta: Delta,
     repo: Option<&Arc<Repo>>,

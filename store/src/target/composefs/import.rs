@@ -1,5 +1,5 @@
-//! From a bundle into a store: only what it lacks is written, images come when all objects are there and are what the bundle states, and
-//! names come last.
+//! Imports a bundle into a store: only missing objects are written; images follow once all objects are present and match the bundle, and names come
+//! last.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -29,39 +29,41 @@ use crate::threads::parallel::for_each;
 use crate::trust::{Admission, TargetKind, TargetPlace, Trusted};
 use crate::{Error, Progress};
 
-/// How a bundle is taken into a store.
+/// Options of an import.
 #[derive(Clone, Debug, Default)]
 #[allow(clippy::exhaustive_structs, reason = "callers fill it in")]
 pub struct ImportOptions {
-    /// The refs; none is all of which an image is stated.
+    /// The refs; if empty, all refs with a stated image.
     pub refs: Vec<String>,
-    /// Whether the kernel is to keep objects and images as they are: [`Seal::AsBefore`] is as the store says of itself.
+    /// Whether to seal objects and images; [`Seal::AsBefore`] follows the store's own setting.
     pub seal: Seal,
-    /// Read and hash the objects that the store has, and do not rely on what the file system says of them.
+    /// Read and hash the objects that the store has instead of relying on the file system's metadata.
     pub rehash: bool,
-    /// Do not look at objects that the store took before.
+    /// Do not check objects that the store already had.
     pub trust_record: bool,
-    /// Find out what would be done, and do nothing.
+    /// Report what would be done, and do nothing.
     pub dry_run: bool,
-    /// Threads; 0 is 1.
+    /// Threads; 0 counts as 1.
     pub jobs: usize,
 }
 
-/// A ref that is taken.
+/// A selected ref.
 struct Chosen<'a> {
     tree: &'a Ref,
-    /// Its name in the store.
+    /// The ref's name in the store.
     name: String,
     images: Vec<&'a Image>,
 }
 
-/// Takes trees of a bundle into the store at `target`, which is made if there is none. A delta bundle is for one that holds its base.
+/// Imports trees of a bundle into the store at `target`, which is created if it does not exist. A delta bundle requires a store that holds its base.
 ///
-/// The device remembers the bundle before anything of it can be reached in the store. Killed at any point, the store is sound, and another run completes.
+/// The device remembers the bundle before any of it can be reached in the store. After a kill at any point the store is consistent, and another run
+/// completes it.
 ///
 /// # Errors
-/// The bundle is refused or damaged, older than the one that the store took, or cannot be remembered; it states no image that is wanted, or another than its tree makes; the store cannot be used, cannot be
-/// sealed as is asked, lacks room or what a delta is relative to. No name is changed then.
+/// Returns an error if the bundle is refused, damaged, older than the installed one, or cannot be remembered; if it does not state a requested
+/// image or its tree makes a different one; or if the store cannot be used, cannot be sealed as requested, or lacks space or the base of a delta.
+/// No name is changed then.
 pub fn import(
     bundle: Trusted,
     target: &Path,
@@ -126,7 +128,7 @@ pub fn import(
     Ok(stats)
 }
 
-/// Whether what is new is to be sealed, as is found out before anything is written.
+/// Decides whether to seal what is new, before anything is written.
 fn plan_seal(repo: Option<&Repo>, target: &Path, wish: Seal) -> Result<bool, Error> {
     let is_kept = repo.is_some_and(Repo::is_sealed);
     let wish = match wish {
@@ -150,7 +152,7 @@ fn plan_seal(repo: Option<&Repo>, target: &Path, wish: Seal) -> Result<bool, Err
     })
 }
 
-/// The refs that were asked for, or all, with the images that are stated of them with the store's hash.
+/// Returns the requested refs, or all, with their images for the store's hash algorithm.
 fn choose<'a>(bundle: &'a Bundle, algorithm: Algorithm, names: &[String]) -> Result<Vec<Chosen<'a>>, Error> {
     let root = bundle.head.root();
     let refs = bundle.index.refs();
@@ -173,7 +175,7 @@ fn choose<'a>(bundle: &'a Bundle, algorithm: Algorithm, names: &[String]) -> Res
     if chosen.is_empty() {
         return Err(Error::NoImage { of: None, algorithm });
     }
-    // A name in a store is a link, which nothing can be below.
+    // A name in a store is a symlink, so nothing can lie below it.
     let below = |a: &Chosen<'_>, b: &Chosen<'_>| b.name.strip_prefix(&a.name).is_some_and(|rest| rest.starts_with('/'));
     match chosen.iter().find_map(|a| Some((a, chosen.iter().find(|b| below(a, b))?))) {
         Some((a, b)) => Err(Error::Usage(format!(
@@ -184,15 +186,15 @@ fn choose<'a>(bundle: &'a Bundle, algorithm: Algorithm, names: &[String]) -> Res
     }
 }
 
-/// The objects of the chosen trees.
+/// The objects of the chosen trees, sorted by what has to be done.
 struct Sorted {
-    /// Those that have to be read, by their numbers.
+    /// Objects that have to be read, by number.
     wanted: Vec<bool>,
     /// What is known of the others, which the store has.
     known: KnownObjects,
-    /// Of these the ones that are to be sealed and are not, and their sizes.
+    /// Those of the others that must be sealed and are not, with their sizes.
     unsealed: Vec<(FileDigest, u64)>,
-    /// How many were looked at, and of these read.
+    /// How many were checked, and how many of these were read.
     checked: u64,
     hashed: u64,
 }
@@ -261,8 +263,8 @@ fn sort_out(
     Ok(sorted)
 }
 
-/// Whether the store has what it took before, and whether that is sealed. Unless that is asked for, content is not read: it was compared
-/// when it came, and is before it is mounted.
+/// Returns whether the store has an object that it received before, and whether that is sealed. Content is not read unless requested: it was
+/// compared when it arrived, and is compared again before a mount.
 fn is_there(repo: &Repo, digest: &FileDigest, object: &Object, rehash: bool) -> Result<Option<bool>, Error> {
     let Some((mut file, found)) = repo.open_object(digest)? else { return Ok(None) };
     if found != object.size {
@@ -274,7 +276,7 @@ fn is_there(repo: &Repo, digest: &FileDigest, object: &Object, rehash: bool) -> 
         Err(_) => return Ok(None),
     };
     if rehash {
-        // What was kept may be wrong as well: both names of the content are compared.
+        // The record may be wrong as well: both names of the content are compared.
         let failed = |error| Error::io("read", repo.object_path(digest), error);
         let mut id = blake3::Hasher::new();
         let hashed = hash_with(&mut file, repo, |part| {
@@ -286,7 +288,7 @@ fn is_there(repo: &Repo, digest: &FileDigest, object: &Object, rehash: bool) -> 
     Ok(Some(is_sealed))
 }
 
-/// The directory that is there and in which the store is, or is going to be.
+/// Returns the closest existing directory that holds the store or will hold it.
 fn standing(target: &Path) -> &Path {
     match target.parent() {
         _ if target.exists() => target,
@@ -307,7 +309,7 @@ fn count(items: impl Iterator) -> u64 {
     num::wide(items.count())
 }
 
-/// What is the same for all steps of taking trees into a store.
+/// The settings common to all steps of an import.
 struct Job<'a> {
     repo: &'a Repo,
     bundle: &'a Bundle,
@@ -330,7 +332,7 @@ impl Job<'_> {
         let transaction = Transaction::begin(repo, self.seals)?;
         let work = Work::new(plan, &transaction, algorithm, self.progress);
         let mut found = known;
-        // The medium has the objects, or nearly, when the images are made of their digests.
+        // The objects are durable, or nearly, when the images are made from their digests.
         let (objects, bytes) = with_writeback(
             || transaction.sync(),
             || {
@@ -363,7 +365,7 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// Seals objects that the store has, after it has read them: what the kernel keeps as it is shall be what was signed.
+    /// Seals objects that the store has, after reading them: only content that was signed may be frozen by the kernel.
     fn seal_there(&self, transaction: &Transaction<'_>, unsealed: &[(FileDigest, u64)]) -> Result<(), Error> {
         for_each(
             self.jobs,
@@ -381,7 +383,7 @@ impl Job<'_> {
         )
     }
 
-    /// Makes the images, and compares them with what the bundle states.
+    /// Makes the images, and compares them with those that the bundle states.
     fn make_images(&self, transaction: &Transaction<'_>, found: &KnownObjects) -> Result<(), Error> {
         for (tree, stated) in
             self.chosen.iter().flat_map(|chosen| chosen.images.iter().map(|image| (chosen.tree, image)))

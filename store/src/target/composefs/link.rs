@@ -1,4 +1,4 @@
-//! The symbolic links of a store: `images/DIGEST`, by which an image is known to be one, and `images/refs/NAME`.
+//! The symbolic links of a store: `images/DIGEST`, which marks an object as an image, and `images/refs/NAME`.
 
 use std::os::fd::AsFd as _;
 use std::path::PathBuf;
@@ -13,44 +13,44 @@ use crate::composefs::transaction::Transaction;
 use crate::fs::confined::open_beneath;
 use crate::ostree::hex;
 
-/// The name of the link in the stage.
+/// The link's name in the stage.
 const STAGED: &str = "link";
 
-/// A link as it is to be.
+/// The expected link.
 #[derive(Debug)]
 pub(super) struct Link {
-    /// Its path in the store.
+    /// The link's path in the store.
     pub(super) path: String,
-    /// Where it leads.
+    /// The link's target.
     pub(super) to: String,
 }
 
-/// What has the place of a link.
+/// What is found in the place of a link.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// The link.
+    /// The expected link.
     Right,
     Missing,
-    /// A link that leads elsewhere; `None` of something that is no link.
+    /// A link to another target; `None` for anything that is not a link.
     Other(Option<String>),
 }
 
 impl Link {
-    /// The one that says of an object that it is an image.
+    /// Returns the link that marks an object as an image.
     pub(super) fn of_image(digest: &FileDigest) -> Self {
         Self { path: format!("images/{}", hex(digest.as_bytes())), to: format!("../objects/{}", object_name(digest)) }
     }
 
-    /// The one by which an image has a name.
+    /// Returns the link that gives an image a name.
     pub(super) fn of_ref(name: &str, digest: &FileDigest) -> Self {
         let up = "../".repeat(name.split('/').count());
         Self { path: format!("images/refs/{name}"), to: format!("{up}{}", hex(digest.as_bytes())) }
     }
 
-    /// Finds out what has its place.
+    /// Checks what is in its place.
     ///
     /// # Errors
-    /// It cannot be told.
+    /// Returns an error if this cannot be determined.
     pub(super) fn look(&self, repo: &Repo) -> Result<Standing, Error> {
         let (folder, name) = self.path.rsplit_once('/').unwrap_or(("", &self.path));
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
@@ -65,18 +65,18 @@ impl Link {
     }
 }
 
-/// Says of an object that it is an image.
+/// Marks an object as an image.
 ///
 /// # Errors
-/// The store cannot be written to.
+/// Returns an error if the store cannot be written to.
 pub(super) fn link_image(transaction: &Transaction<'_>, repo: &Repo, digest: &FileDigest) -> Result<(), Error> {
     link(transaction, repo, &Link::of_image(digest))
 }
 
-/// Lets a name be that of an image, whatever it was before.
+/// Points a name to an image, whatever it was before.
 ///
 /// # Errors
-/// The store cannot be written to, or has names below this one.
+/// Returns an error if the store cannot be written to, or has names below this one.
 pub(super) fn link_ref(
     transaction: &Transaction<'_>,
     repo: &Repo,
@@ -86,7 +86,7 @@ pub(super) fn link_ref(
     link(transaction, repo, &Link::of_ref(name, digest))
 }
 
-/// Makes a link, or lets it lead elsewhere, by one rename. It is on the medium then.
+/// Creates or replaces a link by one rename, durably.
 fn link(transaction: &Transaction<'_>, repo: &Repo, Link { path, to }: &Link) -> Result<(), Error> {
     let failed = |error: Errno| Error::io("create", path_of(repo, path), error);
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
@@ -100,7 +100,7 @@ fn link(transaction: &Transaction<'_>, repo: &Repo, Link { path, to }: &Link) ->
         symlinkat(&**to, transaction.stage(), STAGED).map_err(failed)?;
         renameat(transaction.stage(), STAGED, &folder, name).map_err(failed)?;
     }
-    // Also what is there may be of a run that was killed before it was on the medium.
+    // An existing link may also be from a run that was killed before it was durable.
     fsync(folder.as_fd()).map_err(failed)
 }
 

@@ -1,7 +1,7 @@
 //! composefs stores as targets.
 //!
-//! [`import`] takes the trees of a bundle into a store, [`mount`] mounts one of them, if all of it is what the bundle says, and [`audit`] finds out
-//! whether all that a store took still is.
+//! [`import`] imports the trees of a bundle into a store, [`mount`] mounts one of them if all of it matches the bundle, and [`audit`] checks
+//! whether everything that a store imported still does.
 
 mod audit;
 mod check;

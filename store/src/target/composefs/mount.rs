@@ -1,8 +1,8 @@
-//! Mounting a tree that a store took: nothing is mounted of which not all has been found to be what the bundle says.
+//! Mounts an imported tree, and only if all of it matches the bundle.
 //!
-//! The bundle's root is what is trusted: it states the image's digest, and the image names all contents by theirs. Where all of them are
-//! sealed the kernel vouches for each without reading it, and goes on doing so: it hands out no byte that differs. Where they are not, all are
-//! read and hashed before the mount; nothing keeps them so afterwards.
+//! Trust starts at the bundle's root: it states the image's digest, and the image names all contents by their digests. If all of them are sealed,
+//! the kernel vouches for each without reading it and continues to do so: it never returns a byte that differs. Otherwise all are read and hashed
+//! before the mount; nothing protects them afterwards.
 
 use std::fs::File;
 use std::os::fd::{AsFd as _, AsRawFd, OwnedFd};
@@ -25,48 +25,48 @@ use crate::ostree::hex;
 use crate::trust::{Guard, Judged};
 use crate::{Error, Progress};
 
-/// How a tree is mounted.
+/// Options of a mount.
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(clippy::exhaustive_structs, reason = "callers fill it in")]
 pub struct MountOptions {
-    /// Threads; 0 is 1.
+    /// Threads; 0 counts as 1.
     pub jobs: usize,
 }
 
-/// What was mounted.
+/// The result of a mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MountStats {
-    /// Its name in the store.
+    /// The tree's name in the store.
     pub name: String,
-    /// The image, as in `sha256:` and hexadecimal digits.
+    /// The image, as `sha256:` and hexadecimal digits.
     pub image: String,
     /// Objects that the image names.
     pub objects: u64,
-    /// Who found that they are right.
+    /// How they were checked.
     pub checked: Checked,
-    /// Bytes that were read and hashed for that.
+    /// Bytes read and hashed for the check.
     pub hashed_bytes: u64,
 }
 
-/// Who found that objects are what the image says.
+/// How objects were found to match the image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_enums, reason = "there is nobody else")]
 pub enum Checked {
-    /// The kernel: they are sealed, and it looks at each byte that it hands out.
+    /// By the kernel: they are sealed, and it checks each byte that it returns.
     Kernel,
-    /// Whoever mounted it: they were read before, and whoever may write to the store can change them afterwards.
+    /// By reading them before the mount; anyone with write access to the store can change them afterwards.
     Hashed,
 }
 
-/// Mounts a tree, which the store took, at the directory `mountpoint`, for reading. Its name is that of the bundle, and after a slash that of the
-/// ref; the bundle's alone where the store has one tree of it.
+/// Mounts an imported tree read-only at the directory `mountpoint`. Its name is that of the bundle, followed by a slash and the name of the ref;
+/// the bundle's name suffices if the store has one tree of it.
 ///
-/// `guard` decides by the head that the store kept whether its bundle is to be trusted, as [`Guard::judge_taken`] does: it comes with the result.
+/// `guard` decides by the recorded head whether the bundle is to be trusted, as [`Guard::judge_taken`] does; the judgement comes with the result.
 ///
 /// # Errors
-/// The store has no such tree, the bundle is refused, the image or an object is missing or is not what the bundle says, or the kernel did not
-/// mount it. Nothing is mounted then.
+/// Returns an error if the store has no such tree, if the bundle is refused, if the image or an object is missing or does not match the bundle, or
+/// if the kernel refuses the mount. Nothing is mounted then.
 pub fn mount(
     store: &Path,
     name: &str,
@@ -106,7 +106,7 @@ pub fn mount(
     Ok((stats, judged))
 }
 
-/// The tree of a name, and its image: the one that `images/refs` has.
+/// Returns the tree of a name, and its image: the one that `images/refs` names.
 fn find<'a>(kept: &'a InstallRecord, repo: &Repo, reference: Option<&str>) -> Result<(&'a Ref, &'a Image), String> {
     let images = kept.head.root().images.iter().filter(|image| image.digest.algorithm() == repo.algorithm());
     let mut found: Vec<(&Ref, &Image)> = Vec::new();
@@ -130,7 +130,7 @@ fn find<'a>(kept: &'a InstallRecord, repo: &Repo, reference: Option<&str>) -> Re
     }
 }
 
-/// Opens the image, which is what its digest says, and compares all objects that it names with theirs.
+/// Opens the image, which matches its digest, and compares all objects that it names with their digests.
 fn check(
     repo: &Repo,
     digest: &FileDigest,
@@ -151,7 +151,7 @@ fn check(
     Ok(image.file)
 }
 
-/// Makes the mount of an image over the objects, which is nowhere yet.
+/// Creates the mount of an image over the objects, not yet attached anywhere.
 fn make_mount(image: &File, repo: &Repo, stats: &MountStats) -> Result<OwnedFd, std::io::Error> {
     let system = System::open("erofs")?;
     system.flag("ro")?;
@@ -167,7 +167,7 @@ fn make_mount(image: &File, repo: &Repo, stats: &MountStats) -> Result<OwnedFd, 
     }
     let objects =
         openat(repo.objects(), ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Permissions::empty())?;
-    // By one string: kernels from 6.5 on know it, and those that take descriptors know it as well.
+    // As one string: kernels from 6.5 on accept it, and so do those that accept descriptors.
     system.string("lowerdir", &format!("{}::{}", fd_path(&attached.root), fd_path(&objects)))?;
     system.mount()
 }
@@ -176,7 +176,7 @@ fn fd_path(fd: &impl AsRawFd) -> String {
     format!("/proc/self/fd/{}", fd.as_raw_fd())
 }
 
-/// A file system that is being set up.
+/// A file system that is being configured.
 struct System {
     kind: &'static str,
     fd: OwnedFd,
@@ -206,7 +206,7 @@ impl System {
         mounted.map_err(|error| self.failed(error))
     }
 
-    /// What the kernel says beside the error's number.
+    /// Adds the kernel's own message to the error number.
     fn failed(&self, error: Errno) -> std::io::Error {
         if self.kind == "erofs" && error == Errno::NOTBLK {
             return std::io::Error::other(
@@ -222,7 +222,7 @@ impl System {
     }
 }
 
-/// A mount at a directory of its own, as long as another one is made of it: kernels before 6.15 make none of a mount that is nowhere.
+/// A mount attached to a temporary directory while another is made from it: kernels before 6.15 cannot use a detached mount for that.
 struct Attached {
     path: PathBuf,
     root: OwnedFd,
@@ -251,7 +251,7 @@ impl Attached {
 
 impl Drop for Attached {
     fn drop(&mut self) {
-        // The mount that was made of it has its own hold on it.
+        // The mount made from it holds its own reference.
         let _ = unmount(&self.path, UnmountFlags::DETACH);
         let _ = rmdir(&self.path);
     }

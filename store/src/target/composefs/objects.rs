@@ -1,4 +1,4 @@
-//! The objects of a bundle, made in a store from its chunks.
+//! Builds a bundle's objects in a store from its chunks.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -23,10 +23,10 @@ use crate::input::Input;
 use crate::progress::Phase;
 use crate::{Error, Progress};
 
-/// What is wanted of a bundle, and where it is in it.
+/// What is wanted of a bundle, and where the bundle holds it.
 pub(super) struct Plan<'a> {
     pub(super) bundle: &'a Bundle,
-    /// Of a delta bundle.
+    /// The bases of a delta bundle.
     pub(super) bases: &'a Bases,
     reads: ReadPlan,
 }
@@ -36,7 +36,7 @@ impl<'a> Plan<'a> {
         Self { bundle, bases, reads: ReadPlan::new(bundle.into(), wanted, &|_, _| false) }
     }
 
-    /// The objects that are wanted, of which some may have no data.
+    /// Returns the wanted objects, some of which may have no data.
     pub(super) fn objects(&self) -> impl Iterator<Item = u32> {
         self.reads.objects()
     }
@@ -53,7 +53,7 @@ impl<'a> Plan<'a> {
         self.reads.stored_bytes()
     }
 
-    /// Bytes that they take in a store, of which it may have some.
+    /// Returns the bytes that they need in a store, including those that it already has.
     pub(super) fn disk_bytes(&self) -> u64 {
         let sizes = self.objects().map(|object| {
             let data = data_len(self.bundle.layout.holes_of(object), 0..self.size(object));
@@ -62,10 +62,10 @@ impl<'a> Plan<'a> {
         sizes.fold(0, u64::saturating_add)
     }
 
-    /// Whether what a delta needs of its base is there.
+    /// Checks whether the store has what a delta needs of its base.
     ///
     /// # Errors
-    /// It is not, or cannot be read.
+    /// Returns an error if it does not or cannot be read.
     pub(super) fn check_bases(&self, target: &std::path::Path, jobs: usize, progress: &Progress) -> Result<(), Error> {
         if self.bundle.layout.carried.is_none() {
             return Ok(());
@@ -83,7 +83,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Making the objects of a plan.
+/// The work of building a plan's objects.
 pub(super) struct Work<'a> {
     plan: &'a Plan<'a>,
     transaction: &'a Transaction<'a>,
@@ -95,18 +95,18 @@ pub(super) struct Work<'a> {
     written_bytes: AtomicU64,
 }
 
-/// A large object, whose pieces come in any order.
+/// A large object, whose pieces arrive in any order.
 #[derive(Default)]
 struct Large {
     file: Mutex<Option<Arc<File>>>,
-    /// By the number of the piece, its part of the Merkle tree.
+    /// Each piece's part of the Merkle tree, by the number of the piece.
     trees: Mutex<BTreeMap<u64, FileHasher>>,
 }
 
-/// What came of it.
+/// The result of building objects.
 pub(super) struct Made {
     pub(super) found: KnownObjects,
-    /// Objects that the store did not have, and their bytes.
+    /// Objects that the store lacked, and their bytes.
     pub(super) objects: u64,
     pub(super) bytes: u64,
 }
@@ -169,7 +169,7 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// The part of the Merkle tree that is over a content.
+    /// Returns the part of the Merkle tree that covers a content.
     fn tree(&self, content: &Content<'_>) -> FileHasher {
         let mut tree = FileHasher::new(&parameters(self.algorithm));
         content.for_each_part(&mut |part| tree.update(part));
@@ -189,7 +189,7 @@ impl<'a> Work<'a> {
         self.progress.add(0, 1);
     }
 
-    /// Puts a piece in its place.
+    /// Writes a piece to its place.
     fn take_piece(&self, content: &Content<'_>) -> Result<(), Error> {
         let Portion { object, piece } = content.portion;
         let (Some(large), Some(piece)) = (self.large.get(&object), piece) else { return Ok(()) };
@@ -210,7 +210,7 @@ impl<'a> Work<'a> {
         Ok(Arc::clone(slot.insert(Arc::new(file))))
     }
 
-    /// Makes an object of a large file, all of whose pieces are in place.
+    /// Completes the object of a large file when all of its pieces are in place.
     fn finish_large(&self, object: u32) -> Result<(), Error> {
         let size = self.plan.size(object);
         let Some(large) = self.large.get(&object) else { return Ok(()) };
@@ -219,7 +219,7 @@ impl<'a> Work<'a> {
             hasher.append(tree);
         }
         let digest = hasher.finish();
-        // Nobody seals a file that somebody has open for writing.
+        // A file cannot be sealed while it is open for writing.
         large.file.lock().unwrap_or_else(PoisonError::into_inner).take();
         if self.transaction.has(&digest, size)? {
             let removed = unlinkat(self.transaction.stage(), large_name(object), AtFlags::empty());

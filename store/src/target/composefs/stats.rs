@@ -1,29 +1,29 @@
-//! What importing came to.
+//! The result of an import.
 
 use serde::{Serialize, Serializer};
 
-/// What was taken, or would be.
+/// What was imported, or would be.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ImportStats {
-    /// Names in the store, `BUNDLE/REF`, and the images that they are of now, as in `sha256:` and hexadecimal digits.
+    /// Names in the store, `BUNDLE/REF`, and their images now, as `sha256:` and hexadecimal digits.
     #[serde(serialize_with = "refs")]
     pub refs: Vec<(String, String)>,
-    /// Whether there was no store, and one was made.
+    /// Whether a new store was created.
     pub is_new: bool,
-    /// Objects that the trees have, but for those within images.
+    /// Objects of the trees, except those stored inside images.
     pub objects: u64,
-    /// Objects that were written; in a dry run those that would be read.
+    /// Objects that were written; in a dry run, those that would be read.
     pub new_objects: u64,
     /// Their bytes.
     pub logical_bytes: u64,
-    /// Stored bytes that were read for them.
+    /// Stored bytes read for them.
     pub stored_bytes: u64,
-    /// Objects and images that the store took before and that were looked at: whether they are there, and have the size that they are to have.
+    /// Previously imported objects and images that were checked for presence and size.
     pub checked_objects: u64,
-    /// Of these, the ones that were read and compared with their names, or for which the kernel vouched.
+    /// Those of them that were read and compared with their names, or that the kernel vouched for.
     pub hashed_objects: u64,
-    /// Objects that were there, were not what their names say, and were replaced.
+    /// Objects that existed, did not match their names, and were replaced.
     pub repaired_objects: u64,
     /// Whether the objects and images are sealed.
     #[serde(rename = "sealed")]

@@ -1,4 +1,4 @@
-//! Going on where a run ended: what it left in the stage is hashed, and what is not as it is to be is removed.
+//! Resumes an interrupted run: what it left in the stage is hashed, and what is not as expected is removed.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::os::fd::OwnedFd;
@@ -16,25 +16,25 @@ use crate::directory::stage::{StageKind, StagedFile};
 use crate::fs::confined::{known_type, names_in, remove_tree};
 use crate::threads::parallel::for_each;
 
-/// What need not be done again.
+/// Work that need not be repeated.
 #[derive(Debug, Default)]
 pub(super) struct Adopted {
-    /// Entries of regular files that are complete.
+    /// Entries of complete regular files.
     pub(super) entries: HashSet<u32>,
-    /// Pieces of large objects whose first file is not complete.
+    /// Pieces of large objects whose first file is incomplete.
     pub(super) pieces: BTreeSet<(u32, u64)>,
 }
 
-/// A content as it is found in a file.
+/// What a file was found to contain.
 pub(super) enum Content {
-    /// It is the object.
+    /// The object.
     Whole,
-    /// These pieces of it are right.
+    /// These correct pieces of it.
     Pieces(Vec<u64>),
     Other,
 }
 
-/// Looks at all that the stage holds.
+/// Checks everything that the stage holds.
 pub(super) fn adopt(builder: &Builder<'_>) -> Result<Adopted, Error> {
     let candidates = match builder.stage.layout() {
         StageKind::Tree => sort_out_tree(builder)?,
@@ -63,7 +63,7 @@ pub(super) fn adopt(builder: &Builder<'_>) -> Result<Adopted, Error> {
     Ok(adopted)
 }
 
-/// Removes what the bundle does not have so, and returns the files that may be as they are to be.
+/// Removes what does not match the bundle, and returns the files that may be as expected.
 fn sort_out_tree(builder: &Builder<'_>) -> Result<Vec<Place>, Error> {
     let (index, selection) = (&builder.bundle.index, builder.selection);
     let place_of: HashMap<u32, Place> = selection.regulars.iter().map(|place| (place.entry, *place)).collect();
@@ -92,7 +92,7 @@ fn sort_out_tree(builder: &Builder<'_>) -> Result<Vec<Place>, Error> {
     Ok(candidates)
 }
 
-/// The same for a stage in which files lie by their numbers.
+/// Does the same for a stage whose files are named by number.
 fn sort_out_files(builder: &Builder<'_>) -> Result<Vec<Place>, Error> {
     let place_of: HashMap<u32, Place> = builder.selection.regulars.iter().map(|place| (place.entry, *place)).collect();
     let mut candidates = Vec::new();
@@ -117,9 +117,9 @@ fn adopt_file(
     let failed = builder.failed("read", place);
     let flags = OFlags::RDWR | OFlags::NONBLOCK;
     let content = match builder.open(hand, place, flags, Mode::empty())? {
-        // It is ours and closed to us: made anew.
+        // It is ours but unreadable: it is rebuilt.
         Err(Errno::ACCESS) => Content::Other,
-        // Sealed: that run had come to its end, or nearly.
+        // Sealed: that run had finished, or nearly.
         Err(Errno::PERM) => adopt_sealed(builder, hand, buffer, place)?,
         opened => {
             let file = opened.map_err(&failed)?;
@@ -142,7 +142,7 @@ fn adopt_file(
     Ok(content)
 }
 
-/// What is sealed is right as a whole, or of no use.
+/// A sealed file is either correct as a whole or useless.
 fn adopt_sealed(
     builder: &Builder<'_>,
     hand: &mut WorkerState,
@@ -153,7 +153,7 @@ fn adopt_sealed(
     let Ok(file) = builder.open(hand, place, flags, Mode::empty())? else { return Ok(Content::Other) };
     match check_content(builder, &file, buffer, place) {
         Ok(Content::Whole) => builder.finish_again(&file, place).map(|()| Content::Whole),
-        // The kernel hands out nothing that is damaged.
+        // The kernel refuses to return damaged data.
         Ok(_) | Err(Error::Io { .. }) => Ok(Content::Other),
         Err(error) => Err(error),
     }
@@ -164,12 +164,12 @@ fn discard(builder: &Builder<'_>, hand: &mut WorkerState, place: Place) -> Resul
     Ok(Content::Other)
 }
 
-/// The pieces of a large object go to the first of its files.
+/// Returns whether the place is the first file of its object; pieces of a large object go there.
 fn is_first(builder: &Builder<'_>, place: Place) -> bool {
     builder.selection.places_of(place.object).first() == Some(&place)
 }
 
-/// Makes zeros of the pieces that are not right: what stands in them is not to show through a hole.
+/// Replaces incorrect pieces with zeros: stale data must not show through a hole.
 fn clear_rest(builder: &Builder<'_>, file: &OwnedFd, place: Place, right: &[u64]) -> bool {
     let size = builder.bundle.index.object(place.object).size;
     let piece_len = builder.bundle.head.root().maxima.piece_len();
@@ -180,7 +180,7 @@ fn clear_rest(builder: &Builder<'_>, file: &OwnedFd, place: Place, right: &[u64]
     })
 }
 
-/// Compares a file with the object that it is to hold.
+/// Compares a file with its expected object.
 pub(super) fn check_content(
     builder: &Builder<'_>,
     file: &OwnedFd,
@@ -225,7 +225,7 @@ pub(super) fn check_content(
     Ok(if right.len() == rows.len() { Content::Whole } else { Content::Pieces(right) })
 }
 
-/// Reads `len` bytes; a file that became shorter gives what there is.
+/// Reads `len` bytes, or fewer if the file became shorter.
 fn read_at<'b>(file: &OwnedFd, buffer: &'b mut Vec<u8>, start: u64, len: u64) -> Result<&'b [u8], Errno> {
     let len = num::size(len);
     if buffer.len() < len {
@@ -243,7 +243,7 @@ fn read_at<'b>(file: &OwnedFd, buffer: &'b mut Vec<u8>, start: u64, len: u64) ->
     Ok(&buffer[..got])
 }
 
-/// Makes the files of objects of which one file is complete already.
+/// Makes the remaining files of objects of which one file is already complete.
 fn complete(builder: &Builder<'_>, adopted: &mut Adopted) -> Result<(), Error> {
     let (mut hand, mut from) = (WorkerState::default(), WorkerState::default());
     for places in builder.selection.regulars.chunk_by(|a, b| a.object == b.object) {

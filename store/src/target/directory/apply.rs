@@ -1,4 +1,4 @@
-//! The end of an update: what was built goes to its place in the target, file by file and each by one rename.
+//! The end of an update: each file that was built moves to its place in the target by one rename.
 
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,30 +20,30 @@ use crate::threads::parallel::for_each;
 use crate::{Error, Progress};
 use sealift_format::num::at;
 
-/// What is done to a target, which is the wanted index's afterwards.
+/// The changes that bring a target to the wanted index.
 pub(super) struct Update<'a> {
     pub(super) target: Target<'a>,
-    /// All that is wanted of the index.
+    /// Everything that is wanted of the index.
     pub(super) selection: &'a Selection,
     pub(super) changes: Changes,
-    /// Names, in their directories, that the wanted tree does not have and that are removed.
+    /// Names to remove, with their directories: the wanted tree does not have them.
     pub(super) extras: Vec<(u32, Vec<u8>)>,
-    /// Whether a directory with files may make way for a file.
+    /// Whether a non-empty directory may be replaced by a file.
     pub(super) may_delete: bool,
     pub(super) privilege: &'a Privilege,
     pub(super) progress: &'a Progress,
     pub(super) jobs: usize,
-    /// What stands in places where something is made anew.
+    /// What occupies the places of entries that are rebuilt.
     pub(super) present: Census,
-    /// Directories, in theirs, that stand in places of files.
+    /// Directories, with their parents, that occupy the places of files.
     pub(super) displaced: Vec<(u32, Vec<u8>)>,
     /// The digest of the wanted index.
     pub(super) of: [u8; 32],
-    /// Why the first was passed over of what is not as it was to be.
+    /// The error of the first entry that was skipped because it was not as expected.
     pub(super) unlike: Mutex<Option<Error>>,
 }
 
-/// Removes a name from the target, at once and with all below it.
+/// Removes a name from the target in one step, with everything below it.
 fn take_away(stage: &Stage, directory: BorrowedFd<'_>, name: &[u8]) -> Result<(), Errno> {
     match unlinkat(directory, name, AtFlags::empty()) {
         Err(Errno::ISDIR | Errno::PERM) => match stage.take_away(directory, name) {
@@ -55,8 +55,8 @@ fn take_away(stage: &Stage, directory: BorrowedFd<'_>, name: &[u8]) -> Result<()
     }
 }
 
-/// Whether this error says that something else stands where a file or a directory was, or that it is somebody else's: as often as it is
-/// tried again, it is the same.
+/// Returns whether this error means that something else occupies the place of a file or directory, or that it belongs to another user: trying again
+/// would give the same.
 fn is_unlike(error: Errno) -> bool {
     matches!(
         error,
@@ -71,7 +71,7 @@ fn is_unlike(error: Errno) -> bool {
     )
 }
 
-/// Names that one thread goes through before it takes the next ones.
+/// Names per batch of a thread.
 const BATCH: usize = 256;
 
 /// What was seen in a directory.
@@ -79,27 +79,26 @@ const BATCH: usize = 256;
 struct Seen {
     /// Names that the wanted tree does not have.
     others: Vec<Vec<u8>>,
-    /// Directories that stand in places of files.
+    /// Directories that occupy the places of files.
     displaced: Vec<Vec<u8>>,
-    /// What else stands where something is made anew.
+    /// What else occupies the places of entries that are rebuilt.
     present: Census,
-    /// Whether all is there that stays, each name as the kind of file that it is to be.
+    /// Whether everything that stays is present, each name with its expected kind of file.
     has_all: bool,
 }
 
-/// A part of what is done to a target.
+/// A step of applying an update.
 enum Step<'a> {
     Move,
     Metadata(&'a [(Place, Depth)]),
 }
 
 impl Update<'_> {
-    /// Looks at the directories that stay, and lists what `--delete` takes away in them. Returns whether all is there that stays, each name as
-    /// the kind of file that it is to be. Where the tree `was_compared` with its record, directories are left out that hold what they are to
-    /// hold.
+    /// Examines the directories that stay, and lists what `--delete` removes in them. Returns whether everything that stays is present, each name
+    /// with its expected kind of file. If the tree `was_compared` with its record, directories whose contents are as expected are skipped.
     ///
     /// # Errors
-    /// Another file system is mounted within.
+    /// Returns an error if another file system is mounted inside.
     pub(super) fn look(&mut self, prefix: &[u8], was_compared: bool) -> Result<bool, Error> {
         let whole = prefix.split(|byte| *byte == b'/').filter(|name| !name.is_empty()).count();
         let directories = self.selection.directories.iter().copied();
@@ -130,14 +129,14 @@ impl Update<'_> {
         Ok(is_whole.into_inner())
     }
 
-    /// Whether nothing is made or removed in a directory, going by what was compared.
+    /// Returns whether nothing is created or removed in a directory, according to the comparison.
     fn is_settled(&self, directory: u32) -> bool {
         let changes = &self.changes;
         changes.directories.get(&directory) != Some(&Depth::All)
             && (!self.may_delete || changes.exact.contains(&directory))
     }
 
-    /// For each entry of the index whether it is wanted, and is there already.
+    /// Returns for each entry of the index whether it is wanted and already present.
     fn entries_that_stay(&self, directories: &[u32]) -> Vec<bool> {
         let mut stays = vec![false; self.target.index.entries().len()];
         let directories = directories.iter().filter_map(|number| self.place_of(*number)).map(|place| place.entry);
@@ -147,7 +146,7 @@ impl Update<'_> {
         stays
     }
 
-    /// Looks at the names in a directory.
+    /// Examines the names in a directory.
     fn look_at(&self, walk: &mut TargetWalk, directory: u32, stays: &[bool]) -> Result<Seen, Error> {
         let target = &self.target;
         let failed = target.failed("read", directory, b"");
@@ -158,7 +157,7 @@ impl Update<'_> {
             Err(error) => return Err(failed(error)),
         };
         let names = match names_in(here) {
-            // Who is not root may not list it; only what is removed is to be known.
+            // A non-root user may be unable to list it; this matters only for deletions.
             Err(Errno::ACCESS) if !self.may_delete => return Ok(Seen { has_all: true, ..Seen::default() }),
             names => names.map_err(failed)?,
         };
@@ -196,10 +195,10 @@ impl Update<'_> {
         Ok(seen)
     }
 
-    /// Looks whether there is room in the target for what was built. Nothing is changed.
+    /// Checks whether what was built can take its places in the target. Nothing is changed.
     ///
     /// # Errors
-    /// A directory that holds files would have to make way.
+    /// Returns an error if a non-empty directory would have to be replaced.
     pub(super) fn fits(&self) -> Result<(), Error> {
         let target = &self.target;
         let mut walk = TargetWalk::default();
@@ -236,7 +235,7 @@ impl Update<'_> {
         self.changes.new_directories.binary_search(&directory).is_ok()
     }
 
-    /// The entries that were built, by directory.
+    /// Returns the entries that were built, by directory.
     fn built(&self) -> Vec<(u32, u32)> {
         let selection = self.selection;
         let names = selection.regulars.iter().chain(&selection.others).map(|place| (place.directory, place.entry));
@@ -246,14 +245,14 @@ impl Update<'_> {
         built
     }
 
-    /// How many names are moved into the target or out of it.
+    /// Returns how many names are moved into the target or out of it.
     pub(super) fn moves(&self) -> u64 {
         as_u64(self.built().len() + self.extras.len())
     }
 
-    /// Brings the target to what the index wants, as far as what stays in it is what it was to be: else it is passed over, and what
-    /// came of the first such file is returned. What was done by a run that was killed is not asked for again. Nobody stops it: halfway the
-    /// target is neither what it was nor what it is to be.
+    /// Brings the target to the wanted index. Files that should stay but are not as expected are skipped, and the first such error is returned.
+    /// Steps that a killed run completed are not required again. This cannot be interrupted: halfway, the target is neither the old tree nor the
+    /// new one.
     pub(super) fn apply(&self, stage: &Stage, release: &Release) -> Result<Option<Error>, Error> {
         let mut walk = TargetWalk::default();
         self.make_directories(&mut walk)?;
@@ -261,7 +260,7 @@ impl Update<'_> {
         let directories: Vec<_> =
             directories.filter_map(|number| Some((self.place_of(number)?, Depth::Time))).collect();
         let metadata = self.changes.metadata.chunks(BATCH).chain(directories.chunks(BATCH)).map(Step::Metadata);
-        // All renames are one thread's: the kernel takes them one after the other in any case.
+        // One thread does all renames: the kernel serializes them in any case.
         let steps: Vec<Step<'_>> = std::iter::once(Step::Move).chain(metadata).collect();
         for_each(self.jobs, &steps, TargetWalk::default, |walk, step| match step {
             Step::Move => self.move_files(stage, release, walk),
@@ -285,7 +284,7 @@ impl Update<'_> {
             match mkdirat(at, name, Mode::RWXU) {
                 Err(Errno::EXIST) if known_type(at, name, FileType::Unknown) == FileType::Directory => {}
                 Err(Errno::EXIST) => {
-                    // A file makes way for a directory.
+                    // A directory replaces the file.
                     unlinkat(at, name, AtFlags::empty())
                         .and_then(|()| mkdirat(at, name, Mode::RWXU))
                         .map_err(&failed)?;
@@ -296,7 +295,7 @@ impl Update<'_> {
         Ok(())
     }
 
-    /// Moves into the target what was built, and out of it what is not wanted.
+    /// Moves what was built into the target, and what is not wanted out of it.
     fn move_files(&self, stage: &Stage, release: &Release, walk: &mut TargetWalk) -> Result<(), Error> {
         for (directory, entry) in self.built() {
             self.move_file((stage, release), walk, directory, entry)?;
@@ -326,10 +325,10 @@ impl Update<'_> {
         let at = walk.go(&self.target, directory).map_err(&failed)?;
         self.open_up(at).map_err(&failed)?;
         match release.after(at, name, || renameat(from, source, at, name)) {
-            // A run before this one had come so far; or it is a device, and was left out.
+            // An interrupted run did this already; or it is a device that was left out.
             Err(Errno::NOENT) => Ok(()),
             Err(Errno::ISDIR | Errno::NOTEMPTY | Errno::EXIST) => {
-                // Nothing is lost that was not allowed to go: without that, only an empty one makes way.
+                // Nothing is deleted without permission: otherwise only an empty directory is replaced.
                 let removed = match self.may_delete {
                     true => stage.take_away(at, name),
                     false => unlinkat(at, name, AtFlags::REMOVEDIR),
@@ -340,7 +339,7 @@ impl Update<'_> {
         }
     }
 
-    /// Who is not root cannot change what is in a directory that is read-only; its mode is set again at the end.
+    /// Makes a read-only directory writable for non-root users; its mode is set again at the end.
     fn open_up(&self, directory: BorrowedFd<'_>) -> Result<(), Errno> {
         if self.privilege.is_root() || fstat(directory)?.st_mode & 0o300 == 0o300 {
             return Ok(());
@@ -348,13 +347,13 @@ impl Update<'_> {
         chmod(format!("/proc/self/fd/{}", directory.as_raw_fd()), Mode::RWXU)
     }
 
-    /// The directories whose metadata is set to that depth, in tree order.
+    /// Returns the directories whose metadata is set to that depth, in tree order.
     fn directories_of(&self, depth: Depth) -> impl DoubleEndedIterator<Item = u32> {
         let depths = &self.changes.directories;
         self.selection.directories.iter().copied().filter(move |number| depths.get(number) == Some(&depth))
     }
 
-    /// Where a directory's name stands; the root of the tree has none.
+    /// Returns the place of a directory's name; the root of the tree has none.
     fn place_of(&self, directory: u32) -> Option<Place> {
         let row = self.target.index.directory(directory);
         Some(Place { object: 0, entry: row.entry, directory: row.parent? })
@@ -395,7 +394,7 @@ impl Update<'_> {
         }
     }
 
-    /// From the deepest up: what is above may end as read-only.
+    /// From the deepest up: a parent may end up read-only.
     fn finish_directories(&self, walk: &mut TargetWalk) -> Result<(), Error> {
         let index = self.target.index;
         for number in self.directories_of(Depth::All).rev() {

@@ -1,9 +1,9 @@
-//! Files by kind.
+//! File counts by kind.
 
 use rustix::fs::FileType;
 use serde::Serialize;
 
-/// How many of each kind.
+/// The number of entries of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[allow(clippy::exhaustive_structs, reason = "there are no other kinds of files")]
 pub struct Census {
@@ -18,7 +18,7 @@ pub struct Census {
 }
 
 impl Census {
-    /// Counts one.
+    /// Counts one entry.
     pub(super) fn add(&mut self, kind: FileType) {
         let count = match kind {
             FileType::RegularFile => &mut self.files,
@@ -29,7 +29,7 @@ impl Census {
         *count += 1;
     }
 
-    /// Both together.
+    /// Returns the sum of both.
     pub(super) fn plus(self, other: Self) -> Self {
         Self {
             files: self.files + other.files,
@@ -39,7 +39,7 @@ impl Census {
         }
     }
 
-    /// Whether there is none of any kind.
+    /// Returns whether all counts are zero.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()

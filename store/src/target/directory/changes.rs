@@ -1,4 +1,4 @@
-//! What an installed tree lacks of the wanted one.
+//! The differences between an installed tree and the wanted one.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,35 +9,35 @@ use super::metadata::Privilege;
 use super::plan::{Place, Selection};
 use super::recheck::Recheck;
 
-/// What is to be done with an installed tree, by numbers of the wanted index.
+/// What to do with an installed tree, by numbers of the wanted index.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
-    /// Entries, directories' left out, whose files are made anew.
+    /// Entries, except directories, whose files are rebuilt.
     pub(super) build: HashSet<u32>,
     /// Regular files whose content stays, in tree order.
     pub(super) metadata: Vec<(Place, Depth)>,
     /// Directories, in tree order, that the installed tree lacks.
     pub(super) new_directories: Vec<u32>,
-    /// Directories whose metadata is set: theirs differs, or what is done in them changes it.
+    /// Directories whose metadata is set, because it differs or because changes inside alter it.
     pub(super) directories: HashMap<u32, Depth>,
-    /// Directories that hold nothing but names that are wanted.
+    /// Directories that hold only wanted names.
     pub(super) exact: HashSet<u32>,
-    /// Regular files that stay as they are.
+    /// The number of regular files that stay unchanged.
     pub(super) kept: u64,
-    /// For each entry of the wanted index, the installed one of the same path.
+    /// For each entry of the wanted index, the installed entry of the same path.
     installed: Vec<u32>,
 }
 
 /// How much of the metadata is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Depth {
-    /// Its time.
+    /// The modification time.
     Time,
-    /// All.
+    /// All metadata.
     All,
 }
 
-/// What became of an inode of the wanted index.
+/// The decision for an inode of the wanted index.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Unknown,
@@ -49,7 +49,7 @@ enum Fate {
 const NONE: u32 = u32::MAX;
 
 impl Changes {
-    /// Compares what is selected of `wanted` with an installed tree.
+    /// Compares the selection of `wanted` with an installed tree.
     pub(super) fn between(
         (installed, tree): (&Index, &Ref),
         wanted: &Index,
@@ -79,7 +79,7 @@ impl Changes {
                     let (a, b) = (installed.inode(a), wanted.inode(b));
                     match difference((installed, a), (wanted, b), privilege) {
                         _ if recheck.unlike_directories.contains(&old) => changes.touch(directory),
-                        // Only a name's time can be set without opening it, and the root of the tree has none.
+                        // Only by a name can the time be set without opening the file, and the root of the tree has none.
                         Some(Depth::Time) if wanted.directory(directory).parent.is_some() => {
                             changes.directories.insert(directory, Depth::Time);
                         }
@@ -113,13 +113,13 @@ impl Changes {
         changes
     }
 
-    /// The entry of the installed index that an entry of the wanted one was found as.
+    /// Returns the installed entry that matches an entry of the wanted index.
     pub(super) fn installed(&self, entry: u32) -> Option<u32> {
         self.installed.get(at(entry)).copied().filter(|installed| *installed != NONE)
     }
 
-    /// All that is selected, as if nothing were known of the installed tree but what is in `staged`. What was to be made anew is there, or
-    /// has its place already.
+    /// Returns everything selected, as if nothing were known of the installed tree except what is in `staged`. What was to be rebuilt is there or
+    /// already in its place.
     pub(super) fn all(
         selection: &Selection,
         new_directories: Vec<u32>,
@@ -141,12 +141,12 @@ impl Changes {
         }
     }
 
-    /// Notes that something is made or removed in a directory.
+    /// Marks a directory in which something is created or removed.
     pub(super) fn touch(&mut self, directory: u32) {
         self.directories.insert(directory, Depth::All);
     }
 
-    /// Whether nothing is to be done.
+    /// Returns whether nothing has to be done.
     pub(super) fn is_empty(&self) -> bool {
         self.build.is_empty()
             && self.metadata.is_empty()
@@ -155,7 +155,7 @@ impl Changes {
     }
 }
 
-/// Brings the names of two indexes together.
+/// Matches the names of two indexes.
 struct Pairing<'a> {
     installed: &'a Index,
     wanted: &'a Index,
@@ -166,7 +166,7 @@ struct Pairing<'a> {
     directory_of: Vec<u32>,
     root: u32,
     fates: Vec<Fate>,
-    /// How many names the inodes have.
+    /// The number of names of each inode.
     installed_names: Vec<u32>,
     wanted_names: Vec<u32>,
 }
@@ -192,8 +192,8 @@ impl<'a> Pairing<'a> {
         }
     }
 
-    /// Goes through a wanted directory and the installed one of the same path; the parent was gone through before. Returns whether each name
-    /// of the installed one is wanted.
+    /// Matches a wanted directory with the installed one of the same path; the parent comes first. Returns whether each name of the installed one
+    /// is wanted.
     fn pair(&mut self, directory: u32, is_selected: &[bool]) -> bool {
         let row = self.wanted.directory(directory);
         if row.parent.is_none() {
@@ -207,7 +207,7 @@ impl<'a> Pairing<'a> {
         for number in row.entries() {
             let entry = self.wanted.entry(number);
             let name = self.wanted.name(entry);
-            // Both are in the order of names.
+            // Both are sorted by name.
             while !old.is_empty() && self.installed.name(self.installed.entry(old.start)) < name {
                 old.start += 1;
             }
@@ -242,7 +242,7 @@ impl<'a> Pairing<'a> {
         unmatched == 0
     }
 
-    /// Whether a file has to be made anew: its content, its kind or the set of its names differs, or metadata that is not set in place.
+    /// Returns whether a file has to be rebuilt: its content, kind or set of names differs, or metadata that is never set in place.
     fn is_new(&self, inode: u32, privilege: &Privilege) -> bool {
         let Fate::Is(old) = self.fates[at(inode)] else { return true };
         let (a, b) = (self.installed.inode(old), self.wanted.inode(inode));
@@ -251,7 +251,7 @@ impl<'a> Pairing<'a> {
         }
         let is_retimed = self.recheck.retimed.contains(&old);
         let differs = is_retimed || difference((self.installed, a), (self.wanted, b), privilege).is_some();
-        // What is done to it would be done to a file elsewhere.
+        // A change would also affect a file elsewhere.
         if differs && self.recheck.linked.contains(&old) {
             return true;
         }
@@ -275,7 +275,7 @@ impl<'a> Pairing<'a> {
     }
 }
 
-/// What of the metadata differs, as far as this process may set it.
+/// Returns how the metadata differs, as far as this process may set it.
 fn difference(
     (installed, old): (&Index, &Inode),
     (wanted, new): (&Index, &Inode),

@@ -1,4 +1,4 @@
-//! What an update deletes, by kind: counted with all that lies below, and by name where that is asked for.
+//! The deletions of an update, by kind: counted with everything below, and listed by name on request.
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
@@ -10,20 +10,20 @@ use crate::Error;
 use crate::directory::target::TargetWalk;
 use crate::fs::confined::{known_type, names_in, open_on_same_device};
 
-/// What is deleted.
+/// The entries that are deleted.
 #[derive(Debug, Default)]
 pub(super) struct Deletions {
     pub(super) census: Census,
-    /// The paths in the target, a directory's with a slash behind it.
+    /// The paths in the target; those of directories end with a slash.
     pub(super) paths: Vec<Vec<u8>>,
     is_listed: bool,
 }
 
-/// Levels below a name that is taken away down to which it is looked at, each with an open file: what lies deeper counts as its directory.
+/// Levels examined below a deleted name, each with an open file: anything deeper counts as part of its directory.
 const LEVELS: usize = 256;
 
 impl Deletions {
-    /// Looks at all names that an update takes away, and at what lies below them.
+    /// Examines all names that an update deletes, and what lies below them.
     pub(super) fn of(update: &Update<'_>, is_listed: bool) -> Result<Self, Error> {
         let mut deletions = Self { is_listed, ..Self::default() };
         let mut walk = TargetWalk::default();
@@ -77,7 +77,7 @@ impl Deletions {
 
 type Names = Vec<(Vec<u8>, FileType)>;
 
-/// A directory and what is in it. Who is not root may be kept out; it goes in any case.
+/// Lists a directory. A non-root user may be denied; it is deleted in any case.
 fn list(here: BorrowedFd<'_>, name: &[u8]) -> Option<(OwnedFd, Names)> {
     let below = open_on_same_device(here, name, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()).ok()?;
     let names = names_in(below.as_fd()).ok()?;

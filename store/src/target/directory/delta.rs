@@ -1,4 +1,4 @@
-//! Delta bundles onto a directory that holds their base: what it kept, or what it is, gives the index and the objects.
+//! Installs delta bundles onto a directory that holds their base: its record, or its files, supply the index and the objects.
 
 use sealift_format::num;
 use std::path::Path;
@@ -19,7 +19,7 @@ use crate::progress::Phase;
 use crate::source::{DirectoryOptions, DirectorySource, Source};
 use crate::{Error, Progress};
 
-/// Makes the whole bundle of a delta with what `target` holds. Returns it with its bases, and with what the target kept.
+/// Completes a delta to a whole bundle with what `target` holds. Returns it with its bases and with the target's record.
 pub(super) fn complete(
     delta: Delta,
     site: &Arc<Site>,
@@ -30,7 +30,7 @@ pub(super) fn complete(
     if !site.is_nonempty_dir()? {
         return Err(missing(target, "it does not exist: a delta can only update an existing target"));
     }
-    // What an update before this one left unfinished comes first: it is known only then what the target holds.
+    // An unfinished update is completed first: only then is it known what the target holds.
     if !options.dry_run
         && let Some(stage) = Stage::find(site)?
     {
@@ -84,7 +84,7 @@ fn missing(path: &Path, problem: &str) -> Error {
     Error::MissingBase { path: path.to_owned(), problem: problem.to_owned() }
 }
 
-/// Finds out whether the target still has each object of the bases that is needed for `pending`, before anything is written.
+/// Checks that the target still has each object of the bases that `pending` needs, before anything is written.
 pub(super) fn check_bases(job: &Job<'_>, target: &Path, pending: &Selection) -> Result<(), Error> {
     let (bundle, bases) = (job.bundle, job.bases);
     if bundle.layout.carried.is_none() {
@@ -98,7 +98,7 @@ pub(super) fn check_bases(job: &Job<'_>, target: &Path, pending: &Selection) -> 
     base::check(bases, &needed, target, job.options.jobs, job.progress)
 }
 
-/// Says which file of a target that took all of this has to be made again, and cannot be without the base, which it does not hold any more.
+/// Reports which file of a fully installed target has to be rebuilt and cannot be, because the target no longer holds the base.
 fn check_no_prefix(job: &Job<'_>, target: &Path, pending: &Selection) -> Result<(), Error> {
     let (index, layout) = (&job.bundle.index, &job.bundle.layout);
     let needs_base = |chunk: &u32| !layout.chunks[num::at(*chunk)].prefix.is_empty();
@@ -113,7 +113,7 @@ fn check_no_prefix(job: &Job<'_>, target: &Path, pending: &Selection) -> Result<
     Err(missing(target, &problem))
 }
 
-/// Says what is still to come that neither the delta nor the target has.
+/// Reports what is pending that neither the delta nor the target has.
 pub(super) fn check_brought(job: &Job<'_>, target: &Path, pending: &Selection) -> Result<(), Error> {
     let bundle = job.bundle;
     let is_lacking = |object: u32| !bundle.layout.is_carried(object) && bundle.index.object(object).size > 0;

@@ -1,4 +1,4 @@
-//! Making the files of a tree in its stage.
+//! Creates the files of a tree in its stage.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -23,7 +23,7 @@ use crate::directory::walk::Walk;
 use crate::fs::confined::{open_name, open_within};
 use crate::{Error, Progress};
 
-/// What all threads of an unpacking share.
+/// The state shared by all threads that unpack.
 pub(super) struct Builder<'a> {
     pub(super) bundle: &'a Bundle,
     pub(super) selection: &'a Selection,
@@ -31,12 +31,12 @@ pub(super) struct Builder<'a> {
     pub(super) privilege: &'a Privilege,
     pub(super) progress: &'a Progress,
     pub(super) options: &'a UnpackOptions,
-    /// Whether the file system shares blocks between files.
+    /// Whether the file system can share blocks between files.
     reflinks: bool,
     pub(super) duplicate_bytes: AtomicU64,
 }
 
-/// What one thread keeps from one file to the next.
+/// What a thread reuses from one file to the next.
 #[derive(Debug, Default)]
 pub(super) struct WorkerState {
     pub(super) walk: Walk,
@@ -44,14 +44,14 @@ pub(super) struct WorkerState {
 
 const PRIVATE: Mode = Mode::from_raw_mode(0o600);
 
-/// Where a file of `size` bytes has data, as its file system says.
+/// Returns where a file of `size` bytes has data, according to its file system.
 fn data_of(file: &OwnedFd, size: u64) -> Result<Vec<Range<u64>>, Errno> {
     let mut ranges = Vec::new();
     let mut at = 0;
     while at < size {
         let start = match seek(file, SeekFrom::Data(at)) {
             Err(Errno::NXIO) => break,
-            // A file system that does not know.
+            // The file system does not support it.
             Err(Errno::INVAL | Errno::OPNOTSUPP) => at,
             start => start?,
         };
@@ -83,7 +83,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// All names of a bundle differ, and the stage holds nothing else.
+    /// All names in a bundle differ, and the stage holds nothing else: the file system folds names.
     fn folded(&self, path: &[u8]) -> Error {
         Error::FoldedName { path: self.stage.path_of(path) }
     }
@@ -100,7 +100,7 @@ impl<'a> Builder<'a> {
         self.bundle.index.name(self.bundle.index.entry(entry))
     }
 
-    /// Makes the directories of a stage that becomes the target, open to nobody else until they are complete.
+    /// Creates the directories of a stage that becomes the target; no other user can access them until they are complete.
     pub(super) fn make_directories(&self, hand: &mut WorkerState) -> Result<(), Error> {
         if self.stage.layout() == StageKind::Files {
             return Ok(());
@@ -110,7 +110,7 @@ impl<'a> Builder<'a> {
             let Some(parent) = directory.parent else { continue };
             let made = hand.walk.go(&self.bundle.index, self.stage.root(), parent);
             match made.and_then(|parent| mkdirat(parent, self.name(directory.entry), Mode::RWXU)) {
-                // Of a run before this one.
+                // Left by an interrupted run.
                 Err(Errno::EXIST) if self.stage.is_resumed() => {}
                 Err(Errno::EXIST) => return Err(self.folded(&self.bundle.index.directory_path(number))),
                 made => made.map_err(self.failed_directory("create", number))?,
@@ -119,11 +119,11 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Makes the first file of each large object, at its full length and without data.
+    /// Creates the first file of each large object, at full length and without data.
     pub(super) fn make_large(&self, hand: &mut WorkerState) -> Result<(), Error> {
         for large in &self.bundle.layout.large {
             let Some(&place) = self.selection.places_of(large.object).first() else { continue };
-            // A run before this one may have brought some of its pieces.
+            // An interrupted run may have written some of its pieces.
             let only_new = if self.stage.is_resumed() { OFlags::empty() } else { OFlags::EXCL };
             let file = self.open_new(hand, place, only_new)?;
             ftruncate(&file, self.bundle.index.object(large.object).size).map_err(self.failed("write", place))?;
@@ -131,7 +131,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Makes the files of an object, or writes a piece into the first of a large one's.
+    /// Creates the files of an object, or writes a piece into the first file of a large one.
     pub(super) fn take(&self, hand: &mut WorkerState, content: &Content<'_>) -> Result<(), Error> {
         let Some((&first, duplicates)) = self.selection.places_of(content.portion.object).split_first() else {
             return Ok(());
@@ -156,7 +156,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Makes the other files of a large object, whose first one has all pieces.
+    /// Creates the other files of a large object once its first file has all pieces.
     pub(super) fn finish_large(&self, hand: &mut WorkerState, object: u32) -> Result<(), Error> {
         let Some((&first, duplicates)) = self.selection.places_of(object).split_first() else { return Ok(()) };
         let file = self.open(hand, first, OFlags::RDWR, Mode::empty())?.map_err(self.failed("write", first))?;
@@ -166,7 +166,7 @@ impl<'a> Builder<'a> {
         self.finish_file(&file, first)
     }
 
-    /// Makes the file at `place` of the one that is complete at `first`.
+    /// Creates the file at `place` from the complete one at `first`.
     pub(super) fn copy_file(
         &self,
         hand: &mut WorkerState,
@@ -182,7 +182,7 @@ impl<'a> Builder<'a> {
         self.finish_file(&copy, place)
     }
 
-    /// Gives `copy` the content of `file`, by sharing its blocks where the file system can.
+    /// Gives `copy` the content of `file`, sharing blocks if the file system can.
     pub(super) fn copy_content(&self, file: &OwnedFd, copy: &OwnedFd, place: Place) -> Result<(), Error> {
         let (size, holes) = (self.bundle.index.object(place.object).size, self.bundle.layout.holes_of(place.object));
         let shares = self.reflinks && data_len(holes, 0..size) > 0 && self.clone_file(file, copy, place)?;
@@ -202,7 +202,7 @@ impl<'a> Builder<'a> {
             while at < range.end {
                 self.progress.check()?;
                 let len = num::size((range.end - at).min(64 << 20));
-                // Both offsets move on.
+                // Both offsets advance.
                 if copy_file_range(from, Some(&mut at), to, Some(&mut offset), len).map_err(&failed)? == 0 {
                     return Err(failed(Errno::IO));
                 }
@@ -220,7 +220,7 @@ impl<'a> Builder<'a> {
         Ok(cloned)
     }
 
-    /// Makes a duplicate a hard link where that was asked for and nothing of its metadata differs.
+    /// Turns a duplicate into a hard link if requested and if all of its metadata is equal.
     fn link_duplicate(&self, hand: &mut WorkerState, first: Place, place: Place) -> Result<bool, Error> {
         let inode = |place: Place| self.bundle.index.inode(self.bundle.index.entry(place.entry).inode);
         let (a, b) = (inode(first), inode(place));
@@ -250,7 +250,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Finishes a file that a run before this one left, unless that run did. Its time is set last of all.
+    /// Finishes a file left by an interrupted run, unless that run did. Its time is set last of all.
     pub(super) fn finish_again(&self, file: &OwnedFd, place: Place) -> Result<(), Error> {
         let (inode, attributes) = self.inode_of(place);
         let stat = fstat(file).map_err(self.failed("look at", place))?;
@@ -280,7 +280,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Opens a file of the stage, or makes it.
+    /// Opens a file of the stage, or creates it.
     pub(super) fn open(
         &self,
         hand: &mut WorkerState,
@@ -292,7 +292,7 @@ impl<'a> Builder<'a> {
         Ok(open_name(directory, &name, flags, mode))
     }
 
-    /// Removes a file from the stage, there or not.
+    /// Removes a file from the stage if it exists.
     pub(super) fn remove(&self, hand: &mut WorkerState, place: Place) -> Result<(), Error> {
         let (directory, name) = self.spot(hand, place)?;
         match unlinkat(directory, &*name, AtFlags::empty()) {
@@ -301,7 +301,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The directory of the stage in which a file lies, and its name there.
+    /// Returns the directory of the stage that holds a file, and its name there.
     pub(super) fn spot<'h>(
         &'h self,
         hand: &'h mut WorkerState,
@@ -321,7 +321,7 @@ impl<'a> Builder<'a> {
         move |error| Error::io(doing, self.stage.path_of(&self.bundle.index.directory_path(directory)), error)
     }
 
-    /// Makes a symbolic link, device, fifo or socket.
+    /// Creates a symbolic link, device, fifo or socket.
     pub(super) fn make_other(&self, hand: &mut WorkerState, place: Place) -> Result<(), Error> {
         let index = &self.bundle.index;
         let inode = index.inode(index.entry(place.entry).inode);
@@ -355,7 +355,7 @@ impl<'a> Builder<'a> {
         self.privilege.count_owner(attributes);
         self.privilege.apply_at(directory, name, attributes, inode).map_err(&failed)?;
         if attributes.file_type() != FileType::Symlink {
-            // The mode comes after the owner, whose change clears set-id bits; the time after both.
+            // The mode is set after the owner, since changing the owner clears set-id bits; the time comes last.
             chmodat(directory, name, self.privilege.mode(attributes), AtFlags::empty()).map_err(&failed)?;
         }
         for xattr in &attributes.xattrs {
@@ -372,7 +372,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Makes a hard link. The file that it names is there, unless it is a device that was left out.
+    /// Creates a hard link. The file that it names exists, unless it is a device that was left out.
     pub(super) fn link(&self, from: &mut WorkerState, to: &mut WorkerState, link: &Link) -> Result<(), Error> {
         let place = Place { object: 0, entry: link.entry, directory: link.directory };
         let ((from, old), (to, new)) = (self.spot(from, link.from)?, self.spot(to, place)?);
@@ -382,8 +382,8 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Sets the metadata of the directories of a stage that becomes the target, from the deepest up: what is above may end as read-only.
-    /// Each is opened from its parent, which is still as it was made.
+    /// Sets the metadata of the directories of a stage that becomes the target, from the deepest up: a parent may end up read-only. Each is opened
+    /// from its parent, whose mode is still the initial one.
     pub(super) fn finish_directories(&self, hand: &mut WorkerState) -> Result<(), Error> {
         if self.stage.layout() == StageKind::Files {
             return Ok(());
@@ -409,7 +409,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// Whether the file system under `root` can share blocks: asked with two unnamed files.
+/// Returns whether the file system under `root` can share blocks, by trying it on two unnamed files.
 fn has_reflinks(root: BorrowedFd<'_>) -> bool {
     let unnamed = || openat(root, ".", OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC, PRIVATE);
     let Ok((a, b)) = unnamed().and_then(|a| unnamed().map(|b| (a, b))) else { return false };

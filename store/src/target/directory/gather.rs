@@ -1,4 +1,4 @@
-//! Noting the sizes, times and inode numbers of a tree that is complete now: the next run knows its files by them.
+//! Records the sizes, times and inode numbers of a tree that is now complete: the next run recognizes its files by them.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -14,28 +14,28 @@ use crate::Error;
 use crate::directory::target::{Target, TargetWalk};
 use crate::threads::parallel::for_each;
 
-/// What is known already of the files that an update leaves as they are.
+/// What is already known of the files that an update leaves unchanged.
 #[derive(Debug)]
 pub(super) enum Kept<'a> {
     /// They were compared with their record.
     Rechecked(&'a Recheck),
-    /// They were not looked at, and are believed to be as this has them.
+    /// They were not checked, and are assumed to match this record.
     Believed(Option<&'a StatCache>),
     /// All of them were read after this time.
     Read(FileTime),
 }
 
-/// What is done with an entry.
+/// Where an entry's stats come from.
 enum Source {
     Known(Option<FileStat>),
-    /// It is looked at, and counts if nothing of it changed since.
+    /// The entry is examined, and recorded only if it has not changed since.
     Look(FileTime),
 }
 
-/// Directories that a thread goes through before it takes the next ones.
+/// Directories per batch of a thread.
 const BATCH: usize = 64;
 
-/// The stats of a target after an update, which ended before `since`.
+/// Returns the stats of a target after an update that ended before `since`.
 pub(super) fn gather(update: &Update<'_>, kept: &Kept<'_>, since: FileTime) -> Result<StatCache, Error> {
     let index = update.target.index;
     let changes = &update.changes;
@@ -44,8 +44,8 @@ pub(super) fn gather(update: &Update<'_>, kept: &Kept<'_>, since: FileTime) -> R
     for entry in made {
         is_made[at(entry)] = true;
     }
-    // Somebody may have put a name into a directory between the look at it and the change to it, which changed its time as well: it is left
-    // unknown, so that the next update lists it, where what is known is to say that it holds nothing else.
+    // Another process may have added a name to a directory between its check and its change, which altered its time as well. It is left unknown, so
+    // that the next update lists it if the record must prove that it holds nothing else.
     let mut is_to_be_listed = vec![false; index.entries().len()];
     for &directory in changes.directories.keys().chain(&changes.new_directories) {
         if index.directory(directory).parent.is_some() {
@@ -68,7 +68,7 @@ pub(super) fn gather(update: &Update<'_>, kept: &Kept<'_>, since: FileTime) -> R
     Ok(cache)
 }
 
-/// The stats of a tree that was made before `since`, and that nobody else could reach.
+/// Returns the stats of a tree that was made before `since` out of reach of other users.
 pub(super) fn gather_new(
     target: &Target<'_>,
     of: [u8; 32],
@@ -102,7 +102,7 @@ fn of_tree(
             for entry in index.directory(directory).entries().filter(|entry| is_selected[at(*entry)]) {
                 match source(entry) {
                     Source::Known(stat) => found.push((entry, stat, None)),
-                    // What cannot be looked at is read by the next run.
+                    // The next run reads what cannot be examined.
                     Source::Look(since) => {
                         found.push((entry, look(target, walk, directory, entry).ok().flatten(), Some(since)));
                     }
@@ -121,8 +121,8 @@ fn of_tree(
     Ok(cache.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// What an entry is now, if it shows what it was given. Who owns it could have written to it since, and have set its time again: that
-/// takes a look at what it holds.
+/// Returns the current stats of an entry if they match what was set. The owner could have written to it since and reset its time: detecting that
+/// takes reading its content.
 fn look(target: &Target<'_>, walk: &mut TargetWalk, directory: u32, entry: u32) -> Result<Option<FileStat>, Errno> {
     let index = target.index;
     let row = index.entry(entry);

@@ -1,4 +1,4 @@
-//! What a target holds before an update: by what it kept of the last bundle, else by looking.
+//! What a target holds before an update: from its record of the last bundle, else by examining it.
 
 use sealift_format::num;
 use std::collections::HashSet;
@@ -24,23 +24,23 @@ use crate::{Error, Progress};
 pub(super) struct Installed {
     index: Index,
     reference: String,
-    /// The bundle that it took, where that was kept.
+    /// The head of the installed bundle, if recorded.
     kept: Option<Head>,
-    /// The fs-verity digests of the index's objects, where they were kept.
+    /// The fs-verity digests of the index's objects, if recorded.
     sealed: Option<Vec<[u8; 32]>>,
-    /// By what its files are known without reading them.
+    /// The stats that identify its files without reading them.
     stats: Option<StatCache>,
     /// Whether root unpacked it.
     as_root: bool,
-    /// Files that were hashed to know it.
+    /// Files that were hashed to determine it.
     pub(super) hashed_files: u64,
 }
 
-/// The ref of a tree that was looked at.
+/// The ref of a tree that was examined.
 const LOOKED_AT: &str = "installed";
 
 impl Installed {
-    /// The tree, and the index that it stands in.
+    /// Returns the tree, and the index that holds it.
     pub(super) fn tree(&self) -> Option<(&Index, &Ref)> {
         self.index.find_ref(&self.reference).map(|tree| (&self.index, tree))
     }
@@ -53,67 +53,67 @@ impl Installed {
         &self.reference
     }
 
-    /// The index's digest: what was kept has been compared with it.
+    /// Returns the index's digest, which the record was checked against.
     pub(super) fn digest(&self) -> [u8; 32] {
         let kept = self.kept.as_ref().map(|head| head.root().contents.index_digest);
         kept.unwrap_or_else(|| sealift_format::verity::digest(self.index.bytes()))
     }
 
-    /// The bundle that it took, as a delta bundle names it.
+    /// Returns the installed bundle as a delta bundle names its base.
     pub(super) fn as_base(&self) -> Option<Base> {
         self.kept.as_ref().map(|head| head.root().as_base())
     }
 
-    /// Whether its files were sealed.
+    /// Returns whether its files were sealed.
     pub(super) fn is_sealed(&self) -> bool {
         self.sealed.as_ref().is_some_and(|digests| !digests.is_empty())
     }
 
-    /// By what its files are known without reading them.
+    /// Returns the stats that identify its files without reading them.
     pub(super) fn stats(&self) -> Option<&StatCache> {
         self.stats.as_ref()
     }
 
-    /// Whether it was looked at, and not known from what was kept.
+    /// Returns whether it was examined rather than known from the record.
     pub(super) fn was_hashed(&self) -> bool {
         self.kept.is_none()
     }
 
-    /// Whether the target still keeps this: it was read before anybody was kept out.
+    /// Returns whether the target's record is still this one: it was read before the lock was taken.
     pub(super) fn is_current(&self, site: &Site, options: &UnpackOptions) -> Result<bool, Error> {
         let Some(head) = &self.kept else { return Ok(false) };
         state::is_kept(site, head, &self.reference, &options.prefix)
     }
 
-    /// What the kernel says of the index's objects, as far as that was kept.
+    /// Returns the kernel's digests of the index's objects, as far as they were recorded.
     pub(super) fn sealed(&self) -> (&Index, &[[u8; 32]]) {
         (&self.index, self.sealed.as_deref().unwrap_or_default())
     }
 
-    /// Whether what was kept is of this very bundle and ref.
+    /// Returns whether the record is of this very bundle and ref.
     pub(super) fn is_of(&self, head: &Head, reference: &str) -> bool {
         self.kept.as_ref() == Some(head) && self.reference == reference
     }
 
-    /// Whether it was unpacked with the same privilege as this process has.
+    /// Returns whether it was unpacked with the same privilege as this process has.
     pub(super) fn is_by_this_user(&self, privilege: &Privilege) -> bool {
         self.as_root == privilege.is_root()
     }
 
-    /// What the target kept; `None` where it kept nothing, or of another part of a bundle, or where that does not count.
+    /// Returns the target's record; `None` if there is none, if it is of another part of a bundle, or if it does not count.
     pub(super) fn kept(site: &Site, options: &UnpackOptions) -> Result<Option<Self>, Error> {
         if options.rehash {
             return Ok(None);
         }
         let state = match InstallRecord::of(site, Limits::NONE) {
-            // It is made anew.
+            // It is rebuilt.
             Err(error @ (Error::State { .. } | Error::Format(_))) => {
                 tracing::warn!(%error, "ignored the damaged record of this target");
                 None
             }
             loaded => loaded?.filter(|state| readings(&options.prefix).contains(&state.prefix)),
         };
-        // Of a tree that was copied or moved over the one that was unpacked it says nothing.
+        // It does not apply to a tree that was copied or moved over the unpacked one.
         let state = match state {
             Some(state) if state.is_of(site)? => Some(state),
             _ => None,
@@ -164,7 +164,7 @@ impl Installed {
     }
 }
 
-/// For each content of the source: the object that the wanted index has at its path, where size and time agree.
+/// Returns for each content of the source the object that the wanted index has at its path, if size and time agree.
 fn by_time(source: &Source, wanted: &Index, selection: &Selection) -> Vec<Option<[u8; 32]>> {
     let mut ids = vec![None; num::at(source.content_count())];
     let tree = source.tree();
@@ -191,12 +191,12 @@ fn by_time(source: &Source, wanted: &Index, selection: &Selection) -> Vec<Option
     ids
 }
 
-/// Refuses a directory that this program did not make, unless it is to be taken over. Returns whether it is one.
+/// Refuses a directory that this program did not make, unless it is to be adopted. Returns whether it is one.
 ///
 /// # Errors
-/// [`Error::NotOurs`], or its record cannot be read.
+/// Returns [`Error::NotOurs`], or an error if its record cannot be read.
 pub(super) fn check_ours(site: &Site, options: &UnpackOptions) -> Result<bool, Error> {
-    // An update that changes it has its record in the stage for a moment.
+    // For a moment, an update that changes it keeps the record in the stage.
     if journal::is_left(site.place())? || !state::is_foreign(site)? {
         return Ok(false);
     }

@@ -1,7 +1,7 @@
-//! The point from which on an update is finished and not given up: a mark in the stage, beside all that is needed for it.
+//! The commit point of an update: a mark in the stage, beside everything needed to finish it. From then on the update is never aborted.
 //!
-//! Killed before it, the target is as it was. Killed after it, each of its files is as it was or as it is to be, and what the stage
-//! still holds is moved by the next run.
+//! After a kill before it, the target is unchanged. After a kill past it, each file of the target is either old or new, and the next run moves what
+//! the stage still holds.
 
 use std::collections::HashSet;
 use std::os::fd::BorrowedFd;
@@ -27,20 +27,20 @@ use crate::progress::Phase;
 use crate::{Error, Progress};
 use crate::{OwnDir, Place, Site};
 
-/// What became of a stage that was left.
+/// The result of handling a stage that an earlier run left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interrupted {
     /// It held no journal.
     Nothing,
-    /// Its update is finished now; the stage is empty.
+    /// Its update is now finished; the stage is empty.
     Finished,
-    /// What it held is not what was written. The target has to be hashed.
+    /// Its contents are not what was written. The target has to be hashed.
     Damaged,
 }
 
 /// The mark in the stage.
 const JOURNAL: &str = "journal";
-/// What a journal says: whether the update removes what the bundle does not have, and of which directory it is.
+/// The content of a journal: whether the update removes what the bundle does not have, and the inode of the target.
 const DELETE: &str = "delete";
 const KEEP: &str = "keep";
 
@@ -48,7 +48,7 @@ fn text(may_delete: bool, inode: u64) -> String {
     format!("{} {inode}\n", if may_delete { DELETE } else { KEEP })
 }
 
-/// Reads what [`text`] wrote.
+/// Parses what [`text`] wrote.
 fn parse(bytes: &[u8]) -> Option<(bool, u64)> {
     let found = str::from_utf8(bytes).ok()?.trim_end();
     let (word, inode) = found.split_once(' ')?;
@@ -56,12 +56,12 @@ fn parse(bytes: &[u8]) -> Option<(bool, u64)> {
     (text(may_delete, inode).as_bytes() == bytes).then_some((may_delete, inode))
 }
 
-/// Whether an update that is staged is not given up any more.
+/// Returns whether a staged update has passed its commit point.
 pub(super) fn is_set(stage: &Stage) -> bool {
     stage.own().has(JOURNAL).unwrap_or(true)
 }
 
-/// Whether the stage that a run left of the target at `place` has the mark.
+/// Returns whether the stage left of the target at `place` has the mark.
 pub(super) fn is_left(place: &Place) -> Result<bool, Error> {
     match OwnDir::open(&place.sibling(crate::Stage::SUFFIX)?)? {
         Some(stage) => Ok(stage.has(JOURNAL)?),
@@ -75,8 +75,8 @@ pub(super) fn write(stage: &Stage, site: &Site, may_delete: bool, durable: bool)
     stage.own().replace(JOURNAL, text(may_delete, site.identity()?.1).as_bytes(), durable)
 }
 
-/// Moves what the stage holds into the target, and makes the state that goes with it the target's, with what tells its files where `kept` says
-/// what was known of them. Returns what came of a file of the target that is not what it was to be: the next update reads all of them then.
+/// Moves the stage's contents into the target, and then the new record, with the stats of the files as far as `kept` knows them. Returns the error
+/// of a file in the target that was not as expected, if any: the next update then reads all of them.
 pub(super) fn commit_update(
     stage: &Stage,
     site: &Site,
@@ -105,7 +105,7 @@ pub(super) fn commit_update(
     Ok(unlike)
 }
 
-/// Removes what was to take the place of the target's record, and the mark. Whose the target is stays known; its files are read next time.
+/// Removes the target's new record and the mark. The target keeps its name; its files are read next time.
 fn give_up_state(stage: &Stage, site: &Site) -> Result<(), Error> {
     state::forget_stats(site)?;
     stage.own().remove(Stage::STATE)?;
@@ -116,14 +116,14 @@ fn remove_mark(stage: &Stage) -> Result<(), Error> {
     stage.own().remove(JOURNAL)
 }
 
-/// Finishes the update whose journal the stage has.
+/// Finishes the update whose journal is in the stage.
 ///
 /// # Errors
-/// The target cannot be changed. Another run goes on from there.
+/// Returns an error if the target cannot be changed. Another run resumes from there.
 pub fn complete(stage: &Stage, site: &Site, jobs: usize, progress: &Progress) -> Result<Interrupted, Error> {
     let Some(bytes) = stage.own().read(JOURNAL, 64)? else { return Ok(Interrupted::Nothing) };
     let Some((may_delete, inode)) = parse(&bytes) else { return Ok(Interrupted::Nothing) };
-    // It was begun on another directory, which somebody moved away: this one is not touched.
+    // It was begun on another directory, which has been moved away: this one is not touched.
     if site.root().is_some() && site.identity()?.1 != inode {
         return Err(Error::Exchanged { path: site.path().to_owned() });
     }
@@ -132,7 +132,7 @@ pub fn complete(stage: &Stage, site: &Site, jobs: usize, progress: &Progress) ->
         Err(error) => Err(error),
     };
     let is_whole = match state {
-        // All was done but to remove the stage.
+        // All was done except removing the stage.
         Ok(None) => true,
         Ok(Some(state)) => finish(stage, site, &state, may_delete, jobs, progress)?,
         Err(Error::State { .. } | Error::Format(_)) => false,
@@ -140,14 +140,14 @@ pub fn complete(stage: &Stage, site: &Site, jobs: usize, progress: &Progress) ->
     };
     match is_whole {
         true => remove_mark(stage)?,
-        // Some files may be new: what was kept of the target does not describe it any more.
+        // Some files may be new: the old record no longer describes the target.
         false => give_up_state(stage, site)?,
     }
     tracing::info!(is_whole, "finished an interrupted update, except for what was damaged of it");
     Ok(if is_whole { Interrupted::Finished } else { Interrupted::Damaged })
 }
 
-/// Returns whether the stage held what it is to hold, and the target what was to stay.
+/// Returns whether the stage and the target held what was expected.
 fn finish(
     stage: &Stage,
     site: &Site,
@@ -186,7 +186,7 @@ fn finish(
         of: state.head.root().contents.index_digest,
     };
     if may_delete {
-        // What the bundle lacks goes in any case; that something is missing shows when the target is looked at again.
+        // What the bundle lacks is deleted in any case; missing entries show when the target is examined again.
         update.look(&state.prefix, false)?;
     }
     let unlike = commit_update(stage, site, &update, None, true)?;
@@ -196,7 +196,7 @@ fn finish(
     Ok(unlike.is_none())
 }
 
-/// The entries that the stage still has, or nothing if one of them is not what the index says.
+/// Returns the entries that the stage still has, or nothing if one of them does not match the index.
 fn staged(
     stage: &Stage,
     index: &Index,
@@ -222,7 +222,7 @@ fn staged(
     Ok(Some(staged))
 }
 
-/// Whether a file of this name has an object's content. Afterwards it has the mode.
+/// Returns whether a file of this name has an object's content, and sets its mode.
 fn holds(
     directory: BorrowedFd<'_>,
     name: &[u8],

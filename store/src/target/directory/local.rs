@@ -1,4 +1,4 @@
-//! Files of an update whose content the target has already, under this or another name.
+//! Files of an update whose content the target already has, under the same name or another.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
@@ -16,7 +16,7 @@ use crate::fs::confined::open_name;
 use crate::progress::Phase;
 use crate::threads::parallel::for_each;
 
-/// What one thread keeps.
+/// What a thread reuses.
 #[derive(Default)]
 struct Copier {
     walk: TargetWalk,
@@ -24,11 +24,11 @@ struct Copier {
     buffer: Vec<u8>,
 }
 
-/// The places that are to have an object, and where the installed tree has it.
+/// The places that need an object, and where the installed tree has it.
 type Task<'a> = (&'a [Place], &'a [(u32, u32)]);
 
-/// Makes what it can of the selection from the installed tree, which stays as it is. Each copy is hashed after it was made. Returns the
-/// entries of what was made.
+/// Builds what it can of the selection from the installed tree, which stays unchanged. Each copy is hashed after it was made. Returns the entries
+/// that were built.
 pub(super) fn copy_local(builder: &Builder<'_>, target: &Target<'_>, tree: &Ref) -> Result<HashSet<u32>, Error> {
     let at = places_by_object(&builder.bundle.index, builder.selection, target.index, tree);
     let tasks: Vec<Task<'_>> = builder
@@ -58,16 +58,16 @@ pub(super) fn copy_local(builder: &Builder<'_>, target: &Target<'_>, tree: &Ref)
     Ok(made.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Entries of regular files whose content the installed tree is to have.
+/// Returns entries of regular files whose content the installed tree should have.
 pub(super) fn local_entries(wanted: &Index, selection: &Selection, installed: &Index, tree: &Ref) -> HashSet<u32> {
     let at = places_by_object(wanted, selection, installed, tree);
     selection.regulars.iter().filter(|place| at.contains_key(&place.object)).map(|place| place.entry).collect()
 }
 
-/// How many files of one content are tried, one after the other.
+/// How many files of equal content are tried in turn.
 const SOURCES: usize = 4;
 
-/// For each object that is selected and not empty, directories and entries of the installed tree that have it.
+/// Returns, for each selected non-empty object, the directories and entries of the installed tree that have it.
 fn places_by_object(
     wanted: &Index,
     selection: &Selection,
@@ -96,7 +96,7 @@ fn places_by_object(
     places
 }
 
-/// Makes all files of an object from one of the installed tree. Returns `false`, and leaves none, where that is not what it was.
+/// Builds all files of an object from one file of the installed tree. Returns `false`, and leaves no file, if that one has changed.
 fn copy(
     builder: &Builder<'_>,
     copier: &mut Copier,
@@ -108,7 +108,7 @@ fn copy(
     let name = target.index.name(target.index.entry(entry));
     let flags = OFlags::RDONLY | OFlags::NONBLOCK;
     let opened = copier.walk.go(target, directory).and_then(|at| open_name(at, name, flags, Mode::empty()));
-    // Somebody else changed the tree: the bundle has the content too.
+    // Another process changed the tree: the bundle has the content too.
     let Ok(old) = opened else { return Ok(false) };
     let Ok(stat) = fstat(&old) else { return Ok(false) };
     let size = builder.bundle.index.object(first.object).size;
@@ -116,7 +116,7 @@ fn copy(
         return Ok(false);
     }
     let file = match builder.create(&mut copier.hand, first) {
-        // A run before this one has brought pieces of it.
+        // An interrupted run wrote pieces of it.
         Err(Error::FoldedName { .. }) => return Ok(false),
         created => created?,
     };
@@ -124,7 +124,7 @@ fn copy(
     let content = copied.and_then(|()| check_content(builder, &file, &mut copier.buffer, first));
     match content {
         Ok(Content::Whole) => {}
-        // It became shorter while it was copied, or is not what it was.
+        // It shrank while it was copied, or has changed.
         Ok(_) | Err(Error::Io { .. }) => {
             builder.remove(&mut copier.hand, first)?;
             return Ok(false);

@@ -1,4 +1,4 @@
-//! Owner, extended attributes, mode and time of what was unpacked.
+//! Owner, extended attributes, mode and time of unpacked files.
 
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,20 +12,20 @@ use sealift_format::{Attributes, FileType, Inode, Xattr, XattrRef};
 
 use crate::xattrs::XattrFilter;
 
-/// What this process may set, and what new files have without being set.
+/// What this process may set, and the defaults of new files.
 #[derive(Debug)]
 pub(super) struct Privilege {
     root: bool,
     /// Owner and group of this process.
     own: (u32, u32),
-    /// Whether new files in the stage have that group: not beneath a directory with the set-group-id bit.
+    /// Whether new files in the stage get that group: not below a directory with the set-group-ID bit.
     group_is_own: bool,
     /// Permission bits that new files do not get.
     umask: u16,
     skipped: Skipped,
 }
 
-/// What was left out for want of privilege.
+/// What was skipped for lack of privilege.
 #[derive(Debug, Default)]
 pub(super) struct Skipped {
     pub(super) owners: AtomicU64,
@@ -34,11 +34,11 @@ pub(super) struct Skipped {
     pub(super) devices: AtomicU64,
 }
 
-/// The bits that set the user or the group that a program runs as.
+/// The bits that set the user or the group of a running program.
 const SET_IDS: u16 = 0o6000;
 
 impl Privilege {
-    /// Privileged is who runs as root: owners and devices need it.
+    /// Determines the privilege of this process: root is privileged, as owners and devices require.
     pub(super) fn of_process(stage: BorrowedFd<'_>) -> Result<Self, Errno> {
         let mut privilege = Self::of_this_process();
         let stat = fstat(stage)?;
@@ -46,17 +46,17 @@ impl Privilege {
         Ok(privilege)
     }
 
-    /// The same, wherever files are made.
+    /// Determines the same, independently of where files are made.
     pub(super) fn of_this_process() -> Self {
         let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
         Self { root: own.0 == 0, own, group_is_own: false, umask: umask(), skipped: Skipped::default() }
     }
 
-    /// The bits with which a regular file is made, so that most need no other call for their mode. Set-id bits are never among them: they
-    /// come when the content and the owner are right.
+    /// Returns the creation mode of a regular file, chosen so that most files need no further call for their mode. It never includes set-id bits:
+    /// they are set once the content and the owner are correct.
     pub(super) fn creation_mode(&self, attributes: &Attributes) -> Mode {
         let bits = attributes.mode & 0o777;
-        // Others are kept out of what is not complete by the stage's own mode.
+        // The stage's own mode keeps other users out of incomplete files.
         if bits & self.umask == 0 && bits & 0o600 == 0o600 {
             Mode::from_raw_mode(bits.into())
         } else {
@@ -76,7 +76,7 @@ impl Privilege {
         &self.skipped
     }
 
-    /// Whether a file with the attributes `a` needs nothing to have `b`, as far as this process may set them.
+    /// Returns whether a file with the attributes `a` needs no change to have `b`, as far as this process may set them.
     pub(super) fn would_be_equal(&self, a: &Attributes, b: &Attributes) -> bool {
         if self.root {
             return a == b;
@@ -85,14 +85,13 @@ impl Privilege {
         a.mode & !SET_IDS == b.mode & !SET_IDS && a.xattrs.iter().filter(is_own).eq(b.xattrs.iter().filter(is_own))
     }
 
-    /// Whether a file that has the attributes `a` gets `b` as a new inode, of content that was checked. Root gives nothing to a file that was
-    /// there: whoever it belonged to may have put another in its place, hold it open, or have linked it from elsewhere.
+    /// Returns whether a file with the attributes `a` gets `b` as a new inode, from verified content. Root grants nothing to an existing file: its
+    /// owner may have replaced it, may hold it open, or may have linked it from elsewhere.
     pub(super) fn makes_anew(&self, a: &Attributes, b: &Attributes) -> bool {
         self.root && a != b
     }
 
-    /// Sets all metadata of an open file or directory of a tree that is installed, and removes the extended attributes that it is not
-    /// to have.
+    /// Sets all metadata of an open file or directory of an installed tree, and removes unwanted extended attributes.
     pub(super) fn apply_again(
         &self,
         file: BorrowedFd<'_>,
@@ -101,7 +100,7 @@ impl Privilege {
     ) -> Result<(), Errno> {
         let present = XattrFilter::default().read(file)?;
         if !(self.root || present.is_empty() && attributes.xattrs.is_empty()) {
-            // The attributes of a file that its owner may not write are not his to change either.
+            // A file that its owner may not write does not let the owner change its attributes either.
             fchmod(file, Mode::RWXU)?;
         }
         for xattr in present {
@@ -115,8 +114,8 @@ impl Privilege {
         self.apply(file, attributes, inode, None)
     }
 
-    /// Sets all metadata of an open file or directory, which was made just now if its mode `made` is told. The mode comes after the owner, whose change
-    /// clears set-id bits, and the time last.
+    /// Sets all metadata of an open file or directory; `made` is the mode of one that was just created. The mode is set after the owner, since
+    /// changing the owner clears set-id bits, and the time last.
     pub(super) fn apply(
         &self,
         file: BorrowedFd<'_>,
@@ -124,7 +123,7 @@ impl Privilege {
         inode: &Inode,
         made: Option<Mode>,
     ) -> Result<(), Errno> {
-        // A file that was made just now has the process's own.
+        // A file that was just created has the process's own owner.
         if self.root && (made.is_none() || !self.has_own_owner(attributes)) {
             fchown(file, Some(Uid::from_raw(attributes.uid)), Some(Gid::from_raw(attributes.gid)))?;
         }
@@ -144,7 +143,7 @@ impl Privilege {
         futimens(file, &times(inode))
     }
 
-    /// Whether a file that was made here has all that [`Self::apply`] sets; of extended attributes that is not told.
+    /// Returns whether a file that was made here has everything that [`Self::apply`] sets, except extended attributes, which are not checked.
     pub(super) fn has_all(&self, stat: &Stat, attributes: &Attributes, inode: &Inode) -> bool {
         let owner = (attributes.uid, attributes.gid);
         attributes.xattrs.is_empty()
@@ -154,14 +153,14 @@ impl Privilege {
             && (stat.st_mtime, u32::try_from(stat.st_mtime_nsec)) == (inode.mtime, Ok(inode.mtime_ns))
     }
 
-    /// Whether a file of an installed tree has all that this process sets, but for its time.
+    /// Returns whether a file of an installed tree has everything that this process sets, except its time.
     pub(super) fn is_as_set(&self, stat: &Statx, xattrs: &[Xattr], attributes: &Attributes) -> bool {
         let set_ids = if self.root { 0 } else { SET_IDS };
-        // A symbolic link's own mode is not set.
+        // A symbolic link's own mode is never set.
         let is_link = attributes.file_type() == FileType::Symlink;
         let is_own = |xattr: &XattrRef<'_>| self.root || is_own_xattr(xattr.name);
         let found = xattrs.iter().map(|xattr| XattrRef { name: &xattr.name, value: &xattr.value });
-        // Nobody but root sets capabilities, or takes them away: one that is there came later, and goes with the file.
+        // Only root sets or removes capabilities: an unexpected one was added later, and goes when the file is rebuilt.
         let is_counted = |xattr: &XattrRef<'_>| is_own(xattr) || xattr.name == b"security.capability";
         let mut found: Vec<XattrRef<'_>> = found.filter(is_counted).collect();
         found.sort_unstable_by_key(|xattr| xattr.name);
@@ -170,7 +169,7 @@ impl Privilege {
             && found.into_iter().eq(attributes.xattrs.iter().filter(is_own))
     }
 
-    /// Sets the metadata of a symbolic link, device, fifo or socket, whose name is not opened.
+    /// Sets the metadata of a symbolic link, device, fifo or socket, which is not opened.
     pub(super) fn apply_at(
         &self,
         directory: BorrowedFd<'_>,
@@ -185,7 +184,7 @@ impl Privilege {
         utimensat(directory, name, &times(inode), AtFlags::SYMLINK_NOFOLLOW)
     }
 
-    /// The permission bits that are set: without owners, set-id bits would be the unpacking user's, and are left out.
+    /// Returns the permission bits to set: without owners, set-id bits would grant the unpacking user's rights, and are left out.
     pub(super) fn mode(&self, attributes: &Attributes) -> Mode {
         let mut bits = attributes.mode & 0o7777;
         if !self.root && bits & SET_IDS != 0 {
@@ -195,7 +194,7 @@ impl Privilege {
         Mode::from_raw_mode(bits.into())
     }
 
-    /// Notes that a file did not get its owner.
+    /// Counts a file that did not get its owner.
     pub(super) fn count_owner(&self, attributes: &Attributes) {
         if !self.root && (attributes.uid, attributes.gid) != self.own {
             self.skipped.owners.fetch_add(1, Ordering::Relaxed);
@@ -203,15 +202,14 @@ impl Privilege {
     }
 }
 
-/// The process's umask, read where it is not changed by reading (proc(5), since Linux 4.7). Where it cannot be read, every mode is set
-/// by a call of its own.
+/// Returns the process's umask without changing it (proc(5), since Linux 4.7). If it cannot be read, every mode is set by a call of its own.
 fn umask() -> u16 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
     line.and_then(|octal| u16::from_str_radix(octal.trim(), 8).ok()).unwrap_or(0o777)
 }
 
-/// Extended attributes that every owner of a file may set.
+/// Returns whether every owner of a file may set this extended attribute.
 fn is_own_xattr(name: &[u8]) -> bool {
     name.starts_with(b"user.") || name.starts_with(b"system.posix_acl_")
 }

@@ -1,4 +1,4 @@
-//! Unpacking: a bundle into a new directory, or onto one that is there.
+//! Unpacks a bundle into a new directory, or onto an existing one.
 //!
 //! A new directory appears by one rename when it is complete. An update first builds beside the target what it lacks, and then moves
 //! it there. The next run resumes one that was stopped or killed, and `sealift clean` discards what is left of it. What a target took
@@ -60,45 +60,45 @@ use plan::Place;
 pub(crate) use plan::Selection;
 use sealing::Sealing;
 
-/// How a bundle is unpacked.
+/// Options of unpacking.
 #[derive(Clone, Debug, Default)]
 pub struct UnpackOptions {
-    /// The ref that is unpacked; needed where there are several.
+    /// The ref to unpack; required if there are several.
     pub reference: Option<String>,
-    /// Only what lies at or below this path is unpacked, which may be written as lists have it.
+    /// Unpack only what lies at or below this path, which may be written as lists print it.
     pub prefix: Vec<u8>,
-    /// The target may be there already; it becomes what is unpacked, and only what it lacks is read. Its files are compared with its install
-    /// record by size, times and inode number; what differs is read, and made again where it is another.
+    /// Update an existing target: it becomes the unpacked tree, and only what it lacks is read. Its files are compared with its install record by
+    /// size, times and inode number; those that differ are read, and rebuilt if their content differs.
     pub update: bool,
-    /// A directory that this program did not make is taken over by an update.
+    /// Let an update adopt a directory that this program did not make.
     pub adopt: bool,
-    /// An update removes what the bundle does not have.
+    /// Let an update remove what the bundle does not have.
     pub delete: bool,
-    /// An update hashes the target, and does not rely on what was kept when it took the last bundle.
+    /// Let an update hash the target instead of relying on its install record.
     pub rehash: bool,
-    /// An update relies on the install record alone, and looks at nothing of the files but their names and kinds.
+    /// Let an update rely on the install record alone, and check only the names and kinds of files.
     pub trust_record: bool,
-    /// Where an update has to look at the target's files, size and time tell whether they are the bundle's.
+    /// If an update has to examine the target's files, decide by size and time whether they are the bundle's.
     pub trust_mtime: bool,
-    /// Whether the kernel is to keep files as they are. Where files that are there are sealed for the first time, they are hashed before.
+    /// Whether to seal files. Existing files that are sealed for the first time are hashed before.
     pub seal: Seal,
-    /// When the medium has to have everything.
+    /// When data must be durable.
     pub durability: Durability,
-    /// Equal files with equal metadata become one file with several names.
+    /// Turn equal files with equal metadata into hard links.
     pub hardlink_duplicates: bool,
-    /// The stats name all that is deleted, and not only how much.
+    /// List all deletions in the stats, not only their number.
     pub list_deletions: bool,
-    /// Find out what would be done, and do nothing.
+    /// Report what would be done, and do nothing.
     pub dry_run: bool,
-    /// Threads; 0 is 1.
+    /// Threads; 0 counts as 1.
     pub jobs: usize,
 }
 
-/// When the medium has to have everything.
+/// When data must be durable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(clippy::exhaustive_enums, reason = "a caller chooses one")]
 pub enum Durability {
-    /// Whenever the system likes.
+    /// Whenever the system writes it back.
     None,
     /// Before the target gets its name.
     #[default]
@@ -120,42 +120,42 @@ pub struct UnpackStats {
     pub links: u64,
     /// Symbolic links, devices, fifos and sockets.
     pub others: u64,
-    /// Those of them that are symbolic links.
+    /// Those of the others that are symbolic links.
     pub symlinks: u64,
     /// Bytes of all regular files.
     pub logical_bytes: u64,
-    /// Bytes that all of it takes on the target, as ext4 with such blocks lays it out.
+    /// Bytes that everything needs on the target, as ext4 with such blocks stores it.
     pub disk_bytes: u64,
-    /// Stored bytes that were read for it.
+    /// Stored bytes read for it.
     pub stored_bytes: u64,
-    /// Files that a run before this one had made, and that were right.
+    /// Files that an interrupted run had completed correctly.
     pub resumed_files: u64,
-    /// Whether the target was there, and was updated.
+    /// Whether an existing target was updated.
     #[serde(skip)]
     pub is_update: bool,
-    /// Whether it had been unpacked from this very bundle, and nothing was left to do.
+    /// Whether this very bundle was already unpacked, and nothing was left to do.
     pub was_complete: bool,
-    /// Files that an update left as they are.
+    /// Files that an update left unchanged.
     pub kept_files: u64,
-    /// Files whose content an update left, and whose metadata it set.
+    /// Files whose content stayed, and whose metadata an update set.
     pub metadata_files: u64,
-    /// Files that an update made from what the target had, under this name or another.
+    /// Files that an update built from the target's own content, under the same name or another.
     pub copied_files: u64,
-    /// What an update deleted, with all that was below it.
+    /// What an update deleted, including everything below.
     pub deleted: Census,
-    /// Its paths in the target, directories' with a slash behind them, where that was asked for.
+    /// The deleted paths in the target, on request; those of directories end with a slash.
     #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "paths")]
     pub deletions: Vec<PathBuf>,
-    /// What stood in places where an update made something anew.
+    /// What an update replaced.
     pub replaced: Census,
     /// Whether the target was a directory that this program had not made.
     #[serde(rename = "adopted")]
     pub was_adopted: bool,
     /// Files that an update compared with their record: by size, times and inode number, or by reading them.
     pub checked_files: u64,
-    /// Those of them that were not as their record says, or missing.
+    /// Those of them that did not match their record, or were missing.
     pub changed_files: u64,
-    /// Whether all files of the target were hashed, since nothing that was kept describes them, or since that was asked for.
+    /// Whether all files of the target were hashed, because no record describes them or on request.
     pub was_hashed: bool,
     /// Files of the target that were hashed.
     pub hashed_files: u64,
@@ -170,34 +170,35 @@ pub struct UnpackStats {
     pub is_sealed: bool,
     /// Files that were sealed by this run.
     pub sealed_files: u64,
-    /// What became of the signature for the kernel that the bundle carries, when the index that is kept was sealed.
+    /// What happened to the bundle's signature for the kernel when the recorded index was sealed.
     pub kernel_signature: KernelSignature,
-    /// Files that did not get their owner, for want of privilege.
+    /// Files that did not get their owner, for lack of privilege.
     pub owners_skipped: u64,
-    /// Files that did not get their set-id bits, since they did not get their owner.
+    /// Files that did not get their set-id bits, because they did not get their owner.
     pub set_ids_skipped: u64,
-    /// Extended attributes that could not be set, for want of privilege.
+    /// Extended attributes that could not be set, for lack of privilege.
     pub xattrs_skipped: u64,
-    /// Devices that were not made, for want of privilege.
+    /// Devices that were not made, for lack of privilege.
     pub devices_skipped: u64,
 }
 
-/// Whether an update may take over a directory that this program did not make: told what that would replace and delete, with the names
-/// of all that would be deleted. With an error the directory stays as it is.
+/// Decides whether an update may adopt a directory that this program did not make. It receives what would be replaced and deleted, with the names
+/// of all deletions. If it returns an error, the directory stays unchanged.
 pub type Consent<'a> = dyn Fn(&UnpackStats) -> Result<(), Error> + 'a;
 
-/// Paths as JSON has names (docs/json.md).
+/// Serializes paths as JSON names (docs/json.md).
 fn paths<S: Serializer>(paths: &[PathBuf], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(paths.iter().map(|path| escape::bytes(path.as_os_str().as_bytes()).to_string()))
 }
 
 /// Unpacks a bundle into `target`, which is new and appears by one rename when it is complete.
 ///
-/// The device remembers that it took the bundle before the first of its files can be reached. What a run left that was killed, or could not read on, is hashed, and not done again where
-/// it is right. Where all of this very bundle is kept as unpacked, nothing is done, and the files count as kept.
+/// The device remembers the bundle before the first of its files can be reached. What a killed or failed run left is hashed, and reused if it is
+/// correct. If the record says that this very bundle is fully unpacked, nothing is done, and the files count as kept.
 ///
 /// # Errors
-/// The bundle is refused or damaged, the target exists or has no room, or a file cannot be made. The target is not there then.
+/// Returns an error if the bundle is refused or damaged, if the target exists or lacks space, or if a file cannot be made. The target does not
+/// exist then.
 pub fn unpack(
     bundle: Trusted,
     target: &Path,
@@ -207,11 +208,11 @@ pub fn unpack(
     unpack_with(bundle, target, options, progress, None)
 }
 
-/// As [`unpack`]. Where a directory would be taken over ([`UnpackOptions::adopt`]), `consent` is asked when it has been compared, and before
-/// anything is written.
+/// As [`unpack`], but if a directory would be adopted ([`UnpackOptions::adopt`]), `consent` is asked after the comparison and before anything is
+/// written.
 ///
 /// # Errors
-/// As [`unpack`], and whatever `consent` returns.
+/// As [`unpack`], and any error that `consent` returns.
 pub fn unpack_asking(
     bundle: Trusted,
     target: &Path,
@@ -231,12 +232,12 @@ fn unpack_with(
 ) -> Result<UnpackStats, Error> {
     let (given, site) = (target, &Arc::new(Site::resolve(target)?));
     let consent = consent.filter(|_| options.adopt && !options.dry_run);
-    // Who is asked is asked before anything is written.
+    // Consent is asked for before anything is written.
     let is_asked = consent.is_some() && site.is_nonempty_dir()? && installed::check_ours(site, options)?;
     let (unopened, admission) = bundle.install(options.dry_run || is_asked)?;
     let sealing = Sealing::plan(options.seal, site)?;
     admission.check_bound(site)?;
-    // What the target kept is read meanwhile.
+    // The target's record is read meanwhile.
     let (opened, kept) = std::thread::scope(|scope| {
         let kept = options.update.then(|| scope.spawn(|| Installed::kept(site, options)));
         let opened = unopened.open_any();
@@ -245,7 +246,7 @@ fn unpack_with(
     let (mut input, opened) = opened?;
     let (bundle, bases, kept) = match opened {
         Opened::Whole(bundle) => (bundle, Bases::default(), kept),
-        // A delta is for what is there.
+        // A delta requires an existing target.
         Opened::Delta(delta) => delta::complete(delta, site, options, progress)?,
     };
     let options = &UnpackOptions { update: options.update || bundle.head.root().bases.is_some(), ..options.clone() };
@@ -258,7 +259,7 @@ fn unpack_with(
     if options.trust_record && options.rehash {
         return Err(Error::Usage("to rehash and to trust the record exclude each other".into()));
     }
-    // What the kernel keeps as it is shall be what was signed.
+    // Only content that was signed may be frozen by the kernel.
     let options = &UnpackOptions { rehash: options.rehash || sealing.is_new(), ..options.clone() };
     let kept = kept.filter(|_| !options.rehash);
     let tree = choose_ref(&bundle.index, options.reference.as_deref())?;
@@ -317,25 +318,25 @@ fn unpack_with(
     Ok(stats)
 }
 
-/// What is the same for all steps of an unpacking.
+/// The settings common to all steps of unpacking.
 struct Job<'a> {
     site: &'a Site,
     admission: &'a Admission,
     bundle: &'a Bundle,
-    /// Of a delta bundle.
+    /// The bases of a delta bundle.
     bases: &'a Bases,
     reference: &'a str,
     sealing: &'a Sealing,
-    /// Those of the target's file system.
+    /// The blocks of the target's file system.
     blocks: Blocks,
     options: &'a UnpackOptions,
     progress: &'a Progress,
-    /// Asked before a directory is taken over.
+    /// Asked before a directory is adopted.
     consent: Option<&'a Consent<'a>>,
 }
 
 impl Job<'_> {
-    /// What making the selection comes to.
+    /// Returns the expected stats of making the selection.
     fn expected(&self, selection: &Selection) -> UnpackStats {
         UnpackStats {
             is_sealed: self.sealing.is_on,
@@ -344,13 +345,13 @@ impl Job<'_> {
         }
     }
 
-    /// Bytes that the selection takes on the target.
+    /// Returns the bytes that the selection needs on the target.
     fn disk(&self, selection: &Selection) -> u64 {
         let disk = selection.disk(self.bundle, self.blocks, self.options.hardlink_duplicates);
         disk.saturating_add(self.sealing.room(&self.bundle.index, &selection.regulars))
     }
 
-    /// Bytes of what is kept beside a new target.
+    /// Returns the bytes of a new target's record.
     fn state_len(&self) -> u64 {
         let (head, index) = (&self.bundle.head, &self.bundle.index);
         let lens = [
@@ -361,17 +362,17 @@ impl Job<'_> {
         lens.iter().map(|len| self.blocks.file(&[], *len)).fold(0, u64::saturating_add)
     }
 
-    /// Compares what is needed with what the target's file system has, and what the stage has of it already: for the selection, and
-    /// `beside` bytes. Returns the free bytes.
+    /// Checks that the target's file system has the space needed for the selection and `beside` bytes, less what the stage already holds. Returns
+    /// the free bytes.
     fn check_room(&self, stage: &Stage, selection: &Selection, beside: u64) -> Result<u64, Error> {
         let held = stage.held(&self.bundle.index, &selection.directories)?;
         self.compare_room(selection, beside, &held)
     }
 
-    /// The same before a stage is made.
+    /// Checks the same before a stage is made.
     fn expect_room(&self, selection: &Selection, beside: u64) -> Result<u64, Error> {
         match crate::Stage::is_left(self.site.place())? {
-            // What a run before this one left there is not looked at, and takes some of what is needed.
+            // What an interrupted run left there is not examined, and already covers some of the need.
             true => room(self.site).map(|room| room.bytes),
             false => self.compare_room(selection, beside, &Leftovers::default()),
         }
@@ -392,7 +393,7 @@ impl Job<'_> {
         Ok(room.bytes)
     }
 
-    /// What a target keeps that took this very bundle: a run that was killed had come to its end, or somebody repeats it.
+    /// Returns the record of a target that holds this very bundle: a killed run had finished, or the command is repeated.
     fn complete(&self) -> Result<Option<Installed>, Error> {
         if self.sealing.is_on && !self.sealing.is_done(&self.bundle.head) {
             return Ok(None);
@@ -401,7 +402,7 @@ impl Job<'_> {
         Ok(installed.filter(|installed| installed.is_of(&self.bundle.head, self.reference)))
     }
 
-    /// Builds in the stage what is selected; `all` are the regular files that it holds then, some of which may be there already.
+    /// Builds the selection in the stage; `all` are the regular files that it then holds, some of which may exist already.
     fn build(
         &self,
         input: &mut Input,
@@ -412,7 +413,7 @@ impl Job<'_> {
     ) -> Result<(), Error> {
         let failed = |error| Error::io("look at", stage.target(), error);
         let privilege = Privilege::of_process(stage.root()).map_err(failed)?;
-        // An update has looked before it copied what the target has.
+        // An update checked this before it copied from the target.
         if stage.is_resumed() && stage.layout() == StageKind::Tree {
             self.adopt(stage, &mut selection, &privilege, stats)?;
             stats.stored_bytes = selection.reads.stored_bytes();
@@ -441,7 +442,7 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// Takes over what a run before this one left in the stage.
+    /// Adopts what an interrupted run left in the stage.
     fn adopt(
         &self,
         stage: &Stage,
@@ -459,10 +460,10 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// What the target, a directory of this inode, is going to keep.
+    /// Returns the record for the target, a directory with this inode.
     ///
     /// # Errors
-    /// What was sealed is not what the index says.
+    /// Returns an error if what was sealed does not match the index.
     fn took(&self, inode: u64) -> Result<NewRecord<'_>, Error> {
         Ok(NewRecord {
             bundle: self.bundle,
@@ -477,7 +478,7 @@ impl Job<'_> {
         })
     }
 
-    /// Finds out whether the kernel takes the bundle's signature for it, where it has to, before content is read.
+    /// Checks before content is read that the kernel accepts the bundle's signature, if that is required.
     fn try_signature(&self, stage: &Stage) -> Result<(), Error> {
         match self.sealing.signature(&self.bundle.head) {
             Some(signature) if signature.is_required => state::try_signature(stage, self.bundle, signature),
@@ -485,7 +486,7 @@ impl Job<'_> {
         }
     }
 
-    /// Lets the device remember that the target takes the bundle.
+    /// Makes the device remember that the target holds the bundle.
     fn commit(&self) -> Result<(), Error> {
         self.admission.commit(Some(&TargetPlace::of_directory(self.site)?))
     }
@@ -509,13 +510,13 @@ impl Job<'_> {
             stage.sync()?;
         }
         stage.check(self.site)?;
-        // What is to come is complete and checked. From here on the device knows that it took this version.
+        // All new content is complete and checked. From here on the device remembers this version.
         self.commit()?;
         state::replace(stage, self.site).map(|()| kernel_signature)
     }
 }
 
-/// After an error, the stage stays if running again may go on from it.
+/// Keeps the stage after an error if a new run may resume from it.
 fn abandon(stage: Stage, error: Error) -> Error {
     let keeps = journal::is_set(&stage)
         || match &error {
@@ -524,19 +525,19 @@ fn abandon(stage: Stage, error: Error) -> Error {
             error => may_get_further(error),
         };
     if !keeps {
-        // What cannot be removed is a rest that is named as one, and the next run removes it.
+        // What cannot be removed is named as a leftover, and the next run removes it.
         let _ = stage.remove();
     }
     error
 }
 
-/// Whether the same run may get further when it is run again, as far as the error tells.
+/// Returns whether a repeated run may get further, as far as the error tells.
 fn may_get_further(error: &Error) -> bool {
     match error {
         Error::Cancelled => true,
-        // Room may be made for what is missing.
+        // Space may be freed.
         Error::NoSpace { .. } | Error::NoInodes { .. } => true,
-        // The system drops what the medium did not take, and may show it all the same: hashing would not tell.
+        // The system drops data that failed to sync, and may still show it: hashing would not tell.
         Error::Io { doing: "sync", .. } => false,
         Error::Io { source, .. } => !is_lasting(source),
         Error::Format(error) => error.kind() == Kind::Truncated,
@@ -544,8 +545,8 @@ fn may_get_further(error: &Error) -> bool {
     }
 }
 
-/// Whether a system call fails in the same way as often as it is tried: the file system has no such thing, or not so many or so long, or
-/// it is not allowed. Neither is a full disk kept full.
+/// Returns whether a system call fails in the same way each time: the file system does not support it or has reached a limit, or it is not
+/// permitted. This includes a full disk, which should not stay full.
 fn is_lasting(error: &io::Error) -> bool {
     let lasting = [
         Errno::MLINK,
@@ -567,23 +568,23 @@ fn is_lasting(error: &io::Error) -> bool {
         || Errno::from_io_error(error).is_some_and(|errno| lasting.contains(&errno))
 }
 
-/// Whether a run that ended with `error` left something beside `target` from which the next one goes on.
+/// Returns whether a run that ended with `error` left something beside `target` that the next one can resume.
 #[must_use]
 pub fn may_go_on(target: &Path, error: &Error) -> bool {
     match error {
-        // What is there is that run's.
+        // What is there belongs to that run.
         Error::Busy { .. } => false,
         error => is_half_updated(target) || is_unfinished(target) && may_get_further(error),
     }
 }
 
-/// Whether a run left something beside `target` from which the next one goes on.
+/// Returns whether a run left something beside `target` that the next one can resume.
 #[must_use]
 pub fn is_unfinished(target: &Path) -> bool {
     crate::Place::resolve(target).is_ok_and(|place| crate::Stage::is_left(&place).unwrap_or(true))
 }
 
-/// Whether an update had begun to change `target`, and did not end: some of its files are old, and some new.
+/// Returns whether an update began to change `target` and did not end: some of its files are old, and some new.
 #[must_use]
 pub fn is_half_updated(target: &Path) -> bool {
     crate::Place::resolve(target).is_ok_and(|place| journal::is_left(&place).unwrap_or(false))
@@ -616,15 +617,15 @@ fn expected(bundle: &Bundle, selection: &Selection) -> UnpackStats {
     }
 }
 
-/// How xfs calls itself (statfs(2)).
+/// The magic number of xfs (statfs(2)).
 const XFS: rustix::fs::FsWord = 0x5846_5342;
 
-/// What a file system has left.
+/// The free space of a file system.
 struct Room {
     bytes: u64,
-    /// `None` where inodes are made as they are needed.
+    /// `None` if inodes are allocated on demand.
     inodes: Option<u64>,
-    /// What a new inode takes of the bytes.
+    /// The bytes that a new inode needs.
     inode_len: u64,
     blocks: Blocks,
 }
@@ -632,11 +633,11 @@ struct Room {
 fn room(site: &Site) -> Result<Room, Error> {
     let failed = |error| Error::io("look at", site.place().parent_path(), error);
     let room = rustix::fs::fstatvfs(site.place().parent()).map_err(failed)?;
-    // One that has no blocks, as ramfs, has no bounds either.
+    // A file system without blocks, such as ramfs, has no limit either.
     let bytes = if room.f_blocks == 0 { u64::MAX } else { room.f_bavail.saturating_mul(room.f_frsize) };
     let inodes = (room.f_files > 0).then_some(room.f_favail);
     let kind = rustix::fs::fstatfs(site.place().parent()).map_err(failed)?.f_type;
-    // xfs counts as free inodes what it would make of free blocks.
+    // xfs counts as free the inodes that it could make from free blocks.
     let inode_len = if kind == XFS { 512 } else { 0 };
     Ok(Room { bytes, inodes, inode_len, blocks: Blocks::new(room.f_frsize) })
 }

@@ -1,4 +1,4 @@
-//! What of a bundle is unpacked, and which chunks that takes.
+//! Selects what to unpack of a bundle, and the chunks needed for it.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use sealift_format::num::{at, wide};
 use sealift_format::{Blocks, Bundle, DiskUse, Index, InodeKind, Ref};
 use sealift_verify::read_plan::ReadPlan;
 
-/// The files that are wanted, by what has to be done for them.
+/// The wanted files, by the work they need.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Selection {
     /// Directories in tree order, parents first.
@@ -15,18 +15,18 @@ pub(crate) struct Selection {
     pub(crate) regulars: Vec<Place>,
     /// Symbolic links, devices, fifos and sockets.
     pub(crate) others: Vec<Place>,
-    /// Further names of files that are made by their first wanted name.
+    /// Further names of files that are made under their first wanted name.
     pub(crate) links: Vec<Link>,
-    /// What brings their contents.
+    /// The reads that bring their contents.
     pub(crate) reads: ReadPlan,
-    /// Objects and numbers of pieces that are in place already.
+    /// Objects and numbers of pieces that are already in place.
     done_pieces: BTreeSet<(u32, u64)>,
 }
 
-/// A name to be made.
+/// A name to create.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
-    /// The object of a regular file; 0 for others.
+    /// The object of a regular file; 0 for other kinds.
     pub(crate) object: u32,
     pub(crate) entry: u32,
     pub(crate) directory: u32,
@@ -41,14 +41,14 @@ pub(crate) struct Link {
 }
 
 impl Selection {
-    /// Selects what lies at or below `prefix` in a ref's tree, with the directories that lead there; an empty prefix selects all.
+    /// Selects what lies at or below `prefix` in a ref's tree, with its parent directories; an empty prefix selects all.
     pub(crate) fn new(bundle: &Bundle, tree: &Ref, prefix: &[u8]) -> Self {
         let mut selection = Self::list(&bundle.index, tree, prefix);
         selection.measure(bundle);
         selection
     }
 
-    /// Selects the same, and leaves open how large it is and what brings it.
+    /// Selects the same, without computing sizes and reads.
     pub(crate) fn list(index: &Index, tree: &Ref, prefix: &[u8]) -> Self {
         let mut selection = Self::default();
         let mut wanted = Wanted::new(index, tree, prefix);
@@ -87,13 +87,13 @@ impl Selection {
         selection
     }
 
-    /// The names that are wanted, directories' left out.
+    /// Returns the wanted names, except directories.
     pub(crate) fn entries(&self) -> impl Iterator<Item = u32> {
         let places = self.regulars.iter().chain(&self.others).map(|place| place.entry);
         places.chain(self.links.iter().map(|link| link.entry))
     }
 
-    /// Leaves these entries and directories.
+    /// Keeps only these entries and directories.
     pub(crate) fn retain(
         &mut self,
         bundle: &Bundle,
@@ -107,14 +107,14 @@ impl Selection {
         self.measure(bundle);
     }
 
-    /// Leaves out regular files and pieces that are in place already.
+    /// Drops regular files and pieces that are already in place.
     pub(crate) fn take_away(&mut self, bundle: &Bundle, is_done: impl Fn(u32) -> bool, pieces: BTreeSet<(u32, u64)>) {
         self.regulars.retain(|place| !is_done(place.entry));
         self.done_pieces.extend(pieces);
         self.measure(bundle);
     }
 
-    /// Finds out which chunks bring the files.
+    /// Determines which chunks bring the files.
     fn measure(&mut self, bundle: &Bundle) {
         let mut wanted = vec![false; bundle.index.objects().len()];
         for place in &self.regulars {
@@ -123,15 +123,15 @@ impl Selection {
         self.reads = ReadPlan::new(bundle.into(), wanted, &|object, piece| self.done_pieces.contains(&(object, piece)));
     }
 
-    /// The files that have an object.
+    /// Returns the files that have an object.
     pub(crate) fn places_of(&self, object: u32) -> &[Place] {
         let start = self.regulars.partition_point(|place| place.object < object);
         let len = self.regulars[start..].partition_point(|place| place.object == object);
         &self.regulars[start..start + len]
     }
 
-    /// Bytes that all of it takes on a file system of such blocks. Files that are equal to another in all but their names count once where
-    /// they become `hard_links`.
+    /// Returns the bytes that everything needs on a file system with such blocks. Files that differ only in their names count once if they become
+    /// `hard_links`.
     pub(crate) fn disk(&self, bundle: &Bundle, blocks: Blocks, hard_links: bool) -> u64 {
         let index = &bundle.index;
         let inode_of = |place: &Place| index.inode(index.entry(place.entry).inode);
@@ -150,7 +150,7 @@ impl Selection {
         inodes.map(|inode| disk.of(inode)).fold(0, u64::saturating_add)
     }
 
-    /// Inodes that the file system is to have free.
+    /// Returns the number of inodes that the file system must have free.
     pub(crate) fn inodes(&self) -> u64 {
         wide(self.directories.len() + self.regulars.len() + self.others.len())
     }
@@ -162,7 +162,7 @@ struct Wanted<'a> {
     first: u32,
     /// The prefix's components.
     prefix: Vec<&'a [u8]>,
-    /// For each directory of the ref: how many components of the prefix it matches, if it is wanted.
+    /// For each wanted directory of the ref, how many components of the prefix it matches.
     matched: Vec<Option<usize>>,
 }
 
@@ -188,7 +188,7 @@ impl<'a> Wanted<'a> {
 
     fn entry(&self, directory: u32, name: &[u8]) -> bool {
         let Some(matched) = self.matched[at(directory - self.first)] else { return false };
-        // A file is wanted when it completes the prefix or stands below it.
+        // A file is wanted if it completes the prefix or lies below it.
         self.below(matched, name) == Some(self.prefix.len())
     }
 

@@ -1,5 +1,5 @@
-//! Whether an installed tree is still what its record says: each file by its size, times and inode number, as git compares its index with
-//! a working tree, and by its content where those differ. Nothing is changed.
+//! Checks whether an installed tree still matches its record: each file by its size, times and inode number, as git compares its index with a
+//! working tree, and by its content if those differ. Nothing is changed.
 
 use std::collections::HashSet;
 use std::ffi::CString;
@@ -23,39 +23,39 @@ use crate::threads::parallel::for_each;
 use crate::xattrs::XattrFilter;
 use crate::{Error, Progress};
 
-/// What of an installed tree is not as its record says, by the numbers of its index.
+/// The differences between an installed tree and its record, by the numbers of its index.
 #[derive(Debug, Default)]
 pub(super) struct Recheck {
-    /// Inodes, directories' left out, whose content, kind, metadata or set of names is another, or that are missing.
+    /// Inodes, except directories, that are missing or whose content, kind, metadata or set of names differs.
     pub(super) unlike: HashSet<u32>,
-    /// Inodes that are as they were but for their time.
+    /// Inodes of which only the time differs.
     pub(super) retimed: HashSet<u32>,
-    /// Inodes that have names elsewhere, or fewer than they are to have.
+    /// Inodes with names elsewhere, or with fewer names than expected.
     pub(super) linked: HashSet<u32>,
-    /// Directories that are missing, or are something else.
+    /// Directories that are missing, or are not directories.
     pub(super) missing_directories: HashSet<u32>,
-    /// Directories whose own metadata is another.
+    /// Directories whose own metadata differs.
     pub(super) unlike_directories: HashSet<u32>,
-    /// Directories that hold no other names than the record has: nothing was put into them or taken away since.
+    /// Directories that hold no names beyond those in the record: nothing was added or removed since.
     pub(super) exact_directories: HashSet<u32>,
-    /// What is known of the entries that are as they were.
+    /// The stats of the unchanged entries.
     stats: Vec<Option<FileStat>>,
-    /// Whether the record did not have all of that.
+    /// Whether the record lacked some of these.
     pub(super) is_refreshed: bool,
-    /// Files that were compared, in whatever way.
+    /// Files that were compared in any way.
     pub(super) checked: u64,
     /// Those of them that were read.
     pub(super) hashed: u64,
 }
 
-/// A name that is not just as it was.
+/// A name whose stats differ.
 struct Suspect {
     directory: u32,
     entry: u32,
     found: Statx,
 }
 
-/// What one thread finds in some directories.
+/// What a thread finds in some directories.
 #[derive(Default)]
 struct Found {
     suspects: Vec<Suspect>,
@@ -63,13 +63,13 @@ struct Found {
     missing_directories: Vec<u32>,
     unlike_directories: Vec<u32>,
     same: Vec<(u32, FileStat)>,
-    /// Names of files that are there.
+    /// Names of files that are present.
     files: u64,
-    /// Inodes with the number of their names, and the number that the file system has for them.
+    /// Inodes with the number of their names found, and the file system's link count.
     links: Vec<(u32, u32, u64)>,
 }
 
-/// What became of a suspect.
+/// The result of reading a suspect.
 enum Verdict {
     Same,
     Retimed,
@@ -77,12 +77,12 @@ enum Verdict {
 }
 
 const FIELDS: StatxFlags = StatxFlags::BASIC_STATS;
-/// Directories that a thread goes through before it takes the next ones.
+/// Directories per batch of a thread.
 const BATCH: usize = 64;
-/// Suspects that a thread takes at once.
+/// Suspects per batch of a thread.
 const SUSPECTS: usize = 16;
 
-/// What a name is, without following a link.
+/// Returns the stats of a name without following a link.
 pub(super) fn stat_of(directory: BorrowedFd<'_>, name: &[u8]) -> Result<Statx, Errno> {
     retry_on_intr(|| {
         statx(directory, name, AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT | AtFlags::EMPTY_PATH, FIELDS)
@@ -90,11 +90,10 @@ pub(super) fn stat_of(directory: BorrowedFd<'_>, name: &[u8]) -> Result<Statx, E
 }
 
 impl Recheck {
-    /// Compares what is selected with the tree. `begun` is a time at which nothing
-    /// of this had been looked at.
+    /// Compares the selection with the tree. `begun` is a time before any of this was examined.
     ///
     /// # Errors
-    /// Another file system is mounted within, or something cannot be looked at.
+    /// Returns an error if another file system is mounted inside, or if something cannot be examined.
     pub(super) fn of(
         checker: &Checker<'_>,
         selection: &Selection,
@@ -140,7 +139,7 @@ impl Recheck {
         Ok(recheck)
     }
 
-    /// Reads what is not just as it was.
+    /// Reads the suspects.
     fn read(
         &mut self,
         checker: &Checker<'_>,
@@ -199,12 +198,12 @@ impl Recheck {
         Ok(())
     }
 
-    /// What is known of an entry that is as it was.
+    /// Returns the stats of an unchanged entry.
     pub(super) fn stat(&self, entry: u32) -> Option<FileStat> {
         self.stats.get(at(entry)).copied().flatten()
     }
 
-    /// Inodes that are not as they were.
+    /// Returns the number of changed inodes.
     pub(super) fn changed(&self) -> u64 {
         super::as_u64(self.unlike.len() + self.retimed.len())
     }
@@ -217,7 +216,7 @@ pub(super) struct Checker<'a> {
     privilege: &'a Privilege,
     progress: &'a Progress,
     is_selected: Vec<bool>,
-    /// How many names each inode is to have.
+    /// The expected number of names of each inode.
     names: Vec<u32>,
     xattrs: XattrFilter,
     is_sealed: bool,
@@ -250,13 +249,13 @@ impl<'a> Checker<'a> {
         Self { target, cache, privilege, progress, is_selected, names, xattrs, is_sealed: false }
     }
 
-    /// The kernel keeps the files as they are.
+    /// Notes whether the files are sealed.
     pub(super) fn sealed(mut self, is_sealed: bool) -> Self {
         self.is_sealed = is_sealed;
         self
     }
 
-    /// Looks at a directory and at what is to be in it.
+    /// Examines a directory and its expected entries.
     fn look(&self, walk: &mut TargetWalk, directory: u32, found: &mut Found) -> Result<(), Error> {
         let index = self.target.index;
         let row = index.directory(directory);
@@ -268,13 +267,13 @@ impl<'a> Checker<'a> {
                 found.missing.extend(entries.filter_map(|entry| self.file_of(entry)));
                 return Ok(());
             }
-            // Who is not root may be kept out by a directory of his own; he cannot change what is in it either.
+            // A non-root user may lack access to a directory of their own, and cannot change what is in it either.
             Err(Errno::ACCESS) if !self.privilege.is_root() => return Ok(()),
             Err(Errno::XDEV) => return Err(self.target.is_mounted(directory, b"")),
             Err(error) => return Err(self.target.failed("look at", directory, b"")(error)),
         };
         if row.parent.is_none() {
-            // It has no name in the tree. It gets a new change time when the tree gets its own name.
+            // It has no name in the tree. Its change time is updated when the tree gets its own name.
             let stat = stat_of(here, b".").map_err(self.target.failed("look at", directory, b""))?;
             if !self.is_directory_right(here, b".", index.inode(row.inode), &stat)? {
                 found.unlike_directories.push(directory);
@@ -286,7 +285,7 @@ impl<'a> Checker<'a> {
                 Ok(stat) => stat,
                 Err(Errno::NOENT) if self.is_left_out(entry) => continue,
                 Err(Errno::NOENT) => {
-                    // A missing directory is found when it is its turn.
+                    // A missing directory is found in its own turn.
                     found.missing.extend(self.file_of(entry));
                     continue;
                 }
@@ -308,13 +307,13 @@ impl<'a> Checker<'a> {
         Ok(())
     }
 
-    /// The inode of an entry that is no directory.
+    /// Returns the inode of an entry that is not a directory.
     fn file_of(&self, entry: u32) -> Option<u32> {
         let inode = self.target.index.entry(entry).inode;
         (!matches!(self.target.index.inode(inode).kind, InodeKind::Directory(_))).then_some(inode)
     }
 
-    /// The directory that an entry is, if the record says of those that are as they were what they hold.
+    /// Returns the directory of an entry, if the record is complete for unchanged directories.
     fn exact_directory(&self, entry: u32) -> Option<u32> {
         let index = self.target.index;
         match index.inode(index.entry(entry).inode).kind {
@@ -323,13 +322,13 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Whether an entry was not made, for want of privilege.
+    /// Returns whether an entry was not made for lack of privilege.
     fn is_left_out(&self, entry: u32) -> bool {
         let kind = self.target.index.inode(self.target.index.entry(entry).inode).kind;
         matches!(kind, InodeKind::CharDevice(_) | InodeKind::BlockDevice(_)) && !self.privilege.is_root()
     }
 
-    /// The id and size of what a suspect is to hold, if it is a regular file of that size.
+    /// Returns the id and size of a suspect's expected object, if it is a regular file of that size.
     fn object_of(&self, suspect: &Suspect) -> Option<(&[u8; 32], u64)> {
         let index = self.target.index;
         let InodeKind::Regular(object) = index.inode(index.entry(suspect.entry).inode).kind else { return None };
@@ -364,7 +363,7 @@ impl<'a> Checker<'a> {
         })
     }
 
-    /// Whether a directory has its metadata.
+    /// Returns whether a directory has its expected metadata.
     fn is_directory_right(
         &self,
         here: BorrowedFd<'_>,
@@ -375,10 +374,10 @@ impl<'a> Checker<'a> {
         Ok(is_time(&stat.stx_mtime, inode) && self.has_metadata(here, name, inode, stat))
     }
 
-    /// Whether a regular file has its content and its metadata, but for its time. What cannot be read has not.
+    /// Returns whether a regular file has its content and metadata, except its time. An unreadable file has not.
     fn is_file_right(&self, here: BorrowedFd<'_>, name: &[u8], suspect: &Suspect, buffer: &mut [u8]) -> bool {
         let Some((id, _)) = self.object_of(suspect) else { return false };
-        // Another file of the same content is not sealed by itself.
+        // Another file of the same content is not necessarily sealed.
         let has_seal = suspect.found.stx_attributes.contains(StatxAttributes::VERITY);
         if self.is_sealed && suspect.found.stx_size > 0 && !has_seal {
             return false;
@@ -394,7 +393,7 @@ impl<'a> Checker<'a> {
             && stat().is_ok_and(is_named)
     }
 
-    /// Whether a link leads where it is to lead, or a device is the one that it is to be.
+    /// Returns whether a link has its expected target, or a device its expected number.
     fn holds(&self, here: BorrowedFd<'_>, name: &[u8], kind: InodeKind, stat: &Statx) -> bool {
         let index = self.target.index;
         match kind {
@@ -410,7 +409,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Whether a name that is not opened has the metadata that this process sets, but for its time.
+    /// Returns whether a name that is not opened has the metadata that this process sets, except its time.
     fn has_metadata(&self, here: BorrowedFd<'_>, name: &[u8], inode: &Inode, stat: &Statx) -> bool {
         let Ok(name) = CString::new(name) else { return false };
         let attributes = self.target.index.attributes(inode);

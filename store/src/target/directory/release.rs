@@ -1,5 +1,5 @@
-//! Giving back what replaced files took: the file system frees it when the last open file of it is closed, and may wait for the medium
-//! then (discard). A rename over a file would wait within, while all other renames wait for it.
+//! Frees the space of replaced files. The file system frees it when the last open file is closed, and may then wait for the disk (discard). A
+//! rename over a file would wait inside the call, and block all other renames.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -9,16 +9,16 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::fs::confined::open_name;
 
-/// Where the files go that are about to lose their names.
+/// The sender for files that are about to lose their names.
 pub(super) struct Release(SyncSender<OwnedFd>);
 
-/// Threads that wait for the medium.
+/// Threads that wait for the disk.
 const WAITING: usize = 4;
-/// Files that may be open and wait for them.
+/// Files that may be open and waiting for them.
 const OPEN_MAX: usize = 64;
 
 impl Release {
-    /// Runs `work`, and meanwhile closes what is given to it. All is given back when this ends.
+    /// Runs `work`, and meanwhile closes the files that it hands over. All are closed when this returns.
     pub(super) fn during<T>(work: impl FnOnce(&Self) -> T) -> T {
         let (send, receive) = sync_channel(OPEN_MAX);
         let receive = Mutex::new(receive);
@@ -35,13 +35,13 @@ impl Release {
         })
     }
 
-    /// Calls `take_name`, which takes a file's name away or gives it to another one.
+    /// Calls `take_name`, which removes a file's name or gives it to another file.
     pub(super) fn after<T>(&self, directory: BorrowedFd<'_>, name: &[u8], take_name: impl FnOnce() -> T) -> T {
-        // What cannot be opened is given back within the call.
+        // The space of a file that cannot be opened is freed inside the call.
         let held = open_name(directory, name, OFlags::PATH, Mode::empty());
         let taken = take_name();
         if let Ok(held) = held {
-            // Where nobody receives, it is closed here.
+            // If there is no receiver, it is closed here.
             let _ = self.0.send(held);
         }
         taken

@@ -1,7 +1,7 @@
-//! Sealing what is unpacked: from then on the kernel hands out no byte of a file that differs.
+//! Seals unpacked files: from then on the kernel refuses to return a byte that differs.
 //!
-//! What is new is sealed in the stage, when all of it is there. What the kernel says of each file then is compared with the index, which
-//! has a digest of all digests, and kept beside the target, so that an audit need read no content.
+//! New files are sealed in the stage, when all of them are there. The kernel's digest of each file is then compared with the index, which has a
+//! digest of all digests, and recorded beside the target, so that an audit need not read content.
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
@@ -26,27 +26,27 @@ use crate::seal::{Digests, Seal, WantedSignature, is_supported_in, seal_open};
 use crate::threads::parallel::for_each;
 use crate::{Error, Progress};
 
-/// What becomes of the files of a target.
+/// How the files of a target are sealed.
 #[derive(Debug)]
 pub(super) struct Sealing {
-    /// They are sealed from now on.
+    /// Whether they are sealed from now on.
     pub(super) is_on: bool,
-    /// They are sealed since the last bundle.
+    /// Whether they were sealed with the last bundle.
     was_on: bool,
-    /// Whether an index is not to be sealed without the signature for the kernel that its bundle carries.
+    /// Whether the index must not be sealed without the bundle's signature for the kernel.
     is_signature_required: bool,
-    /// Whether the index of the last bundle was sealed with one.
+    /// Whether the index of the last bundle was sealed with a signature.
     was_signed: bool,
-    /// What the kernel said of objects.
+    /// The kernel's digests of objects.
     digests: Mutex<BTreeMap<u32, [u8; 32]>>,
     files: AtomicU64,
 }
 
 impl Sealing {
-    /// Finds out what is to be done, before anything is written.
+    /// Decides what to do, before anything is written.
     ///
     /// # Errors
-    /// The file system has no fs-verity, and that was required.
+    /// Returns an error if the file system has no fs-verity, and that was required.
     pub(super) fn plan(wish: Seal, site: &Site) -> Result<Self, Error> {
         let was_on = state::is_sealed(site)?;
         let (parent, folder) = (site.place().parent(), site.place().parent_path());
@@ -57,34 +57,34 @@ impl Sealing {
         Ok(Self { is_on, was_on, is_signature_required, was_signed, digests, files })
     }
 
-    /// Whether files that are there are to be sealed for the first time. Nobody has vouched for them.
+    /// Returns whether existing files are to be sealed for the first time. Nothing has vouched for them.
     pub(super) fn is_new(&self) -> bool {
         self.is_on && !self.was_on
     }
 
-    /// Whether the target is as it is to be after this bundle, as far as this goes.
+    /// Returns whether the target's seals already match this bundle.
     pub(super) fn is_done(&self, head: &Head) -> bool {
         let is_signature_missing = self.is_signature_required && !self.was_signed;
         self.is_on == self.was_on && !(is_signature_missing && self.signature(head).is_some())
     }
 
-    /// The signature for the kernel with which the index is sealed.
+    /// Returns the signature for the kernel to seal the index with.
     pub(super) fn signature<'a>(&self, head: &'a Head) -> Option<WantedSignature<'a>> {
         WantedSignature::of(head, self.is_signature_required).filter(|_| self.is_on)
     }
 
-    /// Bytes that sealing these files takes, at most: file systems keep the tree and a descriptor behind the content.
+    /// Returns the maximum bytes that sealing these files needs: file systems store the tree and a descriptor behind the content.
     pub(super) fn room(&self, index: &Index, places: &[Place]) -> u64 {
         let sizes = places.iter().filter(|_| self.is_on).map(|place| index.object(place.object).size);
         sizes.map(tree_len).fold(0, u64::saturating_add)
     }
 
-    /// Files that this run sealed.
+    /// Returns the number of files that this run sealed.
     pub(super) fn files(&self) -> u64 {
         self.files.load(Ordering::Relaxed)
     }
 
-    /// Seals files of the stage, on which nobody works any more.
+    /// Seals files of the stage that are no longer being written.
     pub(super) fn seal_staged(&self, builder: &Builder<'_>, places: &[Place], jobs: usize) -> Result<(), Error> {
         builder.progress.enter(Phase::Sealing, 0, as_u64(places.len()));
         for_each(jobs, places, WorkerState::default, |hand, &place| {
@@ -97,7 +97,7 @@ impl Sealing {
         })
     }
 
-    /// Seals files that stay in the target, where they are.
+    /// Seals files that stay in the target, in place.
     pub(super) fn seal_kept(
         &self,
         target: &Target<'_>,
@@ -117,7 +117,7 @@ impl Sealing {
         })
     }
 
-    /// Takes what was kept of objects: the digest of each, in the order of the index that was kept with it.
+    /// Adopts the recorded digests of objects, which are in the order of the index recorded with them.
     pub(super) fn take_known(&self, old: (&Index, &[[u8; 32]]), new: &Index) {
         let known: BTreeMap<[u8; 32], [u8; 32]> =
             old.0.objects().iter().zip(old.1).map(|(object, digest)| (object.id, *digest)).collect();
@@ -125,11 +125,11 @@ impl Sealing {
         self.digests.lock().unwrap_or_else(PoisonError::into_inner).extend(known);
     }
 
-    /// Returns the digests of all objects of the index, for the target's state; none where some of them are not in the target. `None` where
+    /// Returns the digests of all objects of the index, for the target's record; none if some of them are not in the target. Returns `None` if
     /// files are not sealed.
     ///
     /// # Errors
-    /// They are not what the index says.
+    /// Returns an error if they do not match the index.
     pub(super) fn table(&self, index: &Index) -> Result<Option<Vec<[u8; 32]>>, Error> {
         let digests = self.digests.lock().unwrap_or_else(PoisonError::into_inner);
         match digests.len() == index.objects().len() {
@@ -163,7 +163,7 @@ impl Sealing {
     }
 }
 
-/// Bytes of the tree and the descriptor of a file of this size, in blocks.
+/// Returns the bytes of the Merkle tree and the descriptor of a file of this size, in blocks.
 fn tree_len(size: u64) -> u64 {
     let (mut blocks, mut hashed) = (1, size.div_ceil(BLOCK_LEN));
     while hashed > 1 {
@@ -173,11 +173,11 @@ fn tree_len(size: u64) -> u64 {
     blocks * BLOCK_LEN
 }
 
-/// Opens a file of ours for reading, whatever its mode.
+/// Opens one of our files for reading, whatever its mode.
 fn open_to_seal(at: BorrowedFd<'_>, name: &[u8]) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK;
     let file = match open_name(at, name, flags, Mode::empty()) {
-        // Who is not root is kept out of his own file, for a moment less.
+        // A non-root user lacks access to their own file; its mode is changed briefly.
         Err(Errno::ACCESS) => {
             let closed = open_name(at, name, OFlags::PATH, Mode::empty())?;
             let (mode, path) = (fstat(&closed)?.st_mode, format!("/proc/self/fd/{}", closed.as_raw_fd()));
@@ -195,7 +195,7 @@ fn open_to_seal(at: BorrowedFd<'_>, name: &[u8]) -> Result<OwnedFd, Errno> {
 }
 
 impl Digests {
-    /// Those that a target kept of the objects of an index.
+    /// Returns the digests that a target recorded for the objects of an index.
     pub fn kept(site: &Site, index: &Index) -> Result<Option<Self>, Error> {
         Ok(state::kept_digests(site, index)?.map(|table| Self::new(index, &table)))
     }

@@ -1,4 +1,4 @@
-//! Updating an installed tree: only what it lacks is read and built, and then moved into it.
+//! Updates an installed tree: only what it lacks is read and built, and then moved into it.
 
 use std::os::fd::BorrowedFd;
 use std::sync::Mutex;
@@ -26,7 +26,7 @@ use crate::input::Input;
 use crate::progress::Phase;
 
 impl Job<'_> {
-    /// Brings the target, which is a directory with something in it, to what is selected.
+    /// Brings the target, a non-empty directory, to the selection.
     pub(super) fn update(
         &self,
         input: &mut Input,
@@ -65,7 +65,7 @@ impl Job<'_> {
         }
     }
 
-    /// Compares a directory that would be taken over, and asks whether it may be. Nothing is written, and no other run comes between.
+    /// Compares a directory that would be adopted, and asks for consent. Nothing is written, and no other run can interfere.
     fn ask<'s>(&'s self, selection: &'s Selection, privilege: &'s Privilege) -> Result<Option<Asked<'s>>, Error> {
         let Some(consent) = self.consent else { return Ok(None) };
         if !check_ours(self.site, self.options)? {
@@ -81,7 +81,7 @@ impl Job<'_> {
         Ok(Some(Asked { compared, begun }))
     }
 
-    /// What is to be built after a comparison, and what all of it comes to.
+    /// Determines what to build after a comparison, and its expected stats.
     fn foresee(
         &self,
         selection: &Selection,
@@ -106,7 +106,7 @@ impl Job<'_> {
         let (target, record) = (self.site.path(), self.site.record()?);
         let was_adopted = check_ours(self.site, self.options)?;
         if was_adopted && self.consent.is_some() && asked.is_none() {
-            // It became another's since it was looked at, and nobody was asked.
+            // It became foreign since it was examined, and consent was not asked for.
             return Err(Error::Changing { target: target.to_owned() });
         }
         let asked = asked.filter(|_| was_adopted && matches!(found, Interrupted::Nothing));
@@ -114,7 +114,7 @@ impl Job<'_> {
         let is_current = kept.as_ref().map_or(Ok(false), |kept| kept.is_current(self.site, self.options))?;
         let kept = match found {
             Interrupted::Damaged => None,
-            // Another update may have come between.
+            // Another update may have run in between.
             Interrupted::Nothing if is_current => kept,
             Interrupted::Nothing | Interrupted::Finished => Installed::kept(self.site, self.options)?,
         };
@@ -152,7 +152,7 @@ impl Job<'_> {
         delta::check_brought(self, target, &pending)?;
         stats.stored_bytes = pending.reads.stored_bytes();
         let durable = self.options.durability != Durability::None;
-        // Where files are built, the stage is synced as a whole.
+        // If files are built, the stage is synced as a whole.
         let sync_stage = durable && !update.changes.build.is_empty();
         let is_done = self.is_done(&compared, &privilege);
         if !is_done {
@@ -174,17 +174,17 @@ impl Job<'_> {
         }
         stage.check(self.site)?;
         self.site.check_record(record.as_ref())?;
-        // What is to come is complete and checked. From here on the device knows that it took this version.
+        // All new content is complete and checked. From here on the device remembers this version.
         self.commit()?;
         journal::write(stage, self.site, update.may_delete, durable)?;
         match journal::commit_update(stage, self.site, update, Some(&compared.kept(begun)), durable)? {
             None => Ok(stats),
-            // Somebody changed it since it was looked at.
+            // Another process changed it since it was examined.
             Some(unlike) => Err(unlike),
         }
     }
 
-    /// Sees to it that files can be renamed from `directory` into the target.
+    /// Checks that files can be renamed from `directory` into the target.
     fn check_beside(&self, target: &Target<'_>, directory: BorrowedFd<'_>) -> Result<(), Error> {
         let path = self.site.path();
         match target.is_beside(directory).map_err(|error| Error::io("look at", path, error))? {
@@ -196,7 +196,7 @@ impl Job<'_> {
         }
     }
 
-    /// Whether there is nothing to do.
+    /// Returns whether there is nothing to do.
     fn is_done(&self, compared: &Compared<'_>, privilege: &Privilege) -> bool {
         let Compared { installed, update, .. } = compared;
         update.changes.is_empty()
@@ -206,7 +206,7 @@ impl Job<'_> {
             && installed.is_by_this_user(privilege)
     }
 
-    /// Notes of files that were only touched how they look now.
+    /// Records the new stats of files that were merely touched.
     fn refresh(&self, compared: &Compared<'_>, begun: FileTime) -> Result<(), Error> {
         let Some(recheck) = &compared.recheck else { return Ok(()) };
         if let (true, Some(record)) = (recheck.is_refreshed, self.site.record()?) {
@@ -215,7 +215,7 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// Sees to it that what stays is sealed. What was kept says that it is, and of what digest; what was looked at is sealed now.
+    /// Seals what stays. Recorded seals are adopted with their digests; files that were examined are sealed now.
     fn seal_kept(&self, update: &Update<'_>, installed: &Installed) -> Result<(), Error> {
         if !self.sealing.is_on {
             return Ok(());
@@ -229,7 +229,7 @@ impl Job<'_> {
         self.sealing.seal_kept(&update.target, &kept, self.options.jobs, self.progress)
     }
 
-    /// Finds out what the target has, and what is to be done. `begun` is a time before which nothing of it was looked at.
+    /// Determines what the target has, and what to do. `begun` is a time before any of it was examined.
     fn compare<'s>(
         &'s self,
         selection: &'s Selection,
@@ -262,7 +262,7 @@ impl Job<'_> {
         Recheck::of(&by.sealed(installed.is_sealed()), &selection, begun, self.options.jobs).map(Some)
     }
 
-    /// `None` if the target is not as `installed` has it.
+    /// Returns `None` if the target does not match `installed`.
     fn changes<'s>(
         &'s self,
         selection: &'s Selection,
@@ -294,7 +294,7 @@ impl Job<'_> {
         Ok(Some(update))
     }
 
-    /// What of the selection is made anew.
+    /// Returns the part of the selection that is rebuilt.
     fn to_build(&self, selection: &Selection, update: &Update<'_>) -> Selection {
         let mut pending = selection.clone();
         let changes = &update.changes;
@@ -329,22 +329,22 @@ impl Job<'_> {
     }
 }
 
-/// What the target has, and what is to be done.
+/// What the target has, and what to do.
 struct Compared<'s> {
     installed: Installed,
     update: Update<'s>,
-    /// Where the target was compared with its record.
+    /// The comparison of the target with its record, if made.
     recheck: Option<Recheck>,
 }
 
-/// A comparison, and a time before which nothing of it was looked at.
+/// A comparison, and a time before any of it was examined.
 struct Asked<'s> {
     compared: Compared<'s>,
     begun: FileTime,
 }
 
 impl Compared<'_> {
-    /// What is known of the files that stay.
+    /// Returns what is known of the files that stay.
     fn kept(&self, begun: FileTime) -> Kept<'_> {
         match &self.recheck {
             Some(recheck) => Kept::Rechecked(recheck),

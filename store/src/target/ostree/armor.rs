@@ -5,7 +5,7 @@ use base64ct::{Base64, Encoding as _};
 const BEGIN: &[u8] = b"-----BEGIN PGP PUBLIC KEY BLOCK-----";
 const END: &[u8] = b"-----END PGP PUBLIC KEY BLOCK-----";
 
-/// The keys of all blocks of a text, one behind the other. As GnuPG does, it stops at a block that is damaged.
+/// Returns the keys of all blocks of a text, concatenated. Like GnuPG, it stops at a damaged block.
 pub(super) fn keys(text: &[u8]) -> Vec<u8> {
     let mut keys = Vec::new();
     let mut lines = text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end);
@@ -16,7 +16,7 @@ pub(super) fn keys(text: &[u8]) -> Vec<u8> {
     keys
 }
 
-/// What stands between the first line and the last: headers, an empty line, base64 and, if one likes, a checksum.
+/// Decodes the lines between the first and the last: headers, an empty line, base64 and an optional checksum.
 fn block<'a>(lines: &mut impl Iterator<Item = &'a [u8]>) -> Option<Vec<u8>> {
     lines.find(|line| line.is_empty())?;
     let (mut text, mut sum) = (Vec::new(), None);

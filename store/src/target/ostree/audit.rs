@@ -1,7 +1,8 @@
 //! Audits a repository: whether its refs, and each object's checksum, still match the signed bundles, as `ostree fsck` compares them.
 //!
-//! The kernel is asked of what is sealed. A commit, dirtree or dirmeta is in the index, and so is the digest of it. Of contents the index has one digest
-//! of all digests: where those that the kernel says agree with it, no content is read; where they do not, all are, to find which it is.
+//! The kernel is asked about sealed objects. A commit, dirtree or dirmeta is in the index, and so is its digest. For contents the index has one
+//! digest of all digests: if those from the kernel agree with it, no content is read; otherwise all contents are read, to find the one that
+//! differs.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -24,14 +25,14 @@ use crate::threads::parallel::for_each;
 use crate::trust::{Guard, Judged};
 use crate::{Error, Phase, Progress};
 
-/// Compares a repository with a bundle, or with what it kept of the bundles that it took. Other commits and objects make no difference.
+/// Compares a repository with a bundle, or with its record of the bundles installed into it. Other commits and objects are ignored.
 ///
-/// `guard` decides by each bundle's head whether its index is to be believed, before that is parsed, as [`Guard::judge_taken`] does: they come
-/// with the result. What is kept does not say where a ref was put: it
-/// stands if one of this name does, be it the repository's own, a remote's or of the collection.
+/// `guard` decides by each bundle's head whether its index is to be believed, before that is parsed, as [`Guard::judge_taken`] does; the judgements
+/// come with the result. The record does not say where a ref was put: it counts as present if a ref of this name is, whether the repository's own,
+/// a remote's or the collection's.
 ///
 /// # Errors
-/// There is no repository, or it keeps nothing of the bundles; a bundle or what is kept of it is refused or damaged; something cannot be read.
+/// Returns an error if there is no repository or it has no record, if a bundle or a record is refused or damaged, or if something cannot be read.
 pub fn audit(
     target: &Path,
     bundle: Option<Input>,
@@ -80,24 +81,24 @@ struct Job<'a, 'b> {
     repo: &'a Repo,
     index: &'a Index,
     ostree: &'a OsTree,
-    /// Whether what it brought is to be sealed.
+    /// Whether what it brought should be sealed.
     is_sealed: bool,
     options: &'a StoreAuditOptions,
     progress: &'a Progress,
     audit: &'b mut StoreAudit,
 }
 
-/// Where a ref stands.
+/// The places of a ref.
 struct Standing {
-    /// In each of the places that have it the commit; `None` where there is something else.
+    /// The commit in each place that has the ref; `None` for anything else.
     there: Vec<(RefName, Option<Checksum>)>,
-    /// Whether the repository has the commit that it is to name.
+    /// Whether the repository has the expected commit.
     has_tip: bool,
 }
 
 impl<'a> Job<'a, '_> {
-    /// Finds out which refs were taken, and whether they stand. They were if they stand, or the repository has their commits; where that is so of
-    /// none, all of them are taken for it.
+    /// Determines which refs were imported, and whether they are in place. A ref was imported if it is in place or the repository has its commit;
+    /// if that is true of none, all count as imported.
     fn check_refs(&mut self) -> Result<Vec<&'a Ref>, Error> {
         let (mut taken, mut others) = (Vec::new(), Vec::new());
         for from in self.index.refs() {
@@ -147,12 +148,12 @@ impl<'a> Job<'a, '_> {
         }
         let tree = Some(from.name.clone());
         if standing.there.is_empty() {
-            // Wherever it was: this is where it would be by default.
+            // Wherever it was: this is the default place.
             let name = format!("refs/heads/{}", from.name);
             self.audit.findings.push(Finding { tree, ..Finding::new(FindingKind::Missing, name) });
             return Ok(());
         }
-        // Others may have refs of this name; one that went on from here is this.
+        // Others may have refs of this name; it is this one if it descends from the expected commit.
         let mut moved = Vec::new();
         for (name, commit) in &standing.there {
             if let Some(commit) = commit
@@ -174,7 +175,7 @@ impl<'a> Job<'a, '_> {
         Ok(())
     }
 
-    /// Whether a commit comes after another one, as far as the repository has those between.
+    /// Returns whether a commit descends from another one, as far as the repository has those between.
     fn descends(&self, commit: &Checksum, from: &Checksum) -> Result<bool, Error> {
         let (mut at, mut seen) = (*commit, HashSet::new());
         while at != *from {
@@ -255,7 +256,7 @@ impl<'a> Job<'a, '_> {
         Ok(())
     }
 
-    /// All objects of the trees, and of the commits before them that are carried.
+    /// Returns all objects of the trees, and of their parent commits that the bundle carries.
     fn wanted(&self, trees: &[&'a Ref]) -> Result<Vec<Wanted<'a>>, Error> {
         let mut walk = Walk::new(self.repo, self.index, self.ostree);
         for tree in trees {

@@ -18,12 +18,12 @@ pub(super) struct Carried<'a> {
     pub(super) files: HashMap<Checksum, u32>,
 }
 
-/// A commit with what stands beside it.
+/// A commit with its detached metadata.
 #[derive(Clone, Copy)]
 pub(super) struct Tip<'a> {
     pub(super) checksum: Checksum,
     pub(super) bytes: &'a [u8],
-    /// Its signatures.
+    /// The detached metadata, with its signatures.
     pub(super) beside: Option<&'a [u8]>,
 }
 
@@ -53,7 +53,7 @@ impl<'a> Carried<'a> {
         Ok(self.with_beside(object))
     }
 
-    /// The commits before that of a ref, as far as they are carried.
+    /// Returns the parent commits of a ref's commit, as far as they are carried.
     pub(super) fn before(&self, repo: &Repo, from: &'a Ref) -> Result<Vec<Tip<'a>>, Error> {
         let mut before = Vec::new();
         let mut at = self.tip(from)?;

@@ -1,8 +1,8 @@
 //! Checks the existing objects of a bundle's commits, before the missing ones are imported.
 //!
-//! One stat(2) an object tells whether it is there, and has the type and the size that it is to have. One that was written to since the
-//! repository took its last bundle of this name, or has other permissions, is read and compared with its checksum. Of a compressed file
-//! the size says only whether it can be all of it.
+//! One stat(2) per object tells whether it exists with the expected type and size. An object that was written to since the last import of a bundle
+//! of this name, or that has other permissions, is read and compared with its checksum. For a compressed file the size only tells whether it can be
+//! complete.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
@@ -25,51 +25,51 @@ use crate::progress::Phase;
 use crate::threads::parallel::for_each;
 use crate::{Error, Progress};
 
-/// How closely objects are looked at.
+/// How closely objects are checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Depth {
-    /// By what the file system says of them.
+    /// By their file system metadata.
     Sizes,
-    /// By what they hold.
+    /// By their content.
     Content,
 }
 
-/// What was seen of objects.
+/// The result of checking objects.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     missing: HashSet<Object>,
-    /// Those that are there and are not what their names say.
+    /// Objects that exist and do not match their names.
     pub(super) damaged: HashSet<Object>,
-    /// Those that are there.
+    /// Objects that exist.
     pub(super) checked: u64,
-    /// Those that were read, or for which the kernel vouched.
+    /// Objects that were read, or that the kernel vouched for.
     pub(super) hashed: u64,
     /// Bytes that were read.
     pub(super) hashed_bytes: u64,
 }
 
-/// What the file system says of an object.
+/// What the file system's metadata says of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Glance {
     Good,
     Missing,
     Wrong,
-    /// It may be right or wrong.
+    /// It has to be read.
     Odd,
 }
 
 impl Seen {
-    /// Whether an object has to be taken.
+    /// Returns whether an object has to be imported.
     pub(super) fn is_lacking(&self, wanted: &Wanted<'_>) -> bool {
         let object = (wanted.checksum, wanted.kind);
         self.missing.contains(&object) || self.damaged.contains(&object)
     }
 }
 
-/// All objects of the commits of these refs, and of those before them that are carried.
+/// Returns all objects of the commits of these refs, and of their parents that are carried.
 ///
 /// # Errors
-/// An object of the bundle breaks a rule.
+/// Returns an error if an object of the bundle is invalid.
 pub(super) fn of<'a>(repo: &'a Repo, carried: &Carried<'a>, refs: &[&'a Ref]) -> Result<Vec<Wanted<'a>>, Error> {
     let mut walk = Walk::new(repo, &carried.bundle.index, carried.ostree);
     for from in refs {
@@ -81,10 +81,10 @@ pub(super) fn of<'a>(repo: &'a Repo, carried: &Carried<'a>, refs: &[&'a Ref]) ->
     Ok(walk.wanted)
 }
 
-/// Looks at objects.
+/// Checks objects.
 ///
 /// # Errors
-/// It could not be told what they are.
+/// Returns an error if they cannot be checked.
 pub(super) fn look(
     repo: &Repo,
     bundle: &Bundle,
@@ -152,10 +152,10 @@ pub(super) fn look(
     Ok(seen)
 }
 
-/// Objects that a thread looks at between two looks at the clock.
+/// Objects per batch of a thread between two checks of the clock.
 const PART: usize = 256;
 
-/// Reads objects, those of directories and those of files, by their numbers.
+/// Reads metadata and file objects, given by their numbers.
 fn read(
     repo: &Repo,
     bundle: &Bundle,
@@ -186,11 +186,11 @@ fn read(
     Ok(found)
 }
 
-/// What an object is compared with.
+/// What objects are compared with.
 struct Eye<'a> {
     repo: &'a Repo,
     index: &'a Index,
-    /// When the repository took the last bundle of this name, in nanoseconds since 1970: what was written to since is read.
+    /// When a bundle of this name was last imported, in nanoseconds since 1970: later writes are read.
     since: Option<i128>,
 }
 
@@ -229,13 +229,13 @@ impl Eye<'_> {
         let is_link = FileType::from_raw_mode(stat.st_mode) == FileType::Symlink;
         let is_right = match (self.repo.config().mode, content) {
             (Mode::Bare | Mode::BareUserOnly, None) => is_link && size == target_len,
-            // With or without the zero byte at its end.
+            // With or without the terminating zero byte.
             (Mode::BareUser, None) => is_file(stat) && (target_len..=target_len.saturating_add(1)).contains(&size),
             (Mode::Archive, content) => {
                 let target = std::str::from_utf8(target).unwrap_or_default();
                 let header = file::encode_archive_header(content.unwrap_or(0), attributes, target).len();
                 let header = num::wide(header);
-                // Deflate makes of 1032 bytes one at the least.
+                // Deflate compresses at most 1032 bytes into one.
                 let least = content.map_or(0, |content| 1 + content / 1040);
                 is_file(stat) && size >= header.saturating_add(least) && (content.is_some() || size == header)
             }

@@ -19,8 +19,8 @@ use crate::ostree::repo::Repo;
 use crate::source::{OstreeSource, SourceOptions};
 use crate::{Error, Phase, Progress};
 
-/// Makes the whole bundle of a delta with what a repository holds, into which it is taken by these options. Returns it with its bases: none
-/// where the repository holds just what the delta makes.
+/// Completes a delta to a whole bundle with what the repository holds, given the options of the import. Returns it with its bases: none if the
+/// repository holds exactly the result of the delta.
 pub(super) fn complete(
     delta: Delta,
     repo: &Arc<Repo>,
@@ -40,13 +40,13 @@ pub(super) fn complete(
 /// What a repository has of a delta.
 #[derive(Debug)]
 enum Found {
-    /// What it makes.
+    /// The delta's result.
     Wanted(Box<Index>),
-    /// What it makes that of.
+    /// The delta's bases.
     Bases(Vec<Index>),
 }
 
-/// What an index is for a delta.
+/// The role of an index in a delta.
 #[derive(Clone, Copy, Debug)]
 enum Role {
     Wanted,
@@ -63,7 +63,7 @@ impl Role {
     }
 }
 
-/// Looks for the base of a delta.
+/// Finds the base of a delta.
 struct Finder<'a> {
     delta: &'a Delta,
     repo: &'a Arc<Repo>,
@@ -71,11 +71,11 @@ struct Finder<'a> {
     progress: &'a Progress,
 }
 
-/// A ref of the base, and the commit that may be its.
+/// A ref of the base, and the candidate for its commit.
 #[derive(Clone, Copy)]
 struct Tip<'a> {
     name: &'a str,
-    /// The collection that the delta says; empty where it has none.
+    /// The collection according to the delta; empty if none.
     collection: &'a str,
     commit: Checksum,
 }
@@ -100,14 +100,14 @@ impl Finder<'_> {
         tracing::info!("the repository's record is not of the base: reading its commits");
         let tips = self.tips(&held)?;
         match (self.by_reading(&tips, &held), self.before(&tips)?) {
-            // Some of its refs have been brought to what is wanted.
+            // Some of its refs have already been updated.
             (Err(Error::MissingBase { .. }), Some(before)) => self.by_reading(&before, &held),
             (found, _) => found,
         }
         .map(|(index, role)| role.found(index))
     }
 
-    /// Several bases, among what was kept of the bundles of each name.
+    /// Finds several bases among the records of each name.
     fn several(&self) -> Result<Vec<Index>, Error> {
         let mut kept = Vec::new();
         for name in InstallRecord::names(self.repo)? {
@@ -132,7 +132,7 @@ impl Finder<'_> {
         Err(Error::MissingBase { path: self.repo.path().to_owned(), problem })
     }
 
-    /// What an index is for the delta; `None` where it is nothing.
+    /// Returns the role of an index in the delta; `None` if it has none.
     fn role(&self, index: &Index) -> Option<Role> {
         let digest = verity::digest(index.bytes());
         if digest == self.delta.head.root().contents.index_digest {
@@ -141,7 +141,7 @@ impl Finder<'_> {
         base::is_the_only(self.delta.bases(), &digest).then_some(Role::Base)
     }
 
-    /// The same of what was kept, where its commits are there as far as they are asked for: they may have been taken back and pruned.
+    /// Returns the role of a recorded index if its requested commits are present: they may have been rolled back and pruned.
     fn role_of_kept(&self, index: &Index) -> Result<Option<Role>, Error> {
         Ok(match self.role(index) {
             Some(Role::Wanted) if !self.has_tips(index)? => None,
@@ -149,7 +149,7 @@ impl Finder<'_> {
         })
     }
 
-    /// Whether the newest commits of an index are there, as far as they are asked for.
+    /// Returns whether the newest requested commits of an index are present.
     fn has_tips(&self, index: &Index) -> Result<bool, Error> {
         let objects = index.ostree().map_or(&[][..], OsTree::objects);
         let is_chosen = |from: &&Ref| self.options.refs.is_empty() || self.options.refs.contains(&from.name);
@@ -164,7 +164,7 @@ impl Finder<'_> {
         Ok(true)
     }
 
-    /// The commits that the refs of the base name here.
+    /// Returns the commits that the refs of the base name here.
     fn tips(&self, held: &str) -> Result<Vec<Tip<'_>>, Error> {
         let mut tips = Vec::new();
         for named in self.delta.difference.base_refs() {
@@ -184,7 +184,7 @@ impl Finder<'_> {
         Ok(tips)
     }
 
-    /// The same, with the parent of each that is just the commit that the delta brings; `None` where there is none of those.
+    /// Returns the same, replacing each commit that the delta brings by its parent; `None` if there is no such commit.
     fn before<'t>(&self, tips: &[Tip<'t>]) -> Result<Option<Vec<Tip<'t>>>, Error> {
         let mut before = tips.to_vec();
         for tip in &mut before {
@@ -204,7 +204,7 @@ impl Finder<'_> {
         Ok(is_other.then_some(before))
     }
 
-    /// What the delta says of a ref that is a commit.
+    /// Returns the delta's entry for a ref that is a commit.
     fn edited(&self, name: &str) -> Option<&EditedCommitRef> {
         let edited = self.delta.difference.refs().iter().find(|edited| edited.name == name)?;
         match edited.kind {
@@ -213,8 +213,8 @@ impl Finder<'_> {
         }
     }
 
-    /// Makes the index of these commits. What stands beside commits, and the files of the repository that they came from, may be others
-    /// here: each way is tried in which the base may have been made.
+    /// Builds the index of these commits. Detached metadata and the source repository's files may differ here: each way is tried in which the base
+    /// may have been built.
     fn by_reading(&self, tips: &[Tip<'_>], held: &str) -> Result<(Index, Role), Error> {
         let (jobs, progress) = (self.options.jobs.max(1), self.progress);
         progress.enter(Phase::Listing, 0, 0);
@@ -238,7 +238,7 @@ impl Finder<'_> {
                 }
                 objects = num::wide(index.objects().len());
             }
-            // They are the same in each way.
+            // They are equal in each way.
             if ![self.delta.difference.base_objects().into(), self.delta.head.root().maxima.objects].contains(&objects)
             {
                 break;
@@ -256,7 +256,7 @@ impl Finder<'_> {
         Err(self.missing(&why, held))
     }
 
-    /// In which ways an index may have been made: the collections of its refs, and the files of the repository that it came from.
+    /// Returns the ways in which an index may have been built: the collections of its refs, and the files of its source repository.
     fn ways(&self, tips: &[Tip<'_>]) -> Result<Vec<Way>, Error> {
         let own = self.repo.config().collection_id.clone().unwrap_or_default();
         let told = tips.iter().map(|tip| tip.collection.to_owned()).collect();
@@ -279,7 +279,7 @@ impl Finder<'_> {
         Ok(collections.iter().flat_map(|ids| files.iter().map(|files| (ids.clone(), files.clone()))).collect())
     }
 
-    /// The error of commits of which something is missing or damaged.
+    /// Returns the error for commits of which something is missing or damaged.
     fn unreadable(&self, error: Error, held: &str) -> Error {
         match error {
             Error::Repository { fault, .. } => self.missing(&format!("its commits cannot be read: {fault}"), held),

@@ -1,7 +1,7 @@
-//! Signatures of commits that are no OpenPGP: what a remote's `sign-verify` asks for, and the keys that count.
+//! Ed25519 signatures of commits: what a remote's `sign-verify` requires, and the keys that count.
 //!
-//! OSTree has engines for them, of which this one is `ed25519`: 64 bytes over the commit object, one of which has to be good. Keys are
-//! those of the remote or, where it is `sign-verify=true` and names none, those of the system.
+//! OSTree has signature engines, of which this one is `ed25519`: 64 bytes over the commit object, at least one of them valid. Keys are those of the
+//! remote or, if it has `sign-verify=true` and names none, those of the system.
 
 use std::path::Path;
 
@@ -15,12 +15,12 @@ use crate::ostree::remote::Remote;
 use crate::ostree::repo::Repo;
 use crate::ostree::system::System;
 
-/// The engine's place beside a commit.
+/// The engine's key in detached metadata.
 const SIGNATURES: &str = "ostree.sign.ed25519";
 const KEY: &str = "verification-ed25519-key";
 const FILE: &str = "verification-ed25519-file";
 
-/// The keys by which a remote's commits are judged.
+/// The keys that a remote's commits are verified with.
 #[derive(Debug)]
 pub(super) struct Ed25519 {
     trusted: Vec<Key>,
@@ -28,10 +28,10 @@ pub(super) struct Ed25519 {
 }
 
 impl Ed25519 {
-    /// What a remote asks for by `setting`, `sign-verify` or `sign-verify-summary`; `None` where that is nothing.
+    /// Returns what a remote requires by `setting`, `sign-verify` or `sign-verify-summary`; `None` if nothing.
     ///
     /// # Errors
-    /// It asks for what is not known, or names keys that cannot be read.
+    /// Returns an error if the requirement is unknown, or if it names keys that cannot be read.
     pub(super) fn asked(repo: &Repo, remote: &Remote, setting: &'static str) -> Result<Option<Self>, Error> {
         let fault = |fault| repo.fault(fault);
         let value = remote.text(setting).map_err(fault)?.unwrap_or_default();
@@ -44,10 +44,10 @@ impl Ed25519 {
         Ok(Some(Self { trusted, revoked: revoked_keys(repo.system())? }))
     }
 
-    /// Whether one of the signatures beside a commit is good.
+    /// Checks that one of the signatures of a commit is valid.
     ///
     /// # Errors
-    /// None is, and why.
+    /// Returns an error with the reason if none is.
     pub(super) fn check(&self, beside: Option<&Dictionary<'_>>, signed: &[u8]) -> Result<(), String> {
         let value = beside.and_then(|beside| beside.value(SIGNATURES));
         self.judge(&value.and_then(|value| value.byte_strings()).unwrap_or_default(), signed)
@@ -64,7 +64,7 @@ impl Ed25519 {
             self.trusted.iter().partition(|key| self.revoked.contains(key));
         let mut why = "no Ed25519 key of the remote signed it";
         for signature in signatures {
-            // With libostree, too, one of another length ends it, whatever comes behind.
+            // In libostree too, a signature of another length ends the list, whatever follows.
             let signature: &[u8; 64] = (*signature)
                 .try_into()
                 .map_err(|_| format!("an Ed25519 signature has {} bytes instead of 64", signature.len()))?;
@@ -79,14 +79,15 @@ impl Ed25519 {
     }
 }
 
-/// Strict as libsodium, one of the two libraries behind libostree: a key or a commitment of small order, by which one signature is good for
-/// many commits, and a second form of a signature are refused. OpenSSL, the other, refuses the last alone. No honest signer makes any.
+/// Verifies as strictly as libsodium, one of the two libraries behind libostree: refuses a key or a commitment of small order, with which one
+/// signature is valid for many commits, and a second form of a signature. OpenSSL, the other library, refuses only the last. No honest signer
+/// produces any of these.
 fn verifies(key: &Key, signed: &[u8], signature: &[u8; 64]) -> bool {
     let key = VerifyingKey::from_bytes(key);
     key.is_ok_and(|key| key.verify_strict(signed, &Signature::from_bytes(signature)).is_ok())
 }
 
-/// The keys of a remote that lists engines, which has to name them.
+/// Returns the keys of a remote that lists engines, which must name its keys.
 fn named_keys(remote: &Remote, setting: &'static str, value: &str) -> Result<Vec<Key>, RepoFault> {
     let engines = remote.texts(setting, ';')?;
     match engines.iter().find(|engine| *engine != "ed25519") {
@@ -107,7 +108,7 @@ fn named_keys(remote: &Remote, setting: &'static str, value: &str) -> Result<Vec
     own_keys(remote)?.ok_or_else(missing)
 }
 
-/// The keys that a remote names: `None` where it names neither a file nor a key.
+/// Returns the keys that a remote names; `None` if it names neither a file nor a key.
 fn own_keys(remote: &Remote) -> Result<Option<Vec<Key>>, RepoFault> {
     let (file, inline) = (remote.text(FILE)?, remote.text(KEY)?);
     if file.is_none() && inline.is_none() {
@@ -124,7 +125,7 @@ fn own_keys(remote: &Remote) -> Result<Option<Vec<Key>>, RepoFault> {
     Ok(Some(keys))
 }
 
-/// All keys of a file that a remote names.
+/// Returns all keys of a file that a remote names.
 fn file_keys(path: &Path) -> Result<Vec<Key>, String> {
     let list = KeyList::read(path).map_err(|error| format!("cannot be read: {error}"))?;
     if let Some(line) = list.empty {
@@ -133,7 +134,7 @@ fn file_keys(path: &Path) -> Result<Vec<Key>, String> {
     if list.keys.is_empty() { Err("holds no Ed25519 key: 32 bytes in base64 on a line".into()) } else { Ok(list.keys) }
 }
 
-/// Keys that count for remotes that name none.
+/// Returns the keys for remotes that name none.
 fn system_keys(system: &System) -> Result<Vec<Key>, Error> {
     let mut keys = Vec::new();
     for path in system.files("trusted.ed25519")? {
@@ -146,8 +147,8 @@ fn system_keys(system: &System) -> Result<Vec<Key>, Error> {
     Ok(keys)
 }
 
-/// Keys that count for no remote. libostree asks for them where the keys are the system's too, and stops at an empty line; here none that
-/// was revoked counts.
+/// Returns the keys that count for no remote. libostree checks them only if the trusted keys are the system's too, and stops at an empty line; here
+/// a revoked key never counts.
 fn revoked_keys(system: &System) -> Result<Vec<Key>, Error> {
     let mut keys = Vec::new();
     for path in system.files("revoked.ed25519")? {
@@ -168,7 +169,7 @@ mod tests {
     use super::*;
     use crate::fs::confined::open_user_dir;
 
-    /// RFC 8032, 7.1: secret key, message and signature of the tests 1 to 3.
+    /// RFC 8032, 7.1: secret key, message and signature of tests 1 to 3.
     const VECTORS: [(&str, &str, &str); 3] = [
         (
             "9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60",
@@ -253,7 +254,7 @@ mod tests {
         }
     }
 
-    /// The neutral element as key and as commitment makes a signature of zeros good for whatever is signed, where nobody looks.
+    /// The neutral element as key and as commitment makes an all-zero signature valid for any message, unless checked.
     #[test]
     fn small_orders() {
         let mut one = [0; 32];
@@ -261,7 +262,7 @@ mod tests {
         let keys = Ed25519 { trusted: vec![one], revoked: Vec::new() };
         let signature = [one, [0; 32]].concat();
         assert!(keys.judge(&[&signature], b"any commit").is_err());
-        // The same signature with its number beyond the order of the group.
+        // The same signature with its scalar beyond the order of the group.
         let order = unhex("edd3f55c1a631258d69cf7a2def9de1400000000000000000000000000000010");
         let mut second = secret(0).sign(b"commit").to_bytes();
         let mut carry = 0_u16;
@@ -339,7 +340,7 @@ mod tests {
         desk.write("etc/ostree/trusted.ed25519.d/late", &format!("{}\n\n", public(2)));
         assert_eq!((judge(0), judge(1)), (Ok(()), Ok(())));
         assert!(judge(2).expect_err("its file has an empty line").contains("signed it"));
-        // They count for no remote that names one of its own.
+        // They count for no remote that names its own.
         let own = desk.keys(&format!("sign-verify=true\nverification-ed25519-key={}", public(2)));
         assert_eq!(own.judge(&[&sign(2)], b"commit"), Ok(()));
         assert!(own.judge(&[&sign(0)], b"commit").is_err());

@@ -23,17 +23,17 @@ use crate::progress::Phase;
 use crate::threads::parallel::for_each;
 use crate::{Error, Progress};
 
-/// Making the file objects.
+/// The work of building file objects.
 pub(super) struct Work<'a> {
     bundle: &'a Bundle,
-    /// Of a delta bundle.
+    /// The bases of a delta bundle.
     bases: &'a Bases,
     carried: &'a Carried<'a>,
     plan: &'a Plan<'a>,
     transaction: &'a Transaction<'a>,
     progress: &'a Progress,
     reads: ReadPlan,
-    /// A large object is put together before it is written: its checksum is one of all its bytes in order.
+    /// Large objects, assembled before they are written: a checksum covers all bytes in order.
     large: BTreeMap<u32, Mutex<Option<File>>>,
 }
 
@@ -63,14 +63,14 @@ impl<'a> Work<'a> {
         &self.bundle.layout.chunks[at(number)]
     }
 
-    /// The objects that are wanted, have bytes, and come from a base.
+    /// Returns the wanted objects that have bytes and come from a base.
     fn lacking(&self) -> Vec<u32> {
         let layout = &self.bundle.layout;
         let is_lacking = |object: &u32| !layout.is_carried(*object) && self.bundle.index.object(*object).size > 0;
         self.plan.wanted.keys().flatten().copied().filter(is_lacking).collect()
     }
 
-    /// Whether the repository has what a delta needs of its base.
+    /// Checks that the repository has what a delta needs of its base.
     pub(super) fn check_bases(&self, jobs: usize) -> Result<(), Error> {
         if self.bundle.layout.carried.is_none() {
             return Ok(());
@@ -80,7 +80,7 @@ impl<'a> Work<'a> {
         if !self.bases.is_empty() {
             return base::check(self.bases, &needed, target, jobs, self.progress);
         }
-        // The repository took all of this before, and has lost some of it.
+        // The repository imported all of this before, and has lost some of it.
         let with_prefix = self.reads.chunks().iter().filter(|chunk| !self.chunk(**chunk).prefix.is_empty());
         let held = with_prefix.flat_map(|chunk| self.wanted_of(*chunk));
         let Some(object) = lacking.into_iter().chain(held).next() else { return Ok(()) };
@@ -92,7 +92,7 @@ impl<'a> Work<'a> {
         Err(Error::MissingBase { path: target.to_owned(), problem })
     }
 
-    /// The wanted objects of which a chunk holds something.
+    /// Returns the wanted objects of which a chunk holds data.
     fn wanted_of(&self, chunk: u32) -> Vec<u32> {
         let is_wanted = |object: &u32| self.plan.wanted.contains_key(&Some(*object));
         match &self.chunk(chunk).holds {
@@ -109,7 +109,7 @@ impl<'a> Work<'a> {
         (&file.checksum, self.bundle.index.ostree_attributes(file), file.kind)
     }
 
-    /// Whether the repository's mode holds all files, and there is room for them.
+    /// Checks that the repository's mode can hold all files, and that there is space for them.
     pub(super) fn check(&self) -> Result<(), Error> {
         let mut len = 0_u64;
         for (object, files) in &self.plan.wanted {
@@ -148,7 +148,7 @@ impl<'a> Work<'a> {
         self.write(content.portion.object, &mut |_| Box::new(&whole[..]))
     }
 
-    /// Puts a piece in its place.
+    /// Writes a piece to its place.
     fn take_piece(&self, content: &Content<'_>) -> Result<(), Error> {
         let object = content.portion.object;
         let Some(slot) = self.large.get(&object) else { return Ok(()) };
@@ -166,7 +166,7 @@ impl<'a> Work<'a> {
         write_content(&file, content).map_err(|error| failed(error.into()))
     }
 
-    /// Makes the files of a large object, all of whose pieces are in place.
+    /// Builds the files of a large object when all of its pieces are in place.
     fn finish_large(&self, object: u32) -> Result<(), Error> {
         let slot = self.large.get(&object).map(|slot| slot.lock().unwrap_or_else(PoisonError::into_inner).take());
         let Some(file) = slot.flatten() else { return Ok(()) };
@@ -182,7 +182,7 @@ impl<'a> Work<'a> {
         clones.pop().map_or(Ok(()), |kind| Err(failed(kind.into())))
     }
 
-    /// Writes all files of an object, whose content each reads anew.
+    /// Writes all files of an object, reading its content anew for each.
     fn write<'c>(&self, object: u32, content: &mut dyn FnMut(u64) -> Box<dyn Read + 'c>) -> Result<(), Error> {
         let size = self.bundle.index.object(object).size;
         for file in self.plan.wanted.get(&Some(object)).map_or(&[][..], Vec::as_slice) {
@@ -198,7 +198,7 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// Makes the files whose content a base has: what differs is who owns them, or the like.
+    /// Builds the files whose content a base has: only their attributes differ.
     fn copy_from_bases(&self, jobs: usize) -> Result<(), Error> {
         let lacking = self.lacking();
         if lacking.is_empty() {
@@ -228,7 +228,7 @@ impl<'a> Work<'a> {
         )
     }
 
-    /// The error of a content that a base had when it was looked at.
+    /// Returns the error for a content that a base had when it was checked.
     fn lost(&self, object: u32, error: Error) -> Error {
         match error {
             Error::Io { source, .. } if source.kind() == io::ErrorKind::InvalidData => {
@@ -253,7 +253,7 @@ impl<'a> Work<'a> {
     }
 }
 
-/// A file from its start, wherever others read it.
+/// A reader of a file from its start, independent of other readers.
 struct ReadAt {
     file: File,
     at: u64,

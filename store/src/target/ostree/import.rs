@@ -28,16 +28,17 @@ use crate::threads::parallel::for_each;
 use crate::trust::{Admission, TargetKind, TargetPlace, Trusted};
 use crate::{Error, Progress};
 
-/// Takes the commits of a bundle into the repository at `target`. A delta bundle is for one that holds its base.
+/// Imports the commits of a bundle into the repository at `target`. A delta bundle requires a repository that holds its base.
 ///
-/// The device remembers the bundle before anything of it can be reached in the repository. Killed at any point, the repository is sound, and another run completes.
+/// The device remembers the bundle before any of it can be reached in the repository. After a kill at any point the repository is consistent, and
+/// another run completes it.
 ///
-/// Of the commits' objects that are there, size, type and time are looked at, and those that are not as they are to be are taken again.
+/// Existing objects of the commits are checked by size, type and time; those that are not as expected are imported again.
 ///
 /// # Errors
-/// The bundle is refused or damaged, or older than the one that the repository took; the repository cannot be used, cannot hold what a commit
-/// has, lacks room or what a delta is relative to, its remote does not accept a commit, or the bundle cannot be remembered. Nothing in the
-/// repository is changed then.
+/// Returns an error if the bundle is refused, damaged, older than the imported one, or cannot be remembered; if the repository cannot be used,
+/// cannot hold what a commit has, or lacks space or the base of a delta; or if its remote does not accept a commit. Nothing in the repository is
+/// changed then.
 pub fn import(
     bundle: Trusted,
     target: &Path,
@@ -64,7 +65,7 @@ pub fn import(
     if options.dry_run {
         return Ok(stats);
     }
-    // Of a mirror of all refs, the summary is the source's.
+    // A mirror of all refs uses the source's summary.
     if options.destination == Destination::Mirror && options.refs.is_empty() {
         stats.has_summary = mirror_summary(&repo, &Carried::new(&bundle)?)?;
     }
@@ -80,7 +81,7 @@ pub fn import(
     Ok(stats)
 }
 
-/// Lets the summary list what the refs that were taken name now, if the repository has one.
+/// Updates the repository's summary, if it has one, to the imported refs.
 fn renew(repo: &Repo, bundle: &Bundle, options: &ImportOptions) -> Result<Renewed, Error> {
     let names = choose(bundle, &options.refs)?.into_iter().map(|from| {
         let collection = from.ostree.as_ref().map_or("", |ostree| ostree.collection.as_str());
@@ -89,7 +90,7 @@ fn renew(repo: &Repo, bundle: &Bundle, options: &ImportOptions) -> Result<Renewe
     renew_summary(repo, &names.collect::<Result<Vec<_>, _>>()?, options.now)
 }
 
-/// The whole bundle, of a delta with what the repository holds.
+/// Returns the whole bundle; completes a delta with what the repository holds.
 pub(super) fn whole(
     opened: Opened,
     repo: &Arc<Repo>,
@@ -102,8 +103,8 @@ pub(super) fn whole(
     }
 }
 
-/// Takes the commits of a bundle that is open and trusted. Whether new objects are sealed has been decided. `place` is where they stay, if that
-/// is this device.
+/// Imports the commits of an open, trusted bundle. Whether new objects are sealed has been decided. `place` is their permanent place, if they stay
+/// on this device.
 ///
 /// # Errors
 /// As [`import`].
@@ -126,7 +127,7 @@ pub(super) fn take(
     for (from, name) in refs.iter().zip(&names) {
         policy::check(repo, name, &carried, from)?;
     }
-    // One that cannot be read is told before anything is written.
+    // Report an unreadable ref before anything is written.
     let there = names.iter().map(|name| repo.read_ref(name)).collect::<Result<Vec<_>, _>>()?;
     let mut transaction = Transaction::begin(repo)?;
     let wanted = if options.trust_record { Vec::new() } else { closure::of(repo, &carried, &refs)? };
@@ -149,7 +150,7 @@ pub(super) fn take(
         .collect::<Result<_, Error>>()?;
     let work = Work::new((bundle, bases), &carried, &plan, &transaction, progress);
     stats.stored_bytes = work.stored_bytes();
-    // What the mode cannot hold, what has no room, and what of a base is gone, is known before anything is written.
+    // Unsupported files, lack of space and missing base contents are reported before anything is written.
     work.check()?;
     work.check_bases(jobs)?;
     if options.dry_run {
@@ -184,7 +185,7 @@ pub(super) fn take(
     Ok(stats)
 }
 
-/// The refs that were asked for, or all that are commits.
+/// Returns the requested refs, or all that are commits.
 pub(super) fn choose<'a>(bundle: &'a Bundle, names: &[String]) -> Result<Vec<&'a Ref>, Error> {
     let all = || bundle.index.refs().iter().filter(|from| from.ostree.is_some());
     let listed = || all().map(|from| from.name.as_str()).collect::<Vec<_>>().join(", ");

@@ -1,15 +1,15 @@
-//! Lists of Ed25519 keys as libostree reads them: base64, one a line.
+//! Lists of Ed25519 keys as libostree reads them: base64, one per line.
 
 use std::path::Path;
 
 /// An Ed25519 key.
 pub(super) type Key = [u8; 32];
 
-/// The keys of a file. Lines that are none, such as remarks, do not count.
+/// The keys of a file. Other lines, such as comments, are ignored.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct KeyList {
     pub(super) keys: Vec<Key>,
-    /// The number, from 1, of the first empty line: libostree reads no file of trusted keys that has one.
+    /// The number, from 1, of the first empty line: libostree rejects a file of trusted keys that has one.
     pub(super) empty: Option<usize>,
 }
 
@@ -17,9 +17,9 @@ impl KeyList {
     /// Reads a file of keys.
     ///
     /// # Errors
-    /// It is not a regular file, or cannot be read.
+    /// Returns an error if it is not a regular file or cannot be read.
     pub(super) fn read(path: &Path) -> std::io::Result<Self> {
-        // Links are followed, as by libostree; a fifo, on which opening would wait, is not opened.
+        // Links are followed, as in libostree; a fifo, on which opening would block, is not opened.
         if std::fs::metadata(path)?.is_file() {
             Ok(Self::parse(&std::fs::read(path)?))
         } else {
@@ -43,10 +43,10 @@ impl KeyList {
     }
 }
 
-/// The key that a line holds, if it holds one.
+/// Returns the key that a line holds, if any.
 ///
-/// By the lax rules of GLib, since one that is revoked there has to be revoked here: what is not of the alphabet is passed over, and so
-/// is what does not fill four characters.
+/// Follows GLib's lax rules, since a key that is revoked there must be revoked here: characters outside the alphabet are skipped, and so is an
+/// incomplete group of four.
 pub(super) fn key(line: &[u8]) -> Option<Key> {
     let sextets: Vec<Option<u8>> = line.iter().filter_map(|byte| sextet(*byte)).collect();
     let mut bytes = Vec::new();
@@ -60,7 +60,7 @@ pub(super) fn key(line: &[u8]) -> Option<Key> {
     bytes.try_into().ok()
 }
 
-/// What a character of base64 stands for; `=` stands for nothing, but has its place.
+/// Returns the value of a base64 character; `=` has no value but takes a position.
 fn sextet(byte: u8) -> Option<Option<u8>> {
     match byte {
         b'A'..=b'Z' => Some(Some(byte - b'A')),

@@ -18,21 +18,21 @@ use crate::ostree::repo::Repo;
 use crate::threads::parallel::for_each;
 use crate::{Error, Phase, Progress};
 
-/// What an object was found to be.
+/// The result of checking an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ObjectState {
-    /// The kernel says that it is right.
+    /// The kernel vouches for it.
     Vouched,
-    /// So many bytes were read, and they are right.
+    /// It was read, and is correct.
     Right {
         bytes: u64,
     },
     Missing,
-    /// It has not the checksum that names it.
+    /// It does not match its checksum.
     Changed,
 }
 
-/// How objects of an index are looked at.
+/// How objects of an index are checked.
 pub(super) struct ObjectCheck<'a> {
     repo: &'a Repo,
     index: &'a Index,
@@ -40,25 +40,25 @@ pub(super) struct ObjectCheck<'a> {
     jobs: usize,
 }
 
-/// A file object with its number among those that are looked for.
+/// A file object with its number among those that are checked.
 type Numbered<'a> = (usize, &'a OsTreeFile);
 
-/// What is known of file objects after the kernel was asked.
+/// What is known of file objects after asking the kernel.
 #[derive(Default)]
 struct Asked<'a> {
-    /// Those that are known to be right or not.
+    /// Objects with a known result.
     known: Vec<(usize, ObjectState)>,
-    /// Those that have their attributes, and are sealed.
+    /// Sealed objects with correct attributes.
     sealed: Vec<Numbered<'a>>,
-    /// Those that have to be read.
+    /// Objects that have to be read.
     unknown: Vec<(Numbered<'a>, u64)>,
-    /// What the kernel says of contents, or what they were found to have, by their numbers in the index.
+    /// Digests of contents, from the kernel or by reading, by their numbers in the index.
     digests: HashMap<u32, [u8; 32]>,
-    /// Two files of one content have several.
+    /// Whether two files of equal content have different digests.
     are_several: bool,
 }
 
-/// Bytes that are read at once.
+/// Bytes per read.
 const READ_LEN: usize = 1 << 18;
 
 impl<'a> ObjectCheck<'a> {
@@ -66,7 +66,7 @@ impl<'a> ObjectCheck<'a> {
         Self { repo, index, progress, jobs }
     }
 
-    /// Looks at a commit, dirtree or dirmeta that is to have these bytes.
+    /// Checks a commit, dirtree or dirmeta against its expected bytes.
     pub(super) fn metadata(&self, kind: ObjectType, checksum: &Checksum, bytes: &[u8]) -> Result<ObjectState, Error> {
         self.progress.check()?;
         self.progress.add(0, 1);
@@ -85,7 +85,7 @@ impl<'a> ObjectCheck<'a> {
         }
     }
 
-    /// Looks at file objects.
+    /// Checks file objects.
     pub(super) fn files(&self, files: &[Numbered<'a>]) -> Result<Vec<(usize, ObjectState)>, Error> {
         let asked = Mutex::new(Asked::default());
         for_each(self.jobs, files, || (), |(), file| self.ask(*file, &asked))?;
@@ -105,7 +105,7 @@ impl<'a> ObjectCheck<'a> {
         self.read(&unknown, Asked { known: asked.known, ..Asked::default() }).map(|asked| asked.known)
     }
 
-    /// Whether a regular file is there that is not sealed.
+    /// Returns whether it is an existing regular file that is not sealed.
     pub(super) fn is_unsealed(&self, kind: ObjectType, checksum: &Checksum) -> Result<bool, Error> {
         match self.repo.open_object(kind, checksum) {
             Ok(Some(file)) => Ok(self.measure(&file, kind, checksum)?.is_none()),
@@ -123,7 +123,7 @@ impl<'a> ObjectCheck<'a> {
         }
     }
 
-    /// Compares all but the content of a file object, and asks the kernel of that.
+    /// Compares everything except the content of a file object, and asks the kernel about that.
     fn ask(&self, (number, file): Numbered<'a>, asked: &Mutex<Asked<'a>>) -> Result<(), Error> {
         self.progress.check()?;
         self.progress.add(0, 1);
@@ -161,7 +161,7 @@ impl<'a> ObjectCheck<'a> {
         Ok(())
     }
 
-    /// Whether the digests are those of the index's objects, all of them.
+    /// Returns whether the digests are complete and match the index's objects.
     fn is_right(&self, asked: &Asked<'_>) -> bool {
         let table: Option<Vec<[u8; 32]>> =
             (0..).zip(self.index.objects()).map(|(object, _)| asked.digests.get(&object).copied()).collect();
@@ -175,7 +175,7 @@ impl<'a> ObjectCheck<'a> {
         }
         let bytes = files.iter().map(|(_, size)| *size).fold(0, u64::saturating_add);
         self.progress.enter(Phase::Hashing, bytes, num::wide(files.len()));
-        // For who compares what the kernel says of the others.
+        // Needed to verify the kernel's digests of the others.
         let takes_digest = !asked.sealed.is_empty();
         let asked = Mutex::new(asked);
         for_each(
@@ -196,7 +196,7 @@ impl<'a> ObjectCheck<'a> {
         Ok(asked.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Reads a file object to its end. Returns also the digest that its content would have if it were sealed.
+    /// Reads a file object to its end. Also returns the digest that its content would have if sealed.
     fn read_file(
         &self,
         file: &OsTreeFile,
@@ -246,7 +246,7 @@ fn lock<'m, 'a>(asked: &'m Mutex<Asked<'a>>) -> MutexGuard<'m, Asked<'a>> {
     asked.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The content of a regular file.
+/// Returns the content of a regular file.
 fn object_of(file: &OsTreeFile) -> Option<u32> {
     match file.kind {
         InodeKind::Regular(object) => Some(object),
@@ -254,12 +254,12 @@ fn object_of(file: &OsTreeFile) -> Option<u32> {
     }
 }
 
-/// A digest as the index's digest of digests has it.
+/// Returns a digest in the form that the index's digest of digests uses.
 fn plain_digest(digest: &FileDigest) -> Option<[u8; 32]> {
     digest.as_bytes().try_into().ok().filter(|_| digest.algorithm() == Algorithm::Sha256)
 }
 
-/// What an error says of an object; `Err` where it is not about that.
+/// Turns an error about an object into its result; returns other errors as `Err`.
 fn looked(error: Error) -> Result<ObjectState, Error> {
     match error {
         Error::Repository { fault, .. } if matches!(*fault, crate::error::RepoFault::Missing { .. }) => {

@@ -16,22 +16,22 @@ use crate::ostree::remote::Remote;
 use crate::ostree::repo::Repo;
 use crate::ostree::system::is_missing;
 
-/// The keys by which a remote's commits are judged.
+/// The keys that a remote's commits are verified with.
 #[derive(Debug, Default)]
 pub(super) struct OpenPgp {
-    /// Files without a name, which gpgv inherits.
+    /// Unnamed files, which gpgv inherits.
     keyrings: Vec<File>,
-    /// Files that were to hold keys, and hold none that libostree would see.
+    /// Key files without any key that libostree would see.
     without_keys: Vec<PathBuf>,
-    /// A keyring that is none, by which GnuPG sees no key at all under libostree.
+    /// An invalid keyring, with which GnuPG under libostree sees no key at all.
     spoilt: Option<PathBuf>,
 }
 
 impl OpenPgp {
-    /// The keys of a remote: those of its keyring or, if it has none, of the keyrings for all, and those that `gpgkeypath` names.
+    /// Returns the keys of a remote: those of its keyring or, if it has none, of the shared keyrings, and those that `gpgkeypath` names.
     ///
     /// # Errors
-    /// A file or folder cannot be read.
+    /// Returns an error if a file or folder cannot be read.
     pub(super) fn of(repo: &Repo, remote: &Remote) -> Result<Self, Error> {
         let mut keys = Self::default();
         if !keys.add_own(repo, remote)? {
@@ -44,10 +44,10 @@ impl OpenPgp {
         Ok(keys)
     }
 
-    /// Whether one of the signatures beside a commit is good; the inner result is why not.
+    /// Checks that one of the signatures of a commit is valid; the inner result is the reason if not.
     ///
     /// # Errors
-    /// gpgv cannot be run.
+    /// Returns an error if gpgv cannot be run.
     pub(super) fn check(&self, beside: Option<&Dictionary<'_>>, signed: &[u8]) -> Result<Result<(), String>, Error> {
         let value = beside.and_then(|beside| beside.value("ostree.gpgsigs"));
         let signatures = value.and_then(|value| value.byte_strings()).unwrap_or_default();
@@ -60,7 +60,7 @@ impl OpenPgp {
                 "no key of the remote signed it: {path} is not a keyring as written by `gpg --export`"
             )));
         }
-        // One behind the other, as libostree has it: what is no signature then spoils those beside it.
+        // Concatenated, as in libostree: an invalid signature then invalidates those beside it.
         if self.is_one_good(&signatures.concat(), signed)? {
             return Ok(Ok(()));
         }
@@ -72,7 +72,7 @@ impl OpenPgp {
         Ok(Err(why))
     }
 
-    /// Adds the keyring of the remote's own, if it has one.
+    /// Adds the remote's own keyring, if it has one.
     fn add_own(&mut self, repo: &Repo, remote: &Remote) -> Result<bool, Error> {
         let name = format!("{}.trustedkeys.gpg", remote.name);
         for folder in [Some(repo.path()), repo.remotes_folder()].into_iter().flatten() {
@@ -89,7 +89,7 @@ impl OpenPgp {
         Ok(false)
     }
 
-    /// Adds the keyrings for all remotes. libostree follows no links there.
+    /// Adds the keyrings shared by all remotes. libostree follows no links there.
     fn add_shared(&mut self, repo: &Repo) -> Result<(), Error> {
         let folder = repo.system().keyrings();
         if !folder.is_dir() {
@@ -105,7 +105,7 @@ impl OpenPgp {
         Ok(())
     }
 
-    /// Adds what `gpgkeypath` names: a file of keys, or all files of a folder.
+    /// Adds what `gpgkeypath` names: a key file, or all files of a folder.
     fn add_named(&mut self, path: &Path) -> std::io::Result<()> {
         let files =
             if std::fs::symlink_metadata(path)?.is_dir() { regular_files(path)? } else { vec![path.to_owned()] };
@@ -117,7 +117,7 @@ impl OpenPgp {
         Ok(())
     }
 
-    /// Adds a keyring: keys one behind the other, or a keybox of GnuPG.
+    /// Adds a keyring: concatenated keys, or a GnuPG keybox.
     fn add_keyring(&mut self, path: &Path, bytes: &[u8]) -> Result<(), Error> {
         let is_keybox = bytes.get(8..12) == Some(b"KBXf");
         if !(bytes.is_empty() || is_keybox || is_openpgp(bytes)) {
@@ -135,7 +135,7 @@ impl OpenPgp {
         Ok(())
     }
 
-    /// Asks gpgv: libraries for OpenPGP are larger than all of this, and it is wherever apt is.
+    /// Asks gpgv: OpenPGP libraries are larger than all of this, and gpgv is present wherever apt is.
     fn is_one_good(&self, signatures: &[u8], signed: &[u8]) -> Result<bool, Error> {
         let failed = |error| Error::io("run", "gpgv", error);
         if self.keyrings.is_empty() {
@@ -158,15 +158,15 @@ impl OpenPgp {
             Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => return Err(failed(error)),
             _ => {}
         }
-        // Its exit code is of all signatures, and good where the key or the signature has expired or the key is revoked, of which it says
-        // so in place of GOODSIG.
+        // The exit code covers all signatures, and is good even for an expired key or signature and for a revoked key, which are reported in place
+        // of GOODSIG.
         let has = |word: &[u8]| output.stdout.split(|byte| *byte == b'\n').any(|line| line.starts_with(word));
         let is_done = output.status.code().is_some();
         Ok(is_done && has(b"[GNUPG:] GOODSIG ") && !has(b"[GNUPG:] NODATA "))
     }
 }
 
-/// What `gpgkeypath` names, with semicolons or commas between.
+/// Returns the paths in `gpgkeypath`, separated by semicolons or commas.
 fn key_paths(remote: &Remote) -> Result<Vec<String>, RepoFault> {
     let Some(value) = remote.value("gpgkeypath") else { return Ok(Vec::new()) };
     match (value.contains(';'), value.contains(',')) {
@@ -177,7 +177,7 @@ fn key_paths(remote: &Remote) -> Result<Vec<String>, RepoFault> {
     }
 }
 
-/// Files in a folder; links are none.
+/// Returns the regular files in a folder; links are not followed.
 fn regular_files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder)? {
@@ -190,12 +190,12 @@ fn regular_files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Packets of OpenPGP begin with a bit that no text has in its first byte.
+/// OpenPGP packets begin with a bit that is never set in the first byte of a text.
 fn is_openpgp(bytes: &[u8]) -> bool {
     bytes.first().is_some_and(|first| first & 0x80 != 0)
 }
 
-/// A file in memory, which passes to gpgv as it is open, and lies nowhere.
+/// Creates a file in memory, which is passed to gpgv as an open descriptor.
 fn unnamed(name: &str, bytes: &[u8]) -> std::io::Result<File> {
     let mut file = File::from(memfd_create(name, MemfdFlags::empty())?);
     file.write_all(bytes)?;

@@ -1,29 +1,29 @@
-//! How commits are imported, and as which refs.
+//! Options of an import into a repository, and the refs it creates.
 
 use crate::Error;
 use crate::ostree::refs::{RefName, RefPlace};
 use crate::ostree::repo::Repo;
 use crate::seal::Seal;
 
-/// How a bundle is taken into a repository.
+/// Options of an import.
 #[derive(Clone, Debug, Default)]
 #[allow(clippy::exhaustive_structs, reason = "callers fill it in")]
 pub struct ImportOptions {
-    /// The refs; none is all that are OSTree commits.
+    /// The refs; if empty, all OSTree commits.
     pub refs: Vec<String>,
-    /// Where they go.
+    /// Where the refs go.
     pub destination: Destination,
-    /// Whether the kernel is to keep new objects as they are: [`Seal::AsBefore`] is as it was done for the last bundle of this name.
+    /// Whether to seal new objects; [`Seal::AsBefore`] does as for the last bundle of this name.
     pub seal: Seal,
-    /// Read and hash the objects that the repository has, and do not rely on what the file system says of them.
+    /// Read and hash the objects that the repository has instead of relying on the file system's metadata.
     pub rehash: bool,
-    /// Do not look at objects of commits that the repository has.
+    /// Do not check objects of commits that the repository has.
     pub trust_record: bool,
-    /// The moment at which a summary that is written anew is said to be written, in seconds since 1970.
+    /// The time to put into a rewritten summary, in seconds since 1970.
     pub now: u64,
-    /// Find out what would be done, and do nothing.
+    /// Report what would be done, and do nothing.
     pub dry_run: bool,
-    /// Threads; 0 is 1.
+    /// Threads; 0 counts as 1.
     pub jobs: usize,
 }
 
@@ -31,17 +31,17 @@ pub struct ImportOptions {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(clippy::exhaustive_enums, reason = "a caller chooses one")]
 pub enum Destination {
-    /// `refs/heads`: they are the repository's own, and no remote has a say.
+    /// `refs/heads`: the repository's own refs, independent of any remote.
     #[default]
     Heads,
-    /// `refs/remotes/NAME`: as if they were pulled from that remote, which the repository has to have, and whose signatures it asks for.
+    /// `refs/remotes/NAME`: as if pulled from that remote, which must exist in the repository and whose required signatures are checked.
     Remote(String),
-    /// `refs/mirrors/COLLECTION` for those of a collection, `refs/heads` for others, as `ostree pull --mirror` does. Of all refs, the summary
-    /// that the bundle carries comes along, if it names no others.
+    /// `refs/mirrors/COLLECTION` for refs of a collection, `refs/heads` for others, as in `ostree pull --mirror`. If all refs are imported, so is
+    /// the bundle's summary, unless it names others.
     Mirror,
 }
 
-/// Where the ref of a name and a collection, which may be none, goes.
+/// Returns the destination of a ref, by its name and its collection, which may be empty.
 pub(super) fn destination(
     repo: &Repo,
     name: &str,
@@ -50,7 +50,7 @@ pub(super) fn destination(
 ) -> Result<RefName, Error> {
     let place = match destination {
         Destination::Remote(remote) => RefPlace::Remote(remote.clone()),
-        // A collection that is the repository's own is not mirrored.
+        // Refs of the repository's own collection are not mirrored.
         Destination::Mirror if !collection.is_empty() && repo.config().collection_id.as_deref() != Some(collection) => {
             RefPlace::Mirror(collection.to_owned())
         }

@@ -20,7 +20,7 @@ pub(super) struct Plan<'a> {
     carried: &'a Carried<'a>,
     transaction: &'a Transaction<'a>,
     repo: &'a Repo,
-    /// For each object of the bundle the files that it makes; links stand under none.
+    /// For each object of the bundle, the files to build from it; links are under `None`.
     pub(super) wanted: BTreeMap<Option<u32>, Vec<u32>>,
     /// Children before parents.
     pub(super) metadata: Vec<(OsTreeKind, OsTreeObject)>,
@@ -29,7 +29,7 @@ pub(super) struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    /// A plan with nothing in it.
+    /// Returns an empty plan.
     pub(super) fn new(carried: &'a Carried<'a>, transaction: &'a Transaction<'a>) -> Self {
         Self {
             carried,
@@ -42,7 +42,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Adds of the objects that are wanted those that are missing or damaged, and the commits that are marked as partial.
+    /// Adds the wanted objects that are missing or damaged, and the commits that are marked as partial.
     pub(super) fn add_lacking(&mut self, wanted: &[Wanted<'_>], seen: &Seen) -> Result<(), Error> {
         for wanted in wanted {
             let (checksum, is_lacking) = (&wanted.checksum, seen.is_lacking(wanted));
@@ -70,8 +70,8 @@ impl<'a> Plan<'a> {
         Ok(())
     }
 
-    /// Adds a ref's commit and its parents, as far as they are carried. What `there`, the commit that the ref names in the repository, has
-    /// as well need not be looked for.
+    /// Adds a ref's commit and its parents, as far as they are carried. Objects shared with `there`, the commit that the ref names in the
+    /// repository, are skipped.
     pub(super) fn add_commits(&mut self, from: &Ref, there: Option<Checksum>) -> Result<(), Error> {
         let mut next = Some(self.carried.tip(from)?.checksum);
         while let Some(checksum) = next.take() {
@@ -95,7 +95,7 @@ impl<'a> Plan<'a> {
         Ok(())
     }
 
-    /// The root of the first of these commits that the repository has as a whole.
+    /// Returns the root of the first of these commits that the repository has completely.
     fn whole_root(&self, commits: impl Iterator<Item = Checksum>) -> Result<Option<Checksum>, Error> {
         for checksum in commits {
             if self.repo.has_whole_commit(&checksum)? {
@@ -118,8 +118,8 @@ impl<'a> Plan<'a> {
         Ok(())
     }
 
-    /// Adds a dirtree with all below it. Where `base` is a dirtree that the repository has with all below it, both are gone through side by
-    /// side, and what they share is passed over.
+    /// Adds a dirtree with everything below it. If `base` is a dirtree that the repository has completely, both are traversed together, and what
+    /// they share is skipped.
     fn add_tree(&mut self, root: Checksum, base: Option<Checksum>) -> Result<(), Error> {
         let mut pending = vec![(root, base)];
         while let Some((dirtree, base)) = pending.pop() {

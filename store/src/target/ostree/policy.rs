@@ -13,10 +13,10 @@ use crate::ostree::refs::{RefName, RefPlace};
 use crate::ostree::remote::Remote;
 use crate::ostree::repo::Repo;
 
-/// Whether the commit of a ref, and those before it that come with it, may be what `name` stands for.
+/// Checks that `name` may refer to the commit of a ref and the parents that come with it.
 ///
 /// # Errors
-/// A commit names other refs or another collection, the repository has no such remote, or a signature that the remote asks for is missing.
+/// Returns an error if a commit names other refs or another collection, if the repository has no such remote, or if a required signature is missing.
 pub(super) fn check(repo: &Repo, name: &RefName, carried: &Carried<'_>, from: &Ref) -> Result<(), Error> {
     let (first, before) = (carried.tip(from)?, carried.before(repo, from)?);
     let refused = |tip: &Tip<'_>, why| refused(repo, name, tip, why);
@@ -46,8 +46,8 @@ fn refused(repo: &Repo, name: &RefName, tip: &Tip<'_>, why: String) -> Error {
     repo.fault(RepoFault::Refused { commit: hex(&tip.checksum), name: name.to_string(), why })
 }
 
-/// A commit that is for some refs is not for others, and one for none is for none; one that does not say may have any name, but is of no
-/// collection.
+/// Checks ref bindings: a commit bound to some refs may have no others, and one bound to none may have none; one without bindings may have any
+/// name, but belongs to no collection.
 fn check_bindings(commit: &Commit<'_>, reference: Option<&str>, collection: Option<&str>) -> Result<(), String> {
     let is_bound = commit.metadata.value("ostree.ref-binding").is_some();
     if let Some(reference) = reference.filter(|_| is_bound)
@@ -66,7 +66,7 @@ fn check_bindings(commit: &Commit<'_>, reference: Option<&str>, collection: Opti
     }
 }
 
-/// The signatures that a remote asks for. Where it asks for both kinds, both have to be good.
+/// The signatures that a remote requires. If it requires both kinds, both must be valid.
 struct Asked {
     openpgp: Option<OpenPgp>,
     ed25519: Option<Ed25519>,
@@ -82,8 +82,8 @@ impl Asked {
         let ed25519 = Ed25519::asked(repo, remote, "sign-verify")?;
         let of_summary = Ed25519::asked(repo, remote, "sign-verify-summary")?;
         let is_summary = remote.boolean("gpg-verify-summary", false).map_err(fault)? || of_summary.is_some();
-        // What guards the list of refs on its way is the bundle's own signature. But where commits count for being in that list alone,
-        // a bundle, which does not carry it, cannot show that they are.
+        // The bundle's own signature protects the list of refs in transit. But if commits count merely because a signed summary lists them, a
+        // bundle, which does not carry it, cannot prove that.
         if is_summary && !is_openpgp && ed25519.is_none() {
             return Err(fault(remote.fault(
                 "it verifies only the summary, which a bundle does not have: set gpg-verify or sign-verify".into(),
@@ -93,7 +93,7 @@ impl Asked {
         Ok(Self { openpgp, ed25519 })
     }
 
-    /// Whether a commit has all of them; the inner result is why not.
+    /// Checks that a commit has all of them; the inner result is the reason if not.
     fn check(&self, signed: &[u8], beside: Option<&Dictionary<'_>>) -> Result<Result<(), String>, Error> {
         if let Some(openpgp) = &self.openpgp
             && let Err(why) = openpgp.check(beside, signed)?

@@ -20,23 +20,24 @@ use crate::seal::{Parameters, Seal, WantedSignature, seal_open};
 use crate::threads::parallel::for_each;
 use crate::{Error, Progress};
 
-/// Finds out whether the new objects of a bundle of that name are to be sealed, before anything is written.
+/// Decides whether to seal the new objects of a bundle of that name, before anything is written.
 ///
 /// # Errors
-/// The repository's file system has no fs-verity, and that was required.
+/// Returns an error if the repository's file system has no fs-verity, and that was required.
 pub(super) fn plan(repo: &Repo, name: &str, wish: Seal) -> Result<bool, Error> {
     let is_supported = || kernel::is_supported(repo.objects()).map_err(|error| Error::kernel(repo.path(), error));
     wish.decide(is_kept_sealed(repo, name), repo.path(), is_supported)
 }
 
-/// The signature for the kernel that a bundle carries, with which its index is sealed. It is required as for directories: where that is asked for,
+/// Returns the bundle's signature for the kernel, to seal its index with. As for directories, it is required on request or if the index of the last
+/// bundle of its name has one.
 /// or where the index of the last bundle of its name has one.
 pub(super) fn signature<'a>(repo: &Repo, head: &'a Head, wish: Seal) -> Option<WantedSignature<'a>> {
     let is_required = wish.requires_signature(kept::is_signed(repo, &head.root().identity.name));
     WantedSignature::of(head, is_required)
 }
 
-/// Whether what the repository keeps of the last bundle of a name is sealed.
+/// Returns whether the repository's record of the last bundle of a name is sealed.
 pub(super) fn is_kept_sealed(repo: &Repo, name: &str) -> bool {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK;
     let path = kept::path(name, kept::HEAD);
@@ -45,10 +46,10 @@ pub(super) fn is_kept_sealed(repo: &Repo, name: &str) -> bool {
 }
 
 impl Transaction<'_> {
-    /// Seals the objects that wait in the stage. What is said of commits may be replaced, and is left.
+    /// Seals the objects that wait in the stage. Detached metadata may be replaced later, and is not sealed.
     ///
     /// # Errors
-    /// The kernel did not.
+    /// Returns an error if the kernel refuses.
     pub(super) fn seal(&self, jobs: usize, progress: &Progress) -> Result<u64, Error> {
         let staged: Vec<_> = self.staged().into_iter().filter(|(_, kind)| *kind != ObjectType::CommitMeta).collect();
         progress.enter(Phase::Sealing, 0, num::wide(staged.len()));
@@ -77,7 +78,7 @@ impl Transaction<'_> {
     }
 }
 
-/// Opens a file of the stage; `None` where it is a symbolic link, which has no content to seal.
+/// Opens a file of the stage; `None` for a symbolic link, which has no content to seal.
 fn open_regular(transaction: &Transaction<'_>, name: &str) -> Result<Option<OwnedFd>, Errno> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK;
     match open_name(transaction.stage.directory(), name.as_bytes(), flags, Permissions::empty()) {

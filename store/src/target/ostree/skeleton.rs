@@ -1,4 +1,4 @@
-//! An empty repository on a medium, at `.ostree/repo`, as `ostree create-usb` makes it.
+//! Creates an empty repository on a medium, at `.ostree/repo`, as `ostree create-usb` does.
 //!
 //! `objects` is made last: clients do not take a folder without it for a repository. So the next run resumes a killed one.
 
@@ -17,29 +17,29 @@ use crate::ostree::repo::Repo;
 /// Where clients look for a repository on a medium.
 pub(super) const PATH: &str = ".ostree/repo";
 
-/// It has no collection of its own, so that refs of all are mirrored.
+/// It has no collection of its own, so that all refs are mirrored.
 const CONFIG: &[u8] = b"[core]\nrepo_version=1\nmode=archive-z2\nindexed-deltas=true\n";
-/// Under which it is written, in the repository.
+/// The temporary name of the configuration in the repository.
 const NEW_CONFIG: &str = ".sealift-config";
 
 const DIRECTORIES: [&str; 8] =
     ["tmp", "tmp/cache", "extensions", "state", "refs", "refs/heads", "refs/mirrors", "refs/remotes"];
 
-/// The repository of a medium, and what was made of it.
+/// The repository of a medium, and the parts of it that were created.
 #[derive(Debug)]
 pub(super) struct Skeleton {
     medium: OwnedFd,
     path: PathBuf,
-    /// Below the medium, in their order.
+    /// Created paths below the medium, in order.
     made: Vec<String>,
     has_made_config: bool,
 }
 
 impl Skeleton {
-    /// Makes an empty repository in the directory `medium`, unless there is one.
+    /// Creates an empty repository in the directory `medium`, unless there is one.
     ///
     /// # Errors
-    /// The medium cannot be written to, or a link stands in the way.
+    /// Returns an error if the medium cannot be written to, or if a link is in the way.
     pub(super) fn make(medium: &Path) -> Result<Self, Error> {
         let path = medium.join(PATH);
         let opened = open_user_dir(medium).map_err(|error| Error::io("open", medium, error))?;
@@ -57,17 +57,17 @@ impl Skeleton {
     /// Opens the repository.
     ///
     /// # Errors
-    /// It is of a version or mode that is not known.
+    /// Returns an error if its version or mode is unknown.
     pub(super) fn open(&self) -> Result<Repo, Error> {
         let root = self.root().map_err(|error| Error::io("open", &self.path, error))?;
         Repo::of(root, &self.path)
     }
 
-    /// Removes what [`Self::make`] made, if nothing came into it. What cannot be removed is an empty repository, and does no harm.
+    /// Removes what [`Self::make`] created, if it is still empty. What cannot be removed is an empty repository, and does no harm.
     pub(super) fn remove(self) {
         let remove = |path: String, flags| unlinkat(&self.medium, path, flags).is_ok();
         for path in self.made.iter().rev() {
-            // Behind `objects` come the files that are no one's without it.
+            // Without `objects`, the remaining files belong to no repository.
             if !remove(path.clone(), AtFlags::REMOVEDIR) {
                 return;
             }

@@ -20,28 +20,28 @@ use crate::ostree::repo::Repo;
 use crate::ostree::stage::ObjectStage;
 use crate::ostree::transaction::{make_directory, take_lock};
 
-/// Writes the summary of all refs that the repository has, as of `now`, in seconds since 1970.
+/// Writes the summary of all refs in the repository, as of `now`, in seconds since 1970.
 ///
 /// # Errors
-/// A ref or a commit cannot be read, or the repository cannot be written to.
+/// Returns an error if a ref or a commit cannot be read, or if the repository cannot be written to.
 pub(super) fn write_summary(repo: &Repo, now: u64) -> Result<(), Error> {
     let _lock = if repo.config().locking { Some(take_lock(repo)?) } else { None };
     replace(repo, &encode(repo, now)?, None)
 }
 
-/// What became of the summary of a repository that is no medium.
+/// What happened to the summary of a repository that is not on a medium.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Renewed {
-    /// It listed other commits, and was written anew.
+    /// It listed other commits, and was rewritten.
     pub(super) is_updated: bool,
-    /// It was signed, which only who has the key can do again.
+    /// It was signed, which only the key's owner can do again.
     pub(super) has_lost_signature: bool,
     /// It was Flatpak's, which lists more of each ref.
     pub(super) was_flatpak: bool,
 }
 
-/// Writes the summary of a repository that has one anew, if it does not list the commits that these refs name now. Flatpak's index of
-/// summaries goes then: without it, clients of Flatpak read the summary.
+/// Rewrites the summary of a repository that has one, if it does not list the commits that these refs now name. Flatpak's index of summaries is
+/// then removed: without it, Flatpak clients read the summary.
 ///
 /// # Errors
 /// As [`write_summary`].
@@ -50,7 +50,7 @@ pub(super) fn renew_summary(repo: &Repo, names: &[RefName], now: u64) -> Result<
     let _lock = if repo.config().locking { Some(take_lock(repo)?) } else { None };
     let new = encode(repo, now)?;
     let listed = Summary::parse(&new).map(|summary| listed(&summary, names)).unwrap_or_default();
-    // One that cannot be read lists none.
+    // An unreadable one lists none.
     let before = Summary::parse(&there).map(|summary| self::listed(&summary, names)).unwrap_or_default();
     if listed == before && Summary::parse(&there).is_ok() {
         return Ok(Renewed::default());
@@ -65,7 +65,7 @@ pub(super) fn renew_summary(repo: &Repo, names: &[RefName], now: u64) -> Result<
     Ok(renewed)
 }
 
-/// Which of these refs a summary lists, by their collections and names, and their commits.
+/// Returns which of these refs a summary lists, by their collections and names, and their commits.
 fn listed(summary: &Summary<'_>, names: &[RefName]) -> Vec<(String, String, Checksum)> {
     let own = summary.collection_id.unwrap_or_default();
     let all = std::iter::once((own, &summary.refs)).chain(summary.collections.iter().map(|(id, refs)| (*id, refs)));
@@ -74,11 +74,11 @@ fn listed(summary: &Summary<'_>, names: &[RefName]) -> Vec<(String, String, Chec
     refs.filter(|(_, name, _)| is_asked(name)).map(|(id, name, commit)| (id.into(), name.into(), commit)).collect()
 }
 
-/// Gives a mirror the summary that the bundle carries, with its signature, as `ostree pull --mirror` does: if all that it names is in the
-/// bundle, and it is of a repository of the same mode. Returns whether it was.
+/// Gives a mirror the bundle's summary with its signature, as `ostree pull --mirror` does, if the bundle has everything that it names and it is of
+/// a repository with the same mode. Returns whether it did.
 ///
 /// # Errors
-/// The repository cannot be written to.
+/// Returns an error if the repository cannot be written to.
 pub(super) fn mirror_summary(repo: &Repo, carried: &Carried<'_>) -> Result<bool, Error> {
     let file =
         |wanted| carried.bundle.index.repository_files().find(|(kind, _)| *kind == wanted).map(|(_, bytes)| bytes);
@@ -111,10 +111,10 @@ pub(super) fn mirror_summary(repo: &Repo, carried: &Carried<'_>) -> Result<bool,
 
 const SUMMARY: &str = "summary";
 const SIGNATURE: &str = "summary.sig";
-/// Where Flatpak lists summaries, which clients of Flatpak look for first.
+/// Flatpak's list of summaries, which its clients look for first.
 const INDEX: &str = "summary.idx";
 const INDEX_SIGNATURE: &str = "summary.idx.sig";
-/// What a summary of Flatpak holds, and no other.
+/// A key that only Flatpak's summaries have.
 const FLATPAK: &[u8] = b"xa.cache\0";
 
 fn encode(repo: &Repo, now: u64) -> Result<Vec<u8>, Error> {
@@ -153,20 +153,20 @@ fn encode(repo: &Repo, now: u64) -> Result<Vec<u8>, Error> {
             None if collection.is_some() => continue,
             None => &mut summary.refs,
         };
-        // Mirrors are the last of the refs, and stand above what a remote had.
+        // Mirrors are the last of the refs, and override those of a remote.
         of.insert(name.name(), commit);
     }
     Ok(summary.encode())
 }
 
-/// Writes both files aside, and renames them over those that are there.
+/// Writes both files under temporary names, and renames them over the existing ones.
 fn replace(repo: &Repo, summary: &[u8], signature: Option<&[u8]>) -> Result<(), Error> {
     let failed = |name: &str| {
         let path = repo.path().join(name);
         move |error: Errno| Error::io("write", path.clone(), error)
     };
     let stage = make_directory(repo, "tmp").and_then(ObjectStage::create).map_err(failed("tmp"))?;
-    // A signature is one of the bytes that were there, and an index lists what they were.
+    // A signature covers the old bytes, and an index lists them.
     for name in [INDEX_SIGNATURE, INDEX, SIGNATURE] {
         match unlinkat(repo.root(), name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => {}

@@ -16,33 +16,33 @@ use crate::seal::Seal;
 use crate::trust::{Admission, Trusted};
 use crate::{Error, Progress};
 
-/// How a bundle is written to a medium.
+/// Options of writing a bundle to a medium.
 #[derive(Clone, Debug, Default)]
 #[allow(clippy::exhaustive_structs, reason = "callers fill it in")]
 pub struct UsbOptions {
-    /// The refs; none is all that are OSTree commits.
+    /// The refs; if empty, all OSTree commits.
     pub refs: Vec<String>,
-    /// The moment at which the summary is said to be written, in seconds since 1970.
+    /// The time to put into the summary, in seconds since 1970.
     pub now: u64,
-    /// Read and hash the objects that the repository has, and do not rely on what the file system says of them.
+    /// Read and hash the objects that the repository has instead of relying on the file system's metadata.
     pub rehash: bool,
-    /// Do not look at objects of commits that the repository has.
+    /// Do not check objects of commits that the repository has.
     pub trust_record: bool,
-    /// Find out what would be done, and do nothing.
+    /// Report what would be done, and do nothing.
     pub dry_run: bool,
-    /// Threads; 0 is 1.
+    /// Threads; 0 counts as 1.
     pub jobs: usize,
 }
 
-/// Takes the commits of a bundle into the repository `.ostree/repo` in the directory `medium`, and makes it if there is none.
+/// Imports the commits of a bundle into the repository `.ostree/repo` in the directory `medium`, and creates it if there is none.
 ///
-/// Clients find it there: `ostree pull` and `flatpak` from a medium that is mounted, `ostree pull-local` by its path. The refs become
-/// mirrors of their collections, by which clients look for them, and the summary lists all that the repository has. A delta bundle is for a
-/// medium that holds its base, which is read: nothing of ours is kept there. The device
-/// remembers the bundle before anything of it can be reached. Killed at any point, the repository is sound, and another run completes.
+/// Clients find it there: `ostree pull` and `flatpak` on a mounted medium, `ostree pull-local` by its path. The refs become mirrors of their
+/// collections, by which clients look for them, and the summary lists everything in the repository. A delta bundle requires a medium that holds its
+/// base, which is read: no record is stored there. The device remembers the bundle before any of it can be reached. After a kill at any point the
+/// repository is consistent, and another run completes it.
 ///
 /// # Errors
-/// As [`super::import()`]; and a ref has no collection id, or the medium is not a directory that can be written to.
+/// As [`super::import()`]; also returns an error if a ref has no collection id, or if the medium is not a writable directory.
 pub fn write_usb(
     bundle: Trusted,
     medium: &Path,
@@ -89,7 +89,7 @@ fn write(
     Ok(stats)
 }
 
-/// Whether all refs have a collection: on a medium, which has no name, nothing else tells whose they are.
+/// Checks that all refs have a collection: on a medium, which has no name, nothing else tells whose they are.
 fn check_collections(bundle: &Bundle, names: &[String]) -> Result<(), Error> {
     let has_one = |from: &Ref| from.ostree.as_ref().is_some_and(|ostree| !ostree.collection.is_empty());
     let Some(without) = choose(bundle, names)?.into_iter().find(|from| !has_one(from)) else { return Ok(()) };

@@ -9,24 +9,24 @@ use crate::Error;
 use crate::ostree::object::ObjectType;
 use crate::ostree::repo::Repo;
 
-/// An object that is to be there.
+/// A required object.
 pub(super) struct Wanted<'a> {
     pub(super) kind: ObjectType,
     pub(super) checksum: Checksum,
     pub(super) what: What<'a>,
     pub(super) tree: &'a Ref,
-    /// The first path at which the tree has it; none of a commit.
+    /// Its first path in the tree; `None` for a commit.
     pub(super) path: Option<Vec<u8>>,
 }
 
-/// What it is to be.
+/// What the object should be.
 pub(super) enum What<'a> {
     /// The bytes of a commit, dirtree or dirmeta.
     Metadata(&'a [u8]),
     File(&'a OsTreeFile),
 }
 
-/// Goes through what commits name, and lists each object once.
+/// Traverses what commits name, and lists each object once.
 pub(super) struct Walk<'a> {
     repo: &'a Repo,
     metadata: HashMap<(OsTreeKind, Checksum), &'a [u8]>,
@@ -47,7 +47,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Lists a commit of a ref with all that it names. Returns its parent, unless the commit is known or not in the index.
+    /// Lists a commit of a ref with everything that it names. Returns its parent, unless the commit is already listed or not in the index.
     pub(super) fn add_commit(&mut self, tree: &'a Ref, commit: Checksum) -> Result<Option<Checksum>, Error> {
         let Some(bytes) = self.add_metadata(OsTreeKind::Commit, commit, tree, None) else { return Ok(None) };
         let fault = |fault| self.repo.wrong(ObjectType::Commit, &commit, fault);
