@@ -34,15 +34,15 @@ use crate::inspect::find;
 use crate::trust::Trusted;
 use crate::{Error, Input, Progress};
 
-/// Writes the content of the file at `[REF:]PATH` to `out`: only bytes that have been checked.
+/// Writes the content of the file at `[REF:]PATH` to `out`. Only verified bytes are written.
 ///
 /// # Errors
-/// The bundle is refused or damaged, there is no such file or it is not a regular one, or `out` fails.
+/// Returns an error if the bundle is refused or damaged, if there is no such regular file, or if `out` cannot be written.
 pub fn cat(bundle: Trusted, path: &[u8], out: &mut dyn Write, progress: &Progress) -> Result<(), Error> {
     Contents::open(bundle)?.cat(path, out, progress)
 }
 
-/// A bundle that is asked for many files, and opened once.
+/// A bundle that is opened once, to read many files.
 #[derive(Debug)]
 pub struct Contents {
     input: Input,
@@ -53,22 +53,22 @@ impl Contents {
     /// Reads layout and index.
     ///
     /// # Errors
-    /// The bundle is damaged, or is a delta bundle.
+    /// Returns an error if the bundle is damaged, or is a delta bundle.
     pub fn open(bundle: Trusted) -> Result<Self, Error> {
         let (input, bundle) = bundle.open_bundle()?;
         Ok(Self { input, bundle })
     }
 
-    /// What it has.
+    /// Returns the bundle.
     #[must_use]
     pub fn bundle(&self) -> &Bundle {
         &self.bundle
     }
 
-    /// Writes the content of the file at `[REF:]PATH` to `out`. From a pipe, files come in their order there.
+    /// Writes the content of the file at `[REF:]PATH` to `out`. From a pipe, files must be requested in the order in which they are stored.
     ///
     /// # Errors
-    /// The chunks are damaged, there is no such file or it is not a regular one, or `out` fails.
+    /// Returns an error if the chunks are damaged, if there is no such regular file, or if `out` cannot be written.
     pub fn cat(&mut self, path: &[u8], out: &mut dyn Write, progress: &Progress) -> Result<(), Error> {
         cat_from(&mut self.input, &self.bundle, path, out, progress)
     }

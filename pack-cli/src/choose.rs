@@ -8,53 +8,53 @@ use std::path::{Path, PathBuf};
 use crate::trust::Guard;
 use crate::{Error, Head, Input, Limits};
 
-/// A bundle that may be taken, as far as its head tells.
+/// A bundle that the device may install, as far as its head tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Candidate {
-    /// Where it lies.
+    /// The bundle's path.
     pub path: PathBuf,
-    /// Its name.
+    /// The bundle's name.
     pub name: String,
-    /// Its version.
+    /// The bundle's version.
     pub version: u64,
-    /// Whether it takes a base to unpack it.
+    /// Whether it is a delta bundle, which needs a base.
     pub is_delta: bool,
-    /// Whether that base, as it says, is not what the target took last. It may be there all the same, in the commits of a repository.
+    /// Whether the declared base is not what the target installed last. A repository may still have it among its commits.
     pub lacks_base: bool,
-    /// Bytes of its file.
+    /// Size of the file in bytes.
     pub file_bytes: u64,
 }
 
-/// A bundle that is not for this device.
+/// A bundle that this device does not accept.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct PassedOver {
-    /// Where it lies.
+    /// The bundle's path.
     pub path: PathBuf,
-    /// The version that it says, where it can be read.
+    /// The declared version, if it can be read.
     pub version: Option<u64>,
-    /// Why.
+    /// The reason.
     pub error: Error,
 }
 
-/// What became of several bundles.
+/// The result of choosing among several bundles.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Choice {
-    /// Those that may be taken, the best first. One may turn out damaged when it is read, or a delta to be of another base: then it is
-    /// the next one's turn.
+    /// The bundles that may be installed, the best first. If one turns out to be damaged, or to be a delta for another base, the caller tries the
+    /// next.
     pub candidates: Vec<Candidate>,
-    /// The others, those of higher versions first.
+    /// The others, highest version first.
     pub passed_over: Vec<PassedOver>,
 }
 
-/// Looks at bundles: files, and those in directories, which are called `*.sealift`. With `name` only those of that name are candidates. `held`
-/// are the contents, by the digests of their indexes, that the target took: of one version, a delta whose base is among them comes first, and
-/// one whose base is not comes last. Where nothing is known of the target, each delta is worth trying.
+/// Examines bundles: files, and the files named `*.sealift` in directories. With `name`, only bundles of that name are candidates. `held` lists the
+/// digests of the indexes that the target has installed: of one version, a delta whose base is among them comes first, and one whose base is not
+/// comes last. Where nothing is known of the target, every delta is a candidate.
 ///
 /// # Errors
-/// A directory cannot be read, or the state of the device.
+/// Returns an error if a directory or the state of the device cannot be read.
 pub fn choose(
     paths: &[PathBuf],
     name: Option<&str>,
@@ -76,7 +76,7 @@ pub fn choose(
             (Some(wanted), _) if wanted != identity.name => {
                 Some(Error::OtherName { target: path.clone(), bound: wanted.to_owned(), name: identity.name.clone() })
             }
-            (_, Err(error)) if error.kind().is_none() => return Err(error), // the device's state, not the bundle
+            (_, Err(error)) if error.kind().is_none() => return Err(error), // the device's state is at fault, not the bundle
             (_, judged) => judged.err(),
         };
         match refused {
@@ -99,14 +99,14 @@ pub fn choose(
     Ok(choice)
 }
 
-/// Whether a bundle is a delta of what is not among `held`, as far as that is known.
+/// Returns whether a bundle is a delta for a base that is not among `held`, as far as that is known.
 fn lacks_base(head: &Head, held: &[[u8; 32]]) -> bool {
     let root = head.root();
     let Some(bases) = root.bases.as_ref().filter(|_| !held.is_empty()) else { return false };
     !held.contains(&root.contents.index_digest) && bases.bases.iter().any(|base| !held.contains(&base.index_digest))
 }
 
-/// The files themselves and those in the directories, in the order of their names.
+/// Returns the given files and those in the given directories, sorted by name.
 fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
     let mut files: Vec<PathBuf> = Vec::new();
     for path in paths {
@@ -128,7 +128,7 @@ fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
-/// A pipe on a stick would be waited for.
+/// Opening a pipe on a stick would block.
 fn is_file(path: &Path) -> bool {
     path.metadata().is_ok_and(|metadata| metadata.is_file())
 }

@@ -15,25 +15,25 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Cleaned {
-    /// What an unpacking or an update had made so far was removed; the target is as it was before.
+    /// The partial result of an unpacking or update was removed. The target is as it was before.
     pub was_removed: bool,
-    /// An update had begun to change the target, and was finished.
+    /// An update had begun to change the target, and was completed.
     pub was_finished: bool,
-    /// Unfinished files of a bundle that was being packed or signed, which were removed.
+    /// Unfinished files of interrupted `pack` and `sign` runs that were removed.
     pub spools: u64,
-    /// The state listed a target there, which is gone or keeps nothing of its bundle, and does no more.
+    /// The state listed a target there that is missing or has no record of its bundle; it no longer lists it.
     pub was_forgotten: bool,
 }
 
-/// Removes what is left beside `target`, a tree or a bundle, of runs that did not end. An update that had begun to change the target
-/// is finished first, from what is staged. Where the bundle that `state` lists is not there then, it is listed no more.
+/// Removes the remains of interrupted runs beside `target`, a tree or a bundle. An update that had begun to change the target is first completed from
+/// its stage. If the bundle that `state` lists is then not installed there, its entry is removed.
 ///
 /// # Errors
-/// Another run is at work on the target, something cannot be removed, or what is staged is damaged: then the target holds files of
-/// both bundles, and an update makes it whole.
+/// Returns an error if another run is working on the target, if something cannot be removed, or if the stage is damaged: then the target holds files
+/// of both bundles, and an update repairs it.
 pub fn clean(target: &Path, state: Option<&Store>, jobs: usize, progress: &Progress) -> Result<Cleaned, Error> {
     let place = match Place::resolve(target) {
-        // What held it is gone as well.
+        // The folder that contained it is gone as well.
         Err(Error::Io { doing, path, source }) if source.kind() == io::ErrorKind::NotFound => {
             let place = TargetPlace::of_missing(TargetKind::Directory, target)?;
             let was_forgotten = state.map_or(Ok(false), |state| state.forget_target(&place))?;
@@ -50,7 +50,7 @@ pub fn clean(target: &Path, state: Option<&Store>, jobs: usize, progress: &Progr
     let spools = packed.removed + u64::from(sign::remove_stale(target)?);
     let mut cleaned = Cleaned { spools, ..Cleaned::default() };
     if place.stat()?.is_some_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile) {
-        return Ok(cleaned); // a bundle
+        return Ok(cleaned); // the target is a bundle
     }
     let site = Site::of(place)?;
     clean_site(&site, jobs, progress, &mut cleaned)?;
@@ -62,9 +62,9 @@ pub fn clean(target: &Path, state: Option<&Store>, jobs: usize, progress: &Progr
     Ok(cleaned)
 }
 
-/// Whether what the state lists of a directory is not there, as far as its record tells: that is gone, or of a bundle of another name.
+/// Returns whether the directory that the state lists is missing, as far as its record tells: it is gone, or holds a bundle of another name.
 fn holds_another(site: &Site, state: &Store) -> Result<bool, Error> {
-    // What is no record of ours is not looked at further: nothing of it is needed here.
+    // A record that is not ours is not examined further: nothing in it is needed here.
     if site.root().is_none() || site.record().is_ok_and(|record| record.is_none()) {
         return Ok(true);
     }
@@ -73,10 +73,10 @@ fn holds_another(site: &Site, state: &Store) -> Result<bool, Error> {
     Ok(held.zip(known).is_some_and(|(head, known)| head.root().identity.name != known.name))
 }
 
-/// The same of a repository or store, which cleans itself when it is written to: where it is there no more, `state` lists it no more.
+/// Does the same for a repository or store, which cleans itself on each write: if it no longer exists, its entry in `state` is removed.
 ///
 /// # Errors
-/// The list cannot be read or written.
+/// Returns an error if the list cannot be read or written.
 pub fn clean_store(kind: TargetKind, path: &Path, state: Option<&Store>) -> Result<Cleaned, Error> {
     let mut cleaned = Cleaned::default();
     if let Some(state) = state.filter(|_| !path.exists()) {
@@ -88,7 +88,7 @@ pub fn clean_store(kind: TargetKind, path: &Path, state: Option<&Store>) -> Resu
 fn clean_site(site: &Site, jobs: usize, progress: &Progress, cleaned: &mut Cleaned) -> Result<(), Error> {
     let target = site.path();
     let Some(stage) = Stage::find(site)? else {
-        // Who removed the tree left what was kept beside it.
+        // Whoever removed the tree left its record beside it.
         cleaned.was_removed = site.root().is_none() && state::remove(site)?;
         return Ok(());
     };
@@ -96,7 +96,7 @@ fn clean_site(site: &Site, jobs: usize, progress: &Progress, cleaned: &mut Clean
     stage.remove()?;
     let is_taken = site.is_nonempty_dir()?;
     if !is_taken {
-        // A new tree has its state before it has its name.
+        // A new tree has its state before it is renamed into place.
         state::remove(site)?;
     }
     match found {

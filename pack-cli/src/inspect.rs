@@ -1,8 +1,7 @@
 //! What a bundle states about itself, without reading content and without trusting it.
 //!
-//! [`Input::read_head`](crate::Input::read_head) is enough for who signed a bundle and what it costs,
-//! [`Input::open_bundle`](crate::Input::open_bundle) for what is in it. All of it is declared and checked against the root; whether
-//! anybody vouches for the root is for a [`Guard`](crate::trust::Guard) to say.
+//! [`Input::read_head`](crate::Input::read_head) is enough for a bundle's signers and costs, [`Input::open_bundle`](crate::Input::open_bundle) for
+//! its listing. All of this is declared, and checked against the root; whether the root is trusted is for a [`Guard`](crate::trust::Guard) to decide.
 //!
 //! ```
 //! # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/bundle.rs"));
@@ -31,28 +30,28 @@ pub use sealift_format::{
 use crate::Error;
 use sealift_store::address::{choose_ref, reading};
 
-/// An entry of a tree with all that the index knows of it.
+/// An entry of a tree, with everything the index records about it.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Listed<'a> {
-    /// The ref whose tree it stands in.
+    /// The ref that contains it.
     pub reference: &'a Ref,
     /// The directory that contains it; `None` for the ref's root.
     pub parent: Option<u32>,
     /// Its name; empty for the ref's root.
     pub name: &'a [u8],
-    /// Number of its inode: equal for hard links.
+    /// The number of its inode: equal for hard links.
     pub number: u32,
     /// Its inode.
     pub inode: &'a Inode,
     /// Type, permissions, owner and extended attributes.
     pub attributes: &'a Attributes,
-    /// What it is, beyond that.
+    /// The entry's type, with what belongs to it.
     pub what: What<'a>,
     index: &'a Index,
 }
 
-/// What an entry is.
+/// The type of an entry.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum What<'a> {
@@ -73,12 +72,12 @@ pub enum What<'a> {
     BlockDevice(Device),
     /// A named pipe.
     Fifo,
-    /// A socket's name.
+    /// A socket.
     Socket,
 }
 
 impl Listed<'_> {
-    /// The path below the ref's root, without a leading slash; empty for the root.
+    /// Returns the path below the ref's root, without a leading slash; empty for the root.
     #[must_use]
     pub fn path(&self) -> Vec<u8> {
         let Some(parent) = self.parent else { return Vec::new() };
@@ -91,17 +90,17 @@ impl Listed<'_> {
     }
 }
 
-/// A ref of a bundle, as far as the bundle alone tells of it.
+/// A ref of a bundle, as far as the bundle alone describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NamedRef<'a> {
     /// Its name.
     pub name: &'a str,
-    /// What it is.
+    /// The kind of ref.
     pub kind: RefKind<'a>,
 }
 
-/// What a ref is.
+/// A kind of ref.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RefKind<'a> {
@@ -109,14 +108,14 @@ pub enum RefKind<'a> {
     Tree,
     /// An OSTree commit.
     Commit {
-        /// Its checksum; of those that only its base has, a delta bundle does not tell it.
+        /// Its checksum. A delta bundle does not record the checksums of commits that only its base has.
         checksum: Option<[u8; 32]>,
-        /// Its collection id; empty where it has none.
+        /// Its collection id; empty if there is none.
         collection: &'a str,
     },
 }
 
-/// The refs of a bundle, by name.
+/// Returns the refs of a bundle, sorted by name.
 #[must_use]
 pub fn refs(opened: &Opened) -> Vec<NamedRef<'_>> {
     match opened {
@@ -161,21 +160,21 @@ fn row<T>(rows: &[T], number: u32) -> Option<&T> {
     rows.get(usize::try_from(number).ok()?)
 }
 
-/// All entries of a bundle's refs in tree order (spec 6.1), each ref's root first.
+/// Returns all entries of a bundle's refs in tree order (spec 6.1), each ref's root first.
 pub fn entries(bundle: &Bundle) -> impl Iterator<Item = Listed<'_>> {
     bundle.index.refs().iter().flat_map(|reference| entries_of(bundle, reference))
 }
 
-/// The entries of one ref's tree in tree order, the root first.
+/// Returns the entries of one ref's tree in tree order, the root first.
 pub fn entries_of<'a>(bundle: &'a Bundle, reference: &'a Ref) -> impl Iterator<Item = Listed<'a>> {
     entries_below(bundle, root_of(bundle, reference))
 }
 
-/// An entry of a bundle, and all that is below it, in tree order. Nothing else is looked at.
+/// Returns an entry of a bundle and everything below it, in tree order. No other entry is visited.
 pub fn entries_below<'a>(bundle: &'a Bundle, top: Listed<'a>) -> impl Iterator<Item = Listed<'a>> {
     let index = &bundle.index;
     let Listed { reference, .. } = top;
-    // What is below a directory follows it.
+    // Everything below a directory follows it.
     let blocks = match top.inode.kind {
         InodeKind::Directory(first) => {
             let is_outside = |at: &u32| index.directory(*at).depth <= index.directory(first).depth;
@@ -217,11 +216,11 @@ fn listed<'a>(bundle: &'a Bundle, reference: &'a Ref, parent: Option<u32>, name:
 /// and JSON have it (`sealift_verify::escape::readings`).
 ///
 /// # Errors
-/// There is no such ref or path, or the ref is missing and there are several, or the path could mean two files.
+/// Returns an error if there is no such ref or path, if the ref is omitted and there are several, or if the path is ambiguous.
 pub fn find<'a>(bundle: &'a Bundle, path: &[u8]) -> Result<Listed<'a>, Error> {
     match reading(path, |path| find_exact(bundle, path).is_ok())? {
         Some(meant) => find_exact(bundle, &meant),
-        None => find_exact(bundle, path), // which says what is missing
+        None => find_exact(bundle, path), // this reports what is missing
     }
 }
 

@@ -1,15 +1,15 @@
 //! Packs trees into one signed file, verifies it, and unpacks it elsewhere.
 //!
-//! A tree of files becomes a **bundle**: one file with its contents deduplicated and compressed, under an index that is signed. Any
-//! transport carries it, and whoever receives it checks every byte before it counts. The command line `sealift` is a thin shell on this
-//! library, and does nothing that a program cannot do: a build script that publishes, a software centre, an updater on a device.
+//! A tree of files becomes a **bundle**: one file with deduplicated and compressed contents under a signed index. Any transport can carry it, and the
+//! receiver checks every byte before using it. The command line `sealift` is a thin layer over this library: a build script that publishes, a
+//! software centre, or an updater on a device can do everything it does.
 //!
-//! The library prints nothing, asks nobody, never ends the process, and reads no configuration but the files that
-//! [`trust::Places`] names. The format is described in `spec/sealift.md`.
+//! The library does not print, prompt or exit the process, and reads no configuration except the files that [`trust::Places`] names. The format is
+//! described in `spec/sealift.md`.
 //!
 //! # Pack
 //!
-//! Sources are opened, and packed under the names of refs. The bundle appears by one rename when it is complete.
+//! Opens sources, and packs them under the names of refs. The bundle appears by one rename when it is complete.
 //!
 //! ```
 //! use sealift::pack::{Output, PackOptions, PackRef, pack};
@@ -43,9 +43,9 @@
 //!
 //! # Unpack
 //!
-//! A [`trust::Guard`] holds the administrator's files and what this device took before. It judges a bundle by its head, before anything
-//! behind it is read, and makes it [`Trusted`](trust::Trusted): what hands out content or installs it takes nothing else. An operation that
-//! installs makes sure that the state can be written before it begins, and raises the floor before the first file can be reached.
+//! A [`trust::Guard`] holds the administrator's files and the versions that this device installed before. It judges a bundle by its head, before
+//! anything after it is read, and makes it [`Trusted`](trust::Trusted): operations that extract or install content accept nothing else. An operation
+//! that installs first makes sure that the state can be written, and raises the floor before the first file becomes reachable.
 //!
 //! ```
 //! use sealift::trust::{Guard, TrustOptions};
@@ -75,7 +75,7 @@
 //!
 //! # Verify
 //!
-//! One pass over the file, from a file or a pipe. Anybody may have signed it: nothing of it is handed out.
+//! One pass over a file or a pipe. Any signer will do: no content is extracted.
 //!
 //! ```
 //! use sealift::verify::{Depth, verify};
@@ -101,7 +101,7 @@
 //!
 //! # Inspect
 //!
-//! What is in a bundle, from a few parts at its start: for a window that shows it, not for using its content.
+//! Lists what is in a bundle, from a few parts at its start: for display, not for using its content.
 //!
 //! ```
 //! use sealift::inspect::{Cost, What, entries};
@@ -119,40 +119,39 @@
 //! # }
 //! ```
 //!
-//! [`seal`] has the kernel keep files as they are (fs-verity). [`join`] makes the full bundle of a delta and its base, [`diff`] compares two bundles or trees, [`audit`] an installed tree with what it
-//! took, and [`cat`] hands out one file. [`request`] says what a target holds, for who packs what it lacks.
+//! [`seal`] has the kernel protect files against changes (fs-verity). [`join`] rebuilds a full bundle from a delta and its base, [`diff`] compares
+//! two bundles or trees, [`audit`] compares an installed tree with its record, and [`cat`] extracts one file. [`request`] describes what a target
+//! holds, so that a publisher can pack what it lacks.
 //!
-//! # Progress, and stopping
+//! # Progress and cancellation
 //!
-//! Each long operation takes a [`Progress`]. Another thread asks it for a [`Snapshot`] whenever it draws, and may
-//! [`cancel`](Progress::cancel) at any moment: the operation ends with [`Error::Cancelled`], and leaves the target as it was; an update
-//! that has begun to change it ends well instead. An unpacking that was stopped goes on where it was when it is run again.
-//! `examples/updater.rs` is such a program.
+//! Each long operation takes a [`Progress`]. Another thread gets a [`Snapshot`] from it whenever it draws, and may [`cancel`](Progress::cancel) at
+//! any moment: the operation ends with [`Error::Cancelled`], and leaves the target as it was. An update that has begun to change the target is
+//! completed instead. The next run resumes a cancelled unpacking. `examples/updater.rs` is such a program.
 //!
 //! # Errors
 //!
-//! There is one [`Error`]. [`Error::kind`] says in which way the bundle is at fault, and is `None` where it is not; [`Error::word`] is the
-//! error in one word, for programs; its text is a sentence for people, with the numbers in it. A program ends as `sealift` does with
-//! [`Error::exit_status`]:
+//! There is one [`Error`]. [`Error::kind`] tells how the bundle is at fault, and is `None` where it is not. [`Error::word`] is the error in one word,
+//! for programs. Its text is a sentence for people, with the numbers. [`Error::exit_status`] is the exit status of `sealift`:
 //!
 //! | status | meaning |
 //! | --- | --- |
 //! | 0 | good |
-//! | 1 | the bundle or the target is damaged, or is not what it is to be |
-//! | 2 | it could not be told or done: a wrong option, input or output, a full disk, a malformed trust file |
+//! | 1 | the bundle or the target is damaged, or is not as expected |
+//! | 2 | undetermined or failed: a wrong option, input or output, a full disk, a malformed trust file |
 //! | 3 | refused by policy: not trusted, another name, older, expired, for another device |
-//! | 4 | the base of a delta bundle is not here |
-//! | 128 + N | stopped by signal N: the program's own, as the library knows no signals |
+//! | 4 | the base of a delta bundle is missing |
+//! | 128 + N | stopped by signal N: set by the program, since the library handles no signals |
 //!
 //! # Logs
 //!
-//! Whoever subscribes to [`tracing`](https://docs.rs/tracing) is told of phases, of what was found in state, of what was left out, and of
-//! what had to be done in another way, such as copying where a file system shares no blocks. Nothing depends on it.
+//! Subscribers to [`tracing`](https://docs.rs/tracing) receive phases, findings about the state, omissions, and fallbacks, such as copying where a
+//! file system cannot share blocks. Nothing depends on it.
 //!
 //! # Features
 //!
-//! `composefs` is composefs images and stores, and brings OpenSSL. `cli`, on by default, is the command line with all that it stands on. A
-//! program leaves it out:
+//! `composefs` enables composefs images and stores, and links OpenSSL. `cli`, on by default, is the command line with its dependencies. A program
+//! that uses the library disables it:
 //!
 //! ```toml
 //! sealift = { version = "0", default-features = false }
@@ -160,7 +159,7 @@
 //!
 //! # Threads
 //!
-//! Operations run on as many threads as their options' `jobs` say, all of which have ended when they return. 0 is 1.
+//! Operations run on as many threads as `jobs` in their options says, and all of them have ended when the operation returns. 0 means 1.
 #![deny(missing_docs)]
 
 pub mod audit;

@@ -14,26 +14,26 @@ use sealift_store::base::Base;
 use sealift_store::directory::InstallRecord;
 use sealift_store::target::directory::is_half_updated;
 
-/// What a request says.
+/// The result of writing a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RequestStats {
-    /// What the target holds: without name and version where it was read, since it kept nothing that says so.
+    /// The base that the target holds. Name and version are absent if the target has no record and was read.
     pub base: RootBase,
     /// Entries of its trees.
     pub entries: u64,
     /// Objects that it holds.
     pub objects: u64,
-    /// Bytes of the request.
+    /// Size of the request in bytes.
     pub file_bytes: u64,
 }
 
-/// Writes what `target` holds to `output`. That is a directory, by what it kept of the bundle that it took, or else by reading all of it; or
-/// `ostree:REPO:REF`, a commit that a repository has, which is read.
+/// Writes a description of `target` to `output`. A directory is described from its record of the installed bundle, or by reading all of it;
+/// `ostree:REPO:REF`, a commit in a repository, is read.
 ///
 /// # Errors
-/// The target is not there, cannot be read or changes meanwhile; what it kept is damaged; the output cannot be written, and nothing is
-/// left there then.
+/// Returns an error if the target does not exist, cannot be read or changes meanwhile, if its record is damaged, or if the output cannot be written.
+/// Nothing is left at the output then.
 pub fn request(target: &OsStr, output: &Output, jobs: usize, progress: &Progress) -> Result<RequestStats, Error> {
     let is_commit = target.as_bytes().starts_with(b"ostree:");
     if !is_commit && is_half_updated(Path::new(target)) {

@@ -11,51 +11,51 @@ use crate::Error;
 use crate::trust::{KnownTarget, TargetKind};
 use sealift_store::directory::state;
 
-/// Where stores keep what they took.
+/// Where stores keep their install records.
 const OSTREE: &str = "extensions/sealift";
 const COMPOSEFS: &str = "sealift/state";
-/// The longest head.
+/// Length of the longest head.
 const HEAD_LEN_MAX: u32 = Preamble::LEN + Preamble::ROOT_LEN_MAX + Preamble::AREA_LEN_MAX;
 
-/// A bundle that a target took last of its name.
+/// The last installed bundle of a name in a target.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Installed {
-    /// Who it was, and its signatures.
+    /// Its identity and signatures.
     pub head: Head,
-    /// When it was taken, in seconds since 1970, by the clock of then.
+    /// Time of installation in seconds since 1970, by the device's clock at that time.
     pub taken: i64,
-    /// Whether its files were sealed. Of a store its audit says.
+    /// Whether its files were sealed. For a store, see its audit.
     pub is_sealed: Option<bool>,
-    /// Whether root unpacked it.
+    /// Whether it was unpacked by root.
     pub as_root: Option<bool>,
-    /// Whether what is kept is of another directory, which was copied or moved.
+    /// Whether the record belongs to another directory, from which this one was copied or moved.
     pub is_of_another: bool,
 }
 
-/// What is at a place that the state lists.
+/// The state of a path that the state lists.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Present {
-    /// What the target itself keeps of a bundle: of a directory whichever it took last, of a store the one of the listed name.
+    /// The install record of the target: of a directory the last one, of a store the one for the listed name.
     Holds(Box<Installed>),
-    /// Unpacking to it did not end, and goes on when it is repeated.
+    /// Unpacking to it was interrupted, and can be resumed.
     Unfinished,
-    /// Something that keeps nothing of the bundle.
+    /// Something without a record of the bundle.
     Other,
     /// Nothing.
     Missing,
 }
 
-/// Looks for what the state lists. The target's own record is the truth, and the list says only where to look.
+/// Checks a target that the state lists. The target's own record is authoritative; the list only says where to look.
 ///
 /// # Errors
-/// What is kept there cannot be read, is damaged, or is another user's.
+/// Returns an error if the record cannot be read, is damaged, or belongs to another user.
 pub fn look(known: &KnownTarget) -> Result<Present, Error> {
     let path = known.place.path();
     let held = match known.place.kind() {
         TargetKind::Directory => directory(path).map(|held| {
-            // What was moved there together with its record is of another directory as well.
+            // What was moved there together with its record belongs to another directory as well.
             held.map(|held| Installed {
                 is_of_another: held.is_of_another || held.head.root().identity.name != known.name,
                 ..held
@@ -72,7 +72,7 @@ pub fn look(known: &KnownTarget) -> Result<Present, Error> {
             let is_unfinished = site.is_ok_and(|site| Stage::is_left(site.place()).is_ok_and(|left| left));
             Ok(if is_unfinished { Present::Unfinished } else { Present::Missing })
         }
-        // A file stands where a directory was on the way.
+        // A component of the path is a file now.
         Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotADirectory => Ok(Present::Missing),
         Err(error) => Err(error),
     }
@@ -82,10 +82,10 @@ fn named(repo: &Path, folder: &str, name: &str) -> Result<Option<Installed>, Err
     Ok(store(repo, folder)?.into_iter().find(|installed| installed.head.root().identity.name == name))
 }
 
-/// The bundle that the directory `target` took; `None` where it keeps nothing of one.
+/// Returns the bundle installed in the directory `target`; `None` if it has no record.
 ///
 /// # Errors
-/// There is no such directory; what is kept cannot be read, is damaged, or is another user's.
+/// Returns an error if there is no such directory, or if the record cannot be read, is damaged, or belongs to another user.
 pub fn directory(target: &Path) -> Result<Option<Installed>, Error> {
     let site = Site::resolve(target)?;
     if site.root().is_none() {
@@ -103,15 +103,15 @@ pub fn directory(target: &Path) -> Result<Option<Installed>, Error> {
     }))
 }
 
-/// The bundles that an OSTree repository took, the last of each name.
+/// Returns the bundles installed in an OSTree repository, the last of each name.
 ///
 /// # Errors
-/// It is not there; what it keeps cannot be read, or is damaged.
+/// Returns an error if the repository does not exist, or if its records cannot be read or are damaged.
 pub fn ostree(repo: &Path) -> Result<Vec<Installed>, Error> {
     store(repo, OSTREE)
 }
 
-/// The same of a composefs store.
+/// Returns the same for a composefs store.
 ///
 /// # Errors
 /// As [`ostree`].
@@ -119,7 +119,7 @@ pub fn composefs(repo: &Path) -> Result<Vec<Installed>, Error> {
     store(repo, COMPOSEFS)
 }
 
-/// The bundles of which a store keeps something in `folder`, by name.
+/// Returns the bundles with a record in `folder` of a store, sorted by name.
 fn store(repo: &Path, folder: &str) -> Result<Vec<Installed>, Error> {
     let folder = repo.join(folder);
     let entries = match std::fs::read_dir(&folder) {
@@ -129,7 +129,7 @@ fn store(repo: &Path, folder: &str) -> Result<Vec<Installed>, Error> {
     let mut found = Vec::new();
     for entry in entries {
         let mut path = entry.map_err(|error| Error::io("read", &folder, error))?.path();
-        // A repository keeps a folder of each name, and a composefs store one file, which begins with the head.
+        // A repository has a folder for each name; a composefs store has one file, which begins with the head.
         if path.is_dir() {
             path.push("head");
         }

@@ -20,20 +20,20 @@ use sealift_store::delivery::feed::ChunkScheduler;
 use sealift_store::threads::in_turn::OrderedSlots;
 use sealift_store::threads::parallel;
 
-/// What was checked.
+/// The result of a verification.
 #[derive(Clone, Debug)]
 pub struct Verified {
     /// The bundle, without its content.
     pub opened: Opened,
-    /// Bytes of the whole file.
+    /// Size of the whole file in bytes.
     pub file_bytes: u64,
 }
 
-/// Checks every byte of a bundle in one pass, on `jobs` threads. Of a delta bundle, the objects are checked where its bases are: here,
-/// [`Depth::Objects`] looks at the shape of the chunks.
+/// Verifies every byte of a bundle in one pass, on `jobs` threads. The objects of a delta bundle can only be verified where its bases are: here,
+/// [`Depth::Objects`] checks the structure of the chunks.
 ///
 /// # Errors
-/// The bundle is damaged, or cannot be read.
+/// Returns an error if the bundle is damaged or cannot be read.
 pub fn verify(bundle: Unopened, depth: Depth, jobs: usize, progress: &Progress) -> Result<Verified, Error> {
     let (mut input, opened) = bundle.open_any()?;
     let input = &mut input;
@@ -69,9 +69,9 @@ fn check_objects(bundle: &Bundle, input: &mut Input, jobs: usize, progress: &Pro
     let stop = || large.give_up();
     let take = |(): &mut (), content: &Content<'_>| {
         let checked = Checked::new(bundle, &files, content)?;
-        // What is without data comes last, and is put between the others below.
+        // Pieces without data come last, and are inserted between the others below.
         if let Some(piece) = content.portion.piece.filter(|_| !content.data.is_empty()) {
-            // Chunks are given out in order, and pieces do not descend: whoever has the one before is at work.
+            // Chunks are assigned in order, and pieces do not descend: the thread with the previous one is at work.
             let is_turn = |files: &LargeFiles| files.is_next(bundle, piece);
             large.act(content.portion.object, is_turn, |files| files.take(bundle, piece, content.data));
         }

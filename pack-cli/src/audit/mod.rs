@@ -3,8 +3,8 @@
 //! For a tree that was sealed when it was unpacked, the kernel states each file's digest, and no content is read: a file that it still returns is
 //! what was signed. A file that is no longer sealed is read, and reported.
 //!
-//! [`audit`] is of a directory. [`crate::ostree::audit`] is of a repository, and with the feature `composefs` there is one of a store: both compare
-//! objects and names with what was kept of the bundles that they took, and tell what they found as a [`StoreAudit`].
+//! [`audit`] checks a directory, and [`crate::ostree::audit`] a repository. With the feature `composefs` there is an audit of a store as well. The
+//! latter two compare objects and refs with the records of the installed bundles, and return a [`StoreAudit`].
 //!
 //! ```
 //! # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/bundle.rs"));
@@ -49,26 +49,26 @@ use sealift_store::directory::{InstallRecord, state};
 use sealift_store::seal::Digests;
 use sealift_store::source::{DirectoryOptions, DirectorySource, Source, XattrFilter};
 
-/// How a tree is audited.
+/// Options of an audit.
 #[derive(Clone, Debug, Default)]
 pub struct AuditOptions {
-    /// What is compared. Files are looked for where they are to be: what was moved is missing there and extra here.
+    /// What is compared. Files are expected at their recorded paths: a moved file is missing there and extra elsewhere.
     pub diff: DiffOptions,
-    /// Extended attributes that are compared, beside those that the index has.
+    /// Extended attributes to compare, beside those in the index.
     pub xattrs: XattrFilter,
-    /// Leave out what lies on another file system.
+    /// Skips other file systems.
     pub one_file_system: bool,
-    /// Files that the index does not have make no difference.
+    /// Ignores files that are not in the index.
     pub allow_extra: bool,
 }
 
-/// Compares the tree at `target` with a bundle, or with the index of the bundle that it took. In the result the old side is the index:
-/// what was removed is missing from the tree, and what was added is extra. It comes with the bundle, as it was judged.
+/// Compares the tree at `target` with a bundle, or with the index of the bundle installed there. In the result the old side is the index: a removed
+/// file is missing from the tree, and an added one is extra. Also returns the bundle, as judged.
 ///
-/// `guard` decides by the head whether the index is to be believed, before it is parsed, as [`Guard::judge_taken`] does.
+/// `guard` decides from the head whether to trust the index before it is parsed, as [`Guard::judge_taken`] does.
 ///
 /// # Errors
-/// The bundle or what is kept of it is refused or damaged, or there is none; the tree cannot be read or changed meanwhile.
+/// Returns an error if the bundle or its record is refused, damaged or missing, or if the tree cannot be read or changes during the audit.
 pub fn audit(
     target: &Path,
     bundle: Option<Input>,
@@ -80,7 +80,7 @@ pub fn audit(
     let site = Site::resolve(target)?;
     let mut diff_options = DiffOptions { moves: false, ..options.diff.clone() };
     let mut is_of_another = false;
-    // Root set owners, set-id bits and the rest: that another has been set since is no want of privilege.
+    // Root did set owners, set-id bits and the rest: if they differ now, missing privilege is not the cause.
     let as_root = state::kept_record(&site).is_ok_and(|record| record.is_some_and(|record| record.as_root));
     diff_options.ignore.privileged &= !as_root;
     let (judged, index, digests) = match bundle {
@@ -88,7 +88,7 @@ pub fn audit(
             let unopened = input.begin(limits)?;
             let judged = guard.judge_taken(unopened.head())?;
             let (_, Bundle { index, .. }) = unopened.open_bundle()?;
-            // What was kept with another bundle is of no use here.
+            // The record of another bundle is of no use here.
             let digests = Digests::kept(&site, &index).ok().flatten();
             (judged, index, digests)
         }
@@ -97,7 +97,7 @@ pub fn audit(
             let judged = guard.judge_taken(&state::read_head(&dir, limits)?)?;
             let state = InstallRecord::read_behind(&dir, judged.head.clone())?;
             is_of_another = !state.is_of(&site)?;
-            // What was unpacked is what is to be there.
+            // Only what was unpacked is expected.
             if diff_options.reference.is_none() {
                 diff_options.reference = Some(state.reference);
             }
@@ -112,7 +112,7 @@ pub fn audit(
     let side = digests.as_ref().map_or(Side::Source(&source), |digests| Side::Sealed(&source, digests));
     let mut found = diff::diff(Side::Index(&index), side, &diff_options, progress)?;
     found.is_sealed = digests.is_some();
-    // Against a bundle, what is kept beside the target may be damaged.
+    // When a bundle is given, the record beside the target may be damaged.
     found.is_index_signed = found.is_sealed && state::is_index_signed(&site).unwrap_or_default();
     found.is_of_another = is_of_another;
     if as_root {
@@ -125,10 +125,10 @@ pub fn audit(
     Ok((found, judged))
 }
 
-/// Where `target` keeps what it took: for messages.
+/// Returns where `target` keeps its install record, for messages.
 ///
 /// # Errors
-/// There is no such target.
+/// Returns an error if there is no such target.
 pub fn state_path(target: &Path) -> Result<PathBuf, Error> {
     state::path_of(target)
 }
@@ -154,7 +154,7 @@ fn list(site: &Site, index: &Index, options: &AuditOptions, progress: &Arc<Progr
     Ok(Source::Directory(DirectorySource::list_open(site.reopen()?, site.path(), &listing, options.diff.jobs)?))
 }
 
-/// Takes extra files out, and with them the times of the directories that they came into.
+/// Drops extra files from the result, and the changed times of the directories that contain them.
 fn allow_extra(found: &mut Diff) {
     let is_extra = |difference: &&Difference| difference.change == Change::Added;
     let touched: HashSet<Vec<u8>> =

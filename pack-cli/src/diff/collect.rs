@@ -19,7 +19,7 @@ pub(super) struct Collector<'a> {
     links: bool,
     counts: Counts,
     differences: Vec<Difference>,
-    /// The nodes that each difference is about.
+    /// The nodes on either side of each difference.
     nodes: Vec<(Option<u32>, Option<u32>)>,
 }
 
@@ -66,7 +66,7 @@ impl<'a> Collector<'a> {
     }
 
     fn fields(&mut self, met: &Pair, old: &File, new: &File) -> Vec<Field> {
-        // Ignored is what unpacking leaves out, and not what somebody has added since.
+        // Unpacking without root leaves privileges out; one that was added since is not ignored.
         let has_gained = match (self.old.view, self.new.view) {
             (View::Index(_), View::Source(_)) => Rules::has_gained(old, new),
             (View::Source(_), View::Index(_)) => Rules::has_gained(new, old),
@@ -87,7 +87,7 @@ impl<'a> Collector<'a> {
         fields
     }
 
-    /// Whether a tree that was unpacked without root differs so from its bundle.
+    /// Returns whether the difference can result from unpacking without root.
     fn is_privileged(&self, difference: &Difference) -> bool {
         let (expected, there) = match (self.old.view, self.new.view) {
             (View::Index(_), View::Source(_)) => (&difference.old, &difference.new),
@@ -107,7 +107,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// For each object of the new side's index whether the old side lacks it.
+    /// Returns, for each object of the new side's index, whether the old side lacks it.
     pub(super) fn new_objects(&self) -> Vec<bool> {
         let View::Index(index) = self.new.view else { return Vec::new() };
         let known = self.old.ids();
@@ -115,7 +115,7 @@ impl<'a> Collector<'a> {
         met.map(|(object, met)| *met && known.binary_search(&&object.id).is_err()).collect()
     }
 
-    /// Pairs what was moved, if that is wanted, and counts.
+    /// Pairs moved files if requested, and counts.
     pub(super) fn finish(mut self, moves: bool) -> Diff {
         let pairs = if moves { find_moves(&self.differences) } else { Vec::new() };
         let mut is_gone = vec![false; self.differences.len()];
@@ -135,7 +135,7 @@ impl<'a> Collector<'a> {
                 self.count(difference, nodes);
             }
         }
-        // In place: two lists of all names would be in memory together.
+        // In place: two lists of all names would take twice the memory.
         let mut is_gone = is_gone.into_iter();
         differences.retain(|_| is_gone.next() == Some(false));
         Diff { differences, counts: self.counts, ..Diff::default() }
@@ -145,7 +145,7 @@ impl<'a> Collector<'a> {
         let counts = &mut self.counts;
         let size = |file: &Option<Arc<File>>| file.as_ref().and_then(|file| file.size).unwrap_or(0);
         let (old_size, new_size) = (size(&difference.old), size(&difference.new));
-        // Bytes of a file of several names come and go with the last of them.
+        // The bytes of a file with several names are added or removed with the last of them.
         let counts_for = |names: &Names<'_>, node: Option<u32>, file: &Option<Arc<File>>| {
             node.zip(file.as_ref()).is_some_and(|(node, file)| names.counts(node, file))
         };
@@ -180,7 +180,7 @@ impl<'a> Collector<'a> {
     }
 }
 
-/// What differs beside metadata makes a change.
+/// Returns the kind of change: a difference in anything but metadata makes it `Changed`.
 fn change_of(fields: &[Field]) -> Change {
     let is_content = |field: &Field| matches!(field, Field::Type | Field::Content | Field::Target | Field::Device);
     match fields {

@@ -1,35 +1,35 @@
-//! Two files of one path: which of their fields differ.
+//! Compares two files of one path field by field.
 
 use sealift_format::{FileType, XattrRef, Xattrs};
 
 use super::{Field, File, Ignore};
 
-/// The bits that set the user or the group that a program runs as.
+/// The set-user-id and set-group-id bits.
 const SET_IDS: u16 = 0o6000;
 
-/// What gives a program capabilities.
+/// The attribute that grants capabilities to a program.
 const CAPABILITY: &[u8] = b"security.capability";
 
-/// By which rules files are compared.
+/// The rules of a comparison.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rules {
     pub(super) ignore: Ignore,
-    /// One side is a file system: it has no permissions of symbolic links.
+    /// One side is a file system, which has no permissions for symbolic links.
     pub(super) on_disk: bool,
 }
 
 impl Rules {
-    /// The same rules, with what only root can set.
+    /// Returns the same rules, including what only root can set.
     pub(super) fn with_privileged(self) -> Self {
         Self { ignore: Ignore { privileged: false, ..self.ignore }, ..self }
     }
 
-    /// The same rules, without what only root can set.
+    /// Returns the same rules, without what only root can set.
     pub(super) fn without_privileged(self) -> Self {
         Self { ignore: Ignore { privileged: true, ..self.ignore }, ..self }
     }
 
-    /// What differs, but for links, which are not known from the files alone.
+    /// Returns the fields that differ, except links, which cannot be told from the files alone.
     pub(super) fn fields(self, old: &File, new: &File) -> Vec<Field> {
         if old.file_type != new.file_type {
             return vec![Field::Type];
@@ -38,7 +38,7 @@ impl Rules {
         let mode_mask = if ignore.privileged { !SET_IDS } else { u16::MAX };
         let no_mode = ignore.mode || (self.on_disk && old.file_type == FileType::Symlink);
         let fields = [
-            // A content that was not read has another size, which says enough.
+            // A content that was not read differs in size, which is enough.
             (Field::Content, old.size != new.size || old.id != new.id),
             (Field::Seal, [old, new].into_iter().any(|file| file.is_sealed == Some(false))),
             (Field::Target, old.target != new.target),
@@ -51,7 +51,7 @@ impl Rules {
         fields.into_iter().filter(|(_, differs)| *differs).map(|(field, _)| field).collect()
     }
 
-    /// Whether a file has a privilege that it is not to have: no unpacking leaves that out.
+    /// Returns whether a file has a privilege that it should not have: unpacking without root cannot cause that.
     pub(super) fn has_gained(expected: &File, there: &File) -> bool {
         let (expected, there) = (&expected.metadata, &there.metadata);
         let new = |xattr: XattrRef<'_>| {
@@ -67,7 +67,7 @@ impl Rules {
     }
 }
 
-/// Whether only root may set an attribute of this name.
+/// Returns whether only root may set an attribute of this name.
 fn is_privileged(name: &[u8]) -> bool {
     name.starts_with(b"security.") || name.starts_with(b"trusted.")
 }

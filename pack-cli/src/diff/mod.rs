@@ -1,4 +1,4 @@
-//! What differs between two bundles, or a bundle and a directory: what an update changes, or what happened to a tree.
+//! Compares two bundles, or a bundle and a directory: what an update changes, or what happened to a tree.
 //!
 //! For a bundle, head, layout and index are enough: contents are compared by object id and not read. In a directory only those
 //! files are read whose size does not decide. No content is returned, so integrity is enough and nobody has to be trusted.
@@ -51,24 +51,24 @@ use side::View;
 use walk::Walk;
 use wishes::ReadWishes;
 
-/// How two sides are compared.
+/// Options of a comparison.
 #[derive(Clone, Debug, Default)]
 pub struct DiffOptions {
-    /// The ref that is compared. Without one, bundles of several refs are compared ref by ref, and with a directory only the only ref is.
+    /// The ref to compare. Without one, two bundles are compared ref by ref; a bundle and a directory are compared if the bundle has only one ref.
     pub reference: Option<String>,
-    /// Only what lies at or below this path, as `[REF:]PATH`, which may be written as lists have it; empty for everything.
+    /// Only what lies at or below this path, as `[REF:]PATH`, which may be written as in listings; empty for everything.
     pub prefix: Vec<u8>,
-    /// What makes no difference.
+    /// Differences to ignore.
     pub ignore: Ignore,
-    /// What is left out of both sides. A directory's listing is to have left it out too.
+    /// Paths to exclude from both sides. The listing of a directory must have excluded them too.
     pub exclude: Option<Exclude>,
-    /// Whether a file that is gone from one path and has come to another is shown as one that was moved.
+    /// Whether a file removed from one path and added at another is reported as moved.
     pub moves: bool,
-    /// Threads that read a directory's files.
+    /// Threads that read the files of a directory.
     pub jobs: usize,
 }
 
-/// Metadata that make no difference.
+/// Metadata to ignore.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(clippy::exhaustive_structs, reason = "callers fill it in")]
 pub struct Ignore {
@@ -76,25 +76,24 @@ pub struct Ignore {
     pub mode: bool,
     /// Owner and group.
     pub owner: bool,
-    /// The time of modification.
+    /// Modification time.
     pub mtime: bool,
     /// Extended attributes.
     pub xattrs: bool,
-    /// Which names are one file.
+    /// Which names are hard links to one file.
     pub links: bool,
-    /// What unpacking without root leaves out: owner and group, set-id bits, extended attributes that only root may set, and devices
-    /// that are missing.
+    /// What unpacking without root leaves out: owner and group, set-id bits, extended attributes that only root may set, and missing devices.
     pub privileged: bool,
 }
 
 impl Ignore {
-    /// All metadata: only contents, targets, types and names count.
+    /// All metadata: only contents, targets, types and names are compared.
     pub const METADATA: Self =
         Self { mode: true, owner: true, mtime: true, xattrs: true, links: true, privileged: false };
 }
 
-/// Makes a filter take also those extended attributes that an index has, whatever their names: with it, a directory is read that is to be
-/// compared with that index.
+/// Extends a filter by the extended attributes that occur in an index, whatever their names. Use it to read a directory that is to be compared with
+/// that index.
 pub fn take_xattrs_of(index: &Index, filter: &mut XattrFilter) {
     filter.add_names_of(index);
 }
@@ -102,7 +101,8 @@ pub fn take_xattrs_of(index: &Index, filter: &mut XattrFilter) {
 /// Compares two sides.
 ///
 /// # Errors
-/// There is no such ref or path, a directory's file cannot be read or changed since it was listed, or the caller wished to stop.
+/// Returns an error if there is no such ref or path, if a file of a directory cannot be read or has changed since it was listed, or if the caller
+/// cancelled.
 pub fn diff(old: Side<'_>, new: Side<'_>, options: &DiffOptions, progress: &Progress) -> Result<Diff, Error> {
     let walk = Walk { old: old.view(), new: new.view(), exclude: options.exclude.as_ref(), progress };
     let (starts, prefix) = start::starts(walk.old, walk.new, options)?;

@@ -4,8 +4,8 @@ use std::collections::{HashMap, VecDeque};
 
 use super::{Change, Difference, File};
 
-/// Pairs removed files with added ones of the same ref and object, each with one at most: first those that kept their name, then the
-/// others, in tree order. Empty files are all alike, and are not paired.
+/// Pairs removed files with added ones of the same ref and object, one to one: first files that kept their name, then the others in tree order. Empty
+/// files are all alike, and are not paired.
 pub(super) fn find_moves(differences: &[Difference]) -> Vec<(usize, usize)> {
     let mut is_paired = vec![false; differences.len()];
     let mut moves = Vec::new();
@@ -32,7 +32,7 @@ pub(super) fn find_moves(differences: &[Difference]) -> Vec<(usize, usize)> {
     moves
 }
 
-/// What the two files of a pair have in common: ref, object, and name if that counts.
+/// What the two files of a pair have in common: ref, object, and the name if it counts.
 type Key<'a> = (Option<&'a str>, [u8; 32], &'a [u8]);
 
 fn key<'a>(difference: &'a Difference, file: &File) -> Option<Key<'a>> {

@@ -9,19 +9,19 @@ use super::side::View;
 use super::{File, TreePath};
 use sealift_store::contents::ContentInfo;
 
-/// A side's files, and which of their names have been met.
+/// The files of one side, and which of their names have been visited.
 pub(super) struct Names<'a> {
     pub(super) view: View<'a>,
     found: Vec<ContentInfo>,
-    /// Nodes of several names.
+    /// Nodes with several names.
     linked: HashSet<u32>,
-    /// The first name of each of them that was met, and the file that all its others are.
+    /// The first visited name of each of them, and the file that all its names share.
     first: HashMap<u32, (TreePath, Option<Arc<File>>)>,
-    /// Those of which both sides have a name.
+    /// Nodes that have a name on both sides.
     kept: HashSet<u32>,
-    /// The node of the other side that has the same names.
+    /// The node of the other side with the same names.
     partner: HashMap<u32, u32>,
-    /// Whether each content was met.
+    /// Whether each content was visited.
     pub(super) met: Vec<bool>,
 }
 
@@ -32,7 +32,7 @@ impl<'a> Names<'a> {
         Self { view, found, linked, first, kept, partner, met }
     }
 
-    /// The file at a path.
+    /// Returns the file at a path.
     pub(super) fn file(&mut self, node: u32, path: &TreePath) -> Arc<File> {
         let file = || self.view.file(node, &self.found);
         if let Some((content, _)) = self.view.node(node).content() {
@@ -56,12 +56,12 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Whether a file has several names.
+    /// Returns whether a file has several names.
     pub(super) fn is_linked(&self, node: u32) -> bool {
         self.linked.contains(&node)
     }
 
-    /// The object ids that are known of the side, whatever was met, sorted.
+    /// Returns all known object ids of this side, visited or not, sorted.
     pub(super) fn ids(&self) -> Vec<&[u8; 32]> {
         let mut ids: Vec<&[u8; 32]> = match self.view {
             View::Index(index) => index.objects().iter().map(|object| &object.id).collect(),
@@ -71,7 +71,7 @@ impl<'a> Names<'a> {
         ids
     }
 
-    /// Whether names of this node have been names of that node of the other side so far.
+    /// Returns whether all visited names of this node were names of that node of the other side.
     pub(super) fn pairs_with(&mut self, node: u32, other: u32) -> bool {
         if self.linked.contains(&node) {
             self.kept.insert(node);
@@ -79,7 +79,7 @@ impl<'a> Names<'a> {
         *self.partner.entry(node).or_insert(other) == other
     }
 
-    /// Whether this is the name by which the bytes of a file are counted that only this side has.
+    /// Returns whether this is the name under which the bytes of a file that only this side has are counted.
     pub(super) fn counts(&self, node: u32, file: &File) -> bool {
         file.link.is_none() && !self.kept.contains(&node)
     }

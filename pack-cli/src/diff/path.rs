@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// A path below a root, as its last name and the path before it, which others share: a tree of n names takes memory for n names, however
-/// deep it is. Empty for the root.
+/// A path below a root, stored as its last name and a shared parent path: a tree of n names takes memory for n names, however deep it is. Empty for
+/// the root.
 #[derive(Clone, Default)]
 pub struct TreePath(Option<Arc<Step>>);
 
@@ -14,7 +14,7 @@ struct Step {
 }
 
 impl Drop for Step {
-    /// One after the other: a path may have more names than a stack has room for.
+    /// Iterative, since a path may have more names than the stack has room for.
     fn drop(&mut self) {
         let mut before = self.before.0.take();
         while let Some(mut step) = before {
@@ -24,20 +24,20 @@ impl Drop for Step {
 }
 
 impl TreePath {
-    /// The path that is written so, with slashes.
+    /// Parses a path with slashes.
     #[must_use]
     pub fn of(path: &[u8]) -> Self {
         let names = path.split(|byte| *byte == b'/').filter(|name| !name.is_empty());
         names.fold(Self::default(), |path, name| path.join(name))
     }
 
-    /// The path of the file of this name in the directory that this is the path of.
+    /// Returns the path of the file of this name in this directory.
     #[must_use]
     pub fn join(&self, name: &[u8]) -> Self {
         Self(Some(Arc::new(Step { before: self.clone(), name: name.into() })))
     }
 
-    /// The path as it is written, with slashes.
+    /// Returns the path with slashes.
     #[must_use]
     pub fn to_vec(&self) -> Vec<u8> {
         let mut names: Vec<&[u8]> = self.names().collect();
@@ -45,25 +45,25 @@ impl TreePath {
         names.join(&b'/')
     }
 
-    /// Its last name; empty for the root.
+    /// Returns the last name; empty for the root.
     #[must_use]
     pub fn name(&self) -> &[u8] {
         self.0.as_ref().map_or(b"", |step| &step.name)
     }
 
-    /// The path of the directory that it lies in; of the root, itself.
+    /// Returns the path of the parent directory; of the root, the root itself.
     #[must_use]
     pub fn parent(&self) -> Self {
         self.0.as_ref().map_or_else(Self::default, |step| step.before.clone())
     }
 
-    /// Whether it is that of the root.
+    /// Returns whether this is the root.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Its names, from the last one to the first.
+    /// Returns the names, from the last to the first.
     fn names(&self) -> impl Iterator<Item = &[u8]> {
         let steps = std::iter::successors(self.0.as_ref(), |step| step.before.0.as_ref());
         steps.map(|step| &*step.name)

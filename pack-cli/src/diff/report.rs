@@ -1,4 +1,4 @@
-//! What a comparison finds.
+//! The result of a comparison.
 
 use sealift_format::{Device, FileType};
 
@@ -11,19 +11,19 @@ use crate::Metadata;
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Diff {
-    /// The differences, ref by ref, sorted by their paths' components.
+    /// The differences, ref by ref, sorted by path component.
     pub differences: Vec<Difference>,
-    /// How many there are, and of how many bytes.
+    /// Numbers of differences and of bytes.
     pub counts: Counts,
-    /// What was compared lies at or below this path; empty for everything.
+    /// Only paths at or below this one were compared; empty for everything.
     pub prefix: Vec<u8>,
-    /// Whether the kernel was asked, since the new side was sealed.
+    /// Whether the kernel was asked for digests, since the new side was sealed.
     pub is_sealed: bool,
-    /// Whether the index that is kept beside it is sealed with a signature for the kernel.
+    /// Whether the index in the record is sealed with a signature for the kernel.
     pub is_index_signed: bool,
-    /// Whether what is kept beside an audited directory is of another one, which it was copied or moved from: that is a difference.
+    /// Whether the record beside an audited directory belongs to another directory, from which it was copied or moved. That is a difference.
     pub is_of_another: bool,
-    /// What one would have to take who has the old side and wants the new one, where that is a bundle.
+    /// What a holder of the old side must transfer to get the new one, if that is a bundle.
     pub take: Option<Take>,
 }
 
@@ -31,26 +31,26 @@ pub struct Diff {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Difference {
-    /// In which way.
+    /// The kind of change.
     pub change: Change,
-    /// The ref whose tree it stands in, where several are compared.
+    /// The ref that contains the path, where several are compared.
     pub reference: Option<Arc<str>>,
     /// The path below the root; empty for the root.
     pub path: TreePath,
-    /// Where the file was, if it was moved: a path of the same ref.
+    /// The previous path of a moved file, in the same ref.
     pub from: Option<TreePath>,
     /// The old side's file.
     pub old: Option<Arc<File>>,
     /// The new side's file.
     pub new: Option<Arc<File>>,
-    /// What differs, where both sides have the file.
+    /// The fields that differ, where both sides have the file.
     pub fields: Vec<Field>,
-    /// Whether this is what unpacking without root leaves: no device, or a file of a user's without its owner, its set-id bits or the
-    /// extended attributes that only root may set, and otherwise as it is to be.
+    /// Whether this is a result of unpacking without root: a missing device, or a user's file without its owner, its set-id bits or the extended
+    /// attributes that only root may set, and otherwise as expected.
     pub privileged: bool,
 }
 
-/// In which way a path differs.
+/// How a path differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_enums, reason = "a caller shows each")]
 pub enum Change {
@@ -58,39 +58,39 @@ pub enum Change {
     Added,
     /// Only the old side has it.
     Removed,
-    /// It has another content, target, device number or type.
+    /// Its content, target, device number or type differs.
     Changed,
-    /// The old side has the same content elsewhere, and not here.
+    /// The same content, found elsewhere on the old side and not at this path.
     Moved,
-    /// Its content is the same, and it is not sealed, as it was to be.
+    /// The content is the same, but the file is not sealed as it should be.
     Unsealed,
-    /// Only its metadata differ.
+    /// Only the metadata differs.
     Metadata,
 }
 
-/// What of a file differs.
+/// A field of a file that differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_enums, reason = "a caller shows each")]
 pub enum Field {
-    /// Its type; nothing else is compared then.
+    /// The type. If it differs, nothing else is compared.
     Type,
-    /// A regular file's content.
+    /// The content of a regular file.
     Content,
-    /// Whether the kernel keeps its content as it is.
+    /// Whether the file is sealed by the kernel.
     Seal,
-    /// A symbolic link's target.
+    /// The target of a symbolic link.
     Target,
-    /// A device's numbers.
+    /// The numbers of a device.
     Device,
     /// The permission bits.
     Mode,
-    /// Owner or group.
+    /// The owner or group.
     Owner,
-    /// The time of modification.
+    /// The modification time.
     Mtime,
     /// Extended attributes.
     Xattrs,
-    /// Which other names it has.
+    /// The other names of the file.
     Links,
 }
 
@@ -98,53 +98,53 @@ pub enum Field {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct File {
-    /// What it is.
+    /// The file's type.
     pub file_type: FileType,
-    /// A regular file's size.
+    /// The size of a regular file.
     pub size: Option<u64>,
-    /// A regular file's object id. Of a directory's files it is known as far as they had to be read.
+    /// The object id of a regular file. In a directory it is known only for files that had to be read.
     pub id: Option<[u8; 32]>,
-    /// Whether a regular file is sealed, as far as that was asked.
+    /// Whether a regular file is sealed, if the kernel was asked.
     pub is_sealed: Option<bool>,
-    /// A symbolic link's target.
+    /// The target of a symbolic link.
     pub target: Option<Box<[u8]>>,
-    /// A device's numbers.
+    /// The numbers of a device.
     pub device: Option<Device>,
-    /// Everything else. Of a directory's regular files, extended attributes are known as far as they had to be read.
+    /// All other metadata. In a directory, the extended attributes of regular files are known only where they had to be read.
     pub metadata: Metadata,
-    /// The first of its names in the order of the differences, if that is another one.
+    /// The first name of the file in the order of the differences, if this is another one.
     pub link: Option<TreePath>,
 }
 
-/// How many differences there are. Bytes are those of regular files, once for each, however many names it has.
+/// Numbers of differences. Bytes are those of regular files, counted once per file, however many names it has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counts {
-    /// Paths that were compared: those of either side.
+    /// Paths of either side that were compared.
     pub compared: u64,
     /// Paths that only the new side has.
     pub added: u64,
-    /// Bytes of their files, unless these have another name that both sides have.
+    /// Bytes of their files, except files with another name that both sides have.
     pub added_bytes: u64,
     /// Paths that only the old side has.
     pub removed: u64,
-    /// Bytes of their files, unless these have another name that both sides have.
+    /// Bytes of their files, except files with another name that both sides have.
     pub removed_bytes: u64,
-    /// Paths with another content, target, device number or type.
+    /// Paths whose content, target, device number or type differs.
     pub changed: u64,
-    /// Bytes that their files had.
+    /// Bytes of their files on the old side.
     pub changed_old_bytes: u64,
-    /// Bytes that their files have.
+    /// Bytes of their files on the new side.
     pub changed_new_bytes: u64,
-    /// Files that have another path.
+    /// Files that were moved.
     pub moved: u64,
-    /// Bytes of the files that have another path.
+    /// Bytes of the moved files.
     pub moved_bytes: u64,
-    /// Paths with the content that they are to have, which are not sealed.
+    /// Paths with the expected content that are not sealed.
     pub unsealed: u64,
-    /// Paths with other metadata alone.
+    /// Paths that differ only in metadata.
     pub metadata: u64,
-    /// Differences that are what unpacking without root leaves.
+    /// Differences that result from unpacking without root.
     pub privileged: u64,
 }
 
@@ -161,7 +161,7 @@ pub struct Take {
 }
 
 impl Diff {
-    /// Whether there is no difference.
+    /// Returns whether there is no difference.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.differences.is_empty() && !self.is_of_another

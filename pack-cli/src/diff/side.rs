@@ -14,18 +14,18 @@ use sealift_store::seal::Digests;
 use sealift_store::source::Source;
 use sealift_store::{Child, NodeKind, Tree};
 
-/// One of the two that are compared.
+/// One side of a comparison.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Side<'a> {
     /// A bundle whose head, layout and index have been read.
     Bundle(&'a Bundle),
-    /// An index without a layout, such as a target keeps.
+    /// An index without a layout, as in a target's record.
     Index(&'a Index),
-    /// A directory or an archive. Its contents are read as far as they have to be.
+    /// A directory or an archive. Contents are read only where needed.
     Source(&'a Source),
-    /// A directory whose files were sealed: the kernel says of which digest each is, and where it is that of an object, no content is read.
-    /// A file that is not sealed differs.
+    /// A directory whose files were sealed: the kernel reports the digest of each, and where it matches an object's, no content is read. A file that
+    /// is not sealed counts as different.
     Sealed(&'a Source, &'a Digests),
 }
 
@@ -39,8 +39,7 @@ impl<'a> Side<'a> {
     }
 }
 
-/// The files of a side. Numbers of nodes are those of inodes or of a tree's nodes, numbers of contents those of objects or of a source's
-/// contents.
+/// The files of a side. Node numbers are those of inodes or of a tree's nodes; content numbers are those of objects or of a source's contents.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum View<'a> {
     Index(&'a Index),
@@ -72,7 +71,7 @@ impl Node<'_> {
         }
     }
 
-    /// Number and size of a regular file's content.
+    /// Returns number and size of a regular file's content.
     pub(super) fn content(&self) -> Option<(u32, u64)> {
         match self.what {
             What::Regular { content, size } => Some((content, size)),
@@ -81,7 +80,7 @@ impl Node<'_> {
     }
 }
 
-/// The names of a directory that are still to come, with their nodes.
+/// The remaining names of a directory, with their nodes.
 pub(super) enum Children<'a> {
     Index(&'a Index, Range<u32>),
     Source(&'a Tree, Iter<'a, Child>),
@@ -120,7 +119,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Names and nodes of a directory, sorted by name.
+    /// Returns names and nodes of a directory, sorted by name.
     pub(super) fn children(self, directory: u32) -> Children<'a> {
         match self {
             Self::Index(index) => Children::Index(index, index.directory(directory).entries()),
@@ -128,7 +127,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The node at a path below `root`.
+    /// Returns the node at a path below `root`.
     pub(super) fn find(self, root: u32, path: &[u8]) -> Option<u32> {
         let mut node = root;
         for name in path.split(|byte| *byte == b'/').filter(|name| !name.is_empty()) {
@@ -145,7 +144,7 @@ impl<'a> View<'a> {
         Some(node)
     }
 
-    /// The nodes that have more than one name.
+    /// Returns the nodes that have more than one name.
     pub(super) fn linked(self) -> HashSet<u32> {
         match self {
             Self::Index(index) => {
@@ -155,7 +154,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// A file with all that is known of it; `found` is what was read of a source's contents.
+    /// Returns a file with everything known about it; `found` is what was read of a source's contents.
     pub(super) fn file(self, number: u32, found: &[ContentInfo]) -> File {
         let Node { attributes, mtime: (mtime, mtime_ns), what } = self.node(number);
         let mut metadata = Metadata {

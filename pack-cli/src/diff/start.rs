@@ -12,7 +12,7 @@ use crate::Error;
 use sealift_store::address::choose_ref;
 use sealift_store::address::reading;
 
-/// Returns where to begin, and the prefix that is meant.
+/// Returns where to begin, and the prefix meant.
 pub(super) fn starts(old: View<'_>, new: View<'_>, options: &DiffOptions) -> Result<(Vec<Start>, Vec<u8>), Error> {
     let is_there = |prefix: &[u8]| {
         starts_at(old, new, options, prefix)
@@ -21,14 +21,14 @@ pub(super) fn starts(old: View<'_>, new: View<'_>, options: &DiffOptions) -> Res
     match reading(&options.prefix, is_there)? {
         Some(prefix) => Ok((starts_at(old, new, options, &prefix)?, prefix)),
         None => {
-            starts_at(old, new, options, &options.prefix)?; // which says what is wrong with the refs
+            starts_at(old, new, options, &options.prefix)?; // this reports what is wrong with the refs
             let prefix = String::from_utf8_lossy(&options.prefix);
             Err(Error::Usage(format!("nothing lies at or below {prefix} on either side")))
         }
     }
 }
 
-/// Two indexes of which one has several refs are compared ref by ref, unless one is chosen.
+/// Pairs two indexes, of which one has several refs, ref by ref, unless one is chosen.
 fn starts_at(old: View<'_>, new: View<'_>, options: &DiffOptions, prefix: &[u8]) -> Result<Vec<Start>, Error> {
     let (named, path) = split_prefix(old, new, prefix);
     let several = old.refs().len().max(new.refs().len()) > 1;
@@ -52,7 +52,7 @@ fn starts_at(old: View<'_>, new: View<'_>, options: &DiffOptions, prefix: &[u8])
     })
 }
 
-/// Splits `[REF:]PATH`, where REF is one of the refs, and writes the path as an index has it.
+/// Splits `[REF:]PATH`, where REF is one of the refs, and returns the path in the index's spelling.
 fn split_prefix<'a>(old: View<'_>, new: View<'_>, prefix: &'a [u8]) -> (Option<&'a str>, Vec<u8>) {
     let colon = prefix.iter().position(|byte| *byte == b':');
     let named = colon.and_then(|at| Some((std::str::from_utf8(&prefix[..at]).ok()?, &prefix[at + 1..])));

@@ -5,7 +5,7 @@ use sealift_format::{Bundle, Holds};
 
 use super::Take;
 
-/// The cost of the objects that are `new`, by the numbers of objects.
+/// Returns the cost of the objects marked `new`, by object number.
 pub(super) fn take(bundle: &Bundle, new: &[bool]) -> Take {
     let is_new = |object: u32| new.get(num::at(object)).is_some_and(|new| *new);
     let mut take = Take::default();

@@ -1,4 +1,4 @@
-//! Two trees at once, name by name, in the order of their paths' components.
+//! Walks two trees at once, name by name, sorted by path component.
 
 use std::cmp::Ordering;
 use std::iter::Peekable;
@@ -9,7 +9,7 @@ use super::side::{Children, View};
 use crate::{Error, Progress};
 use sealift_store::source::Exclude;
 
-/// Where a walk begins: a path, and the node that either side has there.
+/// Where a walk begins: a path, and the node of either side there.
 #[derive(Clone, Debug)]
 pub(super) struct Start {
     pub(super) reference: Option<Arc<str>>,
@@ -18,7 +18,7 @@ pub(super) struct Start {
     pub(super) new: Option<u32>,
 }
 
-/// A path, and the node that either side has there.
+/// A path, and the node of either side there.
 #[derive(Clone, Debug)]
 pub(super) struct Pair {
     pub(super) path: TreePath,
@@ -26,7 +26,7 @@ pub(super) struct Pair {
     pub(super) new: Option<u32>,
 }
 
-/// A directory whose names are met, and those of them that are still to come.
+/// A directory being walked, and its remaining names.
 struct Entered<'a> {
     path: TreePath,
     olds: Names<'a>,
@@ -35,7 +35,7 @@ struct Entered<'a> {
 
 type Names<'a> = Option<Peekable<Children<'a>>>;
 
-/// The two sides, and what is left out of both.
+/// The two sides, and what is excluded from both.
 #[derive(Clone, Copy)]
 pub(super) struct Walk<'a> {
     pub(super) old: View<'a>,
@@ -45,7 +45,7 @@ pub(super) struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// Calls `meet` for the start, and for each name below it that a side has: a directory, all that is below it, then what follows it.
+    /// Calls `meet` for the start, and for each name below it on either side: a directory, then everything below it, then its next sibling.
     pub(super) fn run(&self, start: &Start, meet: &mut dyn FnMut(&Pair)) -> Result<(), Error> {
         let first = Pair { path: start.path.clone(), old: start.old, new: start.new };
         meet(&first);
@@ -84,7 +84,7 @@ impl<'a> Walk<'a> {
 }
 
 impl Entered<'_> {
-    /// The next name of either side.
+    /// Returns the next name of either side.
     fn next(&mut self) -> Option<Pair> {
         let (old, new) = (self.olds.as_mut().and_then(Peekable::peek), self.news.as_mut().and_then(Peekable::peek));
         let order = match (old, new) {

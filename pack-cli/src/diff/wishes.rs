@@ -8,13 +8,13 @@ use super::side::View;
 use super::walk::Pair;
 use sealift_store::contents::Want;
 
-/// What has to be read of each side, before the comparison can be made.
+/// What must be read of each side before the comparison.
 pub(super) struct ReadWishes<'a> {
     old: WishList<'a>,
     new: WishList<'a>,
-    /// What is wanted of two files of different sizes.
+    /// What is needed of two files that differ in size.
     xattrs: Want,
-    /// Whether it matters which contents the sides have at different paths.
+    /// Whether it matters which contents the sides have at other paths.
     elsewhere: bool,
 }
 
@@ -48,7 +48,7 @@ impl<'a> ReadWishes<'a> {
         self.new.wish(new, want, self.elsewhere);
     }
 
-    /// What is wanted of the contents of each side. One that stands at different paths has the same size there: others need not be read.
+    /// Returns what to read of the contents of each side. A content that occurs at another path has the same size there: others need not be read.
     pub(super) fn finish(mut self) -> (Vec<Want>, Vec<Want>) {
         if self.elsewhere {
             let sizes = |list: &WishList<'_>| list.open.iter().map(|(_, size)| *size).collect::<HashSet<u64>>();

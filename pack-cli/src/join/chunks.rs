@@ -1,4 +1,4 @@
-//! The threads that make the full bundle's chunks, each copied from a base or encoded, and write them in their order.
+//! The threads that produce the full bundle's chunks, each copied from a base or encoded, and write them in order.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -17,17 +17,17 @@ use sealift_store::threads::in_turn::OrderedSlots;
 use sealift_store::threads::panic_guard::OnPanic;
 use sealift_store::threads::parallel::for_each;
 
-/// What all threads share.
+/// The shared state of all threads.
 pub(super) struct Joiner<'a> {
     pub(super) objects: &'a Objects<'a>,
-    /// Without what follows from the chunks.
+    /// The layout, without what follows from the chunks.
     pub(super) layout: &'a Layout,
     pub(super) piece_len: u64,
     pub(super) level: i32,
     pub(super) progress: &'a Progress,
 }
 
-/// What came of it.
+/// The result.
 pub(super) struct Made {
     pub(super) layout: Layout,
     pub(super) spool: Spool,
@@ -37,40 +37,40 @@ pub(super) struct Made {
     pub(super) encoded_bytes: u64,
 }
 
-/// A portion of work.
+/// A unit of work.
 enum Task {
-    /// A chunk, and the row of a piece that it holds.
+    /// A chunk, and the row of the piece in it.
     Chunk { number: u32, row: Option<usize> },
-    /// The chaining value of a piece whose chunk another names before it, or that has none.
+    /// The chaining value of a piece without a chunk, or whose chunk belongs to an earlier one.
     Value { row: usize },
 }
 
-/// What one thread keeps.
+/// The state of one thread.
 struct WorkerState<'a> {
     reader: ObjectReader<'a>,
     compressor: Option<Compressor>,
     data: Vec<u8>,
 }
 
-/// A chunk's stored bytes.
+/// The stored bytes of a chunk.
 struct Stored {
     codec: Codec,
     bytes: Vec<u8>,
     is_copied: bool,
 }
 
-/// Writes chunks by their number.
+/// Writes chunks in the order of their numbers.
 struct Writer {
     made: Made,
     next: u32,
     waiting: BTreeMap<u32, Stored>,
 }
 
-/// Chunks that are made and wait, for each thread: who is ahead of the others waits when there are more.
+/// Finished chunks that may wait, per thread. A thread that is further ahead waits for the others.
 const AHEAD: u32 = 4;
 
 impl<'a> Joiner<'a> {
-    /// Makes all chunks, into `spool`. `layouts` are those of 4.7, by which a chunk may be copied.
+    /// Produces all chunks and writes them to `spool`. `layouts` are those of 4.7, which tell from which base a chunk may be copied.
     pub(super) fn run(&self, layouts: &[Option<[u8; 32]>], spool: Spool, jobs: usize) -> Result<Made, Error> {
         let fits = |base: usize, file: &BundleFile| {
             layouts.get(base) == Some(&Some(file.bundle.head.root().contents.layout_blake3))
@@ -99,7 +99,7 @@ impl<'a> Joiner<'a> {
                 }
             };
             let mut written = Ok(());
-            // Chunks are given out in their order, so that whoever has the next one does not wait.
+            // Chunks are assigned in order, so the thread with the next one does not wait.
             let is_turn = |writer: &Writer| number.saturating_sub(writer.next) < ahead;
             writer.act(0, is_turn, |writer| written = writer.take(number, stored));
             self.progress.add(self.layout.chunks[at(number)].len.into(), 0);
@@ -111,7 +111,7 @@ impl<'a> Joiner<'a> {
         })?;
         let mut made = match writer.into_things().next() {
             Some(writer) => writer.made,
-            None => return Err(Error::Usage("nothing was written".into())), // it gives back what it got
+            None => return Err(Error::Usage("nothing was written".into())), // it returns what was passed to it
         };
         let values = values.into_inner().unwrap_or_else(PoisonError::into_inner);
         for (piece, value) in made.layout.pieces.iter_mut().zip(values) {
@@ -120,7 +120,7 @@ impl<'a> Joiner<'a> {
         Ok(made)
     }
 
-    /// The chaining values that bases know, by the rows of the pieces.
+    /// Returns the chaining values known from the bases, by the rows of the pieces.
     fn known_values(&self) -> Vec<Option<[u8; 32]>> {
         let mut values = vec![None; self.layout.pieces.len()];
         for large in &self.layout.large {
@@ -161,7 +161,7 @@ impl<'a> Joiner<'a> {
         self.encode(hand)
     }
 
-    /// Makes the chunk of a piece whose chaining value may be known; returns that too.
+    /// Produces the chunk of a piece whose chaining value may be known. Returns that value too.
     fn make_piece(
         &self,
         hand: &mut WorkerState<'_>,
@@ -183,7 +183,7 @@ impl<'a> Joiner<'a> {
         }
     }
 
-    /// The stored bytes of a base's chunk that holds this, if there is one.
+    /// Returns the stored bytes of a base's chunk with this content, if there is one.
     fn copy(&self, held: &Held, same: &SameChunks) -> Result<Option<Stored>, Error> {
         let Some((base, number)) = same.find(held).next() else { return Ok(None) };
         let Some(file) = self.objects.bases.files().nth(base).flatten() else { return Ok(None) };
@@ -220,7 +220,7 @@ impl Writer {
         Self { made, next: 0, waiting: BTreeMap::new() }
     }
 
-    /// Takes chunk `number`, and writes all that come next.
+    /// Accepts chunk `number`, and writes all chunks that are next in order.
     fn take(&mut self, number: u32, stored: Stored) -> Result<(), Error> {
         self.waiting.insert(number, stored);
         while let Some(stored) = self.waiting.remove(&self.next) {

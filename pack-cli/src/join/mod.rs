@@ -1,7 +1,7 @@
 //! Joins a delta with its bases into the full bundle that it stands for, byte for byte (spec 10.1).
 //!
-//! A mirror that fetched a delta can hand out the full bundle too, with the publisher's signatures. Chunks that a base has are copied as they
-//! are stored there; the others are compressed again, with the publisher's level, and the result counts only if it is what the delta says.
+//! A mirror that fetched a delta can serve the full bundle too, with the publisher's signatures. Chunks that a base has are copied as stored; the
+//! others are compressed again at the publisher's level. The result is accepted only if it matches what the delta declares.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), sealift::Error> {
@@ -37,29 +37,29 @@ use chunks::Joiner;
 use objects::Objects;
 use sealift_store::base::{Base, Bases, BundleBase, BundleFile};
 
-/// How bundles are joined.
+/// Options of a join.
 #[derive(Clone, Debug)]
 pub struct JoinOptions {
-    /// What the bundles may cost.
+    /// Limits on the bundles' costs.
     pub limits: Limits,
-    /// Threads.
+    /// Number of threads.
     pub jobs: usize,
 }
 
 impl Default for JoinOptions {
-    /// As many threads as the machine runs at once.
+    /// As many threads as the machine runs in parallel.
     fn default() -> Self {
         Self { limits: Limits::default(), jobs: std::thread::available_parallelism().map_or(1, usize::from) }
     }
 }
 
-/// What came of joining.
+/// The result of a join.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct JoinStats {
     /// The full bundle's root.
     pub root: Root,
-    /// The whole file's bytes.
+    /// Size of the whole file in bytes.
     pub file_bytes: u64,
     /// Chunks that were copied from a base.
     pub copied_chunks: u64,
@@ -71,12 +71,12 @@ pub struct JoinStats {
     pub encoded_bytes: u64,
 }
 
-/// Makes the full bundle that `delta` stands for. `bases` are bundles of all of its bases, in any order: the delta,
-/// which is trusted, vouches for them and for the full bundle.
+/// Rebuilds the full bundle that `delta` stands for. `bases` are bundles of all of its bases, in any order. The delta, which is trusted, vouches for
+/// them and for the full bundle.
 ///
 /// # Errors
-/// The delta is damaged, no delta bundle, or does not say which full bundle it stands for; `bases` are not its bases, or damaged;
-/// this encoder makes other bytes than the publisher's; or the output cannot be written. Nothing is left at the output then.
+/// Returns an error if the delta is damaged, is no delta bundle, or does not declare which full bundle it stands for; if `bases` are not its bases,
+/// or are damaged; if this encoder's output differs from the publisher's; or if the output cannot be written. Nothing is left at the output then.
 pub fn join(
     bases: Vec<Input>,
     delta: Trusted,
@@ -104,7 +104,7 @@ pub fn join(
     let other = || Error::OtherEncoder { path: path.clone(), packed: full.encoder.clone(), own: encoder() };
     let (contents, maxima) = (&full.head.root().contents, &full.head.root().maxima);
     let mut compressor = Compressor::for_front(full.level.into())?;
-    // The index first: that this encoder makes other bytes shows soonest here.
+    // The index first: a difference between the encoders shows soonest here.
     let index = compressor.compress(delta.file.bundle.index.bytes())?.to_vec();
     if !is_it(&index, contents.index_stored, &contents.index_blake3) {
         return Err(other());
@@ -136,16 +136,16 @@ pub fn join(
     })
 }
 
-/// Whether stored bytes are those that the full bundle's root states.
+/// Returns whether stored bytes are those that the full bundle's root declares.
 fn is_it(stored: &[u8], len: u64, blake3: &[u8; 32]) -> bool {
     wide(stored.len()) == len && blake3::hash(stored).as_bytes() == blake3
 }
 
-/// Opens the bases and puts them in the order of the delta's root.
+/// Opens the bases and returns them in the order of the delta's root.
 fn open_bases(inputs: Vec<Input>, declared: &[RootBase], limits: &Limits, delta: &Path) -> Result<Bases, Error> {
     let mut list: Vec<Option<Base>> = declared.iter().map(|_| None).collect();
     for input in inputs {
-        // The delta names its bases, and whatever is read of one is compared with what it names: nobody else has to vouch for it.
+        // The delta names its bases, and everything read of one is compared with its name: no other trust is needed.
         let path = input.path().to_owned();
         let opened = input.begin(limits.clone()).and_then(Base::of_known);
         let base = opened.map_err(|error| error.of_bundle(&path))?;

@@ -9,7 +9,7 @@ use sealift_format::{Error as FormatError, Extent, Index, Layout, Maxima, Part};
 use crate::Error;
 use sealift_store::base::{BaseReader, Bases, BundleBase, BundleReader, ObjectReader as _};
 
-/// What all threads share.
+/// The shared state of all threads.
 pub(super) struct Objects<'a> {
     delta: &'a BundleBase,
     pub(super) bases: &'a Bases,
@@ -17,7 +17,7 @@ pub(super) struct Objects<'a> {
     in_bases: Vec<Option<u32>>,
 }
 
-/// What one thread keeps.
+/// The state of one thread.
 pub(super) struct ObjectReader<'a> {
     objects: &'a Objects<'a>,
     delta: BundleReader<'a>,
@@ -52,7 +52,7 @@ impl<'a> Objects<'a> {
         &self.delta.file.bundle.index
     }
 
-    /// The number of an object among those of all bases, unless the delta carries it.
+    /// Returns the number of an object among those of all bases, unless the delta carries it.
     pub(super) fn in_bases(&self, object: u32) -> Option<u32> {
         self.in_bases[at(object)]
     }
@@ -64,7 +64,7 @@ impl<'a> Objects<'a> {
         }
     }
 
-    /// The full bundle's layout, as far as it is known before there are chunks.
+    /// Returns the full bundle's layout, as far as it is known before there are chunks.
     pub(super) fn lay_out(&self, maxima: &Maxima) -> Result<Layout, Error> {
         let Some(full) = &self.delta.file.bundle.layout.full else {
             let what = "there is no layout of the full bundle";
@@ -80,7 +80,7 @@ impl<'a> Objects<'a> {
 }
 
 impl ObjectReader<'_> {
-    /// Appends bytes of an object to `out`. They have been compared with its id.
+    /// Appends bytes of an object to `out`, verified against its id.
     pub(super) fn read(&mut self, object: u32, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
         match self.objects.in_bases(object) {
             None => self.delta.read(object, range, out),

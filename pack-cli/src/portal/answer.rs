@@ -10,7 +10,7 @@ use hyper::{Method, Request, Response, StatusCode};
 
 /// A file of the page.
 struct File {
-    /// From the root of the server on.
+    /// The path from the root of the server.
     path: &'static str,
     media_type: &'static str,
     content: &'static [u8],
@@ -20,17 +20,17 @@ include!(concat!(env!("OUT_DIR"), "/page.rs"));
 
 const TEXT: &str = "text/plain; charset=utf-8";
 
-/// What every answer has. The page's own policy stands in it, so that it holds on any server; a policy in a page cannot refuse frames.
+/// Headers of every response. The page's own policy is among them, so that it applies on any server; a policy in a page cannot refuse frames.
 const HEADERS: [(HeaderName, HeaderValue); 5] = [
     (CONTENT_SECURITY_POLICY, HeaderValue::from_static("frame-ancestors 'none'")),
     (X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
     (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
     (REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
-    // Another version of the program may have another page.
+    // Another version of the program may serve another page.
     (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
 ];
 
-/// Answers a request, whatever its body.
+/// Answers a request, ignoring its body.
 pub(super) fn to<T>(request: &Request<T>) -> Response<Full<Bytes>> {
     let mut headers = HeaderMap::from_iter(HEADERS);
     let (status, media_type, content) = if ![Method::GET, Method::HEAD].contains(request.method()) {

@@ -13,10 +13,10 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 
 use crate::Error;
 
-/// After cannot accept a connection, as where there are too many open files: the next moment may be better.
+/// Wait after a connection could not be accepted, as with too many open files: a retry may succeed.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// A server of the page. It gives the page's own files and nothing else, and takes nothing: what a bundle holds stays in the browser.
+/// A server of the page. It serves the page's own files and nothing else, and receives nothing: a bundle's content stays in the browser.
 #[derive(Debug)]
 pub struct Portal {
     listener: TcpListener,
@@ -24,10 +24,10 @@ pub struct Portal {
 }
 
 impl Portal {
-    /// Takes an address; with port 0 any port that is free. From now on connections wait for [`Portal::serve`].
+    /// Binds to an address; port 0 means any free port. From now on connections wait for [`Portal::serve`].
     ///
     /// # Errors
-    /// The address is taken, or no address of this machine, or not to be had without more rights.
+    /// Returns an error if the address is in use, is not one of this machine, or needs more privileges.
     pub fn listen(address: SocketAddr) -> Result<Self, Error> {
         let listen = || {
             let listener = TcpListener::bind(address)?;
@@ -38,7 +38,7 @@ impl Portal {
         listen().map_err(|error: io::Error| Error::io("listen on", address.to_string(), error))
     }
 
-    /// Where it is to be found.
+    /// Returns the bound address.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -47,7 +47,7 @@ impl Portal {
     /// Answers requests until the process ends.
     ///
     /// # Errors
-    /// The system refuses to wait for connections.
+    /// Returns an error if the system refuses to wait for connections.
     pub fn serve(self) -> Result<Infallible, Error> {
         let refused = |error| Error::io("listen on", self.address.to_string(), error);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(refused)?;
@@ -62,7 +62,7 @@ async fn accept(listener: TcpListener) -> io::Result<Infallible> {
             Ok((stream, peer)) => {
                 tokio::spawn(async move {
                     let service = service_fn(|request| async move { Ok::<_, Infallible>(answer::to(&request)) });
-                    // The timer ends connections that never finish their request.
+                    // The timer ends connections that never complete their request.
                     let connection =
                         http1::Builder::new().timer(TokioTimer::new()).serve_connection(TokioIo::new(stream), service);
                     if let Err(error) = connection.await {

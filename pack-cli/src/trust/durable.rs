@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::Error;
 
-/// Waits until the medium has the name of `path`.
+/// Waits until the name of `path` is durable.
 pub(super) fn sync_parent(path: &Path) -> Result<(), Error> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let synced = File::open(parent).and_then(|parent| parent.sync_all());

@@ -1,4 +1,4 @@
-//! The objects of a base that lie in a bundle.
+//! The base objects in a bundle.
 
 use std::ops::Range;
 
@@ -11,52 +11,52 @@ use super::{Base, BaseReader, Holder, ObjectReader};
 use crate::trust::Guard;
 use crate::{Error, Input, Unopened};
 
-/// A bundle, and where its objects are.
+/// A bundle, and the locations of its objects.
 #[derive(Debug)]
 pub struct BundleBase {
     /// The file.
     pub file: BundleFile,
-    /// For each object the chunk of its group.
+    /// For each object, the chunk of its group.
     chunk_of: Vec<Option<u32>>,
 }
 
-/// Chunks that a thread keeps: what is wanted next lies near to what was wanted before.
+/// Chunks that a thread caches: successive reads are mostly close together.
 const KEPT: usize = 6;
-/// Their bytes, unless one alone has more.
+/// The limit for their total bytes, unless a single chunk is larger.
 const KEPT_LEN: usize = 64 << 20;
 
-/// Reads the objects of a bundle, on one thread.
+/// Reads the objects of a bundle in one thread.
 #[derive(Debug)]
 pub struct Reader<'a> {
     base: &'a BundleBase,
-    /// Of a delta bundle: what its prefixes are read from.
+    /// The bases that a delta bundle's prefixes are read from.
     bases: Option<Box<BaseReader<'a>>>,
     decoder: ChunkDecoder,
     stored: Vec<u8>,
     prefix: Vec<u8>,
-    /// The latest first.
+    /// Cached chunks, the most recent first.
     kept: Vec<(u32, Vec<u8>)>,
-    /// The last piece that was found to be right: a large one is read in many parts.
+    /// The last piece that was verified: a large one is read in many parts.
     checked: Option<Portion>,
-    /// A chunk of a group, and the place behind the object that was read last: the next one is mostly the next.
+    /// A chunk of a group, and the place behind the object that was read last: reads are mostly sequential.
     behind: (u32, Place),
 }
 
-/// A place in a group: its objects and its bytes before.
+/// A place in a group: the number of objects and of bytes before it.
 type Place = (usize, usize);
 
 impl Base {
-    /// Takes a bundle as a base that `guard` trusts, as [`Guard::judge_base`] does: its content is going to be used.
+    /// Opens a bundle as a base that `guard` trusts, as [`Guard::judge_base`] does: its content will be used.
     ///
     /// # Errors
-    /// The bundle is refused or damaged, is a delta bundle, or comes through a pipe.
+    /// Returns an error if the bundle is refused or damaged, is a delta bundle, or comes through a pipe.
     pub fn of_bundle(input: Input, limits: Limits, guard: &Guard) -> Result<Self, Error> {
         let unopened = input.begin(limits)?;
         guard.judge_base(unopened.head())?;
         Self::of_known(unopened)
     }
 
-    /// The same of one that a delta names, which vouches for it.
+    /// Opens one that a delta names, which vouches for it.
     pub fn of_known(unopened: Unopened) -> Result<Self, Error> {
         let (input, bundle) = unopened.open_bundle()?;
         let index = bundle.index.clone();
@@ -68,7 +68,7 @@ impl Base {
 }
 
 impl BundleBase {
-    /// Takes a bundle, from which any chunk can be read.
+    /// Wraps a bundle of which any chunk can be read.
     #[must_use]
     pub fn new(file: BundleFile) -> Self {
         let bundle = &file.bundle;
@@ -108,7 +108,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// One for a delta bundle that was completed.
+    /// Returns a reader for a delta bundle that was completed.
     pub fn of_delta(delta: &'a BundleBase, bases: BaseReader<'a>) -> Self {
         Self { bases: Some(Box::new(bases)), ..Self::new(delta) }
     }
@@ -147,7 +147,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// The decoded bytes of a chunk.
+    /// Returns the decoded bytes of a chunk.
     fn chunk(&mut self, number: u32) -> Result<&[u8], Error> {
         if let Some(known) = self.kept.iter().position(|(kept, _)| *kept == number) {
             self.kept[..=known].rotate_right(1);
@@ -178,13 +178,13 @@ impl ObjectReader for Reader<'_> {
         self.read_checked(object, range, out).map_err(|error| error.of_bundle(self.base.file.path()))
     }
 
-    /// What a bundle carries is compared as it is read.
+    /// A bundle's content is verified when it is read.
     fn holds(&mut self, _object: u32) -> Result<bool, Error> {
         Ok(true)
     }
 }
 
-/// Finds the data of an object in the group of a chunk, from a place on. Returns it with the place behind it.
+/// Finds the data of an object in the group of a chunk, starting at a place. Returns it with the place behind it.
 fn find<'d>(
     bundle: &'d Bundle,
     chunk: u32,
@@ -203,7 +203,7 @@ fn find<'d>(
     None
 }
 
-/// Appends the bytes of `wanted`, which lies in `within`, whose data are `data`.
+/// Appends the bytes of `wanted`, which lies in `within`, with the data `data`.
 fn append(layout: &Layout, object: u32, within: Range<u64>, wanted: Range<u64>, data: &[u8], out: &mut Vec<u8>) {
     let mut place = within.start;
     let Ok(()) = fill_holes(data, layout.holes_of(object), within, &mut |part| {

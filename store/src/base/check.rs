@@ -11,11 +11,10 @@ use super::{BaseReader, Bases};
 use crate::threads::parallel::for_each;
 use crate::{Error, Phase, Progress};
 
-/// How many of several things are named.
+/// How many missing objects a message names.
 const NAMED: usize = 5;
 
-/// The base objects that make the prefixes of these chunks, and those that are these objects of the bundle, as far as it does not carry
-/// them.
+/// Returns the base objects that make up the prefixes of these chunks, and those that equal these objects of the bundle, unless it carries them.
 pub fn needed(bundle: &Bundle, bases: &Bases, chunks: &[u32], objects: impl Iterator<Item = u32>) -> Vec<u32> {
     let mut needed: BTreeSet<u32> = BTreeSet::new();
     for chunk in chunks {
@@ -28,10 +27,10 @@ pub fn needed(bundle: &Bundle, bases: &Bases, chunks: &[u32], objects: impl Iter
     needed.into_iter().collect()
 }
 
-/// Finds out whether `target` still has each of these objects.
+/// Checks that `target` still has each of these objects.
 ///
 /// # Errors
-/// It has not: some are named.
+/// Returns an error that names some of the missing objects.
 pub fn check(bases: &Bases, needed: &[u32], target: &Path, jobs: usize, progress: &Progress) -> Result<(), Error> {
     let bytes = needed.iter().filter_map(|object| bases.object(*object)).map(|object| object.size).sum();
     progress.enter(Phase::Hashing, bytes, num::wide(needed.len()));
@@ -63,18 +62,18 @@ pub fn check(bases: &Bases, needed: &[u32], target: &Path, jobs: usize, progress
     Err(Error::MissingBase { path: target.to_owned(), problem })
 }
 
-/// Whether an index of this digest is all that a delta bundle needs.
+/// Returns whether the index of this digest is the only base of a delta bundle.
 pub fn is_the_only(bases: &[RootBase], digest: &[u8; 32]) -> bool {
     matches!(bases, [only] if only.index_digest == *digest)
 }
 
-/// The start of a digest, as people compare it.
+/// Returns the start of a digest, for messages.
 pub fn short(digest: &[u8; 32]) -> String {
     digest[..6].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl Bases {
-    /// By its id, the number of each object.
+    /// Maps each object's id to its number.
     pub fn by_id(&self) -> HashMap<[u8; 32], u32> {
         let mut by_id = HashMap::new();
         for (number, object) in (0..).zip(self.list.iter().flat_map(|base| base.index.objects())) {

@@ -1,4 +1,4 @@
-//! The objects of a base that lie in the files of a directory.
+//! The base objects in the files of a directory.
 
 use std::fs::File;
 use std::ops::Range;
@@ -24,9 +24,9 @@ use crate::{Error, Limits, Progress};
 #[derive(Debug)]
 pub(super) struct DirectoryBase {
     site: Arc<Site>,
-    /// For each object a directory of the index, and an entry there.
+    /// For each object, a directory of the index and an entry in it.
     places: Vec<Option<(u32, u32)>>,
-    /// Which objects have been compared with their ids.
+    /// The objects that have been compared with their ids.
     checked: Vec<AtomicBool>,
 }
 
@@ -39,16 +39,16 @@ pub(super) struct Reader<'a> {
     buffer: Vec<u8>,
 }
 
-/// The ref of a tree that nobody named.
+/// The ref of a tree without a name.
 const MAIN: &str = "main";
-/// Bytes that are read at a time to hash a file.
+/// Bytes per read when hashing a file.
 const READ_LEN: usize = 1 << 20;
 
 impl Base {
-    /// Takes a directory as a base: by what it kept of the bundle that it took, or else as what it is now, under the ref `main`.
+    /// Opens a directory as a base: as its record says, or else as it is now, under the ref `main`.
     ///
     /// # Errors
-    /// It cannot be read, or changes meanwhile.
+    /// Returns an error if it cannot be read or changes meanwhile.
     pub fn of_installed(path: &Path, jobs: usize, progress: &Progress) -> Result<Self, Error> {
         let site = Arc::new(Site::resolve(path)?);
         if let Some(state) = InstallRecord::of(&site, Limits::NONE)? {
@@ -62,7 +62,7 @@ impl Base {
         Ok(Self::of_directory(site, index, MAIN))
     }
 
-    /// Takes a directory, which holds the tree of the ref `reference` of `index`, as a base.
+    /// Uses a directory, which holds the tree of the ref `reference` of `index`, as a base.
     pub(crate) fn of_directory(site: Arc<Site>, index: Index, reference: &str) -> Self {
         let mut places = vec![None; index.objects().len()];
         if let Some(tree) = index.find_ref(reference) {
@@ -94,7 +94,7 @@ impl<'a> Reader<'a> {
         Self { base, index, target: None, walk: TargetWalk::default(), buffer: Vec::new() }
     }
 
-    /// Opens the file of an object; `None` where there is none of its size.
+    /// Opens the file of an object; `None` if none has its size.
     fn open(&mut self, object: u32) -> Result<Option<File>, Error> {
         let Some((directory, entry)) = self.base.places[at(object)] else { return Ok(None) };
         if self.target.is_none() {

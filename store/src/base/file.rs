@@ -15,12 +15,12 @@ use crate::{Error, Input};
 pub struct BundleFile {
     file: File,
     path: PathBuf,
-    /// What was opened.
+    /// The opened bundle.
     pub bundle: Bundle,
 }
 
 impl BundleFile {
-    /// The bundle that was opened from `input`, which is to be a file.
+    /// Wraps the bundle that was opened from `input`, which must be a file.
     pub fn new(input: &Input, bundle: Bundle) -> Result<Self, Error> {
         let path = input.path().to_owned();
         let Some(file) = input.file() else {
@@ -30,14 +30,14 @@ impl BundleFile {
         Ok(Self { file, path, bundle })
     }
 
-    /// Reads a chunk's stored bytes, and compares them with its digest.
+    /// Reads a chunk's stored bytes and compares them with its digest.
     pub fn read_checked(&self, number: u32, stored: &mut Vec<u8>) -> Result<(), Error> {
         self.read_stored(number, stored)?;
         let chunk = &self.bundle.layout.chunks[num::at(number)];
         check_stored(number, chunk, stored).map_err(|error| Error::from(error).of_bundle(&self.path))
     }
 
-    /// Reads a chunk's stored bytes, which are to be checked.
+    /// Reads a chunk's stored bytes without checking them.
     pub fn read_stored(&self, number: u32, stored: &mut Vec<u8>) -> Result<(), Error> {
         let chunk = &self.bundle.layout.chunks[usize::try_from(number).unwrap_or(usize::MAX)];
         stored.resize(usize::try_from(chunk.stored_len).unwrap_or(usize::MAX), 0);
@@ -51,7 +51,7 @@ impl BundleFile {
         })
     }
 
-    /// Its path.
+    /// Returns its path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path

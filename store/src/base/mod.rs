@@ -1,4 +1,4 @@
-//! Bases of delta bundles (spec 4.6): indexes, and the places that hold their objects.
+//! Bases of delta bundles (spec 4.6): indexes, and the holders of their objects.
 //!
 //! The objects of a base are in a bundle, a directory, an OSTree repository or a composefs store, or are described by a request. Whatever is read
 //! from one has been compared with its object's id.
@@ -25,67 +25,67 @@ pub use bundle::{BundleBase, Reader as BundleReader};
 pub use check::{check, is_the_only, needed, short};
 pub use file::BundleFile;
 
-/// An index, with a place that holds its objects.
+/// An index with a holder of its objects.
 #[derive(Debug)]
 pub struct Base {
-    /// What is in it.
+    /// The index.
     pub index: Index,
     pub(crate) holder: Box<dyn Holder>,
-    /// Name and version of the bundle that it was, where that is known.
+    /// Name and version of the bundle it came from, if known.
     pub(crate) identity: Option<(String, u64)>,
 }
 
-/// A place that holds the objects of an index: a bundle, a directory, a repository, a store.
+/// A holder of the objects of an index: a bundle, a directory, a repository, a store.
 pub(crate) trait Holder: Debug + Send + Sync {
-    /// What one thread reads the objects of `index` with.
+    /// Returns a reader of the objects of `index` for one thread.
     fn reader<'a>(&'a self, index: &'a Index) -> Box<dyn ObjectReader + 'a>;
 
-    /// Whether an object can be read, as far as that is known without a look: one that is missing is found by reading.
+    /// Returns whether an object is expected to be readable, without checking: reading finds a missing one.
     fn has_place(&self, _object: u32) -> bool {
         true
     }
 
-    /// The bundle, where it is one.
+    /// Returns the bundle, if it is one.
     fn file(&self) -> Option<&BundleFile> {
         None
     }
 
-    /// The base as a delta bundle names it, where that is not the index that is here.
+    /// Returns the base as a delta bundle names it, if that differs from the index at hand.
     fn named(&self) -> Option<RootBase> {
         None
     }
 }
 
-/// Reads the objects of one place, on one thread.
+/// Reads the objects of one holder in one thread.
 pub trait ObjectReader: Debug {
     /// Appends bytes of an object to `out`. They have been compared with its id.
     ///
     /// # Errors
-    /// The place does not hold the object, or cannot be read.
+    /// Returns an error if the holder does not have the object or cannot be read.
     fn read(&mut self, object: u32, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error>;
 
-    /// Whether the place has an object, with its content.
+    /// Returns whether the holder has an object with its correct content.
     ///
     /// # Errors
-    /// It cannot be read for another reason than that it is not there.
+    /// Returns an error if it cannot be read for any reason other than absence.
     fn holds(&mut self, object: u32) -> Result<bool, Error>;
 
-    /// Opens the content of an object as a stream, where the place has one; whoever reads it compares it with a checksum.
+    /// Opens the content of an object as a stream, if the holder offers one; the caller compares it with a checksum.
     ///
     /// # Errors
-    /// The place cannot be read.
+    /// Returns an error if the holder cannot be read.
     fn open(&mut self, _object: u32) -> Result<Option<Box<dyn Read>>, Error> {
         Ok(None)
     }
 }
 
-/// Bases whose objects are numbered one after the other.
+/// Bases with consecutively numbered objects.
 #[derive(Debug, Default)]
 pub struct Bases {
     list: Vec<Base>,
 }
 
-/// What one thread keeps while it reads base objects.
+/// The state of a thread that reads base objects.
 #[derive(Debug)]
 pub struct BaseReader<'a> {
     bases: &'a Bases,
@@ -93,13 +93,13 @@ pub struct BaseReader<'a> {
 }
 
 impl Base {
-    /// Name and version of the bundle that it was, where that is known.
+    /// Returns the name and version of the bundle it came from, if known.
     #[must_use]
     pub fn identity(&self) -> Option<(&str, u64)> {
         self.identity.as_ref().map(|(name, version)| (&name[..], *version))
     }
 
-    /// As a delta bundle names it (spec 4.6).
+    /// Returns the base as a delta bundle names it (spec 4.6).
     pub fn named(&self) -> RootBase {
         if let Some(named) = self.holder.named() {
             return named;
@@ -113,7 +113,7 @@ impl Base {
     }
 }
 
-/// The first path at which an index has an object, for people.
+/// Returns the first path at which an index has an object, for messages.
 pub fn path_of_object(index: &Index, object: u32) -> String {
     let is_it = |kind| matches!(kind, InodeKind::Regular(found) if found == object);
     let path = (0..).zip(index.directories()).find_map(|(number, directory)| {
@@ -124,54 +124,54 @@ pub fn path_of_object(index: &Index, object: u32) -> String {
 }
 
 impl Bases {
-    /// Takes these, in this order.
+    /// Combines these bases, in this order.
     #[must_use]
     pub fn new(list: Vec<Base>) -> Self {
         Self { list }
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no bases.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// What is in each.
+    /// Returns the index of each base.
     #[must_use]
     pub fn indexes(&self) -> Vec<&Index> {
         self.list.iter().map(|base| &base.index).collect()
     }
 
-    /// As a delta bundle names them.
+    /// Returns the bases as a delta bundle names them.
     #[must_use]
     pub fn named(&self) -> Vec<RootBase> {
         self.list.iter().map(Base::named).collect()
     }
 
-    /// Whether an object can be read: of what was requested only its id may be known, and a directory may hold one ref of several.
+    /// Returns whether an object can be read: a request may give only its id, and a directory may hold only one of several refs.
     pub fn is_at_hand(&self, object: u32) -> bool {
         self.locate(object).is_some_and(|(at, own)| self.list[at].holder.has_place(own))
     }
 
-    /// For each base the bundle that holds its objects, where one does.
+    /// Returns, for each base, the bundle that holds its objects, if any.
     pub fn files(&self) -> impl Iterator<Item = Option<&BundleFile>> {
         self.list.iter().map(|base| base.holder.file())
     }
 
-    /// The holes of an object, as far as a bundle says them.
+    /// Returns the holes of an object, if a bundle describes them.
     pub fn holes_of(&self, object: u32) -> &[Extent] {
         let Some((at, own)) = self.locate(object) else { return &[] };
         self.list[at].bundle().map_or(&[], |bundle| bundle.layout.holes_of(own))
     }
 
-    /// The pieces of an object, if a bundle has them in this length.
+    /// Returns the pieces of an object, if a bundle has pieces of this length.
     pub fn pieces_of(&self, object: u32, piece_len: u64) -> &[Piece] {
         let Some((at, own)) = self.locate(object) else { return &[] };
         let bundle = self.list[at].bundle().filter(|bundle| bundle.head.root().maxima.piece_len() == piece_len);
         bundle.map_or(&[], |bundle| bundle.layout.pieces_of(own))
     }
 
-    /// The base that has an object, and the object's number there.
+    /// Returns the base that has an object, and the object's number there.
     fn locate(&self, object: u32) -> Option<(usize, u32)> {
         let mut left = object;
         for (at, base) in self.list.iter().enumerate() {
@@ -184,13 +184,13 @@ impl Bases {
         None
     }
 
-    /// An object's id and size.
+    /// Returns an object's id and size.
     pub fn object(&self, object: u32) -> Option<&Object> {
         let (at, own) = self.locate(object)?;
         Some(self.list[at].index.object(own))
     }
 
-    /// A path for people of what holds an object.
+    /// Returns the path of an object's holder, for messages.
     pub fn path(&self, object: u32) -> String {
         let located = self.locate(object);
         located.map_or_else(|| format!("object {object}"), |(at, own)| path_of_object(&self.list[at].index, own))
@@ -198,7 +198,7 @@ impl Bases {
 }
 
 impl<'a> BaseReader<'a> {
-    /// Reads the objects of these.
+    /// Returns a reader of these bases.
     #[must_use]
     pub fn new(bases: &'a Bases) -> Self {
         let readers = bases.list.iter().map(|base| base.holder.reader(&base.index));
@@ -208,7 +208,7 @@ impl<'a> BaseReader<'a> {
     /// Appends bytes of a base object to `out`. They have been compared with its id.
     ///
     /// # Errors
-    /// The place does not hold the object any more, or cannot be read.
+    /// Returns an error if the holder no longer has the object, or cannot be read.
     pub fn read(&mut self, object: u32, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
         let Some((at, own)) = self.bases.locate(object) else {
             return Err(Error::Usage(format!("the bases have no object {object}")));
@@ -227,7 +227,7 @@ impl<'a> BaseReader<'a> {
             .try_for_each(|range| self.read(range.object, range.offset..range.offset.saturating_add(range.len), out))
     }
 
-    /// Opens the content of a base object for somebody who reads it once, and compares it with a checksum of his own.
+    /// Opens the content of a base object for a caller that reads it once and verifies its own checksum.
     ///
     /// # Errors
     /// As [`Self::read`].
@@ -243,10 +243,10 @@ impl<'a> BaseReader<'a> {
         Ok(Box::new(Cursor::new(content)))
     }
 
-    /// Whether the place holds an object.
+    /// Returns whether the holder has an object.
     ///
     /// # Errors
-    /// It cannot be read for another reason than that it is not there.
+    /// Returns an error if it cannot be read for any reason other than absence.
     pub fn holds(&mut self, object: u32) -> Result<bool, Error> {
         let Some((at, own)) = self.bases.locate(object) else { return Ok(false) };
         self.readers[at].holds(own)

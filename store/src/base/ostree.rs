@@ -1,4 +1,4 @@
-//! The objects of a base that lie in the file objects of an OSTree repository.
+//! The base objects in the file objects of an OSTree repository.
 
 use std::ffi::OsStr;
 use std::io::{ErrorKind, Read};
@@ -21,13 +21,13 @@ use crate::{Error, Phase, Progress};
 #[derive(Debug)]
 pub(super) struct OstreeBase {
     repo: Arc<Repo>,
-    /// By ascending object, the files of the index that have it.
+    /// The files of the index for each object, by ascending object.
     files: Vec<(u32, u32)>,
-    /// For each object one more than the file that has been compared with its id; 0 where none has.
+    /// For each object, one more than the number of the file that was compared with its id; 0 if none was.
     found: Vec<AtomicU32>,
 }
 
-/// What one thread keeps.
+/// The state of one thread.
 #[derive(Debug)]
 pub(super) struct Reader<'a> {
     base: &'a OstreeBase,
@@ -35,17 +35,17 @@ pub(super) struct Reader<'a> {
     buffer: Vec<u8>,
 }
 
-/// Bytes that are read at once.
+/// Bytes per read.
 const READ_LEN: usize = 256 << 10;
 
 impl Base {
-    /// Takes a commit of an OSTree repository as a base: `ostree:REPO:REF`, where REF may be the checksum of a commit; without REF the
-    /// repository's only ref, or the one that is called as the only commit of `packed`. It is what packing it would make, with what stands
-    /// beside it, and without parents and files of the repository itself. Its ref is called `name`, or else REF; a checksum as the only
-    /// commit of `packed`, whose refs say of which collection it is.
+    /// Opens a commit of an OSTree repository as a base: `ostree:REPO:REF`, where REF may be the checksum of a commit; without REF, the
+    /// repository's only ref, or the one named like the only commit of `packed`. The index is the one that packing it would make, with detached
+    /// metadata, and without parents and the repository's own files. Its ref is called `name`, or else REF; a checksum is called like the only
+    /// commit of `packed`, whose refs say which collection it belongs to.
     ///
     /// # Errors
-    /// The repository lacks the commit, or an object of it, or holds something else than it says.
+    /// Returns an error if the repository lacks the commit or one of its objects, or if an object does not match its checksum.
     pub fn of_commit(
         spec: &OsStr,
         name: Option<&str>,
@@ -88,7 +88,7 @@ impl Base {
         Ok(Self::of_repository(&repo, hashed.index(&refs, true, &[])?))
     }
 
-    /// Takes a repository, which holds the commits of `index`, as a base.
+    /// Uses a repository, which holds the commits of `index`, as a base.
     pub(crate) fn of_repository(repo: &Arc<Repo>, index: Index) -> Self {
         let mut files: Vec<(u32, u32)> = (0..)
             .zip(index.ostree().map_or(&[][..], OsTree::files))
@@ -103,7 +103,7 @@ impl Base {
     }
 }
 
-/// The commit of the ref of a name, or else of the only ref.
+/// Returns the commit of the ref with this name, or else of the only ref.
 fn only_commit(repo: &Repo, name: Option<&str>) -> Result<(Checksum, Option<RefName>), Error> {
     let refs = repo.refs()?;
     let mut named = refs.iter().filter(|(found, _)| name.is_some_and(|name| found.name() == name));
@@ -118,12 +118,12 @@ fn only_commit(repo: &Repo, name: Option<&str>) -> Result<(Checksum, Option<RefN
 }
 
 impl OstreeBase {
-    /// The file that was found to have an object.
+    /// Returns the file that was verified to have an object.
     fn found(&self, object: u32) -> Option<u32> {
         self.found[at(object)].load(Ordering::Acquire).checked_sub(1)
     }
 
-    /// The files that are to have an object.
+    /// Returns the files that should have an object.
     fn files_of(&self, object: u32) -> impl Iterator<Item = u32> {
         let start = self.files.partition_point(|(of, _)| *of < object);
         self.files[start..].iter().take_while(move |(of, _)| *of == object).map(|(_, file)| *file)
@@ -145,7 +145,7 @@ impl<'a> Reader<'a> {
         self.index.ostree().and_then(|ostree| ostree.files().get(at(number)))
     }
 
-    /// Opens a file object; `None` where it is missing or damaged.
+    /// Opens a file object; `None` if it is missing or damaged.
     fn open_file(&self, file: &OsTreeFile, object: u32) -> Result<Option<Content>, Error> {
         let size = self.index.object(object).size;
         match self.base.repo.open_content(&file.checksum, self.index.ostree_attributes(file), size) {
@@ -154,7 +154,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads a file object to its end, gives its bytes to `take`, and compares them with the object's id. Returns whether they are it.
+    /// Reads a file object to its end, passes its bytes to `take`, and compares them with the object's id. Returns whether they match.
     fn read_file(&mut self, number: u32, object: u32, mut take: impl FnMut(&[u8])) -> Result<bool, Error> {
         let Some(file) = self.file(number) else { return Ok(false) };
         let Some(mut content) = self.open_file(file, object)? else { return Ok(false) };
@@ -179,7 +179,7 @@ impl<'a> Reader<'a> {
         Ok(is_right)
     }
 
-    /// Reads a part of a file object that holds its content as it is, and was compared before. Returns whether it is there.
+    /// Reads a part of a file object that is stored uncompressed and was verified before. Returns whether it exists.
     fn read_part(&self, file: u32, object: u32, range: &Range<u64>, out: &mut Vec<u8>) -> Result<bool, Error> {
         let Some(file) = self.file(file) else { return Ok(false) };
         let Some(plain) = self.open_file(file, object)?.and_then(Content::into_plain) else { return Ok(false) };

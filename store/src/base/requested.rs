@@ -9,19 +9,19 @@ use sealift_format::{Index, Object, Request};
 use super::{Base, BaseReader, Bases, Holder, ObjectReader};
 use crate::Error;
 
-/// What a target says that it holds, with bases that may have some of it.
+/// A target's content according to its request, with bases that may have some of it.
 #[derive(Debug)]
 pub(super) struct RequestedBase {
-    /// As the target has the index.
+    /// The target's name for its index.
     named: sealift_format::Base,
     at_hand: Bases,
-    /// For each object its number among the objects of `at_hand`.
+    /// For each object, its number among the objects of `at_hand`.
     places: Vec<Option<u32>>,
 }
 
 /// The first bytes of an object's id, and its size.
 type Start = ([u8; 8], u64);
-/// The whole id, and the object's number among those at hand, if it is one of them.
+/// The whole id, and the object's number among those at hand, if it is there.
 type Known = ([u8; 32], Option<u32>);
 
 #[derive(Debug)]
@@ -31,8 +31,8 @@ pub(super) struct Reader<'a> {
 }
 
 impl Base {
-    /// What the target of `request` holds, for who packs `wanted`. Of `at_hand` those objects are read that the target has as well; where
-    /// one of these bases is what it holds, that one is returned.
+    /// Returns the content of the target of `request`, for packing `wanted`. Objects of `at_hand` are read if the target has them too; if one of
+    /// these bases equals the target's content, that base is returned.
     pub fn of_request(request: &Request, at_hand: Vec<Self>, wanted: &Index) -> Result<Self, Error> {
         let is_it = |base: &Self| base.named().index_digest == request.base.index_digest;
         let mut at_hand = at_hand;

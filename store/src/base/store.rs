@@ -1,4 +1,4 @@
-//! The objects of a base that lie in a composefs store, or within its images.
+//! The base objects in a composefs store, or inside its images.
 
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
@@ -17,22 +17,22 @@ use crate::composefs::{KnownObjects, Repo};
 pub(super) struct StoreBase {
     repo: Arc<Repo>,
     found: KnownObjects,
-    /// Which objects have been compared with their ids.
+    /// The objects that have been compared with their ids.
     checked: Vec<AtomicBool>,
 }
 
-/// What one thread keeps.
+/// The state of one thread.
 #[derive(Debug)]
 pub(super) struct Reader<'a> {
     base: &'a StoreBase,
     index: &'a Index,
 }
 
-/// Bytes that are read at a time to hash a file.
+/// Bytes per read when hashing a file.
 const READ_LEN: usize = 1 << 18;
 
 impl Base {
-    /// Takes a store, which has what is known of the objects of `index`, as a base.
+    /// Uses a store, which has the known objects of `index`, as a base.
     pub(crate) fn of_store(repo: &Arc<Repo>, index: Index, found: KnownObjects) -> Self {
         let checked = index.objects().iter().map(|_| AtomicBool::new(false)).collect();
         Self { index, holder: Box::new(StoreBase { repo: Arc::clone(repo), found, checked }), identity: None }

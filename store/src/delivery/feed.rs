@@ -12,18 +12,18 @@ use crate::input::Input;
 use crate::threads::panic_guard::OnPanic;
 use crate::{Error, Progress};
 
-/// The chunks that are wanted of a bundle.
+/// The wanted chunks of a bundle.
 pub struct ChunkScheduler<'a> {
     head: &'a Head,
     chunks: &'a [Chunk],
     wanted: &'a [u32],
     progress: &'a Progress,
-    /// The input where it is a file: each thread reads it for itself.
+    /// The input if it is a file: each thread reads it directly.
     file: Option<File>,
     path: PathBuf,
     /// Called when a thread fails.
     stop: Option<&'a (dyn Fn() + Sync)>,
-    /// Held while a pipe is read, and for an instant with a file.
+    /// Held while a pipe is read, and briefly for a file.
     state: Mutex<FeedState<'a>>,
 }
 
@@ -47,7 +47,7 @@ impl<'a> ChunkScheduler<'a> {
         Self { head, chunks, wanted, progress, file, path, stop: None, state }
     }
 
-    /// Calls `stop` when a thread fails: nobody is to wait then for what it would have done.
+    /// Calls `stop` when a thread fails, so that no other thread waits for its work.
     pub fn stopping(self, stop: &'a (dyn Fn() + Sync)) -> Self {
         Self { stop: Some(stop), ..self }
     }
@@ -71,7 +71,7 @@ impl<'a> ChunkScheduler<'a> {
     }
 
     fn work<S>(&self, start: &impl Fn() -> S, work: &impl Fn(&mut S, u32, &[u8]) -> Result<(), Error>) {
-        // Who waits for what this thread would have done shall not do so when it panics, nor go on with what is left.
+        // When this thread panics, no other thread may wait for its work, nor continue with the rest.
         let _guard = OnPanic(|| {
             self.state.lock().unwrap_or_else(PoisonError::into_inner).next = usize::MAX;
             self.stop.iter().for_each(|stop| stop());

@@ -20,7 +20,7 @@ use crate::threads::parallel::for_each;
 use crate::{Error, Progress};
 use feed::ChunkScheduler;
 
-/// What is to be brought, and how.
+/// What is to be delivered, and how.
 #[derive(Clone, Copy)]
 pub struct Delivery<'a> {
     bundle: &'a Bundle,
@@ -32,7 +32,7 @@ pub struct Delivery<'a> {
 }
 
 impl<'a> Delivery<'a> {
-    /// Brings what is in a plan, on `jobs` threads. `bases` are those of a delta bundle.
+    /// Delivers the contents of a plan on `jobs` threads. `bases` are those of a delta bundle.
     pub fn new(
         (bundle, bases): (&'a Bundle, &'a Bases),
         plan: &'a ReadPlan,
@@ -42,16 +42,16 @@ impl<'a> Delivery<'a> {
         Self { bundle, bases, plan, jobs, progress, stop: &|| () }
     }
 
-    /// Calls `stop` when a thread fails that reads chunks: nobody is to wait then for what it would have done.
+    /// Calls `stop` when a thread that reads chunks fails, so that no other thread waits for its work.
     pub fn stopping(self, stop: &'a (dyn Fn() + Sync)) -> Self {
         Self { stop, ..self }
     }
 
-    /// Gives each object or piece that is wanted to `take`, on several threads: what chunks bring as they lie in the file, and then what is
-    /// without data. When all pieces of a large object were taken, `finish` is told of it. Each thread has its own state, made by `start`.
+    /// Passes each wanted object or piece to `take`, on several threads: first those in chunks, in file order, and then those without data. When
+    /// all pieces of a large object were taken, `finish` is called for it. Each thread has its own state, made by `start`.
     ///
     /// # Errors
-    /// The first that is met: the input or a base cannot be read, something is not what it is to be, or one of `take` and `finish`.
+    /// Returns the first error: the input or a base cannot be read, a content is not as expected, or `take` or `finish` fails.
     pub fn run<S>(
         self,
         input: &mut Input,
@@ -85,7 +85,7 @@ impl<'a> Delivery<'a> {
     }
 }
 
-/// For each large object, its pieces that are to come.
+/// Returns, for each large object, the number of its missing pieces.
 fn missing(plan: &ReadPlan, bare: &[Portion]) -> BTreeMap<u32, AtomicU64> {
     let mut missing: BTreeMap<u32, AtomicU64> = BTreeMap::new();
     let brought = plan.pieces().map(|(_, portion)| portion);
@@ -95,7 +95,7 @@ fn missing(plan: &ReadPlan, bare: &[Portion]) -> BTreeMap<u32, AtomicU64> {
     missing
 }
 
-/// Writes the data of a content where they belong in the object's file; holes are left. The file of a whole object becomes as long as that.
+/// Writes the data of a content to their place in the object's file; holes are left. The file of a whole object gets its full length.
 pub fn write_content(file: impl AsFd, content: &Content<'_>) -> Result<(), Errno> {
     let mut end = content.range.start;
     for (at, data) in content.extents() {

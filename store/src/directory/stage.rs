@@ -16,8 +16,7 @@ use crate::Error;
 use crate::fs::confined::{known_type, names_in, open_name, open_to_empty};
 use crate::{OwnDir, Site};
 
-/// The stage of a directory target. In it are `tree` or `files`, the `state` that the target is going to have, and, once an update may not be
-/// given up any more, a `journal`.
+/// The stage of a directory target. It holds `tree` or `files`, the target's next `state`, and, once an update may no longer be aborted, a `journal`.
 #[derive(Debug)]
 pub struct Stage {
     dir: crate::Stage,
@@ -26,33 +25,33 @@ pub struct Stage {
     layout: StageKind,
     root: OwnedFd,
     is_resumed: bool,
-    /// Directories that went out of the target.
+    /// The number of directories moved out of the target.
     taken_away: AtomicU64,
 }
 
-/// Where the files of a stage lie.
+/// How files are placed in a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StageKind {
-    /// In `tree`, which becomes the target: each where it is going to be.
+    /// In `tree`, which becomes the target: each file in its final place.
     Tree,
-    /// In `files`, from which each is moved: all in one directory, by the numbers of their entries.
+    /// In `files`, from which each is moved: all in one directory, named by the numbers of their entries.
     Files,
 }
 
 /// A name in a stage of `StageKind::Files`.
 pub struct StagedFile {
-    /// The entry that it stands for, if it is a number.
+    /// The entry that it holds, if its name is a number.
     pub entry: Option<u32>,
     pub name: Vec<u8>,
     pub file_type: FileType,
 }
 
-/// What a stage takes of its file system.
+/// The space that a stage uses on its file system.
 #[derive(Debug, Default)]
 pub struct Leftovers {
     pub bytes: u64,
     pub inodes: u64,
-    /// Those of more than one name, which count once.
+    /// Inodes with more than one name, which count once.
     linked: HashSet<u64>,
 }
 
@@ -89,13 +88,13 @@ impl StageKind {
 impl Stage {
     /// The target's next state.
     pub const STATE: &str = "state";
-    /// Where the target's last state goes when it gets the next.
+    /// Where the target's previous state is moved when the next one replaces it.
     pub const OLD_STATE: &str = "old-state";
 
-    /// Makes the stage, or opens the one that a run left which did not end. What a run of the other layout left goes.
+    /// Creates the stage, or opens the one that an interrupted run left. Leftovers of the other layout are removed.
     ///
     /// # Errors
-    /// Another run is at work on the target, or the directory cannot be made.
+    /// Returns an error if another run is working on the target, or if the directory cannot be created.
     pub fn open(site: &Site, layout: StageKind) -> Result<Self, Error> {
         site.lock()?;
         let dir = crate::Stage::open(site.place())?;
@@ -112,7 +111,7 @@ impl Stage {
         Ok(Self { dir, target, layout, root, is_resumed, taken_away: AtomicU64::new(0) })
     }
 
-    /// Opens the stage that a run left, for what it may hold of an update; `None` where there is none.
+    /// Opens a leftover stage, which may hold an update; `None` if there is none.
     pub fn find(site: &Site) -> Result<Option<Self>, Error> {
         let is_left = crate::Stage::is_left(site.place())?;
         if is_left { Self::open(site, StageKind::Files).map(Some) } else { Ok(None) }
@@ -130,31 +129,31 @@ impl Stage {
         dir.remove()
     }
 
-    /// The directory itself, in which all else lies.
+    /// Returns the stage's directory, which holds everything else.
     pub fn own(&self) -> &OwnDir {
         self.dir.own()
     }
 
-    /// Sees to it that nobody exchanged the target or this stage since this run opened them.
+    /// Checks that the target and this stage have not been exchanged since this run opened them.
     ///
     /// # Errors
-    /// Somebody did: nothing is to be moved anywhere.
+    /// Returns an error if they have: nothing may be moved then.
     pub fn check(&self, site: &Site) -> Result<(), Error> {
         self.dir.check()?;
         site.check()
     }
 
-    /// The target's next state, where it has been written.
+    /// Returns the target's next state, if it has been written.
     pub fn state(&self) -> Result<Option<OwnDir>, Error> {
         self.own().directory(Self::STATE)
     }
 
-    /// An empty directory for the target's next state.
+    /// Returns an empty directory for the target's next state.
     pub fn new_state(&self) -> Result<OwnDir, Error> {
         self.own().new_directory(Self::STATE)
     }
 
-    /// The directory in which files are made.
+    /// Returns the directory in which files are made.
     pub fn root(&self) -> BorrowedFd<'_> {
         self.root.as_fd()
     }
@@ -163,12 +162,12 @@ impl Stage {
         self.layout
     }
 
-    /// Whether this directory takes names for the same that differ in case.
+    /// Returns whether this directory treats names that differ only in case as equal.
     pub fn folds_names(&self) -> bool {
         statat(self.own().fd(), self.layout.name().to_uppercase(), AtFlags::SYMLINK_NOFOLLOW).is_ok()
     }
 
-    /// Whether a run before this one left something.
+    /// Returns whether an interrupted run left something.
     pub fn is_resumed(&self) -> bool {
         self.is_resumed
     }
@@ -218,7 +217,7 @@ impl Stage {
         Ok(())
     }
 
-    /// What its files take so far, as far as this index knows them: what the next run builds takes its place.
+    /// Returns the space of its files, as far as this index knows them: it is available to what the next run builds.
     pub fn held(&self, index: &Index, directories: &[u32]) -> Result<Leftovers, Error> {
         let mut held = Leftovers::default();
         match self.layout {
@@ -228,7 +227,7 @@ impl Stage {
         Ok(held)
     }
 
-    /// Takes a directory, and all in it, out of the target: it goes with the stage. Its place in the target is empty at once.
+    /// Moves a directory with everything in it out of the target: it is removed with the stage. Its place in the target is free at once.
     pub fn take_away(&self, directory: BorrowedFd<'_>, name: &[u8]) -> Result<(), Errno> {
         match mkdirat(self.own().fd(), "removed", Mode::RWXU) {
             Err(Errno::EXIST) => {}
@@ -238,9 +237,9 @@ impl Stage {
             let number = self.taken_away.fetch_add(1, Ordering::Relaxed);
             let to = format!("removed/{number}");
             match renameat_with(directory, name, self.own().fd(), &*to, RenameFlags::NOREPLACE) {
-                // Of a run that was killed.
+                // Left by a killed run.
                 Err(Errno::EXIST) => {}
-                // Who is not root may move a directory only if it is open to changes.
+                // A non-root user may move only a writable directory.
                 Err(Errno::ACCESS) if open_to_empty(directory, name).is_ok() => {
                     return renameat_with(directory, name, self.own().fd(), &*to, RenameFlags::NOREPLACE);
                 }
@@ -249,28 +248,28 @@ impl Stage {
         }
     }
 
-    /// The path of a file in the stage, for messages: the name that it is going to have.
+    /// Returns the path of a file in the stage, for messages: its final name.
     pub fn path_of(&self, below: &[u8]) -> PathBuf {
         self.target.join(crate::error::path_of(below))
     }
 
-    /// Waits until the medium has everything.
+    /// Waits until everything is durable.
     pub fn sync(&self) -> Result<(), Error> {
         self.dir.sync()
     }
 
-    /// Makes the tree the target, which is not there or an empty directory, and removes the stage.
+    /// Makes the tree the target, which does not exist or is an empty directory, and removes the stage.
     pub fn finish(self, site: &Site, durable: bool) -> Result<(), Error> {
         let (own, place) = (self.own().fd(), site.place());
         let failed = |error| Error::io("create", place.path(), error);
         let (from, to) = (StageKind::Tree.name(), place.name());
         let rename = || match renameat_with(own, from, place.parent(), to, RenameFlags::NOREPLACE) {
-            // An empty directory that was there before is replaced: over one with something in it, or a link, no directory goes.
+            // An empty directory that existed before is replaced: a rename over a non-empty directory or a link fails.
             Err(Errno::EXIST | Errno::INVAL | Errno::NOSYS) => renameat(own, from, place.parent(), to),
             renamed => renamed,
         };
         match rename() {
-            // Who is not root may move a directory only if it is open to changes: `..` in it is one.
+            // A non-root user may move only a writable directory, since its `..` changes.
             Err(Errno::ACCESS) => {
                 let mode = Mode::from_raw_mode(fstat(&self.root).map_err(failed)?.st_mode);
                 fchmod(&self.root, mode | Mode::RWXU).map_err(failed)?;
@@ -288,13 +287,13 @@ impl Stage {
         entry.to_string().into_bytes()
     }
 
-    /// Removes the stage and all in it.
+    /// Removes the stage and everything in it.
     pub fn remove(self) -> Result<(), Error> {
         self.dir.remove()
     }
 }
 
-/// Refuses a target that a rename does not replace, before anything is built beside it.
+/// Refuses a target that a rename cannot replace, before anything is built beside it.
 pub(crate) fn check_replaceable(site: &Site, given: &Path) -> Result<(), Error> {
     if site.root().is_none() {
         return Ok(());

@@ -14,59 +14,59 @@ use super::stage::Stage;
 use crate::Error;
 use crate::seal::{self, KernelSignature, WantedSignature, seal_index};
 
-/// What a target took.
+/// What is installed in a target.
 #[derive(Clone, Debug)]
 pub struct InstallRecord {
-    /// Who the bundle was, and its signatures.
+    /// The bundle's head, with its signatures.
     pub head: Head,
-    /// What was in it.
+    /// The bundle's index.
     pub index: Index,
-    /// The ref that was unpacked.
+    /// Returns the ref that was unpacked.
     pub reference: String,
-    /// What was unpacked of it lies at or below this path.
+    /// Only what lies at or below this path was unpacked.
     pub prefix: Vec<u8>,
-    /// The number of the inode of the directory that was made of it.
+    /// The inode number of the unpacked directory.
     pub inode: u64,
-    /// Whether root unpacked it, with owners and all.
+    /// Whether root unpacked it, with owners and all other metadata.
     pub as_root: bool,
-    /// Where its files are sealed, the fs-verity digests of the index's objects, in their order, for which the index vouches; none where not
-    /// all of them are in the target.
+    /// If its files are sealed, the fs-verity digests of the index's objects in order, which the index vouches for; empty if some of them are not
+    /// in the target.
     pub sealed: Option<Vec<[u8; 32]>>,
 }
 
-/// The longest head.
+/// The maximum length of a head.
 const HEAD_LEN_MAX: u32 = Preamble::LEN + Preamble::ROOT_LEN_MAX + Preamble::AREA_LEN_MAX;
 /// The bundle's head.
 const HEAD: &str = "head";
 /// The bundle's index.
 const INDEX: &str = "index";
-/// By what the files are known without reading them.
+/// The stats that identify the files without reading them.
 const STATS: &str = "stats";
-/// The signature for the kernel with which the index is sealed.
+/// The signature for the kernel that the index is sealed with.
 const SIGNATURE: &str = "index.p7s";
-/// The file that says that a target's files are sealed, and of what digest each object is.
+/// The file that marks a target's files as sealed, and lists the digest of each object.
 const DIGESTS: &str = "fs-verity";
 
 impl InstallRecord {
-    /// Reads what `target` took: verified, then parsed. `None` where it took nothing.
+    /// Reads the record of `target`: verified, then parsed. Returns `None` if there is none.
     ///
     /// # Errors
-    /// The state cannot be read, is damaged or another user's.
+    /// Returns an error if the record cannot be read, is damaged, or belongs to another user.
     pub fn load(target: &Path, limits: Limits) -> Result<Option<Self>, Error> {
         Self::of(&Site::resolve(target)?, limits)
     }
 
-    /// Reads what the target at `site` took.
+    /// Reads the record of the target at `site`.
     pub fn of(site: &Site, limits: Limits) -> Result<Option<Self>, Error> {
         site.record()?.map(|dir| Self::read(&dir, limits)).transpose()
     }
 
-    /// Reads a state's directory.
+    /// Reads a record's directory.
     pub fn read(dir: &OwnDir, limits: Limits) -> Result<Self, Error> {
         Self::read_behind(dir, read_head(dir, limits)?)
     }
 
-    /// Reads what a state's directory has beside the head.
+    /// Reads what a record's directory has besides the head.
     pub fn read_behind(dir: &OwnDir, head: Head) -> Result<Self, Error> {
         let contents = &head.root().contents;
         let index = read(dir, INDEX, contents.index_len)?;
@@ -88,16 +88,16 @@ impl InstallRecord {
         self.index.find_ref(&self.reference)
     }
 
-    /// Whether it is of the directory at `site`, which lies on the record's file system: not of one that was copied or moved over it.
+    /// Returns whether it is of the directory at `site`, which is on the record's file system: not of one that was copied or moved over it.
     pub fn is_of(&self, site: &Site) -> Result<bool, Error> {
         Ok(site.root().is_some() && site.identity()?.1 == self.inode)
     }
 }
 
-/// Reads the head that a state's directory has.
+/// Reads the head in a record's directory.
 ///
 /// # Errors
-/// It cannot be read or is damaged.
+/// Returns an error if it cannot be read or is damaged.
 pub fn read_head(dir: &OwnDir, limits: Limits) -> Result<Head, Error> {
     let head = Head::parse(&read(dir, HEAD, HEAD_LEN_MAX.into())?)?;
     limits.check(head.root())?;
@@ -109,15 +109,15 @@ fn read_record(dir: &OwnDir) -> Result<Record, Error> {
     Record::parse(&bytes).map_err(|problem| Error::State { path: dir.path().join(Record::FILE), problem })
 }
 
-/// What the target at `site` keeps of how it was unpacked; `None` where it keeps nothing.
+/// Returns how the target at `site` was unpacked; `None` if it has no record.
 pub fn kept_record(site: &Site) -> Result<Option<Record>, Error> {
     site.record()?.map(|dir| read_record(&dir)).transpose()
 }
 
-/// The head of the bundle that the target at `site` took; `None` where it took none, or is not there any more.
+/// Returns the head of the bundle that the target at `site` holds; `None` if nothing was installed or the target no longer exists.
 ///
 /// # Errors
-/// The kept head cannot be read or is damaged.
+/// Returns an error if the recorded head cannot be read or is damaged.
 pub fn kept_head(site: &Site) -> Result<Option<Head>, Error> {
     let Some(dir) = site.record()?.filter(|_| site.root().is_some()) else { return Ok(None) };
     let bytes = read(&dir, HEAD, HEAD_LEN_MAX.into())?;
@@ -125,11 +125,11 @@ pub fn kept_head(site: &Site) -> Result<Option<Head>, Error> {
     parsed.map(Some).map_err(|error| Error::State { path: dir.path().join(HEAD), problem: error.to_string() })
 }
 
-/// By what the files of the target at `site` are known, numbered by the entries of the index of this digest; `None` where that is missing,
-/// damaged, of another index or another user's.
+/// Returns the recorded stats of the files of the target at `site`, numbered by the entries of the index of this digest; `None` if they are
+/// missing, damaged, of another index or another user's.
 ///
 /// # Errors
-/// The record is another user's.
+/// Returns an error if the record is another user's.
 pub fn kept_stats(site: &Site, of: [u8; 32], entries: usize) -> Result<Option<StatCache>, Error> {
     let Some(dir) = site.record()? else { return Ok(None) };
     let bytes = dir.read(STATS, StatCache::encoded_len(entries)).ok().flatten();
@@ -138,13 +138,13 @@ pub fn kept_stats(site: &Site, of: [u8; 32], entries: usize) -> Result<Option<St
     Ok(stats.filter(|stats| (stats.of, stats.user, stats.len()) == (of, user, entries)))
 }
 
-/// Writes by what the files of a target are known to its state, or to the one that it is going to have. That takes the medium's time only
-/// where it is wanted for other reasons: what was cut is noticed, and the files are read.
+/// Writes the stats of a target's files to its record, or to its next one. They are synced only if the rest is: a truncated file is noticed, and
+/// the files are read instead.
 pub fn write_stats(dir: &OwnDir, stats: &StatCache) -> Result<(), Error> {
     dir.replace(STATS, &stats.encode(), false)
 }
 
-/// Forgets by what the files of the target at `site` are known: the next run reads them.
+/// Removes the recorded stats of the files of the target at `site`: the next run reads them.
 pub fn forget_stats(site: &Site) -> Result<(), Error> {
     match site.record()? {
         Some(dir) => Ok(dir.remove(STATS)?),
@@ -152,21 +152,21 @@ pub fn forget_stats(site: &Site) -> Result<(), Error> {
     }
 }
 
-/// Whether nothing says that this program made the directory at `site`, or what its record says is of another directory.
+/// Returns whether the directory at `site` has no record of this program, or one of another directory.
 ///
 /// # Errors
-/// The record cannot be read, or is another user's.
+/// Returns an error if the record cannot be read, or is another user's.
 pub fn is_foreign(site: &Site) -> Result<bool, Error> {
     let Some(dir) = site.record()? else { return Ok(true) };
     match read_record(&dir) {
         Ok(record) => Ok(record.inode != site.identity()?.1),
-        // It is damaged, and was ours.
+        // It is damaged, but ours.
         Err(Error::State { .. }) => Ok(false),
         Err(error) => Err(error),
     }
 }
 
-/// Whether this part of the bundle of this head is what the target at `site` took last.
+/// Returns whether this part of the bundle of this head is what was last installed in the target at `site`.
 pub fn is_kept(site: &Site, head: &Head, reference: &str, prefix: &[u8]) -> Result<bool, Error> {
     let Some(dir) = site.record()? else { return Ok(false) };
     let record = read_record(&dir);
@@ -174,7 +174,7 @@ pub fn is_kept(site: &Site, head: &Head, reference: &str, prefix: &[u8]) -> Resu
         && record.is_ok_and(|record| record.reference == reference && record.prefix == prefix))
 }
 
-/// Whether the files of the target at `site` are sealed, as far as it says so.
+/// Returns whether the files of the target at `site` are sealed, according to its record.
 pub fn is_sealed(site: &Site) -> Result<bool, Error> {
     has(site, DIGESTS)
 }
@@ -184,10 +184,10 @@ fn has(site: &Site, name: &str) -> Result<bool, Error> {
     dir.has(name)
 }
 
-/// The digests that the target at `site` kept of the objects of an index; `None` where it does not say that it is sealed.
+/// Returns the recorded digests of the objects of an index for the target at `site`; `None` if it is not recorded as sealed.
 ///
 /// # Errors
-/// They cannot be read, or are not what the index says.
+/// Returns an error if they cannot be read, or do not match the index.
 pub fn kept_digests(site: &Site, index: &Index) -> Result<Option<Vec<[u8; 32]>>, Error> {
     match site.record()? {
         Some(dir) => read_digests(&dir, index),
@@ -207,17 +207,17 @@ fn read_digests(dir: &OwnDir, index: &Index) -> Result<Option<Vec<[u8; 32]>>, Er
     Ok(Some(bytes.as_chunks().0.to_vec()))
 }
 
-/// What part of a bundle a target took.
+/// The part of a bundle that is installed in a target.
 pub(crate) struct NewRecord<'a> {
     pub(crate) bundle: &'a Bundle,
     pub(crate) record: Record,
-    /// The digests of its objects, where files are sealed: then so are the index and the digests.
+    /// The digests of its objects, if files are sealed: then so are the index and the digests.
     pub(crate) sealed: Option<Vec<[u8; 32]>>,
-    /// The signature for the kernel with which the index is sealed.
+    /// The signature for the kernel to seal the index with.
     pub(crate) signature: Option<WantedSignature<'a>>,
 }
 
-/// Writes a state to the stage, and says what became of the signature for the kernel.
+/// Writes a record to the stage, and returns what happened to the signature for the kernel.
 pub(crate) fn write(stage: &Stage, took: &NewRecord<'_>, durable: bool) -> Result<KernelSignature, Error> {
     let dir = stage.new_state()?;
     dir.write_new(HEAD, &took.bundle.head.encode(), durable)?;
@@ -233,23 +233,22 @@ pub(crate) fn write(stage: &Stage, took: &NewRecord<'_>, durable: bool) -> Resul
     Ok(outcome)
 }
 
-/// Finds out whether the kernel takes a signature of the index, by an index that is sealed in the stage; what is written there later takes its
-/// place.
+/// Checks whether the kernel accepts a signature of the index, by sealing an index in the stage; the actual record replaces it later.
 pub(crate) fn try_signature(stage: &Stage, bundle: &Bundle, signature: WantedSignature<'_>) -> Result<(), Error> {
     let dir = stage.new_state()?;
     dir.write_new(INDEX, bundle.index.bytes(), false)?;
     seal_file(&dir, INDEX, bundle.head.root().contents.index_digest, Some(signature)).map(drop)
 }
 
-/// Whether the index that the target at `site` keeps is sealed with a signature for the kernel, as far as it says so.
+/// Returns whether the index recorded for the target at `site` is sealed with a signature for the kernel, according to the record.
 pub fn is_signed(site: &Site) -> Result<bool, Error> {
     has(site, SIGNATURE)
 }
 
-/// The same, as the kernel says, where the file system hands that out.
+/// Returns the same according to the kernel, if the file system supports the query.
 ///
 /// # Errors
-/// The index cannot be opened.
+/// Returns an error if the index cannot be opened.
 pub fn is_index_signed(site: &Site) -> Result<bool, Error> {
     let Some(dir) = site.record()? else { return Ok(false) };
     let path = dir.path().join(INDEX);
@@ -271,11 +270,11 @@ fn seal_file(
     seal_index(file.as_fd(), &path, digest, signature)
 }
 
-/// Makes the state in the stage that of its target. The one before goes with the stage: killed in between, the target has none, and
-/// the stage the one to come.
+/// Makes the record in the stage the target's. The old one is removed with the stage: after a kill in between, the target has none, and the stage
+/// the new one.
 ///
 /// # Errors
-/// It cannot be renamed, or somebody else put something else where the record was, which is left there.
+/// Returns an error if it cannot be renamed, or if another user placed something where the record was, which is left there.
 pub fn replace(stage: &Stage, site: &Site) -> Result<(), Error> {
     let (place, own) = (site.record_place()?, stage.own());
     let failed = |error| Error::io("rename to", place.path(), error);
@@ -284,14 +283,14 @@ pub fn replace(stage: &Stage, site: &Site) -> Result<(), Error> {
         renameat(place.parent(), place.name(), own.fd(), Stage::OLD_STATE).map_err(failed)?;
         let moved = statat(own.fd(), Stage::OLD_STATE, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
         if (moved.st_dev, moved.st_ino) != before.identity()? {
-            // What came under the name in between is nobody's to remove.
+            // Anything that appeared under the name in between is not ours to remove.
             renameat_with(own.fd(), Stage::OLD_STATE, place.parent(), place.name(), RenameFlags::NOREPLACE)
                 .map_err(failed)?;
             return Err(Error::Exchanged { path: place.path().to_owned() });
         }
     }
     match renameat_with(own.fd(), Stage::STATE, place.parent(), place.name(), RenameFlags::NOREPLACE) {
-        // A file system that does not know this kind of rename: over a directory with something in it, none goes.
+        // A file system without this kind of rename: a rename over a non-empty directory fails.
         Err(Errno::INVAL | Errno::NOSYS) => {
             renameat(own.fd(), Stage::STATE, place.parent(), place.name()).map_err(failed)
         }
@@ -299,14 +298,14 @@ pub fn replace(stage: &Stage, site: &Site) -> Result<(), Error> {
     }
 }
 
-/// Removes what the target at `site` kept. Returns whether there was something.
+/// Removes the record of the target at `site`. Returns whether there was one.
 pub fn remove(site: &Site) -> Result<bool, Error> {
     let Some(dir) = site.record()? else { return Ok(false) };
     dir.remove_from(&site.record_place()?)?;
     Ok(true)
 }
 
-/// Reads a file of ours of `len` bytes at most, and one more if it is longer.
+/// Reads one of our files of at most `len` bytes, and one more if it is longer.
 fn read(dir: &OwnDir, name: &str, len: u64) -> Result<Vec<u8>, Error> {
     match dir.read(name, len).map_err(of_sealed)? {
         Some(bytes) => Ok(bytes),
@@ -314,7 +313,7 @@ fn read(dir: &OwnDir, name: &str, len: u64) -> Result<Vec<u8>, Error> {
     }
 }
 
-/// An index that was sealed with a signature for the kernel is opened where its certificate is.
+/// An index sealed with a signature for the kernel can only be opened where its certificate is present.
 fn of_sealed(error: Error) -> Error {
     match error {
         Error::Io { path, source, doing } => match KernelError::of_open(&source) {
@@ -325,10 +324,10 @@ fn of_sealed(error: Error) -> Error {
     }
 }
 
-/// Where the state of `target` is, or would be, for messages.
+/// Returns where the record of `target` is, or would be, for messages.
 ///
 /// # Errors
-/// The target cannot be resolved.
+/// Returns an error if the target cannot be resolved.
 pub fn path_of(target: &Path) -> Result<PathBuf, Error> {
     Ok(Site::resolve(target)?.record_place()?.path().to_owned())
 }

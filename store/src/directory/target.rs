@@ -23,10 +23,10 @@ pub(crate) struct Target<'a> {
     mount: Option<u64>,
 }
 
-/// Where a thread stands in it.
+/// A thread's position in the tree.
 #[derive(Debug, Default)]
 pub(crate) struct TargetWalk {
-    /// The directories from the root down to where it stands, and what tells each from all others.
+    /// The directories from the root down to the position, with their identities.
     trail: Vec<(u32, Identity)>,
     at: Option<OwnedFd>,
 }
@@ -37,13 +37,13 @@ fn identity(fd: BorrowedFd<'_>) -> Result<Identity, Errno> {
     fstat(fd).map(|stat| (stat.st_dev, stat.st_ino))
 }
 
-/// The file system that an open file lies on.
+/// Returns the file system of an open file.
 fn device_of(fd: BorrowedFd<'_>) -> Result<u64, Errno> {
     fstat(fd).map(|stat| stat.st_dev)
 }
 
-/// The mount of a name in a directory, or of the directory itself where the name is empty: one file system may be mounted at many places.
-/// Kernels before 5.8, and sandboxes that do not know the call, do not say.
+/// Returns the mount of a name in a directory, or of the directory itself for an empty name: one file system may be mounted in many places. Returns
+/// `None` on kernels before 5.8, and in sandboxes that block the call.
 fn mount_of(directory: BorrowedFd<'_>, name: &[u8]) -> Result<Option<u64>, Errno> {
     let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH | AtFlags::NO_AUTOMOUNT;
     match retry_on_intr(|| statx(directory, name, flags, StatxFlags::MNT_ID)) {
@@ -65,7 +65,7 @@ impl<'a> Target<'a> {
         Ok(Self { path, index, root, device, mount })
     }
 
-    /// The same of a tree in a stage, open as `root`.
+    /// Returns the same for a tree in a stage, open as `root`.
     pub(crate) fn staged(path: &'a Path, root: BorrowedFd<'_>, index: &'a Index) -> Result<Self, Error> {
         let failed = |error| Error::io("look at", path, error);
         let root = open_within(root, b".", OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()).map_err(failed)?;
@@ -73,12 +73,12 @@ impl<'a> Target<'a> {
         Ok(Self { path, index, root, device, mount })
     }
 
-    /// Whether files can be renamed from this directory into it.
+    /// Returns whether files can be renamed from this directory into it.
     pub(crate) fn is_beside(&self, directory: BorrowedFd<'_>) -> Result<bool, Errno> {
         Ok(device_of(directory)? == self.device && mount_of(directory, b"")? == self.mount)
     }
 
-    /// Whether something is mounted at a name, which cannot be replaced or moved then.
+    /// Returns whether a name is a mount point, which cannot be replaced or moved.
     pub(crate) fn is_mount_point(&self, directory: BorrowedFd<'_>, name: &[u8]) -> Result<bool, Errno> {
         match mount_of(directory, name) {
             Err(Errno::NOENT) => Ok(false),
@@ -86,7 +86,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Which of these directories, parents first, are not there.
+    /// Returns which of these directories, parents first, are missing.
     pub(crate) fn missing(&self, directories: &[u32]) -> Vec<u32> {
         let mut walk = TargetWalk::default();
         let is_missing =
@@ -98,7 +98,7 @@ impl<'a> Target<'a> {
         self.root.as_fd()
     }
 
-    /// The error of what lies on another file system: an update does not cross mount points.
+    /// Returns the error for another file system: an update does not cross mount points.
     pub(crate) fn is_mounted(&self, directory: u32, name: &[u8]) -> Error {
         let mut path = self.path_of(&self.index.directory_path(directory));
         path.push(crate::error::path_of(name));
@@ -129,11 +129,11 @@ impl<'a> Target<'a> {
 }
 
 impl TargetWalk {
-    /// Goes to a directory of the index.
+    /// Moves to a directory of the index.
     ///
     /// # Errors
-    /// ENOENT where it is not there, ELOOP or ENOTDIR where something else stands on the way, EXDEV where another file system does, ESTALE
-    /// where somebody moved a directory meanwhile.
+    /// Returns ENOENT if it does not exist, ELOOP or ENOTDIR if something else is on the way, EXDEV if another file system is, and ESTALE if a
+    /// directory was moved meanwhile.
     pub(crate) fn go(&mut self, target: &Target<'_>, to: u32) -> Result<BorrowedFd<'_>, Errno> {
         if self.trail.last().is_none_or(|(number, _)| *number != to) || self.at.is_none() {
             let at = self.walk(target, to);
@@ -145,13 +145,13 @@ impl TargetWalk {
         self.at.as_ref().map(AsFd::as_fd).ok_or(Errno::BADF)
     }
 
-    /// The directories to go through, the last first, and how many of the trail stay.
+    /// Returns the directories to go through, the last first, and how much of the trail stays.
     fn way(&self, target: &Target<'_>, to: u32) -> (Vec<u32>, usize) {
         let mut way = Vec::new();
         let mut next = Some(to);
         while let Some(number) = next {
             let row = target.index.directory(number);
-            // A directory's depth is its place in the trail.
+            // A directory's depth is its position in the trail.
             let depth = num::at(row.depth);
             if self.at.is_some() && self.trail.get(depth).is_some_and(|(known, _)| *known == number) {
                 return (way, depth + 1);
@@ -178,7 +178,7 @@ impl TargetWalk {
             at = open_on_same_device(at.as_fd(), name, OFlags::PATH | OFlags::DIRECTORY, Mode::empty())?;
             let identity = identity(at.as_fd())?;
             if identity.0 != target.device {
-                return Err(Errno::XDEV); // a subvolume, which is no mount
+                return Err(Errno::XDEV); // a subvolume, which is not a mount
             }
             self.trail.push((number, identity));
         }
@@ -186,7 +186,7 @@ impl TargetWalk {
     }
 }
 
-/// Goes up, to a directory that is known.
+/// Moves up to a directory of known identity.
 fn back(mut at: OwnedFd, mut levels: usize, known: Identity) -> Result<OwnedFd, Errno> {
     while levels > 0 {
         let step = levels.min(1000);

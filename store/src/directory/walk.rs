@@ -8,14 +8,14 @@ use sealift_format::{Directory, Index};
 
 use crate::fs::confined::{STEP_LEN, open_within};
 
-/// The directory at which a thread stands. The stage belongs to nobody else while it grows, so that `..` leads where it came from.
+/// A thread's position. Only this run can change the stage while it is built, so `..` leads back.
 #[derive(Debug, Default)]
 pub(crate) struct Walk {
     at: Option<(u32, OwnedFd)>,
 }
 
 impl Walk {
-    /// Goes to a directory of the index, in the stage that is open as `root`.
+    /// Moves to a directory of the index, in the stage that is open as `root`.
     pub(crate) fn go(&mut self, index: &Index, root: BorrowedFd<'_>, to: u32) -> Result<BorrowedFd<'_>, Errno> {
         let (from, base) = match self.at.take() {
             Some((at, fd)) if at == to => return Ok(self.stand(to, fd)),
@@ -41,7 +41,7 @@ fn root_of(index: &Index, mut directory: u32) -> u32 {
     directory
 }
 
-/// The way from one directory to another of the same tree, in paths that a system call takes.
+/// Returns the way from one directory to another of the same tree, in paths short enough for a system call.
 fn steps(index: &Index, from: u32, to: u32) -> Vec<Vec<u8>> {
     let (mut here, mut there) = (from, to);
     let mut up = 0_usize;

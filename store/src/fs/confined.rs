@@ -1,4 +1,4 @@
-//! Opening paths beneath a directory: no symbolic link is followed, and a path may be longer than PATH_MAX.
+//! Opens paths below a directory: no symbolic link is followed, and a path may be longer than PATH_MAX.
 
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
@@ -12,10 +12,10 @@ use rustix::io::{Errno, retry_on_intr};
 /// Longest path given to one system call, below PATH_MAX of 4096.
 pub const STEP_LEN: usize = 4000;
 
-/// Opens `path`, made of plain components, beneath `root`; an empty path is `root` itself.
+/// Opens `path`, made of plain components, below `root`; an empty path is `root` itself.
 ///
 /// # Errors
-/// As openat2(2); a symbolic link on the way is ELOOP.
+/// As openat2(2); a symbolic link on the way gives ELOOP.
 pub fn open_beneath(root: BorrowedFd<'_>, path: &[u8], flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
     let mut rest = path;
     let mut at: Option<OwnedFd> = None;
@@ -46,7 +46,7 @@ pub fn open_within(from: BorrowedFd<'_>, path: &[u8], flags: OFlags, mode: Mode)
 /// Opens one name without following a symbolic link or entering another file system.
 ///
 /// # Errors
-/// As openat2(2); EXDEV for another file system.
+/// As openat2(2); another file system gives EXDEV.
 pub fn open_on_same_device(from: BorrowedFd<'_>, name: &[u8], flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
     open_step(from, name, flags | OFlags::CLOEXEC, mode, ResolveFlags::BENEATH | ResolveFlags::NO_XDEV)
 }
@@ -86,7 +86,7 @@ fn open_by_component(from: BorrowedFd<'_>, path: &[u8], flags: OFlags, mode: Mod
     retry_on_intr(|| openat(here, last, flags | OFlags::NOFOLLOW, mode))
 }
 
-/// Opens one name in a directory, as openat(2), again where a signal came between. A symbolic link is not followed.
+/// Opens one name in a directory, as openat(2), and retries after a signal. A symbolic link is not followed.
 ///
 /// # Errors
 /// As openat(2).
@@ -94,7 +94,7 @@ pub fn open_name(from: BorrowedFd<'_>, name: &[u8], flags: OFlags, mode: Mode) -
     retry_on_intr(|| openat(from, name, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, mode))
 }
 
-/// Opens, by `open`, what belongs to this process's user. If its mode keeps even him out, the mode is changed; the caller sets it again.
+/// Opens with `open` a file of this process's user. If its mode denies access even to its owner, the mode is changed; the caller restores it.
 ///
 /// # Errors
 /// As `open`, or chmod(2).
@@ -110,10 +110,10 @@ pub fn open_own(flags: OFlags, open: impl Fn(OFlags) -> Result<OwnedFd, Errno>) 
     }
 }
 
-/// Opens a regular file that a program of ours wrote, by its path: a link, or a fifo on which opening would wait, is none.
+/// Opens by its path a regular file that this program wrote: refuses a link, and a fifo, on which opening would block.
 ///
 /// # Errors
-/// As open(2); ELOOP or EINVAL where it is not a regular file.
+/// As open(2); ELOOP or EINVAL if it is not a regular file.
 pub fn open_own_file(path: &std::path::Path) -> std::io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(retry_on_intr(|| openat(CWD, path, flags, Mode::empty()))?);
@@ -125,15 +125,15 @@ pub fn open_user_dir(path: &std::path::Path) -> Result<OwnedFd, Errno> {
     retry_on_intr(|| openat(CWD, path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()))
 }
 
-/// Names in the directory that is being removed, for directories that were found deeper.
+/// Names, in the directory being removed, for directories from deeper levels.
 const MOVED: &str = ".sealift-removed-";
 
-/// Removes a file, or a directory and all in it, without following a link. It is well if it is not there.
+/// Removes a file, or a directory with everything in it, without following a link. It need not exist.
 ///
-/// Directories that lie deep are first moved up to `name`, so that neither depth nor open files limit it.
+/// Deep directories are first moved up to `name`, so that neither depth nor open files limit it.
 ///
 /// # Errors
-/// As unlinkat(2), or a directory cannot be opened.
+/// As unlinkat(2); also returns an error if a directory cannot be opened.
 pub fn remove_tree(parent: BorrowedFd<'_>, name: &[u8]) -> Result<(), Errno> {
     match unlinkat(parent, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => return Ok(()),
@@ -144,7 +144,7 @@ pub fn remove_tree(parent: BorrowedFd<'_>, name: &[u8]) -> Result<(), Errno> {
     unlinkat(parent, name, AtFlags::REMOVEDIR)
 }
 
-/// Removes all that an open directory holds, without following a link.
+/// Removes everything in an open directory, without following a link.
 ///
 /// # Errors
 /// As [`remove_tree`].
@@ -157,7 +157,7 @@ pub fn remove_contents(top: BorrowedFd<'_>) -> Result<(), Errno> {
         next += 1;
         match open_to_empty(top, name.as_bytes()) {
             Ok(below) => empty(top, below.as_fd(), 0, &mut moved)?,
-            Err(Errno::NOENT) => continue, // of a run that was killed, and has moved on
+            Err(Errno::NOENT) => continue, // left by a killed run, and moved since
             Err(error) => return Err(error),
         }
         unlinkat(top, &*name, AtFlags::REMOVEDIR)?;
@@ -165,10 +165,10 @@ pub fn remove_contents(top: BorrowedFd<'_>) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Levels down to which a directory is emptied where it lies, each with an open file.
+/// Levels down to which a directory is emptied in place, each with an open file.
 const LEVELS: u32 = 64;
 
-/// Removes what `directory` holds; a directory in it that is not empty goes to `top` if it lies too deep.
+/// Removes what `directory` holds; a non-empty directory in it is moved to `top` if it lies too deep.
 fn empty(top: BorrowedFd<'_>, directory: BorrowedFd<'_>, level: u32, moved: &mut u64) -> Result<(), Errno> {
     for (name, _) in names_in(directory)? {
         match unlinkat(directory, &*name, AtFlags::empty()) {
@@ -193,7 +193,7 @@ fn empty(top: BorrowedFd<'_>, directory: BorrowedFd<'_>, level: u32, moved: &mut
             let done = renameat(directory, &*name, top, format!("{MOVED}{moved}").as_bytes());
             *moved += 1;
             match done {
-                // A run that was killed left one of this name, which is counted with ours.
+                // A killed run left one of this name, which is counted with ours.
                 Err(Errno::NOTEMPTY | Errno::EXIST) => {}
                 other => break other?,
             }
@@ -202,7 +202,7 @@ fn empty(top: BorrowedFd<'_>, directory: BorrowedFd<'_>, level: u32, moved: &mut
     Ok(())
 }
 
-/// Opens a directory so that its owner may empty it.
+/// Opens a directory so that its owner can empty it.
 pub fn open_to_empty(parent: BorrowedFd<'_>, name: &[u8]) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY;
     let open = || open_within(parent, name, flags, Mode::empty());
@@ -222,7 +222,7 @@ pub fn open_to_empty(parent: BorrowedFd<'_>, name: &[u8]) -> Result<OwnedFd, Err
     }
 }
 
-/// The names in an open directory, without `.` and `..`, and what they are as far as the file system tells.
+/// Returns the names in an open directory, without `.` and `..`, and their types as far as the file system tells.
 pub fn names_in(directory: BorrowedFd<'_>) -> Result<Vec<(Vec<u8>, FileType)>, Errno> {
     let mut names = Vec::new();
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -237,7 +237,7 @@ pub fn names_in(directory: BorrowedFd<'_>) -> Result<Vec<(Vec<u8>, FileType)>, E
     Ok(names)
 }
 
-/// The names that are text in a directory below `root`; none where there is no such directory.
+/// Returns the names in a directory below `root` that are valid text; none if there is no such directory.
 pub fn names_below(root: BorrowedFd<'_>, path: &str) -> Result<Vec<String>, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY;
     let names = match open_beneath(root, path.as_bytes(), flags, Mode::empty()) {
@@ -247,7 +247,7 @@ pub fn names_below(root: BorrowedFd<'_>, path: &str) -> Result<Vec<String>, Errn
     Ok(names.into_iter().filter_map(|(name, _)| String::from_utf8(name).ok()).collect())
 }
 
-/// Some file systems do not say in a listing what an entry is.
+/// Some file systems do not give types in a listing.
 pub fn known_type(directory: BorrowedFd<'_>, name: &[u8], listed: FileType) -> FileType {
     if listed != FileType::Unknown {
         return listed;

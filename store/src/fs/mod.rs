@@ -1,4 +1,4 @@
-//! The file system, by descriptor: opening without following links, staging, durable renames, records and state.
+//! The file system, through descriptors: opening without following links, staging, durable renames, records and state.
 
 pub mod confined;
 mod own_dir;

@@ -11,8 +11,8 @@ use rustix::io::Errno;
 use crate::fs::confined::{open_name, remove_contents, remove_tree};
 use crate::{Error, Identity, Place, identity};
 
-/// A directory of this program's own. Its owner is this user or root, and no other user may write to it: what is in it can be relied on as
-/// far as this user and root can.
+/// A directory of this program. Its owner is this user or root, and no other user may write to it: its contents are as trustworthy as this user and
+/// root.
 #[derive(Debug)]
 pub struct OwnDir {
     fd: OwnedFd,
@@ -25,19 +25,19 @@ const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 const PUBLIC: Mode = Mode::from_raw_mode(0o755);
 
 impl OwnDir {
-    /// Opens the directory at `place`; `None` where there is nothing.
+    /// Opens the directory at `place`; `None` if nothing is there.
     ///
     /// # Errors
-    /// It is a link or no directory, another user owns it or may write to it, or it cannot be opened.
+    /// Returns an error if it is a link or not a directory, if another user owns it or may write to it, or if it cannot be opened.
     pub fn open(place: &Place) -> Result<Option<Self>, Error> {
         let Some(fd) = place.open_directory()? else { return Ok(None) };
         Self::checked(fd, place.path().to_owned()).map(Some)
     }
 
-    /// Makes the directory at `place` for this user alone, or opens the one that is there.
+    /// Creates the directory at `place` for this user alone, or opens the existing one.
     ///
     /// # Errors
-    /// As [`OwnDir::open`], or it cannot be made.
+    /// As [`OwnDir::open`]; also returns an error if it cannot be created.
     pub fn create(place: &Place) -> Result<Self, Error> {
         match mkdirat(place.parent(), place.name(), Mode::RWXU) {
             Err(Errno::EXIST) => {}
@@ -52,19 +52,19 @@ impl OwnDir {
         Ok(Self { fd, path })
     }
 
-    /// The open directory.
+    /// Returns the open directory.
     #[must_use]
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 
-    /// Its path, for messages.
+    /// Returns its path, for messages.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What tells it from all other directories.
+    /// Returns its identity, which no other directory has.
     ///
     /// # Errors
     /// As fstat(2).
@@ -72,7 +72,7 @@ impl OwnDir {
         identity(&self.fd).map_err(|error| Error::io("look at", &self.path, error))
     }
 
-    /// Opens a directory in it; `None` where there is nothing of the name.
+    /// Opens a directory in it; `None` if there is none of that name.
     ///
     /// # Errors
     /// As [`OwnDir::open`].
@@ -84,10 +84,10 @@ impl OwnDir {
         }
     }
 
-    /// Makes a directory in it that everybody may read. What was there of the name goes.
+    /// Creates a world-readable directory in it. An existing one of that name is removed.
     ///
     /// # Errors
-    /// The old one cannot be removed, or the new one not be made.
+    /// Returns an error if the old one cannot be removed or the new one cannot be created.
     pub fn new_directory(&self, name: &str) -> Result<Self, Error> {
         self.remove(name)?;
         let path = self.path.join(name);
@@ -96,10 +96,10 @@ impl OwnDir {
         self.directory(name)?.ok_or(Error::Exchanged { path })
     }
 
-    /// Opens a regular file in it; `None` where there is nothing of the name.
+    /// Opens a regular file in it; `None` if there is none of that name.
     ///
     /// # Errors
-    /// It is a link or another kind of file, or cannot be opened.
+    /// Returns an error if it is a link or another kind of file, or cannot be opened.
     pub fn open_file(&self, name: &str) -> Result<Option<File>, Error> {
         let failed = |error: io::Error| Error::io("read", self.path.join(name), error);
         let flags = OFlags::RDONLY | OFlags::NONBLOCK;
@@ -111,10 +111,10 @@ impl OwnDir {
         if metadata.is_file() { Ok(Some(file)) } else { Err(failed(Errno::INVAL.into())) }
     }
 
-    /// Reads a file in it of `len_max` bytes at most, and one more if it is longer; `None` where there is nothing of the name.
+    /// Reads at most `len_max` bytes of a file in it, and one more if it is longer; `None` if there is none of that name.
     ///
     /// # Errors
-    /// As [`OwnDir::open_file`], or it cannot be read.
+    /// As [`OwnDir::open_file`]; also returns an error if it cannot be read.
     pub fn read(&self, name: &str, len_max: u64) -> Result<Option<Vec<u8>>, Error> {
         let Some(file) = self.open_file(name)? else { return Ok(None) };
         let mut bytes = Vec::new();
@@ -123,7 +123,7 @@ impl OwnDir {
         Ok(Some(bytes))
     }
 
-    /// Whether there is something of the name.
+    /// Returns whether the name exists.
     ///
     /// # Errors
     /// As fstatat(2).
@@ -134,10 +134,10 @@ impl OwnDir {
         }
     }
 
-    /// Writes a file that is new; with `durable` the medium has its content when this returns, and its name after [`OwnDir::sync`].
+    /// Writes a new file; with `durable`, its content is durable on return, and its name after [`OwnDir::sync`].
     ///
     /// # Errors
-    /// There is one of the name, or it cannot be written.
+    /// Returns an error if the name exists or the file cannot be written.
     pub fn write_new(&self, name: &str, bytes: &[u8], durable: bool) -> Result<(), Error> {
         let (flags, mode) = (OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL, Mode::from_raw_mode(0o644));
         let opened = open_name(self.fd(), name.as_bytes(), flags, mode).map_err(io::Error::from);
@@ -149,12 +149,12 @@ impl OwnDir {
         written.map_err(|error| Error::io("write", self.path.join(name), error))
     }
 
-    /// Writes a file that is there as a whole or not at all, in place of the one that was there; with `durable` the medium has it.
+    /// Replaces a file atomically; with `durable`, it is durable on return.
     ///
     /// # Errors
-    /// It cannot be written. What was there stays.
+    /// Returns an error if it cannot be written. The old file then stays.
     pub fn replace(&self, name: &str, bytes: &[u8], durable: bool) -> Result<(), Error> {
-        // No name of ours begins with a dot: what a killed run left here is nobody's.
+        // None of our names begins with a dot: a killed run's leftover can be overwritten.
         let partial = format!(".{name}.new");
         self.remove(&partial)?;
         self.write_new(&partial, bytes, durable)?;
@@ -163,7 +163,7 @@ impl OwnDir {
         if durable { self.sync() } else { Ok(()) }
     }
 
-    /// Waits until the medium has the names in it.
+    /// Waits until the names in it are durable.
     ///
     /// # Errors
     /// As fsync(2).
@@ -171,7 +171,7 @@ impl OwnDir {
         fsync(&self.fd).map_err(|error| Error::io("sync", &self.path, error))
     }
 
-    /// Removes a file in it, or a directory and all below. It is well if it is not there.
+    /// Removes a file in it, or a directory with everything below. It need not exist.
     ///
     /// # Errors
     /// As unlinkat(2).
@@ -179,15 +179,15 @@ impl OwnDir {
         remove_tree(self.fd(), name.as_bytes()).map_err(|error| Error::io("remove", self.path.join(name), error))
     }
 
-    /// Removes it and all that it holds, if `place` still leads to it.
+    /// Removes it and everything in it, if `place` still leads to it.
     ///
     /// # Errors
-    /// [`Error::Exchanged`] where `place` leads elsewhere: then it is empty, and what is there is left alone.
+    /// Returns [`Error::Exchanged`] if `place` leads elsewhere: the directory is then empty, and what is at `place` is left alone.
     pub fn remove_from(self, place: &Place) -> Result<(), Error> {
         let failed = |error| Error::io("remove", &self.path, error);
         remove_contents(self.fd()).map_err(failed)?;
         place.check_same(self.fd())?;
-        // What comes under the name in between is removed only if it is an empty directory.
+        // Anything that appears under the name in between is removed only if it is an empty directory.
         unlinkat(place.parent(), place.name(), AtFlags::REMOVEDIR).map_err(failed)
     }
 }
@@ -195,7 +195,7 @@ impl OwnDir {
 /// Refuses what another user owns or may write to.
 ///
 /// # Errors
-/// [`Error::Foreign`].
+/// Returns [`Error::Foreign`].
 pub fn check_owner(owner: u32, mode: u32, path: &Path) -> Result<(), Error> {
     if owner != 0 && owner != rustix::process::geteuid().as_raw() {
         return Err(Error::foreign(path, format!("belongs to user {owner}, who can change anything in it")));

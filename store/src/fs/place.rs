@@ -13,8 +13,8 @@ use rustix::io::{Errno, retry_on_intr};
 use crate::Error;
 use crate::fs::confined::open_name;
 
-/// Where a target is, or is going to be: its parent directory, which is open, and its name there. Whatever path led to it, a place is
-/// the same for a directory and for the links to it.
+/// The location of a target, existing or not: its parent directory, which is open, and its name there. All paths to a directory, including links,
+/// give the same place.
 #[derive(Debug)]
 pub struct Place {
     parent: OwnedFd,
@@ -23,13 +23,13 @@ pub struct Place {
     path: PathBuf,
 }
 
-/// Links that are followed on the way to a place, as many as the kernel follows (path_resolution(7)).
+/// Links followed on the way to a place, as many as the kernel follows (path_resolution(7)).
 const LINKS_MAX: u32 = 40;
 
 /// The device and the number of an inode.
 pub type Identity = (u64, u64);
 
-/// What tells an open file from all others.
+/// Returns the identity of an open file.
 ///
 /// # Errors
 /// As fstat(2).
@@ -38,34 +38,34 @@ pub fn identity(fd: impl std::os::fd::AsFd) -> Result<Identity, Errno> {
 }
 
 impl Place {
-    /// Resolves a path that the user gave; what it names need not exist. Symbolic links are followed where they are this user's or
-    /// root's: another user could point his wherever he likes.
+    /// Resolves a path that the user gave; its last name need not exist. Symbolic links are followed if they belong to this user or root: another
+    /// user could point theirs anywhere.
     ///
     /// # Errors
-    /// A directory on the way cannot be opened, a link is another user's or leads nowhere, or the path has no name, as `/` has none.
+    /// Returns an error if a directory on the way cannot be opened, if a link is another user's or dangling, or if the path has no name, such as `/`.
     pub fn resolve(path: &Path) -> Result<Self, Error> {
         Resolver::new(path)?.run()
     }
 
-    /// The directory that holds the name.
+    /// Returns the directory that holds the name.
     #[must_use]
     pub fn parent(&self) -> BorrowedFd<'_> {
         self.parent.as_fd()
     }
 
-    /// The name.
+    /// Returns the name.
     #[must_use]
     pub fn name(&self) -> &OsStr {
         &self.name
     }
 
-    /// The path without links, for messages.
+    /// Returns the path without links, for messages.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The path without links from the root, as far as the present directory is known.
+    /// Returns the path without links from the root, if the current directory is known.
     ///
     /// # Errors
     /// As getcwd(2).
@@ -76,7 +76,7 @@ impl Place {
         };
         for component in self.path.components() {
             match component {
-                // Neither the present directory's path nor this one has a link in it.
+                // Neither the current directory's path nor this one contains a link.
                 Component::ParentDir => {
                     path.pop();
                 }
@@ -86,16 +86,16 @@ impl Place {
         Ok(path)
     }
 
-    /// The path of the parent directory, for messages.
+    /// Returns the path of the parent directory, for messages.
     #[must_use]
     pub fn parent_path(&self) -> &Path {
         self.path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
     }
 
-    /// `.NAME` and a suffix, in the same directory.
+    /// Returns the place of `.NAME` and a suffix, in the same directory.
     ///
     /// # Errors
-    /// The descriptor cannot be duplicated.
+    /// Returns an error if the descriptor cannot be duplicated.
     pub fn sibling(&self, suffix: &str) -> Result<Self, Error> {
         let mut name = OsString::from(".");
         name.push(&self.name);
@@ -105,7 +105,7 @@ impl Place {
         Ok(Self { parent, name, path })
     }
 
-    /// What the name leads to, without following a link; `None` where there is nothing.
+    /// Returns the stat of the name, without following a link; `None` if nothing is there.
     ///
     /// # Errors
     /// As fstatat(2).
@@ -116,7 +116,7 @@ impl Place {
         }
     }
 
-    /// Whether there is nothing of the name.
+    /// Returns whether nothing of that name exists.
     ///
     /// # Errors
     /// As [`Place::stat`].
@@ -124,10 +124,10 @@ impl Place {
         self.stat().map(|stat| stat.is_none())
     }
 
-    /// Opens the directory of the name; `None` where there is nothing.
+    /// Opens the directory of that name; `None` if nothing is there.
     ///
     /// # Errors
-    /// It is a link or no directory, or cannot be opened.
+    /// Returns an error if it is a link or not a directory, or cannot be opened.
     pub fn open_directory(&self) -> Result<Option<OwnedFd>, Error> {
         match open_name(self.parent(), self.name.as_bytes(), OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()) {
             Ok(fd) => Ok(Some(fd)),
@@ -146,10 +146,10 @@ impl Place {
         }
     }
 
-    /// Sees to it that the name still leads to what is open as `fd`.
+    /// Checks that the name still leads to the file open as `fd`.
     ///
     /// # Errors
-    /// [`Error::Exchanged`] where it does not.
+    /// Returns [`Error::Exchanged`] if it does not.
     pub fn check_same(&self, fd: BorrowedFd<'_>) -> Result<(), Error> {
         let held = identity(fd).map_err(|error| Error::io("look at", &self.path, error))?;
         match self.stat()? {
@@ -158,7 +158,7 @@ impl Place {
         }
     }
 
-    /// Sees to it that this process may make names in the parent directory, as far as that can be told without making one.
+    /// Checks that this process may create names in the parent directory, as far as that can be told without creating one.
     ///
     /// # Errors
     /// As faccessat(2).
@@ -167,7 +167,7 @@ impl Place {
             .map_err(|error| Error::io("write to", self.parent_path(), error))
     }
 
-    /// Waits until the medium has the names in the parent directory.
+    /// Waits until the names in the parent directory are durable.
     ///
     /// # Errors
     /// As fsync(2).
@@ -185,12 +185,12 @@ struct Resolver<'a> {
     at: OwnedFd,
     /// The path to `at`, without links.
     path: PathBuf,
-    /// Names that are still to be gone through, the next one last.
+    /// Names still to be resolved, the next one last.
     rest: Vec<OsString>,
     links: u32,
 }
 
-/// Directories are only gone through.
+/// Directories are only passed through.
 const STEP: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 fn open_step(at: impl std::os::fd::AsFd, name: impl rustix::path::Arg + Copy) -> Result<OwnedFd, Errno> {
@@ -205,7 +205,7 @@ impl<'a> Resolver<'a> {
         Ok(resolver)
     }
 
-    /// Goes through `path` next.
+    /// Resolves `path` next.
     fn push(&mut self, path: &Path) -> Result<(), Error> {
         if path.is_absolute() {
             self.at = open_step(CWD, c"/").map_err(|error| Error::io("open", "/", error))?;
@@ -250,7 +250,7 @@ impl<'a> Resolver<'a> {
 
     fn go_up(&mut self) -> Result<(), Error> {
         self.at = open_step(&self.at, c"..").map_err(|error| Error::io("open", self.given, error))?;
-        // What is gone through has no links: its path's last name is the one that is left.
+        // The resolved path has no links: its last name is the directory to leave.
         if self.path.file_name().is_none_or(|name| name == "..") {
             if self.path != Path::new("/") {
                 self.path.push("..");
@@ -277,7 +277,7 @@ impl<'a> Resolver<'a> {
         self.push(Path::new(&OsString::from_vec(to.into_bytes())))
     }
 
-    /// The path ended in `.` or `..`, or named no directory but the present one: the place is found from below.
+    /// Handles a path that ends in `.` or `..`, or is the current directory: the place is found from below.
     fn of_open_directory(mut self) -> Result<Place, Error> {
         let failed = |error: Errno| Error::io("open", self.given, error);
         let real = std::fs::canonicalize(self.given).map_err(|error| Error::io("open", self.given, error))?;

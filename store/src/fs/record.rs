@@ -11,18 +11,18 @@
 
 use sealift_format::name::is_ref_name;
 
-/// What was unpacked, and where to.
+/// What was unpacked, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_structs, reason = "who unpacks fills it in")]
 pub struct Record {
     /// The ref that was unpacked.
     pub reference: String,
-    /// What was unpacked of it lies at or below this path.
+    /// Only what lies at or below this path was unpacked.
     pub prefix: Vec<u8>,
-    /// The number of the target's inode, on the file system that has the record: a copy of the tree, or another tree under its name, has
-    /// another one. The device's number is not kept, since it changes from boot to boot.
+    /// The inode number of the target, on the record's file system: a copy of the tree, or another tree under its name, has a different one. The
+    /// device number is not recorded, since it changes between boots.
     pub inode: u64,
-    /// Whether root unpacked it: else owners, set-id bits and some extended attributes were left out.
+    /// Whether root unpacked it: otherwise owners, set-id bits and some extended attributes were left out.
     pub as_root: bool,
 }
 
@@ -31,10 +31,10 @@ const TITLE: &str = "sealift record 1";
 impl Record {
     /// The name of the file in an install record.
     pub const FILE: &str = "record";
-    /// The longest file: a path takes two digits a byte.
+    /// The maximum length of the file: a path takes two digits per byte.
     pub const LEN_MAX: u64 = 1 << 20;
 
-    /// The file's bytes.
+    /// Returns the file's bytes.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let Self { reference, prefix, inode, as_root } = self;
@@ -45,10 +45,10 @@ impl Record {
         format!("{text}check {check}\n").into_bytes()
     }
 
-    /// Reads what [`Record::encode`] wrote, and nothing else.
+    /// Parses what [`Record::encode`] wrote, and nothing else.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Returns a description of what is wrong with it.
     pub fn parse(bytes: &[u8]) -> Result<Self, String> {
         let text = str::from_utf8(bytes).map_err(|_| "it is not text".to_owned())?;
         let mut lines = text.lines();
@@ -65,7 +65,7 @@ impl Record {
         let inode = field("inode")?.parse().map_err(|_| "its inode is not a number")?;
         let as_root = field("root")? == "yes";
         let record = Self { reference, prefix, inode, as_root };
-        // One spelling, and the check over it: a flipped bit is not another record.
+        // There is one spelling, covered by the check: a flipped bit does not make another record.
         if !is_ref_name(&record.reference) || record.encode() != bytes {
             return Err("its check is not that of its lines".to_owned());
         }

@@ -10,7 +10,7 @@ use super::{Identity, OwnDir, Place, identity, stage};
 use crate::Error;
 use crate::fs::confined::names_in;
 
-/// The place of a directory that is a target, and that directory, held open, where it is there.
+/// The place of a target directory, and the directory held open, if it exists.
 #[derive(Debug)]
 pub struct Site {
     place: Place,
@@ -18,66 +18,66 @@ pub struct Site {
 }
 
 impl Site {
-    /// What is behind the target's name in that of its install record.
+    /// The suffix of the install record's name, after the target's.
     pub const RECORD_SUFFIX: &str = ".sealift-state";
 
-    /// Resolves a path that the user gave, and opens the directory that is there.
+    /// Resolves a path that the user gave, and opens the directory there.
     ///
     /// # Errors
-    /// As [`Place::resolve`]; there is something that is no directory, or it cannot be opened.
+    /// As [`Place::resolve`]; also returns an error if it is not a directory or cannot be opened.
     pub fn resolve(path: &Path) -> Result<Self, Error> {
         Self::of(Place::resolve(path)?)
     }
 
-    /// Opens the directory that is at a place.
+    /// Opens the directory at a place.
     ///
     /// # Errors
-    /// There is something that is no directory, or it cannot be opened.
+    /// Returns an error if it is not a directory or cannot be opened.
     pub fn of(place: Place) -> Result<Self, Error> {
         let root = place.open_directory()?;
         Ok(Self { place, root })
     }
 
-    /// Where it is.
+    /// Returns its place.
     #[must_use]
     pub fn place(&self) -> &Place {
         &self.place
     }
 
-    /// Its path without links, for messages.
+    /// Returns its path without links, for messages.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.place.path()
     }
 
-    /// The directory, where it is there.
+    /// Returns the directory, if it exists.
     #[must_use]
     pub fn root(&self) -> Option<BorrowedFd<'_>> {
         self.root.as_ref().map(OwnedFd::as_fd)
     }
 
-    /// Whether there is something in the directory: an empty one counts as nothing.
+    /// Returns whether the directory exists and is not empty.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// Returns an error if it cannot be read.
     pub fn is_nonempty_dir(&self) -> Result<bool, Error> {
         let Some(root) = self.root() else { return Ok(false) };
         names_in(root).map(|names| !names.is_empty()).map_err(|error| Error::io("read", self.path(), error))
     }
 
-    /// What tells the directory from all others.
+    /// Returns the directory's identity, which no other directory has.
     ///
     /// # Errors
-    /// It is not there.
+    /// Returns an error if it does not exist.
     pub fn identity(&self) -> Result<Identity, Error> {
         let root = self.root().ok_or(Errno::NOENT);
         root.and_then(identity).map_err(|error| Error::io("look at", self.path(), error))
     }
 
-    /// Whether the directory is a mount point, which nothing can be renamed over.
+    /// Returns whether the directory is a mount point, which cannot be replaced by a rename.
     ///
     /// # Errors
-    /// It cannot be looked at.
+    /// Returns an error if it cannot be examined.
     pub fn is_mount_point(&self) -> Result<bool, Error> {
         let Some(root) = self.root() else { return Ok(false) };
         let failed = |error| Error::io("look at", self.path(), error);
@@ -85,22 +85,22 @@ impl Site {
         Ok(here.st_dev != above.st_dev)
     }
 
-    /// Keeps other runs away from the directory, by whatever name they know it.
+    /// Locks out other runs from the directory, by whatever name they know it.
     ///
     /// # Errors
-    /// [`Error::Busy`] where another run is at work on it.
+    /// Returns [`Error::Busy`] if another run is working on it.
     pub fn lock(&self) -> Result<(), Error> {
         self.root().map_or(Ok(()), |root| match stage::lock(root, self.path()) {
-            // A file system that has no locks: those who know it by this name are kept away by the stage's.
+            // The file system has no locks: the stage's lock excludes runs that use the same name.
             Err(Error::Io { .. }) => Ok(()),
             locked => locked,
         })
     }
 
-    /// Sees to it that the name still leads to the directory that is held.
+    /// Checks that the name still leads to the open directory.
     ///
     /// # Errors
-    /// [`Error::Exchanged`] where it does not.
+    /// Returns [`Error::Exchanged`] if it does not.
     pub fn check(&self) -> Result<(), Error> {
         match self.root() {
             Some(root) => self.place.check_same(root),
@@ -108,7 +108,7 @@ impl Site {
         }
     }
 
-    /// The install record beside the target; `None` where there is none.
+    /// Returns the install record beside the target; `None` if there is none.
     ///
     /// # Errors
     /// As [`OwnDir::open`].
@@ -116,10 +116,10 @@ impl Site {
         OwnDir::open(&self.record_place()?)
     }
 
-    /// Sees to it that the install record is still the one that was opened before.
+    /// Checks that the install record is still the one that was opened before.
     ///
     /// # Errors
-    /// [`Error::Exchanged`] where it is not.
+    /// Returns [`Error::Exchanged`] if it is not.
     pub fn check_record(&self, before: Option<&OwnDir>) -> Result<(), Error> {
         let place = self.record_place()?;
         match before {
@@ -129,7 +129,7 @@ impl Site {
         }
     }
 
-    /// Where the install record is.
+    /// Returns the place of the install record.
     ///
     /// # Errors
     /// As [`Place::sibling`].
@@ -137,10 +137,10 @@ impl Site {
         self.place.sibling(Self::RECORD_SUFFIX)
     }
 
-    /// The directory, opened again, so that its names can be listed from the start.
+    /// Opens the directory again, so that its names can be listed from the start.
     ///
     /// # Errors
-    /// It is not there, or cannot be opened.
+    /// Returns an error if it does not exist or cannot be opened.
     pub fn reopen(&self) -> Result<OwnedFd, Error> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = self.root().ok_or(Errno::NOENT);

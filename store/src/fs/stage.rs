@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use crate::{Error, OwnDir, Place};
 
-/// `.NAME.sealift-partial` beside a target: nobody else reads or writes it, and one run at a time holds it.
+/// `.NAME.sealift-partial` beside a target: no other user accesses it, and one run at a time holds it.
 #[derive(Debug)]
 pub struct Stage {
     place: Place,
@@ -18,53 +18,53 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// What is behind the target's name in the stage's.
+    /// The suffix of the stage's name, after the target's.
     pub const SUFFIX: &str = ".sealift-partial";
 
-    /// Makes the stage of `target`, or opens the one that a run left which did not end.
+    /// Creates the stage of `target`, or opens the one that an interrupted run left.
     ///
     /// # Errors
-    /// Another run holds it, it is not this user's alone, or it cannot be made.
+    /// Returns an error if another run holds it, if it is not this user's alone, or if it cannot be created.
     pub fn open(target: &Place) -> Result<Self, Error> {
         let place = target.sibling(Self::SUFFIX)?;
         let own = OwnDir::create(&place)?;
         lock(own.fd(), own.path())?;
-        // A run that ended in between took the name away.
+        // A run that ended in between removed the name.
         match place.check_same(own.fd()) {
             Err(Error::Exchanged { path }) => Err(Error::Busy { path }),
             checked => checked.map(|()| Self { place, own }),
         }
     }
 
-    /// Whether a run left a stage of `target`.
+    /// Returns whether a run left a stage of `target`.
     ///
     /// # Errors
-    /// It cannot be told.
+    /// Returns an error if this cannot be determined.
     pub fn is_left(target: &Place) -> Result<bool, Error> {
         target.sibling(Self::SUFFIX)?.is_missing().map(|missing| !missing)
     }
 
-    /// The directory.
+    /// Returns the directory.
     #[must_use]
     pub fn own(&self) -> &OwnDir {
         &self.own
     }
 
-    /// Its path, for messages.
+    /// Returns its path, for messages.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.own.path()
     }
 
-    /// Sees to it that the stage's name still leads to it.
+    /// Checks that the stage's name still leads to it.
     ///
     /// # Errors
-    /// [`Error::Exchanged`] where it does not.
+    /// Returns [`Error::Exchanged`] if it does not.
     pub fn check(&self) -> Result<(), Error> {
         self.place.check_same(self.own.fd())
     }
 
-    /// Waits until the medium has all of its file system.
+    /// Waits until its whole file system is durable.
     ///
     /// # Errors
     /// As syncfs(2).
@@ -72,21 +72,21 @@ impl Stage {
         syncfs(self.own.fd()).map_err(|error| Error::io("sync", self.path(), error))
     }
 
-    /// Removes the stage and all in it.
+    /// Removes the stage and everything in it.
     ///
     /// # Errors
-    /// Something cannot be removed, or its name leads elsewhere.
+    /// Returns an error if something cannot be removed, or if its name leads elsewhere.
     pub fn remove(self) -> Result<(), Error> {
         self.own.remove_from(&self.place)
     }
 }
 
-/// Takes the lock of an open directory, which ends with the process.
+/// Locks an open directory; the lock ends with the process.
 ///
 /// # Errors
-/// [`Error::Busy`] where another run has it.
+/// Returns [`Error::Busy`] if another run has it.
 pub fn lock(fd: BorrowedFd<'_>, path: &Path) -> Result<(), Error> {
-    // A program that another thread of ours starts has a copy of each lock until it runs: that is over at once.
+    // A program that another thread of ours starts holds a copy of each lock until its exec, which is soon.
     for _ in 0..10 {
         match flock(fd, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(()),

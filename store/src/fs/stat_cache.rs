@@ -6,12 +6,12 @@
 //! | bytes | |
 //! |---|---|
 //! | 16 | `sealift stats 2\n` |
-//! | 32 | what the numbers of the files are those of, such as the digest of an index |
+//! | 32 | identifies what the files are numbered by, such as the digest of an index |
 //! | 4 | the user who installed them |
-//! | 4 | 1 where their directories held nothing else, 0 where that is not known |
-//! | 4 | how many files |
-//! | 40 each | inode, size, seconds and nanoseconds of the last change of content, then of the last change of anything; all zero where nothing is known |
-//! | 32 | BLAKE3 of all that is before it |
+//! | 4 | 1 if their directories held nothing else, 0 if that is unknown |
+//! | 4 | the number of files |
+//! | 40 each | inode, size, seconds and nanoseconds of the last content change, then of the last change of anything; all zero if unknown |
+//! | 32 | BLAKE3 of everything before it |
 
 use sealift_format::num;
 use std::os::fd::BorrowedFd;
@@ -25,14 +25,14 @@ use crate::fs::unnamed::unnamed_in;
 /// A time of a file, by the clock of its file system: seconds and nanoseconds.
 pub type FileTime = (i64, u32);
 
-/// What changes with a file.
+/// The properties that change with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileStat {
-    /// The number of its inode.
+    /// Its inode number.
     pub inode: u64,
-    /// Bytes.
+    /// Its size in bytes.
     pub size: u64,
-    /// When its content changed last, or what somebody set in its place.
+    /// When its content changed last, or the time that was set instead.
     pub mtime: FileTime,
     /// When anything of it changed last, which nobody can set.
     pub ctime: FileTime,
@@ -49,14 +49,14 @@ impl From<&Statx> for FileStat {
     }
 }
 
-/// The stats of files that have numbers.
+/// The stats of numbered files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatCache {
-    /// What the numbers are those of.
+    /// What the files are numbered by.
     pub of: [u8; 32],
-    /// The user who installed the files: another may set more, or less.
+    /// The user who installed the files: another user may be able to set more or less.
     pub user: u32,
-    /// Whether the directories held nothing but these files: one that is as it was still holds nothing else.
+    /// Whether the directories held nothing except these files: an unchanged one still holds nothing else.
     pub is_exact: bool,
     stats: Vec<Option<FileStat>>,
 }
@@ -66,22 +66,22 @@ const HEAD_LEN: usize = MAGIC.len() + 32 + 4 + 4 + 4;
 const STAT_LEN: usize = 40;
 const CHECK_LEN: usize = 32;
 
-/// The time that a change to a file beside `directory` gets now.
+/// Returns the time that a change to a file beside `directory` would now get.
 ///
 /// # Errors
-/// No file can be made there.
+/// Returns an error if no file can be created there.
 pub fn now(directory: BorrowedFd<'_>) -> Result<FileTime, Errno> {
     let stat = fstat(unnamed_in(directory)?)?;
     Ok((stat.st_ctime, u32::try_from(stat.st_ctime_nsec).unwrap_or(0)))
 }
 
-/// The first time that is later than all changes before.
+/// Returns the first time that is later than all previous changes.
 ///
 /// # Errors
 /// As [`now`].
 pub fn next_moment(directory: BorrowedFd<'_>) -> Result<FileTime, Errno> {
     let first = now(directory)?;
-    // A clock tick has 10 ms at most; a clock that does not go on leaves the last changes unknown.
+    // A clock tick is at most 10 ms; if the clock does not advance, the last changes stay unknown.
     for _ in 0..20 {
         let next = now(directory)?;
         if next > first {
@@ -93,45 +93,45 @@ pub fn next_moment(directory: BorrowedFd<'_>) -> Result<FileTime, Errno> {
 }
 
 impl StatCache {
-    /// Nothing is known yet of `files` files, numbered from 0, nor of what is beside them.
+    /// Creates a cache of `files` files, numbered from 0, with nothing known of them or of what is beside them.
     #[must_use]
     pub fn new(of: [u8; 32], user: u32, files: usize) -> Self {
         Self { of, user, is_exact: false, stats: vec![None; files] }
     }
 
-    /// The longest encoding for so many files.
+    /// Returns the maximum encoded length for so many files.
     #[must_use]
     pub fn encoded_len(files: usize) -> u64 {
         let len = files.saturating_mul(STAT_LEN).saturating_add(HEAD_LEN + CHECK_LEN);
         num::wide(len)
     }
 
-    /// How many files it has numbers for.
+    /// Returns the number of files.
     #[must_use]
     pub fn len(&self) -> usize {
         self.stats.len()
     }
 
-    /// Whether it has none.
+    /// Returns whether it has no files.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.stats.is_empty()
     }
 
-    /// What is known of a file.
+    /// Returns what is known of a file.
     #[must_use]
     pub fn get(&self, file: u32) -> Option<FileStat> {
         self.stats.get(usize::try_from(file).ok()?).copied().flatten()
     }
 
-    /// Whether a file is known, and as it was.
+    /// Returns whether a file is known and unchanged.
     #[must_use]
     pub fn is_unchanged(&self, file: u32, stat: &FileStat) -> bool {
         self.get(file).is_some_and(|known| known == *stat)
     }
 
-    /// Takes a file as it was found after `since`, a time that [`now`] told. What changed in that very moment is left unknown: it could
-    /// change once more and show the same time.
+    /// Records a file as it was found after `since`, a time from [`now`]. A file that changed at that very moment is left unknown: it could change
+    /// again and show the same time.
     pub fn set(&mut self, file: u32, stat: FileStat, since: FileTime) {
         let slot = usize::try_from(file).ok().and_then(|file| self.stats.get_mut(file));
         if let Some(slot) = slot {
@@ -139,7 +139,7 @@ impl StatCache {
         }
     }
 
-    /// Takes a file as another cache knows it.
+    /// Records a file as another cache knows it.
     pub fn copy(&mut self, file: u32, stat: Option<FileStat>) {
         let slot = usize::try_from(file).ok().and_then(|file| self.stats.get_mut(file));
         if let Some(slot) = slot {
@@ -147,7 +147,7 @@ impl StatCache {
         }
     }
 
-    /// The bytes that are kept.
+    /// Encodes the cache.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(HEAD_LEN + self.stats.len() * STAT_LEN + CHECK_LEN);
@@ -164,7 +164,7 @@ impl StatCache {
         bytes
     }
 
-    /// The bytes of a cache, if they are just as they were written.
+    /// Decodes a cache, if the bytes are exactly as written.
     #[must_use]
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let (body, check) = bytes.split_last_chunk::<CHECK_LEN>()?;
@@ -197,7 +197,7 @@ fn encode_stat(stat: FileStat) -> [u8; STAT_LEN] {
     bytes
 }
 
-/// No file has the inode 0.
+/// No file has inode 0.
 fn decode_stat(bytes: &[u8; STAT_LEN]) -> Option<FileStat> {
     let wide = |at: usize| <[u8; 8]>::try_from(&bytes[at..at + 8]).unwrap_or_default();
     let narrow = |at: usize| <[u8; 4]>::try_from(&bytes[at..at + 4]).unwrap_or_default();

@@ -15,28 +15,28 @@ use rustix::io::{Errno, retry_on_intr};
 use crate::fs::confined::{names_in, open_name, open_user_dir};
 use crate::{Error, OwnDir, Place, check_owner};
 
-/// Far more than any state has: what is longer was not written here.
+/// Far more than any state needs: a longer file was not written by this program.
 const FILE_MAX: u64 = 1 << 24;
 
-/// A directory of state files, open.
+/// An open directory of state files.
 #[derive(Debug)]
 pub struct StateDir {
     own: OwnDir,
-    /// Where its name is, of the outermost one.
+    /// The place of its name, for the outermost one.
     place: Option<Place>,
 }
 
-/// Other runs wait until it is dropped.
+/// A lock that other runs wait for until it is dropped.
 #[derive(Debug)]
 pub struct StateLock {
     _file: std::os::fd::OwnedFd,
 }
 
 impl StateDir {
-    /// Opens the directory; `None` where there is none.
+    /// Opens the directory; `None` if there is none.
     ///
     /// # Errors
-    /// Another user owns it or may write to it, or it cannot be opened.
+    /// Returns an error if another user owns it or may write to it, or if it cannot be opened.
     pub fn open(path: &Path) -> Result<Option<Self>, Error> {
         let place = match Place::resolve(path) {
             Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -45,10 +45,10 @@ impl StateDir {
         Ok(OwnDir::open(&place)?.map(|own| Self { own, place: Some(place) }))
     }
 
-    /// The same, and makes it where there is none, with what leads there, for nobody else's eyes.
+    /// Opens the directory, or creates it with its parents, inaccessible to other users.
     ///
     /// # Errors
-    /// As [`StateDir::open`], or it cannot be made.
+    /// As [`StateDir::open`]; also returns an error if it cannot be created.
     pub fn open_or_create(path: &Path) -> Result<Self, Error> {
         if let Some(dir) = Self::open(path)? {
             return Ok(dir);
@@ -65,18 +65,18 @@ impl StateDir {
         Self::open(path)?.ok_or_else(|| Error::io("open", path, Errno::NOENT))
     }
 
-    /// Opens a directory in it; `None` where there is none.
+    /// Opens a directory in it; `None` if there is none.
     ///
     /// # Errors
-    /// As [`StateDir::open`]; a link is none.
+    /// As [`StateDir::open`]; a link is not accepted.
     pub fn folder(&self, name: &str) -> Result<Option<Self>, Error> {
         Ok(self.own.directory(name)?.map(|own| Self { own, place: None }))
     }
 
-    /// The same, and makes it where there is none.
+    /// Opens a directory in it, or creates it.
     ///
     /// # Errors
-    /// As [`StateDir::folder`], or it cannot be made.
+    /// As [`StateDir::folder`]; also returns an error if it cannot be created.
     pub fn folder_or_create(&self, name: &str) -> Result<Self, Error> {
         if let Some(folder) = self.folder(name)? {
             return Ok(folder);
@@ -89,16 +89,16 @@ impl StateDir {
         self.folder(name)?.ok_or_else(|| Error::Exchanged { path: self.path().join(name) })
     }
 
-    /// The path, for messages.
+    /// Returns the path, for messages.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.own.path()
     }
 
-    /// Waits for other runs that hold the lock.
+    /// Waits for other runs that hold the lock, and takes it.
     ///
     /// # Errors
-    /// The file of the lock cannot be made, or is not this user's.
+    /// Returns an error if the lock file cannot be created or is not this user's.
     pub fn lock(&self) -> Result<StateLock, Error> {
         let path = self.path().join("lock");
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NONBLOCK;
@@ -110,18 +110,18 @@ impl StateDir {
         Ok(StateLock { _file: file })
     }
 
-    /// Sees to it that its path still leads here: what is written elsewhere is not found again.
+    /// Checks that its path still leads here: what is written elsewhere would not be found again.
     ///
     /// # Errors
-    /// [`Error::Exchanged`] where it does not.
+    /// Returns [`Error::Exchanged`] if it does not.
     pub fn check_same(&self) -> Result<(), Error> {
         self.place.as_ref().map_or(Ok(()), |place| place.check_same(self.own.fd()))
     }
 
-    /// Sees to it that a file can be written, by writing one. Under the lock.
+    /// Checks that a file can be written, by writing one. Call it under the lock.
     ///
     /// # Errors
-    /// It cannot: the medium is full or read-only, or the directory is.
+    /// Returns an error if not: the disk is full or read-only, or the directory is.
     pub fn check_writable(&self) -> Result<(), Error> {
         let probe = ".probe"; // of a run that was killed, it goes with the next
         self.own.remove(probe)?;
@@ -130,15 +130,15 @@ impl StateDir {
         written
     }
 
-    /// The same, without writing.
+    /// Checks the same, without writing.
     ///
     /// # Errors
-    /// It is known to fail.
+    /// Returns an error if writing is known to fail.
     pub fn check_may_write(&self) -> Result<(), Error> {
         may_write(self.own.fd(), self.path())
     }
 
-    /// The text of a file, without its check; `None` where there is none.
+    /// Returns the text of a file, without its check; `None` if there is none.
     ///
     /// # Errors
     /// [`Error::State`] where it is not as it was written; else it cannot be read or is not this user's.
@@ -154,19 +154,19 @@ impl StateDir {
         }
     }
 
-    /// Puts a text in the place of a file, with its check, and waits until the medium has both the file and its name: it is old or new after
-    /// a crash, never between. Under the lock.
+    /// Replaces a file by a text with its check, and waits until both the file and its name are durable: after a crash it is old or new, never in
+    /// between. Call it under the lock.
     ///
     /// # Errors
-    /// It cannot be written. Then it is as it was.
+    /// Returns an error if it cannot be written. It is then unchanged.
     pub fn replace(&self, name: &str, text: &str) -> Result<(), Error> {
         self.own.replace(name, [text, &check_of(text)].concat().as_bytes(), true)
     }
 
-    /// Removes a file durably, and says whether it was there. Under the lock.
+    /// Removes a file durably, and returns whether it existed. Call it under the lock.
     ///
     /// # Errors
-    /// It cannot be removed.
+    /// Returns an error if it cannot be removed.
     pub fn remove(&self, name: &str) -> Result<bool, Error> {
         match rustix::fs::unlinkat(self.own.fd(), name, AtFlags::empty()) {
             Err(Errno::NOENT) => return Ok(false),
@@ -176,10 +176,10 @@ impl StateDir {
         Ok(true)
     }
 
-    /// The names in it, in order, but for those that begin with a dot, which a killed run left.
+    /// Returns the names in it, in order, except those that begin with a dot, which a killed run left.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// Returns an error if it cannot be read.
     pub fn names(&self) -> Result<Vec<Vec<u8>>, Error> {
         let names = names_in(self.own.fd()).map_err(|error| Error::io("read", self.path(), error))?;
         let mut names: Vec<Vec<u8>> =
@@ -189,16 +189,16 @@ impl StateDir {
     }
 }
 
-/// Sees to it that a file is this user's, or root's, and nobody else's to change.
+/// Checks that a file belongs to this user or root, and that no other user can change it.
 fn check_own(fd: BorrowedFd<'_>, path: &Path) -> Result<(), Error> {
     let stat = fstat(fd).map_err(|error| Error::io("look at", path, error))?;
     check_owner(stat.st_uid, stat.st_mode, path)
 }
 
-/// Sees to it, as far as that is possible without writing, that a state could be kept at `path`, or made there.
+/// Checks, as far as possible without writing, that a state could be kept or created at `path`.
 ///
 /// # Errors
-/// As [`StateDir::open`], or it is known that writing fails.
+/// As [`StateDir::open`]; also returns an error if writing is known to fail.
 pub fn check_may_create(path: &Path) -> Result<(), Error> {
     if let Some(dir) = StateDir::open(path)? {
         return dir.check_may_write();
@@ -213,17 +213,17 @@ fn may_write(directory: BorrowedFd<'_>, path: &Path) -> Result<(), Error> {
     let failed = |error: Errno| Error::io("write to", path, error);
     rustix::fs::accessat(directory, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS).map_err(failed)?;
     let room = rustix::fs::fstatvfs(directory).map_err(failed)?;
-    // Some file systems count no inodes.
+    // Some file systems do not count inodes.
     let is_full = room.f_bavail == 0 || room.f_files > 0 && room.f_favail == 0;
     if is_full { Err(failed(Errno::NOSPC)) } else { Ok(()) }
 }
 
-/// The last line of a file.
+/// Returns the last line of a file.
 fn check_of(text: &str) -> String {
     format!("check {}\n", blake3::hash(text.as_bytes()).to_hex())
 }
 
-/// Takes the check off a text, in words for what is wrong with it.
+/// Strips the check from a text; the error describes what is wrong with it.
 fn checked(bytes: Vec<u8>) -> Result<String, &'static str> {
     let mut text = String::from_utf8(bytes).map_err(|_| "it is not text")?;
     let last = text.trim_end_matches('\n').rfind('\n').map_or(0, |newline| newline + 1);

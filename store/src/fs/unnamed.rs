@@ -9,16 +9,16 @@ use rustix::io::{Errno, retry_on_intr};
 
 use crate::fs::confined::{open_name, open_user_dir};
 
-/// A file that goes away with its descriptor, also when the run is killed.
+/// Creates a file that vanishes with its descriptor, even if the run is killed.
 pub fn unnamed_file(directory: &Path) -> Result<File, Errno> {
     unnamed_in(open_user_dir(directory)?.as_fd())
 }
 
-/// The same in an open directory.
+/// Creates one in an open directory.
 pub fn unnamed_in(directory: BorrowedFd<'_>) -> Result<File, Errno> {
     let (flags, mode) = (OFlags::RDWR | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR);
     match retry_on_intr(|| openat(directory, ".", flags | OFlags::TMPFILE, mode)) {
-        // Network and old file systems.
+        // Network file systems and old ones.
         Err(Errno::NOTSUP | Errno::ISDIR | Errno::INVAL) => {}
         other => return other.map(File::from),
     }

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use crate::Error;
 
-/// How long what was written may wait.
+/// How long written data may wait.
 const INTERVAL: Duration = Duration::from_millis(300);
 
-/// Runs `work`, and meanwhile `sync` again and again.
+/// Runs `work`, and meanwhile calls `sync` again and again.
 ///
 /// # Errors
-/// Those of `work`, else those of `sync`: the system tells of a write that failed once, to the first who asks (syncfs(2)).
+/// Returns the error of `work`, else that of `sync`: the system reports a failed write once, to the first caller (syncfs(2)).
 pub(crate) fn with_writeback<T>(
     sync: impl Fn() -> Result<(), Error> + Send,
     work: impl FnOnce() -> Result<T, Error>,

@@ -19,12 +19,12 @@ pub struct Added {
     pub line: usize,
 }
 
-/// Lets a key sign the bundles of a name: adds a line to the allowed signers that decide, or makes the file.
+/// Lets a key sign the bundles of a name: adds a line to the allowed signers in use, or creates the file.
 ///
-/// `names` is a name or a pattern, or several between commas, as in ssh-keygen(1), ALLOWED SIGNERS.
+/// `names` is a name or a pattern, or a comma-separated list of them, as in ssh-keygen(1), ALLOWED SIGNERS.
 ///
 /// # Errors
-/// The key may sign them already, or is revoked; `names` are none; a file is malformed, or cannot be read or written.
+/// Returns an error if the key may already sign them or is revoked, if `names` is invalid, or if a file is malformed or cannot be read or written.
 pub fn add_signer(options: &TrustOptions, places: &Places, names: &str, given: &GivenKey) -> Result<Added, Error> {
     check_names(names)?;
     let files = Files::to_begin(options, places)?;

@@ -6,20 +6,20 @@ use super::{Files, parse_signers, read};
 use crate::Error;
 use crate::trust::{Places, TrustOptions};
 
-/// A line of the allowed signers that counts.
+/// A valid line of the allowed signers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Exported {
-    /// As it stands in the file.
+    /// The text of the line.
     pub text: String,
-    /// What it says.
+    /// The parsed line.
     pub signer: SignerLine,
 }
 
-/// Returns the lines of the allowed signers that let a key sign bundles, those of `name` if one is given; none of keys that are revoked.
+/// Returns the lines of the allowed signers that let a key sign bundles, only those for `name` if given. Lines of revoked keys are omitted.
 ///
 /// # Errors
-/// There are no allowed signers, or a file is malformed or cannot be read.
+/// Returns an error if there are no allowed signers, or if a file is malformed or cannot be read.
 pub fn export_signers(options: &TrustOptions, places: &Places, name: Option<&str>) -> Result<Vec<Exported>, Error> {
     let files = Files::of(options, places)?;
     let bytes = read(&files.signers, true)?;

@@ -11,12 +11,12 @@ use rustix::io::retry_on_intr;
 use crate::Error;
 use crate::trust::durable;
 
-/// The file, held against other runs that change a file of the same folder.
+/// The file, locked against other runs that change files of the same folder.
 #[derive(Debug)]
 pub(super) struct Editing {
-    /// As the caller named it.
+    /// The path as given.
     path: PathBuf,
-    /// Where it is: a link to it stays one.
+    /// The resolved path: a symbolic link to the file stays.
     real: PathBuf,
     before: Option<Before>,
     _lock: File,
@@ -30,7 +30,7 @@ struct Before {
 }
 
 impl Editing {
-    /// Opens the file; one that is absent begins empty. Its folder is made if only that is missing.
+    /// Opens the file; a missing one starts empty. Its folder is created if only that is missing.
     pub(super) fn open(path: &Path) -> Result<Self, Error> {
         let real = match fs::symlink_metadata(path) {
             Ok(metadata) if metadata.is_symlink() => {
@@ -57,12 +57,12 @@ impl Editing {
         Ok(Self { path: path.to_owned(), real, before, _lock: lock })
     }
 
-    /// What it holds.
+    /// Returns the file's content.
     pub(super) fn bytes(&self) -> &[u8] {
         self.before.as_ref().map_or(&[], |before| &before.bytes)
     }
 
-    /// What it would hold with a line more.
+    /// Returns the file's content with a line appended.
     pub(super) fn with_line(&self, line: &str) -> Vec<u8> {
         let mut bytes = self.bytes().to_vec();
         if bytes.last().is_some_and(|last| *last != b'\n') {
@@ -73,7 +73,7 @@ impl Editing {
         bytes
     }
 
-    /// Puts `bytes` in the place of what it holds: as a whole, durably, and with the owner and mode that it had.
+    /// Replaces the file's content with `bytes`: atomically, durably, and with the same owner and mode.
     pub(super) fn replace(self, bytes: &[u8]) -> Result<(), Error> {
         let Some(name) = self.real.file_name() else {
             return Err(Error::Usage(format!("{} names no file", self.path.display())));
@@ -82,7 +82,7 @@ impl Editing {
         partial.push(name);
         partial.push(".new");
         let partial = folder(&self.real).join(partial);
-        // What a killed run left: the lock is ours.
+        // A remainder of a killed run, since we hold the lock.
         match fs::remove_file(&partial) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(Error::io("remove", &partial, error)),
             _ => {}
@@ -97,7 +97,7 @@ impl Editing {
 
     fn write(&self, partial: &Path, bytes: &[u8]) -> io::Result<()> {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(partial)?;
-        let mut mode = 0o644; // nothing in it is a secret, and every user's verify reads it
+        let mut mode = 0o644; // nothing in it is secret, and every user's verify reads it
         if let Some(before) = &self.before {
             let metadata = file.metadata()?;
             if (metadata.uid(), metadata.gid()) != before.owner {
@@ -105,7 +105,7 @@ impl Editing {
             }
             mode = before.mode;
         }
-        file.set_permissions(Permissions::from_mode(mode))?; // whatever the umask is
+        file.set_permissions(Permissions::from_mode(mode))?; // regardless of the umask
         file.write_all(bytes)?;
         file.sync_all()
     }
@@ -115,12 +115,12 @@ fn folder(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Makes Sealift's own folder of configuration, and a user's folder of all configuration above it. Others were mistyped.
+/// Creates Sealift's own configuration folder, and above it a user's folder of all configuration. Any other missing folder is likely a typo.
 fn make(folder: &Path) -> Result<(), Error> {
     if folder.file_name().is_none_or(|name| name != "sealift") || folder.exists() {
         return Ok(());
     }
-    // The XDG specification wants a user's folders so; those of root are everybody's to read.
+    // The XDG specification requires this mode for a user's folders; root's are readable by everyone.
     let mode = if rustix::process::geteuid().is_root() { 0o755 } else { 0o700 };
     let made = DirBuilder::new().recursive(true).mode(mode).create(folder);
     let made = made.and_then(|()| fs::set_permissions(folder, Permissions::from_mode(mode)));

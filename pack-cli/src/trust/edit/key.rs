@@ -7,30 +7,30 @@ use sealift_verify::trust::PublicKey;
 
 use crate::Error;
 
-/// More is no file of one key.
+/// A larger file cannot be a single key.
 const LEN_MAX: u64 = 1 << 20;
 
-/// A public key and what stands behind it, for people.
+/// A public key with its comment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GivenKey {
     /// The key.
     pub key: PublicKey,
-    /// May be empty.
+    /// The comment, which may be empty.
     pub comment: String,
 }
 
 impl GivenKey {
-    /// The key of a `.pub` file, which may have comments.
+    /// Reads the key of a `.pub` file, which may contain comments.
     ///
     /// # Errors
-    /// The file cannot be read; it is a private key; it holds no key that Sealift accepts, or more than one.
+    /// Returns an error if the file cannot be read, is a private key, or does not contain exactly one key that Sealift accepts.
     pub fn read(path: &Path) -> Result<Self, Error> {
         let file = std::fs::File::open(path).map_err(|error| Error::io("read", path, error))?;
         Self::from_reader(file, path)
     }
 
-    /// The same of a pipe, which messages call `name`.
+    /// Does the same for a pipe, which messages call `name`.
     ///
     /// # Errors
     /// As [`GivenKey::read`].
@@ -52,10 +52,10 @@ impl GivenKey {
         }
     }
 
-    /// The line of a `.pub` file: type, base64 and a comment.
+    /// Parses the line of a `.pub` file: type, base64 and a comment.
     ///
     /// # Errors
-    /// It is not such a line, or the key is one that Sealift does not accept.
+    /// Returns an error if the line is malformed, or if Sealift does not accept the key.
     pub fn parse(line: &str) -> Result<Self, Error> {
         let key = PublicKey::from_openssh(line).map_err(|error| Error::Usage(error.to_string()))?;
         let comment = line.split([' ', '\t']).filter(|word| !word.is_empty()).skip(2).collect::<Vec<_>>().join(" ");
@@ -65,7 +65,7 @@ impl GivenKey {
         Ok(Self { key, comment })
     }
 
-    /// As a line of a `.pub` file.
+    /// Returns the key as a line of a `.pub` file.
     pub(super) fn line(&self) -> String {
         format!("{} {}", self.key.to_openssh(), self.comment).trim_end().to_owned()
     }

@@ -21,7 +21,7 @@ use super::{Places, TrustOptions};
 use crate::Error;
 use sealift_store::trust::{REVOKED, SIGNERS};
 
-/// The two files that say whose signatures count.
+/// The two files that decide which keys are trusted.
 struct Files {
     signers: PathBuf,
     revoked: PathBuf,
@@ -32,7 +32,7 @@ impl Files {
         Self::in_folder(options, places.config()?)
     }
 
-    /// The same, for the first key: where no folder has a file yet, a user begins in the user's own.
+    /// Returns the same for the first key: if no folder has a file yet, a user's file is created in the user's own folder.
     fn to_begin(options: &TrustOptions, places: &Places) -> Result<Self, Error> {
         Self::in_folder(options, places.config_to_begin()?)
     }
@@ -42,12 +42,12 @@ impl Files {
         Ok(Self { signers: path(&options.signers, SIGNERS), revoked: path(&options.revoked, REVOKED) })
     }
 
-    /// The allowed signers. Only the usual file may be absent, and is an empty one then.
+    /// Reads the allowed signers. Only the default file may be missing, and counts as empty then.
     fn read_signers(&self, options: &TrustOptions) -> Result<AllowedSigners, Error> {
         parse_signers(&self.signers, &read(&self.signers, options.signers.is_some())?)
     }
 
-    /// The revocation list; the same holds.
+    /// Reads the revocation list; the same applies.
     fn read_revoked(&self, options: &TrustOptions) -> Result<RevocationList, Error> {
         parse_revoked(&self.revoked, &read(&self.revoked, options.revoked.is_some())?)
     }

@@ -9,12 +9,12 @@ use super::{Files, GivenKey, parse_revoked};
 use crate::Error;
 use crate::trust::{Places, TrustOptions};
 
-/// The first bytes of a binary list, and two kinds of its sections (OpenSSH's PROTOCOL.krl).
+/// The magic of a binary list, and two of its section types (OpenSSH's PROTOCOL.krl).
 const KRL: &[u8] = b"SSHKRL\n\0";
 const EXPLICIT_KEY: u8 = 2;
 const FINGERPRINT_SHA256: u8 = 5;
 
-/// The key to revoke.
+/// A key to revoke.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_enums, clippy::large_enum_variant, reason = "a key or what names it; there is one")]
 pub enum Withdrawn {
@@ -24,7 +24,7 @@ pub enum Withdrawn {
     Id(KeyId),
 }
 
-/// What was revoked.
+/// The result of a revocation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Revoked {
@@ -32,15 +32,15 @@ pub struct Revoked {
     pub path: PathBuf,
     /// The key.
     pub key: KeyId,
-    /// The lines of the allowed signers that count no more. They may stay.
+    /// The lines of the allowed signers that are no longer valid. They may stay.
     pub lines: Vec<usize>,
 }
 
-/// Makes a key count no more: adds it to the revocation list that decides, of either kind, or makes one of text.
+/// Revokes a key: adds it to the revocation list in use, binary or text, or creates a text list.
 ///
 /// # Errors
-/// It is revoked already; only its fingerprint is given, which a list of text cannot hold, and the allowed signers do not have the key; a file
-/// is malformed, or cannot be read or written.
+/// Returns an error if the key is already revoked; if only its fingerprint is given, the list is text, which cannot hold fingerprints, and the
+/// allowed signers do not contain the key; or if a file is malformed or cannot be read or written.
 pub fn revoke_key(options: &TrustOptions, places: &Places, withdrawn: &Withdrawn) -> Result<Revoked, Error> {
     let files = Files::of(options, places)?;
     let signers = files.read_signers(options)?;
@@ -70,15 +70,15 @@ pub fn revoke_key(options: &TrustOptions, places: &Places, withdrawn: &Withdrawn
     Ok(Revoked { path: files.revoked, key: id, lines })
 }
 
-/// The key of a fingerprint, if a line of the allowed signers has it.
+/// Returns the key with a fingerprint, if a line of the allowed signers contains it.
 fn listed(signers: &AllowedSigners, id: KeyId) -> Option<GivenKey> {
     let line = signers.lines().iter().find(|line| line.key == id)?;
     Some(GivenKey { key: line.public_key.clone()?, comment: line.comment.clone() })
 }
 
-/// A binary list with one entry more. Its sections may come in any order, and several may be of one kind.
+/// Returns a binary list with one more entry. Sections may come in any order, and may repeat.
 fn with_section(editing: &Editing, kind: u8, entry: &[u8]) -> Vec<u8> {
-    let len = u32::try_from(entry.len()).unwrap_or(u32::MAX); // a key that was read is shorter by far
+    let len = u32::try_from(entry.len()).unwrap_or(u32::MAX); // a parsed key is far shorter
     let mut bytes = editing.bytes().to_vec();
     bytes.push(kind);
     bytes.extend(len.saturating_add(4).to_be_bytes());

@@ -1,4 +1,4 @@
-//! A request to ssh-agent (draft-ietf-sshm-ssh-agent): one question, one answer.
+//! A request to ssh-agent (draft-ietf-sshm-ssh-agent) and its response.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -10,16 +10,16 @@ use sealift_verify::trust::{KeyType, PublicKey};
 const SIGN_REQUEST: u8 = 13;
 const SIGN_RESPONSE: u8 = 14;
 const FAILURE: u8 = 5;
-/// Without it RSA keys sign with SHA-1, which nobody accepts any more.
+/// Without this flag RSA keys sign with SHA-1, which is no longer accepted anywhere.
 const RSA_SHA2_512: u32 = 4;
-/// OpenSSH's own limit for a message.
+/// OpenSSH's own limit on a message.
 const MESSAGE_LEN: u32 = 256 * 1024;
 
-/// Lets the agent at `socket` sign `data`, and returns the SSH signature blob. Waits for as long as the agent asks its user for a touch or a
+/// Asks the agent at `socket` to sign `data`, and returns the SSH signature blob. Waits as long as the agent waits for its user's touch or
 /// confirmation.
 ///
 /// # Errors
-/// The words for what is wrong, and what to do.
+/// Returns a message that says what is wrong and what to do.
 pub(super) fn sign(socket: &Path, key: &PublicKey, data: &[u8]) -> Result<Vec<u8>, String> {
     let failed = |error: std::io::Error| format!("cannot talk to it at {}: {error}", socket.display());
     let mut stream = UnixStream::connect(socket).map_err(failed)?;
@@ -59,7 +59,7 @@ fn put_string(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend(bytes);
 }
 
-/// The one string that the body of an answer is.
+/// Returns the only string in the body of a response.
 fn signature(body: &[u8]) -> Option<Vec<u8>> {
     let (len, signature) = body.split_first_chunk::<4>()?;
     let len = usize::try_from(u32::from_be_bytes(*len)).ok()?;

@@ -8,7 +8,7 @@ use sealift_verify::trust::{KeyId, SshSignature};
 
 use crate::Error;
 
-/// A head with other signatures, and what became of which key.
+/// A head with new signatures, and the change for each key.
 #[derive(Debug)]
 pub(super) struct Changed {
     pub(super) head: Head,
@@ -17,33 +17,34 @@ pub(super) struct Changed {
     pub(super) kernel: KernelChange,
 }
 
-/// What became of the signature for the kernel.
+/// The change of the kernel signature.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(clippy::exhaustive_enums, reason = "there is no fifth")]
 pub enum KernelChange {
-    /// It stays as it is, or there is none.
+    /// It is unchanged, or there is none.
     #[default]
     None,
     /// There was none before.
     Added,
-    /// It took the place of another.
+    /// It replaced another one.
     Replaced,
-    /// It is gone.
+    /// It was removed.
     Removed,
 }
 
-/// The signatures that are taken away.
+/// The signatures to remove.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Removals<'a> {
     pub(super) keys: &'a [KeyId],
     pub(super) kernel: bool,
 }
 
-/// Takes away the signatures in `remove` and adds `add`; a new signature takes the place of an older one of its key, or for the kernel. `path` is
-/// the bundle's, for messages.
+/// Removes the signatures in `remove` and adds `add`. A new signature replaces an older one by the same key, or for the kernel. `path` is the
+/// bundle's, for messages.
 ///
 /// # Errors
-/// A key of `remove` did not sign, a signature that stays is not good, there are several for the kernel, or there is no room.
+/// Returns an error if a key of `remove` did not sign, if a remaining signature is invalid, if there are several for the kernel, or if there is no
+/// room.
 pub(super) fn change(head: &Head, add: Vec<Envelope>, remove: Removals<'_>, path: &Path) -> Result<Changed, Error> {
     let mut envelopes = head.envelopes().to_vec();
     for key in remove.keys {
@@ -84,7 +85,7 @@ pub(super) fn change(head: &Head, add: Vec<Envelope>, remove: Removals<'_>, path
     Ok(Changed { head, added, replaced, kernel })
 }
 
-/// Every reader refuses a bundle with one bad signature, however many good ones there are. Who signs is to learn that now.
+/// Every reader refuses a bundle with one invalid signature, however many valid ones there are. The signer should learn that now.
 fn check_all(head: &Head, envelopes: &[Envelope]) -> Result<(), Error> {
     let signatures = envelopes.iter().filter(|envelope| envelope.kind == Envelope::SSH_SIGNATURE);
     for (envelope, number) in signatures.zip(1..) {
@@ -101,7 +102,7 @@ fn take_out(envelopes: &mut Vec<Envelope>, key: KeyId) -> bool {
     envelopes.len() < before
 }
 
-/// Takes out what is, or claims to be, a signature for the kernel.
+/// Removes everything that is, or claims to be, a kernel signature.
 fn take_out_kernel(envelopes: &mut Vec<Envelope>) -> bool {
     let before = envelopes.len();
     envelopes.retain(|envelope| envelope.kind != Envelope::KERNEL_SIGNATURE);

@@ -12,12 +12,12 @@ use crate::Error;
 
 /// Reads a signature file.
 ///
-/// One of SSH, armored as `ssh-keygen -Y sign -n sealift` writes it or in its binary form, is verified to be one over
-/// [`Head::signed`]; whose it is does not matter here. One for the kernel, PKCS#7 in DER as `fsverity sign` writes it, is to have its form, and
-/// with `kernel` to be that certificate's, of this index.
+/// An SSH signature, armored as `ssh-keygen -Y sign -n sealift` writes it or in binary form, is verified to be one over [`Head::signed`]; whose key
+/// made it does not matter here. A kernel signature, PKCS#7 in DER as `fsverity sign` writes it, must be well-formed. With `kernel` it must also be
+/// one over this index by that certificate's key.
 ///
 /// # Errors
-/// The file cannot be read, or is no signature of this bundle.
+/// Returns an error if the file cannot be read, or is no signature of this bundle.
 pub fn read_signature(path: &Path, head: &Head, kernel: Option<&KernelSigner>) -> Result<Envelope, Error> {
     let file = std::fs::read(path).map_err(|error| Error::io("read", path, error))?;
     if is_der(&file) {
@@ -31,7 +31,7 @@ pub fn read_signature(path: &Path, head: &Head, kernel: Option<&KernelSigner>) -
     Ok(Envelope { kind: Envelope::SSH_SIGNATURE, body })
 }
 
-/// A sequence, whose length follows in one byte or more; armor begins with dashes.
+/// DER begins with a sequence, whose length takes one byte or more; armor begins with dashes.
 fn is_der(file: &[u8]) -> bool {
     file.starts_with(&[0x30])
 }

@@ -1,13 +1,13 @@
 //! Replaces the signature area of a bundle.
 //!
-//! The bundle is copied beside itself, by reflink where the file system has it, the area is written into the copy, and the copy takes
-//! the bundle's name when the medium has all of it. Killed at any moment, the name leads to the old bundle or to the new one.
+//! The bundle is copied beside itself, by reflink where the file system supports that. The area is written into the copy, which is renamed over the
+//! bundle once it is durable. After a kill at any moment, the name refers to the old bundle or to the new one.
 //!
-//! Writing the area in place would touch fewer bytes, but it may span several blocks, which no medium writes as one: cut in the middle, neither the old
-//! signatures nor the new ones agree with the area's BLAKE3, and the bundle is lost to everyone. It would also change the file under those who
-//! are reading it.
+//! Writing the area in place would touch fewer bytes, but it may span several blocks, which no medium writes atomically: after a partial write,
+//! neither the old signatures nor the new ones match the area's BLAKE3, and the bundle is lost. It would also change the file under its current
+//! readers.
 //!
-//! What goes with the old file: its other hard links, which keep the old signatures, and its extended attributes.
+//! Not carried over from the old file: its other hard links, which keep the old signatures, and its extended attributes.
 
 use std::fs::{File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Read as _};
@@ -26,69 +26,70 @@ use crate::pack::{Output, Spool};
 use crate::trust::durable;
 use crate::{Error, Input, Progress};
 
-/// What is to happen to a bundle's signatures.
+/// The changes to make to a bundle's signatures.
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(clippy::exhaustive_structs, reason = "what a caller leaves out is empty")]
 pub struct SignChange<'a> {
     /// Keys that sign it (`--key K`).
     pub keys: &'a [Signer],
-    /// Files of signatures that were made elsewhere (`--attach SIG`).
+    /// Files of signatures made elsewhere (`--attach SIG`).
     pub attach: &'a [PathBuf],
-    /// Keys whose signatures are taken away (`--remove SHA256:...`).
+    /// Keys whose signatures are removed (`--remove SHA256:...`).
     pub remove: &'a [KeyId],
-    /// Who signs for the kernel (`--kernel-key KEY --kernel-cert CERT`), or has signed what is attached.
+    /// The kernel signer (`--kernel-key KEY --kernel-cert CERT`), or the certificate of the attached kernel signature.
     pub kernel: Option<&'a KernelSigner>,
-    /// What the bundle is to be called: another one is not changed.
+    /// The expected name of the bundle: one with another name is refused.
     pub name: Option<&'a str>,
-    /// What version it is to have.
+    /// The expected version.
     pub version: Option<u64>,
-    /// The signature for the kernel is taken away (`--remove kernel`).
+    /// Whether to remove the kernel signature (`--remove kernel`).
     pub remove_kernel: bool,
 }
 
-/// What came of signing.
+/// The result of signing.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SignStats {
     /// The head as it is now.
     pub head: Head,
-    /// Keys that had not signed before.
+    /// Keys that signed for the first time.
     pub added: Vec<KeyId>,
-    /// Keys that had, and whose new signature took the place of the old one.
+    /// Keys that had signed before, and whose signatures were replaced.
     pub replaced: Vec<KeyId>,
-    /// What became of the signature for the kernel.
+    /// The change of the kernel signature.
     pub kernel: KernelChange,
-    /// Whether the file was written; not where it had exactly these signatures before.
+    /// Whether the file was written; not if it already had exactly these signatures.
     pub written: bool,
-    /// Whether the file has its owner and group still; only root may give a file away.
+    /// Whether the file kept its owner and group; only root can change a file's owner.
     pub owner_kept: bool,
 }
 
-/// Ends the name of the copy while it is made.
+/// The suffix of the copy's name while it is written.
 const PARTIAL: &str = ".sealift-sign-partial";
-/// Bytes that are copied between two looks at whether to stop.
+/// Bytes copied between two checks for cancellation.
 const STEP: u64 = 32 << 20;
 
-/// Changes the signatures of the bundle at `path`. Waits while another run does the same.
+/// Changes the signatures of the bundle at `path`. Waits for other runs that do the same.
 ///
 /// # Errors
-/// The file is not a bundle or cannot be replaced, a signature is none of this bundle, or there is no room for it. The bundle is as it was then.
+/// Returns an error if the file is not a bundle or cannot be replaced, if a signature is not one of this bundle, or if there is no room. The bundle
+/// is unchanged then.
 pub fn sign_bundle(path: &Path, change: &SignChange<'_>, progress: &Progress) -> Result<SignStats, Error> {
     let bundle = Locked::open(path)?;
     let head = bundle.read_head()?;
     let area::Changed { head: new, added, replaced, kernel } = change_head(path, &head, change)?;
     let written = new != head;
-    // What a killed run left goes in any case.
+    // The remains of a killed run are removed in any case.
     remove_partial(&bundle.partial())?;
     let owner_kept = if written { bundle.replace(&new, progress)? } else { true };
     Ok(SignStats { head: new, added, replaced, kernel, written, owner_kept })
 }
 
-/// Writes a copy of a bundle with other signatures to `output`: `head` has been read from `input`, and nothing else.
+/// Writes a copy of a bundle with other signatures to `output`. Only `head` has been read from `input` so far.
 ///
 /// # Errors
-/// The input is cut or goes on behind the bundle, a signature is none of this bundle, there is no room for it, or the output cannot be
-/// written, and nothing is left there then.
+/// Returns an error if the input is truncated or has trailing bytes, if a signature is not one of this bundle, if there is no room for it, or if the
+/// output cannot be written. Nothing is left at the output then.
 pub fn sign_copy(
     input: &mut Input,
     head: &Head,
@@ -109,7 +110,7 @@ pub fn sign_copy(
     Ok(SignStats { head: new, added, replaced, kernel, written: true, owner_kept: true })
 }
 
-/// The head with other signatures.
+/// Returns the head with the changed signatures.
 fn change_head(path: &Path, head: &Head, change: &SignChange<'_>) -> Result<area::Changed, Error> {
     check_identity(path, head, change)?;
     let mut add = sign_head(head, change.keys)?;
@@ -123,7 +124,7 @@ fn change_head(path: &Path, head: &Head, change: &SignChange<'_>) -> Result<area
     area::change(head, add, removals, path)
 }
 
-/// Refuses to sign something else than what is meant.
+/// Refuses to sign a bundle of another name or version than expected.
 fn check_identity(path: &Path, head: &Head, change: &SignChange<'_>) -> Result<(), Error> {
     let identity = &head.root().identity;
     let is_other = change.name.is_some_and(|name| name != identity.name)
@@ -135,10 +136,10 @@ fn check_identity(path: &Path, head: &Head, change: &SignChange<'_>) -> Result<(
     Err(Error::Usage(format!("{path} is {name} version {version}: to change that, pack it again")))
 }
 
-/// Removes the copy of a bundle that a signing left which was killed. Returns whether there was one.
+/// Removes the copy that a killed signing run left. Returns whether there was one.
 ///
 /// # Errors
-/// The bundle is being signed, or the copy cannot be removed.
+/// Returns an error if the bundle is being signed, or if the copy cannot be removed.
 pub(crate) fn remove_stale(bundle: &Path) -> Result<bool, Error> {
     let real = std::fs::canonicalize(bundle);
     let bundle = real.as_deref().unwrap_or(bundle);
@@ -146,7 +147,7 @@ pub(crate) fn remove_stale(bundle: &Path) -> Result<bool, Error> {
     if path.symlink_metadata().is_err() {
         return Ok(false);
     }
-    // Who signs holds the bundle's lock; a bundle that is not there nobody signs.
+    // A signing run holds the bundle's lock; a missing bundle cannot be in signing.
     let file = match File::open(bundle) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         opened => Some(opened.map_err(|error| Error::io("read", bundle, error))?),
@@ -158,7 +159,7 @@ pub(crate) fn remove_stale(bundle: &Path) -> Result<bool, Error> {
     remove_partial(&path)
 }
 
-/// Where a bundle's copy grows.
+/// Returns the path of the copy while it is written.
 fn partial_of(bundle: &Path) -> PathBuf {
     let mut name = std::ffi::OsString::from(".");
     name.push(bundle.file_name().unwrap_or_default());
@@ -166,7 +167,7 @@ fn partial_of(bundle: &Path) -> PathBuf {
     bundle.with_file_name(name)
 }
 
-/// Returns whether there was one.
+/// Removes the copy. Returns whether there was one.
 fn remove_partial(path: &Path) -> Result<bool, Error> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -174,7 +175,7 @@ fn remove_partial(path: &Path) -> Result<bool, Error> {
     }
 }
 
-/// A bundle that nobody else signs meanwhile.
+/// A bundle locked against other signing runs.
 struct Locked {
     path: PathBuf,
     file: File,
@@ -183,7 +184,7 @@ struct Locked {
 
 impl Locked {
     fn open(path: &Path) -> Result<Self, Error> {
-        // A symbolic link goes on leading to the bundle.
+        // A symbolic link keeps referring to the bundle.
         let path = std::fs::canonicalize(path).map_err(|error| Error::io("read", path, error))?;
         let failed = |error| Error::io("read", &path, error);
         loop {
@@ -194,7 +195,7 @@ impl Locked {
             }
             rustix::io::retry_on_intr(|| flock(&file, FlockOperation::LockExclusive))
                 .map_err(|error| Error::io("lock", &path, error))?;
-            // Who held the lock may have put another file there.
+            // The previous holder of the lock may have replaced the file.
             let present = std::fs::metadata(&path).map_err(failed)?;
             if (present.dev(), present.ino()) == (metadata.dev(), metadata.ino()) {
                 return Ok(Self { path, file, metadata });
@@ -217,7 +218,7 @@ impl Locked {
         }
     }
 
-    /// The file's first bytes, as many as there are.
+    /// Returns the first bytes of the file, as many as there are.
     fn read(&self, len: u64) -> Result<Vec<u8>, Error> {
         let len = num::size(len.min(self.metadata.len()));
         let mut bytes = vec![0; len];
@@ -225,12 +226,12 @@ impl Locked {
         Ok(bytes)
     }
 
-    /// Puts a copy with another head in the bundle's place, and says whether it has the same owner.
+    /// Replaces the bundle with a copy that has another head. Returns whether the owner was kept.
     fn replace(self, head: &Head, progress: &Progress) -> Result<bool, Error> {
         let partial = Partial::create(self.partial())?;
         let failed = |error| Error::io("write", &partial.path, error);
         self.copy_to(&partial, progress)?;
-        // The lock keeps other signers away, and nobody else: what was cut meanwhile must not take the bundle's place.
+        // The lock excludes only other signers: a bundle truncated meanwhile must not replace the original.
         let (len, expected) = (partial.file.metadata().map_err(failed)?.len(), head.file_len());
         if len != expected {
             return Err(FormatError::Truncated { len, expected }.into());
@@ -255,7 +256,7 @@ impl Locked {
         let mut to = &partial.file;
         loop {
             progress.check()?;
-            // copy_file_range(2) inside.
+            // This uses copy_file_range(2).
             let copied = io::copy(&mut (&self.file).take(STEP), &mut to);
             match copied.map_err(|error| Error::io("write", &partial.path, error))? {
                 0 => return Ok(()),
@@ -265,7 +266,7 @@ impl Locked {
     }
 }
 
-/// The copy while it does not have its name yet.
+/// The copy before it is renamed into place.
 struct Partial {
     path: PathBuf,
     file: File,
@@ -287,19 +288,19 @@ impl Partial {
 impl Drop for Partial {
     fn drop(&mut self) {
         if !self.kept {
-            // What cannot be removed is a rest that is named as one.
+            // On failure, its name marks the file as a leftover.
             let _ = std::fs::remove_file(&self.path);
         }
     }
 }
 
-/// Gives the copy the owner, group and mode of the bundle, as far as that is allowed.
+/// Gives the copy the bundle's owner, group and mode, as far as permitted.
 fn give_owner(copy: &File, of: &Metadata) -> io::Result<bool> {
     let _ = fchown(copy, Some(of.uid()), Some(of.gid())).or_else(|_| fchown(copy, None, Some(of.gid())));
     let present = copy.metadata()?;
     let mut mode = of.mode() & 0o7777;
     if present.gid() != of.gid() {
-        // Another group gets what everybody has.
+        // Another group gets no more than everyone has.
         mode = mode & !0o2070 | (mode & 0o007) << 3;
     }
     if present.uid() != of.uid() {

@@ -14,10 +14,10 @@ use zeroize::Zeroizing;
 use crate::Error;
 use crate::trust::durable;
 
-/// Makes an Ed25519 key: writes the private half to `path`, for its owner's eyes alone, and the public half to `path` with `.pub` behind it.
+/// Generates an Ed25519 key: writes the private half to `path`, readable only by its owner, and the public half to `path` with the suffix `.pub`.
 ///
 /// # Errors
-/// One of the files exists already, neither is ever written over; or they cannot be written.
+/// Returns an error if one of the files exists, since neither is ever overwritten, or if they cannot be written.
 pub fn generate_key(path: &Path, passphrase: Option<&str>, comment: &str) -> Result<PublicKey, Error> {
     if comment.contains(['\n', '\r', '\0']) {
         return Err(Error::Usage("a key's comment is one line".to_owned()));
@@ -36,11 +36,11 @@ pub fn generate_key(path: &Path, passphrase: Option<&str>, comment: &str) -> Res
     }
     .map_err(refused)?;
     let public = format!("{} {comment}", key.public_key().to_openssh());
-    // The public half first: a private one without it would be a secret that is of no use yet.
+    // The public half first: a private key without it would be a secret that cannot be used yet.
     let public_path = public_path(path);
     create(&public_path, 0o644, format!("{}\n", public.trim_end()).as_bytes())?;
     if let Err(error) = create(path, 0o600, private.as_bytes()) {
-        let _ = std::fs::remove_file(&public_path); // it was ours, and nobody has used it
+        let _ = std::fs::remove_file(&public_path); // we created it, and nothing has used it yet
         return Err(error);
     }
     durable::sync_parent(path)?;
@@ -57,12 +57,12 @@ fn create(path: &Path, mode: u32, bytes: &[u8]) -> Result<(), Error> {
     let file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path);
     let mut file = file.map_err(|error| Error::io("create", path, error))?;
     file.write_all(bytes).and_then(|()| file.sync_all()).map_err(|error| {
-        let _ = std::fs::remove_file(path); // half a key is none
+        let _ = std::fs::remove_file(path); // a partial key is useless
         Error::io("write", path, error)
     })
 }
 
-/// Fills `bytes`; up to 256 come at once.
+/// Fills `bytes`; the system returns up to 256 at once.
 fn random(bytes: &mut [u8]) -> Result<(), Error> {
     let wanted = bytes.len();
     match rustix::io::retry_on_intr(|| getrandom(&mut *bytes, GetRandomFlags::empty())) {

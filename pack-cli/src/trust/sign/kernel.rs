@@ -1,4 +1,4 @@
-//! `--kernel-key KEY --kernel-cert CERT`: a signature of the index, for the kernel that seals it.
+//! `--kernel-key KEY --kernel-cert CERT`: signs the index for the kernel that seals it.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 
 use crate::Error;
 
-/// Who signs for the kernel, or has signed elsewhere.
+/// A signer for the kernel, or the certificate of one elsewhere.
 #[derive(Debug)]
 pub struct KernelSigner {
     key: Option<(PathBuf, KernelKey)>,
@@ -17,10 +17,10 @@ pub struct KernelSigner {
 }
 
 impl KernelSigner {
-    /// Opens the certificate that kernels have, and its private key. Without the key, what is attached is checked with the certificate.
+    /// Opens the certificate that kernels have, and its private key. Without the key, an attached signature is checked against the certificate.
     ///
     /// # Errors
-    /// One of the files cannot be read, or is none.
+    /// Returns an error if one of the files cannot be read, or is malformed.
     pub fn open(key: Option<&Path>, certificate: &Path) -> Result<Self, Error> {
         let read = |path: &Path| std::fs::read(path).map_err(|error| Error::io("read", path, error));
         let parsed = KernelCertificate::from_pem(&read(certificate)?);
@@ -32,10 +32,10 @@ impl KernelSigner {
         Ok(Self { key: key.transpose()?, certificate })
     }
 
-    /// Signs the index of a head; `None` without a key.
+    /// Signs the index of a head; returns `None` without a key.
     ///
     /// # Errors
-    /// The certificate is of another key.
+    /// Returns an error if the certificate belongs to another key.
     pub(super) fn sign(&self, head: &Head) -> Result<Option<Envelope>, Error> {
         let Some((path, key)) = &self.key else { return Ok(None) };
         let body = key.sign(&self.certificate, &signed_bytes(head)).map_err(|source| refused(path, source))?;

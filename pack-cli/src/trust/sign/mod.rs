@@ -1,8 +1,7 @@
 //! The publisher's side: keys, and signing bundles.
 //!
-//! A key that never leaves its token or its vault signs the bytes of [`Head::signed`](crate::Head::signed) with `ssh-keygen -Y sign -n
-//! sealift`, and [`sign_bundle`] attaches what it made. A [`KernelSigner`] signs the index for kernels that have its certificate, which is no
-//! part of trust.
+//! A key that never leaves its token or vault signs the bytes of [`Head::signed`](crate::Head::signed) with `ssh-keygen -Y sign -n sealift`, and
+//! [`sign_bundle`] attaches the signature. A [`KernelSigner`] signs the index for kernels that have its certificate, which does not affect trust.
 //!
 //! ```
 //! # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/bundle.rs"));

@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 use super::agent;
 use crate::Error;
 
-/// Gives the passphrase of a key file. The library asks nobody by itself.
+/// Returns the passphrase of a key file. The library itself never prompts.
 pub type AskPassphrase<'a> = dyn Fn(&Path) -> Result<Zeroizing<String>, Error> + 'a;
 
 /// A key that can sign.
@@ -28,17 +28,17 @@ enum Secret {
 }
 
 impl Signer {
-    /// Opens `--key K`: an OpenSSH private key, or a public key whose private half ssh-agent has. What K holds decides which of the two it
-    /// is, not what it is called. The agent is the one that `SSH_AUTH_SOCK` names.
+    /// Opens `--key K`: an OpenSSH private key, or a public key whose private half is in ssh-agent. The content of K decides which of the two it is,
+    /// not its name. The agent is the one that `SSH_AUTH_SOCK` names.
     ///
     /// # Errors
-    /// The file cannot be read or is no such key, the passphrase does not fit, or no agent is named.
+    /// Returns an error if the file cannot be read or is no such key, if the passphrase is wrong, or if no agent is named.
     pub fn open(path: &Path, ask: &AskPassphrase<'_>) -> Result<Self, Error> {
         let socket = std::env::var_os("SSH_AUTH_SOCK").filter(|socket| !socket.is_empty()).map(PathBuf::from);
         Self::open_with(path, socket.as_deref(), ask)
     }
 
-    /// As [`Signer::open`], with the agent's socket given.
+    /// Does the same as [`Signer::open`] with a given agent socket.
     ///
     /// # Errors
     /// As [`Signer::open`].
@@ -60,10 +60,10 @@ impl Signer {
         &self.key
     }
 
-    /// Signs the bytes that [`Head::signed`] gives.
+    /// Signs the bytes that [`Head::signed`] returns.
     ///
     /// # Errors
-    /// The agent refused, or answered with something that does not verify.
+    /// Returns an error if the agent refuses, or returns a signature that does not verify.
     pub fn sign(&self, signed: &[u8]) -> Result<Envelope, Error> {
         let body = match &self.secret {
             Secret::File(key) => key.sign(signed),
@@ -77,7 +77,7 @@ impl Signer {
         Ok(Envelope { kind: Envelope::SSH_SIGNATURE, body })
     }
 
-    /// Bytes that its envelope takes at most.
+    /// Returns the greatest length of its envelope in bytes.
     fn envelope_len(&self) -> usize {
         let key = &self.key;
         let blob = key.blob().len();
@@ -89,13 +89,13 @@ impl Signer {
             // As long as the modulus, which is most of the blob.
             _ => blob,
         };
-        // Magic, version, key, namespace, reserved, hash, and the proof with its algorithm's name, each with its length.
+        // Magic, version, key, namespace, reserved, hash, and the signature with its algorithm's name, each with its length.
         let strings = (4 + blob) + (4 + 7) + 4 + (4 + 6) + 4 + (4 + key.key_type().name().len()) + (4 + proof);
         Envelope { kind: Envelope::SSH_SIGNATURE, body: Vec::new() }.encoded_len() + 6 + 4 + strings
     }
 }
 
-/// Signs the head with every key. A key that is given twice signs once.
+/// Signs the head with every key. Duplicate keys sign once.
 ///
 /// # Errors
 /// As [`Signer::sign`].
@@ -103,7 +103,7 @@ pub fn sign_head(head: &Head, keys: &[Signer]) -> Result<Vec<Envelope>, Error> {
     sign_root(head.signed(), keys)
 }
 
-/// As [`sign_head`], for packing, where there is no head yet.
+/// Does the same as [`sign_head`] when packing, before there is a head.
 ///
 /// # Errors
 /// As [`Signer::sign`].
@@ -120,15 +120,15 @@ pub fn sign_root(signed: &[u8], keys: &[Signer]) -> Result<Vec<Envelope>, Error>
     Ok(envelopes)
 }
 
-/// Returns the bytes of a signature area that has room for the signatures of all `keys`. The room is part of what is signed: to know
-/// it beforehand saves asking for a second touch.
+/// Returns the size of a signature area with room for the signatures of all `keys`, in bytes. The room is part of the signed bytes: choosing it
+/// beforehand avoids a second touch of a token.
 #[must_use]
 pub fn room_for(keys: &[Signer]) -> u32 {
     let envelopes: usize = keys.iter().map(Signer::envelope_len).sum();
     u32::try_from(area_len_for(&[]) + envelopes).unwrap_or(u32::MAX)
 }
 
-/// Reads a public key, where the file is one.
+/// Reads a public key, if the file is one.
 fn public_key(file: &[u8]) -> Result<Option<PublicKey>, SignError> {
     let is_public = ["ssh-", "ecdsa-", "sk-"].iter().any(|start| file.starts_with(start.as_bytes()));
     if !is_public {
