@@ -12,10 +12,10 @@ fn main() {
     }
 }
 
-/// Writes page.rs: the files that a browser asks for, with their content.
+/// Writes page.rs: the files that a browser requests, with their content.
 fn list_page() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo says where"));
-    // Below the folder that cargo builds in, which may be built in for another machine.
+    // Below cargo's build folder, in which another target has a folder of its own.
     let page = out.ancestors().map(|folder| folder.join("web/www")).find(|page| page.join("index.html").exists());
     let page = page.expect("the feature `portal` takes the page that `cargo xtask web` makes: run that first");
     println!("cargo:rerun-if-changed={}", page.display());
@@ -42,7 +42,7 @@ fn add(folder: &Path, below: &str, list: &mut String) {
     }
 }
 
-/// What a browser asks for has one; types for compilers and the package's texts have none.
+/// Returns the media type of a file that a browser requests; type declarations and the package's texts have none.
 fn media_type(name: &str) -> Option<&'static str> {
     let (_, extension) = name.rsplit_once('.')?;
     match extension {

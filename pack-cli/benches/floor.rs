@@ -1,5 +1,5 @@
-//! What this machine allows: bare loops that do only what no program of the kind can leave out, on as many threads as ours. Run by
-//! `cargo xtask compare`: cargo bench --bench floor -- TREE NEW RUNS, where NEW is a folder that is made and removed.
+//! Lower bounds on this machine: bare loops that do only the work that every such program must do, on as many threads as Sealift. `cargo xtask
+//! compare` runs them as: cargo bench --bench floor -- TREE NEW RUNS, where NEW is a folder that is created and removed.
 #![allow(clippy::unwrap_used, reason = "a bench")]
 
 use std::env;
@@ -16,15 +16,15 @@ use zstd_safe::{CCtx, CParameter, DCtx};
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
-/// Bytes of files that are compressed together, and parameters, as `sealift pack --force --level 3` has them.
+/// Bytes of files that are compressed together, with the parameters of `sealift pack --force --level 3`.
 const GROUP_LEN: usize = 2 << 20;
 const PARAMETERS: [CParameter; 3] =
     [CParameter::CompressionLevel(3), CParameter::HashLog(16), CParameter::ChainLog(15)];
 
-/// Files that lie together, with their lengths.
+/// Files of one group, with their lengths.
 type Group = Vec<(PathBuf, usize)>;
 
-/// What a thread keeps.
+/// The state of a thread.
 struct Tools {
     compressor: CCtx<'static>,
     decompressor: DCtx<'static>,
@@ -105,7 +105,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// The files of a tree in path order, some 2 MiB together.
+/// Returns the files of a tree in path order, in groups of about 2 MiB.
 fn groups(tree: &Path) -> Result<Vec<Group>> {
     let mut files = Vec::new();
     list(tree, &mut files)?;
@@ -136,7 +136,7 @@ fn list(dir: &Path, files: &mut Vec<(PathBuf, usize)>) -> Result<()> {
     Ok(())
 }
 
-/// Runs `work` on the numbers below `count`, on several threads. Returns what it gave, in order.
+/// Runs `work` on the numbers below `count`, on several threads. Returns the results in order.
 fn each<R: Send>(threads: usize, count: usize, work: impl Fn(&mut Tools, usize) -> Result<R> + Sync) -> Result<Vec<R>> {
     let next = AtomicUsize::new(0);
     let results = Mutex::new(Vec::new());
@@ -212,13 +212,13 @@ fn hash_blocks(data: &[u8]) {
     }
 }
 
-/// The directories in which a repository's objects lie.
+/// Creates the directories of a repository's objects.
 fn make_folders(to: &Path) -> Result<()> {
     fs::create_dir(to)?;
     (0..=u8::MAX).try_for_each(|number| Ok(fs::create_dir(to.join(format!("{number:02x}")))?))
 }
 
-/// Makes an object's file, by the checksum of its content alone.
+/// Writes an object's file, named by the checksum of its content alone.
 fn put_object(objects: &Path, data: &[u8]) -> Result<()> {
     let checksum: String = Sha256::digest(data).iter().map(|byte| format!("{byte:02x}")).collect();
     let mut file = match File::create_new(objects.join(&checksum[..2]).join(&checksum[2..])) {

@@ -1,4 +1,4 @@
-//! The functions that take the time: reading an index, checking a chunk, hashing, and scanning small files.
+//! The functions that take the most time: reading an index, checking a chunk, hashing, and scanning small files.
 
 use std::fs;
 use std::hint::black_box;
@@ -16,7 +16,7 @@ use sealift_verify::read_plan::ReadPlan;
 
 const FILES: u64 = 20_000;
 
-/// Text that compresses about as source code does, different for each `seed`.
+/// Returns text that compresses about as well as source code, different for each `seed`.
 fn text(seed: u64, len: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let words = ["static ", "int ", "return ", "struct ", "if (", ") {\n", "}\n", "->", "NULL", ";\n\t"];
@@ -110,7 +110,7 @@ fn chunk(criterion: &mut Criterion, bundle: &Bundle, input: &mut Input) {
     });
 }
 
-/// A chunk whose prefix is another version of it.
+/// Measures a chunk whose prefix is another version of it.
 fn delta(criterion: &mut Criterion, folder: &Path) {
     let old = text(1, 2 << 20);
     let mut new = old.clone();

@@ -1,10 +1,10 @@
-//! A browser of a bundle: opened once, then files are listed and read by path, in any order, and only those.
+//! A bundle browser: opens a bundle once, then lists and reads files by path, in any order, reading nothing else.
 //!
 //! ```text
 //! browse BUNDLE ALLOWED_SIGNERS STATE
 //! ```
 //!
-//! Commands come on standard input, a line each: `ls [PATH]` and `cat PATH`.
+//! Reads commands from standard input, one per line: `ls [PATH]` and `cat PATH`.
 
 use std::error::Error;
 use std::io::{BufRead as _, Write as _};
@@ -34,7 +34,7 @@ fn main() -> ExitCode {
 
 fn browse(path: &Path, trust: &TrustOptions) -> Result<(), Box<dyn Error>> {
     let guard = Guard::load(trust)?;
-    // Head, layout and index; content is handed out only because the guard admitted the head.
+    // Reads head, layout and index; content can be extracted only because the guard admitted the head.
     let mut contents = Contents::open(guard.admit(Input::open(path)?, Limits::default())?)?;
     let mut out = std::io::stdout().lock();
     for line in std::io::stdin().lock().lines() {
@@ -42,7 +42,7 @@ fn browse(path: &Path, trust: &TrustOptions) -> Result<(), Box<dyn Error>> {
         let (verb, path) = line.split_once(' ').unwrap_or((&line, ""));
         let done = match verb {
             "ls" => list(contents.bundle(), path, &mut out),
-            // One read behind the index for a file, one for each piece of a large one.
+            // One read after the index for a file, one for each piece of a large one.
             "cat" => contents.cat(path.as_bytes(), &mut out, &Progress::default()).map_err(Into::into),
             _ => Err(format!("{verb}: there are ls [PATH] and cat PATH").into()),
         };
@@ -53,11 +53,11 @@ fn browse(path: &Path, trust: &TrustOptions) -> Result<(), Box<dyn Error>> {
     Ok(out.flush()?)
 }
 
-/// The tree at and below a path, indented.
+/// Prints the tree at and below a path, indented.
 fn list(bundle: &Bundle, path: &str, out: &mut impl std::io::Write) -> Result<(), Box<dyn Error>> {
     let top = find(bundle, path.as_bytes())?;
     let (reference, top) = (top.reference.name.clone(), top.path());
-    // Tree order has a directory's entries together; people read what lies in one right behind its name.
+    // Tree order groups a directory's entries; people expect them right after the directory's name.
     let mut all: Vec<_> = entries(bundle).filter(|entry| entry.reference.name == reference).collect();
     all.sort_by_cached_key(|entry| entry.path().split(|byte| *byte == b'/').map(<[u8]>::to_vec).collect::<Vec<_>>());
     for entry in all {
@@ -65,7 +65,7 @@ fn list(bundle: &Bundle, path: &str, out: &mut impl std::io::Write) -> Result<()
         let below = path.strip_prefix(&top[..]).filter(|rest| top.is_empty() || rest.is_empty() || rest[0] == b'/');
         let Some(below) = below.filter(|_| !path.is_empty()) else { continue };
         let depth = below.iter().filter(|byte| **byte == b'/').count();
-        // A name is bytes, and may hold what a terminal obeys.
+        // A name is bytes, and may contain terminal control sequences.
         let name = entry.name.escape_ascii();
         let what = match entry.what {
             What::Directory => "/".to_owned(),

@@ -1,10 +1,10 @@
-//! A publisher's build script: packs a tree in the order in which it is read, signs it, and prints what came of it.
+//! A publisher's build script: packs a tree in the order in which a workload reads it, signs the bundle, and prints the result.
 //!
 //! ```text
 //! publish TREE BUNDLE KEY VERSION [PROFILE]
 //! ```
 //!
-//! Who runs it again on an equal tree, with the same `SOURCE_DATE_EPOCH`, gets the same bytes.
+//! A second run on an equal tree with the same `SOURCE_DATE_EPOCH` produces the same bytes.
 
 use std::error::Error;
 use std::path::Path;
@@ -46,7 +46,7 @@ fn publish(tree: &str, bundle: &str, key: &str, version: &str, profile: Option<&
     options.signature_room = options.signature_room.max(room_for(&keys));
     options.order = profile.map(std::fs::read).transpose()?.map(|text| OrderProfile::parse(&text));
 
-    // What differs between two machines that build the same tree is left out, or made the same.
+    // Leaves out or normalizes what differs between two machines that build the same tree.
     let source_options = SourceOptions {
         directory: DirectoryOptions { exclude: Some(Exclude::new([".git/", "*~"].into_iter())?), ..Default::default() },
         metadata: MetadataOptions { owner: Some((0, 0)), mtime_max: Some(created), ..Default::default() },
@@ -65,7 +65,7 @@ fn publish(tree: &str, bundle: &str, key: &str, version: &str, profile: Option<&
     Ok(())
 }
 
-/// A build script has nobody to ask: keys with a passphrase are loaded into ssh-agent, and KEY is the public half.
+/// A build script cannot prompt: keys with a passphrase are loaded into ssh-agent, and KEY is the public half.
 fn no_passphrase(path: &Path) -> Result<sealift::trust::sign::Zeroizing<String>, sealift::Error> {
     Err(sealift::Error::Usage(format!(
         "{} has a passphrase: load it into ssh-agent, and give the .pub",

@@ -1,10 +1,10 @@
-//! The engine of an updater with a window: a worker thread updates a target, this thread draws, and Enter cancels.
+//! The engine of a graphical updater: a worker thread updates a target, this thread draws, and Enter cancels.
 //!
 //! ```text
 //! updater BUNDLE TARGET ALLOWED_SIGNERS STATE
 //! ```
 //!
-//! Ctrl-C ends the process at once, which is as safe: what was done so far is found by the next run.
+//! Ctrl-C ends the process at once, which is just as safe: the next run resumes.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -35,14 +35,14 @@ fn main() -> ExitCode {
             ExitCode::from(130)
         }
         Err(error) => {
-            // A window would choose its picture by the word, and show the sentence.
+            // A window would choose an icon by the word, and show the sentence.
             println!("{}: {error}", error.word());
             ExitCode::from(error.exit_status())
         }
     }
 }
 
-/// Updates on a thread of its own, and draws until that ends.
+/// Updates on a separate thread, and draws until it ends.
 fn run(bundle: PathBuf, target: PathBuf, trust: TrustOptions) -> Result<UnpackStats, Error> {
     let progress = Arc::new(Progress::default());
     let worker = thread::spawn({
@@ -66,7 +66,7 @@ fn run(bundle: PathBuf, target: PathBuf, trust: TrustOptions) -> Result<UnpackSt
     worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// The whole update: trust, content, and what the device remembers of it.
+/// The whole update: trust, content, and the device's state.
 fn update(bundle: &Path, target: &Path, trust: &TrustOptions, progress: &Progress) -> Result<UnpackStats, Error> {
     let guard = Guard::load(trust)?;
     let jobs = thread::available_parallelism().map_or(1, usize::from);
@@ -74,7 +74,7 @@ fn update(bundle: &Path, target: &Path, trust: &TrustOptions, progress: &Progres
     unpack(guard.admit(Input::open(bundle)?, Limits::default())?, target, &options, progress)
 }
 
-/// One line: what is done, how much of it, and how many files needed nothing.
+/// Prints one line: the phase, its progress, and how many files needed no work.
 fn draw(now: &Snapshot, stopping: bool) {
     const WIDTH: usize = 30;
     let what = match now.phase {
@@ -94,5 +94,5 @@ fn draw(now: &Snapshot, stopping: bool) {
         None => String::new(),
     };
     eprint!("\r\x1b[K{what:<24} {bar} {} kept  (Enter stops)", now.files_kept);
-    let _ = std::io::stderr().flush(); // without a terminal nobody misses it
+    let _ = std::io::stderr().flush(); // without a terminal, a failure does not matter
 }

@@ -5,7 +5,7 @@ use sealift_verify::escape;
 
 use crate::Error;
 
-/// The ref that was asked for, or the only one.
+/// Returns the requested ref, or the only one.
 pub fn choose_ref<'a>(index: &'a Index, name: Option<&str>) -> Result<&'a Ref, Error> {
     let refs = index.refs();
     let names = || refs.iter().map(|r| r.name.as_str()).collect::<Vec<_>>().join(", ");
@@ -18,7 +18,7 @@ pub fn choose_ref<'a>(index: &'a Index, name: Option<&str>) -> Result<&'a Ref, E
     }
 }
 
-/// Whether a tree has a file of any type at this path.
+/// Returns whether a tree has a file of any type at this path.
 pub fn has_path(index: &Index, tree: &Ref, path: &[u8]) -> bool {
     let root = InodeKind::Directory(tree.directory);
     let below = |kind: InodeKind, name: &[u8]| {
@@ -30,10 +30,10 @@ pub fn has_path(index: &Index, tree: &Ref, path: &[u8]) -> bool {
     names.try_fold(root, below).is_some()
 }
 
-/// What is meant by a path as somebody wrote it, by what there is; `None` where there is nothing.
+/// Interprets a path as a user wrote it, by what exists; returns `None` if nothing matches.
 ///
 /// # Errors
-/// It could mean two files.
+/// Returns an error if it could mean two files.
 pub fn reading(written: &[u8], is_there: impl Fn(&[u8]) -> bool) -> Result<Option<Vec<u8>>, Error> {
     let mut meant = escape::readings(written);
     meant.retain(|path| is_there(path));

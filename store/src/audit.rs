@@ -1,51 +1,51 @@
-//! What an audit of a store finds: of an OSTree repository, or of a composefs store.
+//! The result of auditing a store: an OSTree repository or a composefs store.
 
 use std::path::Path;
 
 use crate::Error;
 use sealift_format::num;
 
-/// How a store is audited.
+/// Options of auditing a store.
 #[derive(Clone, Debug, Default)]
 #[allow(clippy::exhaustive_structs, reason = "callers fill it in")]
 pub struct StoreAuditOptions {
-    /// The names of bundles whose trees are looked at; none is all of which the store keeps something.
+    /// The names of bundles whose trees are checked; if empty, all that the store has a record of.
     pub names: Vec<String>,
-    /// The ref that is looked at; none is all that the store took.
+    /// The ref to check; if `None`, all that were imported.
     pub reference: Option<String>,
-    /// Objects of which no bundle knows make no difference.
+    /// Ignore objects that no bundle has.
     pub allow_extra: bool,
-    /// Threads; 0 is 1.
+    /// Threads; 0 counts as 1.
     pub jobs: usize,
 }
 
-/// How a store differs from what is signed.
+/// The differences between a store and what was signed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoreAudit {
-    /// The trees that were looked at, by their names in the store.
+    /// The trees that were checked, by their names in the store.
     pub trees: Vec<String>,
-    /// By their names.
+    /// The findings, sorted by name.
     pub findings: Vec<Finding>,
-    /// How many of what there were.
+    /// Their numbers.
     pub counts: StoreCounts,
-    /// Whether the store says that what it took is sealed. The kernel is asked then, and what is not sealed is a finding.
+    /// Whether the store is marked as sealed. The kernel is then asked, and an unsealed object is a finding.
     pub is_sealed: bool,
-    /// Whether extra objects were looked for: not where others have objects in the store too.
+    /// Whether extra objects were searched for: not if others have objects in the store too.
     pub is_extra_known: bool,
 }
 
-/// How many of what an audit of a store found.
+/// Counts of an audit of a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoreCounts {
-    /// Objects that are to be there.
+    /// Objects that should exist.
     pub objects: u64,
-    /// Those for which the kernel vouched, and whose content was not read.
+    /// Those that the kernel vouched for, and whose content was not read.
     pub vouched: u64,
     /// Those that were read and hashed.
     pub hashed: u64,
-    /// Their bytes.
+    /// The bytes of those.
     pub hashed_bytes: u64,
     /// Findings of this kind.
     pub missing: u64,
@@ -57,35 +57,35 @@ pub struct StoreCounts {
     pub unsealed: u64,
 }
 
-/// One thing that is not as it is to be.
+/// A difference.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct Finding {
     /// Its path in the store, such as that of an object.
     pub name: String,
-    /// What is wrong with it.
+    /// The kind of difference.
     pub kind: FindingKind,
     /// A tree that has it.
     pub tree: Option<String>,
-    /// The first path there.
+    /// Its first path in that tree.
     pub path: Option<Vec<u8>>,
-    /// What it is to be, where that has a name: a digest, a commit, where a link leads.
+    /// The expected value, if it has a name: a digest, a commit, a link's target.
     pub expected: Option<String>,
-    /// What it is.
+    /// The actual value.
     pub found: Option<String>,
 }
 
-/// What is wrong.
+/// The kind of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(clippy::exhaustive_enums, reason = "there is nothing else to be found")]
 pub enum FindingKind {
-    /// It is not there.
+    /// It does not exist.
     Missing,
     /// No bundle has it.
     Extra,
-    /// It is something else.
+    /// It has changed.
     Changed,
-    /// It is what it is to be, and not sealed as the others are.
+    /// It is as expected, but not sealed as the others are.
     Unsealed,
 }
 
@@ -96,13 +96,13 @@ impl Finding {
 }
 
 impl StoreAudit {
-    /// Whether nothing differs.
+    /// Returns whether nothing differs.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.findings.is_empty()
     }
 
-    /// Brings the findings in order, and counts them.
+    /// Sorts and counts the findings.
     pub(crate) fn sum_up(&mut self) {
         self.findings.sort_unstable();
         self.findings.dedup();
@@ -117,10 +117,10 @@ impl StoreAudit {
     }
 }
 
-/// The bundles of which a store keeps something, or those of them that are asked for, in order.
+/// Returns the bundles that a store has records of, or the requested ones of them, in order.
 ///
 /// # Errors
-/// There are none, or not these.
+/// Returns an error if there are none, or if a requested one is missing.
 pub(crate) fn kept_names(store: &Path, mut kept: Vec<String>, asked: &[String]) -> Result<Vec<String>, Error> {
     let store = store.display();
     kept.sort_unstable();

@@ -10,13 +10,13 @@ use sealift_format::{Bundle, Chunk, Error as FormatError, Head, Limits, Opened, 
 
 use crate::Error;
 
-/// Where a bundle's bytes come from.
+/// The source of a bundle's bytes.
 pub struct Input {
     path: PathBuf,
     from: From,
 }
 
-/// A bundle of which the head was read, and nothing behind it.
+/// A bundle of which only the head was read.
 #[derive(Debug)]
 pub struct Unopened {
     input: Input,
@@ -35,14 +35,14 @@ impl std::fmt::Debug for Input {
     }
 }
 
-/// Bytes that are asked for at a time while the parts before the chunks are read.
+/// Bytes per read of the parts before the chunks.
 const READ_LEN: u64 = 1 << 20;
 
 impl Input {
     /// Opens a file. A fifo, a socket or a terminal is read as a pipe.
     ///
     /// # Errors
-    /// It cannot be opened, or is a directory.
+    /// Returns an error if it cannot be opened or is a directory.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let failed = |error| Error::io("read", path, error);
         let file = File::open(path).map_err(failed)?;
@@ -57,21 +57,21 @@ impl Input {
         Ok(Self { path, from: From::Pipe { pipe: Box::new(file), at: 0 } })
     }
 
-    /// Reads a bundle from a pipe; `name` stands for it in messages.
+    /// Reads a bundle from a pipe; `name` denotes it in messages.
     #[must_use]
     pub fn pipe(name: &str, pipe: Box<dyn Read + Send>) -> Self {
         Self { path: name.into(), from: From::Pipe { pipe, at: 0 } }
     }
 
-    /// Reads the head alone: what is shown of a bundle that nobody has to trust for it.
+    /// Reads only the head: for showing a bundle, which needs no trust.
     ///
     /// # Errors
-    /// The input cannot be read or does not begin with a bundle's head.
+    /// Returns an error if the input cannot be read or does not begin with a bundle's head.
     pub fn read_head(&mut self, limits: Limits) -> Result<Head, Error> {
         self.start(limits).map(|(_, head)| head)
     }
 
-    /// Reads the head, and lets the rest be read behind it.
+    /// Reads the head, so that the rest can be read after it.
     ///
     /// # Errors
     /// As [`Input::read_head`].
@@ -80,19 +80,19 @@ impl Input {
         Ok(Unopened { input: self, opener, head })
     }
 
-    /// Reads head, layout and index of a bundle that needs no base: for showing it, since anybody may have made it.
+    /// Reads head, layout and index of a bundle that needs no base: only for showing it, since it is not trusted.
     ///
     /// # Errors
-    /// The input cannot be read, is not a bundle, or is a delta bundle.
+    /// Returns an error if the input cannot be read, is not a bundle, or is a delta bundle.
     pub fn open_bundle(&mut self, limits: Limits) -> Result<Bundle, Error> {
         let opened = self.open_any(limits)?;
         self.whole(opened)
     }
 
-    /// Reads head, layout and index, or the difference in the index's place: for showing it, since anybody may have made it.
+    /// Reads head, layout and index, or the delta in the index's place: only for showing it, since it is not trusted.
     ///
     /// # Errors
-    /// The input cannot be read or is not a bundle.
+    /// Returns an error if the input cannot be read or is not a bundle.
     pub fn open_any(&mut self, limits: Limits) -> Result<Opened, Error> {
         let (opener, _) = self.start(limits)?;
         self.go_on(opener)
@@ -127,7 +127,7 @@ impl Input {
         Opener::new(len, limits)
     }
 
-    /// Gives the opener some of what it needs. Returns whether there was anything to give.
+    /// Gives the opener some of what it needs. Returns whether there was any input left.
     fn supply(&mut self, opener: &mut Opener) -> Result<bool, Error> {
         let Step::Need(range) = opener.step() else { return Ok(false) };
         let wanted = (range.end - range.start).min(READ_LEN);
@@ -151,10 +151,10 @@ impl Input {
         }
     }
 
-    /// Reads a chunk's stored bytes into `stored`. From a pipe, chunks are to be read in ascending order; what lies between is passed over.
+    /// Reads a chunk's stored bytes into `stored`. From a pipe, chunks must be read in ascending order; bytes in between are skipped.
     ///
     /// # Errors
-    /// The input cannot be read or is cut.
+    /// Returns an error if the input cannot be read or is truncated.
     pub fn read_chunk(&mut self, head: &Head, chunk: &Chunk, stored: &mut Vec<u8>) -> Result<(), Error> {
         let start = head.chunks_at() + chunk.offset;
         self.skip_to(start, head)?;
@@ -186,10 +186,10 @@ impl Input {
         Ok(())
     }
 
-    /// Reads a pipe to the bundle's end, and says whether something follows. A file's length was compared when it was opened.
+    /// Reads a pipe to the bundle's end, and checks that nothing follows. A file's length was compared when it was opened.
     ///
     /// # Errors
-    /// The input is cut, or goes on.
+    /// Returns an error if the input is truncated or continues.
     pub fn finish(&mut self, head: &Head) -> Result<(), Error> {
         let expected = head.file_len();
         self.skip_to(expected, head)?;
@@ -199,10 +199,10 @@ impl Input {
         Ok(())
     }
 
-    /// Hands over all that follows the head, which alone has been read, and makes sure that the input ends where the bundle does.
+    /// Passes on everything after the head, of which nothing has been read, and checks that the input ends where the bundle does.
     ///
     /// # Errors
-    /// The input is cut or goes on, or `take` fails.
+    /// Returns an error if the input is truncated or continues, or if `take` fails.
     pub fn read_behind(&mut self, head: &Head, mut take: impl FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
         let (mut at, end) = (u64::from(head.preamble().head_len()), head.file_len());
         if let From::File { len, .. } = &self.from
@@ -220,7 +220,7 @@ impl Input {
         self.finish(head)
     }
 
-    /// The file, where the input is one: for threads that read on their own.
+    /// Returns the file, if the input is one: for threads that read directly.
     #[must_use]
     pub fn file(&self) -> Option<&File> {
         match &self.from {
@@ -229,7 +229,7 @@ impl Input {
         }
     }
 
-    /// The name for messages.
+    /// Returns the name for messages.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -237,19 +237,19 @@ impl Input {
 }
 
 impl Unopened {
-    /// Preamble, root and envelopes.
+    /// Returns the preamble, root and envelopes.
     #[must_use]
     pub fn head(&self) -> &Head {
         &self.head
     }
 
-    /// The input's name for messages.
+    /// Returns the input's name for messages.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.input.path()
     }
 
-    /// Reads layout and index, or the difference in the index's place.
+    /// Reads the layout and the index, or the delta in the index's place.
     ///
     /// # Errors
     /// As [`Input::open_any`].

@@ -8,9 +8,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::Error;
 
-/// Shared between an operation and whoever watches it, from any thread.
+/// Shared between an operation and its observers, from any thread.
 ///
-/// One is for one operation. In an [`Arc`](std::sync::Arc), or borrowed by a scoped thread, it is looked at while the operation runs:
+/// Each operation has its own. In an [`Arc`](std::sync::Arc), or borrowed by a scoped thread, it is read while the operation runs:
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -51,14 +51,14 @@ pub struct Progress {
     cancelled: AtomicBool,
 }
 
-/// The present phase, and those that ended since somebody asked for them. Who holds the lock sees no phase change.
+/// The current phase, and those that ended since they were last asked for. No phase changes while the lock is held.
 #[derive(Debug, Default)]
 struct Phases {
     present: Phase,
     ended: Vec<Snapshot>,
 }
 
-/// What an operation is doing. One begins after the other; some come more than once, and which ones depends on what is found.
+/// What an operation is doing. Phases follow each other; some occur more than once, and which ones occur depends on what is found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Phase {
@@ -73,19 +73,19 @@ pub enum Phase {
     Encoding,
     /// Writing layout, index and head.
     Finishing,
-    /// Hashing what is stored.
+    /// Hashing stored data.
     Verifying,
-    /// Reading and hashing files that are there already.
+    /// Reading and hashing existing files.
     Hashing,
-    /// Making files from what the target has, under these names or others.
+    /// Making files from what the target has, under the same names or others.
     Copying,
     /// Writing files.
     Unpacking,
-    /// Moving files into their places in a target that is there, and removing others.
+    /// Moving files into their places in an existing target, and removing others.
     Moving,
-    /// Having the kernel seal files.
+    /// Sealing files.
     Sealing,
-    /// Waiting for the medium to have everything.
+    /// Waiting until everything is durable.
     Syncing,
 }
 
@@ -105,35 +105,34 @@ const PHASES: [(Phase, &str); 12] = [
 ];
 
 impl Phase {
-    /// Its word in JSON and in logs, such as `unpacking`.
+    /// Returns its word in JSON and in logs, such as `unpacking`.
     #[must_use]
     pub fn word(self) -> &'static str {
         PHASES.iter().find(|(phase, _)| *phase == self).map_or("starting", |(_, word)| word)
     }
 }
 
-/// A moment of an operation. Totals are 0 while they are not known, and bytes and files begin at 0 again with each phase.
+/// A snapshot of an operation. Totals are 0 while unknown, and bytes and files restart at 0 with each phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Snapshot {
-    /// What it is doing.
+    /// What the operation is doing.
     pub phase: Phase,
     /// Bytes done.
     pub bytes: u64,
-    /// Bytes there are.
+    /// Total bytes.
     pub bytes_total: u64,
     /// Files done.
     pub files: u64,
-    /// Files there are.
+    /// Total files.
     pub files_total: u64,
-    /// Files that need nothing, since the target has them: a run before this one made them, or an update keeps them. They are not in
-    /// `files_total`, and stay counted through all phases.
+    /// Files that need no work, since the target has them: from an interrupted run, or unchanged by an update. They are not in `files_total`, and
+    /// stay counted through all phases.
     pub files_kept: u64,
 }
 
 impl Snapshot {
-    /// How much of the phase is done, from 0 to 1: by its bytes, or by its files where bytes are not counted; `None` while nothing says
-    /// how much there is.
+    /// Returns how much of the phase is done, from 0 to 1: by bytes, or by files if bytes are not counted; `None` while the total is unknown.
     ///
     /// ```
     /// # use sealift_store::Progress;
@@ -152,27 +151,26 @@ impl Snapshot {
 }
 
 impl Progress {
-    /// Asks the operation to stop: it ends with [`Error::Cancelled`] soon, and what it was to make is not there, or is as it was before;
-    /// an unpacking or an update goes on from there when it is run again. An operation that does its last step ends well all the same, and
-    /// so does an update from when it begins to change the target.
+    /// Asks the operation to stop: it soon ends with [`Error::Cancelled`], and its output does not exist, or is unchanged; a repeated unpacking or
+    /// update resumes from there. An operation in its last step still completes, and so does an update that has begun to change the target.
     pub fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// Whether somebody asked to stop.
+    /// Returns whether a stop was requested.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed)
     }
 
-    /// The present moment.
+    /// Returns the current state.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         self.at(self.phases().present)
     }
 
-    /// All phases that ended since this was last asked, each as it was at its end, and last the present moment: for who must not miss
-    /// one, however short it is.
+    /// Returns all phases that ended since the last call, each as it was at its end, and finally the current state: for observers that must not
+    /// miss a phase, however short.
     #[must_use]
     pub fn moments(&self) -> Vec<Snapshot> {
         let mut phases = self.phases();
@@ -196,7 +194,7 @@ impl Progress {
         }
     }
 
-    /// Begins a phase, or adds to the one that goes on.
+    /// Begins a phase, or adds to the current one.
     pub fn enter(&self, phase: Phase, bytes_total: u64, files_total: u64) {
         tracing::debug!(phase = phase.word(), bytes_total, files_total, "a phase begins");
         let mut phases = self.phases();
@@ -212,21 +210,21 @@ impl Progress {
         self.files_total.fetch_add(files_total, Ordering::Relaxed);
     }
 
-    /// Counts what was done of the phase.
+    /// Counts completed work of the phase.
     pub fn add(&self, bytes: u64, files: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.files.fetch_add(files, Ordering::Relaxed);
     }
 
-    /// Counts files that need nothing.
+    /// Counts files that need no work.
     pub(crate) fn keep(&self, files: u64) {
         self.files_kept.fetch_add(files, Ordering::Relaxed);
     }
 
-    /// Asks whether to go on.
+    /// Checks whether to continue.
     ///
     /// # Errors
-    /// [`Error::Cancelled`].
+    /// Returns [`Error::Cancelled`].
     pub fn check(&self) -> Result<(), Error> {
         if self.is_cancelled() { Err(Error::Cancelled) } else { Ok(()) }
     }

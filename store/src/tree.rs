@@ -40,7 +40,7 @@ pub struct Metadata {
     pub xattrs: Xattrs,
 }
 
-/// What a new file is.
+/// The type of a new file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_enums, reason = "spec 6.4 lists the types")]
 pub enum NewNode {
@@ -48,7 +48,7 @@ pub enum NewNode {
     Directory,
     /// A regular file, whose content has this number at its source.
     Regular {
-        /// Number of the content.
+        /// The number of its content at the source.
         content: u32,
     },
     /// A symbolic link.
@@ -63,7 +63,7 @@ pub enum NewNode {
     Socket,
 }
 
-/// A name in a [`Tree`] and what it stands for.
+/// A name in a [`Tree`] and its node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Visited {
@@ -73,7 +73,7 @@ pub struct Visited {
     pub node: NodeId,
     /// The node's metadata, without what comes with its content.
     pub metadata: Metadata,
-    /// What the node is.
+    /// The node's type.
     pub file: NewNode,
 }
 
@@ -85,7 +85,7 @@ pub struct Node {
     pub kind: NodeKind,
 }
 
-/// What a node is.
+/// The type of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeKind {
     /// A directory.
@@ -110,7 +110,7 @@ struct DirectoryNode {
     children: Vec<Child>,
 }
 
-/// A name in the tree's store of names.
+/// A name in the tree's pool of names.
 #[derive(Clone, Copy, Debug, Default)]
 struct Name {
     at: u32,
@@ -121,7 +121,7 @@ struct Name {
 #[derive(Clone, Copy, Debug)]
 pub struct Child {
     name: Name,
-    /// What it leads to.
+    /// The node of this name.
     pub node: NodeId,
 }
 
@@ -130,7 +130,7 @@ fn number(at: usize) -> u32 {
 }
 
 impl Tree {
-    /// A tree that is an empty directory.
+    /// Returns a tree that is an empty directory.
     #[must_use]
     pub fn new(root: Metadata) -> Self {
         let mut tree = Self {
@@ -145,10 +145,10 @@ impl Tree {
         tree
     }
 
-    /// Adds a file to a directory and returns its number, or says what is wrong with the name.
+    /// Adds a file to a directory and returns its number, or what is wrong with the name.
     ///
     /// # Errors
-    /// The name cannot be a path component (spec 6.2).
+    /// Returns an error if the name cannot be a path component (spec 6.2).
     pub fn add(
         &mut self,
         directory: DirId,
@@ -187,7 +187,7 @@ impl Tree {
         Ok(())
     }
 
-    /// The number of a directory node's directory.
+    /// Returns the directory number of a directory node.
     #[must_use]
     pub fn directory_of(&self, node: NodeId) -> Option<DirId> {
         match self.nodes[at(node)].kind {
@@ -196,7 +196,7 @@ impl Tree {
         }
     }
 
-    /// Sorts each directory's children by name, as tree order wants (spec 6.1).
+    /// Sorts each directory's children by name, as tree order requires (spec 6.1).
     pub fn sort(&mut self) {
         let names = &self.names;
         for directory in &mut self.directories {
@@ -229,7 +229,7 @@ impl Tree {
         }
     }
 
-    /// Gives a node these extended attributes.
+    /// Sets a node's extended attributes.
     pub fn set_xattrs(&mut self, node: NodeId, xattrs: Xattrs) {
         let node = at(node);
         let mut metadata = Metadata { xattrs, ..self.metadata(node) };
@@ -303,45 +303,45 @@ impl Tree {
         Visited { path, node: number, metadata: self.metadata(at(number)), file }
     }
 
-    /// A node.
+    /// Returns a node.
     #[must_use]
     pub fn node(&self, node: NodeId) -> &Node {
         &self.nodes[at(node)]
     }
 
-    /// How many nodes there are.
+    /// Returns the number of nodes.
     #[must_use]
     pub fn node_count(&self) -> usize {
         self.nodes.len()
     }
 
-    /// The attributes of a node.
+    /// Returns the attributes of a node.
     #[must_use]
     pub fn attributes(&self, node: &Node) -> &Attributes {
         &self.attributes[at(node.attributes)]
     }
 
-    /// The entries of a directory, in the order of their names once the tree is sorted.
+    /// Returns the entries of a directory, sorted by name once the tree is sorted.
     #[must_use]
     pub fn children(&self, directory: DirId) -> &[Child] {
         &self.directories[at(directory)].children
     }
 
-    /// The name of an entry.
+    /// Returns the name of an entry.
     #[must_use]
     pub fn child_name(&self, child: &Child) -> &[u8] {
         bytes_of(&self.names, child.name)
     }
 
-    /// The target of a symbolic link.
+    /// Returns the target of a symbolic link.
     #[must_use]
     pub fn target(&self, symlink: u32) -> &[u8] {
         &self.targets[at(symlink)]
     }
 
-    /// How many names the longest path has, and one such path.
+    /// Returns the number of names in the longest path, and one such path.
     pub fn deepest(&self) -> (u32, Vec<u8>) {
-        // A directory comes after the one that holds it.
+        // A directory comes after its parent.
         let mut depths: Vec<u32> = Vec::with_capacity(self.directories.len());
         for directory in &self.directories {
             depths.push(directory.parent.map_or(0, |parent| depths[at(parent)] + 1));
@@ -356,12 +356,12 @@ impl Tree {
         })
     }
 
-    /// How many names it has.
+    /// Returns the number of names.
     pub fn entry_count(&self) -> u64 {
         self.directories.iter().map(|directory| u64::from(number(directory.children.len()))).sum()
     }
 
-    /// The path of a directory below the root; empty for the root.
+    /// Returns the path of a directory below the root; empty for the root.
     pub fn directory_path(&self, directory: DirId) -> Vec<u8> {
         let mut names = Vec::new();
         let mut here = &self.directories[at(directory)];

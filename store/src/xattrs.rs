@@ -1,4 +1,4 @@
-//! Which extended attributes are packed, and reading them.
+//! Selects the extended attributes to pack, and reads them.
 
 use std::ffi::CStr;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -8,17 +8,17 @@ use rustix::io::Errno;
 use sealift_format::num;
 use sealift_format::{Index, Xattr};
 
-/// The longest list of names that Linux gives (linux/limits.h).
+/// The maximum length of a list of names in Linux (linux/limits.h).
 const XATTR_LIST_MAX: usize = 65_536;
 
-/// Names of extended attributes that are packed, with `*` for any bytes.
+/// Names of extended attributes to pack, with `*` for any bytes.
 #[derive(Clone, Debug)]
 pub struct XattrFilter {
     patterns: Vec<Vec<u8>>,
     names: Names,
 }
 
-/// Names as they are, sorted, one behind the other in `bytes`: an index may have very many.
+/// Literal names, sorted and concatenated in `bytes`: an index may have very many.
 #[derive(Clone, Debug, Default)]
 struct Names {
     bytes: Vec<u8>,
@@ -33,7 +33,7 @@ impl Names {
 
     fn add<'a>(&mut self, names: impl Iterator<Item = &'a [u8]>) {
         for name in names {
-            // What does not fit has another length than any name on a file system, or is one of more names than an index can have.
+            // A name that does not fit is longer than on any file system, or one of more names than an index can have.
             let (Ok(at), Ok(len)) = (u32::try_from(self.bytes.len()), u8::try_from(name.len())) else { continue };
             self.bytes.extend(name);
             self.spans.push((at, len));
@@ -49,7 +49,7 @@ impl Names {
 }
 
 impl Default for XattrFilter {
-    /// What belongs to the file and not to the host that it lies on: capabilities, POSIX ACLs, and the user's own.
+    /// Attributes that belong to the file and not to its host: capabilities, POSIX ACLs, and the user's own.
     fn default() -> Self {
         let names: [&[u8]; 4] =
             [b"security.capability", b"system.posix_acl_access", b"system.posix_acl_default", b"user.*"];
@@ -58,12 +58,12 @@ impl Default for XattrFilter {
 }
 
 impl XattrFilter {
-    /// Packs also those that match `pattern`.
+    /// Also packs those that match `pattern`.
     pub fn add(&mut self, pattern: &[u8]) {
         self.patterns.push(pattern.to_vec());
     }
 
-    /// Takes also those that files of `index` have, whatever their names.
+    /// Also packs those that files of `index` have, whatever their names.
     pub fn add_names_of(&mut self, index: &Index) {
         let Self { patterns, names } = self;
         let is_new = |name: &&[u8]| !patterns.iter().any(|pattern| matches(pattern, name));
@@ -72,18 +72,18 @@ impl XattrFilter {
         );
     }
 
-    /// Whether an attribute of this name is packed.
+    /// Returns whether an attribute of this name is packed.
     #[must_use]
     pub fn takes(&self, name: &[u8]) -> bool {
         self.names.has(name) || self.patterns.iter().any(|pattern| matches(pattern, name))
     }
 
-    /// Reads the attributes of an open file that this filter takes.
+    /// Reads the attributes of an open file that this filter accepts.
     pub(crate) fn read(&self, file: BorrowedFd<'_>) -> Result<Vec<Xattr>, Errno> {
         self.read_by(|names| flistxattr(file, names), |name, value| fgetxattr(file, name, value))
     }
 
-    /// Reads the attributes of a file that is not to be opened: a symbolic link, a device, a fifo.
+    /// Reads the attributes of a file that must not be opened: a symbolic link, a device, a fifo.
     pub(crate) fn read_link(&self, directory: BorrowedFd<'_>, name: &CStr) -> Result<Vec<Xattr>, Errno> {
         let mut path = format!("/proc/self/fd/{}/", directory.as_raw_fd()).into_bytes();
         path.extend(name.to_bytes());
@@ -122,10 +122,10 @@ impl XattrFilter {
     }
 }
 
-/// Whether `name` matches a pattern in which `*` stands for any bytes.
+/// Returns whether `name` matches a pattern in which `*` stands for any bytes.
 fn matches(pattern: &[u8], name: &[u8]) -> bool {
     let (mut p, mut n) = (0, 0);
-    // The last star, and up to where it stands for bytes of the name: only that one may have to stand for more.
+    // The last star, and the end of its match in the name: only that one may need to be extended.
     let mut star = None;
     while n < name.len() {
         match pattern.get(p) {

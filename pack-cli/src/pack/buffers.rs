@@ -3,13 +3,13 @@
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Buffers that nobody uses now.
+/// A pool of unused buffers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Buffers {
     free: Arc<Mutex<Vec<Vec<u8>>>>,
 }
 
-/// A buffer that several chunks may share parts of; it goes back when the last is done with it.
+/// A buffer whose parts several chunks may share; it returns to the pool when the last one releases it.
 #[derive(Debug)]
 pub(super) struct Buffer {
     bytes: Vec<u8>,
@@ -18,7 +18,7 @@ pub(super) struct Buffer {
 }
 
 impl Buffers {
-    /// A buffer of `len` bytes, of which nothing is known.
+    /// Returns a buffer of `len` bytes with unspecified content.
     pub(super) fn take(&self, len: usize) -> Buffer {
         let mut bytes = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
         if bytes.len() < len {
@@ -29,7 +29,7 @@ impl Buffers {
 }
 
 impl Buffer {
-    /// All bytes, to be filled.
+    /// Returns all bytes, to be filled.
     pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.bytes[..self.len]
     }

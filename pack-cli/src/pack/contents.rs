@@ -13,7 +13,7 @@ use crate::Error;
 use sealift_store::contents::{Commits, lay_down, row};
 use sealift_store::source::Source;
 
-/// Builds the index. Returns it with the number in its object table of each packed object.
+/// Builds the index. Returns it with each packed object's number in the index's object table.
 pub(super) fn build_index(refs: &[PackRef<'_>], packed: &Sequenced) -> Result<(Index, Vec<u32>), Error> {
     let mut builder = IndexBuilder::default();
     let xattrs: HashMap<(usize, u32), _> =
@@ -43,7 +43,7 @@ pub(super) fn build_index(refs: &[PackRef<'_>], packed: &Sequenced) -> Result<(I
     }
     let objects = rows.iter().map(|object| Object { id: object.id, size: object.size });
     let bytes = builder.finish(objects, &verity::digest(&digests));
-    // What the parser would refuse is not written.
+    // An index that the parser would refuse is not written.
     Ok((Index::parse(bytes, u64::MAX)?, numbers))
 }
 
@@ -80,7 +80,7 @@ pub(super) fn build_layout(
     (layout, writer.spool)
 }
 
-/// Gives an object its holes.
+/// Adds the holes of an object to the layout.
 pub(super) fn holes_of(layout: &mut Layout, object: u32, from: &PackedObject) {
     if !from.holes.is_empty() {
         let first = u32::try_from(layout.extents.len()).unwrap_or(u32::MAX);
@@ -90,7 +90,7 @@ pub(super) fn holes_of(layout: &mut Layout, object: u32, from: &PackedObject) {
     }
 }
 
-/// The chunks of the jobs before the hot set's end.
+/// Returns the number of chunks of the jobs before the end of the hot set.
 fn landmark(packed: &Sequenced, chunk_of_job: &[u32]) -> u32 {
     let jobs = packed.landmark.map_or(chunk_of_job.len(), num::at);
     chunk_of_job.iter().take(jobs).map(|chunk| chunk + 1).max().unwrap_or(0)

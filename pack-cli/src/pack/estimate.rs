@@ -15,27 +15,27 @@ use sealift_store::contents::tasks::{Item, Plan, Task};
 use sealift_store::source::OpenCache;
 use sealift_store::threads::parallel::for_each;
 
-/// What is to be expected of packing.
+/// An estimate of packing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Estimate {
-    /// Files of the sources, hard links once.
+    /// Files of the sources, counting hard links once.
     pub files: u64,
     /// Their bytes.
     pub bytes: u64,
     /// Chunks, if no two files are equal and none has holes.
     pub chunks: u64,
-    /// Bytes of the bundle.
+    /// Size of the bundle in bytes.
     pub file_bytes: u64,
-    /// How long it takes.
+    /// Expected duration.
     pub time: Duration,
-    /// Bytes that were compressed to know it.
+    /// Bytes that were compressed for the estimate.
     pub sampled_bytes: u64,
-    /// Of a delta bundle: what it would carry, whose chunks are the ones that are counted.
+    /// For a delta bundle: what it would carry. Only the chunks of that are counted.
     pub delta: Option<DeltaEstimate>,
 }
 
-/// What a delta bundle would carry. All of the sources are read to know it.
+/// What a delta bundle would carry. Determining it reads all of the sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeltaEstimate {
@@ -45,18 +45,18 @@ pub struct DeltaEstimate {
     pub bytes: u64,
 }
 
-/// Parts of the contents that are looked at: enough for what lies in different folders to be among them, and fewer where each takes long.
+/// Returns the number of sampled parts: enough to cover different folders, and fewer at levels where each takes long.
 fn part_count(level: i32) -> usize {
     if level < 10 { 48 } else { 16 }
 }
 
-/// Stored bytes of index and layout for a file, as bundles of Debian's and of source trees have them.
+/// Stored bytes of index and layout per file, as in bundles of Debian and of source trees.
 const FRONT_BYTES: u64 = 40;
 
-/// Looks at some of the contents of `refs`, and says what packing all of them comes to.
+/// Samples the contents of `refs`, and estimates the result of packing all of them.
 ///
 /// # Errors
-/// As [`super::pack`], but for what concerns writing.
+/// Returns an error as [`super::pack`] does, except for errors of writing.
 pub fn estimate(refs: &[PackRef<'_>], options: &PackOptions, progress: &Progress) -> Result<Estimate, Error> {
     let ordered = Ordered::new(refs, options)?;
     let (files, bytes) = ordered.size();
@@ -101,17 +101,17 @@ pub fn estimate(refs: &[PackRef<'_>], options: &PackOptions, progress: &Progress
     })
 }
 
-/// Chunks of contents that all differ: small ones together, and the pieces of others.
+/// Returns the number of chunks if all contents differ: small ones are grouped, others cut into pieces.
 fn chunk_count(items: &[Item], chunk_len: u64) -> u64 {
     let (small, large): (Vec<u64>, Vec<u64>) = items.iter().map(|item| item.len).partition(|len| *len <= chunk_len);
     let pieces: u64 = large.iter().map(|len| len.div_ceil(chunk_len)).sum();
     small.iter().sum::<u64>().div_ceil(chunk_len) + pieces
 }
 
-/// The tasks of a plan, about a chunk's bytes together. A piece is a chunk of its own.
+/// Splits the tasks of a plan into parts of about a chunk each. A piece is a chunk of its own.
 fn parts(mut plan: Plan, chunk_len: u64) -> Vec<Vec<Task>> {
     let mut parts: Vec<Vec<Task>> = Vec::new();
-    // Bytes of the last part, while small contents may still be added to it.
+    // Size of the last part, while small contents may still be added to it.
     let mut open = None;
     while let Some((task, at_hot_end)) = plan.next_task() {
         let is_small = matches!(task, Task::Batch(_));
@@ -126,13 +126,13 @@ fn parts(mut plan: Plan, chunk_len: u64) -> Vec<Vec<Task>> {
     parts
 }
 
-/// At most so many of `all`, evenly spread.
+/// Returns at most `most` elements of `all`, evenly spread.
 pub(super) fn spread<T>(all: &[T], most: usize) -> impl Iterator<Item = &T> {
     let count = all.len().min(most);
     (0..count).map(move |at| &all[at * all.len() / count])
 }
 
-/// What `part` of `sampled` is of `all`; nothing where nothing was sampled.
+/// Scales `part` of `sampled` up to `all`; 0 if nothing was sampled.
 pub(super) fn scaled(part: u64, all: u64, sampled: u64) -> u64 {
     let scaled = (u128::from(part) * u128::from(all)).checked_div(sampled.into());
     u64::try_from(scaled.unwrap_or(0)).unwrap_or(u64::MAX) // an estimate ends at the largest number

@@ -6,13 +6,13 @@ use sealift_format::{BLOCK_LEN, Extent, HOLE_BLOCKS};
 const BLOCK: usize = 4096;
 static ZEROS: [u8; BLOCK] = [0; BLOCK];
 
-/// Whether these are zeros; `block` has at most 4096 bytes.
+/// Returns whether all bytes are zero; `block` has at most 4096 bytes.
 pub(super) fn is_zero(block: &[u8]) -> bool {
     *block == ZEROS[..block.len()]
 }
 
-/// Returns the holes of a part of an object that begins at block `first`. `before` and `after` say how many blocks of zeros stand on
-/// either side of the part: as many as 15 matter.
+/// Returns the holes in a part of an object, which begins at block `first`. `before` and `after` count the zero blocks adjacent to the part on either
+/// side; no more than 15 matter.
 pub(super) fn find_holes(part: &[u8], first: u64, before: u64, after: u64) -> Vec<Extent> {
     let blocks = part.as_chunks::<BLOCK>().0;
     let mut holes = Vec::new();
@@ -38,7 +38,7 @@ fn push_run(holes: &mut Vec<Extent>, start: u64, len: u64, outside: u64) {
     }
 }
 
-/// Appends the holes of the next part to those of the parts before: a hole that goes on is one.
+/// Appends the holes of the next part to those of the previous ones, merging a hole that continues.
 pub(super) fn append_holes(holes: &mut Vec<Extent>, next: &[Extent]) {
     for extent in next {
         match holes.last_mut() {
@@ -48,7 +48,7 @@ pub(super) fn append_holes(holes: &mut Vec<Extent>, next: &[Extent]) {
     }
 }
 
-/// Blocks of zeros that a neighbour can add to a run.
+/// Size of the zero blocks that a neighbour can add to a run.
 pub(super) const CONTEXT_LEN: u64 = (HOLE_BLOCKS - 1) * BLOCK_LEN;
 
 #[cfg(test)]

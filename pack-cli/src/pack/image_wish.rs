@@ -1,31 +1,31 @@
-//! What is found of contents for composefs images while they are read (spec 4.8).
+//! Collects what composefs images need of contents while they are read (spec 4.8).
 
 use sealift_format::verity::{Algorithm, FileDigest, FileHasher, Parameters};
 
 use super::PackOptions;
 
-/// What reading a content is to find for images.
+/// What to collect from a content for images.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ImageWish {
     is_on: bool,
     with_sha512: bool,
 }
 
-/// What was found.
+/// The collected data.
 #[derive(Clone, Debug, Default)]
 #[cfg_attr(not(feature = "composefs"), allow(dead_code, reason = "nothing makes images"))]
 pub(super) struct ForImages {
-    /// A content that is within the image; of others nothing.
+    /// The content, if it is stored inline in the image; else empty.
     pub(super) within: Box<[u8]>,
     pub(super) sha512: Option<FileDigest>,
 }
 
-/// As specified in 4.8.
+/// Specified in 4.8.
 const WITHIN_LEN_MAX: usize = 64;
 
 /// Blocks of 4096 bytes, no salt.
 pub(super) fn parameters(algorithm: Algorithm) -> Parameters {
-    Parameters::new(algorithm, 4096, &[]).unwrap_or_default() // both hashes have such blocks
+    Parameters::new(algorithm, 4096, &[]).unwrap_or_default() // both hashes support this block size
 }
 
 impl ImageWish {
@@ -33,7 +33,7 @@ impl ImageWish {
         Self { is_on: !options.images.is_empty(), with_sha512: options.images.contains(&Algorithm::Sha512) }
     }
 
-    /// What there is of a content that is read whole.
+    /// Collects the data of a content that is read whole.
     pub(super) fn find(self, bytes: &[u8]) -> ForImages {
         let is_within = self.is_on && bytes.len() <= WITHIN_LEN_MAX;
         let within = if is_within { Box::from(bytes) } else { Box::default() };
@@ -45,7 +45,7 @@ impl ImageWish {
         ForImages { within, sha512: (self.with_sha512 && !is_within).then(hash) }
     }
 
-    /// The part of a piece in its content's tree of SHA-512.
+    /// Hashes a piece's part of its content's SHA-512 tree.
     pub(super) fn hash_piece(self, bytes: &[u8]) -> Option<FileHasher> {
         self.with_sha512.then(|| {
             let mut hasher = FileHasher::new(&parameters(Algorithm::Sha512));

@@ -1,4 +1,4 @@
-//! What a bundle states of its trees' composefs images (spec 4.8).
+//! The composefs images that a bundle declares for its trees (spec 4.8).
 
 use std::collections::HashMap;
 
@@ -19,7 +19,7 @@ pub(super) fn check(images: &[Algorithm]) -> Result<(), Error> {
     }
 }
 
-/// Makes the image of each ref's tree with each hash that is asked for, and tells its digest.
+/// Builds the image of each ref's tree with each requested hash, and returns the digests.
 pub(super) fn state(index: &Index, packed: &Sequenced, options: &PackOptions) -> Result<Vec<Image>, Error> {
     if options.images.is_empty() {
         return Ok(Vec::new());

@@ -7,7 +7,7 @@ use super::PackRef;
 use crate::Error;
 use sealift_store::NewNode;
 
-/// Compares what is known before content is read.
+/// Checks what is known before content is read.
 pub(super) fn check_sources(refs: &[PackRef<'_>], limits: &Limits) -> Result<(), Error> {
     let (mut entries, mut logical) = (0_u64, 0_u64);
     for PackRef { source, .. } in refs {
@@ -30,7 +30,7 @@ pub(super) fn check_sources(refs: &[PackRef<'_>], limits: &Limits) -> Result<(),
     Ok(())
 }
 
-/// The path of the file that has most bytes: an archive may say of one of holes that it has any size.
+/// Returns the path of the largest file: an archive may declare any size for a file of holes.
 fn largest(refs: &[PackRef<'_>]) -> String {
     let contents = refs.iter().flat_map(|from| (0..from.source.content_count()).map(|content| (from.source, content)));
     let mut path = Vec::new();
@@ -44,7 +44,7 @@ fn largest(refs: &[PackRef<'_>]) -> String {
     shortened(&escape::bytes(&path))
 }
 
-/// Compares all that the root declares.
+/// Checks everything that the root declares.
 pub(super) fn check_root(root: &Root, limits: &Limits) -> Result<(), Error> {
     match limits.check(root) {
         Err(FormatError::Limit { what, declared, limit }) => match what {
@@ -63,7 +63,7 @@ fn over(what: &str, name: &str, number: u64, limit: u64) -> Error {
     Error::OverLimit { what: what.to_owned(), name: name.to_owned(), number, limit }
 }
 
-/// A path of thousands of names, for people.
+/// Shortens a path of thousands of names for display.
 fn shortened(path: &str) -> String {
     const SHOWN: usize = 60;
     match path.char_indices().nth(SHOWN) {

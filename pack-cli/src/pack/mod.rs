@@ -1,8 +1,7 @@
-//! Packing: sources into one bundle.
+//! Packs sources into one bundle.
 //!
-//! Equal trees, options and moments give equal bytes, however many threads pack them: a publisher who fixes
-//! [`Identity::created`] (`SOURCE_DATE_EPOCH`) can be checked by anybody who has the tree. The crate's front page has an example, and
-//! `examples/publish.rs` is a whole program.
+//! Equal trees, options and times give equal bytes, whatever the number of threads: if a publisher fixes [`Identity::created`] (`SOURCE_DATE_EPOCH`),
+//! anyone who has the tree can reproduce the bundle. The crate's front page has an example, and `examples/publish.rs` is a whole program.
 
 mod buffers;
 pub(crate) mod compress;
@@ -42,43 +41,42 @@ pub use order::{OrderProfile, OrderStats};
 pub use spool::Output;
 pub(crate) use spool::{Spool, remove_stale};
 
-/// How a bundle is packed.
+/// Options of packing.
 #[derive(Clone, Debug)]
 pub struct PackOptions {
-    /// Who the bundle is.
+    /// The identity of the bundle.
     pub identity: Identity,
-    /// Words of the publisher, by ascending key.
+    /// The publisher's annotations, by ascending key.
     pub annotations: Vec<(String, String)>,
-    /// The hashes of fs-verity with which composefs images of the trees are stated, each once; needs the feature `composefs`.
+    /// The fs-verity hashes for which composefs images of the trees are declared, each once; needs the feature `composefs`.
     pub images: Vec<Algorithm>,
-    /// The order in which a workload reads.
+    /// The order in which a workload reads the files.
     pub order: Option<OrderProfile>,
-    /// zstd's level.
+    /// The zstd level.
     pub level: i32,
-    /// Wished decoded bytes of a chunk, and the size of pieces: a power of two from 4 KiB to 64 MiB.
+    /// Target size of a chunk's decoded data, and the size of pieces: a power of two from 4 KiB to 64 MiB.
     pub chunk_len: u64,
-    /// Bytes for signatures, at least 64.
+    /// Size of the signature area in bytes, at least 64.
     pub signature_room: u32,
-    /// Of a delta bundle: bytes that it may take to decode a chunk.
+    /// For a delta bundle: memory for decoding a chunk, in bytes.
     pub delta_memory: u64,
-    /// What readers take: more is not packed.
+    /// The limits of readers: what exceeds them is not packed.
     pub limits: Limits,
-    /// Threads.
+    /// Number of threads.
     pub jobs: usize,
 }
 
 impl PackOptions {
-    /// The usual chunk: small enough to read one file from, and at the knee of what compression gains
-    /// (spec/rationale.md, "Chunk size").
+    /// The default chunk size: small enough to read a single file from, and at the knee of the compression curve (spec/rationale.md, "Chunk size").
     pub const CHUNK_LEN: u64 = 2 << 20;
-    /// The usual room for signatures: five of ed25519.
+    /// The default room for signatures: five of ed25519.
     pub const SIGNATURE_ROOM: u32 = 1024;
-    /// The usual memory in which each chunk of a delta bundle can be decoded.
+    /// The default memory for decoding a chunk of a delta bundle.
     pub const DELTA_MEMORY: u64 = delta::MEMORY;
-    /// The usual level.
+    /// The default level.
     pub const LEVEL: i32 = 3;
 
-    /// What is usual for all but the identity: no order, no annotations, no images, as many threads as the machine runs at once.
+    /// Returns the defaults for this identity: no order, no annotations, no images, as many threads as the machine runs in parallel.
     #[must_use]
     pub fn new(identity: Identity) -> Self {
         Self {
@@ -96,18 +94,18 @@ impl PackOptions {
     }
 }
 
-/// What came of packing.
+/// The result of packing.
 #[derive(Clone, Debug)]
 pub struct PackStats {
     /// The root that was written.
     pub root: Root,
-    /// The whole file's bytes.
+    /// Size of the whole file in bytes.
     pub file_bytes: u64,
-    /// How much of the order profile was found.
+    /// How much of the order profile matched.
     pub order: OrderStats,
-    /// Of a delta bundle: what it carries.
+    /// For a delta bundle: what it carries.
     pub delta: Option<DeltaStats>,
-    /// Whether the chunks were copied behind the head: the peak of disk use was twice the file then.
+    /// Whether the chunks were copied behind the head: peak disk use was then twice the file.
     pub copied: bool,
 }
 
@@ -119,14 +117,14 @@ pub struct DeltaStats {
     pub objects: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// What it takes at most to decode a chunk, in bytes: its prefix, its stored bytes and its decoded ones.
+    /// The most memory for decoding a chunk, in bytes: its prefix, its stored bytes and its decoded bytes.
     pub memory: u64,
 }
 
-/// Signs the signed bytes, and gives the envelopes for the signature area.
+/// Signs the signed bytes, and returns the envelopes for the signature area.
 pub type Signer<'a> = dyn Fn(&[u8]) -> Result<Vec<Envelope>, Error> + 'a;
 
-/// Bytes between reading and writing: enough to keep the threads busy.
+/// Returns the bytes that may wait between reading and writing: enough to keep the threads busy.
 fn held_budget(jobs: u64, chunk_len: u64) -> u64 {
     (jobs * 4 + 8) * chunk_len
 }
@@ -134,8 +132,8 @@ fn held_budget(jobs: u64, chunk_len: u64) -> u64 {
 /// Packs `refs` into one bundle.
 ///
 /// # Errors
-/// A file cannot be read or changed meanwhile, the output cannot be written, an option is out of its range, something is over a limit, or
-/// signing failed. Nothing is left at the output then.
+/// Returns an error if a file cannot be read or changes meanwhile, if the output cannot be written, if an option is out of range, if something
+/// exceeds a limit, or if signing fails. Nothing is left at the output then.
 pub fn pack(
     refs: &[PackRef<'_>],
     output: &Output,
@@ -154,7 +152,7 @@ pub fn pack(
     let writer = writer::ChunkWriter::new(Spool::create(output)?, in_order);
     let pipeline = pipeline::Pipeline::new(&sources, plan, Some(writer), options, progress);
     let (packed, Some(writer)) = pipeline.run(options.jobs.max(1))? else {
-        return Err(Error::Usage("nothing was written".into())); // it gives back what it got
+        return Err(Error::Usage("nothing was written".into())); // it returns what was passed to it
     };
 
     progress.enter(Phase::Finishing, 0, 0);
@@ -174,9 +172,9 @@ pub fn pack(
     Ok(PackStats { root, file_bytes, order, delta: None, copied })
 }
 
-/// What is packed, in the order in which it is.
+/// What is packed, in packing order.
 struct Ordered<'a> {
-    /// By name.
+    /// Sorted by name.
     refs: Vec<PackRef<'a>>,
     sources: Vec<&'a Source>,
     /// In access order.
@@ -196,7 +194,7 @@ impl<'a> Ordered<'a> {
         Ok(Self { refs, sources, items, hot_end, order })
     }
 
-    /// Contents, and their bytes.
+    /// Returns the number of contents, and their bytes.
     fn size(&self) -> (u64, u64) {
         (num::wide(self.items.len()), self.items.iter().map(|item| item.len).sum())
     }
@@ -223,17 +221,17 @@ fn check_options(refs: &[PackRef<'_>], options: &PackOptions) -> Result<(), Erro
     }
 }
 
-/// What stands before the chunks.
+/// What precedes the chunks.
 struct Prologue<'a> {
     index: &'a Index,
-    /// By the numbers of the objects that are carried.
+    /// By the numbers of the carried objects.
     layout: &'a Layout,
-    /// Of a delta bundle.
+    /// For a delta bundle.
     bases: Option<PrologueBases<'a>>,
     images: Vec<Image>,
 }
 
-/// What a delta bundle is relative to, and the piece size that is its own.
+/// What a delta bundle is relative to, and its own piece size.
 struct PrologueBases<'a> {
     difference: &'a Difference,
     named: &'a [Base],
@@ -242,7 +240,7 @@ struct PrologueBases<'a> {
 }
 
 impl Prologue<'_> {
-    /// Makes the head, and the layout and index, or difference, that follow it as they are stored.
+    /// Builds the head, and the stored bytes of the layout and the index, or difference, that follow it.
     fn make_head(&self, options: &PackOptions, sign: &Signer<'_>, align: bool) -> Result<(Head, Vec<u8>), Error> {
         let wide = |len: usize| num::wide(len);
         let layout_bytes = self.layout.encode();
@@ -260,7 +258,7 @@ impl Prologue<'_> {
             layout_stored: wide(behind.len()),
             layout_blake3: *blake3::hash(&behind).as_bytes(),
         };
-        // Each chunk is one segment, and its window its length.
+        // Each chunk is one segment, so its window is its length.
         let windows = [frame_window(&behind), frame_window(&index_stored), largest_chunk(self.layout)];
         let window_log = log2_ceil(windows.into_iter().flatten().max().unwrap_or(0));
         behind.extend(index_stored);
@@ -287,7 +285,7 @@ impl Prologue<'_> {
         };
         limits::check_root(&root, &options.limits)?;
         let parsed = Root::parse(&root.encode())?;
-        // The parser reads the layout that a reader will read; what it refuses is not written.
+        // Parses the layout as a reader will; one that is refused is not written.
         Layout::parse(&layout_bytes, &objects, piece_log2)?;
         let head = sign_head(parsed, options.signature_room, wide(behind.len()), sign, align)?;
         Ok((head, behind))
@@ -299,8 +297,8 @@ impl Prologue<'_> {
     }
 }
 
-/// Signs, in an area that has room for the signatures. Signed are the preamble and the root, and the preamble states the room: so the
-/// room is chosen first, and made larger if it did not do.
+/// Signs, in an area with room for the signatures. The signed bytes are the preamble and the root, and the preamble declares the room: so the room is
+/// chosen first, and enlarged if it was too small.
 fn sign_head(root: Root, room: u32, behind: u64, sign: &Signer<'_>, align: bool) -> Result<Head, Error> {
     let mut room = room;
     loop {
@@ -323,7 +321,7 @@ fn largest_chunk(layout: &Layout) -> Option<u64> {
     layout.chunks.iter().map(|chunk| u64::from(chunk.len)).max()
 }
 
-/// The least log2 of a window that has room for `len` bytes; 10 is the format's least.
+/// Returns log2 of the smallest window with room for `len` bytes; 10 is the format's minimum.
 fn log2_ceil(len: u64) -> u8 {
     let log2 = len.checked_next_power_of_two().map_or(64, u64::trailing_zeros);
     u8::try_from(log2).unwrap_or(u8::MAX).max(10)

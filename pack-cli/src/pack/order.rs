@@ -1,4 +1,4 @@
-//! Order profiles: which paths a workload reads, in which order.
+//! Order profiles: the paths that a workload reads, in order.
 
 use sealift_format::num;
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ pub struct OrderProfile {
     paths: Vec<Vec<u8>>,
 }
 
-/// How much of a profile was found.
+/// How much of a profile matched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OrderStats {
     /// Paths of the profile.
@@ -23,7 +23,7 @@ pub struct OrderStats {
 }
 
 impl OrderProfile {
-    /// Reads a profile: a path a line; empty lines and lines that begin with `#` are passed over, and a leading `/` or `./` is dropped.
+    /// Parses a profile with one path per line. Empty lines and lines that begin with `#` are skipped, and a leading `/` or `./` is dropped.
     #[must_use]
     pub fn parse(text: &[u8]) -> Self {
         let lines = text.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
@@ -36,8 +36,8 @@ impl OrderProfile {
     }
 }
 
-/// All contents of the sources: first those that the profile names, in its order, then the others in tree order. Also says how many the
-/// profile brought to the front.
+/// Returns all contents of the sources: first those that the profile names, in its order, then the others in tree order. Also returns how many the
+/// profile moved to the front.
 pub(super) fn access_order(sources: &[&Source], profile: Option<&OrderProfile>) -> (Vec<Item>, usize, OrderStats) {
     let mut items = Vec::new();
     for (source, from) in sources.iter().enumerate() {

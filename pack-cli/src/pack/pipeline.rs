@@ -1,4 +1,4 @@
-//! The threads of packing: each reads and hashes, or compresses, whatever is next.
+//! The threads of packing: each reads and hashes, or compresses, whichever is next.
 
 use sealift_format::num;
 use std::collections::{BTreeMap, VecDeque};
@@ -15,14 +15,14 @@ use sealift_store::contents::tasks::{Plan, Task};
 use sealift_store::source::{OpenCache, Source};
 use sealift_store::threads::panic_guard::OnPanic;
 
-/// Reads, hashes, groups, compresses and writes all of a plan.
+/// Reads, hashes, groups, compresses and writes everything in a plan.
 pub(super) struct Pipeline<'a> {
     sources: &'a [&'a Source],
     buffers: Buffers,
     piece_len: u64,
     level: i32,
     wish: ImageWish,
-    /// Bytes that may be between reading and writing.
+    /// Bytes that may wait between reading and writing.
     budget: u64,
     progress: &'a Progress,
     state: Mutex<State>,
@@ -32,7 +32,7 @@ pub(super) struct Pipeline<'a> {
 
 struct State {
     plan: Plan,
-    /// Tasks given out, and of these the results taken by the sequencer.
+    /// Tasks assigned, and results among them that the sequencer has accepted.
     given: usize,
     taken: usize,
     scanned: BTreeMap<usize, (Scanned, bool)>,
@@ -41,10 +41,10 @@ struct State {
     jobs: VecDeque<ChunkJob>,
     /// Threads that read or compress.
     active: usize,
-    /// Bytes of results that the sequencer has not taken, and of jobs that are not written.
+    /// Bytes of results not yet accepted by the sequencer, and of jobs not yet written.
     held: u64,
     failed: Option<Error>,
-    /// A thread panicked, which ends the run: nobody waits for it.
+    /// A thread panicked, which ends the run: the others stop waiting for it.
     is_over: bool,
 }
 
@@ -54,7 +54,7 @@ enum Step {
 }
 
 impl<'a> Pipeline<'a> {
-    /// Without a `writer`, contents are read and hashed, and no more.
+    /// Without a `writer`, contents are only read and hashed.
     pub(super) fn new(
         sources: &'a [&'a Source],
         plan: Plan,
@@ -92,7 +92,7 @@ impl<'a> Pipeline<'a> {
         }
     }
 
-    /// Runs on `jobs` threads, the caller's among them.
+    /// Runs on `jobs` threads, including the caller's.
     pub(super) fn run(self, jobs: usize) -> Result<(Sequenced, Option<ChunkWriter>), Error> {
         std::thread::scope(|scope| {
             for _ in 1..jobs {
@@ -137,7 +137,7 @@ impl<'a> Pipeline<'a> {
         })
     }
 
-    /// Waits for something to do; `None` when all is done or has failed.
+    /// Waits for the next step; returns `None` when everything is done or has failed.
     fn next_step(&self) -> Option<Step> {
         let mut state = self.lock();
         loop {
@@ -148,7 +148,7 @@ impl<'a> Pipeline<'a> {
                 state.active += 1;
                 return Some(Step::Compress(job));
             }
-            // With nobody at work and nothing to compress, only reading can go on.
+            // With all threads idle and nothing to compress, only reading can make progress.
             if (state.held < self.budget || state.active == 0)
                 && let Some((task, at_hot_end)) = state.plan.next_task()
             {
@@ -197,7 +197,7 @@ impl<'a> Pipeline<'a> {
         Ok(())
     }
 
-    /// Lets the sequencer act, and accounts for the bytes that it holds now.
+    /// Runs `act` on the sequencer, and accounts for the bytes that it now holds.
     fn push_jobs(&self, state: &mut State, act: impl FnOnce(&mut Sequencer, &mut Vec<ChunkJob>)) {
         let mut jobs = Vec::new();
         let before = state.sequencer.pending_len();
@@ -224,7 +224,7 @@ impl<'a> Pipeline<'a> {
     }
 }
 
-/// What a thread compresses with, and the buffer in which it joins a group's objects.
+/// A thread's compressor, and the buffer in which it joins a group's objects.
 struct WorkerState {
     compressor: Compressor,
     joined: Vec<u8>,

@@ -13,16 +13,16 @@ use crate::Error;
 use sealift_store::contents::tasks::{Item, Task};
 use sealift_store::source::{Content, OpenCache, Source};
 
-/// What a task read.
+/// The result of a task.
 pub(super) enum Scanned {
-    /// Whole small objects, whose data lie in one buffer.
+    /// Whole small objects, with their data in one buffer.
     Batch { data: Arc<Buffer>, objects: Vec<SmallObject> },
     /// One piece of a large object.
     Piece(Box<LargePiece>),
 }
 
 impl Scanned {
-    /// The data that would be compressed.
+    /// Returns the data that would be compressed.
     pub(super) fn data(&self) -> &[u8] {
         match self {
             Self::Batch { data, .. } => data,
@@ -30,7 +30,7 @@ impl Scanned {
         }
     }
 
-    /// Bytes that were read for it.
+    /// Returns the number of bytes read.
     pub(super) fn read_len(&self) -> u64 {
         match self {
             Self::Batch { objects, .. } => objects.iter().map(|object| object.item.len).sum(),
@@ -39,7 +39,7 @@ impl Scanned {
     }
 }
 
-/// A content that is read whole.
+/// A content that was read whole.
 pub(super) struct SmallObject {
     pub(super) item: Item,
     pub(super) id: [u8; 32],
@@ -48,7 +48,7 @@ pub(super) struct SmallObject {
     pub(super) xattrs: Vec<Xattr>,
     pub(super) is_code: bool,
     pub(super) images: ForImages,
-    /// Where its data lie in the batch's buffer.
+    /// Start of its data in the batch's buffer.
     pub(super) start: usize,
     pub(super) end: usize,
 }
@@ -60,12 +60,12 @@ pub(super) struct LargePiece {
     pub(super) is_last: bool,
     pub(super) chaining_value: [u8; 32],
     pub(super) block_hashes: Vec<[u8; 32]>,
-    /// If it is asked for.
+    /// Present if requested.
     pub(super) sha512: Option<FileHasher>,
     pub(super) holes: Vec<Extent>,
-    /// Of the object's first piece alone.
+    /// For the object's first piece only.
     pub(super) xattrs: Vec<Xattr>,
-    /// The same.
+    /// For the object's first piece only.
     pub(super) is_code: bool,
     pub(super) data: Buffer,
 }
@@ -85,7 +85,7 @@ pub(super) fn scan(
     }
 }
 
-/// How executables and libraries begin (elf(5)).
+/// The magic of executables and libraries (elf(5)).
 const ELF: &[u8] = b"\x7fELF";
 
 fn scan_batch(
@@ -117,7 +117,7 @@ fn scan_batch(
     Ok(Scanned::Batch { data: Arc::new(data), objects })
 }
 
-/// Moves the data of `bytes`, which begin at byte `start` of their object, together over the holes. Returns how many they are.
+/// Moves the data in `bytes`, which begin at byte `start` of their object, together over the holes. Returns its length.
 pub(crate) fn close_up(bytes: &mut [u8], start: u64, holes: &[Extent]) -> usize {
     let end = start + wide(bytes.len());
     let mut kept = 0;
@@ -174,7 +174,7 @@ fn scan_piece(
     })))
 }
 
-/// Blocks of zeros right before `end`, as far as they matter.
+/// Returns the number of zero blocks right before `end`, as far as they matter.
 fn zeros_before(content: &Content<'_>, end: u64) -> Result<u64, Error> {
     let len = end.min(CONTEXT_LEN);
     let mut bytes = vec![0; size(len)];
@@ -183,7 +183,7 @@ fn zeros_before(content: &Content<'_>, end: u64) -> Result<u64, Error> {
     Ok(wide(zeros))
 }
 
-/// Blocks of zeros right behind `start`, as far as they matter.
+/// Returns the number of zero blocks right after `start`, as far as they matter.
 fn zeros_after(content: &Content<'_>, start: u64, content_len: u64) -> Result<u64, Error> {
     let mut bytes = vec![0; size((content_len - start).min(CONTEXT_LEN))];
     content.read_at(&mut bytes, start)?;
@@ -191,7 +191,7 @@ fn zeros_after(content: &Content<'_>, start: u64, content_len: u64) -> Result<u6
     Ok(wide(zeros))
 }
 
-/// Puts the fs-verity digest of a large object together from its pieces.
+/// Combines the pieces of a large object into its fs-verity digest.
 pub(super) fn update_verity(hasher: &mut VerityHasher, piece: &LargePiece) {
     hasher.update_hashed(piece.len, &piece.block_hashes);
 }

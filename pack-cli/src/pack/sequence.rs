@@ -14,39 +14,39 @@ use super::image_wish::ForImages;
 use super::scan::{LargePiece, Scanned, SmallObject, update_verity};
 use sealift_store::contents::tasks::Item;
 
-/// An object of the bundle, numbered in the order in which packing came to it.
+/// An object of the bundle, numbered in packing order.
 #[derive(Debug)]
 pub(super) struct PackedObject {
     pub(super) id: [u8; 32],
     pub(super) size: u64,
     pub(super) verity: [u8; 32],
     pub(super) holes: Vec<Extent>,
-    /// The content that it was first met as.
+    /// The first content with these bytes.
     pub(super) first: Item,
-    /// Whether it begins as machine code does.
+    /// Whether it begins like machine code.
     pub(super) is_code: bool,
     #[cfg_attr(not(feature = "composefs"), allow(dead_code, reason = "nothing makes images"))]
     pub(super) images: ForImages,
-    /// For a large object its pieces: the job that stores each, and its chaining value.
+    /// The pieces of a large object: the job that stores each, and its chaining value.
     pub(super) pieces: Vec<(Option<u32>, [u8; 32])>,
 }
 
 /// Bytes that become one chunk.
 pub(super) struct ChunkJob {
-    /// Jobs are numbered in the order in which they are to be written.
+    /// Jobs are numbered in the order of writing.
     pub(super) number: u32,
     pub(super) parts: Vec<(Arc<Buffer>, Range<usize>)>,
     pub(super) len: usize,
     /// The objects of a group; none for a piece.
     pub(super) objects: Vec<u32>,
-    /// The job of the piece before it in its object.
+    /// The job of the previous piece of its object.
     pub(super) after: Option<u32>,
 }
 
-/// Takes scanned contents in access order.
+/// Accepts scanned contents in access order.
 pub(super) struct Sequencer {
     chunk_len: usize,
-    /// Whether the data are to become chunks.
+    /// Whether the data becomes chunks.
     keeps: bool,
     objects: Vec<PackedObject>,
     by_id: HashMap<[u8; 32], u32>,
@@ -61,14 +61,14 @@ pub(super) struct Sequencer {
     landmark: Option<u32>,
 }
 
-/// An object that waits for its group's end.
+/// An object that waits for the end of its group.
 struct Pending {
     data: Arc<Buffer>,
     range: Range<usize>,
     object: u32,
 }
 
-/// A large object of which some pieces have come.
+/// A large object of which some pieces have arrived.
 #[derive(Default)]
 struct LargeState {
     verity: VerityHasher,
@@ -79,7 +79,7 @@ struct LargeState {
     last_job: Option<u32>,
 }
 
-/// What [`Sequencer::finish`] gives.
+/// The result of [`Sequencer::finish`].
 pub(super) struct Sequenced {
     pub(super) objects: Vec<PackedObject>,
     pub(super) object_of: Vec<Vec<u32>>,
@@ -92,7 +92,7 @@ fn number(at: usize) -> u32 {
 }
 
 impl Sequencer {
-    /// `content_counts` are those of the sources. Without `keeps`, objects are found and no chunks are made.
+    /// `content_counts` are those of the sources. Without `keeps`, objects are found but no chunks are made.
     pub(super) fn new(chunk_len: u64, keeps: bool, content_counts: impl Iterator<Item = u32>) -> Self {
         let unseen = |count: u32| vec![u32::MAX; num::at(count)];
         Self {
@@ -110,12 +110,12 @@ impl Sequencer {
         }
     }
 
-    /// Bytes that wait for their chunk to end.
+    /// Returns the number of bytes that wait for the end of their chunk.
     pub(super) fn pending_len(&self) -> usize {
         self.pending_len
     }
 
-    /// Takes the next task's result and appends the chunks that it completes.
+    /// Accepts the next task's result and appends the chunks that it completes.
     pub(super) fn take(&mut self, scanned: Scanned, jobs: &mut Vec<ChunkJob>) {
         match scanned {
             Scanned::Batch { data, objects } => {
@@ -131,14 +131,14 @@ impl Sequencer {
         }
     }
 
-    /// Ends the group that is open, if there is one.
+    /// Ends the open group, if there is one.
     pub(super) fn flush(&mut self, jobs: &mut Vec<ChunkJob>) {
         if !self.pending.is_empty() {
             jobs.push(self.end_group(self.pending.len()));
         }
     }
 
-    /// Marks the end of the hot set; what is pending is to have been flushed.
+    /// Marks the end of the hot set; the caller must have flushed pending objects.
     pub(super) fn mark_hot_end(&mut self) {
         self.landmark = Some(self.next_job);
     }
@@ -187,7 +187,7 @@ impl Sequencer {
         let Some(state) = self.large.take() else { return };
         let values: Vec<[u8; 32]> = state.pieces.iter().map(|(_, value)| *value).collect();
         let (object, _) = self.intern(PackedObject {
-            // A large content has two pieces at least.
+            // A large content has at least two pieces.
             id: pieces::object_id(&values).unwrap_or_default(),
             size: item.len,
             verity: state.verity.finish(),
@@ -219,8 +219,8 @@ impl Sequencer {
         }
     }
 
-    /// Chooses among the places between half and one and a half of the wished length the one whose next object has the least id:
-    /// the choice depends on the objects nearby alone, so that a change elsewhere moves no chunk's end.
+    /// Returns, among the cuts between half and one and a half of the target size, the one whose next object has the least id. The choice depends
+    /// only on nearby objects, so that a change elsewhere moves no cut.
     fn choose_cut(&self) -> usize {
         let mut len = 0;
         let mut best: Option<(&[u8; 32], usize)> = None;

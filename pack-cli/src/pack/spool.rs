@@ -17,23 +17,23 @@ use sealift_store::fs::confined::open_own_file;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Output {
-    /// A file, which appears when it is complete, in the place of one that is there.
+    /// A file, which appears when it is complete and replaces an existing one.
     File(PathBuf),
-    /// A file that is not there yet, which appears when it is complete.
+    /// A file that must not exist yet, which appears when it is complete.
     New(PathBuf),
-    /// Standard output; the chunks are spooled in the temporary directory meanwhile.
+    /// Standard output; meanwhile the chunks are spooled in the temporary directory.
     Stdout,
-    /// Nothing is written; only what the bundle would be is found out.
+    /// Nothing is written; the bundle is only computed.
     Nowhere,
 }
 
 impl Output {
-    /// Writes a file that is known as a whole; it appears when it is complete.
+    /// Writes a file whose content is complete in memory; it appears when it is complete.
     pub(crate) fn write(&self, bytes: &[u8]) -> Result<(), Error> {
         Spool::create(self)?.finish(bytes).map(|_| ())
     }
 
-    /// The file's path, unless it is written elsewhere.
+    /// Returns the file's path, unless it is written elsewhere.
     fn path(&self) -> Option<&Path> {
         match self {
             Self::File(path) | Self::New(path) => Some(path),
@@ -47,16 +47,16 @@ impl Output {
 pub(crate) struct Spool {
     output: Output,
     file: File,
-    /// The spool's name, removed when the spool is given up.
+    /// The spool's path, removed when the spool is dropped.
     path: Option<PathBuf>,
-    /// Bytes before the chunks that the head will fill.
+    /// Bytes reserved for the head before the chunks.
     room: u64,
 }
 
 impl Drop for Spool {
     fn drop(&mut self) {
         if let Some(path) = &self.path {
-            // Nobody is left to tell: the file is a spool's rest, named so.
+            // An error cannot be reported here; its name marks the file as a leftover.
             let _ = std::fs::remove_file(path);
         }
     }
@@ -83,18 +83,18 @@ impl Spool {
         let file = create_locked(&path)?;
         let mut spool = Self { output: output.clone(), file, path: Some(path), room: 0 };
         if *output == Output::Stdout {
-            // Nothing is renamed later, so that the name can go at once.
+            // There is no later rename, so the name can be removed at once.
             spool.remove_name();
         }
         Ok(spool)
     }
 
-    /// Whether a head of a multiple of 4096 bytes can be put before the chunks without copying them.
+    /// Returns whether a head of a multiple of 4096 bytes can be put before the chunks without copying them.
     pub(super) fn wants_aligned_head(&self) -> bool {
         self.output != Output::Stdout
     }
 
-    /// Leaves room for a head of which the length is known, before the first chunk is written.
+    /// Reserves room for a head of known length, before the first chunk is written.
     pub(crate) fn leave_room(&mut self, len: u64) -> Result<(), Error> {
         self.room = len;
         self.file.seek(SeekFrom::Start(len)).map(drop).map_err(|error| self.failed(error))
@@ -129,7 +129,7 @@ impl Spool {
         sync_parent(&target).map(|()| copied).map_err(|error| Error::io("sync the directory of", &target, error))
     }
 
-    /// Makes room at the file's start: ext4 and xfs move whole blocks without copying them.
+    /// Inserts room at the file's start: ext4 and xfs move whole blocks without copying them.
     fn insert(&mut self, head: &[u8]) -> Result<bool, Error> {
         let len = num::wide(head.len());
         if fallocate(&self.file, FallocateFlags::INSERT_RANGE, 0, len).is_err() {
@@ -139,18 +139,18 @@ impl Spool {
         Ok(true)
     }
 
-    /// Copies the chunks behind the head in a second file; the system reflinks them where it can.
+    /// Copies the chunks behind the head in a second file; the kernel reflinks them where it can.
     fn copy_behind(&mut self, head: &[u8]) -> Result<(), Error> {
         let Some(old) = self.path.clone() else { return Ok(()) };
         let path = old.with_extension("assembled");
         let mut file = create_locked(&path)?;
         self.path = Some(path.clone());
-        let _ = std::fs::remove_file(&old); // the open file keeps its bytes
+        let _ = std::fs::remove_file(&old); // the open file keeps its data
         let mut chunks = std::mem::replace(&mut self.file, file.try_clone().map_err(|e| Error::io("open", &path, e))?);
         let copied = file
             .write_all(head)
             .and_then(|()| chunks.seek(SeekFrom::Start(0)))
-            // copy_file_range(2) inside, which reflinks on btrfs and xfs.
+            // This uses copy_file_range(2), which reflinks on btrfs and xfs.
             .and_then(|_| std::io::copy(&mut chunks, &mut file));
         copied.map(|_| ()).map_err(|error| Error::io("write", &path, error))
     }
@@ -181,7 +181,7 @@ impl Spool {
     }
 }
 
-/// `.NAME.sealift-partial` beside the output, with the process's number: two runs do not share it.
+/// Returns `.NAME.PID.sealift-partial` beside the output: two runs do not share it.
 fn partial_path(target: &Path) -> Result<PathBuf, Error> {
     let Some(name) = target.file_name() else {
         return Err(Error::Usage(format!("{} does not name a file", target.display())));
@@ -192,31 +192,31 @@ fn partial_path(target: &Path) -> Result<PathBuf, Error> {
     Ok(target.with_file_name(partial))
 }
 
-/// Makes a spool's file. Its lock, which ends with the process, tells it from what a run left that was killed.
+/// Creates a spool's file. Its lock, which ends with the process, distinguishes it from the remains of a killed run.
 fn create_locked(path: &Path) -> Result<File, Error> {
     let failed = |error| Error::io("create", path, error);
     let file = File::options().read(true).write(true).create_new(true).open(path).map_err(failed)?;
     file.try_lock().map_err(|error| match error {
-        // A run that looked for spools that nobody holds came between.
+        // A run that searches for unlocked spools locked it first.
         TryLockError::WouldBlock => Error::Busy { path: path.to_owned() },
         TryLockError::Error(error) => Error::io("lock", path, error),
     })?;
     Ok(file)
 }
 
-/// Refuses what is there, a symbolic link that leads nowhere included.
+/// Refuses an existing file, including a dangling symbolic link.
 fn refuse_existing(target: &Path) -> Result<(), Error> {
     match target.symlink_metadata() {
         Ok(_) => Err(Error::Exists { path: target.to_owned() }),
-        Err(_) => Ok(()), // which shows when the spool is made
+        Err(_) => Ok(()), // creating the spool reports this
     }
 }
 
-/// Gives a spool its name, unless somebody took that meanwhile.
+/// Renames a spool, unless the name was taken meanwhile.
 fn rename_to_new(spool: &Path, target: &Path) -> Result<(), Error> {
     match renameat_with(CWD, spool, CWD, target, RenameFlags::NOREPLACE) {
         Err(Errno::EXIST) => Err(Error::Exists { path: target.to_owned() }),
-        // The file system does not know how, as some of the network.
+        // The file system does not support this, as some network ones.
         Err(Errno::INVAL | Errno::NOSYS) => {
             refuse_existing(target)?;
             std::fs::rename(spool, target).map_err(|error| Error::io("rename to", target, error))
@@ -225,21 +225,21 @@ fn rename_to_new(spool: &Path, target: &Path) -> Result<(), Error> {
     }
 }
 
-/// What became of the spools beside an output.
+/// The result of removing the spools beside an output.
 #[derive(Debug, Default)]
 pub(crate) struct Spools {
-    /// Those of runs that were killed, which are gone now.
+    /// Spools of killed runs that were removed.
     pub(crate) removed: u64,
-    /// One that a run is writing.
+    /// A spool that a run is writing.
     pub(crate) in_use: Option<PathBuf>,
 }
 
-/// Removes the spools of `target` that runs left which were killed.
+/// Removes the spools of `target` that killed runs left.
 pub(crate) fn remove_stale(target: &Path) -> Result<Spools, Error> {
     let mut spools = Spools::default();
     let (Some(name), parent) = (target.file_name(), parent_of(target)) else { return Ok(spools) };
     let prefix = [b".", name.as_bytes(), b"."].concat();
-    let Ok(entries) = std::fs::read_dir(parent) else { return Ok(spools) }; // which shows when the spool is made
+    let Ok(entries) = std::fs::read_dir(parent) else { return Ok(spools) }; // creating the spool reports this
     for entry in entries.flatten() {
         let name = entry.file_name();
         let rest = name.as_bytes().strip_prefix(&prefix[..]).unwrap_or_default();

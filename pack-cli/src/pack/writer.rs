@@ -7,19 +7,19 @@ use sealift_format::{BaseRange, Chunk, Codec, Holds};
 use super::spool::Spool;
 use crate::Error;
 
-/// A chunk as it is to be stored.
+/// A chunk with its stored bytes.
 pub(super) struct StoredChunk {
     pub(super) codec: Codec,
     pub(super) len: u32,
     pub(super) digest: [u8; 32],
     pub(super) objects: Vec<u32>,
-    /// The job of the piece before it in its object.
+    /// The job of the previous piece of its object.
     pub(super) after: Option<u32>,
     pub(super) prefix: Vec<BaseRange>,
     pub(super) stored: Vec<u8>,
 }
 
-/// Writes chunks by their number, in whatever order they come.
+/// Writes chunks in the order of their numbers, whatever the order of arrival.
 pub(super) struct ChunkWriter {
     pub(super) spool: Spool,
     waiting: BTreeMap<u32, StoredChunk>,
@@ -32,7 +32,7 @@ pub(super) struct ChunkWriter {
     pub(super) chunk_of_job: Vec<u32>,
     /// The chunks of equal pieces.
     pieces: HashMap<([u8; 32], u32), Vec<u32>>,
-    /// Whether the pieces of an object are to lie in chunks that do not descend (spec 7.3).
+    /// Whether the pieces of an object must be in chunks that do not descend (spec 7.3).
     in_order: bool,
     offset: u64,
 }
@@ -52,7 +52,7 @@ impl ChunkWriter {
         }
     }
 
-    /// Takes the chunk of job `number`, and writes all that come next.
+    /// Accepts the chunk of job `number`, and writes all chunks that are next in order.
     pub(super) fn take(&mut self, number: u32, chunk: StoredChunk) -> Result<(), Error> {
         self.waiting.insert(number, chunk);
         while let Some(chunk) = self.waiting.remove(&u32::try_from(self.chunk_of_job.len()).unwrap_or(u32::MAX)) {
@@ -65,7 +65,7 @@ impl ChunkWriter {
         let number = u32::try_from(self.chunks.len()).unwrap_or(u32::MAX);
         let is_piece = chunk.objects.is_empty();
         if is_piece && chunk.prefix.is_empty() {
-            // Equal pieces compress to equal bytes, and are stored once; in order, once more where that lies before the piece ahead.
+            // Equal pieces compress to equal bytes, and are stored once. With `in_order`, one is stored again if it would precede the previous piece.
             let after = chunk.after.filter(|_| self.in_order).and_then(|job| usize::try_from(job).ok());
             let least = after.and_then(|job| self.chunk_of_job.get(job)).copied().unwrap_or(0);
             let known = self.pieces.entry((chunk.digest, chunk.len)).or_default();

@@ -19,35 +19,35 @@ use sealift_format::{Attributes, Device, Index, Inode as Row, InodeKind, Ref};
 use crate::Error;
 use crate::ostree::hex;
 
-/// What an image has of a content.
+/// How an image stores a content.
 #[derive(Clone, Copy, Debug)]
 pub enum ImageContent<'a> {
     /// Its bytes.
     Within(&'a [u8]),
-    /// Its name in the store.
+    /// As its name in the store.
     Named(&'a FileDigest),
 }
 
-/// A content of at most that many bytes is within the image.
+/// Contents of at most this many bytes are stored inside the image.
 pub const WITHIN_LEN_MAX: u64 = {
     assert!(INLINE_CONTENT_MAX_V0 == 64, "the specification says 64");
     64
 };
 
-/// Components of the longest path in an image. What makes one goes down directory by directory, on a stack.
+/// Components of the longest path in an image. Building recurses into each directory.
 const DEPTH_MAX: u32 = 4096;
-/// Bytes of that stack.
+/// Bytes of the stack for this recursion.
 const STACK_LEN: usize = 128 << 20;
-/// Bytes of one extended attribute's value, and of all of a file's with what EROFS adds.
+/// The maximum length of one extended attribute's value, and of all of a file's with EROFS overhead.
 const XATTR_LEN_MAX: usize = 0xffff;
 const XATTRS_LEN_MAX: usize = 200 << 10;
 /// How many extended attributes of one file may be shared with others.
 const XATTRS_MAX: usize = 200;
 
-/// Makes the image of a tree. `content` tells of an object by its number.
+/// Builds the image of a tree. `content` gives each object, by its number.
 ///
 /// # Errors
-/// An image cannot hold what is in the tree, or a content is not known.
+/// Returns an error if an image cannot hold the tree, or if a content is unknown.
 pub fn make<'a>(
     index: &Index,
     tree: &Ref,
@@ -95,7 +95,7 @@ impl Maker<'_, '_> {
         Error::Usage(format!("a composefs image cannot hold {}: {why}", of.escape_debug()))
     }
 
-    /// Whether an image can hold the tree: what makes one takes that for granted.
+    /// Checks that an image can hold the tree, which building relies on.
     fn check(&self) -> Result<(), Error> {
         for number in self.directories() {
             let directory = self.index.directory(number);
@@ -130,7 +130,7 @@ impl Maker<'_, '_> {
                 if (major, minor) == (0, 0) && matches!(inode.kind, InodeKind::CharDevice(_)) {
                     return Err("a character device 0:0 says to overlayfs that there is no file");
                 }
-                // What Linux itself can tell apart.
+                // The range that Linux itself supports.
                 if major < 1 << 12 && minor < 1 << 20 { Ok(()) } else { Err("its device number is too large") }
             }
             _ => Ok(()),
@@ -143,7 +143,7 @@ impl Maker<'_, '_> {
         Ok(mkfs_erofs_versioned(&system, version))
     }
 
-    /// The tree as composefs has it.
+    /// Converts the tree to the composefs library's form.
     fn system<D: FsVerityHashValue>(&self) -> Result<FileSystem<D>, Error> {
         let first = self.tree.directory;
         let at = |number: u32| num::at(number - first);
@@ -159,7 +159,7 @@ impl Maker<'_, '_> {
                 directories[at(number)].insert(OsStr::from_bytes(self.index.name(entry)), Inode::leaf(leaf));
             }
         }
-        // A directory stands before all that are below it.
+        // A directory comes before everything below it.
         for number in self.directories().skip(1).rev() {
             let row = self.index.directory(number);
             let (Some(own), Some(parent)) = (directories.pop(), row.parent) else { continue };
@@ -186,7 +186,7 @@ impl Maker<'_, '_> {
         }
     }
 
-    /// What an inode is; `None` of a directory.
+    /// Returns the leaf for an inode; `None` for a directory.
     fn leaf<D: FsVerityHashValue>(&self, inode: u32) -> Result<Option<LeafContent<D>>, Error> {
         let device = |device: u32| {
             let Device { major, minor } = self.index.device(device);

@@ -25,7 +25,7 @@ use crate::check_owner;
 use crate::fs::confined::{names_below, open_beneath, open_name};
 use crate::seal::seal_open;
 
-/// What a store took last of the bundles of a name.
+/// The record of the last imported bundle of a name.
 #[derive(Debug)]
 pub(crate) struct InstallRecord {
     pub(crate) head: Head,
@@ -37,21 +37,21 @@ pub(crate) struct InstallRecord {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KnownObjects {
     pub(crate) digests: HashMap<u32, FileDigest>,
-    /// The contents that images have within them.
+    /// The contents stored inside images.
     pub(crate) within: HashMap<u32, Vec<u8>>,
 }
 
-/// Where it lies in a store.
+/// The folder of records in a store.
 const KEPT: &str = "sealift/state";
 
-/// The name of the file in the stage.
+/// The name of a record in the stage.
 const STAGED: &str = "kept";
 
 impl KnownObjects {
-    /// Compares the digests with the index's digest of them, where that is of this hash and all of them are known.
+    /// Compares the digests with the index's digest of them, if that uses this hash and all of them are known.
     ///
     /// # Errors
-    /// They differ.
+    /// Returns an error if they differ.
     pub(crate) fn check(&self, index: &Index, algorithm: Algorithm) -> Result<(), FormatError> {
         if algorithm != Algorithm::Sha256 || self.digests.len() < index.objects().len() {
             return Ok(());
@@ -109,18 +109,18 @@ impl KnownObjects {
 }
 
 impl InstallRecord {
-    /// The names of the bundles of which something is kept.
+    /// Returns the names of the bundles with a record.
     ///
     /// # Errors
-    /// The folder cannot be read.
+    /// Returns an error if the folder cannot be read.
     pub(crate) fn names(repo: &Repo) -> Result<Vec<String>, Error> {
         names_below(repo.root(), KEPT).map_err(|error| Error::io("read", repo.path().join(KEPT), error))
     }
 
-    /// Reads what is kept of the bundles of a name. What is damaged counts as not there: it is made anew.
+    /// Reads the record of a name. A damaged one counts as missing: it is rebuilt.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// Returns an error if it cannot be read.
     pub(crate) fn load(repo: &Repo, name: &str) -> Result<Option<Self>, Error> {
         let Some(bytes) = read(repo, name)? else { return Ok(None) };
         match Self::parse(bytes, name, repo.algorithm()) {
@@ -133,10 +133,10 @@ impl InstallRecord {
         }
     }
 
-    /// Reads what is kept of the bundles of a name, which is there.
+    /// Reads the existing record of a name.
     ///
     /// # Errors
-    /// It is damaged or cannot be read.
+    /// Returns an error if it is damaged or cannot be read.
     pub(crate) fn load_whole(repo: &Repo, name: &str) -> Result<Self, Error> {
         let bytes = read(repo, name)?.unwrap_or_default();
         Self::parse(bytes, name, repo.algorithm()).map_err(|error| Error::from(error).of_bundle(&path_of(repo, name)))
@@ -166,10 +166,10 @@ impl InstallRecord {
     }
 }
 
-/// Keeps what a store took of a bundle, by one rename. It is sealed if the objects are.
+/// Writes the record of an imported bundle by one rename. It is sealed if the objects are.
 ///
 /// # Errors
-/// The store cannot be written to.
+/// Returns an error if the store cannot be written to.
 pub(crate) fn keep(
     transaction: &Transaction<'_>,
     repo: &Repo,
@@ -205,7 +205,7 @@ pub(crate) fn keep(
     named.map_err(|error| failed(error.into()))
 }
 
-/// Whether what is kept of the bundles of a name is sealed, as its objects are then.
+/// Returns whether the record of a name is sealed, as its objects then are.
 pub(crate) fn is_sealed(repo: &Repo, name: &str) -> bool {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK;
     let opened = open_beneath(repo.root(), format!("{KEPT}/{name}").as_bytes(), flags, Permissions::empty());
@@ -216,7 +216,7 @@ pub(crate) fn path_of(repo: &Repo, name: &str) -> PathBuf {
     repo.path().join(KEPT).join(name)
 }
 
-/// Reads a file of ours, of any length that a bundle's head and index and what follows may have.
+/// Reads one of our files, up to the maximum length of a record.
 fn read(repo: &Repo, name: &str) -> Result<Option<Vec<u8>>, Error> {
     let failed = |error: std::io::Error| Error::io("read", path_of(repo, name), error);
     let folder =
@@ -225,7 +225,7 @@ fn read(repo: &Repo, name: &str) -> Result<Option<Vec<u8>>, Error> {
             opened => opened.map_err(|error| failed(error.into()))?,
         };
     let stat = fstat(&folder).map_err(|error| failed(error.into()))?;
-    // Whoever may write to it may have put anything there.
+    // Anyone with write access may have put anything there.
     check_owner(stat.st_uid, stat.st_mode, &repo.path().join(KEPT))?;
     let flags = OFlags::RDONLY | OFlags::NONBLOCK;
     let file = match open_name(folder.as_fd(), name.as_bytes(), flags, Permissions::empty()) {
@@ -233,7 +233,7 @@ fn read(repo: &Repo, name: &str) -> Result<Option<Vec<u8>>, Error> {
         opened => File::from(opened.map_err(|error| failed(error.into()))?),
     };
     let head = Preamble::LEN + Preamble::ROOT_LEN_MAX + Preamble::AREA_LEN_MAX;
-    // A row of an index has 40 bytes at least, and what is kept of an object 128 at most.
+    // An index row has at least 40 bytes, and a record at most 128 per object.
     let len_max = Limits::default().index_len.saturating_mul(4) + u64::from(head);
     let mut bytes = Vec::new();
     file.take(len_max).read_to_end(&mut bytes).map_err(failed)?;

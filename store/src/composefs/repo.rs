@@ -21,7 +21,7 @@ use crate::fs::confined::{names_in, open_beneath, open_name, open_user_dir};
 use crate::ostree::hex;
 use crate::seal::seal_open;
 
-/// A store that is open. Nobody removes anything of it meanwhile.
+/// An open store. Nothing is removed from it meanwhile.
 #[derive(Debug)]
 pub(crate) struct Repo {
     path: PathBuf,
@@ -31,7 +31,7 @@ pub(crate) struct Repo {
     is_sealed: bool,
 }
 
-/// What is read of `meta.json` at most.
+/// The maximum bytes read of `meta.json`.
 const META_LEN_MAX: u64 = 1 << 16;
 
 /// The name of `meta.json` while it is written.
@@ -39,16 +39,16 @@ const META_STAGED: &str = "meta.json.sealift";
 
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 
-/// Blocks of 4096 bytes, no salt.
+/// Returns the parameters: blocks of 4096 bytes, no salt.
 pub(crate) fn parameters(algorithm: Algorithm) -> Parameters {
-    Parameters::new(algorithm, 4096, &[]).unwrap_or_default() // both hashes have such blocks
+    Parameters::new(algorithm, 4096, &[]).unwrap_or_default() // both hashes support such blocks
 }
 
 impl Repo {
-    /// Opens a store; `None` where there is none yet, and one may be made.
+    /// Opens a store; `None` if there is none yet, and one may be created.
     ///
     /// # Errors
-    /// It is no store, one that this version does not know, or is in use.
+    /// Returns an error if it is not a store, if this version does not support it, or if it is in use.
     pub(crate) fn open(path: &Path) -> Result<Option<Self>, Error> {
         let failed = |error: Errno| Error::io("open", path, error);
         let root = match open_user_dir(path) {
@@ -63,7 +63,7 @@ impl Repo {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK;
         let meta = match open_name(root.as_fd(), REPO_METADATA_FILENAME.as_bytes(), flags, Permissions::empty()) {
             Err(Errno::NOENT) => {
-                // A run that was killed while it made the store had begun with this file.
+                // A run that was killed while it created the store had begun with this file.
                 let names = names_in(root.as_fd()).map_err(failed)?;
                 if names.iter().all(|(name, _)| name == META_STAGED.as_bytes()) {
                     return Ok(None);
@@ -110,10 +110,10 @@ impl Repo {
         Ok(Self { path: path.to_owned(), root, objects, parameters, is_sealed })
     }
 
-    /// Makes a store, which only its owner may enter, as cfsctl does. Where it is sealed, programs of composefs want all of it to be.
+    /// Creates a store that only its owner may enter, as cfsctl does. If it is sealed, composefs programs require all of it to be.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// Returns an error if it cannot be created.
     pub(crate) fn create(path: &Path, algorithm: Algorithm, is_sealed: bool) -> Result<Self, Error> {
         let failed = |error: Errno| Error::io("create", path, error);
         match mkdir(path, Permissions::RWXU) {
@@ -165,7 +165,7 @@ impl Repo {
         &self.parameters
     }
 
-    /// Whether it says of itself that all of its objects are sealed.
+    /// Returns whether the store declares all of its objects sealed.
     pub(crate) fn is_sealed(&self) -> bool {
         self.is_sealed
     }
@@ -174,10 +174,10 @@ impl Repo {
         self.path.join("objects").join(object_name(digest))
     }
 
-    /// Opens an object for reading, and tells its size. `None` where there is none, or something that is no file.
+    /// Opens an object for reading, with its size. Returns `None` if there is none, or something that is not a file.
     ///
     /// # Errors
-    /// It could not be told.
+    /// Returns an error if this cannot be determined.
     pub(crate) fn open_object(&self, digest: &FileDigest) -> Result<Option<(File, u64)>, Error> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK;
         let failed = |error: Errno| Error::io("open", self.object_path(digest), error);
@@ -191,10 +191,10 @@ impl Repo {
         Ok(is_file.then(|| (File::from(file), size)))
     }
 
-    /// Makes a directory of the store, with those above it, and opens it. Links are not followed.
+    /// Creates a directory of the store with its parents, and opens it. Links are not followed.
     ///
     /// # Errors
-    /// Something else has its name, or it cannot be made.
+    /// Returns an error if something else has its name, or if it cannot be created.
     pub(crate) fn make_directories(&self, path: &str, mode: u32) -> Result<OwnedFd, Errno> {
         let mut at = open_beneath(self.root(), b"", DIRECTORY, Permissions::empty())?;
         for name in path.split('/') {
@@ -205,7 +205,7 @@ impl Repo {
     }
 }
 
-/// Makes a directory unless it is there. One that is new is on the medium before anything in it counts.
+/// Creates a directory unless it exists. A new one is durable before anything in it counts.
 pub(crate) fn make_directory(at: BorrowedFd<'_>, name: &str, mode: u32) -> Result<(), Errno> {
     match mkdirat(at, name, Permissions::from_raw_mode(mode)) {
         Ok(()) => fsync(at),
@@ -214,7 +214,7 @@ pub(crate) fn make_directory(at: BorrowedFd<'_>, name: &str, mode: u32) -> Resul
     }
 }
 
-/// Where an object lies below `objects`.
+/// Returns the path of an object below `objects`.
 pub(crate) fn object_name(digest: &FileDigest) -> String {
     let name = hex(digest.as_bytes());
     let (first, rest) = name.split_at(2.min(name.len()));

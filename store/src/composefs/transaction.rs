@@ -24,31 +24,31 @@ use crate::seal::seal_open;
 use crate::threads::parallel::for_each;
 use crate::{Error, Progress};
 
-/// Where stages are.
+/// The folder of stages.
 const TMP: &str = "sealift/tmp";
 
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 
-/// What is going to be in a store. Several threads may write objects; nothing is in its place before [`Self::finish`], and a transaction
-/// that is dropped leaves nothing.
+/// Pending changes to a store. Several threads may write objects; nothing is in its place before [`Self::finish`], and a dropped transaction leaves
+/// nothing.
 #[derive(Debug)]
 pub(crate) struct Transaction<'a> {
     repo: &'a Repo,
     stage: ObjectStage,
     folders: Folders,
-    /// Whether objects are to be sealed.
+    /// Whether to seal objects.
     seals: bool,
     staged: Mutex<HashSet<FileDigest>>,
-    /// Objects that were there, under their name, and were something else.
+    /// Existing objects that did not match their names.
     replaced: AtomicU64,
     sealed: AtomicU64,
 }
 
 impl<'a> Transaction<'a> {
-    /// Begins to write into a store.
+    /// Begins a transaction.
     ///
     /// # Errors
-    /// It cannot be written to.
+    /// Returns an error if the store cannot be written to.
     pub(crate) fn begin(repo: &'a Repo, seals: bool) -> Result<Self, Error> {
         let failed = |error: Errno| Error::io("write to", repo.path(), error);
         let tmp = repo.make_directories(TMP, 0o700).map_err(failed)?;
@@ -76,11 +76,11 @@ impl<'a> Transaction<'a> {
         self.sealed.load(Ordering::Relaxed)
     }
 
-    /// Whether the store has an object, whole, and sealed if that is asked for: its name alone says nothing. The kernel tells of one that
-    /// is sealed; another is read.
+    /// Returns whether the store has an object that is correct, and sealed if requested: its name alone proves nothing. The kernel vouches for a
+    /// sealed object; any other is read.
     ///
     /// # Errors
-    /// It could not be told, or the kernel did not seal it.
+    /// Returns an error if this cannot be determined, or if the kernel refuses to seal it.
     pub(crate) fn has(&self, digest: &FileDigest, size: u64) -> Result<bool, Error> {
         if !digest.as_bytes().first().is_some_and(|first| self.folders.has(*first)) {
             return Ok(false);
@@ -116,16 +116,16 @@ impl<'a> Transaction<'a> {
         kernel::check(file, digest).map_err(failed)
     }
 
-    /// Makes a file in the stage, which is not an object yet.
+    /// Creates a file in the stage that is not an object yet.
     pub(crate) fn create(&self, name: &str) -> Result<File, Errno> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
         open_name(self.stage(), name.as_bytes(), flags, Permissions::from_raw_mode(0o644)).map(File::from)
     }
 
-    /// Lets `write` write an object, unless another thread does.
+    /// Has `write` write an object, unless another thread does.
     ///
     /// # Errors
-    /// It cannot be written. It leaves nothing then.
+    /// Returns an error if it cannot be written. Nothing is left then.
     pub(crate) fn write(&self, digest: &FileDigest, write: impl FnOnce(&File) -> io::Result<()>) -> Result<(), Error> {
         let failed = |error: io::Error| Error::io("write", self.repo.object_path(digest), error);
         let Some(name) = self.reserve(digest)? else { return Ok(()) };
@@ -136,10 +136,10 @@ impl<'a> Transaction<'a> {
         })
     }
 
-    /// Takes a file of the stage for an object.
+    /// Turns a file of the stage into an object.
     ///
     /// # Errors
-    /// It cannot be renamed.
+    /// Returns an error if it cannot be renamed.
     pub(crate) fn adopt(&self, digest: &FileDigest, from: &str) -> Result<(), Error> {
         let Some(name) = self.reserve(digest)? else { return Ok(()) };
         let renamed = renameat(self.stage(), from, self.stage(), &*name);
@@ -149,7 +149,7 @@ impl<'a> Transaction<'a> {
         })
     }
 
-    /// The name in the stage for an object; `None` where another thread has it.
+    /// Reserves the name of an object in the stage; `None` if another thread has it.
     fn reserve(&self, digest: &FileDigest) -> Result<Option<String>, Error> {
         if !self.list().insert(digest.clone()) {
             return Ok(None);
@@ -161,15 +161,15 @@ impl<'a> Transaction<'a> {
     }
 
     fn give_up(&self, digest: &FileDigest, name: &str) {
-        // Whatever it is, it goes with the stage at the latest, which nobody brings into place.
+        // Whatever it is, it is removed with the stage at the latest, and is never moved into place.
         let _ = unlinkat(self.stage(), name, AtFlags::empty());
         self.list().remove(digest);
     }
 
-    /// Seals what is staged, if that is asked for. Nobody writes to it any more.
+    /// Seals what is staged, if requested. It is no longer being written.
     ///
     /// # Errors
-    /// The kernel did not, or says another digest.
+    /// Returns an error if the kernel refuses, or reports another digest.
     pub(crate) fn seal(&self, jobs: usize, progress: &Progress) -> Result<(), Error> {
         if !self.seals {
             return Ok(());
@@ -197,14 +197,14 @@ impl<'a> Transaction<'a> {
         staged_name(digest, self.folders.folder_of(first))
     }
 
-    /// Brings all that was written into its place. Returns how many objects that are. `ready` is called when all of it is on the medium and
-    /// nothing has its name yet; if it fails, nothing gets one.
+    /// Moves everything that was written to its place. Returns the number of objects. `ready` is called when all of it is durable and nothing has
+    /// its name yet; if it fails, nothing gets one.
     ///
     /// # Errors
-    /// That of `ready`; or the store cannot be written to; it is then as the module says of one who was killed.
+    /// Returns the error of `ready`, or an error if the store cannot be written to; its state is then as after a kill.
     pub(crate) fn finish(&self, ready: impl FnOnce() -> Result<(), Error>) -> Result<u64, Error> {
         let mut staged: Vec<FileDigest> = self.list().iter().cloned().collect();
-        // Also what is there already may be of a run that was killed before its objects were on the medium.
+        // Existing objects may also be from a run that was killed before they were durable.
         self.sync()?;
         ready()?;
         self.folders.staged().try_for_each(|(folder, name)| self.place_folder(&folder, &name))?;
@@ -215,7 +215,7 @@ impl<'a> Transaction<'a> {
             let name = object_name(digest);
             let (folder, _) = name.split_once('/').unwrap_or((&name, ""));
             make_directory(self.repo.objects(), folder, 0o755).map_err(failed)?;
-            // What has this name is not what it says, or was written meanwhile and is as good.
+            // The object of this name is incorrect, or was written meanwhile and is as good.
             renameat(self.stage(), staged_name(digest, None), self.repo.objects(), name).map_err(failed)?;
         }
         let written = self.list().len();
@@ -223,17 +223,17 @@ impl<'a> Transaction<'a> {
         Ok(num::wide(written))
     }
 
-    /// The error of writing to a file of the stage that is no object yet.
+    /// Returns the error for writing to a staged file that is not an object yet.
     pub(crate) fn unwritten(&self, error: io::Error) -> Error {
         Error::io("write to", self.repo.path(), error)
     }
 
-    /// Waits until the medium has everything.
+    /// Waits until everything is durable.
     pub(crate) fn sync(&self) -> Result<(), Error> {
         syncfs(self.repo.objects()).map_err(|error| Error::io("sync", self.repo.path(), error))
     }
 
-    /// Brings a directory of the stage into its place, or what is in it, if there is one by now.
+    /// Moves a directory of the stage to its place, or its contents if that directory exists by now.
     fn place_folder(&self, folder: &str, name: &str) -> Result<(), Error> {
         let failed = |error: Errno| Error::io("create", self.repo.path().join("objects").join(name), error);
         let (stage, objects) = (self.stage(), self.repo.objects());
@@ -268,12 +268,12 @@ fn staged_name(digest: &FileDigest, folder: Option<String>) -> String {
     }
 }
 
-/// The digest that a file would have if it were sealed as the store's objects are.
+/// Returns the digest that a file would have if sealed as the store's objects are.
 pub(crate) fn hash(file: &mut File, repo: &Repo) -> io::Result<FileDigest> {
     hash_with(file, repo, |_| ())
 }
 
-/// The same; `take` is given the bytes as well.
+/// Returns the same, and also passes the bytes to `take`.
 pub(crate) fn hash_with(file: &mut File, repo: &Repo, mut take: impl FnMut(&[u8])) -> io::Result<FileDigest> {
     let (mut hasher, mut buffer) = (FileHasher::new(repo.parameters()), vec![0; 1 << 18]);
     file.rewind()?;

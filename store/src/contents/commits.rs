@@ -19,13 +19,13 @@ use crate::{Error, Phase, Progress};
 pub struct CommitRef<'a> {
     /// A ref's name.
     pub name: &'a str,
-    /// Empty where it has none.
+    /// The ref's collection; empty if none.
     pub collection: &'a str,
-    /// Its commits.
+    /// The ref's commits.
     pub source: &'a OstreeSource,
 }
 
-/// What the file objects of commits hold.
+/// The hashed contents of commits' file objects.
 #[derive(Debug, Default)]
 pub struct HashedCommits {
     object_of: HashMap<Checksum, u32>,
@@ -40,10 +40,10 @@ struct Hashed {
 }
 
 impl HashedCommits {
-    /// Reads the contents of all file objects, each once, from its start to its end.
+    /// Reads the contents of all file objects, each once, from start to end.
     ///
     /// # Errors
-    /// One is missing or damaged, or the caller wished to stop.
+    /// Returns an error if one is missing or damaged, or if the caller requested a stop.
     pub fn read(sources: &[OstreeSource], jobs: usize, progress: &Progress) -> Result<Self, Error> {
         let mut tasks: Vec<(&OstreeSource, u32, &Checksum)> = Vec::new();
         let mut known: HashSet<&Checksum> = HashSet::new();
@@ -87,11 +87,11 @@ impl HashedCommits {
         Ok(own)
     }
 
-    /// Builds the index of these refs, which ascend by name, all of whose contents were read: with or without what stands beside the
-    /// commits, and with these files of the repository.
+    /// Builds the index of these refs, which ascend by name and whose contents were all read: with or without the commits' detached metadata, and
+    /// with these files of the repository.
     ///
     /// # Errors
-    /// The index would not be one.
+    /// Returns an error if the result is not a valid index.
     pub fn index(
         &self,
         refs: &[CommitRef<'_>],
@@ -111,7 +111,7 @@ impl HashedCommits {
         let rows: Vec<&Hashed> = builder.contents().iter().map(|object| row(&self.objects, *object)).collect();
         let digests: Vec<u8> = rows.iter().flat_map(|hashed| hashed.verity).collect();
         let objects: Vec<Object> = rows.iter().map(|hashed| hashed.object).collect();
-        // What the parser would refuse is no base.
+        // An index that the parser refuses cannot be a base.
         Ok(Index::parse(builder.finish(objects.into_iter(), &verity::digest(&digests)), u64::MAX)?)
     }
 }

@@ -9,21 +9,21 @@ use crate::source::Source;
 use crate::tree::{NodeKind, Tree};
 use crate::{Error, Progress};
 
-/// Builds the index of one source, as a tree of the ref `name`, by reading all of it.
+/// Builds the index of a source, as a tree of the ref `name`, by reading all of it.
 ///
 /// # Errors
-/// A file cannot be read or changes meanwhile, or the index would not be one.
+/// Returns an error if a file cannot be read or changes meanwhile, or if the result is not a valid index.
 pub fn index_by_reading(name: &str, source: &Source, jobs: usize, progress: &Progress) -> Result<Index, Error> {
     let wanted = vec![Want::Digests; usize::try_from(source.content_count()).unwrap_or(0)];
     let found = hash_contents(source, &wanted, jobs, progress)?;
     Ok(index_of(name, source, &found)?)
 }
 
-/// Builds the index of one source, as a tree of the ref `name`, from what was found of each content. A content that was not hashed has an
-/// object of its own; the fs-verity digests are left open where one is not known.
+/// Builds the index of a source, as a tree of the ref `name`, from what was found of each content. A content that was not hashed gets an object of
+/// its own; the fs-verity digests are left out if one is unknown.
 ///
 /// # Errors
-/// The index would not be one.
+/// Returns an error if the result is not a valid index.
 pub(crate) fn index_of(name: &str, source: &Source, contents: &[ContentInfo]) -> Result<Index, FormatError> {
     let mut numbers: HashMap<[u8; 32], u32> = HashMap::new();
     let mut objects = Vec::new();
@@ -46,17 +46,17 @@ pub(crate) fn index_of(name: &str, source: &Source, contents: &[ContentInfo]) ->
     Index::parse(builder.finish(rows.iter().map(|(object, _)| *object), &verity), u64::MAX)
 }
 
-/// Stands for the id of a content that was not hashed.
+/// Returns a placeholder for the id of a content that was not hashed.
 fn stand_in(content: u32) -> [u8; 32] {
     *blake3::hash(&[&b"sealift: not hashed "[..], &content.to_le_bytes()].concat()).as_bytes()
 }
 
-/// The row of a table by its number.
+/// Returns a row of a table by its number.
 pub fn row<T>(rows: &[T], number: u32) -> &T {
     &rows[usize::try_from(number).unwrap_or(usize::MAX)]
 }
 
-/// Lays a source's tree down in tree order (spec 6.1).
+/// Adds a source's tree to the index in tree order (spec 6.1).
 pub fn lay_down<'a>(builder: &mut IndexBuilder, source: &Source, content: impl Fn(u32) -> (u32, Option<&'a Xattrs>)) {
     let tree = source.tree();
     let mut inode_of = vec![None; tree.node_count()];

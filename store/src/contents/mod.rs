@@ -21,18 +21,18 @@ pub use index::{index_by_reading, lay_down, row};
 pub use ostree::Commits;
 use tasks::{Item, Plan, Task};
 
-/// What is wanted of a content.
+/// What to read of a content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(clippy::exhaustive_enums, reason = "a caller chooses one")]
 pub enum Want {
     /// Nothing: it is not opened.
     #[default]
     Nothing,
-    /// The extended attributes that come with it.
+    /// The extended attributes that come with the content.
     Xattrs,
-    /// Its object id, and these.
+    /// The object id, and the extended attributes.
     Id,
-    /// Its fs-verity digest, and these.
+    /// The fs-verity digest, and all of the above.
     Digests,
 }
 
@@ -40,13 +40,13 @@ pub enum Want {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ContentInfo {
-    /// BLAKE3 of its bytes, where it was wanted.
+    /// BLAKE3 of its bytes, if requested.
     pub id: Option<[u8; 32]>,
-    /// Its fs-verity digest, where it was wanted.
+    /// Its fs-verity digest, if requested.
     pub verity: Option<[u8; 32]>,
     /// The extended attributes that come with it and are not in the source's tree, by name.
     pub xattrs: Xattrs,
-    /// Whether the kernel keeps it as it is, where that was asked.
+    /// Whether it is sealed, if that was checked.
     pub is_sealed: Option<bool>,
 }
 
@@ -56,14 +56,14 @@ impl Want {
     }
 }
 
-/// A content of more bytes is hashed in pieces of this size, by several threads.
+/// Contents larger than this are hashed in pieces of this size, by several threads.
 const PIECE_LEN: u64 = 4 << 20;
 
-/// Reads what is wanted of each content of a source, on `jobs` threads. `wanted` goes by the contents' numbers, as does the result;
-/// contents behind its end are not wanted.
+/// Reads what is wanted of each content of a source, on `jobs` threads. `wanted` and the result are indexed by the contents' numbers; contents
+/// beyond the end of `wanted` are not read.
 ///
 /// # Errors
-/// A file cannot be read or changed since it was listed, or the caller wished to stop.
+/// Returns an error if a file cannot be read or changed since it was listed, or if the caller requested a stop.
 pub fn hash_contents(
     source: &Source,
     wanted: &[Want],
@@ -73,7 +73,7 @@ pub fn hash_contents(
     find(source, wanted, None, jobs, progress)
 }
 
-/// The same of a tree that was sealed: a content is not read whose digest the kernel says, and `digests` knows.
+/// Does the same for a tree that was sealed: a content is not read if `digests` knows the digest from the kernel.
 pub fn find(
     source: &Source,
     wanted: &[Want],
@@ -111,7 +111,7 @@ pub fn find(
     run.state.into_inner().unwrap_or_else(PoisonError::into_inner).finish()
 }
 
-/// Asks the kernel of which digest sealed contents are. Returns what is known of each so.
+/// Asks the kernel for the digests of sealed contents. Returns what is known from them.
 fn measure(
     source: &Source,
     items: &[Item],
@@ -151,18 +151,18 @@ struct State {
     failed: Option<Error>,
 }
 
-/// A piece of a large content: in the order of these fields, a content's pieces follow each other.
+/// A piece of a large content. Ordering by these fields puts a content's pieces in sequence.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Piece {
     content: u32,
     number: u64,
     chaining_value: [u8; 32],
     len: u64,
-    /// Where the fs-verity digest is wanted.
+    /// Filled if the fs-verity digest is wanted.
     block_hashes: Vec<[u8; 32]>,
 }
 
-/// What a task gave.
+/// The result of a task.
 #[derive(Default)]
 struct Done {
     found: Vec<(u32, ContentInfo)>,
@@ -240,7 +240,7 @@ impl Run<'_> {
         buffer.resize(num::size(PIECE_LEN.min(item.len - start)), 0);
         content.read_at(buffer, start)?;
         let xattrs = if number == 0 { content.xattrs()?.into() } else { Xattrs::default() };
-        // Each piece looks whether the file is still the one that was listed: so all are of one moment.
+        // Each piece checks that the file is still the one that was listed: so all are of one version.
         content.finish()?;
         let chaining_value = pieces::chaining_value(start, std::iter::once(&buffer[..]));
         let is_sealable = self.wanted[at(item.content)] == Want::Digests;
@@ -286,7 +286,7 @@ mod tests {
     use super::*;
     use crate::source::{DirectoryOptions, DirectorySource};
 
-    /// Files around the edges of pieces, in the order of their contents' numbers.
+    /// Files with lengths around the edges of pieces, in the order of their contents' numbers.
     const LENS: [(&str, usize); 6] =
         [("a", 0), ("b", 1), ("c", 4 << 20), ("d", (4 << 20) + 1), ("e", 9 << 20), ("f", 100)];
 

@@ -1,4 +1,4 @@
-//! OSTree commits in the order in which an index carries them (spec 6.6).
+//! OSTree commits in the order of an index (spec 6.6).
 
 use std::collections::HashMap;
 
@@ -16,17 +16,17 @@ pub struct Commits<'a> {
     files: Vec<(usize, &'a Attributes, &'a FileKind)>,
     file_of: HashMap<Checksum, usize>,
     repository_files: Vec<(RepositoryFile, Vec<u8>)>,
-    /// Whether what is beside a commit is left out.
+    /// Whether detached metadata is left out.
     is_bare: bool,
 }
 
 impl<'a> Commits<'a> {
-    /// No commits yet. Of those that come what is beside them is left out, unless it is wanted; the files of the repository are these.
+    /// Creates an empty list for a base. Detached metadata is left out unless wanted; the repository's files are these.
     pub fn of_base(with_commitmeta: bool, files: &[(RepositoryFile, Vec<u8>)]) -> Self {
         Self { repository_files: files.to_vec(), is_bare: !with_commitmeta, ..Self::default() }
     }
 
-    /// Adds a ref's commits; `number` is that of its source. Returns the number of its newest one if a ref before had it.
+    /// Adds a ref's commits; `number` is that of its source. Returns the number of its newest commit if an earlier ref had it.
     pub fn add(&mut self, number: usize, source: &'a OstreeSource) -> Result<Option<u32>, Error> {
         for (kind, bytes) in &source.repository_files {
             match self.repository_files.iter().find(|(known, _)| known == kind) {
@@ -44,7 +44,7 @@ impl<'a> Commits<'a> {
         let known = tip.and_then(|tip| self.known.get(&tip).copied());
         for commit in &source.commits {
             if self.known.contains_key(&(OsTreeKind::Commit, commit.checksum)) {
-                // What stands before it stands there already.
+                // Its parents are already listed.
                 break;
             }
             self.push(OsTreeKind::Commit, commit.checksum, &commit.bytes);
@@ -97,7 +97,7 @@ impl<'a> Commits<'a> {
         Ok(())
     }
 
-    /// Gives all of it to the builder, after the refs and the inodes. `object_of` says which object a source's content became.
+    /// Adds everything to the builder, after the refs and the inodes. `object_of` returns the object of a source's content.
     pub fn lay_down(&self, builder: &mut IndexBuilder, object_of: impl Fn(usize, u32) -> u32) {
         for (kind, bytes) in &self.objects {
             builder.ostree_object(*kind, bytes);
@@ -117,7 +117,7 @@ impl<'a> Commits<'a> {
     }
 }
 
-/// The source has parsed it before.
+/// Returns the error for an object that no longer parses; the source has parsed it before.
 fn unreadable(fault: Malformed) -> Error {
     Error::Usage(fault.to_string())
 }

@@ -1,17 +1,17 @@
-//! Which contents are read, in which order, and in which portions.
+//! Plans which contents are read, in which order, and in which tasks.
 
 /// A content of one of the sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// Which of the sources.
+    /// The number of the source.
     pub source: usize,
-    /// The content's number there.
+    /// The content's number in the source.
     pub content: u32,
-    /// Its bytes.
+    /// The content's length in bytes.
     pub len: u64,
 }
 
-/// A portion of reading for one thread.
+/// The work of one thread.
 #[derive(Debug)]
 pub enum Task {
     /// Small contents, each read whole.
@@ -26,7 +26,7 @@ pub enum Task {
 }
 
 impl Task {
-    /// Bytes that the task holds in memory when it is done.
+    /// Returns the bytes that the task's result holds in memory.
     pub fn len(&self, piece_len: u64) -> u64 {
         match self {
             Self::Batch(items) => items.iter().map(|item| item.len).sum(),
@@ -35,28 +35,28 @@ impl Task {
     }
 }
 
-/// Files of a batch at most: enough to be worth a lock, few enough to be spread over the threads.
+/// The maximum number of files in a batch: enough to be worth a lock, few enough to spread over the threads.
 const BATCH_FILES: usize = 128;
 
-/// Gives out the tasks of a list of items one by one.
+/// Hands out the tasks of a list of items one by one.
 #[derive(Debug)]
 pub struct Plan {
     items: Vec<Item>,
     piece_len: u64,
-    /// Where the hot set ends among the items.
+    /// The number of items in the hot set.
     hot_end: usize,
     next_item: usize,
     next_piece: u64,
 }
 
 impl Plan {
-    /// Plans to read `items` in this order, with what is longer than `piece_len` in pieces. No portion has items before and behind `hot_end`.
+    /// Plans to read `items` in this order, splitting those longer than `piece_len` into pieces. No task has items from both sides of `hot_end`.
     #[must_use]
     pub fn new(items: Vec<Item>, hot_end: usize, piece_len: u64) -> Self {
         Self { items, piece_len, hot_end, next_item: 0, next_piece: 0 }
     }
 
-    /// The next task, and whether the hot set ends before it.
+    /// Returns the next task, and whether the hot set ends before it.
     pub fn next_task(&mut self) -> Option<(Task, bool)> {
         let first = *self.items.get(self.next_item)?;
         let at_hot_end = self.next_item == self.hot_end && self.hot_end > 0 && self.next_piece == 0;

@@ -20,7 +20,7 @@ use crate::threads::parallel::for_each;
 use crate::{Error, Progress};
 use feed::ChunkScheduler;
 
-/// What is to be delivered, and how.
+/// A plan to deliver, and how to deliver it.
 #[derive(Clone, Copy)]
 pub struct Delivery<'a> {
     bundle: &'a Bundle,

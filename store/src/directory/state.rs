@@ -313,7 +313,7 @@ fn read(dir: &OwnDir, name: &str, len: u64) -> Result<Vec<u8>, Error> {
     }
 }
 
-/// An index sealed with a signature for the kernel can only be opened where its certificate is present.
+/// Explains the error: an index sealed with a signature for the kernel can only be opened where its certificate is present.
 fn of_sealed(error: Error) -> Error {
     match error {
         Error::Io { path, source, doing } => match KernelError::of_open(&source) {

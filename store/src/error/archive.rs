@@ -1,6 +1,6 @@
 //! Why an archive cannot be packed.
 
-/// Why an archive cannot be packed. Names in it are escaped, since nobody vouches for them yet.
+/// The reason why an archive cannot be packed. Names in it are escaped, since they are not trusted yet.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArchiveFault {
@@ -10,36 +10,36 @@ pub enum ArchiveFault {
     /// The blocks of zeros that end an archive are missing.
     #[error("the archive is cut off: the blocks of zeros that end it are missing")]
     NoEnd,
-    /// What follows the end may be a second archive, which some programs would read and others not.
+    /// Data after the end may be a second archive, which some programs would read and others not.
     #[error("more bytes follow the archive's end: two archives are joined by `tar -A`")]
     BeyondEnd,
-    /// What only one form of archive knows, as its reader says it.
+    /// A fault specific to one archive format, as its reader words it.
     #[error("{0}")]
     Form(String),
-    /// A header is not one.
+    /// A header is invalid.
     #[error("a header's checksum is wrong: the archive is damaged, or is not a tar archive")]
     Checksum,
-    /// A number is none, or is out of range.
+    /// A number is malformed or out of range.
     #[error("not a tar archive, or a damaged one: the {field} is not a valid number")]
     Number {
-        /// What the number is for.
+        /// The number's field.
         field: &'static str,
     },
     /// An extended header is malformed.
     #[error("the extended header is malformed")]
     Pax,
-    /// A record of an extended header has a value that it cannot have.
+    /// A record of an extended header has an invalid value.
     #[error("the extended header's record {keyword} has an invalid value")]
     PaxValue {
         /// The record.
         keyword: String,
     },
-    /// Extended attributes that no file has.
+    /// Extended attributes that no file can have.
     #[error(
         "the member has extended attributes that no file can have: names have 1 to 255 bytes, values up to 65536, and a file has up to 65535"
     )]
     Xattrs,
-    /// A record for one member stands where it would hold for all.
+    /// A record for one member is in a global header.
     #[error("a global extended header sets {keyword}, which belongs to one member")]
     PaxGlobal {
         /// The record.
@@ -50,16 +50,16 @@ pub enum ArchiveFault {
     ExtensionTooLong {
         /// Its length.
         len: u64,
-        /// The longest that is read.
+        /// The maximum length.
         max: u64,
     },
     /// Two extended headers of one kind describe one member.
     #[error("two extended headers of one kind describe one member")]
     ExtensionTwice,
-    /// An extended header describes nothing.
+    /// An extended header without a member.
     #[error("an extended header at the end describes no member")]
     ExtensionAlone,
-    /// An ACL in text form names a user or group, not a number.
+    /// An ACL in text form names a user or group without a number.
     #[error(
         "the ACL names {who} without a number, and this machine's users are not the archive's: \
          make the archive with `tar --xattrs`, which keeps ACLs as numbers"
@@ -68,13 +68,13 @@ pub enum ArchiveFault {
         /// The user or group.
         who: String,
     },
-    /// The list of a sparse file's segments is malformed, or does not agree with its sizes.
+    /// The list of a sparse file's segments is malformed, or contradicts its sizes.
     #[error("the list of segments of a sparse file is malformed, or does not agree with the file's size")]
     SparseMap,
-    /// A version of the sparse forms that is unknown.
+    /// An unknown version of the sparse formats.
     #[error("the form of a sparse file is not known")]
     SparseVersion,
-    /// A size for a member that has no content: some programs skip as many bytes, some none.
+    /// A size for a member without content: some programs skip as many bytes, some none.
     #[error("{path} has no content, yet a size of {size}")]
     SizeWithoutContent {
         /// The member.
@@ -106,26 +106,26 @@ pub enum ArchiveFault {
         /// What is wrong with the target.
         fault: &'static str,
     },
-    /// A member lies beneath something that is not a directory.
+    /// A member lies below something that is not a directory.
     #[error("{path} lies beneath {parent}, which is not a directory")]
     NotDirectory {
         /// The member.
         path: String,
-        /// What it lies beneath.
+        /// The parent.
         parent: String,
     },
-    /// A later member would take away a directory with all that is in it.
+    /// A later member would replace a non-empty directory.
     #[error("{path} takes the place of a directory that is not empty")]
     ReplacesDirectory {
         /// The member.
         path: String,
     },
-    /// A hard link to nothing.
+    /// A hard link to a missing member.
     #[error("{path} is a hard link to {target}, which no earlier member is")]
     LinkToNothing {
         /// The link.
         path: String,
-        /// What it names.
+        /// The link's target.
         target: String,
     },
     /// A hard link to a directory.
@@ -133,12 +133,12 @@ pub enum ArchiveFault {
     LinkToDirectory {
         /// The link.
         path: String,
-        /// What it names.
+        /// The link's target.
         target: String,
     },
 }
 
-/// Bytes from an archive for a message: what a terminal could take for a command is escaped.
+/// Formats bytes from an archive for a message: anything that a terminal could interpret as a command is escaped.
 pub(crate) fn shown(bytes: &[u8]) -> String {
     let mut text = String::new();
     for chunk in bytes.utf8_chunks() {

@@ -20,21 +20,21 @@ pub use archive::ArchiveFault;
 pub(crate) use archive::shown;
 pub use repository::RepoFault;
 
-/// Why an operation did not do what was asked.
+/// The reason why an operation failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A system call failed.
     #[error("cannot {doing} {}: {source}", path.display())]
     Io {
-        /// What was being done: "read", "create".
+        /// The action that failed: "read", "create".
         doing: &'static str,
-        /// To which file.
+        /// The file.
         path: PathBuf,
         /// The system's reason.
         source: io::Error,
     },
-    /// A source's file is not what it was when its directory was read.
+    /// A source's file has changed since its directory was read.
     #[error("{} changed while it was being read", path.display())]
     Changed {
         /// The file.
@@ -45,21 +45,21 @@ pub enum Error {
     Archive {
         /// The archive.
         path: PathBuf,
-        /// Where the member's header begins.
+        /// The offset of the member's header.
         offset: u64,
-        /// Why.
+        /// The fault.
         fault: Box<ArchiveFault>,
     },
-    /// The bundle's bytes are not as the format says.
+    /// The bundle does not follow the format.
     #[error(transparent)]
     Format(#[from] sealift_format::Error),
     /// The bundle's content is damaged.
     #[error(transparent)]
     Content(#[from] sealift_verify::content::ContentError),
-    /// The bundle is not to be used on this device.
+    /// The bundle must not be used on this device.
     #[error(transparent)]
     Trust(#[from] sealift_verify::Error),
-    /// Something is wrong with one of several bundles.
+    /// One of several bundles has an error.
     #[error("{}: {source}", path.display())]
     Bundle {
         /// The bundle.
@@ -67,31 +67,31 @@ pub enum Error {
         /// What is wrong with it.
         source: Box<Error>,
     },
-    /// A delta bundle does not say which full bundle it stands for.
+    /// A delta bundle does not state which full bundle it stands for.
     #[error("{} does not name the full bundle it can be joined to", path.display())]
     NoFull {
         /// The delta bundle.
         path: PathBuf,
     },
-    /// A full bundle that a delta bundle stands for cannot be made here.
+    /// The full bundle that a delta bundle stands for cannot be rebuilt here.
     #[error("{}: {own} compresses differently from {packed}, which packed the full bundle", path.display())]
     OtherEncoder {
         /// The delta bundle.
         path: PathBuf,
         /// The encoder that packed the full bundle.
         packed: String,
-        /// The one that is here.
+        /// The encoder of this program.
         own: String,
     },
-    /// A delta bundle was given where a bundle is needed that carries all of its objects.
+    /// A delta bundle was given where a complete bundle is needed.
     #[error("{} is a delta, which needs {bases}", path.display())]
     IsDelta {
         /// The bundle.
         path: PathBuf,
-        /// What it is relative to.
+        /// The delta's bases.
         bases: String,
     },
-    /// A delta bundle's base, or some of its objects, are not there.
+    /// A delta bundle's base, or some of its objects, are missing.
     #[error("{}: {problem}", path.display())]
     MissingBase {
         /// The target, or the base that was given.
@@ -99,7 +99,7 @@ pub enum Error {
         /// What is missing, and what to do.
         problem: String,
     },
-    /// The target took another bundle first.
+    /// The target holds a bundle of another name.
     #[error("{} contains {bound:?}; refusing to replace it with {name:?}", target.display())]
     OtherName {
         /// The target.
@@ -117,7 +117,7 @@ pub enum Error {
         /// Whether there is an install record, of another directory.
         is_of_another: bool,
     },
-    /// The target's file system takes two names for one.
+    /// The target's file system treats two names as equal.
     #[error(
         "{}: this file system does not distinguish two names of the bundle that differ in case or normalization",
         path.display()
@@ -126,19 +126,19 @@ pub enum Error {
         /// The second of the names.
         path: PathBuf,
     },
-    /// Somebody changes the target while it is updated.
+    /// The target is being changed by others during an update.
     #[error("another process is changing {}", target.display())]
     Changing {
         /// The target.
         target: PathBuf,
     },
-    /// An update was interrupted, and what it had staged is damaged.
+    /// An update was interrupted, and its staged data is damaged.
     #[error("{} has files of two bundles after an interrupted update", target.display())]
     HalfUpdated {
         /// The target.
         target: PathBuf,
     },
-    /// A file of the administrator cannot be used as it is.
+    /// An administrator's file is invalid.
     #[error("{}: {source}", path.display())]
     TrustFile {
         /// The file.
@@ -146,7 +146,7 @@ pub enum Error {
         /// What is wrong with it.
         source: TrustFileError,
     },
-    /// What was kept between bundles cannot be used as it is.
+    /// A file of the device's state is invalid.
     #[error("{} is damaged: {problem}", path.display())]
     State {
         /// The file.
@@ -170,33 +170,33 @@ pub enum Error {
         /// What is wrong with it, and what to do.
         problem: String,
     },
-    /// An object of a composefs store is not what its name says.
+    /// An object of a composefs store does not match its name.
     #[error("{}: its content has the fs-verity digest {found} instead of {expected}, its name", path.display())]
     StoreObject {
         /// The object.
         path: PathBuf,
-        /// What its name says.
+        /// The digest in its name.
         expected: Box<FileDigest>,
-        /// What its content has.
+        /// The digest of its content.
         found: Box<FileDigest>,
     },
-    /// The kernel did not seal a file, or says another digest of it.
+    /// The kernel did not seal a file, or reports another digest.
     #[error("{}: {source}", path.display())]
     Kernel {
-        /// The file, or the directory on whose file system it is.
+        /// The file, or the directory whose file system was used.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: Box<KernelError>,
     },
-    /// The kernel does not take the signature for it that the bundle carries, and was to.
+    /// The kernel refuses the bundle's signature, which is required.
     #[error("{}: {source}", path.display())]
     SignatureRefused {
         /// The index.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: Box<KernelError>,
     },
-    /// A key file cannot be used, or made no signature.
+    /// A key file cannot be used, or signing with it failed.
     #[error("{}: {source}", path.display())]
     Key {
         /// The file.
@@ -204,7 +204,7 @@ pub enum Error {
         /// What is wrong.
         source: SignError,
     },
-    /// A key or certificate that signs for the kernel cannot be used, or made no signature.
+    /// A key or certificate for kernel signatures cannot be used, or signing with it failed.
     #[error("{}: {source}", path.display())]
     KernelKey {
         /// The file.
@@ -220,7 +220,7 @@ pub enum Error {
         /// What is wrong, and what to do.
         problem: String,
     },
-    /// A signature that was to be added is none of this bundle.
+    /// A signature to attach does not match this bundle.
     #[error("{}: {source}", path.display())]
     Attach {
         /// The file of the signature.
@@ -228,7 +228,7 @@ pub enum Error {
         /// What is wrong with it.
         source: SignatureError,
     },
-    /// A signature for the kernel that was to be added is none, or none of this bundle.
+    /// A signature for the kernel to attach is invalid, or does not match this bundle.
     #[error("{}: {source}", path.display())]
     AttachKernel {
         /// The file of the signature.
@@ -241,28 +241,28 @@ pub enum Error {
     NoRoom {
         /// Bytes that all signatures together need.
         needed: u64,
-        /// Bytes that there are.
+        /// Bytes that are available.
         room: u64,
     },
-    /// What was to be a new file is there already.
+    /// A new file already exists.
     #[error("{} exists already", path.display())]
     Exists {
         /// The file.
         path: PathBuf,
     },
-    /// The bundle has several refs, and which one is wanted was not said.
+    /// The bundle has several refs, and none was chosen.
     #[error("the bundle has several refs: {}", refs.join(", "))]
     SeveralRefs {
         /// Their names.
         refs: Vec<String>,
     },
-    /// A directory that is to be made is there, and is not empty.
+    /// A new directory already exists, and is not empty.
     #[error("{} exists and is not empty", path.display())]
     NotEmpty {
         /// The directory.
         path: PathBuf,
     },
-    /// A directory that is not empty stands where the bundle has a file.
+    /// A non-empty directory is in the place of a file of the bundle.
     #[error("{} is a non-empty directory here and a file in the bundle", path.display())]
     DirectoryInPlace {
         /// The directory.
@@ -274,24 +274,24 @@ pub enum Error {
     /// The bundle states no composefs image for a store.
     #[error("the bundle has no composefs image{} with {algorithm}, which the store uses", of.as_ref().map_or(String::new(), |name| format!(" of {name}")))]
     NoImage {
-        /// Of which ref; `None` for all.
+        /// The ref; `None` for all.
         of: Option<String>,
-        /// The hash with which the store names objects.
+        /// The hash that the store names objects with.
         algorithm: Algorithm,
     },
-    /// Something that is to be packed is more than readers accept by default.
+    /// Something to pack exceeds the default limit of readers.
     #[error("{what}; readers accept {limit} by default")]
     OverLimit {
-        /// What, and how much it is.
+        /// The thing and its amount.
         what: String,
         /// The limit's name.
         name: String,
-        /// What would have to be accepted.
+        /// The limit that readers would need.
         number: u64,
-        /// What readers accept.
+        /// The default limit of readers.
         limit: u64,
     },
-    /// A composefs store lacks an object, or has it with other content.
+    /// A composefs store lacks an object, or has it with wrong content.
     #[error("{}: {problem}", path.display())]
     DamagedStore {
         /// The store.
@@ -299,21 +299,21 @@ pub enum Error {
         /// What is wrong with it.
         problem: String,
     },
-    /// There is no place for the state of this device.
+    /// The location of this device's state is unknown.
     #[error("no state directory for rollback protection")]
     NoStateDirectory,
-    /// Something that was asked for cannot be done so.
+    /// The request is not possible.
     #[error("{0}")]
     Usage(String),
-    /// Another user owns something that is relied on, or may write to it.
+    /// Another user owns a required file, or may write to it.
     #[error("{} {problem}", path.display())]
     Foreign {
         /// The file or directory.
         path: PathBuf,
-        /// Whose it is, as the end of a sentence.
+        /// The owner, worded as the end of a sentence.
         problem: String,
     },
-    /// A name does not lead any more to what was opened under it.
+    /// A name no longer leads to what was opened under it.
     #[error("{} was replaced during this run: nothing was written elsewhere", path.display())]
     Exchanged {
         /// The name.
@@ -324,60 +324,60 @@ pub enum Error {
     Unusable {
         /// The path.
         path: PathBuf,
-        /// Why, as the end of a sentence.
+        /// The reason, worded as the end of a sentence.
         problem: &'static str,
     },
-    /// Another run is at work there.
+    /// Another run is working on it.
     #[error("another sealift run is using {}", path.display())]
     Busy {
-        /// What it holds.
+        /// The locked path.
         path: PathBuf,
     },
-    /// The target's file system can take too few files.
+    /// The target's file system has too few inodes.
     #[error("not enough inodes at {}: {needed} needed, {free} free", path.display())]
     NoInodes {
         /// The target.
         path: PathBuf,
         /// Inodes that unpacking needs.
         needed: u64,
-        /// Inodes that the file system has.
+        /// Inodes that are free.
         free: u64,
     },
-    /// The target has too little room.
+    /// The target's file system has too little space.
     #[error("not enough disk space at {}: {needed} bytes needed, {free} free", path.display())]
     NoSpace {
         /// The target.
         path: PathBuf,
         /// Bytes that unpacking needs.
         needed: u64,
-        /// Bytes that the file system has.
+        /// Bytes that are free.
         free: u64,
     },
-    /// The caller wished to stop.
+    /// The caller requested a stop.
     #[error("cancelled")]
     Cancelled,
 }
 
 impl Error {
-    /// A system call that failed on `path`.
+    /// Returns the error for a system call that failed on `path`.
     pub fn io(doing: &'static str, path: impl AsRef<Path>, source: impl Into<io::Error>) -> Self {
         Self::Io { doing, path: path.as_ref().to_owned(), source: source.into() }
     }
 
-    /// The error of a delta bundle where a bundle is needed that carries all of its objects.
+    /// Returns the error for a delta bundle where a complete bundle is needed.
     #[must_use]
     pub fn is_delta(path: &Path, delta: &Delta) -> Self {
         Self::IsDelta { path: path.to_owned(), bases: listed(delta.bases()) }
     }
 
-    /// The error of `found`, which is not what a delta bundle needs.
+    /// Returns the error for `found`, which is not the base that a delta bundle needs.
     #[must_use]
     pub fn wrong_base(path: &Path, delta: &Delta, found: &Root) -> Self {
         let problem = wrong_base(delta.bases(), format_args!("it is {}", found.as_base()));
         Self::MissingBase { path: path.to_owned(), problem }
     }
 
-    /// Something at `path` that is not this user's alone.
+    /// Returns the error for something at `path` that is not this user's alone.
     pub(crate) fn foreign(path: impl AsRef<Path>, problem: impl Into<String>) -> Self {
         Self::Foreign { path: path.as_ref().to_owned(), problem: problem.into() }
     }
@@ -386,7 +386,7 @@ impl Error {
         Self::Kernel { path: path.as_ref().to_owned(), source: source.into() }
     }
 
-    /// The same error, of the bundle at `path`, where it is the bundle's and does not say so itself.
+    /// Returns the same error with the bundle at `path`, if it is about the bundle and does not name it yet.
     pub fn of_bundle(self, path: &Path) -> Self {
         match self {
             Self::Bundle { .. } => self,
@@ -395,7 +395,7 @@ impl Error {
         }
     }
 
-    /// The bundle's fault, in one word; `None` where it is not the bundle's.
+    /// Returns the bundle's fault, in one word; `None` if the bundle is not at fault.
     #[must_use]
     pub fn kind(&self) -> Option<Kind> {
         match self {
@@ -408,9 +408,10 @@ impl Error {
         }
     }
 
-    /// The error in one word, the same in JSON, in the format's vectors and in JavaScript: that of its [`Kind`] where the bundle is at
-    /// fault, else one of `usage`, `exists`, `io`, `busy`, `space`, `room`, `changed`, `other-name`, `not-ours`, `half-updated`, `folded-name`, `trust-file`, `state`, `repository`, `verity`, `not-sealed`,
-    /// `other-digest`, `key`, `tar`, `delta`, `full`, `encoder`, `base` and `cancelled`.
+    /// Returns the error in one word, the same in JSON, in the format's vectors and in JavaScript: that of its [`Kind`] if the bundle is at fault,
+    /// else one of `usage`, `exists`, `io`, `busy`, `space`, `room`, `changed`, `other-name`, `not-ours`, `half-updated`, `folded-name`,
+    /// `trust-file`, `state`, `repository`, `verity`, `not-sealed`, `other-digest`, `key`, `tar`, `delta`, `full`, `encoder`, `base` and
+    /// `cancelled`.
     #[must_use]
     pub fn word(&self) -> &'static str {
         if let Some(kind) = self.kind() {
@@ -457,14 +458,14 @@ impl Error {
         }
     }
 
-    /// How a program that met this error ends:
+    /// Returns the exit status of a program that ends with this error:
     ///
-    /// | status | what it means |
+    /// | status | meaning |
     /// | --- | --- |
-    /// | 1 | the bundle or the target is damaged, or is not what it is to be |
-    /// | 2 | it could not be told or done: a wrong option, input or output, a full disk, a malformed trust file, a state that cannot be kept |
-    /// | 3 | policy refuses it: the signer, the name, the version, the expiry, a tag, what a repository asks for |
-    /// | 4 | a delta bundle's base is not here |
+    /// | 1 | the bundle or the target is damaged, or not as expected |
+    /// | 2 | undetermined or failed: a wrong option, input or output, a full disk, a malformed trust file, a state that cannot be kept |
+    /// | 3 | refused by policy: the signer, the name, the version, the expiry, a tag, a repository's requirements |
+    /// | 4 | a delta bundle's base is missing |
     #[must_use]
     pub fn exit_status(&self) -> u8 {
         match self {
@@ -487,7 +488,7 @@ impl Error {
     }
 }
 
-/// Why a target is not this program's.
+/// Returns why a target is not this program's.
 fn whose(is_of_another: bool) -> &'static str {
     match is_of_another {
         true => {
@@ -498,17 +499,17 @@ fn whose(is_of_another: bool) -> &'static str {
     }
 }
 
-/// A path from bytes.
+/// Converts bytes to a path.
 pub(crate) fn path_of(bytes: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(bytes))
 }
 
-/// The bases of a delta bundle, for people.
+/// Lists the bases of a delta bundle, for messages.
 pub(crate) fn listed(bases: &[Base]) -> String {
     bases.iter().map(Base::to_string).collect::<Vec<_>>().join(" and ")
 }
 
-/// Says that something else is there than a delta bundle needs.
+/// Returns a message that the target holds something other than what a delta bundle needs.
 pub fn wrong_base(bases: &[Base], held: impl Display) -> String {
     format!("wrong base: this delta needs {}; {held}", listed(bases))
 }

@@ -247,7 +247,7 @@ pub fn names_below(root: BorrowedFd<'_>, path: &str) -> Result<Vec<String>, Errn
     Ok(names.into_iter().filter_map(|(name, _)| String::from_utf8(name).ok()).collect())
 }
 
-/// Some file systems do not give types in a listing.
+/// Returns the type of an entry: some file systems do not give it in a listing.
 pub fn known_type(directory: BorrowedFd<'_>, name: &[u8], listed: FileType) -> FileType {
     if listed != FileType::Unknown {
         return listed;

@@ -197,7 +197,7 @@ fn encode_stat(stat: FileStat) -> [u8; STAT_LEN] {
     bytes
 }
 
-/// No file has inode 0.
+/// Decodes an entry; no file has inode 0.
 fn decode_stat(bytes: &[u8; STAT_LEN]) -> Option<FileStat> {
     let wide = |at: usize| <[u8; 8]>::try_from(&bytes[at..at + 8]).unwrap_or_default();
     let narrow = |at: usize| <[u8; 4]>::try_from(&bytes[at..at + 4]).unwrap_or_default();

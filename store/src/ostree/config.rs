@@ -1,4 +1,4 @@
-//! The file `config` of a repository.
+//! A repository's `config` file.
 
 use std::time::Duration;
 
@@ -8,16 +8,16 @@ use super::keyfile::KeyFile;
 use super::remote::Remote;
 use crate::error::RepoFault;
 
-/// How a repository keeps its objects.
+/// How a repository stores its objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     /// Files as they are, with owners and set-id bits.
     Bare,
-    /// Files of the user, with what these do not have in an extended attribute.
+    /// Files owned by the user, with their real attributes in an extended attribute.
     BareUser,
-    /// Files of the user, which have no owners, extended attributes and set-id bits.
+    /// Files owned by the user, without owners, extended attributes and set-id bits.
     BareUserOnly,
-    /// Files compressed, behind headers; what is served by HTTP.
+    /// Compressed files behind headers, as served over HTTP.
     Archive,
 }
 
@@ -32,33 +32,33 @@ impl Mode {
     }
 }
 
-/// How much room is to stay free when objects are written.
+/// How much space must stay free when objects are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MinFree {
-    /// This part of the file system, in hundredths.
+    /// This percentage of the file system.
     Percent(u64),
     /// This many bytes.
     Bytes(u64),
 }
 
-/// What a repository says of itself.
+/// A repository's configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Config {
     pub(crate) mode: Mode,
-    /// The collection that its refs belong to, if they do.
+    /// The collection that its refs belong to, if any.
     pub(crate) collection_id: Option<String>,
     pub(crate) min_free: MinFree,
-    /// Whether what is written is to be on the medium before it counts.
+    /// Whether written data must be durable before it counts.
     pub(crate) fsync: bool,
-    /// Whether transactions take the repository's lock.
+    /// Whether transactions lock the repository.
     pub(crate) locking: bool,
-    /// How long another program's lock is waited for; `None` is for ever.
+    /// How long to wait for another program's lock; `None` means forever.
     pub(crate) lock_timeout: Option<Duration>,
-    /// The level at which files of an archive are compressed, from 1 to 9, if that is told.
+    /// The compression level of files in an archive, from 1 to 9, if set.
     pub(crate) zlib_level: Option<u32>,
-    /// Whether a commit that is removed leaves a mark.
+    /// Whether removing a commit leaves a tombstone.
     pub(crate) tombstones: bool,
-    /// From where commits are taken, by the order of the file.
+    /// The remotes that commits come from, in file order.
     pub(crate) remotes: Vec<Remote>,
 }
 
@@ -69,12 +69,12 @@ impl Config {
     /// Parses the file.
     ///
     /// # Errors
-    /// It is of a version or mode that is not known, or a setting makes no sense.
+    /// Returns an error if its version or mode is unknown, or if a setting is invalid.
     pub(crate) fn parse(text: &str) -> Result<Self, RepoFault> {
         let file = KeyFile::parse(text)?;
         let core = |key| file.value("core", key);
         check(core("repo_version") == Some("1"), "core.repo_version", core("repo_version"))?;
-        // Objects that another repository holds would be missing here, and remotes, keys and refs are its, too.
+        // Objects in a parent repository would be missing here, and remotes, keys and refs are the parent's too.
         if let Some(parent) = core("parent").filter(|parent| !parent.is_empty()) {
             return Err(RepoFault::Parent { parent: parent.to_owned() });
         }
@@ -85,7 +85,7 @@ impl Config {
             "archive-z2" | "archive" => Mode::Archive,
             other => return Err(RepoFault::Config { key: "core.mode", value: other.to_owned() }),
         };
-        // 0 is for what is not there.
+        // 0 stands for a missing value.
         let zlib_level = file.number("archive", "zlib-level", "archive.zlib-level", 0)?;
         Ok(Self {
             mode,
@@ -119,7 +119,7 @@ fn collection_id(value: Option<&str>) -> Result<Option<String>, RepoFault> {
     Ok(Some(id.to_owned()))
 }
 
-/// A size wins over a percentage, as with libostree.
+/// Parses the limit; a size takes precedence over a percentage, as in libostree.
 fn min_free(percent: Option<&str>, size: Option<&str>) -> Result<MinFree, RepoFault> {
     if let Some(size) = size {
         let split = size.len().checked_sub(2).and_then(|at| size.split_at_checked(at));

@@ -23,29 +23,30 @@ use super::transaction::Transaction;
 use crate::Error;
 use crate::error::RepoFault;
 
-/// What a new file object holds beside its attributes.
+/// The content of a new file object.
 pub(crate) enum NewFile<'a> {
-    /// Where a symbolic link leads.
+    /// The target of a symbolic link.
     Symlink(&'a str),
     /// A regular file of this many bytes, which are read once.
     Regular {
         /// Bytes of the content.
         size: u64,
-        /// Gives at least as many.
+        /// A reader of at least as many bytes.
         content: &'a mut dyn Read,
     },
 }
 
-/// Contents up to this many bytes are checked before a file is made.
+/// Contents up to this many bytes are checked before a file is created.
 const SMALL: u64 = 4 << 20;
-/// Bytes of a larger content that are read at once.
+/// Bytes per read of a larger content.
 const BUFFER_LEN: usize = 256 << 10;
 
 impl Transaction<'_> {
-    /// Writes a file object, unless it is there. Returns whether it was not; the content is read only then.
+    /// Writes a file object unless it exists. Returns whether it is new; the content is read only then.
     ///
     /// # Errors
-    /// The mode of the repository does not keep what the file has, the content has another checksum, or the file cannot be written.
+    /// Returns an error if the repository's mode cannot store the file's attributes, if the content has another checksum, or if the file cannot be
+    /// written.
     pub(crate) fn write_file(
         &self,
         checksum: &Checksum,
@@ -68,10 +69,10 @@ impl Transaction<'_> {
 }
 
 impl Transaction<'_> {
-    /// Whether the repository's mode keeps all that a file has.
+    /// Checks that the repository's mode can store all attributes of a file.
     ///
     /// # Errors
-    /// It does not.
+    /// Returns an error if it cannot.
     pub(crate) fn check_file(
         &self,
         checksum: &Checksum,
@@ -88,7 +89,7 @@ impl NewFile<'_> {
     }
 }
 
-/// A file object that is being made.
+/// A file object being created.
 struct Creation<'a> {
     transaction: &'a Transaction<'a>,
     checksum: &'a Checksum,
@@ -114,7 +115,7 @@ impl Creation<'_> {
         self.loss(is_symlink).map_or(Ok(()), |why| Err(self.cannot_hold(why)))
     }
 
-    /// What the repository's mode would not keep, or no object can have.
+    /// Returns what the repository's mode cannot store, or what no object can have.
     fn loss(&self, is_symlink: bool) -> Option<&'static str> {
         let &Attributes { mode, uid, gid, ref xattrs } = self.attributes;
         match (is_symlink, FileType::of_mode(mode)) {
@@ -161,7 +162,7 @@ impl Creation<'_> {
         }
     }
 
-    /// Makes a symbolic link as it is.
+    /// Creates a plain symbolic link.
     fn link(&self, name: &str, target: &str) -> Result<(), Errno> {
         let stage = &self.transaction.stage;
         symlinkat(target, stage.directory(), name)?;
@@ -192,7 +193,7 @@ impl Creation<'_> {
         self.set(&file, made, bits).map_err(|error| self.io(error))
     }
 
-    /// The permission bits of the file, which differ from the object's where the mode keeps these elsewhere.
+    /// Returns the file's permission bits, which differ from the object's if the mode stores those elsewhere.
     fn bits(&self) -> u16 {
         match self.mode {
             Mode::Bare | Mode::BareUserOnly => self.attributes.mode & 0o7777,
@@ -220,7 +221,7 @@ impl Creation<'_> {
     }
 
     fn large(&self, hasher: FileHasher, name: &str, size: u64, content: &mut dyn Read) -> Result<(File, u16), Error> {
-        // Compressed bytes are counted when they are there.
+        // Compressed bytes are counted once they are known.
         if self.mode != Mode::Archive {
             self.transaction.take_room(size)?;
         }
@@ -272,7 +273,7 @@ impl Creation<'_> {
         Ok((file, made))
     }
 
-    /// Makes a file of these bytes and permissions.
+    /// Creates a file with these bytes and permissions.
     fn store(&self, name: &str, bits: u16, bytes: &[u8]) -> Result<File, Error> {
         self.transaction.take_room(num::wide(bytes.len()))?;
         let (mut file, made) = self.transaction.create(ObjectType::File, self.checksum, name, bits)?;
@@ -283,7 +284,7 @@ impl Creation<'_> {
         Ok(file)
     }
 
-    /// Sets what a regular file is to have beside its content. `made` are the permissions that it has, `bits` those that it gets.
+    /// Sets a regular file's attributes. `made` are its current permissions, `bits` the final ones.
     fn set(&self, file: &File, made: u16, bits: u16) -> Result<(), Errno> {
         let mut is_changed = made != bits;
         match self.mode {
@@ -296,7 +297,7 @@ impl Creation<'_> {
                 for xattr in xattrs {
                     fsetxattr(file, xattr.name, xattr.value, XattrFlags::empty())?;
                 }
-                // An access ACL changes the group's bits.
+                // An access ACL changes the group bits.
                 is_changed |= !xattrs.is_empty();
             }
             Mode::BareUser => {
@@ -316,7 +317,7 @@ impl Creation<'_> {
     }
 }
 
-/// A file of which every byte takes room.
+/// A file whose bytes are all charged to the free space.
 struct Metered<'a> {
     transaction: &'a Transaction<'a>,
     file: BufWriter<&'a File>,

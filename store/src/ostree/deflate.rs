@@ -12,17 +12,17 @@ use libdeflater::{CompressionLvl, Compressor};
 pub(crate) struct Deflate {
     whole: CompressionLvl,
     stream: Compression,
-    /// Compressors are kept: setting one up takes longer than a small file.
+    /// Compressors for reuse: setting one up takes longer than a small file.
     idle: Mutex<Vec<Compressor>>,
 }
 
-/// What a repository gets that asks for no level: of kernel sources it makes 2 % more bytes than level 6 does, in less than half the time.
+/// The level if the repository sets none: kernel sources take 2 % more bytes than at level 6, in less than half the time.
 const WHOLE_LEVEL: u32 = 4;
-/// libostree's own (ostree.repo-config(5), `zlib-level`).
+/// libostree's default (ostree.repo-config(5), `zlib-level`).
 const STREAM_LEVEL: u32 = 6;
 
 impl Deflate {
-    /// `level` is what the repository's configuration asks for, from 1 to 9.
+    /// `level` is the repository's setting, from 1 to 9.
     pub(crate) fn new(level: Option<u32>) -> Self {
         let whole = i32::try_from(level.unwrap_or(WHOLE_LEVEL)).ok().and_then(|level| CompressionLvl::new(level).ok());
         let stream = Compression::new(level.unwrap_or(STREAM_LEVEL));
@@ -43,7 +43,7 @@ impl Deflate {
         Ok(out)
     }
 
-    /// Compresses what is too long to be held.
+    /// Compresses a stream too long to be held in memory.
     pub(crate) fn stream<W: io::Write>(&self, to: W) -> DeflateEncoder<W> {
         DeflateEncoder::new(to, self.stream)
     }

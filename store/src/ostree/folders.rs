@@ -10,17 +10,17 @@ use rustix::io::Errno;
 use super::read::XATTR_LEN_MAX;
 use crate::fs::confined::names_in;
 
-/// For each first byte of a checksum, whether the repository has the directory, and whether the stage has one for it.
+/// For each first byte of a checksum, whether the repository has the directory, and whether the stage does.
 #[derive(Debug)]
 pub(crate) struct Folders {
     is_there: [bool; 256],
     is_staged: [AtomicBool; 256],
-    /// Whether a directory of the stage is what one of `objects` would be.
+    /// Whether directories of the stage get the same attributes as those of `objects`.
     are_alike: bool,
 }
 
 impl Folders {
-    /// Looks at a repository's `objects`. The stage is going to be below `tmp`.
+    /// Examines a repository's `objects`. The stage will be below `tmp`.
     pub(crate) fn of(objects: BorrowedFd<'_>, tmp: BorrowedFd<'_>) -> Result<Self, Errno> {
         let names = names_in(objects)?;
         let is_there = std::array::from_fn(|byte| {
@@ -34,18 +34,18 @@ impl Folders {
         })
     }
 
-    /// Whether the repository may have an object whose checksum begins so: it had the directory when it was looked at.
+    /// Returns whether the repository may have an object whose checksum begins so: it had the directory when it was examined.
     pub(crate) fn has(&self, first: u8) -> bool {
         self.is_there[usize::from(first)]
     }
 
-    /// The directory of the stage in which an object waits, which is made if need be; `None` where it waits among all others.
+    /// Returns the directory of the stage for an object, created on demand; `None` if the object waits among all others.
     pub(crate) fn wait_in(&self, stage: BorrowedFd<'_>, first: u8) -> Result<Option<String>, Errno> {
         let Some(folder) = self.folder_of(first) else { return Ok(None) };
         let is_staged = &self.is_staged[usize::from(first)];
         if !is_staged.load(Ordering::Acquire) {
             match mkdirat(stage, &*folder, Permissions::from_raw_mode(0o777)) {
-                // Another thread was faster.
+                // Another thread was first.
                 Ok(()) | Err(Errno::EXIST) => is_staged.store(true, Ordering::Release),
                 Err(error) => return Err(error),
             }
@@ -53,13 +53,13 @@ impl Folders {
         Ok(Some(folder))
     }
 
-    /// The directory of the stage in which an object would wait. libostree looks only into those whose names have two letters.
+    /// Returns the directory of the stage where an object would wait. libostree examines only directories with two-letter names.
     pub(crate) fn folder_of(&self, first: u8) -> Option<String> {
         let is_new = self.are_alike && !self.has(first);
         is_new.then(|| format!(".{first:02x}"))
     }
 
-    /// The directories of the stage, and the names that they get.
+    /// Returns the directories of the stage, with their final names.
     pub(crate) fn staged(&self) -> impl Iterator<Item = (String, String)> {
         let staged = self.is_staged.iter().enumerate().filter(|(_, is_staged)| is_staged.load(Ordering::Acquire));
         staged.map(|(byte, _)| (format!(".{}", name_of(byte)), name_of(byte)))
@@ -70,10 +70,10 @@ fn name_of(byte: usize) -> String {
     format!("{byte:02x}")
 }
 
-/// What a directory gives to those that are made in it.
+/// What a directory passes on to new directories in it.
 #[derive(PartialEq, Eq)]
 struct Heritage {
-    /// If it is set-group-id.
+    /// The group, if it is set-group-ID.
     group: Option<u32>,
     acl: Vec<u8>,
     label: Vec<u8>,

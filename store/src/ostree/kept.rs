@@ -27,33 +27,33 @@ use crate::fs::confined::{names_below, names_in, open_beneath, open_name, remove
 use crate::seal::{KernelSignature, Parameters, WantedSignature, seal_index, seal_open};
 use crate::trust::{Guard, Judged};
 
-/// What a repository took last of the bundles of a name.
+/// The record of the last imported bundle of a name.
 #[derive(Debug)]
 pub(crate) struct InstallRecord {
     pub(crate) head: Head,
     pub(crate) index: Index,
 }
 
-/// Where it lies in a repository.
+/// The folder of records in a repository.
 const KEPT: &str = "extensions/sealift";
 /// The bundle's head.
 pub(crate) const HEAD: &str = "head";
-/// The longest head.
+/// The maximum length of a head.
 const HEAD_LEN_MAX: u32 = Preamble::LEN + Preamble::ROOT_LEN_MAX + Preamble::AREA_LEN_MAX;
 
 impl InstallRecord {
-    /// The names of the bundles of which something is kept.
+    /// Returns the names of the bundles with a record.
     ///
     /// # Errors
-    /// The folder cannot be read.
+    /// Returns an error if the folder cannot be read.
     pub(crate) fn names(repo: &Repo) -> Result<Vec<String>, Error> {
         names_below(repo.root(), KEPT).map_err(|error| Error::io("read", repo.path().join(KEPT), error))
     }
 
-    /// Reads what is kept of the bundles of a name. What is damaged counts as not there: it is made anew.
+    /// Reads the record of a name. A damaged one counts as missing: it is rebuilt.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// Returns an error if it cannot be read.
     pub(crate) fn load(repo: &Repo, name: &str) -> Result<Option<Self>, Error> {
         let Some(head) = read(repo, name, HEAD, HEAD_LEN_MAX.into())? else { return Ok(None) };
         match Self::parse(repo, name, &head)? {
@@ -66,10 +66,10 @@ impl InstallRecord {
         }
     }
 
-    /// Reads what is kept of the bundles of a name, if `guard` takes the head. `None` where a run was killed before anything counted.
+    /// Reads the record of a name if `guard` accepts the head. Returns `None` if a run was killed before the record was complete.
     ///
     /// # Errors
-    /// It is refused, damaged or cannot be read.
+    /// Returns an error if it is refused or damaged, or cannot be read.
     pub(crate) fn load_judged(repo: &Repo, name: &str, guard: &Guard) -> Result<Option<(Judged, Self)>, Error> {
         let shown = repo.path().join(path(name, HEAD));
         let of_it = |error: Error| error.of_bundle(&shown);
@@ -93,8 +93,7 @@ impl InstallRecord {
         Ok(Index::parse(index, head.root().maxima.entries).map(|index| Self { head, index }))
     }
 
-    /// The index as it is without files of the repository that the commits came from; `None` where it has none, or has trees that are no
-    /// commits.
+    /// Returns the index without files of the source repository; `None` if it has none, or has trees that are not commits.
     pub(crate) fn without_repository_files(&self) -> Result<Option<Index>, Error> {
         let index = &self.index;
         let are_commits = index.refs().iter().all(|from| from.ostree.is_some());
@@ -122,7 +121,7 @@ impl InstallRecord {
     }
 }
 
-/// Parses the head that is kept of the bundles of a name: one that was copied here from those of another is none.
+/// Parses the recorded head of a name: one that was copied from another name's record does not count.
 fn parse_head(name: &str, bytes: &[u8]) -> Result<Head, FormatError> {
     let head = Head::parse(bytes)?;
     if head.root().identity.name == name {
@@ -132,32 +131,32 @@ fn parse_head(name: &str, bytes: &[u8]) -> Result<Head, FormatError> {
     }
 }
 
-/// The head that is kept of the bundles of a name; `None` where there is none that can be read.
+/// Returns the recorded head of a name; `None` if none is readable.
 ///
 /// # Errors
-/// It is another user's, or cannot be opened.
+/// Returns an error if it is another user's or cannot be opened.
 pub(crate) fn head(repo: &Repo, name: &str) -> Result<Option<Head>, Error> {
     let bytes = read(repo, name, HEAD, HEAD_LEN_MAX.into())?;
     Ok(bytes.and_then(|bytes| parse_head(name, &bytes).ok()))
 }
 
-/// When what is kept of the bundles of a name was written, in nanoseconds since 1970.
+/// Returns when the record of a name was written, in nanoseconds since 1970.
 pub(crate) fn written(repo: &Repo, name: &str) -> Option<i128> {
     let folder = folder(repo, name).ok().flatten()?;
     let file = open_name(folder.as_fd(), HEAD.as_bytes(), OFlags::PATH, Permissions::empty()).ok()?;
     fstat(file).ok().map(|stat| written_at(&stat))
 }
 
-/// A moment before which everything was written that is written by now: the clock of files goes by steps.
+/// Returns a moment after all writes so far: file times advance in steps.
 pub(crate) fn now() -> Timespec {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timespec { tv_sec: i64::try_from(now.as_secs()).unwrap_or(i64::MAX).saturating_sub(1), tv_nsec: 0 }
 }
 
-/// Says that all objects of a bundle, of which this is kept, are known to be right as they were then.
+/// Records that all objects of a recorded bundle were known to be correct at `then`.
 ///
 /// # Errors
-/// It is another user's, or cannot be written to.
+/// Returns an error if the record is another user's or cannot be written to.
 pub(crate) fn touch(repo: &Repo, bundle: &Bundle, then: Timespec) -> Result<(), Error> {
     let name = &bundle.head.root().identity.name;
     let failed = |error: Errno| Error::io("write", repo.path().join(path(name, HEAD)), error);
@@ -172,10 +171,10 @@ pub(crate) fn touch(repo: &Repo, bundle: &Bundle, then: Timespec) -> Result<(), 
     futimens(file, &Timestamps { last_access: omit, last_modification: then }).map_err(failed)
 }
 
-/// Opens the folder of what is kept of the bundles of a name; `None` where there is none.
+/// Opens the folder of a name's record; `None` if there is none.
 ///
 /// # Errors
-/// It is another user's, who may have put anything into it, or cannot be opened.
+/// Returns an error if it is another user's, who may have put anything into it, or if it cannot be opened.
 fn folder(repo: &Repo, name: &str) -> Result<Option<OwnedFd>, Error> {
     let mut at = None;
     for path in [KEPT.to_owned(), format!("{KEPT}/{name}")] {
@@ -193,7 +192,7 @@ fn folder(repo: &Repo, name: &str) -> Result<Option<OwnedFd>, Error> {
     Ok(at)
 }
 
-/// Makes the folder of what is kept of the bundles of a name, to which nobody else may write.
+/// Creates the folder of a name's record, which no other user may write to.
 fn make_folder(repo: &Repo, name: &str) -> Result<OwnedFd, Errno> {
     let mut at = make_directory(repo, "extensions")?;
     for name in ["sealift", name] {
@@ -206,7 +205,7 @@ fn make_folder(repo: &Repo, name: &str) -> Result<OwnedFd, Errno> {
     Ok(at)
 }
 
-/// The file of what is kept of the bundles of a name.
+/// Returns the path of a file in a name's record.
 pub(crate) fn path(name: &str, file: &str) -> String {
     format!("{KEPT}/{name}/{file}")
 }
@@ -215,22 +214,22 @@ fn index_name(head: &Head) -> String {
     format!("index-{}", hex(&head.root().contents.index_digest))
 }
 
-/// The signature for the kernel of an index.
+/// Returns the name of the file with the index's signature for the kernel.
 fn signature_name(head: &Head) -> String {
     format!("{}.p7s", index_name(head))
 }
 
-/// Whether the index of the last bundle of a name is sealed with a signature for the kernel, as far as the repository says so.
+/// Returns whether the index of the last bundle of a name is sealed with a signature for the kernel, according to the repository.
 pub(crate) fn is_signed(repo: &Repo, name: &str) -> bool {
     let signature = head(repo, name).ok().flatten().map(|head| path(name, &signature_name(&head)));
     let open = |path: String| open_beneath(repo.root(), path.as_bytes(), OFlags::PATH, Permissions::empty());
     signature.is_some_and(|path| open(path).is_ok())
 }
 
-/// Finds out whether the kernel takes a signature of a bundle's index, by an index that is sealed and removed again.
+/// Checks whether the kernel accepts a signature of a bundle's index, by sealing an index that is removed again.
 ///
 /// # Errors
-/// It does not.
+/// Returns an error if it does not.
 pub(crate) fn try_signature(repo: &Repo, bundle: &Bundle, signature: WantedSignature<'_>) -> Result<(), Error> {
     let path = repo.path().join(path(&bundle.head.root().identity.name, &index_name(&bundle.head)));
     let failed = |error: Errno| Error::io("write", &path, error);
@@ -239,11 +238,11 @@ pub(crate) fn try_signature(repo: &Repo, bundle: &Bundle, signature: WantedSigna
     seal_index(index.as_fd(), &path, bundle.head.root().contents.index_digest, Some(signature)).map(drop)
 }
 
-/// Keeps what a repository took of a bundle, unless it is just that which is kept. It is sealed if the objects are, and the index with the
-/// signature for the kernel, of which is returned what became.
+/// Writes the record of an imported bundle, unless it is unchanged. It is sealed if the objects are, and the index with the signature for the
+/// kernel. Returns what happened to that signature.
 ///
 /// # Errors
-/// The repository cannot be written to, or the kernel refuses a signature that is required.
+/// Returns an error if the repository cannot be written to, or if the kernel refuses a required signature.
 pub(crate) fn keep(
     repo: &Repo,
     bundle: &Bundle,
@@ -256,7 +255,7 @@ pub(crate) fn keep(
     let shown = repo.path().join(KEPT).join(name);
     let failed = |error: Errno| Error::io("write", &shown, error);
     if is_kept && !is_signature_missing && InstallRecord::load(repo, name)?.is_some() {
-        // Killed in between, a run has left the index before.
+        // A run killed in between leaves the old index.
         let folder = make_folder(repo, name);
         folder.and_then(|folder| remove_others(folder.as_fd(), &bundle.head)).map_err(failed)?;
         return Ok(KernelSignature::None);
@@ -275,11 +274,11 @@ pub(crate) fn keep(
     Ok(outcome)
 }
 
-/// Gives what is in the stage its names: first the index, which no head names yet, and last the head. The index before goes then.
+/// Moves the staged files to their names: first the index, which no head names yet, and last the head. The old index is then removed.
 fn move_in(repo: &Repo, stage: &ObjectStage, head: &Head, signature: Option<WantedSignature<'_>>) -> Result<(), Errno> {
     let folder = make_folder(repo, &head.root().identity.name)?;
     let (index, signature_name) = (index_name(head), signature_name(head));
-    // The same index may have been sealed with one before.
+    // The same index may have been sealed with a signature before.
     remove_tree(folder.as_fd(), signature_name.as_bytes())?;
     renameat(stage.directory(), "index", &folder, &index)?;
     if let Some(signature) = signature {
@@ -301,7 +300,7 @@ fn remove_others(folder: BorrowedFd<'_>, head: &Head) -> Result<(), Errno> {
     others.try_for_each(|(name, _)| remove_tree(folder, name))
 }
 
-/// Reads a file of what is kept of the bundles of a name, of `len` bytes at most, and one more if it is longer.
+/// Reads at most `len` bytes of a file in a name's record, and one more if it is longer.
 fn read(repo: &Repo, name: &str, file: &str, len: u64) -> Result<Option<Vec<u8>>, Error> {
     let path_of = || repo.path().join(path(name, file));
     let failed = |error: std::io::Error| match KernelError::of_open(&error) {
@@ -333,7 +332,7 @@ fn write(repo: &Repo, stage: &ObjectStage, name: &str, bytes: &[u8]) -> Result<O
     open_name(stage.directory(), name.as_bytes(), OFlags::RDONLY | OFlags::NONBLOCK, Permissions::empty())
 }
 
-/// When its content was written, in nanoseconds since 1970.
+/// Returns when its content was written, in nanoseconds since 1970.
 pub(crate) fn written_at(stat: &Stat) -> i128 {
     i128::from(stat.st_mtime) * 1_000_000_000 + i128::from(stat.st_mtime_nsec)
 }

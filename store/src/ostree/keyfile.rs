@@ -1,17 +1,17 @@
-//! GLib's key files, in which OSTree keeps settings.
+//! GLib's key file format, which OSTree uses for settings.
 
 use crate::error::RepoFault;
 
-/// Section, key and value in their order.
+/// Sections, keys and values in file order.
 pub(crate) struct KeyFile<'a> {
     pub(crate) entries: Vec<(&'a str, &'a str, &'a str)>,
 }
 
 impl<'a> KeyFile<'a> {
-    /// Parses the file. A value keeps the blanks behind it, as with GLib.
+    /// Parses the file. A value keeps trailing blanks, as in GLib.
     ///
     /// # Errors
-    /// A line is neither a section, a key with a value, nor a comment.
+    /// Returns an error if a line is neither a section, a key with a value, nor a comment.
     pub(crate) fn parse(text: &'a str) -> Result<Self, RepoFault> {
         let mut entries = Vec::new();
         let mut section = None;
@@ -37,7 +37,7 @@ impl<'a> KeyFile<'a> {
         Ok(Self { entries })
     }
 
-    /// The last value, as GLib has it.
+    /// Returns the last value, as GLib does.
     pub(crate) fn value(&self, section: &str, key: &str) -> Option<&'a str> {
         let found = self.entries.iter().rev().find(|entry| entry.0 == section && entry.1 == key);
         found.map(|entry| entry.2)
@@ -60,7 +60,7 @@ impl<'a> KeyFile<'a> {
     }
 }
 
-/// The two spellings of each.
+/// Parses a boolean; each value has two spellings.
 pub(crate) fn boolean(value: &str) -> Option<bool> {
     match value.trim_ascii_end() {
         "true" | "1" => Some(true),
@@ -69,7 +69,7 @@ pub(crate) fn boolean(value: &str) -> Option<bool> {
     }
 }
 
-/// A value as a text: `None` where a backslash stands before what it does not stand before.
+/// Decodes a value as a string: `None` for an invalid escape.
 pub(crate) fn text(value: &str) -> Option<String> {
     let mut chars = value.chars();
     let mut text = String::new();
@@ -79,7 +79,7 @@ pub(crate) fn text(value: &str) -> Option<String> {
     Some(text)
 }
 
-/// A value as texts, with a separator behind each but, if one likes, the last: `None` as [`text`] has it.
+/// Decodes a value as a list of strings, each followed by a separator, optional after the last: `None` as for [`text`].
 pub(crate) fn texts(value: &str, separator: char) -> Option<Vec<String>> {
     let mut chars = value.chars();
     let (mut texts, mut text) = (Vec::new(), String::new());

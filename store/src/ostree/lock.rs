@@ -9,19 +9,19 @@ use nix::libc;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-/// What a lock keeps out.
+/// What a lock excludes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Those who want it alone.
+    /// Exclusive holders.
     Shared,
-    /// All others.
+    /// All other holders.
     Exclusive,
 }
 
-/// Between two attempts.
+/// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Takes the lock of an open file, which ends when the file is closed. Returns whether it was to be had.
+/// Tries to lock an open file until it is closed. Returns whether it succeeded.
 pub(crate) fn try_lock(file: &OwnedFd, kind: Kind) -> Result<bool, Errno> {
     let l_type = match kind {
         Kind::Shared => libc::F_RDLCK,
@@ -52,7 +52,7 @@ fn try_flock(file: &OwnedFd, kind: Kind) -> Result<bool, Errno> {
     }
 }
 
-/// Takes the lock, and waits for it at most this long. Returns whether it was to be had.
+/// Takes the lock, waiting at most this long. Returns whether it succeeded.
 pub(crate) fn wait_lock(file: &OwnedFd, kind: Kind, timeout: Option<Duration>) -> Result<bool, Errno> {
     let start = Instant::now();
     while !try_lock(file, kind)? {

@@ -9,13 +9,13 @@ use super::config::Mode;
 pub(crate) enum ObjectType {
     /// A regular file or a symbolic link.
     File,
-    /// What is in a directory.
+    /// The contents of a directory.
     DirTree,
     /// Owner, mode and extended attributes of a directory.
     DirMeta,
     /// A tree with its history.
     Commit,
-    /// What is said of a commit by others, such as signatures: it has the commit's name, and may be replaced.
+    /// Detached metadata of a commit, such as signatures: it has the commit's name, and may be replaced.
     CommitMeta,
 }
 
@@ -31,34 +31,34 @@ impl ObjectType {
     }
 }
 
-/// The name of an object for messages: its checksum and type.
+/// Returns the name of an object for messages: its checksum and type.
 pub(crate) fn object_name(kind: ObjectType, checksum: &Checksum) -> String {
     format!("{}.{}", hex(checksum), kind.suffix())
 }
 
-/// The directory beneath `objects` in which an object lies.
+/// Returns the directory below `objects` that holds an object.
 pub(crate) fn prefix(checksum: &Checksum) -> String {
     hex(&checksum[..1])
 }
 
-/// The object's name in that directory.
+/// Returns the object's name in that directory.
 pub(crate) fn rest(kind: ObjectType, checksum: &Checksum, mode: Mode) -> String {
     let z = if kind == ObjectType::File && mode == Mode::Archive { "z" } else { "" };
     format!("{}.{}{z}", hex(&checksum[1..]), kind.suffix())
 }
 
-/// The object's path beneath `objects`.
+/// Returns the object's path below `objects`.
 pub(crate) fn loose_path(kind: ObjectType, checksum: &Checksum, mode: Mode) -> String {
     format!("{}/{}", prefix(checksum), rest(kind, checksum, mode))
 }
 
-/// Bytes in lower hexadecimal digits.
+/// Encodes bytes as lowercase hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     let digit = |number: u8| char::from_digit(number.into(), 16).unwrap_or('0');
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
-/// The checksum of 64 lower hexadecimal digits; `None` of any other text.
+/// Parses a checksum of 64 lowercase hexadecimal digits; `None` for any other text.
 pub(crate) fn parse_checksum(text: &str) -> Option<Checksum> {
     let digit = |byte: u8| match byte {
         b'0'..=b'9' => Some(byte - b'0'),

@@ -1,4 +1,4 @@
-//! Reading file objects out of a repository of any mode.
+//! Reads file objects from a repository of any mode.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -21,12 +21,12 @@ use crate::error::RepoFault;
 use crate::fs::confined::open_beneath;
 use crate::xattrs::XattrFilter;
 
-/// What a file object holds beside its attributes.
+/// The content of a file object.
 #[derive(Debug)]
 pub(crate) enum FileContent {
-    /// Where a symbolic link leads. It agrees with the checksum.
+    /// The target of a symbolic link. It matches the checksum.
     Symlink(String),
-    /// The bytes of a regular file, which are checked as they are read.
+    /// The bytes of a regular file, which are verified as they are read.
     Regular(Content),
 }
 
@@ -46,19 +46,19 @@ enum Stored {
     Deflated(Box<DeflateDecoder<BufReader<File>>>),
 }
 
-/// Bytes of a compressed file that are read at once.
+/// Bytes per read of a compressed file.
 const BUFFER_LEN: usize = 64 << 10;
-/// Longest target of a symbolic link, with the zero byte at its end (PATH_MAX).
+/// The maximum length of a symbolic link's target, with the terminating zero byte (PATH_MAX).
 const TARGET_LEN_MAX: u64 = 4096;
-/// The longest value that Linux gives (linux/limits.h).
+/// The maximum length of a value in Linux (linux/limits.h).
 pub(crate) const XATTR_LEN_MAX: usize = 65_536;
 
 impl Repo {
-    /// Opens a file object. What it holds counts when it was read to its end without an error; attributes and the target of a
-    /// symbolic link agree with the checksum at once.
+    /// Opens a file object. Its content is valid once it was read to its end without an error; attributes and the target of a symbolic link are
+    /// verified at once.
     ///
     /// # Errors
-    /// It is missing or damaged, or cannot be read.
+    /// Returns an error if it is missing, damaged, or cannot be read.
     pub(crate) fn open_file(&self, checksum: &Checksum) -> Result<(Attributes, FileContent), Error> {
         let object = Opening { repo: self, checksum };
         match self.config().mode {
@@ -68,10 +68,10 @@ impl Repo {
         }
     }
 
-    /// Opens the content of a regular file again, whose attributes and size [`Self::open_file`] told.
+    /// Opens again the content of a regular file whose attributes and size [`Self::open_file`] returned.
     ///
     /// # Errors
-    /// It is missing or damaged, or cannot be read.
+    /// Returns an error if it is missing, damaged, or cannot be read.
     pub(crate) fn open_content(
         &self,
         checksum: &Checksum,
@@ -90,7 +90,7 @@ impl Repo {
     }
 }
 
-/// A file object that is being opened.
+/// A file object being opened.
 struct Opening<'a> {
     repo: &'a Repo,
     checksum: &'a Checksum,
@@ -196,7 +196,7 @@ impl Opening<'_> {
         let prefix = header.first_chunk().copied().unwrap_or_default();
         let len = file::variant_len(prefix).map_err(|fault| self.wrong(fault))?;
         let len = num::wide(len);
-        // It grows with what is there.
+        // It grows with the actual data.
         (&mut file).take(len).read_to_end(&mut header).map_err(|error| self.io(error))?;
         let parsed = file::parse_archive_header(&header).map_err(|fault| self.wrong(fault))?;
         let (size, attributes, target) = (parsed.size, parsed.header.attributes, parsed.header.target.to_owned());
@@ -216,7 +216,7 @@ impl Opening<'_> {
         }
     }
 
-    /// What a file itself tells; where the mode keeps nothing of it, it belongs to root and has no extended attributes.
+    /// Returns the attributes of the file itself; if the mode does not store them, it belongs to root and has no extended attributes.
     fn bare_attributes(&self, stat: &Stat, xattrs: Vec<Xattr>) -> Result<Attributes, Error> {
         let mode = u16::try_from(stat.st_mode).map_err(|_| self.damaged())?;
         let (uid, gid) = match self.repo.config().mode {
@@ -242,12 +242,12 @@ impl Opening<'_> {
 }
 
 impl Content {
-    /// Bytes of the whole content.
+    /// Returns the size of the whole content.
     pub(crate) fn size(&self) -> u64 {
         self.size
     }
 
-    /// The file, where it holds the content as it is.
+    /// Returns the file, if it holds the content uncompressed.
     pub(crate) fn plain(&self) -> Option<&File> {
         match &self.from {
             Stored::Plain(file) => Some(file),
@@ -255,7 +255,7 @@ impl Content {
         }
     }
 
-    /// The same, for who goes on with it.
+    /// Returns the same, consuming the content.
     pub(crate) fn into_plain(self) -> Option<File> {
         match self.from {
             Stored::Plain(file) => Some(file),
@@ -276,7 +276,7 @@ impl Content {
         }
     }
 
-    /// Checks at the end that all bytes together were right, and no others follow: a file as it is has those that it had when its size was read.
+    /// Verifies at the end that all bytes were correct and no others follow: an uncompressed file must still have its initial size.
     fn check(&mut self) -> io::Result<()> {
         let ends = matches!(self.from, Stored::Plain(_)) || self.read_some(&mut [0])? == 0;
         let is_right = self.hasher.clone().finish() == self.checksum;
@@ -289,7 +289,7 @@ fn damaged() -> io::Error {
 }
 
 impl Read for Content {
-    /// The last bytes are handed out only if all of them were right.
+    /// Returns the last bytes only if all of them were correct.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let len = num::up_to(self.left, buffer.len());
         if len == 0 {
@@ -308,7 +308,7 @@ impl Read for Content {
     }
 }
 
-/// In a bare repository all attributes of a file belong to the object.
+/// Accepts all extended attributes: in a bare repository they belong to the object.
 fn all_xattrs() -> XattrFilter {
     let mut filter = XattrFilter::default();
     filter.add(b"*");

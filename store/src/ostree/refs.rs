@@ -16,35 +16,35 @@ use crate::Error;
 use crate::error::RepoFault;
 use crate::fs::confined::{known_type, names_in, open_beneath};
 
-/// To whom a ref belongs.
+/// The owner of a ref.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum RefPlace {
     /// The repository itself.
     Heads,
     /// The remote of this name.
     Remote(String),
-    /// The collection of this id, copied as it is.
+    /// The collection of this id, of which it is a mirror.
     Mirror(String),
 }
 
-/// A ref's name, of the form that libostree takes.
+/// A ref's name, in a form that libostree accepts.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct RefName {
     place: RefPlace,
     name: String,
 }
 
-/// Levels of directories in which refs are looked for: a name has at most 255 bytes.
+/// Levels of directories searched for refs: a name has at most 255 bytes.
 const DEPTH_MAX: usize = 128;
 
-/// Names that a ref may have one behind the other.
+/// The maximum length of a chain of aliases.
 const ALIASES_MAX: usize = 16;
 
 impl RefName {
-    /// A ref of this name.
+    /// Creates a ref's name.
     ///
     /// # Errors
-    /// A name is not of its form.
+    /// Returns an error if a name is malformed.
     pub(crate) fn new(place: RefPlace, name: &str) -> Result<Self, RepoFault> {
         let fault = |what, name: &str| RepoFault::Name { what, name: name.to_owned() };
         match &place {
@@ -63,13 +63,13 @@ impl RefName {
         &self.name
     }
 
-    /// The path of its file in a repository.
+    /// Returns the path of its file in a repository.
     pub(crate) fn path(&self) -> String {
         format!("{}/{}", folder(&self.place), self.name)
     }
 }
 
-/// As it is written to ask for it: a remote or a collection, a colon, and the name.
+/// As it is written on a command line: a remote or a collection, a colon, and the name.
 impl std::fmt::Display for RefName {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.place {
@@ -92,10 +92,10 @@ fn is_remote_name(name: &str) -> bool {
 }
 
 impl Repo {
-    /// All refs, in order. Links, by which libostree gives a ref a second name, are left out.
+    /// Returns all refs, in order. Links, which libostree uses for aliases, are left out.
     ///
     /// # Errors
-    /// A directory or file cannot be read, or holds what it must not.
+    /// Returns an error if a directory or file cannot be read, or has invalid content.
     pub(crate) fn refs(&self) -> Result<Vec<(RefName, Checksum)>, Error> {
         let mut refs = Vec::new();
         self.collect(RefPlace::Heads, &mut refs)?;
@@ -109,10 +109,10 @@ impl Repo {
         Ok(refs)
     }
 
-    /// The remotes of which there are refs, configured or not.
+    /// Returns the remotes that have refs, configured or not.
     ///
     /// # Errors
-    /// The directory cannot be read.
+    /// Returns an error if the directory cannot be read.
     pub(crate) fn remotes_with_refs(&self) -> Result<Vec<String>, Error> {
         Ok(self.names_below("refs/remotes")?.into_iter().filter(|name| is_remote_name(name)).collect())
     }
@@ -145,7 +145,7 @@ impl Repo {
                 let file_type = known_type(directory.as_fd(), &name, listed);
                 let Ok(name) = String::from_utf8(name) else { continue };
                 let name = if below.is_empty() { name } else { format!("{below}/{name}") };
-                // Files that are being written, and what is none of libostree's.
+                // Files that are being written, and anything that is not libostree's.
                 let Ok(found) = RefName::new(place.clone(), &name) else { continue };
                 match file_type {
                     FileType::Directory if name.split('/').count() < DEPTH_MAX => pending.push(name),
@@ -161,11 +161,11 @@ impl Repo {
         Ok(())
     }
 
-    /// Whether refs of these names can stand beside each other and those that are there: of `os` and `os/main` one has to be a file, the
+    /// Checks that refs of these names can coexist with each other and with the existing ones: of `os` and `os/main`, one has to be a file and the
     /// other needs a directory.
     ///
     /// # Errors
-    /// They cannot, or it could not be told.
+    /// Returns an error if they cannot, or if this cannot be determined.
     pub(crate) fn check_places(&self, names: &[RefName]) -> Result<(), Error> {
         let paths: BTreeSet<String> = names.iter().map(RefName::path).collect();
         for path in &paths {
@@ -193,10 +193,10 @@ impl Repo {
         }
     }
 
-    /// The commit that a ref, or the ref that it is another name of, names; `None` where there is no such ref.
+    /// Returns the commit that a ref, or the ref that it is an alias of, names; `None` if there is no such ref.
     ///
     /// # Errors
-    /// Its file cannot be read, or does not hold a checksum, or a link leads to no ref.
+    /// Returns an error if its file cannot be read or does not hold a checksum, or if a link leads to no ref.
     pub(crate) fn read_ref(&self, name: &RefName) -> Result<Option<Checksum>, Error> {
         let mut at = name.clone();
         for _ in 0..ALIASES_MAX {
@@ -225,8 +225,8 @@ impl Repo {
         checksum.map(Some).ok_or_else(|| self.fault(RepoFault::RefContent { name: name.name.clone() }))
     }
 
-    /// The ref that `at` is another name of, by which `name` came: a link that `ostree refs --alias` made. It is read and not followed, so that
-    /// it leads to a ref of the same place alone.
+    /// Returns the ref that `at`, reached from `name`, is an alias of: a link made by `ostree refs --alias`. The link is read and not followed, so
+    /// that it can only lead to a ref of the same place.
     fn alias(&self, name: &RefName, at: &RefName) -> Result<RefName, Error> {
         let target = readlinkat(self.root(), at.path(), Vec::new()).ok().and_then(|target| target.into_string().ok());
         let mut path: Vec<&str> = at.name.split('/').collect();
@@ -244,10 +244,10 @@ impl Repo {
         self.fault(RepoFault::RefLink { name: name.to_string(), path: self.path().join(name.path()) })
     }
 
-    /// The commit of this checksum; or of the ref of this name, which is the repository's own or else the only one, and the ref.
+    /// Returns the commit of this checksum; or of the ref of this name, which is the repository's own or else the only one, with the ref.
     ///
     /// # Errors
-    /// There is none, or there are several.
+    /// Returns an error if there is none, or if there are several.
     pub(crate) fn find_commit(&self, text: &str) -> Result<(Checksum, Option<RefName>), Error> {
         if let Some(checksum) = parse_checksum(text) {
             return Ok((checksum, None));
@@ -275,10 +275,10 @@ impl Repo {
         }
     }
 
-    /// The commit that `text` names: a checksum, `REF`, `COLLECTION:REF` or `REMOTE:REF`. Whether it is there is not looked at.
+    /// Returns the commit that `text` names: a checksum, `REF`, `COLLECTION:REF` or `REMOTE:REF`. Does not check that the commit exists.
     ///
     /// # Errors
-    /// It is none of these, or there is no such ref.
+    /// Returns an error if it is none of these, or if there is no such ref.
     pub(crate) fn resolve(&self, text: &str) -> Result<Checksum, Error> {
         if let Some(checksum) = parse_checksum(text) {
             return Ok(checksum);

@@ -3,18 +3,17 @@
 use super::keyfile::{self, KeyFile};
 use crate::error::RepoFault;
 
-/// A remote with its settings as they are written. What they mean is found out when the remote is asked, so that a mistake in one does not
-/// keep the others out.
+/// A remote with its raw settings. They are interpreted when the remote is used, so that a mistake in one does not disable the others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Remote {
     pub(crate) name: String,
-    /// The collection that its refs belong to, if they do. Nobody looked whether it can be one.
+    /// The collection that its refs belong to, if any. It is not validated.
     pub(crate) collection_id: Option<String>,
     settings: Vec<(String, String)>,
 }
 
 impl Remote {
-    /// The remotes of a file, by its order.
+    /// Returns the remotes of a file, in file order.
     pub(crate) fn all(file: &KeyFile<'_>) -> Vec<Self> {
         let mut remotes: Vec<Self> = Vec::new();
         for (section, key, value) in &file.entries {
@@ -33,30 +32,30 @@ impl Remote {
         remotes
     }
 
-    /// The value as it is written.
+    /// Returns the raw value.
     pub(crate) fn value(&self, key: &str) -> Option<&str> {
         self.settings.iter().rev().find(|setting| setting.0 == key).map(|setting| &*setting.1)
     }
 
-    /// A setting that is on or off.
+    /// Returns a boolean setting.
     ///
     /// # Errors
-    /// It is neither.
+    /// Returns an error if it is not a boolean.
     pub(crate) fn boolean(&self, key: &'static str, default: bool) -> Result<bool, RepoFault> {
         let Some(value) = self.value(key) else { return Ok(default) };
         keyfile::boolean(value).ok_or_else(|| self.senseless(key, value))
     }
 
-    /// A setting that is a text.
+    /// Returns a string setting.
     ///
     /// # Errors
-    /// A backslash in it stands before nothing that GLib knows.
+    /// Returns an error if it has an escape that GLib does not know.
     pub(crate) fn text(&self, key: &'static str) -> Result<Option<String>, RepoFault> {
         let text = |value| keyfile::text(value).ok_or_else(|| self.senseless(key, value));
         self.value(key).map(text).transpose()
     }
 
-    /// A setting that is a list.
+    /// Returns a list setting.
     ///
     /// # Errors
     /// As [`Self::text`].
@@ -69,7 +68,7 @@ impl Remote {
         self.fault(format!("{key} = {value:?} is not a valid value"))
     }
 
-    /// The fault of a remote that cannot be asked.
+    /// Returns the fault of a remote that cannot be used.
     pub(crate) fn fault(&self, why: String) -> RepoFault {
         RepoFault::Remote { remote: self.name.clone(), why }
     }

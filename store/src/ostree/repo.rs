@@ -20,7 +20,7 @@ use crate::Error;
 use crate::error::RepoFault;
 use crate::fs::confined::{open_beneath, open_user_dir};
 
-/// A repository of a mode that is known.
+/// A repository of a known mode.
 #[derive(Debug)]
 pub(crate) struct Repo {
     path: PathBuf,
@@ -31,19 +31,19 @@ pub(crate) struct Repo {
     remotes: Option<PathBuf>,
 }
 
-/// The path of the mark that a commit is partial.
+/// Returns the path of the mark for a partial commit.
 pub(crate) fn partial_mark(commit: &Checksum) -> String {
     format!("state/{}.commitpartial", hex(commit))
 }
 
-/// Longest `config` that is read, in bytes.
+/// The maximum bytes read of `config`.
 const CONFIG_LEN_MAX: u64 = 1 << 20;
 
 impl Repo {
     /// Opens the repository at `path`.
     ///
     /// # Errors
-    /// There is none, or it is of a version or mode that is not known.
+    /// Returns an error if there is none, or if its version or mode is unknown.
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
         let root = open_user_dir(path).map_err(|error| match error {
             Errno::NOENT => Error::Repository { path: path.to_owned(), fault: Box::new(RepoFault::NoDirectory) },
@@ -52,7 +52,7 @@ impl Repo {
         Self::of(root, path)
     }
 
-    /// Opens the repository that is the directory `root`, called `path`.
+    /// Opens the repository in the open directory `root`, called `path`.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -102,20 +102,20 @@ impl Repo {
         &self.system
     }
 
-    /// The folder of remotes, and of their keyrings, that count beside its own.
+    /// Returns the system's folder of remotes and their keyrings, which count in addition to its own.
     pub(crate) fn remotes_folder(&self) -> Option<&Path> {
         self.remotes.as_deref()
     }
 
-    /// Whether contents are compressed.
+    /// Returns whether contents are compressed.
     pub(crate) fn is_compressed(&self) -> bool {
         self.config.mode == Mode::Archive
     }
 
-    /// Reads a file of the repository itself, such as its summary; `None` where there is none.
+    /// Reads a file of the repository itself, such as its summary; `None` if there is none.
     ///
     /// # Errors
-    /// It is longer than a metadata object may be, or cannot be read.
+    /// Returns an error if it is longer than a metadata object may be, or cannot be read.
     pub(crate) fn top_file(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
         let failed = |error: std::io::Error| Error::io("read", self.path.join(name), error);
         let flags = OFlags::RDONLY | OFlags::NONBLOCK;
@@ -140,10 +140,10 @@ impl Repo {
         self.objects.as_fd()
     }
 
-    /// Whether the object is there. Its bytes are not looked at.
+    /// Returns whether the object exists. Its bytes are not checked.
     ///
     /// # Errors
-    /// It could not be told.
+    /// Returns an error if this cannot be determined.
     pub(crate) fn has(&self, kind: ObjectType, checksum: &Checksum) -> Result<bool, Error> {
         let path = loose_path(kind, checksum, self.config.mode);
         match statat(&self.objects, &*path, AtFlags::SYMLINK_NOFOLLOW) {
@@ -153,18 +153,18 @@ impl Repo {
         }
     }
 
-    /// Whether the repository has a commit with all that it names.
+    /// Returns whether the repository has a commit with everything that it names.
     ///
     /// # Errors
-    /// It could not be told.
+    /// Returns an error if this cannot be determined.
     pub(crate) fn has_whole_commit(&self, checksum: &Checksum) -> Result<bool, Error> {
         Ok(self.has(ObjectType::Commit, checksum)? && !self.is_partial(checksum)?)
     }
 
-    /// Whether the commit is marked as one of which not all objects are there.
+    /// Returns whether the commit is marked as partial.
     ///
     /// # Errors
-    /// It could not be told.
+    /// Returns an error if this cannot be determined.
     pub(crate) fn is_partial(&self, commit: &Checksum) -> Result<bool, Error> {
         let mark = partial_mark(commit);
         match statat(&self.root, &*mark, AtFlags::SYMLINK_NOFOLLOW) {
@@ -174,10 +174,10 @@ impl Repo {
         }
     }
 
-    /// Reads a commit, dirtree or dirmeta, whose bytes have its checksum; they are not parsed.
+    /// Reads a commit, dirtree or dirmeta, and verifies its checksum; the bytes are not parsed.
     ///
     /// # Errors
-    /// It is missing, longer than 128 MiB, or damaged.
+    /// Returns an error if it is missing, longer than 128 MiB, or damaged.
     pub(crate) fn load_metadata(&self, kind: ObjectType, checksum: &Checksum) -> Result<Vec<u8>, Error> {
         let object = || object_name(kind, checksum);
         let bytes = self.read_metadata(kind, checksum)?;
@@ -189,10 +189,10 @@ impl Repo {
         }
     }
 
-    /// Reads what is said of a commit beside it, which no checksum guards: `None` where nothing is.
+    /// Reads the detached metadata of a commit, which no checksum protects: `None` if there is none.
     ///
     /// # Errors
-    /// It is longer than 128 MiB, or cannot be read.
+    /// Returns an error if it is longer than 128 MiB, or cannot be read.
     pub(crate) fn load_commitmeta(&self, commit: &Checksum) -> Result<Option<Vec<u8>>, Error> {
         self.read_metadata(ObjectType::CommitMeta, commit)
     }
@@ -215,7 +215,7 @@ impl Repo {
         Ok(Some(bytes))
     }
 
-    /// Opens an object's file; `None` where it is not there.
+    /// Opens an object's file; `None` if it does not exist.
     pub(crate) fn open_object(&self, kind: ObjectType, checksum: &Checksum) -> Result<Option<OwnedFd>, Errno> {
         let path = loose_path(kind, checksum, self.config.mode);
         let flags = OFlags::RDONLY | OFlags::NONBLOCK;
@@ -234,7 +234,7 @@ impl Repo {
         Error::Repository { path: self.path.clone(), fault: Box::new(fault) }
     }
 
-    /// The error of reading a file object.
+    /// Returns the error for reading a file object.
     pub(crate) fn unread(&self, checksum: &Checksum, error: std::io::Error) -> Error {
         match error.kind() {
             std::io::ErrorKind::InvalidData | std::io::ErrorKind::InvalidInput | std::io::ErrorKind::UnexpectedEof => {
@@ -244,13 +244,13 @@ impl Repo {
         }
     }
 
-    /// The error of an object that breaks a rule.
+    /// Returns the error for an invalid object.
     pub(crate) fn wrong(&self, kind: ObjectType, checksum: &Checksum, fault: Malformed) -> Error {
         self.fault(RepoFault::Wrong { object: object_name(kind, checksum), fault })
     }
 }
 
-/// Adds the remotes of the files of a folder. libostree refuses, too, a repository that has one of them twice.
+/// Adds the remotes of the files of a folder. Like libostree, refuses a repository that has one of them twice.
 fn add_remotes(remotes: &mut Vec<Remote>, folder: &Path, fault: &dyn Fn(RepoFault) -> Error) -> Result<(), Error> {
     let entries = match std::fs::read_dir(folder) {
         Err(error) if is_missing(&error) => return Ok(()),

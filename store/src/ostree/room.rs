@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use super::config::MinFree;
 
-/// Bytes that may still be written.
+/// The bytes that may still be written.
 #[derive(Debug)]
 pub(crate) struct Room {
     left: AtomicU64,
@@ -18,7 +18,7 @@ pub(crate) struct Room {
 const BLOCK_LEN: u64 = 4096;
 
 impl Room {
-    /// What the file system has beyond `min_free`.
+    /// Returns the space of the file system beyond `min_free`.
     pub(crate) fn of(directory: BorrowedFd<'_>, min_free: MinFree) -> Result<Self, Errno> {
         let stat = fstatvfs(directory)?;
         let bytes = |blocks: u64| blocks.saturating_mul(stat.f_frsize);
@@ -29,13 +29,13 @@ impl Room {
         Ok(Self { left: AtomicU64::new(bytes(stat.f_bavail).saturating_sub(reserved)) })
     }
 
-    /// Whether there is room for that many bytes; if not, what is left.
+    /// Checks that there is space for that many bytes; the error is the rest.
     pub(crate) fn check(&self, len: u64) -> Result<(), u64> {
         let left = self.left.load(Ordering::Relaxed);
         if len <= left { Ok(()) } else { Err(left) }
     }
 
-    /// Takes the room of a file of this many bytes, or returns what is left.
+    /// Reserves the space of a file of this many bytes; the error is the rest.
     pub(crate) fn take(&self, len: u64) -> Result<(), u64> {
         let needed = len.div_ceil(BLOCK_LEN).saturating_mul(BLOCK_LEN);
         let take = |left: u64| left.checked_sub(needed);

@@ -1,23 +1,23 @@
-//! `ostree:REPO` and `ostree:REPO:REF`, wherever a source, a base, a side of a comparison or a repository is named.
+//! `ostree:REPO` and `ostree:REPO:REF`, as used for a source, a base, a side of a comparison or a repository.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-/// A repository, and the ref or the checksum of a commit in it that is meant.
+/// A repository, and optionally a ref or the checksum of a commit in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_structs, reason = "it is what was written")]
 pub struct CommitSpec<'a> {
     /// The repository's path.
     pub repo: &'a Path,
-    /// `REF`, `REMOTE:REF`, `COLLECTION:REF` or a checksum; `None` where none is named.
+    /// `REF`, `REMOTE:REF`, `COLLECTION:REF` or a checksum; `None` if not given.
     pub reference: Option<&'a str>,
 }
 
 impl<'a> CommitSpec<'a> {
-    /// Parses what begins with `ostree:`; `None` of anything else. Both a path and a ref may have colons: the repository is the longest part
-    /// before one of them that is a directory, or else all before the last. What has a colon in its own name and is not there yet is
-    /// written with the ref, as in `ostree:a:b:os`.
+    /// Parses a text that begins with `ostree:`; `None` for any other. Both a path and a ref may contain colons: the repository is the longest part
+    /// before one of them that is a directory, or else everything before the last. A new repository with a colon in its name must be given with the
+    /// ref, as in `ostree:a:b:os`.
     #[must_use]
     pub fn parse(spec: &'a OsStr) -> Option<Self> {
         let rest = spec.as_bytes().strip_prefix(b"ostree:").filter(|rest| !rest.is_empty())?;
@@ -34,10 +34,10 @@ impl<'a> CommitSpec<'a> {
         Some(found.or(last).unwrap_or(Self { repo: path(rest), reference: None }))
     }
 
-    /// The ref that is named here, or by `option`, which must not be another.
+    /// Returns the ref that is given here or by `option`; both must agree.
     ///
     /// # Errors
-    /// They are two.
+    /// Returns an error if they differ.
     pub fn one_ref(&self, option: Option<&'a str>) -> Result<Option<&'a str>, crate::Error> {
         match (self.reference, option) {
             (Some(own), Some(other)) if own != other => Err(crate::Error::Usage(format!(
@@ -71,7 +71,7 @@ mod tests {
             ("a:b", "a:b", None),
             ("a:b:os", "a:b", Some("os")),
             ("a:c", "a", Some("c")),
-            // Nothing of these is there.
+            // None of these exists.
             ("none", "none", None),
             ("none:os", "none", Some("os")),
             ("no:ne:os", "no:ne", Some("os")),

@@ -11,7 +11,7 @@ use super::lock::{Kind, try_lock};
 use super::object::hex;
 use crate::fs::confined::{names_in, open_name, open_to_empty, remove_tree};
 
-/// A stage, which is removed when it is dropped.
+/// A stage, which is removed when dropped.
 #[derive(Debug)]
 pub(crate) struct ObjectStage {
     directory: OwnedFd,
@@ -19,7 +19,7 @@ pub(crate) struct ObjectStage {
     _name: Name,
 }
 
-/// The name of a stage and of its lock, which go when it is dropped, with all below them.
+/// The name of a stage and of its lock, which are removed with everything below when dropped.
 #[derive(Debug)]
 struct Name {
     tmp: OwnedFd,
@@ -28,20 +28,20 @@ struct Name {
     _lock: OwnedFd,
 }
 
-/// What a file in the stage has without being set.
+/// The attributes that new files in the stage get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Made {
-    /// Permission bits that it does not get.
+    /// Permission bits that they do not get.
     pub(crate) masked: u16,
     pub(crate) uid: u32,
     pub(crate) gid: u32,
 }
 
-/// In the names of our stages, not of libostree's.
+/// Marks the names of our stages, as opposed to libostree's.
 const OURS: &str = "-sealift-";
 
 impl ObjectStage {
-    /// Makes a stage in a repository's `tmp`, and removes those of our runs that were killed.
+    /// Creates a stage in a repository's `tmp`, and removes those of our killed runs.
     pub(crate) fn create(tmp: OwnedFd) -> Result<Self, Errno> {
         remove_abandoned(tmp.as_fd())?;
         let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
@@ -73,7 +73,7 @@ impl ObjectStage {
 
 impl Drop for Name {
     fn drop(&mut self) {
-        // What stays is found by the next run, as long as its lock is beside it.
+        // The next run finds what stays, as long as its lock is beside it.
         if remove_tree(self.tmp.as_fd(), self.name.as_bytes()).is_ok() {
             let _ = unlinkat(&self.tmp, format!("{}-lock", self.name), AtFlags::empty());
         }
@@ -81,7 +81,7 @@ impl Drop for Name {
 }
 
 impl Made {
-    /// Owner, group and mask come from the process, the directory's set-group-id bit and its default ACL: a file tells.
+    /// Creates a file to see them: they depend on the process, the directory's set-group-ID bit and its default ACL.
     fn in_directory(directory: BorrowedFd<'_>) -> Result<Self, Errno> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
         let all = Permissions::RWXU | Permissions::RWXG | Permissions::RWXO;
@@ -95,14 +95,14 @@ impl Made {
 fn create_lock(tmp: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
     let lock = open_name(tmp, format!("{name}-lock").as_bytes(), flags, Permissions::RUSR | Permissions::WUSR)?;
-    // Who took it for an abandoned one removes it, and may have let go of it by now.
+    // A run that considered it abandoned removes it, and may have released it by now.
     let is_ours = try_lock(&lock, Kind::Exclusive)? && fstat(&lock)?.st_nlink > 0;
     if is_ours { Ok(lock) } else { Err(Errno::AGAIN) }
 }
 
-/// Removes stages of ours whose lock nobody holds.
+/// Removes our stages whose lock is free.
 fn remove_abandoned(tmp: BorrowedFd<'_>) -> Result<(), Errno> {
-    // A medium that lost its power may have either of them alone.
+    // After a power loss, either of them may exist alone.
     let mut stages = BTreeSet::new();
     for (name, _) in names_in(tmp)? {
         let Ok(name) = String::from_utf8(name) else { continue };
@@ -121,14 +121,14 @@ fn remove_if_abandoned(tmp: BorrowedFd<'_>, stage: &str) -> Result<(), Errno> {
         Err(Errno::ACCESS | Errno::LOOP) => return Ok(()),
         Err(error) => return Err(error),
     };
-    // Who made the file and has not locked it yet has no directory, and looks for another name if the file goes.
+    // A run that has created the file and not locked it yet has no directory, and picks another name if the file vanishes.
     let Ok(named) = statat(tmp, &*name, AtFlags::SYMLINK_NOFOLLOW) else { return Ok(()) };
     if FileType::from_raw_mode(named.st_mode) != FileType::RegularFile || !try_lock(&lock, Kind::Exclusive)? {
         return Ok(());
     }
     remove_tree(tmp, stage.as_bytes())?;
     match unlinkat(tmp, &*name, AtFlags::empty()) {
-        // Whose it was ended meanwhile.
+        // Its owner removed it meanwhile.
         Ok(()) | Err(Errno::NOENT) => Ok(()),
         Err(error) => Err(error),
     }

@@ -8,7 +8,7 @@ use rustix::fs::{fstat, stat};
 
 use crate::Error;
 
-/// The root below which that lies.
+/// The root directory of these settings.
 #[derive(Clone, Debug)]
 pub(crate) struct System {
     root: PathBuf,
@@ -21,23 +21,23 @@ impl Default for System {
 }
 
 impl System {
-    /// A system that is not the running one.
+    /// Returns a system other than the running one.
     #[cfg(test)]
     pub(crate) fn at(root: &std::path::Path) -> Self {
         Self { root: root.to_owned() }
     }
 
-    /// The folder of remotes that count for a repository beside its own: only the system's has one.
+    /// Returns the folder of remotes that count for a repository in addition to its own: only the system's has one.
     pub(crate) fn remotes_of(&self, repo: BorrowedFd<'_>) -> Option<PathBuf> {
         let (own, systems) = (fstat(repo).ok()?, stat(self.root.join("ostree/repo")).ok()?);
         let is_systems = (own.st_dev, own.st_ino) == (systems.st_dev, systems.st_ino);
         is_systems.then(|| self.root.join("etc/ostree/remotes.d"))
     }
 
-    /// Files called `name`, and those in folders called `name.d`, for all remotes.
+    /// Returns the files called `name`, and those in folders called `name.d`, for all remotes.
     ///
     /// # Errors
-    /// It cannot be told what is there.
+    /// Returns an error if this cannot be determined.
     pub(crate) fn files(&self, name: &str) -> Result<Vec<PathBuf>, Error> {
         let mut files = Vec::new();
         for folder in ["etc/ostree", "usr/share/ostree"].map(|folder| self.root.join(folder)) {
@@ -65,7 +65,7 @@ impl System {
         Ok(found)
     }
 
-    /// The folder of keyrings for remotes without one of their own (ostree(1)), unless the environment names another.
+    /// Returns the folder of keyrings for remotes without their own (ostree(1)), unless the environment names another.
     pub(crate) fn keyrings(&self) -> PathBuf {
         let named = std::env::var_os("OSTREE_GPG_HOME").map(PathBuf::from);
         named.unwrap_or_else(|| self.root.join("usr/share/ostree/trusted.gpg.d"))

@@ -1,4 +1,4 @@
-//! Against libostree's own program: what it writes is read, and what is written it takes.
+//! Tests against libostree's own program: each side reads what the other writes.
 
 mod bases;
 mod killed;
@@ -28,7 +28,7 @@ use crate::error::RepoFault;
 
 const MODES: [&str; 4] = ["bare", "bare-user", "bare-user-only", "archive-z2"];
 
-/// Runs `ostree` and returns what it prints; `Err` is what it says of a failure.
+/// Runs `ostree` and returns its output; `Err` is its error message.
 fn ostree(repo: &Path, args: &[&str]) -> Result<String, String> {
     let mut command = Command::new("ostree");
     command.arg(args[0]).arg(format!("--repo={}", repo.display())).args(&args[1..]);
@@ -51,7 +51,7 @@ fn is_root() -> bool {
     is_root
 }
 
-/// Bytes that deflate neither halves nor leaves as they are.
+/// Returns bytes that deflate compresses, but by less than half.
 fn noise(len: usize) -> Vec<u8> {
     let mut state = 7_u32;
     let mut next = || {
@@ -61,7 +61,7 @@ fn noise(len: usize) -> Vec<u8> {
     (0..len).map(|_| next()).collect()
 }
 
-/// A tree that every mode can hold.
+/// Creates a tree that every mode can hold.
 fn plain_tree(root: &Path) {
     let write = |name: &str, mode: u32, bytes: &[u8]| {
         let path = root.join(name);
@@ -86,7 +86,7 @@ fn plain_tree(root: &Path) {
     symlink("../foo", root.join("sub/link")).expect("a link");
 }
 
-/// What some modes cannot hold, besides.
+/// Adds what some modes cannot hold.
 fn full_tree(root: &Path) {
     plain_tree(root);
     let set = |name: &str, xattr: &str, value: &[u8]| {
@@ -143,7 +143,7 @@ fn committed(folder: &Path, mode: &str, tree: impl Fn(&Path)) -> PathBuf {
     repo
 }
 
-/// All objects that a commit needs, and it itself at the end.
+/// Returns all objects that a commit needs, ending with the commit.
 fn closure(repo: &Repo, commit: &Checksum) -> Vec<(ObjectType, Checksum)> {
     let bytes = repo.load_metadata(ObjectType::Commit, commit).expect("the commit is there");
     let parsed = Commit::parse(&bytes).expect("libostree wrote it");
@@ -163,7 +163,7 @@ fn closure(repo: &Repo, commit: &Checksum) -> Vec<(ObjectType, Checksum)> {
     found.into_iter().chain([(ObjectType::Commit, *commit)]).collect()
 }
 
-/// Writes a commit and all that it needs, children first.
+/// Writes a commit and everything that it needs, children first.
 fn copy(from: &Repo, to: &Repo, commit: &Checksum) -> Result<u64, Error> {
     let transaction = Transaction::begin(to)?;
     write_all(from, &transaction, commit)?;
@@ -194,7 +194,7 @@ fn write_all(from: &Repo, transaction: &Transaction<'_>, commit: &Checksum) -> R
     Ok(())
 }
 
-/// All that there is to a file of a repository.
+/// All properties of a file in a repository.
 #[derive(Debug, PartialEq, Eq)]
 struct Loose {
     mode: u32,
@@ -204,7 +204,7 @@ struct Loose {
     xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
-/// The objects of a repository as files. Compressed content is left out: it has no one form.
+/// Returns the objects of a repository as files. Compressed content is left out: it has no single form.
 fn loose(repo: &Path) -> BTreeMap<PathBuf, Loose> {
     let mut all = BTreeMap::new();
     let names =
@@ -238,7 +238,7 @@ fn loose(repo: &Path) -> BTreeMap<PathBuf, Loose> {
     all
 }
 
-/// Copies a commit to a repository of each of these modes, and holds them against what libostree makes.
+/// Copies a commit to a repository of each of these modes, and compares them with libostree's.
 fn copies_are_libostrees(from_mode: &str, to_modes: &[&str], tree: impl Fn(&Path)) {
     let folder = TempDir::new().expect("a folder");
     let source = committed(folder.path(), from_mode, tree);
@@ -259,7 +259,7 @@ fn copies_are_libostrees(from_mode: &str, to_modes: &[&str], tree: impl Fn(&Path
         let note = ["show", "--print-detached-metadata-key=note", "test/main"];
         assert_eq!(shown(&copied, &note), "'beside'\n");
         assert_eq!(copy(&from, &to, &commit).expect("it is there"), 0, "a second write writes nothing");
-        // Nothing is left of either run.
+        // Neither run leaves anything.
         for (place, kept) in [("tmp", vec!["cache"]), ("state", vec![])] {
             assert_eq!(names_in(&copied.join(place)), kept, "{place}");
         }
@@ -267,7 +267,7 @@ fn copies_are_libostrees(from_mode: &str, to_modes: &[&str], tree: impl Fn(&Path
         ostree(&theirs, &["pull-local", source.to_str().expect("it is UTF-8"), "test/main"]).expect("it pulls");
         let (ours, mut theirs) = (loose(&copied), loose(&theirs));
         if (from_mode, *mode) == ("bare-user", "bare-user-only") {
-            // It links the files as they are.
+            // It hard-links the files.
             theirs.values_mut().for_each(|file| file.xattrs.clear());
         }
         assert_eq!(ours.keys().collect::<Vec<_>>(), theirs.keys().collect::<Vec<_>>());
@@ -416,7 +416,7 @@ fn whatever_is_changed_is_found() {
                 continue;
             }
             let bytes = std::fs::read(&file).expect("it is there");
-            // The last bits of what is compressed mean nothing, and nothing that follows it does.
+            // The last bits of compressed data are ignored, and so is everything after it.
             let is_deflated = mode == "archive-z2" && kind == ObjectType::File;
             let ends = bytes.len().saturating_sub(if is_deflated { 5 } else { 1 });
             for at in [0, bytes.len() / 2, ends].into_iter().filter(|at| *at < bytes.len()) {
@@ -466,7 +466,7 @@ fn directories_that_came_meanwhile_are_filled() {
     let commit = from.resolve("test/main").expect("a ref");
     let path = init(folder.path(), "to", "bare-user");
     let to = Repo::open(&path).expect("it opens");
-    // Two programs find no directory, and both bring all objects; a third makes one of the directories empty.
+    // Two programs find no directory, and both write all objects; a third empties one of the directories.
     let both = [(); 2].map(|()| Transaction::begin(&to).expect("it begins"));
     for transaction in &both {
         write_all(&from, transaction, &commit).expect("it is written");
@@ -630,12 +630,12 @@ fn what_is_no_repository() {
     assert!(text(&path).contains("core.mode = \"bare-split-xattrs\""));
 }
 
-/// The names in a directory.
+/// Returns the names in a directory.
 fn names_in(path: &Path) -> Vec<std::ffi::OsString> {
     std::fs::read_dir(path).expect("a directory").map(|entry| entry.expect("an entry").file_name()).collect()
 }
 
-/// What a device cannot remember leaves the repository as it was, marks included.
+/// If a device cannot remember a bundle, the repository is unchanged, including marks.
 #[test]
 fn what_is_not_ready_is_not_there() {
     let folder = TempDir::new().expect("a folder");

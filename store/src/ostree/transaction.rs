@@ -34,8 +34,8 @@ use crate::fs::confined::{names_in, open_beneath, open_name, open_within, remove
 use crate::fs::unnamed::unnamed_in;
 use crate::threads::parallel::for_each;
 
-/// What is going to be in a repository. Several threads may write objects; nothing is in its place before [`Self::finish`], and a
-/// transaction that is dropped leaves nothing.
+/// Pending changes to a repository. Several threads may write objects; nothing is in its place before [`Self::finish`], and a dropped transaction
+/// leaves nothing.
 #[derive(Debug)]
 pub(crate) struct Transaction<'a> {
     pub(crate) repo: &'a Repo,
@@ -44,9 +44,9 @@ pub(crate) struct Transaction<'a> {
     room: Room,
     folders: Folders,
     list: Mutex<List>,
-    /// Objects that are there and are not what their names say: they count as missing, and are replaced.
+    /// Existing objects that do not match their names: they count as missing, and are replaced.
     damaged: HashSet<Object>,
-    /// Keeps out who prunes. Last, so that it ends after all else.
+    /// Excludes a prune. The last field, so that it is released last.
     _lock: Option<OwnedFd>,
 }
 
@@ -63,26 +63,26 @@ pub(crate) type Object = (Checksum, ObjectType);
 /// Files that mark commits as partial.
 #[derive(Debug, Default)]
 struct Marks {
-    /// Those that this transaction made.
+    /// Those that this transaction created.
     new: Vec<String>,
-    /// All of its commits that are marked, also by earlier runs.
+    /// All of its commits that are marked, including by earlier runs.
     partial: Vec<String>,
 }
 
 /// What a transaction wrote.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Written {
-    /// Objects that were not there before.
+    /// New objects.
     pub(crate) objects: u64,
 }
 
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 
 impl<'a> Transaction<'a> {
-    /// Begins to write into a repository, of which nothing is removed meanwhile.
+    /// Begins a transaction; nothing is removed from the repository meanwhile.
     ///
     /// # Errors
-    /// Another program has it locked for itself, or it cannot be written to.
+    /// Returns an error if another program has it locked exclusively, or if it cannot be written to.
     pub(crate) fn begin(repo: &'a Repo) -> Result<Self, Error> {
         let failed = |error: Errno| Error::io("write to", repo.path(), error);
         let lock = if repo.config().locking { Some(take_lock(repo)?) } else { None };
@@ -101,24 +101,24 @@ impl<'a> Transaction<'a> {
         })
     }
 
-    /// Takes these objects for missing from now on, and lets new ones replace them.
+    /// Treats these objects as missing from now on, so that new ones replace them.
     pub(crate) fn replace(&mut self, damaged: HashSet<Object>) {
         self.damaged = damaged;
     }
 
-    /// Whether the repository has the object.
+    /// Returns whether the repository has the object.
     ///
     /// # Errors
-    /// It could not be told.
+    /// Returns an error if this cannot be determined.
     pub(crate) fn has(&self, kind: ObjectType, checksum: &Checksum) -> Result<bool, Error> {
         let is_sound = !self.damaged.contains(&(*checksum, kind));
         Ok(is_sound && self.folders.has(checksum[0]) && self.repo.has(kind, checksum)?)
     }
 
-    /// Writes a dirtree or dirmeta, unless it is there. Returns whether it was not.
+    /// Writes a dirtree or dirmeta unless it exists. Returns whether it is new.
     ///
     /// # Errors
-    /// It has another checksum, or cannot be written.
+    /// Returns an error if it has another checksum or cannot be written.
     pub(crate) fn write_metadata(&self, kind: ObjectType, checksum: &Checksum, bytes: &[u8]) -> Result<bool, Error> {
         if Sha256::digest(bytes)[..] != checksum[..] {
             return Err(self.repo.fault(RepoFault::Mismatch { object: object_name(kind, checksum) }));
@@ -129,11 +129,11 @@ impl<'a> Transaction<'a> {
         self.stage_metadata(kind, checksum, bytes)
     }
 
-    /// Writes a commit, unless it is there. Returns whether it was not. When the transaction ends, it counts as whole: all that it
-    /// names is to be in the repository or in this transaction.
+    /// Writes a commit unless it exists. Returns whether it is new. When the transaction ends, it counts as complete: everything that it names must
+    /// be in the repository or in this transaction.
     ///
     /// # Errors
-    /// It has another checksum, or cannot be written.
+    /// Returns an error if it has another checksum or cannot be written.
     pub(crate) fn write_commit(&self, checksum: &Checksum, bytes: &[u8]) -> Result<bool, Error> {
         let is_new = self.write_metadata(ObjectType::Commit, checksum, bytes)?;
         let mut list = self.list();
@@ -143,10 +143,10 @@ impl<'a> Transaction<'a> {
         Ok(is_new)
     }
 
-    /// Writes what is said of a commit beside it, in place of what is there. Returns whether that was something else.
+    /// Writes the detached metadata of a commit, replacing the old one. Returns whether it changed.
     ///
     /// # Errors
-    /// It is too long, or cannot be written.
+    /// Returns an error if it is too long or cannot be written.
     pub(crate) fn write_commitmeta(&self, commit: &Checksum, bytes: &[u8]) -> Result<bool, Error> {
         if self.repo.load_commitmeta(commit)?.is_some_and(|there| there == bytes) {
             return Ok(false);
@@ -171,13 +171,13 @@ impl<'a> Transaction<'a> {
         })
     }
 
-    /// Lets a ref name a commit when the transaction ends.
+    /// Points a ref to a commit when the transaction ends.
     pub(crate) fn set_ref(&self, name: RefName, commit: Checksum) {
         self.list().refs.push((name, commit));
     }
 
-    /// Lets `make` write an object into the stage, under the path that it is given. Returns whether it did: another thread may have been
-    /// faster. What fails leaves nothing.
+    /// Has `make` write an object into the stage, at the path that it receives. Returns whether it did: another thread may have been first. A
+    /// failure leaves nothing.
     pub(crate) fn stage_object(
         &self,
         kind: ObjectType,
@@ -195,27 +195,27 @@ impl<'a> Transaction<'a> {
         }
         let name = self.staged_name(kind, checksum, folder);
         make(&name).inspect_err(|_| {
-            // Whatever it is, it goes with the stage at the latest, which nobody brings into place.
+            // Whatever it is, it is removed with the stage at the latest, and is never moved into place.
             let _ = unlinkat(self.stage.directory(), &*name, AtFlags::empty());
             self.list().staged.remove(&(*checksum, kind));
         })?;
         Ok(true)
     }
 
-    /// The objects in the stage.
+    /// Returns the objects in the stage.
     pub(crate) fn staged(&self) -> Vec<Object> {
         let mut staged: Vec<Object> = self.list().staged.iter().copied().collect();
         staged.sort_unstable();
         staged
     }
 
-    /// The path of an object in the stage.
+    /// Returns the path of an object in the stage.
     pub(crate) fn name_in_stage(&self, kind: ObjectType, checksum: &Checksum) -> String {
         let folder = self.folders.folder_of(checksum[0]);
         self.staged_name(kind, checksum, folder.filter(|_| !self.is_alone(&(*checksum, kind))))
     }
 
-    /// The path of an object in the stage. Where libostree finds the stage of a run that was killed, it takes nothing of it for an object.
+    /// Returns the path of an object in the stage. If libostree finds the stage of a killed run, it treats nothing in it as an object.
     fn staged_name(&self, kind: ObjectType, checksum: &Checksum, folder: Option<String>) -> String {
         let rest = rest(kind, checksum, self.repo.config().mode);
         match folder {
@@ -224,7 +224,7 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Makes a file in the stage, with these permissions if they are left as they are. Returns those that it has.
+    /// Creates a file in the stage, with these permissions if the umask allows them, else for its owner alone. Returns the actual ones.
     pub(crate) fn create(
         &self,
         kind: ObjectType,
@@ -242,26 +242,26 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Whether there is room for that many bytes beyond what is written.
+    /// Checks that there is space for that many bytes beyond what is written.
     ///
     /// # Errors
-    /// There is not.
+    /// Returns an error if there is not.
     pub(crate) fn check_room(&self, len: u64) -> Result<(), Error> {
         let path = self.repo.path();
         self.room.check(len).map_err(|free| Error::NoSpace { path: path.to_owned(), needed: len, free })
     }
 
-    /// A file without a name, on the repository's file system.
+    /// Creates a file without a name, on the repository's file system.
     pub(crate) fn unnamed_file(&self) -> Result<File, Error> {
         unnamed_in(self.stage.directory()).map_err(|error| Error::io("write to", self.repo.path(), error))
     }
 
-    /// The error of writing to such a file.
+    /// Returns the error for writing to such a file.
     pub(crate) fn unwritten(&self, error: std::io::Error) -> Error {
         Error::io("write to", self.repo.path(), error)
     }
 
-    /// Takes room for a file, before it is written.
+    /// Reserves space for a file before it is written.
     pub(crate) fn take_room(&self, len: u64) -> Result<(), Error> {
         let path = self.repo.path();
         self.room.take(len).map_err(|free| Error::NoSpace { path: path.to_owned(), needed: len, free })
@@ -271,11 +271,11 @@ impl<'a> Transaction<'a> {
         self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Brings all that was written into its place, on `jobs` threads. `ready` is called when all of it is on the medium and nothing has its
-    /// name yet; if it fails, the repository is as it was.
+    /// Moves everything that was written to its place, on `jobs` threads. `ready` is called when all of it is durable and nothing has its name yet;
+    /// if it fails, the repository is unchanged.
     ///
     /// # Errors
-    /// That of `ready`; or the repository cannot be written to, and is then as the module says of one who was killed.
+    /// Returns the error of `ready`, or an error if the repository cannot be written to; its state is then as after a kill.
     pub(crate) fn finish(self, jobs: usize, ready: impl FnOnce() -> Result<(), Error>) -> Result<Written, Error> {
         let list = std::mem::take(&mut *self.list());
         let written = Written { objects: num::wide(list.staged.len()) };
@@ -283,12 +283,12 @@ impl<'a> Transaction<'a> {
         let mut alone: Vec<Object> = list.staged.iter().copied().filter(|object| self.is_alone(object)).collect();
         alone.sort_unstable();
         let (commits, others): (Vec<_>, Vec<_>) = alone.into_iter().partition(|(_, kind)| *kind == ObjectType::Commit);
-        // Also what is there already may be of a run that was killed before its objects were on the medium.
+        // Existing objects may also be from a run that was killed before they were durable.
         if !(list.staged.is_empty() && list.commits.is_empty() && list.refs.is_empty()) {
             self.sync()?;
         }
         ready().inspect_err(|_| {
-            // One that stays marks a commit that nobody has.
+            // A leftover marks a commit that does not exist.
             let _ = self.remove_marks(&new);
         })?;
         self.folders.staged().try_for_each(|(folder, name)| self.place_folder(&folder, &name))?;
@@ -306,7 +306,7 @@ impl<'a> Transaction<'a> {
             }
         }
         if moved {
-            // Who remembers refs looks whether this has changed.
+            // Programs that cache refs check whether this has changed.
             let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
             let times = Timestamps { last_access: now, last_modification: now };
             utimensat(self.repo.root(), ".", &times, AtFlags::empty())
@@ -315,7 +315,7 @@ impl<'a> Transaction<'a> {
         Ok(written)
     }
 
-    /// Waits until the medium has everything, if the repository asks for that.
+    /// Waits until everything is durable, if the repository requires that.
     pub(crate) fn sync(&self) -> Result<(), Error> {
         if !self.repo.config().fsync {
             return Ok(());
@@ -323,7 +323,7 @@ impl<'a> Transaction<'a> {
         syncfs(self.repo.objects()).map_err(|error| Error::io("sync", self.repo.path(), error))
     }
 
-    /// Marks each commit that is new as partial.
+    /// Marks each new commit as partial.
     fn mark_partial(&self, list: &List) -> Result<Marks, Error> {
         let mut marks = Marks::default();
         if list.commits.is_empty() {
@@ -349,7 +349,7 @@ impl<'a> Transaction<'a> {
         Ok(marks)
     }
 
-    /// Commits are whole from now on, also when the power goes.
+    /// Removes marks durably: from here on commits are complete, even after a power loss.
     fn remove_marks(&self, marks: &[String]) -> Result<(), Error> {
         for mark in marks {
             match unlinkat(self.repo.root(), &**mark, AtFlags::empty()) {
@@ -365,12 +365,12 @@ impl<'a> Transaction<'a> {
         state.map_err(|error| Error::io("write to", self.repo.path().join("state"), error))
     }
 
-    /// Whether an object waits in the stage among all others, not in a directory of those of its first byte.
+    /// Returns whether an object waits in the stage among all others, not in a directory for its first byte.
     fn is_alone(&self, (checksum, kind): &Object) -> bool {
         matches!(kind, ObjectType::Commit | ObjectType::CommitMeta) || self.folders.folder_of(checksum[0]).is_none()
     }
 
-    /// Brings a directory of the stage into its place, or what is in it, if there is one by now.
+    /// Moves a directory of the stage to its place, or its contents if that directory exists by now.
     fn place_folder(&self, folder: &str, name: &str) -> Result<(), Error> {
         let failed = |error: Errno| Error::io("create", self.repo.path().join("objects").join(name), error);
         let (stage, objects) = (self.stage.directory(), self.repo.objects());
@@ -407,7 +407,7 @@ impl<'a> Transaction<'a> {
         Ok(())
     }
 
-    /// Writes the file of a ref aside, and renames it over the one that is there.
+    /// Writes the file of a ref under a temporary name, and renames it over the existing one.
     fn write_ref(&self, name: &RefName, commit: &Checksum) -> Result<(), Error> {
         let path = name.path();
         let failed = |error: Errno| Error::io("write", self.repo.path().join(&path), error);
@@ -428,12 +428,12 @@ impl<'a> Transaction<'a> {
     }
 }
 
-/// They come ordered by their checksums.
+/// Groups objects, which are sorted by checksum, by directory.
 fn by_directory(objects: &[Object]) -> Vec<&[Object]> {
     objects.chunk_by(|(a, _), (b, _)| a[0] == b[0]).collect()
 }
 
-/// Keeps out who prunes, as long as what is returned is open.
+/// Excludes a prune as long as the returned descriptor is open.
 pub(crate) fn take_lock(repo: &Repo) -> Result<OwnedFd, Error> {
     let failed = |error: Errno| Error::io("lock", repo.path(), error);
     let flags = OFlags::RDWR | OFlags::CREATE;
@@ -446,7 +446,7 @@ pub(crate) fn take_lock(repo: &Repo) -> Result<OwnedFd, Error> {
     }
 }
 
-/// Opens a directory of the repository, and makes it and those above it if they are not there.
+/// Opens a directory of the repository, and creates it with its parents if missing.
 pub(crate) fn make_directory(repo: &Repo, path: &str) -> Result<OwnedFd, Errno> {
     let open = || open_beneath(repo.root(), path.as_bytes(), DIRECTORY, Permissions::empty());
     match open() {
@@ -477,7 +477,7 @@ fn open_prefix(repo: &Repo, checksum: &Checksum) -> Result<OwnedFd, Errno> {
     }
 }
 
-/// Gives a staged object its name, whatever has it.
+/// Gives a staged object its name, replacing any.
 fn place_over(stage: BorrowedFd<'_>, from: &str, directory: BorrowedFd<'_>, to: &str) -> Result<(), Errno> {
     match renameat(stage, from, directory, to) {
         Err(Errno::ISDIR) => {
@@ -488,7 +488,7 @@ fn place_over(stage: BorrowedFd<'_>, from: &str, directory: BorrowedFd<'_>, to: 
     }
 }
 
-/// Gives a staged object its name, unless another program was faster: its object is as good.
+/// Gives a staged object its name, unless another program was first: its object is as good.
 fn place_new(stage: BorrowedFd<'_>, from: &[u8], directory: BorrowedFd<'_>, to: &[u8]) -> Result<(), Errno> {
     match rename_new(stage, from, directory, to) {
         Err(Errno::EXIST) => Ok(()),
@@ -496,8 +496,8 @@ fn place_new(stage: BorrowedFd<'_>, from: &[u8], directory: BorrowedFd<'_>, to: 
     }
 }
 
-/// Renames what has no name there yet; on a file system that cannot look for that, a file in the place of another, or a directory in that of
-/// an empty one: equal objects may replace each other.
+/// Renames to a name that does not exist; on a file system that cannot check this, replaces a file or an empty directory: equal objects may replace
+/// each other.
 fn rename_new(
     from: BorrowedFd<'_>,
     name: impl Arg + Copy,

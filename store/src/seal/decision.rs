@@ -6,26 +6,26 @@ use sealift_verify::kernel::KernelError;
 
 use crate::Error;
 
-/// Whether the kernel is to keep what is unpacked as it is (fs-verity).
+/// Whether the kernel should protect unpacked files from changes (fs-verity).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(clippy::exhaustive_enums, reason = "a caller chooses one")]
 pub enum Seal {
-    /// As the last bundle's files in the target are; those of a new target are not.
+    /// If the last bundle's files in the target are sealed; those of a new target are not.
     #[default]
     AsBefore,
-    /// No.
+    /// Never.
     Off,
-    /// Where the target's file system can.
+    /// If the target's file system supports it.
     Try,
-    /// Yes; where the file system cannot, or the kernel does not take the signature for it that the bundle carries, nothing is unpacked.
+    /// Always; if the file system does not support it, or the kernel refuses the bundle's signature for it, nothing is unpacked.
     Require,
 }
 
 impl Seal {
-    /// Whether new files are to be sealed. `was_on` says whether those of the last bundle are; `is_supported` is asked only where it matters.
+    /// Returns whether to seal new files. `was_on` tells whether those of the last bundle are; `is_supported` is called only if it matters.
     ///
     /// # Errors
-    /// The file system, at `path`, has no fs-verity, and that was required.
+    /// Returns an error if the file system at `path` has no fs-verity, and that was required.
     pub(crate) fn decide(
         self,
         was_on: bool,
@@ -45,12 +45,12 @@ impl Seal {
         Ok(is_on)
     }
 
-    /// Whether an index is not to be sealed without the signature for the kernel that its bundle carries. `was_signed` says whether the last
-    /// bundle's was sealed with one.
+    /// Returns whether an index must not be sealed without the bundle's signature for the kernel. `was_signed` tells whether the last bundle's
+    /// index was sealed with one.
     pub(crate) fn requires_signature(self, was_signed: bool) -> bool {
         match self {
             Self::Off | Self::Try => false,
-            // A publisher who begins to sign for kernels does not stop the devices that have no certificate.
+            // A publisher who starts to sign for kernels must not block devices without the certificate.
             Self::AsBefore => was_signed,
             Self::Require => true,
         }

@@ -11,11 +11,11 @@ use serde::{Serialize, Serializer};
 use super::{Parameters, seal_open};
 use crate::Error;
 
-/// What became of the signature for the kernel that a bundle carries.
+/// What happened to a bundle's signature for the kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(clippy::exhaustive_enums, reason = "there is no fourth")]
 pub enum KernelSignature {
-    /// It carries none, or this run sealed no index.
+    /// The bundle has none, or this run sealed no index.
     #[default]
     None,
     /// The index is sealed with it.
@@ -24,7 +24,7 @@ pub enum KernelSignature {
     Refused(String),
 }
 
-/// In JSON it is a word, or `null` where there is nothing to say.
+/// In JSON it is a word, or `null` if there is none.
 impl Serialize for KernelSignature {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
@@ -35,7 +35,7 @@ impl Serialize for KernelSignature {
     }
 }
 
-/// A signature for the kernel, and whether the index is not to be sealed without it.
+/// A signature for the kernel, and whether sealing requires it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WantedSignature<'a> {
     pub(crate) body: &'a [u8],
@@ -43,17 +43,16 @@ pub(crate) struct WantedSignature<'a> {
 }
 
 impl<'a> WantedSignature<'a> {
-    /// That of a bundle's head, if it has one.
+    /// Returns the signature in a bundle's head, if any.
     pub(crate) fn of(head: &'a Head, is_required: bool) -> Option<Self> {
         head.bodies(Envelope::KERNEL_SIGNATURE).next().map(|body| Self { body, is_required })
     }
 }
 
-/// Seals the file of an index, with a signature if there is one, and sees to it that the kernel says this digest of it. `path` is its name, for
-/// messages.
+/// Seals the file of an index, with a signature if there is one, and checks that the kernel reports this digest. `path` is its name, for messages.
 ///
 /// # Errors
-/// The kernel did not, or refused a signature that is required.
+/// Returns an error if the kernel refuses to seal it, or refuses a required signature.
 pub(crate) fn seal_index(
     file: BorrowedFd<'_>,
     path: &Path,
@@ -81,7 +80,7 @@ pub(crate) fn seal_index(
     Ok(outcome)
 }
 
-/// Whether an open file is sealed with a signature for the kernel; `None` where the file system does not say.
+/// Returns whether an open file is sealed with a signature for the kernel; `None` if the file system cannot tell.
 pub(crate) fn has_signature(file: BorrowedFd<'_>) -> Result<Option<bool>, KernelError> {
     let mut byte = [0];
     match kernel::read_metadata(file, kernel::Metadata::Signature, 0, &mut byte) {

@@ -13,25 +13,25 @@ use crate::error::path_of;
 use crate::fs::confined::{known_type, names_in, open_beneath};
 use crate::{Error, Progress};
 
-/// What was found at and below some paths.
+/// What was found at and below the given paths.
 pub(super) struct List<'a> {
     roots: Vec<Root<'a>>,
     others: u64,
 }
 
-/// A path that was named.
+/// A path that was given.
 enum Root<'a> {
     File(&'a Path),
     Directory { path: &'a Path, opened: OwnedFd, files: Vec<Vec<u8>> },
 }
 
-/// A regular file, as far as its directory says.
+/// A regular file, according to its directory's listing.
 pub(super) enum Place<'a> {
     Named(&'a Path),
     Below { root: &'a Path, opened: &'a OwnedFd, path: &'a [u8] },
 }
 
-/// Lists what is to be sealed, on file systems that do it.
+/// Lists what to seal, on file systems that support it.
 pub(super) fn list<'a>(paths: &'a [PathBuf], progress: &Progress) -> Result<List<'a>, Error> {
     let (mut known, mut others) = (HashSet::new(), 0);
     let mut roots = Vec::new();
@@ -51,7 +51,7 @@ pub(super) fn list<'a>(paths: &'a [PathBuf], progress: &Progress) -> Result<List
     Ok(List { roots, others })
 }
 
-/// The paths of regular files below a directory.
+/// Lists the paths of regular files below a directory.
 fn files_below(
     root: &Path,
     opened: &OwnedFd,
@@ -80,7 +80,7 @@ fn files_below(
     Ok(files)
 }
 
-/// Each file system is asked once.
+/// Checks each file system once.
 fn check_file_system(known: &mut HashSet<u64>, opened: impl AsFd, path: &Path) -> Result<(), Error> {
     let device = fstat(&opened).map_err(|error| Error::io("look at", path, error))?.st_dev;
     if !known.insert(device) {
@@ -106,14 +106,14 @@ impl List<'_> {
         self.roots.iter().flat_map(of).collect()
     }
 
-    /// What is no directory and no regular file.
+    /// Returns the number of entries that are neither directories nor regular files.
     pub(super) fn others(&self) -> u64 {
         self.others
     }
 }
 
 impl Place<'_> {
-    /// For messages.
+    /// Returns its path, for messages.
     pub(super) fn path(&self) -> PathBuf {
         match self {
             Self::Named(path) => (*path).to_owned(),
@@ -121,7 +121,7 @@ impl Place<'_> {
         }
     }
 
-    /// Opens it for reading: the kernel seals no file that is open for writing. What took its place meanwhile is not waited for.
+    /// Opens it for reading: the kernel does not seal a file that is open for writing. Does not block on a fifo that replaced it.
     pub(super) fn open(&self) -> io::Result<File> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK;
         match self {

@@ -47,34 +47,34 @@ pub use index::KernelSignature;
 pub(crate) use index::{WantedSignature, has_signature, seal_index};
 use list::Place;
 
-/// How files are sealed.
+/// Options of sealing.
 #[derive(Clone, Debug, Default)]
 pub struct SealOptions {
-    /// The hash, the size of blocks, and the salt.
+    /// The hash, the block size, and the salt.
     pub parameters: Parameters,
-    /// A built-in signature of the one file that is sealed: PKCS#7 over its formatted digest.
+    /// A built-in signature for the single file to seal: PKCS#7 over its formatted digest.
     pub signature: Option<Vec<u8>>,
-    /// Threads; 0 is 1.
+    /// Threads; 0 counts as 1.
     pub jobs: usize,
 }
 
 /// What was sealed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SealStats {
-    /// Names of files that were sealed.
+    /// Names of files that this run sealed.
     pub files: u64,
-    /// Names of files that were sealed before, with the same parameters.
+    /// Names of files that were already sealed, with the same parameters.
     pub files_before: u64,
-    /// Names of what is neither a directory nor a regular file, and has no content to seal.
+    /// Names of entries that are neither directories nor regular files, and have no content to seal.
     pub others: u64,
-    /// Bytes of the files that were sealed.
+    /// Bytes of the files that this run sealed.
     pub logical_bytes: u64,
 }
 
-/// Returns the digest that a file has, or would have if it were sealed so. Its content is read.
+/// Returns the digest that a file has, or would have if sealed with these parameters. Its content is read.
 ///
 /// # Errors
-/// It is no regular file, or cannot be read; the caller wished to stop.
+/// Returns an error if it is not a regular file or cannot be read, or if the caller requested a stop.
 pub fn digest(path: &Path, parameters: &Parameters, progress: &Progress) -> Result<FileDigest, Error> {
     let file = open(path)?;
     let len = file.metadata().map_err(|error| Error::io("look at", path, error))?.len();
@@ -84,7 +84,7 @@ pub fn digest(path: &Path, parameters: &Parameters, progress: &Progress) -> Resu
     Ok(digest)
 }
 
-/// However short its reads are, content has one digest.
+/// Content has one digest, however short its reads are.
 fn digest_of(
     mut content: impl Read,
     path: &Path,
@@ -106,24 +106,24 @@ fn digest_of(
     }
 }
 
-/// Returns the digest that the kernel enforces of a file. No content is read.
+/// Returns the digest that the kernel enforces for a file. No content is read.
 ///
 /// # Errors
-/// The file cannot be opened, or is not sealed.
+/// Returns an error if the file cannot be opened or is not sealed.
 pub fn measure(path: &Path) -> Result<FileDigest, Error> {
     kernel::measure(open(path)?).map_err(|error| Error::kernel(path, error))
 }
 
-/// Returns whether files are sealed on the file system of `path`, a file or a directory.
+/// Returns whether the file system of `path`, a file or a directory, supports sealing.
 ///
 /// # Errors
-/// It cannot be opened, or the kernel cannot say.
+/// Returns an error if it cannot be opened, or if the kernel cannot tell.
 pub fn is_supported(path: &Path) -> Result<bool, Error> {
     let opened = open_any(path).map_err(|error| Error::io("open", path, error))?;
     kernel::is_supported(opened).map_err(|error| Error::kernel(path, error))
 }
 
-/// The same of a directory that is open; `path` is its name, for messages.
+/// Returns the same for an open directory; `path` is its name, for messages.
 pub(crate) fn is_supported_in(directory: BorrowedFd<'_>, path: &Path) -> Result<bool, Error> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let opened = retry_on_intr(|| openat(directory, ".", flags, Mode::empty()));
@@ -131,13 +131,13 @@ pub(crate) fn is_supported_in(directory: BorrowedFd<'_>, path: &Path) -> Result<
     kernel::is_supported(opened).map_err(|error| Error::kernel(path, error))
 }
 
-/// Seals files, and all regular files below directories. Links within a directory are not followed.
+/// Seals files, and all regular files below directories. Links inside a directory are not followed.
 ///
-/// Nothing is sealed where one of the file systems has no fs-verity.
+/// Nothing is sealed if one of the file systems has no fs-verity.
 ///
 /// # Errors
-/// The first that was met: a file system has no fs-verity, a file cannot be opened, somebody has it open for writing, or it is sealed with
-/// other parameters. Other files may be sealed by then.
+/// Returns the first error: a file system has no fs-verity, a file cannot be opened, is open for writing, or is sealed with other parameters. Other
+/// files may be sealed by then.
 pub fn seal(paths: &[PathBuf], options: &SealOptions, progress: &Progress) -> Result<SealStats, Error> {
     progress.enter(Phase::Listing, 0, 0);
     let list = list::list(paths, progress)?;
@@ -180,8 +180,8 @@ pub fn seal(paths: &[PathBuf], options: &SealOptions, progress: &Progress) -> Re
     })
 }
 
-/// Seals an open file, and leaves its mode and its time of modification as they are: the kernel seals what may be written to, and some file
-/// systems take the tree that they write behind the content for a modification of it.
+/// Seals an open file, and keeps its mode and modification time: the kernel seals only writable files, and some file systems count the tree that
+/// they write behind the content as a modification.
 ///
 /// # Errors
 /// As [`kernel::seal`].
@@ -193,7 +193,7 @@ pub(crate) fn seal_open(
     let before = fstat(file).map_err(io::Error::from)?;
     let seal = || kernel::seal(file, parameters, signature);
     let sealed = match seal() {
-        // A file that is read-only is so to its owner, too, unless he is root.
+        // A read-only file is read-only to its owner too, except for root.
         Err(KernelError::NotWritable) => {
             let mode = Mode::from_raw_mode(before.st_mode);
             fchmod(file, mode | Mode::WUSR).map_err(|_| KernelError::NotWritable)?;
@@ -206,7 +206,7 @@ pub(crate) fn seal_open(
     let after = fstat(file).map_err(io::Error::from)?;
     if (before.st_mtime, before.st_mtime_nsec) != (after.st_mtime, after.st_mtime_nsec) {
         match futimens(file, &modified_at(&before)) {
-            // Who may write to it and is not its owner sets no time.
+            // A writer who is not the owner cannot set the time.
             Ok(()) | Err(Errno::PERM) => {}
             Err(error) => return Err(io::Error::from(error).into()),
         }
@@ -214,7 +214,7 @@ pub(crate) fn seal_open(
     Ok(sealed)
 }
 
-/// The time of modification that a file had; that of access is left.
+/// Returns a file's modification time; the access time is left alone.
 fn modified_at(stat: &Stat) -> Timestamps {
     Timestamps {
         last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
@@ -225,7 +225,7 @@ fn modified_at(stat: &Stat) -> Timestamps {
     }
 }
 
-/// Opens a file that the user named, or anything else: a fifo is not waited for.
+/// Opens a file that the user named, or anything else, without blocking on a fifo.
 fn open_any(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     Ok(retry_on_intr(|| openat(CWD, path, flags, Mode::empty()))?)
@@ -246,7 +246,7 @@ mod tests {
 
     use proptest::prelude::*;
 
-    /// Reads whose lengths these are, one after the other and again; 0 is one that a signal came between.
+    /// Reads with these lengths, repeated; 0 is a read interrupted by a signal.
     struct Short<'a> {
         rest: &'a [u8],
         lens: &'a [usize],
@@ -307,7 +307,7 @@ mod tests {
         }
     }
 
-    /// What the kernel seals is shown where there is such a kernel; elsewhere nothing may be half done.
+    /// Sealing is tested where the kernel supports it; elsewhere nothing may be left half done.
     #[test]
     fn a_file_system_without_it_is_found_before_anything_is_sealed() {
         let folder = tempfile::tempdir().expect("a folder");

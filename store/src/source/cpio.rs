@@ -1,6 +1,6 @@
-//! cpio archives of the form `newc`, as the kernel unpacks them from an initramfs (Documentation/driver-api/early-userspace/buffer-format.rst).
+//! cpio archives in the `newc` format, as the kernel unpacks them from an initramfs (Documentation/driver-api/early-userspace/buffer-format.rst).
 //!
-//! Archives that follow one another, with zeros between them, are one source, as the kernel takes them; `cpio -i` stops at the first.
+//! Concatenated archives, with zeros between them, are one source, as for the kernel; `cpio -i` stops at the first.
 
 use std::collections::HashMap;
 
@@ -13,11 +13,11 @@ use crate::{Error, Metadata};
 
 /// Bytes of a header, before the name.
 const HEADER_LEN: usize = 110;
-/// Longest name with its NUL (PATH_MAX).
+/// The maximum length of a name with its NUL (PATH_MAX).
 const NAME_LEN_MAX: u64 = 4096;
-/// Longest target of a symbolic link that is read; the tree has its own limit.
+/// The maximum length of a symbolic link's target; the tree has its own limit.
 const TARGET_LEN_MAX: u64 = 65536;
-/// How much is read at once: a header, and most names.
+/// Bytes per read: a header, and most names.
 const READ_LEN: usize = 512;
 
 const DIRECTORY: u32 = 0o040_000;
@@ -31,7 +31,7 @@ const OTHER_FORM: &str =
 /// Adds the archives' members to a draft.
 ///
 /// # Errors
-/// It cannot be read, or is not an archive that can be packed.
+/// Returns an error if it cannot be read, or is not an archive that can be packed.
 pub(super) fn read(archive: &Archive, options: &SourceOptions, draft: &mut Draft) -> Result<(), Error> {
     let mut members = Members { archive, links: HashMap::new(), sums: Vec::new() };
     let mut at = 0;
@@ -49,7 +49,7 @@ pub(super) fn read(archive: &Archive, options: &SourceOptions, draft: &mut Draft
             options.advance(0, 1)?;
             members.add(at, &header, name, draft)?;
         } else {
-            // A number of an inode means another file in the next archive.
+            // An inode number means another file in the next archive.
             members.links.clear();
         }
         at = end(archive, at, &header)?;
@@ -57,11 +57,11 @@ pub(super) fn read(archive: &Archive, options: &SourceOptions, draft: &mut Draft
     Ok(())
 }
 
-/// What is read of a header.
+/// The fields of a header that are used.
 #[derive(Clone, Copy, Debug)]
 struct Header {
     has_sum: bool,
-    /// In the order of the archive, after the magic number.
+    /// In archive order, after the magic number.
     fields: [u32; 13],
 }
 
@@ -123,7 +123,7 @@ impl Header {
         }
     }
 
-    /// Where the content begins, if the header stands at `at`: behind the name, at the next multiple of 4.
+    /// Returns where the content begins if the header is at `at`: after the name, at the next multiple of 4.
     fn content_at(&self, at: u64) -> u64 {
         (at + 110 + self.name_len()).next_multiple_of(4)
     }
@@ -137,7 +137,7 @@ fn hexadecimal(digits: &[u8]) -> Option<u32> {
     digits.iter().try_fold(0, |number: u32, digit| Some(number << 4 | char::from(*digit).to_digit(16)?))
 }
 
-/// What is wrong with bytes that are no header.
+/// Returns the fault of bytes that are not a header.
 fn beyond(fault: ArchiveFault, is_inside: bool, bytes: &[u8]) -> ArchiveFault {
     match compressor(bytes) {
         _ if is_inside => fault,
@@ -155,7 +155,7 @@ fn read_some(archive: &Archive, at: u64, len: usize) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-/// Returns a member's name without the NUL that ends it.
+/// Returns a member's name without its terminating NUL.
 fn name(archive: &Archive, at: u64, header: &Header, bytes: &[u8]) -> Result<Vec<u8>, Error> {
     let field = ArchiveFault::Number { field: "length of the name" };
     let len = usize::try_from(header.name_len()).ok().filter(|len| *len > 0 && header.name_len() <= NAME_LEN_MAX);
@@ -177,7 +177,7 @@ fn name(archive: &Archive, at: u64, header: &Header, bytes: &[u8]) -> Result<Vec
     }
 }
 
-/// Where the next header begins, if the content is there.
+/// Returns where the next header begins, if the content is complete.
 fn end(archive: &Archive, at: u64, header: &Header) -> Result<u64, Error> {
     let end = header.content_at(at) + header.size();
     if end > archive.len() && header.size() > 0 {
@@ -188,7 +188,7 @@ fn end(archive: &Archive, at: u64, header: &Header) -> Result<u64, Error> {
 
 struct Members<'a> {
     archive: &'a Archive,
-    /// Files of several names, by device and inode.
+    /// Files with several names, by device and inode.
     links: HashMap<(u32, u32, u32), FileId>,
     sums: Vec<u8>,
 }
@@ -198,7 +198,7 @@ impl Members<'_> {
         end(self.archive, at, header)?;
         let fault = |fault| self.archive.fault(at, fault);
         let stored = Stored::Whole { offset: header.content_at(at), len: header.size() };
-        // Names of a symbolic link each come with its target, and are made one by one.
+        // Each name of a symbolic link comes with its target, and is created separately.
         let is_linked = header.link_count() > 1 && !matches!(header.file_type(), DIRECTORY | SYMLINK);
         let linked = self.links.get(&header.inode()).copied().filter(|_| is_linked);
         let kind = match (header.file_type(), linked) {
@@ -229,7 +229,7 @@ impl Members<'_> {
         }
         let added = draft.add(Member { offset: at, path, metadata: header.metadata(), kind });
         let file = added.map_err(|fault| self.archive.fault(at, fault))?;
-        // The content comes with one of the names, which is the last as most programs write it.
+        // The content comes with one of the names, in most programs the last.
         if linked.is_some() && header.size() > 0 && !draft.fill(file, stored) {
             return Err(self.archive.fault(
                 at,
@@ -251,7 +251,7 @@ impl Members<'_> {
         read_some(self.archive, header.content_at(at), len)
     }
 
-    /// The sum of a file's bytes, which the form 070702 states.
+    /// Returns the sum of a file's bytes, which the 070702 format stores.
     fn sum(&mut self, at: u64, header: &Header) -> Result<u32, Error> {
         let (mut sum, mut offset) = (0_u32, header.content_at(at));
         let end = offset + header.size();

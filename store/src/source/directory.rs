@@ -1,4 +1,4 @@
-//! A directory of this machine as a source.
+//! A local directory as a source.
 
 use std::collections::HashMap;
 use std::ffi::CString;
@@ -19,22 +19,22 @@ use crate::fs::confined::{open_beneath, open_user_dir};
 use crate::threads::panic_guard::OnPanic;
 use crate::{DirId, Error, Metadata, NewNode, NodeId, Progress, Tree};
 
-/// How a directory is read.
+/// Options of reading a directory.
 #[derive(Clone, Debug, Default)]
 pub struct DirectoryOptions {
-    /// Extended attributes that are packed.
+    /// The extended attributes to pack.
     pub xattrs: XattrFilter,
-    /// Leave out what lies on another file system; its mount points become empty directories.
+    /// Leave out other file systems; their mount points become empty directories.
     pub one_file_system: bool,
-    /// What is left out.
+    /// Files to leave out.
     pub exclude: Option<Exclude>,
-    /// What is being packed into, which is left out as well.
+    /// The output being packed into, which is left out as well.
     pub omit_output: Option<OmitOutput>,
-    /// Told of the files as they are listed; it may ask to stop.
+    /// Receives the files as they are listed; may request a stop.
     pub progress: Option<Arc<Progress>>,
 }
 
-/// A directory whose files have been listed and not been read.
+/// A directory whose files have been listed but not read.
 #[derive(Debug)]
 pub struct DirectorySource {
     pub(super) tree: Tree,
@@ -46,9 +46,9 @@ pub struct DirectorySource {
 
 /// A regular file that the user named.
 pub(super) struct FoundFile {
-    /// As the user wrote it.
+    /// The path that the user gave.
     pub(super) path: PathBuf,
-    /// The directory that it lies in, after links.
+    /// The directory that holds it, after links.
     pub(super) directory: (PathBuf, OwnedFd),
     /// Its name there.
     pub(super) real_name: Vec<u8>,
@@ -66,7 +66,7 @@ struct ListedFile {
     identity: Identity,
 }
 
-/// What tells whether a file is still the one that was listed.
+/// Identifies whether a file is still the one that was listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Identity {
     device: u64,
@@ -87,16 +87,16 @@ impl Identity {
 }
 
 impl DirectorySource {
-    /// Lists a directory and all that is below it, on `jobs` threads.
+    /// Lists a directory with everything below it, on `jobs` threads.
     ///
     /// # Errors
-    /// Something cannot be listed; the error names it.
+    /// Returns an error that names what cannot be listed.
     pub fn list(path: &Path, options: &DirectoryOptions, jobs: usize) -> Result<Self, Error> {
         let root = open_user_dir(path).map_err(|error| Error::io("read", path, error))?;
         Self::list_open(root, path, options, jobs)
     }
 
-    /// Lists a directory that is open; `path` is its name, for messages.
+    /// Lists an open directory; `path` is its name, for messages.
     pub fn list_open(root: OwnedFd, path: &Path, options: &DirectoryOptions, jobs: usize) -> Result<Self, Error> {
         let stat = fstat(&root).map_err(|error| Error::io("read", path, error))?;
         let listings = Lister::new(path, options, stat.st_dev).run(&root, jobs)?;
@@ -112,7 +112,7 @@ impl DirectorySource {
         Ok(source)
     }
 
-    /// A directory that holds one file, which is read where it lies.
+    /// Returns a directory that holds one file, which is read in place.
     pub(super) fn of_file(found: FoundFile, xattrs: XattrFilter) -> Result<Self, Error> {
         let FoundFile { path, directory, real_name, name, stat } = found;
         let mut source = Self {
@@ -128,7 +128,7 @@ impl DirectorySource {
         Ok(source)
     }
 
-    /// Puts the listings into the tree, in tree order, so that contents are numbered in it.
+    /// Puts the listings into the tree, in tree order, which numbers the contents.
     fn assemble(&mut self, mut listings: Vec<Listing>) -> Result<(), Error> {
         let mut linked: HashMap<(u64, u64), NodeId> = HashMap::new();
         let mut pending = vec![(0, 0, 0)];
@@ -214,7 +214,7 @@ impl DirectorySource {
         let listed = self.file(content);
         let failed = |error: Errno| Error::io("read", self.path_of(listed), error);
         let directory = cache.open(self, listed.directory).map_err(failed)?;
-        // NONBLOCK: a fifo that took the file's place does not stop the run; the identity check names it.
+        // NONBLOCK: a fifo that replaced the file does not block the run; the identity check reports it.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let opened = retry_on_intr(|| openat(directory, &*listed.name, flags, Mode::empty()));
         let fd = opened.map_err(|error| match error {
@@ -261,7 +261,7 @@ impl FileContent<'_> {
         self.source.xattrs.read(self.fd.as_fd()).map_err(|error| self.io(error))
     }
 
-    /// The digest that the kernel says; `None` where the file is not sealed.
+    /// Returns the digest from the kernel; `None` if the file is not sealed.
     pub(super) fn measure(&self) -> Result<Option<FileDigest>, Error> {
         match kernel::measure(&self.fd) {
             Ok(digest) => Ok(Some(digest)),
@@ -298,7 +298,7 @@ impl DirCache {
     }
 }
 
-/// What a directory's listing gave.
+/// The listing of a directory.
 #[derive(Debug, Default)]
 struct Listing {
     entries: Vec<Listed>,
@@ -316,7 +316,7 @@ struct Listed {
 
 #[derive(Debug)]
 enum Found {
-    /// With the slot of its own listing, unless it lies on another file system.
+    /// The slot of its own listing, unless it is on another file system.
     Directory(Option<usize>),
     Symlink(Box<[u8]>),
     Other(FileType),
@@ -337,11 +337,11 @@ struct ListerState {
     busy: usize,
     listings: Vec<Listing>,
     failed: Option<Error>,
-    /// A thread panicked, which ends the run: nobody waits for it.
+    /// Whether a thread panicked, which ends the run: no thread waits for it.
     is_over: bool,
 }
 
-/// A directory to be listed.
+/// A directory to list.
 struct Job {
     slot: usize,
     parent: Arc<OwnedFd>,
@@ -523,7 +523,7 @@ mod tests {
             let parent = Arc::new(rustix::fs::open(folder.path(), flags, Mode::empty()).expect("it is there"));
             let options = DirectoryOptions::default();
             let lister = Lister::new(folder.path(), &options, 0);
-            // There is no such slot to put the listing in.
+            // There is no such slot for the listing.
             lister.lock().pending.push(Job { slot: 7, parent, name: c".".into(), path: Vec::new() });
             std::thread::scope(|scope| {
                 scope.spawn(|| lister.work());

@@ -15,10 +15,10 @@ pub struct Exclude {
 }
 
 impl Exclude {
-    /// Parses patterns, the later of which win.
+    /// Parses patterns; later ones take precedence.
     ///
     /// # Errors
-    /// A pattern is malformed.
+    /// Returns an error if a pattern is malformed.
     pub fn new<'a>(patterns: impl Iterator<Item = &'a str>) -> Result<Self, Error> {
         let mut builder = GitignoreBuilder::new(Path::new(""));
         for pattern in patterns {
@@ -29,7 +29,7 @@ impl Exclude {
         Ok(Self { patterns: Arc::new(patterns) })
     }
 
-    /// Whether the file at `path`, below the packed root, is left out.
+    /// Returns whether the file at `path`, below the packed root, is excluded.
     #[must_use]
     pub fn takes(&self, path: &[u8], is_directory: bool) -> bool {
         self.patterns.matched(path_of(path), is_directory).is_ignore()

@@ -1,6 +1,6 @@
-//! A single file, a disk image for instance, as a source: a directory that holds this file under its own name.
+//! A single file, such as a disk image, as a source: a directory that holds this file under its own name.
 //!
-//! The directory has mode 0755 and the file's owner and time, so that equal files give equal bytes wherever they lie.
+//! The directory has mode 0755 and the file's owner and time, so that equal files give equal bytes wherever they are.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -12,10 +12,10 @@ use super::{DirectorySource, XattrFilter};
 use crate::Error;
 use crate::fs::confined::open_user_dir;
 
-/// Takes the regular file at `path` as a source. A symbolic link is followed; the name is the link's.
+/// Opens the regular file at `path` as a source. A symbolic link is followed; the name is the link's.
 ///
 /// # Errors
-/// It cannot be read, or is not a regular file.
+/// Returns an error if it cannot be read or is not a regular file.
 pub fn open_file(path: &Path, xattrs: &XattrFilter) -> Result<DirectorySource, Error> {
     let failed = |error: std::io::Error| Error::io("read", path, error);
     let real = path.canonicalize().map_err(failed)?;

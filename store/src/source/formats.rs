@@ -1,4 +1,4 @@
-//! The forms of archives that can be packed.
+//! The archive formats that can be packed.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -12,14 +12,14 @@ const FORMATS: &[ArchiveFormat] = &[
 ];
 
 impl ArchiveFormat {
-    /// The form that a source names by what stands before its colon.
+    /// Returns the format that a source's prefix names.
     #[must_use]
     pub fn of(spec: &OsStr) -> Option<&'static Self> {
         let (scheme, _) = super::scheme(spec.as_bytes())?;
         FORMATS.iter().find(|format| format.scheme.as_bytes() == scheme)
     }
 
-    /// Its schemes with their colons, for a message.
+    /// Returns all schemes with their colons, for a message.
     pub(super) fn schemes() -> String {
         FORMATS.iter().map(|format| format!("{}:", format.scheme)).collect::<Vec<_>>().join(", ")
     }

@@ -1,6 +1,6 @@
-//! Where files come from: directories, single files, archives and OSTree repositories.
+//! Sources of files: directories, single files, archives and OSTree repositories.
 //!
-//! A source is opened and listed; its contents are read while it is packed. A file that changes in between is an error.
+//! A source is opened and listed; its contents are read while packing. A file that changes in between is an error.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -53,11 +53,11 @@ pub(crate) use ostree::FileKind;
 pub use ostree::{OstreeContent, OstreeOptions, OstreeSource};
 pub use owner::{MetadataOptions, OwnerRule, parse_owner};
 
-/// A tree and the way to its contents.
+/// A tree with access to its contents.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Source {
-    /// A directory of this machine.
+    /// A local directory.
     Directory(DirectorySource),
     /// An archive.
     Archive(ArchiveSource),
@@ -65,18 +65,18 @@ pub enum Source {
     Ostree(Box<OstreeSource>),
 }
 
-/// How a source of any kind is read.
+/// Options of reading a source of any kind.
 #[derive(Clone, Debug, Default)]
 #[allow(clippy::exhaustive_structs, reason = "callers fill it in")]
 pub struct SourceOptions {
-    /// What is taken of a directory; of an archive too, but for `one_file_system`.
+    /// What is read of a directory; also of an archive, except `one_file_system`.
     pub directory: DirectoryOptions,
-    /// What is changed in every file's metadata.
+    /// Changes to every file's metadata.
     pub metadata: MetadataOptions,
-    /// Where an archive that comes through a pipe is copied to. It needs as much room there as the archive is long, while
-    /// it is packed. Empty: the system's temporary directory.
+    /// Where an archive that comes through a pipe is copied to. It needs space for the whole archive while it is packed. If empty, the system's
+    /// temporary directory is used.
     pub spool_dir: PathBuf,
-    /// Told of the bytes of a pipe, and of files as they are listed; it may ask to stop.
+    /// Receives the bytes of a pipe, and files as they are listed; may request a stop.
     pub progress: Option<Arc<Progress>>,
 }
 
@@ -94,11 +94,11 @@ impl SourceOptions {
     }
 }
 
-/// A content that is open for reading.
+/// A content open for reading.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Content<'a> {
-    /// A file of this machine.
+    /// A local file.
     File(directory::FileContent<'a>),
     /// A member of an archive.
     Archive(archive::ArchiveContent<'a>),
@@ -106,18 +106,18 @@ pub enum Content<'a> {
     Ostree(OstreeContent),
 }
 
-/// What one thread keeps from one content to the next.
+/// What a thread reuses from one content to the next.
 #[derive(Debug, Default)]
 pub struct OpenCache {
     directory: directory::DirCache,
 }
 
 impl Source {
-    /// Opens what SOURCE on a command line says: `tar:FILE`, `tar:-`, `cpio:FILE`, `ostree:REPO:REF`, a directory, or a file. Directories are listed on
+    /// Opens a SOURCE from a command line: `tar:FILE`, `tar:-`, `cpio:FILE`, `ostree:REPO:REF`, a directory, or a file. Directories are listed on
     /// `jobs` threads.
     ///
     /// # Errors
-    /// `spec` names no source, or the source cannot be read.
+    /// Returns an error if `spec` is not a source, or if the source cannot be read.
     pub fn open_spec(spec: &OsStr, options: &SourceOptions, jobs: usize) -> Result<Self, Error> {
         let directory = &options.directory;
         let mut source = match Spec::parse(spec)? {
@@ -144,8 +144,8 @@ impl Source {
         Ok(source)
     }
 
-    /// Opens what SOURCE says, under the names that refs get of it: `name`, or `main`; of `ostree:REPO` those of its own refs, unless
-    /// it is one that gets `name`.
+    /// Opens a SOURCE under the names of its refs: `name`, or `main`; for `ostree:REPO` its own refs' names,
+    /// or `name` for a single ref.
     ///
     /// # Errors
     /// As [`Self::open_spec`] and [`Self::open_ostree`].
@@ -169,11 +169,11 @@ impl Source {
         Ok(sources)
     }
 
-    /// Opens refs of an OSTree repository, each a source of its own under its name: the ones that are asked for, or all.
+    /// Opens refs of an OSTree repository, each as a separate source under its name: the requested ones, or all.
     ///
     /// # Errors
-    /// `spec` is not `ostree:REPO` or `ostree:REPO:REF`, it names another ref than the options, the repository lacks a ref or an object or holds something else than it says, or the options would
-    /// change what the commits' checksums stand for.
+    /// Returns an error if `spec` is not `ostree:REPO` or `ostree:REPO:REF`, if it names another ref than the options, if the repository lacks a
+    /// ref or an object or has one that does not match its checksum, or if the options would change what the commits' checksums cover.
     pub fn open_ostree(
         spec: &OsStr,
         ostree: &OstreeOptions,
@@ -208,7 +208,7 @@ impl Source {
         refs.into_iter().map(open).collect()
     }
 
-    /// The files and their metadata.
+    /// Returns the files and their metadata.
     #[must_use]
     pub fn tree(&self) -> &Tree {
         match self {
@@ -218,7 +218,7 @@ impl Source {
         }
     }
 
-    /// The same, to change metadata.
+    /// Returns the same, to change metadata.
     pub fn tree_mut(&mut self) -> &mut Tree {
         match self {
             Self::Directory(source) => &mut source.tree,
@@ -227,7 +227,7 @@ impl Source {
         }
     }
 
-    /// The size of each content, in bytes.
+    /// Returns the size of a content in bytes.
     #[must_use]
     pub fn content_len(&self, content: u32) -> u64 {
         match self {
@@ -237,7 +237,7 @@ impl Source {
         }
     }
 
-    /// How many contents there are; they are numbered from 0.
+    /// Returns the number of contents, which are numbered from 0.
     #[must_use]
     pub fn content_count(&self) -> u32 {
         match self {
@@ -250,7 +250,7 @@ impl Source {
     /// Opens a content.
     ///
     /// # Errors
-    /// It cannot be opened, or is not what it was.
+    /// Returns an error if it cannot be opened, or has changed.
     pub fn open<'a>(&'a self, content: u32, cache: &mut OpenCache) -> Result<Content<'a>, Error> {
         match self {
             Self::Directory(source) => source.open(content, &mut cache.directory).map(Content::File),
@@ -264,7 +264,7 @@ impl Content<'_> {
     /// Fills `buffer` with the bytes that begin at `offset`.
     ///
     /// # Errors
-    /// The content is shorter than it was, or cannot be read.
+    /// Returns an error if the content became shorter, or cannot be read.
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Error> {
         match self {
             Self::File(file) => file.read_at(buffer, offset),
@@ -273,10 +273,10 @@ impl Content<'_> {
         }
     }
 
-    /// The extended attributes that come with the content and are not in the tree yet.
+    /// Returns the extended attributes that come with the content and are not in the tree yet.
     ///
     /// # Errors
-    /// They cannot be read.
+    /// Returns an error if they cannot be read.
     pub fn xattrs(&self) -> Result<Vec<Xattr>, Error> {
         match self {
             Self::File(file) => file.xattrs(),
@@ -284,10 +284,10 @@ impl Content<'_> {
         }
     }
 
-    /// The fs-verity digest that the kernel says; `None` where it is not sealed.
+    /// Returns the fs-verity digest from the kernel; `None` if it is not sealed.
     ///
     /// # Errors
-    /// The kernel cannot say.
+    /// Returns an error if the kernel cannot be asked.
     pub fn measure(&self) -> Result<Option<FileDigest>, Error> {
         match self {
             Self::File(file) => file.measure(),
@@ -295,10 +295,10 @@ impl Content<'_> {
         }
     }
 
-    /// Says, after all has been read, whether it was the content of one moment.
+    /// Checks, after all has been read, that the content was consistent.
     ///
     /// # Errors
-    /// The file changed since its directory was read.
+    /// Returns an error if the file changed since its directory was read.
     pub fn finish(self) -> Result<(), Error> {
         match self {
             Self::File(file) => file.finish(),
@@ -309,7 +309,7 @@ impl Content<'_> {
     }
 }
 
-/// What a SOURCE names.
+/// The kind of a SOURCE.
 #[derive(Debug, PartialEq, Eq)]
 enum Spec<'a> {
     Stdin(&'static ArchiveFormat),
@@ -347,7 +347,7 @@ impl<'a> Spec<'a> {
     }
 }
 
-/// The word before a colon, and what follows, if `spec` looks like that.
+/// Returns the word before a colon and what follows, if `spec` has this form.
 fn scheme(spec: &[u8]) -> Option<(&[u8], &[u8])> {
     let colon = spec.iter().position(|byte| *byte == b':')?;
     let (word, rest) = (&spec[..colon], &spec[colon + 1..]);
@@ -356,18 +356,18 @@ fn scheme(spec: &[u8]) -> Option<(&[u8], &[u8])> {
     is_word.then_some((word, rest))
 }
 
-/// Whether it is a directory, and not that it cannot be told.
+/// Returns whether it is a directory; fails if this cannot be determined.
 fn is_directory(path: &Path) -> Result<bool, Error> {
     let metadata = std::fs::metadata(path).map_err(|error| Error::io("read", path, error))?;
     Ok(metadata.is_dir())
 }
 
-/// A source under the ref's name that it gets.
+/// A source with the name of its ref.
 #[derive(Clone, Copy, Debug)]
 pub struct PackRef<'a> {
     /// A ref's name (spec 6.1).
     pub name: &'a str,
-    /// What it is made of.
+    /// The content of the ref.
     pub source: &'a Source,
 }
 

@@ -13,17 +13,17 @@ use sealift_format::Preamble;
 
 use crate::error::path_of;
 
-/// The place of an output that may lie within the packed tree. A clone is the same one.
+/// The place of an output that may be inside the packed tree. Clones share it.
 #[derive(Clone, Debug)]
 pub struct OmitOutput {
-    /// Device and inode of the directory that it lies in.
+    /// Device and inode of its directory.
     directory: (u64, u64),
     name: Box<[u8]>,
     left_out: Arc<Mutex<Vec<PathBuf>>>,
 }
 
 impl OmitOutput {
-    /// Takes the directory of `output` as it is now; `None` where there is none, which shows when something is written there.
+    /// Uses the directory of `output` as it is now; `None` if there is none, which is reported when the output is written.
     #[must_use]
     pub fn of(output: &Path) -> Option<Self> {
         let parent = output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -35,7 +35,7 @@ impl OmitOutput {
         })
     }
 
-    /// What was left out of the trees that were listed since, by its path below their roots. An unfinished file is not worth a word.
+    /// Returns what was left out of the trees listed since, by path below their roots. Unfinished files are not reported.
     #[must_use]
     pub fn left_out(&self) -> Vec<PathBuf> {
         let mut paths = self.left_out.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -43,12 +43,12 @@ impl OmitOutput {
         paths
     }
 
-    /// Whether this is the output's directory.
+    /// Returns whether this is the output's directory.
     pub(super) fn is_in(&self, directory: BorrowedFd<'_>) -> bool {
         fstat(directory).is_ok_and(|stat| (stat.st_dev, stat.st_ino) == self.directory)
     }
 
-    /// Whether a file of the output's directory is left out. `path` is what it is called below the packed root.
+    /// Returns whether a file of the output's directory is left out. `path` is its path below the packed root.
     pub(super) fn takes(&self, directory: BorrowedFd<'_>, name: &CStr, stat: &Stat, path: &[u8]) -> bool {
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return false;
@@ -63,20 +63,20 @@ impl OmitOutput {
         takes
     }
 
-    /// `.NAME.N.sealift-partial`, as a spool is called.
+    /// Returns whether the name has the form of a spool, `.NAME.N.sealift-partial`.
     fn is_partial(&self, name: &[u8]) -> bool {
         let rest = name.strip_prefix(b".").and_then(|rest| rest.strip_prefix(&*self.name));
         rest.is_some_and(|rest| rest.ends_with(b".sealift-partial") || rest.ends_with(b".assembled"))
     }
 }
 
-/// Whether a file is a bundle by its name and by its first bytes.
+/// Returns whether a file is a bundle by its name and its first bytes.
 fn is_bundle(directory: BorrowedFd<'_>, name: &CStr) -> bool {
     if !name.to_bytes().ends_with(b".sealift") {
         return false;
     }
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let Ok(file) = openat(directory, name, flags, Mode::empty()) else { return false }; // which shows when it is packed
+    let Ok(file) = openat(directory, name, flags, Mode::empty()) else { return false }; // reported when it is packed
     let mut start = [0; Preamble::MAGIC.len()];
     File::from(file).read_exact_at(&mut start, 0).is_ok() && start == Preamble::MAGIC
 }
@@ -100,7 +100,7 @@ mod tests {
             (".os-8.sealift.17.sealift-partial", b"half"),
             ("page.sealift", b"not one"),
             ("bundle", &bundle),
-            // What lies elsewhere in the tree belongs to it.
+            // Bundles elsewhere in the tree belong to it.
             ("sub/os-8.sealift", b"kept"),
             ("sub/os-7.sealift", &bundle),
         ];

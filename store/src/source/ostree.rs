@@ -18,13 +18,13 @@ use crate::ostree::{Content, FileContent, ObjectType, Repo};
 use crate::threads::parallel::for_each;
 use crate::tree::{Metadata, NewNode, Tree};
 
-/// What is taken of a repository.
+/// What to read of a repository.
 #[derive(Clone, Debug, Default)]
 #[allow(clippy::exhaustive_structs, reason = "callers fill it in")]
 pub struct OstreeOptions {
-    /// The refs, or `COLLECTION:REF`, or all if none is named.
+    /// The refs, as `REF` or `COLLECTION:REF`; if empty, all.
     pub refs: Vec<String>,
-    /// How many parents of each commit are taken, as far as the repository has them.
+    /// The number of parents of each commit, as far as the repository has them.
     pub depth: u32,
 }
 
@@ -33,21 +33,21 @@ pub struct OstreeOptions {
 pub struct OstreeSource {
     repo: Arc<Repo>,
     pub(super) tree: Tree,
-    /// The newest first.
+    /// The commits, newest first.
     pub(crate) commits: Vec<CommitObjects>,
     /// Dirtrees and dirmetas.
     pub(crate) metadata: HashMap<Checksum, Vec<u8>>,
     pub(crate) files: Vec<FileObject>,
     pub(crate) file_of: HashMap<Checksum, usize>,
-    /// Of which collection the ref is; empty where it is of none.
+    /// The collection of the ref; empty if none.
     pub collection: String,
-    /// The files of the repository itself that go with it.
+    /// The files of the repository itself that are packed with it.
     pub(crate) repository_files: Vec<(RepositoryFile, Vec<u8>)>,
     contents: Vec<ContentObject>,
     spool_dir: PathBuf,
 }
 
-/// A commit as it is carried.
+/// A commit with its metadata, as carried in a bundle.
 #[derive(Debug)]
 pub(crate) struct CommitObjects {
     pub(crate) checksum: Checksum,
@@ -64,7 +64,7 @@ pub(crate) struct FileObject {
 
 #[derive(Debug)]
 pub(crate) enum FileKind {
-    /// Number of its content.
+    /// The number of its content.
     Regular(u32),
     Symlink(Box<[u8]>),
 }
@@ -73,14 +73,14 @@ pub(crate) enum FileKind {
 #[derive(Debug)]
 struct ContentObject {
     checksum: Checksum,
-    /// Which of the files it is.
+    /// The index of the file.
     file: usize,
     size: u64,
-    /// Of a large one: the whole content, once it is known to be right.
+    /// The whole content of a large one, once it is known to be correct.
     whole: Mutex<Option<Arc<File>>>,
 }
 
-/// A content that is open for reading, and right.
+/// A content that is open for reading and verified.
 #[derive(Debug)]
 pub enum OstreeContent {
     /// All of it.
@@ -91,14 +91,14 @@ pub enum OstreeContent {
 
 /// Contents up to this many bytes are read at once.
 const SMALL: u64 = 4 << 20;
-/// Bytes that are read at once.
+/// Bytes per read.
 const BUFFER_LEN: usize = 128 << 10;
 
 impl OstreeSource {
     /// Reads the commits of a ref, and the headers of all of their files, on `jobs` threads.
     ///
     /// # Errors
-    /// The repository has no such ref, an object is missing or is not what its checksum says, or the caller wished to stop.
+    /// Returns an error if the repository has no such ref, if an object is missing or does not match its checksum, or if the caller requests a stop.
     pub(super) fn open(
         repo: &Arc<Repo>,
         reference: &str,
@@ -107,7 +107,7 @@ impl OstreeSource {
         jobs: usize,
     ) -> Result<Self, Error> {
         let tip = repo.resolve(reference)?;
-        // A mirrored ref is of the collection that it names, others of the repository's own.
+        // A mirrored ref belongs to the collection in its name, others to the repository's own.
         let collection = match reference.split_once(':') {
             Some((collection, _)) if is_collection_id(collection) => Some(collection.to_owned()),
             _ => repo.config().collection_id.clone(),
@@ -120,8 +120,8 @@ impl OstreeSource {
         Ok(source)
     }
 
-    /// Reads a commit, and `depth` before it as far as they are there, and the headers of all of their files. They are of no collection,
-    /// and without files of the repository itself.
+    /// Reads a commit, `depth` parents as far as they exist, and the headers of all of their files. They belong to no collection, and have no files
+    /// of the repository itself.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -151,7 +151,7 @@ impl OstreeSource {
         let mut next = Some(tip);
         for generation in 0..=depth {
             let Some(checksum) = next.take() else { break };
-            // What lies before the newest commit may have been pruned.
+            // Parents of the newest commit may have been pruned.
             if generation > 0 && !repo.has(ObjectType::Commit, &checksum)? {
                 break;
             }
@@ -162,7 +162,7 @@ impl OstreeSource {
         Ok(source)
     }
 
-    /// Takes a commit with its dirtrees and dirmetas, and notes the files that are new. Returns its parent.
+    /// Adds a commit with its dirtrees and dirmetas, and collects new files. Returns its parent.
     fn add_commit(&mut self, checksum: Checksum, files: &mut Vec<Checksum>) -> Result<Option<Checksum>, Error> {
         let bytes = self.repo.load_metadata(ObjectType::Commit, &checksum)?;
         let beside = self.repo.load_commitmeta(&checksum)?;
@@ -193,7 +193,7 @@ impl OstreeSource {
         Ok(parent)
     }
 
-    /// The checksums in a dirtree.
+    /// Returns the checksums in a dirtree.
     fn read_dirtree(&self, dirtree: &Checksum) -> Result<Named, Error> {
         let bytes = self.metadata.get(dirtree).map_or(&[][..], Vec::as_slice);
         let fault = |fault| self.repo.wrong(ObjectType::DirTree, dirtree, fault);
@@ -215,7 +215,7 @@ impl OstreeSource {
         Ok(true)
     }
 
-    /// Reads what stands before the content of each file.
+    /// Reads the header of each file.
     fn open_files(&mut self, files: &[Checksum], options: &SourceOptions, jobs: usize) -> Result<(), Error> {
         let found: Vec<Mutex<Option<(Attributes, Header)>>> = files.iter().map(|_| Mutex::default()).collect();
         let tasks: Vec<usize> = (0..files.len()).collect();
@@ -295,7 +295,7 @@ impl OstreeSource {
         u32::try_from(self.contents.len()).unwrap_or(u32::MAX)
     }
 
-    /// Opens a content, whose checksum is compared first.
+    /// Opens a content after comparing its checksum.
     pub(super) fn open_content(&self, content: u32) -> Result<OstreeContent, Error> {
         let Some(object) = self.contents.get(at(content)) else { return Ok(OstreeContent::Bytes(Vec::new())) };
         if object.size <= SMALL {
@@ -325,12 +325,12 @@ impl OstreeSource {
         Ok(OstreeContent::File(file))
     }
 
-    /// The checksum of the file object that has a content.
+    /// Returns the checksum of the file object that has a content.
     pub(crate) fn content_checksum(&self, content: u32) -> Option<&Checksum> {
         self.contents.get(at(content)).map(|content| &content.checksum)
     }
 
-    /// Reads a content from its start to its end, and gives it to `take` part by part.
+    /// Reads a content from start to end, and passes it to `take` part by part.
     pub(crate) fn read_content(&self, content: u32, take: impl FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
         self.contents.get(at(content)).map_or(Ok(()), |object| self.read_whole(object, take).map(drop))
     }
@@ -356,7 +356,7 @@ impl OstreeSource {
     }
 }
 
-/// What a dirtree names.
+/// The objects that a dirtree names.
 struct Named {
     files: Vec<Checksum>,
     metas: Vec<Checksum>,

@@ -2,33 +2,33 @@
 
 use crate::{Error, Metadata, Tree};
 
-/// What is changed in every file's metadata.
+/// Changes to every file's metadata.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MetadataOptions {
-    /// Owner and group of all files that no rule of `owner_map` names.
+    /// Owner and group of all files that no rule of `owner_map` matches.
     pub owner: Option<(u32, u32)>,
-    /// Owners and groups that become others. The first rule that names an id holds; its result is not mapped again.
+    /// Mappings of owners and groups. The first rule that matches an id applies; its result is not mapped again.
     pub owner_map: Vec<OwnerRule>,
-    /// The latest time that a file may have, in seconds; a later one becomes this.
+    /// The latest time that a file may have, in seconds; later times are clamped to it.
     pub mtime_max: Option<i64>,
 }
 
-/// An owner or group that becomes another.
+/// A mapping of an owner or group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_enums, reason = "a file has an owner and a group")]
 pub enum OwnerRule {
     /// An owner.
     Uid {
-        /// As the source has it.
+        /// The id in the source.
         from: u32,
-        /// As it is packed.
+        /// The id in the bundle.
         to: u32,
     },
     /// A group.
     Gid {
-        /// As the source has it.
+        /// The id in the source.
         from: u32,
-        /// As it is packed.
+        /// The id in the bundle.
         to: u32,
     },
 }
@@ -37,7 +37,7 @@ impl OwnerRule {
     /// Parses `uid:FROM=TO` or `gid:FROM=TO`, all numbers.
     ///
     /// # Errors
-    /// `text` is not of this form.
+    /// Returns an error if `text` is not of this form.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let rule = || {
             let (kind, ids) = text.split_once(':')?;
@@ -58,20 +58,20 @@ impl OwnerRule {
 /// Parses the `UID:GID` of `--owner`, both numbers.
 ///
 /// # Errors
-/// `text` is not of this form.
+/// Returns an error if `text` is not of this form.
 pub fn parse_owner(text: &str) -> Result<(u32, u32), Error> {
     let owner = text.split_once(':').and_then(|(uid, gid)| Some((id(uid)?, id(gid)?)));
     owner.ok_or_else(|| Error::Usage(format!("{text}: write UID:GID in numbers, such as 0:0")))
 }
 
-/// A number without sign. The last one means "unchanged" to chown(2), so no file has it.
+/// Parses a number without a sign. The highest one means "unchanged" to chown(2), so no file has it.
 fn id(text: &str) -> Option<u32> {
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|id| digits && *id != u32::MAX)
 }
 
 impl MetadataOptions {
-    /// Changes a tree.
+    /// Applies the changes to a tree.
     pub fn apply(&self, tree: &mut Tree) {
         if *self != Self::default() {
             tree.map_metadata(|metadata| self.change(metadata));

@@ -5,7 +5,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::threads::panic_guard::OnPanic;
 
-/// Things by number. A thread that comes before its turn waits.
+/// Items by number. A thread that comes before its turn waits.
 #[derive(Debug)]
 pub struct OrderedSlots<T> {
     state: Mutex<State<T>>,
@@ -14,20 +14,20 @@ pub struct OrderedSlots<T> {
 
 #[derive(Debug)]
 struct State<T> {
-    /// `None` while a thread has the thing.
+    /// `None` while a thread has the item.
     things: BTreeMap<u32, Option<T>>,
     is_over: bool,
 }
 
 impl<T> OrderedSlots<T> {
-    /// Takes them by their numbers.
+    /// Wraps items by their numbers.
     #[must_use]
     pub fn new(things: BTreeMap<u32, T>) -> Self {
         let things = things.into_iter().map(|(number, thing)| (number, Some(thing))).collect();
         Self { state: Mutex::new(State { things, is_over: false }), changed: Condvar::new() }
     }
 
-    /// Lets `act` have the thing of that number, if there is one, when `is_turn` says so of it. Does nothing when it is over.
+    /// Passes the item of that number, if any, to `act` once `is_turn` accepts it. Does nothing after an abort.
     pub fn act(&self, number: u32, is_turn: impl Fn(&T) -> bool, act: impl FnOnce(&mut T)) {
         let Some(mut thing) = self.wait(number, is_turn) else { return };
         let _guard = OnPanic(|| self.give_up());
@@ -48,13 +48,13 @@ impl<T> OrderedSlots<T> {
         None
     }
 
-    /// Says that some turn will not come: nobody waits from now on.
+    /// Announces that some turn will not come: no thread waits from now on.
     pub fn give_up(&self) {
         self.lock().is_over = true;
         self.changed.notify_all();
     }
 
-    /// The things, when nobody works on them.
+    /// Returns the items, once no thread uses them.
     pub fn into_things(self) -> impl Iterator<Item = T> {
         let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
         state.things.into_values().flatten()

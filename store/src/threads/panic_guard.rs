@@ -1,6 +1,6 @@
 //! Wakes the threads that wait for one that panicked, which would otherwise wait for ever.
 
-/// Calls its function when it is dropped by a panic, and not otherwise.
+/// Calls its function if it is dropped by a panic, and not otherwise.
 #[derive(Debug)]
 pub struct OnPanic<F: FnMut()>(pub F);
 
@@ -12,7 +12,7 @@ impl<F: FnMut()> Drop for OnPanic<F> {
     }
 }
 
-/// Runs `work`, which is to panic, in a thread, and fails where it has not ended within a minute.
+/// Runs `work`, which must panic, in a thread, and fails if it has not ended within a minute.
 #[cfg(test)]
 pub fn assert_panics(work: impl FnOnce() + Send + 'static) {
     let thread = std::thread::spawn(work);

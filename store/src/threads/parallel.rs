@@ -6,10 +6,10 @@ use std::sync::{Mutex, PoisonError};
 use crate::Error;
 use crate::threads::panic_guard::OnPanic;
 
-/// Runs `work` on each item, on `jobs` threads, in no certain order. Each thread has its own state, made by `start`.
+/// Runs `work` on each item, on `jobs` threads, in no particular order. Each thread has its own state, made by `start`.
 ///
 /// # Errors
-/// The first that `work` gives; what is not begun by then is left.
+/// Returns the first error of `work`; items not begun by then are skipped.
 pub fn for_each<T: Sync, S>(
     jobs: usize,
     items: &[T],

@@ -211,7 +211,7 @@ impl Held {
     }
 }
 
-/// The parser checked a bundle's name, but a caller's name may contain a slash.
+/// Checks a caller's name, which may contain a slash; the parser checked a bundle's.
 fn check_name(name: &str) -> Result<(), Error> {
     if is_bundle_name(name) { Ok(()) } else { Err(Error::Usage(format!("{name:?} is not a bundle's name"))) }
 }

@@ -13,9 +13,9 @@ use crate::{Error, Progress};
 use sealift_store::base::Bases;
 use sealift_store::source::Source;
 
-/// Up to this size, a file of a new path gets siblings of a similar name: it often began as a copy of one.
+/// Up to this size, a file at a new path is compared with siblings of a similar name: it often began as a copy of one.
 const SMALL: u64 = 64 << 10;
-/// Base objects for a small object, at most.
+/// The most base objects for a small object.
 const SEVERAL: usize = 3;
 
 /// A file of a base.
@@ -24,18 +24,18 @@ struct BaseFile {
     object: u32,
 }
 
-/// Files of the bases by what their names say.
+/// Files of the bases, indexed by their names.
 struct Names<'a> {
     files: &'a [BaseFile],
     by_path: HashMap<&'a [u8], usize>,
     by_name: HashMap<&'a [u8], Vec<usize>>,
-    /// By the skeletons of paths, and of names.
+    /// By the skeletons of paths and of names.
     by_path_skeleton: HashMap<Vec<u8>, Vec<usize>>,
     by_name_skeleton: HashMap<Vec<u8>, Vec<usize>>,
     by_directory: HashMap<&'a [u8], Vec<usize>>,
 }
 
-/// For each carried object the base objects that resemble it, the best first.
+/// Returns, for each carried object, the base objects that resemble it, the best first.
 pub(super) fn choose(
     sources: &[&Source],
     packed: &Sequenced,
@@ -57,7 +57,7 @@ pub(super) fn choose(
         .collect();
     let taken: HashSet<u32> = choice.iter().flatten().copied().collect();
     let known: HashSet<[u8; 32]> = packed.objects.iter().map(|object| object.id).collect();
-    // What went away, and what nobody's name resembles, may have been moved and changed.
+    // Files that were removed and that resemble no file by name may have been moved and changed.
     let mut gone: Vec<u32> = files
         .iter()
         .map(|file| file.object)
@@ -74,7 +74,7 @@ pub(super) fn choose(
     Ok(choice)
 }
 
-/// The regular files of all bases that are not empty and can be read, in their order.
+/// Returns the non-empty, readable regular files of all bases, in order.
 fn base_files(bases: &Bases) -> Vec<BaseFile> {
     let mut files = Vec::new();
     let mut first = 0;
@@ -103,7 +103,7 @@ fn base_files(bases: &Bases) -> Vec<BaseFile> {
     files
 }
 
-/// The first path of each carried object.
+/// Returns the first path of each carried object.
 fn paths(sources: &[&Source], packed: &Sequenced, carried: &[u32]) -> HashMap<u32, Vec<u8>> {
     let wanted: HashSet<u32> = carried.iter().copied().collect();
     let mut paths: HashMap<u32, Vec<u8>> = HashMap::new();
@@ -113,7 +113,7 @@ fn paths(sources: &[&Source], packed: &Sequenced, carried: &[u32]) -> HashMap<u3
             if !wanted.contains(&object) {
                 return;
             }
-            // Of several, the same one whatever the order of the walk.
+            // Of several paths always the same one, whatever the order of the walk.
             let known = paths.entry(object).or_insert_with(|| path.to_vec());
             if path < &known[..] {
                 *known = path.to_vec();
@@ -144,8 +144,8 @@ impl<'a> Names<'a> {
         names
     }
 
-    /// At most so many base objects for the file at `path`, the best first. What the path had before is enough: beside it, siblings cost more
-    /// than they save (spec/rationale.md, "What resembles what").
+    /// Returns at most `most` base objects for the file at `path`, the best first. The previous file at the path is enough: beside it, siblings cost
+    /// more than they save (spec/rationale.md, "What resembles what").
     fn resembling(&self, path: &[u8], most: usize) -> Vec<u32> {
         if let Some(at) = self.by_path.get(path) {
             return vec![self.files[*at].object];
@@ -159,7 +159,7 @@ impl<'a> Names<'a> {
             let files = self.by_directory.get(directory).map_or(&[][..], Vec::as_slice);
             self.ranked(&files.iter().filter(alike).copied().collect::<Vec<_>>(), path)
         };
-        // From the surest to what may be worth a try.
+        // From the most reliable to the least.
         let ways: [&dyn Fn() -> Vec<usize>; 4] = [
             &|| of(self.by_path_skeleton.get(&skeleton(path))),
             &|| first_of(of(self.by_name.get(name))),
@@ -181,9 +181,9 @@ impl<'a> Names<'a> {
         found
     }
 
-    /// These files, those of the most similar paths first.
+    /// Returns these files, those of the most similar paths first.
     fn ranked(&self, files: &[usize], path: &[u8]) -> Vec<usize> {
-        // A name such as Makefile stands in thousands of directories: the ones that are looked at are those nearest in order.
+        // A name such as Makefile occurs in thousands of directories: only those nearest in order are compared.
         let near = files.partition_point(|at| &self.files[*at].path[..] < path);
         let start = near.saturating_sub(NEAR);
         let end = files.len().min(near + NEAR);
@@ -193,7 +193,7 @@ impl<'a> Names<'a> {
     }
 }
 
-/// Files on either side that are compared.
+/// Files compared on either side.
 const NEAR: usize = 64;
 
 fn first_of(mut files: Vec<usize>) -> Vec<usize> {

@@ -17,7 +17,7 @@ use sealift_store::base::{BaseReader, Bases};
 use sealift_store::source::{OpenCache, Source};
 use sealift_store::threads::parallel::for_each;
 
-/// What all threads share.
+/// The shared state of all threads.
 pub(super) struct Encoder<'a> {
     pub(super) sources: &'a [&'a Source],
     pub(super) packed: &'a Sequenced,
@@ -27,7 +27,7 @@ pub(super) struct Encoder<'a> {
     pub(super) progress: &'a Progress,
 }
 
-/// What came of a piece.
+/// The result for a piece.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PiecePlace {
     /// The job that stores it, if it has data.
@@ -35,11 +35,11 @@ pub(super) struct PiecePlace {
     pub(super) chaining_value: [u8; 32],
 }
 
-/// The place of a chunk among those that are stored.
+/// The place of a chunk among the stored ones.
 #[derive(Clone, Copy, Debug)]
 struct Job {
     number: u32,
-    /// The one of the piece before it in its object.
+    /// The job of the previous piece of its object.
     after: Option<u32>,
 }
 
@@ -60,7 +60,7 @@ fn number(planned: &[Planned]) -> Vec<Option<Job>> {
     jobs
 }
 
-/// What one thread keeps.
+/// The state of one thread.
 struct WorkerState<'a> {
     cache: OpenCache,
     reader: BaseReader<'a>,
@@ -69,7 +69,7 @@ struct WorkerState<'a> {
 }
 
 impl Encoder<'_> {
-    /// Encodes all chunks into `writer`. Returns what came of each that is a piece.
+    /// Encodes all chunks into `writer`. Returns the result for each chunk that is a piece.
     pub(super) fn run(&self, planned: &[Planned], writer: &mut ChunkWriter) -> Result<Vec<Option<PiecePlace>>, Error> {
         let jobs = number(planned);
         let tasks: Vec<usize> = (0..planned.len()).collect();
@@ -98,7 +98,7 @@ impl Encoder<'_> {
         Ok(places.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Reads the data of a chunk, and compares them with what was read before. Of a piece, returns the chaining value.
+    /// Reads the data of a chunk, and compares it with the first reading. Returns the chaining value of a piece.
     fn read(&self, hand: &mut WorkerState<'_>, chunk: &Planned) -> Result<Option<[u8; 32]>, Error> {
         hand.data.clear();
         if let Some((object, number)) = chunk.piece {
@@ -145,7 +145,7 @@ impl Encoder<'_> {
         };
         if !prefix.is_empty() {
             let stored = compress(level, data, prefix).map_err(Error::Usage)?;
-            // Where a prefix helps that much, nothing is smaller without one.
+            // Where a prefix helps that much, encoding without one would not be smaller.
             let is_enough = stored.len() < data.len() / 8;
             take(Codec::ZstdPrefix, stored);
             if chunk.is_code && suffix::fits(prefix, data, self.limits.memory) {

@@ -16,18 +16,18 @@ use sealift_store::base::chunks::{Held, SameChunks, held};
 use sealift_store::base::{Bases, BundleFile, short};
 use sealift_store::threads::parallel::for_each;
 
-/// A bundle that carries all of its objects, and for which a delta bundle is to stand.
+/// A bundle that carries all of its objects, for which a delta bundle is to stand.
 #[derive(Debug)]
 pub struct FullBundle(BundleFile);
 
-/// Bytes of a full bundle's head that find room in a root.
+/// Length of a full bundle's head that fits in a root.
 const HEAD_LEN: usize = 32 << 10;
 
 impl FullBundle {
-    /// Opens a bundle. Nobody has to trust it: of its content no more is used than that it can be made again.
+    /// Opens a bundle. It need not be trusted: its content is used only to check that it can be rebuilt.
     ///
     /// # Errors
-    /// It cannot be read, is no bundle or a delta bundle, or comes through a pipe.
+    /// Returns an error if the bundle cannot be read, is no bundle or a delta bundle, or comes through a pipe.
     pub fn open(input: &mut Input, limits: Limits) -> Result<Self, Error> {
         let bundle = input.open_bundle(limits).map_err(|error| error.of_bundle(input.path()))?;
         Ok(Self(BundleFile::new(input, bundle)?))
@@ -41,7 +41,7 @@ impl FullBundle {
         &self.0.bundle.layout.chunks[at(number)]
     }
 
-    /// Says what makes it of `index`, which a delta bundle brings, and `bases`; and makes sure that it does.
+    /// Describes how to rebuild it from `index`, which a delta bundle carries, and `bases`; and verifies that this works.
     pub(super) fn describe(
         &self,
         index: &Index,
@@ -78,7 +78,7 @@ impl FullBundle {
         Ok((Full { level, encoder: encoder(), layouts, head }, FullLayout::from(&bundle.layout)))
     }
 
-    /// The layout of a base's bundle, if it stores all that both have in one chunk as this one does.
+    /// Returns the layout of a base's bundle, if it stores all objects that both have in one chunk as this one does.
     fn stores_as(&self, base: usize, file: &BundleFile, held: &[Held], same: &SameChunks) -> Option<[u8; 32]> {
         let chunks = &self.0.bundle.layout.chunks;
         let pairs = chunks.iter().zip(held).flat_map(|(chunk, held)| {
@@ -91,13 +91,13 @@ impl FullBundle {
         are_same.all(|is_same| is_same).then_some(file.bundle.head.root().contents.layout_blake3)
     }
 
-    /// Finds the level at which this encoder makes these chunks, the layout and the index.
+    /// Finds the level at which this encoder produces these chunks, the layout and the index.
     fn find_level(&self, chunks: &[u32], options: &PackOptions, progress: &Progress) -> Result<u8, Error> {
         let bytes = chunks.iter().map(|number| u64::from(self.chunk(*number).stored_len)).sum();
         let mut tried = BTreeSet::new();
         let likely = [options.level, PackOptions::LEVEL].map(u8::try_from).into_iter().flatten();
         for level in likely.chain(1..=22).filter(|level| (1..=22).contains(level)) {
-            // Other levels show at the first chunk mostly, and it is all of them that count.
+            // A wrong level mostly shows at the first chunk, but only all of them prove the right one.
             if tried.insert(level)
                 && self.is_made_at(level, &chunks[..chunks.len().min(1)], options.jobs, &Progress::default())?
                 && self.is_front_made_at(level)?
@@ -116,7 +116,7 @@ impl FullBundle {
         )))
     }
 
-    /// Whether layout and index are what this encoder makes at a level.
+    /// Returns whether this encoder produces the layout and index at this level.
     fn is_front_made_at(&self, level: u8) -> Result<bool, Error> {
         let (bundle, mut compressor) = (&self.0.bundle, Compressor::for_front(level.into())?);
         let contents = &bundle.head.root().contents;
@@ -125,7 +125,7 @@ impl FullBundle {
         Ok(layout == contents.layout_blake3 && index == contents.index_blake3)
     }
 
-    /// Whether these chunks are what this encoder makes at a level.
+    /// Returns whether this encoder produces these chunks at this level.
     fn is_made_at(&self, level: u8, chunks: &[u32], jobs: usize, progress: &Progress) -> Result<bool, Error> {
         let differs = AtomicBool::new(false);
         let start = || (ChunkDecoder::default(), None, Vec::new());

@@ -36,23 +36,23 @@ use sealift_store::base::{Base, Bases};
 use sealift_store::contents::tasks::Plan;
 use sealift_store::source::Source;
 
-/// Bytes that it may take to decode a chunk, where nothing else is wished: its prefix, its stored bytes, and its decoded ones.
+/// The default memory for decoding a chunk, in bytes: its prefix, its stored bytes, and its decoded bytes.
 pub(super) const MEMORY: u64 = 128 << 20;
 
-/// Chunks that an estimate encodes.
+/// Chunks encoded for an estimate.
 const PARTS: usize = 16;
-/// Bytes of a layout for a chunk, with what it says of the objects there.
+/// Layout bytes for a chunk and its objects.
 const LAYOUT_BYTES: u64 = 100;
 
-/// Stored bytes of all chunks from which on they are not copied lightly.
+/// Total stored bytes from which on copying the chunks is worth avoiding.
 const WORTH_ALIGNING: u64 = 16 << 20;
 
-/// What a delta bundle is for.
+/// The target of a delta bundle.
 #[derive(Debug)]
 pub enum DeltaFor {
-    /// Targets that hold all of these. The delta is relative to the first.
+    /// Targets that hold all of these bases. The delta is relative to the first.
     Bases(Vec<Base>),
-    /// The target that made the request. What it says that it holds need not be at hand; what is of these bases is of use.
+    /// The target that made the request. What it declares to hold need not be available here; what is available among these bases is used.
     Request(Request, Vec<Base>),
 }
 
@@ -61,11 +61,11 @@ struct Prepared<'a> {
     sources: Vec<&'a Source>,
     packed: Sequenced,
     order: OrderStats,
-    /// Files of the sources, and their bytes.
+    /// Number of the sources' files, and their bytes.
     read: (u64, u64),
     index: Index,
     bases: Bases,
-    /// As the root names them.
+    /// The bases as the root names them.
     named: Vec<RootBase>,
     difference: Difference,
     carried: Carried,
@@ -74,7 +74,7 @@ struct Prepared<'a> {
 }
 
 impl<'a> Prepared<'a> {
-    /// Reads all of the sources, and chooses what of the bases each chunk is like.
+    /// Reads all of the sources, and chooses the prefix of each chunk from the bases.
     fn new(refs: &[PackRef<'a>], target: DeltaFor, options: &PackOptions, progress: &Progress) -> Result<Self, Error> {
         let ordered = Ordered::new(refs, options)?;
         let read = ordered.size();
@@ -106,7 +106,7 @@ impl<'a> Prepared<'a> {
         Ok(Self { sources, packed, order, read, index, bases, named, difference, carried, limits, planned })
     }
 
-    /// Encodes `planned`, which are some of its chunks, in the order that they have there.
+    /// Encodes `planned`, which are some of the chunks, in their order there.
     fn encode(
         &self,
         planned: &[Planned],
@@ -120,12 +120,11 @@ impl<'a> Prepared<'a> {
     }
 }
 
-/// Packs what `refs` have and a target lacks into a delta bundle. With `full` it stands for that bundle, and can be
-/// [joined](crate::join) to it.
+/// Packs what `refs` have and a target lacks into a delta bundle. With `full` it stands for that bundle, and can be [joined](crate::join) to it.
 ///
 /// # Errors
-/// As [`super::pack`]; or the target holds just what is packed, or says what no index can be; or `full` holds something else, or is not what
-/// this encoder makes.
+/// Returns an error as [`super::pack`] does; also if the target already holds exactly what is packed or declares what no index can contain, or if
+/// `full` has other content or was not produced by this encoder.
 pub fn pack_delta(
     refs: &[PackRef<'_>],
     target: DeltaFor,
@@ -148,7 +147,7 @@ pub fn pack_delta(
     let relative = PrologueBases { difference, named, piece_log2: limits.piece_log2, full };
     let images = images::state(index, packed, options)?;
     let front = Prologue { index, layout: &layout, bases: Some(relative), images };
-    // Copying little behind the head costs less than the bytes that align it.
+    // Copying a little data behind the head costs less than the padding that aligns it.
     let stored: u64 = layout.chunks.iter().map(|chunk| u64::from(chunk.stored_len)).sum();
     let align = stored > WORTH_ALIGNING && spool.wants_aligned_head();
     let (head, behind) = front.make_head(options, sign, align)?;
@@ -161,10 +160,10 @@ pub fn pack_delta(
     Ok(PackStats { root, file_bytes, order: *order, delta, copied })
 }
 
-/// Says what [`pack_delta`] comes to: reads all of the sources, and encodes some of what is to be carried.
+/// Estimates the result of [`pack_delta`]: reads all of the sources, and encodes some of the carried objects.
 ///
 /// # Errors
-/// As [`pack_delta`], but for what concerns writing.
+/// Returns an error as [`pack_delta`] does, except for errors of writing.
 pub fn estimate_delta(
     refs: &[PackRef<'_>],
     target: DeltaFor,
@@ -222,7 +221,7 @@ fn delta_stats(difference: &Difference, layout: &Layout) -> DeltaStats {
 
 /// The packed objects that no base has.
 struct Carried {
-    /// In the order of packing.
+    /// In packing order.
     objects: Vec<u32>,
     /// The packed object of each row of the difference.
     of_row: Vec<u32>,
@@ -255,7 +254,7 @@ fn build_layout(
     let number_of: HashMap<u32, u32> = (0..).zip(&carried.of_row).map(|(number, object)| (*object, number)).collect();
     let number = |object: &u32| number_of.get(object).copied().unwrap_or(u32::MAX);
     let mut pieces: HashMap<u32, Vec<Piece>> = HashMap::new();
-    // Pieces stand in the plan in their order.
+    // The plan contains pieces in order.
     for (chunk, place) in planned.iter().zip(places) {
         if let (Some((object, _)), Some(place)) = (chunk.piece, place) {
             let chunk = place.job.map(|job| writer.chunk_of_job[num::at(job)]);

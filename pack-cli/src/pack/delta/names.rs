@@ -1,6 +1,6 @@
 //! Similarity of names: versions in them, and how alike two of them are.
 
-/// A name or path with all that looks like a version taken for the same: `libfoo.so.1.2` and `libfoo.so.1.10`, `a-1.0-r2` and `a-2`.
+/// Returns a name or path with every apparent version replaced: `libfoo.so.1.2` equals `libfoo.so.1.10`, and `a-1.0-r2` equals `a-2`.
 pub(super) fn skeleton(name: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(name.len());
     let mut rest = name;
@@ -16,7 +16,7 @@ pub(super) fn skeleton(name: &[u8]) -> Vec<u8> {
     out
 }
 
-/// What follows the version with which `text` begins: numbers, joined by one separator, or by a word such as `-r` or `_rc`.
+/// Returns what follows the version at the start of `text`: numbers, joined by one separator, or by a word such as `-r` or `_rc`.
 fn skip_version(text: &[u8]) -> &[u8] {
     let mut rest = skip(text, u8::is_ascii_digit, usize::MAX);
     loop {
@@ -29,13 +29,13 @@ fn skip_version(text: &[u8]) -> &[u8] {
     }
 }
 
-/// Leaves out the bytes at the start that are of a kind, `most` of them.
+/// Strips at most `most` leading bytes of a kind.
 fn skip(text: &[u8], is_of_kind: impl Fn(&u8) -> bool, most: usize) -> &[u8] {
     let len = text.iter().take(most).take_while(|byte| is_of_kind(byte)).count();
     &text[len..]
 }
 
-/// Bytes that two names have in common at their start and at their end.
+/// Returns how many bytes two names share at their start and at their end.
 pub(super) fn likeness(a: &[u8], b: &[u8]) -> usize {
     let start = a.iter().zip(b).take_while(|(a, b)| a == b).count();
     let (a, b) = (&a[start..], &b[start..]);

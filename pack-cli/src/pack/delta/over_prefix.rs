@@ -1,19 +1,20 @@
-//! Compression of a chunk over a prefix of base objects.
+//! Compresses a chunk with a prefix of base objects.
 
 use zstd_safe::{CCtx, CParameter};
 
 use crate::pack::compress::{self, frame_parameters};
 
-/// The least level that looks at many places for a match.
+/// The lowest level that searches many places for a match.
 const THOROUGH: i32 = 10;
-/// The highest level that looks for matches in lists. Those above keep trees, into which a prefix takes ten times as long to enter.
+/// The highest level that searches in lists. Higher levels keep trees, and entering a prefix into a tree takes ten times as long.
 const LISTS: i32 = 12;
-/// Where lists leave less than this part of the data, a tree would not save enough for its time (spec/rationale.md, "A prefix is what the base has").
+/// Where lists leave less than this fraction of the data, a tree would not save enough for its time (spec/rationale.md, "A prefix is what the base
+/// has").
 const LITTLE: usize = 320;
-/// log2 of the largest window of which a tree of usual size holds every place.
+/// log2 of the largest window whose every position fits a tree of the usual size.
 const TREE_WINDOW: u32 = 23;
 
-/// Compresses `data` into one frame, with what stands in `prefix` before it.
+/// Compresses `data` into one frame, with `prefix` before it.
 pub(super) fn compress(level: i32, data: &[u8], prefix: &[u8]) -> Result<Vec<u8>, String> {
     let frame = compress_once(if prefix.is_empty() { level } else { level.min(LISTS) }, data, prefix)?;
     let is_worth_a_tree = frame.len() > data.len() / LITTLE && window_log(prefix.len() + data.len()) <= TREE_WINDOW;
@@ -25,7 +26,7 @@ pub(super) fn compress(level: i32, data: &[u8], prefix: &[u8]) -> Result<Vec<u8>
 }
 
 fn compress_once(level: i32, data: &[u8], prefix: &[u8]) -> Result<Vec<u8>, String> {
-    // A context keeps what it refers to for as long as it lives: this one lives for one frame.
+    // A context keeps references to its prefix for its whole life: this one is used for one frame.
     let mut context = CCtx::create();
     frame_parameters(&mut context, level)?;
     if !prefix.is_empty() {
@@ -35,19 +36,19 @@ fn compress_once(level: i32, data: &[u8], prefix: &[u8]) -> Result<Vec<u8>, Stri
     compress::compress(&mut context, data)
 }
 
-/// log2 of the least window over so many bytes.
+/// Returns log2 of the smallest window over `len` bytes.
 fn window_log(len: usize) -> u32 {
     len.next_power_of_two().trailing_zeros().clamp(10, 30)
 }
 
-/// Sets what lets a compressor find its matches in a prefix: a window over all of it, and tables that hold it.
+/// Sets the parameters for matches in a prefix: a window over all of it, and tables that hold it.
 fn prefix_parameters(context: &mut CCtx<'_>, level: i32, len: usize) -> Result<(), String> {
     let window_log = window_log(len);
     let mut parameters = vec![CParameter::WindowLog(window_log)];
     let is_quick = level < THOROUGH;
     if level <= LISTS {
-        // A quick look needs no place of each byte: what is long is found by its own table, and small tables are soon emptied. A thorough
-        // one knows the last 2^26 places of the largest windows.
+        // A quick search does not need every position: long matches have their own table, and small tables are soon replaced. A thorough one keeps
+        // the last 2^26 positions of the largest windows.
         let table_log = window_log.min(if is_quick { 20 } else { 26 });
         parameters.extend([CParameter::HashLog(table_log), CParameter::ChainLog(table_log)]);
     }

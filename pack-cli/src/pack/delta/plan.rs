@@ -9,34 +9,34 @@ use crate::pack::PackOptions;
 use crate::pack::sequence::Sequenced;
 use sealift_store::base::Bases;
 
-/// How large the parts of a delta bundle may be.
+/// Size limits of a delta bundle's parts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// Bytes that it may take to decode a chunk.
+    /// Memory for decoding a chunk, in bytes.
     pub(super) memory: u64,
     /// log2 of the piece size.
     pub(super) piece_log2: u8,
-    /// Wished bytes of a group.
+    /// Target size of a group in bytes.
     group: u64,
 }
 
-/// A chunk to be.
+/// A planned chunk.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Planned {
     /// The packed objects of a group.
     pub(super) objects: Vec<u32>,
     /// A packed object and the number of its piece.
     pub(super) piece: Option<(u32, u64)>,
-    /// Bytes that it decodes to.
+    /// Size of its decoded data in bytes.
     pub(super) len: u64,
     pub(super) prefix: Vec<BaseRange>,
-    /// Whether what it holds is machine code.
+    /// Whether it contains machine code.
     pub(super) is_code: bool,
 }
 
-/// The largest piece: a library of a browser is three or four of them.
+/// log2 of the largest piece: a browser's main library is three or four of them.
 const PIECE_LOG2: u8 = 25;
-/// The least machine code that stands by itself.
+/// The smallest machine code that gets a chunk of its own.
 const CODE_ALONE: u64 = 4 << 10;
 
 impl Limits {
@@ -50,13 +50,13 @@ impl Limits {
         1 << self.piece_log2
     }
 
-    /// Bytes of a prefix at most, for a chunk of `len` bytes, which may be stored as they are.
+    /// Returns the greatest prefix length for a chunk of `len` bytes, which may be stored uncompressed.
     fn prefix_room(&self, len: u64) -> u64 {
         self.memory.saturating_sub(2 * len).min(u32::MAX.into())
     }
 }
 
-/// Plans the chunks of the carried objects, in their order. `choice` has for each the base objects that resemble it, the best first.
+/// Plans the chunks of the carried objects, in order. `choice` has for each the base objects that resemble it, the best first.
 pub(super) fn plan(
     packed: &Sequenced,
     carried: &[u32],
@@ -97,17 +97,17 @@ pub(super) fn plan(
     planned
 }
 
-/// A chunk of whole objects that more may come to.
+/// A chunk of whole objects that may still grow.
 #[derive(Default)]
 struct Group {
     chunk: Planned,
     prefix_len: u64,
-    /// The base objects of its prefix.
+    /// The base objects in its prefix.
     named: HashSet<u32>,
 }
 
 impl Group {
-    /// Whether an object of `len` bytes of data goes with what is there, without a cut in what resembles it.
+    /// Returns whether an object of `len` bytes of data fits without truncating the base objects that resemble it.
     fn has_room(&self, len: u64, chosen: &[(u32, u64)], limits: &Limits) -> bool {
         let len = self.chunk.len + len;
         let added: u64 = chosen.iter().filter(|(base, _)| !self.named.contains(base)).map(|(_, size)| size).sum();
@@ -129,20 +129,20 @@ impl Group {
         }
     }
 
-    /// The chunk, unless nothing came to it; the next one is empty.
+    /// Returns the chunk, unless it is empty, and starts a new one.
     fn end(&mut self) -> Option<Planned> {
         let Self { chunk, .. } = std::mem::take(self);
         (!chunk.objects.is_empty()).then_some(chunk)
     }
 }
 
-/// The part of a base object that lies where `start..end` of an object of `size` bytes does, with as much around it as there is room for.
+/// Returns the part of a base object at the relative position of `start..end` in an object of `size` bytes, extended on both sides as room permits.
 fn window((object, base_size): (u32, u64), (start, end, size): (u64, u64, u64), room: u64) -> Option<BaseRange> {
     let len = room.min(base_size);
     if len == 0 {
         return None;
     }
-    // The middle of the one is put upon the middle of the other.
+    // Aligns the middle of both parts.
     let middle = u128::from(start + (end - start) / 2) * u128::from(base_size) / u128::from(size.max(1));
     let middle = u64::try_from(middle).ok()?;
     let offset = middle.saturating_sub(len / 2).min(base_size - len);

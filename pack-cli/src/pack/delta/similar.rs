@@ -11,19 +11,19 @@ use sealift_store::base::{BaseReader, Bases};
 use sealift_store::source::{OpenCache, Source};
 use sealift_store::threads::parallel::for_each;
 
-/// Hashes that stand for a content.
+/// Number of hashes in a sketch of a content.
 const SKETCH: usize = 24;
-/// Hashes that two contents have in common at least, to resemble each other.
+/// The least number of hashes that similar contents share.
 const COMMON: usize = 3;
-/// Bytes of a content that are looked at.
+/// Bytes of a content that are examined.
 const LOOKED_AT: u64 = 8 << 20;
-/// The least content that is looked at.
+/// The smallest content that is examined.
 const LEAST: u64 = 64;
 
-/// The least hashes of all runs of eight bytes.
+/// The smallest hashes of all runs of eight bytes.
 type Sketch = Vec<u64>;
 
-/// For each of `objects`, the one of the base objects `gone` that resembles it most, if one does.
+/// Returns, for each of `objects`, the most similar one of the base objects `gone`, if any is similar.
 pub(super) fn find(
     sources: &[&Source],
     packed: &Sequenced,
@@ -71,7 +71,7 @@ pub(super) fn find(
     Ok(of_objects.iter().map(nearest).collect())
 }
 
-/// Makes the sketch of each object, on several threads.
+/// Computes the sketch of each object, on several threads.
 fn sketches<S>(
     jobs: usize,
     objects: &[u32],
@@ -92,7 +92,7 @@ fn sketch(content: &[u8]) -> Sketch {
     let mut least: Sketch = Vec::with_capacity(SKETCH + 1);
     for window in content.windows(8) {
         let word = window.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-        // What is the same all over, such as zeros, says nothing.
+        // Uniform data, such as zeros, tells nothing.
         if word == word.rotate_left(8) {
             continue;
         }

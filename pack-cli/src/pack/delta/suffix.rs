@@ -1,20 +1,20 @@
-//! Byte differences for machine code (spec 8.2): matches by suffix sorting, as bsdiff finds them.
+//! Byte differences for machine code (spec 8.2): matches are found by suffix sorting, as in bsdiff.
 
 use bidiff::{DiffParams, Match};
 use sealift_format::{Run, encode_suffix};
 
 use super::over_prefix::compress;
 
-/// The longest prefix that is sorted: it takes some nine bytes of memory for each of its bytes, and a second for six MiB.
+/// The longest prefix that is sorted: sorting takes about nine bytes of memory per byte, and a second for 6 MiB.
 const SORTED: usize = 24 << 20;
 
-/// Whether a byte difference may be tried, and be decoded in `memory` bytes.
+/// Returns whether to try a byte difference, and whether it can be decoded in `memory` bytes.
 pub(super) fn fits(prefix: &[u8], data: &[u8], memory: u64) -> bool {
     let needed = prefix.len().saturating_add(data.len().saturating_mul(3));
     prefix.len() <= SORTED && u64::try_from(needed).is_ok_and(|needed| needed <= memory)
 }
 
-/// Makes the stored bytes of a chunk of codec 3.
+/// Returns the stored bytes of a chunk of codec 3.
 pub(super) fn encode(level: i32, prefix: &[u8], data: &[u8]) -> Result<Vec<u8>, String> {
     let mut matches: Vec<Match> = Vec::new();
     let found = bidiff::diff(prefix, data, &DiffParams::default(), |found| {
@@ -37,7 +37,7 @@ pub(super) fn encode(level: i32, prefix: &[u8], data: &[u8]) -> Result<Vec<u8>, 
         place = found.add_old_start + found.add_length;
         runs.push(Run { seek, add: number(found.add_length)?, copy: number(found.copy_end - found.copy_start())? });
     }
-    // More runs than a reader takes (spec 8.2) gain nothing: then there is one, which copies.
+    // More runs than a reader accepts (spec 8.2) gain nothing: use a single one, which copies.
     if runs.len() > data.len().div_ceil(16) {
         runs = vec![Run { seek: 0, add: 0, copy: number(data.len())? }];
         (added, copied) = (Vec::new(), data.to_vec());

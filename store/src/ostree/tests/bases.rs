@@ -1,4 +1,4 @@
-//! A repository as a base: whatever is read of it has been compared with its object's id.
+//! A repository as a base: everything read from it has been compared with its object's id.
 
 use std::ffi::OsString;
 use std::io::Read as _;
@@ -18,7 +18,7 @@ fn base_of(repo: &Path) -> Bases {
     Bases::new(vec![Base::of_commit(&spec, None, &[], 2, &Progress::default()).expect("a base")])
 }
 
-/// The number of the object of so many bytes, and its path in the repository.
+/// Returns the number of the object with so many bytes, and its path in the repository.
 fn object_of(bases: &Bases, repo: &Path, size: usize) -> (u32, PathBuf) {
     let index = bases.indexes()[0];
     let object =
@@ -30,7 +30,7 @@ fn object_of(bases: &Bases, repo: &Path, size: usize) -> (u32, PathBuf) {
     (object, repo.join("objects").join(loose_path(ObjectType::File, &file.checksum, mode)))
 }
 
-/// Small, read at once, and large: as they are, in parts, and when they were changed after they had been looked at.
+/// Small objects, read at once, and large ones: unchanged, in parts, and changed after they were checked.
 #[test]
 fn what_is_read_was_compared() {
     for mode in MODES.iter().filter(|mode| **mode != "bare" || is_root()) {
@@ -86,7 +86,7 @@ fn what_is_read_was_compared() {
     }
 }
 
-/// Of two file objects with one content either will do.
+/// Of two file objects with equal content, either will do.
 #[test]
 fn either_of_two_files() {
     let folder = TempDir::new().expect("a folder");

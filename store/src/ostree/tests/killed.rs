@@ -1,4 +1,4 @@
-//! Writing into a repository, killed at each of its system calls, or while one fails.
+//! Writes to a repository, with a kill at each system call, or with one call failing.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use super::{Repo, committed, copy, init, names_in, ostree};
 
-/// A program that [`a_write_may_be_killed_at_any_call`] kills.
+/// The program that [`a_write_may_be_killed_at_any_call`] kills.
 #[test]
 #[ignore = "the child of the test below"]
 fn one_copy() {
@@ -17,7 +17,7 @@ fn one_copy() {
     copy(&from, &to, &from.resolve("test/main").expect("a ref")).expect("it is copied");
 }
 
-/// Starts it, below strace with these options if there are any. Returns whether it ended well.
+/// Starts it, under strace if there are options. Returns whether it succeeded.
 fn copies(from: &Path, to: &Path, options: &[&str]) -> bool {
     let myself = std::env::current_exe().expect("it has a path");
     let mut program = match options {
@@ -32,7 +32,7 @@ fn copies(from: &Path, to: &Path, options: &[&str]) -> bool {
     program.env("FROM", from).env("TO", to).output().expect("strace is installed").status.success()
 }
 
-/// The same, and something happens to some calls.
+/// Does the same, with an injected effect on some calls.
 fn copies_although(from: &Path, to: &Path, calls: &str, what: &str) -> bool {
     let (trace, inject) = (format!("trace={calls}"), format!("inject={calls}:{what}"));
     copies(from, to, &["-o", "/dev/null", "-e", &trace, "-e", &inject])
@@ -44,7 +44,7 @@ fn small_tree(root: &Path) {
     symlink("foo", root.join("sub/link")).expect("a link");
 }
 
-/// The repository is sound, and has nothing of a run that ended badly.
+/// Checks that the repository is consistent and has nothing of a failed run.
 fn check(path: &Path, what: &str) {
     ostree(path, &["fsck"]).unwrap_or_else(|error| panic!("{what}: {error}"));
     for (place, kept) in [("tmp", vec!["cache"]), ("state", vec![])] {
@@ -77,7 +77,7 @@ fn a_write_may_be_killed_at_any_call() {
     }
 }
 
-/// What a run cannot remove the next one does.
+/// What a run cannot remove, the next one does.
 #[test]
 fn removing_may_fail() {
     let folder = TempDir::new().expect("a folder");
@@ -90,7 +90,7 @@ fn removing_may_fail() {
     }
 }
 
-/// Where the power went, the directory may be on the medium and its lock not.
+/// After a power loss, the directory may exist without its lock.
 #[test]
 fn a_stage_may_lack_its_lock() {
     let folder = TempDir::new().expect("a folder");
@@ -103,7 +103,7 @@ fn a_stage_may_lack_its_lock() {
     check(&path, "without a lock");
 }
 
-/// Whoever has a ref has a commit that is whole, also when the power goes.
+/// A ref always names a complete commit, even after a power loss.
 #[test]
 fn a_mark_is_gone_for_good() {
     let folder = TempDir::new().expect("a folder");

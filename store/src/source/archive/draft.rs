@@ -10,19 +10,19 @@ use crate::error::{ArchiveFault, shown};
 use crate::source::DirectoryOptions;
 use crate::{Error, Metadata, NewNode, NodeId, Tree};
 
-/// Longest target of a symbolic link (spec 6.3).
+/// The maximum length of a symbolic link's target (spec 6.3).
 const TARGET_LEN_MAX: usize = 4095;
 
-/// Number of a file in a draft.
+/// The number of a file in a draft.
 pub(in crate::source) type FileId = usize;
 type DirectoryId = usize;
 
 /// A member of the archive.
 #[derive(Debug)]
 pub(in crate::source) struct Member {
-    /// Where its header begins.
+    /// The offset of its header.
     pub(in crate::source) offset: u64,
-    /// Its name as it stands in the archive.
+    /// Its name as stored in the archive.
     pub(in crate::source) path: Vec<u8>,
     pub(in crate::source) metadata: Metadata,
     pub(in crate::source) kind: MemberKind,
@@ -43,7 +43,7 @@ pub(in crate::source) enum MemberKind {
     Socket,
 }
 
-/// Where a content lies in the archive.
+/// The location of a content in the archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::source) enum Stored {
     Whole { offset: u64, len: u64 },
@@ -53,10 +53,10 @@ pub(in crate::source) enum Stored {
 /// A run of a sparse file's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::source) struct Segment {
-    /// Where it begins in the file.
+    /// Its offset in the file.
     pub(in crate::source) at: u64,
     pub(in crate::source) len: u64,
-    /// Where it begins in the archive.
+    /// Its offset in the archive.
     pub(in crate::source) offset: u64,
 }
 
@@ -68,7 +68,7 @@ impl Stored {
     }
 }
 
-/// Files and their names. Files that have lost their names stay, and do not come into the tree.
+/// Files and their names. Files that have lost their names remain, but do not enter the tree.
 #[derive(Debug)]
 pub(in crate::source) struct Draft {
     files: Vec<File>,
@@ -159,7 +159,7 @@ impl Draft {
         }
     }
 
-    /// Steps down, making what is missing.
+    /// Descends, creating missing directories.
     fn make_directories(&mut self, names: &[&[u8]], path: &[u8]) -> Result<DirectoryId, ArchiveFault> {
         let mut here = ROOT;
         for (depth, name) in names.iter().enumerate() {
@@ -204,7 +204,7 @@ impl Draft {
         Ok(file)
     }
 
-    /// Puts what is not excluded into a tree, in tree order, so that contents are numbered in it.
+    /// Puts what is not excluded into a tree, in tree order, which numbers the contents.
     pub(in crate::source) fn finish(self, options: &DirectoryOptions) -> Result<(Tree, Vec<Stored>), Error> {
         let Self { files, directories } = self;
         let mut files: Vec<Option<File>> = files.into_iter().map(Some).collect();
@@ -224,7 +224,7 @@ impl Draft {
                     continue;
                 }
                 let Some(File { metadata, kind }) = files[*file].take() else {
-                    // Taken before: another name of it.
+                    // Already added: another name of it.
                     tree.add_link(to, name, nodes[*file]).map_err(named)?;
                     continue;
                 };
@@ -249,12 +249,12 @@ impl Draft {
     }
 }
 
-/// A directory that no member describes.
+/// Returns the metadata of a directory that no member describes.
 fn unnamed_directory() -> Metadata {
     Metadata { permissions: 0o755, uid: 0, gid: 0, mtime: 0, mtime_ns: 0, xattrs: sealift_format::Xattrs::default() }
 }
 
-/// The names of which a path is made; none for the root.
+/// Returns the names in a path; none for the root.
 fn components(path: &[u8]) -> Result<Vec<&[u8]>, ArchiveFault> {
     let wrong = |fault| ArchiveFault::Name { path: shown(path), fault };
     if path.is_empty() {

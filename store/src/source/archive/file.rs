@@ -14,22 +14,22 @@ use crate::fs::unnamed::unnamed_file;
 use crate::source::SourceOptions;
 use crate::source::directory::Identity;
 
-/// How much of a pipe is read at a time.
+/// Bytes per read of a pipe.
 const PIPE_BUFFER_LEN: usize = 256 * 1024;
 
-/// A file that is read by offsets.
+/// A file that is read at offsets.
 #[derive(Debug)]
 pub(in crate::source) struct Archive {
     file: File,
     len: u64,
-    /// What the user calls it.
+    /// The name that the user gave.
     path: PathBuf,
-    /// Of a file that others may write to.
+    /// The identity of a file that others may write to.
     identity: Option<Identity>,
 }
 
 impl Archive {
-    /// Takes a regular file as it is.
+    /// Uses a regular file directly.
     pub(in crate::source) fn of_file(file: File, path: &Path, format: &ArchiveFormat) -> Result<Self, Error> {
         let stat = fstat(&file).map_err(|error| Error::io("read", path, error))?;
         let archive = Self {
@@ -85,7 +85,7 @@ impl Archive {
         Error::Changed { path: self.path.clone() }
     }
 
-    /// Fills `buffer` from bytes that were there when the archive was opened.
+    /// Fills `buffer` with bytes that existed when the archive was opened.
     pub(in crate::source) fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Error> {
         self.file.read_exact_at(buffer, offset).map_err(|error| match error.kind() {
             ErrorKind::UnexpectedEof => self.changed(),
@@ -93,7 +93,7 @@ impl Archive {
         })
     }
 
-    /// Says whether the file is still the one that was opened.
+    /// Checks that the file is still the one that was opened.
     pub(in crate::source) fn check_unchanged(&self) -> Result<(), Error> {
         let Some(identity) = self.identity else { return Ok(()) };
         let stat = fstat(&self.file).map_err(|error| Error::io("read", &self.path, error))?;
@@ -128,7 +128,7 @@ fn refuse_compressed(begin: &[u8], path: &Path, format: &ArchiveFormat) -> Resul
     )))
 }
 
-/// The program that decompresses what begins so.
+/// Returns the program that decompresses data with this beginning.
 pub(in crate::source) fn compressor(begin: &[u8]) -> Option<&'static str> {
     let table: [(&[u8], &str); 7] = [
         (b"\x1f\x8b", "gzip"),

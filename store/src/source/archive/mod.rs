@@ -1,10 +1,10 @@
-//! An archive as a source: one file, or a pipe, that holds files one after the other.
+//! An archive as a source: one file, or a pipe, that holds a sequence of files.
 //!
-//! Members are taken as the archive's own program unpacks them, one after the other: a later one replaces an earlier one of the same path.
-//! A leading `/` and `.` components are dropped, `..` is refused. A root or a parent directory that has no member of its own has mode
-//! 0755, owner 0:0 and time 0. Owners are the numbers; names of users and groups are not looked at.
+//! Members are applied in order, as the archive's own program unpacks them: a later one replaces an earlier one of the same path. A leading `/` and
+//! `.` components are dropped, `..` is refused. A root or a parent directory without its own member has mode 0755, owner 0:0 and time 0. Owners are
+//! the numbers; names of users and groups are ignored.
 //!
-//! Where programs disagree about what an archive holds it is refused: what is signed must be what another program would have unpacked.
+//! An archive that programs interpret differently is refused: what is signed must be what another program would have unpacked.
 
 mod draft;
 mod file;
@@ -25,7 +25,7 @@ pub(super) use crate::error::shown;
 pub(super) use draft::{Draft, FileId, Member, MemberKind, Segment, Stored};
 pub(super) use file::{Archive, compressor};
 
-/// A form of archive.
+/// An archive format.
 #[derive(Debug)]
 pub struct ArchiveFormat {
     pub(super) scheme: &'static str,
@@ -34,7 +34,7 @@ pub struct ArchiveFormat {
 }
 
 impl ArchiveFormat {
-    /// What its sources begin with, before a colon.
+    /// Returns the prefix of its sources, before a colon.
     #[must_use]
     pub fn scheme(&self) -> &'static str {
         self.scheme
@@ -49,7 +49,7 @@ impl PartialEq for ArchiveFormat {
 
 impl Eq for ArchiveFormat {}
 
-/// An archive whose headers have been read. Contents are read from it by their offsets.
+/// An archive whose headers have been read. Contents are read from it at their offsets.
 #[derive(Debug)]
 pub struct ArchiveSource {
     pub(super) tree: Tree,
@@ -58,12 +58,12 @@ pub struct ArchiveSource {
 }
 
 impl ArchiveSource {
-    /// Reads the headers of the archive at `path`. The options' changes of metadata are left to [`super::Source::open_spec`].
+    /// Reads the headers of the archive at `path`. [`super::Source::open_spec`] applies the options' changes of metadata.
     ///
-    /// What can be read only once (a fifo, `/dev/fd/3`) goes through a file in the options' `spool_dir`, as [`Self::of_pipe`] says.
+    /// Input that can be read only once (a fifo, `/dev/fd/3`) is copied to a file in the options' `spool_dir`, as described at [`Self::of_pipe`].
     ///
     /// # Errors
-    /// It cannot be read, is compressed, or is not an archive that can be packed.
+    /// Returns an error if it cannot be read, is compressed, or is not an archive that can be packed.
     pub fn open(path: &Path, format: &ArchiveFormat, options: &SourceOptions) -> Result<Self, Error> {
         let file = File::open(path).map_err(|error| Error::io("read", path, error))?;
         Self::of_file(file, path, format, options)
@@ -92,11 +92,11 @@ impl ArchiveSource {
 
     /// Reads the headers of an archive that comes through a pipe, called `path` in messages.
     ///
-    /// Packing reads contents in access order, so the archive is first copied, whole, to a file without a name in `spool_dir`: that much
-    /// room is taken there until the source is dropped, and given back also if the run is killed.
+    /// Packing reads contents in access order, so the whole archive is first copied to a file without a name in `spool_dir`: that space is used
+    /// until the source is dropped, and is freed even if the run is killed.
     ///
     /// # Errors
-    /// As [`Self::open`]; `spool_dir` has too little room.
+    /// As [`Self::open`]; also returns an error if `spool_dir` has too little space.
     pub fn of_pipe(
         pipe: impl Read,
         path: &Path,

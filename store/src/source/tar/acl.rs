@@ -1,4 +1,4 @@
-//! POSIX ACLs: from the text that archives carry to the attribute that Linux stores.
+//! POSIX ACLs: from the text in archives to the attribute that Linux stores.
 
 use super::header::decimal;
 use crate::source::archive::{ArchiveFault, shown};
@@ -8,12 +8,12 @@ pub(super) const ACCESS: &[u8] = b"system.posix_acl_access";
 /// The attribute of a directory's default ACL.
 pub(super) const DEFAULT: &[u8] = b"system.posix_acl_default";
 
-/// Version of the attribute's form.
+/// The version of the attribute's format.
 const VERSION: u32 = 2;
-/// Id of the entries that name nobody.
+/// The id of entries without a name.
 const NOBODY: u32 = u32::MAX;
 
-/// Converts `user::rwx,user:1000:r--,mask::rwx...`, in lines or with commas. `None`: nothing that the permission bits do not say.
+/// Converts `user::rwx,user:1000:r--,mask::rwx...`, separated by newlines or commas. Returns `None` if it adds nothing to the permission bits.
 pub(super) fn from_text(text: &[u8], attribute: &[u8]) -> Result<Option<Vec<u8>>, ArchiveFault> {
     let mut entries: Vec<(u16, u32, u16)> = Vec::new();
     for line in text.split(|byte| matches!(byte, b'\n' | b',')) {
@@ -36,8 +36,7 @@ pub(super) fn from_text(text: &[u8], attribute: &[u8]) -> Result<Option<Vec<u8>>
     Ok(Some(value))
 }
 
-/// The permissions that a file with an access ACL has: Linux keeps the group's bits as the ACL's mask, and libarchive
-/// writes the group's own there.
+/// Returns the permissions of a file with an access ACL: Linux stores the ACL's mask in the group bits, where libarchive writes the group's own.
 pub(super) fn permissions(permissions: u16, acl: &[u8]) -> u16 {
     let Some(entries) = acl.strip_prefix(&VERSION.to_le_bytes()) else { return permissions };
     let bits = |wanted: u8| {
@@ -53,7 +52,7 @@ pub(super) fn permissions(permissions: u16, acl: &[u8]) -> u16 {
     }
 }
 
-/// `TAG:[WHO]:PERMISSIONS[:NUMBER]`; star and libarchive add the number.
+/// Parses `TAG:[WHO]:PERMISSIONS[:NUMBER]`; star and libarchive add the number.
 fn entry(line: &[u8], attribute: &[u8]) -> Result<(u16, u32, u16), ArchiveFault> {
     let wrong = || ArchiveFault::PaxValue { keyword: shown(attribute) };
     let fields: Vec<&[u8]> = line.split(|byte| *byte == b':').collect();
@@ -94,7 +93,7 @@ mod tests {
     fn as_the_kernel_stores_it() {
         let text = b"user::rw-\nuser:1000:r--\nuser:daemon:rw-:1\ngroup::r--\nmask::rw-\nother::r--\n";
         let value = from_text(text, ACCESS).expect("the text is right").expect("it has named entries");
-        // What getfattr printed for the file.
+        // The output of getfattr for the file.
         let stored = "0200000001000600ffffffff020006000100000002000400e803000004000400ffffffff10000600ffffffff\
                       20000400ffffffff";
         assert_eq!(value.iter().map(|byte| format!("{byte:02x}")).collect::<String>(), stored);

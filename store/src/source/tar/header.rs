@@ -1,10 +1,10 @@
-//! The 512 bytes before each member of a tar archive: POSIX.1-1988 (ustar), GNU and V7.
+//! The 512-byte header of each member of a tar archive: POSIX.1-1988 (ustar), GNU and V7.
 
 use std::ops::Range;
 
 use crate::source::archive::ArchiveFault;
 
-/// All of a tar archive comes in blocks of this many bytes.
+/// A tar archive consists of blocks of this many bytes.
 pub(super) const BLOCK_LEN: u64 = 512;
 
 const NAME: Range<usize> = 0..100;
@@ -20,7 +20,7 @@ const MAGIC: Range<usize> = 257..265;
 const MAJOR: Range<usize> = 329..337;
 const MINOR: Range<usize> = 337..345;
 const PREFIX: Range<usize> = 345..500;
-// GNU's own, where ustar has the prefix.
+// GNU's own field, at the place of ustar's prefix.
 const SPARSE: Range<usize> = 386..482;
 const SPARSE_GOES_ON: usize = 482;
 const REAL_SIZE: Range<usize> = 483..495;
@@ -28,7 +28,7 @@ const REAL_SIZE: Range<usize> = 483..495;
 const MORE_SPARSE: Range<usize> = 0..504;
 const MORE_SPARSE_GOES_ON: usize = 504;
 
-/// A member's header, whose checksum is right.
+/// A member's header with a correct checksum.
 #[derive(Clone, Debug)]
 pub(super) struct Header {
     block: Block,
@@ -37,7 +37,7 @@ pub(super) struct Header {
 /// A block of the archive.
 pub(super) type Block = [u8; 512];
 
-/// Where a segment of a sparse file belongs, and its length.
+/// The offset of a segment in a sparse file, and its length.
 pub(super) type Extent = (u64, u64);
 
 impl Header {
@@ -54,7 +54,7 @@ impl Header {
         }
     }
 
-    /// The sum of the bytes, with the checksum itself as spaces.
+    /// Returns the sum of the bytes, with the checksum itself counted as spaces.
     fn sum(&self, value: impl Fn(&u8) -> i64) -> i64 {
         let spaces = i64::from(b' ') * 8;
         self.block[..CHECKSUM.start].iter().chain(&self.block[CHECKSUM.end..]).map(value).sum::<i64>() + spaces
@@ -64,7 +64,7 @@ impl Header {
         self.block[TYPE]
     }
 
-    /// The member's name, with ustar's prefix.
+    /// Returns the member's name, with ustar's prefix.
     pub(super) fn name(&self) -> Vec<u8> {
         let (name, prefix) = (self.text(NAME), self.text(PREFIX));
         if self.is_posix() && !prefix.is_empty() { [prefix, name].join(&b'/') } else { name.to_vec() }
@@ -91,9 +91,9 @@ impl Header {
         self.number("mtime", MTIME)
     }
 
-    /// Bytes of the member that follow in the archive.
+    /// Returns the number of the member's bytes that follow in the archive.
     pub(super) fn size(&self) -> Result<u64, ArchiveFault> {
-        // A blank is not taken for 0: where the next member begins must not be guessed.
+        // A blank does not count as 0: the start of the next member must not be guessed.
         let blank = self.text(SIZE).iter().all(|byte| *byte == b' ');
         let size = u64::try_from(self.number("size", SIZE)?).ok();
         size.filter(|_| !blank).ok_or(ArchiveFault::Number { field: "size" })
@@ -115,13 +115,13 @@ impl Header {
         self.block[MAGIC] == *b"ustar  \0"
     }
 
-    /// The length of a sparse file of GNU's old form.
+    /// Returns the length of a sparse file in GNU's old format.
     pub(super) fn real_size(&self) -> Result<u64, ArchiveFault> {
         let size = self.number("size", REAL_SIZE)?;
         u64::try_from(size).map_err(|_| ArchiveFault::Number { field: "size" })
     }
 
-    /// Adds the header's segments of a sparse file, and says whether more blocks of them follow.
+    /// Adds the header's segments of a sparse file, and returns whether more blocks of them follow.
     pub(super) fn sparse(&self, extents: &mut Vec<Extent>) -> Result<bool, ArchiveFault> {
         add_extents(&self.block[SPARSE], extents)?;
         Ok(self.block[SPARSE_GOES_ON] != 0)
@@ -140,7 +140,7 @@ impl Header {
     }
 }
 
-/// Adds the segments of a block that continues a header, and says whether another follows.
+/// Adds the segments of a block that continues a header, and returns whether another follows.
 pub(super) fn more_sparse(block: &Block, extents: &mut Vec<Extent>) -> Result<bool, ArchiveFault> {
     add_extents(&block[MORE_SPARSE], extents)?;
     Ok(block[MORE_SPARSE_GOES_ON] != 0)
@@ -158,12 +158,12 @@ fn add_extents(fields: &[u8], extents: &mut Vec<Extent>) -> Result<(), ArchiveFa
     Ok(())
 }
 
-/// The bytes before the first NUL.
+/// Returns the bytes before the first NUL.
 pub(super) fn until_nul(bytes: &[u8]) -> &[u8] {
     bytes.split(|byte| *byte == 0).next().unwrap_or_default()
 }
 
-/// A number in octal digits, or in GNU's binary form for what they cannot hold.
+/// Parses a number in octal digits, or in GNU's binary form for larger values.
 fn number(field: &[u8]) -> Option<i64> {
     match field.split_first() {
         Some((first, rest)) if first & 0x80 != 0 => {
@@ -179,7 +179,7 @@ fn number(field: &[u8]) -> Option<i64> {
     }
 }
 
-/// A number in decimal digits, and nothing else.
+/// Parses a number of decimal digits and nothing else.
 pub(super) fn decimal(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() {
         return None;

@@ -1,4 +1,4 @@
-//! The members of a tar archive, one after the other, with all that describes them put together.
+//! The members of a tar archive in order, each with its extended headers applied.
 
 use sealift_format::Device;
 use sealift_format::num;
@@ -11,9 +11,9 @@ use crate::source::XattrFilter;
 use crate::source::archive::{Archive, ArchiveFault, Member, MemberKind, Segment, Stored, shown};
 use crate::{Error, Metadata};
 
-/// Longest extended header that is read; each is in memory while its member is read.
+/// The maximum length of an extended header; it is held in memory while its member is read.
 const EXTENSION_LEN_MAX: u64 = 16 * 1024 * 1024;
-/// Longest file that Linux knows.
+/// The maximum length of a file in Linux.
 const FILE_LEN_MAX: u64 = u64::MAX >> 1;
 
 /// Reads members until the archive's end.
@@ -22,13 +22,13 @@ pub(super) struct Members<'a> {
     archive: &'a Archive,
     filter: &'a XattrFilter,
     window: Window,
-    /// Where the next header begins.
+    /// The offset of the next header.
     next: u64,
-    /// What holds for all members that follow.
+    /// The global header, which applies to all members that follow.
     global: Pax,
 }
 
-/// What extended headers say of the member that comes next.
+/// The extended headers of the next member.
 #[derive(Debug, Default)]
 struct Extensions {
     pax: Option<Pax>,
@@ -41,7 +41,7 @@ impl<'a> Members<'a> {
         Self { archive, filter, window: Window::default(), next: 0, global: Pax::default() }
     }
 
-    /// The next member, or `None` at the archive's end.
+    /// Returns the next member, or `None` at the archive's end.
     pub(super) fn next(&mut self) -> Result<Option<Member>, Error> {
         let mut extensions = Extensions::default();
         let begin = self.next;
@@ -68,7 +68,7 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// Nothing may follow the first block of zeros but zeros.
+    /// Checks that only zeros follow the first block of zeros.
     fn check_end(&self, from: u64) -> Result<(), Error> {
         let mut buffer = vec![0; 64 * 1024];
         let mut at = from;
@@ -83,11 +83,11 @@ impl<'a> Members<'a> {
         Ok(())
     }
 
-    /// Steps over a member's bytes, which must be there.
+    /// Skips a member's bytes, which must be present.
     fn skip(&mut self, header_at: u64, len: u64) -> Result<(), Error> {
         let end = self.next.checked_add(len).filter(|end| *end <= self.archive.len());
         let end = end.ok_or_else(|| self.archive.fault(header_at, ArchiveFault::Truncated))?;
-        // Of the last member, the fill of its last block may be missing; the end then is, too.
+        // The padding of the last member's last block may be missing; the end marker then is, too.
         self.next = end.next_multiple_of(BLOCK_LEN).min(self.archive.len());
         Ok(())
     }
@@ -126,7 +126,7 @@ impl<'a> Members<'a> {
         let link_path = pax.link_path.take().or(extensions.link_path);
         let link_path = link_path.unwrap_or_else(|| header.link_name().to_vec());
         let fault = |fault| self.archive.fault(at, fault);
-        // POSIX: the record's size is the member's, whatever the header says.
+        // POSIX: the record's size overrides the header's.
         let size = pax.size.map_or_else(|| header.size(), Ok).map_err(fault)?;
         let device = || -> Result<Device, ArchiveFault> {
             Ok(Device {
@@ -135,7 +135,7 @@ impl<'a> Members<'a> {
             })
         };
         let kind = match header.type_flag() {
-            // Before ustar a directory was told by its name.
+            // Before ustar a directory was recognized by its name.
             b'0' | 0 if path.ends_with(b"/") => MemberKind::Directory,
             b'0' | 0 | b'7' | b'S' => {
                 let stored = self.content(header, &mut pax, at, size)?;
@@ -176,7 +176,7 @@ impl<'a> Members<'a> {
         Ok(Member { offset: at, path, metadata, kind })
     }
 
-    /// Finds a regular file's bytes and steps over them.
+    /// Locates a regular file's bytes and skips them.
     fn content(&mut self, header: &Header, pax: &mut Pax, at: u64, size: u64) -> Result<Stored, Error> {
         let mut extents = Vec::new();
         let mut map_len = 0;
@@ -209,7 +209,7 @@ impl<'a> Members<'a> {
             .ok_or_else(|| self.archive.fault(at, ArchiveFault::SparseMap))
     }
 
-    /// Reads the segments of GNU's old form, in the header and in blocks between it and the content.
+    /// Reads the segments of GNU's old format, in the header and in blocks between it and the content.
     fn old_sparse(&mut self, header: &Header, at: u64, extents: &mut Vec<Extent>) -> Result<(), Error> {
         let mut more = header.sparse(extents).map_err(|fault| self.archive.fault(at, fault))?;
         while more {
@@ -221,14 +221,14 @@ impl<'a> Members<'a> {
         Ok(())
     }
 
-    /// Reads the segments that version 1.0 writes before the content, and returns how many bytes they take.
+    /// Reads the segments that version 1.0 writes before the content, and returns their length in bytes.
     fn sparse_map(&mut self, at: u64, size: u64, extents: &mut Vec<Extent>) -> Result<u64, Error> {
         let wrong = || self.archive.fault(at, ArchiveFault::SparseMap);
         let mut map_len = 0;
         let mut count: Option<u64> = None;
         let mut begin = None;
         let mut line: Vec<u8> = Vec::new();
-        // As many lines follow as the first one says; none of that is taken on trust.
+        // The first line gives the number of lines that follow; none of it is trusted.
         while count != Some(0) {
             if map_len >= size {
                 return Err(wrong());
@@ -282,7 +282,7 @@ fn long_name(data: &[u8]) -> Result<Vec<u8>, ArchiveFault> {
     Err(ArchiveFault::ExtensionTooLong { len: number(name.len()), max: number(PATH_LEN_MAX) })
 }
 
-/// Places segments in the archive: they must ascend, lie within the file, and take exactly the bytes that are stored.
+/// Places segments in the archive: they must ascend, be inside the file, and cover exactly the stored bytes.
 fn sparse_content(extents: &[Extent], offset: u64, stored_len: u64, len: u64) -> Option<Stored> {
     let mut segments = Vec::new();
     let (mut end, mut stored) = (0, 0);
@@ -295,7 +295,7 @@ fn sparse_content(extents: &[Extent], offset: u64, stored_len: u64, len: u64) ->
         if segment_len == 0 {
             continue;
         }
-        // After a segment of part of a block, GNU tar goes on with the next block and others with the next byte.
+        // After a segment that ends inside a block, GNU tar continues at the next block and others at the next byte.
         if stored % BLOCK_LEN != 0 {
             return None;
         }

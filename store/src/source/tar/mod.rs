@@ -1,8 +1,8 @@
 //! Tar archives.
 //!
-//! Its own reader, since those there are get what a root file system holds wrong: the crate `tar` (0.4.46) splits extended
-//! headers at newlines, which capabilities contain, and so loses sizes and paths after them; `tar-core` (0.1.0) takes the
-//! wrong size of a sparse file of version 1.0 with a size record; neither has times before 1970.
+//! This is a separate reader because existing ones misread root file systems: the crate `tar` (0.4.46) splits extended headers at newlines, which
+//! capabilities contain, and so loses sizes and paths after them; `tar-core` (0.1.0) uses the wrong size for a sparse file of version 1.0 with a
+//! size record; neither supports times before 1970.
 
 mod acl;
 mod header;
@@ -18,7 +18,7 @@ use members::Members;
 /// Adds an archive's members to a draft.
 ///
 /// # Errors
-/// It cannot be read, or is not an archive that can be packed.
+/// Returns an error if it cannot be read, or is not an archive that can be packed.
 pub(super) fn read(archive: &Archive, options: &SourceOptions, draft: &mut Draft) -> Result<(), Error> {
     let mut members = Members::new(archive, &options.directory.xattrs);
     while let Some(member) = members.next()? {

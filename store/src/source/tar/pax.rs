@@ -1,7 +1,7 @@
 //! Extended headers: POSIX.1-2001's records, and those that GNU tar, star and libarchive add.
 //!
-//! A record is framed by its length alone: values are binary and may hold newlines, as capabilities do, and a reader
-//! that splits at newlines can be made to see other paths and sizes.
+//! Only its length delimits a record: values are binary and may contain newlines, as capabilities do. A reader that splits at newlines can be
+//! tricked into other paths and sizes.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use super::header::{Extent, decimal};
 use crate::source::XattrFilter;
 use crate::source::archive::{ArchiveFault, shown};
 
-/// Longest path or link target that is read.
+/// The maximum length of a path or link target.
 pub(super) const PATH_LEN_MAX: usize = 65_535;
 
-/// What extended headers say of one member.
+/// The extended headers of one member.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pax {
     pub(super) path: Option<Vec<u8>>,
@@ -30,7 +30,7 @@ pub(super) struct Pax {
     pub(super) mtime: Option<(i64, u32)>,
     pub(super) sparse: Sparse,
     xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
-    /// ACLs in text form, by the attribute that they stand for.
+    /// ACLs in text form, by their attribute.
     acls: BTreeMap<&'static [u8], Vec<u8>>,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Sparse {
     pub(super) version: (Option<u64>, Option<u64>),
     /// The segments, in versions 0.0 and 0.1.
     pub(super) extents: Option<Vec<Extent>>,
-    /// Version 0.0: the begin of a segment whose length is to come.
+    /// Version 0.0: the offset of a segment whose length follows.
     begin: Option<u64>,
 }
 
@@ -53,7 +53,7 @@ impl Sparse {
 }
 
 impl Pax {
-    /// Applies a member's own extended header; of two records of one keyword the later wins.
+    /// Applies a member's own extended header; of two records with one keyword the later wins.
     pub(super) fn read(&mut self, data: &[u8], filter: &XattrFilter) -> Result<(), ArchiveFault> {
         records(data).try_for_each(|record| {
             let (keyword, value) = record?;
@@ -108,9 +108,9 @@ impl Pax {
             b"GNU.sparse.numblocks" => {}
             b"SCHILY.acl.access" => self.set_acl(acl::ACCESS, value, filter),
             b"SCHILY.acl.default" => self.set_acl(acl::DEFAULT, value, filter),
-            // As the kernel gives it: with the NUL.
+            // As the kernel returns it: with the NUL.
             b"RHT.security.selinux" => self.set_xattr(b"security.selinux".into(), [value, b"\0"].concat(), filter)?,
-            // Other programs' sparse files, and ACLs that Linux does not have: not to be lost in silence.
+            // Other programs' sparse files, and ACLs that Linux does not support: they must not be lost silently.
             b"SCHILY.realsize" | b"SCHILY.acl.ace" => return Err(wrong()),
             _ if keyword.starts_with(b"GNU.sparse.") => return Err(ArchiveFault::SparseVersion),
             _ => {
@@ -142,7 +142,7 @@ impl Pax {
         Ok(())
     }
 
-    /// The extended attributes, with ACLs among them.
+    /// Returns the extended attributes, including ACLs.
     pub(super) fn into_xattrs(mut self) -> Result<Vec<Xattr>, ArchiveFault> {
         for (name, text) in std::mem::take(&mut self.acls) {
             // `tar --acls --xattrs` writes both forms; the attribute is exact.
@@ -164,10 +164,10 @@ impl Pax {
     }
 }
 
-/// The records `LENGTH KEYWORD=VALUE\n`.
+/// Splits the records `LENGTH KEYWORD=VALUE\n`.
 fn records(mut data: &[u8]) -> impl Iterator<Item = Result<(&[u8], &[u8]), ArchiveFault>> {
     std::iter::from_fn(move || {
-        // Some writers fill up with NUL bytes.
+        // Some writers pad with NUL bytes.
         if data.iter().all(|byte| *byte == 0) {
             return None;
         }
@@ -186,12 +186,12 @@ fn split_record(data: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     Some((&body[..equals], &body[equals + 1..], rest))
 }
 
-/// An empty value takes an earlier record back (POSIX).
+/// Parses a value; an empty one cancels an earlier record (POSIX).
 fn optional<T>(value: &[u8], parse: impl Fn(&[u8]) -> Option<T>) -> Result<Option<T>, ()> {
     if value.is_empty() { Ok(None) } else { parse(value).map(Some).ok_or(()) }
 }
 
-/// `[-]SECONDS[.FRACTION]`: the nanosecond at or before it.
+/// Parses `[-]SECONDS[.FRACTION]`, rounding down to a nanosecond.
 fn time(value: &[u8]) -> Option<(i64, u32)> {
     let (negative, value) = value.strip_prefix(b"-").map_or((false, value), |rest| (true, rest));
     let mut parts = value.splitn(2, |byte| *byte == b'.');
@@ -211,7 +211,7 @@ fn time(value: &[u8]) -> Option<(i64, u32)> {
     Some(if nanoseconds == 0 { (-seconds, 0) } else { (-seconds - 1, 1_000_000_000 - nanoseconds) })
 }
 
-/// `OFFSET,LENGTH,OFFSET,LENGTH...`.
+/// Parses `OFFSET,LENGTH,OFFSET,LENGTH...`.
 fn map(value: &[u8]) -> Option<Vec<Extent>> {
     if value.is_empty() {
         return Some(Vec::new());
@@ -248,7 +248,7 @@ fn hexadecimal(digits: &[u8]) -> Option<u8> {
     })
 }
 
-/// Base64 as libarchive writes it: without padding; padding is taken too.
+/// Decodes base64 as libarchive writes it, without padding; padding is accepted.
 fn base64(text: &[u8]) -> Option<Vec<u8>> {
     let text = std::str::from_utf8(text).ok()?;
     Base64Unpadded::decode_vec(text.trim_end_matches('=')).ok()

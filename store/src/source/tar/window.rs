@@ -1,14 +1,14 @@
-//! Reading a tar archive's headers by blocks.
+//! Reads a tar archive's headers block by block.
 
 use super::header::Block;
 use crate::Error;
 use crate::source::archive::{Archive, ArchiveFault};
 use sealift_format::num;
 
-/// How much is read ahead of a header: the extended header's blocks and the member's own.
+/// Bytes read at once at a header: the extended header's blocks and the member's own.
 const WINDOW_LEN: usize = 4096;
 
-/// The bytes around the last header that was read, so that small members cost less than one call each.
+/// The bytes around the last header that was read, so that small members take less than one call each.
 #[derive(Debug, Default)]
 pub(super) struct Window {
     at: u64,
@@ -16,7 +16,7 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// A block of the archive, or `None` at its end.
+    /// Returns a block of the archive, or `None` at its end.
     pub(super) fn block(&mut self, archive: &Archive, at: u64) -> Result<Option<Block>, Error> {
         if at == archive.len() {
             return Ok(None);

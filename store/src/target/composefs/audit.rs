@@ -29,7 +29,6 @@ use crate::{Error, Progress};
 ///
 /// `guard` decides by each bundle's head whether its index is to be believed, as [`Guard::judge_taken`] does; the judgements come with the result.
 /// Extra objects are searched for only if the store has no images other than those of the audited trees.
-/// those of the trees that are looked at.
 ///
 /// # Errors
 /// Returns an error if there is no store or it has no record, if a bundle or a record is refused or damaged, or if something cannot be read.

@@ -142,7 +142,7 @@ fn adopt_file(
     Ok(content)
 }
 
-/// A sealed file is either correct as a whole or useless.
+/// Checks a sealed file, which is either correct as a whole or useless.
 fn adopt_sealed(
     builder: &Builder<'_>,
     hand: &mut WorkerState,

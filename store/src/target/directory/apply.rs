@@ -394,7 +394,7 @@ impl Update<'_> {
         }
     }
 
-    /// From the deepest up: a parent may end up read-only.
+    /// Sets the metadata of directories, from the deepest up: a parent may end up read-only.
     fn finish_directories(&self, walk: &mut TargetWalk) -> Result<(), Error> {
         let index = self.target.index;
         for number in self.directories_of(Depth::All).rev() {

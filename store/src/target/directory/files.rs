@@ -83,7 +83,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// All names in a bundle differ, and the stage holds nothing else: the file system folds names.
+    /// Returns the error for a name that exists: all names in a bundle differ, so the file system folds them.
     fn folded(&self, path: &[u8]) -> Error {
         Error::FoldedName { path: self.stage.path_of(path) }
     }

@@ -491,8 +491,8 @@ impl Job<'_> {
         self.admission.commit(Some(&TargetPlace::of_directory(self.site)?))
     }
 
-    /// Makes what was built, and the state that goes with it, durable. The state gets its name before the tree does: a tree
-    /// without its state would be bound to no name. Returns what became of the signature for the kernel.
+    /// Makes the built tree and its record durable. The record gets its name before the tree does: a tree without its record would be bound to no
+    /// name. Returns what happened to the signature for the kernel.
     fn write_record(&self, stage: &Stage, selection: &Selection) -> Result<KernelSignature, Error> {
         let durable = self.options.durability != Durability::None;
         let failed = |error| Error::io("look at", stage.target(), error);
@@ -546,7 +546,7 @@ fn may_get_further(error: &Error) -> bool {
 }
 
 /// Returns whether a system call fails in the same way each time: the file system does not support it or has reached a limit, or it is not
-/// permitted. This includes a full disk, which should not stay full.
+/// permitted. A full disk counts too: the stage would keep it full.
 fn is_lasting(error: &io::Error) -> bool {
     let lasting = [
         Errno::MLINK,

@@ -223,7 +223,7 @@ pub(super) struct Checker<'a> {
 }
 
 impl<'a> Checker<'a> {
-    /// `target` has the installed index.
+    /// Creates a checker; `target` has the installed index.
     pub(super) fn new(
         target: &'a Target<'a>,
         selection: &Selection,

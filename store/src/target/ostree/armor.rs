@@ -35,7 +35,7 @@ fn block<'a>(lines: &mut impl Iterator<Item = &'a [u8]>) -> Option<Vec<u8>> {
     }
 }
 
-/// RFC 9580, 6.1.1.
+/// Computes the checksum (RFC 9580, 6.1.1).
 fn crc24(bytes: &[u8]) -> [u8; 3] {
     let mut crc = 0x00b7_04ce_u32;
     for byte in bytes {

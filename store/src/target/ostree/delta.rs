@@ -296,7 +296,7 @@ impl Finder<'_> {
 /// Collections of refs, and files of a repository.
 type Way = (Vec<String>, Vec<(RepositoryFile, Vec<u8>)>);
 
-/// The files of a repository that travel with its commits.
+/// Returns the files of a repository that travel with its commits.
 fn top_files(repo: &Repo) -> Result<Vec<(RepositoryFile, Vec<u8>)>, Error> {
     let mut files = Vec::new();
     for kind in RepositoryFile::ALL {

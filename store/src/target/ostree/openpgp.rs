@@ -190,7 +190,7 @@ fn regular_files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// OpenPGP packets begin with a bit that is never set in the first byte of a text.
+/// Returns whether the bytes are OpenPGP packets: their first bit is never set in the first byte of a text.
 fn is_openpgp(bytes: &[u8]) -> bool {
     bytes.first().is_some_and(|first| first & 0x80 != 0)
 }

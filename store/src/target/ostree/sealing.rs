@@ -31,7 +31,6 @@ pub(super) fn plan(repo: &Repo, name: &str, wish: Seal) -> Result<bool, Error> {
 
 /// Returns the bundle's signature for the kernel, to seal its index with. As for directories, it is required on request or if the index of the last
 /// bundle of its name has one.
-/// or where the index of the last bundle of its name has one.
 pub(super) fn signature<'a>(repo: &Repo, head: &'a Head, wish: Seal) -> Option<WantedSignature<'a>> {
     let is_required = wish.requires_signature(kept::is_signed(repo, &head.root().identity.name));
     WantedSignature::of(head, is_required)
