@@ -6,8 +6,8 @@ use sealift_verify::checker::{Depth, ObjectChecker};
 use sealift_verify::content::{ContentError, Portion, check_shape, check_stored};
 use sealift_verify::objects::{Checked, VerityTable};
 
-/// Bytes of holes that are hashed in one call: a page shows progress in between.
-const BARE_LEN: u64 = 32 << 20;
+/// Bytes of holes that are hashed in one call: a page shows progress in between, and is answered what it asks.
+const BARE_LEN: u64 = 2 << 20;
 
 /// A check that has begun.
 #[derive(Debug)]

@@ -1,13 +1,14 @@
 // The page, driven as a person would. Run by: node --test wasm/tests/page.test.mjs, with SEALIFT_BROWSER=firefox in that
 
 import assert from "node:assert/strict";
-import { readFileSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { basename, join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { vectors } from "./bundle.mjs";
+import { sealift, vectors } from "./bundle.mjs";
 import { expectationOf } from "./policy.mjs";
 import { giving } from "./server.mjs";
 import { HOSTILE_NAMES, shelf } from "./shelf.mjs";
@@ -347,6 +348,47 @@ test("of 100,000 entries only those exist that are seen", async (t) => {
   assert(most > 0 && most < 200, `${most} rows`);
   // The browser tells of tasks from 50 ms on, of which there are none where nothing else runs.
   t.diagnostic(`the longest task took ${longest} ms`);
+  await leave();
+});
+
+test("the tree is used while the contents of very many files are checked", async () => {
+  const tiny = join(bundles.folder, "tiny");
+  for (let number = 0; number < 30_000; number += 1) {
+    const inside = join(tiny, `folder-${number % 30}`);
+    if (number < 30) mkdirSync(inside, { recursive: true });
+    writeFileSync(join(inside, `file-${number}`), `I am ${number}\n`);
+  }
+  const file = join(bundles.folder, "tiny.sealift");
+  execFileSync(sealift, ["pack", tiny, "-o", file, "--name", "os", "--bundle-version", "7", "--key", join(bundles.folder, "release")], { stdio: "pipe" });
+  const { page, choose, verdict, leave } = await visit({ init: () => {
+    const { postMessage } = Worker.prototype;
+    window.answered = [];
+    Worker.prototype.postMessage = function (data, ...rest) {
+      const hear = ({ data: { id, came } }) => {
+        if (id !== data.id || came !== undefined) return;
+        window.answered.push(data.name);
+        this.removeEventListener("message", hear);
+      };
+      this.addEventListener("message", hear);
+      return postMessage.call(this, data, ...rest);
+    };
+  } });
+  await page.evaluate(() => {
+    const element = document.querySelector("sealift-verifier");
+    new MutationObserver(() => {
+      const closed = element.shadowRoot.querySelector("[role=treeitem][aria-level='1'][aria-expanded=false]");
+      if (closed?.textContent && !window.clicked) {
+        window.clicked = true;
+        closed.click();
+      }
+    }).observe(element.shadowRoot, { childList: true, subtree: true });
+  });
+  await choose(file);
+  await verdict("Safe to install");
+  // The directory was opened before its contents had been checked.
+  const answered = await page.evaluate(() => window.answered);
+  const opened = answered.indexOf("children", answered.indexOf("children") + 1);
+  assert(opened > 0 && opened < answered.indexOf("check"), answered.join());
   await leave();
 });
 

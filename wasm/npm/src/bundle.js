@@ -16,6 +16,9 @@ const MEMORY_BYTES = 256 << 20;
 /** Runs that are with a worker at a time: it reads one while it checks the other. */
 const RUNS_AHEAD = 2;
 
+/** Objects in one chunk, on the average, of which the check takes so long that nothing else is to wait for it. */
+const LONG_CHUNK = 1000;
+
 /** @typedef {{ wasmUrl?: string | URL, workerUrl?: string | URL }} Places Where the package's parts lie. */
 
 /**
@@ -292,8 +295,9 @@ export class Bundle {
       const runs = [...this.#runs(own)];
       // A stream has one order, and so have those chunks that one worker has to see.
       const inTurn = this.#opening.source.inOrder && own.size > 0;
-      const threads = inTurn ? [this.#keeper] : await this.#team(options, runs.length);
-      await Promise.all(threads.slice(1).map(async (thread) => {
+      const isLong = depth === "objects" && own.size === 0 && this.head.objects > LONG_CHUNK * this.head.chunks;
+      const threads = inTurn ? [this.#keeper] : await this.#team(options, runs.length, isLong);
+      await Promise.all(threads.filter((thread) => thread !== this.#keeper).map(async (thread) => {
         if (base) await thread.call("rebase", base.#asBase());
         await thread.call("begin", [depth]);
       }));
@@ -485,20 +489,23 @@ export class Bundle {
   }
 
   /**
-   * As many workers as there are cores, memory and work for.
+   * As many workers as there are cores, memory and work for: the first one and others, or where there is memory only others, so that the
+   * first one answers what it is asked meanwhile.
    * @param {import("../types.js").VerifyOptions} options
    * @param {number} runs
+   * @param {boolean} isLong A chunk takes long.
    */
-  async #team({ jobs, memory = this.#memory ?? MEMORY_BYTES }, runs) {
+  async #team({ jobs, memory = this.#memory ?? MEMORY_BYTES }, runs, isLong) {
     const room = Math.floor(memory / this.#places.memory);
     const wanted = Math.max(1, Math.min(jobs ?? (await cores()), room, runs));
     const { handle, source, places } = this.#opening;
     const started = [];
-    while (this.#others.length + started.length + 1 < wanted) started.push(Thread.start(handle, source.size, places, this.#memory));
+    const first = isLong && runs > 0 && room > wanted ? [] : [this.#keeper];
+    while (this.#others.length + started.length + first.length < wanted) started.push(Thread.start(handle, source.size, places, this.#memory));
     const fresh = await Promise.all(started);
     this.#others.push(...fresh);
     await Promise.all(fresh.map((thread) => thread.call("follow", [this.#opening.bytes()])));
-    return [this.#keeper, ...this.#others.slice(0, wanted - 1)];
+    return [...first, ...this.#others.slice(0, wanted - first.length)];
   }
 
   /**
@@ -602,7 +609,7 @@ class RunCheck {
       if (!begun) return;
       try {
         const { found, read } = await begun.answer;
-        if (found.length > 0) await this.threads[0].call("take", [found], [found.buffer]);
+        if (found.length > 0) await this.opening.thread.call("take", [found], [found.buffer]);
         if (this.state) await this.#hash(thread, begun.run);
         this.#noteEnd(begun.run, read);
         this.#coming.delete(begun.run);
@@ -671,7 +678,7 @@ class RunCheck {
    * @param {Thread} thread
    */
   #next(thread) {
-    const isOwn = thread === this.threads[0] && this.own.length > 0;
+    const isOwn = thread === this.opening.thread && this.own.length > 0;
     // Where all are hashed in their order, one that is far behind would wait for those before it.
     const isNear = !this.state || this.any.length === 0 || this.own[0]?.order < this.any[0].order;
     const queue = isOwn && isNear ? this.own : this.any;
