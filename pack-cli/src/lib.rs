@@ -64,7 +64,7 @@
 //! let target = folder.join("target");
 //! let input = Input::open(&folder.join("os.sealift"))?; // or Input::pipe
 //! let bundle = guard.admit(input, Limits::default())?; // or it is refused: not trusted, older, expired
-//! // `update` makes a tree that is there what the bundle has, and reads and writes only what it lacks.
+//! // `update` changes an existing tree to match the bundle, and reads and writes only what differs.
 //! let options = UnpackOptions { update: true, delete: true, jobs: 2, ..UnpackOptions::default() };
 //! let stats = unpack(bundle, &target, &options, &Progress::default())?;
 //! assert_eq!(stats.files, 1);

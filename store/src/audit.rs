@@ -27,7 +27,7 @@ pub struct StoreAudit {
     pub trees: Vec<String>,
     /// The findings, sorted by name.
     pub findings: Vec<Finding>,
-    /// Their numbers.
+    /// Counts of objects and findings.
     pub counts: StoreCounts,
     /// Whether the store is marked as sealed. The kernel is then asked, and an unsealed object is a finding.
     pub is_sealed: bool,

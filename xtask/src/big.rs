@@ -1,5 +1,5 @@
-//! `cargo xtask big`: what must hold and takes more than a few minutes: killed runs, failing disks, hostile neighbours, a whole system,
-//! sizes far beyond the usual, and what is handed out.
+//! `cargo xtask big`: checks that take more than a few minutes: killed runs, failing disks, hostile neighbours, a whole system, sizes far beyond the
+//! usual, and the release files.
 
 mod disks;
 mod faults;
@@ -59,13 +59,13 @@ pub(crate) fn main(args: lexopt::Parser) -> Result<()> {
         Chosen::Some(steps) => steps,
         Chosen::All => STEPS.iter().collect(),
     };
-    // Owners, devices, mounts: only root makes them.
+    // Owners, devices and mounts need root.
     ensure!(rustix::process::geteuid().is_root(), "big runs as root, on a machine that may be thrown away");
     packages::ensure(Chore::Big)?;
     if let [_] = chosen[..] {
         return steps::run("big", &chosen);
     }
-    // Each in a process of its own: the most that we ever held counts for our children too (getrusage(2), ru_maxrss).
+    // Each in a process of its own: peak memory includes that of our own process before (getrusage(2), ru_maxrss).
     let program = std::env::current_exe()?;
     chosen.iter().try_for_each(|step| run(Command::new(&program).args(["big", step.name])))
 }

@@ -15,14 +15,14 @@ use crate::web;
 
 use Action::{Beside, Call, Lines, Prepare};
 
-/// In this order. A step stands here from the day that what it checks exists.
+/// The steps in order. A step is listed from the day that the code it checks exists.
 #[rustfmt::skip] // a table
 const STEPS: &[Step] = &[
     Step { name: "packages", action: Prepare("the Debian packages that tests call", || packages::ensure(Chore::Ci)) },
     Step { name: "toolchain", action: Prepare("what rust-toolchain.toml names", toolchain) },
     Step { name: "format", action: Lines(&["cargo fmt --all --check"]) },
     Step { name: "layers", action: Call("that modules form layers in each crate", layers::check) },
-    // The program holds it, so that it comes first.
+    // The program embeds the page, so it comes first.
     Step { name: "page", action: Prepare("cargo xtask web", web::build) },
     Step { name: "clippy", action: Lines(&["cargo lint -- -D warnings"]) },
     Step { name: "clippy-wasm", action: Lines(&[
@@ -62,7 +62,7 @@ pub(crate) fn main(args: lexopt::Parser) -> Result<()> {
     }
 }
 
-/// Runs every step, and holds the working tree against what it was before.
+/// Runs every step, and compares the working tree before and after.
 fn run_all() -> Result<()> {
     let start = Instant::now();
     let before = tree_state()?;
@@ -73,7 +73,7 @@ fn run_all() -> Result<()> {
     Ok(())
 }
 
-/// The parts of rust-toolchain.toml, where rustup was told not to install them by itself.
+/// Installs the components of rust-toolchain.toml, where rustup is configured not to.
 fn toolchain() -> Result<()> {
     for component in ["fmt", "clippy"] {
         if !succeeds(Command::new("cargo").args([component, "--version"])) {

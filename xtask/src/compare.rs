@@ -1,4 +1,4 @@
-//! `cargo xtask compare`: Sealift and its peers in turn over one tree, in one run; the result is bench/RESULTS.md.
+//! `cargo xtask compare`: runs Sealift and its peers in turn on one tree; writes bench/RESULTS.md.
 
 mod change;
 mod composefs;
@@ -42,7 +42,7 @@ use tree::Extent;
 const RESULTS: &str = "bench/RESULTS.md";
 type Add = fn(&mut Report, &Options, &Places) -> Result<()>;
 
-/// Measures that are no race.
+/// Measures other than races.
 #[rustfmt::skip] // a table
 const OTHERS: [(&str, Add); 14] = [
     ("update",        |report, options, places| update::add(report, options.runs, places)),
@@ -50,7 +50,7 @@ const OTHERS: [(&str, Add); 14] = [
     ("delta-linux",   |report, _, places| delta::add(report, &delta::LINUX, places)),
     ("delta-debian",  |report, _, places| delta::add(report, &delta::DEBIAN, places)),
     ("delta-ebuilds", |report, _, places| delta::add(report, &delta::EBUILDS, places)),
-    // A run takes minutes, and what is wanted is far away from the peers.
+    // A run takes minutes, and the targets are far from the peers' figures.
     ("ostree",        |report, options, places| ostree::add(report, options.runs.min(2), places)),
     ("ostree-change", |report, options, places| ostree_change::add(report, options.runs, places)),
     ("static-delta",  |report, _, places| static_delta::add(report, places)),
@@ -59,10 +59,10 @@ const OTHERS: [(&str, Add); 14] = [
     ("reads",         |report, _, places| reads::add(report, places)),
     ("scaling",       |report, options, places| scaling::add(report, options.skip_large, options.runs, places)),
     ("profile",       |report, _, places| profile::add(report, places)),
-    // Last of all: what this process once held counts for the programs that it starts (getrusage(2), ru_maxrss).
+    // Last of all: peak memory of this process counts for its children (getrusage(2), ru_maxrss).
     ("floor",         |report, options, places| floor::add(report, options.runs, places)),
 ];
-/// Those of Debian's kernel alone.
+/// Measures on Debian's kernel only.
 const OF_KERNEL: [&str; 6] = ["update", "delta-linux", "delta-debian", "delta-ebuilds", "composefs", "page"];
 const GIB: u64 = 1 << 30;
 
@@ -100,18 +100,18 @@ impl Options {
     }
 
     fn wanted_bytes(&self) -> u64 {
-        // The tree and two bundles, of 2 GiB and of 6 with the noise that it is made of.
+        // The tree and two bundles, of 2 GiB and of 6 GiB, with the noise that they are made of.
         if self.skip_large { 5 * GIB } else { 17 * GIB }
     }
 }
 
-/// Measures, and writes the page; only a whole run replaces the one that is kept.
+/// Measures, and writes the page; only a complete run replaces the committed one.
 pub(crate) fn main(args: lexopt::Parser) -> Result<()> {
     let options = Options::parse(args)?;
     packages::ensure(Chore::Compare)?;
     let (places, extent) = places(&options)?;
     if options.includes("unpack-disk") || options.includes("update") {
-        // What was unpacked stays until all was measured.
+        // Unpacked trees stay until all measures are done.
         places.require_disk(extent.bytes * 10 * u64::try_from(options.runs)?)?;
     }
     let words: Vec<_> = env::args().skip(1).collect();
@@ -156,7 +156,7 @@ fn race(report: &mut Report, options: &Options, places: &Places) -> Result<()> {
     Ok(())
 }
 
-/// Makes the key that signs every bundle, and the file that trusts it.
+/// Creates the key that signs every bundle, and the file that trusts it.
 fn make_key(places: &Places) -> Result<()> {
     let key = places.resolve("SCRATCH/key");
     run(Command::new(places.resolve("sealift")).args(["key", "generate", "--quiet", "-o", &key]))?;
@@ -165,7 +165,7 @@ fn make_key(places: &Places) -> Result<()> {
     Ok(())
 }
 
-/// Finds or makes the tree, our program and the peers that cargo installs.
+/// Finds or creates the tree, our program and the peers that cargo installs.
 fn places(options: &Options) -> Result<(Places, Extent)> {
     let mut places = Places::new(options.scratch.clone(), options.wanted_bytes())?;
     places.add_program("sealift", tools::sealift()?);

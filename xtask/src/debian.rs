@@ -1,4 +1,4 @@
-//! Whole Debian systems, made by debootstrap and changed by their own package manager; and packages that are unpacked and not installed.
+//! Creates whole Debian systems with debootstrap, changes them with their own package manager, and unpacks packages without installing them.
 
 use std::fs;
 use std::path::Path;
@@ -10,18 +10,18 @@ use crate::shell::{output, run};
 
 pub(crate) const SUITE: &str = "bookworm";
 
-/// Makes a fresh system in `to`, of the least packages: as of the last point release, which is all that it takes packages from.
+/// Creates a minimal fresh system in `to`, as of the last point release, from which alone it takes packages.
 pub(crate) fn bootstrap(to: &Path) -> Result<()> {
     fs::create_dir_all(to)?;
     let log = fs::File::create(to.with_extension("log"))?;
     run(Command::new("debootstrap").arg("--variant=minbase").arg(SUITE).arg(to).stdout(log))?;
     fs::copy("/etc/resolv.conf", to.join("etc/resolv.conf"))?;
-    // No package's service is to start.
+    // Keeps packages from starting services.
     fs::write(to.join("usr/sbin/policy-rc.d"), "#!/bin/sh\nexit 101\n")?;
     run(Command::new("chmod").arg("0755").arg(to.join("usr/sbin/policy-rc.d")))
 }
 
-/// Lets a system take packages from where this machine has them, security among them, which debootstrap does not know.
+/// Lets a system use this machine's package sources, including security updates, which debootstrap does not know.
 pub(crate) fn connect(root: &Path) -> Result<()> {
     for sources in ["etc/apt/sources.list", "etc/apt/sources.list.d/debian.sources"] {
         let here = Path::new("/").join(sources);
@@ -32,7 +32,7 @@ pub(crate) fn connect(root: &Path) -> Result<()> {
     apt(root, &["update"])
 }
 
-/// Runs apt-get in a system, which sees no process of another; some packages look into /proc when they are installed.
+/// Runs apt-get in a system, in a process namespace of its own; some packages read /proc when they are installed.
 pub(crate) fn apt(root: &Path, words: &[&str]) -> Result<()> {
     let mut command = Command::new("unshare");
     command.args(["--fork", "--pid", "--kill-child"]).arg(format!("--mount-proc={}", root.join("proc").display()));
@@ -42,18 +42,18 @@ pub(crate) fn apt(root: &Path, words: &[&str]) -> Result<()> {
     output(&mut command).map(|_| ())
 }
 
-/// Whether packages that this machine has are there for those that are unpacked.
+/// Whether packages installed on this machine satisfy the dependencies of unpacked ones.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Installed {
     Counts,
-    /// All that they need is unpacked beside them, down to the C library.
+    /// All dependencies are unpacked too, down to the C library.
     Ignored,
 }
 
 const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
-/// Downloads packages of the last of these suites and what they need, by an apt of our own that works in `dir`, and unpacks them in `root`.
-/// What is installed here stays as it is.
+/// Downloads packages of the last of these suites and their dependencies, with an apt of our own that works in `dir`, and unpacks them in `root`.
+/// What is installed on this machine is not changed.
 pub(crate) fn unpack(dir: &Path, root: &Path, suites: &[&str], packages: &[&str], installed: Installed) -> Result<()> {
     let apt = dir.join("apt");
     for folder in ["state/lists/partial", "cache/archives/partial", "etc"] {
@@ -85,7 +85,7 @@ pub(crate) fn unpack(dir: &Path, root: &Path, suites: &[&str], packages: &[&str]
     run(command("apt-get").args(["-qq", "update"]))?;
     let mut download = command("apt-get");
     download.args(["-qq", "--yes", "--download-only", "--no-install-recommends", "--reinstall"]);
-    // Installed already or not, each is to be unpacked.
+    // Unpack each package, even if it is installed.
     run(download.args(suites.last().map(|suite| format!("--target-release={suite}"))).arg("install").args(packages))?;
     for package in fs::read_dir(apt.join("cache/archives"))? {
         let package = package?.path();
@@ -93,14 +93,14 @@ pub(crate) fn unpack(dir: &Path, root: &Path, suites: &[&str], packages: &[&str]
             run(Command::new("dpkg").arg("--extract").arg(&package).arg(root))?;
         }
     }
-    // The packages lie unpacked, and their archives are as large again.
+    // The packages are unpacked, and their archives would double the size.
     fs::remove_dir_all(&apt).with_context(|| format!("cannot remove {}", apt.display()))
 }
 
-/// Debian's archive as this machine's apt knows it.
+/// Returns Debian's archive as configured in this machine's apt.
 fn mirror() -> Result<String> {
     let sites = output(Command::new("apt-get").args(["indextargets", "--format", "$(SITE)"]))?;
-    // A site of security updates alone stands beside the archive itself.
+    // A site with only security updates is a sibling of the archive itself.
     let archive = sites.lines().find_map(|site| site.rfind("/debian").map(|at| &site[..at]));
     let archive = archive.context("apt knows no Debian archive: name one in /etc/apt/sources.list")?;
     Ok(format!("{archive}/debian"))

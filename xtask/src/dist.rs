@@ -1,4 +1,4 @@
-//! `cargo xtask dist`: what is handed out, in target/dist. For each machine a static program, an archive and a Debian package.
+//! `cargo xtask dist`: creates the release files in target/dist. For each machine a static program, an archive and a Debian package.
 
 mod archive;
 mod check;
@@ -22,14 +22,14 @@ use crate::web;
 use machine::{MACHINES, Machine};
 use stage::Shared;
 
-/// What all files are made with.
+/// The parameters of all files.
 struct Release {
     version: &'static str,
-    /// The moment that all files carry, in seconds since 1970: that of the last commit, unless `SOURCE_DATE_EPOCH` says otherwise.
+    /// The modification time of all files, in seconds since 1970: that of the last commit, unless `SOURCE_DATE_EPOCH` is set.
     epoch: String,
-    /// Where cargo builds, and where trees are put together.
+    /// Where cargo builds, and where trees are staged.
     target: PathBuf,
-    /// What is handed out, and nothing else.
+    /// Where the release files are, and nothing else.
     out: PathBuf,
 }
 
@@ -44,14 +44,14 @@ pub(crate) fn main(mut args: lexopt::Parser) -> Result<()> {
     make(check)
 }
 
-/// Makes what is handed out, and checks it if asked to.
+/// Creates the release files, and checks them if `check` is set.
 pub(crate) fn make(check: bool) -> Result<()> {
     ensure!(env::consts::ARCH == MACHINES[0].name, "the programs are built on {}", MACHINES[0].name);
     packages::ensure(if check { Chore::DistCheck } else { Chore::Dist })?;
     for machine in MACHINES {
         tools::ensure_target(machine.target)?;
     }
-    // The programs hold the page.
+    // The programs embed the page.
     web::build()?;
     let release = Release::below(target_dir()?)?;
     release.make()?;
@@ -59,14 +59,14 @@ pub(crate) fn make(check: bool) -> Result<()> {
 }
 
 impl Release {
-    /// A release in the folder `dist` of a folder in which cargo builds.
+    /// Returns a release in the folder `dist` of a build folder.
     fn below(target: PathBuf) -> Result<Self> {
         let last_commit = || output(Command::new("git").args(["log", "-1", "--format=%ct"]));
         let epoch = env::var("SOURCE_DATE_EPOCH").or_else(|_| last_commit())?;
         Ok(Self { version: env!("CARGO_PKG_VERSION"), epoch, out: target.join("dist"), target })
     }
 
-    /// Makes every file anew.
+    /// Creates every file anew.
     fn make(&self) -> Result<()> {
         let start = Instant::now();
         renew(&self.out)?;
@@ -97,14 +97,14 @@ impl Release {
         format!("sealift_{}_{}.deb", self.version, machine.debian)
     }
 
-    /// An empty folder to put a tree together.
+    /// Creates an empty folder to stage a tree in.
     fn work(&self, name: &str) -> Result<PathBuf> {
         let folder = self.target.join("dist-work").join(name);
         renew(&folder)?;
         Ok(folder)
     }
 
-    /// The names of what is handed out, sorted.
+    /// Returns the names of the release files, sorted.
     fn files(&self) -> Result<Vec<String>> {
         let entries = fs::read_dir(&self.out)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
         let mut names = entries.collect::<Result<Vec<_>>>()?;

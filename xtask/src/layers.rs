@@ -1,5 +1,5 @@
-//! The modules of a crate form layers, those at its top and those within a module alike: none uses, through its neighbours, itself. What they use
-//! is read from their sources.
+//! Checks that the modules of a crate form layers, both top-level modules and those within a module: none may use itself through its siblings. The
+//! uses are read from the sources.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,20 +13,20 @@ use syn::visit::{Visit, visit_item_mod};
 const CRATES: &[&str] =
     &["format/src", "verify/src", "store/src", "pack-cli/src", "pack-cli/src/cli", "wasm/src", "xtask/src"];
 
-/// Modules of this name may use what they like.
+/// Modules of this name may use anything.
 const TESTS: &str = "tests";
 
-/// A module's names, from the crate's top; the crate itself has none.
+/// The path of a module from the crate's root; empty for the crate itself.
 type Module = Vec<String>;
 
-/// For each module the neighbours that it uses, and where it first names them.
+/// For each module, the siblings that it uses, and the place of the first use.
 type Uses = BTreeMap<String, BTreeMap<String, String>>;
 
-/// Looks at each of the crates.
+/// Checks each of the crates.
 ///
 /// # Errors
 ///
-/// When modules use each other in a circle.
+/// Returns an error if modules use each other in a cycle.
 pub(crate) fn check() -> Result<()> {
     let mut circles = Vec::new();
     for source in CRATES {
@@ -41,7 +41,7 @@ pub(crate) fn check() -> Result<()> {
     bail!("modules use each other in a circle:\n{}", circles.join("\n"))
 }
 
-/// What modules use, by the module that they are in.
+/// Returns the uses of modules, grouped by their parent module.
 fn uses_of(source: &Path) -> Result<BTreeMap<Module, Uses>> {
     let mut paths = Vec::new();
     list(source, &mut paths)?;
@@ -62,7 +62,7 @@ fn uses_of(source: &Path) -> Result<BTreeMap<Module, Uses>> {
             let (Some(own), Some(name)) = (module.get(common), used.get(common)) else { continue };
             let within = &module[..common];
             let home = handed.get(&within.to_vec()).and_then(|homes| homes.get(name)).unwrap_or(name);
-            // What the module around both has itself is no neighbour.
+            // An item of the parent module itself is not a sibling.
             let is_neighbour = files
                 .keys()
                 .any(|module| module.len() == common + 1 && module.starts_with(within) && module[common] == *home);
@@ -75,14 +75,14 @@ fn uses_of(source: &Path) -> Result<BTreeMap<Module, Uses>> {
     Ok(uses)
 }
 
-/// The sources below a folder, in the order of their names.
+/// Lists the sources below a folder, sorted by name.
 fn list(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     let entries = fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
     let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
     paths.sort();
     for path in paths {
         if path.is_dir() {
-            // A crate of its own.
+            // A folder with main.rs is a crate of its own.
             if !path.join("main.rs").exists() {
                 list(&path, files)?;
             }
@@ -98,14 +98,14 @@ fn parse(path: &Path) -> Result<syn::File> {
     syn::parse_file(&text).with_context(|| format!("cannot parse {}", path.display()))
 }
 
-/// The module that a file is; the crate's own file is none.
+/// Returns the module of a file; empty for the crate's own file.
 fn module_of(path: &Path) -> Module {
     let path = path.with_extension("");
     let names = path.iter().map(|name| name.to_string_lossy().into_owned());
     names.filter(|name| !["mod", "lib", "main"].contains(&name.as_str())).collect()
 }
 
-/// The modules within a file's module from which it hands names on.
+/// Returns the child modules from which a file's module re-exports names.
 fn homes(file: &syn::File, module: &[String]) -> BTreeMap<String, String> {
     let mut homes = BTreeMap::new();
     for item in &file.items {
@@ -126,7 +126,7 @@ fn homes(file: &syn::File, module: &[String]) -> BTreeMap<String, String> {
     homes
 }
 
-/// Each path of a tree of imports, by the names that things had before `as`.
+/// Returns each path of a tree of imports, with the original names of items renamed by `as`.
 fn spread(tree: &syn::UseTree, above: &mut Vec<String>, paths: &mut Vec<Vec<String>>) {
     let mut whole = |name: String| paths.push([&above[..], &[name]].concat());
     match tree {
@@ -142,16 +142,16 @@ fn spread(tree: &syn::UseTree, above: &mut Vec<String>, paths: &mut Vec<Vec<Stri
     }
 }
 
-/// Collects what a file names of its own crate.
+/// Collects the paths in a file that refer to its own crate.
 struct Names {
     module: Module,
     place: String,
-    /// Paths from the crate's top, and where they stand.
+    /// Paths from the crate's root, and where they occur.
     found: Vec<(Module, String)>,
 }
 
 impl Names {
-    /// Takes a path, if it leads to a name of the crate.
+    /// Records a path, if it refers to the crate.
     fn take(&mut self, path: &[String], line: usize) {
         let mut at = self.module.clone();
         for (number, name) in path.iter().enumerate() {
@@ -161,7 +161,7 @@ impl Names {
                 "super" if number == 0 || path[number - 1] == "super" || path[number - 1] == "self" => {
                     at.pop();
                 }
-                // Neither of the crate, nor above this module.
+                // Starts neither at the crate, nor at or above this module.
                 _ if number == 0 => return,
                 name => at.push(name.to_owned()),
             }
@@ -169,7 +169,7 @@ impl Names {
         self.found.push((at, format!("{}:{line}", self.place)));
     }
 
-    /// What a macro is given is no path to the parser yet.
+    /// The parser does not see the arguments of a macro as paths.
     fn take_tokens(&mut self, tokens: TokenStream) {
         let mut path: Vec<String> = Vec::new();
         let mut line = 0;
@@ -222,7 +222,7 @@ impl<'ast> Visit<'ast> for Names {
     }
 }
 
-/// The first circle there is, with the places at which each module names the next.
+/// Returns the first cycle, with the place where each module uses the next.
 fn circle(uses: &Uses) -> Option<String> {
     let mut done = BTreeSet::new();
     uses.keys().find_map(|module| follow(uses, module, &mut Vec::new(), &mut done))

@@ -1,4 +1,4 @@
-//! Chores of the workspace, one file a subcommand. They call programs; they hold nothing that the product needs.
+//! Chores of the workspace, one file per subcommand. They call programs, and contain nothing that the product needs.
 
 mod big;
 mod ci;
@@ -74,7 +74,7 @@ fn run() -> Result<()> {
     }
 }
 
-/// Makes the repository's root the working directory, so that every command reads as a person would type it there.
+/// Makes the repository's root the working directory, so that every command is as a person would type it there.
 fn enter_root() -> Result<()> {
     let manifest = env::var_os("CARGO_MANIFEST_DIR").context("run this as `cargo xtask`")?;
     let root = Path::new(&manifest).parent().context("xtask/ lies in the repository's root")?;

@@ -1,4 +1,4 @@
-//! The Debian packages that chores need beyond cargo: found by the programs in them, installed where we may.
+//! The Debian packages that chores need beyond cargo: detected by their programs, and installed if permitted.
 
 use std::path::Path;
 use std::process::Command;
@@ -44,46 +44,46 @@ const fn package(name: &'static str, probe: Probe, chores: &'static [Chore]) -> 
 const PACKAGES: &[Package] = &[
     // Tests sign and verify with OpenSSH itself.
     package("openssh-client", Program("ssh-keygen"),    &[Ci]),
-    // The independent comparison of a tree with what came back, with ACLs and xattrs.
+    // Compares a tree with the unpacked one independently, including ACLs and xattrs.
     package("rsync",          Program("rsync"),         &[Big, Ci, Compare]),
     package("attr",           Program("setfattr"),      &[Big, Ci]),
     package("acl",            Program("setfacl"),       &[Big, Ci]),
-    // A page shows how it reads our lines.
+    // A documentation page uses it to read our output.
     package("jq",             Program("jq"),            &[Ci]),
-    // What is written for OSTree its own program reads.
+    // OSTree's own program reads what we write for it.
     package("ostree",         Program("ostree"),        &[Big, Ci, Compare]),
-    // Commits are signed, and gpgv, which sealift asks, judges them.
+    // Commits are signed, and gpgv, which sealift runs, verifies them.
     package("gnupg",          Program("gpg"),           &[Ci]),
     package("gpgv",           Program("gpgv"),          &[Ci]),
-    // Apps are installed by Flatpak itself.
+    // Flatpak itself installs apps.
     package("flatpak",        Program("flatpak"),       &[Ci]),
     // A second program that writes archives.
     package("libarchive-tools", Program("bsdtar"),      &[Ci, Vm]),
     package("cpio",           Program("cpio"),          &[Ci]),
-    // What is handed out for systemd and udev they look at.
+    // They check the files released for systemd and udev.
     package("systemd",        Program("systemd-analyze"), &[Ci]),
     package("udev",           Program("udevadm"),       &[Ci]),
-    // Man pages are read by man itself.
+    // man itself renders the man pages.
     package("man-db",         Program("man"),           &[Ci]),
     // The second reader.
     package("python3",        Program("python3"),       &[Big, Ci]),
     package("python3-venv",   PythonModule("ensurepip"), &[Big, Ci]),
-    // The oracle of every fs-verity digest, and a file system that has it.
+    // The reference for every fs-verity digest, and a file system that supports it.
     package("fsverity",       Program("fsverity"),      &[Ci, Compare, Vm]),
     package("e2fsprogs",      Program("mkfs.ext4"),     &[Big, Ci, Vm]),
     package("kmod",           Program("depmod"),        &[Vm]),
     package("btrfs-progs",    Program("mkfs.btrfs"),    &[Big, Vm]),
     package("xfsprogs",       Program("mkfs.xfs"),      &[Big]),
     package("ntfs-3g",        Program("lowntfs-3g"),    &[Big]),
-    // A whole system as a tree.
+    // Creates a whole system as a tree.
     package("debootstrap",    Program("debootstrap"),   &[Big, Compare, DistCheck]),
-    // The core in WebAssembly, and what builds its package.
+    // The core in WebAssembly, and the tools that build its package.
     package("nodejs",         Program("node"),          &[Ci, Compare, Web]),
     package("npm",            Program("npm"),           &[Ci, Compare, Web]),
-    // The administrator's page is driven in browsers.
+    // Browsers run the administrator's page.
     package("chromium",       Program("chromium"),      &[Ci, Compare]),
     package("firefox-esr",    Program("firefox-esr"),   &[Ci]),
-    // Reads are counted, and time is divided by system call.
+    // Counts reads, and divides time by system call.
     package("strace",         Program("strace"),        &[Big, Ci, Compare]),
     package("linux-perf",     Program("perf"),          &[Compare]),
     // The peers.
@@ -93,30 +93,30 @@ const PACKAGES: &[Package] = &[
     package("squashfs-tools", Program("mksquashfs"),    &[Compare]),
     package("erofs-utils",    Program("mkfs.erofs"),    &[Compare]),
     package("xz-utils",       Program("xz"),            &[Big, Compare, Vm]),
-    // What composefs brings.
+    // What the composefs crate links.
     package("libssl-dev",     File("/usr/include/openssl/ssl.h"), &[Ci, Compare, Quick, Vm]),
     package("pkg-config",     Program("pkg-config"),    &[Ci, Compare, Quick, Vm]),
     // Keys and certificates for built-in signatures.
     package("openssl",        Program("openssl"),       &[Ci, Vm]),
-    // OpenSSL's sources are set up by these.
+    // Configure OpenSSL's sources.
     package("perl",           Program("perl"),          &[Dist, DistCheck]),
     package("make",           Program("make"),          &[Dist, DistCheck]),
-    // Static programs: the C in them is compiled by these.
+    // Compile the C code in static programs.
     package("musl-tools",     Program("musl-gcc"),      &[Dist, DistCheck]),
     package("binutils",       Program("strip"),         &[Vm]),
     package("gcc-aarch64-linux-gnu", Program("aarch64-linux-gnu-gcc"), &[Dist, DistCheck]),
     package("libc6-dev-arm64-cross", File("/usr/aarch64-linux-gnu/include/limits.h"), &[Dist, DistCheck]),
-    // What runs them, a Debian to install them in, and shells that read our completions.
+    // Run the programs, provide a Debian system to install them in, and shells that read our completions.
     package("qemu-user-static", Program("qemu-aarch64-static"), &[DistCheck]),
     package("fish",           Program("fish"),          &[DistCheck]),
     package("zsh",            Program("zsh"),           &[DistCheck]),
 ];
 
-/// Installs what a chore needs and this machine lacks; names the line to run where we may not.
+/// Installs what a chore needs and this machine lacks; prints the command to run if not permitted to.
 ///
 /// # Errors
 ///
-/// When something is missing and cannot be installed from here.
+/// Returns an error if something is missing and cannot be installed from here.
 pub(crate) fn ensure(chore: Chore) -> Result<()> {
     let missing: Vec<_> = PACKAGES
         .iter()

@@ -1,4 +1,4 @@
-//! `cargo xtask portal`: the program that serves the page, in target/release.
+//! `cargo xtask portal`: builds the program that serves the page, in target/release.
 
 use std::process::Command;
 

@@ -1,5 +1,5 @@
-//! `cargo xtask quick`: what most mistakes show themselves in, between two edits. It takes a minute at most where everything is built; `ci` says
-//! whether a change may be merged.
+//! `cargo xtask quick`: the checks that find most mistakes, between two edits. It takes a minute at most in a built tree; `ci` decides whether a
+//! change may be merged.
 
 use anyhow::Result;
 
@@ -10,7 +10,7 @@ use crate::web;
 
 use Action::{Call, Lines, Prepare};
 
-/// In this order, with the same words as in `ci`, so that neither builds what the other has built already.
+/// The steps in order, with the same options as in `ci`, so that neither rebuilds what the other has built.
 #[rustfmt::skip] // a table
 const STEPS: &[Step] = &[
     Step { name: "format", action: Lines(&["cargo fmt --all --check"]) },
@@ -20,7 +20,7 @@ const STEPS: &[Step] = &[
         web::ensure()
     }) },
     Step { name: "clippy", action: Lines(&["cargo lint -- -D warnings"]) },
-    // A process killed at each of its calls takes longer than all the rest, and so does OSTree's own program.
+    // Killing a process at each of its calls takes longer than everything else, and so does OSTree's own program.
     Step { name: "test", action: Lines(&["cargo tests --quiet --lib --bins --test vectors -- --skip killed --skip ostree::tests"]) },
 ];
 

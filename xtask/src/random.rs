@@ -1,15 +1,15 @@
-//! Chances that can be repeated.
+//! Reproducible randomness.
 
 use std::env;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 
-/// SplitMix64: small, and as even as is needed here.
+/// SplitMix64: small, and uniform enough for this purpose.
 pub(crate) struct Random(u64);
 
 impl Random {
-    /// Takes the seed from `SEED`, or a new one, and prints it.
+    /// Seeds from `SEED`, or with a new seed, and prints it.
     pub(crate) fn new() -> Result<Self> {
         let seed = match env::var("SEED") {
             Ok(text) => text.parse().context("SEED is a number")?,
@@ -19,12 +19,12 @@ impl Random {
         Ok(Self(seed))
     }
 
-    /// Equal trees for all.
+    /// Returns a generator with a fixed seed, for equal trees everywhere.
     pub(crate) fn fixed() -> Self {
         Self(1)
     }
 
-    /// The same chances for the same number.
+    /// Returns a generator with this seed.
     pub(crate) fn of(number: u64) -> Self {
         Self(number)
     }
@@ -37,7 +37,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number from 0 to `end`, without it.
+    /// Returns a number from 0 to `end`, exclusive.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.next() % end.max(1)
     }
@@ -46,7 +46,7 @@ impl Random {
         Duration::from_nanos(self.below(u64::try_from(end.as_nanos()).unwrap_or(u64::MAX)))
     }
 
-    /// Bytes that do not compress.
+    /// Returns incompressible bytes.
     pub(crate) fn bytes(&mut self, len: usize) -> Vec<u8> {
         let mut bytes = vec![0; len];
         let mut hasher = blake3::Hasher::new();

@@ -1,4 +1,4 @@
-//! Running other programs.
+//! Runs other programs.
 
 use std::env;
 use std::fs;
@@ -16,7 +16,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Returns what a command prints to standard output, without the last line's end.
+/// Returns the standard output of a command, without the final newline.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     let output = as_typed(command).output().with_context(|| format!("cannot start {}", name(command)))?;
     if !output.status.success() {
@@ -26,13 +26,13 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned())
 }
 
-/// Returns whether a command can be started and ends well; what it prints is dropped.
+/// Returns whether a command can be started and succeeds; its output is discarded.
 pub(crate) fn succeeds(command: &mut Command) -> bool {
     as_typed(command).output().is_ok_and(|output| output.status.success())
 }
 
-/// Takes from a command what `cargo run` tells of this program: build scripts that watch it would run again, and all that stands on them be
-/// compiled again, whenever a person types the same command.
+/// Removes the variables that `cargo run` set for this program: build scripts that watch them would run again, and their dependents would be
+/// recompiled, whenever a person types the same command.
 fn as_typed(command: &mut Command) -> &mut Command {
     let is_ours = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
     env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_ours)).for_each(|(name, _)| {
@@ -47,20 +47,20 @@ pub(crate) fn has_program(name: &str) -> bool {
     env::split_paths(&path).chain(["/usr/sbin", "/sbin"].map(PathBuf::from)).any(|dir| dir.join(name).is_file())
 }
 
-/// Returns the folder in which cargo builds.
+/// Returns cargo's build folder.
 pub(crate) fn target_dir() -> Result<PathBuf> {
     let dir = env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
     std::path::absolute(Path::new(&dir)).context("cannot name the target folder")
 }
 
-/// Returns the folder for what is fetched or built once for all runs, whatever happens to the target folder.
+/// Returns the folder for what is downloaded or built once for all runs, independent of the target folder.
 pub(crate) fn cache_dir() -> Result<PathBuf> {
     let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|dir| dir.is_absolute());
     let cache = cache.or_else(|| Some(env::home_dir()?.join(".cache"))).context("nothing says where caches lie")?;
     Ok(cache.join("sealift"))
 }
 
-/// Makes an empty folder.
+/// Creates an empty folder, or empties an existing one.
 pub(crate) fn renew(folder: &Path) -> Result<()> {
     if folder.exists() {
         fs::remove_dir_all(folder).with_context(|| format!("cannot clear {}", folder.display()))?;
@@ -68,8 +68,8 @@ pub(crate) fn renew(folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))
 }
 
-/// Flags for rustc by which messages in a program name source files, and not where they lie on this machine. Those of the standard library are
-/// named as where its sources are not installed.
+/// Returns flags for rustc that keep this machine's paths out of the messages in a program. Paths of the standard library are written as where its
+/// sources are not installed.
 pub(crate) fn remap_flags() -> Result<[String; 3]> {
     let home = env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(env::home_dir()?.join(".cargo"))).context("nothing says where cargo lives")?;

@@ -1,4 +1,4 @@
-//! What tests did not look at: each says so (tests/skipped), a chore prints it at its end, and ci fails.
+//! Checks that tests skipped: each test reports them (tests/skipped), a chore prints them at its end, and ci fails.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,22 +8,22 @@ use anyhow::{Context, Result, ensure};
 
 use crate::shell::target_dir;
 
-/// The variable that names the file to tests.
+/// The variable that tells tests the file's path.
 pub(crate) const VARIABLE: &str = "SEALIFT_SKIPPED";
 
-/// Reasons by their beginning that do not fail ci, and why.
+/// Prefixes of the reasons that do not fail ci, and why.
 #[rustfmt::skip] // a table
 const ALLOWED: &[(&str, &str)] = &[
     ("fs-verity is here", "the messages of a file system without it; the step vm has one with it"),
     ("udevadm before 254", "Debian 12's udev cannot check rules"),
 ];
 
-/// Returns where tests say what they did not look at.
+/// Returns the file in which tests report skipped checks.
 pub(crate) fn file() -> Result<PathBuf> {
     Ok(target_dir()?.join("skipped.txt"))
 }
 
-/// Begins with nothing skipped.
+/// Starts with an empty list.
 pub(crate) fn begin() -> Result<()> {
     let file = file()?;
     fs::create_dir_all(file.parent().unwrap_or(Path::new(".")))?;
@@ -34,7 +34,7 @@ pub(crate) fn begin() -> Result<()> {
 ///
 /// # Errors
 ///
-/// When the chore is ci, which is to look at everything, and something else than what is allowed was skipped.
+/// Returns an error if the chore is ci, which must skip nothing, and something was skipped for a reason that is not allowed.
 pub(crate) fn report(chore: &str) -> Result<()> {
     let file = file()?;
     let said = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
@@ -53,7 +53,7 @@ pub(crate) fn report(chore: &str) -> Result<()> {
     Ok(())
 }
 
-/// Tests by reason, each once.
+/// Groups tests by reason, without duplicates.
 fn reasons(said: &str) -> BTreeMap<&str, Vec<&str>> {
     let mut reasons = BTreeMap::<&str, Vec<&str>>::new();
     for line in said.lines() {

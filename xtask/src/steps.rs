@@ -1,4 +1,4 @@
-//! Chores that are lists of named steps: each can be run alone, and says how long it took.
+//! Chores that are lists of named steps: each can be run alone, and its duration is printed.
 
 use std::process::Command;
 use std::thread;
@@ -18,23 +18,23 @@ pub(crate) struct Step {
 pub(crate) enum Action {
     /// Lines for `sh`, as a person would type them at the root.
     Lines(&'static [&'static str]),
-    /// What it sees to, and how.
+    /// What the step does, and the function for it.
     Call(&'static str, fn() -> Result<()>),
-    /// The same, for what the steps behind it stand on.
+    /// The same, for a step that later steps depend on.
     Prepare(&'static str, fn() -> Result<()>),
-    /// The same, while the step before it runs, which leaves a core to it.
+    /// The same, while the previous step runs, which leaves a core to it.
     Beside(&'static str, fn() -> Result<()>),
 }
 
-/// What a command line asks for.
+/// What a command line requests.
 pub(crate) enum Chosen<'a> {
-    /// The steps were listed.
+    /// The steps were only listed.
     Nothing,
     Some(Vec<&'a Step>),
     All,
 }
 
-/// Reads the names of steps, or `--list`.
+/// Parses the names of steps, or `--list`.
 pub(crate) fn choose<'a>(chore: &str, steps: &'a [Step], mut args: lexopt::Parser) -> Result<Chosen<'a>> {
     let mut chosen = Vec::new();
     while let Some(arg) = args.next()? {
@@ -53,8 +53,8 @@ pub(crate) fn choose<'a>(chore: &str, steps: &'a [Step], mut args: lexopt::Parse
     Ok(if chosen.is_empty() { Chosen::All } else { Chosen::Some(chosen) })
 }
 
-/// Runs one step after the other. One that fails hides none behind it, but where those stand on it; all that failed are named at the end,
-/// as is what tests did not look at.
+/// Runs one step after the other. After a failed step the others still run, unless they depend on it. All failed steps are listed at the end, as are
+/// the checks that tests skipped.
 pub(crate) fn run(chore: &str, steps: &[&Step]) -> Result<()> {
     skips::begin()?;
     let mut failed = Vec::new();
@@ -78,7 +78,7 @@ pub(crate) fn run(chore: &str, steps: &[&Step]) -> Result<()> {
     skipped
 }
 
-/// Runs a step, and says what came of it.
+/// Runs a step, and prints its result.
 fn holds(chore: &str, step: &Step) -> bool {
     println!("{chore}: {}: {}", step.name, step.action.describe());
     let start = Instant::now();
@@ -109,8 +109,8 @@ impl Action {
     }
 }
 
-/// Runs one line with its output passed through. Tests find the tools that were fetched by `SEALIFT_PYTHON` and `SEALIFT_MKCOMPOSEFS`, and say
-/// in the file of `SEALIFT_SKIPPED` what they did not look at.
+/// Runs one command line with its output passed through. Tests find the downloaded tools by `SEALIFT_PYTHON` and `SEALIFT_MKCOMPOSEFS`, and report
+/// skipped checks in the file that `SEALIFT_SKIPPED` names.
 fn run_line(line: &str) -> Result<()> {
     let mut shell = Command::new("sh");
     shell.args(["-eu", "-c", line]).env(skips::VARIABLE, skips::file()?);

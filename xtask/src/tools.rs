@@ -1,4 +1,4 @@
-//! Tools that cargo, pip and npm install, at one pinned version each, in the cache folder; npm's, beside their lockfile.
+//! Tools that cargo, pip and npm install, at one pinned version each: in the cache folder, or for npm beside its lockfile.
 
 use std::env;
 use std::fs;
@@ -14,11 +14,11 @@ use crate::shell::{cache_dir, output, run, target_dir};
 pub(crate) struct Tool {
     krate: &'static str,
     version: &'static str,
-    /// Whether its own speed matters.
+    /// Whether its speed matters.
     optimised: bool,
 }
 
-/// Licences, sources and duplicates of our dependencies. Unoptimised it builds in a fifth of the time and runs as well.
+/// Checks licences, sources and duplicates of our dependencies. Unoptimised it builds in a fifth of the time and runs as well.
 pub(crate) const CARGO_DENY: Tool = Tool { krate: "cargo-deny", version: "0.20.2", optimised: false };
 
 /// The peer of `verify`.
@@ -28,7 +28,7 @@ pub(crate) const B3SUM: Tool = Tool { krate: "b3sum", version: "1.8.7", optimise
 const PYTHON_PACKAGES: [&str; 2] = ["blake3==1.0.11", "zstandard==0.25.0"];
 
 impl Tool {
-    /// Returns the program, built when this version of it is not there yet.
+    /// Returns the program, and builds it if this version of it is missing.
     pub(crate) fn ensure(&self) -> Result<PathBuf> {
         let root = cache_dir()?;
         let program = root.join("bin").join(self.krate);
@@ -46,13 +46,13 @@ impl Tool {
     }
 }
 
-/// Adds what rustc needs to build for a target.
+/// Installs what rustc needs to build for a target.
 pub(crate) fn ensure_target(target: &str) -> Result<()> {
     let libraries = output(Command::new("rustc").args(["--print", "target-libdir", "--target", target]))?;
     if Path::new(&libraries).is_dir() { Ok(()) } else { run(Command::new("rustup").args(["target", "add", target])) }
 }
 
-/// Adds the source of the standard library.
+/// Installs the source of the standard library.
 pub(crate) fn ensure_std_source() -> Result<()> {
     let root = output(Command::new("rustc").args(["--print", "sysroot"]))?;
     if Path::new(&root).join("lib/rustlib/src/rust/library").is_dir() {
@@ -61,7 +61,7 @@ pub(crate) fn ensure_std_source() -> Result<()> {
     run(Command::new("rustup").args(["component", "add", "rust-src"]))
 }
 
-/// Returns our program: the one that `SEALIFT_BIN` names (an older build, say), else this tree's, built now.
+/// Returns our program: the one that `SEALIFT_BIN` names (an older build, for example), else the one built from this tree now.
 pub(crate) fn sealift() -> Result<PathBuf> {
     if let Some(program) = env::var_os("SEALIFT_BIN") {
         return Ok(program.into());
@@ -70,7 +70,7 @@ pub(crate) fn sealift() -> Result<PathBuf> {
     Ok(target_dir()?.join("release/sealift"))
 }
 
-/// Returns our program with composefs, in a folder of its own: it is linked to more than the other.
+/// Returns our program with composefs, in a folder of its own: it links more than the other.
 pub(crate) fn sealift_with_composefs() -> Result<PathBuf> {
     let dir = target_dir()?.join("composefs");
     let mut command = Command::new("cargo");
@@ -79,12 +79,12 @@ pub(crate) fn sealift_with_composefs() -> Result<PathBuf> {
     Ok(dir.join("release/sealift"))
 }
 
-/// Returns where the second reader's Python lies, there or not.
+/// Returns the path of the second reader's Python, whether it exists or not.
 pub(crate) fn python() -> Result<PathBuf> {
     Ok(cache_dir()?.join("python/bin/python"))
 }
 
-/// Makes the second reader's Python environment, again when a pin has changed.
+/// Creates the second reader's Python environment, again if a pin has changed.
 pub(crate) fn ensure_python() -> Result<()> {
     let dir = cache_dir()?.join("python");
     let stamp = dir.join("pins");
@@ -97,7 +97,7 @@ pub(crate) fn ensure_python() -> Result<()> {
     fs::write(&stamp, pins).with_context(|| format!("cannot write {}", stamp.display()))
 }
 
-/// Installs what wasm/package-lock.json pins into wasm/node_modules, again when it has changed.
+/// Installs the packages pinned in wasm/package-lock.json into wasm/node_modules, again if the file has changed.
 pub(crate) fn ensure_npm() -> Result<()> {
     let (lock, stamp) = (Path::new("wasm/package-lock.json"), Path::new("wasm/node_modules/.sealift-lock"));
     let pins = fs::read_to_string(lock).with_context(|| format!("cannot read {}", lock.display()))?;
@@ -108,15 +108,15 @@ pub(crate) fn ensure_npm() -> Result<()> {
     fs::write(stamp, pins).with_context(|| format!("cannot write {}", stamp.display()))
 }
 
-/// composefs's own programs: Debian has them in sid alone, where everything is newer than here. So they run with sid's C library.
+/// composefs's own programs: only Debian sid has them, where everything is newer than here. So they run with sid's C library.
 const COMPOSEFS_SUITE: &str = "sid";
 
-/// Returns where `mkcomposefs` lies, there or not.
+/// Returns the path of `mkcomposefs`, whether it exists or not.
 pub(crate) fn mkcomposefs() -> Result<PathBuf> {
     Ok(cache_dir()?.join("composefs/mkcomposefs"))
 }
 
-/// Returns `mkcomposefs`, fetched once. To have a newer one, remove its folder.
+/// Returns `mkcomposefs`, downloaded once. Remove its folder to get a newer one.
 pub(crate) fn ensure_mkcomposefs() -> Result<PathBuf> {
     let (dir, script) = (cache_dir()?.join("composefs"), mkcomposefs()?);
     let root = dir.join("root");

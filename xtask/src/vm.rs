@@ -1,5 +1,5 @@
-//! `cargo xtask vm`: what only a kernel with fs-verity shows. Debian's own kernel runs under QEMU, by emulation, which any machine can; the
-//! guest is tests/vm, and its disks are new each time.
+//! `cargo xtask vm`: tests that need a kernel with fs-verity. Debian's own kernel runs in QEMU, by emulation, which works on any machine. The guest
+//! is tests/vm, and its disks are new each time.
 
 mod debian;
 mod disks;
@@ -18,12 +18,12 @@ use debian::Tools;
 use disks::{Disks, LARGE, SMALL};
 use machine::{Ended, Machine};
 
-/// A boot takes three seconds, and the longest suite a minute or two, while others are at work.
+/// A boot takes three seconds, and the longest suite a minute or two, on a machine under load.
 const LIMIT: Duration = Duration::from_mins(8);
-/// Of the suite with many files.
+/// For the suite with many files.
 const LONG: Duration = Duration::from_mins(40);
 
-/// How often the power goes, and how long sealing takes at least.
+/// The number of power cuts, and the least time that sealing takes.
 const CUTS: usize = 2;
 const SEALING: Duration = Duration::from_millis(800);
 
@@ -34,7 +34,7 @@ pub(crate) fn main(mut args: lexopt::Parser) -> Result<()> {
     }
 }
 
-/// Runs every suite but [`many`].
+/// Runs every suite except [`many`].
 pub(crate) fn run() -> Result<()> {
     let (tools, work) = (ensure()?, target_dir()?.join("vm"));
     let start = Instant::now();
@@ -59,7 +59,7 @@ fn ensure() -> Result<Tools> {
     debian::ensure()
 }
 
-/// Cuts the power while files are sealed, at some moments, and has the next boot complete what was begun.
+/// Cuts the power while files are sealed, at several moments, and checks that the next boot completes the run.
 fn power_cuts(machine: &Machine<'_>, disks: &Disks) -> Result<()> {
     let mut random = Random::new()?;
     for _ in 0..CUTS {

@@ -1,5 +1,5 @@
-//! `cargo xtask web`: the package for JavaScript, and the page on it. What is compiled is put into wasm/npm/pkg, and into target/web a
-//! tarball of the package and a folder for any web server.
+//! `cargo xtask web`: builds the JavaScript package, and the page that uses it. Compiled files are written to wasm/npm/pkg, and a tarball of the
+//! package and a folder for any web server to target/web.
 
 use std::fs;
 use std::path::Path;
@@ -12,14 +12,14 @@ use crate::packages::{self, Chore};
 use crate::shell::{output, remap_flags, renew, run, succeeds, target_dir};
 use crate::tools;
 
-/// Where the compiled part of the package lies; git does not keep it.
+/// The folder of the package's compiled part, which git ignores.
 const OUT: &str = "wasm/npm/pkg";
 
-/// Bytes of the reader as a server sends it, at most.
+/// Maximum size of the compressed module, as a server sends it.
 const MAX_GZIPPED: usize = 200_000;
 
-/// A panic ends the instance without a word, as it did: but nothing is compiled that would make words of it. For that the standard library is
-/// compiled too. The flags are not stable yet, and the pinned compiler is told by `RUSTC_BOOTSTRAP` that it may take them: no nightly is needed.
+/// A panic ends the instance without a message, as before, but the code that formats messages is not compiled. This requires compiling the standard
+/// library too. The flags are not stable yet; `RUSTC_BOOTSTRAP` lets the pinned compiler accept them without nightly.
 const SMALL: [&str; 3] = ["-Zunstable-options", "-Cpanic=immediate-abort", "-Zlocation-detail=none"];
 
 pub(crate) fn main(mut args: lexopt::Parser) -> Result<()> {
@@ -29,7 +29,7 @@ pub(crate) fn main(mut args: lexopt::Parser) -> Result<()> {
     }
 }
 
-/// Builds the page where there is none yet.
+/// Builds the page if it is missing.
 pub(crate) fn ensure() -> Result<()> {
     if target_dir()?.join("web/www/index.html").exists() { Ok(()) } else { build() }
 }
@@ -47,7 +47,7 @@ fn compile() -> Result<()> {
     let target = "wasm32-unknown-unknown";
     let flags: Vec<String> = remap_flags()?.into_iter().chain(SMALL.map(Into::into)).collect();
     let flags = format!("target.{target}.rustflags={flags:?}");
-    // These would displace the flags that .cargo/config.toml has for the target; those of --config are added.
+    // RUSTFLAGS would replace the target's flags in .cargo/config.toml; flags in --config are added to them.
     run(Command::new("cargo")
         .args(["build", "--locked", "--profile", "wasm", "--target", target, "--package", "sealift-wasm"])
         .args(["-Zbuild-std=std,panic_abort", "-Zbuild-std-features=optimize_for_size"])
@@ -56,19 +56,19 @@ fn compile() -> Result<()> {
         .env_remove("RUSTFLAGS")
         .env_remove("CARGO_ENCODED_RUSTFLAGS"))?;
     let input = target_dir()?.join(target).join("wasm/sealift_wasm.wasm");
-    // What an earlier version named otherwise is not to stay.
+    // Removes files that an earlier version named differently.
     renew(Path::new(OUT))?;
     Bindgen::new()
         .input_path(input)
         .typescript(true)
-        // Which file it is says our own code, which knows Node too.
+        // Our own code locates the module, for Node too.
         .omit_default_module_path(true)
         .web(true)
         .and_then(|bindgen| bindgen.remove_name_section(true).remove_producers_section(true).generate(OUT))
         .map_err(|error| anyhow!("wasm-bindgen: {error:#}"))
 }
 
-/// Lets binaryen shorten the module, and holds it against what it may weigh.
+/// Optimizes the module with binaryen, and checks its size.
 fn shrink(module: &Path) -> Result<()> {
     let before = fs::metadata(module).with_context(|| format!("{} is missing", module.display()))?.len();
     // Flattened first, blocks are put together anew: a smaller module that is as fast.
@@ -83,7 +83,7 @@ fn shrink(module: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Makes the tarball, of what git keeps and what was compiled, and the page with the same package.
+/// Creates the tarball, from the files in git and the compiled ones, and the page with the same package.
 fn pack() -> Result<()> {
     let out = target_dir()?.join("web");
     let stage = out.join("package");
@@ -99,7 +99,7 @@ fn pack() -> Result<()> {
     let files = ["index.html", "page.css", "page.js", "icon.svg"].map(|name| Path::new("wasm/www").join(name));
     run(Command::new("cp").args(files).arg(&new))?;
     run(Command::new("cp").arg("-r").arg(&stage).arg(new.join("sealift")))?;
-    // The program that holds the page is built again where a file of it is newer.
+    // The program that embeds the page is rebuilt if one of the page's files is newer.
     if !succeeds(Command::new("diff").args(["--recursive", "--brief"]).args([&new, &page])) {
         if page.exists() {
             fs::remove_dir_all(&page)?;

@@ -21,7 +21,7 @@
 //! # let (guard, progress) = (Guard::load(&trust)?, std::sync::Arc::new(Progress::default()));
 //! # let taken = guard.admit(Input::open(&bundle)?, Limits::default())?;
 //! # sealift::unpack::unpack(taken, &target, &sealift::unpack::UnpackOptions::default(), &progress)?;
-//! // As a user, who cannot give files to their owners.
+//! // Unpacked as a non-root user, who cannot set owners.
 //! let ignore = Ignore { privileged: true, ..Ignore::default() };
 //! let options = AuditOptions { diff: DiffOptions { ignore, ..DiffOptions::default() }, ..AuditOptions::default() };
 //! let check = || audit(&target, None, &options, Limits::default(), &guard, &progress);

@@ -104,7 +104,7 @@ impl Spool {
         self.file.write_all(bytes).map_err(|error| self.failed(error))
     }
 
-    /// Puts the head before the chunks and makes the output appear. Returns whether the chunks were copied for it.
+    /// Writes the head before the chunks and puts the output in place. Returns whether the chunks were copied for it.
     pub(crate) fn finish(mut self, head: &[u8]) -> Result<bool, Error> {
         let target = match self.output.clone() {
             Output::File(target) | Output::New(target) => target,

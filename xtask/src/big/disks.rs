@@ -1,4 +1,4 @@
-//! Small file systems that fill up meanwhile, and whose medium goes away meanwhile.
+//! Small file systems that fill up or lose power during a run.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -20,11 +20,11 @@ pub(crate) struct Disk {
     pub(crate) name: &'static str,
     mebibytes: u64,
     make: &'static str,
-    /// Whether it can be cut off as if the plug were pulled.
+    /// Whether it can be cut off as in a power loss.
     pub(crate) can_stop: bool,
 }
 
-/// Of the least size that each file system takes.
+/// Each of the smallest size that its file system supports.
 pub(crate) const DISKS: [Disk; 3] = [
     Disk { name: "ext4", mebibytes: 192, make: "mkfs.ext4 -q", can_stop: true },
     Disk { name: "btrfs", mebibytes: 256, make: "mkfs.btrfs -q", can_stop: false },
@@ -40,7 +40,7 @@ pub(crate) fn run() -> Result<()> {
         let ground = Ground::new("disks")?;
         let known = prepare(&ground, |dir| {
             trees::small(dir, &mut Random::fixed())?;
-            // What does not compress, so that a bundle needs room as well.
+            // Incompressible data, so that a bundle needs room as well.
             for number in 0..16 {
                 fs::write(dir.join(format!("noise{number:02}")), Random::fixed().bytes((1 << 20) + number))?;
             }
@@ -56,7 +56,7 @@ pub(crate) fn run() -> Result<()> {
     findings.finish()
 }
 
-/// Fills the disk up while a command runs, again and again, and then cuts it off.
+/// Fills the disk during a command, again and again, and then cuts the power.
 pub(crate) fn disturb(
     ground: &Ground,
     disk: &Disk,
@@ -84,7 +84,7 @@ pub(crate) fn make(ground: &Ground, disk: &Disk) -> Result<()> {
     ground.run("mount -o loop image work")
 }
 
-/// Makes the disk hold what a run starts from, and little room more than it needs.
+/// Prepares the disk: what a run starts from, and little more room than the run needs.
 pub(crate) fn start(ground: &Ground, trial: &dyn Trial) -> Result<()> {
     for name in ["out", "state", "ballast"] {
         super::ground::remove(&ground.path("work").join(name))?;
@@ -105,7 +105,7 @@ fn measure(ground: &Ground, trial: &dyn Trial) -> Result<Duration> {
     Ok(begin.elapsed())
 }
 
-/// Somebody else takes all the room while it runs. Returns whether that ended it.
+/// Fills the disk during a run. Returns whether that ended the run.
 fn fill_up(ground: &Ground, disk: &Disk, trial: &dyn Trial, moment: Duration, findings: &mut Findings) -> Result<bool> {
     let label = format!("{}, {} full after {moment:?}", trial.name(), disk.name);
     start(ground, trial)?;
@@ -139,7 +139,7 @@ fn fill(ballast: &Path, moment: Duration, done: &AtomicBool) -> Result<()> {
     Ok(())
 }
 
-/// The file system stops as if it lost power: what was not synced is lost. Returns whether that ended the run.
+/// Stops the file system as in a power loss: unsynced data is lost. Returns whether that ended the run.
 fn pull_the_plug(
     ground: &Ground,
     disk: &Disk,
@@ -179,7 +179,7 @@ pub(crate) fn judge(
         findings.add_like(&kind, &format!("{label}: {problem}"))?;
     }
     super::ground::remove(&ground.path("work/ballast"))?;
-    // btrfs gives the room back with its next transaction.
+    // btrfs frees the space with its next transaction.
     ground.run("sync -f work")?;
     if let Some(problem) = trial.after(ground, false)? {
         findings.add_like(&format!("{kind}, run again"), &format!("{label}, run again: {problem}"))?;

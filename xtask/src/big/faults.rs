@@ -1,4 +1,4 @@
-//! Every system call fails once: the error is clear, the output is old or whole, and the same command makes it whole afterwards.
+//! Fails each system call once: the error must be clear, the output old or complete, and a repeated command must complete it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -17,11 +17,11 @@ use super::trial::Trial;
 use super::verbs::{Disturbed, VERBS, prepare};
 use crate::random::Random;
 
-/// What happens to a call.
+/// What happens to a system call.
 struct Fault {
     /// As strace spells it.
     name: &'static str,
-    /// What the error has to say.
+    /// What the error must contain.
     reason: &'static str,
     calls: &'static str,
 }
@@ -33,7 +33,7 @@ pub(crate) const CHANGING: &str = "write pwrite64 openat openat2 rename renameat
     copy_file_range sendfile";
 const GROWING: &str = "write pwrite64 openat openat2 mkdir mkdirat linkat symlinkat mknodat rename renameat renameat2 ftruncate \
     fallocate copy_file_range fsetxattr lsetxattr fsync syncfs";
-/// Calls that a signal interrupts on some file system, a slow or a distant one.
+/// Calls that a signal can interrupt on some file system, such as a slow or remote one.
 const INTERRUPTIBLE: &str = "read pread64 write pwrite64 openat openat2 copy_file_range sendfile";
 
 const FAULTS: [Fault; 6] = [
@@ -67,8 +67,8 @@ pub(crate) fn run() -> Result<()> {
     ground.remove()
 }
 
-/// Runs a command again and again, each time with another fault. Of a call that is made more than `tries` times only so many are tried,
-/// evenly spread.
+/// Runs a command repeatedly, each time with another fault. If a call occurs more than `tries` times, only `tries` occurrences are tested, evenly
+/// spread.
 pub(crate) fn inject_all(ground: &Ground, trial: &dyn Trial, tries: u32, findings: &mut Findings) -> Result<()> {
     let counts = count_calls(ground, trial)?;
     let start = Instant::now();
@@ -76,7 +76,7 @@ pub(crate) fn inject_all(ground: &Ground, trial: &dyn Trial, tries: u32, finding
     for fault in &FAULTS {
         for call in fault.calls.split(' ') {
             for when in moments(counts.get(call).copied().unwrap_or(0), tries)? {
-                // A killed run is given up as well as gone on with; after an error one of both.
+                // After a kill, test both cleaning and resuming; after an error, one of them.
                 let ends: &[bool] = match trial.can_clean() {
                     true if fault.name == KILLED => &[false, true],
                     true => &[when % 2 == 0],
@@ -93,15 +93,15 @@ pub(crate) fn inject_all(ground: &Ground, trial: &dyn Trial, tries: u32, finding
     Ok(())
 }
 
-/// The numbers of at most so many of a call's occurrences, evenly spread.
+/// Returns the numbers of at most `tries` of a call's occurrences, evenly spread.
 pub(crate) fn moments(count: u32, tries: u32) -> Result<impl Iterator<Item = u32>> {
     Ok((1..=count).step_by(usize::try_from(count.div_ceil(tries).max(1))?))
 }
 
-/// How often one thread makes each call, at most: strace counts by thread.
+/// Returns the most times that one thread makes each call: strace counts per thread.
 pub(crate) fn count_calls(ground: &Ground, trial: &dyn Trial) -> Result<BTreeMap<String, u32>> {
     let wanted: BTreeSet<&str> = FAULTS.iter().flat_map(|fault| fault.calls.split(' ')).collect();
-    // Not every kernel's table has every name.
+    // Some kernels lack some of these calls.
     let set: Vec<_> = wanted.iter().map(|name| format!("?{name}")).collect();
     ground.begin(trial.start())?;
     ground.run(&format!("strace -f -qq -e signal=none -o calls -e trace={} {}", set.join(","), trial.line()))?;
@@ -134,11 +134,11 @@ fn inject(
     let Some((status, said)) = run_patiently(ground, &line)? else {
         return findings.add_like(&kind, &format!("{label}: it hangs"));
     };
-    // The loader's own calls come before ours.
+    // The loader makes calls before the program does.
     if said.contains("error while loading shared libraries") {
         return Ok(());
     }
-    // strace counts by thread, so that the message's own write may fail as well.
+    // strace counts per thread, so the write of the message itself may fail as well.
     let is_mute = call == "write" && !said.contains("os error");
     let problem = match status {
         Status::Ended(0) => None,
@@ -164,7 +164,7 @@ fn inject(
     Ok(())
 }
 
-/// A line that says where it went wrong.
+/// Returns whether a line names the file at fault.
 fn names_a_file(said: &str) -> bool {
     ["/", "work", "new", "signers", "key", "standard"].iter().any(|name| said.contains(name))
 }
@@ -175,7 +175,7 @@ pub(crate) enum Status {
     Killed,
 }
 
-/// Returns how a line ended and what it said, or nothing when it does not end.
+/// Returns how a command ended and what it printed, or nothing if it does not end.
 pub(crate) fn run_patiently(ground: &Ground, line: &str) -> Result<Option<(Status, String)>> {
     let mut command = ground.command(line);
     let errors = fs::File::create(ground.path("errors"))?;
@@ -185,7 +185,7 @@ pub(crate) fn run_patiently(ground: &Ground, line: &str) -> Result<Option<(Statu
         if let Some(status) = child.try_wait()? {
             let said = fs::read_to_string(ground.path("errors"))?.trim().replace('\n', "; ");
             let status = match (status.code(), status.signal()) {
-                // strace ends as what it traced.
+                // strace ends in the same way as its child.
                 (_, Some(9)) | (Some(137), _) => Status::Killed,
                 (Some(code), _) => Status::Ended(code),
                 _ => Status::Ended(-1),
@@ -201,7 +201,7 @@ pub(crate) fn run_patiently(ground: &Ground, line: &str) -> Result<Option<(Statu
     }
 }
 
-/// A medium that does not take what was written is never taken for one that did.
+/// Checks that a medium that fails to sync is never reported as a success.
 pub(crate) fn sync_that_fails(ground: &Ground, trial: &dyn Trial, findings: &mut Findings) -> Result<()> {
     ground.begin(trial.start())?;
     let calls = "fsync,fdatasync,syncfs";
@@ -212,7 +212,7 @@ pub(crate) fn sync_that_fails(ground: &Ground, trial: &dyn Trial, findings: &mut
     }
 }
 
-/// Each read and each write moves only half of what was asked for.
+/// Makes each read and write transfer only half of the requested bytes.
 pub(crate) fn short_transfers(ground: &Ground, trial: &dyn Trial, findings: &mut Findings) -> Result<()> {
     if !cfg!(target_arch = "x86_64") {
         println!("   short reads and writes are skipped: the tracer knows x86-64 alone");

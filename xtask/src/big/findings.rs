@@ -1,10 +1,10 @@
-//! What a step finds. It goes on after each, since one cause shows in several places.
+//! Collects a step's findings. The step continues after each, since one cause can show in several places.
 
 use std::collections::BTreeSet;
 
 use anyhow::{Result, bail};
 
-/// After so many the rest says nothing new.
+/// After this many, further findings tell nothing new.
 const ENOUGH: usize = 100;
 
 #[derive(Default)]
@@ -14,11 +14,11 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
-    /// Prints what does not hold.
+    /// Records and prints a failed check.
     ///
     /// # Errors
     ///
-    /// When there were many before it.
+    /// Returns an error if there were too many before it.
     pub(crate) fn add(&mut self, text: &str) -> Result<()> {
         println!("   does not hold: {text}");
         self.number += 1;
@@ -28,7 +28,7 @@ impl Findings {
         Ok(())
     }
 
-    /// The same, for the first of its kind alone.
+    /// Does the same for the first finding of each kind only.
     pub(crate) fn add_like(&mut self, kind: &str, text: &str) -> Result<()> {
         if self.kinds.insert(kind.to_owned()) { self.add(text) } else { Ok(()) }
     }
@@ -39,7 +39,7 @@ impl Findings {
 
     /// # Errors
     ///
-    /// When something did not hold.
+    /// Returns an error if a check failed.
     pub(crate) fn finish(&self) -> Result<()> {
         match self.number {
             0 => Ok(()),

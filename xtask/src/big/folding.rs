@@ -1,4 +1,4 @@
-//! A file system that takes names for the same which differ in case: nothing is lost by that, and it is said.
+//! A case-insensitive file system: no file is lost because of it, and conflicts are reported.
 
 use std::fs;
 

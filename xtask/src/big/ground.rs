@@ -1,4 +1,4 @@
-//! The folder in which a step works, below the target folder, with a key and our program.
+//! The working folder of a step, below the target folder, with a key and our program.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ pub(crate) struct Ground {
 }
 
 impl Ground {
-    /// Makes the folder anew; what the last run left of it is what it found, and goes.
+    /// Creates the folder anew, and removes the findings that the last run kept there.
     pub(crate) fn new(name: &str) -> Result<Self> {
         let dir = target_dir()?.join("big").join(name);
         unmount_below(&dir)?;
@@ -33,7 +33,7 @@ impl Ground {
         self.dir.join(name)
     }
 
-    /// A command as a person would type it in the folder. `TRUST` stands for the options that make our key trusted.
+    /// Returns a command as a person would type it in the folder. `TRUST` stands for the options that make our key trusted.
     pub(crate) fn command(&self, line: &str) -> Command {
         let line = line.replace("TRUST", "--trust signers --state work/state");
         let mut words = line.split_whitespace().map(|word| match word {
@@ -46,12 +46,12 @@ impl Ground {
         command
     }
 
-    /// Runs a line, which ends well.
+    /// Runs a command line, which must succeed.
     pub(crate) fn run(&self, line: &str) -> Result<()> {
         self.printed_by(line).map(|_| ())
     }
 
-    /// Starts a line, to which `new.sealift` comes through a pipe if it is piped.
+    /// Starts a command line, with `new.sealift` as its input through a pipe if `piped`.
     pub(crate) fn start(&self, line: &str, piped: bool) -> Result<Running> {
         let mut command = self.command(line);
         command.stdout(Stdio::null()).stderr(Stdio::piped());
@@ -62,22 +62,22 @@ impl Ground {
             feeder = Some(cat);
         }
         let program = command.spawn().with_context(|| format!("cannot start {line}"))?;
-        // Our ends of the pipes go with the command.
+        // Our ends of the pipes are closed with the command.
         Ok(Running { program, feeder })
     }
 
-    /// Runs a line, and returns what it prints.
+    /// Runs a command line, and returns what it prints.
     pub(crate) fn printed_by(&self, line: &str) -> Result<String> {
         output(&mut self.command(line)).with_context(|| format!("in {}: {line}", self.dir.display()))
     }
 
-    /// Makes `to` what `from` is.
+    /// Copies `from` to `to`, replacing it.
     pub(crate) fn copy(&self, from: &str, to: &str) -> Result<()> {
         remove(&self.path(to))?;
         self.run(&format!("cp -a --reflink=auto {from} {to}"))
     }
 
-    /// Makes `work` what `start` is. An installed tree in it is taken over: its record is of the directory that it was copied from.
+    /// Copies `start` to `work`, replacing it. An installed tree in it is adopted, since its record belongs to the directory that it was copied from.
     pub(crate) fn begin(&self, start: &str) -> Result<()> {
         self.copy(start, "work")?;
         if !self.path("work/out/.target.sealift-state").exists() {
@@ -89,21 +89,21 @@ impl Ground {
         Ok(())
     }
 
-    /// Removes the folder after all held.
+    /// Removes the folder after a successful run.
     pub(crate) fn remove(self) -> Result<()> {
         unmount_below(&self.dir)?;
         remove(&self.dir)
     }
 }
 
-/// A program, and what feeds it.
+/// A program, and the one that writes to its pipe.
 pub(crate) struct Running {
     pub(crate) program: Child,
     feeder: Option<Child>,
 }
 
 impl Running {
-    /// Waits until it ends well.
+    /// Waits until it ends successfully.
     pub(crate) fn finish(mut self) -> Result<()> {
         let said = self.program.stderr.take().map(std::io::read_to_string).transpose()?.unwrap_or_default();
         let status = self.program.wait()?;
@@ -115,14 +115,14 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         if let Some(feeder) = &mut self.feeder {
-            // It ends by itself once nobody reads; this only takes its leave.
+            // It ends by itself once the reader is gone; this only reaps it.
             let _ = feeder.kill();
             let _ = feeder.wait();
         }
     }
 }
 
-/// Returns what `rsync` finds different between two trees: nothing, if they are the same in content and all metadata.
+/// Returns the differences that `rsync` finds between two trees; nothing if content and all metadata are equal.
 pub(crate) fn difference(a: &Path, b: &Path) -> Result<Option<String>> {
     for tree in [a, b] {
         ensure!(tree.is_dir(), "{} is no directory", tree.display());
@@ -136,7 +136,7 @@ pub(crate) fn difference(a: &Path, b: &Path) -> Result<Option<String>> {
     Ok(if lines.is_empty() { None } else { Some(lines.join("; ")) })
 }
 
-/// The names in a folder, in order.
+/// Returns the names in a folder, sorted.
 pub(crate) fn names(dir: &Path) -> Result<Vec<String>> {
     let entries = fs::read_dir(dir).with_context(|| format!("cannot list {}", dir.display()))?;
     let mut names = Vec::new();
@@ -147,12 +147,12 @@ pub(crate) fn names(dir: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Removes a file or a whole folder, there or not. Trees deeper than a path may be long go as well.
+/// Removes a file or a whole folder, if it exists, including trees deeper than the longest path.
 pub(crate) fn remove(path: &Path) -> Result<()> {
     run(Command::new("rm").args(["-rf", "--one-file-system"]).arg(path))
 }
 
-/// Mounts of a run that was killed.
+/// Unmounts the file systems that a killed run left.
 fn unmount_below(dir: &Path) -> Result<()> {
     let mounts = fs::read_to_string("/proc/self/mounts")?;
     let below = |line: &&str| line.split(' ').nth(1).is_some_and(|at| Path::new(at).starts_with(dir));

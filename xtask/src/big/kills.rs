@@ -1,4 +1,4 @@
-//! Killed at any moment: the output is old or whole, and the same command makes it whole and leaves nothing.
+//! Kills runs at random moments: the output must be old or complete, and a repeated command must complete it and leave nothing behind.
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use super::trial::Trial;
 use super::verbs::{Disturbed, VERBS, Verb, prepare};
 use crate::random::Random;
 
-/// What is killed, and how many runs are killed and run again.
+/// The commands to kill, and how many killed runs each is tested with.
 const CASES: [(Verb, u32); 6] = [
     (VERBS[0], 200),
     (Verb { name: "pack over an old bundle", start: "start-bundle", ..VERBS[0] }, 50),
@@ -38,7 +38,7 @@ const CASES: [(Verb, u32); 6] = [
     ),
 ];
 
-/// Each so manieth run is given up by `clean` after it was killed, and the others are run again.
+/// One in this many killed runs is discarded with `clean`; the others are repeated.
 const CLEANED: u32 = 4;
 
 pub(crate) fn run() -> Result<()> {
@@ -53,7 +53,7 @@ pub(crate) fn run() -> Result<()> {
     ground.remove()
 }
 
-/// Kills a command at random moments, until so many runs were killed and run again.
+/// Kills a command at random moments, until enough runs were killed and repeated.
 pub(crate) fn kill_often(
     ground: &Ground,
     trial: &dyn Trial,
@@ -74,7 +74,7 @@ pub(crate) fn kill_often(
             true => again += 1,
         }
         if findings.count() > before {
-            // For a look at it afterwards.
+            // Kept for inspection.
             ground.copy("work", &format!("kept-{before}"))?;
         }
     }
@@ -86,7 +86,7 @@ pub(crate) fn kill_often(
     Ok(())
 }
 
-/// Returns how long a run takes that nobody disturbs.
+/// Returns the duration of an undisturbed run.
 fn measure(ground: &Ground, trial: &dyn Trial) -> Result<Duration> {
     let mut durations = Vec::new();
     for _ in 0..3 {
@@ -100,7 +100,7 @@ fn measure(ground: &Ground, trial: &dyn Trial) -> Result<Duration> {
     Ok(durations[1])
 }
 
-/// Kills one run, and goes on from there. Returns whether it was still running.
+/// Kills one run, and resumes it. Returns whether it was still running.
 fn kill_once(
     ground: &Ground,
     trial: &dyn Trial,

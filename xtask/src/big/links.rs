@@ -1,5 +1,5 @@
-//! Links, fifos and directories that somebody else plants in the target or beside it, before and while it is updated: nothing outside
-//! the target changes, and nothing waits for a fifo.
+//! Another user plants links, fifos and directories in or beside the target, before and during an update: nothing outside the target may change, and
+//! nothing may block on a fifo.
 
 use std::fs;
 use std::os::unix::fs::{chown, symlink};
@@ -21,7 +21,7 @@ const RACES: u32 = 100;
 /// Longer than any of these runs takes.
 const PATIENCE: &str = "timeout --signal=KILL 20";
 
-/// Something that stands where it does not belong.
+/// An object that the other user plants.
 #[derive(Clone, Copy, Debug)]
 enum Plant {
     Fifo,
@@ -29,17 +29,17 @@ enum Plant {
     Link,
     /// A link to a file outside.
     FileLink,
-    /// A second name of a file outside.
+    /// A hard link to a file outside.
     HardLink,
     Directory,
-    /// A directory that belongs to somebody else.
+    /// A directory that another user owns.
     Foreign,
 }
 
 const PLANTS: [Plant; 6] =
     [Plant::Fifo, Plant::Link, Plant::FileLink, Plant::HardLink, Plant::Directory, Plant::Foreign];
 
-/// Where it may be met, below `work/out`. `PLACE/inside` is made as a plain directory first.
+/// Paths below `work/out` where a plant may be met. `PLACE/inside` is created as a plain directory first.
 const PLACES: [&str; 17] = [
     ".target.sealift-partial",
     ".target.sealift-partial/tree",
@@ -78,7 +78,7 @@ pub(crate) fn run() -> Result<()> {
     }
     println!("   {number} runs with something in their way");
     let [_, unpack, update] = &VERBS;
-    // Not below each other: he would go through his own links.
+    // Not nested: the attacker would follow its own links.
     let directories = &["d0", "d1", "d2/e1", "d3", "names", "more"];
     race(&ground, unpack, (".target.sealift-partial/tree", directories), &before, &mut findings)?;
     race(&ground, update, ("target", directories), &before, &mut findings)?;
@@ -87,7 +87,7 @@ pub(crate) fn run() -> Result<()> {
     ground.remove()
 }
 
-/// A tree in which the names are those that an update changes.
+/// Creates a tree with the names that an update changes.
 fn make_canary(canary: &Path) -> Result<()> {
     trees::small(canary, &mut Random::fixed())?;
     for name in ["d1/e0/f99", "head", "index", "record", "journal"] {
@@ -147,16 +147,16 @@ fn put(plant: Plant, at: &Path, canary: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whether the tree outside is as it was. It becomes so again if not, so that one cause is one finding.
+/// Checks that the tree outside is unchanged. If it is not, restores it, so that one cause is one finding.
 fn outside(ground: &Ground, before: &Snapshot, label: &str, findings: &mut Findings) -> Result<()> {
     let now = Snapshot::take(&ground.path("canary"))?;
-    // A second name is ours; only the count of links tells of it.
+    // A hard link was made by the test; it changes only the link count.
     let Some(path) = now.first_difference_but_links(before) else { return Ok(()) };
     findings.add(&format!("{label}: outside of the target {} has changed", path.display()))?;
     ground.copy("kept", "canary")
 }
 
-/// Somebody swaps directories for links as fast as he can, while a run is at work.
+/// Swaps directories for links as fast as possible during a run.
 fn race(
     ground: &Ground,
     verb: &Verb,
@@ -182,7 +182,7 @@ fn race(
                         if swap() {
                             swaps.fetch_add(1, Ordering::Relaxed);
                             std::thread::sleep(pause.moment(Duration::from_micros(300)));
-                            // Back again: a run that only meets links is refused at once.
+                            // Swaps back: a run that meets only links is refused at once.
                             swap();
                         }
                         std::thread::sleep(pause.moment(Duration::from_millis(6)));

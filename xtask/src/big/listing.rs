@@ -1,4 +1,4 @@
-//! The second reader and ours agree on a bundle of more than a gigabyte: names, metadata, and every byte of content.
+//! Compares the second reader with ours on a bundle of more than a gigabyte: names, metadata, and every byte of content.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -25,7 +25,7 @@ pub(crate) fn run() -> Result<()> {
     ensure!(extent.bytes > GIB, "{} holds no gigabyte", kernel.display());
     let name = kernel.file_name().and_then(|name| name.to_str()).context("a folder with a name")?;
     ground.run(&format!("sealift pack --force {name} -o kernel.sealift --bundle-version 1 --quiet"))?;
-    // Both take minutes at most, and the second reader one core.
+    // Both take minutes at most, and the second reader uses one core.
     let reader = std::env::current_dir()?.join("tests/reference/sealift.py");
     let mut command = Command::new(tools::python()?);
     command.arg(reader).arg("list").arg(ground.path("kernel.sealift")).arg("--content").stdin(Stdio::null());
@@ -33,7 +33,7 @@ pub(crate) fn run() -> Result<()> {
     fs::write(ground.path("ours"), ground.printed_by("sealift ls --json kernel.sealift")?)?;
 
     let (ours, mut theirs) = (entries(&ground.path("ours"))?, entries(&ground.path("theirs"))?);
-    // The hash of a file's content is the second reader's alone.
+    // Only the second reader lists a hash of a file's content.
     let hashes: Vec<_> = theirs.iter_mut().map(|(_, entry)| entry.as_object_mut()?.remove("sha256")).collect();
     let (mut findings, mut files) = (Findings::default(), 0);
     if ours != theirs {
@@ -42,7 +42,7 @@ pub(crate) fn run() -> Result<()> {
     }
     for (((_, path), _), hash) in ours.iter().zip(&hashes).filter(|(_, hash)| hash.is_some()) {
         files += 1;
-        // The kernel has no name that is escaped.
+        // No name in the kernel source needs escaping.
         if hash.as_ref().and_then(Value::as_str) != Some(&sha256(&kernel.join(path))?) {
             findings.add(&format!("{path}: the second reader has another content"))?;
         }
@@ -55,7 +55,7 @@ pub(crate) fn run() -> Result<()> {
     ground.remove()
 }
 
-/// The entries of a listing by ref and path: each reader has its order.
+/// Returns the entries of a listing by ref and path, since each reader has its own order.
 fn entries(listing: &Path) -> Result<BTreeMap<(String, String), Value>> {
     let entry = |line: &str| {
         let entry: Value = serde_json::from_str(line).with_context(|| line.to_owned())?;

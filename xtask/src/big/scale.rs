@@ -1,4 +1,4 @@
-//! Sizes far beyond the usual: what is ten times as large takes ten times as long, and no more memory and disk than was declared.
+//! Sizes far beyond the usual: ten times the size may take ten times as long, and no more memory and disk than declared.
 
 use std::fs::{self, File};
 use std::os::fd::OwnedFd;
@@ -20,7 +20,7 @@ use crate::shell::output;
 
 struct Case {
     name: &'static str,
-    /// A tenth, and the whole.
+    /// A tenth, and the full size.
     sizes: [u32; 2],
     make: fn(&Path, u32) -> Result<()>,
 }
@@ -37,7 +37,7 @@ const DEEP: &str = "directories, each in the last";
 
 const AGAIN: &str = "pack again";
 
-/// In this order; each line is measured. What `pack` makes again has one file more.
+/// Run in this order, each measured. The second `pack` packs one more file.
 const LINES: [(&str, &str); 7] = [
     ("pack", "sealift pack --force tree -o tree.sealift --name tree --bundle-version 1 --key key --quiet"),
     ("verify --deep", "sealift verify --deep tree.sealift TRUST --quiet"),
@@ -48,20 +48,20 @@ const LINES: [(&str, &str); 7] = [
     ("update", "sealift unpack more.sealift work/target --update --delete TRUST --quiet"),
 ];
 
-/// More than readers usually take.
+/// More than readers accept by default.
 const LIMIT: &str = "--limit depth=20000";
-/// How much more than ten times as long ten times as much may take.
+/// How much longer than ten times the duration ten times the size may take.
 const TOLERANCE: f64 = 1.5;
-/// What ends sooner says little.
+/// Shorter durations say little.
 const MOMENT: Duration = Duration::from_millis(500);
-/// How often a case is measured, unless it holds before.
+/// How often a case is measured at most, unless it passes earlier.
 const ROUNDS: u32 = 3;
-/// The program itself, and what its allocators hold: `info` declares what the bundle makes it hold.
+/// The program itself and its allocator overhead: `info` declares the memory for the bundle alone.
 const PROGRAM_BYTES: u64 = 24 << 20;
 
 struct Measure {
     wall: Duration,
-    /// What counts: the wall also tells of cold caches, and of others at work.
+    /// The measure that counts: wall time also depends on cold caches and on other load.
     cpu: Duration,
     peak_bytes: u64,
 }
@@ -92,7 +92,7 @@ pub(crate) fn run() -> Result<()> {
     findings.finish()
 }
 
-/// Others at work, and caches that are cold, only ever add.
+/// Other load and cold caches only ever add time.
 fn keep_the_least(now: &mut [Measure], before: &[Measure]) {
     for (now, before) in now.iter_mut().zip(before) {
         now.wall = now.wall.min(before.wall);
@@ -101,7 +101,7 @@ fn keep_the_least(now: &mut [Measure], before: &[Measure]) {
     }
 }
 
-/// Measures all lines over a tree of that size.
+/// Measures all commands over a tree of that size.
 fn measure(case: &Case, size: u32, findings: &mut Findings) -> Result<Vec<Measure>> {
     let ground = Ground::new("scale")?;
     let tree = ground.path("tree");
@@ -141,13 +141,13 @@ fn run_line(ground: &Ground, line: &str) -> Result<Measure> {
     Ok(Measure { wall: start.elapsed(), cpu: rusage.utime + rusage.stime, peak_bytes: rusage.maxrss })
 }
 
-/// Prints both sizes beside each other, and returns what does not hold.
+/// Prints both sizes beside each other, and returns the failed checks.
 fn judge(case: &Case, [tenth, whole]: &[Vec<Measure>; 2]) -> Vec<String> {
     let mut problems = Vec::new();
     println!("   {} and {} {}:", case.sizes[0], case.sizes[1], case.name);
     let first_pack = tenth.first().map_or(Duration::ZERO, |pack| pack.cpu);
     for (((name, _), tenth), whole) in LINES.iter().zip(tenth).zip(whole) {
-        // The page cache keeps the small tree from the first time on, and not the large one.
+        // The small tree stays in the page cache after the first time, the large one does not.
         let tenth_cpu = if *name == AGAIN { tenth.cpu.max(first_pack) } else { tenth.cpu };
         let times = whole.cpu.as_secs_f64() / tenth_cpu.as_secs_f64();
         let row = |measure: &Measure| {
@@ -155,7 +155,7 @@ fn judge(case: &Case, [tenth, whole]: &[Vec<Measure>; 2]) -> Vec<String> {
             format!("{wall:8.2} s {cpu:8.2} s CPU {:5} MiB", measure.peak_bytes >> 20)
         };
         println!("     {name:14} {} {} ({times:5.1} times)", row(tenth), row(whole));
-        // The paths of such a tree are a page of text for each of its directories: what is printed grows with the square.
+        // In such a tree, the path of each directory is a page of text: the output grows with the square.
         let prints_paths = case.name == DEEP && *name == "ls";
         if times > 10.0 * TOLERANCE && whole.cpu > MOMENT && !prints_paths {
             problems.push(format!("{name}: ten times as much takes {times:.1} times as long"));
@@ -167,7 +167,7 @@ fn judge(case: &Case, [tenth, whole]: &[Vec<Measure>; 2]) -> Vec<String> {
     problems
 }
 
-/// `info` says what unpacking takes at most.
+/// Checks that unpacking needs no more than `info` declares.
 fn held_to_declared(ground: &Ground, label: &str, measure: &Measure, findings: &mut Findings) -> Result<()> {
     let info = ground.printed_by(&format!("sealift info tree.sealift --json {LIMIT}"))?;
     let info: serde_json::Value = serde_json::from_str(&info)?;
@@ -185,7 +185,7 @@ fn held_to_declared(ground: &Ground, label: &str, measure: &Measure, findings: &
     Ok(())
 }
 
-/// rsync cannot go where a path is longer than 4096 bytes; find can.
+/// Compares deep trees: rsync cannot handle paths longer than 4096 bytes, but find can.
 fn deep_difference(a: &Path, b: &Path) -> Result<Option<String>> {
     let list = |dir: &Path| {
         let line = "find . -printf '%P %y %m %U %G %T@ %s\\n' | sed 's/ d \\(.*\\) [0-9]*$/ d \\1/' | sha256sum";
@@ -224,7 +224,7 @@ fn make_wide(dir: &Path, count: u32) -> Result<()> {
     Ok(())
 }
 
-/// The longest names, of every byte that a name may have.
+/// Creates the longest names, from every byte that a name may contain.
 fn make_names(dir: &Path, count: u32) -> Result<()> {
     let mut random = Random::fixed();
     let mut made = 0;

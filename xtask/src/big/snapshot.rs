@@ -1,4 +1,4 @@
-//! What a tree holds, by our own eyes.
+//! The contents of a tree, read without the code under test.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
@@ -15,11 +15,11 @@ pub(crate) enum Item {
     Other,
 }
 
-/// Each path below a directory.
+/// Every path below a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Snapshot(pub(crate) BTreeMap<PathBuf, (Item, Stamp)>);
 
-/// Mode, owner, group, links, size, and the time of the last change of content.
+/// Mode, owner, group, links, size, and modification time.
 pub(crate) type Stamp = (u32, u32, u32, u64, u64, i64, i64);
 
 impl Snapshot {
@@ -52,8 +52,8 @@ impl Snapshot {
         self.0.get(path).map(|(item, _)| item)
     }
 
-    /// What of this tree is neither as in `old` nor as in `new`. A name may only be missing where one of them lacks it, or has there
-    /// another kind of file.
+    /// Returns what in this tree is neither as in `old` nor as in `new`. A name may be missing only if one of them lacks it, or has another file type
+    /// there.
     pub(crate) fn neither(&self, old: &Self, new: &Self) -> Option<String> {
         let kind = |item: &Item| std::mem::discriminant(item);
         for (path, (item, _)) in &self.0 {
@@ -70,13 +70,13 @@ impl Snapshot {
         None
     }
 
-    /// The first path that differs, in anything.
+    /// Returns the first path that differs in anything.
     pub(crate) fn first_difference(&self, other: &Self) -> Option<PathBuf> {
         let mut paths = self.0.keys().chain(other.0.keys());
         paths.find(|path| self.0.get(*path) != other.0.get(*path)).cloned()
     }
 
-    /// The same where somebody else may have given files more names.
+    /// Returns the same, but ignores link counts, which other users can change.
     pub(crate) fn first_difference_but_links(&self, other: &Self) -> Option<PathBuf> {
         let without = |snapshot: &Self| {
             let mut items = snapshot.0.clone();
@@ -88,7 +88,7 @@ impl Snapshot {
 }
 
 fn stamp(metadata: &Metadata) -> Stamp {
-    // A directory's size and links tell what was in it once.
+    // A directory's size and link count depend on its past contents.
     let (size, links) = if metadata.is_dir() { (0, 0) } else { (metadata.len(), metadata.nlink()) };
     (metadata.mode(), metadata.uid(), metadata.gid(), links, size, metadata.mtime(), metadata.mtime_nsec())
 }

@@ -1,4 +1,4 @@
-//! A whole Debian: packed, unpacked, changed by its own package manager, and the copy updated to that.
+//! A whole Debian system: packed, unpacked, changed by its own package manager, and the copy updated to match.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use super::ground::{Ground, difference, names, remove};
 use crate::debian::{SUITE, apt, bootstrap, connect};
 use crate::shell::{output, run as run_command, target_dir};
 
-/// Each changes the tree in its way: a capability, set-id files, many small files, and names that go.
+/// Each changes the tree in its own way: a capability, set-id files, many small files, and removed names.
 const CHANGES: [&[&str]; 3] =
     [&["dist-upgrade"], &["install", "less", "cron", "iputils-ping", "python3-minimal"], &["purge", "cron", "tzdata"]];
 
@@ -46,7 +46,7 @@ pub(crate) fn run() -> Result<()> {
     ground.remove()
 }
 
-/// A fresh system, made once and kept.
+/// Returns a fresh system, created once and kept.
 fn system() -> Result<PathBuf> {
     let kept = target_dir()?.join("big-kept").join(SUITE);
     if !kept.exists() {
@@ -58,7 +58,7 @@ fn system() -> Result<PathBuf> {
     Ok(kept)
 }
 
-/// What a system may have, and a fresh one lacks.
+/// Adds what a system may contain and a fresh one lacks.
 fn add_specials(root: &Path) -> Result<()> {
     let srv = root.join("srv");
     fs::write(srv.join("listed"), "a file with an ACL\n")?;

@@ -1,4 +1,4 @@
-//! Trees to pack, and what an update changes in them.
+//! Trees to pack, and the changes of an update.
 
 use std::fs::{self, File, FileTimes, Permissions};
 use std::io::Write as _;
@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 use crate::random::Random;
 use crate::shell::run;
 
-/// Copies a real tree of some thousand files: what Python brings.
+/// Copies a real tree of some thousand files: Python's library.
 pub(crate) fn real(dir: &Path, random: &mut Random) -> Result<()> {
     fs::create_dir(dir)?;
     let libraries = fs::read_dir("/usr/lib")?.flatten().map(|entry| entry.path());
@@ -23,7 +23,7 @@ pub(crate) fn real(dir: &Path, random: &mut Random) -> Result<()> {
     add_specials(dir, 30 << 20, random)
 }
 
-/// Makes some dozen small files, and the special ones.
+/// Creates some dozen small files, and the special ones.
 pub(crate) fn small(dir: &Path, random: &mut Random) -> Result<()> {
     for number in 0..40 {
         let folder = dir.join(format!("d{}/e{}", number % 4, number % 3));
@@ -68,7 +68,7 @@ fn add_specials(dir: &Path, large_len: u64, random: &mut Random) -> Result<()> {
     Ok(())
 }
 
-/// Writes a file of which most is a hole.
+/// Writes a file that consists mostly of a hole.
 pub(crate) fn write_islands(path: &Path, len: u64, random: &mut Random) -> Result<()> {
     let file = File::create(path)?;
     file.set_len(len)?;
@@ -80,9 +80,9 @@ pub(crate) fn write_islands(path: &Path, len: u64, random: &mut Random) -> Resul
     Ok(())
 }
 
-/// Changes a part of the files in each way that an update meets.
+/// Changes some of the files, in every way that an update must handle.
 pub(crate) fn change(dir: &Path, random: &mut Random) -> Result<()> {
-    // Whole directories go, or make way for a file.
+    // Removes whole directories, or replaces one with a file.
     for name in ["lib/email", "d3"].iter().filter(|name| dir.join(name).exists()) {
         fs::remove_dir_all(dir.join(name))?;
     }
@@ -105,7 +105,7 @@ pub(crate) fn change(dir: &Path, random: &mut Random) -> Result<()> {
             }
             10 => fs::write(path, random.bytes(5000))?,
             11 => {
-                // A file makes way for a directory.
+                // Replaces a file with a directory.
                 fs::remove_file(path)?;
                 fs::create_dir(path)?;
                 fs::write(path.join("inside"), random.bytes(300))?;
@@ -117,7 +117,7 @@ pub(crate) fn change(dir: &Path, random: &mut Random) -> Result<()> {
             _ => {}
         }
     }
-    // The same below one that is read-only; another makes way for a link, and one appears.
+    // Replaces one below a read-only directory, replaces another with a link, and adds one.
     fs::remove_dir_all(dir.join("read-only/below"))?;
     fs::write(dir.join("read-only/below"), "a file now\n")?;
     fs::remove_dir_all(dir.join("names"))?;
@@ -130,7 +130,7 @@ pub(crate) fn change(dir: &Path, random: &mut Random) -> Result<()> {
     Ok(())
 }
 
-/// The regular files below a directory with one name.
+/// Lists the regular files with a single name below a directory.
 fn list(dir: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     for entry in fs::read_dir(dir)? {
         let entry = entry?;

@@ -1,4 +1,4 @@
-//! A command that is disturbed, and what must hold of what it leaves.
+//! A command that is disturbed, and the conditions on its results.
 
 use anyhow::Result;
 
@@ -9,22 +9,22 @@ pub(crate) trait Trial {
 
     fn line(&self) -> &str;
 
-    /// The folder of which `work` is a copy before.
+    /// Returns the folder that is copied to `work` before each run.
     fn start(&self) -> &str;
 
-    /// Whether the bundle comes through a pipe.
+    /// Returns whether the bundle comes through a pipe.
     fn is_from_pipe(&self) -> bool {
         false
     }
 
-    /// Whether a run can be given up by `clean`.
+    /// Returns whether a run can be discarded with `clean`.
     fn can_clean(&self) -> bool {
         true
     }
 
-    /// What is neither old nor new right after a run; nothing but new if it ended well.
+    /// Returns what is neither old nor new right after a run, or not new if the run succeeded.
     fn not_whole(&self, ground: &Ground, ended_well: bool) -> Result<Option<String>>;
 
-    /// Cleans, or runs the line again undisturbed, and returns what does not hold then.
+    /// Cleans, or repeats the command undisturbed, and returns the failed checks.
     fn after(&self, ground: &Ground, cleans: bool) -> Result<Option<String>>;
 }

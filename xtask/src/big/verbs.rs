@@ -1,4 +1,4 @@
-//! The verbs that write, on directories.
+//! The commands that write, on directories.
 
 use std::fs;
 use std::path::Path;
@@ -11,13 +11,13 @@ use super::trees;
 use super::trial::Trial;
 use crate::random::Random;
 
-/// What is run, from what, and where its output is.
+/// The command, its starting point and its output.
 #[derive(Clone, Copy)]
 pub(crate) struct Verb {
     pub(crate) name: &'static str,
     pub(crate) line: &'static str,
     pub(crate) start: &'static str,
-    /// In `work/out`.
+    /// Below `work/out`.
     pub(crate) output: &'static str,
     /// Whether the bundle comes through a pipe.
     pub(crate) piped: bool,
@@ -46,7 +46,7 @@ pub(crate) struct Known {
     pub(crate) new_bundle: Vec<u8>,
 }
 
-/// Makes `old` and `new`, their bundles, and what a run starts from.
+/// Creates `old` and `new`, their bundles, and the starting point of each run.
 pub(crate) fn prepare(ground: &Ground, make: impl FnOnce(&Path) -> Result<()>) -> Result<Known> {
     make(&ground.path("old"))?;
     ground.copy("old", "new")?;
@@ -70,7 +70,7 @@ pub(crate) fn prepare(ground: &Ground, make: impl FnOnce(&Path) -> Result<()>) -
     })
 }
 
-/// A verb that is disturbed.
+/// A command that is disturbed.
 pub(crate) struct Disturbed<'a> {
     pub(crate) verb: &'a Verb,
     pub(crate) known: &'a Known,
@@ -127,7 +127,7 @@ impl Trial for Disturbed<'_> {
         if left != wanted && !(cleans && !is_there && left.is_empty()) {
             return Ok(Some(format!("in its folder is {}", left.join(" "))));
         }
-        // A disk of its own has more in it.
+        // A disk of its own contains more.
         let known = ["out", "state", "lost+found"];
         for (folder, known) in [("work", &known[..]), ("tmp", &[])] {
             if let Some(left) = names(&ground.path(folder))?.iter().find(|name| !known.contains(&name.as_str())) {

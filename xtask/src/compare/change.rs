@@ -1,4 +1,4 @@
-//! An update's time by the size of the change: what does not change costs its line of the index, and no more.
+//! The time of an update by the size of the change: an unchanged file costs its line of the index, and no more.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -16,16 +16,16 @@ const FIRST: &str = "sealift unpack SCRATCH/1.sealift SCRATCH/new --trust SCRATC
 const UPDATE: &str = "sealift unpack SCRATCH/N.sealift SCRATCH/new --update --delete --trust SCRATCH/allowed_signers --state SCRATCH/next-state --json --progress none";
 const CHECK: &str = "rsync -aHAXnci --modify-window=-1 --delete SCRATCH/changed/ SCRATCH/new/";
 
-/// Files that get another line at their end, ten times as many each time. The first says what reading the index takes.
+/// Numbers of files that get an extra line at the end, ten times as many each time. The first shows the time to read the index.
 const COUNTS: [usize; 5] = [0, 10, 100, 1_000, 10_000];
 
-/// How much more a changed file may cost among ten times as many.
+/// How much more a changed file may cost with ten times as many.
 const TOLERANCE: f64 = 1.25;
 
-/// Which files change.
+/// A choice of the files to change.
 struct Pattern {
     name: &'static str,
-    /// The place among all files of one of `count`.
+    /// Returns the index, among all files, of the given one of `count`.
     pick: fn(number: usize, count: usize, files: usize) -> usize,
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<(
             points.push(wall);
         }
         judge(report, pattern.name, &points);
-        // The next pattern starts from the tree as it was.
+        // The next pattern starts from the unchanged tree.
         remove(&places.path("SCRATCH/changed"))?;
         Job::new(COPY, places).run()?;
     }
@@ -72,7 +72,7 @@ pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<(
     Ok(())
 }
 
-/// Updates from the tree to a version of it; returns what the table has of that, and the seconds.
+/// Measures updates from the tree to a version of it; returns the table row and the seconds.
 fn measure(version: usize, runs: usize, places: &Places) -> Result<(String, f64)> {
     let line = |text: &str| text.replace('N', &version.to_string());
     let bundle = places.path(&line("SCRATCH/N.sealift"));
@@ -105,7 +105,7 @@ fn pack(from: &str, version: usize, places: &Places) -> Result<()> {
     Job::new(&PACK.replace('N', &version.to_string()).replace("FROM", from), places).run().map(drop)
 }
 
-/// Beyond what an update takes that changes nothing, ten times the files take ten times the time.
+/// Checks that ten times the changed files take ten times the time, above that of an update without changes.
 fn judge(report: &mut Report, pattern: &str, points: &[f64]) {
     let [none, .., before, after] = points else { return };
     let times = (after - none) / (before - none) / 10.0;

@@ -1,5 +1,5 @@
-//! A composefs store beside a plain directory, and a tree mounted from it beside mkcomposefs's image and overlayfs over images that hold
-//! their files: how long `ls -lR` takes of each, with nothing in memory and with everything.
+//! A composefs store beside a plain directory, and a tree mounted from it beside mkcomposefs's image and overlayfs over images of the files: the time
+//! of `ls -lR`, with cold and with warm caches.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,11 +17,11 @@ const PACK: &str = "sealift-composefs pack --force FROM -o SCRATCH/images.sealif
 const PLAIN: &str = "sealift-composefs unpack SCRATCH/images.sealift DISK/plain --trust SCRATCH/allowed_signers --state SCRATCH/images-state --progress none";
 const STORE: &str = "sealift-composefs unpack SCRATCH/images.sealift composefs:DISK/store --trust SCRATCH/allowed_signers --state SCRATCH/images-state --progress none";
 
-/// A tree that is mounted at `DISK/mounted`, and how it comes there.
+/// A way to mount a tree at `DISK/mounted`.
 struct Way {
     name: &'static str,
     make: &'static [&'static str],
-    /// What holds names, attributes and, but for composefs's, all contents.
+    /// Contains names, attributes and, except for composefs, all contents.
     image: &'static str,
     mount: &'static [&'static str],
 }
@@ -61,15 +61,15 @@ const WAYS: [Way; 4] = [
 const OURS: &str = "sealift mount";
 const PEER: &str = "mkcomposefs";
 const IMAGE: &str = "DISK/store1/images/refs/tree/main";
-/// Read-only, so of two layers.
+/// Read-only, so it needs two layers.
 const OVERLAY: &str = "mount -t overlay -o ro,lowerdir=DISK/empty:DISK/lower overlay DISK/mounted";
 const LIST: &str = "ls -lR DISK/mounted";
 
-/// How often a tree is listed: each way is first twice, since what comes first in a round may be slower.
+/// How often a tree is listed: each way goes first twice, since the first in a round may be slower.
 const LISTINGS: usize = 2 * WAYS.len();
 
 impl Way {
-    /// A line or word with folders of its own.
+    /// Returns a line or word with the way's own folders.
     fn at(&self, line: &str) -> String {
         let own = self.name.replace(' ', "-");
         ["lower", "mounted"]
@@ -78,7 +78,7 @@ impl Way {
     }
 }
 
-/// What listing a tree took each time.
+/// The times of listing a tree.
 struct Sample {
     way: &'static Way,
     image_bytes: u64,
@@ -104,7 +104,7 @@ pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<(
     Ok(())
 }
 
-/// Unpacks the tree in turn to directories and to stores, new ones each time.
+/// Unpacks the tree to directories and to stores in turn, new ones each time.
 fn unpack(tree: &Path, runs: usize, places: &Places) -> Result<(Vec<Usage>, Vec<Usage>)> {
     job(PACK, tree, places).run()?;
     let mut usages = (Vec::new(), Vec::new());
@@ -126,7 +126,7 @@ fn job(line: &str, tree: &Path, places: &Places) -> Job {
     Job::new(&line.replace("FROM", &tree.display().to_string()), places)
 }
 
-/// Mount points, until this is dropped.
+/// Mount points, unmounted on drop.
 struct Mounts(Vec<PathBuf>);
 
 impl Drop for Mounts {
@@ -137,7 +137,7 @@ impl Drop for Mounts {
     }
 }
 
-/// Lists the tree by each way in turn.
+/// Lists the tree in each way in turn.
 fn list(tree: &Path, places: &Places) -> Result<Vec<Sample>> {
     let mut mounts = Mounts(Vec::new());
     let mut samples = Vec::new();
@@ -152,7 +152,7 @@ fn list(tree: &Path, places: &Places) -> Result<Vec<Sample>> {
         let image = places.path(way.image);
         let image_bytes = fs::metadata(&image).with_context(|| format!("cannot find {}", image.display()))?.len();
         if way.name == PEER && tree == places.tree {
-            // Of a file with several names mkcomposefs makes several; here is none.
+            // mkcomposefs writes a file with several names several times; this tree has none.
             ensure!(fs::read(&image)? == fs::read(places.path(IMAGE))?, "mkcomposefs makes another image");
         }
         samples.push(Sample { way, image_bytes, cold: Vec::new(), warm: Vec::new() });
@@ -162,7 +162,7 @@ fn list(tree: &Path, places: &Places) -> Result<Vec<Sample>> {
         for sample in from.iter_mut().chain(before) {
             let list = Job::new(&sample.way.at(LIST), places);
             rustix::fs::sync();
-            // Twice: what an overlay's entries hold of the file systems below is only free when they are, and the next way may have it too.
+            // Twice: an overlay's entries pin those of the file systems below, which are freed only after them, and the next way may share these.
             for _ in 0..2 {
                 fs::write("/proc/sys/vm/drop_caches", "3").context("cannot drop caches")?;
             }

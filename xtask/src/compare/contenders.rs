@@ -1,10 +1,10 @@
-//! Every command line that is measured. Ours are all in the first half: a changed option is changed here.
+//! Every measured command line. Ours are all in the first half: change our options there.
 
 /// One program's way to do a job.
 pub(crate) struct Contender {
     pub(crate) name: &'static str,
     pub(crate) line: &'static str,
-    /// What it leaves, removed before each run.
+    /// Its output, removed before each run.
     pub(crate) makes: Option<&'static str>,
 }
 
@@ -70,7 +70,7 @@ pub(crate) const CAT_COLD: Contender = only_reads(
     "sealift cat DISK/tree.sealift FILE --trust SCRATCH/allowed_signers --state SCRATCH/state",
 );
 
-/// 2 GiB, by one thread.
+/// 2 GiB, on one thread.
 pub(crate) const DIGEST: Contender =
     only_reads("sealift digest", "find SCRATCH/noise -type f -exec sealift digest --progress none {} +");
 

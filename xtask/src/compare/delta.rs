@@ -1,5 +1,5 @@
-//! From one version of a tree to the next in as few bytes as may be: delta bundles beside the peers, on pairs of trees. Each way is run
-//! once, since the peers take minutes.
+//! From one version of a tree to the next in as few bytes as possible: delta bundles beside the peers, on pairs of trees. Each way runs once, since
+//! the peers take minutes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,19 +12,19 @@ use super::places::{Places, remove};
 use super::report::{Report, float, grouped, seconds};
 use super::{desktop, ebuilds, tree};
 
-/// What makes the file that brings the new version, and what makes the new version of the old one and that file. `OLD` and `NEW` are the trees.
+/// The command that creates the delta file, and the one that builds the new version from it and the old one. `OLD` and `NEW` are the trees.
 struct Way {
     name: &'static str,
-    /// The pairs that it is for: some take hours on others, or more memory than there is.
+    /// The pairs to run it on: on others some take hours, or more memory than there is.
     pairs: &'static [&'static str],
-    /// What is there before the clock starts.
+    /// Commands that run before the clock starts.
     before: &'static [&'static str],
     make: &'static str,
     file: &'static str,
-    /// What has to be there before it is applied.
+    /// Commands that run before the delta is applied.
     install: &'static [&'static str],
     apply: &'static str,
-    /// What prints something, or ends badly, where the outcome is another than the new tree.
+    /// A command that prints something or fails if the result is not the new tree.
     check: &'static str,
 }
 
@@ -33,11 +33,11 @@ const BASE: &str = "sealift pack --force OLD -o SCRATCH/base.sealift --name tree
 const INSTALL: &str = "sealift unpack SCRATCH/base.sealift SCRATCH/target --trust SCRATCH/allowed_signers --state SCRATCH/delta-state --progress none";
 const APPLY: &str = "sealift unpack SCRATCH/out.sealift SCRATCH/target --delete --trust SCRATCH/allowed_signers --state SCRATCH/delta-state --progress none";
 const CHECK: &str = "rsync -aHAXnci --modify-window=-1 --delete NEW/ SCRATCH/target/";
-/// It ends badly where something is wrong, and shows how far it is meanwhile.
+/// It fails if something is wrong, and prints its progress.
 const FSCK: &str = "ostree --repo=SCRATCH/device fsck --quiet";
 const TARS: [&str; 2] =
     ["tar --sort=name -C OLD -cf SCRATCH/old.tar .", "tar --sort=name -C NEW -cf SCRATCH/new.tar ."];
-/// Both trees as commits, and a repository that holds the first.
+/// Creates commits of both trees, and a repository with the first one.
 const COMMITS: [&str; 6] = [
     "ostree --repo=SCRATCH/delta-repo init --mode=bare-user",
     "ostree --repo=SCRATCH/delta-repo commit --no-bindings --branch=tree --tree=dir=OLD",
@@ -47,7 +47,7 @@ const COMMITS: [&str; 6] = [
     "ostree --repo=SCRATCH/device pull-local SCRATCH/delta-repo old",
 ];
 
-/// What ours have in common, and the peers that work on tars.
+/// What ours have in common, and the peers that use tars.
 const OURS: Way = Way {
     name: BEST,
     pairs: ALL,
@@ -81,7 +81,7 @@ const WAYS: [Way; 9] = [
         ..ON_TARS
     },
     Way {
-        // Level 19 takes 17 minutes on the first pair, for a quarter less.
+        // Level 19 takes 17 minutes on the first pair, for a result smaller by a quarter.
         name: "zstd -12 --patch-from on tars",
         make: "zstd -q -f -12 --long=31 --patch-from=SCRATCH/old.tar SCRATCH/new.tar -o SCRATCH/out.zst",
         file: "SCRATCH/out.zst",
@@ -128,14 +128,14 @@ const WAYS: [Way; 9] = [
     },
 ];
 
-/// A pair of trees, and what is wanted of our ways beside xdelta3's and ostree's.
+/// A pair of trees, and the targets of our ways against xdelta3's and ostree's.
 pub(crate) struct Pair {
     name: &'static str,
     title: &'static str,
     wanted: &'static [Wanted],
 }
 
-/// At most so much of one way for each of another.
+/// A figure of one way, at most so much of another's.
 struct Wanted {
     way: &'static str,
     of: Measure,
@@ -147,9 +147,9 @@ struct Wanted {
 enum Measure {
     Bytes,
     MakeTime,
-    /// Bytes, beside the full bundle's instead of a peer's.
+    /// Bytes, against the full bundle's instead of a peer's.
     Share,
-    /// Seconds to apply it, beside those that only writing the changed files takes.
+    /// Seconds to apply it, against those of only writing the changed files.
     ApplyTime,
 }
 
@@ -197,15 +197,15 @@ pub(crate) const EBUILDS: Pair = Pair {
     ],
 };
 
-/// What there is without a delta.
+/// Figures without a delta.
 struct Bare {
     /// Bytes of the old tree's full bundle.
     full: u64,
-    /// How long writing the changed files takes, and nothing else.
+    /// The time of writing the changed files alone.
     writing: Duration,
 }
 
-/// What a way took.
+/// The costs of a way.
 struct Sample {
     way: &'static str,
     make: Usage,
@@ -230,7 +230,7 @@ pub(crate) fn add(report: &mut Report, pair: &Pair, places: &Places) -> Result<(
     if new == places.tree { Ok(()) } else { remove(&new) }
 }
 
-/// The old and the new tree of a pair; `None` where they cannot be made.
+/// Returns the old and the new tree of a pair; `None` where they cannot be made.
 fn trees(pair: &Pair, places: &Places) -> Result<Option<(PathBuf, PathBuf)>> {
     let (old, new) = (places.path("SCRATCH/delta-old"), places.path("SCRATCH/delta-new"));
     Ok(Some(match pair.name {
@@ -273,7 +273,7 @@ fn measure(pair: &Pair, way: &Way, (old, new): (&Path, &Path), places: &Places) 
     Ok(Sample { way: way.name, make, apply, bytes })
 }
 
-/// Writes the new tree's files that differ from the old one's into one folder, as quickly as that goes.
+/// Writes the files of the new tree that differ from the old one's into one folder, as fast as possible.
 fn write_changed((old, new): (&Path, &Path), places: &Places) -> Result<Duration> {
     let mut changed = Vec::new();
     for path in tree::files(new)? {
@@ -295,7 +295,7 @@ fn write_changed((old, new): (&Path, &Path), places: &Places) -> Result<Duration
     Ok(took)
 }
 
-/// Removes what the way before left, but for the bundle of the old tree.
+/// Removes the results of the previous way, except the bundle of the old tree.
 fn clear(places: &Places) -> Result<()> {
     let names = "target delta-state delta-repo device old.tar new.tar made.tar old.squashfs new.squashfs made.squashfs out.sealift \
         out.xdelta out.zst out.bsdiff out.static-delta";

@@ -1,4 +1,4 @@
-//! A desktop's root: as of the last point release, and with what was updated since.
+//! A desktop's root file system: as of the last point release, and with later updates.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use super::places::remove;
 use crate::debian::{apt, bootstrap, connect};
 use crate::shell::{run, target_dir};
 
-/// Large programs and libraries, many of which get security updates.
+/// Large programs and libraries that often get security updates.
 const PACKAGES: [&str; 8] = [
     "firefox-esr",
     "postgresql",
@@ -29,7 +29,7 @@ pub(crate) fn write(old: &Path, new: &Path) -> Result<()> {
     copy(&updated, new)
 }
 
-/// Where the roots lie: that of the point release, and the updated one. They are made once and kept, since that takes minutes.
+/// Returns the two roots: that of the point release, and the updated one. They are created once and kept, since that takes minutes.
 pub(crate) fn roots() -> Result<(PathBuf, PathBuf)> {
     let kept = target_dir()?.join("compare-kept");
     let (point, updated) = (kept.join("point-release"), kept.join("updated"));
@@ -50,7 +50,7 @@ pub(crate) fn roots() -> Result<(PathBuf, PathBuf)> {
     Ok((point, updated))
 }
 
-/// Removes what is no part of a system that is shipped: what apt fetched, and the device nodes, which a commit cannot hold.
+/// Removes what a shipped system does not contain: apt's downloads, and the device nodes, which a commit cannot hold.
 fn tidy(root: &Path) -> Result<()> {
     for folder in ["var/cache/apt", "var/lib/apt/lists", "dev"] {
         remove(&root.join(folder))?;

@@ -1,5 +1,5 @@
-//! A tree such as a distribution's package descriptions: tens of thousands of files of one to four kilobytes, of which each week some get
-//! a new version, as a file that is copied from the one before.
+//! A tree such as a distribution's package descriptions: tens of thousands of files of one to four kilobytes, some of which get a new version each
+//! week, as a copy of the previous file.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -12,27 +12,27 @@ use crate::random::Random;
 const CATEGORIES: u64 = 60;
 const PACKAGES: u64 = 150;
 const VERSIONS: usize = 3;
-/// Of a thousand packages, those that change in a week.
+/// Packages that change in a week, per thousand.
 const CHANGED: u64 = 40;
-/// When everything was written that no week changed, in seconds since 1970.
+/// Time of the files that no week changed, in seconds since 1970.
 const BEGIN: u64 = 1_700_000_000;
 const WEEK: u64 = 7 * 24 * 3600;
 
-/// Writes the tree as it is `weeks` after the first.
+/// Writes the tree as it is `weeks` weeks after the start.
 pub(crate) fn write(to: &Path, weeks: u64) -> Result<()> {
     for category in 0..CATEGORIES {
         for package in 0..PACKAGES {
-            // What comes to be of one package is nothing to the next.
+            // The history of one package does not depend on the others.
             let mut random = Random::of(category * PACKAGES + package);
             let name = format!("{}-{package}", word(&mut random));
             let dir = to.join(format!("cat-{category:02}")).join(&name);
             fs::create_dir_all(&dir)?;
             let body = body(&mut random, &name);
-            // The weeks in which what is there now was changed last.
+            // The weeks of the last changes.
             let (mut first, mut edited, mut versions) = (0, None, [0; VERSIONS]);
             for week in 1..=weeks {
                 match random.below(1000) {
-                    // A new version comes and the oldest goes, or a file is edited where it is.
+                    // A new version is added and the oldest removed, or a file is edited in place.
                     chance if chance < CHANGED / 2 => {
                         first += 1;
                         versions.rotate_left(1);
@@ -66,14 +66,14 @@ fn write_file(path: &Path, text: &str, week: u64) -> Result<()> {
     set_time(path, week)
 }
 
-/// What a week did not touch keeps its time, as with a mirror that is synchronized.
+/// A file that a week did not touch keeps its time, as in a synchronized mirror.
 fn set_time(path: &Path, week: u64) -> Result<()> {
     let time = SystemTime::UNIX_EPOCH + Duration::from_secs(BEGIN + week * WEEK);
     Ok(File::open(path)?.set_modified(time)?)
 }
 
-/// A word of two to four syllables. A vocabulary of few words would make a file of two kilobytes cost a hundred bytes in a bundle; of
-/// Gentoo's tree, 153,000 files, it is 600.
+/// Returns a word of two to four syllables. With a small vocabulary, a file of two kilobytes would cost a hundred bytes in a bundle; in Gentoo's tree
+/// of 153,000 files it costs 600.
 fn word(random: &mut Random) -> String {
     let syllable = |number: u64| {
         let letter = |letters: &str, at: u64| letters.chars().nth(usize::try_from(at).unwrap_or(0)).unwrap_or('x');
@@ -102,7 +102,7 @@ fn body(random: &mut Random, name: &str) -> String {
     text
 }
 
-/// As a manifest has it (GLEP 74): two digests of 64 bytes, which do not compress.
+/// Returns a manifest line (GLEP 74): two digests of 64 bytes, which are incompressible.
 fn manifest_line(name: &str, version: u64) -> String {
     let digest = |kind: u64| -> String {
         let mut random = Random::of(seed(name, version, kind));

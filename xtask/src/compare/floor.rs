@@ -1,4 +1,4 @@
-//! What this machine allows, by the bench of that name.
+//! Lower bounds on this machine, measured by the bench of that name.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! A command line under the clock: what it took of time, CPU and memory, over all of its processes.
+//! Runs a command line under the clock: its time, CPU and memory, over all of its processes.
 
 use std::fmt;
 use std::process::{Child, Command, Stdio};
@@ -10,23 +10,23 @@ use wait4::{ResUse, Wait4};
 use super::places::Places;
 use crate::shell::output;
 
-/// A line such as `zstd -dc FILE | tar -xf - && sync`, its words resolved. No shell stands between the clock and the programs.
+/// A line such as `zstd -dc FILE | tar -xf - && sync`, with its words resolved. No shell runs between the clock and the programs.
 pub(crate) struct Job {
     text: String,
-    /// One after the other.
+    /// Run one after the other.
     pipelines: Vec<Pipeline>,
 }
 
-/// Stages that run together, each a program with its arguments.
+/// Stages that run in parallel, each a program with its arguments.
 type Pipeline = Vec<Vec<String>>;
 
-/// What a run took.
+/// The costs of a run.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Usage {
     pub(crate) wall: Duration,
     pub(crate) user: Duration,
     pub(crate) system: Duration,
-    /// The sum over the processes of a pipeline of the most that each held, and the largest such sum of a sequence.
+    /// Peak memory: the sum of the peaks of a pipeline's processes, and the largest such sum of a sequence.
     pub(crate) peak_bytes: u64,
 }
 
@@ -36,7 +36,7 @@ impl Usage {
     }
 }
 
-/// The run of median wall time.
+/// Returns the run of median wall time.
 pub(crate) fn median(usages: &[Usage]) -> Usage {
     let mut sorted = usages.to_vec();
     sorted.sort_unstable_by_key(|usage| usage.wall);
@@ -50,11 +50,11 @@ impl Job {
         Self { text: line.to_owned(), pipelines: line.split(" && ").map(pipeline).collect() }
     }
 
-    /// Runs it with its standard output dropped.
+    /// Runs it, and discards its standard output.
     ///
     /// # Errors
     ///
-    /// When a program cannot be started or ends badly.
+    /// Returns an error if a program cannot be started or fails.
     pub(crate) fn run(&self) -> Result<Usage> {
         let mut usage = Usage::default();
         let start = Instant::now();
@@ -72,11 +72,11 @@ impl Job {
         Ok(usage)
     }
 
-    /// Runs it for what it prints.
+    /// Runs it, and returns its output.
     ///
     /// # Errors
     ///
-    /// As [`Job::run`]; also for a pipeline, which has no single output.
+    /// Returns an error as [`Job::run`] does, and also for a pipeline, which has no single output.
     pub(crate) fn output(&self) -> Result<String> {
         let [pipeline] = self.pipelines.as_slice() else { bail!("{self} is several commands") };
         let [stage] = pipeline.as_slice() else { bail!("{self} is a pipeline") };
@@ -94,7 +94,7 @@ fn run_pipeline(stages: &[Vec<String>]) -> Result<Vec<ResUse>> {
     let mut children: Vec<Child> = Vec::new();
     for (index, stage) in stages.iter().enumerate() {
         let mut command = command(stage);
-        // The command, and with it our end of the pipe, is dropped each time round: else a writer never sees its reader die.
+        // The command, and with it our end of the pipe, is dropped in each iteration: else a writer would never notice that its reader died.
         command.stdin(children.last_mut().and_then(|child| child.stdout.take()).map_or_else(Stdio::null, Stdio::from));
         command.stdout(if index + 1 < stages.len() { Stdio::piped() } else { Stdio::null() });
         children.push(command.spawn().with_context(|| format!("cannot start {}", stage.join(" ")))?);

@@ -1,4 +1,4 @@
-//! What the figures were measured on, and with.
+//! Describes the machine and the versions behind the figures.
 
 use std::fs;
 use std::process::Command;
@@ -10,11 +10,11 @@ use super::report::grouped;
 use super::tree::Extent;
 use crate::shell::output;
 
-/// Returns the page's opening.
+/// Returns the page's introduction.
 pub(crate) fn describe(places: &Places, extent: &Extent, command: &str, runs: usize) -> Result<String> {
     let today = first_line(Command::new("date").args(["-u", "+%Y-%m-%d"]));
     let kernel = first_line(Command::new("uname").args(["-srm"]));
-    // Others at work on the machine make every figure longer, ours and the peers'.
+    // Other load on the machine increases every figure, ours and the peers'.
     let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let load = load.split_whitespace().next().unwrap_or("unknown");
     let (scratch, disk) = (places.file_system("SCRATCH")?, places.file_system("DISK")?);

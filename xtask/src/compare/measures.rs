@@ -1,4 +1,4 @@
-//! What is measured, against whom, and what is wanted of it.
+//! The measures, their contenders and their targets.
 
 use super::contenders as run;
 use super::contenders::Contender;
@@ -8,32 +8,32 @@ pub(crate) struct Measure {
     pub(crate) title: &'static str,
     pub(crate) ours: &'static Contender,
     pub(crate) peers: &'static [&'static Contender],
-    /// Made first, outside the clock.
+    /// Made first, and not measured.
     pub(crate) needs: &'static [&'static Contender],
     /// Read into the page cache before each run.
     pub(crate) reads: &'static [&'static str],
     pub(crate) state: State,
-    /// A command that prints nothing when our result is right.
+    /// A command that prints nothing if our result is right.
     pub(crate) check: Option<&'static str>,
     pub(crate) is_large: bool,
     pub(crate) wanted: &'static [Wanted],
 }
 
-/// What else holds before each run.
+/// Conditions before each run.
 #[derive(PartialEq, Eq)]
 pub(crate) enum State {
     Warm,
-    /// Nothing waits to be written to the disk, and nothing was removed from it: ext4 passes over the inodes that were
-    /// freed within the last minutes one by one, so that creating files after `rm -r` takes ten times as long.
+    /// No writes are pending, and nothing was removed recently: ext4 skips the inodes freed within the last minutes one by one, so that creating
+    /// files after `rm -r` takes ten times as long.
     Untouched,
     /// This file is not in the page cache.
     Cold(&'static str),
 }
 
 pub(crate) enum Wanted {
-    /// Our seconds, at most that much of the best of these peers.
+    /// Our time is at most this much of the best of these peers'.
     Seconds(f64, &'static [&'static str]),
-    /// Our bytes, at most that much of this peer's.
+    /// Our size is at most this much of this peer's.
     Bytes(f64, &'static str),
     PeakMib(f64),
     Milliseconds(f64),
@@ -110,7 +110,7 @@ pub(crate) const MEASURES: &[Measure] = &[
         state: State::Warm,
         check: None,
         is_large: true,
-        // At least 0.9 of its speed.
+        // At least 0.9 of the peer's speed.
         wanted: &[Wanted::Seconds(1.11, &["fsverity digest"])],
     },
     Measure {

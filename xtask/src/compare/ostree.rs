@@ -1,4 +1,4 @@
-//! Between OSTree repositories: a bundle beside `ostree create-usb` and `ostree pull-local`, with the system calls that each takes.
+//! Between OSTree repositories: a bundle beside `ostree create-usb` and `ostree pull-local`, with the system calls of each.
 
 use std::fs;
 use std::process::Command;
@@ -12,13 +12,13 @@ use crate::shell::output;
 
 const COLLECTION: &str = "org.example.Tree";
 
-/// Two steps each, and where they lead.
+/// Two steps, and their targets.
 struct Way {
     name: &'static str,
     mode: &'static str,
     /// Where the medium and the repository are.
     place: &'static str,
-    /// What makes the medium, and what takes it into `TO`.
+    /// The command that creates the medium, and the one that imports it into `TO`.
     steps: [&'static str; 2],
 }
 
@@ -40,7 +40,7 @@ const WAYS: [Way; 6] = [
     Way { name: "create-usb and pull-local, to bare-user on the disk", mode: "bare-user", place: "DISK", steps: USB },
 ];
 
-/// What the two steps took, run by run.
+/// The costs of the two steps, by run.
 #[derive(Default)]
 struct Samples {
     make: Vec<Usage>,
@@ -60,7 +60,7 @@ pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<(
     let mut all: Vec<Samples> = WAYS.iter().map(|_| Samples::default()).collect();
     for number in 1..=runs {
         for (way_number, (way, samples)) in WAYS.iter().zip(&mut all).enumerate() {
-            // What was removed from ext4 makes what follows slow: there each run has names of its own, and all go when all was measured.
+            // Removing files from ext4 slows down what follows: there each run uses names of its own, and all are removed at the end.
             let [medium, to] = ["medium", "to"].map(|name| format!("{}/{name}-{way_number}-{number}", way.place));
             fs::create_dir(places.path(&medium))?;
             run(&format!("ostree --repo={to} init --mode={}", way.mode))?;
@@ -98,7 +98,7 @@ pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<(
     Ok(())
 }
 
-/// Seconds of wall time and of CPU for both steps.
+/// Returns the seconds of wall time and of CPU for both steps.
 fn whole(samples: &Samples) -> (f64, f64) {
     let (make, take) = (median(&samples.make), median(&samples.take));
     ((make.wall + take.wall).as_secs_f64(), (make.cpu() + take.cpu()).as_secs_f64())
@@ -135,7 +135,7 @@ fn table(all: &[Samples]) -> String {
     text
 }
 
-/// Counts system calls per object with strace, whose own time nobody measures.
+/// Counts system calls per object with strace; its overhead is in no measured time.
 fn calls_of(places: &Places, line: &dyn Fn(&str, &str, &str) -> String) -> Result<String> {
     let mut text = "\n| `strace -c -f` | calls | an object |\n| --- | --: | --: |\n".to_owned();
     let objects =

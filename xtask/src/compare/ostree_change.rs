@@ -1,4 +1,4 @@
-//! A repository that has the last commit takes the next one: time by the size of the change.
+//! Imports the next commit into a repository that has the previous one: time by the size of the change.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -15,7 +15,7 @@ const PACK: &str = "sealift pack --force ostree:SCRATCH/ostree --ref linux -o SC
 const TAKE: &str = "sealift unpack SCRATCH/ostree.sealift ostree:SCRATCH/to --trust SCRATCH/allowed_signers --state SCRATCH/ostree-state --json --progress none";
 const BASE: &str = "ostree --repo=SCRATCH/to pull-local SCRATCH/ostree linux";
 
-/// One file of this many changes; none, and then all.
+/// One file in this many changes; 0 for none.
 const STEPS: [usize; 5] = [0, 1000, 100, 10, 1];
 
 pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<()> {
@@ -31,7 +31,7 @@ pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<(
         run(COMMIT)?;
         let mut usages: Vec<Usage> = Vec::new();
         let files = tree::files(&places.path("SCRATCH/changed"))?;
-        // The base is taken before there is another commit, which it would name as well.
+        // The base is packed before there is another commit, which it would name as well.
         remove(&places.path("SCRATCH/base"))?;
         run("ostree --repo=SCRATCH/to init --mode=bare-user")?;
         run(BASE)?;

@@ -1,4 +1,5 @@
-//! The package and the page in Chromium: beside bare loops that only read the same bytes, beside the program, and what an administrator waits for.
+//! The package and the page in Chromium: against bare loops that only read the same bytes, against the program, and in what an administrator waits
+//! for.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -18,11 +19,11 @@ const PACK_HUGE: &str = "sealift pack --force SCRATCH/noise -o SCRATCH/huge.seal
 const PACK_ONE: &str = "sealift pack --force SCRATCH/one -o SCRATCH/one.sealift --level 3 --name tree --bundle-version 1 --key SCRATCH/key --progress none";
 const ENTRIES: u32 = 100_000;
 const SCRIPT: &str = "wasm/bench/page.mjs";
-/// Bytes of the file that is saved.
+/// Size of the saved file in bytes.
 const ONE_BYTES: u64 = 1_000_000_000;
 const MIB: f64 = 1024.0 * 1024.0;
 
-/// What the script prints. All times are in seconds.
+/// The script's output. All times are in seconds.
 #[derive(Deserialize)]
 struct Found {
     seconds: BTreeMap<String, Vec<f64>>,
@@ -64,7 +65,7 @@ pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<(
         .try_for_each(|word| remove(&places.path(word)))
 }
 
-/// Packs, with so many files of noise that go again.
+/// Packs a tree with this many files of noise, which are removed afterwards.
 fn pack(line: &str, noise: Option<u32>, places: &Places) -> Result<()> {
     let folder = places.path("SCRATCH/noise");
     noise.map_or(Ok(()), |files| tree::write_noise(&folder, files))?;
@@ -79,7 +80,7 @@ fn judge(report: &mut Report, found: &Found) {
         times.sort_unstable_by(f64::total_cmp);
         times.get(times.len().saturating_sub(1) / 2).copied().unwrap_or(f64::NAN)
     };
-    // One of each run: what else the machine does has its part in both times.
+    // The median of the ratio of each run: other load on the machine affects both times.
     let ratio_of = |above: &str, below: &str| {
         median(each(above).iter().zip(each(below)).map(|(above, below)| above / below).collect())
     };
@@ -121,7 +122,7 @@ fn judge(report: &mut Report, found: &Found) {
         1000.0,
         " ms",
     );
-    // The browser tells of tasks from 50 ms on.
+    // The browser reports tasks from 50 ms on.
     most("longest task while that tree comes".to_owned(), middle(&found.tasks), 50.0, " ms");
     most("from a stop to idle workers".to_owned(), middle(&found.stop), 200.0, " ms");
     let listed = |name: &str| each(name).iter().map(|time| format!("{time:.2}")).collect::<Vec<_>>().join(" ");

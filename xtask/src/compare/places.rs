@@ -1,4 +1,4 @@
-//! What the words of a command line stand for on this machine, so that tables and report name no path of it.
+//! Resolves the words of a command line on this machine, so that tables and report contain none of its paths.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::shell::{output, target_dir};
 
-/// `TREE`, `FILE` (one small file in it), `CORES`, `SCRATCH/...` (on memory where there is room), `DISK/...` and our programs.
+/// `TREE`, `FILE` (one small file in it), `CORES`, `SCRATCH/...` (in memory if there is room), `DISK/...` and our programs.
 pub(crate) struct Places {
     pub(crate) tree: PathBuf,
     pub(crate) file: String,
@@ -19,7 +19,7 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// Makes both scratch folders. The disk is the one that we build on.
+    /// Creates both scratch folders. The disk is that of the build folder.
     pub(crate) fn new(scratch: Option<PathBuf>, wanted_bytes: u64) -> Result<Self> {
         let disk = target_dir()?;
         let scratch = match scratch {
@@ -41,7 +41,7 @@ impl Places {
         self.programs.push((word, path));
     }
 
-    /// Returns a word of a command line as the programs shall see it.
+    /// Returns a word of a command line as passed to the programs.
     pub(crate) fn resolve(&self, word: &str) -> String {
         if let Some((_, path)) = self.programs.iter().find(|(name, _)| *name == word) {
             return path.display().to_string();
@@ -56,32 +56,32 @@ impl Places {
         }
     }
 
-    /// Returns a word that names a file.
+    /// Returns the path of a word that names a file.
     pub(crate) fn path(&self, word: &str) -> PathBuf {
         self.resolve(word).into()
     }
 
     /// # Errors
     ///
-    /// When the disk lacks room for that many bytes.
+    /// Returns an error if the disk has less free space than that.
     pub(crate) fn require_disk(&self, wanted_bytes: u64) -> Result<()> {
         require_room(&self.disk.0, wanted_bytes)
     }
 
-    /// Returns what kind of file system a word's file lies on.
+    /// Returns the type of file system that contains a word's file.
     pub(crate) fn file_system(&self, word: &str) -> Result<String> {
         let mut command = process::Command::new("findmnt");
         let types = output(command.args(["-no", "FSTYPE", "-T"]).arg(self.path(word)))?;
-        // A folder mounted over twice has two lines; the last counts.
+        // A folder with two mounts has two lines; the last counts.
         Ok(types.lines().last().unwrap_or("unknown").to_owned())
     }
 }
 
-/// A folder that goes when we go.
+/// A folder that is removed on drop.
 struct Scratch(PathBuf);
 
 impl Scratch {
-    /// Removes what killed runs left, then makes a new one named by our process.
+    /// Removes the remains of killed runs, then creates a folder named by our process.
     fn new(parent: &Path, name: &str) -> Result<Self> {
         let prefix = format!("sealift-{name}-");
         for entry in fs::read_dir(parent).with_context(|| format!("cannot list {}", parent.display()))? {
@@ -108,7 +108,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Removes a file or a whole folder, there or not.
+/// Removes a file or a whole folder, if it exists.
 pub(crate) fn remove(path: &Path) -> Result<()> {
     let removed = match fs::symlink_metadata(path) {
         Err(_) => Ok(()),
@@ -118,7 +118,7 @@ pub(crate) fn remove(path: &Path) -> Result<()> {
     removed.with_context(|| format!("cannot remove {}", path.display()))
 }
 
-/// Returns the folder of shared memory when it has that much room, in the file system and in memory.
+/// Returns the folder of shared memory if it has that much room, in the file system and in memory.
 fn memory_with(wanted_bytes: u64) -> Option<PathBuf> {
     let dir = PathBuf::from("/dev/shm");
     let memory = fs::read_to_string("/proc/meminfo").ok()?;

@@ -1,4 +1,4 @@
-//! Where the rest of our time goes: system calls, and functions.
+//! Profiles the rest of our time: system calls, and functions.
 
 use std::fs;
 
@@ -31,14 +31,14 @@ pub(crate) fn add(report: &mut Report, places: &Places) -> Result<()> {
     Ok(())
 }
 
-/// Runs ours under a program that watches it.
+/// Runs our command under an observing program.
 fn under(watcher: &str, contender: &Contender, places: &Places) -> Result<super::job::Usage> {
     contender.makes.map_or(Ok(()), |word| remove(&places.path(word)))?;
     tree::read_all(&places.tree)?;
     Job::new(format!("{watcher} {}", contender.line).trim_start(), places).run()
 }
 
-/// Counts are exact; their seconds are of a run that strace slows down.
+/// Counts system calls exactly; their times are of a run that strace slows down.
 fn system_calls(contender: &Contender, places: &Places) -> Result<String> {
     under("strace -c -f -o SCRATCH/strace", contender, places)?;
     let table = fs::read_to_string(places.path("SCRATCH/strace")).context("cannot read the counts")?;

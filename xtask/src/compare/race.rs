@@ -10,11 +10,11 @@ use super::measures::{Measure, State};
 use super::places::{Places, remove};
 use super::tree;
 
-/// Everything that one contender's runs gave.
+/// The results of one contender's runs.
 pub(crate) struct Samples {
     pub(crate) contender: &'static Contender,
     pub(crate) usages: Vec<Usage>,
-    /// The size of the file it made.
+    /// The size of its output file.
     pub(crate) bytes: Option<u64>,
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn run(measure: &Measure, runs: usize, places: &Places) -> Result<Vec
     let samples = |contender| Samples { contender, usages: Vec::new(), bytes: None };
     let mut all: Vec<_> = [measure.ours].into_iter().chain(measure.peers.iter().copied()).map(samples).collect();
     for round in 1..=runs {
-        // Peers first, so that ours comes last and its result is what the check sees.
+        // Peers first, so that ours comes last and the check sees its result.
         for one in all.iter_mut().rev() {
             prepare(measure, one.contender, places)?;
             let usage = Job::new(one.contender.line, places).run()?;
@@ -58,7 +58,7 @@ pub(crate) fn run(measure: &Measure, runs: usize, places: &Places) -> Result<Vec
     Ok(all)
 }
 
-/// Makes what a later measure needs, unless an earlier one left it.
+/// Makes the input of a later measure, unless an earlier one left it.
 fn make(contender: &Contender, places: &Places) -> Result<()> {
     let file = places.path(contender.makes.context("it makes nothing")?);
     if !file.exists() {
@@ -83,7 +83,7 @@ fn prepare(measure: &Measure, contender: &Contender, places: &Places) -> Result<
     Ok(())
 }
 
-/// Removes what an earlier run made, or keeps it where removing would be felt by what comes next.
+/// Removes the output of an earlier run, or sets it aside where the removal would slow down what follows.
 fn make_way(measure: &Measure, contender: &Contender, places: &Places) -> Result<()> {
     if measure.state == State::Untouched {
         return set_aside(contender, places);
@@ -91,7 +91,7 @@ fn make_way(measure: &Measure, contender: &Contender, places: &Places) -> Result
     contender.makes.map_or(Ok(()), |word| remove(&places.path(word)))
 }
 
-/// Renames what an earlier run made; the whole folder goes when all was measured.
+/// Renames the output of an earlier run; the whole folder is removed after the last measure.
 fn set_aside(contender: &Contender, places: &Places) -> Result<()> {
     let Some(made) = contender.makes.map(|word| places.path(word)).filter(|path| path.exists()) else {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The reads of the bundle by which one small file is handed out.
+//! The reads of the bundle that extracting one small file takes.
 
 use std::fs;
 
@@ -36,7 +36,7 @@ struct Read<'a> {
     result: &'a str,
 }
 
-/// Returns the call in a line of strace's when it reads that file.
+/// Returns the read in a line of strace's, if it is one of that file.
 fn read_of<'a>(line: &'a str, file: &str) -> Option<Read<'a>> {
     let (before, after) = line.split_once(file)?;
     let call = before.split_once('(')?.0.rsplit(' ').next()?;

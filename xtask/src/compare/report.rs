@@ -1,4 +1,4 @@
-//! bench/RESULTS.md: tables of what was measured, and whether it is what was wanted.
+//! bench/RESULTS.md: tables of the measures, and whether the targets are met.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use super::race::Samples;
 
 const MIB: f64 = 1024.0 * 1024.0;
 
-/// The pages, written as the measures end.
+/// The pages, written as the measures complete.
 #[derive(Default)]
 pub(crate) struct Report {
     verdicts: Vec<Verdict>,
     sections: String,
 }
 
-/// One wanted figure, and what it came to.
+/// One target, and the measured figure.
 struct Verdict {
     what: String,
     figure: String,
@@ -24,7 +24,7 @@ struct Verdict {
 }
 
 impl Report {
-    /// Adds a measure's table and judges it.
+    /// Adds a measure's table and compares it with the targets.
     pub(crate) fn add(&mut self, measure: &Measure, samples: &[Samples], places: &Places) {
         for wanted in measure.wanted {
             self.judge(measure, wanted, samples);
@@ -32,7 +32,7 @@ impl Report {
         self.section(measure.title, &table(samples, places));
     }
 
-    /// Adds nothing where a peer gave no figure to hold ours against.
+    /// Adds nothing if a peer has no figure to compare with.
     fn judge(&mut self, measure: &Measure, wanted: &Wanted, samples: &[Samples]) -> Option<()> {
         let (ours, peers) = samples.split_first()?;
         let seconds = ours.median().wall.as_secs_f64();
@@ -54,13 +54,13 @@ impl Report {
         Some(())
     }
 
-    /// Judges a figure, shown with so many digits behind the point, that is to be at most so large.
+    /// Adds a target with a maximum; the figure is shown with this many decimal places.
     pub(crate) fn at_most(&mut self, what: impl Into<String>, figure: f64, limit: f64, digits: usize, unit: &str) {
         let wanted = format!("at most {limit:.digits$}{unit}");
         self.verdict(what, format!("{figure:.digits$}{unit}"), wanted, figure <= limit);
     }
 
-    /// The same of one that is to be at least so large.
+    /// Adds a target with a minimum.
     pub(crate) fn at_least(&mut self, what: impl Into<String>, figure: f64, limit: f64, digits: usize, unit: &str) {
         let wanted = format!("at least {limit:.digits$}{unit}");
         self.verdict(what, format!("{figure:.digits$}{unit}"), wanted, figure >= limit);
@@ -74,7 +74,7 @@ impl Report {
         self.sections.push_str(&format!("\n## {title}\n\n{}\n", text.trim_end()));
     }
 
-    /// Returns the whole page below an opening text.
+    /// Returns the whole page after an introduction.
     pub(crate) fn finish(self, opening: &str) -> String {
         let mut page = format!("# Sealift and its peers\n\n{}\n", opening.trim_end());
         page.push_str("\n## What was wanted\n\n| measure | figure | wanted | reached |\n| --- | --- | --- | --- |\n");
@@ -122,7 +122,7 @@ pub(crate) fn seconds(time: Duration) -> String {
     if time < 0.1 { format!("{time:.4}") } else { format!("{time:.2}") }
 }
 
-/// Returns a number with commas between thousands.
+/// Returns a number with commas between groups of three digits.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! Ten times the files: do time and memory grow with them, and no faster?
+//! Ten times the files: time and memory must grow no faster.
 
 use anyhow::Result;
 
@@ -8,13 +8,13 @@ use super::places::{Places, remove};
 use super::report::{Report, grouped, seconds};
 use super::tree;
 
-/// How much more a file may cost among ten times as many.
+/// How much more a file may cost with ten times as many.
 const TOLERANCE: f64 = 1.25;
 
-/// What one file costs on average, or one more file.
+/// The cost of a file on average, or of one more file.
 struct Costs {
     name: &'static str,
-    /// For each count of files: seconds a file, peak bytes.
+    /// For each number of files: seconds per file, peak bytes.
     points: Vec<(u32, f64, f64)>,
 }
 
@@ -69,7 +69,7 @@ fn measure(contender: &Contender, runs: usize, places: &Places) -> Result<(Usage
 }
 
 impl Costs {
-    /// Holds the last step against the one before.
+    /// Compares the last step with the one before.
     fn judge(&self, report: &mut Report) {
         let [.., middle, last] = self.points.as_slice() else { return };
         let time = last.1 / middle.1;

@@ -1,4 +1,4 @@
-//! A whole commit in one file: a bundle beside a static delta from nothing. Each way is run once, since they take minutes.
+//! A whole commit in one file: a bundle beside a static delta from scratch. Each way runs once, since they take minutes.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use super::job::{Job, Usage};
 use super::places::{Places, remove};
 use super::report::{Report, float, grouped, seconds};
 
-/// What makes the file, and what takes it into the repository `TO`.
+/// The command that creates the file, and the one that imports it into the repository `TO`.
 struct Way {
     name: &'static str,
     make: &'static str,

@@ -1,4 +1,4 @@
-//! The trees that are packed, and reading them before the clock starts.
+//! The trees to pack, and reading them before the clock starts.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -11,7 +11,7 @@ use crate::packages;
 use crate::shell::{output, run};
 
 const DEBIAN_SOURCE: &str = "linux-source-6.1";
-/// Files of noise that make 2 GiB.
+/// Number of files of noise that make 2 GiB.
 pub(crate) const NOISE_FILES: u32 = 16;
 const NOISE_FILE_BYTES: u64 = 128 << 20;
 const FILES_PER_FOLDER: u32 = 1000;
@@ -27,7 +27,7 @@ pub(crate) fn unpack_kernel(dir: &Path) -> Result<PathBuf> {
     Ok(dir.join(DEBIAN_SOURCE))
 }
 
-/// Unpacks a version of it that the package sources have into a new folder: two releases before the newest, or the oldest.
+/// Unpacks a version of it from the package sources into a new folder: two releases before the newest, or the oldest.
 pub(crate) fn unpack_previous_kernel(dir: &Path) -> Result<PathBuf> {
     let versions = output(Command::new("apt-cache").args(["madison", DEBIAN_SOURCE]))?;
     let mut versions: Vec<&str> = versions.lines().filter_map(|line| line.split('|').nth(1)).map(str::trim).collect();
@@ -35,7 +35,7 @@ pub(crate) fn unpack_previous_kernel(dir: &Path) -> Result<PathBuf> {
     let version = versions.get(2).or(versions.last()).context("apt-cache madison names no version")?;
     fs::create_dir_all(dir)?;
     println!("   {DEBIAN_SOURCE} {version}");
-    // As who runs this: the sandbox of apt may not write here.
+    // As the current user: apt's sandbox may not write here.
     let download = ["-q", "-o", "APT::Sandbox::User=root", "download", &format!("{DEBIAN_SOURCE}={version}")];
     run(Command::new("apt-get").args(download).current_dir(dir).stdout(Stdio::null()))?;
     let package = fs::read_dir(dir)?.next().context("apt-get download left no package")??.path();
@@ -46,12 +46,12 @@ pub(crate) fn unpack_previous_kernel(dir: &Path) -> Result<PathBuf> {
     Ok(dir.join(DEBIAN_SOURCE))
 }
 
-/// What a tree holds.
+/// The extent of a tree.
 #[derive(Default)]
 pub(crate) struct Extent {
     pub(crate) files: u64,
     pub(crate) bytes: u64,
-    /// A small file near the middle, by which one object is asked for.
+    /// A small file near the middle, to extract one object by.
     pub(crate) sample: Option<PathBuf>,
 }
 
@@ -72,7 +72,7 @@ pub(crate) fn extent(tree: &Path) -> Result<Extent> {
     Ok(extent)
 }
 
-/// Reads a file, or every file of a tree, into the page cache: some machines take it back early.
+/// Reads a file, or every file of a tree, into the page cache, which some machines reclaim early.
 pub(crate) fn read_all(path: &Path) -> Result<()> {
     let mut buffer = vec![0; 256 << 10];
     let mut read = |path: &Path| -> Result<()> {
@@ -91,7 +91,7 @@ pub(crate) fn forget(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Writes files that do not compress, of 128 MiB each.
+/// Writes incompressible files of 128 MiB each.
 pub(crate) fn write_noise(dir: &Path, files: u32) -> Result<()> {
     fs::create_dir(dir)?;
     let source = File::open("/dev/urandom")?;
@@ -102,14 +102,14 @@ pub(crate) fn write_noise(dir: &Path, files: u32) -> Result<()> {
     Ok(())
 }
 
-/// Writes one file that does not compress, into a folder of its own.
+/// Writes one incompressible file into a folder of its own.
 pub(crate) fn write_file(dir: &Path, name: &str, len: u64) -> Result<()> {
     fs::create_dir(dir)?;
     io::copy(&mut File::open("/dev/urandom")?.take(len), &mut File::create(dir.join(name))?)?;
     Ok(())
 }
 
-/// Writes small files, each different, 1000 a folder.
+/// Writes small files, each different, 1000 per folder.
 pub(crate) fn write_small_files(dir: &Path, count: u32) -> Result<()> {
     for folder in 0..count.div_ceil(FILES_PER_FOLDER) {
         let path = dir.join(format!("{folder:04}"));
@@ -123,7 +123,7 @@ pub(crate) fn write_small_files(dir: &Path, count: u32) -> Result<()> {
     Ok(())
 }
 
-/// All regular files below a directory, in the order of their paths.
+/// Returns all regular files below a directory, sorted by path.
 pub(crate) fn files(dir: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     walk(dir, &mut |path, _| {

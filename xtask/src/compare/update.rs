@@ -1,5 +1,5 @@
-//! From one version of a tree to the next: an update by the full bundle and by a delta bundle beside a fresh unpacking and beside rsync, an
-//! update that finds nothing to do, and an unpacking that was killed half-way and goes on.
+//! From one version of a tree to the next: an update by the full bundle and by a delta bundle, beside a fresh unpacking and beside rsync; an update
+//! without changes; and resuming an unpacking that was killed half-way.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
@@ -25,7 +25,7 @@ const DELTA: &str = "sealift unpack SCRATCH/delta.sealift TO --delete --trust SC
 const RSYNC: &str = "rsync -a --delete TREE/ TO/ && sync -f TO";
 const CHECK: &str = "rsync -aHAXnci --modify-window=-1 --delete TREE/ TO/";
 
-/// What each of them took, run by run.
+/// The costs of each, by run.
 #[derive(Default)]
 struct Samples {
     fresh: Vec<Usage>,
@@ -49,7 +49,7 @@ pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<(
 
     let mut samples = Samples::default();
     for number in 1..=runs {
-        // What was removed from ext4 makes what follows slow: each run has names of its own, and all go when all was measured.
+        // Removing files from ext4 slows down what follows: each run uses names of its own, and all are removed at the end.
         let to = |name: &str| format!("DISK/{name}{number}");
         let timed = |line: &str, name: &str| -> Result<Usage> {
             tree::read_all(&places.path("SCRATCH/next.sealift"))?;
@@ -74,7 +74,7 @@ pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<(
         tree::read_all(&places.tree)?;
         samples.rsync.push(timed(RSYNC, "rsync")?);
 
-        // The medium is not equally fast each time: half of the best, so that it does not end before.
+        // The speed of the medium varies: half of the shortest time, so that it does not end before.
         let half = samples.fresh.iter().map(|usage| usage.wall).min().context("it was run")? / 2;
         kill_after(&FRESH.replace("TO", &to("resumed")), half, places)?;
         ensure!(
@@ -145,7 +145,7 @@ fn kill_after(line: &str, time: Duration, places: &Places) -> Result<()> {
     Ok(())
 }
 
-/// Runs an update under strace. Returns the bytes that it wrote, those of the files that it made, and how many they are.
+/// Runs an update under strace. Returns the bytes that it wrote, the bytes of the files that it created, and their number.
 fn written_bytes(line: &str, places: &Places) -> Result<(u64, u64, u64)> {
     let trace: PathBuf = places.path("SCRATCH/strace");
     let line = format!("strace -f -e trace=write,pwrite64,copy_file_range -o SCRATCH/strace {line} --json");

@@ -1,4 +1,4 @@
-//! The archive for any Linux: unpacked over /usr/local, everything is in its place.
+//! The archive for any Linux: unpack it over /usr/local.
 
 use std::fs;
 use std::path::Path;
@@ -23,7 +23,7 @@ pub(super) fn make(release: &Release, machine: &Machine, program: &Path, shared:
     run(Command::new("tar")
         .args(["--create", "--format=ustar", "--sort=name", "--owner=0", "--group=0", "--numeric-owner"])
         .arg(format!("--mtime=@{}", release.epoch))
-        // Every system has gzip, also small ones.
+        // Every system has gzip, even a small one.
         .args(["--use-compress-program", "gzip -9n", "--file"])
         .arg(release.out.join(format!("{name}.tar.gz")))
         .arg("--directory")

@@ -1,4 +1,4 @@
-//! `cargo xtask dist --check`: what is handed out is made again, run, installed and purged.
+//! `cargo xtask dist --check`: builds the release files again, runs, installs and purges them.
 
 mod install;
 
@@ -31,7 +31,7 @@ pub(super) fn all(release: &Release) -> Result<()> {
     Ok(())
 }
 
-/// Everything is made once more, by compilers that know nothing of the first time: equal bytes must come out.
+/// Builds everything a second time with a fresh build folder, and compares the bytes.
 fn same_again(release: &Release) -> Result<()> {
     let target = release.target.join("dist-again");
     let again = Release { epoch: release.epoch.clone(), out: target.join("dist"), target, ..*release };
@@ -54,7 +54,7 @@ fn is_static(program: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Makes a key, packs, verifies and unpacks, and compares what came back.
+/// Creates a key, packs, verifies and unpacks, and compares the result.
 fn round_trip(release: &Release, machine: &Machine, program: &Path) -> Result<()> {
     let folder = release.work(&format!("{}-run", machine.name))?;
     let sealift = |arguments: &[&str]| {
@@ -72,7 +72,7 @@ fn round_trip(release: &Release, machine: &Machine, program: &Path) -> Result<()
     sealift(&[&["verify", "--deep", "os.sealift"], &trust[..]].concat())?;
     sealift(&[&["unpack", "os.sealift", "back"], &trust[..]].concat())?;
     run(Command::new("diff").args(["--recursive", "--no-dereference", "tree", "back"]).current_dir(&folder))?;
-    // A byte of content, which only the chunks' digests watch.
+    // Changes a byte of content, which only the chunks' digests protect.
     let mut bytes = fs::read(folder.join("os.sealift"))?;
     let last = bytes.last_mut().context("a bundle has bytes")?;
     *last ^= 1;
@@ -82,7 +82,7 @@ fn round_trip(release: &Release, machine: &Machine, program: &Path) -> Result<()
     Ok(())
 }
 
-/// The page that it serves is the one that was built.
+/// Checks that the served page is the one that was built.
 fn serves_the_page(machine: &Machine, program: &Path) -> Result<()> {
     let arguments = ["portal", "--listen", "127.0.0.1:0"];
     let mut portal = machine.command(program).args(arguments).stdout(Stdio::piped()).spawn()?;

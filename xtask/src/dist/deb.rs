@@ -1,4 +1,4 @@
-//! The Debian package. Its program needs no library, so that one package serves every release of Debian and its kin.
+//! The Debian package. Its program needs no library, so one package serves every release of Debian and its derivatives.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -37,11 +37,11 @@ pub(super) fn make(release: &Release, machine: &Machine, program: &Path, shared:
         .args(["--root-owner-group", "-Zxz", "--build"])
         .arg(&root)
         .arg(release.out.join(release.deb(machine)))
-        // dpkg-deb gives nothing a later time.
+        // dpkg-deb limits all times to this.
         .env("SOURCE_DATE_EPOCH", &release.epoch))
 }
 
-/// Our licences in Debian's form: lines of a text begin with a space, and empty ones are a dot.
+/// Returns our licences in Debian's format: the lines of a text begin with a space, and empty ones are a dot.
 fn copyright() -> Result<String> {
     let text = fs::read_to_string("LICENSE-MIT")?;
     let (_, terms) = text.split_once("\n\n").context("LICENSE-MIT has a title")?;
@@ -58,7 +58,7 @@ fn changelog(release: &Release) -> Result<String> {
     Ok(format!("sealift ({version}) unstable; urgency=medium\n\n  * Version {version}.\n\n -- {maintainer}  {date}\n"))
 }
 
-/// The files below a folder, sorted.
+/// Returns the files below a folder, sorted.
 fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     let list = output(Command::new("find").arg(folder).args(["-type", "f"]))?;
     let mut paths: Vec<PathBuf> = list.lines().map(PathBuf::from).collect();

@@ -1,4 +1,4 @@
-//! The licences of the work of others that the program holds. They ask that whoever has the program has them too.
+//! The licences of third-party code in the program. They require that every recipient of the program gets them too.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ use super::MACHINES;
 use super::machine::FEATURES;
 use crate::shell::output;
 
-/// Crates of sources that a build script compiles: cargo does not count them among those that are linked.
+/// Crates with sources that a build script compiles: cargo does not list them as linked.
 const COMPILED: [&str; 1] = ["openssl-src"];
 
 /// Returns every crate with its licence, and then each text once, under the names of the crates that it came with.
@@ -24,13 +24,13 @@ pub(super) fn collect() -> Result<String> {
         for file in files(&folder)? {
             let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
             let text = text.trim();
-            // zstd may be taken under the GPL instead, which nobody does here.
+            // zstd is also offered under the GPL, which we do not use.
             if !text.starts_with("GNU GENERAL PUBLIC LICENSE") {
                 texts.entry(text.to_owned()).or_default().push(name.clone());
             }
         }
     }
-    // The C library that is linked in.
+    // The C library, which is linked statically.
     let musl = fs::read_to_string("/usr/share/doc/musl/copyright").context("the package musl says whose work it is")?;
     texts.entry(musl.trim().to_owned()).or_default().push("musl".to_owned());
     for (text, names) in texts {
@@ -39,7 +39,7 @@ pub(super) fn collect() -> Result<String> {
     Ok(list)
 }
 
-/// Every crate of others in the program: its name with its version, its folder and its licence.
+/// Returns every third-party crate in the program: its name with its version, its folder and its licence.
 fn crates() -> Result<Vec<(String, PathBuf, String)>> {
     let metadata =
         output(Command::new("cargo").args(["metadata", "--locked", "--all-features", "--format-version", "1"]))?;
@@ -48,13 +48,13 @@ fn crates() -> Result<Vec<(String, PathBuf, String)>> {
     for machine in MACHINES {
         linked.extend(tree(&["--package", "sealift", "--features", FEATURES, "--target", machine.target])?);
     }
-    // The page in it.
+    // The embedded page.
     linked.extend(tree(&["--package", "sealift-wasm", "--target", "wasm32-unknown-unknown"])?);
     let mut crates = Vec::new();
     for package in metadata["packages"].as_array().context("cargo metadata lists packages")? {
         let text = |field: &str| package[field].as_str().unwrap_or_default();
         let name = format!("{} {}", text("name"), text("version"));
-        // Ours have no source.
+        // Our own crates have no source.
         let is_in_it = linked.contains(&name) || COMPILED.contains(&text("name"));
         if !package["source"].is_null() && is_in_it {
             let folder = Path::new(text("manifest_path")).parent().context("a manifest lies in a folder")?;
@@ -66,7 +66,7 @@ fn crates() -> Result<Vec<(String, PathBuf, String)>> {
     Ok(crates)
 }
 
-/// Names with versions of what a package is linked of.
+/// Returns the names and versions of the crates linked into a package.
 fn tree(package: &[&str]) -> Result<Vec<String>> {
     let form = ["tree", "--locked", "--edges", "normal,no-proc-macro", "--prefix", "none", "--format", "{p}"];
     let tree = output(Command::new("cargo").args(form).args(package))?;
@@ -77,7 +77,7 @@ fn tree(package: &[&str]) -> Result<Vec<String>> {
     Ok(tree.lines().filter_map(name).collect())
 }
 
-/// The texts that come with a crate, also those of C code in a folder of its own.
+/// Returns the licence texts of a crate, also those of C code in a folder of its own.
 fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     let names = ["LICENSE*", "LICENCE*", "COPYING*", "NOTICE*", "COPYRIGHT*"];
     let mut find = Command::new("find");

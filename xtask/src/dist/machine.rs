@@ -1,4 +1,4 @@
-//! The machines for which a program is built, and how.
+//! The target machines of the release, and how to build for them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,27 +10,27 @@ use crate::shell::{output, remap_flags, run};
 
 pub(super) struct Machine {
     pub(super) name: &'static str,
-    /// As rustc names it. With musl a program needs nothing of the system that it runs on.
+    /// The target's name in rustc. With musl a program needs nothing of the system that it runs on.
     pub(super) target: &'static str,
     pub(super) debian: &'static str,
-    /// What compiles zstd and BLAKE3.
+    /// The compiler of zstd and BLAKE3.
     compiler: &'static str,
     linker: &'static str,
-    /// What runs its programs, where this machine does not.
+    /// The emulator for its programs, if this machine cannot run them.
     emulator: Option<&'static str>,
 }
 
-/// What is handed out has what a plain build leaves out.
+/// Features of the release that a plain build leaves out.
 pub(super) const FEATURES: &str = "portal,composefs-static";
 
-/// The first is the one on which this runs.
+/// The first is the machine that this runs on.
 pub(super) const MACHINES: [Machine; 2] = [
     Machine {
         name: "x86_64",
         target: "x86_64-unknown-linux-musl",
         debian: "amd64",
         compiler: "musl-gcc",
-        // rustc brings musl's own start files; musl-gcc would add its.
+        // rustc provides musl's start files; musl-gcc would add its own.
         linker: "cc",
         emulator: None,
     },
@@ -38,7 +38,7 @@ pub(super) const MACHINES: [Machine; 2] = [
         name: "aarch64",
         target: "aarch64-unknown-linux-musl",
         debian: "arm64",
-        // Debian has no compiler for musl here. The headers of the GNU library do: the C code asks for little.
+        // Debian has no musl compiler for this target. The headers of the GNU library suffice: the C code needs little.
         compiler: "aarch64-linux-gnu-gcc",
         linker: "aarch64-linux-gnu-gcc",
         emulator: Some("qemu-aarch64-static"),
@@ -46,7 +46,7 @@ pub(super) const MACHINES: [Machine; 2] = [
 ];
 
 impl Machine {
-    /// A command that runs a program of this machine.
+    /// Returns a command that runs a program of this machine.
     pub(super) fn command(&self, program: &Path) -> Command {
         let Some(emulator) = self.emulator else { return Command::new(program) };
         let mut command = Command::new(emulator);
@@ -54,19 +54,19 @@ impl Machine {
         command
     }
 
-    /// `cargo build` for this machine, with the compilers that it takes.
+    /// Returns `cargo build` for this machine, with its compilers.
     fn cargo_build(&self) -> Command {
         let mut command = Command::new("cargo");
         command
             .args(["build", "--quiet", "--locked", "--target", self.target])
             .env(format!("CC_{}", self.target), self.compiler)
-            // A C library with these checks is not what is linked.
+            // The C library that is linked lacks these checks.
             .env(format!("CFLAGS_{}", self.target), "-U_FORTIFY_SOURCE")
             .env(format!("CARGO_TARGET_{}_LINKER", self.target.to_uppercase().replace('-', "_")), self.linker);
         command
     }
 
-    /// Builds the program, and returns where it lies.
+    /// Builds the program, and returns its path.
     pub(super) fn build(&self, release: &Release) -> Result<PathBuf> {
         println!("dist: building for {}", self.name);
         run(self

@@ -1,4 +1,4 @@
-//! Puts together what is installed: program, man pages, completions, media type.
+//! Stages the installed files: program, man pages, completions, media type.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,17 +9,17 @@ use anyhow::{Context, Result};
 use super::licences;
 use crate::shell::{output, run};
 
-/// What is the same for every machine.
+/// Files that all machines share.
 pub(super) struct Shared {
     /// The man pages with their names.
     manual: Vec<(String, Vec<u8>)>,
-    /// The shell and its script.
+    /// The shells with their scripts.
     completions: Vec<(&'static str, String)>,
     pub(super) third_party: String,
 }
 
 impl Shared {
-    /// What the program says of itself.
+    /// Returns the files that the program generates.
     pub(super) fn by(program: &Path) -> Result<Self> {
         let folder = program.with_file_name("manual");
         super::renew(&folder)?;
@@ -51,9 +51,9 @@ impl Shared {
             put(share.join(place), script)?;
         }
         put(share.join("mime/packages/sealift.xml"), include_str!("../../dist/sealift.xml"))?;
-        // `file` itself searches no folder for more; its README.Debian names this one.
+        // `file` itself searches no such folder; its README.Debian names this one.
         put(share.join("file/sealift"), include_str!("../../dist/magic"))?;
-        // Where its links lead to.
+        // The targets of its links.
         ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "docs"]
             .iter()
             .chain(&["spec/sealift.md", "spec/rationale.md", "spec/registry.md", "bench/RESULTS.md"])
@@ -67,7 +67,7 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     run(Command::new("cp").args(["-r", "--preserve=mode"]).arg(from).arg(to))
 }
 
-/// Writes a file and the folders above it.
+/// Writes a file, and creates the folders above it.
 pub(super) fn put(path: PathBuf, content: impl AsRef<[u8]>) -> Result<()> {
     let folder = path.parent().context("a file lies in a folder")?;
     fs::create_dir_all(folder)
@@ -75,7 +75,7 @@ pub(super) fn put(path: PathBuf, content: impl AsRef<[u8]>) -> Result<()> {
         .with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Gives a tree the permissions that it has anywhere, whatever this process's umask.
+/// Gives a tree fixed permissions, whatever this process's umask.
 pub(super) fn settle(tree: &Path) -> Result<()> {
     run(Command::new("chmod").args(["-R", "u=rwX,go=rX"]).arg(tree))
 }

@@ -1,7 +1,7 @@
-//! Debian's packages for the virtual machine: its kernel, and a QEMU that emulates it well. They are fetched by an apt of our own, checked with
-//! Debian's keys, and unpacked in the cache folder; what is installed here stays as it is.
+//! Debian's packages for the virtual machine: its kernel, and a QEMU that emulates it correctly. An apt of our own downloads them, checks them with
+//! Debian's keys, and unpacks them in the cache folder; what is installed on this machine is not changed.
 //!
-//! QEMU is that of bookworm-backports: 7.2 of bookworm computes wrong flags after cmpxchg16b, and every third boot of a 6.12 kernel dies of it.
+//! QEMU comes from bookworm-backports: bookworm's 7.2 computes wrong flags after cmpxchg16b, which crashes every third boot of a 6.12 kernel.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,20 +13,20 @@ use crate::debian::{self, Installed};
 use crate::shell::cache_dir;
 
 const SUITE: &str = "bookworm-backports";
-/// The kernel, what runs it, and what adds a certificate to its keyring.
+/// The kernel, the emulator, and the program that adds a certificate to the kernel's keyring.
 const PACKAGES: [&str; 3] = ["linux-image-cloud-amd64", "qemu-system-x86", "keyutils"];
 
 /// Unpacked packages.
 pub(super) struct Tools {
-    /// Where they lie, as they would below `/`.
+    /// Their root folder, in place of `/`.
     pub(super) root: PathBuf,
-    /// The kernel as an ELF file, which starts without a BIOS and without decompressing itself: half a second less.
+    /// The kernel as an ELF file, which starts without a BIOS and without decompressing itself: this saves half a second.
     pub(super) kernel: PathBuf,
     /// Its drivers.
     pub(super) modules: PathBuf,
 }
 
-/// Fetches the packages once. To have newer ones, remove the folder.
+/// Downloads the packages once. Remove the folder to get newer ones.
 pub(super) fn ensure() -> Result<Tools> {
     let dir = cache_dir()?.join("vm");
     let (root, kernel, stamp) = (dir.join("root"), dir.join("vmlinux"), dir.join("packages"));
@@ -57,21 +57,21 @@ pub(super) fn ensure() -> Result<Tools> {
 }
 
 impl Tools {
-    /// A command of a program that was unpacked, with the libraries that were.
+    /// Returns a command for an unpacked program, with the unpacked libraries.
     pub(super) fn command(&self, program: &str) -> Command {
         let mut command = Command::new(self.root.join(program));
         command.env("LD_LIBRARY_PATH", self.libraries());
         command
     }
 
-    /// Where libraries lie.
+    /// Returns the library path.
     pub(super) fn libraries(&self) -> String {
         let folders = ["usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"].map(|folder| self.root.join(folder));
         folders.map(|folder| folder.display().to_string()).join(":")
     }
 }
 
-/// The one entry of a folder whose name begins so.
+/// Returns the only entry of a folder with this prefix.
 fn only(folder: &Path, prefix: &str) -> Result<PathBuf> {
     let entries = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
     let names = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
@@ -82,8 +82,8 @@ fn only(folder: &Path, prefix: &str) -> Result<PathBuf> {
     }
 }
 
-/// Takes the ELF file out of a kernel for x86 (kernel documentation, "The Linux/x86 Boot Protocol"): the payload is a zstd frame, and behind it
-/// its decompressed length.
+/// Extracts the ELF file from a kernel for x86 (kernel documentation, "The Linux/x86 Boot Protocol"): the payload is a zstd frame, followed by its
+/// decompressed length.
 fn write_elf(kernel: &[u8], to: &Path) -> Result<()> {
     let field = |at: usize| -> Result<usize> {
         let bytes = kernel.get(at..).and_then(<[u8]>::first_chunk).context("the kernel is too short")?;

@@ -11,22 +11,22 @@ use crate::shell::output;
 /// A disk of each kind, in the order of their names in the guest: vda, vdb.
 pub(super) struct Disks(pub(super) [PathBuf; 2]);
 
-/// How each is made, on a sparse file of so many bytes.
+/// The file system of each disk, the size of its sparse file in bytes, and the command that creates it.
 type Kinds = [(&'static str, u64, &'static [&'static str]); 2];
 
-/// Cases look for a page all over them.
+/// Small, since tests search them completely for a page.
 pub(super) const SMALL: Kinds = [
     ("ext4", 96 << 20, &["mkfs.ext4", "-q", "-F", "-b", "4096", "-O", "verity"]),
     ("btrfs", 128 << 20, &["mkfs.btrfs", "-q", "-f"]),
 ];
-/// The first has room for the inodes of two hundred thousand files, and some.
+/// The first has room for the inodes of two hundred thousand files, and some more.
 pub(super) const LARGE: Kinds = [
     ("ext4", 2 << 30, &["mkfs.ext4", "-q", "-F", "-b", "4096", "-O", "verity", "-N", "250000"]),
     ("btrfs", 128 << 20, &["mkfs.btrfs", "-q", "-f"]),
 ];
 
 impl Disks {
-    /// New and empty ones.
+    /// Creates new and empty disks.
     pub(super) fn new(work: &Path, kinds: &Kinds) -> Result<Self> {
         let disks = kinds.map(|(name, ..)| work.join(name).with_extension("disk"));
         for ((_, len, make), disk) in kinds.iter().zip(&disks) {
@@ -41,7 +41,7 @@ impl Disks {
     }
 }
 
-/// A user's PATH often lacks the folders of what makes file systems.
+/// Returns a PATH with the system folders, which a user's often lacks: mkfs programs are there.
 fn with_system_folders() -> String {
     format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default())
 }

@@ -1,4 +1,4 @@
-//! What the guest finds: its first process, `sealift`, drivers, and files that only this machine makes.
+//! The files of the guest: its first process, `sealift`, drivers, and files that only this machine can create.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
@@ -12,10 +12,10 @@ use super::debian::Tools;
 use crate::random::Random;
 use crate::shell::{output, renew, run, target_dir};
 
-/// Disks, and the file systems on them and of composefs that are not built into the kernel.
+/// Drivers for disks and file systems, and for composefs's file systems, that are not built into the kernel.
 const DRIVERS: [&str; 4] = ["virtio_blk", "btrfs", "erofs", "overlay"];
 
-/// Makes the archive with which the kernel starts, and returns where it lies.
+/// Creates the archive that the kernel boots with, and returns its path.
 pub(super) fn image(tools: &Tools, work: &Path) -> Result<PathBuf> {
     let root = &work.join("root");
     renew(root)?;
@@ -25,7 +25,7 @@ pub(super) fn image(tools: &Tools, work: &Path) -> Result<PathBuf> {
     for (name, content) in signed(work)? {
         put(&root.join("data").join(name), &content)?;
     }
-    // What a process has open when it starts. Only root makes such a file; in an archive anybody does.
+    // The first process starts with this console open. Only root can create such a file, but anyone can in an archive.
     put(
         &work.join("console.mtree"),
         b"#mtree\n./dev type=dir mode=0755\n./dev/console type=char device=linux,5,1 mode=0600\n",
@@ -37,20 +37,20 @@ pub(super) fn image(tools: &Tools, work: &Path) -> Result<PathBuf> {
     Ok(work.join("initramfs"))
 }
 
-/// Writes a file and the folders above it.
+/// Writes a file, and creates the folders above it.
 fn put(path: &Path, content: &[u8]) -> Result<()> {
     let folder = path.parent().context("a file lies in a folder")?;
     fs::create_dir_all(folder)?;
     fs::write(path, content).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Copies a program or a library of this machine.
+/// Copies a program or library of this machine.
 fn copy(from: &Path, to: &Path) -> Result<()> {
     put(to, &fs::read(from).with_context(|| format!("cannot read {}", from.display()))?)?;
     Ok(fs::set_permissions(to, Permissions::from_mode(0o755))?)
 }
 
-/// Builds what the guest runs: the programs that the tests have built already.
+/// Builds the programs that the guest runs: the tests have built them already.
 fn programs(work: &Path) -> Result<[(PathBuf, &'static str); 2]> {
     run(Command::new("cargo").args(["tests", "--quiet", "--no-run", "--test", "cli", "--test", "vectors"]))?;
     let built = target_dir()?.join("debug");
@@ -62,7 +62,7 @@ fn programs(work: &Path) -> Result<[(PathBuf, &'static str); 2]> {
     Ok([(strip("guest")?, "init"), (strip("sealift")?, "sealift")])
 }
 
-/// Adds drivers, each behind those that it needs.
+/// Adds drivers, each after its dependencies.
 fn add_drivers(root: &Path, tools: &Tools) -> Result<()> {
     let version = tools.modules.file_name().context("drivers lie in a folder of their kernel")?;
     let system = |program: &str| Command::new(format!("/usr/sbin/{program}"));
@@ -71,7 +71,7 @@ fn add_drivers(root: &Path, tools: &Tools) -> Result<()> {
     list.arg("--dirname").arg(&tools.root).arg("--set-version").arg(version).args(["--show-depends", "--all"]);
     let list = output(list.args(DRIVERS))?;
     let mut added: Vec<&Path> = Vec::new();
-    // What is not there is built into the kernel.
+    // A missing driver is built into the kernel.
     for path in list.lines().filter_map(|line| line.strip_prefix("insmod ")).map(|path| Path::new(path.trim())) {
         if added.contains(&path) {
             continue;
@@ -86,14 +86,14 @@ fn add_drivers(root: &Path, tools: &Tools) -> Result<()> {
     Ok(())
 }
 
-/// Adds programs with the libraries that they are linked to.
+/// Adds programs with their shared libraries.
 fn add_with_libraries(root: &Path, tools: &Tools, programs: &[(PathBuf, &str)]) -> Result<()> {
     let mut libraries = BTreeMap::new();
     for (program, to) in programs {
         copy(program, &root.join(to))?;
         let needs = output(Command::new("ldd").arg(program).env("LD_LIBRARY_PATH", tools.libraries()))?;
         for line in needs.lines() {
-            // `libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x...)`, or the path alone.
+            // `libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x...)`, or only the path.
             let Some(path) = line.split_whitespace().find(|word| word.starts_with('/')) else { continue };
             let name = Path::new(path).file_name().context("a library has a name")?.to_string_lossy().into_owned();
             let to = if name.starts_with("ld-linux") { "lib64" } else { "lib/x86_64-linux-gnu" };
@@ -103,7 +103,7 @@ fn add_with_libraries(root: &Path, tools: &Tools, programs: &[(PathBuf, &str)]) 
     libraries.iter().try_for_each(|(to, path)| copy(path, &root.join(to)))
 }
 
-/// A file, signatures over it by keys that the guest is going to trust and by one that it is not, and what is no signature of it.
+/// Returns a file, signatures over it by keys that the guest will trust and by one that it will not, and a file that is no signature of it.
 fn signed(work: &Path) -> Result<Vec<(&'static str, Vec<u8>)>> {
     let at = |name: &str| work.join(name);
     for (name, kind) in [("good", "rsa:2048"), ("foreign", "rsa:2048"), ("ec", "ec")] {
@@ -113,7 +113,7 @@ fn signed(work: &Path) -> Result<Vec<(&'static str, Vec<u8>)>> {
             command.args(["-pkeyopt", "ec_paramgen_curve:P-256"]);
         }
         command.args(["-subj", &format!("/CN={name}"), "-keyout"]).arg(at(name).with_extension("key"));
-        // It shows on standard error how hard it tries.
+        // It prints its progress on standard error.
         output(command.arg("-out").arg(at(name).with_extension("crt")))?;
         let certificate = at(name).with_extension("crt");
         run(Command::new("openssl")
@@ -137,7 +137,7 @@ fn signed(work: &Path) -> Result<Vec<(&'static str, Vec<u8>)>> {
     }
     fs::write(at("junk.sig"), Random::fixed().bytes(100))?;
     let signatures = ["signed", "good.sig", "ec.sig", "foreign.sig", "other.sig", "junk.sig", "good.der", "ec.der"];
-    // With these the guest signs itself.
+    // The guest itself signs with these.
     let keys = ["good.key", "good.crt", "ec.key", "ec.crt", "foreign.key", "foreign.crt"];
     signatures.into_iter().chain(keys).map(|name| Ok((name, fs::read(at(name))?))).collect()
 }

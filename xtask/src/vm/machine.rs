@@ -1,4 +1,4 @@
-//! The virtual machine: starts with a suite, and is over when the guest says so, or is killed.
+//! The virtual machine: starts with a suite, and ends when the guest reports the result, or is killed.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -20,28 +20,28 @@ pub(super) struct Machine<'a> {
 
 /// How a boot ended.
 pub(super) enum Ended {
-    /// The guest ran its suite, so many cases of which failed.
+    /// The guest ran its suite, in which this many cases failed.
     Over { failed: u32 },
-    /// It was killed, as was wished.
+    /// It was killed on request.
     Killed,
 }
 
 impl<'a> Machine<'a> {
-    /// Its disks and the kernel's messages lie in `work`; a suite is given up after `limit`.
+    /// Its disks and the kernel's messages are in `work`; a suite is aborted after `limit`.
     pub(super) fn new(tools: &'a Tools, image: &Path, work: &Path, limit: Duration) -> Self {
         Self { tools, image: image.to_owned(), log: work.join("kernel.log"), limit }
     }
 
-    /// Where the kernel's messages are.
+    /// Returns the file with the kernel's messages.
     pub(super) fn log(&self) -> &Path {
         &self.log
     }
 
-    /// Starts it, and shows what the guest says. It is killed, as if the plug were pulled, at the first line for which `stop` says so.
+    /// Boots it, and prints the guest's output. It is killed, as in a power loss, at the first line for which `stop` returns true.
     pub(super) fn boot(&self, suite: &str, disks: &Disks, mut stop: impl FnMut(&str) -> bool) -> Result<Ended> {
         let mut qemu = self.qemu(suite, disks).spawn().context("cannot start QEMU")?;
         let ended = watch(&mut qemu, self.limit, &mut stop);
-        // Whatever happened, it is not left behind.
+        // It is never left running.
         let _ = qemu.kill();
         qemu.wait()?;
         ended.with_context(|| format!("the suite {suite}; what the kernel said is in {}", self.log.display()))
@@ -57,7 +57,7 @@ impl<'a> Machine<'a> {
         qemu.args(["-serial", "stdio", "-kernel"]).arg(&self.tools.kernel).arg("-initrd").arg(&self.image);
         qemu.arg("-append").arg(format!("console=ttyS0 panic=-1 loglevel=4 random.trust_cpu=1 suite={suite}"));
         for (number, disk) in disks.0.iter().enumerate() {
-            // What the guest flushed is in this machine's memory: it outlives QEMU, and that is enough.
+            // Flushed data is in this machine's memory: it survives the end of QEMU, which is enough.
             let disk = disk.display();
             qemu.arg("-drive").arg(format!("file={disk},if=none,id=disk{number},format=raw,cache=unsafe"));
             qemu.arg("-device").arg(format!("virtio-blk-pci,drive=disk{number}"));

@@ -1,4 +1,4 @@
-//! A repository with any damage: what is packed of it is right, or the object that is not is named.
+//! Packs damaged repositories: the packed content must be right, or the error must name the damaged object.
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{FileExt as _, PermissionsExt as _, symlink};
@@ -12,7 +12,7 @@ use crate::big::ground::{Ground, remove};
 use crate::random::Random;
 
 const MODES: [&str; 4] = ["archive", "bare-user", "bare", "bare-user-only"];
-/// In each mode.
+/// For each mode.
 const DAMAGES: u32 = 240;
 /// Longer than any of these runs takes.
 const PATIENCE: &str = "timeout --signal=KILL 30";
@@ -60,7 +60,7 @@ pub(crate) fn run() -> Result<()> {
     ground.remove()
 }
 
-/// Makes `repo`, in which both commits are, with a summary, and `kept`, which stays as it is.
+/// Creates `repo`, which contains both commits and a summary, and `kept`, an unchanged copy.
 fn prepare(ground: &Ground, mode: &str, source: &Source) -> Result<()> {
     remove(&ground.path("repo"))?;
     ground.run(&format!("ostree init --repo=repo --mode={mode} --collection-id={}", super::COLLECTION))?;
@@ -71,7 +71,7 @@ fn prepare(ground: &Ground, mode: &str, source: &Source) -> Result<()> {
     ground.copy("repo", "kept")
 }
 
-/// All files of a repository that mean something.
+/// Returns all meaningful files of a repository.
 fn files(repo: &Path) -> Result<Vec<PathBuf>> {
     let (mut found, mut pending) = (Vec::new(), vec![repo.to_owned()]);
     while let Some(directory) = pending.pop() {
@@ -88,7 +88,7 @@ fn files(repo: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// One of a kind that is as likely as any other: most files are objects of files.
+/// Chooses a file, with each kind of file equally likely: most files are file objects.
 fn choose<'a>(files: &'a [PathBuf], random: &mut Random) -> Result<&'a Path> {
     const KINDS: [&str; 8] = ["commit", "commit", "dirtree", "dirmeta", "file", "file", "", ""];
     let kind = KINDS[usize::try_from(random.below(8))?];
@@ -99,7 +99,7 @@ fn choose<'a>(files: &'a [PathBuf], random: &mut Random) -> Result<&'a Path> {
     some.get(number).map(|path| path.as_path()).context("the repository has files of each kind")
 }
 
-/// Returns whether it is refused.
+/// Packs a damaged repository. Returns whether that is refused.
 fn pack_damaged(
     ground: &Ground,
     source: &Source,
@@ -186,33 +186,33 @@ fn make(damage: Damage, path: &Path, other: &Path, random: &mut Random) -> Resul
     Ok(())
 }
 
-/// Whether a message names an object or another file of the repository, or what stands in it.
+/// Returns whether a message names an object or another file of the repository, or its content.
 fn names(said: &str, file: &Path) -> bool {
     let path = file.to_string_lossy();
     let name = match path.strip_prefix("objects/") {
-        // libostree writes no slash in it, and no z behind it.
+        // libostree writes object names without the slash, and without the final z.
         Some(object) => object.replace('/', "").trim_end_matches('z').to_owned(),
         None => path.trim_start_matches("refs/heads/").to_owned(),
     };
-    // A ref or config that is another leads to objects that are not there.
+    // A changed ref or config refers to objects that do not exist.
     let leads_elsewhere = !path.starts_with("objects/") && said.contains("it has no object");
     said.contains(&name) || said.contains(&*path) || leads_elsewhere
 }
 
-/// What is in the bundle and not in the source.
+/// Returns what the bundle contains and the source does not.
 fn is_other(ground: &Ground, source: &Source) -> Result<Option<String>> {
     ground.run("ostree init --repo=work/repo --mode=archive")?;
     ground.run("ostree config set --repo=work/repo core.fsync false")?;
     if let Err(error) =
         ground.run("sealift unpack work/b.sealift ostree:work/repo --allow-unsigned --quiet --state state")
     {
-        // A ref may name a commit of another ref, which no repository takes for it.
+        // A ref may name a commit of another ref, which no repository accepts for it.
         let is_told = format!("{error:#}").contains("is bound to");
         return Ok((!is_told).then(|| format!("its bundle cannot be unpacked: {error:#}")));
     }
     ground.run("ostree fsck --quiet --repo=work/repo")?;
     let parent = ground.path("repo/objects").join(source.old.object());
-    // One that is not there may have been pruned.
+    // A missing parent may have been pruned.
     let wanted = [&source.new].into_iter().chain(parent.symlink_metadata().is_ok().then_some(&source.old));
     for commit in wanted {
         match listing(ground, "work/repo", &commit.checksum) {

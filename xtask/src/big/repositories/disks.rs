@@ -1,4 +1,4 @@
-//! Small file systems that fill up while a repository is written to, and whose power goes at any call.
+//! Small file systems that fill up during a write to a repository, or lose power at any system call.
 
 use std::collections::BTreeMap;
 
@@ -13,14 +13,14 @@ use crate::big::ground::{Ground, remove};
 use crate::big::trial::Trial;
 use crate::random::Random;
 
-/// The largest of the disks, xfs, tells nothing that ext4 does not.
+/// xfs, the largest of the disks, shows nothing that ext4 does not.
 const USED: [&str; 2] = ["ext4", "btrfs"];
 const ROUNDS: u32 = 4;
-/// Cuts at each kind of call.
+/// Power cuts for each kind of call.
 const CUTS: u32 = 3;
 const MEBIBYTES: usize = 12;
 
-/// Where to, whether the old commit is there, and what room the repository wishes to stay free.
+/// The target, whether the old commit is there, and how much space the repository is to keep free.
 const PLACES: [(Place, bool, Option<&str>); 4] = [
     (Place::Usb, false, None),
     (Place::Repo("bare"), true, None),
@@ -55,7 +55,7 @@ pub(crate) fn run() -> Result<()> {
     findings.finish()
 }
 
-/// The power goes at each kind of call.
+/// Cuts the power at each kind of call.
 fn cut_everywhere(
     ground: &Ground,
     disk: &Disk,
@@ -88,7 +88,7 @@ fn cut(
     let ended = run_patiently(ground, &line)?;
     let ended_well = matches!(ended, Some((Status::Ended(0), _)));
     ensure!(ended_well || matches!(ended, Some((Status::Killed, _))), "{label}: it ends with {ended:?}");
-    // What the disk was told to write by now is all that it has.
+    // The disk has only what it was told to write by now.
     ground.run("cp --sparse=always image kept")?;
     ground.run("umount work")?;
     ground.run("mv kept image")?;

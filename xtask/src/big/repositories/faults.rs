@@ -1,5 +1,4 @@
-//! Every system call fails once: the error is clear, the repository is sound, its ref is the old or the new one, and the same command
-//! completes it afterwards.
+//! Fails each system call once: the error must be clear, the repository sound, its ref old or new, and a repeated command must complete it.
 
 use anyhow::Result;
 

@@ -1,4 +1,4 @@
-//! Killed at any moment: the repository is sound and its ref is the old or the new one, and the same command completes it and leaves nothing.
+//! Kills runs at random moments: the repository must be sound, its ref old or new, and a repeated command must complete it and leave nothing behind.
 
 use anyhow::Result;
 

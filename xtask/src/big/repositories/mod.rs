@@ -1,5 +1,5 @@
-//! OSTree repositories, which libostree's own program judges: written to by runs that are killed, fail, lose their disk, or meet somebody
-//! who prunes; and packed when they are damaged.
+//! OSTree repositories, checked by libostree's own program: writing runs are killed, fail, lose their disk, or meet a concurrent prune; and damaged
+//! repositories are packed.
 
 pub(super) mod damage;
 pub(super) mod disks;

@@ -1,4 +1,4 @@
-//! Packing `source`, with both of its refs and their history.
+//! Packs `source`, with both of its refs and their history.
 
 use std::fs;
 
@@ -16,7 +16,7 @@ pub(super) const VERB: Verb = Verb {
     piped: false,
 };
 
-/// Makes the bundle that each run is to make.
+/// Makes the expected bundle.
 pub(super) fn prepare(ground: &Ground) -> Result<Known> {
     fs::create_dir_all(ground.path(VERB.start).join("out"))?;
     fs::create_dir(ground.path(VERB.start).join("state"))?;

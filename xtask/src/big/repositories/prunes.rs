@@ -1,4 +1,4 @@
-//! Somebody prunes again and again while commits are unpacked: nothing is lost that a ref names when a run has ended.
+//! Prunes repeatedly while commits are unpacked: when a run has ended, nothing that a ref names may be missing.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -32,7 +32,7 @@ pub(crate) fn run() -> Result<()> {
     ground.remove()
 }
 
-/// Nobody prunes while somebody looks: a repository that is being pruned is not to be judged.
+/// Held while the repository is checked: a repository that is being pruned cannot be judged.
 static QUIET: Mutex<()> = Mutex::new(());
 
 fn prune_meanwhile(ground: &Ground, target: &Target<'_>, work: impl FnOnce() -> Result<()>) -> Result<u32> {
@@ -59,7 +59,7 @@ fn prune_meanwhile(ground: &Ground, target: &Target<'_>, work: impl FnOnce() -> 
     Ok(prunes.into_inner())
 }
 
-/// Takes the old commit and the new one. In each other round no ref is there before, and nothing is kept.
+/// Unpacks the old commit and the new one in turn. In every other round there is no ref before, so that pruning may remove everything.
 fn take_back_and_forth(ground: &Ground, target: &Target<'_>, round: u32, findings: &mut Findings) -> Result<()> {
     let source = target.source();
     for (line, commit) in [(target.old_line(), &source.old), (target.line(), &source.new)] {

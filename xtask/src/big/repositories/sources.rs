@@ -12,7 +12,7 @@ use crate::random::Random;
 
 /// A ref of `source` with an old and a new commit.
 pub(super) struct Source {
-    /// `os/full`, or what every mode of repository holds: `os/plain`.
+    /// `os/full`, or `os/plain`, which has only what every mode of repository can hold.
     pub(super) reference: &'static str,
     pub(super) old: Commit,
     pub(super) new: Commit,
@@ -20,14 +20,14 @@ pub(super) struct Source {
 
 pub(super) struct Commit {
     pub(super) checksum: String,
-    /// All of its tree, with checksums and extended attributes.
+    /// The listing of its whole tree, with checksums and extended attributes.
     pub(super) listing: String,
-    /// A bundle of it alone.
+    /// A bundle of this commit alone.
     pub(super) bundle: String,
 }
 
 impl Commit {
-    /// Its file beneath `objects`.
+    /// Returns its file beneath `objects`.
     pub(super) fn object(&self) -> String {
         let (folder, name) = self.checksum.split_at(2);
         format!("{folder}/{name}.commit")
@@ -43,11 +43,11 @@ pub(super) struct Sources {
 }
 
 impl Sources {
-    /// Makes the repository `source`, and bundles of each commit. Beside small files a tree has so many mebibytes that do not compress.
+    /// Creates the repository `source`, and a bundle of each commit. Besides small files a tree contains `mebibytes` MiB of incompressible data.
     pub(super) fn make(ground: &Ground, mebibytes: usize) -> Result<Self> {
         let old = ground.path("old");
         trees::small(&old, &mut Random::fixed())?;
-        // No commit holds one.
+        // Commits cannot contain fifos.
         fs::remove_file(old.join("fifo"))?;
         write_noise(&old, mebibytes)?;
         ground.copy("old", "new")?;
@@ -95,7 +95,7 @@ fn commit(ground: &Ground, tree: &str, reference: &str, version: u32) -> Result<
     Ok(Commit { listing: listing(ground, "source", &checksum)?, checksum, bundle })
 }
 
-/// All of a commit's tree, as `ostree` tells it.
+/// Returns the whole tree of a commit as `ostree` lists it.
 pub(super) fn listing(ground: &Ground, repo: &str, commit: &str) -> Result<String> {
     ground.printed_by(&format!("ostree ls --repo={repo} -R -C -X {commit}"))
 }

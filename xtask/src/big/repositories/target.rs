@@ -1,4 +1,4 @@
-//! A repository that a bundle is unpacked into, from nothing or from the commit before.
+//! A repository that a bundle is unpacked into, empty or with the previous commit.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,13 +14,13 @@ use crate::big::trial::Trial;
 pub(super) struct Target<'a> {
     name: String,
     line: String,
-    /// Takes the old commit, whichever is there.
+    /// The command that unpacks the old commit, whichever commit is there.
     old_line: String,
     start: String,
     source: &'a Source,
     has_old: bool,
     place: Place,
-    /// The names of all that is there after an undisturbed run, and the summary.
+    /// All names that exist after an undisturbed run, and the summary.
     names: BTreeSet<PathBuf>,
     summary: Option<Vec<u8>>,
 }
@@ -29,12 +29,12 @@ pub(super) struct Target<'a> {
 pub(super) enum Place {
     /// A repository of this mode.
     Repo(&'static str),
-    /// A medium, on which it is made.
+    /// A removable medium, on which it is created.
     Usb,
 }
 
 impl<'a> Target<'a> {
-    /// Makes what a run starts from, `start-NAME`, and sees what it makes of it.
+    /// Creates the start of a run, `start-NAME`, and records the result of an undisturbed one.
     pub(super) fn make(ground: &Ground, sources: &'a Sources, place: Place, has_old: bool) -> Result<Self> {
         let mode = match place {
             Place::Repo(mode) => mode,
@@ -72,7 +72,7 @@ impl<'a> Target<'a> {
         Ok(target)
     }
 
-    /// Makes one of each kind.
+    /// Creates one target of each kind.
     pub(super) fn all(ground: &Ground, sources: &'a Sources) -> Result<Vec<Self>> {
         const PLACES: [Place; 5] = [
             Place::Repo("archive"),
@@ -109,8 +109,8 @@ impl<'a> Target<'a> {
         fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))
     }
 
-    /// What is wrong with the repository, or with the commit of its ref, which is one of these. Nothing is wrong if it has no ref and is
-    /// allowed not to.
+    /// Returns what is wrong with the repository, or with the commit of its ref, which must be one of `wanted`. A missing ref is accepted only with
+    /// `may_lack_ref`.
     pub(super) fn problem(&self, ground: &Ground, wanted: &[&Commit], may_lack_ref: bool) -> Result<Option<String>> {
         let repo = self.repo();
         if let Err(error) = ground.run(&format!("ostree fsck --quiet --repo={repo}")) {
@@ -149,7 +149,7 @@ impl<'a> Target<'a> {
                 if entry.file_type()?.is_dir() {
                     pending.push(path.clone());
                 }
-                // A lock stays, as libostree's does.
+                // Lock files stay, as those of libostree do.
                 if !path.ends_with(".lock") {
                     found.insert(path);
                 }
@@ -158,7 +158,7 @@ impl<'a> Target<'a> {
         Ok(found)
     }
 
-    /// What else, or what not, is there than after an undisturbed run.
+    /// Returns which names are extra or missing, compared with an undisturbed run.
     fn left(&self, ground: &Ground) -> Result<Option<String>> {
         let found = self.names_below(ground)?;
         let list = |paths: Vec<&PathBuf>| {
@@ -221,7 +221,7 @@ impl Trial for Target<'_> {
     }
 }
 
-/// As libostree tells one.
+/// Returns whether libostree would recognize a repository.
 fn is_repository(path: &Path) -> bool {
     path.join("config").exists() && path.join("objects").exists()
 }

@@ -1,4 +1,4 @@
-//! The package in a Debian of its own: installed, used, purged.
+//! Installs, uses and purges the package in a separate Debian system.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,9 +11,9 @@ use super::super::{MACHINES, Release, renew};
 use crate::shell::output;
 
 const SUITE: &str = "bookworm";
-/// What a desktop or a server has that reads what the package brings.
+/// Programs of a desktop or server that read the package's files.
 const INCLUDE: &str = "bash-completion,file,fish,libglib2.0-bin,man-db,shared-mime-info,zsh";
-/// What a Debian writes for itself whenever anything is installed. The package's own records are looked at apart.
+/// What Debian itself writes on every installation. The package's own records are checked separately.
 const ITS_OWN: [&str; 4] = ["./var/cache", "./var/lib/apt", "./var/lib/dpkg", "./var/log"];
 
 /// A Debian in a folder.
@@ -23,7 +23,7 @@ struct Debian {
 
 pub(super) fn install_and_purge(release: &Release) -> Result<()> {
     let debian = Debian::ensure(release.target.join("dist-debian"))?;
-    // What a run left that was stopped.
+    // Removes what an interrupted run left.
     debian.run(&["dpkg", "--purge", "sealift"])?;
     renew(&debian.root.join("try"))?;
     let before = debian.files()?;
@@ -46,7 +46,7 @@ pub(super) fn install_and_purge(release: &Release) -> Result<()> {
 }
 
 impl Debian {
-    /// Makes it when it is not there yet.
+    /// Creates the system if it does not exist.
     fn ensure(root: PathBuf) -> Result<Self> {
         let stamp = root.with_extension("stamp");
         let wanted = format!("{SUITE} {INCLUDE}");
@@ -76,24 +76,24 @@ impl Debian {
         output(&mut self.command(words)).map(|_| ())
     }
 
-    /// Returns what a line prints.
+    /// Returns the output of a command line.
     fn say(&self, line: &str) -> Result<String> {
         output(&mut self.command(&["bash", "-euc", line])).with_context(|| line.to_owned())
     }
 
-    /// Every file with its kind, permissions, size and where it points.
+    /// Returns every file with its type, permissions, size and link target.
     fn files(&self) -> Result<BTreeSet<String>> {
         let mut find = Command::new("find");
         find.current_dir(&self.root).arg(".").arg("(").args(["-path", ITS_OWN[0]]);
         ITS_OWN[1..].iter().for_each(|path| {
             find.args(["-o", "-path", path]);
         });
-        // A folder's size is the file system's affair.
+        // A directory's size depends on the file system.
         find.args([")", "-prune", "-o", "-type", "d", "-printf", "%p %m\n", "-o", "-printf", "%p %y %m %s %l\n"]);
         Ok(output(&mut find)?.lines().map(str::to_owned).collect())
     }
 
-    /// Does what somebody does who has just installed it.
+    /// Does what a user does after installing it.
     fn use_it(&self, version: &str) -> Result<()> {
         let bundle = "sealift key generate -q -o /try/key && sealift pack /etc/apt -o /try/etc.sealift -q --bundle-version 7 && \
             cp /try/etc.sealift /try/unnamed";
