@@ -34,7 +34,7 @@ const OVERHEAD: usize = 2 + 32;
 /// Parses a signature area. `signed` are the bytes before it.
 ///
 /// # Errors
-/// It is not as spec 5 says.
+/// Returns an error if it does not conform to spec 5.
 pub fn parse_area(signed: &[u8], area: &[u8]) -> Result<Vec<Envelope>, Error> {
     let mut reader = Reader::new(Part::SignatureArea, area);
     let Some(body_len) = area.len().checked_sub(32) else {
@@ -82,7 +82,7 @@ pub(crate) fn put_envelopes<'a>(out: &mut Vec<u8>, envelopes: impl Iterator<Item
 /// order, equal ones once.
 ///
 /// # Errors
-/// They need more than `area_len` bytes: the error says how many.
+/// Returns an error if they need more than `area_len` bytes: the error says how many.
 pub fn encode_area(signed: &[u8], envelopes: &[Envelope], area_len: u32) -> Result<Vec<u8>, Error> {
     let mut envelopes: Vec<&Envelope> = envelopes.iter().collect();
     envelopes.sort();

@@ -29,7 +29,7 @@ pub enum FileType {
 }
 
 impl FileType {
-    /// The word for it in what programs read: JSON and JavaScript.
+    /// Returns the word for it in what programs read: JSON and JavaScript.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -43,7 +43,7 @@ impl FileType {
         }
     }
 
-    /// The type bits of `st_mode`.
+    /// Returns the type bits of `st_mode`.
     #[must_use]
     pub fn bits(self) -> u16 {
         match self {
@@ -57,7 +57,7 @@ impl FileType {
         }
     }
 
-    /// The type that `mode` has, if it has one.
+    /// Returns the type that `mode` has, if it has one.
     #[must_use]
     pub fn of_mode(mode: u16) -> Option<Self> {
         let all = [
@@ -123,25 +123,25 @@ impl Xattrs {
         XattrsBuilder::default()
     }
 
-    /// The attributes in the order of their names.
+    /// Returns the attributes in the order of their names.
     #[must_use]
     pub fn iter(&self) -> XattrIter<'_> {
         XattrIter(self.0.as_deref().unwrap_or_default())
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 
-    /// How many there are.
+    /// Returns how many there are.
     #[must_use]
     pub fn len(&self) -> usize {
         self.iter().count()
     }
 
-    /// The value of the attribute of this name.
+    /// Returns the value of the attribute of this name.
     #[must_use]
     pub fn get(&self, name: &[u8]) -> Option<&[u8]> {
         self.iter().find(|xattr| xattr.name == name).map(|xattr| xattr.value)
@@ -257,7 +257,7 @@ impl Attributes {
         out.extend(self.xattrs.0.as_deref().unwrap_or_default());
     }
 
-    /// The type. A row that was parsed has one.
+    /// Returns the type. A row that was parsed has one.
     #[must_use]
     pub fn file_type(&self) -> FileType {
         FileType::of_mode(self.mode).unwrap_or(FileType::Regular)

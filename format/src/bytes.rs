@@ -18,7 +18,7 @@ impl<'a> Reader<'a> {
         Self { part, all: bytes, at: 0 }
     }
 
-    /// Where the cursor stands, in bytes from the structure's start.
+    /// Returns where the cursor stands, in bytes from the structure's start.
     pub(crate) fn position(&self) -> usize {
         self.at
     }
@@ -104,7 +104,7 @@ impl<'a> Reader<'a> {
     /// Ends the structure.
     ///
     /// # Errors
-    /// Bytes are left.
+    /// Returns an error if bytes are left.
     pub(crate) fn finish(self) -> Result<(), Error> {
         if self.rest().is_empty() {
             return Ok(());
@@ -187,7 +187,7 @@ impl SectionRule {
 /// Parses a section list and returns a reader for each of `rules`, in their order.
 ///
 /// # Errors
-/// Ids do not ascend, flags are not as the rules say, a required section is missing, or an
+/// Returns an error if ids do not ascend, flags are not as the rules say, a required section is missing, or an
 /// unknown section must be understood or stands in the index.
 pub(crate) fn read_sections<'a, const N: usize>(
     part: Part,

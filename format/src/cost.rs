@@ -25,7 +25,7 @@ const OBJECT_LEN: u64 = 320;
 const BASE_LEN: u64 = 12 << 20;
 
 impl Cost {
-    /// The cost of reading the bundle of this root, and of unpacking it, on `jobs` threads.
+    /// Returns the cost of reading the bundle of this root, and of unpacking it, on `jobs` threads.
     #[must_use]
     pub fn of(root: &Root, jobs: u64) -> Self {
         let (contents, maxima) = (&root.contents, &root.maxima);

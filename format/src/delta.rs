@@ -18,7 +18,7 @@ pub struct Delta {
 }
 
 impl Delta {
-    /// What it is relative to; none only if the head was changed after it was opened.
+    /// Returns what it is relative to; none only if the head was changed after it was opened.
     #[must_use]
     pub fn bases(&self) -> &[crate::Base] {
         self.head.root().bases.as_ref().map_or(&[], |bases| &bases.bases)
@@ -28,7 +28,7 @@ impl Delta {
     /// objects by it and says which are [carried](Layout::carried).
     ///
     /// # Errors
-    /// `bases` are not the root's, or the difference does not make the index of the root.
+    /// Returns an error if `bases` are not the root's, or the difference does not make the index of the root.
     pub fn complete(self, bases: &[&Index]) -> Result<Bundle, Error> {
         let declared = self.bases();
         let are_same = declared.len() == bases.len()
@@ -48,7 +48,7 @@ impl Delta {
     /// The same, where the wanted index is known by itself.
     ///
     /// # Errors
-    /// It is not the one of the root.
+    /// Returns an error if it is not the one of the root.
     pub fn complete_with(self, index: Index) -> Result<Bundle, Error> {
         self.check_wanted(index.bytes())?;
         self.with_wanted(index)

@@ -26,7 +26,7 @@ pub enum Part {
 }
 
 impl Part {
-    /// The word under which a failure of this part is reported (spec 11).
+    /// Returns the word under which a failure of this part is reported (spec 11).
     #[must_use]
     pub fn kind(self) -> Kind {
         match self {
@@ -152,7 +152,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The word for it (spec 11).
+    /// Returns the word for it (spec 11).
     #[must_use]
     pub fn kind(&self) -> Kind {
         match self {

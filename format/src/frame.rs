@@ -8,7 +8,7 @@ use crate::{Error, Part};
 
 const MAGIC: u32 = 0xfd2f_b528;
 
-/// The window that a frame asks for, in bytes, if it begins with a frame's header.
+/// Returns the window that a frame asks for, in bytes, if it begins with a frame's header.
 #[must_use]
 pub fn frame_window(stored: &[u8]) -> Option<u64> {
     let descriptor = *stored.get(4)?;
@@ -28,7 +28,7 @@ pub fn frame_window(stored: &[u8]) -> Option<u64> {
 /// 2^`window_log`.
 ///
 /// # Errors
-/// It is not as spec 8.1 says; the error is about `part`.
+/// Returns an error if it does not conform to spec 8.1; the error is about `part`.
 pub fn check_frame(part: Part, stored: &[u8], len: u64, window_log: u8) -> Result<(), Error> {
     let fault = |what| Error::Frame { part, what };
     let cut = |_| fault("the zstd frame is cut");
@@ -83,7 +83,7 @@ pub fn check_frame(part: Part, stored: &[u8], len: u64, window_log: u8) -> Resul
 /// The same, of a frame that was made with a prefix (spec 8.1): its window is no longer than what it decodes to.
 ///
 /// # Errors
-/// It is not as spec 8.1 says; the error is about `part`.
+/// Returns an error if it does not conform to spec 8.1; the error is about `part`.
 pub fn check_frame_with_prefix(part: Part, stored: &[u8], len: u64, window_log: u8) -> Result<(), Error> {
     check_frame(part, stored, len, window_log)?;
     match frame_window(stored) {
@@ -118,7 +118,7 @@ impl core::fmt::Debug for FrameDecoder {
 }
 
 impl FrameDecoder {
-    /// A decoder that has decoded nothing yet.
+    /// Returns a decoder that has decoded nothing yet.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -133,7 +133,7 @@ impl FrameDecoder {
     /// as long at least. `stored` is to have matched its digest.
     ///
     /// # Errors
-    /// The frame is not as spec 8.1 says, or does not decode to `len` bytes.
+    /// Returns an error if the frame does not conform to spec 8.1, or does not decode to `len` bytes.
     pub fn decode(
         &mut self,
         part: Part,
@@ -148,7 +148,7 @@ impl FrameDecoder {
     /// The same, of a frame that was made with a prefix (spec 7.5), which may be empty.
     ///
     /// # Errors
-    /// As [`Self::decode`].
+    /// Returns the errors of [`Self::decode`].
     pub fn decode_with(
         &mut self,
         part: Part,
@@ -182,7 +182,7 @@ impl FrameDecoder {
         self.context.decompress(lengthened(out, room), stored).ok()
     }
 
-    /// A context keeps what it refers to for as long as it lives: this one lives for one frame.
+    /// Returns a context keeps what it refers to for as long as it lives: this one lives for one frame.
     #[cfg(not(target_arch = "wasm32"))]
     fn run_with(stored: &[u8], prefix: &[u8], room: usize, out: &mut Vec<u8>) -> Option<usize> {
         let mut context = zstd_safe::DCtx::create();
@@ -190,7 +190,7 @@ impl FrameDecoder {
         context.decompress(lengthened(out, room), stored).ok()
     }
 
-    /// What comes before the first byte is a dictionary of plain content to this decoder.
+    /// Returns what comes before the first byte is a dictionary of plain content to this decoder.
     #[cfg(target_arch = "wasm32")]
     fn run_with(stored: &[u8], prefix: &[u8], room: usize, out: &mut Vec<u8>) -> Option<usize> {
         let prefix = zstd_rs::Dictionary::new(prefix, zstd_rs::DictionaryFormat::Raw { id: 0 }).ok()?;
@@ -209,7 +209,7 @@ impl FrameDecoder {
     }
 }
 
-/// The first `room` bytes, which are made where they are not there.
+/// Returns the first `room` bytes, which are made where they are not there.
 #[cfg(not(target_arch = "wasm32"))]
 fn lengthened(out: &mut Vec<u8>, room: usize) -> &mut [u8] {
     if out.len() < room {

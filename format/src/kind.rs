@@ -40,7 +40,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The word.
+    /// Returns the word.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {

@@ -60,7 +60,7 @@ impl Limits {
     /// Compares the root's declared sizes with these limits.
     ///
     /// # Errors
-    /// One of them is over its limit; the error names it.
+    /// Returns an error if one of them is over its limit; the error names it.
     pub fn check(&self, root: &Root) -> Result<(), Error> {
         let checks = [
             ("index_len", root.contents.index_len, self.index_len),

@@ -29,7 +29,7 @@ impl Opened {
         }
     }
 
-    /// Where the objects lie that it carries.
+    /// Returns where the objects lie that it carries.
     #[must_use]
     pub fn layout(&self) -> &Layout {
         match self {
@@ -93,7 +93,7 @@ pub struct Opener {
 }
 
 impl Opener {
-    /// An opener for a file of `file_len` bytes, or for a pipe.
+    /// Returns an opener for a file of `file_len` bytes, or for a pipe.
     #[must_use]
     pub fn new(file_len: Option<u64>, limits: Limits) -> Self {
         Self {
@@ -107,7 +107,7 @@ impl Opener {
         }
     }
 
-    /// What to do next. Ranges ascend and follow each other, so that a pipe serves as well as a file; a range may
+    /// Returns what to do next. Ranges ascend and follow each other, so that a pipe serves as well as a file; a range may
     /// pass the end of a file that is cut, which is then to be said with [`Self::finish`].
     #[must_use]
     pub fn step(&self) -> Step {
@@ -128,7 +128,7 @@ impl Opener {
     /// not looked at.
     ///
     /// # Errors
-    /// The bytes are not a bundle's.
+    /// Returns an error if the bytes are not a bundle's.
     pub fn supply(&mut self, at: u64, bytes: &[u8]) -> Result<(), Error> {
         let Step::Need(range) = self.step() else { return Ok(()) };
         if at != range.start {
@@ -143,7 +143,7 @@ impl Opener {
         Ok(())
     }
 
-    /// The head, as soon as it has been read: for judging signatures before the rest is.
+    /// Returns the head, as soon as it has been read: for judging signatures before the rest is.
     #[must_use]
     pub fn head(&self) -> Option<&Head> {
         self.head.as_ref()
@@ -152,7 +152,7 @@ impl Opener {
     /// Returns the bundle.
     ///
     /// # Errors
-    /// The input ended before the index did.
+    /// Returns an error if the input ended before the index did.
     pub fn finish(self) -> Result<Opened, Error> {
         match (self.state, self.head) {
             (State::Done(parts), Some(head)) => Ok(match *parts {

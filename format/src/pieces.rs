@@ -16,7 +16,7 @@ pub fn chaining_value<'a>(offset: u64, parts: impl Iterator<Item = &'a [u8]>) ->
 /// Returns the id of the object whose pieces, at least two, have these chaining values.
 ///
 /// # Errors
-/// There are fewer than two.
+/// Returns an error if there are fewer than two.
 pub fn object_id(values: &[ChainingValue]) -> Option<[u8; 32]> {
     let (left, right) = split(values)?;
     Some(*merge_subtrees_root(&merge(left)?, &merge(right)?, Mode::Hash).as_bytes())

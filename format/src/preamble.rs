@@ -31,7 +31,7 @@ impl Preamble {
     /// Parses exactly 32 bytes.
     ///
     /// # Errors
-    /// Magic, version, lengths or reserved bytes are not as spec 3 says.
+    /// Returns an error if magic, version, lengths or reserved bytes do not conform to spec 3.
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
         let mut reader = Reader::new(Part::Preamble, bytes);
         match reader.array()? {

@@ -30,10 +30,10 @@ impl Request {
     /// The first eight bytes of every request.
     pub const MAGIC: [u8; 8] = Preamble::REQUEST_MAGIC;
 
-    /// The request of a target that holds `index`, whose digest is known.
+    /// Returns the request of a target that holds `index`, whose digest is known.
     ///
     /// # Errors
-    /// The ids of two objects begin alike: such an index cannot be asked for.
+    /// Returns an error if the ids of two objects begin alike: such an index cannot be asked for.
     pub fn of(index: &Index, index_digest: [u8; 32], identity: Option<(String, u64)>) -> Result<Self, Error> {
         let (bytes, count) = (index.bytes(), index.objects().len());
         let mut starts: Vec<&[u8]> = index.objects().iter().map(|object| &object.id[..PREFIX]).collect();
@@ -53,7 +53,7 @@ impl Request {
         Ok(Self { base, outline, entries: u64::MAX })
     }
 
-    /// What [`Self::encode`] wants to be compressed.
+    /// Returns what [`Self::encode`] wants to be compressed.
     #[must_use]
     pub fn outline(&self) -> &[u8] {
         &self.outline
@@ -76,7 +76,7 @@ impl Request {
     /// Parses a request's bytes.
     ///
     /// # Errors
-    /// They are not as spec 13 says, or declare more than `limits` take. What the outline says is not looked at yet.
+    /// Returns an error if they do not conform to spec 13, or declare more than `limits` take. What the outline says is not looked at yet.
     pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Self, Error> {
         let mut reader = Reader::new(Part::Request, bytes);
         if reader.array()? != Self::MAGIC {
@@ -110,7 +110,7 @@ impl Request {
         Ok(Self { base, outline, entries: limits.entries })
     }
 
-    /// The index that the target holds. `known` gives the id of an object by its first bytes and its size. Of one that it does not know
+    /// Returns the index that the target holds. `known` gives the id of an object by its first bytes and its size. Of one that it does not know
     /// the bytes that are lacking are 0.
     ///
     /// # Errors

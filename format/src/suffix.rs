@@ -37,7 +37,7 @@ impl<'a> Suffix<'a> {
     /// Parses the stored bytes of a chunk of `len` bytes whose prefix has `prefix_len`. They are to have matched their digest.
     ///
     /// # Errors
-    /// They are not as spec 8.2 says; the error is about `part`.
+    /// Returns an error if they do not conform to spec 8.2; the error is about `part`.
     pub fn parse(
         part: Part,
         stored: &'a [u8],
@@ -94,7 +94,7 @@ impl<'a> Suffix<'a> {
     /// Makes the chunk's bytes, the first `len` of `out`, of its prefix.
     ///
     /// # Errors
-    /// A frame does not decode, or the prefix is not of the length for which the runs were parsed.
+    /// Returns an error if a frame does not decode, or the prefix is not of the length for which the runs were parsed.
     pub fn apply(&self, prefix: &[u8], decoder: &mut FrameDecoder, out: &mut Vec<u8>) -> Result<(), Error> {
         let (mut added, mut copied) = (Vec::new(), Vec::new());
         decode_part(self.part, self.added, self.added_len, self.window_log, decoder, &mut added)?;

@@ -16,14 +16,14 @@ pub struct CarriedChecker {
     bare: Vec<Portion>,
 }
 
-/// The ranges of base objects that make a chunk's prefix (spec 7.5).
+/// Returns the ranges of base objects that make a chunk's prefix (spec 7.5).
 #[must_use]
 pub fn prefix_of(delta: &Delta, chunk: u32) -> &[BaseRange] {
     delta.layout.chunks.get(at(chunk)).map_or(&[], |chunk| delta.layout.prefix_of(chunk))
 }
 
 impl CarriedChecker {
-    /// A checker that has seen no chunk.
+    /// Returns a checker that has seen no chunk.
     #[must_use]
     pub fn new(delta: &Delta) -> Self {
         let plan = ReadPlan::all(delta.into());
@@ -35,7 +35,7 @@ impl CarriedChecker {
     /// Checks the stored bytes of chunk `number` and all that it holds. `prefix` are the bytes of its prefix.
     ///
     /// # Errors
-    /// The first of them that is not what it is to be.
+    /// Returns an error if the first of them that is not what it is to be.
     pub fn check(&mut self, delta: &Delta, number: u32, stored: &[u8], prefix: &[u8]) -> Result<(), ContentError> {
         let decoded = self.decoder.decode_of(&delta.head, &delta.layout, number, stored, prefix)?;
         self.plan.contents(delta.into(), number, decoded).try_for_each(|content| content.map(drop))
@@ -44,7 +44,7 @@ impl CarriedChecker {
     /// Checks the next object or piece that no chunk brings. Returns how long it is, and nothing when there is none left.
     ///
     /// # Errors
-    /// It is not what it is to be.
+    /// Returns an error if it is not what it is to be.
     pub fn check_bare(&mut self, delta: &Delta) -> Result<Option<u64>, ContentError> {
         let Some(portion) = self.bare.pop() else { return Ok(None) };
         let content = Content::check(delta.into(), portion, &[])?;

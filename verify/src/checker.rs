@@ -29,14 +29,14 @@ pub struct ObjectChecker {
 }
 
 impl ObjectChecker {
-    /// A checker that has seen no chunk.
+    /// Returns a checker that has seen no chunk.
     #[must_use]
     pub fn new(bundle: &Bundle) -> Self {
         let files = OsTreeFiles::new(bundle);
         Self { decoder: ChunkDecoder::default(), plan: ReadPlan::all(bundle.into()), large: files.large(bundle), files }
     }
 
-    /// The chunks that the checker which [finishes](Self::finish) has to see itself, in this order: they bring large files of OSTree,
+    /// Returns the chunks that the checker which [finishes](Self::finish) has to see itself, in this order: they bring large files of OSTree,
     /// whose checksums are over the whole file.
     #[must_use]
     pub fn in_order(&self) -> Vec<u32> {
@@ -49,7 +49,7 @@ impl ObjectChecker {
     /// Checks the stored bytes of chunk `number` and all that it holds, and tells `take` of each object or piece.
     ///
     /// # Errors
-    /// The first of them that is not what it is to be.
+    /// Returns an error if the first of them that is not what it is to be.
     pub fn check(
         &mut self,
         bundle: &Bundle,
@@ -70,7 +70,7 @@ impl ObjectChecker {
         Ok(())
     }
 
-    /// What no chunk brings, and is to be checked by [`Self::check_bare`].
+    /// Returns what no chunk brings, and is to be checked by [`Self::check_bare`].
     #[must_use]
     pub fn without_data(&self, bundle: &Bundle) -> Vec<Portion> {
         self.plan.without_data(bundle.into())
@@ -79,7 +79,7 @@ impl ObjectChecker {
     /// Checks an object or a piece that no chunk brings.
     ///
     /// # Errors
-    /// It is not what it is to be.
+    /// Returns an error if it is not what it is to be.
     pub fn check_bare(&self, bundle: &Bundle, portion: Portion) -> Result<Checked, ContentError> {
         Checked::new(bundle, &self.files, &Content::check(bundle.into(), portion, &[])?)
     }
@@ -87,7 +87,7 @@ impl ObjectChecker {
     /// Ends the check, when all chunks and all that is without data were checked.
     ///
     /// # Errors
-    /// A large file of OSTree, or the table, is not as the index says.
+    /// Returns an error if a large file of OSTree, or the table, is not as the index says.
     pub fn finish(self, bundle: &Bundle, table: VerityTable) -> Result<(), ContentError> {
         for (_, mut files) in self.large {
             while files.take_bare(bundle) {}
@@ -99,7 +99,7 @@ impl ObjectChecker {
     /// The same, where what is without data is still to be checked.
     ///
     /// # Errors
-    /// As [`Self::finish`], or an object without data is not what it is to be.
+    /// Returns an error if as [`Self::finish`], or an object without data is not what it is to be.
     pub fn finish_all(self, bundle: &Bundle, mut table: VerityTable) -> Result<(), ContentError> {
         for portion in self.without_data(bundle) {
             table.take(self.check_bare(bundle, portion)?);

@@ -54,7 +54,7 @@ impl fmt::Display for Hex<'_> {
 }
 
 impl ContentError {
-    /// The word for it (spec 11).
+    /// Returns the word for it (spec 11).
     #[must_use]
     pub fn kind(&self) -> sealift_format::Kind {
         match self {
@@ -74,7 +74,7 @@ pub struct ChunkDecoder {
 /// Checks a chunk's stored bytes against its digest.
 ///
 /// # Errors
-/// They differ.
+/// Returns an error if they differ.
 pub fn check_stored(number: u32, chunk: &Chunk, stored: &[u8]) -> Result<(), ContentError> {
     if blake3::hash(stored).as_bytes() == &chunk.digest {
         return Ok(());
@@ -86,7 +86,7 @@ pub fn check_stored(number: u32, chunk: &Chunk, stored: &[u8]) -> Result<(), Con
 /// Its stored bytes are to have matched their digest.
 ///
 /// # Errors
-/// They are not as spec 8.1 and 8.2 say.
+/// Returns an error if they are not as spec 8.1 and 8.2 say.
 pub fn check_shape(head: &Head, layout: &Layout, number: u32, stored: &[u8]) -> Result<(), ContentError> {
     let Some(chunk) = layout.chunks.get(at(number)) else {
         return Err(FormatError::Digest { part: Part::Chunk(number) }.into());
@@ -110,7 +110,7 @@ impl ChunkDecoder {
     /// checked; of a chunk without one they are not looked at.
     ///
     /// # Errors
-    /// The bytes do not match their digest or do not decode.
+    /// Returns an error if the bytes do not match their digest or do not decode.
     pub fn decode<'a>(
         &'a mut self,
         bundle: &Bundle,
@@ -216,7 +216,7 @@ impl<'a> ObjectRows<'a> {
         data_len(self.layout.holes_of(object), 0..self.size(object))
     }
 
-    /// The data of each object of a group, from the group's decoded bytes.
+    /// Returns the data of each object of a group, from the group's decoded bytes.
     pub fn group(self, objects: &'a [u32], decoded: &'a [u8]) -> impl Iterator<Item = (u32, &'a [u8])> {
         let mut rest = decoded;
         objects.iter().map(move |&object| {
@@ -227,7 +227,7 @@ impl<'a> ObjectRows<'a> {
     }
 }
 
-/// The portions of an object in order, each with the chunk that brings it; none brings one without data. `group` is the chunk that brings the
+/// Returns the portions of an object in order, each with the chunk that brings it; none brings one without data. `group` is the chunk that brings the
 /// object if it is whole.
 pub fn portions_of(bundle: &Bundle, object: u32, group: Option<u32>) -> impl Iterator<Item = (Portion, Option<u32>)> {
     let is_large = bundle.index.object(object).size > bundle.head.root().maxima.piece_len();
@@ -236,7 +236,7 @@ pub fn portions_of(bundle: &Bundle, object: u32, group: Option<u32>) -> impl Ite
     whole.into_iter().chain(pieces.map(move |(piece, row)| (Portion { object, piece: Some(piece) }, row.chunk)))
 }
 
-/// The bytes of the object that a portion has.
+/// Returns the bytes of the object that a portion has.
 #[must_use]
 pub fn range_of(bundle: &Bundle, portion: Portion) -> Range<u64> {
     ObjectRows::from(bundle).range(portion)
@@ -246,7 +246,7 @@ impl<'a> Content<'a> {
     /// Compares a portion whose data are `data`, its bytes without the holes.
     ///
     /// # Errors
-    /// An object does not match its id, or a piece its chaining value.
+    /// Returns an error if an object does not match its id, or a piece its chaining value.
     pub fn check(objects: ObjectRows<'a>, portion: Portion, data: &'a [u8]) -> Result<Self, ContentError> {
         let (object, range) = (portion.object, objects.range(portion));
         let content = Self { portion, range, data, holes: objects.layout.holes_of(object) };
@@ -271,7 +271,7 @@ impl<'a> Content<'a> {
     /// Compares a portion that a chunk of these decoded bytes brings; one that no chunk brings has none.
     ///
     /// # Errors
-    /// As [`Self::check`].
+    /// Returns the errors of [`Self::check`].
     pub fn find(
         bundle: &'a Bundle,
         portion: Portion,
@@ -289,13 +289,13 @@ impl<'a> Content<'a> {
         Self::check(bundle.into(), portion, data)
     }
 
-    /// Whether the object has a hole, here or elsewhere.
+    /// Returns whether the object has a hole, here or elsewhere.
     #[must_use]
     pub fn has_holes(&self) -> bool {
         !self.holes.is_empty()
     }
 
-    /// The data with their places in the object, in ascending order. Between them are holes.
+    /// Returns the data with their places in the object, in ascending order. Between them are holes.
     pub fn extents(&self) -> impl Iterator<Item = (u64, &'a [u8])> {
         let mut rest = self.data;
         data_ranges(self.holes, self.range.clone()).map(move |range| {
@@ -316,7 +316,7 @@ impl<'a> Content<'a> {
     /// The same where `take` may fail.
     ///
     /// # Errors
-    /// The first that `take` gives.
+    /// Returns an error if the first that `take` gives.
     pub fn try_for_each_part<E>(&self, mut take: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         fill_holes(self.data, self.holes, self.range.clone(), &mut take)
     }
@@ -333,7 +333,7 @@ impl<'a> Content<'a> {
     }
 }
 
-/// The objects of the group that a chunk holds; none of one that holds a piece.
+/// Returns the objects of the group that a chunk holds; none of one that holds a piece.
 pub(crate) fn group_of_chunk(layout: &Layout, chunk: u32) -> &[u32] {
     match layout.chunks.get(at(chunk)).map(|chunk| &chunk.holds) {
         Some(Holds::Group(range)) => layout.group(range),
@@ -344,7 +344,7 @@ pub(crate) fn group_of_chunk(layout: &Layout, chunk: u32) -> &[u32] {
 /// Gives the bytes of `within` of an object to `take`, in parts: `data`, with the holes put back as zeros.
 ///
 /// # Errors
-/// The first that `take` gives.
+/// Returns an error if the first that `take` gives.
 pub fn fill_holes<E>(
     mut data: &[u8],
     holes: &[Extent],

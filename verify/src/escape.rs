@@ -123,13 +123,13 @@ pub fn percent(bytes: &[u8]) -> String {
     out
 }
 
-/// Whether a character changes the direction in which text is shown: the property Bidi_Control of Unicode.
+/// Returns whether a character changes the direction in which text is shown: the property Bidi_Control of Unicode.
 fn turns_text(character: char) -> bool {
     let is_mark = matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}');
     is_mark || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// The bytes of which [`percent`] made `shown`; `None` if it makes that of none.
+/// Returns the bytes of which [`percent`] made `shown`; `None` if it makes that of none.
 fn unpercent(shown: &[u8]) -> Option<Vec<u8>> {
     let mut parts = shown.split(|byte| *byte == b'%');
     let mut out = parts.next()?.to_vec();
@@ -141,7 +141,7 @@ fn unpercent(shown: &[u8]) -> Option<Vec<u8>> {
     (percent(&out).as_bytes() == shown).then_some(out)
 }
 
-/// What somebody may mean who writes a name: that name, or one that [`bytes`] or [`percent`] shows so.
+/// Returns what somebody may mean who writes a name: that name, or one that [`bytes`] or [`percent`] shows so.
 #[must_use]
 pub fn readings(written: &[u8]) -> Vec<Vec<u8>> {
     let mut readings = vec![written.to_vec()];

@@ -52,10 +52,10 @@ struct LargeDigest {
 }
 
 impl Checked {
-    /// What is noted of a content. The OSTree files of a small object are checked with it.
+    /// Returns what is noted of a content. The OSTree files of a small object are checked with it.
     ///
     /// # Errors
-    /// One of them is not what it is to be.
+    /// Returns an error if one of them is not what it is to be.
     pub fn new(bundle: &Bundle, files: &OsTreeFiles, content: &Content<'_>) -> Result<Self, ContentError> {
         let object = content.portion.object;
         let Some(piece) = content.portion.piece else {
@@ -113,7 +113,7 @@ impl Checked {
 }
 
 impl VerityTable {
-    /// A table of which nothing is known yet.
+    /// Returns a table of which nothing is known yet.
     #[must_use]
     pub fn new(bundle: &Bundle) -> Self {
         let unknown = |large: &Large| LargeDigest {
@@ -149,7 +149,7 @@ impl VerityTable {
     /// Compares the table with the digest that the index gives of it, once all objects were checked.
     ///
     /// # Errors
-    /// They differ.
+    /// Returns an error if they differ.
     pub fn check(self, bundle: &Bundle) -> Result<(), ContentError> {
         let mut digests = self.digests;
         // The digest of one that a base has came whole.

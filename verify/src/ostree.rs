@@ -39,7 +39,7 @@ impl OsTreeFiles {
         Self { uses }
     }
 
-    /// The large objects among them in ascending order, of which nothing has come yet.
+    /// Returns the large objects among them in ascending order, of which nothing has come yet.
     #[must_use]
     pub fn large(&self, bundle: &Bundle) -> Vec<(u32, LargeFiles)> {
         let uses = self.uses.chunk_by(|(object, _), (other, _)| object == other);
@@ -66,7 +66,7 @@ impl OsTreeFiles {
 }
 
 impl LargeFiles {
-    /// Whether that piece, which has data, is the next one that does.
+    /// Returns whether that piece, which has data, is the next one that does.
     #[must_use]
     pub fn is_next(&self, bundle: &Bundle, piece: u64) -> bool {
         let between = usize::try_from(self.next_piece).ok().zip(usize::try_from(piece).ok());
@@ -106,7 +106,7 @@ impl LargeFiles {
     /// Compares the checksums, when all pieces were taken.
     ///
     /// # Errors
-    /// One of them is another.
+    /// Returns an error if one of them is another.
     pub fn check(self, bundle: &Bundle) -> Result<(), ContentError> {
         self.hashers.into_iter().try_for_each(|(file, hasher)| compare(bundle, file, hasher))
     }

@@ -17,13 +17,13 @@ pub struct ReadPlan {
 }
 
 impl ReadPlan {
-    /// The plan for all that a bundle carries.
+    /// Returns the plan for all that a bundle carries.
     #[must_use]
     pub fn all(objects: ObjectRows<'_>) -> Self {
         Self::new(objects, vec![true; objects.rows.len()], &|_, _| false)
     }
 
-    /// The plan for the objects that are `wanted`, by their numbers. Pieces that are in place already are left out.
+    /// Returns the plan for the objects that are `wanted`, by their numbers. Pieces that are in place already are left out.
     #[must_use]
     pub fn new(objects: ObjectRows<'_>, wanted: Vec<bool>, is_done: &dyn Fn(u32, u64) -> bool) -> Self {
         let layout = objects.layout;
@@ -47,7 +47,7 @@ impl ReadPlan {
         plan
     }
 
-    /// The chunks that are to be read, in ascending order.
+    /// Returns the chunks that are to be read, in ascending order.
     #[must_use]
     pub fn chunks(&self) -> &[u32] {
         &self.chunks
@@ -59,23 +59,23 @@ impl ReadPlan {
         self.stored_bytes
     }
 
-    /// Whether an object is wanted.
+    /// Returns whether an object is wanted.
     #[must_use]
     pub fn wants(&self, object: u32) -> bool {
         self.wanted.get(at(object)).is_some_and(|is_wanted| *is_wanted)
     }
 
-    /// The objects that are wanted, in ascending order.
+    /// Returns the objects that are wanted, in ascending order.
     pub fn objects(&self) -> impl Iterator<Item = u32> {
         (0..).zip(&self.wanted).filter(|(_, is_wanted)| **is_wanted).map(|(object, _)| object)
     }
 
-    /// The pieces that chunks bring, by chunk.
+    /// Returns the pieces that chunks bring, by chunk.
     pub fn pieces(&self) -> impl Iterator<Item = (u32, Portion)> {
         self.pieces.iter().map(|&(chunk, object, piece)| (chunk, Portion { object, piece: Some(piece) }))
     }
 
-    /// What of the wanted objects no chunk brings, since it is all hole, or empty.
+    /// Returns what of the wanted objects no chunk brings, since it is all hole, or empty.
     #[must_use]
     pub fn without_data(&self, objects: ObjectRows<'_>) -> Vec<Portion> {
         let mut bare = Vec::new();

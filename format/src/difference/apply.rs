@@ -22,7 +22,7 @@ impl Difference {
     /// Returns the bytes of the wanted index. Only their digest says whether `bases` were the right ones.
     ///
     /// # Errors
-    /// The first of the bases does not have what the edits are about, or they have another number of objects.
+    /// Returns an error if the first of the bases does not have what the edits are about, or they have another number of objects.
     pub fn apply(&self, bases: &[&Index]) -> Result<Vec<u8>, Error> {
         let base = self.check_bases(bases)?;
         let same = same_objects(bases);
@@ -87,7 +87,7 @@ impl Difference {
         }
     }
 
-    /// The number by which the builder knows an object: those of the base come first.
+    /// Returns the number by which the builder knows an object: those of the base come first.
     fn content(&self, object: Reference, same: &Same) -> u32 {
         match object {
             Reference::Base(object) => same.get(&object).copied().unwrap_or(object),
@@ -113,7 +113,7 @@ impl Difference {
         }
     }
 
-    /// The carried objects are to stand in the order in which the wanted index has them.
+    /// Returns the carried objects are to stand in the order in which the wanted index has them.
     fn check_objects(&self, builder: &IndexBuilder) -> Result<(), Error> {
         let carried = builder.contents().iter().filter_map(|content| content.checked_sub(self.base_objects));
         match carried.zip(0..).find(|(object, place)| object != place) {
@@ -272,7 +272,7 @@ impl Trees<'_> {
         }
     }
 
-    /// The file that an edit is about, which is no link.
+    /// Returns the file that an edit is about, which is no link.
     fn file_of(&self, edit: u32) -> File {
         match self.difference.edit(edit).op.new_file() {
             Some(file) => File::New(edit, file),
@@ -280,7 +280,7 @@ impl Trees<'_> {
         }
     }
 
-    /// The directory of the base that a directory is.
+    /// Returns the directory of the base that a directory is.
     fn directory_of(&self, file: File) -> Option<u32> {
         let File::Base(inode) = file else { return None };
         match self.base.inode(inode).kind {
@@ -289,7 +289,7 @@ impl Trees<'_> {
         }
     }
 
-    /// The inode that a file has already.
+    /// Returns the inode that a file has already.
     fn inode_of(&self, file: File) -> Option<u32> {
         let inode = match file {
             File::Base(inode) => self.inode_of_base[at(inode)],

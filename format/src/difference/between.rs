@@ -125,7 +125,7 @@ struct Pairing<'a> {
     continued_by: Vec<u32>,
 }
 
-/// The names of two directories' blocks: the entry of the base, of the wanted index, or both.
+/// Returns the names of two directories' blocks: the entry of the base, of the wanted index, or both.
 fn blocks<'a>(
     base: &'a Index,
     left: Option<u32>,
@@ -172,12 +172,12 @@ impl Pairing<'_> {
         self.continues[at(wanted)] = base;
     }
 
-    /// The base's inode that a wanted one continues.
+    /// Returns the base's inode that a wanted one continues.
     fn continued(&self, wanted: u32) -> Option<u32> {
         Some(self.continues[at(wanted)]).filter(|base| *base != NONE)
     }
 
-    /// Whether an entry names in both indexes what goes on, so that nothing need be said of the name.
+    /// Returns whether an entry names in both indexes what goes on, so that nothing need be said of the name.
     fn is_kept(&self, entry: u32) -> bool {
         let base = self.base_of[at(entry)];
         base != NONE && self.continued(self.wanted.entry(entry).inode) == Some(self.base.entry(base).inode)
@@ -261,7 +261,7 @@ impl<'a> Writer<'a> {
         root
     }
 
-    /// What is to be said of a wanted entry: something of each directory, since something may change below it.
+    /// Returns what is to be said of a wanted entry: something of each directory, since something may change below it.
     fn op(&mut self, entry: u32) -> Option<Op> {
         let inode = self.pairing.wanted.entry(entry).inode;
         let (lead, is_linked) = self.leads[at(inode)];
@@ -304,7 +304,7 @@ impl<'a> Writer<'a> {
         NewFile { attributes, mtime: (found.mtime, found.mtime_ns), content: self.content(found.kind) }
     }
 
-    /// What changes of a wanted inode that continues one of the base.
+    /// Returns what changes of a wanted inode that continues one of the base.
     fn change(&mut self, inode: u32) -> Option<Changed> {
         let (base, wanted) = (self.pairing.base, self.pairing.wanted);
         let (old, new) = (base.inode(self.pairing.continued(inode)?), wanted.inode(inode));

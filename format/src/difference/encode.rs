@@ -81,7 +81,7 @@ impl Columns {
     }
 }
 
-/// The type as a column has it: the bits of `st_mode` without those below.
+/// Returns the type as a column has it: the bits of `st_mode` without those below.
 pub(super) fn type_code(file_type: FileType) -> u8 {
     u8::try_from(file_type.bits() >> 12).unwrap_or(0)
 }

@@ -42,7 +42,7 @@ pub struct EditedName<'a> {
 }
 
 impl Difference {
-    /// The names of all trees of which it says something, each tree's in tree order. Times that change by a rule for all files
+    /// Returns the names of all trees of which it says something, each tree's in tree order. Times that change by a rule for all files
     /// ([`Self::times`]), and what lies below a directory that goes, are not listed.
     #[must_use]
     pub fn edited_names(&self) -> Vec<EditedName<'_>> {

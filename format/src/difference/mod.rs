@@ -164,7 +164,7 @@ fn row<T>(rows: &[T], number: u32) -> &T {
     &rows[at(number)]
 }
 
-/// An object by its number among those of all bases.
+/// Returns an object by its number among those of all bases.
 #[must_use]
 pub(crate) fn base_object<'a>(bases: &[&'a Index], object: u32) -> Option<&'a Object> {
     let mut object = usize::try_from(object).ok()?;
@@ -177,7 +177,7 @@ pub(crate) fn base_object<'a>(bases: &[&'a Index], object: u32) -> Option<&'a Ob
     None
 }
 
-/// The rows of two ranges by their names, each name once: the row on the left, on the right, or both. In each the names ascend.
+/// Returns the rows of two ranges by their names, each name once: the row on the left, on the right, or both. In each the names ascend.
 fn merge<'a>(
     left: Range<u32>,
     left_name: impl Fn(u32) -> &'a [u8] + 'a,
@@ -201,12 +201,12 @@ fn merge<'a>(
 }
 
 impl Op {
-    /// Whether the base is to have that name; where not, it is to lack it.
+    /// Returns whether the base is to have that name; where not, it is to lack it.
     fn is_of_base(self) -> bool {
         !matches!(self, Self::Added(_) | Self::Linked(_))
     }
 
-    /// The file that comes with this name.
+    /// Returns the file that comes with this name.
     #[must_use]
     pub fn new_file(self) -> Option<NewFile> {
         match self {
@@ -215,7 +215,7 @@ impl Op {
         }
     }
 
-    /// The edit of the file of which this is another name.
+    /// Returns the edit of the file of which this is another name.
     #[must_use]
     pub fn link(self) -> Option<u32> {
         match self {
@@ -224,7 +224,7 @@ impl Op {
         }
     }
 
-    /// Whether it is a directory that has a block of edits.
+    /// Returns whether it is a directory that has a block of edits.
     fn has_block(self) -> bool {
         match self {
             Self::Within => true,
@@ -235,7 +235,7 @@ impl Op {
 }
 
 impl Edit {
-    /// The edits of its block.
+    /// Returns the edits of its block.
     #[must_use]
     pub fn block(&self) -> Range<u32> {
         self.first_edit..self.first_edit + self.block_len
@@ -243,43 +243,43 @@ impl Edit {
 }
 
 impl Difference {
-    /// How many objects the base has.
+    /// Returns how many objects the base has.
     #[must_use]
     pub fn base_objects(&self) -> u32 {
         self.base_objects
     }
 
-    /// The refs of the base, by name: those that the wanted index has no more among them.
+    /// Returns the refs of the base, by name: those that the wanted index has no more among them.
     #[must_use]
     pub fn base_refs(&self) -> &[BaseRef] {
         &self.base_refs
     }
 
-    /// The refs of the wanted index, by name.
+    /// Returns the refs of the wanted index, by name.
     #[must_use]
     pub fn refs(&self) -> &[EditedRef] {
         &self.refs
     }
 
-    /// The edits of all trees, in tree order (spec 6.1).
+    /// Returns the edits of all trees, in tree order (spec 6.1).
     #[must_use]
     pub fn edits(&self) -> &[Edit] {
         &self.edits
     }
 
-    /// An edit by its number.
+    /// Returns an edit by its number.
     #[must_use]
     pub fn edit(&self, edit: u32) -> &Edit {
         row(&self.edits, edit)
     }
 
-    /// The name of an edit; empty for a ref's root.
+    /// Returns the name of an edit; empty for a ref's root.
     #[must_use]
     pub fn name(&self, edit: &Edit) -> &[u8] {
         &self.names[at(edit.name_at)..at(edit.name_at) + usize::from(edit.name_len)]
     }
 
-    /// The path of an edit below its ref's root, without a leading slash; empty for the root itself.
+    /// Returns the path of an edit below its ref's root, without a leading slash; empty for the root itself.
     #[must_use]
     pub fn path(&self, edit: &Edit) -> Vec<u8> {
         let mut names = Vec::new();
@@ -292,14 +292,14 @@ impl Difference {
         names.join(&b'/')
     }
 
-    /// The target of a symbolic link, by its row in [`Content::Symlink`].
+    /// Returns the target of a symbolic link, by its row in [`Content::Symlink`].
     #[must_use]
     pub fn symlink_target(&self, symlink: u32) -> &[u8] {
         let (start, len) = *row(&self.symlinks, symlink);
         &self.targets[at(start)..at(start) + at(len)]
     }
 
-    /// The type of what an edit names, where the edit knows it.
+    /// Returns the type of what an edit names, where the edit knows it.
     #[must_use]
     pub fn file_type(&self, edit: &Edit) -> Option<FileType> {
         match edit.op {
@@ -313,31 +313,31 @@ impl Difference {
         }
     }
 
-    /// The attributes that new and changed files have.
+    /// Returns the attributes that new and changed files have.
     #[must_use]
     pub fn attribute_rows(&self) -> &[Attributes] {
         &self.attributes
     }
 
-    /// What becomes of the times of files that stay and have no time of their own in an edit, by ascending old time.
+    /// Returns what becomes of the times of files that stay and have no time of their own in an edit, by ascending old time.
     #[must_use]
     pub fn times(&self) -> &[TimeChange] {
         &self.times
     }
 
-    /// The time of a file that stays, by its time in the base, where its edit does not say another.
+    /// Returns the time of a file that stays, by its time in the base, where its edit does not say another.
     #[must_use]
     pub fn new_time(&self, old: (i64, u32)) -> (i64, u32) {
         times::new_time(&self.times, old)
     }
 
-    /// The carried objects: the rows of the wanted index's object table that the base's lacks, in the wanted table's order.
+    /// Returns the carried objects: the rows of the wanted index's object table that the base's lacks, in the wanted table's order.
     #[must_use]
     pub fn objects(&self) -> &[Object] {
         &self.objects
     }
 
-    /// The number of each carried object in the wanted index, as far as it has them in their order.
+    /// Returns the number of each carried object in the wanted index, as far as it has them in their order.
     #[must_use]
     pub fn carried_in(&self, wanted: &Index) -> Vec<u32> {
         let mut carried = self.objects.iter().peekable();
@@ -351,13 +351,13 @@ impl Difference {
         &self.verity
     }
 
-    /// What becomes of the OSTree commits, if a ref of the wanted index is one.
+    /// Returns what becomes of the OSTree commits, if a ref of the wanted index is one.
     #[must_use]
     pub fn ostree(&self) -> Option<&OsTreeDifference> {
         self.ostree.as_ref()
     }
 
-    /// The refs that are trees: the edit of each one's root, and the base's ref to which it is relative.
+    /// Returns the refs that are trees: the edit of each one's root, and the base's ref to which it is relative.
     fn trees(&self) -> impl Iterator<Item = (u32, Option<u16>)> {
         self.refs.iter().filter_map(|edited| match edited.kind {
             EditedKind::Tree(root) => Some((root, edited.from)),

@@ -36,7 +36,7 @@ impl Difference {
     /// Parses a decoded difference, which is to have matched its digest. `entries` is the root's maximum.
     ///
     /// # Errors
-    /// It is not as spec 6.7 says, or makes more entries than `entries`.
+    /// Returns an error if it does not conform to spec 6.7, or makes more entries than `entries`.
     pub fn parse(bytes: &[u8], entries: u64) -> Result<Self, Error> {
         // Places in it are kept in 32 bits.
         if u32::try_from(bytes.len()).is_err() {

@@ -35,7 +35,7 @@ impl Rows {
         put_planes(out, steps.iter().map(|step| step.to_le_bytes()));
     }
 
-    /// The references that steps make; `None` where one passes the last row, or the rows are more than can be numbered.
+    /// Returns the references that steps make; `None` where one passes the last row, or the rows are more than can be numbered.
     pub(super) fn follow(self, steps: impl Iterator<Item = u32>) -> Option<Vec<Reference>> {
         self.carried.checked_add(self.base)?;
         let mut before = u32::MAX;

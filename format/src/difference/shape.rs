@@ -61,7 +61,7 @@ pub(super) fn count(shapes: &[Shape], has: impl Fn(&Shape) -> bool) -> usize {
     shapes.iter().filter(|shape| has(shape)).count()
 }
 
-/// Whether the code is that of a file that stays and changes in something.
+/// Returns whether the code is that of a file that stays and changes in something.
 fn is_changed(op: u8) -> bool {
     (code::CHANGED + 1..code::CHANGED + 8).contains(&op)
 }
@@ -128,7 +128,7 @@ pub(super) struct Contents {
 }
 
 impl Contents {
-    /// The op of an edit of this shape. Each column was read with as many rows as there are edits that have it.
+    /// Returns the op of an edit of this shape. Each column was read with as many rows as there are edits that have it.
     pub(super) fn op(&mut self, shape: &Shape) -> Op {
         let content = shape.content_type().map(|file_type| self.content(file_type));
         let file = NewFile {

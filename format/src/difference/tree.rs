@@ -108,7 +108,7 @@ impl Difference {
         Ok(())
     }
 
-    /// A link is to a file of its ref that comes before, or that stays; and a file that only stays is there for a link.
+    /// Returns a link is to a file of its ref that comes before, or that stays; and a file that only stays is there for a link.
     pub(super) fn check_links(&self) -> Result<(), Error> {
         let mut is_linked = alloc::vec![false; self.edits.len()];
         let starts: Vec<usize> = self.trees().map(|(root, _)| at(root)).collect();

@@ -26,7 +26,7 @@ impl Head {
     /// Parses the bytes from the file's start to the head's end.
     ///
     /// # Errors
-    /// They are not as spec 3 to 5 say.
+    /// Returns an error if they do not conform to spec 3 to 5.
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
         let preamble = Preamble::parse(bytes.get(..32).unwrap_or(bytes))?;
         let (Some(signed), Some(area)) =
@@ -46,7 +46,7 @@ impl Head {
     /// Parses the head with which `bytes` begin, and returns what follows it.
     ///
     /// # Errors
-    /// As [`Head::parse`].
+    /// Returns the errors of [`Head::parse`].
     pub fn parse_first(bytes: &[u8]) -> Result<(Self, &[u8]), Error> {
         let preamble = Preamble::parse(bytes.get(..32).unwrap_or(bytes))?;
         let len = at(preamble.head_len());
@@ -57,7 +57,7 @@ impl Head {
     /// Makes the head of a new bundle.
     ///
     /// # Errors
-    /// The root or the envelopes are longer than the format allows.
+    /// Returns an error if the root or the envelopes are longer than the format allows.
     pub fn new(root: Root, envelopes: Vec<Envelope>, area_len: u32) -> Result<Self, Error> {
         let encoded = root.encode();
         let root_len = u32::try_from(encoded.len()).unwrap_or(u32::MAX);
@@ -77,7 +77,7 @@ impl Head {
     /// The same head with other envelopes, put in their order.
     ///
     /// # Errors
-    /// The area has no room for them.
+    /// Returns an error if the area has no room for them.
     pub fn with_envelopes(mut self, mut envelopes: Vec<Envelope>) -> Result<Self, Error> {
         encode_area(&self.signed, &envelopes, self.preamble.area_len)?;
         envelopes.sort();
@@ -95,43 +95,43 @@ impl Head {
         bytes
     }
 
-    /// The bytes that signatures are over: preamble and root.
+    /// Returns the bytes that signatures are over: preamble and root.
     #[must_use]
     pub fn signed(&self) -> &[u8] {
         &self.signed
     }
 
-    /// The preamble.
+    /// Returns the preamble.
     #[must_use]
     pub fn preamble(&self) -> &Preamble {
         &self.preamble
     }
 
-    /// The root.
+    /// Returns the root.
     #[must_use]
     pub fn root(&self) -> &Root {
         &self.root
     }
 
-    /// The envelopes of the signature area, in their order.
+    /// Returns the envelopes of the signature area, in their order.
     #[must_use]
     pub fn envelopes(&self) -> &[Envelope] {
         &self.envelopes
     }
 
-    /// The bodies of the envelopes of one kind, in their order.
+    /// Returns the bodies of the envelopes of one kind, in their order.
     pub fn bodies(&self, kind: u16) -> impl Iterator<Item = &[u8]> {
         self.envelopes.iter().filter(move |envelope| envelope.kind == kind).map(|envelope| &envelope.body[..])
     }
 
-    /// Where the first chunk begins, in bytes from the file's start.
+    /// Returns where the first chunk begins, in bytes from the file's start.
     #[must_use]
     pub fn chunks_at(&self) -> u64 {
         let contents = &self.root.contents;
         u64::from(self.preamble.head_len()).saturating_add(contents.layout_stored).saturating_add(contents.index_stored)
     }
 
-    /// The whole file's length.
+    /// Returns the whole file's length.
     #[must_use]
     pub fn file_len(&self) -> u64 {
         self.chunks_at().saturating_add(self.root.maxima.chunks_stored)

@@ -136,7 +136,7 @@ impl Root {
     /// Parses the root's bytes.
     ///
     /// # Errors
-    /// They are not as spec 4 says.
+    /// Returns an error if they do not conform to spec 4.
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
         Self::of_sections(read_sections(Part::Root, bytes, &RULES)?)
     }
@@ -191,7 +191,7 @@ impl Root {
         out
     }
 
-    /// The bundle as a delta bundle names it that is relative to it.
+    /// Returns the bundle as a delta bundle names it that is relative to it.
     #[must_use]
     pub fn as_base(&self) -> Base {
         let Self { identity, contents, .. } = self;
@@ -202,10 +202,10 @@ impl Root {
         }
     }
 
-    /// The whole file's length, with a head of `head_len` bytes.
+    /// Returns the whole file's length, with a head of `head_len` bytes.
     ///
     /// # Errors
-    /// It passes 2^64-1.
+    /// Returns an error if it passes 2^64-1.
     pub fn file_len(&self, head_len: u32) -> Result<u64, Error> {
         let lens = [self.contents.layout_stored, self.contents.index_stored, self.maxima.chunks_stored];
         lens.iter().try_fold(u64::from(head_len), |sum, len| sum.checked_add(*len)).ok_or(Error::Limit {
@@ -398,7 +398,7 @@ impl Maxima {
         out
     }
 
-    /// The piece size in bytes (spec 4.4).
+    /// Returns the piece size in bytes (spec 4.4).
     #[must_use]
     pub fn piece_len(&self) -> u64 {
         1 << self.piece_log2.min(63)
@@ -412,7 +412,7 @@ impl Maxima {
     /// Compares the declared numbers with those that the index gives by itself.
     ///
     /// # Errors
-    /// The first field that differs.
+    /// Returns the first field that differs.
     pub(crate) fn check_index(&self, found: &Self) -> Result<(), Error> {
         compare(&[
             ("refs", self.refs.into(), found.refs.into()),
@@ -428,7 +428,7 @@ impl Maxima {
     /// Compares the declared numbers with those that the layout gives by itself.
     ///
     /// # Errors
-    /// The first field that differs.
+    /// Returns the first field that differs.
     pub(crate) fn check_layout(&self, found: &Self) -> Result<(), Error> {
         compare(&[
             ("data", self.data, found.data),
@@ -442,7 +442,7 @@ impl Maxima {
     /// Compares the declared numbers with those that layout and index give.
     ///
     /// # Errors
-    /// The first field that differs.
+    /// Returns the first field that differs.
     pub fn check(&self, found: &Self) -> Result<(), Error> {
         self.check_index(found)?;
         compare(&[("disk", self.disk, found.disk)])?;

@@ -141,7 +141,7 @@ impl IndexBuilder {
         row
     }
 
-    /// What the column of objects has for a file of this content.
+    /// Returns what the column of objects has for a file of this content.
     fn object_column(&mut self, content: u32) -> u32 {
         let at = num::at(content);
         if at >= self.object_of.len() {
@@ -155,7 +155,7 @@ impl IndexBuilder {
         0
     }
 
-    /// The caller's content numbers in the order of the object table.
+    /// Returns the caller's content numbers in the order of the object table.
     #[must_use]
     pub fn contents(&self) -> &[u32] {
         &self.contents

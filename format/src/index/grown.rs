@@ -169,7 +169,7 @@ fn grows(resolved: &Resolved, root: u32, sizes: &mut ByObject<Option<Grows>>) ->
     sizes.get(root).copied().flatten().unwrap_or_default()
 }
 
-/// The names of a dirtree in byte order, files and directories together.
+/// Returns the names of a dirtree in byte order, files and directories together.
 fn block(bytes: &[u8], tree: &Tree) -> Block {
     let files = tree.files.iter().map(|(name, file)| (*name, Child::File(*file)));
     let directories = tree.directories.iter();

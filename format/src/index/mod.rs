@@ -58,7 +58,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Whether this is the first of the inode's names; the others are hard links to it.
+    /// Returns whether this is the first of the inode's names; the others are hard links to it.
     #[must_use]
     pub fn is_first_name(&self) -> bool {
         self.first
@@ -116,7 +116,7 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// The entries of its block.
+    /// Returns the entries of its block.
     #[must_use]
     pub fn entries(&self) -> core::ops::Range<u32> {
         self.first_entry..self.first_entry + self.children
@@ -146,13 +146,13 @@ fn row<T>(rows: &[T], number: u32) -> &T {
 }
 
 impl Index {
-    /// The decoded bytes, whose fs-verity digest is the content's identity.
+    /// Returns the decoded bytes, whose fs-verity digest is the content's identity.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The refs, by name.
+    /// Returns the refs, by name.
     #[must_use]
     pub fn refs(&self) -> &[Ref] {
         &self.refs
@@ -164,25 +164,25 @@ impl Index {
         &self.entries
     }
 
-    /// The inodes in tree order.
+    /// Returns the inodes in tree order.
     #[must_use]
     pub fn inodes(&self) -> &[Inode] {
         &self.inodes
     }
 
-    /// The directories in the order of their blocks.
+    /// Returns the directories in the order of their blocks.
     #[must_use]
     pub fn directories(&self) -> &[Directory] {
         &self.directories
     }
 
-    /// The objects in the order in which the tree comes to them.
+    /// Returns the objects in the order in which the tree comes to them.
     #[must_use]
     pub fn objects(&self) -> &[Object] {
         &self.objects
     }
 
-    /// The distinct attribute rows.
+    /// Returns the distinct attribute rows.
     #[must_use]
     pub fn attribute_rows(&self) -> &[Attributes] {
         &self.attributes
@@ -194,87 +194,87 @@ impl Index {
         &self.verity
     }
 
-    /// The OSTree objects, if a ref is a commit.
+    /// Returns the OSTree objects, if a ref is a commit.
     #[must_use]
     pub fn ostree(&self) -> Option<&OsTree> {
         self.ostree.as_ref()
     }
 
-    /// The bytes of an OSTree metadata object.
+    /// Returns the bytes of an OSTree metadata object.
     #[must_use]
     pub fn ostree_bytes(&self, object: &OsTreeObject) -> &[u8] {
         let (at, len) = OsTree::span(object);
         self.slice(at, len)
     }
 
-    /// The attributes of an OSTree file.
+    /// Returns the attributes of an OSTree file.
     #[must_use]
     pub fn ostree_attributes(&self, file: &OsTreeFile) -> &Attributes {
         row(&self.attributes, file.attributes)
     }
 
-    /// The files of the OSTree repository itself that travel with its commits.
+    /// Returns the files of the OSTree repository itself that travel with its commits.
     pub fn repository_files(&self) -> impl Iterator<Item = (RepositoryFile, &[u8])> {
         let files = self.ostree.as_ref().map_or(&[][..], OsTree::repository_files);
         files.iter().map(|(file, (at, len))| (*file, self.slice(*at, *len)))
     }
 
-    /// The name of an entry.
+    /// Returns the name of an entry.
     #[must_use]
     pub fn name(&self, entry: &Entry) -> &[u8] {
         self.slice(entry.name_at, entry.name_len.into())
     }
 
-    /// The target of a symbolic link, by its row in [`InodeKind::Symlink`].
+    /// Returns the target of a symbolic link, by its row in [`InodeKind::Symlink`].
     #[must_use]
     pub fn symlink_target(&self, symlink: u32) -> &[u8] {
         let (at, len) = *row(&self.symlinks, symlink);
         self.slice(at, len)
     }
 
-    /// The numbers of a device, by its row.
+    /// Returns the numbers of a device, by its row.
     #[must_use]
     pub fn device(&self, device: u32) -> Device {
         *row(&self.devices, device)
     }
 
-    /// An inode by its number.
+    /// Returns an inode by its number.
     #[must_use]
     pub fn inode(&self, inode: u32) -> &Inode {
         row(&self.inodes, inode)
     }
 
-    /// A directory by its number.
+    /// Returns a directory by its number.
     #[must_use]
     pub fn directory(&self, directory: u32) -> &Directory {
         row(&self.directories, directory)
     }
 
-    /// An entry by its number.
+    /// Returns an entry by its number.
     #[must_use]
     pub fn entry(&self, entry: u32) -> &Entry {
         row(&self.entries, entry)
     }
 
-    /// The attributes of an inode.
+    /// Returns the attributes of an inode.
     #[must_use]
     pub fn attributes(&self, inode: &Inode) -> &Attributes {
         row(&self.attributes, inode.attributes)
     }
 
-    /// An object by its number.
+    /// Returns an object by its number.
     #[must_use]
     pub fn object(&self, object: u32) -> &Object {
         row(&self.objects, object)
     }
 
-    /// A ref by its name.
+    /// Returns a ref by its name.
     #[must_use]
     pub fn find_ref(&self, name: &str) -> Option<&Ref> {
         self.refs.iter().find(|r| r.name == name)
     }
 
-    /// The entry called `name` in a directory, and its number.
+    /// Returns the entry called `name` in a directory, and its number.
     #[must_use]
     pub fn find_entry(&self, directory: &Directory, name: &[u8]) -> Option<(u32, &Entry)> {
         let (mut low, mut high) = (directory.first_entry, directory.entries().end);
@@ -290,7 +290,7 @@ impl Index {
         None
     }
 
-    /// The path of an entry of `directory` below its ref's root, without a leading slash.
+    /// Returns the path of an entry of `directory` below its ref's root, without a leading slash.
     #[must_use]
     pub fn path(&self, directory: u32, entry: &Entry) -> Vec<u8> {
         let mut path = self.directory_path(directory);
@@ -301,7 +301,7 @@ impl Index {
         path
     }
 
-    /// The path of a directory below its ref's root, empty for the root itself.
+    /// Returns the path of a directory below its ref's root, empty for the root itself.
     #[must_use]
     pub fn directory_path(&self, directory: u32) -> Vec<u8> {
         let mut names = Vec::new();

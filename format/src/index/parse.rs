@@ -28,7 +28,7 @@ const RULES: [SectionRule; 11] = [
     SectionRule::optional(11),
 ];
 
-/// The payload of section 9 of an index, or of what has the sections of one.
+/// Returns the payload of section 9 of an index, or of what has the sections of one.
 pub(crate) fn objects_section(bytes: &[u8]) -> Result<Reader<'_>, Error> {
     let [.., objects, _, _] = read_sections(Part::Index, bytes, &RULES)?;
     objects.ok_or_else(|| Reader::new(Part::Index, bytes).malformed("a required section is missing"))
@@ -38,7 +38,7 @@ impl Index {
     /// Parses the decoded index, which is to have matched its digest. `entries` is the root's maximum.
     ///
     /// # Errors
-    /// It is not as spec 6 says, or an OSTree commit's tree has more entries than `entries`.
+    /// Returns an error if it does not conform to spec 6, or an OSTree commit's tree has more entries than `entries`.
     pub fn parse(bytes: Vec<u8>, entries: u64) -> Result<Self, Error> {
         if u32::try_from(bytes.len()).is_err() {
             return Err(Error::Limit { what: "index_len", declared: wide(bytes.len()), limit: u32::MAX.into() });

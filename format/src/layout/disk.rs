@@ -51,7 +51,7 @@ impl Blocks {
         len.checked_next_multiple_of(self.len).unwrap_or(u64::MAX)
     }
 
-    /// What the content of a regular file takes.
+    /// Returns what the content of a regular file takes.
     #[must_use]
     pub fn file(self, holes: &[Extent], size: u64) -> u64 {
         let (mut data, mut runs) = (0_u64, 0_u64);
@@ -66,7 +66,7 @@ impl Blocks {
         self.round_up(data).saturating_add(of_runs)
     }
 
-    /// What a directory with names of these lengths takes.
+    /// Returns what a directory with names of these lengths takes.
     #[must_use]
     pub fn directory(self, names: impl Iterator<Item = usize>) -> u64 {
         let entries = names.fold(0_u64, |sum, len| sum.saturating_add(padded(len) + ENTRY_LEN));
@@ -77,13 +77,13 @@ impl Blocks {
         self.round_up(entries.saturating_add(entries / 2)).saturating_add(self.len)
     }
 
-    /// What a symbolic link takes.
+    /// Returns what a symbolic link takes.
     #[must_use]
     pub fn symlink(self, target: &[u8]) -> u64 {
         if target.len() > TARGET_WITHIN { self.len } else { 0 }
     }
 
-    /// What the extended attributes of one inode take.
+    /// Returns what the extended attributes of one inode take.
     #[must_use]
     pub fn xattrs(self, xattrs: &Xattrs) -> u64 {
         let sum = xattrs.iter().fold(0_u64, |sum, xattr| {
@@ -116,7 +116,7 @@ impl<'a> DiskUse<'a> {
         Self { index, blocks, contents, attributes }
     }
 
-    /// What an inode of the index takes, however many names it has.
+    /// Returns what an inode of the index takes, however many names it has.
     #[must_use]
     pub fn of(&self, inode: &Inode) -> u64 {
         let own = match inode.kind {

@@ -76,7 +76,7 @@ impl Holds {
     }
 }
 
-/// The numbers that the index gives by itself.
+/// Returns the numbers that the index gives by itself.
 pub(crate) fn index_maxima(index: &Index) -> Result<Maxima, Error> {
     let mut maxima = Maxima {
         refs: u16::try_from(index.refs().len()).unwrap_or(u16::MAX),
@@ -110,7 +110,7 @@ pub(super) fn maxima(index: &Index, layout: &Layout, piece_log2: u8, window_log:
     Ok(maxima)
 }
 
-/// The numbers that the layout gives by itself.
+/// Returns the numbers that the layout gives by itself.
 pub(crate) fn layout_maxima(layout: &Layout) -> Result<Maxima, Error> {
     let mut maxima = Maxima::default();
     add_layout(&mut maxima, layout)?;
@@ -128,7 +128,7 @@ fn add_layout(maxima: &mut Maxima, layout: &Layout) -> Result<(), Error> {
     Ok(())
 }
 
-/// The object of each regular inode.
+/// Returns the object of each regular inode.
 fn regular_objects(index: &Index) -> impl Iterator<Item = u32> {
     index.inodes().iter().filter_map(|inode| match inode.kind {
         InodeKind::Regular(object) => Some(object),

@@ -73,7 +73,7 @@ impl FullLayout {
     /// digest are left open, and of its pieces the chaining values. `holes_of` gives each object's holes.
     ///
     /// # Errors
-    /// It does not place each object exactly once, or chunks come out otherwise than the maxima say.
+    /// Returns an error if it does not place each object exactly once, or chunks come out otherwise than the maxima say.
     pub fn lay_out<'a>(
         &self,
         index: &Index,

@@ -96,7 +96,7 @@ pub enum Codec {
 }
 
 impl Codec {
-    /// Whether chunks of it are decoded with a prefix.
+    /// Returns whether chunks of it are decoded with a prefix.
     #[must_use]
     pub fn has_prefix(self) -> bool {
         matches!(self, Self::ZstdPrefix | Self::Suffix)
@@ -140,7 +140,7 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// The bytes of the object that it covers.
+    /// Returns the bytes of the object that it covers.
     #[must_use]
     pub fn bytes(&self) -> Range<u64> {
         let start = self.start.saturating_mul(BLOCK_LEN);
@@ -154,7 +154,7 @@ fn slice<'a, T>(rows: &'a [T], range: &Range<u32>) -> &'a [T] {
 }
 
 impl Layout {
-    /// The extents of an object's holes.
+    /// Returns the extents of an object's holes.
     #[must_use]
     pub fn holes_of(&self, object: u32) -> &[Extent] {
         match self.holes.binary_search_by_key(&object, |holes| holes.object) {
@@ -163,13 +163,13 @@ impl Layout {
         }
     }
 
-    /// The numbers of the objects in a group.
+    /// Returns the numbers of the objects in a group.
     #[must_use]
     pub fn group(&self, range: &Range<u32>) -> &[u32] {
         slice(&self.grouped, range)
     }
 
-    /// The chunk in whose group an object lies; none for a large one, and for one without data.
+    /// Returns the chunk in whose group an object lies; none for a large one, and for one without data.
     #[must_use]
     pub fn chunk_of(&self, object: u32) -> Option<u32> {
         let holds = |chunk: &Chunk| match &chunk.holds {
@@ -179,7 +179,7 @@ impl Layout {
         self.chunks.iter().position(holds).and_then(|number| u32::try_from(number).ok())
     }
 
-    /// Whether the bundle brings this object: a base has it otherwise.
+    /// Returns whether the bundle brings this object: a base has it otherwise.
     #[must_use]
     pub fn is_carried(&self, object: u32) -> bool {
         self.carried.as_ref().is_none_or(|carried| carried.binary_search(&object).is_ok())
@@ -196,7 +196,7 @@ impl Layout {
         self
     }
 
-    /// The ranges of base objects that make a chunk's prefix.
+    /// Returns the ranges of base objects that make a chunk's prefix.
     #[must_use]
     pub fn prefix_of(&self, chunk: &Chunk) -> &[BaseRange] {
         slice(&self.ranges, &chunk.prefix)
@@ -208,7 +208,7 @@ impl Layout {
         self.prefix_of(chunk).iter().fold(0, |sum, range| sum.saturating_add(range.len))
     }
 
-    /// The pieces of an object, none for one that is in a group.
+    /// Returns the pieces of an object, none for one that is in a group.
     #[must_use]
     pub fn pieces_of(&self, object: u32) -> &[Piece] {
         let Ok(at) = self.large.binary_search_by_key(&object, |large| large.object) else {
@@ -220,7 +220,7 @@ impl Layout {
     }
 }
 
-/// The parts of `within` that are data: what the holes leave. Ranges are bytes of the object.
+/// Returns the parts of `within` that are data: what the holes leave. Ranges are bytes of the object.
 pub fn data_ranges(holes: &[Extent], within: Range<u64>) -> impl Iterator<Item = Range<u64>> + '_ {
     // Holes are few and sorted: start at the first that ends behind the range's start.
     let first = holes.partition_point(|extent| extent.bytes().end <= within.start);
@@ -245,10 +245,10 @@ pub fn data_len(holes: &[Extent], within: Range<u64>) -> u64 {
     data_ranges(holes, within).map(|range| range.end - range.start).sum()
 }
 
-/// The numbers of spec 4.3, from layout and index.
+/// Returns the numbers of spec 4.3, from layout and index.
 ///
 /// # Errors
-/// A sum passes 2^64-1.
+/// Returns an error if a sum passes 2^64-1.
 pub fn maxima(index: &Index, layout: &Layout, piece_log2: u8, window_log: u8) -> Result<crate::Maxima, crate::Error> {
     encode::maxima(index, layout, piece_log2, window_log)
 }

@@ -26,7 +26,7 @@ impl Layout {
     /// Parses the decoded layout, which is to have matched its digest, of a bundle with pieces of 2^`piece_log2` bytes.
     ///
     /// # Errors
-    /// It is not as spec 7 says, or does not place each of `objects` exactly once.
+    /// Returns an error if it does not conform to spec 7, or does not place each of `objects` exactly once.
     pub fn parse(bytes: &[u8], objects: &Objects<'_>, piece_log2: u8) -> Result<Self, Error> {
         let piece_len = 1_u64 << piece_log2.min(63);
         let sections = read_sections(Part::Layout, bytes, &RULES)?;

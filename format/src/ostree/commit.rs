@@ -39,7 +39,7 @@ impl<'a> Commit<'a> {
     /// Parses a commit object.
     ///
     /// # Errors
-    /// It is not in normal form, a checksum has not 32 bytes, a binding is not of its type, or a key of the metadata comes twice.
+    /// Returns an error if it is not in normal form, a checksum has not 32 bytes, a binding is not of its type, or a key of the metadata comes twice.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let [metadata, parent, related, subject, body, timestamp, root_tree, root_meta] = members(bytes, SHAPES)?;
         let metadata = Dictionary::parse(metadata)?;
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
     use crate::ostree::tests::{hex, sum, unhex};
 
-    /// What `ostree commit --branch=test/main --subject=subj --timestamp=@1700000000` writes of the tree of one file and a directory.
+    /// Returns what `ostree commit --branch=test/main --subject=subj --timestamp=@1700000000` writes of the tree of one file and a directory.
     fn sample() -> Vec<u8> {
         let mut entry = Writer::default();
         entry.put_text("ostree.ref-binding");

@@ -41,7 +41,7 @@ impl<'a> Dictionary<'a> {
         Ok(Self { bytes, entries })
     }
 
-    /// The bytes that were parsed.
+    /// Returns the bytes that were parsed.
     #[must_use]
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
@@ -53,7 +53,7 @@ impl<'a> Dictionary<'a> {
         &self.entries
     }
 
-    /// The value of `key`, if there is one.
+    /// Returns the value of `key`, if there is one.
     #[must_use]
     pub fn value(&self, key: &str) -> Option<Value<'a>> {
         self.entries.iter().find(|(name, _)| *name == key).map(|(_, value)| *value)
@@ -73,25 +73,25 @@ impl<'a> Value<'a> {
         self.bytes
     }
 
-    /// The text, if it is `s`.
+    /// Returns the text, if it is `s`.
     #[must_use]
     pub fn text(&self) -> Option<&'a str> {
         if self.type_string == b"s" { text(self.bytes).ok() } else { None }
     }
 
-    /// The number, if it is `t`, which OSTree writes with the highest byte first.
+    /// Returns the number, if it is `t`, which OSTree writes with the highest byte first.
     #[must_use]
     pub fn number(&self) -> Option<u64> {
         if self.type_string == b"t" { self.bytes.try_into().ok().map(u64::from_be_bytes) } else { None }
     }
 
-    /// The texts, if it is `as`.
+    /// Returns the texts, if it is `as`.
     #[must_use]
     pub fn texts(&self) -> Option<Vec<&'a str>> {
         if self.type_string == b"as" { self.elements(text) } else { None }
     }
 
-    /// The byte strings, if it is `aay`, as lists of signatures are.
+    /// Returns the byte strings, if it is `aay`, as lists of signatures are.
     #[must_use]
     pub fn byte_strings(&self) -> Option<Vec<&'a [u8]>> {
         if self.type_string == b"aay" { self.elements(Ok) } else { None }

@@ -8,7 +8,7 @@ use crate::{Attributes, FileType};
 /// Parses a dirmeta object.
 ///
 /// # Errors
-/// It is not in normal form, not that of a directory, or has what [`Attributes`] cannot hold.
+/// Returns an error if it is not in normal form, not that of a directory, or has what [`Attributes`] cannot hold.
 pub fn parse(bytes: &[u8]) -> Result<Attributes, Malformed> {
     let attributes = attributes::parse(bytes)?;
     match attributes.file_type() {

@@ -77,7 +77,7 @@ fn next_name<'a>(bytes: &'a [u8], last: Option<&[u8]>) -> Result<&'a [u8], Malfo
     Ok(name)
 }
 
-/// A checksum, of the bytes that are to be one.
+/// Returns a checksum, of the bytes that are to be one.
 pub(super) fn checksum(bytes: &[u8]) -> Result<&Checksum, Malformed> {
     bytes.try_into().map_err(|_| Malformed::new("a checksum has not 32 bytes"))
 }

@@ -71,10 +71,10 @@ pub fn encode_archive_header(size: u64, attributes: &Attributes, target: &str) -
     prefixed(put(writer, attributes, target))
 }
 
-/// The length of the variant behind the first bytes of a header.
+/// Returns the length of the variant behind the first bytes of a header.
 ///
 /// # Errors
-/// The four bytes behind the length are not zero, or the length is over that of all metadata.
+/// Returns an error if the four bytes behind the length are not zero, or the length is over that of all metadata.
 pub fn variant_len(prefix: [u8; PREFIX_LEN]) -> Result<usize, Malformed> {
     let [len, zeros] = [prefix.first_chunk::<4>(), prefix.last_chunk::<4>()];
     if zeros != Some(&[0; 4]) {
@@ -90,7 +90,7 @@ pub fn variant_len(prefix: [u8; PREFIX_LEN]) -> Result<usize, Malformed> {
 /// Parses a whole header.
 ///
 /// # Errors
-/// It is not in normal form, neither that of a regular file nor of a symbolic link, or has what [`Attributes`] cannot hold.
+/// Returns an error if it is not in normal form, neither that of a regular file nor of a symbolic link, or has what [`Attributes`] cannot hold.
 pub fn parse_header(bytes: &[u8]) -> Result<Header<'_>, Malformed> {
     let shapes = [Shape::U32, Shape::U32, Shape::U32, Shape::U32, Shape::BYTES, Shape::BYTES];
     let [uid, gid, mode, device, target, xattrs] = members(variant(bytes)?, shapes)?;
@@ -101,7 +101,7 @@ pub fn parse_header(bytes: &[u8]) -> Result<Header<'_>, Malformed> {
 /// Parses a whole header of an archive repository.
 ///
 /// # Errors
-/// As [`parse_header`], or a symbolic link has content.
+/// Returns an error if as [`parse_header`], or a symbolic link has content.
 pub fn parse_archive_header(bytes: &[u8]) -> Result<ArchiveHeader<'_>, Malformed> {
     let shapes = [Shape::U64, Shape::U32, Shape::U32, Shape::U32, Shape::U32, Shape::BYTES, Shape::BYTES];
     let [size, uid, gid, mode, device, target, xattrs] = members(variant(bytes)?, shapes)?;
@@ -114,7 +114,7 @@ pub fn parse_archive_header(bytes: &[u8]) -> Result<ArchiveHeader<'_>, Malformed
     Ok(ArchiveHeader { size, header })
 }
 
-/// The attributes, if a file object may have them.
+/// Returns the attributes, if a file object may have them.
 pub(super) fn of_file(attributes: Attributes) -> Result<Attributes, Malformed> {
     match attributes.file_type() {
         FileType::Regular | FileType::Symlink => Ok(attributes),

@@ -59,7 +59,7 @@ fn offset(bytes: &[u8]) -> Result<usize, Malformed> {
     usize::try_from(u64::from_le_bytes(wide)).map_err(|_| ENDS)
 }
 
-/// Where the next member begins: at its alignment, behind zeros.
+/// Returns where the next member begins: at its alignment, behind zeros.
 fn padded(bytes: &[u8], at: usize, align: usize) -> Result<usize, Malformed> {
     let start = at.checked_next_multiple_of(align).ok_or(ENDS)?;
     let padding = bytes.get(at..start).ok_or(ENDS)?;
@@ -102,7 +102,7 @@ pub(super) fn for_each_member<'a>(
     if at == body { Ok(()) } else { Err(ENDS) }
 }
 
-/// The members of a tuple.
+/// Returns the members of a tuple.
 pub(super) fn members<'a, const N: usize>(bytes: &'a [u8], shapes: [Shape; N]) -> Result<[&'a [u8]; N], Malformed> {
     let mut found: [&'a [u8]; N] = [&[]; N];
     let mut slots = found.iter_mut();
@@ -156,7 +156,7 @@ impl<'a> Iterator for Elements<'a> {
     }
 }
 
-/// The text of a GVariant string, which ends with its one NUL byte.
+/// Returns the text of a GVariant string, which ends with its one NUL byte.
 pub(super) fn text(bytes: &[u8]) -> Result<&str, Malformed> {
     match bytes.split_last() {
         Some((0, text)) if !text.contains(&0) => {

@@ -38,7 +38,7 @@ impl Malformed {
         Self { reason }
     }
 
-    /// The rule.
+    /// Returns the rule.
     #[must_use]
     pub const fn reason(&self) -> &'static str {
         self.reason

@@ -7,12 +7,12 @@ use super::types::{DEPTH_MAX, TOO_DEEP, Type};
 /// Checks a value of the type that `type_string` names.
 ///
 /// # Errors
-/// It is not in normal form, or nests deeper than 64.
+/// Returns an error if it is not in normal form, or nests deeper than 64.
 pub(super) fn check(type_string: &[u8], bytes: &[u8]) -> Result<(), Malformed> {
     check_nested(type_string, bytes, DEPTH_MAX)
 }
 
-/// The type string and the value of a variant, neither of which is checked.
+/// Returns the type string and the value of a variant, neither of which is checked.
 pub(super) fn split_variant(bytes: &[u8]) -> Result<(&[u8], &[u8]), Malformed> {
     let nul = bytes.iter().rposition(|byte| *byte == 0).ok_or(Malformed::new("a variant has no type"))?;
     let (value, type_string) = bytes.split_at(nul);

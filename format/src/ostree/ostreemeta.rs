@@ -11,7 +11,7 @@ pub const NAME: &str = "user.ostreemeta";
 /// Parses the attribute of a file object.
 ///
 /// # Errors
-/// It is not in normal form, not that of a regular file or symbolic link, or has what [`Attributes`] cannot hold.
+/// Returns an error if it is not in normal form, not that of a regular file or symbolic link, or has what [`Attributes`] cannot hold.
 pub fn parse(bytes: &[u8]) -> Result<Attributes, Malformed> {
     file::of_file(attributes::parse(bytes)?)
 }

@@ -39,10 +39,10 @@ pub struct SummaryRef<'a> {
 }
 
 impl<'a> SummaryRef<'a> {
-    /// A ref that names the commit of these bytes, which have that checksum.
+    /// Returns a ref that names the commit of these bytes, which have that checksum.
     ///
     /// # Errors
-    /// They are no commit.
+    /// Returns an error if they are no commit.
     pub fn new(checksum: Checksum, bytes: &'a [u8]) -> Result<Self, Malformed> {
         let commit = Commit::parse(bytes)?;
         Ok(Self {
@@ -53,7 +53,7 @@ impl<'a> SummaryRef<'a> {
         })
     }
 
-    /// The commit that the ref names.
+    /// Returns the commit that the ref names.
     #[must_use]
     pub fn commit(&self) -> Checksum {
         self.commit
@@ -90,7 +90,7 @@ impl<'a> Summary<'a> {
     /// Parses what libostree wrote. Metadata that this structure has no field for is passed over.
     ///
     /// # Errors
-    /// It is not in normal form, or names a ref or a collection twice.
+    /// Returns an error if it is not in normal form, or names a ref or a collection twice.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let [refs, metadata] = members(bytes, [Shape::VARIANT; 2])?;
         let metadata = Dictionary::parse(metadata)?;
@@ -173,7 +173,7 @@ fn encode_refs(refs: &SummaryRefs<'_>) -> Vec<u8> {
     array.array()
 }
 
-/// A text, and a container that begins at a multiple of eight bytes.
+/// Returns a text, and a container that begins at a multiple of eight bytes.
 fn named(name: &str, container: &[u8]) -> Vec<u8> {
     let mut pair = Writer::default();
     pair.put_text(name);

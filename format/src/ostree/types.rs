@@ -33,7 +33,7 @@ impl Type {
     /// Parses a type string.
     ///
     /// # Errors
-    /// It is not one complete definite type, longer than 4096 bytes, or nests deeper than `depth`.
+    /// Returns an error if it is not one complete definite type, longer than 4096 bytes, or nests deeper than `depth`.
     pub(super) fn parse(text: &[u8], depth: u32) -> Result<Self, Malformed> {
         if text.len() > LEN_MAX {
             return Err(Malformed::new("a type string has more than 4096 bytes"));
@@ -43,7 +43,7 @@ impl Type {
         if parser.rest.is_empty() { Ok(Self { nodes: parser.nodes }) } else { Err(WRONG) }
     }
 
-    /// Whether `text` is a sequence of complete types, as a signature is.
+    /// Returns whether `text` is a sequence of complete types, as a signature is.
     pub(super) fn is_sequence(text: &[u8]) -> bool {
         let mut parser = Parser { nodes: Vec::new(), rest: text };
         while !parser.rest.is_empty() {
@@ -59,7 +59,7 @@ impl Type {
         self.nodes.get(at).copied().ok_or(WRONG)
     }
 
-    /// The types of which the one at `at` is made, by their places.
+    /// Returns the types of which the one at `at` is made, by their places.
     pub(super) fn parts(&self, at: usize) -> impl Iterator<Item = (usize, Node)> + Clone + '_ {
         let end = self.nodes.get(at).map_or(0, |node| node.end);
         let mut next = at + 1;
@@ -134,7 +134,7 @@ fn basic(code: u8) -> Option<Shape> {
     }
 }
 
-/// The shape of a tuple. Its size cannot overflow: a character of a type string stands for at most 8 bytes and 7 of padding.
+/// Returns the shape of a tuple. Its size cannot overflow: a character of a type string stands for at most 8 bytes and 7 of padding.
 fn joined(members: &[Shape]) -> Shape {
     let align = members.iter().map(|shape| shape.align).max().unwrap_or(1);
     let end = members.iter().try_fold(0, |at: usize, shape| Some(at.next_multiple_of(shape.align) + shape.size?));

@@ -34,7 +34,7 @@ impl Default for VerityHasher {
 }
 
 impl VerityHasher {
-    /// A hasher that has seen nothing.
+    /// Returns a hasher that has seen nothing.
     #[must_use]
     pub fn new() -> Self {
         Self(Tree::new(Sha256::new(), BLOCK))
@@ -122,7 +122,7 @@ pub fn digest(bytes: &[u8]) -> [u8; 32] {
     file_digest(crate::num::wide(bytes.len()), &root)
 }
 
-/// The digest of a file of `len` bytes whose Merkle tree has this root hash of 32 bytes. It is asked for each object: without memory.
+/// Returns the digest of a file of `len` bytes whose Merkle tree has this root hash of 32 bytes. It is asked for each object: without memory.
 fn file_digest(len: u64, root: &[u8]) -> [u8; 32] {
     let descriptor = parameters::descriptor(Algorithm::Sha256, 4096, &[], len, root);
     Sha256::digest(descriptor).into()
@@ -139,7 +139,7 @@ mod tests {
         bytes.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// What `fsverity digest` (fsverity-utils 1.5) prints.
+    /// Returns what `fsverity digest` (fsverity-utils 1.5) prints.
     fn known() -> [(Vec<u8>, &'static str); 8] {
         [
             (vec![], "3d248ca542a24fc62d1c43b916eae5016878e2533c88238480b26128a1f1af95"),
@@ -171,7 +171,7 @@ mod tests {
         }
     }
 
-    /// The hasher as another worker gets it.
+    /// Returns the hasher as another worker gets it.
     fn passed_on(hasher: &VerityHasher) -> VerityHasher {
         let mut saved = Vec::new();
         hasher.save(&mut saved);

@@ -85,7 +85,7 @@ impl Algorithm {
     /// Both, as the kernel numbers them.
     pub const ALL: [Self; 2] = [Self::Sha256, Self::Sha512];
 
-    /// The kernel's number for it.
+    /// Returns the kernel's number for it.
     #[must_use]
     pub fn number(self) -> u8 {
         match self {
@@ -94,7 +94,7 @@ impl Algorithm {
         }
     }
 
-    /// The algorithm of that number.
+    /// Returns the algorithm of that number.
     #[must_use]
     pub fn from_number(number: u16) -> Option<Self> {
         Self::ALL.into_iter().find(|algorithm| u16::from(algorithm.number()) == number)
@@ -109,7 +109,7 @@ impl Algorithm {
         }
     }
 
-    /// The name that the kernel and `fsverity` have for it.
+    /// Returns the name that the kernel and `fsverity` have for it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -148,7 +148,7 @@ impl Parameters {
     /// Checks what was asked for. Which blocks a kernel takes is for it to say: 4096 bytes everywhere.
     ///
     /// # Errors
-    /// The salt is too long; a block is no power of two, or is too small.
+    /// Returns an error if the salt is too long; a block is no power of two, or is too small.
     pub fn new(algorithm: Algorithm, block_len: u32, salt: &[u8]) -> Result<Self, ParametersError> {
         let min = 2 * u32::from(algorithm.digest_len());
         if !block_len.is_power_of_two() || block_len < min {
@@ -160,7 +160,7 @@ impl Parameters {
         Ok(Self { algorithm, block_len, salt: salt.to_vec() })
     }
 
-    /// The hash.
+    /// Returns the hash.
     #[must_use]
     pub fn algorithm(&self) -> Algorithm {
         self.algorithm
@@ -172,7 +172,7 @@ impl Parameters {
         self.block_len
     }
 
-    /// What each block's hash begins with, before zeros fill it up.
+    /// Returns what each block's hash begins with, before zeros fill it up.
     #[must_use]
     pub fn salt(&self) -> &[u8] {
         &self.salt
@@ -191,13 +191,13 @@ impl Parameters {
         Some((parameters, digest))
     }
 
-    /// The digest of a file of `len` bytes whose Merkle tree has this root hash.
+    /// Returns the digest of a file of `len` bytes whose Merkle tree has this root hash.
     pub(super) fn digest_of_tree(&self, len: u64, root: &[u8]) -> FileDigest {
         let descriptor = descriptor(self.algorithm, self.block_len, &self.salt, len, root);
         FileDigest { algorithm: self.algorithm, bytes: self.algorithm.hash(&descriptor) }
     }
 
-    /// What comes before each block: the salt, filled up to what the hash takes at a time. Nothing if there is none.
+    /// Returns what comes before each block: the salt, filled up to what the hash takes at a time. Nothing if there is none.
     fn padded_salt(&self) -> Vec<u8> {
         let mut padded = self.salt.clone();
         if !padded.is_empty() {
@@ -208,13 +208,13 @@ impl Parameters {
 }
 
 impl FileDigest {
-    /// A digest that somebody else made; `None` where it has not the length of that hash.
+    /// Returns a digest that somebody else made; `None` where it has not the length of that hash.
     #[must_use]
     pub fn new(algorithm: Algorithm, bytes: &[u8]) -> Option<Self> {
         (bytes.len() == usize::from(algorithm.digest_len())).then(|| Self { algorithm, bytes: bytes.to_vec() })
     }
 
-    /// The hash that made it.
+    /// Returns the hash that made it.
     #[must_use]
     pub fn algorithm(&self) -> Algorithm {
         self.algorithm
@@ -226,7 +226,7 @@ impl FileDigest {
         &self.bytes
     }
 
-    /// What a built-in signature is over: the kernel's `fsverity_formatted_digest`.
+    /// Returns what a built-in signature is over: the kernel's `fsverity_formatted_digest`.
     #[must_use]
     pub fn formatted(&self) -> Vec<u8> {
         let len = u16::from(self.algorithm.digest_len());
@@ -247,14 +247,14 @@ impl fmt::Display for FileDigest {
 }
 
 impl From<[u8; 32]> for FileDigest {
-    /// The digest of a file that is sealed with the default parameters.
+    /// Returns the digest of a file that is sealed with the default parameters.
     fn from(bytes: [u8; 32]) -> Self {
         Self { algorithm: Algorithm::Sha256, bytes: bytes.to_vec() }
     }
 }
 
 impl FileHasher {
-    /// A hasher that has seen nothing.
+    /// Returns a hasher that has seen nothing.
     #[must_use]
     pub fn new(parameters: &Parameters) -> Self {
         let salt = parameters.padded_salt();
@@ -296,7 +296,7 @@ impl FileHasher {
     }
 }
 
-/// The bytes whose hash is the digest (kernel documentation, `struct fsverity_descriptor`).
+/// Returns the bytes whose hash is the digest (kernel documentation, `struct fsverity_descriptor`).
 pub(super) fn descriptor(algorithm: Algorithm, block_len: u32, salt: &[u8], len: u64, root: &[u8]) -> [u8; 256] {
     let mut descriptor = [0; Parameters::DESCRIPTOR_LEN];
     descriptor[0] = 1; // version
@@ -323,7 +323,7 @@ mod tests {
         hasher.finish()
     }
 
-    /// What `fsverity digest` (fsverity-utils 1.5) prints for bytes, and a salt.
+    /// Returns what `fsverity digest` (fsverity-utils 1.5) prints for bytes, and a salt.
     #[rustfmt::skip] // a table
     fn known() -> [(Vec<u8>, &'static [u8], &'static str); 8] {
         [

@@ -139,7 +139,7 @@ impl<D: Digest + Clone> Tree<D> {
     }
 }
 
-/// The hash of a block that zeros fill up, by a hasher that has taken what comes before it.
+/// Returns the hash of a block that zeros fill up, by a hasher that has taken what comes before it.
 pub(super) fn block_hash<D: Digest>(mut hasher: D, block_len: usize, bytes: &[u8]) -> Output<D> {
     hasher.update(bytes);
     let mut missing = block_len.saturating_sub(bytes.len());

@@ -102,13 +102,13 @@ pub enum KernelError {
 }
 
 impl KernelError {
-    /// Whether the file system or the kernel has no fs-verity, so that no other file there will do better.
+    /// Returns whether the file system or the kernel has no fs-verity, so that no other file there will do better.
     #[must_use]
     pub fn is_unsupported(&self) -> bool {
         matches!(self, Self::Unsupported)
     }
 
-    /// Whether it is the built-in signature that the kernel does not take, so that the file might be sealed without.
+    /// Returns whether it is the built-in signature that the kernel does not take, so that the file might be sealed without.
     #[must_use]
     pub fn is_about_signature(&self) -> bool {
         matches!(
@@ -121,7 +121,7 @@ impl KernelError {
         )
     }
 
-    /// What opening a sealed file says, where it is about its built-in signature.
+    /// Returns what opening a sealed file says, where it is about its built-in signature.
     #[must_use]
     pub fn of_open(error: &io::Error) -> Option<Self> {
         match error.raw_os_error().map(Errno::from_raw)? {
@@ -131,7 +131,7 @@ impl KernelError {
         }
     }
 
-    /// What FS_IOC_ENABLE_VERITY says.
+    /// Returns what FS_IOC_ENABLE_VERITY says.
     pub(super) fn of_enable(errno: Errno, parameters: &Parameters, is_signed: bool) -> Self {
         let algorithm = parameters.algorithm().name();
         match errno {
@@ -155,7 +155,7 @@ impl KernelError {
         }
     }
 
-    /// What the calls say that read: FS_IOC_MEASURE_VERITY and FS_IOC_READ_VERITY_METADATA.
+    /// Returns what the calls say that read: FS_IOC_MEASURE_VERITY and FS_IOC_READ_VERITY_METADATA.
     pub(super) fn of_read(errno: Errno) -> Self {
         match errno {
             Errno::ENOTTY | Errno::EOPNOTSUPP => Self::Unsupported,

@@ -56,7 +56,7 @@ pub enum Metadata {
 /// Returns whether files are sealed on the file system of this open file or directory. It asks for a digest, and changes nothing.
 ///
 /// # Errors
-/// The kernel cannot say.
+/// Returns an error if the kernel cannot say.
 pub fn is_supported(file: impl AsFd) -> Result<bool, KernelError> {
     match measure(file) {
         // Also of a directory, which is never sealed.
@@ -69,7 +69,7 @@ pub fn is_supported(file: impl AsFd) -> Result<bool, KernelError> {
 /// Enables fs-verity once, as the kernel does it. [`seal`] also waits for writers, and takes a file that is sealed already.
 ///
 /// # Errors
-/// The kernel did not.
+/// Returns an error if the kernel did not.
 pub fn enable(file: impl AsFd, parameters: &Parameters, signature: Option<&[u8]>) -> Result<(), KernelError> {
     let algorithm = parameters.algorithm().number().into();
     let signature = signature.unwrap_or_default();
@@ -82,7 +82,7 @@ pub fn enable(file: impl AsFd, parameters: &Parameters, signature: Option<&[u8]>
 /// A built-in signature counts only where the file is sealed now.
 ///
 /// # Errors
-/// The kernel did not, somebody has it open for writing, or it is sealed with other parameters.
+/// Returns an error if the kernel did not, somebody has it open for writing, or it is sealed with other parameters.
 pub fn seal(file: impl AsFd, parameters: &Parameters, signature: Option<&[u8]>) -> Result<Sealed, KernelError> {
     let (start, mut pause) = (Instant::now(), Duration::from_millis(1));
     loop {
@@ -101,7 +101,7 @@ pub fn seal(file: impl AsFd, parameters: &Parameters, signature: Option<&[u8]>) 
 /// Returns the digest that the kernel enforces. No content is read.
 ///
 /// # Errors
-/// The file is not sealed, or the kernel cannot say.
+/// Returns an error if the file is not sealed, or the kernel cannot say.
 pub fn measure(file: impl AsFd) -> Result<FileDigest, KernelError> {
     let (number, bytes) = sys::measure(file.as_fd()).map_err(KernelError::of_read)?;
     let digest = Algorithm::from_number(number).and_then(|algorithm| FileDigest::new(algorithm, &bytes));
@@ -113,7 +113,7 @@ pub fn measure(file: impl AsFd) -> Result<FileDigest, KernelError> {
 /// Compares the digest that the kernel enforces with the one that the file should have.
 ///
 /// # Errors
-/// They differ, the file is not sealed, or the kernel cannot say.
+/// Returns an error if they differ, the file is not sealed, or the kernel cannot say.
 pub fn check(file: impl AsFd, expected: &FileDigest) -> Result<(), KernelError> {
     let found = measure(file)?;
     if found == *expected { Ok(()) } else { Err(KernelError::OtherDigest { expected: expected.clone(), found }) }
@@ -122,7 +122,7 @@ pub fn check(file: impl AsFd, expected: &FileDigest) -> Result<(), KernelError> 
 /// Reads from `offset` on what the kernel keeps of a sealed file, and returns how many bytes there were: fewer than fit at its end.
 ///
 /// # Errors
-/// The file is not sealed, has no signature, or its file system does not hand this out, as btrfs: [`KernelError::Unsupported`].
+/// Returns an error if the file is not sealed, has no signature, or its file system does not hand this out, as btrfs: [`KernelError::Unsupported`].
 pub fn read_metadata(
     file: impl AsFd,
     what: Metadata,
@@ -150,7 +150,7 @@ pub fn read_metadata(
 /// Returns how a file is sealed; `None` where its file system does not hand that out.
 ///
 /// # Errors
-/// The file is not sealed, or the kernel cannot say.
+/// Returns an error if the file is not sealed, or the kernel cannot say.
 pub fn parameters(file: impl AsFd) -> Result<Option<Parameters>, KernelError> {
     let mut descriptor = [0; Parameters::DESCRIPTOR_LEN];
     match read_metadata(file, Metadata::Descriptor, 0, &mut descriptor) {
@@ -163,7 +163,7 @@ pub fn parameters(file: impl AsFd) -> Result<Option<Parameters>, KernelError> {
 /// Returns the built-in signature of a file; `None` where it has none, or its file system does not hand it out.
 ///
 /// # Errors
-/// The kernel cannot say.
+/// Returns an error if the kernel cannot say.
 pub fn signature(file: impl AsFd) -> Result<Option<Vec<u8>>, KernelError> {
     let mut signature = vec![0; kernel_signature::LEN_MAX];
     match read_metadata(file, Metadata::Signature, 0, &mut signature) {

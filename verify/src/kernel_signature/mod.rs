@@ -39,7 +39,7 @@ pub enum FormError {
 /// Returns the signature for the kernel that a head has; `None` where it has none.
 ///
 /// # Errors
-/// It has not its form, or there are several.
+/// Returns an error if it has not its form, or there are several.
 pub fn of_head(head: &Head) -> Result<Option<&[u8]>, FormError> {
     let mut found = head.bodies(Envelope::KERNEL_SIGNATURE);
     let Some(body) = found.next() else { return Ok(None) };
@@ -56,7 +56,7 @@ pub fn signed_bytes(head: &Head) -> Vec<u8> {
 /// Checks the form of a signature for the kernel: its length and the outermost layers, as spec 5.1 says.
 ///
 /// # Errors
-/// It has another.
+/// Returns an error if it has another.
 pub fn check(body: &[u8]) -> Result<(), FormError> {
     if body.len() > LEN_MAX {
         return Err(FormError::Long { len: body.len() });
@@ -102,7 +102,7 @@ mod tests {
         [&[tag], len, content].concat()
     }
 
-    /// A body around `len` bytes.
+    /// Returns a body around `len` bytes.
     fn body(len: usize) -> Vec<u8> {
         let content = value(CONTENT, &value(SEQUENCE, &vec![7; len]));
         value(SEQUENCE, &[&SIGNED_DATA[..], &content].concat())

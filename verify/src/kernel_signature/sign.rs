@@ -78,7 +78,7 @@ pub enum KernelSignError {
     Failed,
 }
 
-/// What a file in PEM holds, and what it calls that.
+/// Returns what a file in PEM holds, and what it calls that.
 fn document(pem: &[u8]) -> Option<(&str, SecretDocument)> {
     SecretDocument::from_pem(std::str::from_utf8(pem).ok()?).ok()
 }
@@ -91,7 +91,7 @@ impl KernelCertificate {
     /// Reads a certificate in PEM.
     ///
     /// # Errors
-    /// It is none.
+    /// Returns an error if it is none.
     pub fn from_pem(pem: &[u8]) -> Result<Self, KernelSignError> {
         let certificate = match document(pem) {
             Some(("CERTIFICATE", der)) => Certificate::from_der(der.as_bytes()).ok(),
@@ -104,7 +104,7 @@ impl KernelCertificate {
     /// [`signed_bytes`](super::signed_bytes) gives.
     ///
     /// # Errors
-    /// It is none, or is one of a kind that only a kernel checks.
+    /// Returns an error if it is none, or is one of a kind that only a kernel checks.
     pub fn verify(&self, body: &[u8], signed: &[u8]) -> Result<(), KernelSignError> {
         check(body)?;
         let signed_data = ContentInfo::from_der(body).and_then(|info| info.content.decode_as::<SignedData>());
@@ -160,7 +160,7 @@ impl KernelKey {
     /// Reads a private key of RSA or P-256, in PEM and PKCS#8.
     ///
     /// # Errors
-    /// It is no such key.
+    /// Returns an error if it is no such key.
     pub fn from_pem(pem: &[u8]) -> Result<Self, KernelSignError> {
         match document(pem) {
             Some(("PRIVATE KEY", der)) => Self::from_pkcs8(der.as_bytes()),
@@ -191,7 +191,7 @@ impl KernelKey {
     /// Signs `signed`, which [`signed_bytes`](super::signed_bytes) gives, as the key of `certificate`, and returns the envelope's body.
     ///
     /// # Errors
-    /// The certificate is of another key; what was made does not verify, which only broken hardware explains.
+    /// Returns an error if the certificate is of another key; what was made does not verify, which only broken hardware explains.
     pub fn sign(&self, certificate: &KernelCertificate, signed: &[u8]) -> Result<Vec<u8>, KernelSignError> {
         if self.public_key() != certificate.public_key() {
             return Err(KernelSignError::OtherKey);

@@ -132,7 +132,7 @@ impl SignerLine {
     }
 }
 
-/// The first word, which may stand in quotation marks.
+/// Returns the first word, which may stand in quotation marks.
 fn principals(text: &str) -> Result<(&str, &str), LineError> {
     let Some(quoted) = text.strip_prefix('"') else {
         return Ok(word(text));

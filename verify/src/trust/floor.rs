@@ -88,7 +88,7 @@ impl Floors {
 }
 
 impl FloorRecord {
-    /// A threshold that was raised since withdraws nothing by itself: the
+    /// Returns a threshold that was raised since withdraws nothing by itself: the
     /// record was good when it was made, and an older bundle is still older.
     fn stands(&self, revoked: &RevocationList, threshold: usize) -> bool {
         let good = self.keys.iter().filter(|key| !revoked.contains_id(**key)).count();

@@ -7,7 +7,7 @@ use super::{Claims, Policy, SignatureState, Verdict};
 use crate::kernel_signature;
 
 impl Claims {
-    /// What a head's root states.
+    /// Returns what a head's root states.
     #[must_use]
     pub fn of(head: &Head) -> Self {
         let identity = &head.root().identity;
@@ -25,7 +25,7 @@ impl Policy {
     /// Judges a bundle by its head, as [`Policy::judge`]. A signature for the kernel is to have its form, and counts for nothing.
     ///
     /// # Errors
-    /// The bundle must not be used.
+    /// Returns an error if the bundle must not be used.
     pub fn judge_head(&self, head: &Head) -> Result<Verdict, Error> {
         kernel_signature::of_head(head)?;
         self.judge(&Claims::of(head), head.signed(), &signatures(head), &unknown_envelopes(head))
@@ -38,7 +38,7 @@ impl Policy {
     }
 }
 
-/// The kinds of a head's envelopes that this reader does not know. They count for nothing.
+/// Returns the kinds of a head's envelopes that this reader does not know. They count for nothing.
 #[must_use]
 pub fn unknown_envelopes(head: &Head) -> Vec<u32> {
     let is_known = |kind| matches!(kind, Envelope::SSH_SIGNATURE | Envelope::KERNEL_SIGNATURE);

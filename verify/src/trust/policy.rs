@@ -53,7 +53,7 @@ impl Policy {
     /// envelopes, `unknown_envelopes` the kinds of those that nobody could read.
     ///
     /// # Errors
-    /// The first that holds of: a signature that is malformed or does not fit,
+    /// Returns an error if the first that holds of: a signature that is malformed or does not fit,
     /// whatever others there are; too few trusted keys; no tag of this device;
     /// past its expiry; a version below the floor.
     pub fn judge(
@@ -106,7 +106,7 @@ impl Policy {
         states
     }
 
-    /// What became of each signature, as far as they are looked at, one by one.
+    /// Returns what became of each signature, as far as they are looked at, one by one.
     fn states<'s>(
         &'s self,
         claims: &'s Claims,

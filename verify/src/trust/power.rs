@@ -37,7 +37,7 @@ pub(super) fn power(base: &[u8], exponent: u32, modulus: &[u8]) -> Option<Vec<u8
     bytes.get(bytes.len().checked_sub(modulus.len())?..).map(<[u8]>::to_vec)
 }
 
-/// The digits of bytes, filled up to `count`.
+/// Returns the digits of bytes, filled up to `count`.
 fn digits(bytes: &[u8], count: usize) -> Number {
     let digit = |part: &[u8]| part.iter().fold(0, |digit, byte| digit << 8 | u64::from(*byte));
     let mut digits: Number = bytes.rchunks(4).map(digit).collect();
@@ -80,7 +80,7 @@ impl Modulus {
         self.reduce(number, carry);
     }
 
-    /// The product, divided by 2 to the power of all bits of the modulus.
+    /// Returns the product, divided by 2 to the power of all bits of the modulus.
     fn product(&self, left: &Number, right: &Number) -> Number {
         let mut sum: Number = vec![0; self.digits.len()];
         let mut top = 0;

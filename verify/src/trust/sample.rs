@@ -11,7 +11,7 @@ fn secret(number: u8) -> ed25519_dalek::SigningKey {
     ed25519_dalek::SigningKey::from_bytes(&[number; 32])
 }
 
-/// The Ed25519 key of this number.
+/// Returns the Ed25519 key of this number.
 pub(super) fn key(number: u8) -> PublicKey {
     let public = secret(number).verifying_key().to_bytes();
     let blob = strings(&[KeyType::Ed25519.name().as_bytes(), &public]);
@@ -24,7 +24,7 @@ pub(super) fn line(number: u8) -> String {
     format!("{} {blob}", KeyType::Ed25519)
 }
 
-/// An SSH signature by that key.
+/// Returns an SSH signature by that key.
 pub(super) fn signature(number: u8, message: &[u8]) -> Vec<u8> {
     let data = data_to_sign(MessageHash::Sha512, message);
     let signature = secret(number).sign(&data).to_bytes();

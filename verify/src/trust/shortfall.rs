@@ -69,7 +69,7 @@ impl Shortfall {
         }
     }
 
-    /// The name, unless it would be a pattern: nobody is to be talked into
+    /// Returns the name, unless it would be a pattern: nobody is to be talked into
     /// trusting a key for more than this bundle.
     fn principal(&self) -> &str {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._+-".contains(&byte);

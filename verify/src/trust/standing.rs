@@ -57,7 +57,7 @@ impl Standing {
         matches!(self, Self::Trusted { .. })
     }
 
-    /// The higher, the nearer to being trusted.
+    /// Returns the higher, the nearer to being trusted.
     pub(super) fn rank(&self) -> u8 {
         match self {
             Self::NotListed => 0,

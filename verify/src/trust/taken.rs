@@ -13,7 +13,7 @@ impl Policy {
     /// more, those count under which the device took bundles of this name.
     ///
     /// # Errors
-    /// A signature that is malformed or does not fit; or none is of such a key.
+    /// Returns an error if a signature that is malformed or does not fit; or none is of such a key.
     pub fn judge_taken(&self, head: &Head) -> Result<Verdict, Error> {
         kernel_signature::of_head(head)?;
         let claims = Claims::of(head);
@@ -58,7 +58,7 @@ impl Policy {
     /// [`Policy::judge_head`], whatever its version, expiry and tags.
     ///
     /// # Errors
-    /// A signature is wrong, or too few trusted keys have signed it.
+    /// Returns an error if a signature is wrong, or too few trusted keys have signed it.
     pub fn judge_base(&self, head: &Head) -> Result<Verdict, Error> {
         kernel_signature::of_head(head)?;
         let claims = Claims { expires: None, compatible: Vec::new(), ..Claims::of(head) };
@@ -66,7 +66,7 @@ impl Policy {
         policy.judge(&claims, head.signed(), &signatures(head), &unknown_envelopes(head))
     }
 
-    /// The signer of a good signature whose key counts, or counted.
+    /// Returns the signer of a good signature whose key counts, or counted.
     fn once_trusted(&self, state: &SignatureState) -> Option<Signer> {
         let (Some(key), Ok(standing)) = (&state.key, &state.outcome) else { return None };
         if let Some(signer) = Signer::of(state) {

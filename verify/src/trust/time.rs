@@ -38,7 +38,7 @@ impl Utc {
     /// seconds since 1970. Fractions of a second are cut off.
     ///
     /// # Errors
-    /// The text is none of these, or no day of the calendar.
+    /// Returns an error if the text is none of these, or no day of the calendar.
     pub fn parse(text: &str) -> Result<Self, TimeError> {
         rfc3339(text).or_else(|| seconds(text)).map(Self).ok_or_else(|| TimeError(text.into()))
     }
@@ -52,7 +52,7 @@ impl Utc {
 )]
 pub struct TimeError(String);
 
-/// The decimal number in its one spelling: `+5` and `05` are more likely slips.
+/// Returns the decimal number in its one spelling: `+5` and `05` are more likely slips.
 fn seconds(text: &str) -> Option<i64> {
     text.parse().ok().filter(|seconds: &i64| seconds.to_string() == text)
 }
@@ -116,7 +116,7 @@ fn checked_days(year: i64, month: i64, day: i64) -> Option<i64> {
 }
 
 impl Utc {
-    /// The moment as RFC 3339 writes it, with `Z`.
+    /// Returns the moment as RFC 3339 writes it, with `Z`.
     #[must_use]
     pub fn rfc3339(&self) -> String {
         let (year, month, day, hour, minute, second) = self.parts();
@@ -148,7 +148,7 @@ fn days_before(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
 }
 
-/// The inverse of [`days_before`].
+/// Returns the inverse of [`days_before`].
 fn civil(days: i64) -> (i64, i64, i64) {
     let days = days.saturating_add(719_468);
     let era = days.div_euclid(146_097);

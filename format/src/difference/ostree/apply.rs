@@ -32,7 +32,7 @@ struct Base<'a> {
 }
 
 impl<'a> Base<'a> {
-    /// An object by its number, which is to be of that type.
+    /// Returns an object by its number, which is to be of that type.
     fn object(self, kind: OsTreeKind, number: u32) -> Result<&'a OsTreeObject, Error> {
         let object = self.objects.get(at(number)).filter(|object| object.kind == kind);
         object.ok_or_else(|| row_fault("the base has no OSTree object of that number and type", at(number)))
@@ -149,7 +149,7 @@ impl OsTreeDifference {
         }
     }
 
-    /// The bytes and checksums of the carried dirtrees.
+    /// Returns the bytes and checksums of the carried dirtrees.
     fn make_trees(&self, base: Base<'_>) -> Result<Vec<(Vec<u8>, Checksum)>, Error> {
         let mut made = alloc::vec![(Vec::new(), [0; 32]); self.trees.len()];
         let metas = self.dirmetas.iter().map(|bytes| Sha256::digest(bytes).into()).collect::<Vec<Checksum>>();

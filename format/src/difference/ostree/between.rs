@@ -32,7 +32,7 @@ fn files(index: &Index) -> &[OsTreeFile] {
     index.ostree().map_or(&[], OsTree::files)
 }
 
-/// The dirtree of that number. An index has been parsed, and its dirtrees with it.
+/// Returns the dirtree of that number. An index has been parsed, and its dirtrees with it.
 fn dirtree<'a>(index: &'a Index, object: &OsTreeObject) -> DirTree<'a> {
     DirTree::parse(index.ostree_bytes(object)).unwrap_or_default()
 }
@@ -236,7 +236,7 @@ fn find_likes(
     likes
 }
 
-/// Whether a file has the same attributes and target, or one of the objects that `is_same_object` takes for the same.
+/// Returns whether a file has the same attributes and target, or one of the objects that `is_same_object` takes for the same.
 pub(in crate::difference) fn is_same_file(
     (base, old): (&Index, &OsTreeFile),
     (wanted, new): (&Index, &OsTreeFile),

@@ -154,7 +154,7 @@ pub struct EditedCommitRef {
 }
 
 impl TreeOp {
-    /// The file that the name gets.
+    /// Returns the file that the name gets.
     #[must_use]
     pub fn file(self) -> Option<Reference> {
         match self {
@@ -163,7 +163,7 @@ impl TreeOp {
         }
     }
 
-    /// The dirtree that the name gets.
+    /// Returns the dirtree that the name gets.
     #[must_use]
     pub fn tree(self) -> Option<Reference> {
         match self {
@@ -173,7 +173,7 @@ impl TreeOp {
         }
     }
 
-    /// The dirmeta that the name gets.
+    /// Returns the dirmeta that the name gets.
     #[must_use]
     pub fn meta(self) -> Option<Reference> {
         match self {
@@ -185,31 +185,31 @@ impl TreeOp {
 }
 
 impl OsTreeDifference {
-    /// The wanted index's commits in its order.
+    /// Returns the wanted index's commits in its order.
     #[must_use]
     pub fn commits(&self) -> &[EditedCommit] {
         &self.commits
     }
 
-    /// The dirmetas that the base does not have.
+    /// Returns the dirmetas that the base does not have.
     #[must_use]
     pub fn dirmetas(&self) -> &[Vec<u8>] {
         &self.dirmetas
     }
 
-    /// The dirtrees that the base does not have, in the wanted index's order.
+    /// Returns the dirtrees that the base does not have, in the wanted index's order.
     #[must_use]
     pub fn trees(&self) -> &[EditedTree] {
         &self.trees
     }
 
-    /// The edits of a dirtree, by ascending name.
+    /// Returns the edits of a dirtree, by ascending name.
     #[must_use]
     pub fn edits(&self, tree: &EditedTree) -> &[TreeEdit] {
         &self.edits[at(tree.first_edit)..at(tree.first_edit) + at(tree.edits)]
     }
 
-    /// The first path at which a dirtree stands, by its number, without a leading slash; empty for a root. It may stand at others.
+    /// Returns the first path at which a dirtree stands, by its number, without a leading slash; empty for a root. It may stand at others.
     #[must_use]
     pub fn path(&self, tree: u32) -> Vec<u8> {
         let mut names = Vec::new();
@@ -224,25 +224,25 @@ impl OsTreeDifference {
         names.join(&b'/')
     }
 
-    /// The name of an edit.
+    /// Returns the name of an edit.
     #[must_use]
     pub fn name(&self, edit: &TreeEdit) -> &[u8] {
         &self.names[at(edit.name_at)..at(edit.name_at) + usize::from(edit.name_len)]
     }
 
-    /// The file objects that the base does not have, in the wanted index's order.
+    /// Returns the file objects that the base does not have, in the wanted index's order.
     #[must_use]
     pub fn files(&self) -> &[NewOsTreeFile] {
         &self.files
     }
 
-    /// The refs of kind 1, in the order of all refs.
+    /// Returns the refs of kind 1, in the order of all refs.
     #[must_use]
     pub fn refs(&self) -> &[EditedCommitRef] {
         &self.refs
     }
 
-    /// The files of the OSTree repository itself that travel with the commits.
+    /// Returns the files of the OSTree repository itself that travel with the commits.
     #[must_use]
     pub fn repository_files(&self) -> &[(RepositoryFile, Vec<u8>)] {
         &self.repository_files

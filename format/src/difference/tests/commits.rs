@@ -145,7 +145,7 @@ fn dirtree(tree: &Tree, directory: usize) -> Vec<u8> {
     .encode()
 }
 
-/// An index of refs, each a tree or a history.
+/// Returns an index of refs, each a tree or a history.
 fn mixed(refs: &[(&str, Result<&Tree, Vec<Version<'_>>>)], summary: &[u8]) -> Index {
     let mut builder = IndexBuilder::default();
     let mut commits = Commits::default();
@@ -218,7 +218,7 @@ fn a_dirtree_below_itself() {
     assert!(alloc::format!("{refused}").contains("a dirtree is below itself"), "{refused}");
 }
 
-/// A base, and the difference to a tree of which a directory, a file and a dirmeta are new.
+/// Returns a base, and the difference to a tree of which a directory, a file and a dirmeta are new.
 fn sample() -> (Index, Difference) {
     let mut tree = Tree::default();
     let below = tree.add_directory(0, b"d", META);

@@ -113,7 +113,7 @@ impl Tree {
         found
     }
 
-    /// The numbers of directories that can be reached, the root first.
+    /// Returns the numbers of directories that can be reached, the root first.
     fn reached(&self) -> Vec<usize> {
         let below = self.names().into_iter().filter_map(|(_, _, child)| match child {
             Child::Directory(directory) => Some(directory),

@@ -125,13 +125,13 @@ impl OsTreeKind {
 }
 
 impl OsTree {
-    /// The metadata objects in the order of spec 6.6.
+    /// Returns the metadata objects in the order of spec 6.6.
     #[must_use]
     pub fn objects(&self) -> &[OsTreeObject] {
         &self.objects
     }
 
-    /// The file objects in the order in which dirtrees first name them.
+    /// Returns the file objects in the order in which dirtrees first name them.
     #[must_use]
     pub fn files(&self) -> &[OsTreeFile] {
         &self.files

@@ -92,7 +92,7 @@ impl<'a> Section<'a> {
         Ok(Self { bytes, objects, file_rows, file_objects, targets, commits, collections, repository_files })
     }
 
-    /// The attribute rows of the files, which the inodes' rows come before.
+    /// Returns the attribute rows of the files, which the inodes' rows come before.
     pub(in crate::index) fn file_rows(&self) -> &[u32] {
         &self.file_rows
     }
@@ -214,7 +214,7 @@ impl<'a> Walk<'_, 'a> {
         object.map_or(&[], |object| slice(self.section.bytes, (object.at, object.len)))
     }
 
-    /// The object that comes next, if it is of that type and, where it is given, has that checksum.
+    /// Returns the object that comes next, if it is of that type and, where it is given, has that checksum.
     fn take_next(&mut self, kind: OsTreeKind, checksum: Option<&Checksum>) -> Option<u32> {
         let object = self.section.objects.get(self.next)?;
         let fits = object.kind == kind && checksum.is_none_or(|checksum| object.checksum == *checksum);
@@ -229,7 +229,7 @@ impl<'a> Walk<'_, 'a> {
         Some(found)
     }
 
-    /// The object of that checksum, and whether it is new.
+    /// Returns the object of that checksum, and whether it is new.
     fn take(&mut self, kind: OsTreeKind, checksum: &Checksum) -> Result<(u32, bool), Error> {
         if let Some(known) = self.known.get(&(kind, *checksum)) {
             return Ok((*known, false));
@@ -240,7 +240,7 @@ impl<'a> Walk<'_, 'a> {
         })
     }
 
-    /// The commit that comes next, with what belongs to it and to the parents that are carried.
+    /// Returns the commit that comes next, with what belongs to it and to the parents that are carried.
     fn next_commit(&mut self) -> Result<u32, Error> {
         let first = self.take_next(OsTreeKind::Commit, None);
         let first = first.ok_or_else(|| row_fault("a ref's commit is missing here, or stands twice", self.next))?;
