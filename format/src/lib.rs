@@ -35,6 +35,7 @@ mod preamble;
 mod request;
 mod suffix;
 pub mod verity;
+pub mod walk;
 
 pub use area::{Envelope, area_len_for, encode_area, parse_area};
 pub use attributes::{Attributes, FileType, Xattr, XattrIter, XattrRef, Xattrs};

@@ -9,8 +9,9 @@ use crate::attributes::FileType;
 use crate::index::{Index, IndexBuilder, InodeKind, Node, Object};
 use crate::num::at;
 
-use super::{Changed, Content, Difference, EditedKind, NewFile, Op, Reference, base_object, merge, row};
+use super::{Changed, Content, Difference, EditedKind, NewFile, Op, Reference, base_object, row};
 use crate::index::row_fault;
+use crate::walk::{TreeOrder, pairs};
 
 /// Objects that several bases have: the number of one in a later base, and the number that stands for it.
 pub(super) type Same = BTreeMap<u32, u32>;
@@ -237,14 +238,12 @@ impl Trees<'_> {
         let (difference, base) = (self.difference, self.base);
         let file = self.file_of(root);
         self.add_inode(file, self.of_edits[at(root)].children);
-        let mut pending = alloc::vec![(Some(root), from)];
-        while let Some((edit, directory)) = pending.pop() {
-            let below = pending.len();
-            let entries = directory.map_or(0..0, |directory| base.directory(directory).entries());
-            let edits = edit.map_or(0..0, |edit| difference.edit(edit).block());
-            let name_of_entry = |entry| base.name(base.entry(entry));
-            let name_of_edit = |edit| difference.name(difference.edit(edit));
-            for (entry, edit) in merge(entries, name_of_entry, edits, name_of_edit) {
+        let mut order = TreeOrder::new((Some(root), from));
+        while let Some((edit, directory)) = order.pop() {
+            let entries = directory.into_iter().flat_map(|directory| base.names_in(directory));
+            let edits = edit.into_iter().flat_map(|edit| difference.edit(edit).block());
+            let edits = edits.map(|edit| (difference.name(difference.edit(edit)), edit));
+            for (name, entry, edit) in pairs(entries, edits) {
                 let op = edit.map(|edit| difference.edit(edit).op);
                 let file = match (op.and_then(Op::link).or(edit), entry) {
                     (Some(_), _) if op == Some(Op::Removed) => continue,
@@ -252,7 +251,6 @@ impl Trees<'_> {
                     (None, Some(entry)) => File::Base(base.entry(entry).inode),
                     (None, None) => continue,
                 };
-                let name = edit.map(name_of_edit).or(entry.map(name_of_entry)).unwrap_or_default();
                 let known = self.inode_of(file);
                 self.builder.entry(name, known);
                 if known.is_some() {
@@ -265,10 +263,9 @@ impl Trees<'_> {
                     (None, None) => 0,
                 };
                 if self.add_inode(file, children) == FileType::Directory {
-                    pending.push((edit, directory));
+                    order.push((edit, directory));
                 }
             }
-            pending[below..].reverse();
         }
     }
 

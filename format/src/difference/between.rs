@@ -6,12 +6,13 @@ use alloc::vec::Vec;
 use crate::attributes::{Attributes, FileType};
 use crate::index::{Index, InodeKind};
 use crate::num::at;
+use crate::walk::{TreeOrder, pairs};
 
 use super::names::put_name;
+use super::number;
 use super::ostree;
 use super::times::{new_time, usual_changes};
 use super::{BaseRef, Changed, Content, Difference, Edit, EditedKind, EditedRef, NewFile, Op, Reference};
-use super::{merge, number};
 
 /// No row.
 const NONE: u32 = u32::MAX;
@@ -125,16 +126,14 @@ struct Pairing<'a> {
     continued_by: Vec<u32>,
 }
 
-/// Returns the names of two directories' blocks: the entry of the base, of the wanted index, or both.
+/// Returns the names of two directories, each with the entry of the base, of the wanted index, or both.
 fn blocks<'a>(
     base: &'a Index,
     left: Option<u32>,
     wanted: &'a Index,
     right: u32,
-) -> impl Iterator<Item = (Option<u32>, Option<u32>)> + 'a {
-    let left = left.map_or(0..0, |left| base.directory(left).entries());
-    let right = wanted.directory(right).entries();
-    merge(left, |entry| base.name(base.entry(entry)), right, |entry| wanted.name(wanted.entry(entry)))
+) -> impl Iterator<Item = (&'a [u8], Option<u32>, Option<u32>)> {
+    pairs(left.into_iter().flat_map(|left| base.names_in(left)), wanted.names_in(right))
 }
 
 impl Pairing<'_> {
@@ -146,11 +145,10 @@ impl Pairing<'_> {
     fn pair_trees(&mut self, base_root: u32, wanted_root: u32) {
         let (base, wanted) = (self.base, self.wanted);
         self.join(base.directory(base_root).inode, wanted.directory(wanted_root).inode);
-        let mut pending = alloc::vec![(base_root, wanted_root)];
-        while let Some((left, right)) = pending.pop() {
-            let below = pending.len();
+        let mut order = TreeOrder::new((base_root, wanted_root));
+        while let Some((left, right)) = order.pop() {
             for pair in blocks(base, Some(left), wanted, right) {
-                let (Some(left), Some(right)) = pair else { continue };
+                let (_, Some(left), Some(right)) = pair else { continue };
                 self.base_of[at(right)] = left;
                 let (left, right) = (base.entry(left).inode, wanted.entry(right).inode);
                 let is_free = self.continued_by[at(left)] == NONE && self.continues[at(right)] == NONE;
@@ -160,10 +158,9 @@ impl Pairing<'_> {
                 if let (InodeKind::Directory(left), InodeKind::Directory(right)) =
                     (base.inode(left).kind, wanted.inode(right).kind)
                 {
-                    pending.push((left, right));
+                    order.push((left, right));
                 }
             }
-            pending[below..].reverse();
         }
     }
 
@@ -231,18 +228,16 @@ impl<'a> Writer<'a> {
         };
         let root = self.push(None, b"", op);
         self.is_used[at(root)] = true;
-        let mut pending = alloc::vec![(root, base_root, wanted_root)];
-        while let Some((parent, left, right)) = pending.pop() {
-            let below = pending.len();
-            for (left, right) in blocks(base, left, wanted, right) {
+        let mut order = TreeOrder::new((root, base_root, wanted_root));
+        while let Some((parent, left, right)) = order.pop() {
+            for (name, left, right) in blocks(base, left, wanted, right) {
                 let Some(right) = right else {
-                    let name = left.map_or(&[][..], |left| base.name(base.entry(left)));
                     self.push(Some(parent), name, Op::Removed);
                     continue;
                 };
                 let entry = wanted.entry(right);
                 let Some(op) = self.op(right) else { continue };
-                let edit = self.push(Some(parent), wanted.name(entry), op);
+                let edit = self.push(Some(parent), name, op);
                 if let InodeKind::Directory(directory) = wanted.inode(entry.inode).kind {
                     let stays = self.pairing.is_kept(right);
                     let left = left.filter(|_| stays).map(|left| base.inode(base.entry(left).inode).kind);
@@ -250,13 +245,12 @@ impl<'a> Writer<'a> {
                         Some(InodeKind::Directory(left)) => Some(left),
                         _ => None,
                     };
-                    pending.push((edit, left, directory));
+                    order.push((edit, left, directory));
                 }
                 if self.leads[at(entry.inode)].0 == right {
                     self.edit_of[at(entry.inode)] = edit;
                 }
             }
-            pending[below..].reverse();
         }
         root
     }

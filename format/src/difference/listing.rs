@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use crate::attributes::FileType;
 use crate::num::at;
+use crate::walk::TreeOrder;
 
 use super::{
     CommitObject, Content, Difference, EditedKind, NewFile, Op, OsTreeDifference, Reference, TreeEdit, TreeOp,
@@ -115,9 +116,8 @@ fn add_commit<'a>(difference: &'a Difference, reference: &'a str, own: u32, list
     let CommitObject::Carried { tree: Reference::Carried(root), .. } = commit else {
         return;
     };
-    let mut pending = alloc::vec![(*root, Vec::new())];
-    while let Some((tree, prefix)) = pending.pop() {
-        let below = pending.len();
+    let mut order = TreeOrder::new((*root, Vec::new()));
+    while let Some((tree, prefix)) = order.pop() {
         for edit in ostree.edits(&ostree.trees()[at(tree)]) {
             let mut path: Vec<u8> = prefix.clone();
             if !path.is_empty() {
@@ -126,10 +126,9 @@ fn add_commit<'a>(difference: &'a Difference, reference: &'a str, own: u32, list
             path.extend(ostree.name(edit));
             list.extend(name_in_dirtree(difference, ostree, edit, reference, path.clone()));
             if let Some(Reference::Carried(tree)) = edit.op.tree() {
-                pending.push((tree, path));
+                order.push((tree, path));
             }
         }
-        pending[below..].reverse();
     }
 }
 

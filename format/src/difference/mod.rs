@@ -20,7 +20,6 @@ mod used;
 
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::cmp::Ordering;
 use core::ops::Range;
 
 use crate::attributes::{Attributes, FileType};
@@ -175,29 +174,6 @@ pub(crate) fn base_object<'a>(bases: &[&'a Index], object: u32) -> Option<&'a Ob
         }
     }
     None
-}
-
-/// Returns the rows of two ranges by their names, each name once: the row on the left, on the right, or both. In each the names ascend.
-fn merge<'a>(
-    left: Range<u32>,
-    left_name: impl Fn(u32) -> &'a [u8] + 'a,
-    right: Range<u32>,
-    right_name: impl Fn(u32) -> &'a [u8] + 'a,
-) -> impl Iterator<Item = (Option<u32>, Option<u32>)> + 'a {
-    let (mut left, mut right) = (left.peekable(), right.peekable());
-    core::iter::from_fn(move || {
-        let order = match (left.peek(), right.peek()) {
-            (Some(left), Some(right)) => left_name(*left).cmp(right_name(*right)),
-            (Some(_), None) => Ordering::Less,
-            (None, Some(_)) => Ordering::Greater,
-            (None, None) => return None,
-        };
-        Some(match order {
-            Ordering::Less => (left.next(), None),
-            Ordering::Equal => (left.next(), right.next()),
-            Ordering::Greater => (None, right.next()),
-        })
-    })
 }
 
 impl Op {

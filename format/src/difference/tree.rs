@@ -6,6 +6,7 @@ use crate::Error;
 use crate::attributes::FileType;
 use crate::name::component_fault;
 use crate::num::{at, wide};
+use crate::walk::TreeOrder;
 
 use crate::index::row_fault;
 
@@ -60,9 +61,8 @@ impl Difference {
                 ));
             }
             self.edits.push(edit);
-            let mut pending = alloc::vec![root];
-            while let Some(parent) = pending.pop() {
-                let below = pending.len();
+            let mut order = TreeOrder::new(root);
+            while let Some(parent) = order.pop() {
                 let first = number(self.edits.len());
                 let block_len = self.edits[at(parent)].block_len;
                 if block_len > 0 {
@@ -74,11 +74,10 @@ impl Difference {
                     };
                     self.check_edit(own, &edit, own == first)?;
                     if edit.op.has_block() {
-                        pending.push(own);
+                        order.push(own);
                     }
                     self.edits.push(edit);
                 }
-                pending[below..].reverse();
             }
             self.refs.push(EditedRef { name, from, kind: EditedKind::Tree(root) });
         }

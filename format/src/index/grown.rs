@@ -9,6 +9,7 @@ use super::ostree::{ByObject, Resolved, Tree};
 use super::rows::number;
 use super::{Directory, Entry, Inode, InodeKind};
 use crate::attributes::Attributes;
+use crate::walk::TreeOrder;
 
 /// The tables that grow by them.
 pub(super) struct Grown {
@@ -50,8 +51,8 @@ impl Grown {
             let start = number(self.directories.len());
             let root = Directory { inode: 0, parent: None, entry: 0, depth: 0, first_entry: 0, children: 0 };
             let root = self.directory(root, rows.get(dirmeta).copied().unwrap_or(0));
-            let mut pending = alloc::vec![(root, dirtree)];
-            while let Some((mut directory, dirtree)) = pending.pop() {
+            let mut order = TreeOrder::new((root, dirtree));
+            while let Some((mut directory, dirtree)) = order.pop() {
                 let names = blocks.get(dirtree).map_or(&[][..], Vec::as_slice);
                 let own = number(self.directories.len());
                 directory.first_entry = number(self.entries.len());
@@ -64,7 +65,6 @@ impl Grown {
                     let found = wide(self.entries.len() + names.len());
                     return Err(Error::Maximum { what: "entries", declared: self.entries_max, found });
                 }
-                let below = pending.len();
                 for ((name_at, name_len), child) in names.iter().copied() {
                     let entry = number(self.entries.len());
                     let inode = number(self.inodes.len());
@@ -79,11 +79,10 @@ impl Grown {
                             let (parent, depth) = (Some(own), directory.depth + 1);
                             let new = Directory { inode, parent, entry, depth, first_entry: 0, children: 0 };
                             let new = self.directory(new, rows.get(dirmeta).copied().unwrap_or(0));
-                            pending.push((new, dirtree));
+                            order.push((new, dirtree));
                         }
                     }
                 }
-                pending[below..].reverse();
             }
             ranges.push((start, number(self.directories.len())));
         }

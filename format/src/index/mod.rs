@@ -290,6 +290,11 @@ impl Index {
         None
     }
 
+    /// Returns the names of a directory's entries, which ascend, with the entries' numbers.
+    pub fn names_in(&self, directory: u32) -> impl Iterator<Item = (&[u8], u32)> {
+        self.directory(directory).entries().map(|entry| (self.name(self.entry(entry)), entry))
+    }
+
     /// Returns the path of an entry of `directory` below its ref's root, without a leading slash.
     #[must_use]
     pub fn path(&self, directory: u32, entry: &Entry) -> Vec<u8> {

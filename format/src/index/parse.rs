@@ -13,6 +13,7 @@ use super::ostree::Section;
 use super::rows::{number, parse_symlinks, row_fault};
 use super::{Device, Directory, Entry, Index, Inode, InodeKind, Object, Ref};
 use crate::attributes::{Attributes, FileType};
+use crate::walk::TreeOrder;
 
 const RULES: [SectionRule; 11] = [
     SectionRule::required(1),
@@ -379,8 +380,8 @@ fn lay_down(trees: usize, inodes: &[Inode], links: &[u32], children: &[u32]) -> 
         };
         next_inode += 1;
         let root_number = number(tree.directories.len());
-        let mut pending = alloc::vec![root];
-        while let Some(mut directory) = pending.pop() {
+        let mut order = TreeOrder::new(root);
+        while let Some(mut directory) = order.pop() {
             let first = tree.inodes.len();
             let own_number = number(tree.directories.len());
             directory.first_entry = number(first);
@@ -389,7 +390,6 @@ fn lay_down(trees: usize, inodes: &[Inode], links: &[u32], children: &[u32]) -> 
             let Some(block) = first.checked_add(count).and_then(|end| links.get(first..end)) else {
                 return Err(row_fault("a directory's block passes the end of the entries", first));
             };
-            let below = pending.len();
             for (at, link) in (first..).zip(block) {
                 if let Some(linked) = link.checked_sub(1) {
                     let target = num::at(linked);
@@ -405,7 +405,7 @@ fn lay_down(trees: usize, inodes: &[Inode], links: &[u32], children: &[u32]) -> 
                     return Err(row_fault("an entry's inode is missing", at));
                 };
                 if let InodeKind::Directory(row) = inode.kind {
-                    pending.push(Directory {
+                    order.push(Directory {
                         inode: number(next_inode),
                         parent: Some(own_number),
                         entry: number(at),
@@ -417,7 +417,6 @@ fn lay_down(trees: usize, inodes: &[Inode], links: &[u32], children: &[u32]) -> 
                 tree.inodes.push((number(next_inode), true));
                 next_inode += 1;
             }
-            pending[below..].reverse();
         }
         tree.roots.push((root_number, number(tree.directories.len())));
     }

@@ -1,11 +1,12 @@
 //! Comparing the commits of two indexes.
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use crate::index::{Index, InodeKind, OsTree, OsTreeFile, OsTreeKind, OsTreeObject};
 use crate::num::at;
 use crate::ostree::{Checksum, Commit, DirTree};
+use crate::walk::pairs;
 
 use super::super::names::put_name;
 use super::{
@@ -163,15 +164,16 @@ impl OsTreeDifference {
         let first_edit = number(self.edits.len());
         let old = like.map(|like| names(&dirtree(base, &objects(base)[at(like)]))).unwrap_or_default();
         let new = names(tree);
-        let all: BTreeSet<&[u8]> = old.keys().chain(new.keys()).copied().collect();
         let place = |places: &BTreeMap<Checksum, Reference>, checksum: &Checksum| {
             places.get(checksum).copied().unwrap_or(Reference::Base(0))
         };
         let file = |checksum| place(&places.files, checksum);
         let tree = |checksum| place(&places.trees, checksum);
         let meta = |checksum| place(&places.metas, checksum);
-        for name in all {
-            let op = match (old.get(name), new.get(name)) {
+        for (name, old, new) in
+            pairs(old.iter().map(|(name, old)| (*name, old)), new.iter().map(|(name, new)| (*name, new)))
+        {
+            let op = match (old, new) {
                 (old, new) if old == new => continue,
                 (_, None) => TreeOp::Removed,
                 (None, Some(Named::File(own))) => TreeOp::FileAdded(file(own)),

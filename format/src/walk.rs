@@ -1,0 +1,123 @@
+//! Walking a tree in tree order (spec 6.1), and two trees name by name.
+
+use alloc::vec::Vec;
+use core::cmp::Ordering;
+use core::iter::Peekable;
+
+/// The directories of a tree that are still to be visited, in tree order (spec 6.1): those in a directory follow it by their names, each
+/// with all that is below it. One that is not pushed is not descended into.
+///
+/// ```
+/// use sealift_format::walk::TreeOrder;
+///
+/// let below = |directory| match directory {
+///     "/" => ["/etc", "/usr"].iter(),
+///     "/etc" => ["/etc/ssh"].iter(),
+///     _ => [].iter(),
+/// };
+/// let (mut order, mut visited) = (TreeOrder::new("/"), Vec::new());
+/// while let Some(directory) = order.pop() {
+///     visited.push(directory);
+///     below(directory).for_each(|child| order.push(child));
+/// }
+/// assert_eq!(visited, ["/", "/etc", "/etc/ssh", "/usr"]);
+/// ```
+#[derive(Clone, Debug)]
+pub struct TreeOrder<T> {
+    /// The next one is the last, up to those of the directory that is visited, which stand as they came.
+    pending: Vec<T>,
+    /// Where those begin.
+    visited: usize,
+}
+
+impl<T> TreeOrder<T> {
+    /// Creates the order of a tree, which begins with its root.
+    #[must_use]
+    pub fn new(root: T) -> Self {
+        Self { pending: alloc::vec![root], visited: 0 }
+    }
+
+    /// Returns the next directory to visit. What is pushed from now on lies in it.
+    #[must_use]
+    pub fn pop(&mut self) -> Option<T> {
+        self.pending[self.visited..].reverse();
+        let next = self.pending.pop();
+        self.visited = self.pending.len();
+        next
+    }
+
+    /// Adds a directory that lies in the one being visited, after those that have lesser names.
+    pub fn push(&mut self, directory: T) {
+        self.pending.push(directory);
+    }
+}
+
+/// The names of two directories, each once, with what either has of that name. See [`pairs`].
+pub struct Pairs<L: Iterator, R: Iterator> {
+    left: Peekable<L>,
+    right: Peekable<R>,
+}
+
+/// Pairs the names of two directories, which ascend in each: what the left one has of a name, the right one, or both.
+pub fn pairs<'a, A, B, L, R>(left: L, right: R) -> Pairs<L, R>
+where
+    L: Iterator<Item = (&'a [u8], A)>,
+    R: Iterator<Item = (&'a [u8], B)>,
+{
+    Pairs { left: left.peekable(), right: right.peekable() }
+}
+
+impl<'a, A, B, L, R> Iterator for Pairs<L, R>
+where
+    L: Iterator<Item = (&'a [u8], A)>,
+    R: Iterator<Item = (&'a [u8], B)>,
+{
+    type Item = (&'a [u8], Option<A>, Option<B>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let order = match (self.left.peek(), self.right.peek()) {
+            (Some((left, _)), Some((right, _))) => left.cmp(right),
+            (Some(_), None) => Ordering::Less,
+            (None, _) => Ordering::Greater,
+        };
+        let left = if order.is_le() { self.left.next() } else { None };
+        let right = if order.is_ge() { self.right.next() } else { None };
+        let name = left.as_ref().map(|(name, _)| *name).or(right.as_ref().map(|(name, _)| *name))?;
+        Some((name, left.map(|(_, left)| left), right.map(|(_, right)| right)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tree_is_visited_in_its_order() {
+        // By the number of a directory those in it.
+        let below: [&[usize]; 6] = [&[1, 4, 5], &[2, 3], &[], &[], &[], &[]];
+        let (mut order, mut visited) = (TreeOrder::new(0), Vec::new());
+        while let Some(directory) = order.pop() {
+            visited.push(directory);
+            // 5 is not descended into.
+            below[directory].iter().filter(|child| **child != 5).for_each(|child| order.push(*child));
+        }
+        assert_eq!(visited, [0, 1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn a_name_comes_once() {
+        let names = |names: &[&'static str]| names.iter().map(|name| (name.as_bytes(), *name)).collect::<Vec<_>>();
+        let pairs = |left, right| pairs(names(left).into_iter(), names(right).into_iter()).collect::<Vec<_>>();
+        assert_eq!(
+            pairs(&["a", "ab", "c"], &["ab", "b"]),
+            [
+                (&b"a"[..], Some("a"), None),
+                (b"ab", Some("ab"), Some("ab")),
+                (b"b", None, Some("b")),
+                (b"c", Some("c"), None),
+            ]
+        );
+        assert_eq!(pairs(&[], &[]), []);
+        assert_eq!(pairs(&[], &["z"]), [(&b"z"[..], None, Some("z"))]);
+    }
+}
