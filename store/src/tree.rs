@@ -5,6 +5,7 @@ use std::collections::hash_map::Entry;
 
 use sealift_format::name::component_fault;
 use sealift_format::num::at;
+use sealift_format::walk::TreeOrder;
 use sealift_format::{Attributes, Device, FileType, Xattrs};
 
 /// Number of a directory of a [`Tree`]; 0 is the root.
@@ -274,18 +275,16 @@ impl Tree {
     /// Calls `visit` for the root and for each name below it, in tree order (spec 6.1).
     pub fn visit(&self, mut visit: impl FnMut(Visited)) {
         visit(self.visited(Vec::new(), 0));
-        let mut pending = vec![(0, Vec::new())];
-        while let Some((directory, path)) = pending.pop() {
-            let below = pending.len();
+        let mut order = TreeOrder::new((0, Vec::new()));
+        while let Some((directory, path)) = order.pop() {
             for child in self.children(directory) {
                 let name = self.child_name(child);
                 let path = if path.is_empty() { name.to_vec() } else { [&path[..], name].join(&b'/') };
                 if let Some(directory) = self.directory_of(child.node) {
-                    pending.push((directory, path.clone()));
+                    order.push((directory, path.clone()));
                 }
                 visit(self.visited(path, child.node));
             }
-            pending[below..].reverse();
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use sealift_format::walk::TreeOrder;
 use sealift_format::{Attributes, Error as FormatError, Index, IndexBuilder, Node, Object, Xattrs, verity};
 
 use super::{ContentInfo, Want, hash_contents};
@@ -62,9 +63,8 @@ pub fn lay_down<'a>(builder: &mut IndexBuilder, source: &Source, content: impl F
     let mut inode_of = vec![None; tree.node_count()];
     let inode = |builder: &mut IndexBuilder, node: u32| add_inode(builder, tree, node, &content);
     inode(builder, 0);
-    let mut pending = vec![0];
-    while let Some(directory) = pending.pop() {
-        let below = pending.len();
+    let mut order = TreeOrder::new(0);
+    while let Some(directory) = order.pop() {
         for child in tree.children(directory) {
             let slot: &mut Option<u32> = &mut inode_of[usize::try_from(child.node).unwrap_or(usize::MAX)];
             builder.entry(tree.child_name(child), *slot);
@@ -72,10 +72,9 @@ pub fn lay_down<'a>(builder: &mut IndexBuilder, source: &Source, content: impl F
                 *slot = Some(inode(builder, child.node));
             }
             if let NodeKind::Directory(directory) = tree.node(child.node).kind {
-                pending.push(directory);
+                order.push(directory);
             }
         }
-        pending[below..].reverse();
     }
 }
 

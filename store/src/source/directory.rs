@@ -10,6 +10,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, Stat, fstat, openat, readlinkat, statat}
 use rustix::io::{Errno, retry_on_intr};
 use sealift_format::num;
 use sealift_format::verity::FileDigest;
+use sealift_format::walk::TreeOrder;
 use sealift_format::{Device, FileType, Xattr};
 use sealift_verify::kernel::{self, KernelError};
 
@@ -131,14 +132,13 @@ impl DirectorySource {
     /// Puts the listings into the tree, in tree order, which numbers the contents.
     fn assemble(&mut self, mut listings: Vec<Listing>) -> Result<(), Error> {
         let mut linked: HashMap<(u64, u64), NodeId> = HashMap::new();
-        let mut pending = vec![(0, 0, 0)];
-        while let Some((slot, directory, node)) = pending.pop() {
+        let mut order = TreeOrder::new((0, 0, 0));
+        while let Some((slot, directory, node)) = order.pop() {
             let Listing { mut entries, xattrs } = std::mem::take(&mut listings[slot]);
             if !xattrs.is_empty() {
                 self.tree.set_xattrs(node, xattrs.into());
             }
             entries.sort_by(|a, b| a.name.cmp(&b.name));
-            let below = pending.len();
             for entry in entries {
                 let name = entry.name.to_bytes();
                 let key = (entry.stat.st_dev, entry.stat.st_ino);
@@ -155,10 +155,9 @@ impl DirectorySource {
                     linked.insert(key, node);
                 }
                 if let (Found::Directory(Some(slot)), Some(below)) = (&entry.found, self.tree.directory_of(node)) {
-                    pending.push((*slot, below, node));
+                    order.push((*slot, below, node));
                 }
             }
-            pending[below..].reverse();
         }
         Ok(())
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use sealift_format::Device;
 use sealift_format::name::component_fault;
+use sealift_format::walk::TreeOrder;
 
 use crate::error::path_of;
 use crate::error::{ArchiveFault, shown};
@@ -212,9 +213,8 @@ impl Draft {
         let root = files[ROOT].take().map_or_else(unnamed_directory, |root| root.metadata);
         let mut tree = Tree::new(root);
         let mut contents = Vec::new();
-        let mut pending = vec![(0, 0, Vec::new())];
-        while let Some((from, to, path)) = pending.pop() {
-            let below = pending.len();
+        let mut order = TreeOrder::new((0, 0, Vec::new()));
+        while let Some((from, to, path)) = order.pop() {
             for (name, file) in &directories[from] {
                 let path = if path.is_empty() { name.to_vec() } else { [&path[..], name].join(&b'/') };
                 let named = |fault| Error::Usage(format!("{}: the name {fault}", shown(&path)));
@@ -240,10 +240,9 @@ impl Draft {
                 let node = tree.add(to, name, metadata, new).map_err(named)?;
                 nodes[*file] = node;
                 if let (Some(from), Some(to)) = (directory, tree.directory_of(node)) {
-                    pending.push((from, to, path));
+                    order.push((from, to, path));
                 }
             }
-            pending[below..].reverse();
         }
         Ok((tree, contents))
     }

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use sealift_format::num::at;
+use sealift_format::walk::pairs;
 use sealift_format::{Attributes, Index, Inode, InodeKind, Ref};
 
 use super::metadata::Privilege;
@@ -199,24 +200,18 @@ impl<'a> Pairing<'a> {
         if row.parent.is_none() {
             self.directory_of[at(directory)] = self.root;
         }
-        let mut old = match self.directory_of[at(directory)] {
-            NONE => 0..0,
-            old => self.installed.directory(old).entries(),
-        };
-        let mut unmatched = old.len();
-        for number in row.entries() {
-            let entry = self.wanted.entry(number);
-            let name = self.wanted.name(entry);
-            // Both are sorted by name.
-            while !old.is_empty() && self.installed.name(self.installed.entry(old.start)) < name {
-                old.start += 1;
-            }
-            let found =
-                Some(old.start).filter(|at| !old.is_empty() && self.installed.name(self.installed.entry(*at)) == name);
-            let found_entry = found.unwrap_or(NONE);
-            unmatched = unmatched.saturating_sub(usize::from(found.is_some()));
-            let found = found.map(|at| self.installed.entry(at).inode);
-            self.entry_of[at(number)] = found_entry;
+        let (installed, wanted) = (self.installed, self.wanted);
+        let old = Some(self.directory_of[at(directory)]).filter(|old| *old != NONE);
+        let names = old.into_iter().flat_map(|old| installed.names_in(old));
+        let mut are_all_wanted = true;
+        for (_, found, number) in pairs(names, wanted.names_in(directory)) {
+            let Some(number) = number else {
+                are_all_wanted = false;
+                continue;
+            };
+            let entry = wanted.entry(number);
+            self.entry_of[at(number)] = found.unwrap_or(NONE);
+            let found = found.map(|found| installed.entry(found).inode);
             match (self.wanted.inode(entry.inode).kind, found) {
                 (InodeKind::Directory(below), Some(found)) => {
                     if let InodeKind::Directory(old) = self.installed.inode(found).kind
@@ -239,7 +234,7 @@ impl<'a> Pairing<'a> {
                 _ => {}
             }
         }
-        unmatched == 0
+        are_all_wanted
     }
 
     /// Returns whether a file has to be rebuilt: its content, kind or set of names differs, or metadata that is never set in place.
