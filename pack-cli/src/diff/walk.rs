@@ -1,8 +1,9 @@
 //! Walks two trees at once, name by name, sorted by path component.
 
-use std::cmp::Ordering;
-use std::iter::Peekable;
+use std::iter::Flatten;
 use std::sync::Arc;
+
+use sealift_format::walk::{Pairs, pairs};
 
 use super::TreePath;
 use super::side::{Children, View};
@@ -29,11 +30,11 @@ pub(super) struct Pair {
 /// A directory being walked, and its remaining names.
 struct Entered<'a> {
     path: TreePath,
-    olds: Names<'a>,
-    news: Names<'a>,
+    names: Pairs<Names<'a>, Names<'a>>,
 }
 
-type Names<'a> = Option<Peekable<Children<'a>>>;
+/// Those of one side, which may have no directory there.
+type Names<'a> = Flatten<std::option::IntoIter<Children<'a>>>;
 
 /// The two sides, and what is excluded from both.
 #[derive(Clone, Copy)]
@@ -73,8 +74,10 @@ impl<'a> Walk<'a> {
         let new = met.new.and_then(|new| self.new.node(new).directory());
         (old.is_some() || new.is_some()).then(|| Entered {
             path: met.path.clone(),
-            olds: old.map(|old| self.old.children(old).peekable()),
-            news: new.map(|new| self.new.children(new).peekable()),
+            names: pairs(
+                old.map(|old| self.old.children(old)).into_iter().flatten(),
+                new.map(|new| self.new.children(new)).into_iter().flatten(),
+            ),
         })
     }
 
@@ -86,17 +89,7 @@ impl<'a> Walk<'a> {
 impl Entered<'_> {
     /// Returns the next name of either side.
     fn next(&mut self) -> Option<Pair> {
-        let (old, new) = (self.olds.as_mut().and_then(Peekable::peek), self.news.as_mut().and_then(Peekable::peek));
-        let order = match (old, new) {
-            (None, None) => return None,
-            (Some(_), None) => Ordering::Less,
-            (None, Some(_)) => Ordering::Greater,
-            (Some((old, _)), Some((new, _))) => old.cmp(new),
-        };
-        let old = self.olds.as_mut().filter(|_| order.is_le()).and_then(Iterator::next);
-        let new = self.news.as_mut().filter(|_| order.is_ge()).and_then(Iterator::next);
-        let name = old.or(new).map(|(name, _)| name).unwrap_or_default();
-        let (old, new) = (old.map(|(_, node)| node), new.map(|(_, node)| node));
+        let (name, old, new) = self.names.next()?;
         Some(Pair { path: self.path.join(name), old, new })
     }
 }
