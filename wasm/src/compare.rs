@@ -1,8 +1,7 @@
 //! What changed from one bundle to another, as their indexes say.
 
-use std::ops::Range;
-
 use js_sys::Array;
+use sealift_format::walk::pairs;
 use sealift_format::{Index, Inode, InodeKind, Opened};
 use sealift_verify::escape;
 use wasm_bindgen::JsValue;
@@ -60,33 +59,10 @@ pub(crate) fn compare(older: &Opened, newer: &Opened, limit: u32) -> Result<JsVa
     ]))
 }
 
-/// The names of two directories, which both have in order, with what each has for them.
-struct Joined<'a> {
-    older: &'a Index,
-    newer: &'a Index,
-    old: Range<u32>,
-    new: Range<u32>,
-}
-
-impl<'a> Joined<'a> {
-    fn new((older, old): (&'a Index, u32), (newer, new): (&'a Index, u32)) -> Self {
-        Self { older, newer, old: older.directory(old).entries(), new: newer.directory(new).entries() }
-    }
-}
-
-impl<'a> Iterator for Joined<'a> {
-    type Item = (&'a [u8], Option<Side<'a>>, Option<Side<'a>>);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let name = |index: &'a Index, at: &Range<u32>| (!at.is_empty()).then(|| index.name(index.entry(at.start)));
-        let (first, second) = (name(self.older, &self.old), name(self.newer, &self.new));
-        let name = first.into_iter().chain(second).min()?;
-        let take = |index: &'a Index, at: &mut Range<u32>, own: Option<&[u8]>| {
-            let entry = if own == Some(name) { at.next() } else { None };
-            entry.map(|entry| Side { index, inode: index.inode(index.entry(entry).inode) })
-        };
-        Some((name, take(self.older, &mut self.old, first), take(self.newer, &mut self.new, second)))
-    }
+/// The names of a directory, with what stands there.
+fn names(index: &Index, directory: u32) -> impl Iterator<Item = (&[u8], Side<'_>)> {
+    let side = |entry| Side { index, inode: index.inode(index.entry(entry).inode) };
+    index.names_in(directory).map(move |(name, entry)| (name, side(entry)))
 }
 
 fn below(index: &Index, directory: u32, name: &[u8]) -> Vec<u8> {
@@ -108,7 +84,7 @@ impl Changes {
         let ((older, old), (newer, new)) = (old, new);
         let mut pending = vec![(old, new)];
         while let Some((old, new)) = pending.pop() {
-            for (name, before, after) in Joined::new((older, old), (newer, new)) {
+            for (name, before, after) in pairs(names(older, old), names(newer, new)) {
                 let path = match after {
                     Some(_) => below(newer, new, name),
                     None => below(older, old, name),
