@@ -15,9 +15,13 @@ use crate::web;
 
 use Action::{Beside, Call, Lines, Prepare};
 
+/// What the steps write into a target folder that is empty, and into the folder of temporary files.
+const BUILD_BYTES: u64 = 6 << 30;
+
 /// The steps in order. A step is listed from the day that the code it checks exists.
 #[rustfmt::skip] // a table
 const STEPS: &[Step] = &[
+    Step { name: "space", action: Prepare("that the disk holds what the steps write", space) },
     Step { name: "packages", action: Prepare("the Debian packages that tests call", || packages::ensure(Chore::Ci)) },
     Step { name: "toolchain", action: Prepare("what rust-toolchain.toml names", toolchain) },
     Step { name: "format", action: Lines(&["cargo fmt --all --check"]) },
@@ -70,6 +74,21 @@ fn run_all() -> Result<()> {
     let after = tree_state()?;
     ensure!(before == after, "ci changed the working tree; before:\n{before}\nafter:\n{after}");
     println!("ci: all {} steps hold, working tree as before, {:.1} s", STEPS.len(), start.elapsed().as_secs_f64());
+    Ok(())
+}
+
+/// Checks the free space. Beside what is built, OSTree writes nothing where less than 3 % of a disk would stay free
+/// (`core.min-free-space-percent` of ostree.repo-config(5)).
+fn space() -> Result<()> {
+    let disk = rustix::fs::statvfs(".")?;
+    let (free, needed) = (disk.f_bavail * disk.f_frsize, BUILD_BYTES + disk.f_blocks * disk.f_frsize / 100 * 3);
+    let mib = |bytes: u64| bytes / 1024 / 1024;
+    ensure!(
+        free >= needed,
+        "{} MiB are free on this disk, and {} are needed: remove old target folders",
+        mib(free),
+        mib(needed)
+    );
     Ok(())
 }
 

@@ -92,7 +92,7 @@ fn no_room() {
         desk.ostree("target", &["config", "set", key, value]);
         let before = desk.snapshot("target");
         let said = desk.refused("unpack os.sealift ostree:target --allow-unsigned");
-        assert!(said.contains("target"), "{said}");
+        assert!(said.contains("target") && said.contains("that the repository's configuration reserves"), "{said}");
         desk.is_as(&before, "target", key);
         fs::remove_dir_all(desk.path("target")).expect("it can be removed");
     }

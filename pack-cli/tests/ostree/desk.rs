@@ -22,10 +22,11 @@ impl Desk {
         self.0.path().join(name)
     }
 
-    /// Makes a repository, which does not wait for the medium.
+    /// Makes a repository, which does not wait for the medium, and keeps nothing free on a disk that is nearly full.
     pub(crate) fn init(&self, repo: &str, mode: &str) {
         self.ostree(repo, &["init", &format!("--mode={mode}")]);
         self.ostree(repo, &["config", "set", "core.fsync", "false"]);
+        self.ostree(repo, &["config", "set", "core.min-free-space-percent", "0"]);
     }
 
     /// Commits a tree, and returns the commit.

@@ -344,14 +344,16 @@ pub enum Error {
         free: u64,
     },
     /// The target's file system has too little space.
-    #[error("not enough disk space at {}: {needed} bytes needed, {free} free", path.display())]
+    #[error("not enough disk space at {}: {needed} bytes needed, {free} free{}", path.display(), beyond(*reserved))]
     NoSpace {
         /// The target.
         path: PathBuf,
         /// Bytes that unpacking needs.
         needed: u64,
-        /// Bytes that are free.
+        /// Bytes that are free, without those that are reserved.
         free: u64,
+        /// Bytes that an OSTree repository keeps free (`core.min-free-space-percent` and `core.min-free-space-size` of ostree.repo-config(5)).
+        reserved: u64,
     },
     /// The caller requested a stop.
     #[error("cancelled")]
@@ -489,6 +491,15 @@ impl Error {
 }
 
 /// Returns why a target is not this program's.
+/// Returns what a lack of space adds of the space that is not to be used.
+fn beyond(reserved: u64) -> String {
+    if reserved == 0 {
+        String::new()
+    } else {
+        format!(" beyond the {reserved} that the repository's configuration reserves")
+    }
+}
+
 fn whose(is_of_another: bool) -> &'static str {
     match is_of_another {
         true => {

@@ -12,6 +12,7 @@ use super::config::MinFree;
 #[derive(Debug)]
 pub(crate) struct Room {
     left: AtomicU64,
+    reserved: u64,
 }
 
 /// Files take whole blocks of the usual size.
@@ -26,7 +27,12 @@ impl Room {
             MinFree::Bytes(bytes) => bytes,
             MinFree::Percent(percent) => bytes(stat.f_blocks / 100 * percent),
         };
-        Ok(Self { left: AtomicU64::new(bytes(stat.f_bavail).saturating_sub(reserved)) })
+        Ok(Self { left: AtomicU64::new(bytes(stat.f_bavail).saturating_sub(reserved)), reserved })
+    }
+
+    /// Returns the bytes that stay free.
+    pub(crate) fn reserved(&self) -> u64 {
+        self.reserved
     }
 
     /// Checks that there is space for that many bytes; the error is the rest.

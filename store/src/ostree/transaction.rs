@@ -247,8 +247,7 @@ impl<'a> Transaction<'a> {
     /// # Errors
     /// Returns an error if there is not.
     pub(crate) fn check_room(&self, len: u64) -> Result<(), Error> {
-        let path = self.repo.path();
-        self.room.check(len).map_err(|free| Error::NoSpace { path: path.to_owned(), needed: len, free })
+        self.room.check(len).map_err(|free| self.no_space(len, free))
     }
 
     /// Creates a file without a name, on the repository's file system.
@@ -263,8 +262,11 @@ impl<'a> Transaction<'a> {
 
     /// Reserves space for a file before it is written.
     pub(crate) fn take_room(&self, len: u64) -> Result<(), Error> {
-        let path = self.repo.path();
-        self.room.take(len).map_err(|free| Error::NoSpace { path: path.to_owned(), needed: len, free })
+        self.room.take(len).map_err(|free| self.no_space(len, free))
+    }
+
+    fn no_space(&self, needed: u64, free: u64) -> Error {
+        Error::NoSpace { path: self.repo.path().to_owned(), needed, free, reserved: self.room.reserved() }
     }
 
     fn list(&self) -> MutexGuard<'_, List> {

@@ -302,7 +302,7 @@ fn check_room(target: &Path, needed: u64) -> Result<(), Error> {
     let opened = open_user_dir(folder).map_err(|error| Error::io("open", folder, error))?;
     let room = fstatvfs(&opened).map_err(|error| Error::io("look at", folder, error))?;
     let free = room.f_bavail.saturating_mul(room.f_frsize);
-    if free < needed { Err(Error::NoSpace { path: target.to_owned(), needed, free }) } else { Ok(()) }
+    if free < needed { Err(Error::NoSpace { path: target.to_owned(), needed, free, reserved: 0 }) } else { Ok(()) }
 }
 
 fn count(items: impl Iterator) -> u64 {

@@ -388,7 +388,7 @@ impl Job<'_> {
         let of_inodes = needed.saturating_mul(room.inode_len);
         let needed = self.disk(selection).saturating_add(beside).saturating_sub(held.bytes).saturating_add(of_inodes);
         if room.bytes < needed {
-            return Err(Error::NoSpace { path: path.to_owned(), needed, free: room.bytes });
+            return Err(Error::NoSpace { path: path.to_owned(), needed, free: room.bytes, reserved: 0 });
         }
         Ok(room.bytes)
     }
