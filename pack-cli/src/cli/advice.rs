@@ -8,6 +8,9 @@ pub(crate) fn advice(error: &Error) -> Option<String> {
         Error::Bundle { source, .. } => return advice(source),
         Error::Format(FormatError::Limit { what, declared, .. }) => return limit(what, *declared),
         Error::Format(FormatError::IsRequest) => ": pack a bundle for it with `sealift pack --for`",
+        Error::Trust(TrustError::Untrusted(why) | TrustError::Revoked(why)) if !why.has_signers_file => {
+            "; name that file with --trust, or put it at /etc/sealift/allowed_signers"
+        }
         Error::Trust(TrustError::Expired { .. }) => "; get a newer bundle, or give --time if this clock is wrong",
         Error::Trust(TrustError::Downgrade { .. }) => {
             "; get a newer bundle, or give --allow-downgrade to use this one once"
@@ -58,4 +61,21 @@ pub(crate) fn advice(error: &Error) -> Option<String> {
 fn limit(what: &str, declared: u64) -> Option<String> {
     let has_option = matches!(what, "entries" | "depth" | "memory" | "size");
     has_option.then(|| format!(": if you have room for that, --limit {what}={declared} accepts it"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_room_that_signatures_need_is_an_option() {
+        let told = advice(&Error::NoRoom { needed: 4321, room: 64 }).expect("there is an option");
+        assert!(told.ends_with("pack it again with `--signature-room 4321`"), "{told}");
+    }
+
+    #[test]
+    fn only_limits_that_an_option_raises_are_advised_to_be_raised() {
+        assert_eq!(limit("entries", 9).as_deref(), Some(": if you have room for that, --limit entries=9 accepts it"));
+        assert_eq!(limit("length of a name", 9), None);
+    }
 }
