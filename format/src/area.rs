@@ -45,20 +45,11 @@ pub fn parse_area(signed: &[u8], area: &[u8]) -> Result<Vec<Envelope>, Error> {
         return Err(Error::Digest { part: Part::SignatureArea });
     }
     let mut reader = Reader::new(Part::SignatureArea, body);
-    let envelopes = read_envelopes(&mut reader)?;
-    if reader.rest().iter().any(|byte| *byte != 0) {
-        return Err(reader.malformed("the fill after the envelopes is not zero"));
-    }
-    Ok(envelopes)
-}
-
-/// Reads envelopes and their end.
-pub(crate) fn read_envelopes(reader: &mut Reader<'_>) -> Result<Vec<Envelope>, Error> {
     let mut envelopes: Vec<Envelope> = Vec::new();
     loop {
         let kind = reader.u16()?;
         if kind == 0 {
-            return Ok(envelopes);
+            break;
         }
         let len = num::at(reader.u32()?);
         let envelope = Envelope { kind, body: reader.take(len)?.to_vec() };
@@ -67,15 +58,10 @@ pub(crate) fn read_envelopes(reader: &mut Reader<'_>) -> Result<Vec<Envelope>, E
         }
         envelopes.push(envelope);
     }
-}
-
-/// Appends envelopes, which are to be in their order, without their end.
-pub(crate) fn put_envelopes<'a>(out: &mut Vec<u8>, envelopes: impl Iterator<Item = &'a Envelope>) {
-    for envelope in envelopes {
-        out.extend(envelope.kind.to_le_bytes());
-        out.extend(u32::try_from(envelope.body.len()).unwrap_or(u32::MAX).to_le_bytes());
-        out.extend(&envelope.body);
+    if reader.rest().iter().any(|byte| *byte != 0) {
+        return Err(reader.malformed("the fill after the envelopes is not zero"));
     }
+    Ok(envelopes)
 }
 
 /// Returns the area of `area_len` bytes that follows `signed` and holds `envelopes`, which are put in
@@ -97,7 +83,11 @@ pub fn encode_area(signed: &[u8], envelopes: &[Envelope], area_len: u32) -> Resu
         });
     }
     let mut area = Vec::with_capacity(room);
-    put_envelopes(&mut area, envelopes.into_iter());
+    for envelope in envelopes {
+        area.extend(envelope.kind.to_le_bytes());
+        area.extend(u32::try_from(envelope.body.len()).unwrap_or(u32::MAX).to_le_bytes());
+        area.extend(&envelope.body);
+    }
     area.resize(room - 32, 0);
     let checksum = checksum(signed, &area);
     area.extend(checksum);

@@ -4,7 +4,7 @@ use crate::difference::base_object;
 use crate::head::compare;
 use crate::layout::{check_ranges, index_maxima, layout_maxima, maxima};
 use crate::num::wide;
-use crate::{Bases, Bundle, Difference, Error, Full, Head, Index, Layout, Maxima, Part, verity};
+use crate::{Bases, Bundle, Difference, Error, Head, Index, Layout, Maxima, Part, verity};
 
 /// A delta bundle whose head, layout and difference have been read. That its root is trusted is for somebody else to say.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,18 +80,6 @@ impl Delta {
         declared.check(&maxima(&index, &layout, declared.piece_log2, declared.window_log)?)?;
         Ok(Bundle { head: self.head, layout, index })
     }
-}
-
-/// Compares what the root says of a full bundle with the layout (spec 7.6).
-pub(crate) fn check_full(full: Option<&Full>, layout: &Layout) -> Result<(), Error> {
-    let what = match (full, &layout.full) {
-        (None, None) => return Ok(()),
-        (Some(full), Some(own)) if full.head.root().maxima.chunks == own.chunks() => return Ok(()),
-        (Some(_), Some(_)) => "the full bundle's layout has another number of chunks than its root",
-        (Some(_), None) => "there is no layout of the full bundle that the root names",
-        (None, Some(_)) => "there is the layout of a full bundle that the root does not name",
-    };
-    Err(Error::Malformed { part: Part::Layout, what, at: 0 })
 }
 
 /// Compares what the root declares with the layout of a delta bundle.

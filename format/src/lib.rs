@@ -45,7 +45,7 @@ pub use delta::Delta;
 pub use difference::Difference;
 pub use error::{Error, Part};
 pub use frame::{FrameDecoder, check_frame, check_frame_with_prefix, frame_window};
-pub use head::{Base, Bases, Contents, Full, Head, Identity, Maxima, Root};
+pub use head::{Base, Bases, Contents, Head, Identity, Maxima, Root};
 pub use image::Image;
 pub use index::{
     Device, Directory, Entry, Index, IndexBuilder, Inode, InodeKind, Node, Object, OsTree, OsTreeFile, OsTreeKind,
@@ -53,8 +53,8 @@ pub use index::{
 };
 pub use kind::Kind;
 pub use layout::{
-    BLOCK_LEN, BaseRange, Blocks, Chunk, Codec, DiskUse, Extent, FullLayout, HOLE_BLOCKS, Holds, Holes, Large, Layout,
-    Objects, Piece, data_len, data_ranges, maxima,
+    BLOCK_LEN, BaseRange, Blocks, Chunk, Codec, DiskUse, Extent, HOLE_BLOCKS, Holds, Holes, Large, Layout, Objects,
+    Piece, data_len, data_ranges, maxima,
 };
 pub use limits::Limits;
 pub use opener::{Opened, Opener, Step};

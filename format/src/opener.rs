@@ -217,7 +217,6 @@ impl Opener {
             let difference = Difference::parse(&decoded, declared.entries)?;
             declared.check_refs(difference.refs().len())?;
             let layout = Layout::parse(layout, &Objects::from(&difference), declared.piece_log2)?;
-            crate::delta::check_full(head.root().full.as_ref(), &layout)?;
             crate::delta::check_layout(declared, bases, &layout)?;
             (layout, What::Difference(difference))
         } else {
@@ -228,7 +227,6 @@ impl Opener {
             let index = Index::parse(decoded, declared.entries)?;
             declared.check_index(&index_maxima(&index)?)?;
             let layout = Layout::parse(layout, &Objects::from(&index), declared.piece_log2)?;
-            crate::delta::check_full(None, &layout)?;
             declared.check(&maxima(&index, &layout, declared.piece_log2, declared.window_log)?)?;
             (layout, What::Index(index))
         };

@@ -127,8 +127,7 @@ fn delta(criterion: &mut Criterion, folder: &Path) {
     let base = Base::of_bundle(opened, Limits::default(), &guard).expect("it is sound");
     let refs = [PackRef { name: "main", source: &listed(&tree) }];
     let (target, to) = (DeltaFor::Bases(vec![base]), Output::File(path.clone()));
-    pack_delta(&refs, target, None, &to, &options(), &|_| Ok(Vec::new()), &Progress::default())
-        .expect("it can be packed");
+    pack_delta(&refs, target, &to, &options(), &|_| Ok(Vec::new()), &Progress::default()).expect("it can be packed");
 
     let base = input.open_bundle(Limits::default()).expect("it is sound");
     let mut input = Input::open(&path).expect("it is there");

@@ -119,7 +119,7 @@
 //! # }
 //! ```
 //!
-//! [`seal`] has the kernel protect files against changes (fs-verity). [`join`] rebuilds a full bundle from a delta and its base, [`diff`] compares
+//! [`seal`] has the kernel protect files against changes (fs-verity). [`diff`] compares
 //! two bundles or trees, [`audit`] compares an installed tree with its record, and [`cat`] extracts one file. [`request`] describes what a target
 //! holds, so that a publisher can pack what it lacks.
 //!
@@ -168,7 +168,6 @@ pub mod choose;
 pub mod clean;
 pub mod diff;
 pub mod inspect;
-pub mod join;
 pub mod pack;
 #[cfg(feature = "portal")]
 pub mod portal;
@@ -179,7 +178,7 @@ pub mod verify;
 
 pub use sealift_format::{Base as RootBase, Error as FormatError};
 pub use sealift_format::{
-    Bundle, Chunk, Envelope, Full, Head, Identity, Image, Index, Kind, Limits, Opened, Request, Root, name,
+    Bundle, Chunk, Envelope, Head, Identity, Image, Index, Kind, Limits, Opened, Request, Root, name,
 };
 #[cfg(feature = "composefs")]
 pub use sealift_store::target::composefs;

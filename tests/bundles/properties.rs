@@ -14,8 +14,7 @@ use rustix::fs::{
     utimensat,
 };
 use sealift::base::Base;
-use sealift::join::{JoinOptions, join};
-use sealift::pack::{DeltaFor, FullBundle, OrderProfile, Output, PackOptions, PackRef, pack, pack_delta};
+use sealift::pack::{DeltaFor, OrderProfile, Output, PackOptions, PackRef, pack, pack_delta};
 use sealift::source::{DirectoryOptions, DirectorySource, Source};
 use sealift::unpack::{Durability, UnpackOptions, unpack};
 use sealift::verify::{Depth, verify};
@@ -311,24 +310,15 @@ fn pack_options(jobs: usize, chunk_len: u64, order: Option<OrderProfile>) -> Pac
     }
 }
 
-/// What a tree has and the bundle `base` lacks, standing for `full`.
-fn packed_delta(tree: &Path, base: &Path, full: &Path, bundle: &Path) -> Vec<u8> {
+/// What a tree has and the bundle `base` lacks.
+fn packed_delta(tree: &Path, base: &Path, bundle: &Path) -> Vec<u8> {
     let source = DirectorySource::list(tree, &DirectoryOptions::default(), 2).expect("it can be listed");
     let refs = [PackRef { name: "main", source: &Source::Directory(source) }];
     let base = Input::open(base).expect("it was written");
     let base = Base::of_bundle(base, Limits::default(), &anyone()).expect("it is sound");
     let (output, options) = (Output::File(bundle.to_owned()), pack_options(2, 4096, None));
-    let full = FullBundle::open(&mut Input::open(full).expect("it was written"), Limits::default()).expect("sound");
-    pack_delta(
-        &refs,
-        DeltaFor::Bases(vec![base]),
-        Some(&full),
-        &output,
-        &options,
-        &|_| Ok(Vec::new()),
-        &Progress::default(),
-    )
-    .expect("it packs");
+    pack_delta(&refs, DeltaFor::Bases(vec![base]), &output, &options, &|_| Ok(Vec::new()), &Progress::default())
+        .expect("it packs");
     std::fs::read(bundle).expect("it was written")
 }
 
@@ -437,7 +427,7 @@ fn delta(folder: &Path) {
     if open_whole(&old).expect("it is sound").index == wanted {
         return;
     }
-    let bytes = packed_delta(&path("new-tree"), &path("old"), &path("new"), &path("delta"));
+    let bytes = packed_delta(&path("new-tree"), &path("old"), &path("delta"));
     let Ok(Opened::Delta(delta)) = open(&bytes, &[usize::MAX]) else { panic!("it is no delta bundle") };
     targets::difference(&targets::difference_input(
         open_whole(&old).expect("it is sound").index.bytes(),
@@ -445,14 +435,6 @@ fn delta(folder: &Path) {
     ));
     let whole = complete(delta, &bytes, &[&old]).expect("it fits its base");
     assert!(whole.index == wanted);
-
-    let open = |name: &str| Input::open(&path(name)).expect("it was written");
-    let output = Output::File(path("joined"));
-    let (options, progress) = (JoinOptions { jobs: 2, ..JoinOptions::default() }, Progress::default());
-    let delta = anyones(open("delta")).expect("it is admitted");
-    join(vec![open("old")], delta, &output, &options, &progress).expect("it joins");
-    let read = |name: &str| std::fs::read(path(name)).expect("it was written");
-    assert!(read("joined") == read("new"), "joining makes other bytes");
 }
 
 fn update(old: &[Item], new: &[Item], kept: &[bool]) {

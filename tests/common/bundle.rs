@@ -9,7 +9,6 @@ use crate::bytes::{Section, byte, hash, join, narrow, planes16, planes32, planes
 use crate::delta::{Bases, Delta};
 use crate::disk;
 use crate::frame::frame;
-use crate::full::Full;
 use crate::keys::Key;
 use crate::ostree::{Commit, OsTree, commit};
 use crate::tree::{Node, What};
@@ -323,7 +322,6 @@ impl Bundle {
             ..
         } = self;
         let carried = self.delta.as_ref().map(|delta| delta.carried.clone());
-        let full = self.delta.as_ref().and_then(|delta| delta.full.clone());
         let delta = self.delta.map(|delta| {
             let difference = join(&edited(delta.difference.sections(), delta.edit));
             let of_chunk = |ranges: &Vec<(u32, u64, u64)>| ranges.iter().map(|range| range.2).sum();
@@ -334,9 +332,7 @@ impl Bundle {
         });
         let index_bytes = edited(index.sections(), edits.index);
         let index_bytes = join(&index_bytes);
-        let mut layout_sections = layout.sections();
-        layout_sections.extend(full.as_ref().map(Full::layout_section));
-        let layout_bytes = join(&edited(layout_sections, edits.layout));
+        let layout_bytes = join(&edited(layout.sections(), edits.layout));
         // A delta bundle has the difference in the index's place.
         let installed = delta.as_ref().map_or(&index_bytes, |(difference, _)| difference);
         let index_frame = edited(frame(installed), edits.index_frame);
@@ -365,9 +361,8 @@ impl Bundle {
             sections.push(Section::ignorable(4, encode_annotations(&annotations)));
         }
         sections.extend(delta.map(|(_, bases)| Section::critical(5, bases.encode())));
-        sections.extend(full.as_ref().map(Full::root_section));
         if !images.is_empty() {
-            sections.push(Section::ignorable(7, encode_images(&images)));
+            sections.push(Section::ignorable(6, encode_images(&images)));
         }
         let root = edited(join(&edited(sections, edits.root)), edits.root_bytes);
         let mut preamble = vec![0x89, 0x53, 0x4c, 0x46, 0x54, 0x0d, 0x0a, 0x1a, 0, 0, 0, 0];

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use base64ct::{Base64, Encoding as _};
 use sealift_format::ostree::{Commit, Dictionary, DirTree, dirmeta, file, ostreemeta};
-use sealift_format::{Attributes, Delta, FullLayout, Layout, Opened, Xattr};
+use sealift_format::{Attributes, Delta, Opened, Xattr};
 
 use crate::bytes::short;
 use crate::delta::Suffix;
@@ -41,11 +41,6 @@ pub fn seeds(vectors: &[Vector]) -> Vec<Seed> {
         add("preamble_head", bundle.head.encode());
         add("index", bundle.index.bytes().to_vec());
         add("layout", layout_input(piece_log2, bundle.index.bytes(), &layout, &[]));
-        if vector.name == "good-pieces" {
-            let full = Some(FullLayout::from(&bundle.layout));
-            let layout = Layout { full, ..bundle.layout.clone() }.encode();
-            seeds.push(("layout", "full".into(), layout_input(piece_log2, bundle.index.bytes(), &layout, &[])));
-        }
         let mut add = |target, bytes: Vec<u8>| seeds.push((target, vector.name.clone(), bytes));
         add("bundle_deep", layout_input(piece_log2, bundle.index.bytes(), &layout, chunks));
         add("opener", [&[0, 7, 100, 255][..], &vector.bytes].concat());

@@ -7,7 +7,6 @@ use sealift_format::verity;
 use crate::bundle::{Attributes, Bundle, Edit, Packing, lay_out};
 use crate::bytes::{Section, byte, hash, join, narrow, planes16, planes32, planes64, short, wide};
 use crate::frame::frame;
-use crate::full::Full;
 use crate::tree::{Node, What};
 
 /// What makes a bundle a delta bundle.
@@ -19,8 +18,6 @@ pub struct Delta {
     pub difference: Difference,
     /// The numbers in the wanted index of the objects that are carried.
     pub carried: Vec<u32>,
-    /// The bundle that it stands for.
-    pub full: Option<Full>,
     /// Edits to section 5 of the root.
     pub edit_bases: Edit<Bases>,
     /// Edits to the difference's sections.
@@ -431,12 +428,6 @@ impl Bundle {
     /// It is none.
     pub fn delta(&mut self) -> &mut Delta {
         self.delta.as_mut().expect("it is a delta bundle")
-    }
-
-    /// Makes a delta bundle say that it stands for `full`.
-    pub fn stand_for(&mut self, full: Self) {
-        let bases = self.delta().bases.len();
-        self.delta().full = Some(Full::of(full, bases));
     }
 
     /// What stands in the index's place.

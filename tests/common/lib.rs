@@ -8,7 +8,6 @@ pub mod corpus;
 pub mod delta;
 mod disk;
 pub mod frame;
-pub mod full;
 pub mod keys;
 pub mod large;
 pub mod listing;

@@ -4,9 +4,8 @@ use sealift::pack::OrderProfile;
 use sealift_format::difference::{Content, Op, Reference};
 use sealift_format::ostree::{Commit, Dictionary, DirTree, Summary, dirmeta, file, ostreemeta};
 use sealift_format::{
-    Contents, Difference, Envelope, FrameDecoder, FullLayout, Head, Identity, Index, IndexBuilder, InodeKind, Kind,
-    Layout, Limits, Node, Objects, OsTree, Part, Preamble, Request, Root, Suffix, check_frame, data_len, frame_window,
-    maxima, verity,
+    Contents, Difference, Envelope, FrameDecoder, Head, Identity, Index, IndexBuilder, InodeKind, Kind, Layout, Limits,
+    Node, Objects, OsTree, Part, Preamble, Request, Root, Suffix, check_frame, data_len, frame_window, maxima, verity,
 };
 use sealift_verify::kernel_signature::sign::{KernelCertificate, KernelKey};
 use sealift_verify::kernel_signature::{LEN_MAX, check};
@@ -153,8 +152,7 @@ fn parsed_layout(data: &[u8]) -> Option<Parsed<'_>> {
     Some((piece_log2, index, layout, bytes, rest))
 }
 
-/// A layout encodes to the bytes that it was parsed from, unless they have sections that nobody knows; and it places each object once. Told
-/// as a full layout it comes out as it was, and what it tells itself of a full bundle lays out each object, or is refused.
+/// A layout encodes to the bytes that it was parsed from, unless they have sections that nobody knows; and it places each object once.
 pub fn layout(data: &[u8]) {
     let Some((piece_log2, index, layout, bytes, _)) = parsed_layout(data) else { return };
     let encoded = layout.encode();
@@ -170,16 +168,6 @@ pub fn layout(data: &[u8]) {
     }
     let Ok(maxima) = maxima(&index, &layout, piece_log2, 10) else { return };
     assert!(maxima.logical >= maxima.object_len && maxima.data >= maxima.chunk_len.into());
-    let holes_of = |object| layout.holes_of(object);
-    let laid_out = FullLayout::from(&layout).lay_out(&index, &maxima, holes_of).expect("it is the same");
-    let held = |layout: &Layout| -> Vec<_> { layout.chunks.iter().map(|row| (row.holds.clone(), row.len)).collect() };
-    let named = |layout: &Layout| -> Vec<_> { layout.pieces.iter().map(|row| row.chunk).collect() };
-    assert_eq!((held(&laid_out), &laid_out.large, &laid_out.holes), (held(&layout), &layout.large, &layout.holes));
-    assert_eq!((&laid_out.grouped, named(&laid_out)), (&layout.grouped, named(&layout)));
-    if let Some(Ok(laid_out)) = layout.full.as_ref().map(|full| full.lay_out(&index, &maxima, holes_of)) {
-        assert_eq!(laid_out.pieces.len(), layout.pieces.len());
-        assert_eq!(laid_out.grouped.len(), layout.grouped.len());
-    }
 }
 
 /// The input of [`difference`].
@@ -323,8 +311,6 @@ pub fn bundle_deep(data: &[u8]) {
         stored = rest;
     }
     let chunks = &chunks[..chunks.len() - stored.len()];
-    // A bundle of all objects stands for no other.
-    layout.full = None;
     let Ok(maxima) = maxima(&index, &layout, piece_log2, 27) else { return };
     // More than that is slow, and not new.
     if maxima.logical > 1 << 22 || maxima.data > 1 << 22 {
@@ -342,8 +328,7 @@ pub fn bundle_deep(data: &[u8]) {
         layout_blake3: hash(&layout_frame),
     };
     let identity = Identity { name: "x".into(), version: 0, created: 0, expires: None, compatible: Vec::new() };
-    let root =
-        Root { identity, contents, maxima, annotations: Vec::new(), bases: None, full: None, images: Vec::new() };
+    let root = Root { identity, contents, maxima, annotations: Vec::new(), bases: None, images: Vec::new() };
     let head = Head::new(root, Vec::<Envelope>::new(), 64).expect("it is short");
     let file = [&head.encode()[..], &layout_frame, &index_frame, chunks].concat();
     let input = |sizes: &[usize]| sealift::Input::pipe("pipe", Box::new(Portions::new(&file, sizes)));

@@ -37,11 +37,10 @@ def base(fields):
     need(NAME.fullmatch(name) or not name and not version, "header", "name and version of a base")
     return version, name, *fields.read("32sQ")
 
-def parse_root(data, whole=False):
-    """Who the bundle is, what belongs to it and how large it becomes, as one record (4); `whole` if it may be no delta bundle's."""
+def parse_root(data):
+    """Who the bundle is, what belongs to it and how large it becomes, as one record (4)."""
     root, pairs = SimpleNamespace(), []
-    with sections(data, "header", "identity contents maxima annotations? bases! full? images?") as found:
-        need(not whole or not found.bases and not found.full, "header", "the full bundle is a delta bundle")
+    with sections(data, "header", "identity contents maxima annotations? bases! images?") as found:
         for section, (codes, names) in ROOT_FIELDS.items():
             vars(root).update(zip(names.split(), vars(found)[section].read(codes)))
         root.name = found.identity.string("B")
@@ -54,7 +53,6 @@ def parse_root(data, whole=False):
             root.difference_len, root.prefix_len, count = bases.read("QIH")
             root.bases = [base(bases)[2:] for _ in range(count)]
             need(count, "header", "a delta bundle without a base")
-        root.full = parse_full(found.full, root) if found.full else None
         root.images = parse_images(found.images, root.refs) if found.images else []
         digests = {root.index_digest, *(digest for digest, _ in root.bases)}
         need(len(digests) == len(root.bases) + 1, "header", "a base stands twice, or is what is installed")
@@ -76,24 +74,8 @@ def parse_preamble(data):
     need(ranges, "header", "root_len, area_len or reserved bytes are out of their ranges")
     return root_len, area_len
 
-def parse_full(section, root):
-    """The root of the bundle that a delta bundle stands for (4.7)."""
-    need(root.bases, "header", "a bundle that is no delta stands for another")
-    level, encoder = section.int("B"), section.string("B")
-    section.take(32 * len(root.bases))
-    root_len, area_len = parse_preamble(section.take(32))
-    full = parse_root(section.take(root_len), whole=True)
-    envelopes = parse_envelopes(section)
-    room = 34 + sum(6 + len(body) for _, body in envelopes)
-    need(1 <= level <= 22, "header", "the full bundle's level")
-    need(encoder.decode(errors="ignore").encode() == encoder, "header", "not UTF-8")
-    need(room <= area_len, "header", "the full bundle's envelopes are longer than their area")
-    same = (full.index_digest, full.index_len) == (root.index_digest, root.index_len)
-    need(same, "header", "the full bundle has another index")
-    return full
-
 def parse_images(section, refs):
-    """The composefs images that the trees make, as (ref, version, algorithm, digest) (4.8)."""
+    """The composefs images that the trees make, as (ref, version, algorithm, digest) (4.7)."""
     images = []
     for _ in range(section.int("H")):
         ref, version, algorithm = section.read("HBB")
@@ -164,19 +146,10 @@ def parse_prefixes(table, layout, base_objects):
             need(len({number for number, _, _ in own}) == len(own), "layout", "a prefix has an object twice")
     layout.prefix_lens = {chunk: sum(size for _, _, size in own) for chunk, own in layout.prefixes.items()}
 
-def parse_full_layout(table):
-    """How many chunks the bundle has that a delta bundle stands for; the rest is for who makes it (7.6)."""
-    count = table.int("I")
-    [objects] = table.planes("I", count)
-    table.planes("I", sum(objects))
-    table.planes("I", table.int("I"))
-    need(table.int("I") <= count + 1, "layout", "the full bundle's landmark is beyond its chunks")
-    return count
-
 def parse_layout(data, index, piece, base_objects=0):
     """How the file stores the objects (7): columns by chunk, and each object's holes, data length and parts."""
     layout, sizes = SimpleNamespace(parts={}), index.sizes
-    with sections(data, "layout", "chunks groups pieces holes landmark? prefixes! full?") as found:
+    with sections(data, "layout", "chunks groups pieces holes landmark? prefixes!") as found:
         count = found.chunks.int("I")
         layout.codecs = found.chunks.take(count)
         layout.stored, layout.lens, counts = found.chunks.planes("III", count)
@@ -188,7 +161,6 @@ def parse_layout(data, index, piece, base_objects=0):
         layout.holes = parse_holes(found.holes, sizes)
         landmark = found.landmark.int("I") if found.landmark else 0
         parse_prefixes(found.prefixes, layout, base_objects)
-        layout.full_chunks = parse_full_layout(found.full) if found.full else None
     for codec, stored, length in zip(layout.codecs, layout.stored, layout.lens):
         need(stored and length and (codec or stored == length), "layout", "the lengths of a chunk")
     need(landmark <= len(layout.lens), "layout", "the landmark is beyond the chunks")
@@ -273,14 +245,12 @@ class Bundle:
             self.difference = own = parse_difference(plain, root.entries)
             self.agree(refs=len(own.refs))
             self.layout = parse_layout(layout, own, 1 << root.piece_log2, own.base_objects)
-            self.agree_full()
             self.agree_layout()
             self.agree(prefix_len=max(self.layout.prefix_lens.values(), default=0))
         else:
             self.difference = None
             self.open_index(plain)
             self.layout = parse_layout(layout, self.index, 1 << root.piece_log2)
-            self.agree_full()
             self.agree_disk()
             self.agree_layout()
         *self.starts, end = accumulate(self.layout.stored, initial=chunks)
@@ -310,10 +280,6 @@ class Bundle:
             own |= {inode: directory_disk(names[inode]) for inode, kind in enumerate(index.types) if kind == "dir"}
             own = {inode: own.get(inode, 0) for inode in range(len(index.inodes))}
         self.agree(disk=sum(own.values()) + sum(4096 * (xattrs_len(index.inodes[inode]) > 88) for inode in own))
-
-    def agree_full(self):
-        full = self.root.full and self.root.full.chunks
-        need(full == self.layout.full_chunks, "layout", "root and layout do not stand for one full bundle")
 
     def agree_layout(self):
         layout = self.layout

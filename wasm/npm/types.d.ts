@@ -131,8 +131,8 @@ export interface Head {
   indexDigest: string;
   /** The publisher's words: keys and values, in which what a screen could act on is escaped. */
   annotations: [key: string, value: string][];
-  /** Of a delta bundle: what a target is to hold, and the full bundle that it can be joined to. */
-  delta?: { bases: Base[]; full?: { name: string; version: string; fileBytes: number } };
+  /** Of a delta bundle: what a target is to hold. */
+  delta?: { bases: Base[] };
   /** The composefs images of its trees, as they are stated: the number of the ref, from 0, the form, and the fs-verity digest, as in `sha256:` and digits. */
   images: { ref: number; version: number; digest: string }[];
   fileBytes: number;

@@ -48,25 +48,12 @@ const ROW_LEN: u64 = 96;
 const RUN_LEN: u64 = 8 << 20;
 
 pub(crate) fn head(head: &Head) -> JsValue {
-    let Root { identity, contents, maxima, annotations, bases, full, images } = head.root();
+    let Root { identity, contents, maxima, annotations, bases, images } = head.root();
     let annotations = annotations.iter().map(|(key, value)| {
         let (key, value): (JsValue, JsValue) = (key.as_str().into(), escape::text(value).into());
         Array::of2(&key, &value)
     });
-    let full = match full {
-        None => JsValue::UNDEFINED,
-        Some(full) => {
-            let identity = &full.head.root().identity;
-            object([
-                ("name", identity.name.as_str().into()),
-                ("version", identity.version.to_string().into()),
-                ("fileBytes", rounded(full.head.file_len()).into()),
-            ])
-        }
-    };
-    let delta = bases
-        .as_ref()
-        .map_or(JsValue::UNDEFINED, |bases| object([("bases", bases_list(&bases.bases)), ("full", full)]));
+    let delta = bases.as_ref().map_or(JsValue::UNDEFINED, |bases| object([("bases", bases_list(&bases.bases))]));
     let images = images.iter().map(|image| {
         object([
             ("ref", image.reference.into()),

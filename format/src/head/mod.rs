@@ -1,6 +1,5 @@
 //! Preamble, root and signature area as one (spec 3 to 5).
 
-mod full;
 mod root;
 
 use alloc::vec::Vec;
@@ -9,7 +8,6 @@ use crate::area::{Envelope, encode_area, parse_area};
 use crate::num::{at, wide};
 use crate::{Error, Preamble};
 
-pub use full::Full;
 pub(crate) use root::compare;
 pub use root::{Base, Bases, Contents, Identity, Maxima, Root};
 
@@ -67,11 +65,6 @@ impl Head {
         Preamble::parse(&signed)?;
         signed.extend(encoded);
         Self { signed, preamble, root, envelopes: Vec::new() }.with_envelopes(envelopes)
-    }
-
-    /// Puts a head together of parts that have been read: `root` of `signed`, whose first bytes are `preamble`.
-    pub(crate) fn of_parts(signed: Vec<u8>, preamble: Preamble, root: Root, envelopes: Vec<Envelope>) -> Self {
-        Self { signed, preamble, root, envelopes }
     }
 
     /// The same head with other envelopes, put in their order.

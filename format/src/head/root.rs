@@ -8,7 +8,7 @@ use crate::bytes::{Reader, SectionRule, put_section, read_sections};
 use crate::image::{encode_images, parse_images};
 use crate::name::is_bundle_name;
 use crate::num::wide;
-use crate::{Error, Full, Image, Part};
+use crate::{Error, Image, Part};
 
 /// Who the bundle is, which layout and index belong to it, and how large everything can become.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,9 +23,7 @@ pub struct Root {
     pub annotations: Vec<(String, String)>,
     /// Spec 4.6: what a delta bundle is relative to.
     pub bases: Option<Bases>,
-    /// Spec 4.7: the bundle that a delta bundle stands for, where it says so.
-    pub full: Option<Full>,
-    /// Spec 4.8: composefs images of the trees, by ascending ref, version and algorithm.
+    /// Spec 4.7: composefs images of the trees, by ascending ref, version and algorithm.
     pub images: Vec<Image>,
 }
 
@@ -120,17 +118,14 @@ pub struct Maxima {
     pub object_len: u64,
 }
 
-const RULES: [SectionRule; 7] = [
+const RULES: [SectionRule; 6] = [
     SectionRule::required(1),
     SectionRule::required(2),
     SectionRule::required(3),
     SectionRule::ignorable(4),
     SectionRule::optional(5),
     SectionRule::ignorable(6),
-    SectionRule::ignorable(7),
 ];
-
-type Sections<'a> = [Option<Reader<'a>>; RULES.len()];
 
 impl Root {
     /// Parses the root's bytes.
@@ -138,35 +133,15 @@ impl Root {
     /// # Errors
     /// Returns an error if they do not conform to spec 4.
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
-        Self::of_sections(read_sections(Part::Root, bytes, &RULES)?)
-    }
-
-    /// Parses the root of a bundle that carries all of its objects.
-    pub(crate) fn parse_whole(bytes: &[u8]) -> Result<Self, Error> {
-        let sections = read_sections(Part::Root, bytes, &RULES)?;
-        // Judged before they are read: a root within a root within a root ends here.
-        let [.., bases, full, _] = &sections;
-        if bases.is_some() || full.is_some() {
-            return Err(Reader::new(Part::Root, bytes).malformed("a full bundle is a delta bundle itself"));
-        }
-        Self::of_sections(sections)
-    }
-
-    fn of_sections(sections: Sections<'_>) -> Result<Self, Error> {
-        let [identity, contents, maxima, annotations, bases, full, images] = sections;
+        let [identity, contents, maxima, annotations, bases, images] = read_sections(Part::Root, bytes, &RULES)?;
         let missing = || Reader::new(Part::Root, &[]).malformed("a required section is missing");
         let contents = Contents::parse(contents.ok_or_else(missing)?)?;
         let identity = Identity::parse(identity.ok_or_else(missing)?)?;
         let maxima = Maxima::parse(maxima.ok_or_else(missing)?)?;
         let annotations = annotations.map_or(Ok(Vec::new()), parse_annotations)?;
         let bases = bases.map(|bases| Bases::parse(bases, &contents)).transpose()?;
-        let full = match (full, &bases) {
-            (None, _) => None,
-            (Some(full), Some(bases)) => Some(Full::parse(full, &contents, bases.bases.len())?),
-            (Some(full), None) => return Err(full.malformed("only a delta bundle stands for a full one")),
-        };
         let images = images.map_or(Ok(Vec::new()), |images| parse_images(images, maxima.refs))?;
-        Ok(Self { identity, contents, maxima, annotations, bases, full, images })
+        Ok(Self { identity, contents, maxima, annotations, bases, images })
     }
 
     /// Returns the root's bytes. Names, tags and annotations are to be of their forms.
@@ -182,11 +157,8 @@ impl Root {
         if let Some(bases) = &self.bases {
             put_section(&mut out, 5, true, &bases.encode());
         }
-        if let Some(full) = &self.full {
-            put_section(&mut out, 6, false, &full.encode());
-        }
         if !self.images.is_empty() {
-            put_section(&mut out, 7, false, &encode_images(&self.images));
+            put_section(&mut out, 6, false, &encode_images(&self.images));
         }
         out
     }

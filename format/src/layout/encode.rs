@@ -49,9 +49,6 @@ impl Layout {
         if let Some(prefixes) = encode_prefixes(&self.chunks, &self.ranges) {
             put_section(&mut out, 6, true, &prefixes);
         }
-        if let Some(full) = &self.full {
-            put_section(&mut out, 7, false, &full.encode());
-        }
         out
     }
 }

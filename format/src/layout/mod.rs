@@ -2,7 +2,6 @@
 
 mod disk;
 mod encode;
-mod full;
 mod objects;
 mod parse;
 mod prefixes;
@@ -16,7 +15,6 @@ use crate::num;
 
 pub use disk::{Blocks, DiskUse};
 pub(crate) use encode::{index_maxima, layout_maxima};
-pub use full::FullLayout;
 pub use objects::Objects;
 pub use prefixes::BaseRange;
 pub(crate) use prefixes::check_ranges;
@@ -46,8 +44,6 @@ pub struct Layout {
     pub landmark: Option<u32>,
     /// The ranges of all prefixes, chunk after chunk (spec 7.5).
     pub ranges: Vec<BaseRange>,
-    /// What makes the layout of the full bundle that a delta bundle stands for (spec 7.6).
-    pub full: Option<FullLayout>,
     /// The objects that a delta bundle carries, in ascending order, once the others are known; `None` where all are carried.
     pub carried: Option<Vec<u32>>,
 }

@@ -7,19 +7,17 @@ use crate::index::Object;
 use crate::num::at;
 use crate::{Error, Part, pieces};
 
-use super::full::FullLayout;
 use super::prefixes::parse_prefixes;
 use super::rows::{number, parse_steps, row_fault};
 use super::{BLOCK_LEN, Chunk, Codec, Extent, HOLE_BLOCKS, Holds, Holes, Large, Layout, Objects, Piece, data_len};
 
-const RULES: [SectionRule; 7] = [
+const RULES: [SectionRule; 6] = [
     SectionRule::required(1),
     SectionRule::required(2),
     SectionRule::required(3),
     SectionRule::required(4),
     SectionRule::ignorable(5),
     SectionRule::optional(6),
-    SectionRule::ignorable(7),
 ];
 
 impl Layout {
@@ -31,15 +29,14 @@ impl Layout {
         let piece_len = 1_u64 << piece_log2.min(63);
         let sections = read_sections(Part::Layout, bytes, &RULES)?;
         let empty = || Reader::new(Part::Layout, &[]);
-        let [chunks, groups, pieces, holes, landmark, prefixes, full] = sections;
+        let [chunks, groups, pieces, holes, landmark, prefixes] = sections;
         let (mut chunks, grouped_len) = parse_chunks(chunks.unwrap_or_else(empty))?;
         let grouped = parse_groups(groups.unwrap_or_else(empty), grouped_len)?;
         let (holes, extents) = parse_holes(holes.unwrap_or_else(empty), objects.rows)?;
         let (pieces, large) = parse_pieces(pieces.unwrap_or_else(empty), objects.rows, piece_len)?;
         let landmark = landmark.map(|section| parse_landmark(section, chunks.len())).transpose()?;
         let ranges = parse_prefixes(prefixes, &mut chunks, objects.base)?;
-        let full = full.map(FullLayout::parse).transpose()?;
-        let layout = Self { chunks, grouped, pieces, large, holes, extents, landmark, ranges, full, carried: None };
+        let layout = Self { chunks, grouped, pieces, large, holes, extents, landmark, ranges, carried: None };
         layout.check_groups(objects.rows, piece_len)?;
         layout.check_pieces(objects.rows, piece_len)?;
         layout.check_order(&objects.hashed)?;

@@ -19,8 +19,6 @@ pub(crate) fn advice(error: &Error) -> Option<String> {
             "; give --compatible TAG, or list this device's tags in /etc/sealift/compatible"
         }
         Error::Changed { .. } => ": pack a snapshot, or a tree that nothing writes to",
-        Error::NoFull { .. } => ": unpack it onto its base, or have it packed with --full",
-        Error::OtherEncoder { .. } => ": get the full bundle itself, or unpack the delta onto its base",
         Error::IsDelta { .. } => ": unpack it onto a target that holds that, or use a full bundle",
         Error::OtherName { .. } => ": unpack elsewhere, or remove the target",
         Error::NotOurs { is_of_another: true, .. } => {

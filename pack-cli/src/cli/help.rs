@@ -9,7 +9,7 @@ use super::show::BOLD;
 /// Who uses which verbs, in the order of their work.
 const GROUPS: [(&str, &[&str]); 4] = [
     ("Publisher: make bundles", &["pack", "sign", "root", "key"]),
-    ("Administrator: inspect and check bundles", &["verify", "info", "ls", "cat", "diff", "join", "trust", "portal"]),
+    ("Administrator: inspect and check bundles", &["verify", "info", "ls", "cat", "diff", "trust", "portal"]),
     (
         "Device: install bundles",
         &["unpack", "mount", "audit", "status", "seal", "measure", "digest", "request", "clean"],

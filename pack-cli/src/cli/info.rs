@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use clap::Args;
 use sealift::inspect::Cost;
-use sealift::{Full, Head, Image, Opened, Root, RootBase};
+use sealift::{Head, Image, Opened, Root, RootBase};
 use serde::Serialize;
 
 use super::bundle::{BundleArg, jobs};
@@ -88,17 +88,6 @@ fn print_identity(out: &mut dyn Write, root: &Root) -> io::Result<()> {
     fact(out, "Content", hex(&root.contents.index_digest))?;
     for base in root.bases.iter().flat_map(|bases| &bases.bases) {
         fact(out, "Base", base)?;
-    }
-    if let Some(full) = &root.full {
-        let identity = &full.head.root().identity;
-        fact(
-            out,
-            "Joins to",
-            format!("{} version {}, {}", identity.name, identity.version, exact(full.head.file_len())),
-        )?;
-        fact(out, "", format!("root {}", root_digest(&full.head)))?;
-        let encoder = escape::text(&full.encoder);
-        fact(out, "", format!("packed at level {} by {encoder}", full.level))?;
     }
     for image in &root.images {
         let Image { reference, version, digest } = image;
@@ -184,8 +173,6 @@ struct JsonIdentity<'a> {
 struct JsonDelta<'a> {
     bases: Vec<JsonBase<'a>>,
     largest_prefix_bytes: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    full: Option<JsonFull<'a>>,
 }
 
 /// What it is relative to.
@@ -218,31 +205,6 @@ pub(crate) fn bases_of(root: &Root) -> String {
     bases.map(RootBase::to_string).collect::<Vec<_>>().join(" and ")
 }
 
-/// The full bundle that it stands for.
-#[derive(Serialize)]
-struct JsonFull<'a> {
-    name: &'a str,
-    version: u64,
-    file_bytes: u64,
-    root_blake3: String,
-    level: u8,
-    encoder: &'a str,
-}
-
-impl<'a> JsonFull<'a> {
-    fn of(full: &'a Full) -> Self {
-        let identity = &full.head.root().identity;
-        Self {
-            name: &identity.name,
-            version: identity.version,
-            file_bytes: full.head.file_len(),
-            root_blake3: root_digest(&full.head),
-            level: full.level,
-            encoder: &full.encoder,
-        }
-    }
-}
-
 /// A composefs image that a tree makes.
 #[derive(Serialize)]
 struct JsonImage {
@@ -262,11 +224,6 @@ impl JsonImage {
             digest: hex(image.digest.as_bytes()),
         }
     }
-}
-
-/// The BLAKE3 of what `sealift root` prints.
-fn root_digest(head: &Head) -> String {
-    hex(blake3::hash(head.signed()).as_bytes())
 }
 
 #[derive(Serialize)]
@@ -299,7 +256,7 @@ struct JsonCost {
 
 impl<'a> Summary<'a> {
     fn of(head: &'a Head, seen: &Seen) -> Self {
-        let Root { identity, contents, maxima, annotations, bases, full, images } = head.root();
+        let Root { identity, contents, maxima, annotations, bases, images } = head.root();
         let threads = u64::try_from(jobs(None)).unwrap_or(1);
         let cost = Cost::of(head.root(), threads);
         Self {
@@ -316,11 +273,9 @@ impl<'a> Summary<'a> {
                 index_digest: hex(&contents.index_digest),
             },
             annotations: annotations.iter().map(|(key, value)| (&key[..], &value[..])).collect(),
-            delta: bases.as_ref().map(|bases| JsonDelta {
-                bases: JsonBase::all(head.root()),
-                largest_prefix_bytes: bases.prefix_len,
-                full: full.as_ref().map(JsonFull::of),
-            }),
+            delta: bases
+                .as_ref()
+                .map(|bases| JsonDelta { bases: JsonBase::all(head.root()), largest_prefix_bytes: bases.prefix_len }),
             images: images.iter().map(JsonImage::of).collect(),
             refs: None,
             contents: JsonContents {

@@ -20,7 +20,6 @@ mod human;
 mod import;
 mod info;
 mod interrupt;
-mod join;
 mod json_file;
 mod key;
 mod keys;
@@ -95,7 +94,6 @@ enum Verb {
     Ls(ls::Ls),
     Cat(cat::Cat),
     Diff(diff::Diff),
-    Join(Box<join::Join>),
     Trust(trust::Trust),
     #[command(hide = help::is_lacking("portal"))]
     Portal(portal::Portal),
@@ -143,7 +141,6 @@ fn run(verb: Verb) -> Result<(), Failure> {
         Verb::Ls(ls) => ls.run(),
         Verb::Cat(cat) => cat.run(),
         Verb::Diff(diff) => diff.run(),
-        Verb::Join(join) => join.run(),
         Verb::Trust(trust) => trust.run(),
         Verb::Portal(portal) => portal.run(),
         Verb::Unpack(unpack) => unpack.run(),

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use clap::{Args, ValueEnum, ValueHint};
 use sealift::base::Base;
 use sealift::pack::{
-    DeltaFor, DeltaStats, Estimate, FullBundle, OrderProfile, Output, PackOptions, PackRef, PackStats, estimate,
-    estimate_delta, pack, pack_delta,
+    DeltaFor, DeltaStats, Estimate, OrderProfile, Output, PackOptions, PackRef, PackStats, estimate, estimate_delta,
+    pack, pack_delta,
 };
 use sealift::source::{
     DirectoryOptions, Exclude, MetadataOptions, OmitOutput, OstreeOptions, OwnerRule, Source, SourceOptions,
@@ -52,7 +52,7 @@ Examples:
   sealift pack /srv/os -o os.sealift --name os --bundle-version 7 --key ~/.ssh/id_ed25519
   sealift pack os=/srv/os docs=tar:docs.tar -o all.sealift --name all --bundle-version 12
   sealift pack /srv/os -o os-7-to-8.sealift --name os --bundle-version 8 --base os-7.sealift
-  sealift pack /srv/os -o os-7-to-8.sealift --name os --bundle-version 8 --base os-7.sealift --full os-8.sealift
+  sealift pack /srv/os -o os-7-to-8.sealift --name os --bundle-version 8 --base os-7.sealift
   sealift pack ostree:/ostree/repo --ref os/stable -o os.sealift
   sealift pack ostree:/srv/repo --ref os/8 -o os-7-to-8.sealift --name os --bundle-version 8 --base ostree:/srv/repo:os/7
   docker export box | sealift pack tar:- -o box.sealift --owner-map uid:1000=0
@@ -155,10 +155,6 @@ pub(crate) struct Pack {
     /// How much memory a device may need to decode a chunk
     #[arg(long, value_name = "SIZE", help_heading = "Delta", default_value = "128MiB", value_parser = human::parse_size)]
     delta_memory: u64,
-    /// The full bundle of the same files: lets `sealift join` rebuild it from the base and the delta
-    #[arg(long, value_name = "BUNDLE", help_heading = "Delta", requires = "base",
-        conflicts_with_all = ["dry_run", "request"])]
-    full: Option<PathBuf>,
     #[command(flatten)]
     policy: PolicyArgs,
 
@@ -218,15 +214,13 @@ impl Pack {
             let bases = self.base.iter().map(|base| self.open_base(base, &refs, &options, progress));
             let bases = bases.collect::<Result<Vec<_>, _>>()?;
             bases.iter().try_for_each(|base| self.check_above(base, &options.identity))?;
-            let open = |full: &PathBuf| FullBundle::open(&mut Input::open(full)?, limits());
-            let full = self.full.as_ref().map(open).transpose()?;
             let target = match request {
                 Some(request) => DeltaFor::Request(request, bases),
                 None => DeltaFor::Bases(bases),
             };
             match self.dry_run {
                 true => estimate_delta(&refs, target, &options, progress).map(Done::Expected),
-                false => pack_delta(&refs, target, full.as_ref(), &output, &options, &sign, progress)
+                false => pack_delta(&refs, target, &output, &options, &sign, progress)
                     .map(|stats| Done::Packed(stats.into())),
             }
         })?;
@@ -540,9 +534,6 @@ impl Pack {
             Bytes(stats.file_bytes),
             human::duration(elapsed),
         )?;
-        if let Some(full) = &stats.root.full {
-            writeln!(out, "  can be joined to the full bundle, {}", Bytes(full.head.file_len()))?;
-        }
         if log::is_on() {
             let memory = Bytes(delta.memory);
             writeln!(out, "  {} chunks, each decoded in at most {memory}", Grouped(maxima.chunks))?;
@@ -606,8 +597,6 @@ struct JsonDelta<'a> {
     objects: u64,
     bytes: u64,
     memory_bytes: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    full_bytes: Option<u64>,
 }
 
 impl<'a> Summary<'a> {
@@ -630,7 +619,6 @@ impl<'a> Summary<'a> {
                 objects: delta.objects,
                 bytes: delta.bytes,
                 memory_bytes: delta.memory,
-                full_bytes: root.full.as_ref().map(|full| full.head.file_len()),
             }),
             order_paths: stats.order.paths,
             order_matched: stats.order.matched,

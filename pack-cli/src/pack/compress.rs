@@ -8,11 +8,6 @@ use crate::Error;
 /// The lowest level for index and layout: they are read before everything else, by everyone.
 const INDEX_LEVEL: i32 = 6;
 
-/// Name and version of the encoder: its output may change with it.
-pub(crate) fn encoder() -> String {
-    format!("sealift {}, zstd {}", env!("CARGO_PKG_VERSION"), zstd_safe::version_string())
-}
-
 /// A thread's zstd context and output buffer.
 pub(crate) struct Compressor {
     context: CCtx<'static>,

@@ -1,4 +1,4 @@
-//! Collects what composefs images need of contents while they are read (spec 4.8).
+//! Collects what composefs images need of contents while they are read (spec 4.7).
 
 use sealift_format::verity::{Algorithm, FileDigest, FileHasher, Parameters};
 

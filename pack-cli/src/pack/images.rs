@@ -1,4 +1,4 @@
-//! The composefs images that a bundle declares for its trees (spec 4.8).
+//! The composefs images that a bundle declares for its trees (spec 4.7).
 
 use std::collections::HashMap;
 

@@ -24,7 +24,7 @@ use sealift_format::num;
 use sealift_format::verity;
 use sealift_format::verity::Algorithm;
 use sealift_format::{
-    Base, Bases, Contents, Difference, Envelope, Full, Head, Identity, Image, Index, Layout, Limits, Objects, Root,
+    Base, Bases, Contents, Difference, Envelope, Head, Identity, Image, Index, Layout, Limits, Objects, Root,
     area_len_for, encode_area, frame_window, maxima,
 };
 
@@ -35,7 +35,7 @@ pub use sealift_store::source::PackRef;
 use sealift_store::source::Source;
 
 use compress::Compressor;
-pub use delta::{DeltaFor, FullBundle, estimate_delta, pack_delta};
+pub use delta::{DeltaFor, estimate_delta, pack_delta};
 pub use estimate::{DeltaEstimate, Estimate, estimate};
 pub use order::{OrderProfile, OrderStats};
 pub use spool::Output;
@@ -236,7 +236,6 @@ struct PrologueBases<'a> {
     difference: &'a Difference,
     named: &'a [Base],
     piece_log2: u8,
-    full: Option<Full>,
 }
 
 impl Prologue<'_> {
@@ -280,7 +279,6 @@ impl Prologue<'_> {
                 .bases
                 .as_ref()
                 .map(|bases| self.root_bases(bases, wide(difference.as_ref().map_or(0, Vec::len)))),
-            full: self.bases.as_ref().and_then(|bases| bases.full.clone()),
             images: self.images.clone(),
         };
         limits::check_root(&root, &options.limits)?;

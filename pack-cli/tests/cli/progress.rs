@@ -117,13 +117,6 @@ fn progress_is_as_its_schema_says() {
     lines(folder, &["pack", "tree", "-o", "b.sealift", "--name", "a"], true);
     let delta = with(&["pack", "tree", "-o", "delta.sealift", "--force", "--name", "a", "--base", "a.sealift"]);
     assert_eq!(phases(&lines(folder, &delta, true)), ["starting", "listing", "packing", "encoding", "finishing"]);
-    let delta = [&delta[..], &["--full", "b.sealift"]].concat();
-    let with_full = ["starting", "listing", "packing", "verifying", "encoding", "finishing"];
-    assert_eq!(phases(&lines(folder, &delta, true)), with_full);
-    let joined = lines(folder, &with(&["join", "a.sealift", "delta.sealift", "-o", "joined.sealift"]), true);
-    assert_eq!(phases(&joined), ["starting", "encoding", "finishing"]);
-    let encoding = joined.iter().rfind(|line| line["phase"] == "encoding").unwrap();
-    assert_eq!(encoding["bytes"], encoding["bytes_total"]);
     let update = with(&["unpack", "b.sealift", "target", "--update"]);
     let looked = lines(folder, &[&update[..], &["--dry-run"]].concat(), true);
     assert_eq!(last(&looked, "files_kept"), &19);

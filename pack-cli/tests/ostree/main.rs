@@ -9,7 +9,6 @@ mod damage;
 mod deltas;
 mod desk;
 mod ed25519;
-mod joined;
 mod keys;
 mod killed;
 mod looked;

@@ -6,7 +6,6 @@ mod clean;
 mod deltas;
 mod desk;
 mod exchanged;
-mod joined;
 mod kept;
 mod killed;
 mod lasting;

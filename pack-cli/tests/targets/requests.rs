@@ -70,8 +70,6 @@ fn what_could_not_be_taken_is_not_packed() {
     refused(&format!("{PACK} --for absent -o x"), "absent");
     refused("request absent -o x", "absent");
     refused("info two.request", "two.request: this is a request");
-    refused(&format!("{PACK} --for two.request --base 1.sealift --full 2.sealift -o x"), "cannot be used with");
-    refused(&format!("{PACK} --dry-run --base 1.sealift --full 2.sealift -o x"), "cannot be used with");
     // An update that did not end: what is kept is of the bundle before it.
     fs::create_dir_all(desk.path(".one.sealift-partial")).unwrap();
     desk.write(".one.sealift-partial/journal", "");

@@ -88,10 +88,6 @@ impl Holder for BundleBase {
     fn reader<'a>(&'a self, _index: &'a Index) -> Box<dyn ObjectReader + 'a> {
         Box::new(Reader::new(self))
     }
-
-    fn file(&self) -> Option<&BundleFile> {
-        Some(&self.file)
-    }
 }
 
 impl<'a> Reader<'a> {

@@ -5,7 +5,6 @@
 
 mod bundle;
 mod check;
-pub mod chunks;
 mod directory;
 mod file;
 mod ostree;
@@ -18,7 +17,7 @@ use std::io::{Cursor, Read};
 use std::ops::Range;
 
 use sealift_format::num;
-use sealift_format::{Base as RootBase, BaseRange, Bundle, Extent, Index, InodeKind, Object, Piece, verity};
+use sealift_format::{Base as RootBase, BaseRange, Index, InodeKind, Object, verity};
 
 use crate::Error;
 pub use bundle::{BundleBase, Reader as BundleReader};
@@ -43,11 +42,6 @@ pub(crate) trait Holder: Debug + Send + Sync {
     /// Returns whether an object is expected to be readable, without checking: reading finds a missing one.
     fn has_place(&self, _object: u32) -> bool {
         true
-    }
-
-    /// Returns the bundle, if it is one.
-    fn file(&self) -> Option<&BundleFile> {
-        None
     }
 
     /// Returns the base as a delta bundle names it, if that differs from the index at hand.
@@ -107,10 +101,6 @@ impl Base {
         let index_len = num::wide(self.index.bytes().len());
         RootBase { identity: self.identity.clone(), index_digest: verity::digest(self.index.bytes()), index_len }
     }
-
-    fn bundle(&self) -> Option<&Bundle> {
-        self.holder.file().map(|file| &file.bundle)
-    }
 }
 
 /// Returns the first path at which an index has an object, for messages.
@@ -151,24 +141,6 @@ impl Bases {
     /// Returns whether an object can be read: a request may give only its id, and a directory may hold only one of several refs.
     pub fn is_at_hand(&self, object: u32) -> bool {
         self.locate(object).is_some_and(|(at, own)| self.list[at].holder.has_place(own))
-    }
-
-    /// Returns, for each base, the bundle that holds its objects, if any.
-    pub fn files(&self) -> impl Iterator<Item = Option<&BundleFile>> {
-        self.list.iter().map(|base| base.holder.file())
-    }
-
-    /// Returns the holes of an object, if a bundle describes them.
-    pub fn holes_of(&self, object: u32) -> &[Extent] {
-        let Some((at, own)) = self.locate(object) else { return &[] };
-        self.list[at].bundle().map_or(&[], |bundle| bundle.layout.holes_of(own))
-    }
-
-    /// Returns the pieces of an object, if a bundle has pieces of this length.
-    pub fn pieces_of(&self, object: u32, piece_len: u64) -> &[Piece] {
-        let Some((at, own)) = self.locate(object) else { return &[] };
-        let bundle = self.list[at].bundle().filter(|bundle| bundle.head.root().maxima.piece_len() == piece_len);
-        bundle.map_or(&[], |bundle| bundle.layout.pieces_of(own))
     }
 
     /// Returns the base that has an object, and the object's number there.

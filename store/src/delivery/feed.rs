@@ -151,8 +151,8 @@ mod tests {
             layout_blake3: none,
         };
         let maxima = Maxima { piece_log2: 12, window_log: 10, ..Maxima::default() };
-        let (annotations, bases, full, images) = Default::default();
-        let root = Root { identity, contents, maxima, annotations, bases, full, images };
+        let (annotations, bases, images) = Default::default();
+        let root = Root { identity, contents, maxima, annotations, bases, images };
         Head::new(root, Vec::new(), 64).expect("it is sound")
     }
 

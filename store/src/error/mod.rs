@@ -67,22 +67,6 @@ pub enum Error {
         /// What is wrong with it.
         source: Box<Error>,
     },
-    /// A delta bundle does not state which full bundle it stands for.
-    #[error("{} does not name the full bundle it can be joined to", path.display())]
-    NoFull {
-        /// The delta bundle.
-        path: PathBuf,
-    },
-    /// The full bundle that a delta bundle stands for cannot be rebuilt here.
-    #[error("{}: {own} compresses differently from {packed}, which packed the full bundle", path.display())]
-    OtherEncoder {
-        /// The delta bundle.
-        path: PathBuf,
-        /// The encoder that packed the full bundle.
-        packed: String,
-        /// The encoder of this program.
-        own: String,
-    },
     /// A delta bundle was given where a complete bundle is needed.
     #[error("{} is a delta, which needs {bases}", path.display())]
     IsDelta {
@@ -452,8 +436,6 @@ impl Error {
             Self::Key { .. } | Self::KernelKey { .. } | Self::Agent { .. } => "key",
             Self::Archive { .. } => "archive",
             Self::IsDelta { .. } => "delta",
-            Self::NoFull { .. } => "full",
-            Self::OtherEncoder { .. } => "encoder",
             Self::MissingBase { .. } => "base",
             Self::Cancelled => "cancelled",
             _ => "io",

@@ -4,7 +4,6 @@ mod content;
 mod delta;
 mod difference;
 mod difference_ostree;
-mod full;
 mod good;
 mod head;
 mod images;
@@ -32,7 +31,6 @@ pub fn all() -> Vec<Vector> {
         delta::vectors(),
         difference::vectors(),
         difference_ostree::vectors(),
-        full::vectors(),
         images::vectors(),
         request::vectors(),
         signed::vectors(),

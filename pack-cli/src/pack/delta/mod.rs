@@ -5,7 +5,6 @@
 
 mod choose;
 mod encode;
-mod full;
 mod names;
 mod over_prefix;
 mod plan;
@@ -30,7 +29,6 @@ use super::{
 use crate::Phase;
 use crate::{Error, Progress};
 use encode::{Encoder, PiecePlace};
-pub use full::FullBundle;
 use plan::{Limits, Planned};
 use sealift_store::base::{Base, Bases};
 use sealift_store::contents::tasks::Plan;
@@ -120,31 +118,26 @@ impl<'a> Prepared<'a> {
     }
 }
 
-/// Packs what `refs` have and a target lacks into a delta bundle. With `full` it stands for that bundle, and can be [joined](crate::join) to it.
+/// Packs what `refs` have and a target lacks into a delta bundle.
 ///
 /// # Errors
-/// Returns an error as [`super::pack`] does; also if the target already holds exactly what is packed or declares what no index can contain, or if
-/// `full` has other content or was not produced by this encoder.
+/// Returns an error as [`super::pack`] does; also if the target already holds exactly what is packed or declares what no index can contain.
 pub fn pack_delta(
     refs: &[PackRef<'_>],
     target: DeltaFor,
-    full: Option<&FullBundle>,
     output: &Output,
     options: &PackOptions,
     sign: &Signer<'_>,
     progress: &Progress,
 ) -> Result<PackStats, Error> {
     let prepared = Prepared::new(refs, target, options, progress)?;
-    let full = full.map(|full| full.describe(&prepared.index, &prepared.bases, options, progress)).transpose()?;
-    let (full, full_layout) = full.unzip();
     let mut writer = ChunkWriter::new(Spool::create(output)?, true);
     let places = prepared.encode(&prepared.planned, &mut writer, options, progress)?;
 
     progress.enter(Phase::Finishing, 0, 0);
     let Prepared { packed, order, index, named, difference, carried, limits, planned, .. } = &prepared;
-    let (mut layout, spool) = build_layout(packed, carried, planned, &places, writer);
-    layout.full = full_layout;
-    let relative = PrologueBases { difference, named, piece_log2: limits.piece_log2, full };
+    let (layout, spool) = build_layout(packed, carried, planned, &places, writer);
+    let relative = PrologueBases { difference, named, piece_log2: limits.piece_log2 };
     let images = images::state(index, packed, options)?;
     let front = Prologue { index, layout: &layout, bases: Some(relative), images };
     // Copying a little data behind the head costs less than the padding that aligns it.

@@ -55,7 +55,6 @@ export function identity(head, seen) {
     ["Content", h("span", { class: "key" }, head.indexDigest)],
     ...(head.delta?.bases ?? []).map((base) => ["Needs", h("span", {}, base.name && `${base.name} version ${base.version}, `, h("span", { class: "key" }, base.indexDigest))]),
     ...head.images.map(({ ref, digest }) => ["Image", h("span", {}, `of ref ${ref + 1}: `, h("span", { class: "key" }, digest))]),
-    ["Joins to", head.delta?.full && `${head.delta.full.name} version ${head.delta.full.version}, ${bytes(head.delta.full.fileBytes)}`],
     ["Holds", `${count(head.entries, "entry", "entries")}, ${bytes(head.logicalBytes)} unpacked`],
     ["File", bytes(head.fileBytes)],
     ["Disk", `about ${bytes(head.diskBytes)}${head.delta ? " more than its base" : ""}, unpacked`],
