@@ -28,8 +28,26 @@ impl Envelope {
     }
 }
 
-/// Bytes of an area beside its envelopes: the end mark and the closing BLAKE3.
-const OVERHEAD: usize = 2 + 32;
+/// Bytes of an area beside its envelopes: its length, the end mark and the closing BLAKE3.
+const OVERHEAD: usize = 4 + 2 + 32;
+/// Bytes of an area's length, with which it begins.
+pub(crate) const LEN_LEN: u32 = 4;
+/// The shortest area.
+const LEN_MIN: u32 = 64;
+/// The longest area.
+pub(crate) const LEN_MAX: u32 = 1_048_576;
+
+/// Returns the length of the area that begins with these bytes, which are its length.
+///
+/// # Errors
+/// Returns an error if it is out of its range.
+pub(crate) fn parse_area_len(bytes: [u8; 4]) -> Result<u32, Error> {
+    let len = u32::from_le_bytes(bytes);
+    match (LEN_MIN..=LEN_MAX).contains(&len) {
+        true => Ok(len),
+        false => Err(Reader::new(Part::SignatureArea, &bytes).malformed("its length is out of its range")),
+    }
+}
 
 /// Parses a signature area. `signed` are the bytes before it.
 ///
@@ -45,6 +63,9 @@ pub fn parse_area(signed: &[u8], area: &[u8]) -> Result<Vec<Envelope>, Error> {
         return Err(Error::Digest { part: Part::SignatureArea });
     }
     let mut reader = Reader::new(Part::SignatureArea, body);
+    if num::at(parse_area_len(reader.array()?)?) != area.len() {
+        return Err(reader.malformed("its length is another than it says"));
+    }
     let mut envelopes: Vec<Envelope> = Vec::new();
     loop {
         let kind = reader.u16()?;
@@ -64,25 +85,11 @@ pub fn parse_area(signed: &[u8], area: &[u8]) -> Result<Vec<Envelope>, Error> {
     Ok(envelopes)
 }
 
-/// Returns the area of `area_len` bytes that follows `signed` and holds `envelopes`, which are put in
-/// order, equal ones once.
-///
-/// # Errors
-/// Returns an error if they need more than `area_len` bytes: the error says how many.
-pub fn encode_area(signed: &[u8], envelopes: &[Envelope], area_len: u32) -> Result<Vec<u8>, Error> {
-    let mut envelopes: Vec<&Envelope> = envelopes.iter().collect();
-    envelopes.sort();
-    envelopes.dedup();
-    let needed = OVERHEAD + envelopes.iter().map(|envelope| envelope.encoded_len()).sum::<usize>();
+/// Returns the area of `area_len` bytes, in which they have room, that follows `signed` and holds `envelopes` in their order.
+pub(crate) fn encode_area(signed: &[u8], envelopes: &[Envelope], area_len: u32) -> Vec<u8> {
     let room = num::at(area_len);
-    if needed > room {
-        return Err(Error::Limit {
-            what: "the signature area's needed length",
-            declared: wide(needed),
-            limit: area_len.into(),
-        });
-    }
     let mut area = Vec::with_capacity(room);
+    area.extend(area_len.to_le_bytes());
     for envelope in envelopes {
         area.extend(envelope.kind.to_le_bytes());
         area.extend(u32::try_from(envelope.body.len()).unwrap_or(u32::MAX).to_le_bytes());
@@ -91,13 +98,19 @@ pub fn encode_area(signed: &[u8], envelopes: &[Envelope], area_len: u32) -> Resu
     area.resize(room - 32, 0);
     let checksum = checksum(signed, &area);
     area.extend(checksum);
-    Ok(area)
+    area
 }
 
-/// Bytes of the smallest area that holds `envelopes`.
-#[must_use]
-pub fn area_len_for(envelopes: &[Envelope]) -> usize {
-    OVERHEAD + envelopes.iter().map(Envelope::encoded_len).sum::<usize>()
+/// Returns the length of the smallest area that holds `envelopes`.
+///
+/// # Errors
+/// Returns an error if they need more than an area can have.
+pub fn area_len_for(envelopes: &[Envelope]) -> Result<u32, Error> {
+    let needed = OVERHEAD + envelopes.iter().map(Envelope::encoded_len).sum::<usize>();
+    let too_long =
+        || Error::Limit { what: "the signature area's needed length", declared: wide(needed), limit: LEN_MAX.into() };
+    let len = u32::try_from(needed).ok().filter(|len| *len <= LEN_MAX).ok_or_else(too_long)?;
+    Ok(len.max(LEN_MIN))
 }
 
 fn checksum(signed: &[u8], body: &[u8]) -> [u8; 32] {
@@ -111,7 +124,7 @@ mod tests {
     #[test]
     fn every_flip_is_found() {
         let envelopes = [Envelope { kind: 1, body: alloc::vec![1, 2, 3] }];
-        let area = encode_area(b"signed", &envelopes, 80).expect("there is room");
+        let area = encode_area(b"signed", &envelopes, 80);
         assert_eq!(parse_area(b"signed", &area).expect("it is sound"), envelopes);
         for at in 0..area.len() {
             let mut bad = area.clone();
@@ -122,10 +135,12 @@ mod tests {
     }
 
     #[test]
-    fn too_little_room_is_said() {
+    fn the_longest_area_is_the_limit() {
         let envelopes = [Envelope { kind: 1, body: alloc::vec![0; 100] }];
-        let error = encode_area(b"", &envelopes, 139).expect_err("one byte is missing");
-        assert!(matches!(error, Error::Limit { declared: 140, limit: 139, .. }));
-        encode_area(b"", &envelopes, 140).expect("it fits");
+        assert_eq!(area_len_for(&envelopes), Ok(4 + 106 + 2 + 32));
+        assert_eq!(area_len_for(&[]), Ok(64));
+        let many = alloc::vec![Envelope { kind: 1, body: alloc::vec![0; 1 << 19] }; 2];
+        let error = area_len_for(&many).expect_err("it is too long");
+        assert!(matches!(error, Error::Limit { declared: 1_048_626, limit: 1_048_576, .. }), "{error}");
     }
 }

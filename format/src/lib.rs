@@ -37,7 +37,7 @@ mod suffix;
 pub mod verity;
 pub mod walk;
 
-pub use area::{Envelope, area_len_for, encode_area, parse_area};
+pub use area::{Envelope, area_len_for, parse_area};
 pub use attributes::{Attributes, FileType, Xattr, XattrIter, XattrRef, Xattrs};
 pub use bundle::Bundle;
 pub use cost::Cost;

@@ -176,10 +176,9 @@ impl Opener {
     fn advance(&mut self) -> Result<(), Error> {
         match core::mem::replace(&mut self.state, State::Preamble) {
             State::Preamble => {
-                let preamble = Preamble::parse(&self.part)?;
-                // The head is parsed as one piece of memory, preamble included.
-                self.state = State::Head;
-                self.part_len = preamble.head_len().into();
+                // The head is parsed as one piece of memory, preamble included: first as far as the signature area's length.
+                self.state = if self.part_len == Preamble::LEN.into() { State::Preamble } else { State::Head };
+                self.part_len = Head::len_from(&self.part)?.into();
                 Ok(())
             }
             State::Head => self.read_head(),
@@ -195,7 +194,7 @@ impl Opener {
     fn read_head(&mut self) -> Result<(), Error> {
         let head = Head::parse(&self.part)?;
         self.limits.check(head.root())?;
-        head.root().file_len(head.preamble().head_len())?;
+        head.root().file_len(head.head_len())?;
         self.next_part(State::Layout, head.root().contents.layout_stored);
         self.head = Some(head);
         Ok(())

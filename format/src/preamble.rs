@@ -3,13 +3,11 @@
 use crate::bytes::Reader;
 use crate::{Error, Part};
 
-/// The preamble: where the root and the signature area end.
+/// The preamble: where the root ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Preamble {
     /// Bytes of the root, 1 to 65,536.
     pub root_len: u32,
-    /// Bytes of the signature area, 64 to 1,048,576.
-    pub area_len: u32,
 }
 
 impl Preamble {
@@ -23,10 +21,6 @@ impl Preamble {
     pub const VERSION: u32 = 0;
     /// The longest root.
     pub const ROOT_LEN_MAX: u32 = 65_536;
-    /// The longest signature area.
-    pub const AREA_LEN_MAX: u32 = 1_048_576;
-    /// The shortest signature area.
-    pub const AREA_LEN_MIN: u32 = 64;
 
     /// Parses exactly 32 bytes.
     ///
@@ -47,15 +41,11 @@ impl Preamble {
         if !(1..=Self::ROOT_LEN_MAX).contains(&root_len) {
             return Err(reader.malformed("the root's length is out of its range"));
         }
-        let area_len = reader.u32()?;
-        if !(Self::AREA_LEN_MIN..=Self::AREA_LEN_MAX).contains(&area_len) {
-            return Err(reader.malformed("the signature area's length is out of its range"));
-        }
-        if reader.array::<12>()? != [0; 12] {
+        if reader.array::<16>()? != [0; 16] {
             return Err(reader.malformed("reserved bytes are not zero"));
         }
         reader.finish()?;
-        Ok(Self { root_len, area_len })
+        Ok(Self { root_len })
     }
 
     /// Returns the 32 bytes.
@@ -65,7 +55,6 @@ impl Preamble {
         bytes[..8].copy_from_slice(&Self::MAGIC);
         bytes[8..12].copy_from_slice(&Self::VERSION.to_le_bytes());
         bytes[12..16].copy_from_slice(&self.root_len.to_le_bytes());
-        bytes[16..20].copy_from_slice(&self.area_len.to_le_bytes());
         bytes
     }
 
@@ -73,11 +62,5 @@ impl Preamble {
     #[must_use]
     pub fn signed_len(&self) -> u32 {
         Self::LEN + self.root_len
-    }
-
-    /// Length of the head: signed bytes and signature area.
-    #[must_use]
-    pub fn head_len(&self) -> u32 {
-        self.signed_len() + self.area_len
     }
 }

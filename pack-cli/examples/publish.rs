@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 use sealift::pack::{OrderProfile, Output, PackOptions, PackRef, pack};
 use sealift::source::{DirectoryOptions, Exclude, MetadataOptions, Source, SourceOptions};
-use sealift::trust::sign::{Signer, room_for, sign_root};
+use sealift::trust::sign::{Signer, sign_root};
 use sealift::{Identity, Progress};
 
 fn main() -> ExitCode {
@@ -43,7 +43,6 @@ fn publish(tree: &str, bundle: &str, key: &str, version: &str, profile: Option<&
         compatible: Vec::new(),
     });
     options.level = 19; // packed once, read by many
-    options.signature_room = options.signature_room.max(room_for(&keys));
     options.order = profile.map(std::fs::read).transpose()?.map(|text| OrderProfile::parse(&text));
 
     // Leaves out or normalizes what differs between two machines that build the same tree.

@@ -28,6 +28,7 @@ use std::io::Write;
 
 use sealift_format::num;
 use sealift_format::{Bundle, InodeKind};
+use sealift_store::base::{BaseReader, Bases, GivenBases};
 use sealift_verify::content::{ChunkDecoder, Content, portions_of};
 
 use crate::inspect::find;
@@ -42,21 +43,33 @@ pub fn cat(bundle: Trusted, path: &[u8], out: &mut dyn Write, progress: &Progres
     Contents::open(bundle)?.cat(path, out, progress)
 }
 
+/// Bytes per read of a base.
+const PART_LEN: u64 = 1 << 20;
+
 /// A bundle that is opened once, to read many files.
 #[derive(Debug)]
 pub struct Contents {
     input: Input,
     bundle: Bundle,
+    bases: Bases,
 }
 
 impl Contents {
-    /// Reads layout and index.
+    /// Reads layout and index of a full bundle.
     ///
     /// # Errors
     /// Returns an error if the bundle is damaged, or is a delta bundle.
     pub fn open(bundle: Trusted) -> Result<Self, Error> {
-        let (input, bundle) = bundle.open_bundle()?;
-        Ok(Self { input, bundle })
+        Self::open_over(bundle, &GivenBases::default(), &Progress::default())
+    }
+
+    /// As [`Self::open`], but completes a delta bundle with `bases`.
+    ///
+    /// # Errors
+    /// As [`Self::open`], and if `bases` are not those of the bundle.
+    pub fn open_over(bundle: Trusted, bases: &GivenBases, progress: &Progress) -> Result<Self, Error> {
+        let (input, bundle, bases) = bases.open(bundle.into_unopened(), progress)?;
+        Ok(Self { input, bundle, bases })
     }
 
     /// Returns the bundle.
@@ -70,33 +83,41 @@ impl Contents {
     /// # Errors
     /// Returns an error if the chunks are damaged, if there is no such regular file, or if `out` cannot be written.
     pub fn cat(&mut self, path: &[u8], out: &mut dyn Write, progress: &Progress) -> Result<(), Error> {
-        cat_from(&mut self.input, &self.bundle, path, out, progress)
-    }
-}
-
-fn cat_from(
-    input: &mut Input,
-    bundle: &Bundle,
-    path: &[u8],
-    out: &mut dyn Write,
-    progress: &Progress,
-) -> Result<(), Error> {
-    let InodeKind::Regular(object) = find(bundle, path)?.inode.kind else {
-        return Err(Error::Usage(format!("{} is not a regular file", String::from_utf8_lossy(path))));
-    };
-    let (mut decoder, mut stored) = (ChunkDecoder::default(), Vec::new());
-    for (portion, chunk) in portions_of(bundle, object, bundle.layout.chunk_of(object)) {
-        progress.check()?;
-        let decoded = match chunk {
-            None => &[],
-            Some(chunk) => {
-                let row = &bundle.layout.chunks[num::at(chunk)];
-                input.read_chunk(&bundle.head, row, &mut stored)?;
-                decoder.decode(bundle, chunk, &stored, &[])?
-            }
+        let Self { input, bundle, bases } = self;
+        let InodeKind::Regular(object) = find(bundle, path)?.inode.kind else {
+            return Err(Error::Usage(format!("{} is not a regular file", String::from_utf8_lossy(path))));
         };
-        let written = Content::find(bundle, portion, chunk, decoded)?.try_for_each_part(|part| out.write_all(part));
-        written.map_err(|error| Error::io("write", "the output", error))?;
+        let failed = |error| Error::io("write", "the output", error);
+        let mut reader = BaseReader::new(bases);
+        if !bundle.layout.is_carried(object) {
+            let row = bundle.index.object(object);
+            let of_base = bases.by_id().get(&row.id).copied().unwrap_or(u32::MAX);
+            let (mut part, mut at) = (Vec::new(), 0);
+            while at < row.size {
+                progress.check()?;
+                part.clear();
+                let end = row.size.min(at + PART_LEN);
+                reader.read(of_base, at..end, &mut part)?;
+                out.write_all(&part).map_err(failed)?;
+                at = end;
+            }
+            return Ok(());
+        }
+        let (mut decoder, mut stored, mut prefix) = (ChunkDecoder::default(), Vec::new(), Vec::new());
+        for (portion, chunk) in portions_of(bundle, object, bundle.layout.chunk_of(object)) {
+            progress.check()?;
+            let decoded = match chunk {
+                None => &[],
+                Some(chunk) => {
+                    let row = &bundle.layout.chunks[num::at(chunk)];
+                    input.read_chunk(&bundle.head, row, &mut stored)?;
+                    reader.prefix(bundle.layout.prefix_of(row), &mut prefix)?;
+                    decoder.decode(bundle, chunk, &stored, &prefix)?
+                }
+            };
+            let written = Content::find(bundle, portion, chunk, decoded)?.try_for_each_part(|part| out.write_all(part));
+            written.map_err(failed)?;
+        }
+        Ok(())
     }
-    Ok(())
 }

@@ -180,9 +180,10 @@ pub use sealift_format::{Base as RootBase, Error as FormatError};
 pub use sealift_format::{
     Bundle, Chunk, Envelope, Head, Identity, Image, Index, Kind, Limits, Opened, Request, Root, name,
 };
+pub use sealift_store::base::GivenBases;
 #[cfg(feature = "composefs")]
 pub use sealift_store::target::composefs;
-pub use sealift_store::target::{directory as unpack, ostree};
+pub use sealift_store::target::{Destination, ImportOptions, directory as unpack, ostree};
 pub use sealift_store::{
     CommitSpec, DirId, Error, Input, Metadata, NewNode, NodeId, Phase, Progress, RepoFault, Snapshot, Tree, Unopened,
     Visited, base, contents, seal, source,

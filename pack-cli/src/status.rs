@@ -3,7 +3,7 @@
 use std::io::{self, Read as _};
 use std::path::Path;
 
-use sealift_format::{Head, Preamble};
+use sealift_format::Head;
 use sealift_store::fs::confined::open_own_file;
 use sealift_store::{Site, Stage};
 
@@ -14,8 +14,6 @@ use sealift_store::directory::state;
 /// Where stores keep their install records.
 const OSTREE: &str = "extensions/sealift";
 const COMPOSEFS: &str = "sealift/state";
-/// Length of the longest head.
-const HEAD_LEN_MAX: u32 = Preamble::LEN + Preamble::ROOT_LEN_MAX + Preamble::AREA_LEN_MAX;
 
 /// The last installed bundle of a name in a target.
 #[derive(Clone, Debug)]
@@ -135,7 +133,7 @@ fn store(repo: &Path, folder: &str) -> Result<Vec<Installed>, Error> {
         }
         let head = open_own_file(&path).and_then(|file| {
             let mut bytes = Vec::new();
-            file.take(HEAD_LEN_MAX.into()).read_to_end(&mut bytes)?;
+            file.take(Head::LEN_MAX.into()).read_to_end(&mut bytes)?;
             Ok(bytes)
         });
         let bytes = match head {

@@ -2,9 +2,9 @@
 //!
 //! Writes nothing, and leaves the device's state unchanged. The crate's front page has an example.
 
-use std::sync::{Mutex, PoisonError};
-
+use parking_lot::Mutex;
 use sealift_format::num;
+use sealift_format::verity::VerityHasher;
 use sealift_format::{Bundle, Opened};
 pub use sealift_verify::checker::Depth;
 use sealift_verify::content::{Content, check_shape, check_stored};
@@ -14,7 +14,7 @@ use sealift_verify::read_plan::ReadPlan;
 
 use crate::Phase;
 use crate::{Error, Input, Progress, Unopened};
-use sealift_store::base::Bases;
+use sealift_store::base::{BaseReader, Bases, GivenBases};
 use sealift_store::delivery::Delivery;
 use sealift_store::delivery::feed::ChunkScheduler;
 use sealift_store::threads::in_turn::OrderedSlots;
@@ -29,18 +29,34 @@ pub struct Verified {
     pub file_bytes: u64,
 }
 
-/// Verifies every byte of a bundle in one pass, on `jobs` threads. The objects of a delta bundle can only be verified where its bases are: here,
-/// [`Depth::Objects`] checks the structure of the chunks.
+/// Verifies every byte of a bundle in one pass, on `jobs` threads. The objects of a delta bundle can only be verified with its bases
+/// ([`verify_over`]): without them, [`Depth::Objects`] checks the structure of the chunks.
 ///
 /// # Errors
 /// Returns an error if the bundle is damaged or cannot be read.
 pub fn verify(bundle: Unopened, depth: Depth, jobs: usize, progress: &Progress) -> Result<Verified, Error> {
+    verify_over(bundle, &GivenBases::default(), depth, jobs, progress)
+}
+
+/// As [`verify`], of a delta bundle over its bases: [`Depth::Objects`] verifies all objects of what it installs, also those that only a base has.
+///
+/// # Errors
+/// As [`verify`], and if `bases` are not those of the bundle.
+pub fn verify_over(
+    bundle: Unopened,
+    bases: &GivenBases,
+    depth: Depth,
+    jobs: usize,
+    progress: &Progress,
+) -> Result<Verified, Error> {
+    let path = bundle.path().to_owned();
     let (mut input, opened) = bundle.open_any()?;
+    let (opened, bases) = bases.complete(opened, &path, progress)?;
     let input = &mut input;
     let (head, layout) = (opened.head(), opened.layout());
     progress.enter(Phase::Verifying, head.root().maxima.chunks_stored, 0);
     match (depth, &opened) {
-        (Depth::Objects, Opened::Whole(bundle)) => check_objects(bundle, input, jobs, progress)?,
+        (Depth::Objects, Opened::Whole(bundle)) => check_objects(bundle, &bases, input, jobs, progress)?,
         _ => {
             let all: Vec<u32> = (0..).take(layout.chunks.len()).collect();
             ChunkScheduler::new((head, &layout.chunks), &all, input, progress).run(
@@ -62,7 +78,13 @@ pub fn verify(bundle: Unopened, depth: Depth, jobs: usize, progress: &Progress) 
     Ok(Verified { opened, file_bytes })
 }
 
-fn check_objects(bundle: &Bundle, input: &mut Input, jobs: usize, progress: &Progress) -> Result<(), Error> {
+fn check_objects(
+    bundle: &Bundle,
+    bases: &Bases,
+    input: &mut Input,
+    jobs: usize,
+    progress: &Progress,
+) -> Result<(), Error> {
     let (plan, files) = (ReadPlan::all(bundle.into()), OsTreeFiles::new(bundle));
     let table = Mutex::new(VerityTable::new(bundle));
     let large = OrderedSlots::new(files.large(bundle).into_iter().collect());
@@ -75,11 +97,10 @@ fn check_objects(bundle: &Bundle, input: &mut Input, jobs: usize, progress: &Pro
             let is_turn = |files: &LargeFiles| files.is_next(bundle, piece);
             large.act(content.portion.object, is_turn, |files| files.take(bundle, piece, content.data));
         }
-        table.lock().unwrap_or_else(PoisonError::into_inner).take(checked);
+        table.lock().take(checked);
         Ok(())
     };
-    let bases = Bases::default();
-    let delivery = Delivery::new((bundle, &bases), &plan, jobs, progress).stopping(&stop);
+    let delivery = Delivery::new((bundle, bases), &plan, jobs, progress).stopping(&stop);
     delivery.run(input, || (), take, |(), _| Ok(()))?;
     let large: Vec<LargeFiles> = large.into_things().collect();
     parallel::for_each(
@@ -94,5 +115,50 @@ fn check_objects(bundle: &Bundle, input: &mut Input, jobs: usize, progress: &Pro
             Ok(files.check(bundle)?)
         },
     )?;
-    Ok(table.into_inner().unwrap_or_else(PoisonError::into_inner).check(bundle)?)
+    let found = check_base_objects(bundle, bases, &files, jobs, progress)?;
+    let mut table = table.into_inner();
+    found.into_iter().for_each(|checked| table.take(checked));
+    Ok(table.check(bundle)?)
+}
+
+/// Bytes per read of a base.
+const PART_LEN: u64 = 1 << 20;
+
+/// Checks the objects that a delta bundle does not carry.
+fn check_base_objects(
+    bundle: &Bundle,
+    bases: &Bases,
+    files: &OsTreeFiles,
+    jobs: usize,
+    progress: &Progress,
+) -> Result<Vec<Checked>, Error> {
+    let Some(carried) = &bundle.layout.carried else { return Ok(Vec::new()) };
+    let all = (0..).zip(bundle.index.objects());
+    let lacking: Vec<u32> =
+        all.map(|(number, _)| number).filter(|number| carried.binary_search(number).is_err()).collect();
+    let size = |object: u32| bundle.index.object(object).size;
+    progress.enter(Phase::Hashing, lacking.iter().map(|object| size(*object)).sum(), num::wide(lacking.len()));
+    let by_id = bases.by_id();
+    let found = Mutex::new(Vec::with_capacity(lacking.len()));
+    let start = || (BaseReader::new(bases), Vec::new());
+    parallel::for_each(jobs, &lacking, start, |(reader, part), &object| {
+        let of_base = by_id.get(&bundle.index.object(object).id).copied().unwrap_or(u32::MAX);
+        let (mut of_it, mut hasher, mut at) = (files.of(bundle, object), VerityHasher::new(), 0);
+        while at < size(object) {
+            progress.check()?;
+            part.clear();
+            let end = size(object).min(at + PART_LEN);
+            reader.read(of_base, at..end, part)?;
+            of_it.push(part);
+            hasher.update(part);
+            progress.add(end - at, 0);
+            at = end;
+        }
+        of_it.check(bundle)?;
+        let digest = hasher.finish();
+        found.lock().push(Checked::Object { object, digest });
+        progress.add(0, 1);
+        Ok(())
+    })?;
+    Ok(found.into_inner())
 }

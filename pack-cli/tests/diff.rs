@@ -118,7 +118,7 @@ fn options() -> DiffOptions {
 }
 
 fn audit_options() -> AuditOptions {
-    AuditOptions { diff: options(), xattrs: XattrFilter::default(), one_file_system: false, allow_extra: false }
+    AuditOptions { diff: options(), ..AuditOptions::default() }
 }
 
 fn run(old: Side<'_>, new: Side<'_>, options: &DiffOptions) -> Diff {

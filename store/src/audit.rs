@@ -3,12 +3,15 @@
 use std::path::Path;
 
 use crate::Error;
+use crate::base::GivenBases;
 use sealift_format::num;
 
 /// Options of auditing a store.
 #[derive(Clone, Debug, Default)]
 #[allow(clippy::exhaustive_structs, reason = "callers fill it in")]
 pub struct StoreAuditOptions {
+    /// Where the bases of a delta bundle are.
+    pub bases: GivenBases,
     /// The names of bundles whose trees are checked; if empty, all that the store has a record of.
     pub names: Vec<String>,
     /// The ref to check; if `None`, all that were imported.

@@ -204,7 +204,7 @@ impl Input {
     /// # Errors
     /// Returns an error if the input is truncated or continues, or if `take` fails.
     pub fn read_behind(&mut self, head: &Head, mut take: impl FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
-        let (mut at, end) = (u64::from(head.preamble().head_len()), head.file_len());
+        let (mut at, end) = (head.head_len(), head.file_len());
         if let From::File { len, .. } = &self.from
             && *len > end
         {

@@ -4,7 +4,8 @@
 //! operation never waits for a user interface, and takes no lock for each file.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::Error;
 
@@ -180,7 +181,7 @@ impl Progress {
     }
 
     fn phases(&self) -> MutexGuard<'_, Phases> {
-        self.phases.lock().unwrap_or_else(PoisonError::into_inner)
+        self.phases.lock()
     }
 
     fn at(&self, phase: Phase) -> Snapshot {

@@ -367,7 +367,6 @@ impl Bundle {
         let root = edited(join(&edited(sections, edits.root)), edits.root_bytes);
         let mut preamble = vec![0x89, 0x53, 0x4c, 0x46, 0x54, 0x0d, 0x0a, 0x1a, 0, 0, 0, 0];
         preamble.extend(narrow(root.len()).to_le_bytes());
-        preamble.extend(area_len.to_le_bytes());
         preamble.resize(32, 0);
         let mut file = edited(preamble, edits.preamble);
         file.extend(root);
@@ -392,9 +391,9 @@ fn edited<T>(mut value: T, edit: Edit<T>) -> T {
     value
 }
 
-/// Envelopes, their end and the fill: the area without its BLAKE3.
+/// Its length, envelopes, their end and the fill: the area without its BLAKE3.
 fn encode_envelopes(envelopes: &[(u16, Vec<u8>)], area_len: u32) -> Vec<u8> {
-    let mut out = Vec::new();
+    let mut out = area_len.to_le_bytes().to_vec();
     for (kind, body) in envelopes {
         out.extend(kind.to_le_bytes());
         out.extend(narrow(body.len()).to_le_bytes());

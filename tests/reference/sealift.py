@@ -66,13 +66,13 @@ def parse_root(data):
     return root
 
 def parse_preamble(data):
-    """The lengths of root and area (3)."""
-    magic, version, root_len, area_len, reserved = struct.unpack("<8sIII12s", data)
+    """The length of the root (3)."""
+    magic, version, root_len, reserved = struct.unpack("<8sII16s", data)
     need(magic == b"\x89SLFT\r\n\x1a", "header", "not a Sealift bundle")
     need(version == 0, "unsupported", f"format version {version}")
-    ranges = 1 <= root_len <= 1 << 16 and 64 <= area_len <= 1 << 20 and reserved == bytes(12)
-    need(ranges, "header", "root_len, area_len or reserved bytes are out of their ranges")
-    return root_len, area_len
+    ranges = 1 <= root_len <= 1 << 16 and reserved == bytes(16)
+    need(ranges, "header", "root_len or reserved bytes are out of their ranges")
+    return root_len
 
 def parse_images(section, refs):
     """The composefs images that the trees make, as (ref, version, algorithm, digest) (4.7)."""
@@ -95,7 +95,7 @@ def parse_envelopes(cursor):
 
 def parse_area(data, before):
     """The envelopes; `before` is all that stands before the area (5)."""
-    area = Cursor(data[:-32], "header")
+    area = Cursor(data[4:-32], "header")
     envelopes = parse_envelopes(area)
     need(not any(area.rest), "header", "fill that is not zero")
     need(blake3(before + data[:-32]).digest() == data[-32:], "header", "area_blake3 does not agree")
@@ -226,10 +226,12 @@ class Bundle:
 
         # The head (3 to 5), and whether it may be believed (9).
         signed = self.read(32)
-        root_len, area_len = parse_preamble(signed)
-        signed += self.read(root_len)
+        signed += self.read(parse_preamble(signed))
+        area = self.read(4)
+        area_len = int.from_bytes(area, "little")
+        need(64 <= area_len <= 1 << 20, "header", "area_len is out of its range")
         self.root = root = parse_root(signed[32:])
-        self.envelopes = parse_area(self.read(area_len), signed)
+        self.envelopes = parse_area(area + self.read(area_len - 4), signed)
         for field, limit in LIMITS.items():
             need(vars(root)[field] <= limit, "limit", field)
         chunks = len(signed) + area_len + root.layout_stored + root.index_stored

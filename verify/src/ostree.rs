@@ -52,6 +52,14 @@ impl OsTreeFiles {
             .collect()
     }
 
+    /// Returns those of an object whose content comes as a whole, in parts.
+    #[must_use]
+    pub fn of(&self, bundle: &Bundle, object: u32) -> LargeFiles {
+        let start = self.uses.partition_point(|(at, _)| *at < object);
+        let uses = self.uses[start..].iter().take_while(|(at, _)| *at == object);
+        LargeFiles { object, next_piece: 0, hashers: uses.map(|&(_, file)| (file, hasher(bundle, file))).collect() }
+    }
+
     /// Checks the files of a small object.
     pub(crate) fn check(&self, bundle: &Bundle, content: &Content<'_>) -> Result<(), ContentError> {
         let object = content.portion.object;
@@ -89,6 +97,11 @@ impl LargeFiles {
             self.update(bundle, &[]);
         }
         is_bare
+    }
+
+    /// Takes the bytes that come next, whatever the pieces.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.hashers.iter_mut().for_each(|(_, hasher)| hasher.update(bytes));
     }
 
     fn update(&mut self, bundle: &Bundle, data: &[u8]) {

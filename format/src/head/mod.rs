@@ -4,7 +4,7 @@ mod root;
 
 use alloc::vec::Vec;
 
-use crate::area::{Envelope, encode_area, parse_area};
+use crate::area::{self, Envelope};
 use crate::num::{at, wide};
 use crate::{Error, Preamble};
 
@@ -15,30 +15,48 @@ pub use root::{Base, Bases, Contents, Identity, Maxima, Root};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {
     signed: Vec<u8>,
-    preamble: Preamble,
     root: Root,
     envelopes: Vec<Envelope>,
+    area_len: u32,
 }
 
+/// By whole multiples of this the signature area grows, so that what follows stays at places that suit a file system.
+const GROWTH: u32 = 4096;
+
 impl Head {
+    /// The longest head.
+    pub const LEN_MAX: u32 = Preamble::LEN + Preamble::ROOT_LEN_MAX + area::LEN_MAX;
+
+    /// Returns the length of the head with which `bytes` begin, as far as they reach: at least that many bytes tell more, or are all of it.
+    ///
+    /// # Errors
+    /// Returns an error if preamble or the signature area's length do not conform to spec 3 and 5.
+    pub(crate) fn len_from(bytes: &[u8]) -> Result<u32, Error> {
+        let preamble = Preamble::parse(bytes.get(..32).unwrap_or(bytes))?;
+        let signed_len = preamble.signed_len();
+        match bytes.get(at(signed_len)..).and_then(|area| area.first_chunk()) {
+            Some(len) => Ok(signed_len + area::parse_area_len(*len)?),
+            None => Ok(signed_len + area::LEN_LEN),
+        }
+    }
+
     /// Parses the bytes from the file's start to the head's end.
     ///
     /// # Errors
     /// Returns an error if they do not conform to spec 3 to 5.
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
-        let preamble = Preamble::parse(bytes.get(..32).unwrap_or(bytes))?;
-        let (Some(signed), Some(area)) =
-            (bytes.get(..at(preamble.signed_len())), bytes.get(at(preamble.signed_len())..at(preamble.head_len())))
-        else {
-            let (len, expected) = (wide(bytes.len()), preamble.head_len().into());
-            return Err(Error::Truncated { len, expected });
-        };
-        if bytes.len() > at(preamble.head_len()) {
-            return Err(Error::Trailing { expected: preamble.head_len().into() });
+        let expected = Self::len_from(bytes)?;
+        if bytes.len() < at(expected) {
+            return Err(Error::Truncated { len: wide(bytes.len()), expected: expected.into() });
         }
+        if bytes.len() > at(expected) {
+            return Err(Error::Trailing { expected: expected.into() });
+        }
+        let (signed, area) = bytes.split_at(at(Preamble::parse(&bytes[..32])?.signed_len()));
         let root = Root::parse(&signed[32..])?;
-        let envelopes = parse_area(signed, area)?;
-        Ok(Self { signed: signed.to_vec(), preamble, root, envelopes })
+        let envelopes = area::parse_area(signed, area)?;
+        let area_len = expected - u32::try_from(signed.len()).unwrap_or(expected);
+        Ok(Self { signed: signed.to_vec(), root, envelopes, area_len })
     }
 
     /// Parses the head with which `bytes` begin, and returns what follows it.
@@ -46,35 +64,38 @@ impl Head {
     /// # Errors
     /// Returns the errors of [`Head::parse`].
     pub fn parse_first(bytes: &[u8]) -> Result<(Self, &[u8]), Error> {
-        let preamble = Preamble::parse(bytes.get(..32).unwrap_or(bytes))?;
-        let len = at(preamble.head_len());
+        let len = at(Self::len_from(bytes)?);
         let (head, rest) = bytes.split_at(len.min(bytes.len()));
         Ok((Self::parse(head)?, rest))
     }
 
-    /// Makes the head of a new bundle.
+    /// Makes the head of a new bundle, with a signature area of at least `area_len` bytes.
     ///
     /// # Errors
     /// Returns an error if the root or the envelopes are longer than the format allows.
     pub fn new(root: Root, envelopes: Vec<Envelope>, area_len: u32) -> Result<Self, Error> {
         let encoded = root.encode();
         let root_len = u32::try_from(encoded.len()).unwrap_or(u32::MAX);
-        let preamble = Preamble { root_len, area_len };
+        let preamble = Preamble { root_len };
         let mut signed = preamble.encode().to_vec();
         // What the parser refuses is not written.
         Preamble::parse(&signed)?;
         signed.extend(encoded);
-        Self { signed, preamble, root, envelopes: Vec::new() }.with_envelopes(envelopes)
+        let area_len = area_len.max(area::area_len_for(&[])?);
+        area::parse_area_len(area_len.to_le_bytes())?;
+        Self { signed, root, envelopes: Vec::new(), area_len }.with_envelopes(envelopes)
     }
 
-    /// The same head with other envelopes, put in their order.
+    /// The same head with other envelopes, put in their order. If the signature area has no room for them, it grows.
     ///
     /// # Errors
-    /// Returns an error if the area has no room for them.
+    /// Returns an error if they need a longer area than the format allows.
     pub fn with_envelopes(mut self, mut envelopes: Vec<Envelope>) -> Result<Self, Error> {
-        encode_area(&self.signed, &envelopes, self.preamble.area_len)?;
         envelopes.sort();
         envelopes.dedup();
+        let needed = area::area_len_for(&envelopes)?;
+        let lacking = needed.saturating_sub(self.area_len);
+        self.area_len = (self.area_len + lacking.next_multiple_of(GROWTH)).min(area::LEN_MAX);
         self.envelopes = envelopes;
         Ok(self)
     }
@@ -83,21 +104,26 @@ impl Head {
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = self.signed.clone();
-        // The room was checked when the envelopes were set.
-        bytes.extend(encode_area(&self.signed, &self.envelopes, self.preamble.area_len).unwrap_or_default());
+        bytes.extend(area::encode_area(&self.signed, &self.envelopes, self.area_len));
         bytes
+    }
+
+    /// Returns the length of the signature area.
+    #[must_use]
+    pub fn area_len(&self) -> u32 {
+        self.area_len
+    }
+
+    /// Returns the length of the whole head.
+    #[must_use]
+    pub fn head_len(&self) -> u64 {
+        wide(self.signed.len()) + u64::from(self.area_len)
     }
 
     /// Returns the bytes that signatures are over: preamble and root.
     #[must_use]
     pub fn signed(&self) -> &[u8] {
         &self.signed
-    }
-
-    /// Returns the preamble.
-    #[must_use]
-    pub fn preamble(&self) -> &Preamble {
-        &self.preamble
     }
 
     /// Returns the root.
@@ -121,7 +147,7 @@ impl Head {
     #[must_use]
     pub fn chunks_at(&self) -> u64 {
         let contents = &self.root.contents;
-        u64::from(self.preamble.head_len()).saturating_add(contents.layout_stored).saturating_add(contents.index_stored)
+        self.head_len().saturating_add(contents.layout_stored).saturating_add(contents.index_stored)
     }
 
     /// Returns the whole file's length.

@@ -178,9 +178,9 @@ impl Root {
     ///
     /// # Errors
     /// Returns an error if it passes 2^64-1.
-    pub fn file_len(&self, head_len: u32) -> Result<u64, Error> {
+    pub fn file_len(&self, head_len: u64) -> Result<u64, Error> {
         let lens = [self.contents.layout_stored, self.contents.index_stored, self.maxima.chunks_stored];
-        lens.iter().try_fold(u64::from(head_len), |sum, len| sum.checked_add(*len)).ok_or(Error::Limit {
+        lens.iter().try_fold(head_len, |sum, len| sum.checked_add(*len)).ok_or(Error::Limit {
             what: "the file's length",
             declared: u64::MAX,
             limit: u64::MAX,

@@ -45,6 +45,7 @@ use crate::diff::{self, Change, Diff, DiffOptions, Difference, Field, Side};
 use crate::trust::{Guard, Judged};
 use crate::{Bundle, Error, Input, Phase, Progress};
 pub use sealift_store::audit::{Finding, FindingKind, StoreAudit, StoreAuditOptions, StoreCounts};
+use sealift_store::base::GivenBases;
 use sealift_store::directory::{InstallRecord, state};
 use sealift_store::seal::Digests;
 use sealift_store::source::{DirectoryOptions, DirectorySource, Source, XattrFilter};
@@ -52,6 +53,8 @@ use sealift_store::source::{DirectoryOptions, DirectorySource, Source, XattrFilt
 /// Options of an audit.
 #[derive(Clone, Debug, Default)]
 pub struct AuditOptions {
+    /// Where the bases of a delta bundle are.
+    pub bases: GivenBases,
     /// What is compared. Files are expected at their recorded paths: a moved file is missing there and extra elsewhere.
     pub diff: DiffOptions,
     /// Extended attributes to compare, beside those in the index.
@@ -87,7 +90,7 @@ pub fn audit(
         Some(input) => {
             let unopened = input.begin(limits)?;
             let judged = guard.judge_taken(unopened.head())?;
-            let (_, Bundle { index, .. }) = unopened.open_bundle()?;
+            let (_, Bundle { index, .. }, _) = options.bases.open(unopened, progress)?;
             // The record of another bundle is of no use here.
             let digests = Digests::kept(&site, &index).ok().flatten();
             (judged, index, digests)

@@ -19,7 +19,7 @@ pub(crate) fn advice(error: &Error) -> Option<String> {
             "; give --compatible TAG, or list this device's tags in /etc/sealift/compatible"
         }
         Error::Changed { .. } => ": pack a snapshot, or a tree that nothing writes to",
-        Error::IsDelta { .. } => ": unpack it onto a target that holds that, or use a full bundle",
+        Error::IsDelta { .. } => ": unpack it onto a target that holds that, or give that with --base",
         Error::OtherName { .. } => ": unpack elsewhere, or remove the target",
         Error::NotOurs { is_of_another: true, .. } => {
             ". If it is what you mean to update: --adopt takes it over, and with --dry-run lists what that would replace and delete"
@@ -32,11 +32,7 @@ pub(crate) fn advice(error: &Error) -> Option<String> {
         Error::StoreObject { .. } => ": unpack the bundle again with --rehash",
         Error::DamagedStore { .. } => ": unpack the full bundle with --rehash",
         Error::SignatureRefused { .. } => "; `--seal try` seals the index without the bundle's kernel signature",
-        Error::NoRoom { needed, .. } => {
-            return Some(format!(
-                "; remove one with `sign --remove`, or pack it again with `--signature-room {needed}`"
-            ));
-        }
+        Error::NoRoom { .. } => "; remove one with `sign --remove`",
         Error::Foreign { .. } => ": remove it, or correct its owner and mode",
         Error::Exchanged { .. } => "; find out who replaced it, then repeat the command",
         Error::Busy { .. } => ": wait until it ends",
@@ -64,12 +60,6 @@ fn limit(what: &str, declared: u64) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_room_that_signatures_need_is_an_option() {
-        let told = advice(&Error::NoRoom { needed: 4321, room: 64 }).expect("there is an option");
-        assert!(told.ends_with("pack it again with `--signature-room 4321`"), "{told}");
-    }
 
     #[test]
     fn only_limits_that_an_option_raises_are_advised_to_be_raised() {

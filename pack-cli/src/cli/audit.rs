@@ -15,6 +15,7 @@ use sealift::unpack::is_half_updated;
 use serde::Serialize;
 
 use super::audit_store::{self, Store};
+use super::base_args::BaseArgs;
 use super::bundle::BundleArg;
 use super::compare_args::CompareArgs;
 use super::differences::{self, JsonDifferences, Words};
@@ -74,6 +75,8 @@ pub(crate) struct Audit {
     #[arg(long)]
     allow_extra: bool,
     #[command(flatten)]
+    base: BaseArgs,
+    #[command(flatten)]
     trust: TrustArgs,
     #[command(flatten)]
     show: Show,
@@ -101,6 +104,7 @@ impl Audit {
         }
         let start = Instant::now();
         let options = AuditOptions {
+            bases: self.base.given(None),
             diff: self.compare.options()?,
             xattrs: self.compare.xattrs(),
             one_file_system: self.compare.one_file_system(),
@@ -163,6 +167,7 @@ impl Audit {
             )));
         }
         let options = StoreAuditOptions {
+            bases: self.base.given(None),
             names: self.name.clone(),
             reference: reference.map(str::to_owned),
             allow_extra: self.allow_extra,

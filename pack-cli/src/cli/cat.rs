@@ -6,7 +6,9 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use clap::Args;
 use sealift::Progress;
+use sealift::cat::Contents;
 
+use super::base_args::BaseArgs;
 use super::bundle::BundleArg;
 use super::failure::{About as _, Failure};
 use super::show::ErrorForm;
@@ -28,6 +30,8 @@ pub(crate) struct Cat {
     #[arg(value_name = "[REF:]PATH")]
     path: OsString,
     #[command(flatten)]
+    base: BaseArgs,
+    #[command(flatten)]
     trust: TrustArgs,
     #[command(flatten)]
     form: ErrorForm,
@@ -39,7 +43,9 @@ impl Cat {
         let input = self.bundle.open()?;
         let mut out = BufWriter::with_capacity(1 << 20, std::io::stdout().lock());
         let bundle = judge.admit(input).about(&self.bundle.bundle)?;
-        let written = sealift::cat::cat(bundle, self.path.as_bytes(), &mut out, &Progress::default());
+        let progress = Progress::default();
+        let written = Contents::open_over(bundle, &self.base.given(None), &progress)
+            .and_then(|mut contents| contents.cat(self.path.as_bytes(), &mut out, &progress));
         written.about(&self.bundle.bundle)?;
         out.flush().map_err(Failure::content)?;
         judge.warn(self.form.show());

@@ -13,6 +13,7 @@ use sealift::source::Source;
 use sealift::{Bundle, Error, Opened as OpenedBundle, Progress};
 use serde::Serialize;
 
+use super::base_args::BaseArgs;
 use super::bundle::BundleArg;
 use super::compare_args::{CompareArgs, is_source};
 use super::differences::{self, JsonDifferences, Words};
@@ -50,6 +51,8 @@ pub(crate) struct Diff {
     /// The new side, likewise
     #[arg(value_name = "B")]
     new: OsString,
+    #[command(flatten)]
+    base: BaseArgs,
     #[command(flatten)]
     compare: CompareArgs,
     /// Exit with 1 if they differ
@@ -114,14 +117,14 @@ impl Diff {
         Ok(sealift::diff::diff(old.side(), new.side(), options, progress)?)
     }
 
-    /// Reads the sides that are bundles. A delta bundle is compared with its base.
+    /// Reads the sides that are bundles. A delta bundle without a given base is compared with its base.
     fn read_bundles(&self) -> Result<(Option<Bundle>, Option<Bundle>), Failure> {
-        let old = match read_bundle(&self.old)? {
+        let old = match self.read_bundle(&self.old)? {
             Some(OpenedBundle::Delta(delta)) => return Err(Error::is_delta(Path::new(&self.old), &delta).into()),
             Some(OpenedBundle::Whole(old)) => Some(old),
             None => None,
         };
-        let new = match (read_bundle(&self.new)?, &old) {
+        let new = match (self.read_bundle(&self.new)?, &old) {
             (None, _) => None,
             (Some(OpenedBundle::Whole(new)), _) => Some(new),
             (Some(OpenedBundle::Delta(delta)), Some(old)) => {
@@ -136,6 +139,17 @@ impl Diff {
             }
         };
         Ok((old, new))
+    }
+
+    fn read_bundle(&self, argument: &OsStr) -> Result<Option<OpenedBundle>, Failure> {
+        if is_source(argument) {
+            return Ok(None);
+        }
+        let bundle = BundleArg { bundle: PathBuf::from(argument) };
+        match bundle.read_untrusted()? {
+            OpenedBundle::Delta(delta) => self.base.complete(OpenedBundle::Delta(delta), &bundle).map(Some),
+            whole => Ok(Some(whole)),
+        }
     }
 
     fn print(&self, diff: &Found, start: Instant) -> std::io::Result<()> {
@@ -157,13 +171,6 @@ impl Diff {
         }
         out.flush()
     }
-}
-
-fn read_bundle(argument: &OsStr) -> Result<Option<OpenedBundle>, Failure> {
-    if is_source(argument) {
-        return Ok(None);
-    }
-    BundleArg { bundle: PathBuf::from(argument) }.read_untrusted().map(Some)
 }
 
 fn print_take(out: &mut dyn Write, diff: &Found) -> std::io::Result<()> {

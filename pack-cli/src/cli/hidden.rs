@@ -2,7 +2,8 @@
 
 use std::fs::File;
 use std::io::ErrorKind;
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
@@ -16,7 +17,7 @@ impl Hidden {
     /// Hides what is typed from now on, but for the end of the line.
     pub(crate) fn of(terminal: File, is_interrupted: fn() -> bool) -> std::io::Result<Self> {
         // Under the lock: who leaves meanwhile finds the terminal as it was, or knows how it was.
-        let mut slot = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = BEFORE.lock();
         if is_interrupted() {
             return Err(ErrorKind::Interrupted.into());
         }
@@ -38,7 +39,7 @@ impl Drop for Hidden {
 
 /// Makes the terminal show again what is typed, if it was being asked for a passphrase. A process that a signal ends has to do so itself.
 pub(crate) fn show_typing() {
-    let before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let before = BEFORE.lock().take();
     if let Some((terminal, before)) = before {
         // With the terminal gone there is nothing to restore.
         let _ = tcsetattr(&terminal, OptionalActions::Now, &before);

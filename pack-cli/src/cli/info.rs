@@ -229,7 +229,7 @@ impl JsonImage {
 #[derive(Serialize)]
 struct JsonContents {
     file_bytes: u64,
-    head_bytes: u32,
+    head_bytes: u64,
     layout_bytes: u64,
     index_bytes: u64,
     chunks_bytes: u64,
@@ -280,7 +280,7 @@ impl<'a> Summary<'a> {
             refs: None,
             contents: JsonContents {
                 file_bytes: head.file_len(),
-                head_bytes: head.preamble().head_len(),
+                head_bytes: head.head_len(),
                 layout_bytes: contents.layout_stored,
                 index_bytes: contents.index_stored,
                 chunks_bytes: maxima.chunks_stored,

@@ -3,9 +3,10 @@
 
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use sealift::{Phase, Progress};
 use signal_hook::consts::{SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -48,7 +49,7 @@ fn clear_line() {
 
 /// Cancels what is running. Says whether there is anything to wait for.
 fn cancel() -> bool {
-    let running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
+    let running = RUNNING.lock();
     let Some(progress) = &*running else { return false };
     progress.cancel();
     // Before an operation's first phase nothing is written yet.
@@ -57,7 +58,7 @@ fn cancel() -> bool {
 
 /// Makes signals cancel this operation, from now on until [`leave`].
 pub(crate) fn enter(progress: &Arc<Progress>) {
-    *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(progress));
+    *RUNNING.lock() = Some(Arc::clone(progress));
     if pending() {
         progress.cancel();
     }
@@ -66,7 +67,7 @@ pub(crate) fn enter(progress: &Arc<Progress>) {
 /// Does something for which nobody has to wait: a signal ends the process at once, as before an operation. The line is clear for it.
 pub(crate) fn aside<T>(run: impl FnOnce() -> T) -> T {
     clear_line();
-    let running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let running = RUNNING.lock().take();
     let result = run();
     if let Some(progress) = &running {
         enter(progress);
@@ -76,7 +77,7 @@ pub(crate) fn aside<T>(run: impl FnOnce() -> T) -> T {
 
 /// The operation is over.
 pub(crate) fn leave() {
-    *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    *RUNNING.lock() = None;
 }
 
 /// Whether a signal came.

@@ -10,6 +10,7 @@ use sealift::inspect::{Becomes, EditedName, FileType, Listed, What, entries, ent
 use sealift::{Opened, RootBase};
 use serde::Serialize;
 
+use super::base_args::BaseArgs;
 use super::bundle::BundleArg;
 use super::differences::{self, Words};
 use super::escape;
@@ -21,7 +22,7 @@ use super::time::Moment;
 /// List the files in a bundle
 ///
 /// Prints one path a line, in the bundle's order: the files of a directory, then those of its subdirectories. If there are several refs,
-/// each path has REF: before it. For a delta, prints what it adds (A), changes (M, or m for metadata only) and removes (D). Does not
+/// each path has REF: before it. For a delta without its base, prints what it adds (A), changes (M, or m for metadata only) and removes (D). Does not
 /// require a signature; `sealift info` shows who signed. Escapes what a terminal could act on, as \n, \xff or \u{1b}, and a backslash as
 /// \\.
 #[derive(Args, Debug)]
@@ -50,12 +51,14 @@ pub(crate) struct Ls {
     #[arg(long, short = '0', conflicts_with = "json")]
     null: bool,
     #[command(flatten)]
+    base: BaseArgs,
+    #[command(flatten)]
     form: Form,
 }
 
 impl Ls {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let bundle = match self.bundle.read_untrusted()? {
+        let bundle = match self.base.read_untrusted(&self.bundle)? {
             Opened::Whole(bundle) => bundle,
             Opened::Delta(delta) => {
                 self.name_bases(delta.bases())?;

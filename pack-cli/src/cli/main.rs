@@ -4,6 +4,7 @@ mod adopt;
 mod advice;
 mod audit;
 mod audit_store;
+mod base_args;
 mod bundle;
 mod cat;
 mod clean;

@@ -18,7 +18,7 @@ use sealift::source::{
     XattrFilter, parse_owner,
 };
 use sealift::trust::Guard;
-use sealift::trust::sign::{Signer, room_for, sign_root};
+use sealift::trust::sign::{Signer, sign_root};
 use sealift::{Error, Identity, Input, Progress, Request};
 use serde::Serialize;
 
@@ -135,7 +135,7 @@ pub(crate) struct Pack {
     /// Size of the units of compression and reading, 4KiB to 64MiB [default: 2MiB]
     #[arg(long, value_name = "SIZE", help_heading = "Storage", value_parser = human::parse_size)]
     chunk_size: Option<u64>,
-    /// Reserve this much room for signatures, later ones included
+    /// Reserve this much room for signatures; where later ones need more, sign moves what follows
     #[arg(long, value_name = "SIZE", default_value = "1KiB", help_heading = "Storage", value_parser = human::parse_size)]
     signature_room: u64,
     /// Threads [default: as many as the machine runs at once]
@@ -181,7 +181,7 @@ impl Pack {
         let epoch = time::source_date_epoch()?;
         let specs = self.specs()?;
         self.check_signed_identity()?;
-        let mut options = self.options(epoch)?;
+        let options = self.options(epoch)?;
         let output = match self.dry_run {
             true => output::foreseen(&self.output, self.force)?,
             false => output::of(&self.output, self.force)?,
@@ -194,7 +194,6 @@ impl Pack {
         }
         let omitted = source_options.directory.omit_output.clone();
         let start = Instant::now(); // nobody's typing counts
-        options.signature_room = options.signature_room.max(room_for(&signers));
         let done = self.pace.watch(self.show, "Listing", |progress| {
             let source_options = SourceOptions { progress: Some(Arc::clone(progress)), ..source_options };
             let ostree = OstreeOptions { refs: self.refs.clone(), depth: self.depth };

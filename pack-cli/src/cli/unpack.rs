@@ -7,15 +7,17 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum, ValueHint};
-use sealift::ostree::{Destination, ImportOptions, ImportStats, UsbOptions};
+use sealift::ostree::ImportStats;
 use sealift::seal::KernelSignature;
 use sealift::source::ArchiveFormat;
 use sealift::status::Installed;
 use sealift::trust::{TargetKind, Trusted};
 use sealift::unpack::{Durability, Seal, UnpackOptions, UnpackStats, may_go_on};
+use sealift::{Destination, ImportOptions};
 use sealift::{Error, Progress};
 
 use super::adopt;
+use super::base_args::BaseArgs;
 use super::bundle::{BundleArg, jobs};
 use super::escape;
 use super::failure::{About as _, Failure, shown};
@@ -39,7 +41,8 @@ use super::watch;
 /// last update by size, times and inode number, and reads and repairs those that differ. Repeat the command to resume an interrupted run.
 /// Without root, it does not set owners or create devices, and says so.
 ///
-/// A delta bundle updates a TARGET that holds its base; unpack checks the parts of the base that it needs before it writes anything.
+/// A delta bundle updates a TARGET that holds its base; unpack checks the parts of the base that it needs before it writes anything. With
+/// --base it makes or updates any TARGET, as the full bundle does.
 ///
 /// Of several bundles, or of those in a DIR such as a USB stick, unpack installs the newest that this device accepts: a delta if its base
 /// is installed, otherwise the full bundle. It reports why it passed over the others, and tries the next one if the chosen one is damaged.
@@ -66,6 +69,7 @@ Examples:
   sealift unpack os-2.sealift ostree:/ostree/repo --remote debian
   sealift unpack os-2.sealift --usb /media/stick
   sealift unpack os-2-to-3.sealift ostree:/ostree/repo
+  sealift unpack os-2-to-3.sealift /srv/new --base os-2.sealift
   sealift unpack os.sealift /srv/os --dry-run")]
 pub(crate) struct Unpack {
     /// The bundle, several, or directories of such; - reads one from standard input
@@ -145,6 +149,8 @@ pub(crate) struct Unpack {
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
     #[command(flatten)]
+    base: BaseArgs,
+    #[command(flatten)]
     trust: TrustArgs,
     #[command(flatten)]
     show: Show,
@@ -186,6 +192,9 @@ impl Unpack {
         {
             self.bundle = BundleArg { bundle: bundle.clone() };
             return self.run_one();
+        }
+        if self.base.is_given() {
+            return Err(Failure::usage("--base is the base of one delta: name that bundle, without --name"));
         }
         if paths.iter().any(|path| path == Path::new("-")) {
             return Err(Failure::usage(
@@ -245,6 +254,7 @@ impl Unpack {
         };
         let options = UnpackOptions {
             reference,
+            bases: self.base.given(self.jobs),
             prefix: prefix(self.path.clone().unwrap_or_default()),
             update: self.update,
             adopt: self.adopt,
@@ -300,10 +310,11 @@ impl Unpack {
         }
     }
 
-    /// Into an OSTree repository.
-    fn import(&self, repo: &Path) -> Result<(), Failure> {
-        let options = ImportOptions {
+    /// The options for a repository or a store.
+    fn import_options(&self) -> Result<ImportOptions, Failure> {
+        Ok(ImportOptions {
             refs: self.references.clone(),
+            bases: self.base.given(self.jobs),
             destination: match (&self.remote, self.mirror) {
                 (Some(remote), _) => Destination::Remote(remote.clone()),
                 (None, true) => Destination::Mirror,
@@ -315,7 +326,12 @@ impl Unpack {
             now: now()?,
             dry_run: self.dry_run,
             jobs: jobs(self.jobs.map(usize::from)),
-        };
+        })
+    }
+
+    /// Into an OSTree repository.
+    fn import(&self, repo: &Path) -> Result<(), Failure> {
+        let options = self.import_options()?;
         self.take(self.target.as_deref().unwrap_or(repo), |bundle, progress| {
             sealift::ostree::import(bundle, repo, &options, progress)
         })
@@ -328,14 +344,7 @@ impl Unpack {
             return Err(Failure::usage("--remote and --mirror are for ostree:REPO"));
         }
         self.check_of_repository("composefs:REPO")?;
-        let options = sealift::composefs::ImportOptions {
-            refs: self.references.clone(),
-            seal: self.seal(),
-            rehash: self.rehash,
-            trust_record: self.trust_record,
-            dry_run: self.dry_run,
-            jobs: jobs(self.jobs.map(usize::from)),
-        };
+        let options = self.import_options()?;
         let start = Instant::now();
         let judge = self.trust.load()?;
         let input = self.bundle.open()?;
@@ -372,14 +381,7 @@ impl Unpack {
         if self.seal.is_some() {
             return Err(Failure::usage("--seal is for directories and ostree:REPO, not for --usb"));
         }
-        let options = UsbOptions {
-            refs: self.references.clone(),
-            now: now()?,
-            rehash: self.rehash,
-            trust_record: self.trust_record,
-            dry_run: self.dry_run,
-            jobs: jobs(self.jobs.map(usize::from)),
-        };
+        let options = self.import_options()?;
         self.take(medium, |bundle, progress| sealift::ostree::write_usb(bundle, medium, &options, progress))
     }
 

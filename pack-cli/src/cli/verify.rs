@@ -5,9 +5,11 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueHint};
+use sealift::Opened;
 use sealift::verify::{Depth, Verified};
 use serde::Serialize;
 
+use super::base_args::BaseArgs;
 use super::bundle::{BundleArg, jobs};
 use super::escape;
 use super::failure::{About as _, Failure, shown, verdict_printed};
@@ -41,6 +43,8 @@ pub(crate) struct Verify {
     /// Threads [default: as many as the machine runs at once]
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
+    #[command(flatten)]
+    base: BaseArgs,
     #[command(flatten)]
     trust: TrustArgs,
     #[command(flatten)]
@@ -76,9 +80,9 @@ impl Verify {
         let judge = self.trust.load()?;
         let input = self.bundle.open()?;
         let depth = if self.deep { Depth::Objects } else { Depth::Stored };
-        let jobs = jobs(self.jobs.map(usize::from));
+        let (jobs, bases) = (jobs(self.jobs.map(usize::from)), self.base.given(self.jobs));
         let verified = self.pace.watch(self.show, "Opening", |progress| {
-            sealift::verify::verify(judge.admit(input)?.into_unopened(), depth, jobs, progress)
+            sealift::verify::verify_over(judge.admit(input)?.into_unopened(), &bases, depth, jobs, progress)
         });
         let verified = verified.about(&self.bundle.bundle)?;
         judge.warn(self.show);
@@ -116,7 +120,7 @@ impl Verify {
         if judge.has_kernel_signature() {
             writeln!(out, "  also has a kernel signature, which does not count here")?;
         }
-        let what = if root.bases.is_some() {
+        let what = if matches!(verified.opened, Opened::Delta(_)) {
             format!("every byte; unpacking checks its objects against {}", bases_of(root))
         } else if self.deep {
             format!("every byte and the content of {}", count(root.maxima.objects, "object"))

@@ -2,12 +2,13 @@
 
 use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};
+use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use parking_lot::Mutex;
 use sealift::{Phase, Progress, Snapshot};
 use serde::Serialize;
 
@@ -72,7 +73,7 @@ static TERMINAL: Mutex<()> = Mutex::new(());
 
 /// Takes the bar away while something is said or asked in the middle of an operation, and a signal ends the process meanwhile.
 pub(crate) fn aside<T>(run: impl FnOnce() -> T) -> T {
-    let _held = TERMINAL.lock().unwrap_or_else(PoisonError::into_inner);
+    let _held = TERMINAL.lock();
     interrupt::aside(run)
 }
 
@@ -82,7 +83,7 @@ const POLL: Duration = Duration::from_millis(80);
 fn show(mut view: Box<dyn View + Send>, progress: &Progress, end: &mpsc::Receiver<Outcome>) {
     let start = Instant::now();
     loop {
-        let held = TERMINAL.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = TERMINAL.lock();
         let now = look(&mut *view, progress, start);
         view.show(now, start.elapsed());
         drop(held);

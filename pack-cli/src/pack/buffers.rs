@@ -1,8 +1,9 @@
 //! Recycled buffers: a fresh one costs a page fault for each 4 KiB.
 
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 /// A pool of unused buffers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Buffers {
@@ -20,7 +21,7 @@ pub(super) struct Buffer {
 impl Buffers {
     /// Returns a buffer of `len` bytes with unspecified content.
     pub(super) fn take(&self, len: usize) -> Buffer {
-        let mut bytes = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
+        let mut bytes = self.free.lock().pop().unwrap_or_default();
         if bytes.len() < len {
             bytes.resize(len, 0);
         }
@@ -51,6 +52,6 @@ impl Deref for Buffer {
 impl Drop for Buffer {
     fn drop(&mut self) {
         let bytes = std::mem::take(&mut self.bytes);
-        self.home.free.lock().unwrap_or_else(PoisonError::into_inner).push(bytes);
+        self.home.free.lock().push(bytes);
     }
 }

@@ -1,6 +1,5 @@
 //! Estimates the result of packing from a sample of the contents.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::buffers::Buffers;
@@ -10,6 +9,7 @@ use super::scan::scan;
 use super::{Ordered, PackOptions, PackRef};
 use crate::Phase;
 use crate::{Error, Progress};
+use parking_lot::Mutex;
 use sealift_format::num::wide;
 use sealift_store::contents::tasks::{Item, Plan, Task};
 use sealift_store::source::OpenCache;
@@ -83,11 +83,11 @@ pub fn estimate(refs: &[PackRef<'_>], options: &PackOptions, progress: &Progress
             progress.add(task.len(options.chunk_len), 0);
         }
         let stored = wide(compressor.chunk(&joined)?.1.len());
-        let mut measured = measured.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut measured = measured.lock();
         *measured = (measured.0 + stored, measured.1 + begin.elapsed());
         Ok(())
     })?;
-    let (stored, spent) = measured.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let (stored, spent) = measured.into_inner();
     let threads = wide(options.jobs.clamp(1, parts.len().max(1)));
     let whole = |part: u64| scaled(part, bytes, sampled_bytes);
     Ok(Estimate {

@@ -25,7 +25,7 @@ use sealift_format::verity;
 use sealift_format::verity::Algorithm;
 use sealift_format::{
     Base, Bases, Contents, Difference, Envelope, Head, Identity, Image, Index, Layout, Limits, Objects, Root,
-    area_len_for, encode_area, frame_window, maxima,
+    area_len_for, frame_window, maxima,
 };
 
 use crate::Phase;
@@ -295,24 +295,16 @@ impl Prologue<'_> {
     }
 }
 
-/// Signs, in an area with room for the signatures. The signed bytes are the preamble and the root, and the preamble declares the room: so the room is
-/// chosen first, and enlarged if it was too small.
+/// Signs, in an area with at least this room for signatures. `behind` it come so many bytes before the chunks, which are aligned on request.
 fn sign_head(root: Root, room: u32, behind: u64, sign: &Signer<'_>, align: bool) -> Result<Head, Error> {
-    let mut room = room;
-    loop {
-        let mut head = Head::new(root.clone(), Vec::new(), room)?;
-        if align {
-            let front = u64::from(head.preamble().head_len()) + behind;
-            let fill = u32::try_from(front.next_multiple_of(4096) - front).unwrap_or(0);
-            head = Head::new(root.clone(), Vec::new(), room + fill)?;
-        }
-        let envelopes = sign(head.signed())?;
-        let needed = u32::try_from(area_len_for(&envelopes)).unwrap_or(u32::MAX);
-        if encode_area(head.signed(), &envelopes, head.preamble().area_len).is_ok() || needed <= room {
-            return Ok(head.with_envelopes(envelopes)?);
-        }
-        room = needed;
+    let head = Head::new(root.clone(), Vec::new(), room)?;
+    let envelopes = sign(head.signed())?;
+    let mut room = room.max(area_len_for(&envelopes)?);
+    if align {
+        let front = num::wide(head.signed().len()) + u64::from(room) + behind;
+        room += u32::try_from(front.next_multiple_of(4096) - front).unwrap_or(0);
     }
+    Ok(Head::new(root, envelopes, room)?)
 }
 
 fn largest_chunk(layout: &Layout) -> Option<u64> {

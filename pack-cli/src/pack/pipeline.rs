@@ -2,7 +2,8 @@
 
 use sealift_format::num;
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::buffers::Buffers;
 use super::compress::Compressor;
@@ -100,8 +101,8 @@ impl<'a> Pipeline<'a> {
             }
             self.work();
         });
-        let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let writer = self.writer.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state.into_inner();
+        let writer = self.writer.into_inner();
         match state.failed {
             Some(error) => Err(error),
             None => Ok((state.sequencer.finish(), writer)),
@@ -109,7 +110,7 @@ impl<'a> Pipeline<'a> {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn work(&self) {
@@ -167,7 +168,7 @@ impl<'a> Pipeline<'a> {
                 self.changed.notify_all();
                 continue;
             }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            self.changed.wait(&mut state);
         }
     }
 
@@ -216,7 +217,7 @@ impl<'a> Pipeline<'a> {
             None => hand.insert(WorkerState::new(self.level)?),
         }
         .run(job)?;
-        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut writer = self.writer.lock();
         let written = writer.as_mut().map_or(Ok(()), |writer| writer.take(number, chunk));
         drop(writer);
         self.lock().held -= len;

@@ -82,7 +82,7 @@ fn an_image_that_is_not_the_trees_is_refused() {
     let mut other = root.images[0].digest.as_bytes().to_vec();
     other[31] ^= 1;
     root.images[0].digest = sealift::seal::FileDigest::new(Algorithm::Sha256, &other).unwrap();
-    let wrong = Head::new(root, Vec::new(), head.preamble().area_len).unwrap().encode();
+    let wrong = Head::new(root, Vec::new(), head.area_len()).unwrap().encode();
     let bytes = fs::read(desk.path("os.sealift")).unwrap();
     fs::write(desk.path("wrong.sealift"), [&wrong, &bytes[wrong.len()..]].concat()).unwrap();
     desk.unpack("wrong.sealift", &[]).refused(1, "a composefs image that it states");

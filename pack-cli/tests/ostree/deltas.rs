@@ -5,6 +5,8 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
+use sealift::Head;
+
 use crate::desk::{Desk, MODES, copy, is_root, noise, plain_tree, write};
 
 /// The owner whom all modes hold.
@@ -190,10 +192,7 @@ fn of_each_mode() {
 
 /// All but the head, which says the name and version of a bundle that is the base, and nothing of a commit.
 fn behind_head(bundle: &[u8]) -> &[u8] {
-    let len = |at: usize| {
-        usize::try_from(u32::from_le_bytes(bundle[at..at + 4].try_into().expect("4 bytes"))).expect("64 bits")
-    };
-    &bundle[32 + len(12) + len(16)..]
+    Head::parse_first(bundle).expect("a sound head").1
 }
 
 /// The content of a file with other permissions is not carried.
@@ -623,4 +622,39 @@ fn for_a_request() {
     // Nothing of the old contents was at hand.
     assert!(versions.len("delta.sealift") < versions.len("asked.sealift"));
     assert!(versions.len("asked.sealift") < versions.len("2.sealift"));
+}
+
+/// What takes a full bundle takes a delta over a base that is elsewhere: its bundle, or a repository that holds it.
+#[test]
+fn over_a_given_base() {
+    let own = Versions::new("archive");
+    let desk = &own.desk;
+    own.device("holder", "bare-user-only");
+    for base in ["1.sealift", "ostree:holder"] {
+        desk.run(&format!("verify delta.sealift --deep --base {base} --allow-unsigned"));
+        for (number, mode) in modes().enumerate() {
+            let repo = format!("new-{number}");
+            desk.init(&repo, mode);
+            let line = format!("unpack delta.sealift ostree:{repo} --allow-unsigned");
+            let said = own.refused(&line, &repo);
+            assert!(said.contains("wrong base: this delta needs os version 1 ("), "{said}");
+            desk.run(&format!("{line} --base {base}"));
+            desk.fsck(&repo);
+            assert_eq!(desk.ostree(&repo, &["rev-parse", "os"]).trim(), own.two, "{mode}");
+            assert_eq!(desk.listed(&repo, "os"), desk.listed("source", &own.two), "{mode}");
+            // It is installed as the full bundle would be.
+            desk.run(&format!("audit ostree:{repo} --allow-unsigned"));
+            desk.run(&format!("audit ostree:{repo} 2.sealift --allow-unsigned"));
+            desk.run(&format!("audit ostree:{repo} delta.sealift --base {base} --allow-unsigned"));
+            fs::remove_dir_all(desk.path(&repo)).expect("it can be removed");
+        }
+    }
+    // Whatever a base has is compared with its ids.
+    let object = own.object("holder", &own.one, "/usr/share/large");
+    fs::write(&object, noise(9, 100)).expect("it can be written");
+    desk.init("new", "archive");
+    let said = own.refused("unpack delta.sealift ostree:new --base ostree:holder --allow-unsigned", "new");
+    assert!(said.contains("usr/share/"), "{said}");
+    desk.run("unpack delta.sealift new-tree --base 1.sealift --allow-unsigned");
+    assert_eq!(fs::read(desk.path("new-tree/new")).expect("a file"), fs::read(desk.path("tree/new")).expect("a file"));
 }

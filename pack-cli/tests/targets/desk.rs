@@ -98,7 +98,7 @@ impl Desk {
     pub(crate) fn len_behind_head(&self, version: u64) -> usize {
         let head =
             Input::open(&self.path(&format!("{version}.sealift"))).unwrap().read_head(Limits::default()).unwrap();
-        usize::try_from(head.file_len() - u64::from(head.preamble().head_len())).unwrap()
+        usize::try_from(head.file_len() - head.head_len()).unwrap()
     }
 
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {

@@ -13,6 +13,7 @@ mod listed;
 mod measured;
 mod mounted;
 mod named;
+mod over_base;
 mod privileged;
 mod rechecked;
 mod requests;

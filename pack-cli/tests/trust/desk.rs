@@ -10,7 +10,7 @@ use sealift::trust::sign::{PublicKey, SignChange, Signer, Zeroizing, sign_bundle
 use sealift::trust::{Guard, Places, TrustOptions, Trusted, Verdict};
 use sealift::unpack::{Durability, UnpackOptions, unpack};
 use sealift::{Error, Input, Limits, Progress};
-use sealift_format::{Head, Identity, Kind, Preamble};
+use sealift_format::{Head, Identity, Kind};
 use tempfile::TempDir;
 
 pub(crate) struct Desk(TempDir);
@@ -172,9 +172,7 @@ pub(crate) fn refusal<T: std::fmt::Debug>(result: Result<T, Error>) -> (Option<K
 
 pub(crate) fn head_of(bundle: &Path) -> Head {
     let bytes = fs::read(bundle).expect("a bundle");
-    let preamble = Preamble::parse(&bytes[..32]).expect("a preamble");
-    let len = usize::try_from(preamble.head_len()).expect("a short head");
-    Head::parse(&bytes[..len]).expect("a sound head")
+    Head::parse_first(&bytes).expect("a sound head").0
 }
 
 pub(crate) fn no_passphrase(_: &Path) -> Result<Zeroizing<String>, Error> {

@@ -214,13 +214,13 @@ fn what_does_not_fit_is_told() {
     assert!(refused.to_string().contains("an X.509 certificate"), "{refused}");
     assert_eq!(fs::read(&bundle).expect("a bundle"), before);
 
-    // What others signed with leaves too little room.
+    // What others signed with leaves no room in any bundle.
     let bundle = desk.pack_as(identity(9), 64);
-    let room = usize::try_from(head_of(&bundle).preamble().area_len).expect("a small number");
-    let foreign = Envelope { kind: 700, body: vec![7; room - 34 - 6 - 100] };
-    let head = head_of(&bundle).with_envelopes(vec![foreign]).expect("there is room").encode();
-    let mut bytes = fs::read(&bundle).expect("a bundle");
-    bytes[..head.len()].copy_from_slice(&head);
+    let old = head_of(&bundle);
+    let foreign = Envelope { kind: 700, body: vec![7; (1 << 20) - 38 - 6 - 100] };
+    let head = old.clone().with_envelopes(vec![foreign]).expect("there is room").encode();
+    let behind = usize::try_from(old.head_len()).expect("a short head");
+    let bytes = [&head[..], &fs::read(&bundle).expect("a bundle")[behind..]].concat();
     fs::write(&bundle, &bytes).expect("it can be written");
     let kernel = desk.kernel_signer("rsa", "rsa").expect("a key and its certificate");
     let refused = change(&bundle, &SignChange { kernel: Some(&kernel), ..SignChange::default() }).expect_err("no room");

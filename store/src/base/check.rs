@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use sealift_format::num;
 use sealift_format::{Base as RootBase, Bundle};
@@ -42,13 +43,13 @@ pub fn check(bases: &Bases, needed: &[u32], target: &Path, jobs: usize, progress
         |reader, &object| {
             progress.check()?;
             if !reader.holds(object)? {
-                gone.lock().unwrap_or_else(PoisonError::into_inner).push(object);
+                gone.lock().push(object);
             }
             progress.add(bases.object(object).map_or(0, |object| object.size), 1);
             Ok(())
         },
     )?;
-    let mut gone = gone.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut gone = gone.into_inner();
     if gone.is_empty() {
         return Ok(());
     }

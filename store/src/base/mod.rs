@@ -7,6 +7,7 @@ mod bundle;
 mod check;
 mod directory;
 mod file;
+mod given;
 mod ostree;
 mod requested;
 #[cfg(feature = "composefs")]
@@ -23,6 +24,7 @@ use crate::Error;
 pub use bundle::{BundleBase, Reader as BundleReader};
 pub use check::{check, is_the_only, needed, short};
 pub use file::BundleFile;
+pub use given::GivenBases;
 
 /// An index with a holder of its objects.
 #[derive(Debug)]

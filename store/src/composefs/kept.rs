@@ -14,7 +14,7 @@ use rustix::fs::{AtFlags, Mode as Permissions, OFlags, fdatasync, fstat, fsync, 
 use rustix::io::Errno;
 use sealift_format::num;
 use sealift_format::verity::{self, Algorithm, FileDigest};
-use sealift_format::{Bundle, Error as FormatError, Head, Index, Limits, Part, Preamble};
+use sealift_format::{Bundle, Error as FormatError, Head, Index, Limits, Part};
 use sealift_verify::kernel;
 
 use super::image::WITHIN_LEN_MAX;
@@ -232,7 +232,7 @@ fn read(repo: &Repo, name: &str) -> Result<Option<Vec<u8>>, Error> {
         Err(Errno::NOENT) => return Ok(None),
         opened => File::from(opened.map_err(|error| failed(error.into()))?),
     };
-    let head = Preamble::LEN + Preamble::ROOT_LEN_MAX + Preamble::AREA_LEN_MAX;
+    let head = Head::LEN_MAX;
     // An index row has at least 40 bytes, and a record at most 128 per object.
     let len_max = Limits::default().index_len.saturating_mul(4) + u64::from(head);
     let mut bytes = Vec::new();

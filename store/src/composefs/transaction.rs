@@ -8,7 +8,8 @@ use std::fs::File;
 use std::io::{self, Read as _, Seek as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use rustix::fs::{AtFlags, Mode as Permissions, OFlags, RenameFlags, renameat, renameat_with, syncfs, unlinkat};
 use rustix::io::Errno;
@@ -256,7 +257,7 @@ impl<'a> Transaction<'a> {
     }
 
     fn list(&self) -> MutexGuard<'_, HashSet<FileDigest>> {
-        self.staged.lock().unwrap_or_else(PoisonError::into_inner)
+        self.staged.lock()
     }
 }
 

@@ -1,7 +1,8 @@
 //! The index of commits in a repository, as packing them would make it.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use sealift_format::num;
 use sealift_format::ostree::Checksum;
@@ -71,13 +72,13 @@ impl HashedCommits {
                 progress.add(0, 1);
                 let object = Object { id: *id.finalize().as_bytes(), size: source.content_len(*content) };
                 let hashed = Hashed { object, verity: verity.finish() };
-                found.lock().unwrap_or_else(PoisonError::into_inner).insert(**checksum, hashed);
+                found.lock().insert(**checksum, hashed);
                 Ok(())
             },
         )?;
         let mut own = Self::default();
         let mut by_id: HashMap<[u8; 32], u32> = HashMap::new();
-        for (checksum, hashed) in found.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        for (checksum, hashed) in found.into_inner() {
             let number = *by_id.entry(hashed.object.id).or_insert_with(|| {
                 own.objects.push(hashed);
                 u32::try_from(own.objects.len() - 1).unwrap_or(u32::MAX)

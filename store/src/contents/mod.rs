@@ -5,8 +5,7 @@ mod index;
 mod ostree;
 pub mod tasks;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
+use parking_lot::{Mutex, MutexGuard};
 use sealift_format::num::{self, at};
 use sealift_format::verity::{self, VerityHasher, block_hashes};
 use sealift_format::{Xattrs, pieces};
@@ -108,7 +107,7 @@ pub fn find(
         }
         run.work();
     });
-    run.state.into_inner().unwrap_or_else(PoisonError::into_inner).finish()
+    run.state.into_inner().finish()
 }
 
 /// Asks the kernel for the digests of sealed contents. Returns what is known from them.
@@ -131,10 +130,10 @@ fn measure(
             content.finish()?;
             progress.add(item.len, 1);
         }
-        answers.lock().unwrap_or_else(PoisonError::into_inner).push((item.content, answer));
+        answers.lock().push((item.content, answer));
         Ok(())
     })?;
-    Ok(answers.into_inner().unwrap_or_else(PoisonError::into_inner))
+    Ok(answers.into_inner())
 }
 
 struct Run<'a> {
@@ -171,7 +170,7 @@ struct Done {
 
 impl Run<'_> {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn next(&self) -> Option<Task> {

@@ -3,7 +3,8 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use sealift_format::num;
 use sealift_format::{Chunk, Error as FormatError, Head};
@@ -66,14 +67,14 @@ impl<'a> ChunkScheduler<'a> {
             }
             self.work(&start, &work);
         });
-        let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state.into_inner();
         state.failed.map_or(Ok(()), Err)
     }
 
     fn work<S>(&self, start: &impl Fn() -> S, work: &impl Fn(&mut S, u32, &[u8]) -> Result<(), Error>) {
         // When this thread panics, no other thread may wait for its work, nor continue with the rest.
         let _guard = OnPanic(|| {
-            self.state.lock().unwrap_or_else(PoisonError::into_inner).next = usize::MAX;
+            self.state.lock().next = usize::MAX;
             self.stop.iter().for_each(|stop| stop());
         });
         let mut own = start();
@@ -92,7 +93,7 @@ impl<'a> ChunkScheduler<'a> {
                 Ok(true) => {}
                 Ok(false) => return,
                 Err(error) => {
-                    let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut state = self.state.lock();
                     state.failed.get_or_insert(error);
                     drop(state);
                     if let Some(stop) = self.stop {
@@ -105,7 +106,7 @@ impl<'a> ChunkScheduler<'a> {
     }
 
     fn next(&self, stored: &mut Vec<u8>) -> Result<Option<u32>, Error> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         let Some(&number) = self.wanted.get(state.next).filter(|_| state.failed.is_none()) else {
             return Ok(None);
         };

@@ -108,7 +108,8 @@ pub fn write_content(file: impl AsFd, content: &Content<'_>) -> Result<(), Errno
     Ok(())
 }
 
-fn write_all_at(file: impl AsFd, mut data: &[u8], mut offset: u64) -> Result<(), Errno> {
+/// Writes all of `data` at an offset.
+pub(crate) fn write_all_at(file: impl AsFd, mut data: &[u8], mut offset: u64) -> Result<(), Errno> {
     while !data.is_empty() {
         match pwrite(&file, data, offset) {
             Ok(0) => return Err(Errno::IO),

@@ -7,7 +7,7 @@ use crate::{OwnDir, Record, Site, StatCache};
 use rustix::fs::{AtFlags, RenameFlags, renameat, renameat_with, statat};
 use rustix::io::Errno;
 use sealift_format::num;
-use sealift_format::{Bundle, Error as FormatError, Head, Index, Limits, Part, Preamble, Ref, verity};
+use sealift_format::{Bundle, Error as FormatError, Head, Index, Limits, Part, Ref, verity};
 use sealift_verify::kernel::KernelError;
 
 use super::stage::Stage;
@@ -34,8 +34,6 @@ pub struct InstallRecord {
     pub sealed: Option<Vec<[u8; 32]>>,
 }
 
-/// The maximum length of a head.
-const HEAD_LEN_MAX: u32 = Preamble::LEN + Preamble::ROOT_LEN_MAX + Preamble::AREA_LEN_MAX;
 /// The bundle's head.
 const HEAD: &str = "head";
 /// The bundle's index.
@@ -99,7 +97,7 @@ impl InstallRecord {
 /// # Errors
 /// Returns an error if it cannot be read or is damaged.
 pub fn read_head(dir: &OwnDir, limits: Limits) -> Result<Head, Error> {
-    let head = Head::parse(&read(dir, HEAD, HEAD_LEN_MAX.into())?)?;
+    let head = Head::parse(&read(dir, HEAD, Head::LEN_MAX.into())?)?;
     limits.check(head.root())?;
     Ok(head)
 }
@@ -120,7 +118,7 @@ pub fn kept_record(site: &Site) -> Result<Option<Record>, Error> {
 /// Returns an error if the recorded head cannot be read or is damaged.
 pub fn kept_head(site: &Site) -> Result<Option<Head>, Error> {
     let Some(dir) = site.record()?.filter(|_| site.root().is_some()) else { return Ok(None) };
-    let bytes = read(&dir, HEAD, HEAD_LEN_MAX.into())?;
+    let bytes = read(&dir, HEAD, Head::LEN_MAX.into())?;
     let parsed = Head::parse(&bytes);
     parsed.map(Some).map_err(|error| Error::State { path: dir.path().join(HEAD), problem: error.to_string() })
 }
@@ -170,7 +168,7 @@ pub fn is_foreign(site: &Site) -> Result<bool, Error> {
 pub fn is_kept(site: &Site, head: &Head, reference: &str, prefix: &[u8]) -> Result<bool, Error> {
     let Some(dir) = site.record()? else { return Ok(false) };
     let record = read_record(&dir);
-    Ok(read(&dir, HEAD, HEAD_LEN_MAX.into()).is_ok_and(|bytes| bytes == head.encode())
+    Ok(read(&dir, HEAD, Head::LEN_MAX.into()).is_ok_and(|bytes| bytes == head.encode())
         && record.is_ok_and(|record| record.reference == reference && record.prefix == prefix))
 }
 

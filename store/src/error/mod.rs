@@ -220,8 +220,8 @@ pub enum Error {
         /// What is wrong with it.
         source: KernelSignError,
     },
-    /// The signature area is too small.
-    #[error("the signatures need {needed} bytes, but this bundle has room for {room}")]
+    /// The signatures are too many for any bundle.
+    #[error("the signatures need {needed} bytes, but a bundle has room for {room} at most")]
     NoRoom {
         /// Bytes that all signatures together need.
         needed: u64,

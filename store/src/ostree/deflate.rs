@@ -2,7 +2,8 @@
 
 use std::fmt;
 use std::io;
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
@@ -31,7 +32,7 @@ impl Deflate {
 
     /// Appends all of `bytes` to `out`, compressed.
     pub(crate) fn whole(&self, mut out: Vec<u8>, bytes: &[u8]) -> io::Result<Vec<u8>> {
-        let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let idle = || self.idle.lock();
         let kept = idle().pop();
         let mut compressor = kept.unwrap_or_else(|| Compressor::new(self.whole));
         let start = out.len();

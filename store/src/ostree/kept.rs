@@ -13,7 +13,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 use sealift_format::{
-    Bundle, Error as FormatError, Head, Index, IndexBuilder, InodeKind, Limits, Node, Object, Part, Preamble, verity,
+    Bundle, Error as FormatError, Head, Index, IndexBuilder, InodeKind, Limits, Node, Object, Part, verity,
 };
 use sealift_verify::kernel::KernelError;
 
@@ -38,8 +38,6 @@ pub(crate) struct InstallRecord {
 const KEPT: &str = "extensions/sealift";
 /// The bundle's head.
 pub(crate) const HEAD: &str = "head";
-/// The maximum length of a head.
-const HEAD_LEN_MAX: u32 = Preamble::LEN + Preamble::ROOT_LEN_MAX + Preamble::AREA_LEN_MAX;
 
 impl InstallRecord {
     /// Returns the names of the bundles with a record.
@@ -55,7 +53,7 @@ impl InstallRecord {
     /// # Errors
     /// Returns an error if it cannot be read.
     pub(crate) fn load(repo: &Repo, name: &str) -> Result<Option<Self>, Error> {
-        let Some(head) = read(repo, name, HEAD, HEAD_LEN_MAX.into())? else { return Ok(None) };
+        let Some(head) = read(repo, name, HEAD, Head::LEN_MAX.into())? else { return Ok(None) };
         match Self::parse(repo, name, &head)? {
             Ok(kept) => Ok(Some(kept)),
             Err(error) => {
@@ -73,7 +71,7 @@ impl InstallRecord {
     pub(crate) fn load_judged(repo: &Repo, name: &str, guard: &Guard) -> Result<Option<(Judged, Self)>, Error> {
         let shown = repo.path().join(path(name, HEAD));
         let of_it = |error: Error| error.of_bundle(&shown);
-        let Some(bytes) = read(repo, name, HEAD, HEAD_LEN_MAX.into())? else { return Ok(None) };
+        let Some(bytes) = read(repo, name, HEAD, Head::LEN_MAX.into())? else { return Ok(None) };
         let head = parse_head(name, &bytes).map_err(|error| of_it(error.into()))?;
         let judged = guard.judge_taken(&head).map_err(of_it)?;
         let kept = Self::parse(repo, name, &bytes)?.map_err(|error| of_it(error.into()))?;
@@ -91,6 +89,20 @@ impl InstallRecord {
             return Ok(Err(FormatError::Digest { part: Part::Index }));
         }
         Ok(Index::parse(index, head.root().maxima.entries).map(|index| Self { head, index }))
+    }
+
+    /// Returns the indexes that all records have, and where the source repository's files are in one, that without them.
+    ///
+    /// # Errors
+    /// Returns an error if one cannot be read.
+    pub(crate) fn indexes(repo: &Repo) -> Result<Vec<Index>, Error> {
+        let mut indexes = Vec::new();
+        for name in Self::names(repo)? {
+            let Some(kept) = Self::load(repo, &name)? else { continue };
+            indexes.extend(kept.without_repository_files()?);
+            indexes.push(kept.index);
+        }
+        Ok(indexes)
     }
 
     /// Returns the index without files of the source repository; `None` if it has none, or has trees that are not commits.
@@ -136,7 +148,7 @@ fn parse_head(name: &str, bytes: &[u8]) -> Result<Head, FormatError> {
 /// # Errors
 /// Returns an error if it is another user's or cannot be opened.
 pub(crate) fn head(repo: &Repo, name: &str) -> Result<Option<Head>, Error> {
-    let bytes = read(repo, name, HEAD, HEAD_LEN_MAX.into())?;
+    let bytes = read(repo, name, HEAD, Head::LEN_MAX.into())?;
     Ok(bytes.and_then(|bytes| parse_head(name, &bytes).ok()))
 }
 
@@ -251,7 +263,7 @@ pub(crate) fn keep(
 ) -> Result<KernelSignature, Error> {
     let (name, head) = (&bundle.head.root().identity.name, bundle.head.encode());
     let is_signature_missing = signature.is_some_and(|signature| signature.is_required) && !is_signed(repo, name);
-    let is_kept = read(repo, name, HEAD, HEAD_LEN_MAX.into())?.is_some_and(|kept| kept == head);
+    let is_kept = read(repo, name, HEAD, Head::LEN_MAX.into())?.is_some_and(|kept| kept == head);
     let shown = repo.path().join(KEPT).join(name);
     let failed = |error: Errno| Error::io("write", &shown, error);
     if is_kept && !is_signature_missing && InstallRecord::load(repo, name)?.is_some() {

@@ -8,7 +8,8 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::io::Write as _;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use rustix::fs::{
     AtFlags, Mode as Permissions, OFlags, RenameFlags, Timespec, Timestamps, UTIME_NOW, fdatasync, fsync, mkdirat,
@@ -270,7 +271,7 @@ impl<'a> Transaction<'a> {
     }
 
     fn list(&self) -> MutexGuard<'_, List> {
-        self.list.lock().unwrap_or_else(PoisonError::into_inner)
+        self.list.lock()
     }
 
     /// Moves everything that was written to its place, on `jobs` threads. `ready` is called when all of it is durable and nothing has its name yet;

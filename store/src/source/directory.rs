@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::ffi::CString;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::Arc;
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use rustix::fs::{AtFlags, Mode, OFlags, Stat, fstat, openat, readlinkat, statat};
 use rustix::io::{Errno, retry_on_intr};
 use sealift_format::num;
@@ -367,12 +368,12 @@ impl<'a> Lister<'a> {
             }
             self.work();
         });
-        let state = self.state.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let state = self.state.into_inner();
         state.failed.map_or(Ok(state.listings), Err)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, ListerState> {
-        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, ListerState> {
+        self.state.lock()
     }
 
     fn work(&self) {
@@ -387,7 +388,7 @@ impl<'a> Lister<'a> {
                 if let Some(job) = state.pending.pop() {
                     break job;
                 }
-                state = self.changed.wait(state).unwrap_or_else(std::sync::PoisonError::into_inner);
+                self.changed.wait(&mut state);
             };
             state.busy += 1;
             drop(state);

@@ -6,8 +6,9 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, openat};
 use sealift_format::Preamble;
 
@@ -38,7 +39,7 @@ impl OmitOutput {
     /// Returns what was left out of the trees listed since, by path below their roots. Unfinished files are not reported.
     #[must_use]
     pub fn left_out(&self) -> Vec<PathBuf> {
-        let mut paths = self.left_out.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut paths = self.left_out.lock().clone();
         paths.sort();
         paths
     }
@@ -58,7 +59,7 @@ impl OmitOutput {
         }
         let takes = *name.to_bytes() == *self.name || is_bundle(directory, name);
         if takes {
-            self.left_out.lock().unwrap_or_else(PoisonError::into_inner).push(path_of(path).to_owned());
+            self.left_out.lock().push(path_of(path).to_owned());
         }
         takes
     }

@@ -5,8 +5,9 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use sealift_format::num::{at, size};
 use sealift_format::ostree::{Checksum, Commit, Dictionary, DirTree, dirmeta};
 use sealift_format::{Attributes, RepositoryFile, name::is_collection_id};
@@ -230,12 +231,12 @@ impl OstreeSource {
                     FileContent::Symlink(target) => Header::Symlink(target.into_bytes().into()),
                     FileContent::Regular(reader) => Header::Regular(reader.size()),
                 };
-                *found[task].lock().unwrap_or_else(PoisonError::into_inner) = Some((attributes, header));
+                *found[task].lock() = Some((attributes, header));
                 Ok(())
             },
         )?;
         for (checksum, found) in files.iter().zip(found) {
-            let Some((attributes, header)) = found.into_inner().unwrap_or_else(PoisonError::into_inner) else {
+            let Some((attributes, header)) = found.into_inner() else {
                 continue;
             };
             let kind = match header {
@@ -304,7 +305,7 @@ impl OstreeSource {
             read.map_err(|error| self.repo.unread(&object.checksum, error))?;
             return Ok(OstreeContent::Bytes(bytes));
         }
-        let mut whole = object.whole.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut whole = object.whole.lock();
         if let Some(file) = &*whole {
             return Ok(OstreeContent::File(Arc::clone(file)));
         }

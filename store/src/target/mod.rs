@@ -3,4 +3,7 @@
 #[cfg(feature = "composefs")]
 pub mod composefs;
 pub mod directory;
+mod options;
 pub mod ostree;
+
+pub use options::{Destination, ImportOptions};

@@ -1,7 +1,8 @@
 //! Slots that several threads work on, each slot in order and by one thread at a time.
 
 use std::collections::BTreeMap;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::threads::panic_guard::OnPanic;
 
@@ -43,7 +44,7 @@ impl<T> OrderedSlots<T> {
             if slot.as_ref().is_some_and(&is_turn) {
                 return slot.take();
             }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            self.changed.wait(&mut state);
         }
         None
     }
@@ -56,12 +57,12 @@ impl<T> OrderedSlots<T> {
 
     /// Returns the items, once no thread uses them.
     pub fn into_things(self) -> impl Iterator<Item = T> {
-        let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state.into_inner();
         state.things.into_values().flatten()
     }
 
     fn lock(&self) -> MutexGuard<'_, State<T>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -1,7 +1,8 @@
 //! Runs a function on many items, on several threads.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::Error;
 use crate::threads::panic_guard::OnPanic;
@@ -23,7 +24,7 @@ pub fn for_each<T: Sync, S>(
         let mut own = start();
         while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
             if let Err(error) = work(&mut own, item) {
-                failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                failed.lock().get_or_insert(error);
                 next.store(items.len(), Ordering::Relaxed);
             }
         }
@@ -34,7 +35,7 @@ pub fn for_each<T: Sync, S>(
         }
         run();
     });
-    failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+    failed.into_inner().map_or(Ok(()), Err)
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! The threads that encode a delta bundle's chunks.
 
-use std::sync::{Mutex, PoisonError};
-
+use parking_lot::Mutex;
 use sealift_format::num;
 use sealift_format::{Codec, pieces};
 
@@ -87,15 +86,15 @@ impl Encoder<'_> {
             let chaining_value = self.read(hand, chunk)?;
             if let Some(chaining_value) = chaining_value {
                 let place = PiecePlace { job: jobs[at].map(|job| job.number), chaining_value };
-                places.lock().unwrap_or_else(PoisonError::into_inner)[at] = Some(place);
+                places.lock()[at] = Some(place);
             }
             let Some(Job { number: job, after }) = jobs[at] else { return Ok(()) };
             let stored = StoredChunk { after, ..self.encode(hand, chunk)? };
-            writer.lock().unwrap_or_else(PoisonError::into_inner).take(job, stored)?;
+            writer.lock().take(job, stored)?;
             self.progress.add(chunk.len, 0);
             Ok(())
         })?;
-        Ok(places.into_inner().unwrap_or_else(PoisonError::into_inner))
+        Ok(places.into_inner())
     }
 
     /// Reads the data of a chunk, and compares it with the first reading. Returns the chaining value of a piece.

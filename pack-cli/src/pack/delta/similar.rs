@@ -2,7 +2,8 @@
 
 use sealift_format::num;
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use super::row;
 use crate::pack::sequence::Sequenced;
@@ -82,10 +83,10 @@ fn sketches<S>(
     let tasks: Vec<(usize, u32)> = objects.iter().copied().enumerate().collect();
     for_each(jobs.max(1), &tasks, start, |own, (at, object)| {
         let sketch = make(own, *object)?;
-        made.lock().unwrap_or_else(PoisonError::into_inner)[*at] = sketch;
+        made.lock()[*at] = sketch;
         Ok(())
     })?;
-    Ok(made.into_inner().unwrap_or_else(PoisonError::into_inner))
+    Ok(made.into_inner())
 }
 
 fn sketch(content: &[u8]) -> Sketch {

@@ -10,14 +10,14 @@
 //! Not carried over from the old file: its other hard links, which keep the old signatures, and its extended attributes.
 
 use std::fs::{File, Metadata, OpenOptions, Permissions};
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock, ioctl_ficlone};
 use rustix::io::Errno;
 use sealift_format::num;
-use sealift_format::{Error as FormatError, Head, Preamble};
+use sealift_format::{Error as FormatError, Head};
 use sealift_verify::trust::KeyId;
 
 use super::{KernelChange, KernelSigner, Signer, area, read_signature, sign_head};
@@ -81,7 +81,7 @@ pub fn sign_bundle(path: &Path, change: &SignChange<'_>, progress: &Progress) ->
     let written = new != head;
     // The remains of a killed run are removed in any case.
     remove_partial(&bundle.partial())?;
-    let owner_kept = if written { bundle.replace(&new, progress)? } else { true };
+    let owner_kept = if written { bundle.replace(&head, &new, progress)? } else { true };
     Ok(SignStats { head: new, added, replaced, kernel, written, owner_kept })
 }
 
@@ -99,7 +99,7 @@ pub fn sign_copy(
 ) -> Result<SignStats, Error> {
     let area::Changed { head: new, added, replaced, kernel } = change_head(input.path(), head, change)?;
     let mut spool = Spool::create(output)?;
-    spool.leave_room(new.preamble().head_len().into())?;
+    spool.leave_room(new.head_len())?;
     progress.enter(Phase::Finishing, head.file_len(), 1);
     input.read_behind(head, |bytes| {
         progress.check()?;
@@ -208,8 +208,7 @@ impl Locked {
     }
 
     fn read_head(&self) -> Result<Head, Error> {
-        let preamble = Preamble::parse(&self.read(u64::from(Preamble::LEN))?)?;
-        let head = Head::parse(&self.read(preamble.head_len().into())?)?;
+        let (head, _) = Head::parse_first(&self.read(Head::LEN_MAX.into())?)?;
         let (len, expected) = (self.metadata.len(), head.file_len());
         match len.cmp(&expected) {
             std::cmp::Ordering::Less => Err(FormatError::Truncated { len, expected }.into()),
@@ -227,10 +226,17 @@ impl Locked {
     }
 
     /// Replaces the bundle with a copy that has another head. Returns whether the owner was kept.
-    fn replace(self, head: &Head, progress: &Progress) -> Result<bool, Error> {
+    fn replace(self, old: &Head, head: &Head, progress: &Progress) -> Result<bool, Error> {
         let partial = Partial::create(self.partial())?;
         let failed = |error| Error::io("write", &partial.path, error);
-        self.copy_to(&partial, progress)?;
+        progress.enter(Phase::Finishing, self.metadata.len(), 1);
+        // With a longer head, what follows it gets another place.
+        let is_cloned = head.head_len() == old.head_len() && ioctl_ficlone(&partial.file, &self.file).is_ok();
+        if !is_cloned {
+            tracing::info!("copying the bundle: its head is longer now, or this file system has no reflinks");
+            (&partial.file).seek(SeekFrom::Start(head.head_len())).map_err(failed)?;
+            self.copy_behind(old, &partial, progress)?;
+        }
         // The lock excludes only other signers: a bundle truncated meanwhile must not replace the original.
         let (len, expected) = (partial.file.metadata().map_err(failed)?.len(), head.file_len());
         if len != expected {
@@ -247,13 +253,11 @@ impl Locked {
         Ok(owner_kept)
     }
 
-    fn copy_to(&self, partial: &Partial, progress: &Progress) -> Result<(), Error> {
-        progress.enter(Phase::Finishing, self.metadata.len(), 1);
-        if ioctl_ficlone(&partial.file, &self.file).is_ok() {
-            return Ok(());
-        }
-        tracing::info!("copying the bundle: this file system has no reflinks");
+    /// Copies what follows the head to the current place in the copy.
+    fn copy_behind(&self, head: &Head, partial: &Partial, progress: &Progress) -> Result<(), Error> {
         let mut to = &partial.file;
+        let place = (&self.file).seek(SeekFrom::Start(head.head_len()));
+        place.map_err(|error| Error::io("read", &self.path, error))?;
         loop {
             progress.check()?;
             // This uses copy_file_range(2).

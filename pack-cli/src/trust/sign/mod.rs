@@ -38,5 +38,5 @@ pub use sealift_verify::kernel_signature::sign::KernelSignError;
 pub use sealift_verify::kernel_signature::signed_bytes;
 pub use sealift_verify::trust::sign::SignError;
 pub use sealift_verify::trust::{KeyId, KeyIdError, PublicKey};
-pub use signer::{AskPassphrase, Signer, room_for, sign_head, sign_root};
+pub use signer::{AskPassphrase, Signer, sign_head, sign_root};
 pub use zeroize::Zeroizing;

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use sealift_format::{Envelope, Head, area_len_for};
+use sealift_format::{Envelope, Head};
+use sealift_verify::trust::PublicKey;
 use sealift_verify::trust::sign::{SignError, SigningKey, data_to_sign, envelope};
-use sealift_verify::trust::{KeyType, PublicKey};
 use zeroize::Zeroizing;
 
 use super::agent;
@@ -76,23 +76,6 @@ impl Signer {
         let body = body.map_err(|source| refused(&self.path, source))?;
         Ok(Envelope { kind: Envelope::SSH_SIGNATURE, body })
     }
-
-    /// Returns the greatest length of its envelope in bytes.
-    fn envelope_len(&self) -> usize {
-        let key = &self.key;
-        let blob = key.blob().len();
-        let proof = match key.key_type() {
-            KeyType::Ed25519 => 64,
-            KeyType::EcdsaP256 => 2 * (4 + 33),
-            KeyType::SkEd25519 => 64 + 5,
-            KeyType::SkEcdsaP256 => 2 * (4 + 33) + 4 + 5,
-            // As long as the modulus, which is most of the blob.
-            _ => blob,
-        };
-        // Magic, version, key, namespace, reserved, hash, and the signature with its algorithm's name, each with its length.
-        let strings = (4 + blob) + (4 + 7) + 4 + (4 + 6) + 4 + (4 + key.key_type().name().len()) + (4 + proof);
-        Envelope { kind: Envelope::SSH_SIGNATURE, body: Vec::new() }.encoded_len() + 6 + 4 + strings
-    }
 }
 
 /// Signs the head with every key. Duplicate keys sign once.
@@ -118,14 +101,6 @@ pub fn sign_root(signed: &[u8], keys: &[Signer]) -> Result<Vec<Envelope>, Error>
         }
     }
     Ok(envelopes)
-}
-
-/// Returns the size of a signature area with room for the signatures of all `keys`, in bytes. The room is part of the signed bytes: choosing it
-/// beforehand avoids a second touch of a token.
-#[must_use]
-pub fn room_for(keys: &[Signer]) -> u32 {
-    let envelopes: usize = keys.iter().map(Signer::envelope_len).sum();
-    u32::try_from(area_len_for(&[]) + envelopes).unwrap_or(u32::MAX)
 }
 
 /// Reads a public key, if the file is one.

@@ -6,7 +6,8 @@
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use rustix::io::Errno;
 use sealift_format::num;
@@ -16,6 +17,7 @@ use sealift_format::{Bundle, Image, Index, InodeKind, Limits, Ref};
 use super::check::{Check, Fault, RightImage, digest_of, objects_of};
 use super::link::{Link, Standing};
 use crate::audit::{Finding, FindingKind, StoreAudit, StoreAuditOptions, kept_names};
+use crate::base::GivenBases;
 use crate::composefs::image::{self, ImageContent};
 use crate::composefs::kept::{self, InstallRecord, KnownObjects, path_of};
 use crate::composefs::repo::{Repo, object_name};
@@ -45,7 +47,7 @@ pub fn audit(
         return Err(Error::Store { path: store.to_owned(), problem });
     };
     let mut held = match bundle {
-        Some(input) => vec![Held::of_bundle(input, &repo, limits, guard)?],
+        Some(input) => vec![Held::of_bundle(input, &repo, (&options.bases, limits), guard, progress)?],
         None => kept_names(repo.path(), InstallRecord::names(&repo)?, &options.names)?
             .iter()
             .map(|name| Held::of_kept(&repo, name, guard))
@@ -57,7 +59,7 @@ pub fn audit(
     let trees = trees(&held, &repo, options)?;
     let faults = Mutex::new(Vec::new());
     let note = |digest: &FileDigest, fault: Fault| {
-        faults.lock().unwrap_or_else(PoisonError::into_inner).push((digest.clone(), fault));
+        faults.lock().push((digest.clone(), fault));
         Ok(())
     };
     let check = Check { repo: &repo, progress, jobs: options.jobs.max(1), note: &note };
@@ -65,7 +67,7 @@ pub fn audit(
         Job { repo: &repo, trees: &trees, audit: StoreAudit::default(), owners: HashMap::new(), unsealed: Vec::new() };
     let known = job.check_images(&check)?;
     job.check_objects(&check, known.objects)?;
-    job.report(&faults.into_inner().unwrap_or_else(PoisonError::into_inner));
+    job.report(&faults.into_inner());
     if known.are_all && job.is_all_ours()? {
         job.audit.is_extra_known = true;
         if !options.allow_extra {
@@ -93,10 +95,16 @@ impl Held {
         Ok(Self { judged, index, found, is_sealed: kept::is_sealed(repo, name) })
     }
 
-    fn of_bundle(input: Input, repo: &Repo, limits: Limits, guard: &Guard) -> Result<Self, Error> {
+    fn of_bundle(
+        input: Input,
+        repo: &Repo,
+        (bases, limits): (&GivenBases, Limits),
+        guard: &Guard,
+        progress: &Progress,
+    ) -> Result<Self, Error> {
         let unopened = input.begin(limits)?;
         let judged = guard.judge_taken(unopened.head())?;
-        let (_, Bundle { head, index, .. }) = unopened.open_bundle()?;
+        let (_, Bundle { head, index, .. }, _) = bases.open(unopened, progress)?;
         let name = &head.root().identity.name;
         // Names of objects that it shares with what was recorded: for paths, and to rebuild images, which are compared.
         let mut found = KnownObjects::default();

@@ -2,7 +2,8 @@
 
 use std::fs::File;
 use std::io::Read as _;
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use ::composefs::erofs::reader::collect_objects;
 use ::composefs::fsverity::{FsVerityHashValue, Sha256HashValue, Sha512HashValue};
@@ -128,7 +129,7 @@ impl Check<'_> {
                 let found = found.map_err(|error| Error::io("read", self.repo.object_path(digest), error))?;
                 self.progress.add(*size, 1);
                 let is_right = found == *digest;
-                let mut checked = checked.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut checked = checked.lock();
                 checked.hashed += 1;
                 checked.hashed_bytes = checked.hashed_bytes.saturating_add(*size);
                 checked.unsealed.extend(is_right.then(|| digest.clone()));
@@ -136,7 +137,7 @@ impl Check<'_> {
                 if is_right { Ok(()) } else { (self.note)(digest, Fault::Other(found)) }
             },
         )?;
-        Ok(checked.into_inner().unwrap_or_else(PoisonError::into_inner))
+        Ok(checked.into_inner())
     }
 
     /// Asks the kernel about all objects. Returns how many it vouches for, and the unsealed ones with their sizes.
@@ -154,7 +155,7 @@ impl Check<'_> {
                     return (self.note)(digest, Fault::Missing);
                 };
                 let answer = self.ask(&file, digest)?;
-                let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut found = found.lock();
                 match answer {
                     Answer::Vouched => found.0 += 1,
                     Answer::NotSealed => found.1.push((digest.clone(), size)),
@@ -166,7 +167,7 @@ impl Check<'_> {
                 Ok(())
             },
         )?;
-        Ok(found.into_inner().unwrap_or_else(PoisonError::into_inner))
+        Ok(found.into_inner())
     }
 
     fn ask(&self, file: &File, digest: &FileDigest) -> Result<Answer, Error> {

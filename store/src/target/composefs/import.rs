@@ -3,8 +3,9 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rustix::fs::fstatvfs;
 use sealift_format::num;
 use sealift_format::verity::{Algorithm, FileDigest, FileHasher};
@@ -15,7 +16,6 @@ use super::delta;
 use super::link::{link_image, link_ref};
 use super::objects::{Plan, Work};
 use super::stats::ImportStats;
-use crate::base::Bases;
 use crate::composefs::image::{self, ImageContent, WITHIN_LEN_MAX};
 use crate::composefs::kept::{self, InstallRecord, KnownObjects};
 use crate::composefs::repo::{Repo, object_name, parameters};
@@ -25,27 +25,10 @@ use crate::fs::writeback::with_writeback;
 use crate::input::Input;
 use crate::progress::Phase;
 use crate::seal::Seal;
+use crate::target::options::ImportOptions;
 use crate::threads::parallel::for_each;
 use crate::trust::{Admission, TargetKind, TargetPlace, Trusted};
 use crate::{Error, Progress};
-
-/// Options of an import.
-#[derive(Clone, Debug, Default)]
-#[allow(clippy::exhaustive_structs, reason = "callers fill it in")]
-pub struct ImportOptions {
-    /// The refs; if empty, all refs with a stated image.
-    pub refs: Vec<String>,
-    /// Whether to seal objects and images; [`Seal::AsBefore`] follows the store's own setting.
-    pub seal: Seal,
-    /// Read and hash the objects that the store has instead of relying on the file system's metadata.
-    pub rehash: bool,
-    /// Do not check objects that the store already had.
-    pub trust_record: bool,
-    /// Report what would be done, and do nothing.
-    pub dry_run: bool,
-    /// Threads; 0 counts as 1.
-    pub jobs: usize,
-}
 
 /// A selected ref.
 struct Chosen<'a> {
@@ -55,7 +38,7 @@ struct Chosen<'a> {
     images: Vec<&'a Image>,
 }
 
-/// Imports trees of a bundle into the store at `target`, which is created if it does not exist. A delta bundle requires a store that holds its base.
+/// Imports trees of a bundle into the store at `target`, which is created if it does not exist. A delta bundle requires its base: a given one, or a store that holds it.
 ///
 /// The device remembers the bundle before any of it can be reached in the store. After a kill at any point the store is consistent, and another run
 /// completes it.
@@ -71,6 +54,7 @@ pub fn import(
     progress: &Progress,
 ) -> Result<ImportStats, Error> {
     let (unopened, admission) = bundle.install(options.dry_run)?;
+    let path = unopened.path().to_owned();
     let (mut input, opened) = unopened.open_any()?;
     let root = opened.head().root();
     let Some(first) = root.images.first() else {
@@ -86,9 +70,9 @@ pub fn import(
     if let Some(kept) = &kept {
         admission.check_kept(target, &kept.head)?;
     }
-    let (bundle, bases) = match opened {
-        Opened::Whole(bundle) => (bundle, Bases::default()),
-        Opened::Delta(delta) => delta::complete(delta, there.as_ref(), target, kept.as_ref())?,
+    let (bundle, bases) = match options.bases.complete(opened, &path, progress)? {
+        (Opened::Whole(bundle), bases) => (bundle, bases),
+        (Opened::Delta(delta), _) => delta::complete(delta, there.as_ref(), target, kept.as_ref())?,
     };
     let chosen = choose(&bundle, algorithm, &options.refs)?;
     let held = kept.as_ref().zip(there.as_deref());
@@ -249,13 +233,13 @@ fn sort_out(
         |(), (number, digest, object)| {
             progress.check()?;
             if let Some(is_sealed) = is_there(repo, digest, object, options.rehash)? {
-                there.lock().unwrap_or_else(PoisonError::into_inner).push((*number, *digest, object.size, is_sealed));
+                there.lock().push((*number, *digest, object.size, is_sealed));
             }
             progress.add(0, 1);
             Ok(())
         },
     )?;
-    for (number, digest, size, is_sealed) in there.into_inner().unwrap_or_else(PoisonError::into_inner) {
+    for (number, digest, size, is_sealed) in there.into_inner() {
         sorted.known.digests.insert(number, digest.clone());
         sorted.wanted[num::at(number)] = false;
         sorted.unsealed.extend((seals && !is_sealed).then(|| (digest.clone(), size)));

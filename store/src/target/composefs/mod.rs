@@ -13,6 +13,6 @@ mod objects;
 mod stats;
 
 pub use audit::audit;
-pub use import::{ImportOptions, import};
+pub use import::import;
 pub use mount::{Checked, MountOptions, MountStats, mount};
 pub use stats::ImportStats;

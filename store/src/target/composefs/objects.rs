@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use rustix::fs::{AtFlags, unlinkat};
 use sealift_format::num;
 use sealift_format::verity::{self, Algorithm, FileDigest, FileHasher};
@@ -144,7 +145,7 @@ impl<'a> Work<'a> {
             |(), object| self.finish_large(object),
         )?;
         Ok(Made {
-            found: self.found.into_inner().unwrap_or_else(PoisonError::into_inner),
+            found: self.found.into_inner(),
             objects: self.written.into_inner(),
             bytes: self.written_bytes.into_inner(),
         })
@@ -182,7 +183,7 @@ impl<'a> Work<'a> {
     }
 
     fn note(&self, object: u32, digest: FileDigest, within: Option<&[u8]>) {
-        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut found = self.found.lock();
         found.digests.insert(object, digest);
         found.within.extend(within.map(|content| (object, content.to_vec())));
         drop(found);
@@ -195,13 +196,13 @@ impl<'a> Work<'a> {
         let (Some(large), Some(piece)) = (self.large.get(&object), piece) else { return Ok(()) };
         let file = self.large_file(object, large)?;
         write_content(&file, content).map_err(|error| self.transaction.unwritten(error.into()))?;
-        large.trees.lock().unwrap_or_else(PoisonError::into_inner).insert(piece, self.tree(content));
+        large.trees.lock().insert(piece, self.tree(content));
         Ok(())
     }
 
     fn large_file(&self, object: u32, large: &Large) -> Result<Arc<File>, Error> {
         let failed = |error: io::Error| self.transaction.unwritten(error);
-        let mut slot = large.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = large.file.lock();
         if let Some(file) = &*slot {
             return Ok(Arc::clone(file));
         }
@@ -215,12 +216,12 @@ impl<'a> Work<'a> {
         let size = self.plan.size(object);
         let Some(large) = self.large.get(&object) else { return Ok(()) };
         let mut hasher = FileHasher::new(&parameters(self.algorithm));
-        for tree in std::mem::take(&mut *large.trees.lock().unwrap_or_else(PoisonError::into_inner)).values() {
+        for tree in std::mem::take(&mut *large.trees.lock()).values() {
             hasher.append(tree);
         }
         let digest = hasher.finish();
         // A file cannot be sealed while it is open for writing.
-        large.file.lock().unwrap_or_else(PoisonError::into_inner).take();
+        large.file.lock().take();
         if self.transaction.has(&digest, size)? {
             let removed = unlinkat(self.transaction.stage(), large_name(object), AtFlags::empty());
             removed.map_err(|error| self.transaction.unwritten(error.into()))?;

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::os::fd::OwnedFd;
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use rustix::fs::{FallocateFlags, FileType, Mode, OFlags, fallocate, fstat};
 use rustix::io::Errno;
@@ -41,7 +42,7 @@ pub(super) fn adopt(builder: &Builder<'_>) -> Result<Adopted, Error> {
         StageKind::Files => sort_out_files(builder)?,
     };
     let adopted: Mutex<Adopted> = Mutex::default();
-    let lock = || adopted.lock().unwrap_or_else(PoisonError::into_inner);
+    let lock = || adopted.lock();
     for_each(
         builder.options.jobs,
         &candidates,
@@ -58,7 +59,7 @@ pub(super) fn adopt(builder: &Builder<'_>) -> Result<Adopted, Error> {
             Ok(())
         },
     )?;
-    let mut adopted = adopted.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut adopted = adopted.into_inner();
     complete(builder, &mut adopted)?;
     Ok(adopted)
 }

@@ -2,7 +2,8 @@
 
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, chmod, fstat, mkdirat, renameat, statat, unlinkat, utimensat};
 use rustix::io::Errno;
@@ -114,7 +115,7 @@ impl Update<'_> {
                 let depth = at(self.target.index.directory(directory).depth);
                 let seen = self.look_at(walk, directory, &stays)?;
                 is_whole.fetch_and(seen.has_all, Ordering::Relaxed);
-                let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut all = all.lock();
                 if self.may_delete && depth >= whole {
                     all.0.extend(seen.others.into_iter().map(|name| (directory, name)));
                 }
@@ -123,7 +124,7 @@ impl Update<'_> {
             }
             Ok(())
         })?;
-        (self.extras, self.displaced, self.present) = all.into_inner().unwrap_or_else(PoisonError::into_inner);
+        (self.extras, self.displaced, self.present) = all.into_inner();
         self.extras.sort_unstable();
         self.extras.iter().for_each(|(directory, _)| self.changes.touch(*directory));
         Ok(is_whole.into_inner())
@@ -269,7 +270,7 @@ impl Update<'_> {
             }
         })?;
         self.finish_directories(&mut walk)?;
-        Ok(self.unlike.lock().unwrap_or_else(PoisonError::into_inner).take())
+        Ok(self.unlike.lock().take())
     }
 
     fn make_directories(&self, walk: &mut TargetWalk) -> Result<(), Error> {
@@ -387,7 +388,7 @@ impl Update<'_> {
         let failed = self.target.failed("set the metadata of", directory, name);
         match set {
             Err(error) if is_unlike(error) => {
-                self.unlike.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| failed(error));
+                self.unlike.lock().get_or_insert_with(|| failed(error));
                 Ok(())
             }
             set => set.map_err(failed),

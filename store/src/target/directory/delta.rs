@@ -113,9 +113,12 @@ fn check_no_prefix(job: &Job<'_>, target: &Path, pending: &Selection) -> Result<
     Err(missing(target, &problem))
 }
 
-/// Reports what is pending that neither the delta nor the target has.
+/// Reports what is pending that neither the delta nor the target has. Given bases have all of it.
 pub(super) fn check_brought(job: &Job<'_>, target: &Path, pending: &Selection) -> Result<(), Error> {
     let bundle = job.bundle;
+    if !job.options.bases.places.is_empty() {
+        return Ok(());
+    }
     let is_lacking = |object: u32| !bundle.layout.is_carried(object) && bundle.index.object(object).size > 0;
     let mut lacking = pending.regulars.iter().filter(|place| is_lacking(place.object)).peekable();
     let Some(first) = lacking.peek() else { return Ok(()) };

@@ -1,8 +1,7 @@
 //! Records the sizes, times and inode numbers of a tree that is now complete: the next run recognizes its files by them.
 
-use std::sync::{Mutex, PoisonError};
-
 use crate::fs::stat_cache::{FileStat, FileTime, StatCache};
+use parking_lot::Mutex;
 use rustix::io::Errno;
 use sealift_format::InodeKind;
 use sealift_format::num::at;
@@ -109,7 +108,7 @@ fn of_tree(
                 }
             }
         }
-        let mut cache = cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cache = cache.lock();
         for (entry, stat, since) in found {
             match (stat, since) {
                 (Some(stat), Some(since)) => cache.set(entry, stat, since),
@@ -118,7 +117,7 @@ fn of_tree(
         }
         Ok(())
     })?;
-    Ok(cache.into_inner().unwrap_or_else(PoisonError::into_inner))
+    Ok(cache.into_inner())
 }
 
 /// Returns the current stats of an entry if they match what was set. The owner could have written to it since and reset its time: detecting that

@@ -3,9 +3,9 @@
 //! After a kill before it, the target is unchanged. After a kill past it, each file of the target is either old or new, and the next run moves what
 //! the stage still holds.
 
+use parking_lot::Mutex;
 use std::collections::HashSet;
 use std::os::fd::BorrowedFd;
-use std::sync::Mutex;
 
 use rustix::fs::{Mode, OFlags, fchmod, fstat, syncfs};
 use rustix::io::Errno;

@@ -1,7 +1,8 @@
 //! Files of an update whose content the target already has, under the same name or another.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use rustix::fs::{FileType, Mode, OFlags, fstat};
 use sealift_format::{Index, InodeKind, Ref};
@@ -49,13 +50,13 @@ pub(super) fn copy_local(builder: &Builder<'_>, target: &Target<'_>, tree: &Ref)
             builder.progress.check()?;
             if copy(builder, copier, target, source, places)? {
                 builder.progress.add(size(places), 0);
-                made.lock().unwrap_or_else(PoisonError::into_inner).extend(places.iter().map(|place| place.entry));
+                made.lock().extend(places.iter().map(|place| place.entry));
                 break;
             }
         }
         Ok(())
     })?;
-    Ok(made.into_inner().unwrap_or_else(PoisonError::into_inner))
+    Ok(made.into_inner())
 }
 
 /// Returns entries of regular files whose content the installed tree should have.

@@ -11,6 +11,7 @@ mod changes;
 mod deletions;
 mod delta;
 mod files;
+mod from_base;
 mod gather;
 mod installed;
 mod journal;
@@ -37,7 +38,7 @@ use sealift_verify::escape;
 use serde::{Serialize, Serializer};
 
 use crate::address::{choose_ref, has_path, reading};
-use crate::base::Bases;
+use crate::base::{Bases, GivenBases};
 use crate::delivery::Delivery;
 use crate::fs::writeback::with_writeback;
 use crate::input::Input;
@@ -65,6 +66,8 @@ use sealing::Sealing;
 pub struct UnpackOptions {
     /// The ref to unpack; required if there are several.
     pub reference: Option<String>,
+    /// Where the bases of a delta bundle are, unless the target holds its base.
+    pub bases: GivenBases,
     /// Unpack only what lies at or below this path, which may be written as lists print it.
     pub prefix: Vec<u8>,
     /// Update an existing target: it becomes the unpacked tree, and only what it lacks is read. Its files are compared with its install record by
@@ -235,6 +238,7 @@ fn unpack_with(
     // Consent is asked for before anything is written.
     let is_asked = consent.is_some() && site.is_nonempty_dir()? && installed::check_ours(site, options)?;
     let (unopened, admission) = bundle.install(options.dry_run || is_asked)?;
+    let path = unopened.path().to_owned();
     let sealing = Sealing::plan(options.seal, site)?;
     admission.check_bound(site)?;
     // The target's record is read meanwhile.
@@ -244,12 +248,14 @@ fn unpack_with(
         (opened, kept.and_then(|kept| kept.join().ok()?.ok()?))
     });
     let (mut input, opened) = opened?;
-    let (bundle, bases, kept) = match opened {
-        Opened::Whole(bundle) => (bundle, Bases::default(), kept),
-        // A delta requires an existing target.
-        Opened::Delta(delta) => delta::complete(delta, site, options, progress)?,
+    let is_delta = matches!(opened, Opened::Delta(_));
+    let (bundle, bases, kept) = match options.bases.complete(opened, &path, progress)? {
+        (Opened::Whole(bundle), bases) => (bundle, bases, kept),
+        // Its base is the existing target.
+        (Opened::Delta(delta), _) => delta::complete(delta, site, options, progress)?,
     };
-    let options = &UnpackOptions { update: options.update || bundle.head.root().bases.is_some(), ..options.clone() };
+    let is_onto_target = is_delta && options.bases.places.is_empty();
+    let options = &UnpackOptions { update: options.update || is_onto_target, ..options.clone() };
     let for_updates = options.delete || options.rehash || options.trust_mtime || options.trust_record || options.adopt;
     if !options.update && for_updates {
         return Err(Error::Usage(
@@ -354,11 +360,7 @@ impl Job<'_> {
     /// Returns the bytes of a new target's record.
     fn state_len(&self) -> u64 {
         let (head, index) = (&self.bundle.head, &self.bundle.index);
-        let lens = [
-            head.preamble().head_len().into(),
-            head.root().contents.index_len,
-            StatCache::encoded_len(index.entries().len()),
-        ];
+        let lens = [head.head_len(), head.root().contents.index_len, StatCache::encoded_len(index.entries().len())];
         lens.iter().map(|len| self.blocks.file(&[], *len)).fold(0, u64::saturating_add)
     }
 
@@ -653,6 +655,7 @@ fn build(builder: &Builder<'_>, input: &mut Input, bases: &Bases, options: &Unpa
         |hand, content| builder.take(hand, content),
         |hand, object| builder.finish_large(hand, object),
     )?;
+    from_base::copy(builder, bases, options.jobs)?;
     for &place in &selection.others {
         builder.make_other(&mut hand, place)?;
     }

@@ -4,7 +4,8 @@
 use std::collections::HashSet;
 use std::ffi::CString;
 use std::os::fd::{AsFd as _, BorrowedFd};
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::fs::confined::open_name;
 use crate::fs::stat_cache::{FileStat, FileTime, StatCache};
@@ -109,13 +110,13 @@ impl Recheck {
                 checker.progress.check()?;
                 checker.look(walk, directory, &mut found)?;
             }
-            all.lock().unwrap_or_else(PoisonError::into_inner).push(found);
+            all.lock().push(found);
             Ok(())
         })?;
         let mut recheck = Self { stats: vec![None; checker.target.index.entries().len()], ..Self::default() };
         let mut suspects = Vec::new();
         let mut numbers = std::collections::HashMap::new();
-        for found in all.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        for found in all.into_inner() {
             recheck.checked += found.files + super::as_u64(found.missing.len());
             for (entry, stat) in found.same {
                 recheck.stats[at(entry)] = Some(stat);
@@ -167,12 +168,12 @@ impl Recheck {
                 if let Some((_, size)) = checker.object_of(suspect) {
                     checker.progress.add(size, 1);
                 }
-                verdicts.lock().unwrap_or_else(PoisonError::into_inner).push((suspect, verdict));
+                verdicts.lock().push((suspect, verdict));
             }
             Ok(())
         })?;
         self.hashed = files;
-        for (suspect, verdict) in verdicts.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        for (suspect, verdict) in verdicts.into_inner() {
             let inode = checker.target.index.entry(suspect.entry).inode;
             let directory = match checker.target.index.inode(inode).kind {
                 InodeKind::Directory(directory) => Some(directory),

@@ -3,7 +3,8 @@
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use rustix::fs::{Mode, OFlags};
 
@@ -49,5 +50,5 @@ impl Release {
 }
 
 fn next(files: &Mutex<Receiver<OwnedFd>>) -> Option<OwnedFd> {
-    files.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
+    files.lock().recv().ok()
 }

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use rustix::fs::{FileType, Mode, OFlags, chmod, fstat};
 use rustix::io::Errno;
@@ -122,7 +123,7 @@ impl Sealing {
         let known: BTreeMap<[u8; 32], [u8; 32]> =
             old.0.objects().iter().zip(old.1).map(|(object, digest)| (object.id, *digest)).collect();
         let known = (0..).zip(new.objects()).filter_map(|(number, object)| Some((number, *known.get(&object.id)?)));
-        self.digests.lock().unwrap_or_else(PoisonError::into_inner).extend(known);
+        self.digests.lock().extend(known);
     }
 
     /// Returns the digests of all objects of the index, for the target's record; none if some of them are not in the target. Returns `None` if
@@ -131,7 +132,7 @@ impl Sealing {
     /// # Errors
     /// Returns an error if they do not match the index.
     pub(super) fn table(&self, index: &Index) -> Result<Option<Vec<[u8; 32]>>, Error> {
-        let digests = self.digests.lock().unwrap_or_else(PoisonError::into_inner);
+        let digests = self.digests.lock();
         match digests.len() == index.objects().len() {
             _ if !self.is_on => Ok(None),
             false => Ok(Some(Vec::new())),
@@ -155,7 +156,7 @@ impl Sealing {
         };
         let found = kernel::measure(&file).map_err(failed)?;
         let Some(digest) = found.as_bytes().first_chunk().copied() else { return Ok(()) };
-        let mut digests = self.digests.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut digests = self.digests.lock();
         match digests.insert(object, digest) {
             Some(other) if other != digest => Err(failed(KernelError::OtherDigest { expected: other.into(), found })),
             _ => Ok(()),

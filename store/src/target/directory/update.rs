@@ -1,7 +1,7 @@
 //! Updates an installed tree: only what it lacks is read and built, and then moved into it.
 
+use parking_lot::Mutex;
 use std::os::fd::BorrowedFd;
-use std::sync::Mutex;
 
 use super::apply::Update;
 use super::census::Census;

@@ -6,7 +6,8 @@
 
 use std::collections::HashSet;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use sealift_format::num;
 use sealift_format::ostree::{Checksum, Commit};
@@ -46,7 +47,7 @@ pub fn audit(
     if let Some(input) = bundle {
         let unopened = input.begin(limits)?;
         judged.push(guard.judge_taken(unopened.head())?);
-        let (_, bundle) = unopened.open_bundle()?;
+        let (_, bundle, _) = options.bases.open(unopened, progress)?;
         held.push((bundle.head, bundle.index));
     } else {
         for name in kept_names(repo.path(), InstallRecord::names(&repo)?, &options.names)? {
@@ -216,11 +217,11 @@ impl<'a> Job<'a, '_> {
             |(), at| {
                 let Wanted { kind, checksum, what: What::Metadata(bytes), .. } = &wanted[*at] else { return Ok(()) };
                 let looked = look.metadata(*kind, checksum, bytes)?;
-                results.lock().unwrap_or_else(PoisonError::into_inner).push((*at, looked));
+                results.lock().push((*at, looked));
                 Ok(())
             },
         )?;
-        let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut results = results.into_inner();
         results.extend(look.files(&files)?);
         self.audit.counts.objects += num::wide(wanted.len());
         for (at, looked) in results {

@@ -5,7 +5,8 @@
 //! complete.
 
 use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use rustix::fs::{AtFlags, FileType, Stat, statat};
 use rustix::io::Errno;
@@ -107,7 +108,7 @@ pub(super) fn look(
         |(), (first, part)| {
             progress.check()?;
             let found = part.iter().map(|wanted| eye.glance(wanted)).collect::<Result<Vec<_>, _>>()?;
-            let mut glances = glances.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut glances = glances.lock();
             if let Some(places) = glances.get_mut(*first..first.saturating_add(part.len())) {
                 places.copy_from_slice(&found);
             }
@@ -116,7 +117,7 @@ pub(super) fn look(
         },
     )?;
     let (mut metadata, mut files) = (Vec::new(), Vec::new());
-    let glances = glances.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let glances = glances.into_inner();
     for ((number, wanted), glance) in (0..).zip(wanted).zip(glances) {
         let object = (wanted.checksum, wanted.kind);
         match glance {
@@ -177,11 +178,11 @@ fn read(
         |(), (number, bytes)| {
             let Wanted { kind, checksum, .. } = &wanted[*number];
             let looked = look.metadata(*kind, checksum, bytes)?;
-            found.lock().unwrap_or_else(PoisonError::into_inner).push((*number, looked));
+            found.lock().push((*number, looked));
             Ok(())
         },
     )?;
-    let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut found = found.into_inner();
     found.extend(look.files(files)?);
     Ok(found)
 }

@@ -10,13 +10,14 @@ use sealift_format::ostree::{Checksum, Commit};
 use sealift_format::{Bundle, Delta, Index, OsTree, Ref, RepositoryFile, verity};
 use sha2::{Digest as _, Sha256};
 
-use super::options::{ImportOptions, destination};
+use super::destination::destination;
 use crate::base::{self, Base, Bases};
 use crate::contents::{CommitRef, HashedCommits};
 use crate::error::wrong_base;
 use crate::ostree::kept::InstallRecord;
 use crate::ostree::repo::Repo;
 use crate::source::{OstreeSource, SourceOptions};
+use crate::target::options::ImportOptions;
 use crate::{Error, Phase, Progress};
 
 /// Completes a delta to a whole bundle with what the repository holds, given the options of the import. Returns it with its bases: none if the
@@ -109,14 +110,8 @@ impl Finder<'_> {
 
     /// Finds several bases among the records of each name.
     fn several(&self) -> Result<Vec<Index>, Error> {
-        let mut kept = Vec::new();
-        for name in InstallRecord::names(self.repo)? {
-            let Some(own) = InstallRecord::load(self.repo, &name)? else { continue };
-            kept.extend(own.without_repository_files()?);
-            kept.push(own.index);
-        }
-        let mut kept: HashMap<[u8; 32], Index> =
-            kept.into_iter().map(|index| (verity::digest(index.bytes()), index)).collect();
+        let kept = InstallRecord::indexes(self.repo)?.into_iter();
+        let mut kept: HashMap<[u8; 32], Index> = kept.map(|index| (verity::digest(index.bytes()), index)).collect();
         let (mut found, mut lacking) = (Vec::new(), Vec::new());
         for base in self.delta.bases() {
             match kept.remove(&base.index_digest) {

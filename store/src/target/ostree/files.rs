@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt as _;
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use sealift_format::num::{self, at};
 use sealift_format::ostree::Checksum;
@@ -154,7 +155,7 @@ impl<'a> Work<'a> {
         let Some(slot) = self.large.get(&object) else { return Ok(()) };
         let failed = |error: io::Error| self.transaction.unwritten(error);
         let file = {
-            let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut slot = slot.lock();
             if slot.is_none() {
                 let file = self.transaction.unnamed_file()?;
                 file.set_len(self.bundle.index.object(object).size).map_err(failed)?;
@@ -168,7 +169,7 @@ impl<'a> Work<'a> {
 
     /// Builds the files of a large object when all of its pieces are in place.
     fn finish_large(&self, object: u32) -> Result<(), Error> {
-        let slot = self.large.get(&object).map(|slot| slot.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let slot = self.large.get(&object).map(|slot| slot.lock().take());
         let Some(file) = slot.flatten() else { return Ok(()) };
         let failed = |error: io::Error| self.transaction.unwritten(error);
         let mut clones = Vec::new();

@@ -8,8 +8,8 @@ use sealift_format::{Bundle, Opened, OsTreeKind, Ref};
 use super::carried::Carried;
 use super::closure::{self, Depth};
 use super::delta;
+use super::destination::destination;
 use super::files::Work;
-use super::options::{Destination, ImportOptions, destination};
 use super::plan::Plan;
 use super::policy;
 use super::sealing;
@@ -24,11 +24,13 @@ use crate::ostree::repo::Repo;
 use crate::ostree::transaction::Transaction;
 use crate::progress::Phase;
 use crate::seal::Seal;
+use crate::target::options::{Destination, ImportOptions};
 use crate::threads::parallel::for_each;
 use crate::trust::{Admission, TargetKind, TargetPlace, Trusted};
 use crate::{Error, Progress};
 
-/// Imports the commits of a bundle into the repository at `target`. A delta bundle requires a repository that holds its base.
+/// Imports the commits of a bundle into the repository at `target`. A delta bundle requires its base: a given one, or a repository that
+/// holds it.
 ///
 /// The device remembers the bundle before any of it can be reached in the repository. After a kill at any point the repository is consistent, and
 /// another run completes it.
@@ -46,6 +48,7 @@ pub fn import(
     progress: &Progress,
 ) -> Result<ImportStats, Error> {
     let (unopened, admission) = bundle.install(options.dry_run)?;
+    let path = unopened.path().to_owned();
     let (mut input, opened) = unopened.open_any()?;
     let repo = Arc::new(Repo::open(target)?);
     let name = &opened.head().root().identity.name;
@@ -53,7 +56,7 @@ pub fn import(
         admission.check_kept(target, &kept)?;
     }
     let is_sealed = sealing::plan(&repo, name, options.seal)?;
-    let (bundle, bases) = whole(opened, &repo, options, progress)?;
+    let (bundle, bases) = whole((opened, &path), &repo, options, progress)?;
     let signature = sealing::signature(&repo, &bundle.head, options.seal).filter(|_| is_sealed);
     if let Some(signature) = signature.filter(|signature| signature.is_required && !options.dry_run) {
         kept::try_signature(&repo, &bundle, signature)?;
@@ -90,16 +93,16 @@ fn renew(repo: &Repo, bundle: &Bundle, options: &ImportOptions) -> Result<Renewe
     renew_summary(repo, &names.collect::<Result<Vec<_>, _>>()?, options.now)
 }
 
-/// Returns the whole bundle; completes a delta with what the repository holds.
+/// Returns the whole bundle; completes a delta with the given bases, or else with what the repository holds.
 pub(super) fn whole(
-    opened: Opened,
+    (opened, path): (Opened, &Path),
     repo: &Arc<Repo>,
     options: &ImportOptions,
     progress: &Progress,
 ) -> Result<(Bundle, Bases), Error> {
-    match opened {
-        Opened::Whole(bundle) => Ok((bundle, Bases::default())),
-        Opened::Delta(delta) => delta::complete(delta, repo, options, progress),
+    match options.bases.complete(opened, path, progress)? {
+        (Opened::Whole(bundle), bases) => Ok((bundle, bases)),
+        (Opened::Delta(delta), _) => delta::complete(delta, repo, options, progress),
     }
 }
 

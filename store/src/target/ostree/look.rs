@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::io::{ErrorKind, Read as _};
 use std::os::fd::AsFd;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use rustix::io::Errno;
 use sealift_format::num;
@@ -89,7 +90,7 @@ impl<'a> ObjectCheck<'a> {
     pub(super) fn files(&self, files: &[Numbered<'a>]) -> Result<Vec<(usize, ObjectState)>, Error> {
         let asked = Mutex::new(Asked::default());
         for_each(self.jobs, files, || (), |(), file| self.ask(*file, &asked))?;
-        let mut asked = asked.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut asked = asked.into_inner();
         let unknown = std::mem::take(&mut asked.unknown);
         let asked = self.read(&unknown, asked)?;
         if asked.sealed.is_empty() {
@@ -193,7 +194,7 @@ impl<'a> ObjectCheck<'a> {
                 Ok(())
             },
         )?;
-        Ok(asked.into_inner().unwrap_or_else(PoisonError::into_inner))
+        Ok(asked.into_inner())
     }
 
     /// Reads a file object to its end. Also returns the digest that its content would have if sealed.
@@ -243,7 +244,7 @@ impl Asked<'_> {
 }
 
 fn lock<'m, 'a>(asked: &'m Mutex<Asked<'a>>) -> MutexGuard<'m, Asked<'a>> {
-    asked.lock().unwrap_or_else(PoisonError::into_inner)
+    asked.lock()
 }
 
 /// Returns the content of a regular file.

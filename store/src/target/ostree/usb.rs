@@ -6,33 +6,15 @@ use std::sync::Arc;
 use sealift_format::{Bundle, Opened, Ref};
 
 use super::import::{choose, take, whole};
-use super::options::{Destination, ImportOptions};
 use super::skeleton::Skeleton;
 use super::stats::ImportStats;
 use super::summary::write_summary;
 use crate::input::Input;
 use crate::ostree::repo::Repo;
 use crate::seal::Seal;
+use crate::target::options::{Destination, ImportOptions};
 use crate::trust::{Admission, Trusted};
 use crate::{Error, Progress};
-
-/// Options of writing a bundle to a medium.
-#[derive(Clone, Debug, Default)]
-#[allow(clippy::exhaustive_structs, reason = "callers fill it in")]
-pub struct UsbOptions {
-    /// The refs; if empty, all OSTree commits.
-    pub refs: Vec<String>,
-    /// The time to put into the summary, in seconds since 1970.
-    pub now: u64,
-    /// Read and hash the objects that the repository has instead of relying on the file system's metadata.
-    pub rehash: bool,
-    /// Do not check objects of commits that the repository has.
-    pub trust_record: bool,
-    /// Report what would be done, and do nothing.
-    pub dry_run: bool,
-    /// Threads; 0 counts as 1.
-    pub jobs: usize,
-}
 
 /// Imports the commits of a bundle into the repository `.ostree/repo` in the directory `medium`, and creates it if there is none.
 ///
@@ -46,17 +28,19 @@ pub struct UsbOptions {
 pub fn write_usb(
     bundle: Trusted,
     medium: &Path,
-    options: &UsbOptions,
+    options: &ImportOptions,
     progress: &Progress,
 ) -> Result<ImportStats, Error> {
     let (unopened, admission) = bundle.install(options.dry_run)?;
+    let path = unopened.path().to_owned();
     let (mut input, opened) = unopened.open_any()?;
     if let Opened::Whole(bundle) = &opened {
         check_collections(bundle, &options.refs)?;
     }
     let skeleton = Skeleton::make(medium)?;
-    let written =
-        skeleton.open().and_then(|repo| write(&mut input, opened, &Arc::new(repo), (options, &admission), progress));
+    let written = skeleton
+        .open()
+        .and_then(|repo| write(&mut input, (opened, &path), &Arc::new(repo), (options, &admission), progress));
     if options.dry_run || written.is_err() {
         skeleton.remove();
     }
@@ -65,22 +49,13 @@ pub fn write_usb(
 
 fn write(
     input: &mut Input,
-    opened: Opened,
+    (opened, path): (Opened, &Path),
     repo: &Arc<Repo>,
-    (options, admission): (&UsbOptions, &Admission),
+    (options, admission): (&ImportOptions, &Admission),
     progress: &Progress,
 ) -> Result<ImportStats, Error> {
-    let import = ImportOptions {
-        refs: options.refs.clone(),
-        destination: Destination::Mirror,
-        seal: Seal::Off,
-        rehash: options.rehash,
-        trust_record: options.trust_record,
-        now: options.now,
-        dry_run: options.dry_run,
-        jobs: options.jobs,
-    };
-    let (bundle, bases) = whole(opened, repo, &import, progress)?;
+    let import = ImportOptions { destination: Destination::Mirror, seal: Seal::Off, ..options.clone() };
+    let (bundle, bases) = whole((opened, path), repo, &import, progress)?;
     check_collections(&bundle, &options.refs)?;
     let stats = take(input, (&bundle, &bases), repo, (&import, admission, None), progress)?;
     if !options.dry_run {

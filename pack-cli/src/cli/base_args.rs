@@ -1,0 +1,40 @@
+//! `--base`: where the bases of a delta are.
+
+use std::ffi::OsString;
+
+use clap::{Args, ValueHint};
+use sealift::{GivenBases, Opened, Progress};
+
+use super::bundle::{BundleArg, jobs};
+use super::failure::Failure;
+use super::limits::limits;
+
+/// The bases of a delta.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct BaseArgs {
+    /// Read a delta over its base: a bundle, or what it was unpacked to; once for each of its bases
+    #[arg(long, value_name = "BUNDLE|TARGET", value_hint = ValueHint::AnyPath)]
+    base: Vec<OsString>,
+}
+
+impl BaseArgs {
+    /// Returns whether there are any.
+    pub(crate) fn is_given(&self) -> bool {
+        !self.base.is_empty()
+    }
+
+    /// Returns them for the library.
+    pub(crate) fn given(&self, threads: Option<u16>) -> GivenBases {
+        GivenBases { places: self.base.clone(), limits: limits(), jobs: jobs(threads.map(usize::from)) }
+    }
+
+    /// Reads what stands before the content, whoever signed it, of a delta over its bases: to be shown, never to be handed out.
+    pub(crate) fn read_untrusted(&self, bundle: &BundleArg) -> Result<Opened, Failure> {
+        self.complete(bundle.read_untrusted()?, bundle)
+    }
+
+    /// Completes a delta with its bases, if they are given.
+    pub(crate) fn complete(&self, opened: Opened, bundle: &BundleArg) -> Result<Opened, Failure> {
+        Ok(self.given(None).complete(opened, &bundle.bundle, &Progress::default())?.0)
+    }
+}

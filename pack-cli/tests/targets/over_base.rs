@@ -1,0 +1,139 @@
+//! Delta bundles that are read over a given base, wherever a full bundle is read.
+
+use std::fs;
+
+use crate::deltas::versions;
+use crate::desk::{Desk, noise};
+
+/// What holds the base: its bundle, and a directory that has it.
+const BASES: [&str; 2] = ["1.sealift", "one"];
+
+impl Desk {
+    fn ok(&self, line: &str) -> String {
+        let (status, said) = self.tell(line);
+        assert_eq!(status, Some(0), "{line}: {said}");
+        said
+    }
+
+    fn no(&self, line: &str, status: i32, why: &str) {
+        let (found, said) = self.tell(line);
+        assert!(found == Some(status) && said.contains(why), "{line}: {found:?} {said}");
+    }
+
+    /// What a verb prints of version 2's full bundle, and of the delta over each base, is the same.
+    fn says_the_same(&self, line: &str) {
+        let full = self.ok(&line.replace("BUNDLE", "2.sealift"));
+        for base in BASES {
+            assert_eq!(
+                self.ok(&line.replace("BUNDLE", &format!("delta.sealift --base {base}"))),
+                full,
+                "{line}: {base}"
+            );
+        }
+    }
+}
+
+#[test]
+fn it_is_listed_and_read_as_the_full_bundle() {
+    let desk = versions();
+    desk.says_the_same("ls BUNDLE -l");
+    desk.says_the_same("ls BUNDLE --json");
+    for name in ["usr/changed", "usr/same", "usr/share/moved", "new", "empty", "usr/libfoo.so.1.3"] {
+        let content = desk.run(&["cat", "delta.sealift", name, "--base", "1.sealift", "--allow-unsigned"]).stdout;
+        assert!(content == fs::read(desk.path("tree").join(name)).unwrap(), "{name}");
+    }
+    desk.no("cat delta.sealift new --allow-unsigned", 4, "is a delta, which needs os version 1");
+    assert_eq!(desk.ok("diff 2.sealift delta.sealift --base one -q --exit-code"), "");
+    assert_eq!(desk.ok("diff delta.sealift tree --base 1.sealift -q --exit-code"), "");
+    desk.ok("audit two delta.sealift --base 1.sealift --allow-unsigned");
+    desk.no("audit one delta.sealift --base 1.sealift --allow-unsigned", 1, "differs");
+}
+
+#[test]
+fn all_of_its_content_is_verified() {
+    let desk = versions();
+    for base in BASES {
+        let said = desk.ok(&format!("verify delta.sealift --deep --base {base} --allow-unsigned"));
+        assert!(said.contains("every byte and the content of 10 objects"), "{said}");
+    }
+    // A file that the delta leaves as it is, and one that it needs to make another.
+    for name in ["usr/same", "usr/changed"] {
+        let path = desk.path("one").join(name);
+        let kept = fs::read(&path).unwrap();
+        let mut other = kept.clone();
+        other[77] ^= 1;
+        fs::write(&path, other).unwrap();
+        desk.no("verify delta.sealift --deep --base one --allow-unsigned", 4, name);
+        desk.no("unpack delta.sealift three --base one --allow-unsigned", 4, name);
+        assert!(!desk.path("three").exists());
+        fs::write(&path, kept).unwrap();
+    }
+}
+
+#[test]
+fn a_new_target_is_made_of_both() {
+    let desk = versions();
+    for (number, base) in BASES.iter().enumerate() {
+        let target = format!("new-{number}");
+        desk.ok(&format!("unpack delta.sealift {target} --base {base} --allow-unsigned"));
+        desk.assert_same(&target, "tree");
+        assert!(desk.ok(&format!("unpack delta.sealift {target} --base {base} --allow-unsigned")).contains("complete"));
+        // The record is that of the version: its full bundle finds all there.
+        let said = desk.ok(&format!("unpack 2.sealift {target} --update --allow-unsigned"));
+        assert!(said.contains("10 files unchanged"), "{said}");
+        desk.ok(&format!("audit {target} --allow-unsigned"));
+    }
+    // A part of it, and a target that holds something else.
+    desk.ok("unpack delta.sealift part --path usr --base 1.sealift --allow-unsigned");
+    assert_eq!(fs::read(desk.path("part/usr/same")).unwrap(), fs::read(desk.path("tree/usr/same")).unwrap());
+    desk.write("tree/elsewhere", noise(8, 5_000));
+    fs::remove_file(desk.path("tree/usr/same")).unwrap();
+    desk.run(&["pack", "tree", "-o", "other.sealift", "--name", "os", "--bundle-version", "1"]);
+    desk.ok("unpack other.sealift four --allow-unsigned");
+    desk.ok("unpack delta.sealift four --update --delete --base 1.sealift --allow-unsigned");
+    desk.assert_same("four", "two");
+    desk.ok("unpack delta.sealift five --dry-run --base 1.sealift --allow-unsigned");
+    assert!(!desk.path("five").exists());
+}
+
+#[test]
+fn an_object_larger_than_a_piece_stays_sparse() {
+    let desk = Desk::new();
+    let sparse = fs::File::create(desk.path("tree/sparse")).unwrap();
+    sparse.set_len(64 << 20).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&sparse, b"in the middle", 32 << 20).unwrap();
+    desk.write("tree/large", noise(3, 9 << 20));
+    desk.pack(1);
+    desk.unpack(1, "one");
+    desk.write("tree/new", "new");
+    desk.pack(2);
+    desk.delta(&["1.sealift"], "delta.sealift");
+    for (number, base) in BASES.iter().enumerate() {
+        let target = format!("new-{number}");
+        desk.ok(&format!("unpack delta.sealift {target} --base {base} --allow-unsigned"));
+        desk.assert_same(&target, "tree");
+        let blocks = std::os::unix::fs::MetadataExt::blocks(&fs::metadata(desk.path(&target).join("sparse")).unwrap());
+        assert!(blocks * 512 <= 1 << 20, "{blocks} blocks");
+    }
+}
+
+#[test]
+fn what_is_no_base_of_it_is_refused() {
+    let desk = versions();
+    desk.no("ls delta.sealift --base 2.sealift", 4, "2.sealift: wrong base: this delta needs os version 1 (");
+    desk.no("ls delta.sealift --base two", 4, "two: wrong base");
+    desk.no("ls delta.sealift --base absent", 2, "absent");
+    desk.no("ls 2.sealift --base 1.sealift", 2, "2.sealift is a full bundle, which has no base");
+    desk.no("ls delta.sealift --base ostree:one", 2, "one");
+    desk.no("unpack delta.sealift 2.sealift six --base one --allow-unsigned", 2, "--base is the base of one delta");
+    // Of several, each is needed.
+    fs::create_dir(desk.path("etc")).unwrap();
+    desk.write("etc/hosts", noise(4, 20_000));
+    desk.run(&["pack", "etc", "-o", "etc.sealift", "--name", "etc", "--bundle-version", "1"]);
+    fs::copy(desk.path("etc/hosts"), desk.path("tree/hosts")).unwrap();
+    desk.delta(&["1.sealift", "etc.sealift"], "both.sealift");
+    desk.no("ls both.sealift --base 1.sealift", 4, "both.sealift: it needs etc version 1 (");
+    desk.ok("verify both.sealift --deep --base etc.sealift --base one --allow-unsigned");
+    desk.ok("unpack both.sealift both --base etc.sealift --base one --allow-unsigned");
+    desk.assert_same("both", "tree");
+}

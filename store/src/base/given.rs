@@ -1,0 +1,125 @@
+//! The bases that a user names for a delta bundle, so that it is read as the full bundle that it stands for.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::Arc;
+
+use sealift_format::{Base as RootBase, Bundle, Limits, Opened, verity};
+
+use super::{Base, Bases};
+#[cfg(feature = "composefs")]
+use crate::composefs;
+use crate::error::wrong_base;
+use crate::ostree::kept::InstallRecord;
+use crate::ostree::repo::Repo;
+use crate::trust::TargetKind;
+use crate::{Error, Input, Progress, Unopened};
+
+/// Where the bases of a delta bundle are.
+#[derive(Clone, Debug, Default)]
+#[allow(clippy::exhaustive_structs, reason = "callers fill it in")]
+pub struct GivenBases {
+    /// Bundles, directories, `ostree:REPO` and `composefs:STORE`, in any order; none if the target itself holds the bases.
+    pub places: Vec<OsString>,
+    /// Limits on the cost of a base that is a bundle.
+    pub limits: Limits,
+    /// Threads; 0 counts as 1.
+    pub jobs: usize,
+}
+
+impl GivenBases {
+    /// Completes the delta bundle `path` with these bases. Without any, it stays as it is. The delta names its bases by the digests of their indexes,
+    /// so they need no trust of their own.
+    ///
+    /// # Errors
+    /// Returns an error if a place cannot be read, if one of the delta's bases is at none of them, or if the bundle is a full one.
+    pub fn complete(&self, opened: Opened, path: &Path, progress: &Progress) -> Result<(Opened, Bases), Error> {
+        let delta = match opened {
+            opened if self.places.is_empty() => return Ok((opened, Bases::default())),
+            Opened::Whole(_) => {
+                return Err(Error::Usage(format!("{} is a full bundle, which has no base", path.display())));
+            }
+            Opened::Delta(delta) => delta,
+        };
+        let mut found: Vec<Option<Base>> = delta.bases().iter().map(|_| None).collect();
+        for place in &self.places {
+            for (number, base) in self.of_place(place, delta.bases(), progress)? {
+                found[number] = Some(base);
+            }
+        }
+        if let Some(lacking) = found.iter().position(Option::is_none) {
+            let problem = format!("it needs {}, which was not given", delta.bases()[lacking]);
+            return Err(Error::MissingBase { path: path.to_owned(), problem });
+        }
+        let bases = Bases::new(found.into_iter().flatten().collect());
+        let bundle = delta.complete(&bases.indexes()).map_err(|error| Error::from(error).of_bundle(path))?;
+        Ok((Opened::Whole(bundle), bases))
+    }
+
+    /// Opens a full bundle, or a delta bundle over these bases.
+    ///
+    /// # Errors
+    /// As [`Self::complete`]; also returns an error if the bundle is damaged, or is a delta bundle and there are no bases.
+    pub fn open(&self, bundle: Unopened, progress: &Progress) -> Result<(Input, Bundle, Bases), Error> {
+        let path = bundle.path().to_owned();
+        let (input, opened) = bundle.open_any()?;
+        match self.complete(opened, &path, progress)? {
+            (Opened::Whole(bundle), bases) => Ok((input, bundle, bases)),
+            (Opened::Delta(delta), _) => Err(Error::is_delta(&path, &delta)),
+        }
+    }
+
+    /// Returns those of the declared bases that a place has, by their numbers.
+    fn of_place(
+        &self,
+        place: &OsString,
+        declared: &[RootBase],
+        progress: &Progress,
+    ) -> Result<Vec<(usize, Base)>, Error> {
+        let candidates = match TargetKind::of(Path::new(place)) {
+            (TargetKind::Ostree, path) => {
+                let repo = Arc::new(Repo::open(path)?);
+                let indexes = InstallRecord::indexes(&repo)?;
+                indexes.into_iter().map(|index| Base::of_repository(&repo, index)).collect()
+            }
+            (TargetKind::Composefs, path) => of_store(path)?,
+            (TargetKind::Directory, path) if path.is_dir() => {
+                vec![Base::of_installed(path, self.jobs.max(1), progress)?]
+            }
+            (TargetKind::Directory, path) => {
+                let opened = Input::open(path)?.begin(self.limits.clone()).and_then(Base::of_known);
+                vec![opened.map_err(|error| error.of_bundle(path))?]
+            }
+        };
+        let held = match &candidates[..] {
+            [] => "nothing was installed there".to_owned(),
+            [.., last] => format!("it has {}", last.named()),
+        };
+        let number = |base: Base| {
+            let digest = verity::digest(base.index.bytes());
+            Some((declared.iter().position(|declared| declared.index_digest == digest)?, base))
+        };
+        let found: Vec<_> = candidates.into_iter().filter_map(number).collect();
+        if found.is_empty() {
+            let problem = wrong_base(declared, held);
+            return Err(Error::MissingBase { path: place.into(), problem });
+        }
+        Ok(found)
+    }
+}
+
+#[cfg(feature = "composefs")]
+fn of_store(path: &Path) -> Result<Vec<Base>, Error> {
+    let Some(repo) = composefs::repo::Repo::open(path)?.map(Arc::new) else { return Ok(Vec::new()) };
+    let mut bases = Vec::new();
+    for name in composefs::kept::InstallRecord::names(&repo)? {
+        let kept = composefs::kept::InstallRecord::load(&repo, &name)?;
+        bases.extend(kept.map(|kept| Base::of_store(&repo, kept.index, kept.found)));
+    }
+    Ok(bases)
+}
+
+#[cfg(not(feature = "composefs"))]
+fn of_store(path: &Path) -> Result<Vec<Base>, Error> {
+    Err(Error::Usage(format!("composefs:{}: this build has no composefs", path.display())))
+}

@@ -1,0 +1,24 @@
+//! The names that refs get in a repository.
+
+use crate::Error;
+use crate::ostree::refs::{RefName, RefPlace};
+use crate::ostree::repo::Repo;
+use crate::target::options::Destination;
+
+/// Returns the destination of a ref, by its name and its collection, which may be empty.
+pub(super) fn destination(
+    repo: &Repo,
+    name: &str,
+    collection: &str,
+    destination: &Destination,
+) -> Result<RefName, Error> {
+    let place = match destination {
+        Destination::Remote(remote) => RefPlace::Remote(remote.clone()),
+        // Refs of the repository's own collection are not mirrored.
+        Destination::Mirror if !collection.is_empty() && repo.config().collection_id.as_deref() != Some(collection) => {
+            RefPlace::Mirror(collection.to_owned())
+        }
+        Destination::Heads | Destination::Mirror => RefPlace::Heads,
+    };
+    RefName::new(place, name).map_err(|fault| repo.fault(fault))
+}
