@@ -64,7 +64,7 @@ pub enum Error {
     #[error("this is a request, not a bundle")]
     IsRequest,
     /// A version, section, codec or kind that only a later reader knows.
-    #[error("{part}: this version of Sealift does not know {what} {found}; a newer one may")]
+    #[error("{part}: unknown {what} {found}; a newer version of Sealift may support it")]
     Unsupported {
         /// Where it stands.
         part: Part,
@@ -74,7 +74,7 @@ pub enum Error {
         found: u64,
     },
     /// A structure breaks a rule of the spec.
-    #[error("{part}: {what} (near byte {at} of it)")]
+    #[error("{part}: {what} (near byte {at})")]
     Malformed {
         /// The structure.
         part: Part,
@@ -116,7 +116,7 @@ pub enum Error {
         what: &'static str,
     },
     /// A declared size is more than this reader takes.
-    #[error("the bundle declares {what} = {declared}, over this reader's limit of {limit}")]
+    #[error("the bundle declares {what} = {declared}, which exceeds the limit of {limit}")]
     Limit {
         /// Which size.
         what: &'static str,
@@ -126,7 +126,7 @@ pub enum Error {
         limit: u64,
     },
     /// A number in the root is not the one that layout and index give.
-    #[error("root: it declares {what} = {declared}, but layout and index have {found}")]
+    #[error("root: declares {what} = {declared}, but layout and index have {found}")]
     Maximum {
         /// The field of spec 4.3.
         what: &'static str,

@@ -307,8 +307,8 @@ fn limits_are_lowered_by_an_option() {
     let desk = Desk::new(vec![("one", files(1000, 'a'))]);
     let output = desk.command(Command::new(program()).args(["ls", "one", "--limit", "size=3K"]));
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("declares size = 3890, over this reader's limit of 3072"), "{said}");
-    assert!(said.contains("--limit size=3890 accepts it"), "{said}");
+    assert!(said.contains("declares size = 3890, which exceeds the limit of 3072"), "{said}");
+    assert!(said.contains("to accept it, use --limit size=3890"), "{said}");
 }
 
 #[test]

@@ -294,7 +294,7 @@ test("a few bytes that come to more memory than the engine has are refused for i
   // Twice as much would take the engine's 4 GiB: RuntimeError, without a code.
   for (const length of [made("doubling").length, undefined]) {
     const reader = new Reader(length);
-    const refusal = { code: "limit", message: /declares memory = \d+, over this reader's limit of 1073741824/ };
+    const refusal = { code: "limit", message: /declares memory = \d+, which exceeds the limit of 1073741824/ };
     assert.throws(() => feed(reader, made("doubling")), refusal);
     assert.throws(() => reader.refs(), refusal);
   }

@@ -1,4 +1,4 @@
-//! Saying what goes, and asking, before a directory is taken over that Sealift did not make.
+//! The confirmation before an update takes over a directory that Sealift did not create.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
@@ -11,13 +11,13 @@ use super::escape;
 use super::show::Show;
 use super::updated::kinds;
 
-/// Names that are shown of what would be deleted.
+/// How many of the paths to delete are shown.
 const SHOWN: usize = 5;
 
-/// Says what taking `target` over replaces and deletes, and asks where somebody can answer: else the option is the consent.
+/// Shows what taking over `target` replaces and deletes, and asks for confirmation on a terminal; elsewhere the option is the consent.
 ///
 /// # Errors
-/// The answer is no.
+/// Returns an error if the user declines.
 pub(crate) fn agree(show: Show, target: &Path, stats: &UnpackStats) -> Result<(), Error> {
     if io::stdin().is_terminal() && io::stderr().is_terminal() {
         return ask(target, stats);
@@ -26,7 +26,7 @@ pub(crate) fn agree(show: Show, target: &Path, stats: &UnpackStats) -> Result<()
     Ok(())
 }
 
-/// The first names of what would be deleted, behind a colon.
+/// Returns the first paths that would be deleted, after a colon.
 fn first_names(stats: &UnpackStats) -> String {
     let names = stats.deletions.iter().take(SHOWN).map(|path| escape::bytes(path.as_os_str().as_bytes()).to_string());
     let names: Vec<String> = names.collect();
@@ -47,11 +47,11 @@ fn tell(show: Show, target: &Path, stats: &UnpackStats) {
 fn ask(target: &Path, stats: &UnpackStats) -> Result<(), Error> {
     let name = escape::text(&target.display().to_string());
     let (replaced, deleted, names) = (kinds(&stats.replaced), kinds(&stats.deleted), first_names(stats));
-    // With standard error gone there is nobody to tell, and nobody who says yes. It is not locked while somebody thinks: Ctrl-C clears the line.
+    // If standard error is closed, nobody can confirm. It is not locked while the user decides, so that Ctrl-C can clear the line.
     let mut err = anstream::stderr();
     let _ = write!(
         err,
-        "{name} was not unpacked by sealift. Taking it over would\n  replace {replaced}\n  delete {deleted}{names}\nGo on? [y/N] "
+        "{name} was not unpacked by sealift. Taking it over would\n  replace {replaced}\n  delete {deleted}{names}\nContinue? [y/N] "
     )
     .and_then(|()| err.flush());
     let mut answer = String::new();

@@ -1,4 +1,4 @@
-//! `sealift audit`: whether an installed tree, or a store, is what its bundle says.
+//! `sealift audit`: compares an installed tree or store with its signed bundle.
 
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -29,28 +29,30 @@ use super::trust_args::{Judge, TrustArgs};
 
 /// Check that an installed tree or repository still matches its signed bundle
 ///
-/// Reads every file of TARGET and compares it with the signed index in the install record, or with that of BUNDLE. Files that unpack --seal
-/// sealed are not read: the kernel reports their digests. Prints one line for each path that differs: D missing, A extra, M changed (with
-/// the expected and the actual size), U no longer sealed, m metadata only. The exit status is 1 if anything differs.
+/// Reads every file of TARGET and compares it with the signed index in the install record, or with the index of BUNDLE. Does not read files
+/// sealed by unpack --seal: the kernel reports their digests. Prints one line for each path that differs: D missing, A extra, M changed
+/// (with the expected and the actual size), U no longer sealed, m metadata only. The exit status is 1 if anything differs.
 ///
-/// TARGET is compared with what was installed there: a newer version elsewhere on this device, an expiry since passed or a key since
-/// revoked is reported, but is not a difference. On a tree that root unpacked, --ignore privileged ignores nothing.
+/// Compares TARGET with what was installed there. Reports a newer version elsewhere on this device, an expiry since passed or a key since
+/// revoked, but does not count it as a difference. On a tree that root unpacked, --ignore privileged has no effect.
 ///
-/// Of ostree:REPO, compares the refs and objects that the installed bundles brought: each with its checksum, or by the kernel where it is
-/// sealed. Other objects there are not differences.
+/// For ostree:REPO, compares the refs and objects that the installed bundles brought: each object with its checksum, or through the kernel
+/// if it is sealed. Other objects are not differences.
 #[cfg_attr(
     feature = "composefs",
     doc = "",
-    doc = " Of composefs:REPO the same, each with its digest. Other objects are extra in a store, if nobody else has images there."
+    doc = " For composefs:REPO, does the same with fs-verity digests. Other objects are extra, unless the store also has images from elsewhere."
 )]
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
-With --json one object: target, name, version, path (where only a part is
-compared), signers, since (what became so since it was taken), of_another, sound, sealed, kernel_signature, counts, seconds and
-entries. An entry has kind (missing, extra, changed, unsealed, metadata), path,
-fields, and old and new, the file as the index has it and as it is. Of a store:
-target, bundles, trees, sound, sealed, extra_known, counts, seconds and entries
-with kind, name, tree, path, expected and found.
+With --json, prints one object: target, name, version, path (if only a part is
+compared), signers, since (what has changed since the installation), of_another
+(the install record belongs to another directory), sound, sealed,
+kernel_signature, counts, seconds and entries. An entry has kind (missing,
+extra, changed, unsealed, metadata), path, fields, old (the file in the index)
+and new (the file in TARGET). For a repository or store: target, bundles, trees,
+sound, sealed, extra_known, counts, seconds and entries with kind, name, tree,
+path, expected and found.
 
 Examples:
   sealift audit /srv/os --trust /etc/sealift/allowed_signers
@@ -128,7 +130,7 @@ impl Audit {
         }
         match diff.is_empty() {
             true => Ok(()),
-            // Who asked for errors only is told of this one.
+            // --quiet does not hide this error.
             false if self.show.quiet && !self.show.json => {
                 let counts = match diff.differences.is_empty() {
                     true => "its install record belongs to another directory".to_owned(),
@@ -140,7 +142,7 @@ impl Audit {
         }
     }
 
-    /// What to say where the tree is of another name than it is to be of: that is what was asked for, or else what the device took there.
+    /// Returns the message for a tree with the wrong name: not the one asked for, or else not the one that the device installed there.
     fn wrong_name(&self, judge: &Judge) -> Result<Option<String>, Failure> {
         let (name, _) = judge.identity();
         let target = self.target.display();
@@ -154,7 +156,7 @@ impl Audit {
         let taken = judge.guard().store().taken_to(&self.target)?.filter(|taken| taken.name != name);
         Ok(taken.map(|taken| {
             format!(
-                "{target} is {name}, and this device unpacked {} there: find out who replaced it; `sealift clean {target}` accepts it",
+                "{target} is {name}, but this device installed {} there: find out who replaced it; to accept it, run `sealift clean {target}`",
                 taken.name
             )
         }))
@@ -163,7 +165,7 @@ impl Audit {
     fn run_store(&self, store: Store<'_>, reference: Option<&str>) -> Result<(), Failure> {
         if let Some(option) = self.compare.of_trees() {
             return Err(Failure::usage(format!(
-                "{option} is for installed trees: in a store, names and objects are compared"
+                "{option} is for installed trees: for a repository or store, audit compares refs and objects"
             )));
         }
         let options = StoreAuditOptions {
@@ -213,7 +215,7 @@ impl Audit {
             if diff.is_of_another {
                 writeln!(
                     out,
-                    "  {BAD}its install record belongs to another directory{BAD:#}: one of them was copied or moved here"
+                    "  {BAD}its install record belongs to another directory{BAD:#}: the directory or the record was copied or moved here"
                 )?;
             }
             if !diff.differences.is_empty() {
@@ -224,7 +226,7 @@ impl Audit {
             let asked = if diff.is_sealed { ", asking the kernel" } else { "" };
             writeln!(out, "  {paths} compared with {with}{asked} in {}", human::duration(elapsed))?;
             if diff.is_index_signed {
-                writeln!(out, "  the index is sealed with a signature for the kernel")?;
+                writeln!(out, "  the index is sealed with a kernel signature")?;
             }
             differences::print_privileged(&mut out, diff)?;
         }
@@ -244,7 +246,7 @@ struct Summary<'a> {
     #[serde(skip_serializing_if = "String::is_empty")]
     path: String,
     signers: Vec<String>,
-    /// What became so since it was taken.
+    /// What has changed since the installation.
     since: Vec<String>,
     /// Whether its install record belongs to another directory.
     of_another: bool,

@@ -22,7 +22,7 @@ use super::pace::Pace;
 use super::show::{BAD, BOLD, DIM, GOOD, Show, json_line};
 use super::trust_args::{Judge, TrustArgs};
 
-/// A store, as TARGET names it.
+/// A repository or store, as TARGET names it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Store<'a> {
     Ostree(&'a Path),
@@ -30,10 +30,10 @@ pub(crate) enum Store<'a> {
     Composefs(&'a Path),
 }
 
-/// What an audit of a store is given.
+/// The input of a store's audit.
 pub(crate) struct Run<'a> {
     pub(crate) store: Store<'a>,
-    /// The store as it was written.
+    /// TARGET as the user wrote it.
     pub(crate) target: &'a Path,
     pub(crate) bundle: Option<&'a Path>,
     pub(crate) options: StoreAuditOptions,
@@ -117,19 +117,19 @@ impl Run<'_> {
             writeln!(out, "  {} hashed, {}", count(counts.hashed, "object"), Bytes(counts.hashed_bytes))?;
         }
         if !audit.is_extra_known && !matches!(self.store, Store::Ostree(_)) && !self.options.allow_extra {
-            writeln!(out, "  did not look for extra objects: the store has other images, which may use them")?;
+            writeln!(out, "  extra objects not checked: the store has other images, which may use them")?;
         }
         Ok(())
     }
 }
 
-/// Name and version of a bundle.
+/// Returns name and version of a bundle.
 fn identity(judge: &Judge) -> String {
     let (name, version) = judge.identity();
     format!("{name} version {version}{}", judge.mark())
 }
 
-/// The letters are those of directories.
+/// The letters are the same as for directories.
 fn mark(kind: FindingKind) -> (char, Style) {
     differences::mark(match kind {
         FindingKind::Missing => Change::Removed,
@@ -162,7 +162,7 @@ fn print_finding(out: &mut dyn Write, finding: &Finding) -> std::io::Result<()> 
     }
 }
 
-/// The counts in words, without those that are 0.
+/// Returns the counts in words, without those that are 0.
 fn counts(audit: &StoreAudit) -> String {
     let counts = &audit.counts;
     let parts = [

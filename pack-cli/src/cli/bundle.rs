@@ -1,4 +1,4 @@
-//! The bundle that a verb is given.
+//! The bundle argument of a verb.
 
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use sealift::{Head, Input, Opened};
 use super::failure::{About as _, Failure};
 use super::limits::limits;
 
-/// A file, or standard input.
+/// A bundle in a file or on standard input.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct BundleArg {
     /// The bundle; - reads it from standard input
@@ -18,7 +18,7 @@ pub(crate) struct BundleArg {
 }
 
 impl BundleArg {
-    /// Opens it.
+    /// Opens the bundle.
     pub(crate) fn open(&self) -> Result<Input, Failure> {
         if self.bundle != Path::new("-") {
             return Ok(Input::open(&self.bundle)?);
@@ -29,18 +29,18 @@ impl BundleArg {
         Ok(Input::pipe("standard input", Box::new(std::io::stdin())))
     }
 
-    /// Reads the head alone.
+    /// Reads only the head.
     pub(crate) fn read_head(&self) -> Result<Head, Failure> {
         self.open()?.read_head(limits()).about(&self.bundle)
     }
 
-    /// Reads what stands before the content, whoever signed it: to be shown, never to be handed out.
+    /// Reads everything before the content, whoever signed it: for display only, never for extraction.
     pub(crate) fn read_untrusted(&self) -> Result<Opened, Failure> {
         self.open()?.open_any(limits()).about(&self.bundle)
     }
 }
 
-/// As many threads as the machine runs at once.
+/// Returns the number of threads, by default that of the available CPUs.
 pub(crate) fn jobs(wish: Option<usize>) -> usize {
     wish.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
 }

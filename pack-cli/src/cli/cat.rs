@@ -16,8 +16,7 @@ use super::trust_args::TrustArgs;
 
 /// Write the content of one file to standard output
 ///
-/// Writes only bytes that it has checked, and only from a trusted bundle. Give the name as it is, or as `sealift ls` or `sealift ls --json`
-/// prints it.
+/// Writes only verified bytes, and only from a trusted bundle. Give PATH literally, or as `sealift ls` or `sealift ls --json` prints it.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -26,7 +25,7 @@ Examples:
 pub(crate) struct Cat {
     #[command(flatten)]
     bundle: BundleArg,
-    /// The file; with REF: before it if the bundle has several refs
+    /// The file, prefixed with REF: if the bundle has several refs
     #[arg(value_name = "[REF:]PATH")]
     path: OsString,
     #[command(flatten)]

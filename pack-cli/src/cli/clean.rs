@@ -1,4 +1,4 @@
-//! `sealift clean`: what runs left that were killed.
+//! `sealift clean`: discards what interrupted runs left.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -20,8 +20,8 @@ use super::show::{BOLD, Show, json_line};
 /// it from the staged files. If those are damaged, TARGET is left with files of two bundles: the exit status is 1, and another update
 /// repairs it.
 ///
-/// If TARGET is gone, or is no longer an installed tree, clean takes it off the list of `sealift status`. The device still refuses older
-/// versions of its bundle: `sealift trust reset` forgets them.
+/// If TARGET is gone, or is no longer an installed tree, clean removes it from the list of `sealift status`. The device still refuses older
+/// versions of its bundle; `sealift trust reset` lifts that.
 ///
 /// In an OSTree repository or a composefs store, the next run that writes there removes what an interrupted one left. The install records
 /// there, in extensions/sealift or sealift/state, may be removed by hand.
@@ -31,10 +31,10 @@ Examples:
   sealift clean /srv/os
   sealift clean os.sealift")]
 pub(crate) struct Clean {
-    /// A directory that was unpacked or updated, or a bundle that was packed or signed; or a repository that is gone, as ostree:REPO
+    /// An installed directory, a bundle that was being packed or signed, or a repository that is gone, as ostree:REPO
     #[arg(value_name = "TARGET")]
     target: PathBuf,
-    /// Directory that lists targets
+    /// Directory with the list of targets
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     state: Option<PathBuf>,
     #[command(flatten)]
@@ -46,10 +46,10 @@ pub(crate) struct Clean {
 impl Clean {
     pub(crate) fn run(self) -> Result<(), Failure> {
         if self.target == Path::new("-") {
-            return Err(Failure::usage("standard input has nothing beside it: name a directory or a bundle"));
+            return Err(Failure::usage("- is not allowed here: name a directory or a bundle"));
         }
         let options = TrustOptions { state: self.state.clone(), ..TrustOptions::default() };
-        // Where nothing says where the state is, there is none that lists anything.
+        // Without a state directory there is no list.
         let state = Store::of_this_process(&options).ok();
         if let (kind @ (TargetKind::Ostree | TargetKind::Composefs), path) = TargetKind::of(&self.target) {
             return self.forget(kind, path, state.as_ref());
@@ -66,8 +66,10 @@ impl Clean {
             return Ok(self.print(cleaned)?);
         }
         Err(match path.exists() {
-            true => Failure::usage("what a run left in a repository is removed by the next one that writes there"),
-            false => Failure::usage(format!("{}: nothing is there, and nothing is listed", self.target.display())),
+            true => Failure::usage(
+                "nothing to clean: the next run that writes to a repository removes what an interrupted one left",
+            ),
+            false => Failure::usage(format!("{}: no such target, on disk or in the list", self.target.display())),
         })
     }
 
@@ -81,19 +83,19 @@ impl Clean {
         }
         let mut done = Vec::new();
         if cleaned.was_finished {
-            done.push("an update that had begun was finished".to_owned());
+            done.push("finished an interrupted update".to_owned());
         }
         if cleaned.was_removed {
-            done.push("what a run had made so far was removed".to_owned());
+            done.push("discarded an unfinished run".to_owned());
         }
         if cleaned.spools > 0 {
-            done.push(format!("{} removed", count(cleaned.spools, "unfinished bundle")));
+            done.push(format!("removed {}", count(cleaned.spools, "unfinished bundle")));
         }
         if cleaned.was_forgotten {
-            done.push("listed no more".to_owned());
+            done.push("removed from the list".to_owned());
         }
         if done.is_empty() {
-            done.push("nothing was left".to_owned());
+            done.push("nothing to clean".to_owned());
         }
         let target = escape::text(&self.target.display().to_string());
         writeln!(out, "{BOLD}{target}{BOLD:#}: {}", done.join(", "))

@@ -1,4 +1,4 @@
-//! The options that say what of two trees is compared, and how.
+//! The options that select what of two trees is compared, and how.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
@@ -13,7 +13,7 @@ use sealift::source::{ArchiveFormat, DirectoryOptions, Exclude, SourceOptions, X
 use super::bundle::jobs;
 use super::failure::Failure;
 
-/// What of two trees is compared.
+/// The selection of what is compared.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct CompareArgs {
     /// The ref to compare, if a bundle has several
@@ -22,22 +22,22 @@ pub(crate) struct CompareArgs {
     /// Compare only this path and what is below it
     #[arg(long, value_name = "[REF:]PREFIX")]
     path: Option<OsString>,
-    /// Differences to ignore: mode, owner, mtime, xattrs, links; metadata for these five; privileged
+    /// Differences to ignore: mode, owner, mtime, xattrs, links; metadata for all five; privileged
     ///
-    /// links: which names are hard links of one file. privileged: what unpacking without root cannot set: owner and group, set-id bits,
-    /// capabilities and other security.* and trusted.* attributes, and devices.
+    /// links: which names are hard links to the same file. privileged: what only root can set when unpacking, which is owner and group, set-id
+    /// bits, capabilities and other security.* and trusted.* attributes, and devices.
     #[arg(long, value_name = "WHAT,...", value_enum, value_delimiter = ',', hide_possible_values = true)]
     ignore: Vec<Ignored>,
-    /// Leave out what matches, in .gitignore's syntax
+    /// Exclude files that match this pattern, in .gitignore syntax
     #[arg(long, value_name = "PATTERN", allow_hyphen_values = true)]
     exclude: Vec<String>,
-    /// Stay on the directory's file system; treat mount points as empty
+    /// Do not cross file system boundaries; treat mount points as empty directories
     #[arg(long)]
     one_file_system: bool,
-    /// Compare these extended attributes too, in addition to user.*, ACLs, capabilities and those in the bundle
+    /// Also compare extended attributes that match, in addition to user.*, ACLs, capabilities and those in the bundle
     #[arg(long, value_name = "PATTERN")]
     xattrs: Vec<OsString>,
-    /// Threads [default: as many as the machine runs at once]
+    /// Number of threads [default: the available CPUs]
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
 }
@@ -70,7 +70,7 @@ impl CompareArgs {
         })
     }
 
-    /// The first of the options given that says something of trees of files, and nothing of a store's objects.
+    /// Returns the first given option that applies only to trees of files, not to a store's objects.
     pub(crate) fn of_trees(&self) -> Option<&'static str> {
         let given = [
             ("--path", self.path.is_some()),
@@ -117,7 +117,7 @@ impl CompareArgs {
         self.one_file_system
     }
 
-    /// How a directory or an archive is listed for it.
+    /// Returns how to list a directory or an archive for the comparison.
     pub(crate) fn source(&self, options: &DiffOptions, xattrs: XattrFilter, progress: &Arc<Progress>) -> SourceOptions {
         SourceOptions {
             directory: DirectoryOptions {
@@ -134,7 +134,7 @@ impl CompareArgs {
     }
 }
 
-/// Whether an argument names a directory, an archive or a commit, and not a bundle.
+/// Returns whether an argument names a directory, an archive or a commit instead of a bundle.
 pub(crate) fn is_source(argument: &OsStr) -> bool {
     ArchiveFormat::of(argument).is_some() || argument.as_bytes().starts_with(b"ostree:") || Path::new(argument).is_dir()
 }

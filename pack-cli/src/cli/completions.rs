@@ -1,4 +1,4 @@
-//! `sealift completions`: what a shell needs to complete our words.
+//! `sealift completions`: completion scripts for shells.
 
 use std::io::Write as _;
 
@@ -10,12 +10,12 @@ use super::help;
 
 /// Generate shell completions
 ///
-/// Save the output where your shell looks for completions, as below. The Debian package installs those for bash, zsh and fish.
+/// Save the output where your shell looks for completions, as in the examples. The Debian package installs them for bash, zsh and fish.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
   sealift completions bash > ~/.local/share/bash-completion/completions/sealift
-  sealift completions zsh > ~/.zfunc/_sealift          a folder of your $fpath
+  sealift completions zsh > ~/.zfunc/_sealift          a directory in your $fpath
   sealift completions fish > ~/.config/fish/completions/sealift.fish
   sealift completions elvish > ~/.config/elvish/lib/sealift.elv
   sealift completions powershell > sealift.ps1")]
@@ -25,7 +25,7 @@ pub(crate) struct Completions {
     shell: Shell,
 }
 
-/// bash alone offers options before anything is typed, where files are wanted.
+/// Removes options from the completions of an empty word: bash alone would offer them where files are wanted.
 const BASH: &str = r#"
 _sealift_words() {
     _sealift "$@"
@@ -50,7 +50,7 @@ impl Completions {
     }
 }
 
-/// The command line without hidden verbs, which would be offered too.
+/// Returns the command line without hidden verbs, which would be offered too.
 fn command() -> Command {
     let full = help::command();
     let shown = full.get_subcommands().filter(|verb| !verb.is_hide_set());
@@ -59,11 +59,11 @@ fn command() -> Command {
     hinted(command.subcommands(shown.cloned()))
 }
 
-/// Says of each value whether it is a file of this machine: where nothing says so, shells offer files.
+/// Sets the value hint of each argument that is not a file: by default, shells offer files.
 fn hinted(command: Command) -> Command {
     let hint = |arg: Arg| match arg.get_value_hint() {
         ValueHint::Unknown if arg.get_action().takes_values() => arg.value_hint(ValueHint::Other),
-        // Only for these does bash quote what it completes.
+        // bash quotes completions only for these hints.
         ValueHint::AnyPath => arg.value_hint(ValueHint::FilePath),
         _ => arg,
     };

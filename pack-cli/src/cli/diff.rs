@@ -1,4 +1,4 @@
-//! `sealift diff`: what differs between two bundles, or a bundle and a directory.
+//! `sealift diff`: the differences between two bundles, or a bundle and a directory.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{BufWriter, Write};
@@ -23,20 +23,21 @@ use super::human::{self, Bytes, count};
 use super::pace::Pace;
 use super::show::{BOLD, Show, json_line};
 
-/// Show what differs between two bundles, or a bundle and a directory
+/// Show the differences between two bundles, or a bundle and a directory
 ///
 /// Prints one line for each path: A added, D removed, M changed (with the old and the new size), R moved, m metadata only. Reads only the
-/// index of bundles, which is fast however large they are; reads files of a directory only if their size does not decide. Does not require
-/// a signature; `sealift info` shows who signed. The exit status is 0 unless --exit-code is given.
+/// index of bundles, which is fast however large they are, and files of a directory only if their size is unchanged. Does not require a
+/// signature; `sealift info` shows who signed. The exit status is 0 unless --exit-code is given.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
-With --json one object: old, new, differs, counts, take (what of the new
-bundle's content the old side lacks; null if it is no bundle), seconds and
-entries. An entry has kind (added, removed, changed, moved, metadata), ref where
-several are compared, path, from (moved), fields (type, content, target, device,
-mode, owner, mtime, xattrs, links), and old and new, the file as `sealift ls
---json` has it, with link where it is a further name of another path's file. The
-id and xattrs of a directory's files are there as far as they had to be read.
+With --json, prints one object: old, new, differs, counts, take (the content of
+the new bundle that the old side lacks; null if the new side is not a bundle),
+seconds and entries. An entry has kind (added, removed, changed, moved,
+metadata), ref (if several are compared), path, from (moved), fields (type,
+content, target, device, mode, owner, mtime, xattrs, links), and old and new,
+the file as in `sealift ls --json`, with link if it is a hard link to another
+path. For files of a directory, id and xattrs are present only if diff had to
+read them.
 
 Examples:
   sealift diff os-7.sealift os-8.sealift
@@ -48,14 +49,14 @@ pub(crate) struct Diff {
     /// The old side: a bundle, - for standard input, a directory, tar:FILE, cpio:FILE, or ostree:REPO:REF
     #[arg(value_name = "A")]
     old: OsString,
-    /// The new side, likewise
+    /// The new side, in any of the same forms
     #[arg(value_name = "B")]
     new: OsString,
     #[command(flatten)]
     base: BaseArgs,
     #[command(flatten)]
     compare: CompareArgs,
-    /// Exit with 1 if they differ
+    /// Exit with status 1 if there are differences
     #[arg(long)]
     exit_code: bool,
     #[command(flatten)]
@@ -66,7 +67,7 @@ pub(crate) struct Diff {
 
 const WORDS: Words = Words::USUAL;
 
-/// A side that is open.
+/// An open side of the comparison.
 enum Opened {
     Bundle(Box<Bundle>),
     Source(Box<Source>),
@@ -85,7 +86,7 @@ impl Diff {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let start = Instant::now();
         if self.old == "-" && self.new == "-" {
-            return Err(Failure::usage("standard input is one bundle: give a file for the other"));
+            return Err(Failure::usage("only one side can be standard input: give a file for the other"));
         }
         let options = self.compare.options()?;
         let diff = self.pace.watch(self.show, "Opening", |progress| self.compare(&options, progress))?;
@@ -95,7 +96,7 @@ impl Diff {
 
     fn compare(&self, options: &DiffOptions, progress: &Arc<Progress>) -> Result<Found, Failure> {
         let (old, new) = self.read_bundles()?;
-        // A directory is read with the attributes that the bundle has, whatever their names.
+        // A directory is read with all extended attributes that the bundle has.
         let mut xattrs = self.compare.xattrs();
         for bundle in [&old, &new].into_iter().flatten() {
             take_xattrs_of(&bundle.index, &mut xattrs);
@@ -106,7 +107,7 @@ impl Diff {
             None => {
                 let mut source_options = source_options.clone();
                 if argument.as_bytes().starts_with(b"ostree:") {
-                    // A commit is read as it is; what is left out is left out of the comparison.
+                    // A commit is read unchanged; exclusions apply to the comparison.
                     source_options.directory.exclude = None;
                 }
                 let source = Source::open_spec(argument, &source_options, options.jobs);

@@ -1,4 +1,4 @@
-//! Differences as a table, and as JSON.
+//! Differences as a table and as JSON.
 
 use std::cmp::Ordering;
 use std::io::{self, Write};
@@ -15,7 +15,7 @@ use super::show::{BAD, DIM, GOOD, WARN};
 use super::time::Moment;
 use super::{escape, show};
 
-/// What a path is called that only one side has.
+/// The words for paths that only one side has.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Words {
     pub(crate) added: &'static str,
@@ -23,7 +23,7 @@ pub(crate) struct Words {
 }
 
 impl Words {
-    /// Of two sides, an old and a new one.
+    /// For an old and a new side.
     pub(crate) const USUAL: Self = Self { added: "added", removed: "removed" };
 
     pub(crate) fn of(self, change: Change) -> &'static str {
@@ -38,7 +38,7 @@ impl Words {
     }
 }
 
-/// The letter of a line, and its colour.
+/// Returns the letter of a line and its colour.
 pub(crate) fn mark(change: Change) -> (char, Style) {
     match change {
         Change::Added => ('A', GOOD),
@@ -50,7 +50,7 @@ pub(crate) fn mark(change: Change) -> (char, Style) {
     }
 }
 
-/// Writes a line for each difference: letter, old and new size, path, and what else there is to say.
+/// Writes a line for each difference: letter, old and new size, path and notes.
 pub(crate) fn print_table(out: &mut dyn Write, diff: &Diff) -> io::Result<()> {
     let widths = diff.differences.iter().map(sizes).map(|(old, new)| (old.len(), new.len()));
     let (old_width, new_width) = widths.fold((0, 0), |(old, new), (a, b)| (old.max(a), new.max(b)));
@@ -74,7 +74,7 @@ pub(crate) fn print_table(out: &mut dyn Write, diff: &Diff) -> io::Result<()> {
     Ok(())
 }
 
-/// The counts in words, without those that are 0; empty where nothing differs.
+/// Returns the counts in words, without those that are 0; empty if nothing differs.
 pub(crate) fn counts(diff: &Diff, words: Words) -> String {
     let counts = &diff.counts;
     let of = |bytes: u64| if bytes > 0 { format!(" ({})", Bytes(bytes)) } else { String::new() };
@@ -92,7 +92,7 @@ pub(crate) fn counts(diff: &Diff, words: Words) -> String {
     some.map(|(number, word, bytes)| format!("{} {word}{bytes}", Grouped(number))).collect::<Vec<_>>().join(", ")
 }
 
-/// Says how many of the differences come from unpacking without root.
+/// Prints how many of the differences come from unpacking without root.
 pub(crate) fn print_privileged(out: &mut dyn Write, diff: &Diff) -> io::Result<()> {
     let number = diff.counts.privileged;
     if number == 0 {
@@ -106,7 +106,7 @@ pub(crate) fn print_privileged(out: &mut dyn Write, diff: &Diff) -> io::Result<(
     )
 }
 
-/// The sizes of a regular file whose content came, went or changed.
+/// Returns the sizes of a regular file whose content was added, removed or changed.
 fn sizes(difference: &Difference) -> (String, String) {
     let size = |file: &Option<Arc<File>>| {
         let size = file.as_ref().and_then(|file| file.size);
@@ -119,7 +119,7 @@ fn sizes(difference: &Difference) -> (String, String) {
     }
 }
 
-/// A path as other verbs print it; a directory's ends with a slash.
+/// Returns a path as other verbs print it; a directory's ends with a slash.
 fn full_path(difference: &Difference, path: &TreePath) -> String {
     let file = difference.new.as_ref().or(difference.old.as_ref());
     let is_directory = file.is_some_and(|file| file.file_type == FileType::Directory);
@@ -133,7 +133,7 @@ fn full_path(difference: &Difference, path: &TreePath) -> String {
     }
 }
 
-/// What stands behind the path.
+/// Returns the notes that follow the path.
 fn notes(difference: &Difference) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(from) = &difference.from {
@@ -178,20 +178,20 @@ fn note(field: Field, old: &File, new: &File) -> Option<String> {
         Field::Xattrs => format!("xattrs {}", xattr_names(&a.xattrs, &b.xattrs)),
         Field::Links => match (&old.link, &new.link) {
             (_, Some(link)) => format!("now a hard link to {}", escape::bytes(&link.to_vec())),
-            (Some(link), None) => format!("no hard link to {} any more", escape::bytes(&link.to_vec())),
+            (Some(link), None) => format!("no longer a hard link to {}", escape::bytes(&link.to_vec())),
             (None, None) => "other hard links".to_owned(),
         },
     })
 }
 
-/// What two sizes do not say that look alike.
+/// Returns the exact change of two sizes that look the same when rounded.
 fn by_how_much(old: u64, new: u64) -> Option<String> {
     let look_alike = Bytes(old).to_string() == Bytes(new).to_string();
     let sign = if new > old { '+' } else { '-' };
     (look_alike && old != new).then(|| format!("{sign}{}", Bytes(new.abs_diff(old))))
 }
 
-/// The names that differ: `+` came, `-` went, the others have another value.
+/// Returns the names that differ: `+` added, `-` removed, the others changed.
 fn xattr_names(old: &Xattrs, new: &Xattrs) -> String {
     let (mut olds, mut news) = (old.iter().peekable(), new.iter().peekable());
     let (mut gone, mut others) = (Vec::new(), Vec::new());
@@ -227,12 +227,12 @@ fn type_word(file_type: FileType) -> &'static str {
     }
 }
 
-/// How many paths were compared.
+/// Returns how many paths were compared.
 pub(crate) fn compared(diff: &Diff) -> String {
     count(diff.counts.compared, "path")
 }
 
-/// A difference in JSON. Its files have the fields that `ls --json` gives.
+/// A difference in JSON. Its files have the fields of `ls --json`.
 #[derive(Serialize)]
 struct JsonDifference<'a> {
     kind: &'static str,
@@ -258,7 +258,7 @@ struct JsonSide<'a> {
     link: Option<String>,
 }
 
-/// All differences in JSON, each made when it is written: their paths together may be far longer than what they were found in.
+/// All differences in JSON, each built when it is written: together their paths may be far larger than the index.
 pub(crate) struct JsonDifferences<'a> {
     pub(crate) diff: &'a Diff,
     pub(crate) words: Words,

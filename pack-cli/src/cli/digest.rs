@@ -1,4 +1,4 @@
-//! `sealift digest`: the fs-verity digest of files, whatever their file system knows of it.
+//! `sealift digest`: computes the fs-verity digest of files on any file system.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -16,10 +16,10 @@ use super::verity_args::VerityArgs;
 
 /// Compute the fs-verity digest that files have, or would have if sealed
 ///
-/// Reads each FILE and prints what `fsverity digest` prints. It does not ask the kernel, as `sealift measure` does.
+/// Reads each FILE, and prints the same as `fsverity digest`. Does not ask the kernel; `sealift measure` does.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
-With --json each line is one object with path, algorithm and digest.
+With --json, each line is one object with path, algorithm and digest.
 
 Examples:
   sealift digest usr/bin/hello
@@ -31,10 +31,10 @@ pub(crate) struct Digest {
     files: Vec<PathBuf>,
     #[command(flatten)]
     parameters: VerityArgs,
-    /// Print the digits alone
+    /// Print only the hexadecimal digits
     #[arg(long, conflicts_with = "json", help_heading = "Output")]
     compact: bool,
-    /// Print what a built-in signature is over, the formatted digest, in place of the digest
+    /// Print the formatted digest, which a built-in signature covers, instead of the digest
     #[arg(long, conflicts_with = "json", help_heading = "Output")]
     for_builtin_sig: bool,
     #[command(flatten)]
@@ -64,7 +64,7 @@ impl Digest {
     }
 }
 
-/// A digest and its file, as `fsverity` prints them, or as JSON.
+/// Prints a digest and its file as `fsverity` does, or as JSON.
 pub(super) fn print_digest(out: &mut dyn Write, json: bool, file: &Path, digest: &FileDigest) -> std::io::Result<()> {
     if json {
         return json_line(

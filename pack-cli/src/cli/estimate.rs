@@ -1,4 +1,4 @@
-//! What `sealift pack --dry-run` prints.
+//! The output of `sealift pack --dry-run`.
 
 use std::io::{self, Write as _};
 
@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::human::{self, Bytes, Grouped, count};
 use super::show::{BOLD, Show, json_line};
 
-/// Prints what a bundle that is shown as `bundle` comes to.
+/// Prints the estimate for the bundle named `bundle`.
 pub(crate) fn print(show: Show, bundle: &str, identity: &Identity, estimate: &Estimate) -> io::Result<()> {
     let mut out = show.summary(false);
     if show.json {

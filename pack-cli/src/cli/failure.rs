@@ -1,4 +1,4 @@
-//! How a verb ends when it does not do what was asked.
+//! How a verb reports failure and exits.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::Path;
@@ -11,20 +11,20 @@ use super::advice::advice;
 use super::show::{self, BAD};
 use super::{escape, interrupt};
 
-/// An error and the bundle that it is about.
+/// An error and the bundle that caused it.
 #[derive(Debug)]
 pub(crate) struct Failure {
     error: Box<Error>,
     bundle: Option<Box<Path>>,
-    /// Two trees differ, which the library has no word for.
+    /// Two trees differ, which is not an error of the library.
     differs: bool,
-    /// What there is to say has been said.
+    /// The message has been printed.
     printed: bool,
-    /// Who read a list, or a summary of what is done, has gone.
+    /// The reader of a list or summary has closed the pipe.
     unread: bool,
-    /// None of the bundles there could be taken, and why has been said of each.
+    /// None of the bundles here could be installed; the reason for each has been printed.
     places: Option<Box<str>>,
-    /// Where it was stopped, it goes on when it is run again, unless this target is cleaned.
+    /// The target of an interrupted run, which can be resumed or cleaned.
     unfinished: Option<Box<Path>>,
 }
 
@@ -35,8 +35,8 @@ impl From<Error> for Failure {
     }
 }
 
-/// Only writing to standard output fails with a bare error here: the library names its files. What is written so are lists and summaries,
-/// of which a reader may take as much as it wants; [`Failure::content`] is for the rest.
+/// A bare I/O error comes only from writing to standard output: errors of the library name their files. Output converted here is lists and
+/// summaries, which a reader may stop reading early; [`Failure::content`] is for content.
 impl From<io::Error> for Failure {
     fn from(source: io::Error) -> Self {
         let unread = source.kind() == io::ErrorKind::BrokenPipe;
@@ -44,7 +44,7 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// What came of printing a verdict that the exit status gives as well: a reader that has gone makes no other of it.
+/// Ignores a closed pipe when printing a verdict, since the exit status states the verdict too.
 pub(crate) fn verdict_printed(printed: io::Result<()>) -> Result<(), Failure> {
     match printed {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -52,9 +52,9 @@ pub(crate) fn verdict_printed(printed: io::Result<()>) -> Result<(), Failure> {
     }
 }
 
-/// Names the bundle in a failure.
+/// Adds the bundle to a failure.
 pub(crate) trait About<T> {
-    /// The failure is about this bundle.
+    /// Returns the failure with this bundle.
     fn about(self, bundle: &Path) -> Result<T, Failure>;
 }
 
@@ -76,42 +76,42 @@ struct Object<'a> {
 }
 
 impl Failure {
-    /// A wrong wish.
+    /// A usage error.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Error::Usage(message.into()).into()
     }
 
-    /// Standard output did not take content, of which a part is of no use.
+    /// Content could not be written to standard output; a part of it is of no use.
     pub(crate) fn content(source: io::Error) -> Self {
         Error::Io { doing: "write", path: "standard output".into(), source }.into()
     }
 
-    /// What came out is not what went in.
+    /// A comparison found differences.
     pub(crate) fn differs(message: String) -> Self {
         Self { differs: true, ..Self::usage(message) }
     }
 
-    /// Two trees differ, and how has been printed.
+    /// Two trees differ, and the differences have been printed.
     pub(crate) fn printed() -> Self {
         Self { printed: true, ..Self::differs(String::new()) }
     }
 
-    /// What was done so far beside this target is kept.
+    /// The run was interrupted, and its progress beside this target is kept.
     pub(crate) fn unfinished(self, target: &Path) -> Self {
         Self { unfinished: Some(target.into()), ..self }
     }
 
-    /// Says what happened, and goes on with others.
+    /// Prints the failure and continues.
     pub(crate) fn tell(&self, json: bool) {
         self.report(json);
     }
 
-    /// The same, of which has been said what there is to say.
+    /// Marks the failure as printed.
     pub(crate) fn told(self) -> Self {
         Self { printed: true, ..self }
     }
 
-    /// Which of two failures counts more: damage before a refusal by policy, and that before what could not be told.
+    /// Ranks failures: damage above a refusal by policy, and that above an undetermined result.
     pub(crate) fn gravity(&self) -> u8 {
         match self.error.exit_status() {
             1 => 3,
@@ -120,22 +120,22 @@ impl Failure {
         }
     }
 
-    /// Whether somebody wished so.
+    /// Returns whether the user cancelled.
     pub(crate) fn is_stop(&self) -> bool {
         matches!(*self.error, Error::Cancelled)
     }
 
-    /// Says what happened, and returns the exit status.
+    /// Prints the failure and returns the exit status.
     pub(crate) fn report(&self, json: bool) -> ExitCode {
         if self.printed {
             return if self.differs { ExitCode::FAILURE } else { ExitCode::from(self.error.exit_status()) };
         }
         if self.unread {
-            return ExitCode::SUCCESS; // the reader has what it wanted
+            return ExitCode::SUCCESS; // the reader has seen enough
         }
         let message = self.message();
         if let Some(places) = &self.places {
-            complain(self.kind(), &format!("{places}: no bundle that this device may take"), json);
+            complain(self.kind(), &format!("{places}: no bundle that this device can install"), json);
             return ExitCode::from(self.error.exit_status());
         }
         if self.is_stop() {
@@ -146,7 +146,7 @@ impl Failure {
                         target.display()
                     )
                 }
-                None => "interrupted; nothing half-written is left".to_owned(),
+                None => "interrupted; no partial output was left".to_owned(),
             };
             complain("cancelled", &message, json);
             return interrupt::status();
@@ -155,7 +155,7 @@ impl Failure {
         if self.differs { ExitCode::FAILURE } else { ExitCode::from(self.error.exit_status()) }
     }
 
-    /// What happened, in a sentence.
+    /// Returns the message, one sentence.
     pub(crate) fn message(&self) -> String {
         let names_it = matches!(*self.error, Error::Bundle { .. });
         let mut message = match &self.bundle {
@@ -166,16 +166,16 @@ impl Failure {
         message
     }
 
-    /// Whether it is this bundle's, so that another bundle may fare better.
+    /// Returns whether the failure is specific to this bundle, so that another one may work.
     pub(crate) fn is_of(&self, bundle: &Path) -> bool {
         match &*self.error {
-            // A file that a worn medium does not give.
+            // A read error, as from a worn medium.
             Error::Io { path, .. } => path == bundle,
             error => matches!(error.exit_status(), 1 | 3 | 4),
         }
     }
 
-    /// The same of all the bundles that were there.
+    /// Turns the failure into that of all bundles found.
     pub(crate) fn of_several(self, places: &str) -> Self {
         Self { places: Some(places.into()), ..self }
     }
@@ -185,7 +185,7 @@ impl Failure {
     }
 }
 
-/// A path for messages; `-` is standard input.
+/// Returns a path for messages; `-` is standard input.
 pub(crate) fn shown(path: &Path) -> String {
     if path == Path::new("-") { "standard input".into() } else { path.display().to_string() }
 }
@@ -193,7 +193,7 @@ pub(crate) fn shown(path: &Path) -> String {
 /// Writes an error to standard error: a line for people, or one JSON object.
 pub(crate) fn complain(kind: &str, message: &str, json: bool) {
     let mut out = anstream::stderr().lock();
-    // With standard error gone there is nobody to tell.
+    // If standard error is closed, there is nobody to tell.
     let _ = if json {
         let line = serde_json::to_string(&Line { error: Object { kind, message } }).unwrap_or_default();
         writeln!(out, "{line}")
@@ -203,7 +203,7 @@ pub(crate) fn complain(kind: &str, message: &str, json: bool) {
             Some((first, rest)) => {
                 writeln!(out, "{BAD}sealift:{BAD:#} {first}").and_then(|()| show::clauses(&mut out, 2, rest))
             }
-            // A terminal would break the line within words.
+            // A terminal would wrap the line within words.
             None if io::stderr().is_terminal() => {
                 show::paragraph(&mut out, 0, &format!("{BAD}sealift:{BAD:#} {message}"))
             }

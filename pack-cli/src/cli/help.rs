@@ -1,4 +1,4 @@
-//! `sealift --help`: the verbs under the people who use them.
+//! `sealift --help`: the verbs grouped by their users.
 
 use clap::error::{ContextKind, ContextValue};
 use clap::{Command, CommandFactory as _, Error};
@@ -6,7 +6,7 @@ use clap::{Command, CommandFactory as _, Error};
 use super::Cli;
 use super::show::BOLD;
 
-/// Who uses which verbs, in the order of their work.
+/// The verbs of each kind of user, in the order of use.
 const GROUPS: [(&str, &[&str]); 4] = [
     ("Publisher: make bundles", &["pack", "sign", "root", "key"]),
     ("Administrator: inspect and check bundles", &["verify", "info", "ls", "cat", "diff", "trust", "portal"]),
@@ -17,7 +17,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
     ("Other", &["completions"]),
 ];
 
-/// Whether this program was built without what the verb needs: it then says so, and nobody is led to it.
+/// Returns whether this program was built without what the verb needs: the verb then fails with an explanation, and help hides it.
 pub(crate) fn is_lacking(verb: &str) -> bool {
     match verb {
         "portal" => !cfg!(feature = "portal"),
@@ -26,22 +26,22 @@ pub(crate) fn is_lacking(verb: &str) -> bool {
     }
 }
 
-/// Those of [`GROUPS`] that this program has.
+/// Returns the groups with the verbs that this program has.
 pub(crate) fn groups() -> impl Iterator<Item = (&'static str, impl Iterator<Item = &'static str>)> {
     GROUPS.iter().map(|(heading, verbs)| (*heading, verbs.iter().copied().filter(|verb| !is_lacking(verb))))
 }
 
-/// What each exit status means.
+/// The exit statuses and their meanings.
 pub(crate) const STATUSES: [(&str, &str); 6] = [
-    ("0", "good"),
+    ("0", "success"),
     ("1", "damaged, or different"),
-    ("2", "usage, input or output, a full disk"),
+    ("2", "undetermined: wrong usage, I/O error, disk full"),
     ("3", "refused: signer, name, version, expiry or tag"),
-    ("4", "the base of a delta is not here"),
+    ("4", "the base of a delta is missing"),
     ("128 + N", "stopped by signal N (Ctrl-C: 130)"),
 ];
 
-/// The command line with its verbs in groups, for which clap has no word.
+/// Returns the command line with its verbs in groups, which clap does not support.
 pub(crate) fn command() -> Command {
     let command = Cli::command().max_term_width(80);
     let mut listed = String::new();
@@ -65,7 +65,7 @@ pub(crate) fn command() -> Command {
     command.help_template(template)
 }
 
-/// Leaves out of an error's tips what is hidden, and says which verb does what people call by another name.
+/// Removes hidden verbs from an error's tips, and suggests the verb for a name that other programs use.
 pub(crate) fn with_tips(mut error: Error) -> Error {
     if let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg)
         && let Some(tip) = tip_of_option(option)
@@ -91,14 +91,14 @@ pub(crate) fn with_tips(mut error: Error) -> Error {
     error
 }
 
-/// What other programs call by this word.
+/// Suggests the verb for a command of other programs.
 fn tip_of_verb(verb: &str) -> Option<&'static str> {
     Some(match verb {
         "update" | "upgrade" | "install" | "apply" | "deploy" => {
-            "'sealift unpack --update' brings a directory to what a bundle has"
+            "'sealift unpack --update' updates a directory from a bundle"
         }
         "extract" | "restore" | "x" | "xf" | "import" | "pull" | "unzip" | "decompress" => {
-            "'sealift unpack' takes the files out of a bundle"
+            "'sealift unpack' extracts the files of a bundle"
         }
         "list" | "l" | "t" | "tf" | "tree" => "'sealift ls' lists the files in a bundle",
         "create" | "c" | "cf" | "compress" | "build" | "bundle" | "archive" | "backup" | "commit" => {
@@ -107,7 +107,7 @@ fn tip_of_verb(verb: &str) -> Option<&'static str> {
         "check" | "test" => "'sealift verify' checks a bundle, and 'sealift audit' an installed tree",
         "fsck" => "'sealift audit' checks an installed tree or repository, and 'sealift verify' a bundle",
         "keygen" | "genkey" | "generate-key" => "'sealift key generate' makes a key",
-        "show" | "inspect" | "dump" => "'sealift info' says what a bundle is, and 'sealift ls' what is in it",
+        "show" | "inspect" | "dump" => "'sealift info' describes a bundle, and 'sealift ls' lists its files",
         "delta" | "static-delta" => "'sealift pack --base' makes a delta bundle",
         "help" => "'sealift --help' and 'sealift VERB --help' print help",
         "man" => "'sealift manual DIR' writes the man pages",
@@ -115,13 +115,15 @@ fn tip_of_verb(verb: &str) -> Option<&'static str> {
     })
 }
 
-/// What other programs call by this option.
+/// Suggests the option for one of other programs.
 fn tip_of_option(option: &str) -> Option<&'static str> {
     Some(match option.split('=').next().unwrap_or_default() {
-        "--version" => "'--bundle-version' is the version of the bundle; 'sealift --version' is that of the program",
+        "--version" => {
+            "'--bundle-version' sets the version of the bundle; 'sealift --version' prints that of the program"
+        }
         "--sign" | "--sign-key" | "--gpg-sign" | "--signing-key" => "'--key' signs with an OpenSSH key",
         "--allowed-signers" | "--trusted" | "--pubkey" | "--public-key" | "--keyring" => {
-            "'--trust' names the file of allowed signers, to which 'sealift trust add' adds a key"
+            "'--trust' names the allowed signers file, and 'sealift trust add' adds a key to it"
         }
         _ => return None,
     })

@@ -1,4 +1,4 @@
-//! Numbers as people read them.
+//! Numbers in human-readable form.
 
 use std::fmt;
 use std::time::Duration;
@@ -26,7 +26,7 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// A number with its thousands apart: `1,297,345,678`.
+/// A number with thousands separators: `1,297,345,678`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Grouped(pub(crate) u64);
 
@@ -44,7 +44,7 @@ impl fmt::Display for Grouped {
     }
 }
 
-/// A count with its noun, which gets an `s` unless it is one: `1 file`, `2,000 files`.
+/// Returns a count with its noun, in the plural unless it is one: `1 file`, `2,000 files`.
 pub(crate) fn count(number: u64, noun: &str) -> String {
     let plural = match noun {
         _ if number == 1 => noun.to_owned(),
@@ -55,7 +55,7 @@ pub(crate) fn count(number: u64, noun: &str) -> String {
     format!("{} {plural}", Grouped(number))
 }
 
-/// How long something took: `0.42 s`, `12.3 s`, `3 min 5 s`.
+/// Returns a duration: `0.42 s`, `12.3 s`, `3 min 5 s`.
 pub(crate) fn duration(duration: Duration) -> String {
     let millis = duration.as_millis();
     match millis {
@@ -66,7 +66,7 @@ pub(crate) fn duration(duration: Duration) -> String {
     }
 }
 
-/// A span of seconds in its largest unit: `3 days`.
+/// Returns a span of seconds in its largest unit: `3 days`.
 pub(crate) fn span(seconds: u64) -> String {
     const UNITS: [(u64, &str); 5] =
         [(365 * 86_400, "year"), (30 * 86_400, "month"), (86_400, "day"), (3600, "hour"), (60, "minute")];
@@ -74,18 +74,18 @@ pub(crate) fn span(seconds: u64) -> String {
     unit.map_or_else(|| count(seconds, "second"), |(len, noun)| count(seconds / len, noun))
 }
 
-/// Bytes a second: `281 MB/s`.
+/// Returns a rate: `281 MB/s`.
 pub(crate) fn rate(bytes: u64, duration: Duration) -> String {
     format!("{}/s", Bytes(per_second(bytes, duration)))
 }
 
-/// The same as a number.
+/// Returns the rate as a number.
 pub(crate) fn per_second(bytes: u64, duration: Duration) -> u64 {
     let rate = u128::from(bytes) * 1_000_000_000 / duration.as_nanos().max(1);
     u64::try_from(rate).unwrap_or(u64::MAX) // what took no time has the highest
 }
 
-/// The same for an estimate; what is cut from it would not be shown.
+/// Returns an estimated rate; the digits cut off would not be shown.
 pub(crate) fn rate_of(bytes_a_second: f64) -> String {
     const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
     let (mut rate, mut unit) = (bytes_a_second / 1000.0, 0);
@@ -96,24 +96,24 @@ pub(crate) fn rate_of(bytes_a_second: f64) -> String {
     format!("{rate:.places$} {}/s", UNITS[unit])
 }
 
-/// Seconds with their thousandths, for JSON.
+/// Returns seconds to three places, for JSON.
 pub(crate) fn seconds(duration: Duration) -> f64 {
     f64::from(u32::try_from(duration.as_millis()).unwrap_or(u32::MAX)) / 1000.0
 }
 
-/// What is stored for `whole` bytes, and its share where it is one: `211 MB (15.8 %)`.
+/// Returns the stored size of `whole` bytes, with its share if it is smaller: `211 MB (15.8 %)`.
 pub(crate) fn stored(part: u64, whole: u64) -> String {
     if part <= whole { format!("{} ({})", Bytes(part), percentage(part, whole)) } else { Bytes(part).to_string() }
 }
 
-/// `part` of `whole` in per cent, to one place: `15.8 %`.
+/// Returns `part` of `whole` in per cent, to one place: `15.8 %`.
 pub(crate) fn percentage(part: u64, whole: u64) -> String {
     let tenths = (u128::from(part) * 1000 + u128::from(whole) / 2) / u128::from(whole.max(1));
     format!("{}.{} %", tenths / 10, tenths % 10)
 }
 
-/// Parses a size: `65536`, `64k`, `64KiB`, `1M`, `1MiB`, `1G`, `1T`. Units are powers of 1024; a decimal one (`1MB`) is refused, as it
-/// would be meant otherwise.
+/// Parses a size: `65536`, `64k`, `64KiB`, `1M`, `1MiB`, `1G`, `1T`. Units are powers of 1024. Decimal units (`1MB`) are refused, because
+/// they mean powers of 1000.
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (digits, unit) = text.split_at(end);

@@ -1,4 +1,4 @@
-//! What `sealift unpack BUNDLE ostree:REPO` says when it has ended.
+//! The summary of `sealift unpack BUNDLE ostree:REPO`.
 
 use std::io::Write;
 use std::path::Path;
@@ -66,7 +66,7 @@ pub(crate) fn print(
     Ok(())
 }
 
-/// Says how objects of a repository or store were looked at, and what became of those that were not right.
+/// Prints how the objects of a repository or store were checked, and how many were repaired.
 pub(crate) fn print_check(
     out: &mut dyn Write,
     (checked, hashed, repaired): (u64, u64, u64),
@@ -79,7 +79,7 @@ pub(crate) fn print_check(
         _ if hashed < checked => {
             writeln!(
                 out,
-                "  {} checked by size and time, of which {} hashed",
+                "  {} checked by size and time, {} of them hashed",
                 count(checked, "object"),
                 Grouped(hashed)
             )?;
@@ -93,7 +93,7 @@ pub(crate) fn print_check(
     Ok(())
 }
 
-/// Says what others have to do for a summary that was written anew.
+/// Warns about what a rewritten summary requires of the repository's owner.
 pub(crate) fn warn_of_summary(show: Show, stats: &ImportStats, target: &Path) {
     let repo = target.as_os_str().to_string_lossy();
     let repo = repo.strip_prefix("ostree:").unwrap_or(&repo);

@@ -1,4 +1,4 @@
-//! `sealift info`: what a bundle says of itself, and who signed it, from its head and index.
+//! `sealift info`: identity, signatures and contents of a bundle, from its head and index.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -19,10 +19,10 @@ use super::show::{BOLD, Form, fact, json_line};
 use super::time::Moment;
 use super::trust_args::{JsonSignature, Seen, TrustArgs};
 
-/// Show who signed a bundle, what it is, and what unpacking it takes
+/// Show a bundle's identity, signatures and contents, and what unpacking it takes
 ///
-/// Reads only what precedes the content, and shows any bundle, marked if this machine would refuse it. For a damaged bundle it shows what
-/// the head says. It does not check the content, as `sealift verify` does.
+/// Reads only what precedes the content. Shows any bundle, and marks one that this device would refuse. For a damaged bundle, shows what
+/// the head states. Does not check the content; `sealift verify` does.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -59,7 +59,7 @@ impl Info {
     }
 }
 
-/// Prints all that the head says, and the refs, if they could be read, for people.
+/// Prints everything in the head, and the refs if they could be read.
 pub(crate) fn print(
     out: &mut dyn Write,
     bundle: &str,
@@ -95,7 +95,7 @@ fn print_identity(out: &mut dyn Write, root: &Root) -> io::Result<()> {
         fact(out, "", digest)?;
     }
     if !root.annotations.is_empty() {
-        // Under a heading of their own, so that no word passes for one of ours.
+        // Under their own heading, so that no annotation passes for output of this program.
         writeln!(out, "\n{BOLD}Annotations{BOLD:#}")?;
     }
     for (key, value) in &root.annotations {
@@ -133,12 +133,12 @@ fn print_cost(out: &mut dyn Write, head: &Head) -> io::Result<()> {
     fact(out, "Memory", format!("at most {} on {}", exact(cost.memory), count(threads, "thread")))
 }
 
-/// A size for reading, and for calculating.
+/// Returns a size, rounded and exact.
 fn exact(bytes: u64) -> String {
     if bytes < 1000 { Bytes(bytes).to_string() } else { format!("{} ({})", Bytes(bytes), Grouped(bytes)) }
 }
 
-/// What `--json` prints.
+/// The output of `--json`.
 #[derive(Serialize)]
 struct Summary<'a> {
     trust: &'static str,
@@ -168,14 +168,14 @@ struct JsonIdentity<'a> {
     index_digest: String,
 }
 
-/// Of a delta bundle.
+/// For a delta bundle.
 #[derive(Serialize)]
 struct JsonDelta<'a> {
     bases: Vec<JsonBase<'a>>,
     largest_prefix_bytes: u32,
 }
 
-/// What it is relative to.
+/// A base of the delta.
 #[derive(Serialize)]
 pub(crate) struct JsonBase<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -199,7 +199,7 @@ impl<'a> JsonBase<'a> {
     }
 }
 
-/// The bases of a delta bundle, for people.
+/// Returns the bases of a delta bundle in words.
 pub(crate) fn bases_of(root: &Root) -> String {
     let bases = root.bases.iter().flat_map(|bases| &bases.bases);
     bases.map(RootBase::to_string).collect::<Vec<_>>().join(" and ")

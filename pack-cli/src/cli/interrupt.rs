@@ -1,5 +1,5 @@
-//! Ctrl-C and SIGTERM: the first cancels and cleans up, the second leaves at once. The exit status is 128 and the signal's number. Ctrl-\
-//! ends the process where it stands, with the terminal as it was.
+//! Ctrl-C and SIGTERM: the first cancels and cleans up, the second exits at once. The exit status is 128 plus the signal's number. Ctrl-\
+//! ends the process immediately, and restores the terminal.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
@@ -14,12 +14,12 @@ use signal_hook::low_level::emulate_default_handler;
 
 use super::hidden;
 
-/// The first signal that came; 0 before.
+/// The first signal received; 0 before.
 static SIGNAL: AtomicU8 = AtomicU8::new(0);
-/// What is running.
+/// The running operation.
 static RUNNING: Mutex<Option<Arc<Progress>>> = Mutex::new(None);
 
-/// Starts to listen. Where that fails the system's own way remains: a signal ends the process.
+/// Installs the handlers. If that fails, the default remains: a signal ends the process.
 pub(crate) fn listen() {
     let Ok(mut signals) = Signals::new([SIGINT, SIGTERM, SIGQUIT]) else { return };
     std::thread::spawn(move || {
@@ -39,7 +39,7 @@ pub(crate) fn listen() {
     });
 }
 
-/// Takes away the bar that may stand on the terminal.
+/// Clears a progress bar from the terminal.
 fn clear_line() {
     let mut terminal = std::io::stderr();
     if terminal.is_terminal() {
@@ -47,16 +47,16 @@ fn clear_line() {
     }
 }
 
-/// Cancels what is running. Says whether there is anything to wait for.
+/// Cancels the running operation. Returns whether there is anything to wait for.
 fn cancel() -> bool {
     let running = RUNNING.lock();
     let Some(progress) = &*running else { return false };
     progress.cancel();
-    // Before an operation's first phase nothing is written yet.
+    // Before its first phase, an operation has written nothing.
     progress.snapshot().phase != Phase::Starting
 }
 
-/// Makes signals cancel this operation, from now on until [`leave`].
+/// Makes signals cancel this operation until [`leave`].
 pub(crate) fn enter(progress: &Arc<Progress>) {
     *RUNNING.lock() = Some(Arc::clone(progress));
     if pending() {
@@ -64,7 +64,7 @@ pub(crate) fn enter(progress: &Arc<Progress>) {
     }
 }
 
-/// Does something for which nobody has to wait: a signal ends the process at once, as before an operation. The line is clear for it.
+/// Runs something that may be killed: a signal ends the process at once, as before an operation. Clears the terminal's line first.
 pub(crate) fn aside<T>(run: impl FnOnce() -> T) -> T {
     clear_line();
     let running = RUNNING.lock().take();
@@ -75,17 +75,17 @@ pub(crate) fn aside<T>(run: impl FnOnce() -> T) -> T {
     result
 }
 
-/// The operation is over.
+/// Ends the operation.
 pub(crate) fn leave() {
     *RUNNING.lock() = None;
 }
 
-/// Whether a signal came.
+/// Returns whether a signal was received.
 pub(crate) fn pending() -> bool {
     SIGNAL.load(Ordering::Relaxed) != 0
 }
 
-/// The exit status of an operation that was cancelled.
+/// Returns the exit status of a cancelled operation.
 pub(crate) fn status() -> ExitCode {
     match SIGNAL.load(Ordering::Relaxed) {
         0 => ExitCode::from(130),

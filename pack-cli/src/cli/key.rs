@@ -1,4 +1,4 @@
-//! `sealift key`: keys to sign with.
+//! `sealift key`: generates signing keys.
 
 use std::io::{ErrorKind, Write as _};
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use super::failure::Failure;
 use super::show::{BOLD, Show, json_line};
 use super::{escape, keys};
 
-/// Make a key to sign with
+/// Generate a signing key
 #[derive(Args, Debug)]
 pub(crate) struct Key {
     #[command(subcommand)]
@@ -24,10 +24,10 @@ enum Action {
     Generate(Generate),
 }
 
-/// Make an Ed25519 key in OpenSSH's format
+/// Generate an Ed25519 key in OpenSSH format
 ///
-/// Writes the private half to KEY and the public half to KEY.pub, and never overwrites either. Keys made by ssh-keygen work too: Ed25519
-/// and ECDSA P-256 as files or through ssh-agent, RSA from 3072 bits and security tokens through ssh-agent.
+/// Writes the private key to KEY and the public key to KEY.pub, and never overwrites either. Keys made by ssh-keygen work too: Ed25519 and
+/// ECDSA P-256 as files or through ssh-agent, RSA (3072 bits or more) and security tokens through ssh-agent.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -40,7 +40,7 @@ struct Generate {
     /// Ask for a passphrase on the terminal
     #[arg(long)]
     passphrase: bool,
-    /// Read that passphrase from the first line of this file
+    /// Read the passphrase from the first line of this file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "passphrase")]
     passphrase_file: Option<PathBuf>,
     /// A comment in the public key, such as an email address
@@ -81,7 +81,7 @@ impl Generate {
         writeln!(out, "{BOLD}{path}{BOLD:#}: {}", key.id())?;
         writeln!(out, "  sign with     sealift pack ... --key {path}")?;
         writeln!(out, "  trust with    sealift trust add NAME {path}.pub")?;
-        writeln!(out, "  or by a line in the device's allowed signers, with the bundle's NAME:")?;
+        writeln!(out, "  or add this line to the device's allowed signers, with the bundle's NAME:")?;
         let line = format!("NAME namespaces=\"sealift\" {public} {}", escape::text(&self.comment));
         writeln!(out, "  {}", line.trim_end())
     }
@@ -91,15 +91,15 @@ fn ask_twice() -> Result<Zeroizing<String>, Failure> {
     let ask = |prompt| {
         keys::ask_for(prompt).map_err(|error| match error.kind() {
             ErrorKind::Interrupted => Error::Cancelled.into(),
-            ErrorKind::UnexpectedEof => Failure::usage("no passphrase was given"),
+            ErrorKind::UnexpectedEof => Failure::usage("no passphrase given"),
             _ => Failure::usage(format!("cannot ask for the passphrase without a terminal: {error}")),
         })
     };
-    let (first, second) = (ask("Passphrase: ")?, ask("Once more: ")?);
+    let (first, second) = (ask("Passphrase: ")?, ask("Repeat passphrase: ")?);
     match first.as_str() {
-        "" => Err(Failure::usage("empty passphrase: omit --passphrase to make a key without one")),
+        "" => Err(Failure::usage("empty passphrase: omit --passphrase to generate a key without one")),
         same if same == second.as_str() => Ok(first),
-        _ => Err(Failure::usage("the two passphrases differ")),
+        _ => Err(Failure::usage("the passphrases do not match")),
     }
 }
 

@@ -1,4 +1,4 @@
-//! `--key`: the publisher's keys, and where their passphrases come from.
+//! `--key`: the publisher's keys and their passphrases.
 
 use std::cell::OnceCell;
 use std::fs::File;
@@ -13,13 +13,12 @@ use super::failure::{Failure, complain};
 use super::hidden::Hidden;
 use super::{escape, interrupt};
 
-/// How often somebody who types is asked for a passphrase, as ssh does.
+/// How often a passphrase is asked for on a terminal, as in ssh.
 const TRIES: u32 = 3;
-/// What a terminal hands out of a line at most (N_TTY_BUF_SIZE): none of an answer is left where a buffer was before it grew.
+/// Longest line that a terminal returns (N_TTY_BUF_SIZE): the buffer never grows, which would leave parts of an answer in memory.
 const LINE_LEN: usize = 4096;
 
-/// Opens every key. Its passphrase is the first line of `passphrase_file`, or what somebody answers on the terminal or in the window of
-/// ssh's askpass program.
+/// Opens every key. Its passphrase is the first line of `passphrase_file`, or the answer on the terminal or in ssh's askpass program.
 pub(crate) fn open(paths: &[PathBuf], passphrase_file: Option<&Path>) -> Result<Vec<Signer>, Failure> {
     let given = OnceCell::new();
     let mut signers: Vec<Signer> = Vec::new();
@@ -61,39 +60,39 @@ pub(crate) fn read_passphrase(path: &Path) -> Result<Zeroizing<String>, Error> {
     let bytes = read.map_err(|source| Error::Io { doing: "read", path: path.to_owned(), source })?;
     let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
     match std::str::from_utf8(line.strip_suffix(b"\r").unwrap_or(line)) {
-        Ok("") => Err(Error::Usage(format!("{} begins with an empty line instead of a passphrase", path.display()))),
+        Ok("") => Err(Error::Usage(format!("the first line of {} is empty instead of a passphrase", path.display()))),
         Ok(passphrase) => Ok(Zeroizing::new(passphrase.to_owned())),
         Err(_) => Err(Error::Usage(format!("{} is not UTF-8", path.display()))),
     }
 }
 
 fn ask(path: &Path) -> Result<Zeroizing<String>, Error> {
-    ask_for(&format!("Passphrase of {}: ", escape::text(&path.display().to_string()))).map_err(|source| match source.kind() {
-        ErrorKind::Interrupted => Error::Cancelled, // by Ctrl-C, before it was asked
-        ErrorKind::UnexpectedEof => Error::Usage(format!("no passphrase of {} was given", path.display())),
+    ask_for(&format!("Passphrase for {}: ", escape::text(&path.display().to_string()))).map_err(|source| match source.kind() {
+        ErrorKind::Interrupted => Error::Cancelled, // by Ctrl-C, before the prompt
+        ErrorKind::UnexpectedEof => Error::Usage(format!("no passphrase given for {}", path.display())),
         _ => Error::Usage(format!(
-            "{} needs a passphrase, but there is no terminal to ask on ({source}): give --passphrase-file, or load the key with \
-             ssh-add and give its public half, {}.pub",
+            "{} needs a passphrase, but there is no terminal to ask on ({source}): use --passphrase-file, or load the key with \
+             ssh-add and give its public key, {}.pub",
             path.display(),
             path.display(),
         )),
     })
 }
 
-/// Asks on the terminal, whatever standard input is, and shows nothing of the answer; or as ssh does without one, by `SSH_ASKPASS`.
+/// Asks on the terminal, whatever standard input is, without echo; or, without a terminal, through `SSH_ASKPASS`, as ssh does.
 pub(crate) fn ask_for(prompt: &str) -> std::io::Result<Zeroizing<String>> {
     let terminal = File::options().read(true).write(true).open("/dev/tty");
     if let Some(program) = askpass(terminal.is_ok()) {
         return ask_by(&program, prompt);
     }
     let mut terminal = terminal?;
-    // Before the prompt: who answers it at once is not to be read by others.
+    // Before the prompt, so that even an immediate answer is not echoed.
     let _hidden = Hidden::of(terminal.try_clone()?, interrupt::pending)?;
     terminal.write_all(prompt.as_bytes())?;
     read_line(&mut terminal)
 }
 
-/// Reads a line of a terminal, without its end.
+/// Reads a line from a terminal, without the newline.
 fn read_line(terminal: &mut File) -> std::io::Result<Zeroizing<String>> {
     let (mut line, mut byte) = (Zeroizing::new(Vec::with_capacity(LINE_LEN)), [0]);
     loop {
@@ -110,7 +109,7 @@ fn read_line(terminal: &mut File) -> std::io::Result<Zeroizing<String>> {
     Ok(Zeroizing::new(text.to_owned()))
 }
 
-/// The program that asks in place of the terminal, as ssh(1) says.
+/// Returns the program that asks instead of the terminal, as in ssh(1).
 fn askpass(has_terminal: bool) -> Option<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     let has_display = set("DISPLAY").is_some() || set("WAYLAND_DISPLAY").is_some();
@@ -132,7 +131,7 @@ fn ask_by(program: &Path, prompt: &str) -> std::io::Result<Zeroizing<String>> {
     let line = answer.split(|byte| *byte == b'\n').next().unwrap_or_default();
     match std::str::from_utf8(line.strip_suffix(b"\r").unwrap_or(line)) {
         Ok(line) => Ok(Zeroizing::new(line.to_owned())),
-        Err(_) => Err(std::io::Error::other(format!("{} answered in another form than UTF-8", program.display()))),
+        Err(_) => Err(std::io::Error::other(format!("the answer of {} is not UTF-8", program.display()))),
     }
 }
 

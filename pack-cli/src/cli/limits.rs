@@ -1,4 +1,4 @@
-//! `--limit`: what a bundle may declare before it is refused. The same for all bundles of a run.
+//! `--limit`: the sizes that a bundle may declare, the same for all bundles of a run.
 
 use std::sync::OnceLock;
 
@@ -8,7 +8,7 @@ use super::human::parse_size;
 
 static CHOSEN: OnceLock<Limits> = OnceLock::new();
 
-/// One limit, and its number.
+/// One limit and its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limit {
     what: What,
@@ -28,7 +28,7 @@ const FORM: &str = "write entries=N, depth=N, size=SIZE or memory=SIZE, as in en
 /// Parses `entries=1000000` and the like.
 pub(crate) fn parse_limit(text: &str) -> Result<Limit, String> {
     let (what, number) = text.split_once('=').ok_or(FORM)?;
-    let count = || number.parse().map_err(|_| format!("{number:?} is no whole number: {FORM}"));
+    let count = || number.parse().map_err(|_| format!("{number:?} is not a whole number: {FORM}"));
     let (what, number) = match what {
         "entries" => (What::Entries, count()?),
         "depth" => (What::Depth, count()?),
@@ -39,7 +39,7 @@ pub(crate) fn parse_limit(text: &str) -> Result<Limit, String> {
     Ok(Limit { what, number })
 }
 
-/// Takes the limits that were asked for; the last of a kind counts.
+/// Sets the limits given; the last of a kind wins.
 pub(crate) fn choose(asked: &[Limit]) {
     let mut limits = Limits::default();
     for limit in asked {
@@ -50,11 +50,11 @@ pub(crate) fn choose(asked: &[Limit]) {
             What::Memory => limits.memory = limit.number,
         }
     }
-    // Chosen once, when the program starts.
+    // Set once, when the program starts.
     let _ = CHOSEN.set(limits);
 }
 
-/// The limits of this run.
+/// Returns the limits of this run.
 pub(crate) fn limits() -> Limits {
     CHOSEN.get().cloned().unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! What the library says of its work, on standard error: `--verbose`, or `SEALIFT_LOG`.
+//! The library's log on standard error: `--verbose` or `SEALIFT_LOG`.
 
 use std::io;
 
@@ -9,14 +9,14 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use super::failure::Failure;
 
-/// The variable that says what is shown where no flag does: a level, or levels of modules, such as `info,sealift_store::target=debug`.
+/// The variable that sets the level without a flag: a level, or levels of modules, such as `info,sealift_store::target=debug`.
 const VARIABLE: &str = "SEALIFT_LOG";
 
-/// Starts to show. Lines have no times and no colours: who wants those pipes them through a logger.
+/// Starts logging. Lines have no times and no colours; a logger in a pipe can add times.
 pub(crate) fn start(verbose: u8, json: bool) -> Result<(), Failure> {
     let Some(filter) = filter(verbose)? else { return Ok(()) };
     let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr).without_time();
-    // Nobody else of this process has a subscriber.
+    // This process has no other subscriber.
     let _ = if json {
         registry().with(filter).with(lines.json()).try_init()
     } else {
@@ -25,7 +25,7 @@ pub(crate) fn start(verbose: u8, json: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether anything is shown. Then summaries say more, and no bar stands where lines come.
+/// Returns whether logging is on. Then summaries are longer, and there is no progress bar between the lines.
 pub(crate) fn is_on() -> bool {
     LevelFilter::current() != LevelFilter::OFF
 }

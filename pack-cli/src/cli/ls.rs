@@ -1,4 +1,4 @@
-//! `sealift ls`: what is in a bundle.
+//! `sealift ls`: lists the files in a bundle.
 
 use std::ffi::OsString;
 use std::io::{self, BufWriter, Write};
@@ -21,17 +21,18 @@ use super::time::Moment;
 
 /// List the files in a bundle
 ///
-/// Prints one path a line, in the bundle's order: the files of a directory, then those of its subdirectories. If there are several refs,
-/// each path has REF: before it. For a delta without its base, prints what it adds (A), changes (M, or m for metadata only) and removes (D). Does not
-/// require a signature; `sealift info` shows who signed. Escapes what a terminal could act on, as \n, \xff or \u{1b}, and a backslash as
-/// \\.
+/// Prints one path per line, in the bundle's order: the files of a directory, then those of its subdirectories. If the bundle has several
+/// refs, prefixes each path with REF:. For a delta without its base, prints what it adds (A), changes (M, or m for metadata only) and
+/// removes (D). Does not require a signature; `sealift info` shows who signed. Escapes control characters and invalid UTF-8, as \n, \xff
+/// or \u{1b}, and a backslash as \\.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
-With --json each line is one object with the fields ref, path, type (file, dir, symlink, char,
-block, fifo, socket), mode, uid, gid, mtime, mtime_ns, size and id (files), target (links), major
-and minor (devices), xattrs and inode; of a delta bundle ref, path, kind (added,
-changed, metadata, removed), type and size, as far as it says. In names a byte of a control
-character or of no valid UTF-8, and %, is %XX.
+With --json, each line is one object with the fields ref, path, type (file, dir,
+symlink, char, block, fifo, socket), mode, uid, gid, mtime, mtime_ns, size and id
+(files), target (symlinks), major and minor (devices), xattrs and inode; for a
+delta, with ref, path, kind (added, changed, metadata, removed), and type and
+size where the delta states them. In names, %XX stands for a byte of a control
+character or of invalid UTF-8, and for %.
 
 Examples:
   sealift ls os.sealift | head
@@ -44,7 +45,7 @@ pub(crate) struct Ls {
     /// List only this path and what is below it
     #[arg(value_name = "[REF:]PATH")]
     path: Option<OsString>,
-    /// Print mode, owner, group, size and time too
+    /// Also print mode, owner, group, size and time
     #[arg(long, short, conflicts_with = "null")]
     long: bool,
     /// Print raw names, each followed by a NUL byte
@@ -66,7 +67,7 @@ impl Ls {
             }
         };
         let several = bundle.index.refs().len() > 1;
-        // A path that names nothing is an error, as with ls.
+        // A path that does not exist is an error, as in ls.
         let top = self.path.as_ref().map(|path| find(&bundle, path.as_bytes())).transpose()?;
         let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
         let all = || -> Box<dyn Iterator<Item = Listed<'_>>> {
@@ -77,7 +78,7 @@ impl Ls {
         };
         let listed = || all().filter(|entry| entry.parent.is_some());
         if self.form.show().json {
-            // Programs want the roots too.
+            // Programs need the roots too.
             for entry in all() {
                 json_line(&mut out, &JsonEntry::of(&entry))?;
             }
@@ -99,16 +100,16 @@ impl Ls {
         Ok(out.flush()?)
     }
 
-    /// Says on standard error, for people, to what the changes are: the list is for programs too.
+    /// Prints on standard error which base the changes apply to, because programs may parse the list.
     fn name_bases(&self, bases: &[RootBase]) -> io::Result<()> {
         if self.form.show().json || self.null {
             return Ok(());
         }
-        // The changes are to the first one's trees.
+        // The changes apply to the first base's trees.
         bases.first().map_or(Ok(()), |base| writeln!(anstream::stderr(), "{BOLD}changes to {base}:{BOLD:#}"))
     }
 
-    /// Lists what a delta bundle says of names.
+    /// Lists the changes that a delta bundle makes to names.
     fn list_edits(&self, edits: &[EditedName<'_>]) -> io::Result<()> {
         let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
         let several = edits.iter().any(|edit| edit.reference != edits[0].reference);
@@ -151,7 +152,7 @@ fn full_path(entry: &Listed<'_>, several: bool) -> Vec<u8> {
     if several { [entry.reference.name.as_bytes(), b":", &path].concat() } else { path }
 }
 
-/// The widths of `ls -l`'s columns.
+/// The column widths of `ls -l`.
 #[derive(Clone, Copy, Default)]
 struct Widths {
     uid: usize,
@@ -188,7 +189,7 @@ impl Widths {
     }
 }
 
-/// Bytes of a file, numbers of a device.
+/// Returns the size of a file, or the numbers of a device.
 fn size(entry: &Listed<'_>) -> String {
     match entry.what {
         What::Regular { object, .. } => object.size.to_string(),
@@ -198,7 +199,7 @@ fn size(entry: &Listed<'_>) -> String {
     }
 }
 
-/// Type and permissions in the ten letters of ls.
+/// Returns type and permissions in the ten letters of ls.
 fn mode(entry: &Listed<'_>) -> String {
     let bits = entry.attributes.mode;
     let mut out = String::with_capacity(10);
@@ -273,7 +274,7 @@ impl<'a> JsonEntry<'a> {
     }
 }
 
-/// What a comparison calls it.
+/// Returns the file as comparisons print it.
 fn change_of(becomes: Becomes) -> Change {
     match becomes {
         Becomes::Added => Change::Added,
@@ -283,7 +284,7 @@ fn change_of(becomes: Becomes) -> Change {
     }
 }
 
-/// A line of `--json` of a delta bundle.
+/// A line of `--json` for a delta bundle.
 #[derive(Serialize)]
 struct JsonEdit<'a> {
     #[serde(rename = "ref")]

@@ -1,4 +1,4 @@
-//! The command line: a thin shell on the library. A verb is a file, which parses its arguments, calls the library, and prints.
+//! The command line, a thin layer over the library. Each verb has a file, which parses its arguments, calls the library and prints.
 
 mod adopt;
 mod advice;
@@ -73,9 +73,9 @@ struct Cli {
     verbose: u8,
     /// Refuse bundles that declare more than this: entries=N, depth=N, size=SIZE, memory=SIZE
     ///
-    /// A bundle declares how large its content is; sealift refuses one over a limit before it reads or allocates anything, and does not pack
-    /// one. The defaults are entries=16777216 (names of files), depth=4096 (nested directories), size=4T (bytes of all files, holes included)
-    /// and no limit of memory; `sealift info` shows how much memory unpacking a bundle takes at most.
+    /// A bundle declares how large its content is. sealift refuses a bundle over a limit before it reads or allocates anything, and refuses to
+    /// pack one. The defaults are entries=16777216 (file names), depth=4096 (nested directories), size=4T (total size of all files, holes
+    /// included) and unlimited memory. `sealift info` shows the most memory that unpacking a bundle takes.
     #[arg(
         long = "limit", value_name = "WHAT=N", global = true, value_delimiter = ',', hide_short_help = true,
         value_parser = limits::parse_limit, help_heading = "Limits"
@@ -83,7 +83,7 @@ struct Cli {
     limits: Vec<limits::Limit>,
 }
 
-/// What can be done. help.rs says who does what.
+/// The verbs. help.rs groups them by user.
 #[derive(Debug, Subcommand)]
 enum Verb {
     Pack(Box<pack::Pack>),
@@ -115,7 +115,7 @@ enum Verb {
 fn main() -> ExitCode {
     raise_file_limit();
     interrupt::listen();
-    // The wish for JSON holds for wrong arguments too, and then cannot be read from them.
+    // --json applies to usage errors too, when clap has parsed nothing.
     let json = std::env::args_os().any(|argument| argument == "--json");
     let parsed = help::command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
     let cli = match parsed {
@@ -124,7 +124,7 @@ fn main() -> ExitCode {
     };
     limits::choose(&cli.limits);
     let done = log::start(cli.verbose, json).and_then(|()| run(cli.verb));
-    // What is still in a buffer may meet a reader that has gone.
+    // Flushing the buffer may find the reader gone.
     match done.and_then(|()| Ok(std::io::stdout().flush()?)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(json),
@@ -158,30 +158,30 @@ fn run(verb: Verb) -> Result<(), Failure> {
     }
 }
 
-/// Prints help and version, which clap counts as errors, or says what is wrong with the arguments.
+/// Prints help and version, which clap reports as errors, or the usage error.
 fn refuse_arguments(error: &clap::Error, json: bool) -> ExitCode {
     if error.use_stderr() && json {
         let text = error.to_string();
-        // What is wrong stands before the first empty line, how to do it behind.
+        // The error precedes the first empty line, the hints follow it.
         let lines = text.lines().take_while(|line| !line.is_empty()).map(str::trim).collect::<Vec<_>>();
         let message = lines.join(" ");
         return Failure::usage(message.strip_prefix("error: ").unwrap_or(&message)).report(json);
     }
-    // Nobody is left to tell where this cannot be printed.
+    // If this cannot be printed, nobody is left to tell.
     if !error.use_stderr() {
         let _ = error.print();
         return ExitCode::SUCCESS;
     }
-    // All errors begin with the same word.
+    // All errors begin with the program's name.
     let text = error.render().ansi().to_string().replacen("error:", "sealift:", 1);
     let _ = write!(anstream::stderr(), "{text}");
     ExitCode::from(2)
 }
 
-/// A directory that is read or written stays open, and the usual 1024 files are few.
+/// Raises the limit of open files: each directory in use stays open, and the usual 1024 are few.
 fn raise_file_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
-    // Where it cannot be raised, the limit that is there may do.
+    // If it cannot be raised, the present limit may suffice.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }

@@ -1,4 +1,4 @@
-//! `sealift manual`: the man pages, from the definitions that make the help.
+//! `sealift manual`: the man pages, generated from the definitions of the help.
 
 mod notes;
 
@@ -18,7 +18,7 @@ use notes::Note;
 #[derive(Args, Debug)]
 #[command(hide = true)]
 pub(crate) struct Manual {
-    /// The folder that gets a page for sealift and one for each verb
+    /// The directory for the pages, one for sealift and one for each verb
     #[arg(value_name = "DIR")]
     folder: PathBuf,
 }
@@ -31,7 +31,7 @@ impl Manual {
     }
 }
 
-/// Every page with its file's name: that of sealift, of its verbs, and of what these are divided into.
+/// Returns every page with its file name: those of sealift, its verbs and their subcommands.
 fn pages() -> Vec<(String, String)> {
     let mut root = help::command();
     root.build();
@@ -57,7 +57,7 @@ fn page(mut command: Command) -> String {
     let behind = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
     let (more, mut examples) = behind.split_once("Examples:\n").unwrap_or((&behind, ""));
     let about = command.get_long_about().or_else(|| command.get_about()).map(ToString::to_string).unwrap_or_default();
-    // The first paragraph stands under NAME.
+    // The first paragraph is under NAME.
     let mut about = about.split_once("\n\n").map_or(&*about, |(_, rest)| rest);
     if is_root(&command) {
         (about, examples) = (notes::DESCRIPTION, notes::EXAMPLES);
@@ -78,7 +78,7 @@ fn page(mut command: Command) -> String {
     derived(command) + &own.to_roff()
 }
 
-/// What clap's definitions say by themselves.
+/// Returns the part of the page that clap generates.
 fn derived(command: Command) -> String {
     let built = Utc(sealift::trust::build_time()).rfc3339();
     let title = name(&command).to_uppercase();
@@ -98,12 +98,12 @@ fn derived(command: Command) -> String {
     tidy(&String::from_utf8_lossy(&out))
 }
 
-/// Puts the headings of options below OPTIONS, and leaves out what each part repeats.
+/// Moves the option headings below OPTIONS, and removes repeated lines.
 fn tidy(parts: &str) -> String {
     let mut out = String::new();
     for (number, line) in parts.lines().enumerate() {
         match line.strip_prefix(".SH ") {
-            // How an apostrophe is written: once is enough.
+            // The definition of the apostrophe, needed once.
             _ if number > 1 && (line.starts_with(".ie ") || line.starts_with(".el ")) => continue,
             // A new paragraph in the text of an option.
             _ if line.is_empty() => out.push_str(".IP"),
@@ -118,7 +118,7 @@ fn tidy(parts: &str) -> String {
     out
 }
 
-/// The verbs below this one; those of sealift under the people who use them.
+/// Adds the verbs below this one; those of sealift grouped by their users.
 fn add_verbs(roff: &mut Roff, command: &Command) {
     if !command.has_subcommands() {
         return;
@@ -138,7 +138,7 @@ fn add_verb(roff: &mut Roff, verb: &Command) {
     roff.control("TP", []).text([bold(name(verb)), roman("(1)")]).text([roman(about)]);
 }
 
-/// Those of the notes that a verb's arguments call for; sealift's page has all.
+/// Adds the notes that concern a verb's arguments; sealift's page has all.
 fn add_notes(roff: &mut Roff, heading: &str, notes: &[Note], command: &Command) {
     let mut notes = notes.iter().filter(|note| is_root(command) || has_argument(command, note.of)).peekable();
     if notes.peek().is_some() {
@@ -182,7 +182,7 @@ fn add_see_also(roff: &mut Roff, command: &Command) {
 mod tests {
     use super::*;
 
-    /// The words of each call of sealift in a line of examples, up to what is not of it.
+    /// Returns the words of each call of sealift in a line of examples.
     fn calls(line: &str) -> Vec<Vec<&str>> {
         let words: Vec<&str> = line.split(' ').collect();
         let is_call = |place: &usize| words[*place] == "sealift" && (*place == 0 || words[place - 1] == "|");
@@ -197,7 +197,7 @@ mod tests {
         for (file, page) in pages() {
             let examples = page.split_once(".EX\n").and_then(|(_, rest)| rest.split_once(".EE\n"));
             let examples = examples.map_or("", |(examples, _)| examples).replace("\\-", "-");
-            // A key's id is cut short for its readers.
+            // Skip examples with an abbreviated key id.
             for call in examples.lines().filter(|line| !line.contains("...")).flat_map(calls) {
                 call_count += 1;
                 if let Err(error) = help::command().try_get_matches_from(&call) {

@@ -1,4 +1,4 @@
-//! `sealift measure`: the fs-verity digest that the kernel enforces.
+//! `sealift measure`: prints the fs-verity digest that the kernel enforces.
 
 use std::path::PathBuf;
 
@@ -11,10 +11,10 @@ use super::show::Form;
 
 /// Print the fs-verity digest that the kernel enforces for sealed files
 ///
-/// Asks the kernel, without reading content, and prints what `fsverity measure` prints. The exit status is 1 if a FILE is not sealed.
+/// Asks the kernel without reading content, and prints the same as `fsverity measure`. The exit status is 1 if a FILE is not sealed.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
-With --json each line is one object with path, algorithm and digest.
+With --json, each line is one object with path, algorithm and digest.
 
 Examples:
   sealift measure usr/bin/hello")]
@@ -30,7 +30,7 @@ impl Measure {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let show = self.form.show();
         for file in &self.files {
-            // A file that is not sealed counts, whoever reads of the others.
+            // A file that is not sealed determines the status, even if the reader closed the pipe.
             verdict_printed(print_digest(&mut *show.out(), show.json, file, &measure(file)?))?;
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! `sealift mount`: a tree that a composefs store took, as a file system.
+//! `sealift mount`: mounts an installed tree of a composefs store.
 
 use std::path::PathBuf;
 
@@ -12,9 +12,9 @@ use super::trust_args::TrustArgs;
 
 /// Mount an installed tree of a composefs store
 ///
-/// Mounts only if every object matches the signed bundle. If the store's objects are sealed (unpack --seal), the kernel checks each byte
-/// whenever it is read, and mounting reads none; otherwise mount first reads and hashes all of them. It judges the trust in the installed
-/// bundle again, as unpack does.
+/// Mounts only if every object matches the signed bundle. If the store's objects are sealed (unpack --seal), the kernel checks each byte on
+/// every read, and mounting reads none; otherwise mount first reads and hashes all of them. Checks the signatures of the installed bundle
+/// again, as unpack does.
 ///
 /// The mount is read-only. Requires root and Linux 6.12; unmount with umount.
 #[derive(Args, Debug)]
@@ -30,7 +30,7 @@ pub(crate) struct Mount {
     /// The bundle's name; add /REF if the store has several trees of it
     #[arg(value_name = "NAME")]
     name: String,
-    /// A directory
+    /// An existing directory to mount on
     #[arg(value_name = "MOUNTPOINT", value_hint = ValueHint::DirPath)]
     mountpoint: PathBuf,
     #[command(flatten)]
@@ -41,11 +41,11 @@ pub(crate) struct Mount {
     pace: Pace,
 }
 
-/// Of a program that cannot do it.
+/// The error of a program built without composefs.
 #[cfg(not(feature = "composefs"))]
 pub(crate) fn without_composefs() -> Failure {
     Failure::usage(
-        "this sealift was built without composefs: use one made by `cargo xtask dist`, or build it with \
+        "this sealift was built without composefs: use one built with `cargo xtask dist` or \
          `cargo build --release --features composefs`",
     )
 }

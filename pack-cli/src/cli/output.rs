@@ -1,4 +1,4 @@
-//! `-o FILE`: where a file is written, and what is there already.
+//! `-o FILE`: where a file is written, and what it replaces.
 
 use std::io::IsTerminal as _;
 use std::path::Path;
@@ -11,7 +11,7 @@ use super::failure::Failure;
 use super::limits::limits;
 use super::show::Show;
 
-/// Where `-o` leads. A file that is there is replaced by force alone.
+/// Returns where `-o` writes. An existing file is replaced only with --force.
 pub(crate) fn of(path: &Path, force: bool) -> Result<Output, Failure> {
     if path == Path::new("-") {
         if std::io::stdout().is_terminal() {
@@ -20,7 +20,7 @@ pub(crate) fn of(path: &Path, force: bool) -> Result<Output, Failure> {
         return Ok(Output::Stdout);
     }
     match path.symlink_metadata() {
-        // Its place would be taken by a file: /dev/null, by root.
+        // The rename would replace it by a file: /dev/null, for root.
         Ok(found) if !found.is_file() && !found.is_symlink() => Err(Failure::usage(format!(
             "refusing to replace {}, which is not a regular file: give another name, or - for standard output",
             path.display()
@@ -31,9 +31,9 @@ pub(crate) fn of(path: &Path, force: bool) -> Result<Output, Failure> {
     }
 }
 
-/// The same where nothing is written, and so much is found out as can be.
+/// Checks the same for a dry run, as far as possible without writing.
 pub(crate) fn foreseen(path: &Path, force: bool) -> Result<Output, Failure> {
-    // What is on standard output now gets no bundle.
+    // A dry run writes no bundle to standard output.
     if path != Path::new("-") {
         of(path, force)?;
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -46,7 +46,7 @@ pub(crate) fn foreseen(path: &Path, force: bool) -> Result<Output, Failure> {
     Ok(Output::Nowhere)
 }
 
-/// Says that a signed bundle makes way for something that nobody signed.
+/// Warns that an unsigned file replaces a signed bundle.
 pub(crate) fn warn_of_signed(output: &Output, becomes: &str, show: Show) {
     let Output::File(path) = output else { return };
     let head = Input::open(path).and_then(|mut input| input.read_head(limits()));
@@ -54,6 +54,6 @@ pub(crate) fn warn_of_signed(output: &Output, becomes: &str, show: Show) {
     if head.bodies(Envelope::SSH_SIGNATURE).next().is_some() {
         let identity = &head.root().identity;
         let (path, name, version) = (path.display(), &identity.name, identity.version);
-        show.warn(&format!("replacing {path}, a signed bundle ({name} version {version}), by {becomes}"));
+        show.warn(&format!("replacing {path}, a signed bundle ({name} version {version}), with {becomes}"));
     }
 }

@@ -1,4 +1,4 @@
-//! `sealift pack`: trees into one bundle.
+//! `sealift pack`: packs trees into one bundle.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
@@ -40,12 +40,15 @@ use sealift_format::num::wide;
 
 /// Pack trees into one bundle
 ///
-/// A SOURCE is a directory, a single file such as a disk image, or an archive: tar:FILE, or cpio:FILE of the form newc, as an initramfs is;
-/// with - as FILE the archive comes on standard input. Several sources become the refs of one bundle and share identical files: name each,
-/// as in os=/srv/os. A single source becomes the ref main. ostree:REPO packs the refs of an OSTree repository, and ostree:REPO:REF one of
-/// them, with their names, commits and signatures; if REPO contains a colon, the longest part that is a directory counts. With --base, pack
-/// makes a delta: it carries only what the base lacks, and updates targets that hold the base. The bundle appears, by one rename, when it
-/// is complete. With SOURCE_DATE_EPOCH set, the same trees and options give the same bytes.
+/// A SOURCE is a directory, a single file such as a disk image, or an archive: tar:FILE, or cpio:FILE in the newc format of an initramfs;
+/// with - as FILE, pack reads the archive from standard input. Several sources become the refs of one bundle and share identical files: name
+/// each, as in os=/srv/os. A single source becomes the ref main.
+///
+/// ostree:REPO packs all refs of an OSTree repository, and ostree:REPO:REF one of them, with their names, commits and signatures. If REPO
+/// contains a colon, the longest prefix that is a directory counts.
+///
+/// With --base, pack makes a delta: it carries only what the base lacks, and updates targets that hold the base. The bundle appears in one
+/// rename, once it is complete. With SOURCE_DATE_EPOCH set, the same trees and options give the same bytes.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -59,7 +62,7 @@ Examples:
   zstd -dc /boot/initrd.img | sealift pack cpio:- -o initrd.sealift
   sealift pack disk.img -o - --name disk | ssh nas 'cat > disk.sealift'")]
 pub(crate) struct Pack {
-    /// What to pack, and the name of its ref
+    /// What to pack, optionally with the name of its ref
     #[arg(value_name = "[REF=]SOURCE", required = true, value_hint = ValueHint::AnyPath)]
     sources: Vec<OsString>,
     /// The bundle to write; - writes it to standard output
@@ -75,31 +78,31 @@ pub(crate) struct Pack {
     /// A whole number, higher than that of the previous bundle; required with --key [default: 0]
     #[arg(long, value_name = "N", help_heading = "Identity", value_parser = parse_version)]
     bundle_version: Option<u64>,
-    /// When the bundle expires: devices refuse it from then on
+    /// When the bundle expires; devices refuse it from then on
     #[arg(long, value_name = "TIME", help_heading = "Identity", value_parser = parse_time)]
     expires: Option<i64>,
-    /// Only for devices with this tag [default: any]
+    /// Restrict the bundle to devices with this tag [default: any]
     #[arg(long, value_name = "TAG", help_heading = "Identity")]
     compatible: Vec<String>,
-    /// A note for people, such as url=https://example.org
+    /// Add an annotation, such as url=https://example.org
     #[arg(long, value_name = "KEY=VALUE", help_heading = "Identity")]
     annotate: Vec<String>,
-    /// State the composefs image of each tree, for composefs:REPO: with sha256, as here without =HASH, or sha512; may be given for both
+    /// Record the composefs image of each tree, for unpacking to composefs:REPO; HASH is sha256 (the default) or sha512; repeatable
     #[arg(long, value_name = "HASH", help_heading = "Identity", value_enum, hide_possible_values = true,
         num_args = 0..=1, require_equals = true, default_missing_value = "sha256", hide = !cfg!(feature = "composefs"))]
     composefs: Vec<Hash>,
 
-    /// Sign with this OpenSSH key: Ed25519 or ECDSA P-256; a public key, of RSA or a token too, asks ssh-agent
+    /// Sign with this OpenSSH key: a private key (Ed25519 or ECDSA P-256), or a public key (also RSA or a token) to sign through ssh-agent
     #[arg(long, value_name = "KEY", help_heading = "Identity")]
     key: Vec<PathBuf>,
     /// Read the passphrase of the keys from the first line of this file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Identity", requires = "key")]
     passphrase_file: Option<PathBuf>,
 
-    /// Leave out what matches, in .gitignore's syntax
+    /// Exclude files that match this pattern, in .gitignore syntax
     #[arg(long, value_name = "PATTERN", help_heading = "Files")]
     exclude: Vec<String>,
-    /// Leave out what the patterns in this file match, one a line
+    /// Exclude files that match a pattern in this file, one per line
     #[arg(long, value_name = "FILE", help_heading = "Files")]
     exclude_from: Vec<PathBuf>,
     /// The ref of ostree:REPO to pack, or COLLECTION:REF [default: all]
@@ -109,50 +112,50 @@ pub(crate) struct Pack {
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, help_heading = "OSTree")]
     depth: u32,
 
-    /// Stay on the source's file system; mount points become empty
+    /// Do not cross file system boundaries; mount points become empty directories
     #[arg(long, help_heading = "Files")]
     one_file_system: bool,
-    /// Pack these extended attributes too, beside user.*, ACLs and capabilities
+    /// Also pack extended attributes that match, in addition to user.*, ACLs and capabilities
     #[arg(long, value_name = "PATTERN", help_heading = "Files")]
     xattrs: Vec<OsString>,
-    /// Owner and group of all files, as numbers
+    /// Set owner and group of all files, as numbers
     #[arg(long, value_name = "UID:GID", help_heading = "Files")]
     owner: Option<String>,
-    /// Replace an owner or group, as in uid:1000=0
+    /// Map an owner or group to another, as in uid:1000=0
     #[arg(long, value_name = "RULE", help_heading = "Files")]
     owner_map: Vec<String>,
-    /// clamp: make no file newer than the bundle
+    /// clamp: limit modification times to the creation time of the bundle
     #[arg(long, value_name = "HOW", value_enum, hide_possible_values = true, help_heading = "Files")]
     mtime: Option<Mtime>,
 
-    /// Store the files of this list first, in its order; one path a line
+    /// Store the files listed in PROFILE first, in that order; one path per line
     #[arg(long, value_name = "PROFILE", help_heading = "Storage")]
     order: Option<PathBuf>,
-    /// zstd's level, 1 to 22
+    /// zstd compression level, 1 to 22
     #[arg(long, value_name = "N", default_value_t = PackOptions::LEVEL, help_heading = "Storage",
         value_parser = clap::value_parser!(i32).range(1..=22))]
     level: i32,
-    /// Size of the units of compression and reading, 4KiB to 64MiB [default: 2MiB]
+    /// Size of a chunk, the unit of compression and reading, 4KiB to 64MiB [default: 2MiB]
     #[arg(long, value_name = "SIZE", help_heading = "Storage", value_parser = human::parse_size)]
     chunk_size: Option<u64>,
-    /// Reserve this much room for signatures; where later ones need more, sign moves what follows
+    /// Space to reserve for signatures, including later ones; if they need more, sign copies the bundle
     #[arg(long, value_name = "SIZE", default_value = "1KiB", help_heading = "Storage", value_parser = human::parse_size)]
     signature_room: u64,
-    /// Threads [default: as many as the machine runs at once]
+    /// Number of threads [default: the available CPUs]
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
 
-    /// Only estimate, from a sample of the files, how large the bundle becomes and how long packing takes; for a delta, reads all files
+    /// Only estimate the size of the bundle and the time to pack it, from a sample of the files, or for a delta from all files
     #[arg(long)]
     dry_run: bool,
 
-    /// Pack only what this lacks: a bundle, an installed directory, or [REF=]ostree:REPO[:REF], a commit
+    /// Make a delta against this base: a bundle, an installed directory, or a commit, [REF=]ostree:REPO[:REF]
     #[arg(long, value_name = "BASE", help_heading = "Delta", value_hint = ValueHint::AnyPath)]
     base: Vec<OsString>,
-    /// Pack only what the target that made this request lacks; with --base, use what both have
+    /// Make a delta for the target described by this request; with --base, rely only on what both have
     #[arg(long = "for", value_name = "REQUEST", help_heading = "Delta", value_hint = ValueHint::FilePath)]
     request: Option<PathBuf>,
-    /// How much memory a device may need to decode a chunk
+    /// Most memory that a device may need to decode a chunk
     #[arg(long, value_name = "SIZE", help_heading = "Delta", default_value = "128MiB", value_parser = human::parse_size)]
     delta_memory: u64,
     #[command(flatten)]
@@ -164,13 +167,13 @@ pub(crate) struct Pack {
     pace: Pace,
 }
 
-/// What is done to times.
+/// The value of `--mtime`.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Mtime {
     Clamp,
 }
 
-/// What came of it.
+/// The result.
 enum Done {
     Packed(Box<PackStats>),
     Expected(Estimate),
@@ -193,7 +196,7 @@ impl Pack {
             output::warn_of_signed(&output, "an unsigned one", self.show);
         }
         let omitted = source_options.directory.omit_output.clone();
-        let start = Instant::now(); // nobody's typing counts
+        let start = Instant::now(); // without the time to type passphrases
         let done = self.pace.watch(self.show, "Listing", |progress| {
             let source_options = SourceOptions { progress: Some(Arc::clone(progress)), ..source_options };
             let ostree = OstreeOptions { refs: self.refs.clone(), depth: self.depth };
@@ -232,7 +235,7 @@ impl Pack {
         Ok(printed?)
     }
 
-    /// What a device is to trust is meant, and not taken from a file's name or the clock.
+    /// Requires name and version of a signed bundle to be explicit, not derived from a file name or left at a default.
     fn check_signed_identity(&self) -> Result<(), Failure> {
         let missing = match (&self.name, self.bundle_version) {
             _ if self.key.is_empty() => return Ok(()),
@@ -241,17 +244,17 @@ impl Pack {
             (None, Some(_)) => "--name NAME",
             (Some(_), None) => "--bundle-version N",
         };
-        Err(Failure::usage(format!("a signed bundle needs {missing}: only unsigned trials have defaults for these")))
+        Err(Failure::usage(format!("a signed bundle needs {missing}: the defaults are only for unsigned bundles")))
     }
 
-    /// A device that has the base refuses what is not above it.
+    /// Requires a version above the base's, since a device that has the base refuses others.
     fn check_above(&self, base: &Base, identity: &Identity) -> Result<(), Error> {
         match base.identity() {
-            // Trials have no version.
+            // Unsigned test bundles have no version.
             Some((_, 0)) if identity.version == 0 && self.key.is_empty() => Ok(()),
             Some((name, version)) if name == identity.name && identity.version <= version && self.request.is_none() => {
                 Err(Error::Usage(format!(
-                    "the base is version {version} of {name}, and this would be version {}: give a later --bundle-version",
+                    "the base is version {version} of {name}, and this would be version {}: use a higher --bundle-version",
                     identity.version
                 )))
             }
@@ -259,24 +262,24 @@ impl Pack {
         }
     }
 
-    /// Says which files of the packed tree are not in the bundle.
+    /// Warns about files of the packed tree that are not in the bundle.
     fn warn_of_omitted(&self, paths: &[PathBuf]) {
         let (Some(first), more) = (paths.first(), paths.len().saturating_sub(1)) else { return };
         let more = if more == 0 { String::new() } else { format!(" and {}", plural(more, "more bundle")) };
-        self.show.warn(&format!("left out {}{more}, in the directory the bundle is written to", first.display()));
+        self.show.warn(&format!("excluded {}{more} in the output directory", first.display()));
     }
 
-    /// The request, if the bundle could be taken where it comes from.
+    /// Returns the request, if its target could accept the bundle.
     fn request(&self, identity: &Identity) -> Result<Option<Request>, Failure> {
         let Some(path) = &self.request else { return Ok(None) };
         let request = Request::parse(&read(path)?, &limits()).map_err(Error::from).about(path)?;
-        // What no index can be is found before all is read that is packed.
+        // Detects an invalid request before the sources are read.
         request.complete(|_, _| None).map_err(Error::from).about(path)?;
         let (name, version) = (&identity.name, identity.version);
         let refused = match &request.base.identity {
-            Some((taken, _)) if taken != name => format!("took {taken}, and this would be {name}: give --name {taken}"),
+            Some((taken, _)) if taken != name => format!("has {taken}, and this would be {name}: use --name {taken}"),
             Some((_, taken)) if *taken > version => {
-                format!("took version {taken} already, and this would be {version}: give a later --bundle-version")
+                format!("has version {taken}, and this would be {version}: use a higher --bundle-version")
             }
             _ => return Ok(Some(request)),
         };
@@ -302,14 +305,14 @@ impl Pack {
         Base::of_bundle(Input::open(path)?, limits(), &guard)
     }
 
-    /// The refs' names and their sources.
+    /// Returns the names of the refs and their sources.
     fn specs(&self) -> Result<Vec<(Option<String>, OsString)>, Failure> {
         let several = self.sources.len() > 1;
         let specs = self.sources.iter().map(|argument| {
             let (name, source) = split_ref(argument);
             match name {
                 Some(name) => Ok((Some(name.to_owned()), source.to_owned())),
-                // Its refs have names of their own.
+                // Its refs have their own names.
                 None if several && !source.as_bytes().starts_with(b"ostree:") => Err(Failure::usage(format!(
                     "{}: with several sources, give each a ref, as in REF={}",
                     source.display(),
@@ -368,7 +371,7 @@ impl Pack {
             return Ok(name);
         }
         Err(Failure::usage(format!(
-            "{name} is not a bundle's name: letters, digits, '.', '_', '+', '-', at most 128, a letter or digit first; give --name"
+            "{name} is not a bundle's name: use at most 128 letters, digits, '.', '_', '+' and '-', a letter or digit first; set it with --name"
         )))
     }
 
@@ -377,9 +380,7 @@ impl Pack {
         tags.sort();
         tags.dedup();
         match tags.iter().find(|tag| !sealift::name::is_bundle_name(tag)) {
-            Some(tag) => {
-                Err(Failure::usage(format!("--compatible {tag}: write letters, digits, '.', '_', '+' and '-'")))
-            }
+            Some(tag) => Err(Failure::usage(format!("--compatible {tag}: use letters, digits, '.', '_', '+' and '-'"))),
             None => Ok(tags),
         }
     }
@@ -393,7 +394,7 @@ impl Pack {
                     return refuse("use letters, digits, '.', '_', '+' and '-' for the key");
                 }
                 Some((_, value)) if value.len() > usize::from(u16::MAX) => {
-                    return refuse("a value has at most 65,535 bytes");
+                    return refuse("a value can have at most 65,535 bytes");
                 }
                 Some((key, value)) => annotations.push((key.to_owned(), value.to_owned())),
                 None => return refuse("write KEY=VALUE"),
@@ -444,7 +445,7 @@ impl Pack {
             lines.push_str(&text.map_err(|_| Failure::usage(format!("{} is not UTF-8", path.display())))?);
             lines.push('\n');
         }
-        // What the command line says comes last, and so wins.
+        // The command line comes last, and so wins.
         let patterns: Vec<&str> = lines.lines().chain(self.exclude.iter().map(String::as_str)).collect();
         if patterns.is_empty() { Ok(None) } else { Ok(Some(Exclude::new(patterns.into_iter())?)) }
     }
@@ -473,7 +474,10 @@ impl Pack {
                     out,
                     "  sign it with  sealift sign {bundle} --name {name} --bundle-version {version} --key KEY"
                 )?,
-                false => writeln!(out, "  this is a trial: a release needs --name, --bundle-version and --key")?,
+                false => writeln!(
+                    out,
+                    "  this is an unsigned test bundle: a release needs --name, --bundle-version and --key"
+                )?,
             }
         }
         for signer in signers {
@@ -503,7 +507,10 @@ impl Pack {
             writeln!(out, "  content {}", super::json_file::hex(&root.contents.index_digest))?;
             writeln!(out, "  {chunks} of at most {largest}")?;
             if stats.copied {
-                writeln!(out, "  copied the chunks behind the head: this briefly took twice the disk space")?;
+                writeln!(
+                    out,
+                    "  moved the chunks behind the head by copying, which briefly took twice the disk space"
+                )?;
             }
         }
         if self.order.is_some() {
@@ -549,7 +556,7 @@ fn plural(number: usize, noun: &str) -> String {
     count(wide(number), noun)
 }
 
-/// Splits `REF=SOURCE`. What stands before `=` and is not a ref's name belongs to the path, as in `./a=b`.
+/// Splits `REF=SOURCE`. Text before `=` that is not a valid ref name belongs to the path, as in `./a=b`.
 fn split_ref(argument: &OsStr) -> (Option<&str>, &OsStr) {
     let bytes = argument.as_bytes();
     let Some(at) = bytes.iter().position(|byte| *byte == b'=') else { return (None, argument) };
@@ -559,7 +566,7 @@ fn split_ref(argument: &OsStr) -> (Option<&str>, &OsStr) {
     }
 }
 
-/// A version as people give it.
+/// Parses a version.
 pub(crate) fn parse_version(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("the version must be a whole number, not {text:?}"))
 }
@@ -589,7 +596,7 @@ struct Summary<'a> {
     seconds: f64,
 }
 
-/// Of a delta bundle.
+/// For a delta bundle.
 #[derive(Serialize)]
 struct JsonDelta<'a> {
     bases: Vec<JsonBase<'a>>,

@@ -1,4 +1,4 @@
-//! `sealift portal`: the administrator's page, from the program itself.
+//! `sealift portal`: serves the administrator's page from the program itself.
 
 use std::net::SocketAddr;
 
@@ -9,16 +9,16 @@ use super::show::Form;
 
 /// Serve the page that checks a bundle in a browser
 ///
-/// Prints the page's address, and serves it until it is stopped. A bundle that is dropped on the page stays in the browser: the program
-/// gives the page's own files and takes nothing.
+/// Prints the address of the page, and serves it until stopped. A bundle dropped on the page stays in the browser: the server only sends
+/// the page's own files, and receives nothing.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
-Only this computer reaches 127.0.0.1. Whoever listens elsewhere puts a server with TLS in front: who can change the page on its way can
-change what it says.
+Only this computer can reach 127.0.0.1. To listen on another address, put a TLS
+server in front: anyone who can modify the page in transit can change its result.
 
 Examples:
   sealift portal
-  sealift portal --listen 127.0.0.1:0                   any port that is free")]
+  sealift portal --listen 127.0.0.1:0                   any free port")]
 pub(crate) struct Portal {
     /// The address to listen on
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7325")]
@@ -45,7 +45,7 @@ impl Portal {
         } else {
             writeln!(out, "{url}")?;
         }
-        // Whoever started it in a pipe waits for this line.
+        // A program that started it through a pipe waits for this line.
         out.flush()?;
         drop(out);
         match portal.serve()? {}
@@ -55,7 +55,7 @@ impl Portal {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let Self { listen: _, form: _ } = self;
         Err(Failure::usage(
-            "this sealift was built without the page: take one that `cargo xtask dist` makes, or build it with `cargo xtask portal`",
+            "this sealift was built without the page: use one built with `cargo xtask dist` or `cargo xtask portal`",
         ))
     }
 }

@@ -1,4 +1,4 @@
-//! The refs of a bundle, and the OSTree commits that they are.
+//! The refs of a bundle and their OSTree commits.
 
 use std::io::{self, Write};
 
@@ -10,7 +10,7 @@ use super::escape;
 use super::json_file::hex;
 use super::show::fact;
 
-/// Prints them for people: each name, and its commit below that.
+/// Prints each ref's name, and its commit below that.
 pub(crate) fn print(out: &mut dyn Write, opened: &Opened) -> io::Result<()> {
     refs(opened).iter().try_for_each(|found| print_one(out, found))
 }
@@ -28,7 +28,7 @@ fn print_one(out: &mut dyn Write, found: &NamedRef<'_>) -> io::Result<()> {
     }
 }
 
-/// A ref, in JSON.
+/// A ref in JSON.
 #[derive(Serialize)]
 pub(crate) struct JsonRef<'a> {
     name: &'a str,
@@ -40,7 +40,7 @@ pub(crate) struct JsonRef<'a> {
 }
 
 impl<'a> JsonRef<'a> {
-    /// Those of a bundle.
+    /// Returns the refs of a bundle.
     pub(crate) fn all(opened: &'a Opened) -> Vec<Self> {
         refs(opened).iter().map(Self::of).collect()
     }

@@ -1,4 +1,4 @@
-//! `sealift request`: what a target holds, for who packs what it lacks.
+//! `sealift request`: describes a target, so that a delta can be packed for it.
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -21,8 +21,8 @@ use super::show::{BOLD, Show, json_line};
 /// Describe a target, so that a publisher can pack a delta for it
 ///
 /// The request holds names, metadata and the first bytes of each file's hash, but no content. Carry it to the publisher: pack --for REQUEST
-/// makes a delta of what the target lacks, without knowing its history. Request relies on the install record of TARGET; without one, it
-/// reads all of TARGET.
+/// makes a delta of what the target lacks, without knowing its history. Request uses the install record of TARGET; without one, it reads
+/// all of TARGET.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -39,7 +39,7 @@ pub(crate) struct Request {
     /// Replace the request if it exists
     #[arg(long)]
     force: bool,
-    /// Threads [default: as many as the machine runs at once]
+    /// Number of threads [default: the available CPUs]
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `sealift root`: the bytes that signatures are over.
+//! `sealift root`: prints the bytes that signatures cover.
 
 use std::io::{IsTerminal as _, Write as _};
 

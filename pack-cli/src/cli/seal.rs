@@ -1,4 +1,4 @@
-//! `sealift seal`: has the kernel keep files as they are.
+//! `sealift seal`: enables fs-verity on files.
 
 use std::fs;
 use std::io::Write;
@@ -26,8 +26,8 @@ use sealift_format::num;
 /// a file system with fs-verity: ext4 with the feature `verity`, f2fs or btrfs.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
-With --json one object: files, files_before (sealed before), others (links and
-the like), logical_bytes and seconds.
+With --json, prints one object: files, files_before (already sealed), others (links
+and other types), logical_bytes and seconds.
 
 Examples:
   sealift seal /srv/os
@@ -41,7 +41,7 @@ pub(crate) struct Seal {
     /// A built-in signature for the one file to seal: PKCS#7 over its formatted digest, as made by `fsverity sign`
     #[arg(long, value_name = "SIG")]
     signature: Option<PathBuf>,
-    /// Threads [default: as many as the machine runs at once]
+    /// Number of threads [default: the available CPUs]
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
     #[command(flatten)]
@@ -80,10 +80,10 @@ impl Seal {
         };
         let mut parts = vec![count(files, "file")];
         if files_before > 0 {
-            parts.push(format!("{} were before", human::Grouped(files_before)));
+            parts.push(format!("{} already sealed", human::Grouped(files_before)));
         }
         if others > 0 {
-            parts.push(format!("{} of other types have no content", human::Grouped(others)));
+            parts.push(format!("{} of other types skipped", human::Grouped(others)));
         }
         let (size, time) = (Bytes(logical_bytes), human::duration(elapsed));
         writeln!(out, "{BOLD}{what}{BOLD:#}: sealed {}", parts.join(", "))?;

@@ -1,4 +1,4 @@
-//! `unpack` of several bundles: the newest that this device may take, and what is said of the others.
+//! `unpack` of several bundles: installs the newest that this device accepts, and reports on the others.
 
 use std::path::{Path, PathBuf};
 
@@ -12,31 +12,31 @@ use super::limits::limits;
 use super::show::{BOLD, Show};
 use super::trust_args::TrustArgs;
 
-/// Files and directories of bundles, of which one is taken.
+/// Bundles, and directories of bundles, of which one is installed.
 pub(crate) struct Several<'a> {
     pub(crate) paths: &'a [PathBuf],
-    /// The name that is wanted.
+    /// The requested name.
     pub(crate) name: Option<String>,
-    /// The contents that the target took.
+    /// The contents installed in the target.
     pub(crate) held: Vec<[u8; 32]>,
     pub(crate) trust: &'a TrustArgs,
     pub(crate) show: Show,
 }
 
 impl Several<'_> {
-    /// Takes the best with `take`, or the next one where that fails on account of the bundle.
+    /// Installs the best bundle with `take`, or the next one if the bundle itself is at fault.
     pub(crate) fn take(&self, mut take: impl FnMut(&Path) -> Result<(), Failure>) -> Result<(), Failure> {
         let judge = self.trust.load()?;
         let choice = choose(self.paths, self.name.as_deref(), &self.held, judge.guard(), limits())?;
         let mut refusal = None;
         for passed in choice.passed_over {
             let other = match &passed.error {
-                Error::OtherName { bound, name, .. } => Some(format!("it is {name}, and {bound} is wanted")),
+                Error::OtherName { bound, name, .. } => Some(format!("its name is {name}, not {bound}")),
                 _ => None,
             };
             let failure = Failure::from(passed.error);
             self.say(&passed.path, failure.kind(), &other.unwrap_or_else(|| failure.message()));
-            // The newest one's is what is to be done about it.
+            // The error to report is that of the newest.
             refusal.get_or_insert(failure);
         }
         check_one_name(&choice.candidates)?;
@@ -52,7 +52,9 @@ impl Several<'_> {
                     for older in candidates {
                         let taken = shown(&candidate.path);
                         let (kind, why) = match older.version == candidate.version {
-                            true if older.lacks_base => ("base", "it is a delta, and its base is not here".to_owned()),
+                            true if older.lacks_base => {
+                                ("base", "it is a delta, and its base is not installed".to_owned())
+                            }
                             true => ("older", format!("{taken} is the same version")),
                             false => ("older", format!("{taken} is newer, version {}", candidate.version)),
                         };
@@ -69,12 +71,12 @@ impl Several<'_> {
         })
     }
 
-    /// Says on standard error why a bundle is not taken.
+    /// Prints on standard error why a bundle was passed over.
     fn say(&self, bundle: &Path, kind: &str, why: &str) {
         if self.show.quiet {
             return;
         }
-        // What it asks an administrator to write down is for `verify` to say.
+        // `verify` prints the line to add to the allowed signers.
         let why = why.split(": ").skip_while(|part| *part == shown(bundle)).collect::<Vec<_>>().join(": ");
         let why = why.split("; ").next().unwrap_or_default();
         let bundle = escape::text(&shown(bundle));
@@ -87,12 +89,12 @@ impl Several<'_> {
     }
 }
 
-/// Which of several names is meant cannot be guessed.
+/// Refuses bundles of different names: the choice is the user's.
 fn check_one_name(candidates: &[Candidate]) -> Result<(), Error> {
     let Some(first) = candidates.first() else { return Ok(()) };
     match candidates.iter().find(|other| other.name != first.name) {
         Some(other) => {
-            Err(Error::Usage(format!("bundles of {} and of {} found: choose one with --name", first.name, other.name)))
+            Err(Error::Usage(format!("found bundles named {} and {}: choose one with --name", first.name, other.name)))
         }
         None => Ok(()),
     }

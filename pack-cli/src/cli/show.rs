@@ -1,4 +1,4 @@
-//! The options that say what is printed, and printing.
+//! Output options, and printing.
 
 use std::io::{self, IsTerminal as _, Write};
 
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::escape;
 
-/// What a verb has that does something and says what.
+/// The options of a verb that acts and reports.
 #[derive(Args, Clone, Copy, Debug)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct Show {
@@ -20,7 +20,7 @@ pub(crate) struct Show {
     pub(crate) quiet: bool,
 }
 
-/// What a verb has that is asked for something and prints it.
+/// The options of a verb that prints what it is asked for.
 #[derive(Args, Clone, Copy, Debug)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct Form {
@@ -35,7 +35,7 @@ impl Form {
     }
 }
 
-/// What a verb has whose output is somebody's bytes.
+/// The options of a verb whose output is raw content.
 #[derive(Args, Clone, Copy, Debug)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct ErrorForm {
@@ -63,29 +63,29 @@ pub(crate) enum Mode {
     None,
 }
 
-/// What draws the eye.
+/// Emphasis.
 pub(crate) const BOLD: Style = Style::new().bold();
-/// What is good.
+/// Success.
 pub(crate) const GOOD: Style = Style::new().bold().fg_color(Some(anstyle::Color::Ansi(AnsiColor::Green)));
-/// What asks for attention.
+/// A warning.
 pub(crate) const WARN: Style = Style::new().bold().fg_color(Some(anstyle::Color::Ansi(AnsiColor::Yellow)));
-/// What is bad.
+/// A failure.
 pub(crate) const BAD: Style = Style::new().bold().fg_color(Some(anstyle::Color::Ansi(AnsiColor::Red)));
-/// What is beside the point.
+/// Secondary text.
 pub(crate) const DIM: Style = Style::new().dimmed();
 
 impl Show {
-    /// Standard output for people's eyes: colours go where a terminal shows them.
+    /// Returns standard output for people: coloured only on a terminal.
     pub(crate) fn out(self) -> Box<dyn Write> {
         Box::new(anstream::stdout().lock())
     }
 
-    /// The place of a summary: standard output, unless the product itself goes there.
+    /// Returns where the summary goes: standard output, unless the bundle itself is written there.
     pub(crate) fn summary(self, stdout_taken: bool) -> Box<dyn Write> {
         if stdout_taken { Box::new(anstream::stderr().lock()) } else { self.out() }
     }
 
-    /// Says on standard error what may not be what was meant. `--quiet` does not hide it.
+    /// Prints a warning on standard error. `--quiet` does not hide it.
     pub(crate) fn warn(self, message: &str) {
         let message = escape::text(message);
         let line = if self.json {
@@ -97,7 +97,7 @@ impl Show {
         } else {
             format!("{BOLD}sealift:{BOLD:#} {WARN}warning:{WARN:#} {message}")
         };
-        // With standard error gone there is nobody to warn. A terminal would break the line within words.
+        // If standard error is closed, there is nobody to warn. A terminal would wrap the line within words.
         let mut out = anstream::stderr().lock();
         let _ = if io::stderr().is_terminal() && !self.json {
             paragraph(&mut out, 0, &line)
@@ -113,12 +113,12 @@ pub(crate) fn json_line(out: &mut dyn Write, value: &impl Serialize) -> io::Resu
     writeln!(out)
 }
 
-/// A row of a table of facts: its name in a column of its own.
+/// Writes a row of a table: a name and its value.
 pub(crate) fn fact(out: &mut dyn Write, name: &str, value: impl std::fmt::Display) -> io::Result<()> {
     writeln!(out, "  {DIM}{name:<13}{DIM:#} {value}")
 }
 
-/// A message in its clauses, each a paragraph of its own. A line for the allowed signers stands alone, to be copied.
+/// Writes each clause of a message as a paragraph. A line for the allowed signers stays on a line of its own, to be copied.
 pub(crate) fn clauses(out: &mut dyn Write, indent: usize, message: &str) -> io::Result<()> {
     for clause in message.split("; ") {
         match clause.split_once(": ").filter(|(_, line)| line.contains(" namespaces=")) {
@@ -132,12 +132,12 @@ pub(crate) fn clauses(out: &mut dyn Write, indent: usize, message: &str) -> io::
     Ok(())
 }
 
-/// The columns of a word, whose colours take none.
+/// Returns the columns of a word, without its colours.
 fn visible(word: &str) -> usize {
     anstream::adapter::strip_str(word).map(|part| part.chars().count()).sum()
 }
 
-/// Text in lines of at most 78 columns, indented. A word that is longer, such as a key, has a line of its own and stays whole.
+/// Writes text in indented lines of at most 78 columns. A longer word, such as a key, stays whole on its own line.
 pub(crate) fn paragraph(out: &mut dyn Write, indent: usize, text: &str) -> io::Result<()> {
     let mut column = 0;
     for word in text.split(' ') {

@@ -1,4 +1,4 @@
-//! `sealift sign`: signatures into and out of a bundle.
+//! `sealift sign`: adds and removes the signatures of a bundle.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -21,11 +21,11 @@ use sealift_format::num;
 
 /// Add signatures to a bundle, or remove them
 ///
-/// Changes nothing but the signatures, and keeps those it is not told to remove. Replaces the bundle by one rename, so that it verifies at
-/// every moment; with -o, writes a signed copy instead.
+/// Changes only the signatures, and keeps those not named with --remove. Replaces the bundle in one rename, so that it verifies at any
+/// time; with -o, writes a signed copy instead.
 ///
 /// --kernel-key and --kernel-cert sign the index for the kernel (PKCS#7, as `fsverity sign` does): a kernel that has the certificate then
-/// checks the sealed index of an installed tree (`unpack --seal`). No device trusts a bundle because of that signature.
+/// checks the sealed index of an installed tree (`unpack --seal`). Devices do not trust a bundle because of that signature.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -40,13 +40,13 @@ Examples:
 pub(crate) struct Sign {
     #[command(flatten)]
     bundle: BundleArg,
-    /// Write a signed copy to this file, - for standard output, and leave the bundle as it is
+    /// Write a signed copy to this file, - for standard output, and leave the bundle unchanged
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     output: Option<PathBuf>,
-    /// Replace the file that -o names
+    /// Replace the output file if it exists
     #[arg(long, requires = "output")]
     force: bool,
-    /// Sign with this OpenSSH key: Ed25519 or ECDSA P-256; a public key, of RSA or a token too, asks ssh-agent
+    /// Sign with this OpenSSH key: a private key (Ed25519 or ECDSA P-256), or a public key (also RSA or a token) to sign through ssh-agent
     #[arg(long, value_name = "KEY")]
     key: Vec<PathBuf>,
     /// Read the passphrase of the keys from the first line of this file
@@ -58,7 +58,7 @@ pub(crate) struct Sign {
     /// The bundle's version, as a confirmation; required for the first signature
     #[arg(long, value_name = "N", value_parser = parse_version)]
     bundle_version: Option<u64>,
-    /// Add a signature made by ssh-keygen -Y sign -n sealift, or one for the kernel: PKCS#7 in DER, as fsverity sign writes it
+    /// Add a signature made by ssh-keygen -Y sign -n sealift, or a kernel signature: PKCS#7 in DER, as made by fsverity sign
     #[arg(long, value_name = "SIG")]
     attach: Vec<PathBuf>,
     /// Remove the signature of this key, or the kernel signature
@@ -67,7 +67,7 @@ pub(crate) struct Sign {
     /// Sign the index for the kernel with this private key: RSA or P-256, in PEM
     #[arg(long, value_name = "KEY", requires = "kernel_cert")]
     kernel_key: Option<PathBuf>,
-    /// The key's certificate, in PEM, as in the kernel's keyring .fs-verity; without --kernel-key, checks what --attach adds
+    /// The key's certificate, in PEM, the one in the kernel's keyring .fs-verity; without --kernel-key, checks the attached signature
     #[arg(long, value_name = "CERT")]
     kernel_cert: Option<PathBuf>,
     #[command(flatten)]
@@ -76,14 +76,14 @@ pub(crate) struct Sign {
     pace: Pace,
 }
 
-/// A signature that is taken away.
+/// A signature to remove.
 #[derive(Clone, Copy, Debug)]
 enum Removal {
     Of(KeyId),
     Kernel,
 }
 
-/// The word for the signature for the kernel, where others stand by their key.
+/// The word for the kernel signature; others are named by their key.
 const KERNEL: &str = "kernel";
 
 fn parse_removal(text: &str) -> Result<Removal, String> {
@@ -125,7 +125,7 @@ impl Sign {
         Ok(self.print(&stats, output == Some(Output::Stdout))?)
     }
 
-    /// Who signs first says what: until then name and version may be those of a trial.
+    /// Requires name and version for the first signature: until then they may be defaults.
     fn check_identity(&self, head: &Head) -> Result<(), Failure> {
         if self.key.is_empty() || (self.name.is_some() && self.bundle_version.is_some()) {
             return Ok(());
@@ -135,7 +135,7 @@ impl Sign {
         }
         let identity = &head.root().identity;
         Err(Failure::usage(format!(
-            "{} has no signature yet: confirm what you sign with --name {} --bundle-version {}, or pack it again",
+            "{} is not signed yet: confirm its identity with --name {} --bundle-version {}, or pack it again",
             shown(&self.bundle.bundle),
             identity.name,
             identity.version
@@ -176,13 +176,13 @@ impl Sign {
             return Ok(());
         }
         let has = count(num::wide(signatures), "signature");
-        let for_kernel = if kernel_signature { ", and one for the kernel" } else { "" };
+        let for_kernel = if kernel_signature { " and a kernel signature" } else { "" };
         let written = self.output.as_deref().unwrap_or(&self.bundle.bundle);
         let bundle = escape::text(&written.display().to_string());
         writeln!(out, "{BOLD}{bundle}{BOLD:#}: has {has}{for_kernel}")?;
         for (word, keys) in [("added", added), ("replaced", replaced), ("removed", removed)] {
             for key in keys {
-                let whose = if key == KERNEL { "the one for the kernel" } else { &key };
+                let whose = if key == KERNEL { "the kernel signature" } else { &key };
                 writeln!(out, "  {word:<8} {whose}")?;
             }
         }

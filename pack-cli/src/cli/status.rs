@@ -1,4 +1,4 @@
-//! `sealift status`: what is installed where.
+//! `sealift status`: lists the installed targets.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -21,8 +21,8 @@ use super::trust_args::{Judge, TrustArgs};
 /// Shows, for each TARGET, the bundle last installed of each name, from the install record; it does not read the tree, as audit does.
 /// Without TARGET, shows every target that this device lists, and for each name the lowest version that it still accepts.
 ///
-/// The list has the directories, repositories and stores to which signed bundles were unpacked. It does not have those unpacked with
-/// --allow-unsigned, nor media written with --usb. `sealift clean TARGET` takes a target that is gone off the list.
+/// The list contains the directories, repositories and stores to which signed bundles were unpacked. It does not contain targets unpacked
+/// with --allow-unsigned, or media written with --usb. `sealift clean TARGET` removes a target that is gone from the list.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -56,7 +56,7 @@ struct Line<'a> {
     of_another: bool,
 }
 
-/// A target that the state lists, and that is not as it says.
+/// A listed target that is missing or was replaced.
 #[derive(Serialize)]
 struct MissingLine<'a> {
     target: &'a str,
@@ -94,7 +94,7 @@ impl Status {
         Ok(())
     }
 
-    /// All that the state lists. What cannot be told of one target, or of a floor, hides no other.
+    /// Prints everything listed. An error of one target or floor does not hide the others.
     fn all(&self, out: &mut dyn Write, json: bool) -> Result<(), Failure> {
         let guard = Guard::load(&self.trust.options())?;
         let mut untold: Vec<Failure> = Vec::new();
@@ -121,13 +121,13 @@ impl Status {
             Ok(report) => floors(out, &report, json)?,
             Err(error) => untold.push(error.into()),
         }
-        // A floor that is damaged is found with each target of its name.
+        // A damaged floor shows with each target of its name.
         let mut told = BTreeSet::new();
         untold.iter().filter(|failure| told.insert(failure.message())).for_each(|failure| failure.tell(json));
         untold.pop().map_or(Ok(()), |failure| Err(failure.told()))
     }
 
-    /// What is to be said of the signatures of a bundle that was taken, and why it is not trusted, if it is not.
+    /// Returns the signers of an installed bundle, and why it is not trusted, if so.
     fn judged(&self, installed: &Installed) -> Result<(Judge, Option<String>), Error> {
         let judge = Judge::by(&self.trust.options())?;
         let refusal = match judge.judge_taken(&installed.head) {
@@ -190,7 +190,7 @@ impl Status {
     }
 }
 
-/// The bundles that a target took, the last of each name.
+/// Returns the bundles installed in a target, the last of each name.
 pub(crate) fn installed(target: &Path) -> Result<Vec<Installed>, Error> {
     match TargetKind::of(target) {
         (TargetKind::Ostree, repo) => ostree(repo),
@@ -199,7 +199,7 @@ pub(crate) fn installed(target: &Path) -> Result<Vec<Installed>, Error> {
     }
 }
 
-/// Says of a target that is listed how it is missing.
+/// Prints why a listed target is missing.
 fn print_missing(out: &mut dyn Write, known: &KnownTarget, missing: &'static str, json: bool) -> io::Result<()> {
     let KnownTarget { name, version, taken, .. } = known;
     let target = known.place.argument().display().to_string();
@@ -210,9 +210,9 @@ fn print_missing(out: &mut dyn Write, known: &KnownTarget, missing: &'static str
     }
     let (target, name) = (escape::text(&target), escape::text(name));
     let what = match missing {
-        "unfinished" => "not complete: repeat the command to resume, or discard it with",
-        "other" => "something else, without a record of a bundle; list it no more with",
-        _ => "not there any more; list it no more with",
+        "unfinished" => "incomplete: repeat the command to resume, or discard it with",
+        "other" => "no longer an installed tree; remove it from the list with",
+        _ => "gone; remove it from the list with",
     };
     writeln!(out, "{BOLD}{target}{BOLD:#}: {WARN}{what}{WARN:#}  sealift clean {target}")?;
     writeln!(out, "  {name} version {version}, unpacked {}", Moment(*taken))?;
@@ -226,7 +226,7 @@ fn floors(out: &mut dyn Write, report: &TrustReport, json: bool) -> io::Result<(
             continue;
         }
         let version = floor.version.map_or("any version".into(), |version| format!("version {version} or newer"));
-        writeln!(out, "{BOLD}{}{BOLD:#}: takes {version}", escape::text(&floor.name))?;
+        writeln!(out, "{BOLD}{}{BOLD:#}: accepts {version}", escape::text(&floor.name))?;
     }
     if report.floors.is_empty() && !json {
         writeln!(out, "no bundles installed: {} is empty", escape::text(&report.state.display().to_string()))?;

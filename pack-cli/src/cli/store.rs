@@ -1,4 +1,4 @@
-//! `sealift unpack BUNDLE composefs:REPO`.
+//! The summary of `sealift unpack BUNDLE composefs:REPO`.
 
 use std::io::Write;
 use std::path::Path;
@@ -13,7 +13,7 @@ use super::show::{Show, WARN};
 use super::taken;
 use super::trust_args::Judge;
 
-/// Says what it came to.
+/// Prints the summary.
 pub(crate) fn print(
     show: Show,
     stats: &ImportStats,
@@ -35,7 +35,7 @@ pub(crate) fn print(
     }
     let (new, all) = (count(stats.new_objects, "object"), Grouped(stats.objects));
     if dry_run {
-        writeln!(out, "  {new} of {all} would be looked for, {} of content", Bytes(stats.logical_bytes))?;
+        writeln!(out, "  {new} of {all} would be added, {} of content", Bytes(stats.logical_bytes))?;
         return writeln!(out, "  {} would be read; nothing was written", Bytes(stats.stored_bytes));
     }
     match stats.new_objects {

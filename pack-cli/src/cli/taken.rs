@@ -1,4 +1,4 @@
-//! The line of JSON that says what was installed.
+//! The line of JSON that describes what was installed.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -20,7 +20,7 @@ struct Line<'a, S: Serialize> {
     seconds: f64,
 }
 
-/// Prints the statistics of the kind of target that it was.
+/// Prints the statistics for the kind of target.
 pub(crate) fn print(
     out: &mut dyn Write,
     stats: &impl Serialize,

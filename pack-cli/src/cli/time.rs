@@ -1,4 +1,4 @@
-//! Moments as RFC 3339 writes them, and how long ago they were.
+//! Times in RFC 3339 format, and their distance from now.
 
 use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -13,13 +13,13 @@ use super::human;
 pub(crate) struct Moment(pub(crate) i64);
 
 impl Moment {
-    /// The clock.
+    /// Returns the current time.
     pub(crate) fn now() -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).map(|since| since.as_secs());
         Self(since.ok().and_then(|seconds| i64::try_from(seconds).ok()).unwrap_or(0))
     }
 
-    /// The moment with its distance from now: `2026-11-21T01:06:27Z (3 days ago)`.
+    /// Returns the time with its distance from now: `2026-11-21T01:06:27Z (3 days ago)`.
     pub(crate) fn with_distance(self) -> String {
         let now = Self::now();
         match self.0.abs_diff(now.0) {
@@ -36,13 +36,13 @@ impl fmt::Display for Moment {
     }
 }
 
-/// The moment at which what is read stands, as reproducible-builds.org has it.
+/// Returns SOURCE_DATE_EPOCH, as defined by reproducible-builds.org.
 pub(crate) fn source_date_epoch() -> Result<Option<i64>, Failure> {
     let Some(value) = std::env::var_os("SOURCE_DATE_EPOCH") else { return Ok(None) };
     let seconds = value.to_str().and_then(|text| text.parse::<i64>().ok()).filter(|seconds| *seconds >= 0);
     seconds
         .map(Some)
-        .ok_or_else(|| Failure::usage(format!("SOURCE_DATE_EPOCH is {}, and not a number of seconds", value.display())))
+        .ok_or_else(|| Failure::usage(format!("SOURCE_DATE_EPOCH is {}, not a number of seconds", value.display())))
 }
 
 #[cfg(test)]
@@ -60,7 +60,7 @@ mod tests {
         for (seconds, shown) in cases {
             assert_eq!(Moment(seconds).to_string(), shown);
         }
-        // Nothing that a bundle may state makes this panic.
+        // No value that a bundle may state makes this panic.
         for seconds in [i64::MIN, i64::MAX] {
             assert!(!Moment(seconds).with_distance().is_empty());
         }

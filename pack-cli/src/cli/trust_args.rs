@@ -1,4 +1,4 @@
-//! The options that say whose bundles are used, and what came of asking.
+//! The trust options, and the judgement of bundles by them.
 
 use std::cell::OnceCell;
 use std::io::{self, Write};
@@ -16,34 +16,34 @@ use super::limits::limits;
 use super::show::{BAD, BOLD, DIM, GOOD, Show, WARN};
 use sealift_format::num;
 
-/// Whose bundles are used, on which device, and when.
+/// The trust options, with this device's tags.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Trust")]
 pub(crate) struct TrustArgs {
     #[command(flatten)]
     policy: PolicyArgs,
-    /// A tag of this device, for bundles that are only for certain devices
+    /// A tag of this device, for bundles restricted to certain devices
     #[arg(long, value_name = "TAG")]
     compatible: Vec<String>,
 }
 
-/// Whose bundles are used, and when.
+/// The trust options without tags.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Trust")]
 pub(crate) struct PolicyArgs {
-    /// Allowed signers, as ssh-keygen and git read them [default: /etc/sealift/allowed_signers, or the user's own]
+    /// Allowed signers file, as for ssh-keygen and git [default: /etc/sealift/allowed_signers, or the user's own]
     #[arg(long, value_name = "FILE")]
     trust: Option<PathBuf>,
-    /// Revoked keys: a list made by ssh-keygen -k, or one public key a line
+    /// Revoked keys: a list made by ssh-keygen -k, or one public key per line
     #[arg(long, value_name = "FILE")]
     revoked: Option<PathBuf>,
-    /// How many trusted keys must have signed; NAME=N for certain names
+    /// Number of trusted keys that must have signed; NAME=N for certain names
     #[arg(long, value_name = "N")]
     threshold: Vec<String>,
     /// Directory for rollback protection (highest version seen)
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     state: Option<PathBuf>,
-    /// Judge keys and expiry as of this moment, such as 2027-01-31
+    /// Check keys and expiry as of this time, such as 2027-01-31
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     time: Option<i64>,
     /// Accept a bundle that no trusted key signed; all other checks remain
@@ -54,7 +54,7 @@ pub(crate) struct PolicyArgs {
     allow_downgrade: bool,
 }
 
-/// A moment as people give it.
+/// Parses a time.
 pub(crate) fn parse_time(text: &str) -> Result<i64, String> {
     Utc::parse(text).map(|moment| moment.0).map_err(|error| error.to_string())
 }
@@ -72,7 +72,7 @@ impl TrustArgs {
 }
 
 impl PolicyArgs {
-    /// The same, of a device with these tags.
+    /// Does the same for a device with these tags.
     pub(crate) fn options(&self, compatible: &[String]) -> TrustOptions {
         TrustOptions {
             signers: self.trust.clone(),
@@ -87,7 +87,7 @@ impl PolicyArgs {
     }
 }
 
-/// Judges one bundle, and remembers how.
+/// Judges one bundle, and keeps the result.
 #[derive(Debug)]
 pub(crate) struct Judge {
     guard: Guard,
@@ -95,40 +95,40 @@ pub(crate) struct Judge {
 }
 
 impl Judge {
-    /// A judge by options that no command line gave.
+    /// Returns a judge with default options.
     pub(crate) fn by(options: &TrustOptions) -> Result<Self, Error> {
         Ok(Self { guard: Guard::load(options)?, judged: OnceCell::new() })
     }
 
-    /// The bundle, if it may be used.
+    /// Returns the bundle, if it may be used.
     pub(crate) fn admit(&self, input: Input) -> Result<Trusted, Error> {
         let bundle = self.guard.admit(input, limits())?;
         self.saw(bundle.judged().clone());
         Ok(bundle)
     }
 
-    /// Remembers how a bundle was judged that the device has.
+    /// Keeps the judgement of an installed bundle.
     pub(crate) fn saw(&self, judged: Judged) {
         self.judged.get_or_init(|| judged);
     }
 
-    /// One that judges as this does, and has judged this.
+    /// Returns a judge with the same options that has this judgement.
     pub(crate) fn of(&self, judged: Judged) -> Self {
         Self { guard: self.guard.clone(), judged: judged.into() }
     }
 
-    /// By whom it judges.
+    /// Returns the guard that judges.
     pub(crate) fn guard(&self) -> &Guard {
         &self.guard
     }
 
-    /// Says whether the bundle is one that this device may have taken.
+    /// Judges a bundle as one that is already installed.
     pub(crate) fn judge_taken(&self, head: &Head) -> Result<(), Error> {
         self.saw(self.guard.judge_taken(head)?);
         Ok(())
     }
 
-    /// What was waived, and ought to be seen whatever else is printed.
+    /// Prints warnings about waived checks, whatever else is printed.
     pub(crate) fn warn(&self, show: Show) {
         let Some(Judged { head, verdict, .. }) = self.judged.get() else { return };
         if verdict.unsigned {
@@ -148,20 +148,20 @@ impl Judge {
         }
     }
 
-    /// Marks a bundle that passed without a trusted signature, behind its name.
+    /// Returns the mark for a bundle accepted without a trusted signature, to follow its name.
     pub(crate) fn mark(&self) -> String {
         let unsigned = self.judged.get().is_some_and(|judged| judged.verdict.unsigned);
         if unsigned { format!(", {WARN}UNSIGNED{WARN:#}") } else { String::new() }
     }
 
-    /// Name and version of the bundle that was judged.
+    /// Returns name and version of the judged bundle.
     pub(crate) fn identity(&self) -> (&str, u64) {
         self.judged
             .get()
             .map_or(("", 0), |Judged { head, .. }| (&head.root().identity.name, head.root().identity.version))
     }
 
-    /// The first lines about a repository or store that took the bundle: which, of whom.
+    /// Prints the first lines about an import: target, bundle and signers.
     pub(crate) fn print_taken(
         &self,
         out: &mut dyn Write,
@@ -174,7 +174,7 @@ impl Judge {
         self.print_signers(out)
     }
 
-    /// A line for each key that counts.
+    /// Prints a line for each trusted signer.
     pub(crate) fn print_signers(&self, out: &mut dyn Write) -> io::Result<()> {
         let signers = self.judged.get().map(|judged| &judged.verdict.signers[..]).unwrap_or_default();
         for signer in signers {
@@ -183,12 +183,12 @@ impl Judge {
         Ok(())
     }
 
-    /// Whether the bundle that was judged carries a signature for the kernel.
+    /// Returns whether the judged bundle has a kernel signature.
     pub(crate) fn has_kernel_signature(&self) -> bool {
         self.judged.get().is_some_and(|judged| judged.head.bodies(Envelope::KERNEL_SIGNATURE).next().is_some())
     }
 
-    /// A line for each thing that became so since the bundle was taken.
+    /// Prints a line for each thing that has changed since the installation.
     pub(crate) fn print_since(&self, out: &mut dyn Write) -> io::Result<()> {
         for since in self.since() {
             writeln!(out, "  {DIM}since then:{DIM:#} {since}")?;
@@ -196,25 +196,25 @@ impl Judge {
         Ok(())
     }
 
-    /// The same as texts, for JSON.
+    /// Returns the same as strings, for JSON.
     pub(crate) fn since(&self) -> Vec<String> {
         let since = self.judged.get().map(|judged| &judged.verdict.since[..]).unwrap_or_default();
         since.iter().map(ToString::to_string).collect()
     }
 
-    /// The keys that count, for JSON.
+    /// Returns the trusted signers, for JSON.
     pub(crate) fn signers(&self) -> Vec<String> {
         let verdict = self.judged.get().map(|judged| &judged.verdict);
         verdict.map_or(Vec::new(), |verdict| verdict.signers.iter().map(|signer| signer.key.to_string()).collect())
     }
 
-    /// Prints what became of each signature of a bundle that was judged.
+    /// Prints the result of each signature of the judged bundle.
     pub(crate) fn print_signatures(&self, out: &mut dyn Write, head: &Head) -> io::Result<()> {
         let Some(Judged { verdict, .. }) = self.judged.get() else { return Ok(()) };
         Seen::new(Ok(verdict.clone()), self.guard.inspect(head), head).print(out)
     }
 
-    /// Looks at a bundle that may not be used.
+    /// Inspects a bundle that may be refused.
     pub(crate) fn inspect(&self, head: &Head) -> Result<Seen, Error> {
         let verdict = match self.guard.judge(head) {
             Err(error) if error.kind().is_none() => return Err(error), // the device's state, not the bundle
@@ -224,7 +224,7 @@ impl Judge {
     }
 }
 
-/// How many envelopes of which kinds count for nothing: there may be thousands.
+/// Returns how many envelopes of unknown kinds are ignored; there may be thousands.
 fn unknown_envelopes(kinds: &[u32]) -> Option<String> {
     const NAMED: usize = 3;
     let mut distinct = kinds.to_vec();
@@ -240,13 +240,13 @@ fn unknown_envelopes(kinds: &[u32]) -> Option<String> {
     }
 }
 
-/// What this machine makes of a bundle.
+/// The verdict of this device on a bundle.
 #[derive(Debug)]
 pub(crate) struct Seen {
     verdict: Result<Verdict, Error>,
     states: Vec<SignatureState>,
     envelopes: usize,
-    /// Bytes of each signature for the kernel, of which a good bundle has one at most.
+    /// Length of each kernel signature; a valid bundle has at most one.
     kernel: Vec<usize>,
 }
 
@@ -256,7 +256,7 @@ impl Seen {
         Self { verdict, states, envelopes: head.envelopes().len() - kernel.len(), kernel }
     }
 
-    /// The verdict as words and not by colour alone.
+    /// Returns the verdict in words, not by colour alone.
     pub(crate) fn headline(&self) -> String {
         let unsigned = self.envelopes == 0;
         match &self.verdict {
@@ -280,7 +280,7 @@ impl Seen {
         }
     }
 
-    /// The word in JSON: `trusted`, `unsigned`, or the kind of failure.
+    /// Returns the word in JSON: `trusted`, `unsigned`, or the kind of failure.
     pub(crate) fn word(&self) -> &'static str {
         match &self.verdict {
             Ok(verdict) if verdict.unsigned => "unsigned",
@@ -289,7 +289,7 @@ impl Seen {
         }
     }
 
-    /// A line or two for each signature, and what stands in the way.
+    /// Prints a line or two for each signature, and the reason for a refusal.
     pub(crate) fn print(&self, out: &mut dyn Write) -> io::Result<()> {
         if self.states.is_empty() {
             writeln!(out, "  {WARN}NONE{WARN:#}: anyone could have made or changed this bundle")?;
@@ -310,7 +310,7 @@ impl Seen {
             && (!self.states.is_empty() || !self.kernel.is_empty())
         {
             let message = escape::text(&error.to_string());
-            // What it says of each key stands above.
+            // The clauses about each key are printed above.
             let news = message.split("; ").filter(|clause| !clause.starts_with("SHA256:"));
             let refusal = format!("Refused: {}", news.collect::<Vec<_>>().join("; "));
             super::show::clauses(out, 2, &refusal)?;
@@ -325,17 +325,17 @@ impl Seen {
         Ok(())
     }
 
-    /// The signatures, for JSON.
+    /// Returns the signatures, for JSON.
     pub(crate) fn json(&self) -> Vec<JsonSignature> {
         self.states.iter().map(JsonSignature::of).collect()
     }
 
-    /// Whether there is one for the kernel.
+    /// Returns whether there is a kernel signature.
     pub(crate) fn has_kernel_signature(&self) -> bool {
         !self.kernel.is_empty()
     }
 
-    /// What stands in the way, for JSON.
+    /// Returns the reason for a refusal, for JSON.
     pub(crate) fn refusal(&self) -> Option<String> {
         self.verdict.as_ref().err().map(ToString::to_string)
     }

@@ -1,4 +1,4 @@
-//! `sealift unpack`: a bundle into a new directory.
+//! `sealift unpack`: installs a bundle.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -36,10 +36,10 @@ use super::watch;
 
 /// Unpack a trusted bundle into a new directory, or update one
 ///
-/// A new directory appears, by one rename, when all of it is complete, checked and flushed to disk; until then it is staged beside TARGET.
-/// With --update, unpack stages what TARGET lacks, then moves it in file by file; it compares the existing files with the record of the
-/// last update by size, times and inode number, and reads and repairs those that differ. Repeat the command to resume an interrupted run.
-/// Without root, it does not set owners or create devices, and says so.
+/// A new directory appears in one rename, once it is complete, checked and flushed to disk; until then it is staged beside TARGET. With
+/// --update, unpack stages what TARGET lacks, then moves it in file by file. It compares the existing files with the install record by
+/// size, times and inode number, and reads and repairs those that differ. Repeat the command to resume an interrupted run. Without root,
+/// unpack does not set owners or create devices, and reports how many it skipped.
 ///
 /// A delta bundle updates a TARGET that holds its base; unpack checks the parts of the base that it needs before it writes anything. With
 /// --base it makes or updates any TARGET, as the full bundle does.
@@ -52,8 +52,8 @@ use super::watch;
 #[cfg_attr(
     feature = "composefs",
     doc = "",
-    doc = " With composefs:REPO, the trees of which the bundle states images (pack --composefs) go into that store, which is made if there",
-    doc = " is none: each content once, named by its fs-verity digest. `sealift mount` mounts them."
+    doc = " With composefs:REPO, unpack imports the trees for which the bundle records images (pack --composefs) into that store, and creates it",
+    doc = " if needed. Each content is stored once, named by its fs-verity digest. `sealift mount` mounts the trees."
 )]
 #[derive(Args, Debug)]
 #[command(override_usage = "\
@@ -72,18 +72,18 @@ Examples:
   sealift unpack os-2-to-3.sealift /srv/new --base os-2.sealift
   sealift unpack os.sealift /srv/os --dry-run")]
 pub(crate) struct Unpack {
-    /// The bundle, several, or directories of such; - reads one from standard input
+    /// The bundle, several bundles, or directories of bundles; - reads one from standard input
     #[arg(skip)]
     bundle: BundleArg,
     /// Bundles, or directories of bundles; - reads one from standard input. The last is TARGET:
-    #[cfg_attr(feature = "composefs", doc = " the directory to make or to update, ostree:REPO, or composefs:REPO;")]
-    #[cfg_attr(not(feature = "composefs"), doc = " the directory to make or to update, or ostree:REPO;")]
-    /// without --update a directory may exist if it is empty
+    #[cfg_attr(feature = "composefs", doc = " the directory to create or update, ostree:REPO, or composefs:REPO;")]
+    #[cfg_attr(not(feature = "composefs"), doc = " the directory to create or update, or ostree:REPO;")]
+    /// without --update, the directory must be empty or not exist
     #[arg(value_name = "PATH", required = true, value_hint = ValueHint::AnyPath)]
     paths: Vec<PathBuf>,
     #[arg(skip)]
     target: Option<PathBuf>,
-    /// Install the bundle of this name, if there are several [default: the name that TARGET has]
+    /// Install the bundle of this name, if there are several [default: the name installed in TARGET]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// The ref to unpack, if the bundle has several; for a repository, repeatable [default there: all]
@@ -92,10 +92,10 @@ pub(crate) struct Unpack {
     /// Import as refs of this remote of ostree:REPO, and require the signatures it requires
     #[arg(long, value_name = "NAME", conflicts_with = "mirror", help_heading = "OSTree")]
     remote: Option<String>,
-    /// Import refs of a collection as a mirror of it in ostree:REPO
+    /// Import the refs of a collection as mirrored refs of ostree:REPO
     #[arg(long, help_heading = "OSTree")]
     mirror: bool,
-    /// Instead of TARGET: make or update DIR/.ostree/repo on a medium, as `ostree create-usb` does
+    /// Instead of TARGET: create or update DIR/.ostree/repo on removable media, as `ostree create-usb` does
     #[arg(
         long,
         value_name = "DIR",
@@ -113,16 +113,16 @@ pub(crate) struct Unpack {
     /// With --update: delete files that the bundle does not have; --dry-run and -v list them
     #[arg(long)]
     delete: bool,
-    /// With --update: take over a directory that sealift did not make; on a terminal it asks first
+    /// With --update: take over a directory that sealift did not create; asks first on a terminal
     ///
-    /// What the bundle has replaces what is there, and with --delete all else is deleted. On a terminal it says how much that is, with the first
-    /// names, and asks; without one this option is the consent. With --dry-run it says so and does nothing.
+    /// Replaces existing files with those of the bundle, and with --delete deletes all others. On a terminal, shows how many files that affects,
+    /// with the first names, and asks; elsewhere, this option is the consent. With --dry-run, only reports them.
     #[arg(long)]
     adopt: bool,
     /// Read and hash existing files, instead of comparing sizes and times with the install record
     #[arg(long, conflicts_with = "trust_record")]
     rehash: bool,
-    /// Do not look at existing files: rely on the install record alone
+    /// Do not check existing files: rely on the install record alone
     #[arg(long)]
     trust_record: bool,
     /// With --update, without an install record: do not read files whose size and time match
@@ -136,16 +136,16 @@ pub(crate) struct Unpack {
     /// Without this option an update seals if the last one did. Existing files are hashed before they are sealed for the first time.
     #[arg(long, value_name = "HOW", value_enum, hide_possible_values = true)]
     seal: Option<SealHow>,
-    /// When to flush to disk: none, end (before TARGET appears) or each (each file, before the next)
+    /// When to flush to disk: none, end (before TARGET appears) or each (after each file)
     #[arg(long, value_name = "WHEN", value_enum, default_value = "end", hide_possible_values = true)]
     durability: When,
     /// Hard-link files that have the same content and metadata
     #[arg(long)]
     hardlink_duplicates: bool,
-    /// Only print what would be written and deleted; the exit status is that of the real run, but for damage in content, which is not read
+    /// Only print what would be written and deleted; the exit status is that of the real run, except that damaged content is not detected
     #[arg(long)]
     dry_run: bool,
-    /// Threads [default: as many as the machine runs at once]
+    /// Number of threads [default: the available CPUs]
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
     #[command(flatten)]
@@ -211,7 +211,7 @@ impl Unpack {
         })
     }
 
-    /// The name that was given, or that of all that the target took.
+    /// Returns the name given, or the one that all bundles in the target share.
     fn wanted_name(&self, held: &[Installed]) -> Option<String> {
         let only = match held {
             [only] => Some(only.head.root().identity.name.clone()),
@@ -225,7 +225,7 @@ impl Unpack {
         if let Some(medium) = &self.usb {
             return self.write_usb(medium);
         }
-        let target = self.target.as_deref().unwrap_or(Path::new("")); // clap asks for it
+        let target = self.target.as_deref().unwrap_or(Path::new("")); // clap requires it
         match TargetKind::of(target) {
             (TargetKind::Ostree, repo) => self.import(repo),
             (TargetKind::Composefs, store) => self.import_store(store),
@@ -241,7 +241,7 @@ impl Unpack {
         }
     }
 
-    /// Into a directory.
+    /// Unpacks into a directory.
     fn unpack(&self, target: &Path) -> Result<(), Failure> {
         if self.remote.is_some() || self.mirror {
             return Err(Failure::usage("--remote and --mirror are for ostree:REPO"));
@@ -277,7 +277,7 @@ impl Unpack {
         let input = self.bundle.open()?;
         if let Err(Error::State { path, .. }) = sealift::trust::bound_name(target) {
             let path = path.display();
-            self.show.warn(&format!("ignored {path}, which is damaged: comparing all files instead"));
+            self.show.warn(&format!("ignored the damaged record {path}: comparing all files instead"));
         }
         let consent = |stats: &UnpackStats| watch::aside(|| adopt::agree(self.show, target, stats));
         let stats = self.pace.watch(self.show, "Opening", |progress| {
@@ -337,7 +337,7 @@ impl Unpack {
         })
     }
 
-    /// Into a composefs store.
+    /// Imports into a composefs store.
     #[cfg(feature = "composefs")]
     fn import_store(&self, store: &Path) -> Result<(), Failure> {
         if self.remote.is_some() || self.mirror {
@@ -363,11 +363,11 @@ impl Unpack {
         self.check_of_repository("composefs:REPO").and(Err(super::mount::without_composefs()))
     }
 
-    /// Refuses what is for directories alone.
+    /// Refuses options that are for directories only.
     fn check_of_repository(&self, target: &str) -> Result<(), Failure> {
         if self.update || self.adopt || self.path.is_some() || self.hardlink_duplicates {
             return Err(Failure::usage(format!(
-                "--update, --adopt, --path and --hardlink-duplicates are for directories, and not for {target}"
+                "--update, --adopt, --path and --hardlink-duplicates are for directories, not for {target}"
             )));
         }
         if self.durability != When::End {
@@ -376,7 +376,7 @@ impl Unpack {
         Ok(())
     }
 
-    /// Into the OSTree repository of a medium.
+    /// Imports into the OSTree repository on removable media.
     fn write_usb(&self, medium: &Path) -> Result<(), Failure> {
         if self.seal.is_some() {
             return Err(Failure::usage("--seal is for directories and ostree:REPO, not for --usb"));
@@ -420,7 +420,7 @@ impl Unpack {
         let (target, bundle) = (target.display().to_string(), shown(&self.bundle.bundle));
         let verb = match (self.dry_run, stats.is_update) {
             (false, false) => "unpacked",
-            (_, true) if stats.was_complete => "already complete, as unpacked",
+            (_, true) if stats.was_complete => "already unpacked",
             (false, true) => "updated",
             (true, false) => "would be unpacked",
             (true, true) => "would be updated",
@@ -430,7 +430,7 @@ impl Unpack {
         judge.print_signers(&mut out)?;
         writeln!(out, "  {}", updated::made(stats))?;
         if stats.copied_files > 0 {
-            writeln!(out, "  {} copied from what was there", count(stats.copied_files, "file"))?;
+            writeln!(out, "  {} copied from existing ones", count(stats.copied_files, "file"))?;
         }
         let asked = Asked { rehash: self.rehash, trust_mtime: self.trust_mtime, trust_record: self.trust_record };
         for line in updated::checked(stats, &asked, self.dry_run) {
@@ -487,37 +487,37 @@ impl Unpack {
     }
 }
 
-/// What a target took. What is damaged binds to nothing; whatever else is wrong there shows when it is unpacked.
+/// Returns what is installed in a target. A damaged record binds to no name; other faults show when unpacking.
 fn held(target: &Path) -> Vec<Installed> {
     installed(target).unwrap_or_default()
 }
 
-/// Says why the kernel did not take the signature for it.
+/// Warns why the kernel refused the bundle's kernel signature.
 fn warn_of_signature(show: Show, signature: &KernelSignature) {
     if let KernelSignature::Refused(why) = signature {
         show.warn(&format!("sealed the index without the bundle's kernel signature: {why}"));
     }
 }
 
-/// The moment of what is written now, in seconds since 1970.
+/// Returns the time to record for what is written now, in seconds since 1970.
 fn now() -> Result<u64, Failure> {
     let now = source_date_epoch()?.unwrap_or_else(|| Moment::now().0);
     Ok(now.max(0).cast_unsigned()) // a clock before 1970 counts as 1970
 }
 
-/// What was left undone for want of privilege.
+/// Returns what was skipped for lack of privilege.
 pub(crate) fn skipped(stats: &UnpackStats) -> Vec<String> {
     let lines = [
-        (stats.owners_skipped, "entry", "owned by you, and not by the recorded owner"),
-        (stats.set_ids_skipped, "set-id file", "without set-id bits"),
+        (stats.owners_skipped, "entry", "owned by you instead of the recorded owner"),
+        (stats.set_ids_skipped, "set-id file", "unpacked without set-id bits"),
         (stats.xattrs_skipped, "extended attribute", "not set"),
-        (stats.devices_skipped, "device", "not made"),
+        (stats.devices_skipped, "device", "not created"),
     ];
     let some = lines.into_iter().filter(|(number, ..)| *number > 0);
     some.map(|(number, noun, what)| format!("{}: {what} (not running as root)", count(number, noun))).collect()
 }
 
-/// `/usr/`, `./usr` and `usr` are one path in a bundle.
+/// Normalizes a path: `/usr/`, `./usr` and `usr` are the same in a bundle.
 fn prefix(path: OsString) -> Vec<u8> {
     let path = path.into_vec();
     let names = path.split(|byte| *byte == b'/').filter(|name| !matches!(*name, b"" | b"."));

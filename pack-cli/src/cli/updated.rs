@@ -1,4 +1,4 @@
-//! What an update did to a directory, in words.
+//! The summary of an update of a directory.
 
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt as _;
@@ -8,7 +8,7 @@ use sealift::unpack::{Census, UnpackStats};
 use super::escape;
 use super::human::{Grouped, count};
 
-/// Counts of all kinds, such as `1,501 files and 2 directories`.
+/// Returns counts of all kinds, such as `1,501 files and 2 directories`.
 pub(crate) fn kinds(census: &Census) -> String {
     let kinds = [
         (census.files, "file"),
@@ -24,7 +24,7 @@ pub(crate) fn kinds(census: &Census) -> String {
     }
 }
 
-/// What was made, or would be.
+/// Returns what was created, or would be.
 pub(crate) fn made(stats: &UnpackStats) -> String {
     let specials = stats.others.saturating_sub(stats.symlinks);
     let rest = [
@@ -50,18 +50,18 @@ pub(crate) fn made(stats: &UnpackStats) -> String {
     let mut parts: Vec<String> =
         files.iter().filter(is_said).map(|(n, what)| format!("{} {what}", Grouped(*n))).collect();
     if let Some(first) = parts.first_mut() {
-        // The noun stands once.
+        // Only the first count has the noun.
         *first = match first.split_once(' ') {
             Some(("1", what)) => format!("1 file {what}"),
             Some((number, what)) => format!("{number} files {what}"),
             None => first.clone(),
         };
     }
-    parts.extend(rest.map(|made| format!("{made} made")));
+    parts.extend(rest.map(|made| format!("{made} created")));
     parts.join(", ")
 }
 
-/// What was looked at before.
+/// Returns how existing files were checked.
 pub(crate) fn checked(stats: &UnpackStats, asked: &Asked, dry_run: bool) -> Vec<String> {
     let hashed = count(stats.hashed_files, "file");
     let mut lines = Vec::new();
@@ -72,17 +72,16 @@ pub(crate) fn checked(stats: &UnpackStats, asked: &Asked, dry_run: bool) -> Vec<
             lines.push(format!("hashed {hashed} before sealing"));
         }
         () if stats.was_hashed && asked.trust_mtime => {
-            lines
-                .push(format!("no usable record of this target: hashed {hashed}, trusted size and time of the others"));
+            lines.push(format!("no usable install record: hashed {hashed}, trusted size and time of the others"));
         }
-        () if stats.was_hashed && stats.was_adopted => lines.push(format!("hashed {hashed} that it has")),
-        () if stats.was_hashed => lines.push(format!("no usable record of this target: hashed its {hashed}")),
-        () if asked.trust_record => lines.push("checked no files: --trust-record".to_owned()),
+        () if stats.was_hashed && stats.was_adopted => lines.push(format!("hashed its {hashed}")),
+        () if stats.was_hashed => lines.push(format!("no usable install record: hashed all {hashed}")),
+        () if asked.trust_record => lines.push("existing files were not checked (--trust-record)".to_owned()),
         () => {
             let checked = count(stats.checked_files, "file");
             let read = match stats.hashed_files {
                 0 => String::new(),
-                _ => format!(", and read {} that looked different", Grouped(stats.hashed_files)),
+                _ => format!(", and hashed {} that seemed changed", Grouped(stats.hashed_files)),
             };
             lines.push(format!("checked {checked} by size and time{read}"));
         }
@@ -94,14 +93,14 @@ pub(crate) fn checked(stats: &UnpackStats, asked: &Asked, dry_run: bool) -> Vec<
     lines
 }
 
-/// What was asked for that tells how files were looked at.
+/// The options that determine how files are checked.
 pub(crate) struct Asked {
     pub(crate) rehash: bool,
     pub(crate) trust_mtime: bool,
     pub(crate) trust_record: bool,
 }
 
-/// The paths that were deleted, or would be, a line each.
+/// Prints the paths that were deleted, or would be, one per line.
 pub(crate) fn print_deletions(out: &mut dyn Write, stats: &UnpackStats, dry_run: bool) -> io::Result<()> {
     let verb = if dry_run { "would delete" } else { "deleted" };
     for path in &stats.deletions {

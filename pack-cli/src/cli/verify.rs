@@ -1,4 +1,4 @@
-//! `sealift verify`: whether every byte is sound, and who says so.
+//! `sealift verify`: checks signatures and every byte of a bundle.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -32,7 +32,7 @@ Examples:
   sealift verify /media/stick/*.sealift
   ssh nas cat os.sealift | sealift verify -")]
 pub(crate) struct Verify {
-    /// The bundles; - reads one from standard input. With several, the exit status is the worst: 1, else 3, else 2
+    /// The bundles; - reads one from standard input. With several, the exit status is the most severe: 1, else 3, else 2
     #[arg(value_name = "BUNDLE", required = true, value_hint = ValueHint::FilePath)]
     bundles: Vec<PathBuf>,
     #[arg(skip)]
@@ -40,7 +40,7 @@ pub(crate) struct Verify {
     /// Also decompress, and check each file's content, fs-verity digest and OSTree checksum
     #[arg(long)]
     deep: bool,
-    /// Threads [default: as many as the machine runs at once]
+    /// Number of threads [default: the available CPUs]
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
     #[command(flatten)]
@@ -118,7 +118,7 @@ impl Verify {
         writeln!(out, "{BOLD}{bundle}{BOLD:#}: {GOOD}sound{GOOD:#}, {name} version {version}{mark}")?;
         judge.print_signers(&mut out)?;
         if judge.has_kernel_signature() {
-            writeln!(out, "  also has a kernel signature, which does not count here")?;
+            writeln!(out, "  also has a kernel signature, which only kernels check")?;
         }
         let what = if matches!(verified.opened, Opened::Delta(_)) {
             format!("every byte; unpacking checks its objects against {}", bases_of(root))

@@ -1,4 +1,4 @@
-//! The parameters of fs-verity, by the names that `fsverity` has for them.
+//! The parameters of fs-verity, with the option names of `fsverity`.
 
 use clap::{Args, ValueEnum};
 use sealift::seal::{Algorithm, Parameters};
@@ -9,13 +9,13 @@ use super::human;
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Parameters")]
 pub(crate) struct VerityArgs {
-    /// The hash: sha256, which Sealift uses, or sha512
+    /// Hash algorithm: sha256, which Sealift uses, or sha512
     #[arg(long, value_name = "HASH", value_enum, default_value = "sha256", hide_possible_values = true)]
     hash_alg: Hash,
-    /// Bytes of a block, a power of two; kernels take 4096, and newer ones from 1024 to a page
+    /// Block size, a power of two; all kernels support 4096, newer ones from 1024 to the page size
     #[arg(long, value_name = "BYTES", default_value = "4096", value_parser = parse_len)]
     block_size: u32,
-    /// Up to 32 bytes that go into each hash, in hexadecimal digits
+    /// Salt of up to 32 bytes, in hexadecimal digits
     #[arg(long, value_name = "HEX", value_parser = parse_salt)]
     salt: Option<Salt>,
 }
@@ -55,7 +55,7 @@ fn parse_salt(text: &str) -> Result<Salt, String> {
     let digit = |digit: u8| char::from(digit).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     let (pairs, rest) = text.as_bytes().as_chunks::<2>();
     let bytes = pairs.iter().map(|[high, low]| Some(digit(*high)? << 4 | digit(*low)?)).collect::<Option<_>>();
-    bytes.filter(|_| rest.is_empty()).map(Salt).ok_or_else(|| "write two hexadecimal digits a byte".into())
+    bytes.filter(|_| rest.is_empty()).map(Salt).ok_or_else(|| "write two hexadecimal digits per byte".into())
 }
 
 #[cfg(test)]

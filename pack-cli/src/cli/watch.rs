@@ -16,7 +16,7 @@ use super::human::{self, Bytes, Grouped};
 use super::interrupt;
 use super::show::Mode;
 
-/// A thread that looks at the progress and shows it.
+/// A thread that polls the progress and shows it.
 pub(crate) struct Watch {
     end: Option<(Sender<Outcome>, JoinHandle<()>)>,
 }
@@ -41,7 +41,7 @@ impl Outcome {
 }
 
 impl Watch {
-    /// Starts to show. `starting` is the word for what is done before the first phase.
+    /// Starts the thread. `starting` is the label before the first phase.
     pub(crate) fn start(mode: Mode, starting: &'static str, progress: &Arc<Progress>) -> Self {
         interrupt::enter(progress);
         let view: Box<dyn View + Send> = match mode {
@@ -56,28 +56,28 @@ impl Watch {
         Self { end: Some((sender, thread)) }
     }
 
-    /// Takes the view away.
+    /// Removes the view.
     pub(crate) fn finish(self, outcome: Outcome) {
         interrupt::leave();
         if let Some((sender, thread)) = self.end {
-            // A view that panicked takes nothing any more.
+            // A view that panicked no longer receives.
             let _ = sender.send(outcome);
-            // A view that panicked has said so; the operation stands.
+            // The panic of a view was printed; the operation is unaffected.
             let _ = thread.join();
         }
     }
 }
 
-/// Held by whoever writes to the terminal while an operation runs.
+/// The lock for writing to the terminal while an operation runs.
 static TERMINAL: Mutex<()> = Mutex::new(());
 
-/// Takes the bar away while something is said or asked in the middle of an operation, and a signal ends the process meanwhile.
+/// Hides the bar while a message or question is shown during an operation; meanwhile a signal ends the process.
 pub(crate) fn aside<T>(run: impl FnOnce() -> T) -> T {
     let _held = TERMINAL.lock();
     interrupt::aside(run)
 }
 
-/// How often the progress is looked at.
+/// How often the progress is polled.
 const POLL: Duration = Duration::from_millis(80);
 
 fn show(mut view: Box<dyn View + Send>, progress: &Progress, end: &mpsc::Receiver<Outcome>) {
@@ -89,7 +89,7 @@ fn show(mut view: Box<dyn View + Send>, progress: &Progress, end: &mpsc::Receive
         drop(held);
         match end.recv_timeout(POLL) {
             Err(RecvTimeoutError::Timeout) => {}
-            // Nobody says how it ended where the operation panicked.
+            // If the operation panicked, there is no outcome.
             ended => {
                 let now = look(&mut *view, progress, start);
                 return view.finish(now, start.elapsed(), ended.unwrap_or(Outcome::Failed));
@@ -98,7 +98,7 @@ fn show(mut view: Box<dyn View + Send>, progress: &Progress, end: &mpsc::Receive
     }
 }
 
-/// Tells the view which phases ended, and returns the present moment.
+/// Tells the view which phases have ended, and returns the current state.
 fn look(view: &mut dyn View, progress: &Progress, start: Instant) -> Snapshot {
     let mut moments = progress.moments();
     let now = moments.pop().unwrap_or_else(|| progress.snapshot());
@@ -107,13 +107,13 @@ fn look(view: &mut dyn View, progress: &Progress, start: Instant) -> Snapshot {
 }
 
 trait View {
-    /// A phase has ended, which may not have been shown.
+    /// Handles the end of a phase, which may not have been shown.
     fn end_phase(&mut self, _end: Snapshot, _elapsed: Duration) {}
     fn show(&mut self, now: Snapshot, elapsed: Duration);
     fn finish(&mut self, now: Snapshot, elapsed: Duration, outcome: Outcome);
 }
 
-/// The phase as people read it.
+/// Returns the label of a phase.
 fn label(phase: Phase, starting: &'static str) -> &'static str {
     match phase {
         _ if interrupt::pending() => "Stopping",
@@ -132,7 +132,7 @@ fn label(phase: Phase, starting: &'static str) -> &'static str {
     }
 }
 
-/// One JSON object a line: docs/progress.md.
+/// One JSON object per line: docs/progress.md.
 struct Json {
     last: Option<(Phase, Instant)>,
 }
@@ -152,23 +152,23 @@ struct Line {
 }
 
 impl Line {
-    /// Changes with the meaning of a field, and not where one is added.
+    /// Changes when a field changes its meaning, not when one is added.
     const VERSION: u8 = 1;
 
     fn write(now: Snapshot, elapsed: Duration, outcome: Option<Outcome>) {
         let Snapshot { phase, bytes, bytes_total, files, files_total, files_kept, .. } = now;
         let (v, phase, seconds) = (Self::VERSION, phase.word(), human::seconds(elapsed));
         let line = Self { v, phase, bytes, bytes_total, files, files_total, files_kept, seconds, outcome };
-        // Who asked for progress and does not read it loses nothing else.
+        // A reader that ignores the progress loses nothing else.
         let _ = writeln!(std::io::stderr(), "{}", serde_json::to_string(&line).unwrap_or_default());
     }
 }
 
-/// With the time between two looks it stays below the half second that is promised.
+/// Together with the polling interval, less than the promised half second.
 const LINE_INTERVAL: Duration = Duration::from_millis(400);
 
 impl Json {
-    /// Writes the first line of a phase, unless it is written.
+    /// Writes the first line of a phase, unless already written.
     fn begin(&mut self, now: Snapshot, elapsed: Duration) {
         if self.last.is_none_or(|(phase, _)| phase != now.phase) {
             let mut first = now;
@@ -202,7 +202,7 @@ impl View for Json {
     }
 }
 
-/// A plain line now and then, for logs.
+/// A plain line every few seconds, for logs.
 struct Lines {
     starting: &'static str,
     last: Instant,
@@ -225,7 +225,7 @@ impl View for Lines {
     fn finish(&mut self, _: Snapshot, _: Duration, _: Outcome) {}
 }
 
-/// A bar on the terminal, which goes when the operation ends.
+/// A bar on the terminal, removed when the operation ends.
 struct Bar {
     starting: &'static str,
     bar: ProgressBar,
@@ -239,7 +239,7 @@ impl Bar {
         Self { starting, bar, phase: None, known: false }
     }
 
-    /// A phase begins: its rate is its own.
+    /// Begins a phase, with a rate of its own.
     fn begin(&mut self, now: Snapshot) {
         (self.phase, self.known) = (Some(now.phase), now.bytes_total > 0);
         self.bar.finish_and_clear();
@@ -255,7 +255,7 @@ impl Bar {
 impl View for Bar {
     fn show(&mut self, now: Snapshot, elapsed: Duration) {
         if elapsed < Duration::from_millis(250) {
-            return; // nothing flickers for what is done at once
+            return; // avoids flicker for short phases
         }
         if self.phase != Some(now.phase) || self.known != (now.bytes_total > 0) {
             self.begin(now);
@@ -288,7 +288,7 @@ fn known_style() -> ProgressStyle {
             let _ = write!(out, "{:>7} of {}", Bytes(state.pos()).to_string(), Bytes(state.len().unwrap_or(0)));
         })
         .with_key("rate", |state: &ProgressState, out: &mut dyn std::fmt::Write| {
-            // A rate is a few digits: what the conversion cuts is not shown.
+            // The rate has few digits: the conversion's error is not shown.
             let _ = write!(out, "{}", human::rate_of(state.per_sec()));
         })
         .with_key("left", |state: &ProgressState, out: &mut dyn std::fmt::Write| {
@@ -307,7 +307,7 @@ fn unknown_style() -> ProgressStyle {
     style.tick_chars(if speaks_utf8() { "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏ " } else { "|/-\\ " })
 }
 
-/// Whether the terminal shows more than ASCII, as far as the locale says.
+/// Returns whether the locale says that the terminal shows UTF-8.
 pub(crate) fn speaks_utf8() -> bool {
     let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
     let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG")).unwrap_or_default();

@@ -23,7 +23,7 @@ pub(super) fn starts(old: View<'_>, new: View<'_>, options: &DiffOptions) -> Res
         None => {
             starts_at(old, new, options, &options.prefix)?; // this reports what is wrong with the refs
             let prefix = String::from_utf8_lossy(&options.prefix);
-            Err(Error::Usage(format!("nothing lies at or below {prefix} on either side")))
+            Err(Error::Usage(format!("neither side has {prefix}")))
         }
     }
 }

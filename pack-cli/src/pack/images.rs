@@ -14,7 +14,7 @@ use crate::Error;
 /// Refuses a hash that is asked for twice.
 pub(super) fn check(images: &[Algorithm]) -> Result<(), Error> {
     match images {
-        [a, b, ..] if a == b || images.len() > 2 => Err(Error::Usage("an image is requested twice".into())),
+        [a, b, ..] if a == b || images.len() > 2 => Err(Error::Usage("the same image is requested twice".into())),
         _ => Ok(()),
     }
 }

@@ -311,7 +311,7 @@ fn an_update_says_why_it_hashed() {
     fs::remove_dir_all(folder.path().join(".target.sealift-state")).expect("it is ours");
     assert!(run(" --adopt --trust-mtime").contains("hashed 0 files, trusted size and time of the others"));
     fs::remove_dir_all(folder.path().join(".target.sealift-state")).expect("it is ours");
-    assert!(run(" --adopt").contains("hashed 1 file that it has"));
+    assert!(run(" --adopt").contains("hashed its 1 file"));
 }
 
 #[test]

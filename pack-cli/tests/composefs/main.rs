@@ -85,7 +85,7 @@ fn an_image_that_is_not_the_trees_is_refused() {
     let wrong = Head::new(root, Vec::new(), head.area_len()).unwrap().encode();
     let bytes = fs::read(desk.path("os.sealift")).unwrap();
     fs::write(desk.path("wrong.sealift"), [&wrong, &bytes[wrong.len()..]].concat()).unwrap();
-    desk.unpack("wrong.sealift", &[]).refused(1, "a composefs image that it states");
+    desk.unpack("wrong.sealift", &[]).refused(1, "a composefs image that it records");
     assert_eq!(desk.objects(), Vec::<String>::new());
     assert!(!desk.path("store/images").exists() && !desk.path("store/sealift/state").exists());
     desk.unpack("os.sealift", &[]).good();

@@ -40,7 +40,7 @@ fn the_newest_is_taken_by_delta_where_its_base_is() {
     // One that has version 1 takes the full bundle, and need not try.
     take(&desk, "os-1.sealift", "third").good();
     let third = take(&desk, "stick", "third").good().has("composefs:third: imported stick/3.sealift");
-    third.said("passed over stick/delta.sealift: it is a delta, and its base is not here");
+    third.said("passed over stick/delta.sealift: it is a delta, and its base is not installed");
     // Without it the next best is version 2.
     fs::remove_file(desk.path("stick/3.sealift")).unwrap();
     take(&desk, "os-1.sealift", "fourth").good();
@@ -56,9 +56,9 @@ fn status_tells_of_stores() {
         |more: &[&str]| desk.run(&[&["status", "--trust", "allowed", "--state", "store-state"], more].concat());
     status(&["composefs:store"]).good().has("composefs:store: os version 2\n").has("signed by SHA256:");
     let listed = status(&[]).good().has(&format!("composefs:{}: os version 2\n", store.display()));
-    listed.has("os: takes version 2 or newer\n");
+    listed.has("os: accepts version 2 or newer\n");
     fs::rename(desk.path("store"), desk.path("moved")).unwrap();
-    status(&[]).good().has("store: not there any more; list it no more with  sealift clean composefs:/");
-    desk.run(&["clean", "composefs:store", "--state", "store-state"]).good().has("listed no more");
+    status(&[]).good().has("store: gone; remove it from the list with  sealift clean composefs:/");
+    desk.run(&["clean", "composefs:store", "--state", "store-state"]).good().has("removed from the list");
     assert!(!status(&[]).good().out.contains("composefs:"));
 }

@@ -67,7 +67,7 @@ fn links_elsewhere_are_not_followed() {
         let said = desk.refused("unpack alias.sealift ostree:target --allow-unsigned");
         assert!(
             said.contains("its ref \"alias\" is, or is below, a symbolic link")
-                && said.contains("a symbolic link that does not lead to a ref"),
+                && said.contains("a symbolic link that does not point to a ref"),
             "{said}"
         );
         desk.is_as(&before, "target", target);

@@ -119,12 +119,12 @@ fn repositories_that_are_not_known() {
     desk.init("target", "archive");
     for (line, said) in [
         ("unpack os.sealift ostree:nothing --allow-unsigned", "not an OSTree repository"),
-        ("unpack os.sealift ostree:nowhere --allow-unsigned", "nowhere: there is no such directory"),
+        ("unpack os.sealift ostree:nowhere --allow-unsigned", "nowhere: no such directory"),
         ("unpack os.sealift ostree:target --allow-unsigned --ref other", "no OSTree ref other; it has os"),
         ("unpack tree.sealift ostree:target --allow-unsigned", "no OSTree commit"),
         ("unpack os.sealift ostree:target", "signature"),
         ("unpack os.sealift ostree:target --allow-unsigned --remote origin", "it has no remote \"origin\""),
-        ("unpack os.sealift ostree:target --allow-unsigned --remote ../heads", "is not the name of a remote"),
+        ("unpack os.sealift ostree:target --allow-unsigned --remote ../heads", "is not a valid name of a remote"),
         ("unpack os.sealift ostree:target --allow-unsigned --path file", "for directories"),
         ("unpack os.sealift target/os --allow-unsigned --remote origin", "for ostree:REPO"),
         ("pack --force ostree:source --ref other -o no.sealift", "no ref \"other\""),

@@ -356,10 +356,10 @@ fn another_base() {
     desk.run("pack --force ostree:source -o 3.sealift --name os --bundle-version 3");
     desk.import("3.sealift", "device");
     let said = own.refused(line, "device");
-    assert!(said.contains("the last bundle imported was os version 3 (") && said.contains("full bundle"), "{said}");
+    assert!(said.contains("the last imported bundle was os version 3 (") && said.contains("full bundle"), "{said}");
     fs::remove_file(desk.path("device").join(KEPT)).expect("it is kept");
     let said = own.refused(line, "device");
-    assert!(said.contains("the commits of its refs") && !said.contains("imported was"), "{said}");
+    assert!(said.contains("the commits of its refs") && !said.contains("imported bundle was"), "{said}");
 
     // What is kept and damaged counts as not there.
     own.device("damaged", "archive");

@@ -76,7 +76,7 @@ fn the_newest_is_taken_by_delta_where_its_base_is() {
     desk.run("unpack os-6.sealift ostree:third --trust allowed --state third-state");
     let in_full = said(&desk, "unpack stick ostree:third --trust allowed --state third-state");
     assert!(in_full.contains("ostree:third: imported stick/os-8.sealift"), "{in_full}");
-    let why = "passed over stick/delta-8.sealift: it is a delta, and its base is not here";
+    let why = "passed over stick/delta-8.sealift: it is a delta, and its base is not installed";
     assert!(in_full.contains(why), "{in_full}");
     // Without the full one it is tried after all, and refused for want of its base; the next best is the delta to 7.
     fs::remove_file(desk.path("stick/os-8.sealift")).expect("it is there");
@@ -99,18 +99,18 @@ fn status_tells_of_repositories() {
     for (name, version) in [("app", 3), ("os", 7)] {
         assert!(asked.contains(&format!("ostree:target: {name} version {version}\n")), "{asked}");
         assert!(listed.contains(&format!("ostree:{}: {name} version {version}\n", repo.display())), "{listed}");
-        assert!(listed.contains(&format!("{name}: takes version {version} or newer\n")), "{listed}");
+        assert!(listed.contains(&format!("{name}: accepts version {version} or newer\n")), "{listed}");
     }
     // What it keeps of one name was removed.
     fs::remove_dir_all(desk.path("target/extensions/sealift/app")).expect("it is there");
     let listed = desk.run("status --trust allowed");
     assert!(
-        listed.contains("something else, without a record of a bundle") && listed.contains("os version 7\n"),
+        listed.contains("no longer an installed tree") && listed.contains("os version 7\n"),
         "{listed}"
     );
     fs::rename(desk.path("target"), desk.path("moved")).expect("it can be moved");
     let listed = desk.run("status --trust allowed");
     assert_eq!(listed.matches("not there any more").count(), 2, "{listed}");
-    assert!(desk.run("clean ostree:target").contains("listed no more"));
+    assert!(desk.run("clean ostree:target").contains("removed from the list"));
     assert!(!desk.run("status --trust allowed").contains("target"));
 }

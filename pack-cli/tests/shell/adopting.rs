@@ -6,7 +6,7 @@ use crate::desk::{Desk, told};
 use crate::terminal::Terminal;
 
 const ADOPT: &str = "unpack os.sealift home --update --delete --adopt --trust signers --progress none";
-const QUESTION: &str = "Go on? [y/N] ";
+const QUESTION: &str = "Continue? [y/N] ";
 
 /// Somebody's files, one of a name that the bundle has.
 fn desk() -> Desk {

@@ -11,15 +11,15 @@ fn what_is_there_stays_without_force() {
     let desk = Desk::new();
     desk.good(&format!("pack os -o os.sealift {RELEASE}"));
     let before = fs::read(desk.path("os.sealift")).unwrap();
-    desk.refused("pack os -o os.sealift", 2, "os.sealift exists already: give --force to replace it");
+    desk.refused("pack os -o os.sealift", 2, "os.sealift already exists: use --force to replace it");
     desk.refused("pack os -o os.sealift --json", 2, r#"{"error":{"kind":"exists","message":"os.sealift exists"#);
-    desk.refused("request os -o os.sealift", 2, "exists already");
+    desk.refused("request os -o os.sealift", 2, "already exists");
     assert_eq!(fs::read(desk.path("os.sealift")).unwrap(), before);
     // A signed bundle of another content is one again, and nothing is to be said.
     desk.write("os/hello", "changed");
     assert!(!desk.good(&format!("pack os -o os.sealift {RELEASE} --force")).contains("warning"));
     let said = desk.good("pack os -o os.sealift --force --quiet");
-    assert!(said.contains("warning: replacing os.sealift, a signed bundle (os version 7), by an unsigned one"));
+    assert!(said.contains("warning: replacing os.sealift, a signed bundle (os version 7), with an unsigned one"));
     // What is not signed makes way without a word.
     assert_eq!(desk.good("pack os -o os.sealift --force --quiet"), "");
     // Nothing of what was refused lies around.
@@ -32,7 +32,7 @@ fn a_dry_run_ends_as_the_run_would_and_replaces_nothing() {
     let desk = Desk::new();
     desk.good(&format!("pack os -o os.sealift {RELEASE}"));
     let before = fs::read(desk.path("os.sealift")).unwrap();
-    let exists = "os.sealift exists already: give --force to replace it";
+    let exists = "os.sealift already exists: use --force to replace it";
     desk.refused(&format!("pack os -o os.sealift {RELEASE} --dry-run"), 2, exists);
     desk.good(&format!("pack os -o os.sealift {RELEASE} --dry-run --force"));
     assert_eq!(fs::read(desk.path("os.sealift")).unwrap(), before);
@@ -44,7 +44,7 @@ fn a_dry_run_ends_as_the_run_would_and_replaces_nothing() {
 fn a_link_that_leads_nowhere_is_there() {
     let desk = Desk::new();
     std::os::unix::fs::symlink("nowhere", desk.path("b.sealift")).unwrap();
-    desk.refused("pack os -o b.sealift", 2, "b.sealift exists already");
+    desk.refused("pack os -o b.sealift", 2, "b.sealift already exists");
 }
 
 #[test]
@@ -52,9 +52,9 @@ fn a_bundle_in_the_packed_tree_is_not_packed() {
     let desk = Desk::new();
     desk.good("pack os -o os/os-7.sealift");
     let said = desk.good("pack os -o os/os-8.sealift --quiet");
-    assert!(said.contains("warning: left out os-7.sealift, in the directory the bundle is written to"), "{said}");
+    assert!(said.contains("warning: excluded os-7.sealift in the output directory"), "{said}");
     let said = desk.good("pack os -o os/os-8.sealift --force --quiet");
-    assert!(said.contains("left out os-7.sealift and 1 more bundle"), "{said}");
+    assert!(said.contains("excluded os-7.sealift and 1 more bundle"), "{said}");
     assert_eq!(desk.good("ls os/os-8.sealift"), "hello\n");
     // By another name of the same folder, too.
     std::os::unix::fs::symlink("os", desk.path("link")).unwrap();
@@ -164,9 +164,9 @@ fn a_signed_copy_goes_where_it_is_wanted() {
     desk.refused(
         "sign plain.sealift -o signed.sealift --key release --name os --bundle-version 7",
         2,
-        "exists already",
+        "already exists",
     );
-    desk.refused("sign plain.sealift -o x --key release", 2, "plain.sealift has no signature yet");
+    desk.refused("sign plain.sealift -o x --key release", 2, "plain.sealift is not signed yet");
     desk.refused("sign plain.sealift --key release --force", 2, "--output <FILE>");
     for (cut, why) in [("head -c -1", "truncated"), ("cat - signers", "continues after the end")] {
         let line = format!("cat plain.sealift | {cut} | sealift sign - -o x {named} --key release");

@@ -15,7 +15,7 @@ fn locked() -> Desk {
     desk
 }
 
-const PROMPT: &str = "Passphrase of locked: ";
+const PROMPT: &str = "Passphrase for locked: ";
 const SIGN: &str = "sign os.sealift --name os --bundle-version 7 --key locked";
 
 #[test]
@@ -48,7 +48,7 @@ fn an_end_of_input_is_no_passphrase() {
     let mut terminal = Terminal::start(&desk, &format!("sealift {SIGN}"));
     terminal.until(PROMPT, 1).types("\x04");
     let (status, said) = terminal.end();
-    assert!(status == 2 && said.contains("no passphrase of locked was given"), "{said}");
+    assert!(status == 2 && said.contains("no passphrase given for locked"), "{said}");
 }
 
 #[test]
@@ -93,11 +93,11 @@ fn a_program_asks_where_there_is_no_terminal() {
     command.env("SSH_ASKPASS", desk.path("ask")).env("SSH_ASKPASS_REQUIRE", "force");
     let (status, said) = told(&command.output().unwrap());
     assert_eq!(status, 0, "{said}");
-    assert_eq!(fs::read_to_string(desk.path("asked")).unwrap(), "Passphrase of locked: \n");
+    assert_eq!(fs::read_to_string(desk.path("asked")).unwrap(), "Passphrase for locked: \n");
 
     desk.write("ask", "#!/bin/sh\nexit 1\n");
     let mut command = desk.command("sign os.sealift --key locked");
     command.env("SSH_ASKPASS", desk.path("ask")).env("SSH_ASKPASS_REQUIRE", "force");
     let (status, said) = told(&command.output().unwrap());
-    assert!(status == 2 && said.contains("give --passphrase-file"), "{said}");
+    assert!(status == 2 && said.contains("use --passphrase-file"), "{said}");
 }

@@ -42,7 +42,7 @@ fn the_newest_is_taken_and_the_others_are_named() {
     let said = desk.good(TAKE);
     assert_eq!(has(&desk), "hello 9", "{said}");
     for why in [
-        "passed over stick/app.sealift: it is app, and os is wanted",
+        "passed over stick/app.sealift: its name is app, not os",
         "passed over stick/big.sealift: \"os\" needs the signature of 1 trusted key",
         "passed over stick/unsigned.sealift: \"os\" needs the signature of 1 trusted key",
         "passed over stick/page.sealift: ",
@@ -98,7 +98,7 @@ fn nothing_to_take_says_so() {
     fs::remove_file(desk.path("stick/7.sealift")).unwrap();
     desk.refused(TAKE, 2, "stick: no *.sealift files here");
     desk.good("pack os -o stick/a.sealift --name os --bundle-version 9");
-    desk.refused(TAKE, 3, "stick: no bundle that this device may take");
+    desk.refused(TAKE, 3, "stick: no bundle that this device can install");
     assert_eq!(has(&desk), "hello 7");
     // Where nothing says which name is meant, nothing is guessed.
     desk.write("all", fs::read_to_string(desk.path("signers")).unwrap().replacen("os ", "* ", 1));

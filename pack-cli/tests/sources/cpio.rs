@@ -63,7 +63,7 @@ fn archives_that_follow_one_another_are_one_source() {
     let offset = bytes.len();
     bytes.extend(b"\x28\xb5\x2f\xfd and so on");
     let said = read(&bytes).expect_err("it is compressed").to_string();
-    assert!(said.contains(&format!("offset {offset}")) && said.contains("compressed by zstd"), "{said}");
+    assert!(said.contains(&format!("offset {offset}")) && said.contains("compressed with zstd"), "{said}");
 }
 
 /// A member by its mode, inode, links, content and name; the form's other fields are 0.
@@ -139,24 +139,24 @@ fn what_cannot_be_packed_is_refused() {
     };
     let whole = archive(&[file()]);
     let cases: [(&str, Vec<u8>, &str); 14] = [
-        ("nothing", Vec::new(), "is cut off"),
+        ("nothing", Vec::new(), "is truncated"),
         ("no trailer", file(), "TRAILER!!!"),
         ("another form", b"070707".iter().chain(&[b'0'; 200]).copied().collect(), "cpio -o -H newc"),
         ("a digit", [&b"070701 "[..], &whole[7..]].concat(), "cpio -o -H newc"),
-        ("a sum", summed(b"000002FC"), "another checksum"),
-        ("no name", name_len(b"00000000"), "length of the name"),
-        ("a long name", name_len(b"00001001"), "length of the name"),
+        ("a sum", summed(b"000002FC"), "does not match the checksum"),
+        ("no name", name_len(b"00000000"), "name length"),
+        ("a long name", name_len(b"00001001"), "name length"),
         ("a name without its end", name_len(b"00000004"), "NUL byte"),
-        ("a name beyond the end", name_len(b"00000FFF"), "cut off"),
+        ("a name beyond the end", name_len(b"00000FFF"), "truncated"),
         ("a parent", archive(&[member(FILE, 1, 1, b"", b"../up")]), "../up"),
         ("a type", archive(&[member(0o010, 1, 1, b"", b"odd")]), "cannot be packed"),
-        ("a device with content", archive(&[member(0o020_600, 1, 1, b"x", b"null")]), "no content"),
+        ("a device with content", archive(&[member(0o020_600, 1, 1, b"x", b"null")]), "cannot have content"),
         (
             "content twice",
             archive(&[member(FILE, 1, 2, b"x", b"a"), member(FILE, 1, 2, b"y", b"b")]),
-            "b comes with content",
+            "b has content",
         ),
-        ("bytes behind", [&whole[..], b"more"].concat(), "no cpio archive"),
+        ("bytes behind", [&whole[..], b"more"].concat(), "not a cpio archive in newc format"),
     ];
     for (what, bytes, why) in cases {
         match read(&bytes) {

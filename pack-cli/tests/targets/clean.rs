@@ -74,9 +74,9 @@ fn what_a_killed_signing_left() {
     desk.refused("clean b.sealift", 2, "another sealift run is using");
     assert!(exists(&partial));
     drop(bundle);
-    assert!(desk.good("clean b.sealift").contains("1 unfinished bundle removed"));
+    assert!(desk.good("clean b.sealift").contains("removed 1 unfinished bundle"));
     assert!(!exists(&partial));
-    assert!(desk.good("clean b.sealift").contains("nothing was left"));
+    assert!(desk.good("clean b.sealift").contains("nothing to clean"));
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn a_bundle_that_is_being_packed_is_left_alone() {
     desk.refused("clean b.sealift", 2, "another sealift run is using .b.sealift.123.sealift-partial");
     desk.refused("clean b.sealift --json", 2, r#"{"error":{"kind":"busy","#);
     drop(spool);
-    assert!(desk.good("clean b.sealift").contains("1 unfinished bundle removed"));
+    assert!(desk.good("clean b.sealift").contains("removed 1 unfinished bundle"));
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn a_state_without_a_tree_goes() {
     assert!(exists(&state));
     desk.good("clean target");
     assert!(!exists(&state));
-    assert!(desk.good("clean target").contains("nothing was left"));
+    assert!(desk.good("clean target").contains("nothing to clean"));
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn a_damaged_update_of_a_tree_that_is_gone() {
             desk.refused("clean target", 1, "has files of two bundles");
         }
         fs::remove_dir_all(desk.path("target")).expect("it is ours");
-        assert!(is_there || desk.good("clean target").contains("what a run had made so far was removed"));
+        assert!(is_there || desk.good("clean target").contains("discarded an unfinished run"));
     }
 }
 
@@ -181,9 +181,9 @@ fn a_damaged_update_of_a_tree_that_is_gone() {
 fn what_is_no_place_is_refused() {
     let desk = Desk::new();
     desk.refused("clean -", 2, "standard input");
-    desk.refused("clean ostree:repo", 2, "nothing is there, and nothing is listed");
+    desk.refused("clean ostree:repo", 2, "no such target, on disk or in the list");
     fs::create_dir(desk.path("repo")).expect("a new folder");
-    desk.refused("clean ostree:repo", 2, "the next one that writes there");
+    desk.refused("clean ostree:repo", 2, "the next run that writes to a repository");
 }
 
 #[test]

@@ -96,7 +96,7 @@ fn a_target_that_kept_nothing_is_hashed() {
     let desk = versions();
     fs::remove_dir_all(desk.path(".one.sealift-state")).unwrap();
     let (status, said) = desk.tell("unpack delta.sealift one --delete --allow-unsigned");
-    assert!(status == Some(2) && said.contains("--adopt takes it over"), "{said}");
+    assert!(status == Some(2) && said.contains("to take it over, use --adopt"), "{said}");
     let (status, said) = desk.tell("unpack delta.sealift one --delete --adopt --allow-unsigned");
     assert_eq!(status, Some(0), "{said}");
     desk.assert_same("one", "tree");

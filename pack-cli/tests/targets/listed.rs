@@ -32,7 +32,7 @@ fn each_target_is_listed_once_by_whatever_path() {
         assert!(said.contains(&format!("{}/{slot}: os version {version}\n", slots.display())), "{said}");
     }
     assert_eq!((said.matches("os version").count(), files(&desk)), (2, 2), "{said}");
-    assert!(said.ends_with("os: takes version 2 or newer\n"), "{said}");
+    assert!(said.ends_with("os: accepts version 2 or newer\n"), "{said}");
     // The target says what it has, and the list only where to look.
     let (_, json) = run(&desk, "status --json");
     assert!(
@@ -75,11 +75,11 @@ fn what_is_gone_is_said_until_it_is_cleaned() {
     let said = status(&desk, 0);
     for gone in ["gone", "moved", "disk/os"] {
         assert!(
-            said.contains(&format!("/{gone}: not there any more; list it no more with  sealift clean /")),
+            said.contains(&format!("/{gone}: gone; remove it from the list with  sealift clean /")),
             "{said}"
         );
     }
-    assert!(said.contains("/taken: something else, without a record of a bundle"), "{said}");
+    assert!(said.contains("/taken: no longer an installed tree"), "{said}");
     assert!(said.contains("/kept: os version 1\n"), "{said}");
     assert_eq!(said.matches("  os version 1, unpacked ").count(), 4, "{said}");
     let (_, json) = run(&desk, "status --json");
@@ -89,18 +89,18 @@ fn what_is_gone_is_said_until_it_is_cleaned() {
     for target in ["gone", "moved", "disk/os", "taken"] {
         let told = desk.run(&["clean", target]);
         let said = crate::desk::said(&told);
-        assert!(said.contains("listed no more"), "{said}");
+        assert!(said.contains("removed from the list"), "{said}");
     }
     // A second time there is nothing.
     let again = desk.command(&["clean", "disk/os"]).output().unwrap();
     assert_eq!(again.status.code(), Some(2));
     assert_eq!(fs::read(desk.path("taken/mine")).unwrap(), b"mine");
     let said = crate::desk::said(&desk.run(&["clean", "kept"]));
-    assert!(said.contains("nothing was left"), "{said}");
+    assert!(said.contains("nothing to clean"), "{said}");
     let said = status(&desk, 0);
     assert_eq!((said.matches("os version 1").count(), files(&desk)), (1, 1), "{said}");
     // Who forgets versions has the targets still, and who forgets targets the versions.
-    assert!(said.contains("os: takes version 1 or newer"), "{said}");
+    assert!(said.contains("os: accepts version 1 or newer"), "{said}");
     desk.run(&["trust", "reset", "os"]);
     let said = status(&desk, 0);
     assert!(said.contains("/kept: os version 1\n") && !said.contains("or newer"), "{said}");
@@ -127,7 +127,7 @@ fn what_did_not_end_is_no_target_yet() {
     fs::create_dir(desk.path(".a.sealift-partial")).unwrap();
     let said = status(&desk, 0);
     assert!(
-        said.contains("/a: not complete: repeat the command to resume, or discard it with  sealift clean /"),
+        said.contains("/a: incomplete: repeat the command to resume, or discard it with  sealift clean /"),
         "{said}"
     );
     assert!(run(&desk, "status --json").1.contains(r#""missing":"unfinished"}"#));
@@ -145,7 +145,7 @@ fn what_is_damaged_hides_nothing_else() {
     let whole = fs::read(&of_b).unwrap();
     fs::write(&of_b, &whole[..whole.len() - 2]).unwrap();
     let said = status(&desk, 2);
-    assert!(said.contains("/c: os version 1\n") && said.contains("os: takes version 1 or newer"), "{said}");
+    assert!(said.contains("/c: os version 1\n") && said.contains("os: accepts version 1 or newer"), "{said}");
     assert!(said.contains("head is damaged") && said.contains(of_b.file_name().unwrap().to_str().unwrap()), "{said}");
     // The next bundle writes it anew: it guards nothing.
     assert_eq!(run(&desk, "unpack 1.sealift b --update").0, Some(0));
@@ -168,7 +168,7 @@ fn a_damaged_floor_hides_no_target() {
     assert!(said.contains("/c: app version 1\n"), "{said}");
     assert_eq!(said.matches("floors/os is damaged").count(), 1, "{said}");
     let (ended, said) = run(&desk, "trust reset os");
-    assert_eq!((ended, said.as_str()), (Some(0), "forgot what was kept of os, which was damaged\n"));
+    assert_eq!((ended, said.as_str()), (Some(0), "removed the damaged record of os\n"));
     assert!(status(&desk, 0).contains("/b: os version 1\n"));
     assert!(run(&desk, "trust reset os").1.contains("no such name"));
 }

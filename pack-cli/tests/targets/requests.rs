@@ -63,8 +63,8 @@ fn what_could_not_be_taken_is_not_packed() {
         assert!(!desk.path("x").exists());
     };
     refused(&format!("{PACK} --for two.request -o x"), "nothing has changed since the base");
-    refused("pack tree --name os --bundle-version 1 --for two.request -o x", "took version 2 already");
-    refused("pack tree --name other --bundle-version 2 --for two.request -o x", "give --name os");
+    refused("pack tree --name os --bundle-version 1 --for two.request -o x", "has version 2, and this would be 1");
+    refused("pack tree --name other --bundle-version 2 --for two.request -o x", "use --name os");
     refused(&format!("{PACK} --for cut.request -o x"), "cut.request: request: ");
     refused(&format!("{PACK} --for 1.sealift -o x"), "1.sealift: request: it does not begin with");
     refused(&format!("{PACK} --for absent -o x"), "absent");

@@ -69,7 +69,7 @@ fn cleaning_ends_an_update_onto_a_changed_target_and_says_so() {
     symlink("/nonexistent", desk.path("target/etc/motd")).unwrap();
     let done = desk.command(&["clean", "target"]).output().unwrap();
     assert_eq!(done.status.code(), Some(1), "{}", said(&done));
-    assert!(said(&done).contains("unpacking one with --update"), "{}", said(&done));
+    assert!(said(&done).contains("unpacking either bundle with --update"), "{}", said(&done));
     assert_eq!(fs::read(desk.path("target/etc/issue")).unwrap(), b"second\n", "the rest is done");
     desk.run(&["clean", "target"]);
     desk.replace(8, "target").unwrap();

@@ -52,7 +52,7 @@ fn the_same_command_ends_well_where_the_tree_has_its_name() {
     desk.unpack(2, "target");
     let (status, said) = run(&desk, "unpack 2.sealift target");
     assert_eq!(status, Some(0), "{said}");
-    assert!(said.contains("target: already complete") && said.contains("3 files unchanged"), "{said}");
+    assert!(said.contains("target: already unpacked") && said.contains("3 files unchanged"), "{said}");
     let (status, said) = run(&desk, "unpack 1.sealift other");
     assert_eq!(status, Some(3), "it remembers: {said}");
 
@@ -159,7 +159,7 @@ fn a_tree_and_its_record_that_were_moved_over_another_are_found() {
     let (status, said) = run(&desk, "audit target");
     assert_eq!(status, Some(1), "{said}");
     assert!(said.contains("target: differs from app version 1"), "{said}");
-    assert!(said.contains("target is app, and this device unpacked os there"), "{said}");
+    assert!(said.contains("target is app, but this device installed os there"), "{said}");
     let (status, said) = run(&desk, "audit target --quiet --json");
     assert!(status == Some(1) && said.contains(r#""sound":false"#) && said.contains(r#""kind":"differs""#), "{said}");
     let (_, listed) = run(&desk, "status");
@@ -168,7 +168,7 @@ fn a_tree_and_its_record_that_were_moved_over_another_are_found() {
     // Asked for by name, or where the device is told that it is meant, it is what it says.
     assert_eq!(run(&desk, "audit target --name app").0, Some(0));
     let done = desk.run(&["clean", "target"]);
-    assert!(crate::desk::said(&done).contains("listed no more"));
+    assert!(crate::desk::said(&done).contains("removed from the list"));
     assert_eq!(run(&desk, "audit target").0, Some(0));
 }
 

@@ -133,10 +133,10 @@ fn what_would_change_nothing_or_too_much_is_refused() {
     let before = [desk.text("signers"), desk.text("revoked")];
     for names in ["os,app-*", "os", "app-x"] {
         let said = refused(&["add", names, "one.pub"]);
-        assert!(said.contains("line 1 of signers lets this key sign"), "{said}");
+        assert!(said.contains("line 1 of signers already allows this key to sign"), "{said}");
     }
     let said = refused(&["add", "os", "one"]);
-    assert!(said.contains("one is a private key: give its public half, one.pub"), "{said}");
+    assert!(said.contains("one is a private key: give its public key, one.pub"), "{said}");
     assert!(refused(&["revoke", "one"]).contains("is a private key"));
     assert!(refused(&["add", "os", "two.pub"]).contains("is revoked by revoked"));
     assert!(refused(&["revoke", "two.pub"]).contains("revoked revokes SHA256:"));

@@ -194,7 +194,7 @@ fn what_does_not_fit_is_told() {
     for (key, certificate, why) in [
         ("rsa", "ec", "the certificate belongs to another key"),
         ("ec", "rsa", "the certificate belongs to another key"),
-        ("short", "short", "2048, 3072 and 4096 bits, and this one has 1024"),
+        ("short", "short", "2048, 3072 or 4096 bits, but this one has 1024"),
         ("p384", "p384", "only RSA and P-256"),
         ("ed", "ed", "only RSA and P-256"),
         ("old", "rsa", "openssl pkey -in FILE"),

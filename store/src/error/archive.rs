@@ -5,19 +5,19 @@
 #[non_exhaustive]
 pub enum ArchiveFault {
     /// It is shorter than its headers say.
-    #[error("the archive is cut off")]
+    #[error("the archive is truncated")]
     Truncated,
     /// The blocks of zeros that end an archive are missing.
-    #[error("the archive is cut off: the blocks of zeros that end it are missing")]
+    #[error("the archive is truncated: the zero blocks that end it are missing")]
     NoEnd,
     /// Data after the end may be a second archive, which some programs would read and others not.
-    #[error("more bytes follow the archive's end: two archives are joined by `tar -A`")]
+    #[error("data follows the end of the archive: join archives with `tar -A`")]
     BeyondEnd,
     /// A fault specific to one archive format, as its reader words it.
     #[error("{0}")]
     Form(String),
     /// A header is invalid.
-    #[error("a header's checksum is wrong: the archive is damaged, or is not a tar archive")]
+    #[error("not a tar archive, or a damaged one: the checksum of a header is wrong")]
     Checksum,
     /// A number is malformed or out of range.
     #[error("not a tar archive, or a damaged one: the {field} is not a valid number")]
@@ -26,27 +26,27 @@ pub enum ArchiveFault {
         field: &'static str,
     },
     /// An extended header is malformed.
-    #[error("the extended header is malformed")]
+    #[error("malformed extended header")]
     Pax,
     /// A record of an extended header has an invalid value.
-    #[error("the extended header's record {keyword} has an invalid value")]
+    #[error("invalid value of {keyword} in an extended header")]
     PaxValue {
         /// The record.
         keyword: String,
     },
     /// Extended attributes that no file can have.
     #[error(
-        "the member has extended attributes that no file can have: names have 1 to 255 bytes, values up to 65536, and a file has up to 65535"
+        "invalid extended attributes: a name has 1 to 255 bytes, a value up to 65536, and a file up to 65535 attributes"
     )]
     Xattrs,
     /// A record for one member is in a global header.
-    #[error("a global extended header sets {keyword}, which belongs to one member")]
+    #[error("a global extended header sets {keyword}, which is only valid for one member")]
     PaxGlobal {
         /// The record.
         keyword: String,
     },
     /// An extended header is too long.
-    #[error("an extended header has {len} bytes; {max} are read at most")]
+    #[error("an extended header has {len} bytes, more than the limit of {max}")]
     ExtensionTooLong {
         /// Its length.
         len: u64,
@@ -54,28 +54,28 @@ pub enum ArchiveFault {
         max: u64,
     },
     /// Two extended headers of one kind describe one member.
-    #[error("two extended headers of one kind describe one member")]
+    #[error("two extended headers of the same type describe one member")]
     ExtensionTwice,
     /// An extended header without a member.
-    #[error("an extended header at the end describes no member")]
+    #[error("no member follows the last extended header")]
     ExtensionAlone,
     /// An ACL in text form names a user or group without a number.
     #[error(
-        "the ACL names {who} without a number, and this machine's users are not the archive's: \
-         make the archive with `tar --xattrs`, which keeps ACLs as numbers"
+        "the ACL names {who} without a numeric id, which sealift does not look up on this machine: \
+         create the archive with `tar --xattrs`, which stores ACLs as numbers"
     )]
     AclName {
         /// The user or group.
         who: String,
     },
     /// The list of a sparse file's segments is malformed, or contradicts its sizes.
-    #[error("the list of segments of a sparse file is malformed, or does not agree with the file's size")]
+    #[error("the map of a sparse file is malformed or does not match the file size")]
     SparseMap,
     /// An unknown version of the sparse formats.
-    #[error("the form of a sparse file is not known")]
+    #[error("unknown sparse file format")]
     SparseVersion,
     /// A size for a member without content: some programs skip as many bytes, some none.
-    #[error("{path} has no content, yet a size of {size}")]
+    #[error("{path} cannot have content, but its header has a size of {size}")]
     SizeWithoutContent {
         /// The member.
         path: String,
@@ -83,7 +83,7 @@ pub enum ArchiveFault {
         size: u64,
     },
     /// A member of an unknown type.
-    #[error("{path} is of type {type_flag}, which cannot be packed")]
+    #[error("{path} has type {type_flag}, which cannot be packed")]
     Type {
         /// The member.
         path: String,
@@ -107,7 +107,7 @@ pub enum ArchiveFault {
         fault: &'static str,
     },
     /// A member lies below something that is not a directory.
-    #[error("{path} lies beneath {parent}, which is not a directory")]
+    #[error("{path} is below {parent}, which is not a directory")]
     NotDirectory {
         /// The member.
         path: String,
@@ -115,13 +115,13 @@ pub enum ArchiveFault {
         parent: String,
     },
     /// A later member would replace a non-empty directory.
-    #[error("{path} takes the place of a directory that is not empty")]
+    #[error("{path} would replace a non-empty directory")]
     ReplacesDirectory {
         /// The member.
         path: String,
     },
     /// A hard link to a missing member.
-    #[error("{path} is a hard link to {target}, which no earlier member is")]
+    #[error("{path} is a hard link to {target}, which is not an earlier member")]
     LinkToNothing {
         /// The link.
         path: String,

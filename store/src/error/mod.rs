@@ -155,7 +155,7 @@ pub enum Error {
         problem: String,
     },
     /// An object of a composefs store does not match its name.
-    #[error("{}: its content has the fs-verity digest {found} instead of {expected}, its name", path.display())]
+    #[error("{}: the fs-verity digest of its content is {found}, not {expected} as its name says", path.display())]
     StoreObject {
         /// The object.
         path: PathBuf,
@@ -229,7 +229,7 @@ pub enum Error {
         room: u64,
     },
     /// A new file already exists.
-    #[error("{} exists already", path.display())]
+    #[error("{} already exists", path.display())]
     Exists {
         /// The file.
         path: PathBuf,
@@ -247,7 +247,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// A non-empty directory is in the place of a file of the bundle.
-    #[error("{} is a non-empty directory here and a file in the bundle", path.display())]
+    #[error("{} is a non-empty directory, but a file in the bundle", path.display())]
     DirectoryInPlace {
         /// The directory.
         path: PathBuf,
@@ -298,7 +298,7 @@ pub enum Error {
         problem: String,
     },
     /// A name no longer leads to what was opened under it.
-    #[error("{} was replaced during this run: nothing was written elsewhere", path.display())]
+    #[error("{} was replaced during this run; nothing was written elsewhere", path.display())]
     Exchanged {
         /// The name.
         path: PathBuf,
@@ -485,10 +485,10 @@ fn beyond(reserved: u64) -> String {
 fn whose(is_of_another: bool) -> &'static str {
     match is_of_another {
         true => {
-            "is not the directory that sealift unpacked: it was restored from a backup, copied, or put in the other's place, \
-             and its install record is the other's"
+            "is not the directory that sealift unpacked: it was copied, moved or restored from a backup, \
+             and its install record belongs to another directory"
         }
-        false => "was not unpacked by sealift, or its install record is gone",
+        false => "was not unpacked by sealift, or has lost its install record",
     }
 }
 

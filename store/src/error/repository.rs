@@ -9,10 +9,10 @@ use sealift_format::ostree::Malformed;
 #[non_exhaustive]
 pub enum RepoFault {
     /// The directory does not exist.
-    #[error("there is no such directory; `ostree init` makes a repository")]
+    #[error("no such directory; create a repository with `ostree init`")]
     NoDirectory,
     /// Its `config` or `objects` is missing.
-    #[error("this is not an OSTree repository: it has no {missing}; `ostree init` makes one")]
+    #[error("not an OSTree repository: it has no {missing}; create one with `ostree init`")]
     NotARepository {
         /// The missing name.
         missing: &'static str,
@@ -27,8 +27,8 @@ pub enum RepoFault {
     },
     /// Objects may be in a parent repository.
     #[error(
-        "objects are missing that may be in its parent {parent:?} (core.parent), which sealift does not read: use the parent, or a repository without one into which \
-         `ostree pull-local` brought its commits"
+        "objects are missing; they may be in its parent {parent:?} (core.parent), which sealift does not read: use the parent, or copy the commits \
+         with `ostree pull-local` into a repository without a parent"
     )]
     Parent {
         /// The parent repository.
@@ -53,7 +53,7 @@ pub enum RepoFault {
         object: String,
     },
     /// An object matches its checksum, but is invalid.
-    #[error("its object {object} is wrong: {fault}")]
+    #[error("its object {object} is invalid: {fault}")]
     Wrong {
         /// Checksum and type.
         object: String,
@@ -77,7 +77,7 @@ pub enum RepoFault {
         why: &'static str,
     },
     /// A metadata object has more than 128 MiB.
-    #[error("its object {object} has {len} bytes, and metadata has at most 134217728")]
+    #[error("its object {object} has {len} bytes, but metadata can have at most 134217728")]
     TooLong {
         /// Checksum and type.
         object: String,
@@ -85,7 +85,7 @@ pub enum RepoFault {
         len: u64,
     },
     /// A name is not valid for a ref, remote or collection.
-    #[error("{name:?} is not the name of a {what}")]
+    #[error("{name:?} is not a valid name of a {what}")]
     Name {
         /// The kind of name.
         what: &'static str,
@@ -113,7 +113,7 @@ pub enum RepoFault {
         name: String,
     },
     /// A ref's file is a link that does not lead to a ref.
-    #[error("its ref {name:?} is, or is below, a symbolic link that does not lead to a ref: remove {}", path.display())]
+    #[error("its ref {name:?} is, or is below, a symbolic link that does not point to a ref: remove {}", path.display())]
     RefLink {
         /// The ref.
         name: String,

@@ -24,9 +24,8 @@ const DIRECTORY: u32 = 0o040_000;
 const REGULAR: u32 = 0o100_000;
 const SYMLINK: u32 = 0o120_000;
 
-const NO_TRAILER: &str = "the archive is cut off: the member TRAILER!!! that ends it is missing";
-const OTHER_FORM: &str =
-    "not a cpio archive of the form newc, or a damaged one: `cpio -o -H newc` writes such archives";
+const NO_TRAILER: &str = "the archive is truncated: the member TRAILER!!! that ends it is missing";
+const OTHER_FORM: &str = "not a cpio archive in newc format, or a damaged one: `cpio -o -H newc` creates such archives";
 
 /// Adds the archives' members to a draft.
 ///
@@ -142,10 +141,10 @@ fn beyond(fault: ArchiveFault, is_inside: bool, bytes: &[u8]) -> ArchiveFault {
     match compressor(bytes) {
         _ if is_inside => fault,
         Some(program) => ArchiveFault::Form(format!(
-            "here an archive begins that is compressed by {program}: cut it off (`tail -c +$((OFFSET + 1)) FILE | {program} -dc`), and \
-             pack each as a source of its own"
+            "an archive compressed with {program} begins here: extract it (`tail -c +$((OFFSET + 1)) FILE | {program} -dc`), and \
+             pack each archive as its own source"
         )),
-        None => form("more bytes follow the archive's end, which are no cpio archive of the form newc"),
+        None => form("data that is not a cpio archive in newc format follows the end of the archive"),
     }
 }
 
@@ -157,7 +156,7 @@ fn read_some(archive: &Archive, at: u64, len: usize) -> Result<Vec<u8>, Error> {
 
 /// Returns a member's name without its terminating NUL.
 fn name(archive: &Archive, at: u64, header: &Header, bytes: &[u8]) -> Result<Vec<u8>, Error> {
-    let field = ArchiveFault::Number { field: "length of the name" };
+    let field = ArchiveFault::Number { field: "name length" };
     let len = usize::try_from(header.name_len()).ok().filter(|len| *len > 0 && header.name_len() <= NAME_LEN_MAX);
     let len = len.ok_or_else(|| archive.fault(at, field))?;
     let longer;
@@ -223,7 +222,7 @@ impl Members<'_> {
             return Err(self.archive.fault(
                 at,
                 ArchiveFault::Form(format!(
-                    "the content of {shown_path} has another checksum than its header states: the archive is damaged"
+                    "the content of {shown_path} does not match the checksum in its header: the archive is damaged"
                 )),
             ));
         }
@@ -234,7 +233,7 @@ impl Members<'_> {
             return Err(self.archive.fault(
                 at,
                 ArchiveFault::Form(format!(
-                    "{shown_path} comes with content, but is another name of a file that has its content already"
+                    "{shown_path} has content, but is a hard link to a file that already has content"
                 )),
             ));
         }
@@ -246,8 +245,7 @@ impl Members<'_> {
 
     fn target(&self, at: u64, header: &Header) -> Result<Vec<u8>, Error> {
         let len = usize::try_from(header.size()).ok().filter(|_| header.size() <= TARGET_LEN_MAX);
-        let len =
-            len.ok_or_else(|| self.archive.fault(at, ArchiveFault::Number { field: "length of the link's target" }))?;
+        let len = len.ok_or_else(|| self.archive.fault(at, ArchiveFault::Number { field: "link target length" }))?;
         read_some(self.archive, header.content_at(at), len)
     }
 

@@ -423,7 +423,7 @@ impl<'a> Lister<'a> {
             let Found::Directory(slot) = &mut entry.found else { continue };
             if self.options.one_file_system && entry.stat.st_dev != self.device {
                 let path = join(&job.path, entry.name.to_bytes());
-                tracing::info!(path = ?path_of(&path), "left empty: it is on another file system");
+                tracing::info!(path = ?path_of(&path), "left empty: on another file system");
                 continue;
             }
             *slot = Some(state.listings.len());
@@ -459,7 +459,7 @@ impl<'a> Lister<'a> {
             let file_type = u16::try_from(stat.st_mode).ok().and_then(FileType::of_mode);
             let is_directory = file_type == Some(FileType::Directory);
             if self.options.excludes(path, is_directory) {
-                tracing::debug!(path = ?path_of(&path()), "left out: a pattern takes it");
+                tracing::debug!(path = ?path_of(&path()), "excluded by a pattern");
                 continue;
             }
             if omit.is_some_and(|omit| omit.takes(fd.as_fd(), &name, &stat, &path())) {

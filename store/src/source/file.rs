@@ -26,8 +26,8 @@ pub fn open_file(path: &Path, xattrs: &XattrFilter) -> Result<DirectorySource, E
     let stat = statat(&root, real_name, AtFlags::SYMLINK_NOFOLLOW).map_err(|error| failed(error.into()))?;
     let fault = match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => None,
-        FileType::BlockDevice => Some("is a block device: copy it to a file first, which nothing changes meanwhile"),
-        FileType::Fifo => Some("is a pipe: only `tar:` archives are read from one"),
+        FileType::BlockDevice => Some("is a block device: copy it to a file first"),
+        FileType::Fifo => Some("is a pipe: only `tar:` and `cpio:` archives are read from one"),
         _ => Some("is neither a directory nor a regular file"),
     };
     if let Some(fault) = fault {

@@ -188,7 +188,7 @@ impl Source {
             named.one_ref(Some(option))?;
         }
         if options.metadata != MetadataOptions::default() || options.directory.exclude.is_some() {
-            return Err(Error::Usage(format!("{}: a commit is packed as it is, or not at all", spec.display())));
+            return Err(Error::Usage(format!("{}: a commit is packed unchanged: omit options that exclude files or change metadata", spec.display())));
         }
         options.begin();
         let repo = Arc::new(Repo::open(path)?);
@@ -331,7 +331,7 @@ impl<'a> Spec<'a> {
                 let Some(format) = ArchiveFormat::of(spec) else {
                     let (scheme, known) = (String::from_utf8_lossy(scheme), ArchiveFormat::schemes());
                     return usage(&format!(
-                        "unknown source {scheme}: (there are {known} and ostree:); write ./{scheme}: for a path that begins so"
+                        "unknown source {scheme}: (known: {known} and ostree:); for a path that begins with it, write ./{scheme}:"
                     ));
                 };
                 match rest {
@@ -341,7 +341,7 @@ impl<'a> Spec<'a> {
                 }
             }
             None if bytes == b"-" => usage("write tar:- for a tar archive from standard input"),
-            None if bytes.is_empty() => usage("a source has no name"),
+            None if bytes.is_empty() => usage("the name of a source is empty"),
             None => Ok(Self::Path(Path::new(spec))),
         }
     }

@@ -6,7 +6,7 @@ use crate::desk::Desk;
 
 pub(crate) fn refusals(desk: &Desk) {
     desk.write_noise("refused", 1, 5000);
-    desk.bad("seal --block-size 128 refused", 2, "does not seal with blocks of 128 bytes");
+    desk.bad("seal --block-size 128 refused", 2, "does not support blocks of 128 bytes");
     desk.bad("measure .", 2, "no regular file");
     // What has no fs-verity is found before anything is sealed.
     fs::write("/tmp/file", "content").expect("a file");

@@ -11,7 +11,7 @@ use sealift_format::verity::{FileDigest, Parameters};
 pub enum KernelError {
     /// The file system, or the kernel, has no fs-verity.
     #[error(
-        "its file system does not support fs-verity: use ext4 made with `mkfs.ext4 -O verity` (or given it by `tune2fs -O verity`), f2fs or \
+        "its file system does not support fs-verity: use ext4 made with `mkfs.ext4 -O verity` (or enabled with `tune2fs -O verity`), f2fs or \
          btrfs, and a kernel with CONFIG_FS_VERITY"
     )]
     Unsupported,
@@ -36,10 +36,12 @@ pub enum KernelError {
     #[error("not sealed: run `sealift seal`")]
     NotSealed,
     /// Somebody may write to it.
-    #[error("it is open for writing: close it there, or wait until that program and its children have exited")]
+    #[error(
+        "it is open for writing: close it, or wait until the program that has it open and its children have exited"
+    )]
     OpenForWriting,
     /// Somebody else is sealing it.
-    #[error("another program is sealing it: wait until that is done")]
+    #[error("another program is sealing it: wait until it has finished")]
     Busy,
     /// It is no regular file.
     #[error("only regular files can be sealed")]
@@ -49,7 +51,7 @@ pub enum KernelError {
     TooLong,
     /// The parameters are beyond this kernel or file system.
     #[error(
-        "this kernel does not seal with blocks of {block_len} bytes and {algorithm} on this file system: 4096 bytes and sha256 \
+        "this kernel does not support blocks of {block_len} bytes with {algorithm} on this file system: 4096 bytes and sha256 \
          work everywhere"
     )]
     Parameters {
@@ -65,11 +67,11 @@ pub enum KernelError {
         algorithm: &'static str,
     },
     /// The process may not write to the file.
-    #[error("you need write permission to seal a file")]
+    #[error("sealing a file requires write permission")]
     NotWritable,
     /// The kernel's rules keep it from being sealed.
     #[error(
-        "it is immutable or append-only (lsattr shows it), or this kernel seals nothing without a built-in signature \
+        "it is immutable or append-only (lsattr shows it), or this kernel requires a built-in signature \
          (fs.verity.require_signatures)"
     )]
     NotPermitted,
@@ -77,10 +79,10 @@ pub enum KernelError {
     #[error("its file system is mounted read-only")]
     ReadOnly,
     /// The built-in signature is no PKCS#7 message that the kernel takes.
-    #[error("the built-in signature is not a PKCS#7 message that this kernel reads")]
+    #[error("the built-in signature is not a PKCS#7 message that this kernel accepts")]
     SignatureForm,
     /// The built-in signature is longer than the kernel takes.
-    #[error("the built-in signature is too long: the kernel takes 16128 bytes")]
+    #[error("the built-in signature is too long: the kernel accepts at most 16128 bytes")]
     SignatureTooLong,
     /// No certificate in the kernel's keyring fits the built-in signature.
     #[error(
@@ -93,7 +95,7 @@ pub enum KernelError {
     SignatureOther,
     /// The kernel lacks what the built-in signature was made with.
     #[error(
-        "this kernel cannot check the built-in signature: it lacks its hash or its kind of key, which modules such as ecdsa_generic and rsa_generic provide"
+        "this kernel cannot check the built-in signature: it lacks the hash or key algorithm, which modules such as ecdsa_generic and rsa_generic provide"
     )]
     SignatureAlgorithm,
     /// Something else.

@@ -23,7 +23,7 @@ const CONTENT: u8 = 0xa0;
 #[non_exhaustive]
 pub enum FormError {
     /// The kernel takes no signature of that length.
-    #[error("it has {len} bytes, and the kernel accepts at most 16128")]
+    #[error("it has {len} bytes, but the kernel accepts at most 16128")]
     Long {
         /// Its bytes.
         len: usize,
@@ -32,7 +32,7 @@ pub enum FormError {
     #[error("not a PKCS#7 signature in DER")]
     Form,
     /// The kernel takes one signature for a file.
-    #[error("there are several, and the kernel accepts one")]
+    #[error("there are several, but the kernel accepts only one")]
     Several,
 }
 

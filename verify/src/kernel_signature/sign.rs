@@ -36,10 +36,10 @@ const MODULI: [usize; 3] = [2048, 3072, 4096];
 #[non_exhaustive]
 pub enum KernelSignError {
     /// The file is no private key in PEM.
-    #[error("not a private key in PEM (PKCS#8): convert other forms with `openssl pkey -in FILE -out KEY.pem`")]
+    #[error("not a private key in PEM (PKCS#8): convert other formats with `openssl pkey -in FILE -out KEY.pem`")]
     NotAKey,
     /// The key has a passphrase.
-    #[error("it has a passphrase: give the key without one, as `openssl pkey -in FILE` prints it")]
+    #[error("it has a passphrase: remove it first, as with `openssl pkey -in FILE`")]
     Encrypted,
     /// The key is of another kind.
     #[error(
@@ -47,7 +47,7 @@ pub enum KernelSignError {
     )]
     KeyType,
     /// The RSA key has a length that the kernel does not take.
-    #[error("the kernel accepts RSA keys of 2048, 3072 and 4096 bits, and this one has {bits}")]
+    #[error("the kernel accepts RSA keys of 2048, 3072 or 4096 bits, but this one has {bits}")]
     KeyBits {
         /// Its bits.
         bits: usize,
@@ -68,7 +68,7 @@ pub enum KernelSignError {
     #[error("none of its signers matches the certificate")]
     OtherSigner,
     /// It signs more than the digest, or by other algorithms, which is not followed here.
-    #[error("not the plain kind that `fsverity sign` makes: SHA-256, without signed attributes (openssl cms -noattr)")]
+    #[error("not a signature as made by `fsverity sign`: SHA-256, without signed attributes (openssl cms -noattr)")]
     NotPlain,
     /// It does not fit.
     #[error("it is a signature for another index, or damaged")]

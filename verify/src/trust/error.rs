@@ -20,7 +20,7 @@ pub enum Error {
         problem: SignatureError,
     },
     /// The signature for the kernel is malformed, or there are several.
-    #[error("the signature for the kernel: {problem}")]
+    #[error("kernel signature: {problem}")]
     KernelSignature {
         /// What is wrong with it.
         problem: FormError,
@@ -50,7 +50,7 @@ pub enum Error {
         floor: u64,
     },
     /// It is for other devices.
-    #[error("it is for devices tagged {tags:?}, and this device is tagged {device:?}")]
+    #[error("it is for devices tagged {tags:?}, but this device is tagged {device:?}")]
     Incompatible {
         /// The bundle's tags.
         tags: Vec<String>,
@@ -58,7 +58,7 @@ pub enum Error {
         device: Vec<String>,
     },
     /// It is for certain devices, and nobody said what this one is.
-    #[error("it is for devices tagged {tags:?}, and this device has no tags")]
+    #[error("it is for devices tagged {tags:?}, but this device has no tags")]
     DeviceUnknown {
         /// The bundle's tags.
         tags: Vec<String>,

@@ -24,7 +24,7 @@ pub enum TrustFileError {
         problem: LineError,
     },
     /// A revocation list that is binary.
-    #[error("the key revocation list: {0}; make it again with `ssh-keygen -k`")]
+    #[error("the key revocation list: {0}; recreate it with `ssh-keygen -k`")]
     Krl(&'static str),
     /// A line of the device's tags.
     #[error("line {line} of the compatible tags: {problem}")]
@@ -52,13 +52,13 @@ pub enum TrustFileError {
 #[non_exhaustive]
 pub enum LineError {
     /// Not text.
-    #[error("it is not UTF-8 text without NUL bytes")]
+    #[error("it is not valid UTF-8, or contains a NUL byte")]
     NotText,
     /// An editor's mark in front of the first line.
-    #[error("a byte order mark comes first; save the file as UTF-8 without one")]
+    #[error("it begins with a byte order mark; save the file as UTF-8 without one")]
     ByteOrderMark,
     /// A quotation mark without its fellow.
-    #[error("a quotation mark is not closed")]
+    #[error("unclosed quotation mark")]
     Quote,
     /// Nothing after the principals or the options.
     #[error("a key type and a key are missing")]
@@ -67,14 +67,14 @@ pub enum LineError {
     #[error("the key is not base64")]
     Base64,
     /// The word in front of the key is not the key's type.
-    #[error("the key is not of the type {0:?} that stands before it")]
+    #[error("the key is not of type {0:?}, the type given before it")]
     TypeMismatch(String),
     /// The key is refused.
     #[error(transparent)]
     Key(#[from] KeyError),
     /// An option that does not exist.
     #[error(
-        "{0:?} is neither a key type nor an option; there are namespaces=\"...\", \
+        "{0:?} is neither a key type nor an option; the options are namespaces=\"...\", \
          valid-after=\"...\" and valid-before=\"...\""
     )]
     UnknownOption(String),

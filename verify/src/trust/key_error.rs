@@ -10,12 +10,12 @@ pub enum KeyError {
     #[error("the public key is malformed: {0}")]
     Malformed(&'static str),
     /// It is a certificate.
-    #[error("{0:?} is a certificate, and Sealift accepts plain keys only; sign with the key itself")]
+    #[error("{0:?} is a certificate, but Sealift accepts only plain keys; sign with the key itself")]
     Certificate(String),
     /// A type that Sealift does not accept.
     #[error(
         "a key of type {0:?} is not accepted; use ssh-ed25519, ecdsa-sha2-nistp256, \
-         their sk- forms, or ssh-rsa from 3072 bits"
+         their sk- variants, or ssh-rsa with 3072 bits or more"
     )]
     Unsupported(String),
     /// An RSA key that is too short or too long.

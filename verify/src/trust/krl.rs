@@ -49,7 +49,7 @@ fn section(kind: u8, mut data: Reader<'_>, list: &mut Listed) -> Result<(), Malf
     match kind {
         CERTIFICATES => return certificates(data),
         EXTENSION => return extension(data),
-        SIGNATURE => return Err(Malformed("it is signed, which OpenSSH gave up too")),
+        SIGNATURE => return Err(Malformed("it is signed, which is not supported")),
         EXPLICIT_KEY | FINGERPRINT_SHA1 | FINGERPRINT_SHA256 => {}
         _ => return Err(Malformed("a section is of an unknown kind")),
     }
@@ -93,7 +93,7 @@ fn extension(mut data: Reader<'_>) -> Result<(), Malformed> {
     let _contents = data.string()?;
     data.finish()?;
     if critical {
-        return Err(Malformed("it has a critical extension that Sealift does not know"));
+        return Err(Malformed("it has an unknown critical extension"));
     }
     Ok(())
 }

@@ -436,11 +436,11 @@ mod tests {
         let elsewhere = judge(&policy(), &claims(), &[3]).expect_err("apps only").to_string();
         assert!(elsewhere.contains("listed on line 3 for \"app-*\" only"), "{elsewhere}");
         let unsigned = judge(&policy(), &claims(), &[]).expect_err("unsigned").to_string();
-        assert!(unsigned.contains("not signed at all"), "{unsigned}");
+        assert!(unsigned.contains("it is not signed"), "{unsigned}");
         let mut without_file = policy();
         without_file.signers = None;
         let hint = judge(&without_file, &claims(), &[]).expect_err("nobody").to_string();
-        assert!(hint.contains("a file of allowed signers: "), "{hint}");
+        assert!(hint.contains("an allowed signers file: "), "{hint}");
 
         // A hostile name stays on its line, cannot turn the text around, and
         // does not end up as a pattern in somebody's file.

@@ -99,7 +99,7 @@ impl PublicKey {
         let (key_type, rest) = word(line.trim());
         let blob = armor::decode_base64(word(rest).0.as_bytes())?;
         if !names_type(&blob, key_type) {
-            return Err(KeyError::Malformed("it is not of the type that stands before it"));
+            return Err(KeyError::Malformed("it is not of the type given before it"));
         }
         Self::parse(&blob)
     }

@@ -28,7 +28,7 @@ impl fmt::Display for Shortfall {
         let keys = if *needed == 1 { "key" } else { "keys" };
         write!(f, "{name:?} needs the signature of {needed} trusted {keys} and has {counted}")?;
         if self.states.is_empty() {
-            f.write_str("; it is not signed at all")?;
+            f.write_str("; it is not signed")?;
         }
         for SignatureState { key, outcome, .. } in &self.states {
             if let (Some(key), Ok(standing)) = (key, outcome) {
@@ -50,7 +50,7 @@ impl Shortfall {
         let place = if self.has_signers_file {
             "add this line to the allowed signers"
         } else {
-            "write this line into a file of allowed signers"
+            "write this line to an allowed signers file"
         };
         let principal = self.principal();
         match stranger {
@@ -63,7 +63,7 @@ impl Shortfall {
                 Base64::encode_string(key.blob())
             ),
             None if self.has_signers_file => {
-                f.write_str("; sign it with keys that the allowed signers list for this name")
+                f.write_str("; ask the publisher to sign it with a key allowed for this name, or change the allowed signers")
             }
             None => write!(f, "; for each key to trust, {place}: {principal} namespaces=\"sealift\" TYPE KEY"),
         }

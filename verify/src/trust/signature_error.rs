@@ -31,7 +31,7 @@ pub enum SignatureError {
     #[error("the authenticator signed without a touch; make the key without no-touch-required")]
     NoTouch,
     /// There are more than anybody needs, each of which would have to be checked.
-    #[error("there are {number} signatures, and a bundle may have 64")]
+    #[error("there are {number} signatures, but a bundle can have at most 64")]
     TooMany {
         /// As many.
         number: usize,

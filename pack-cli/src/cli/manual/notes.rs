@@ -1,6 +1,6 @@
-//! What man pages say and the help does not.
+//! The parts of the man pages that are not in the help.
 
-/// A variable or a file, and the arguments of the verbs that it concerns.
+/// An environment variable or a file, and the arguments of the verbs that use it.
 pub(super) struct Note {
     pub(super) name: &'static str,
     pub(super) text: &'static str,
@@ -8,14 +8,14 @@ pub(super) struct Note {
 }
 
 pub(super) const DESCRIPTION: &str = "\
-A tree of files becomes a bundle: one file with the contents, deduplicated and compressed, under an index that is signed. Any \
-transport carries it, and whoever receives it checks every byte before it counts.
+sealift packs a tree of files into a bundle: one file with a signed index and the deduplicated, compressed contents. Any transport can \
+carry it, and the receiver checks every byte before using it.
 
-A bundle says in its head how large everything in it becomes. One that says more than the limits allow is refused before anything \
-behind its head is read or allocated: 16777216 names of files, 4096 directories in each other and 4T of content, unless --limit says \
-otherwise, as in --limit entries=1000000,memory=512M. Without it there is no limit of memory.
+The head of a bundle declares the size of everything in it. sealift refuses a bundle that declares more than the limits before it reads \
+or allocates anything else. The limits are 16777216 file names, 4096 nested directories, 4T of content and unlimited memory; --limit \
+changes them, as in --limit entries=1000000,memory=512M.
 
-Each verb has a page of its own. A bundle called - is read from standard input.";
+Each verb has its own page. A bundle named - is read from standard input.";
 
 pub(super) const EXAMPLES: &str = "\
 sealift key generate -o release-key
@@ -29,81 +29,77 @@ curl -s https://example.org/os.sealift | sealift unpack - /srv/second";
 pub(super) const ENVIRONMENT: &[Note] = &[
     Note {
         name: "SOURCE_DATE_EPOCH",
-        text: "The moment at which the bundle is said to be made, in seconds since 1970. The \
-            moment at which the summary of a medium is said to be written.",
+        text: "The creation time to record in a bundle, in seconds since 1970, and in the summary of a \
+            repository on removable media.",
         of: &["bundle_version", "usb"],
     },
     Note {
         name: "SSH_ASKPASS, SSH_ASKPASS_REQUIRE, DISPLAY",
-        text: "The program that asks for a passphrase where there is no terminal; ssh(1), ENVIRONMENT.",
+        text: "The program that asks for a passphrase if there is no terminal; see ENVIRONMENT in ssh(1).",
         of: &["key", "passphrase"],
     },
-    Note { name: "SSH_AUTH_SOCK", text: "Where the agent listens that signs for a public key.", of: &["key"] },
+    Note { name: "SSH_AUTH_SOCK", text: "The socket of the ssh-agent that signs for a public key.", of: &["key"] },
     Note {
         name: "HOME, XDG_CONFIG_HOME, XDG_STATE_HOME",
-        text: "Where the folders of a user are. Root reads none of them.",
+        text: "The locations of a user's configuration and state. Ignored for root.",
         of: OF_TRUST,
     },
     Note {
         name: "SEALIFT_STATE",
-        text: "Where this device remembers the versions that it took, as with --state, which goes before it. Root reads it, too.",
+        text: "The directory for rollback protection, like --state, which takes precedence. Also used for root.",
         of: &["state"],
     },
-    Note {
-        name: "TMPDIR",
-        text: "Where room is taken for what cannot be written in order.",
-        of: &["sources", "delta"],
-    },
+    Note { name: "TMPDIR", text: "The directory for temporary files.", of: &["sources", "delta"] },
     Note {
         name: "SEALIFT_LOG",
-        text: "What is said on standard error, as with -v: a level such as debug, or modules with theirs, as in sealift_store::target=debug.",
+        text: "What to log on standard error, like -v: a level such as debug, or levels of modules, as in sealift_store::target=debug.",
         of: &[],
     },
-    Note { name: "NO_COLOR", text: "Where it is set, nothing is coloured.", of: &[] },
+    Note { name: "NO_COLOR", text: "If set, output is not coloured.", of: &[] },
 ];
 
 pub(super) const FILES: &[Note] = &[
     Note {
         name: "/etc/sealift/allowed_signers",
-        text: "Whose signatures count for which names; ssh-keygen(1), ALLOWED SIGNERS.",
+        text: "The trusted keys, and the names each may sign; see ALLOWED SIGNERS in ssh-keygen(1).",
         of: OF_TRUST,
     },
     Note {
         name: "/etc/sealift/revoked",
-        text: "Keys that count no more: a list of ssh-keygen -k, or a public key a line.",
+        text: "The revoked keys: a list made by ssh-keygen -k, or one public key per line.",
         of: OF_TRUST,
     },
     Note {
         name: "/etc/sealift/thresholds",
-        text: "How many trusted keys must have signed: N, or PATTERN=N for some names, a line each.",
+        text: "The number of trusted keys that must have signed: N, or PATTERN=N for certain names, one per line.",
         of: &["threshold"],
     },
-    Note { name: "/etc/sealift/compatible", text: "The tags of this device, a line each.", of: &["threshold"] },
+    Note { name: "/etc/sealift/compatible", text: "The tags of this device, one per line.", of: &["threshold"] },
     Note {
         name: "~/.config/sealift/",
-        text: "Takes the place of /etc/sealift for its user, not for root, if allowed_signers lies in it.",
+        text: "Replaces /etc/sealift for its user if it contains allowed_signers. Ignored for root.",
         of: OF_TRUST,
     },
     Note {
         name: "/var/lib/sealift/, ~/.local/state/sealift/",
-        text: "The versions that this device took, those of root and of a user.",
+        text: "The highest versions seen, for rollback protection, and the list of targets: of root, and of a user.",
         of: &["state"],
     },
     Note {
         name: "REPO/extensions/sealift/NAME",
-        text: "In an OSTree repository, head and index of the last bundle of that name that it took: by that it knows the base of a delta \
-            bundle. It may be removed.",
+        text: "In an OSTree repository, the head and index of the last bundle of that name imported there. They identify the base of a delta \
+            bundle, and may be removed.",
         of: &["mirror"],
     },
     #[cfg(feature = "composefs")]
     Note {
         name: "REPO/sealift/state/NAME",
-        text: "In a composefs store, what it took last of the bundles of that name: by that its trees are mounted.",
+        text: "In a composefs store, the install record of the last bundle of that name, which mounting its trees requires.",
         of: &["mirror", "mountpoint"],
     },
 ];
 
-/// The argument of verbs that ask who signed.
+/// The argument of verbs that check signers.
 const OF_TRUST: &[&str] = &["trust"];
-/// The arguments of verbs that know OpenSSH's files.
+/// The arguments of verbs that use OpenSSH's files.
 pub(super) const OF_KEYS: &[&str] = &["trust", "key", "attach", "passphrase"];

@@ -11,10 +11,10 @@ use crate::escape;
 use crate::failure::Failure;
 use crate::show::{BOLD, json_line};
 
-/// Let a key sign the bundles of a name
+/// Allow a key to sign bundles of a name
 ///
-/// Adds a line to the allowed signers, and creates the file if needed. Compare the fingerprint with the key's owner first. For a user
-/// without a file of their own, on a machine without /etc/sealift/allowed_signers, the file is ~/.config/sealift/allowed_signers.
+/// Adds a line to the allowed signers, and creates the file if needed. Compare the fingerprint with the key's owner first. If the machine
+/// has no /etc/sealift/allowed_signers and the user no such file either, uses ~/.config/sealift/allowed_signers.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -22,9 +22,9 @@ Examples:
   sealift trust add 'os,app-*' release.pub --trust allowed_signers
   ssh publisher cat release.pub | sealift trust add os -")]
 pub(super) struct Add {
-    /// The bundles' name, or a pattern such as 'app-*', or several with ',' between them
+    /// The name of the bundles, a pattern such as 'app-*', or a comma-separated list of these
     name: String,
-    /// The public key: a .pub file, its line, or - for standard input
+    /// The public key: a .pub file, the content of one, or - for standard input
     #[arg(value_name = "KEY", value_hint = ValueHint::FilePath)]
     key: String,
     #[command(flatten)]

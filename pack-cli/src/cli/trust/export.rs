@@ -10,16 +10,16 @@ use super::FileArgs;
 use crate::failure::Failure;
 use crate::show::{Form, json_line};
 
-/// Print the allowed signers that are in force
+/// Print the allowed signers in effect
 ///
-/// Prints, as they are in the file, the lines that let a key sign bundles, for another machine or for ssh-keygen -Y; omits revoked keys.
+/// Prints the lines that allow a key to sign bundles, unchanged, for another machine or for ssh-keygen -Y. Omits revoked keys.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
   sealift trust export > allowed_signers
   sealift trust export os | ssh device 'cat > /etc/sealift/allowed_signers'")]
 pub(super) struct Export {
-    /// Only the lines that let a key sign bundles of this name
+    /// Only the lines that allow a key to sign bundles of this name
     name: Option<String>,
     #[command(flatten)]
     files: FileArgs,
@@ -42,8 +42,8 @@ impl Export {
         }
         if exported.is_empty() {
             show.warn(&match &self.name {
-                Some(name) => format!("no line lets a key sign {name:?}"),
-                None => "no line lets a key sign bundles".to_owned(),
+                Some(name) => format!("no line allows a key to sign {name:?}"),
+                None => "no line allows a key to sign bundles".to_owned(),
             });
         }
         Ok(())

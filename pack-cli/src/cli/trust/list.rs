@@ -18,7 +18,7 @@ use crate::trust_args::TrustArgs;
 #[command(after_long_help = "\
 Examples:
   sealift trust list
-  sealift trust list --trust new_signers          try a file before it is installed")]
+  sealift trust list --trust new_signers          check a file before installing it")]
 pub(super) struct List {
     #[command(flatten)]
     trust: TrustArgs,
@@ -42,7 +42,7 @@ fn print(out: &mut dyn Write, report: &TrustReport) -> io::Result<()> {
     heading(out, "Allowed signers", report.signers_path.as_deref(), report.signers.is_some())?;
     match report.signers.as_deref() {
         None => writeln!(out, "  {WARN}no file: no key is trusted{WARN:#}")?,
-        Some([]) => writeln!(out, "  {WARN}no line grants anything: no key is trusted{WARN:#}")?,
+        Some([]) => writeln!(out, "  {WARN}no line allows a key to sign bundles: no key is trusted{WARN:#}")?,
         Some(lines) => {
             for line in lines {
                 let (names, comment) = (escape::text(line.principals.as_str()), escape::text(&line.comment));
@@ -58,21 +58,20 @@ fn print(out: &mut dyn Write, report: &TrustReport) -> io::Result<()> {
     match report.revoked_count - report.revoked.len() {
         0 if report.revoked_count == 0 => writeln!(out, "  none")?,
         0 => {}
-        more => writeln!(out, "  and {more} named by SHA-1 alone")?,
+        more => writeln!(out, "  and {more} listed only by SHA-1")?,
     }
-    heading(out, "\nSignatures needed", report.thresholds_path.as_deref(), true)?;
+    heading(out, "\nRequired signatures", report.thresholds_path.as_deref(), true)?;
     for (pattern, number) in &report.thresholds {
         fact(out, &number.to_string(), escape::text(pattern.as_deref().unwrap_or("any other name")))?;
     }
     heading(out, "\nThis device's tags", report.compatible_path.as_deref(), true)?;
     writeln!(out, "  {}", report.compatible.as_deref().map_or("none".into(), |tags| tags.join(", ")))?;
-    heading(out, "\nVersions taken", Some(&report.state), true)?;
+    heading(out, "\nLowest versions accepted", Some(&report.state), true)?;
     if report.floors.is_empty() {
         writeln!(out, "  none")?;
     }
     for floor in &report.floors {
-        let version =
-            floor.version.map_or("no version that still counts".into(), |version| format!("at least {version}"));
+        let version = floor.version.map_or("any version".into(), |version| format!("version {version}"));
         writeln!(out, "  {BOLD}{}{BOLD:#}  {version}", escape::text(&floor.name))?;
     }
     writeln!(out, "\n{BOLD}Now{BOLD:#}  {} ({})", Moment(report.now.seconds()), now_source(report))?;
@@ -108,8 +107,8 @@ fn now_source(report: &TrustReport) -> &'static str {
     match report.now.source() {
         NowSource::Given => "given by --time",
         NowSource::Clock => "the clock",
-        NowSource::NewestBundle => "the newest bundle taken; the clock is behind it",
-        _ => "when this program was built; the clock is behind it",
+        NowSource::NewestBundle => "creation time of the newest bundle installed; the clock is behind it",
+        _ => "build time of this program; the clock is behind it",
     }
 }
 

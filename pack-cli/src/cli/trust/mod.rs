@@ -1,4 +1,4 @@
-//! `sealift trust`: by what this device judges, and what it remembers.
+//! `sealift trust`: the keys that this device trusts, and the versions that it accepts.
 
 mod add;
 mod export;
@@ -43,14 +43,14 @@ impl Trust {
     }
 }
 
-/// The files that say whose signatures count.
+/// The files of trusted and revoked keys.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Trust")]
 struct FileArgs {
-    /// Allowed signers, as ssh-keygen and git read them [default: /etc/sealift/allowed_signers, or the user's own]
+    /// Allowed signers file, as for ssh-keygen and git [default: /etc/sealift/allowed_signers, or the user's own]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     trust: Option<PathBuf>,
-    /// Keys that count no more, as ssh-keygen -k makes it or a public key a line
+    /// Revoked keys: a list made by ssh-keygen -k, or one public key per line
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     revoked: Option<PathBuf>,
 }
@@ -61,7 +61,7 @@ impl FileArgs {
     }
 }
 
-/// What every change of those files takes.
+/// The options of every change to those files.
 #[derive(Args, Debug)]
 struct ChangeArgs {
     #[command(flatten)]
@@ -70,7 +70,7 @@ struct ChangeArgs {
     show: Show,
 }
 
-/// A key as somebody gives it: `-`, the line of a `.pub` file, or that file.
+/// Reads a key given as `-`, as the content of a `.pub` file, or as that file.
 fn given_key(text: &str) -> Result<GivenKey, Error> {
     if text == "-" {
         GivenKey::from_reader(std::io::stdin().lock(), "standard input".as_ref())

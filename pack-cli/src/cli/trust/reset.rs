@@ -20,7 +20,7 @@ use crate::trust_args::TrustArgs;
 Examples:
   sealift trust reset os")]
 pub(super) struct Reset {
-    /// The bundles' name
+    /// The name of the bundles
     name: String,
     #[command(flatten)]
     trust: TrustArgs,
@@ -51,7 +51,7 @@ impl Reset {
                 let still = "existing targets still refuse older versions";
                 Ok(writeln!(out, "forgot version {version} of {BOLD}{name}{BOLD:#} ({still})")?)
             }
-            None if was_there => Ok(writeln!(out, "forgot what was kept of {BOLD}{name}{BOLD:#}, which was damaged")?),
+            None if was_there => Ok(writeln!(out, "removed the damaged record of {BOLD}{name}{BOLD:#}")?),
             None => Ok(writeln!(out, "{BOLD}{name}{BOLD:#}: no such name in the state directory")?),
         }
     }

@@ -14,14 +14,14 @@ use crate::show::{BOLD, json_line};
 /// Revoke a key
 ///
 /// Adds the key to the list of revoked keys, and creates the list if needed. Its signatures no longer count, and the device forgets the
-/// versions that it signed. Its lines in the allowed signers may stay.
+/// versions that it signed. Its lines in the allowed signers need not be removed.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
   sealift trust revoke release.pub
   sealift trust revoke SHA256:n4bQgYhMfWWaL+qgxVrQFaO/TxsrC4Is0V1sFbDwCgg")]
 pub(super) struct Revoke {
-    /// The key: its .pub file, the line of it, - for standard input, or the fingerprint of a key in the allowed signers
+    /// The key: its .pub file, the content of that file, - for standard input, or the fingerprint of a key in the allowed signers
     #[arg(value_name = "KEY", value_hint = ValueHint::FilePath)]
     key: String,
     #[command(flatten)]

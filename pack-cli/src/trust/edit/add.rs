@@ -47,7 +47,7 @@ fn check_names(names: &str) -> Result<(), Error> {
     };
     if !names.split(',').all(is_pattern) {
         return Err(Error::Usage(format!(
-            "{names:?} names no bundles: give a name such as os, a pattern such as 'app-*', or several with ',' between them"
+            "{names:?} names no bundles: give a name such as os, a pattern such as 'app-*', or a comma-separated list of these"
         )));
     }
     if names.split(',').all(|pattern| pattern.starts_with('!')) {
@@ -75,7 +75,7 @@ fn check_new(signers: &AllowedSigners, files: &Files, names: &str, given: &Given
     let Some(line) = lines.find(|line| has(&line.principals)) else { return Ok(()) };
     let (number, path) = (line.line, files.signers.display());
     let until = if has_window(line) { "; its time is limited there: change that line" } else { "" };
-    Err(Error::Usage(format!("line {number} of {path} lets this key sign {names:?} already{until}")))
+    Err(Error::Usage(format!("line {number} of {path} already allows this key to sign {names:?}{until}")))
 }
 
 fn has_window(line: &SignerLine) -> bool {

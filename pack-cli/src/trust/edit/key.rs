@@ -40,7 +40,7 @@ impl GivenKey {
         let text = String::from_utf8_lossy(&bytes);
         let shown = name.display();
         if text.contains("PRIVATE KEY-----") || text.starts_with("PuTTY-User-Key-File") {
-            return Err(Error::Usage(format!("{shown} is a private key: give its public half, {shown}.pub")));
+            return Err(Error::Usage(format!("{shown} is a private key: give its public key, {shown}.pub")));
         }
         let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
         match (lines.next(), lines.next()) {
@@ -60,7 +60,7 @@ impl GivenKey {
         let key = PublicKey::from_openssh(line).map_err(|error| Error::Usage(error.to_string()))?;
         let comment = line.split([' ', '\t']).filter(|word| !word.is_empty()).skip(2).collect::<Vec<_>>().join(" ");
         if comment.contains(char::is_control) {
-            return Err(Error::Usage("the comment of the key has control characters".to_owned()));
+            return Err(Error::Usage("the comment of the key contains control characters".to_owned()));
         }
         Ok(Self { key, comment })
     }

@@ -51,7 +51,7 @@ pub fn revoke_key(options: &TrustOptions, places: &Places, withdrawn: &Withdrawn
         Withdrawn::Id(id) => (*id, listed(&signers, *id)),
     };
     if list.contains_id(id) || key.as_ref().is_some_and(|given| list.contains(&given.key)) {
-        return Err(Error::Usage(format!("{} revokes {id} already", files.revoked.display())));
+        return Err(Error::Usage(format!("{} already revokes {id}", files.revoked.display())));
     }
     let bytes = match key {
         Some(given) if editing.bytes().starts_with(KRL) => with_section(&editing, EXPLICIT_KEY, given.key.blob()),

@@ -55,7 +55,7 @@ pub(super) fn change(head: &Head, add: Vec<Envelope>, remove: Removals<'_>, path
     let mut kernel = KernelChange::None;
     if remove.kernel {
         if !take_out_kernel(&mut envelopes) {
-            return Err(Error::Usage(format!("{} has no signature for the kernel", path.display())));
+            return Err(Error::Usage(format!("{} has no kernel signature", path.display())));
         }
         kernel = KernelChange::Removed;
     }

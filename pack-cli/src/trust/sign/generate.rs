@@ -20,7 +20,7 @@ use crate::trust::durable;
 /// Returns an error if one of the files exists, since neither is ever overwritten, or if they cannot be written.
 pub fn generate_key(path: &Path, passphrase: Option<&str>, comment: &str) -> Result<PublicKey, Error> {
     if comment.contains(['\n', '\r', '\0']) {
-        return Err(Error::Usage("a key's comment is one line".to_owned()));
+        return Err(Error::Usage("a key comment must be a single line".to_owned()));
     }
     let refused = |source: SignError| Error::Key { path: path.to_owned(), source };
     let mut secret = Zeroizing::new([0; 32]);
@@ -67,7 +67,7 @@ fn random(bytes: &mut [u8]) -> Result<(), Error> {
     let wanted = bytes.len();
     match rustix::io::retry_on_intr(|| getrandom(&mut *bytes, GetRandomFlags::empty())) {
         Ok(len) if len == wanted => Ok(()),
-        Ok(_) => Err(Error::Usage("the system gave too few random bytes".to_owned())),
+        Ok(_) => Err(Error::Usage("the system returned too few random bytes".to_owned())),
         Err(error) => Err(Error::io("read", "the system's random numbers", error)),
     }
 }

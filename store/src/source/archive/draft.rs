@@ -220,7 +220,7 @@ impl Draft {
                 let named = |fault| Error::Usage(format!("{}: the name {fault}", shown(&path)));
                 let is_directory = matches!(&files[*file], Some(File { kind: Kind::Directory(_), .. }));
                 if options.excludes(|| path.clone(), is_directory) {
-                    tracing::debug!(path = ?path_of(&path), "left out: a pattern takes it");
+                    tracing::debug!(path = ?path_of(&path), "excluded by a pattern");
                     continue;
                 }
                 let Some(File { metadata, kind }) = files[*file].take() else {

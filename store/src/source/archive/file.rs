@@ -123,7 +123,7 @@ fn refuse_compressed(begin: &[u8], path: &Path, format: &ArchiveFormat) -> Resul
         (path.display().to_string(), path.display().to_string())
     };
     Err(Error::Usage(format!(
-        "{subject} is compressed by {program}: unpack it on the way, `{program} -dc {file} | sealift pack {}:- ...`",
+        "{subject} is compressed with {program}: decompress it, as in `{program} -dc {file} | sealift pack {}:- ...`",
         format.scheme
     )))
 }

@@ -157,11 +157,10 @@ fn trees<'a>(held: &'a [Held], repo: &Repo, options: &StoreAuditOptions) -> Resu
     }
     let with = repo.algorithm();
     Err(Error::Usage(match &options.reference {
-        Some(name) => format!(
-            "no composefs image of {} is stated with {with}, by which the store names contents",
-            name.escape_debug()
-        ),
-        None => format!("no composefs image is stated with {with}, by which the store names contents"),
+        Some(name) => {
+            format!("the bundle has no composefs image of {} with {with}, which the store uses", name.escape_debug())
+        }
+        None => format!("the bundle has no composefs image with {with}, which the store uses"),
     }))
 }
 

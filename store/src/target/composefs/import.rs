@@ -360,7 +360,7 @@ impl Job<'_> {
                 if transaction.has(digest, *size)? {
                     return Ok(());
                 }
-                let found = "content that is not what its name says".to_owned();
+                let found = "content that does not match its name".to_owned();
                 let problem = format!("{} has {found}", object_name(digest));
                 Err(Error::DamagedStore { path: self.repo.path().to_owned(), problem })
             },
@@ -382,8 +382,8 @@ impl Job<'_> {
             hasher.update(&image);
             let digest = hasher.finish();
             if digest != stated.digest {
-                tracing::error!(tree = tree.name, made = %digest, stated = %stated.digest, "another image than is stated");
-                let what = "a composefs image that it states is not the one that its tree makes";
+                tracing::error!(tree = tree.name, made = %digest, stated = %stated.digest, "the image does not match the bundle");
+                let what = "a composefs image that it records does not match its tree";
                 return Err(FormatError::Row { part: Part::Root, what, row: stated.reference.into() }.into());
             }
             if !transaction.has(&digest, num::wide(image.len()))? {

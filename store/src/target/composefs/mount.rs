@@ -86,7 +86,7 @@ pub fn mount(
         let held = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
         return Err(unfit(format!("no bundle named {} is installed there; installed: {held}", bundle.escape_debug())));
     };
-    tracing::debug!(path = %path_of(&repo, bundle).display(), "judged by what was kept");
+    tracing::debug!(path = %path_of(&repo, bundle).display(), "judged by the install record");
     let judged = guard.judge_taken(&kept.head)?;
     let (tree, image) = find(&kept, &repo, reference).map_err(unfit)?;
     let directory = open(mountpoint, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Permissions::empty());
@@ -210,7 +210,7 @@ impl System {
     fn failed(&self, error: Errno) -> std::io::Error {
         if self.kind == "erofs" && error == Errno::NOTBLK {
             return std::io::Error::other(
-                "this kernel does not mount an image that is a file: Linux does from 6.12 on",
+                "this kernel cannot mount an image from a file: Linux 6.12 or later is required",
             );
         }
         let mut said = vec![0; 1024];

@@ -54,7 +54,7 @@ pub(super) fn complete(
     let [named] = delta.difference.base_refs() else {
         return Err(missing(target, "it has no install record, and the base has several refs; use the full bundle"));
     };
-    tracing::info!("no usable record of this target: hashing it");
+    tracing::info!("no usable install record: hashing the target");
     progress.enter(Phase::Listing, 0, 0);
     let reference = named.name.clone();
     let source = Source::Directory(DirectorySource::list_open(

@@ -415,6 +415,6 @@ fn has_reflinks(root: BorrowedFd<'_>) -> bool {
     let Ok((a, b)) = unnamed().and_then(|a| unnamed().map(|b| (a, b))) else { return false };
     let _ = fallocate(&a, rustix::fs::FallocateFlags::empty(), 0, 4096);
     let shares = ioctl_ficlone(&b, &a).is_ok();
-    tracing::debug!(shares, "asked whether the file system shares blocks between files");
+    tracing::debug!(shares, "tested whether the file system shares blocks between files");
     shares
 }

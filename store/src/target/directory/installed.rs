@@ -108,7 +108,7 @@ impl Installed {
         let state = match InstallRecord::of(site, Limits::NONE) {
             // It is rebuilt.
             Err(error @ (Error::State { .. } | Error::Format(_))) => {
-                tracing::warn!(%error, "ignored the damaged record of this target");
+                tracing::warn!(%error, "ignored the damaged install record");
                 None
             }
             loaded => loaded?.filter(|state| readings(&options.prefix).contains(&state.prefix)),

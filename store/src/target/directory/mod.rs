@@ -259,11 +259,11 @@ fn unpack_with(
     let for_updates = options.delete || options.rehash || options.trust_mtime || options.trust_record || options.adopt;
     if !options.update && for_updates {
         return Err(Error::Usage(
-            "to adopt, delete, rehash, or trust a record or times is for an update or a delta bundle".into(),
+            "adopt, delete, rehash, trust-record and trust-mtime are for updates and delta bundles".into(),
         ));
     }
     if options.trust_record && options.rehash {
-        return Err(Error::Usage("to rehash and to trust the record exclude each other".into()));
+        return Err(Error::Usage("rehash and trust-record cannot be combined".into()));
     }
     // Only content that was signed may be frozen by the kernel.
     let options = &UnpackOptions { rehash: options.rehash || sealing.is_new(), ..options.clone() };
@@ -457,7 +457,7 @@ impl Job<'_> {
         let adopted = adopt::adopt(&builder)?;
         stats.resumed_files = as_u64(adopted.entries.len());
         self.progress.keep(stats.resumed_files);
-        tracing::info!(files = stats.resumed_files, "an interrupted run had made these");
+        tracing::info!(files = stats.resumed_files, "reused files from an interrupted run");
         selection.take_away(self.bundle, |entry| adopted.entries.contains(&entry), adopted.pieces);
         Ok(())
     }

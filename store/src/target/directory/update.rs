@@ -190,7 +190,7 @@ impl Job<'_> {
         match target.is_beside(directory).map_err(|error| Error::io("look at", path, error))? {
             true => Ok(()),
             false => Err(Error::Usage(format!(
-                "cannot update {}, which is a mount point: update a directory within",
+                "cannot update {}, which is a mount point: update a directory below it",
                 path.display()
             ))),
         }
@@ -240,11 +240,11 @@ impl Job<'_> {
         if let Some(installed) = kept {
             let recheck = self.recheck(&installed, privilege, begun)?;
             if let Some(update) = self.changes(selection, privilege, &installed, recheck.as_ref())? {
-                tracing::info!("using the record of this target");
+                tracing::info!("using the install record");
                 return Ok(Compared { installed, update, recheck });
             }
         }
-        tracing::info!("no usable record of this target: comparing its files");
+        tracing::info!("no usable install record: comparing the files of the target");
         let index = &self.bundle.index;
         let installed = Installed::by_looking(self.site, index, selection, self.options, self.progress)?;
         match self.changes(selection, privilege, &installed, None)? {

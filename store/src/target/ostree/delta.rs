@@ -85,7 +85,7 @@ impl Finder<'_> {
     fn find(&self) -> Result<Found, Error> {
         let mut held = String::new();
         if let Some(kept) = InstallRecord::load(self.repo, &self.delta.head.root().identity.name)? {
-            held = format!("; the last bundle imported was {}", kept.head.root().as_base());
+            held = format!("; the last imported bundle was {}", kept.head.root().as_base());
             if let Some(role) = self.role_of_kept(&kept.index)? {
                 return Ok(role.found(kept.index));
             }
@@ -98,7 +98,7 @@ impl Finder<'_> {
         if self.delta.bases().len() > 1 {
             return self.several().map(Found::Bases);
         }
-        tracing::info!("the repository's record is not of the base: reading its commits");
+        tracing::info!("the repository has no install record of the base: reading its commits");
         let tips = self.tips(&held)?;
         match (self.by_reading(&tips, &held), self.before(&tips)?) {
             // Some of its refs have already been updated.
