@@ -52,7 +52,7 @@ fn damaged_commitmeta() {
     desk.run("pack --force ostree:repo -o os.sealift");
     extend(&desk.largest("repo", ".commitmeta"));
     let said = desk.refused("pack --force ostree:repo -o os.sealift");
-    assert!(said.contains(&format!("its object {commit}.commitmeta is wrong")), "{said}");
+    assert!(said.contains(&format!("its object {commit}.commitmeta is invalid")), "{said}");
 }
 
 /// `CHECKSUM.file`, as libostree names an object of any mode.

@@ -12,7 +12,11 @@ fn what_is_there_stays_without_force() {
     desk.good(&format!("pack os -o os.sealift {RELEASE}"));
     let before = fs::read(desk.path("os.sealift")).unwrap();
     desk.refused("pack os -o os.sealift", 2, "os.sealift already exists: use --force to replace it");
-    desk.refused("pack os -o os.sealift --json", 2, r#"{"error":{"kind":"exists","message":"os.sealift exists"#);
+    desk.refused(
+        "pack os -o os.sealift --json",
+        2,
+        r#"{"error":{"kind":"exists","message":"os.sealift already exists"#,
+    );
     desk.refused("request os -o os.sealift", 2, "already exists");
     assert_eq!(fs::read(desk.path("os.sealift")).unwrap(), before);
     // A signed bundle of another content is one again, and nothing is to be said.

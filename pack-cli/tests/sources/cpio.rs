@@ -151,11 +151,7 @@ fn what_cannot_be_packed_is_refused() {
         ("a parent", archive(&[member(FILE, 1, 1, b"", b"../up")]), "../up"),
         ("a type", archive(&[member(0o010, 1, 1, b"", b"odd")]), "cannot be packed"),
         ("a device with content", archive(&[member(0o020_600, 1, 1, b"x", b"null")]), "cannot have content"),
-        (
-            "content twice",
-            archive(&[member(FILE, 1, 2, b"x", b"a"), member(FILE, 1, 2, b"y", b"b")]),
-            "b has content",
-        ),
+        ("content twice", archive(&[member(FILE, 1, 2, b"x", b"a"), member(FILE, 1, 2, b"y", b"b")]), "b has content"),
         ("bytes behind", [&whole[..], b"more"].concat(), "not a cpio archive in newc format"),
     ];
     for (what, bytes, why) in cases {

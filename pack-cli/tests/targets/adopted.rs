@@ -193,7 +193,9 @@ fn what_a_backup_brought_back_is_taken_over_as_it_is() {
     assert_eq!(done.status.code(), Some(2), "{}", said(&done));
     let told = said(&done).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        told.contains("target is not the directory that sealift unpacked: it was copied, moved or restored from a backup"),
+        told.contains(
+            "target is not the directory that sealift unpacked: it was copied, moved or restored from a backup"
+        ),
         "{told}"
     );
     assert!(told.contains("To update it anyway, use --adopt"), "{told}");

@@ -74,10 +74,7 @@ fn what_is_gone_is_said_until_it_is_cleaned() {
     desk.write("taken/mine", "mine");
     let said = status(&desk, 0);
     for gone in ["gone", "moved", "disk/os"] {
-        assert!(
-            said.contains(&format!("/{gone}: gone; remove it from the list with  sealift clean /")),
-            "{said}"
-        );
+        assert!(said.contains(&format!("/{gone}: gone; remove it from the list with  sealift clean /")), "{said}");
     }
     assert!(said.contains("/taken: no longer an installed tree"), "{said}");
     assert!(said.contains("/kept: os version 1\n"), "{said}");

@@ -167,7 +167,8 @@ mod tests {
         );
         assert!(with("repo_version=2").contains("core.repo_version"));
         assert!(
-            with("parent=/other").starts_with("objects are missing that may be in its parent \"/other\" (core.parent)")
+            with("parent=/other")
+                .starts_with("objects are missing; they may be in its parent \"/other\" (core.parent)")
         );
         assert!(Config::parse("[core]\nrepo_version=1\nparent=\n").is_ok());
         assert!(with("min-free-space-percent=100").contains("min-free-space-percent"));

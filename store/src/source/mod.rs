@@ -188,7 +188,10 @@ impl Source {
             named.one_ref(Some(option))?;
         }
         if options.metadata != MetadataOptions::default() || options.directory.exclude.is_some() {
-            return Err(Error::Usage(format!("{}: a commit is packed unchanged: omit options that exclude files or change metadata", spec.display())));
+            return Err(Error::Usage(format!(
+                "{}: a commit is packed unchanged: omit options that exclude files or change metadata",
+                spec.display()
+            )));
         }
         options.begin();
         let repo = Arc::new(Repo::open(path)?);

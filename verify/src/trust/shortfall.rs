@@ -62,9 +62,9 @@ impl Shortfall {
                 key.key_type(),
                 Base64::encode_string(key.blob())
             ),
-            None if self.has_signers_file => {
-                f.write_str("; ask the publisher to sign it with a key allowed for this name, or change the allowed signers")
-            }
+            None if self.has_signers_file => f.write_str(
+                "; ask the publisher to sign it with a key allowed for this name, or change the allowed signers",
+            ),
             None => write!(f, "; for each key to trust, {place}: {principal} namespaces=\"sealift\" TYPE KEY"),
         }
     }

@@ -191,7 +191,10 @@ impl Locked {
             let file = File::open(&path).map_err(failed)?;
             let metadata = file.metadata().map_err(failed)?;
             if !metadata.is_file() {
-                return Err(Error::Usage(format!("{} is not a regular file, and only regular files can be signed", path.display())));
+                return Err(Error::Usage(format!(
+                    "{} is not a regular file, and only regular files can be signed",
+                    path.display()
+                )));
             }
             rustix::io::retry_on_intr(|| flock(&file, FlockOperation::LockExclusive))
                 .map_err(|error| Error::io("lock", &path, error))?;
