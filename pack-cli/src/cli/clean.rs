@@ -46,7 +46,7 @@ pub(crate) struct Clean {
 impl Clean {
     pub(crate) fn run(self) -> Result<(), Failure> {
         if self.target == Path::new("-") {
-            return Err(Failure::usage("- is not allowed here: name a directory or a bundle"));
+            return Err(Failure::usage("cannot clean standard input: name a directory or a bundle"));
         }
         let options = TrustOptions { state: self.state.clone(), ..TrustOptions::default() };
         // Without a state directory there is no list.
