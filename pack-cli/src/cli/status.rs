@@ -211,7 +211,7 @@ fn print_missing(out: &mut dyn Write, known: &KnownTarget, missing: &'static str
     let (target, name) = (escape::text(&target), escape::text(name));
     let what = match missing {
         "unfinished" => "incomplete: repeat the command to resume, or discard it with",
-        "other" => "no longer an installed tree; remove it from the list with",
+        "other" => "no install record of this bundle; remove it from the list with",
         _ => "gone; remove it from the list with",
     };
     writeln!(out, "{BOLD}{target}{BOLD:#}: {WARN}{what}{WARN:#}  sealift clean {target}")?;

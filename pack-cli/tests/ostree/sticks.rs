@@ -104,10 +104,10 @@ fn status_tells_of_repositories() {
     // What it keeps of one name was removed.
     fs::remove_dir_all(desk.path("target/extensions/sealift/app")).expect("it is there");
     let listed = desk.run("status --trust allowed");
-    assert!(listed.contains("no longer an installed tree") && listed.contains("os version 7\n"), "{listed}");
+    assert!(listed.contains("no install record of this bundle") && listed.contains("os version 7\n"), "{listed}");
     fs::rename(desk.path("target"), desk.path("moved")).expect("it can be moved");
     let listed = desk.run("status --trust allowed");
-    assert_eq!(listed.matches("not there any more").count(), 2, "{listed}");
+    assert_eq!(listed.matches("gone; remove it from the list").count(), 2, "{listed}");
     assert!(desk.run("clean ostree:target").contains("removed from the list"));
     assert!(!desk.run("status --trust allowed").contains("target"));
 }

@@ -76,7 +76,7 @@ fn what_is_gone_is_said_until_it_is_cleaned() {
     for gone in ["gone", "moved", "disk/os"] {
         assert!(said.contains(&format!("/{gone}: gone; remove it from the list with  sealift clean /")), "{said}");
     }
-    assert!(said.contains("/taken: no longer an installed tree"), "{said}");
+    assert!(said.contains("/taken: no install record of this bundle"), "{said}");
     assert!(said.contains("/kept: os version 1\n"), "{said}");
     assert_eq!(said.matches("  os version 1, unpacked ").count(), 4, "{said}");
     let (_, json) = run(&desk, "status --json");
