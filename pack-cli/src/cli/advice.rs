@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn only_limits_that_an_option_raises_are_advised_to_be_raised() {
-        assert_eq!(limit("entries", 9).as_deref(), Some(": if you have room for that, --limit entries=9 accepts it"));
+        assert_eq!(limit("entries", 9).as_deref(), Some(": to accept it, use --limit entries=9"));
         assert_eq!(limit("length of a name", 9), None);
     }
 }

@@ -28,8 +28,8 @@ use super::time::Moment;
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 With --json, each line is one object with the fields ref, path, type (file, dir,
-symlink, char, block, fifo, socket), mode, uid, gid, mtime, mtime_ns, size and id
-(files), target (symlinks), major and minor (devices), xattrs and inode; for a
+symlink, char, block, fifo, socket), mode, uid, gid, mtime, mtime_ns, size and
+id (files), target (symlinks), major and minor (devices), xattrs and inode; for a
 delta, with ref, path, kind (added, changed, metadata, removed), and type and
 size where the delta states them. In names, %XX stands for a byte of a control
 character or of invalid UTF-8, and for %.

@@ -194,17 +194,13 @@ fn what_readers_refuse_is_not_packed_unasked() {
     archive.append_data(&mut header, path, &b"x\n"[..]).unwrap();
     archive.finish().unwrap();
     let refused = "deeper/deeper/deeper/deeper/deeper/deeper/deeper/deeper/deep... is 5000 levels deep; readers accept 4096 by default: \
-                   with --limit depth=5000 it is packed, for readers that give the same limit";
+                   to pack it anyway, use --limit depth=5000; readers need the same option";
     for more in ["", " --dry-run"] {
         desk.refused(&format!("pack tar:deep.tar -o deep.sealift{more}"), 2, refused);
         assert!(!desk.path("deep.sealift").exists());
     }
     desk.good("pack tar:deep.tar -o deep.sealift --limit depth=5000");
-    desk.refused(
-        "ls deep.sealift",
-        1,
-        "over this reader's limit of 4096: if you have room for that, --limit depth=5000 accepts it",
-    );
+    desk.refused("ls deep.sealift", 1, "which exceeds the limit of 4096: to accept it, use --limit depth=5000");
     assert!(desk.good("ls deep.sealift --limit depth=5000").ends_with("/file\n"));
 
     // More bytes than usual, which take no room as they are holes; and more names.
@@ -215,12 +211,12 @@ fn what_readers_refuse_is_not_packed_unasked() {
         "pack os -o b.sealift",
         2,
         "the files have 6597069766664 bytes in total, and hole-2 has most; readers accept 4398046511104 by default: \
-         with --limit size=6597069766664 it is packed",
+         to pack it anyway, use --limit size=6597069766664",
     );
     desk.refused(
         "pack os -o b.sealift --limit size=8T,entries=3",
         2,
-        "there are 4 entries; readers accept 3 by default: with --limit entries=4 it is packed",
+        "there are 4 entries; readers accept 3 by default: to pack it anyway, use --limit entries=4",
     );
     assert!(!desk.path("b.sealift").exists());
 }
