@@ -5,9 +5,10 @@
 use parking_lot::Mutex;
 use sealift_format::num;
 use sealift_format::verity::VerityHasher;
-use sealift_format::{Bundle, Opened};
+use sealift_format::{Bundle, Delta, Opened};
 pub use sealift_verify::checker::Depth;
-use sealift_verify::content::{Content, check_shape, check_stored};
+use sealift_verify::carried::CarriedChecker;
+use sealift_verify::content::{Content, check_stored};
 use sealift_verify::objects::{Checked, VerityTable};
 use sealift_verify::ostree::{LargeFiles, OsTreeFiles};
 use sealift_verify::read_plan::ReadPlan;
@@ -30,7 +31,8 @@ pub struct Verified {
 }
 
 /// Verifies every byte of a bundle in one pass, on `jobs` threads. The objects of a delta bundle can only be verified with its bases
-/// ([`verify_over`]): without them, [`Depth::Objects`] checks the structure of the chunks.
+/// ([`verify_over`]): without them, [`Depth::Objects`] verifies those in chunks
+/// without a prefix, and the structure of the others.
 ///
 /// # Errors
 /// Returns an error if the bundle is damaged or cannot be read.
@@ -57,25 +59,34 @@ pub fn verify_over(
     progress.enter(Phase::Verifying, head.root().maxima.chunks_stored, 0);
     match (depth, &opened) {
         (Depth::Objects, Opened::Whole(bundle)) => check_objects(bundle, &bases, input, jobs, progress)?,
-        _ => {
+        (Depth::Objects, Opened::Delta(delta)) => check_carried(delta, input, jobs, progress)?,
+        (Depth::Stored, _) => {
             let all: Vec<u32> = (0..).take(layout.chunks.len()).collect();
             ChunkScheduler::new((head, &layout.chunks), &all, input, progress).run(
                 jobs,
                 || (),
-                |(), number, stored| {
-                    let chunk = &layout.chunks[num::at(number)];
-                    check_stored(number, chunk, stored)?;
-                    if depth == Depth::Objects {
-                        check_shape(head, layout, number, stored)?;
-                    }
-                    Ok(())
-                },
+                |(), number, stored| Ok(check_stored(number, &layout.chunks[num::at(number)], stored)?),
             )?;
         }
     }
     input.finish(head)?;
     let file_bytes = head.file_len();
     Ok(Verified { opened, file_bytes })
+}
+
+/// Checks what can be checked of a delta bundle without its bases.
+fn check_carried(delta: &Delta, input: &mut Input, jobs: usize, progress: &Progress) -> Result<(), Error> {
+    let all: Vec<u32> = (0..).take(delta.layout.chunks.len()).collect();
+    ChunkScheduler::new((&delta.head, &delta.layout.chunks), &all, input, progress).run(
+        jobs,
+        || CarriedChecker::new(delta),
+        |checker, number, stored| Ok(checker.check_alone(delta, number, stored)?),
+    )?;
+    let mut checker = CarriedChecker::new(delta);
+    while checker.check_bare(delta)?.is_some() {
+        progress.check()?;
+    }
+    Ok(())
 }
 
 fn check_objects(

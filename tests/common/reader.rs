@@ -8,7 +8,8 @@ use sealift::verify::{Depth, verify};
 use sealift::{Bundle, Error, Head, Input, Limits, Progress};
 use sealift_format::{Index, Kind, Object, Opened, Opener, Part, Request, Step, verity};
 use sealift_verify::checker::ObjectChecker;
-use sealift_verify::content::{ContentError, check_shape, check_stored};
+use sealift_verify::carried::CarriedChecker;
+use sealift_verify::content::{ContentError, check_stored};
 use sealift_verify::objects::VerityTable;
 use sealift_verify::trust::{
     AllowedSigners, Device, FloorRecord, Floors, Now, Policy, RevocationList, Standing, Thresholds, Verdict,
@@ -90,18 +91,23 @@ fn check_chunks(opened: &Opened, bytes: &[u8], check: Check) -> Result<(), Conte
         }
         _ => None,
     };
+    let mut carried = match opened {
+        Opened::Delta(delta) if check >= Check::Deep => Some((delta, CarriedChecker::new(delta))),
+        _ => None,
+    };
     for (number, chunk) in (0..).zip(&layout.chunks) {
         let start = usize::try_from(head.chunks_at() + chunk.offset).expect("it lies in the input");
         let stored = &bytes[start..][..usize::try_from(chunk.stored_len).expect("it lies in the input")];
-        match &mut checker {
-            Some((bundle, checker, table)) => checker.check(bundle, number, stored, |checked| table.take(checked))?,
-            None => {
-                check_stored(number, chunk, stored)?;
-                if check >= Check::Deep {
-                    check_shape(head, layout, number, stored)?;
-                }
+        match (&mut checker, &mut carried) {
+            (Some((bundle, checker, table)), _) => {
+                checker.check(bundle, number, stored, |checked| table.take(checked))?;
             }
+            (_, Some((delta, checker))) => checker.check_alone(delta, number, stored)?,
+            _ => check_stored(number, chunk, stored)?,
         }
+    }
+    if let Some((delta, mut checker)) = carried {
+        while checker.check_bare(delta)?.is_some() {}
     }
     checker.map_or(Ok(()), |(bundle, checker, table)| checker.finish_all(bundle, table))
 }

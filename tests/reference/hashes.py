@@ -5,11 +5,12 @@ IV = 0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1
 SHUFFLE = 2, 6, 3, 10, 7, 0, 4, 13, 1, 11, 12, 5, 9, 14, 15, 8
 # The words that a round mixes: four columns, then four diagonals.
 LANES = [(i, 4 + (i + d) % 4, 8 + (i + 2 * d) % 4, 12 + (i + 3 * d) % 4) for d in (0, 1) for i in range(4)]
-PARENT, ROOT = 4, 8
+START, END, PARENT, ROOT = 1, 2, 4, 8
 
-def parent(left, right, flags):
-    """BLAKE3's compression of the chaining values of two subtrees."""
-    words, v = struct.unpack("<16I", left + right), [*IV, *IV[:4], 0, 0, 64, flags]
+def compress(chain, block, counter, flags):
+    """BLAKE3's compression of a block of at most 64 bytes."""
+    words = struct.unpack("<16I", block.ljust(64, b"\0"))
+    v = [*struct.unpack("<8I", chain), *IV[:4], counter & 0xffffffff, counter >> 32, len(block), flags]
     for _ in range(7):
         for (a, b, c, d), even, odd in zip(LANES, words[::2], words[1::2]):
             for x, y, z, n, word in (a, b, d, 16, even), (c, d, b, 12, 0), (a, b, d, 8, odd), (c, d, b, 7, 0):
@@ -18,6 +19,20 @@ def parent(left, right, flags):
                 v[z] = (v[z] >> n | v[z] << 32 - n) & 0xffffffff
         words = [words[place] for place in SHUFFLE]
     return struct.pack("<8I", *(low ^ high for low, high in zip(v, v[8:])))
+
+def parent(left, right, flags):
+    return compress(struct.pack("<8I", *IV), left + right, 0, flags)
+
+def chaining_value(data, start):
+    """That of a piece, which begins at `start` in its object (7.3)."""
+    values = []
+    for at in range(0, len(data), 1024):
+        chunk, chain = data[at:at + 1024], struct.pack("<8I", *IV)
+        for place in range(0, len(chunk), 64):
+            flags = START * (place == 0) | END * (place + 64 >= len(chunk))
+            chain = compress(chain, bytes(chunk[place:place + 64]), (start + at) // 1024, flags)
+        values.append(chain)
+    return merge(values, PARENT)
 
 def merge(values, flags=PARENT | ROOT):
     """The hash of an object from the chaining values of its pieces (7.3)."""

@@ -15,7 +15,7 @@ from blake3 import blake3
 from apply import apply_difference
 from difference import parse_difference
 from encoding import Cursor, Reject, ascends, check_frame, check_prefixed, need, sections, unzstd
-from hashes import blocks, merge, verity, verity_of_blocks
+from hashes import blocks, chaining_value, merge, verity, verity_of_blocks
 from index import parse_index
 from suffix import parse_suffix, unsuffix
 from trust import POLICY, check_signatures, judge
@@ -148,7 +148,7 @@ def parse_prefixes(table, layout, base_objects):
 
 def parse_layout(data, index, piece, base_objects=0):
     """How the file stores the objects (7): columns by chunk, and each object's holes, data length and parts."""
-    layout, sizes = SimpleNamespace(parts={}), index.sizes
+    layout, sizes = SimpleNamespace(parts={}, values={}), index.sizes
     with sections(data, "layout", "chunks groups pieces holes landmark? prefixes!") as found:
         count = found.chunks.int("I")
         layout.codecs = found.chunks.take(count)
@@ -198,6 +198,7 @@ def parse_layout(data, index, piece, base_objects=0):
                 need(lone[chunk] == data_len(number, start, end), "layout", "a piece of another length")
                 layout.parts[number].append(Part(chunk - 1, 0, start, end))
                 own.append(value)
+            layout.values[number] = own
             need(merge(own) == index.ids[number], "layout", "chaining values of another object")
             chunks = [part.chunk for part in layout.parts[number] if part.chunk >= 0]
             good = number not in files or chunks == sorted(chunks)
@@ -352,15 +353,27 @@ class Bundle:
                 parse_suffix(stored, length, self.layout.prefix_lens[chunk], window)
             elif codec:
                 (check_prefixed if codec == 2 else check_frame)(stored, length, window, "chunk")
+        for number, parts in self.layout.parts.items():
+            for piece, part in enumerate(parts):
+                if part.chunk in self.layout.prefixes:
+                    continue
+                values, plain = self.layout.values.get(number), self.part(number, part)
+                found = chaining_value(plain, part.start) if values else blake3(plain).digest()
+                good = found == (values[piece] if values else self.difference.ids[number])
+                need(good, "object", f"object {number} is not what its id says")
+
+    def part(self, number, part):
+        """A part's bytes, with the holes as zeros."""
+        chunk, at, start, end = part
+        data, plain = self.decode(chunk) if chunk >= 0 else b"", bytearray(end - start)
+        for a, b in spans(self.layout.holes.get(number, ()), start, end):
+            plain[a - start:b - start] = data[at:at + b - a]
+            at += b - a
+        return plain
 
     def content(self, number):
-        """The bytes of an object part by part, with its holes as zeros."""
-        for chunk, at, start, end in self.layout.parts[number]:
-            data, plain = self.decode(chunk) if chunk >= 0 else b"", bytearray(end - start)
-            for a, b in spans(self.layout.holes.get(number, ()), start, end):
-                plain[a - start:b - start] = data[at:at + b - a]
-                at += b - a
-            yield plain
+        """The bytes of an object part by part."""
+        return (self.part(number, part) for part in self.layout.parts[number])
 
     def check_chunks(self):
         for chunk in range(len(self.starts)):

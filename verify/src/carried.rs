@@ -1,10 +1,10 @@
-//! What a delta bundle carries, checked over its base: each object against the id that the difference has of it. The objects that it leaves in
-//! place are the base's, and are checked with that.
+//! What a delta bundle carries, checked over its base or without it: each object against the id that the difference has of it. The objects that it
+//! leaves in place are the base's, and are checked with that.
 
 use sealift_format::num::at;
 use sealift_format::{BaseRange, Delta};
 
-use crate::content::{ChunkDecoder, Content, ContentError, Portion};
+use crate::content::{ChunkDecoder, Content, ContentError, Portion, check_shape, check_stored};
 use crate::read_plan::ReadPlan;
 
 /// Checks chunks of one delta bundle, in any order; keeps its buffers from one to the next.
@@ -39,6 +39,20 @@ impl CarriedChecker {
     pub fn check(&mut self, delta: &Delta, number: u32, stored: &[u8], prefix: &[u8]) -> Result<(), ContentError> {
         let decoded = self.decoder.decode_of(&delta.head, &delta.layout, number, stored, prefix)?;
         self.plan.contents(delta.into(), number, decoded).try_for_each(|content| content.map(drop))
+    }
+
+    /// Checks what can be checked of chunk `number` without the base: all that it holds if it has no prefix, or else its digest and form (spec 8).
+    ///
+    /// # Errors
+    /// Returns an error if the first of them that is not what it is to be.
+    pub fn check_alone(&mut self, delta: &Delta, number: u32, stored: &[u8]) -> Result<(), ContentError> {
+        match delta.layout.chunks.get(at(number)) {
+            Some(chunk) if !chunk.prefix.is_empty() => {
+                check_stored(number, chunk, stored)?;
+                check_shape(&delta.head, &delta.layout, number, stored)
+            }
+            _ => self.check(delta, number, stored, &[]),
+        }
     }
 
     /// Checks the next object or piece that no chunk brings. Returns how long it is, and nothing when there is none left.

@@ -82,12 +82,12 @@ pub fn check_stored(number: u32, chunk: &Chunk, stored: &[u8]) -> Result<(), Con
     Err(FormatError::Digest { part: Part::Chunk(number) }.into())
 }
 
-/// Checks what can be known of a chunk of a delta bundle without the bases: the headers of its frames, and the runs of a byte difference.
+/// Checks what can be known of a chunk with a prefix without the bases: the headers of its frames, and the runs of a byte difference.
 /// Its stored bytes are to have matched their digest.
 ///
 /// # Errors
 /// Returns an error if they are not as spec 8.1 and 8.2 say.
-pub fn check_shape(head: &Head, layout: &Layout, number: u32, stored: &[u8]) -> Result<(), ContentError> {
+pub(crate) fn check_shape(head: &Head, layout: &Layout, number: u32, stored: &[u8]) -> Result<(), ContentError> {
     let Some(chunk) = layout.chunks.get(at(number)) else {
         return Err(FormatError::Digest { part: Part::Chunk(number) }.into());
     };

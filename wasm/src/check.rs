@@ -3,7 +3,7 @@
 use sealift_format::{Bundle, Error as FormatError, Opened, Part};
 use sealift_verify::carried::CarriedChecker;
 use sealift_verify::checker::{Depth, ObjectChecker};
-use sealift_verify::content::{ContentError, Portion, check_shape, check_stored};
+use sealift_verify::content::{ContentError, Portion, check_stored};
 use sealift_verify::objects::{Checked, VerityTable};
 
 /// Bytes of holes that are hashed in one call: a page shows progress in between, and is answered what it asks.
@@ -14,8 +14,8 @@ const BARE_LEN: u64 = 2 << 20;
 pub(crate) enum Check {
     /// Each chunk against its digest.
     Stored,
-    /// Of a delta bundle: and the shape of each chunk.
-    Shape,
+    /// Of a delta bundle: and what the chunks hold, as far as it is known without its base.
+    Alone(Box<CarriedChecker>),
     /// Of a delta bundle over its base: and what the chunks hold.
     Carried(Box<CarriedChecker>),
     /// And what the chunks hold.
@@ -35,7 +35,7 @@ impl Check {
     pub(crate) fn new(opened: &Opened, depth: Depth) -> Self {
         match (depth, opened) {
             (Depth::Stored, _) => Self::Stored,
-            (Depth::Objects, Opened::Delta(_)) => Self::Shape,
+            (Depth::Objects, Opened::Delta(delta)) => Self::Alone(Box::new(CarriedChecker::new(delta))),
             (Depth::Objects, Opened::Whole(bundle)) => {
                 Self::Objects(Box::new(Objects { checker: ObjectChecker::new(bundle), table: None, bare: None }))
             }
@@ -54,7 +54,7 @@ impl Check {
     pub(crate) fn in_order(&self) -> Vec<u32> {
         match self {
             Self::Objects(objects) => objects.checker.in_order(),
-            Self::Stored | Self::Shape | Self::Carried(_) => Vec::new(),
+            Self::Stored | Self::Alone(_) | Self::Carried(_) => Vec::new(),
         }
     }
 
@@ -79,10 +79,7 @@ impl Check {
                     objects.checker.check(bundle, number, stored, |checked| checked.save(found))?;
                 }
                 (Self::Carried(checker), Opened::Delta(delta)) => checker.check(delta, number, stored, prefix)?,
-                (Self::Shape, _) => {
-                    check_stored(number, chunk, stored)?;
-                    check_shape(opened.head(), opened.layout(), number, stored)?;
-                }
+                (Self::Alone(checker), Opened::Delta(delta)) => checker.check_alone(delta, number, stored)?,
                 _ => check_stored(number, chunk, stored)?,
             }
             (number, bytes) = (number + 1, rest);
@@ -105,7 +102,7 @@ impl Check {
     /// Checks some of what no chunk brings, and says whether there is more.
     pub(crate) fn run_bare(&mut self, opened: &Opened) -> Result<bool, ContentError> {
         let mut len = 0;
-        if let (Self::Carried(checker), Opened::Delta(delta)) = (&mut *self, opened) {
+        if let (Self::Alone(checker) | Self::Carried(checker), Opened::Delta(delta)) = (&mut *self, opened) {
             while len < BARE_LEN {
                 let Some(next) = checker.check_bare(delta)? else { return Ok(false) };
                 len += next.max(256);

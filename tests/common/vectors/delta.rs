@@ -324,6 +324,19 @@ fn frames() -> Vec<Vector> {
         frame.encode()
     });
     vec![
+        reject_delta("object-id-carried", "object", "the last object of the group is `Five`", |b| {
+            let mut other = decoded();
+            let at = other.len() - 5;
+            other[at] = b'F';
+            b.store(0, crate::frame::frame(&other));
+        }),
+        reject_delta("object-id-carried-raw", "object", "the same, as it is", |b| {
+            let mut other = decoded();
+            let at = other.len() - 5;
+            other[at] = b'F';
+            b.layout.chunks[0].codec = 0;
+            b.store(0, other);
+        }),
         on(
             &["good-base"],
             vector("frame-prefix", "chunk", "the frame reaches a byte that stands before its prefix", cut.encode()),
